@@ -1,0 +1,32 @@
+"""Align two sequences by their common signal and drop the rest.
+
+`align` takes two sequences, `solve` a matrix of match costs; both give an `Alignment`. `distance`, `cost` and
+`pairwise` give values alone, `posterior` the probability of every match and drop.
+"""
+
+from dropdtw import costs, drops
+from dropdtw.alignment import Alignment, Segment
+from dropdtw.api import align, cost, distance, pairwise, posterior, solve
+from dropdtw.methods import METHODS
+from dropdtw.posterior import Posterior
+from dropdtw.recurrence import Edge, Recurrence, edges
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "METHODS",
+    "Alignment",
+    "Edge",
+    "Posterior",
+    "Recurrence",
+    "Segment",
+    "align",
+    "cost",
+    "costs",
+    "distance",
+    "drops",
+    "edges",
+    "pairwise",
+    "posterior",
+    "solve",
+]

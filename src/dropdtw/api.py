@@ -1,0 +1,273 @@
+"""What users call: sequences or match costs in, an alignment, a value or a distribution out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw import costs as match_costs
+from dropdtw import drops
+from dropdtw.alignment import Alignment
+from dropdtw.arrays import Array, as_pair, as_sequence
+from dropdtw.costs import MatchCost, Softmax
+from dropdtw.drops import DropCost, LogitPercentile
+from dropdtw.methods import Options, is_symmetric
+from dropdtw.posterior import Posterior, posterior_of
+from dropdtw.prepare import check_fit, no_alignment, prepare
+from dropdtw.progress import Progress, track
+from dropdtw.recurrence import Recurrence
+from dropdtw.reducers import hard_min
+from dropdtw.reducers import reducer as find_reducer
+
+
+def solve(
+    C: npt.ArrayLike,
+    drop_x: DropCost = None,
+    drop_z: DropCost = None,
+    *,
+    method: str | Recurrence = "drop_dtw",
+    one_to_many: bool = True,
+    many_to_one: bool = True,
+    contiguous: bool = False,
+    window: float | None = None,
+    threshold: DropCost = None,
+    executor: str | None = None,
+) -> Alignment:
+    r"""Find the best alignment for given match costs.
+
+    Solves, over all monotone binary matrices M that the options allow (paper Eq. 2),
+
+        min_M  Σ_ij M_ij C_ij  +  Σ_j [column j of M is empty] d_x[j]  +  Σ_i [row i of M is empty] d_z[i].
+
+    Parameters
+    ----------
+    C : (K, N) cost of matching z_i with x_j; any sign; +∞ forbids the match.
+    drop_x, drop_z : d_x and d_z, what dropping x_j or z_i costs. None: it may not be dropped. A number, one number
+        per element (+∞: this one may not be dropped), "percentile:30" (of C) or another rule, see `dropdtw.drops`.
+        With no drop cost at all this is DTW.
+    method : a name of `dropdtw.METHODS`, or a `Recurrence` of your own.
+    one_to_many : one z may match several x.
+    many_to_one : one x may match several z.
+    contiguous : no x is dropped inside the run of a z. `many_to_one=False, contiguous=True` is what step
+        localization usually means.
+    window : forbid matches far from the diagonal, |j − i (N−1)/(K−1)| > w: an int is w, in columns, a float in (0, 1]
+        a share of N. Drops are not limited.
+    threshold : for "lcss": pairs cheaper than this count; a number or a rule.
+    executor : None for the best one, or the name of one: "reference".
+
+    Raises
+    ------
+    ValueError : for input that makes no sense, and where every alignment is forbidden.
+
+    >>> import dropdtw
+    >>> a = dropdtw.solve([[0.1, 0.2, 0.9, 0.8], [0.9, 0.8, 0.9, 0.1]], drop_x=0.3)
+    >>> a.labels                        # x_2 is like neither z_0 nor z_1
+    array([ 0,  0, -1,  1])
+    >>> round(a.cost, 6)                # 0.1 + 0.2 + 0.3 + 0.1
+    0.7
+    """
+    problem = prepare(
+        C, drop_x, drop_z, Options(one_to_many, many_to_one, contiguous, window, threshold), method, executor
+    )
+    found = problem.run(hard_min, gradient=True)
+    if not np.isfinite(found.value):
+        raise no_alignment(problem)
+    return Alignment.from_problem(problem, found.value, np.argwhere(found.match), found.drop_x, found.drop_z)
+
+
+def align(
+    Z: npt.ArrayLike,
+    X: npt.ArrayLike,
+    drop_x: DropCost = None,
+    drop_z: DropCost = None,
+    *,
+    match: MatchCost = "cosine",
+    method: str | Recurrence = "drop_dtw",
+    one_to_many: bool = True,
+    many_to_one: bool = True,
+    contiguous: bool = False,
+    window: float | None = None,
+    threshold: DropCost = None,
+    executor: str | None = None,
+) -> Alignment:
+    """Find the best alignment of two sequences.
+
+    Parameters
+    ----------
+    Z : (K, d), the query or the steps; (K,) is a sequence of numbers.
+    X : (N, d), the signal or the frames.
+    match : the match cost, a name of `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean"), or a function
+        of Z and X that returns C (K, N).
+    others : as in `solve`. "logit:30" as `drop_x` is a drop logit inside the softmax cost.
+
+    >>> import numpy as np, dropdtw
+    >>> Z = [0.0, 1.0, 2.0]
+    >>> X = [0.1, 0.0, 7.0, 1.1, 2.0, -5.0, 2.1]
+    >>> dropdtw.align(Z, X, drop_x=0.5, match="euclidean").labels
+    array([ 0,  0, -1,  1,  2, -1,  2])
+    """
+    C, drop_x = _match_costs(Z, X, match, drop_x)
+    return solve(
+        C, drop_x, drop_z,
+        method=method, one_to_many=one_to_many, many_to_one=many_to_one, contiguous=contiguous,
+        window=window, threshold=threshold, executor=executor,
+    )  # fmt: skip
+
+
+def cost(
+    C: npt.ArrayLike,
+    drop_x: DropCost = None,
+    drop_z: DropCost = None,
+    *,
+    method: str | Recurrence = "drop_dtw",
+    one_to_many: bool = True,
+    many_to_one: bool = True,
+    contiguous: bool = False,
+    window: float | None = None,
+    threshold: DropCost = None,
+    reducer: str = "hard",
+    gamma: float = 1.0,
+    executor: str | None = None,
+) -> float:
+    """Compute the value alone, from match costs: no path is kept. +∞ where every alignment is forbidden.
+
+    reducer, gamma : "hard" for the minimum, "soft" for −γ log Σ exp(−cost/γ) over all alignments, "smooth" for the
+        paper's smoothMin (Eq. 7).
+    others : as in `solve`.
+
+    >>> import dropdtw
+    >>> C = [[0.1, 0.9, 0.2]]
+    >>> round(dropdtw.cost(C, drop_x=0.3), 6), round(dropdtw.cost(C, drop_x=0.3, reducer="soft", gamma=0.1), 6)
+    (0.6, 0.558984)
+    """
+    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
+    return prepare(C, drop_x, drop_z, options, method, executor).run(find_reducer(reducer, gamma)).value
+
+
+def distance(
+    Z: npt.ArrayLike,
+    X: npt.ArrayLike,
+    drop_x: DropCost = None,
+    drop_z: DropCost = None,
+    *,
+    match: MatchCost = "cosine",
+    method: str | Recurrence = "drop_dtw",
+    one_to_many: bool = True,
+    many_to_one: bool = True,
+    contiguous: bool = False,
+    window: float | None = None,
+    threshold: DropCost = None,
+    reducer: str = "hard",
+    gamma: float = 1.0,
+    executor: str | None = None,
+) -> float:
+    """Compute the value alone, from sequences: a plain sum of costs, no square root. Arguments as in `align`, `cost`.
+
+    >>> import dropdtw
+    >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5, match="euclidean")
+    0.5
+    """
+    C, drop_x = _match_costs(Z, X, match, drop_x)
+    return cost(
+        C, drop_x, drop_z,
+        method=method, one_to_many=one_to_many, many_to_one=many_to_one, contiguous=contiguous,
+        window=window, threshold=threshold, reducer=reducer, gamma=gamma, executor=executor,
+    )  # fmt: skip
+
+
+def posterior(
+    C: npt.ArrayLike,
+    drop_x: DropCost = None,
+    drop_z: DropCost = None,
+    *,
+    gamma: float = 1.0,
+    method: str | Recurrence = "drop_dtw",
+    one_to_many: bool = True,
+    many_to_one: bool = True,
+    contiguous: bool = False,
+    window: float | None = None,
+    threshold: DropCost = None,
+    executor: str | None = None,
+) -> Posterior:
+    """Compute how probable each match and each drop is under P(M) ∝ exp(−cost(M)/γ).
+
+    gamma : the temperature, > 0: small trusts the best alignment, large believes in all of them.
+    others : as in `solve`. With "drop_dtw_paper" an alignment counts once for each path that Algorithm 2 has to it.
+
+    >>> import dropdtw
+    >>> p = dropdtw.posterior([[0.1, 0.9, 0.2]], drop_x=0.3, gamma=0.1)
+    >>> p.match.round(2), p.drop_x.round(2)
+    (array([[0.91, 0.  , 0.76]]), array([0.09, 1.  , 0.24]))
+    """
+    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
+    return posterior_of(prepare(C, drop_x, drop_z, options, method, executor), gamma)
+
+
+def pairwise(
+    Zs: Sequence[npt.ArrayLike],
+    Xs: Sequence[npt.ArrayLike] | None = None,
+    drop_x: DropCost = None,
+    drop_z: DropCost = None,
+    *,
+    match: MatchCost = "cosine",
+    method: str | Recurrence = "drop_dtw",
+    one_to_many: bool = True,
+    many_to_one: bool = True,
+    contiguous: bool = False,
+    window: float | None = None,
+    threshold: DropCost = None,
+    reducer: str = "hard",
+    gamma: float = 1.0,
+    progress: Progress = None,
+    executor: str | None = None,
+) -> Array:
+    """Compute the values of all pairs, (n, m): entry [a, b] is `distance(Zs[a], Xs[b], ...)`.
+
+    Zs, Xs : lists of sequences, of different lengths if need be. Without Xs, Zs is compared with itself, each pair
+        once where the value cannot depend on the order of the two.
+    progress : a function that is called with (done, total); True or False for a line on standard error; None shows
+        it on a terminal when the work takes longer than two seconds.
+    others : as in `align` and `cost`.
+
+    >>> import dropdtw
+    >>> dropdtw.pairwise([[0, 1], [0, 1, 1], [5]], match="euclidean")
+    array([[ 0.,  0.,  9.],
+           [ 0.,  0., 13.],
+           [ 9., 13.,  0.]])
+    """
+    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
+    fold = find_reducer(reducer, gamma)
+    left = _sequences(Zs, "Zs")
+    right = left if Xs is None else _sequences(Xs, "Xs")
+    once = Xs is None and is_symmetric(match, drop_x, drop_z, options, method, fold)
+    pairs = [(a, b) for a in range(len(left)) for b in range(a if once else 0, len(right))]
+    for K, N in {(len(left[a]), len(right[b])) for a, b in pairs}:
+        check_fit(K, N, drop_x is None, drop_z is None, options, method)
+    out = np.empty((len(left), len(right)))
+    for a, b in track(pairs, len(pairs), "dropdtw.pairwise", progress):
+        C, d_x = _match_costs(left[a], right[b], match, drop_x)
+        out[a, b] = prepare(C, d_x, drop_z, options, method, executor).run(fold).value
+        if once:
+            out[b, a] = out[a, b]
+    return out
+
+
+def _match_costs(Z: npt.ArrayLike, X: npt.ArrayLike, match: MatchCost, drop_x: DropCost) -> tuple[Array, DropCost]:
+    """C, and the drop cost of x: the one given, or the one that comes out of the softmax with C."""
+    Z, X = as_pair(Z, X)
+    function = match_costs.resolve(match)
+    rule = drops.resolve(drop_x, "drop_x")
+    if not isinstance(rule, LogitPercentile):
+        return function(Z, X), drop_x
+    if not isinstance(function, Softmax):
+        raise ValueError(f"drop_x is {drop_x!r}, a logit in the softmax cost, but match is {match!r}; use 'softmax'")
+    return function.with_drop_logits(Z, X, rule.logits, rule.epsilon)
+
+
+def _sequences(values: Sequence[npt.ArrayLike], name: str) -> list[Array]:
+    found = [as_sequence(v, f"{name}[{k}]") for k, v in enumerate(values)]
+    if not found:
+        raise ValueError(f"{name} is empty; give at least one sequence")
+    return found

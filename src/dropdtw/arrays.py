@@ -1,0 +1,93 @@
+"""Inputs become clean float arrays here, or an error that says what arrived, what fits and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def as_floats(values: npt.ArrayLike, name: str) -> Array:
+    """`values` as a float32 or float64 array; float32 stays, half precision becomes float32, all else float64."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biuf":
+            raise TypeError
+    except (TypeError, ValueError):  # ValueError: rows of different lengths
+        raise ValueError(f"{name} is {_describe(values)}; give a rectangular array of real numbers") from None
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 4:
+        return array.astype(np.float32, copy=False)
+    return array.astype(np.float64, copy=False)
+
+
+def as_sequence(values: npt.ArrayLike, name: str) -> Array:
+    """A sequence (length, d); a one-dimensional array is a sequence of numbers, d = 1."""
+    array = as_floats(values, name)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2:
+        raise ValueError(f"{name} has shape {array.shape}; give one sequence, (length, d) or (length,)")
+    if 0 in array.shape:
+        raise ValueError(f"{name} has shape {array.shape}; give at least one element with at least one feature")
+    if not np.isfinite(array).all():
+        bad = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+        raise ValueError(f"{name} has NaN or infinity in element {bad}; remove such elements or fill them in")
+    return array
+
+
+def as_match_costs(values: npt.ArrayLike, name: str = "C") -> Array:
+    """A (K, N) matrix of match costs; +∞ forbids a match."""
+    array = as_floats(values, name)
+    if array.ndim != 2:
+        raise ValueError(f"{name} has shape {array.shape}; give one matrix (K, N): a row per z_i, a column per x_j")
+    if 0 in array.shape:
+        raise ValueError(f"{name} has shape {array.shape}; give at least one row and one column")
+    _refuse_nan_and_minus_inf(array, name)
+    return array
+
+
+def as_drop_costs(values: npt.ArrayLike, name: str, length: int, element: str) -> Array:
+    """A number, or one number per element, as a vector (length,); +∞ forbids a drop."""
+    array = as_floats(values, name)
+    if np.asarray(values).dtype == bool:
+        raise ValueError(f"{name} is {_describe(values)}; give the drop cost itself, a number, or None for no drops")
+    if array.ndim == 0:
+        array = np.full(length, array)
+    if array.shape != (length,):
+        raise ValueError(
+            f"{name} has shape {array.shape}, but there are {length} elements {element}; "
+            f"give a number or one drop cost per {element}, shape ({length},)"
+        )
+    _refuse_nan_and_minus_inf(array, name)
+    return array
+
+
+def as_pair(Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Array, Array]:
+    """Two sequences with the same number of features, in their common precision."""
+    Za, Xa = as_sequence(Z, "Z"), as_sequence(X, "X")
+    if Za.shape[1] != Xa.shape[1]:
+        raise ValueError(
+            f"Z has {Za.shape[1]} features and X has {Xa.shape[1]}; both need the same number, as (length, d)"
+        )
+    dtype = np.result_type(Za, Xa)
+    return Za.astype(dtype, copy=False), Xa.astype(dtype, copy=False)
+
+
+def _refuse_nan_and_minus_inf(array: Array, name: str) -> None:
+    for what, bad, instead in (
+        ("NaN", np.isnan(array), "fill it in, or use +inf to forbid that choice"),
+        ("-inf", np.isneginf(array), "an infinite reward has no best alignment; use a finite cost"),
+    ):
+        if bad.any():
+            where = tuple(int(k) for k in np.argwhere(bad)[0])
+            raise ValueError(f"{name} has {what} at {where if len(where) > 1 else where[0]}; {instead}")
+
+
+def _describe(values: object) -> str:
+    if isinstance(values, np.ndarray):
+        return f"an array of dtype {values.dtype}"
+    text = repr(values)
+    return f"{type(values).__name__} {text if len(text) < 60 else text[:57] + '...'}"

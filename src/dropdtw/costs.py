@@ -1,0 +1,174 @@
+"""Match costs: how unlike z_i and x_j are (paper Section 3.3). Each takes Z (K, d) and X (N, d) and gives C (K, N)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw.arrays import Array, as_match_costs, as_pair
+
+MatchCost = str | Callable[[Array, Array], npt.ArrayLike]
+
+
+def cosine(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
+    """1 − cos(z_i, x_j) (paper Eq. 3), in [0, 2]. A zero vector is like nothing: its cosine is 0, its cost 1.
+
+    >>> cosine([[1, 0], [0, 0]], [[2, 0], [0, 3], [-1, 0]])
+    array([[0., 1., 2.],
+           [1., 1., 1.]])
+    """
+    A, B = as_pair(Z, X)
+    if A.shape[1] == 1:
+        warnings.warn(
+            "the cosine of one-dimensional elements is only their signs; match='euclidean' compares values",
+            stacklevel=2,
+        )
+    return np.asarray(np.clip(1 - _unit(A) @ _unit(B).T, 0, 2))
+
+
+def softmax(Z: npt.ArrayLike, X: npt.ArrayLike, *, gamma: float = 1.0, ids: Sequence[Hashable] | None = None) -> Array:
+    """−log softmax over i of (z_i · x_j / γ) (paper Eq. 4), the sum over the *unique* z only (its appendix).
+
+    gamma : temperature; smaller makes the softmax sharper.
+    ids : what makes z unique, one id per row of Z; rows of the same id count once. None: equal rows count once.
+
+    >>> softmax([[1.0], [1.0], [0.0]], [[0.0]]).round(4).T  # two unique rows: each has probability 1/2
+    array([[0.6931, 0.6931, 0.6931]])
+    """
+    return Softmax(gamma, None if ids is None else tuple(ids))(Z, X)
+
+
+def euclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
+    """‖z_i − x_j‖.
+
+    >>> euclidean([0, 3], [0, 1])
+    array([[0., 1.],
+           [3., 2.]])
+    """
+    return np.asarray(np.sqrt(sqeuclidean(Z, X)))
+
+
+def sqeuclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
+    """‖z_i − x_j‖².
+
+    >>> sqeuclidean([0, 3], [0, 1])
+    array([[0., 1.],
+           [9., 4.]])
+    """
+    A, B = as_pair(Z, X)
+    if A.shape[1] <= 8:
+        C: Array = np.zeros((len(A), len(B)), A.dtype)
+        for a, b in zip(A.T, B.T, strict=True):
+            C += (a[:, None] - b[None, :]) ** 2
+        return C
+    # |z|² + |x|² − 2 z·x is one matrix product, but cancels where z ≈ x: centre first, and do close pairs by hand.
+    centre = np.concatenate([A, B]).mean(axis=0)
+    A, B = A - centre, B - centre
+    scale = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1)[None, :]
+    C = np.maximum(scale - 2 * (A @ B.T), 0)
+    i, j = np.nonzero(scale * 1e-2 >= C)
+    for k in range(0, len(i), 4096):
+        near = slice(k, k + 4096)
+        C[i[near], j[near]] = ((A[i[near]] - B[j[near]]) ** 2).sum(axis=1)
+    return C
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """The match cost of paper Eq. 4 as an object: `match=Softmax(gamma=0.1, ids=step_ids)`.
+
+    With a drop logit per x_j (see `drops.LogitPercentile`) the softmax has one more competitor, and the drop costs
+    come out of it: C = −log(p_i + ε), d_x = −log(p_drop + ε).
+    """
+
+    gamma: float = 1.0
+    ids: tuple[Hashable, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.gamma < np.inf:
+            raise ValueError(f"the softmax cost's gamma is {self.gamma!r}; give a finite number > 0")
+
+    def __call__(self, Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
+        """C (K, N)."""
+        S, row = self.similarities(Z, X)
+        C: Array = _log_sum_exp(S / self.gamma) - S / self.gamma
+        return C[row]
+
+    def with_drop_logits(
+        self, Z: npt.ArrayLike, X: npt.ArrayLike, logits: Callable[[Array], Array], epsilon: float
+    ) -> tuple[Array, Array]:
+        """C (K, N) and d_x (N,) where a drop logit, computed from the similarities of unique z, joins the softmax."""
+        S, row = self.similarities(Z, X)
+        S = np.concatenate([S, np.broadcast_to(logits(S), (1, S.shape[1]))]) / self.gamma
+        C = -np.log(np.exp(S - _log_sum_exp(S)) + epsilon)
+        return C[:-1][row], C[-1]
+
+    def similarities(self, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Array, Array]:
+        """Z · x for each unique z (U, N), and the row of it that each z_i has (K,)."""
+        A, B = as_pair(Z, X)
+        if self.ids is None:
+            _, first, row = np.unique(A, axis=0, return_index=True, return_inverse=True)
+            row = row.ravel()
+        else:
+            if len(self.ids) != len(A):
+                raise ValueError(f"ids has {len(self.ids)} entries, but Z has {len(A)} elements; give one id per z_i")
+            where: dict[Hashable, int] = {}
+            row = np.array([where.setdefault(name, len(where)) for name in self.ids])
+            first = np.array([self.ids.index(name) for name in where])
+        return A[first] @ B.T, row
+
+
+MATCH_COSTS: Final[dict[str, Callable[[Array, Array], Array]]] = {
+    "cosine": cosine,
+    "softmax": Softmax(),
+    "euclidean": euclidean,
+    "sqeuclidean": sqeuclidean,
+}
+
+
+def resolve(match: MatchCost) -> Callable[[Array, Array], Array]:
+    """The function behind `match`: a name of `MATCH_COSTS`, "softmax:γ", or a callable, whose result is checked."""
+    if callable(match):
+        return match if isinstance(match, Softmax) else _checked(match)
+    name, _, gamma = str(match).partition(":")
+    if name == "softmax" and gamma:
+        try:
+            return Softmax(float(gamma))
+        except ValueError:
+            pass
+    elif match in MATCH_COSTS:
+        return MATCH_COSTS[match]
+    raise ValueError(
+        f"match is {match!r}; choose one of {', '.join(map(repr, MATCH_COSTS))}, 'softmax:0.1' (any γ > 0), "
+        "or give a function of Z (K, d) and X (N, d) that returns C (K, N)"
+    )
+
+
+def _checked(match: Callable[[Array, Array], npt.ArrayLike]) -> Callable[[Array, Array], Array]:
+    def call(Z: Array, X: Array) -> Array:
+        C = as_match_costs(match(Z, X), "the result of match(Z, X)")
+        if C.shape != (len(Z), len(X)):
+            raise ValueError(
+                f"match(Z, X) returned shape {C.shape} for {len(Z)} elements of Z and {len(X)} of X; "
+                f"it must return C of shape ({len(Z)}, {len(X)})"
+            )
+        return C
+
+    return call
+
+
+def _unit(A: Array) -> Array:
+    """Rows of length 1; zero rows stay zero. Scaled by the largest entry first, so that squares cannot overflow."""
+    A = A / np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(A.dtype).tiny)
+    norm = np.sqrt((A**2).sum(axis=1, keepdims=True))
+    return np.asarray(A / np.where(norm > 0, norm, 1))
+
+
+def _log_sum_exp(S: Array) -> Array:
+    top = S.max(axis=0)
+    return np.asarray(top + np.log(np.exp(S - top).sum(axis=0)))

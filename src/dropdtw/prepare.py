@@ -1,0 +1,132 @@
+"""From what a caller says (match costs, drop rules, a method's name, options) to a table and its costs."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw import drops, executors
+from dropdtw.arrays import Array, as_drop_costs, as_match_costs
+from dropdtw.drops import DropCost, LogitPercentile
+from dropdtw.methods import Method, Options, look_up
+from dropdtw.problem import Costs, Result, band
+from dropdtw.recurrence import Recurrence
+from dropdtw.reducers import Reducer, hard_min
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A table and its costs, ready for an executor.
+
+    C : the match costs as given; `costs.match` are the ones that are paid (LCSS and greedy drops edit them).
+    """
+
+    method: str
+    table: Recurrence
+    costs: Costs
+    C: Array
+    executor: str | None
+
+    def run(self, reducer: Reducer, *, gradient: bool = False, costs: Costs | None = None) -> Result:
+        """Solve the problem, or the same one with other costs."""
+        return executors.run(self.table, reducer, costs or self.costs, gradient=gradient, executor=self.executor)
+
+
+def prepare(
+    C: npt.ArrayLike,
+    drop_x: DropCost,
+    drop_z: DropCost,
+    options: Options,
+    method: str | Recurrence,
+    executor: str | None,
+) -> Problem:
+    """Check everything a caller said, and build the problem."""
+    C = as_match_costs(C)
+    K, N = C.shape
+    name, entry = look_up(method, options)
+    d_x, d_z = _drop_vector(drop_x, "drop_x", C), _drop_vector(drop_z, "drop_z", C.T)
+    if not entry.takes_drops and not (d_x is None and d_z is None):
+        raise ValueError(f"method {name!r} takes no drop costs; leave out drop_x and drop_z, or use 'drop_dtw'")
+    threshold = _threshold(options.threshold, C, name, entry)
+    check_fit(K, N, d_x is None, d_z is None, options, method)
+    costs = Costs(
+        C,
+        np.full(N, np.inf, C.dtype) if d_x is None else d_x,
+        np.full(K, np.inf, C.dtype) if d_z is None else d_z,
+        None if options.window is None else band(K, N, options.window),
+    )
+    return Problem(
+        method=name,
+        table=entry.table(d_x is not None, d_z is not None, options),
+        costs=entry.edit(costs, threshold) if entry.edit else costs,
+        C=C,
+        executor=executor,
+    )
+
+
+def check_fit(K: int, N: int, all_x: bool, all_z: bool, options: Options, method: str | Recurrence) -> None:
+    """Refuse shapes that no alignment fits; all_x and all_z: x, z were given no drop cost."""
+    _, entry = look_up(method, options)
+    if all_z and entry.must_match_z and K > N and (entry.one_to_one or not options.many_to_one):
+        raise ValueError(
+            f"{K} elements of Z cannot each have an x of their own among {N}; "
+            "allow many_to_one, give drop_z, or exchange Z and X"
+        )
+    if all_x and entry.must_match_x and N > K and (entry.one_to_one or not options.one_to_many):
+        raise ValueError(
+            f"{N} elements of X cannot each have a z of their own among {K}; "
+            "allow one_to_many, give drop_x, or exchange Z and X"
+        )
+
+
+def no_alignment(problem: Problem) -> ValueError:
+    """The error for a problem in which every alignment is forbidden."""
+    K, N = problem.C.shape
+    if problem.costs.band is not None:
+
+        def feasible(width: int) -> bool:
+            costs = problem.costs._replace(band=band(K, N, width))
+            return bool(np.isfinite(problem.run(hard_min, costs=costs).value))
+
+        if feasible(N):
+            least = bisect.bisect_left(range(N), True, key=feasible)
+            return ValueError(
+                f"no alignment of {K} × {N} fits into this window; the least window that leaves one is {least}"
+            )
+    return ValueError(
+        "every alignment is forbidden: each one needs a match or a drop that costs +inf; "
+        "allow more matches in C, or give drop costs (drop_x, drop_z)"
+    )
+
+
+def _drop_vector(drop: DropCost, name: str, C: Array) -> Array | None:
+    """The drop cost of each column of C; None where there is none."""
+    rule = drops.resolve(drop, name)
+    if rule is None:
+        return None
+    if isinstance(rule, LogitPercentile):
+        raise ValueError(
+            f"{name} is {drop!r}, which is part of the softmax match cost; "
+            "use it as drop_x of align, distance or pairwise with match='softmax'"
+        )
+    values = rule(C) if callable(rule) else rule
+    return as_drop_costs(values, name, C.shape[1], "x_j" if name == "drop_x" else "z_i").astype(C.dtype)
+
+
+def _threshold(threshold: DropCost, C: Array, name: str, entry: Method) -> float:
+    if entry.takes_threshold is (threshold is None):
+        raise ValueError(
+            f"method {name!r} needs threshold=: the match cost under which a pair counts (a number or 'percentile:30')"
+            if threshold is None
+            else f"method {name!r} takes no threshold; it is for 'lcss'"
+        )
+    if threshold is None:
+        return np.inf
+    rule = drops.resolve(threshold, "threshold")
+    value = np.asarray(rule(C) if callable(rule) else rule)
+    if value.ndim != 0 or value.dtype.kind not in "iuf" or np.isnan(value):
+        raise ValueError(f"threshold is {threshold!r}; give a number or a rule such as 'percentile:30'")
+    return float(value)

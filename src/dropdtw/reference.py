@@ -1,0 +1,158 @@
+"""The reference executor: any table, any reducer, in plain NumPy. Read this to know what every other executor computes.
+
+Cells of one anti-diagonal (i + j = t) do not depend on each other, so each pass is a loop over anti-diagonals in
+which a whole diagonal is one array. `forward` folds the edges that enter each state; `backward` pushes weights back
+along the same edges. With the hard minimum the weights are 0 or 1, and the weights that arrive at the match costs are
+the optimal alignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from dropdtw.arrays import Array
+from dropdtw.problem import Costs, Result
+from dropdtw.recurrence import MOVES, Recurrence
+from dropdtw.reducers import Reducer
+
+
+def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
+    """Solve one problem: the value, and with `gradient` also its derivatives (for `hard_min`, the alignment)."""
+    grid = _Grid(table, costs)
+    _forward(grid, reducer)
+    ends = grid.ends()
+    value = float(reducer.value(ends)[0])
+    return Result(value, *_backward(grid, reducer, reducer.weights(ends))) if gradient else Result(value)
+
+
+def sample(
+    table: Recurrence, reducer: Reducer, costs: Costs, n: int, rng: np.random.Generator
+) -> list[list[tuple[str, int, int]]]:
+    """Draw n alignments from the distribution in which a path's probability is the product of its edges' weights.
+
+    Each draw walks from the end to the start and chooses every edge by its weight; it comes back from start to end
+    as what it pays in each cell, (cost, i, j), 0-based. Meant for `soft_min`, whose weights are probabilities.
+    """
+    grid = _Grid(table, costs)
+    _forward(grid, reducer)
+    ends = reducer.weights(grid.ends())[:, 0]
+    return [_walk(grid, reducer, grid.final[_draw(ends, rng)], rng) for _ in range(n)]
+
+
+class _Way(NamedTuple):
+    """An edge into a state, with its source's number; `border` is None where the edge holds everywhere."""
+
+    src: int
+    di: int
+    dj: int
+    cost: str
+    border: bool | None
+
+
+class _Grid:
+    """A table laid over one problem: the value D of every state in every cell, and what each edge pays there."""
+
+    def __init__(self, table: Recurrence, costs: Costs) -> None:
+        K, N = self.shape = costs.match.shape
+        number = {state: s for s, state in enumerate(table.states)}
+        self.start = [number[state] for state in table.starts]
+        self.final = [number[state] for state in table.final]
+        listed = [(e, None if table.border is None else False) for e in table.edges]
+        listed += [(e, True) for e in table.border or ()]
+        self.ways = [
+            [_Way(number[e.src], *MOVES[e.move], e.cost, border) for e, border in listed if e.dst == state]
+            for state in table.states
+        ]
+        # A cell before row or column 0 has index −1, which is the last one: kept at ∞, nothing comes from there.
+        self.D = np.full((len(table.states), K + 2, N + 2), np.inf, costs.match.dtype)
+        # Row and column 0 have nothing to match or to drop: their prices are ∞.
+        self.match = np.pad(costs.banded(), ((1, 0), (1, 0)), constant_values=np.inf)
+        self.drop_x = np.concatenate([[np.inf], costs.drop_x]).astype(self.D.dtype)
+        self.drop_z = np.concatenate([[np.inf], costs.drop_z]).astype(self.D.dtype)
+
+    def diagonals(self) -> Iterator[tuple[Array, Array]]:
+        """The cells of each anti-diagonal as arrays (i, j), in the order of the forward pass, without the origin."""
+        K, N = self.shape
+        for t in range(1, K + N + 1):
+            i = np.arange(max(0, t - N), min(K, t) + 1)
+            yield i, t - i
+
+    def arriving(self, s: int, i: Array, j: Array) -> Array:
+        """The value of each way into state s at each of the cells (i, j): (ways, cells), ∞ where there is none."""
+        values = np.full((max(1, len(self.ways[s])), len(i)), np.inf, self.D.dtype)
+        for v, way in zip(values, self.ways[s], strict=False):
+            v[:] = self.D[way.src, i - way.di, j - way.dj] + self.price(way.cost, i, j)
+            if way.border is not None:
+                v[((i == 0) | (j == 0)) != way.border] = np.inf
+        return values
+
+    def price(self, cost: str, i: Array, j: Array) -> Array | float:
+        """What a cost charges on arrival at the cells (i, j)."""
+        if cost == "match":
+            return self.match[i, j]
+        return 0.0 if cost == "free" else self.drop_x[j] if cost == "drop_x" else self.drop_z[i]
+
+    def ends(self) -> Array:
+        """The values of the final states in the last cell: (states, 1)."""
+        K, N = self.shape
+        return self.D[self.final, K, N][:, None]
+
+
+def _forward(grid: _Grid, reducer: Reducer) -> None:
+    """Fill grid.D: each state of each cell from the ways into it."""
+    origin = np.array([0])
+    for s in range(len(grid.ways)):
+        grid.D[s, 0, 0] = 0 if s in grid.start else reducer.value(grid.arriving(s, origin, origin))[0]
+    for i, j in grid.diagonals():
+        for s in range(len(grid.ways)):
+            grid.D[s, i, j] = reducer.value(grid.arriving(s, i, j))
+
+
+def _backward(grid: _Grid, reducer: Reducer, ends: Array) -> tuple[Array, Array, Array]:
+    """Push the weights of the final states back along the edges; what arrives at the prices are their derivatives."""
+    K, N = grid.shape
+    G = np.zeros_like(grid.D)
+    G[grid.final, K, N] = ends[:, 0]
+    into = {
+        "match": np.zeros_like(grid.match),
+        "drop_x": np.zeros_like(grid.drop_x),
+        "drop_z": np.zeros_like(grid.drop_z),
+    }
+    for i, j in reversed(list(grid.diagonals())):
+        for s in reversed(range(len(grid.ways))):
+            live = np.flatnonzero(G[s, i, j])  # of a hard alignment, one cell or none
+            if live.size == 0:
+                continue
+            il, jl = i[live], j[live]
+            weights = reducer.weights(grid.arriving(s, il, jl)) * G[s, il, jl]
+            for w, way in zip(weights, grid.ways[s], strict=True):
+                # No index occurs twice on a diagonal, so += adds every contribution.
+                G[way.src, il - way.di, jl - way.dj] += w
+                if way.cost == "match":
+                    into["match"][il, jl] += w
+                elif way.cost == "drop_x":
+                    into["drop_x"][jl] += w
+                elif way.cost == "drop_z":
+                    into["drop_z"][il] += w
+    return into["match"][1:, 1:], into["drop_x"][1:], into["drop_z"][1:]
+
+
+def _walk(grid: _Grid, reducer: Reducer, s: int, rng: np.random.Generator) -> list[tuple[str, int, int]]:
+    """One random path from state s in the last cell back to the origin, as what it pays where."""
+    i, j = grid.shape
+    path = []
+    while (i, j) != (0, 0):
+        w = reducer.weights(grid.arriving(s, np.array([i]), np.array([j])))[:, 0]
+        way = grid.ways[s][_draw(w, rng)]
+        path.append((way.cost, i - 1, j - 1))
+        s, i, j = way.src, i - way.di, j - way.dj
+    return path[::-1]
+
+
+def _draw(weights: Array, rng: np.random.Generator) -> int:
+    """An index drawn with probability proportional to `weights`."""
+    total = np.cumsum(weights, dtype=np.float64)
+    return int(np.searchsorted(total, rng.random() * total[-1], side="right"))

@@ -1,0 +1,104 @@
+"""Small problems of every kind, for the tests: all methods, all options, all sorts of costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+import dropdtw
+import oracle
+
+SHAPES = [(1, 1), (1, 4), (4, 1), (2, 2), (2, 3), (3, 2), (3, 5), (4, 4)]
+KINDS = ["positive", "signed", "tied", "holes"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One problem as the library and as the oracle take it."""
+
+    C: np.ndarray
+    drop_x: np.ndarray | None
+    drop_z: np.ndarray | None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def library(self, **more: Any) -> dict[str, Any]:
+        return {"C": self.C, "drop_x": self.drop_x, "drop_z": self.drop_z, **self.options, **more}
+
+    def oracle(self) -> dict[str, Any]:
+        options = dict(self.options)
+        if options.get("method") == "drop_dtw_paper":
+            options["method"] = "drop_dtw"
+        if "window" in options:
+            options["band"] = oracle.band(*self.C.shape, options.pop("window"))
+        return {"C": self.C, "d_x": self.drop_x, "d_z": self.drop_z, **options}
+
+
+def costs(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Random costs of a kind: positive, signed, with many ties, or with +∞ in places."""
+    if kind == "tied":
+        return rng.integers(-1, 2, shape).astype(float)
+    values = rng.random(shape) if kind == "positive" else rng.normal(size=shape)
+    if kind == "holes":
+        values[rng.random(shape) < 0.25] = np.inf
+    return values
+
+
+def variants(method: str) -> list[dict[str, Any]]:
+    """Every combination of options that means something for a method, with the sides it may drop from."""
+    entry = dropdtw.METHODS[method]
+    sides = [(True, True), (True, False), (False, True), (False, False)] if entry.takes_drops else [(False, False)]
+    moves = [(True, True)] if entry.one_to_one else list(product((True, False), repeat=2))
+    contiguous = (False, True) if method.startswith(("drop", "greedy")) else (False,)
+    return [
+        {
+            "sides": s,
+            "method": method,
+            "one_to_many": o,
+            "many_to_one": m,
+            "contiguous": c,
+            **({"window": w} if w else {}),
+            **({"threshold": 0.4} if entry.takes_threshold else {}),
+        }
+        for s, (o, m), c, w in product(sides, moves, contiguous, (None, 1))
+    ]
+
+
+def cases(variant: dict[str, Any], seed: int = 0) -> list[Case]:
+    """A variant on every shape it fits, with every kind of costs."""
+    x, z = variant["sides"]
+    options = {k: v for k, v in variant.items() if k != "sides"}
+    rng = np.random.default_rng(seed)
+    found = []
+    for (K, N), kind in product(SHAPES, KINDS):
+        C, d_x, d_z = costs(kind, (K, N), rng), costs(kind, (N,), rng), costs(kind, (K,), rng)
+        case = Case(C, d_x if x else None, d_z if z else None, options)
+        if fits(case):
+            found.append(case)
+    return found
+
+
+def fits(case: Case) -> bool:
+    """Whether the shape leaves any alignment at all, whatever the costs."""
+    options = {k: v for k, v in case.oracle().items() if k != "band"}
+    options |= {"C": np.zeros_like(case.C)}
+    for d in ("d_x", "d_z"):
+        if options[d] is not None:
+            options[d] = np.zeros_like(options[d])
+    return bool(oracle.alignments(**options))
+
+
+VARIANTS = [v for method in dropdtw.METHODS for v in variants(method)]
+
+
+def name(variant: dict[str, Any]) -> str:
+    """A short id for pytest."""
+    sides = "".join(n for n, s in zip("xz", variant["sides"], strict=True) if s) or "none"
+    flags = [k for k in ("one_to_many", "many_to_one") if not variant[k]]
+    return "-".join(
+        [variant["method"], f"drop_{sides}", *(f"not_{f}" for f in flags)]
+        + ["contiguous"] * variant["contiguous"]
+        + ["window"] * ("window" in variant)
+    )

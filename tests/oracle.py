@@ -1,0 +1,145 @@
+"""Brute-force oracle: lists every alignment explicitly, with no dynamic programming and no library code."""
+
+import functools
+import math
+
+import numpy as np
+
+Drop = np.ndarray | float | None
+Alignment = tuple[np.ndarray, float]
+METHODS = ["drop_dtw", "dtw", "subsequence", "otam", "needleman_wunsch", "lcss", "smith_waterman", "greedy"]
+
+
+@functools.cache
+def chains(K: int, N: int) -> tuple[np.ndarray, ...]:
+    """All monotone boolean (K, N) matrices, the empty one first."""
+    found = []
+
+    def extend(chain: list[tuple[int, int]]) -> None:
+        M = np.zeros((K, N), bool)
+        for pair in chain:
+            M[pair] = True
+        M.flags.writeable = False
+        found.append(M)
+        i0, j0 = chain[-1] if chain else (0, 0)
+        for i in range(i0, K):
+            for j in range(j0, N):
+                if not chain or (i, j) != (i0, j0):
+                    extend([*chain, (i, j)])
+
+    extend([])
+    return tuple(found)
+
+
+@functools.cache
+def _stack(K: int, N: int) -> np.ndarray:
+    """The chains as one (n, K, N) array."""
+    return np.stack(chains(K, N))
+
+
+def band(K: int, N: int, width: float) -> np.ndarray:
+    """Sakoe-Chiba band of the given half-width (in columns) around the line between the corners."""
+    if K == 1:
+        return np.ones((K, N), bool)
+    line = np.arange(K) * (N - 1) / (K - 1)
+    return np.abs(np.arange(N)[None, :] - line[:, None]) <= width + 1e-9
+
+
+def _inside(used: np.ndarray) -> np.ndarray:
+    """Unused positions lying strictly between used ones, along the last axis."""
+    before = np.logical_or.accumulate(used, axis=-1)
+    after = np.logical_or.accumulate(used[..., ::-1], axis=-1)[..., ::-1]
+    return before & after & ~used
+
+
+def _total(mask: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    """Sum of cost where mask holds, over all axes but the first (never inf * 0)."""
+    return np.where(mask, cost, 0.0).reshape(len(mask), -1).sum(axis=1)
+
+
+def alignments(
+    C: np.ndarray,
+    d_x: Drop = None,
+    d_z: Drop = None,
+    *,
+    method: str = "drop_dtw",
+    one_to_many: bool = True,
+    many_to_one: bool = True,
+    contiguous: bool = False,
+    band: np.ndarray | None = None,
+    threshold: float | None = None,
+) -> list[Alignment]:
+    """Every feasible alignment of the method, with its cost."""
+    if method not in METHODS:
+        raise ValueError(f"unknown method {method!r}")
+    C = np.asarray(C, float)
+    K, N = C.shape
+    if band is not None:
+        C = np.where(band, C, np.inf)
+    dx = np.broadcast_to(np.asarray(np.inf if d_x is None else d_x, float), (N,))
+    dz = np.broadcast_to(np.asarray(np.inf if d_z is None else d_z, float), (K,))
+    if not all((a > -np.inf).all() for a in (C, dx, dz)):
+        raise ValueError("costs must be finite or +inf")
+
+    A = _stack(K, N)
+    rows, cols = A.any(axis=2), A.any(axis=1)  # which z (n, K) and which x (n, N) are matched
+    keep = np.ones(len(A), bool)
+    one_to_one = method in ("needleman_wunsch", "lcss", "smith_waterman")
+    if one_to_one or not one_to_many:
+        keep &= (A.sum(axis=2) <= 1).all(axis=1)
+    if one_to_one or not many_to_one:
+        keep &= (A.sum(axis=1) <= 1).all(axis=1)
+    if contiguous:
+        keep &= ~_inside(A).any(axis=(1, 2))
+
+    if method == "lcss":
+        C = np.where(threshold > C, -1.0, np.inf)
+    cost = _total(A, C)
+    if method in ("drop_dtw", "needleman_wunsch"):
+        cost = cost + _total(~cols, dx) + _total(~rows, dz)
+    elif method == "dtw":
+        keep &= rows.all(axis=1) & cols.all(axis=1)
+    elif method in ("subsequence", "otam"):
+        keep &= rows.all(axis=1) & ~_inside(cols).any(axis=1)
+    elif method == "smith_waterman":
+        cost = cost + _total(_inside(cols), dx) + _total(_inside(rows), dz)
+    elif method == "greedy":
+        keep &= (cols == (C.min(axis=0) <= dx)).all(axis=1) & (rows == (C.min(axis=1) <= dz)).all(axis=1)
+        cost = cost + _total(~cols, dx) + _total(~rows, dz)
+    keep &= cost < np.inf
+    return [(M, float(c)) for M, c in zip(A[keep], cost[keep], strict=True)]
+
+
+def hard(C: np.ndarray, d_x: Drop = None, d_z: Drop = None, **options) -> float:
+    """The least cost, inf if nothing is feasible."""
+    return min((cost for _, cost in alignments(C, d_x, d_z, **options)), default=math.inf)
+
+
+def soft(C: np.ndarray, d_x: Drop = None, d_z: Drop = None, *, gamma: float = 1.0, **options) -> float:
+    """The soft minimum -gamma * log(sum exp(-cost / gamma)), inf if nothing is feasible."""
+    costs = [cost for _, cost in alignments(C, d_x, d_z, **options)]
+    if not costs:
+        return math.inf
+    low = min(costs)
+    return low - gamma * math.log(math.fsum(math.exp((low - cost) / gamma) for cost in costs))
+
+
+def marginals(C: np.ndarray, d_x: Drop = None, d_z: Drop = None, *, gamma: float = 1.0, **options) -> dict:
+    """Gibbs probabilities of each pair and drop, log-partition and entropy (NaN, -inf if none feasible)."""
+    K, N = np.shape(C)
+    found = alignments(C, d_x, d_z, **options)
+    if not found:
+        nan = {"match": np.full((K, N), np.nan), "drop_x": np.full(N, np.nan), "drop_z": np.full(K, np.nan)}
+        return {**nan, "log_partition": -math.inf, "entropy": math.nan}
+    A = np.stack([M for M, _ in found])
+    energy = np.array([cost for _, cost in found]) / gamma
+    excess = energy - energy.min()
+    log_sum = math.log(math.fsum(np.exp(-excess)))
+    p = np.exp(-excess - log_sum)
+    return {
+        "match": np.einsum("n,nij->ij", p, A),
+        "drop_x": p @ ~A.any(axis=1),
+        "drop_z": p @ ~A.any(axis=2),
+        "log_partition": float(log_sum - energy.min()),
+        "entropy": float(log_sum + p @ excess),
+    }
