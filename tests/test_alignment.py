@@ -1,0 +1,495 @@
+"""What an Alignment says about itself: its views agree, it survives JSON, and its explanations are true."""
+
+import json
+import math
+import xml.etree.ElementTree as ElementTree
+from itertools import groupby
+
+import numpy as np
+import pytest
+
+import cases
+import dropdtw
+import oracle
+from dropdtw import Alignment, Segment, align, solve
+
+every_method = pytest.mark.parametrize("method", dropdtw.METHODS)
+
+
+def arguments(method, K, N, rng):
+    """Costs and options for a method: match costs of both signs, a drop cost for every element where it takes any."""
+    entry = dropdtw.METHODS[method if isinstance(method, str) else "drop_dtw"]
+    given = {"C": rng.uniform(-0.5, 1, (K, N)), "method": method}
+    if entry.takes_drops:
+        given |= {"drop_x": rng.uniform(0, 0.5, N), "drop_z": rng.uniform(0, 0.5, K)}
+    if entry.takes_threshold:
+        given |= {"threshold": 0.3}
+    return given
+
+
+def solved(method="drop_dtw", K=4, N=7, seed=0, **more):
+    return solve(**arguments(method, K, N, np.random.default_rng(seed)) | more)
+
+
+def same(a, b):
+    """Whether two alignments match the same elements at the same cost."""
+    return (
+        a.cost == b.cost
+        and a.method == b.method
+        and a.shape == b.shape
+        and np.array_equal(a.pairs, b.pairs)
+        and np.array_equal(a.labels, b.labels)
+        and np.array_equal(a.paid_x, b.paid_x)
+        and np.array_equal(a.paid_z, b.paid_z)
+    )
+
+
+# --- The views agree --------------------------------------------------------------------------------------------
+
+
+@every_method
+@pytest.mark.parametrize("seed", range(4))
+def test_views_agree_with_the_pairs(method, seed):
+    a = solved(method, seed=seed)
+    pairs = [tuple(pair) for pair in a.pairs.tolist()]
+    assert pairs == sorted(set(pairs))
+    assert a.M.dtype == bool
+    assert [tuple(pair) for pair in np.argwhere(a.M).tolist()] == pairs
+    np.testing.assert_array_equal(a.dropped_x, ~a.M.any(axis=0))
+    np.testing.assert_array_equal(a.dropped_z, ~a.M.any(axis=1))
+    assert (np.diff(a.pairs, axis=0) >= 0).all()  # no two pairs cross
+    np.testing.assert_array_equal(a.labels < 0, a.dropped_x)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_label_is_the_cheapest_z_and_of_equals_the_first(seed):
+    C = np.random.default_rng(seed).integers(-3, 1, (6, 4))  # negative and tied: one x takes many z
+    a = solve(C, drop_x=1)
+    assert a.M.sum(axis=0).max() > 1
+    for j, label in enumerate(a.labels):
+        matching = [(C[i, j], i) for i in range(6) if a.M[i, j]]
+        assert label == (min(matching)[1] if matching else -1)
+
+
+def test_label_of_tied_z_is_the_smaller_i():
+    np.testing.assert_array_equal(solve([[1], [0], [0]]).labels, [1])
+
+
+def runs(M):
+    """The unbroken runs of each row, found by walking along it."""
+    for i, row in enumerate(M):
+        for matched, run in groupby(range(len(row)), key=lambda j, row=row: bool(row[j])):
+            if matched:
+                columns = list(run)
+                yield Segment(i, columns[0], columns[-1] + 1)
+
+
+@every_method
+@pytest.mark.parametrize("seed", range(4))
+def test_segments_are_the_runs_of_M(method, seed):
+    a = solved(method, seed=seed, N=9)
+    assert a.segments() == list(runs(a.M))
+    assert sum(s.length for s in a.segments()) == len(a.pairs)
+
+
+def test_segment_breaks_at_a_dropped_x():
+    assert solve([[0, 9, 0, 0]], drop_x=1).segments() == [Segment(0, 0, 1), Segment(0, 2, 4)]
+
+
+def test_segments_share_an_x_that_matches_several_z():
+    assert solve([[0], [0]]).segments() == [Segment(0, 0, 1), Segment(1, 0, 1)]
+
+
+def test_nothing_matched():
+    a = solve(np.ones((2, 3)), drop_x=0.1, drop_z=0.1)
+    assert a.pairs.shape == (0, 2)
+    assert a.segments() == []
+    assert a.labels.tolist() == [-1, -1, -1]
+    assert not a.M.any()
+    assert a.dropped_x.all()
+    assert a.dropped_z.all()
+    assert a.rescore() == pytest.approx(0.5)
+
+
+@every_method
+def test_repr_counts(method):
+    a = solved(method)
+    assert repr(a) == (
+        f"<Alignment by {method} of 4 z with 7 x: cost {a.cost:.6g}, {len(a.pairs)} pairs, "
+        f"{sum(~a.M.any(axis=1))} z and {sum(~a.M.any(axis=0))} x dropped>"
+    )
+
+
+# --- Arrays are safe --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["pairs", "labels", "M", "paid_x", "paid_z"])
+def test_arrays_are_read_only(name):
+    array = getattr(solved(), name)
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+
+
+def strided(array):
+    """The same numbers, read-only and not contiguous."""
+    wide = np.full([2 * n for n in array.shape], np.nan, array.dtype)
+    view = wide[tuple(slice(None, None, -2) for _ in array.shape)]
+    view[...] = array
+    view.flags.writeable = False
+    return view
+
+
+@every_method
+def test_solve_takes_read_only_and_strided_costs_and_leaves_them_alone(method):
+    given = arguments(method, 4, 7, np.random.default_rng(1))
+    views = {k: strided(v) if isinstance(v, np.ndarray) else v for k, v in given.items()}
+    a = solve(**views)
+    assert same(a, solve(**given))
+    for k, v in given.items():
+        np.testing.assert_array_equal(views[k], v)
+    a.explain(0)
+    dropdtw.posterior(**views)
+    assert dropdtw.cost(**views) == dropdtw.cost(**given)
+
+
+@pytest.mark.parametrize("match", ["cosine", "softmax", "euclidean", "sqeuclidean"])
+@pytest.mark.parametrize("d", [3, 12])
+def test_align_takes_read_only_and_strided_sequences_and_leaves_them_alone(match, d):
+    rng = np.random.default_rng(0)
+    Z, X = rng.normal(size=(4, d)), rng.normal(size=(6, d))
+    a, b = align(strided(Z), strided(X), 0.5, match=match), align(Z, X, 0.5, match=match)
+    assert a.cost == pytest.approx(b.cost)
+    np.testing.assert_array_equal(a.pairs, b.pairs)
+
+
+def test_alignment_keeps_the_costs_it_was_made_from():
+    C, drop_x = np.array([[0.0, 5.0, 0.0]]), np.ones(3)
+    a = solve(C, drop_x)
+    C[:], drop_x[:] = 7, 7
+    assert a.rescore() == a.cost
+    assert a.explain(1).price == 1
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------
+
+TABLE = dropdtw.Recurrence(  # with borders, several starts and a name that HTML has to escape
+    name="custom <&>",
+    states=("m", "gap"),
+    edges=dropdtw.edges("m gap", to="m", moves="diag left", cost="match")
+    + dropdtw.edges("m", to="gap", moves="left", cost="drop_x"),
+    start=("m", "gap"),
+    final=("m",),
+    border=dropdtw.edges("gap", to="gap", moves="left", cost="drop_x"),
+)
+
+
+def through_json(a, **options):
+    return Alignment.from_dict(json.loads(json.dumps(a.to_dict(**options), allow_nan=False)))
+
+
+WRITTEN = {method: {"method": method} for method in dropdtw.METHODS} | {
+    "holes": {"C": np.where(np.arange(28).reshape(4, 7) % 5 == 1, np.inf, 0.25), "drop_x": [1, np.inf] * 3 + [0]},
+    "window": {"window": 2},
+    "share": {"window": 0.5, "drop_z": None},
+    "table": {"method": TABLE, "drop_z": None},
+    "float32": {"C": np.random.default_rng(0).random((4, 7)).astype(np.float32)},
+    "dropped": {"C": np.full((4, 7), 9.0)},
+}
+every_written = pytest.mark.parametrize("more", WRITTEN.values(), ids=WRITTEN)
+
+
+@every_written
+def test_round_trip_without_costs(more):
+    a = solved(**more)
+    b = through_json(a)
+    assert same(a, b)
+    assert b.segments() == a.segments()
+    assert repr(b) == repr(a)
+    assert b.problem is None
+    np.testing.assert_array_equal(b.M, a.M)
+
+
+@every_written
+def test_round_trip_with_costs_brings_back_everything(more):
+    a = solved(**more)
+    b = through_json(a, costs=True)
+    assert same(a, b)
+    assert b.rescore() == pytest.approx(a.rescore())
+    assert b.problem.table == a.problem.table
+    np.testing.assert_array_equal(b.problem.C, a.problem.C)
+    for ours, theirs in zip(a.problem.costs[:3], b.problem.costs[:3], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(a.problem.costs.banded(), b.problem.costs.banded())
+    for j in range(7):
+        ours, theirs = a.explain(j), b.explain(j)
+        assert (ours.matched, ours.alternative) == (theirs.matched, theirs.alternative)
+        assert theirs.alternative_cost == pytest.approx(ours.alternative_cost)
+
+
+def test_dictionary_says_what_it_holds():
+    data = solve([[0, 0, 9], [9, 9, 0]]).to_dict()
+    assert data == {
+        "format": 1,
+        "method": "drop_dtw",
+        "shape": [2, 3],
+        "cost": 0.0,
+        "pairs": [[0, 0], [0, 1], [1, 2]],
+        "labels": [0, 0, 1],
+        "segments": [{"label": 0, "start": 0, "stop": 2}, {"label": 1, "start": 2, "stop": 3}],
+        "paid_x": [0, 0, 0],
+        "paid_z": [0, 0],
+    }
+
+
+def test_dictionary_of_an_alignment_read_without_costs_cannot_have_them():
+    with pytest.raises(ValueError, match="came without its costs"):
+        through_json(solved()).to_dict(costs=True)
+
+
+def test_read_arrays_are_read_only():
+    with pytest.raises(ValueError, match="read-only"):
+        through_json(solved()).labels[0] = 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"shape": [4]},
+        {"shape": "ab"},
+        {"shape": None},
+        {"pairs": [[0]]},
+        {"pairs": [[0, "x"]]},
+        {"pairs": [[0, 0], [0, 0]]},
+        {"pairs": [[1, 1], [0, 0]]},
+        {"labels": [9] * 7},
+        {"labels": [-2] * 7},
+        {"labels": [0] * 7},
+        {"cost": None},
+        {"cost": "nan"},
+        {"problem": {"C": [[1.0]]}},
+        {"problem": 3},
+    ],
+    ids=str,
+)
+def test_damaged_dictionary_is_refused_in_words(damage):
+    data = solve(np.full((4, 7), 0.5) - np.eye(4, 7), drop_x=0.1, drop_z=0.1).to_dict(costs=True)
+    with pytest.raises(ValueError, match="give what Alignment.to_dict wrote"):
+        Alignment.from_dict(data | damage)
+
+
+# --- HTML and plots ---------------------------------------------------------------------------------------------
+
+
+@every_written
+def test_html_is_well_formed_and_draws_every_segment_and_drop(more):
+    a = solved(**more)
+    root = ElementTree.fromstring(a._repr_html_())
+    assert root.tag == "div"
+    assert root.find("div").text == repr(a)[1:-1]
+    red, dark = root.find("svg").findall("g")
+    assert len(dark) == len(a.segments())
+    assert bool(len(red)) == bool(a.dropped_x.any() or a.dropped_z.any())
+
+
+def test_html_draws_in_its_place():
+    a = solve([[0, 9, 9, 9], [9, 9, 9, 0]], drop_x=[9, 1, 1, 9])
+    width, height = 420, 210
+    red, dark = ElementTree.fromstring(a._repr_html_()).find("svg").findall("g")
+    boxes = [[float(r.get(k)) for k in ("x", "y", "width", "height")] for r in dark]
+    assert boxes == [[0, 0, 105, 105], [315, 105, 105, 105]]
+    covered = sum(float(r.get("width")) for r in red)
+    assert covered == pytest.approx(width / 2)
+    assert all(float(r.get("height")) == height and 105 <= float(r.get("x")) < 315 for r in red)
+
+
+@pytest.mark.parametrize("pattern", ["all dropped", "every second dropped", "all matched"])
+def test_html_of_a_long_alignment_is_small(pattern):
+    j = np.arange(5000)
+    C = {"all dropped": j * 0 + 9, "every second dropped": j % 2 * 9, "all matched": j * 0}[pattern][None]
+    assert len(solve(C, drop_x=1, drop_z=1)._repr_html_()) < 100_000
+
+
+@pytest.fixture
+def axes():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    yield plt.subplots()[1]
+    plt.close("all")
+
+
+@every_written
+def test_plot_draws_costs_matches_and_drops(axes, more):
+    a = solved(**more)
+    assert a.plot(ax=axes) is axes
+    axes.figure.canvas.draw()
+    (dots,) = axes.lines
+    np.testing.assert_array_equal(np.c_[dots.get_ydata(), dots.get_xdata()], a.pairs)
+    assert len(axes.patches) == a.dropped_x.sum() + a.dropped_z.sum()
+    (image,) = axes.images
+    np.testing.assert_array_equal(image.get_array().filled(np.inf), a.problem.C)
+    assert a.method in axes.get_title()
+
+
+def test_plot_makes_its_own_axes(axes):
+    a = solved()
+    drawn = a.plot()
+    assert drawn is not axes
+    assert drawn.get_xlim() == (-0.5, 6.5)
+    assert drawn.get_ylim() == (3.5, -0.5)
+
+
+def test_plot_without_costs_draws_the_matches(axes):
+    through_json(solved()).plot(axes)
+    assert len(axes.lines) == 1
+    assert len(axes.images) == 0
+
+
+def test_plot_where_every_match_is_forbidden(axes):
+    solve(np.full((2, 3), np.inf), 1, 1).plot(axes)
+    axes.figure.canvas.draw()
+
+
+# --- Warping ----------------------------------------------------------------------------------------------------
+
+
+@every_method
+@pytest.mark.parametrize("seed", range(3))
+def test_warp_is_the_mean_of_the_matched(method, seed):
+    a = solved(method, seed=seed)
+    rng = np.random.default_rng(seed)
+    Z, X = rng.normal(size=(4, 3)), rng.normal(size=(7, 3))
+    on_x, on_z = a.warp_z(Z), a.warp_x(X)
+    for j in range(7):
+        expected = Z[a.M[:, j]].mean(axis=0) if a.M[:, j].any() else np.full(3, np.nan)
+        np.testing.assert_allclose(on_x[j], expected)
+    for i in range(4):
+        expected = X[a.M[i]].mean(axis=0) if a.M[i].any() else np.full(3, np.nan)
+        np.testing.assert_allclose(on_z[i], expected)
+
+
+HALF = [[0, 9, 9, 9, 0], [9, 9, 9, 9, 9], [9, 9, 9, 0, 9]]  # x_1 and x_2 are dropped, x_4 too; z_1 is dropped
+
+
+def test_warp_keeps_the_shape_of_an_element():
+    a = solve(HALF, 1, 1)
+    assert a.warp_z(np.ones(3)).shape == (5,)
+    assert a.warp_z(np.ones((3, 2, 4))).shape == (5, 2, 4)
+    assert a.warp_x(np.ones((5, 2, 4))).shape == (3, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("fill", "expected"),
+    [
+        (math.nan, [0.5, math.nan, math.nan, 2.5, math.nan]),
+        (0.25, [0.5, 0.25, 0.25, 2.5, 0.25]),
+        (0, [0.5, 0, 0, 2.5, 0]),
+        (-1, [0.5, -1, -1, 2.5, -1]),
+        ("linear", [0.5, 0.5 + 2 / 3, 0.5 + 4 / 3, 2.5, 2.5]),
+    ],
+)
+def test_fill_stands_where_x_is_dropped(fill, expected):
+    a = solve(HALF, 1, 1)
+    assert a.labels.tolist() == [0, -1, -1, 2, -1]
+    np.testing.assert_allclose(a.warp_z([0.5, 1.5, 2.5], fill=fill), expected)
+    np.testing.assert_allclose(a.warp_z([[0.5, 5], [1.5, 6], [2.5, 7]], fill=fill)[:, 0], expected)
+
+
+def test_linear_fill_works_on_each_feature():
+    a = solve(HALF, 1, 1)
+    warped = a.warp_x([[0, 10], [0, 0], [0, 0], [4, 20], [0, 0]], fill="linear")
+    np.testing.assert_allclose(warped, [[0, 10], [2, 15], [4, 20]])
+
+
+def test_linear_fill_of_nothing_is_nan():
+    a = solve(np.full((2, 3), np.inf), 1, 1)
+    assert np.isnan(a.warp_z([1, 2], fill="linear")).all()
+
+
+# --- Explanations -----------------------------------------------------------------------------------------------
+
+EXPLAINED = [v for v in cases.VARIANTS if v["one_to_many"] == v["many_to_one"]]
+
+
+@pytest.mark.parametrize("variant", EXPLAINED, ids=cases.name)
+def test_explanation_is_the_best_alignment_that_treats_x_otherwise(variant):
+    for case in cases.cases(variant, seed=1)[::5]:  # 5: so that every shape and every kind of costs has its turn
+        listed = oracle.alignments(**case.oracle())
+        if not listed:
+            continue
+        a = solve(**case.library())
+        for j in range(case.C.shape[1]):
+            e = a.explain(j)
+            here = a.M[:, j]
+            others = [(c, M[:, j]) for M, c in listed if (not M[here, j].any() if here.any() else M[:, j].any())]
+            assert e.matched == tuple(np.flatnonzero(here))
+            assert e.cost == a.cost
+            assert e.margin >= -1e-12
+            if not others:
+                assert e.alternative is None
+                assert e.alternative_cost == np.inf
+                continue
+            best = min(c for c, _ in others)
+            assert e.alternative_cost == pytest.approx(best)
+            assert e.alternative in {tuple(np.flatnonzero(column)) for c, column in others if c <= best + 1e-9}
+
+
+@every_method
+@pytest.mark.parametrize("seed", range(3))
+def test_price_is_what_x_pays(method, seed):
+    a = solved(method, seed=seed)
+    costs = a.problem.costs
+    for j in range(7):
+        paid = costs.match[a.M[:, j], j].sum() if a.M[:, j].any() else a.paid_x[j] and costs.drop_x[j]
+        assert a.explain(j).price == pytest.approx(paid)
+
+
+def test_prices_of_all_x_and_drops_of_z_are_the_cost():
+    a = solved()
+    of_z = sum(d for d, dropped in zip(a.problem.costs.drop_z, a.dropped_z, strict=True) if dropped)
+    assert sum(a.explain(j).price for j in range(7)) + of_z == pytest.approx(a.cost)
+
+
+def test_negative_index_counts_from_the_end():
+    a = solved()
+    for j in range(7):
+        assert a.explain(j - 7) == a.explain(j)
+        assert a.explain(j - 7).j == j
+
+
+@pytest.mark.parametrize(
+    ("C", "drop_x", "j", "text"),
+    [
+        (
+            [[0, 1]],
+            3,
+            1,
+            "x_1 is matched to z_0 for 1; dropped instead, the whole would cost 3 rather than 1: margin 2",
+        ),
+        (
+            [[0, 5]],
+            3,
+            1,
+            "x_1 is dropped for 3; matched to z_0 instead, the whole would cost 5 rather than 3: margin 2",
+        ),
+        ([[0], [1]], None, 0, "x_0 is matched to z_0 and z_1 for 1; there is no alignment that treats it otherwise"),
+    ],
+)
+def test_explanation_in_words(C, drop_x, j, text):
+    assert str(solve(C, drop_x).explain(j)) == text
+
+
+def test_free_skips_on_a_border_are_explained_too():
+    table = dropdtw.Recurrence(  # DTW of z_0 with a suffix of X
+        name="suffix",
+        states=("m",),
+        edges=dropdtw.edges("m", to="m", moves="diag left", cost="match"),
+        start="m",
+        final=("m",),
+        border=dropdtw.edges("m", to="m", moves="left", cost="free"),
+    )
+    a = solve([[5, 0, 1]], method=table)
+    assert a.labels.tolist() == [-1, -1, 0]
+    e = a.explain(0)
+    assert (e.matched, e.alternative, e.alternative_cost) == ((), (0,), 6)

@@ -1,0 +1,287 @@
+"""Match costs against their formulas, written as plain loops in double precision."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import dropdtw
+from dropdtw.costs import MATCH_COSTS, Softmax, cosine, euclidean, resolve, softmax, sqeuclidean
+from dropdtw.drops import LogitPercentile
+
+every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.uint8])
+every_size = pytest.mark.parametrize("d", [1, 2, 8, 9, 64])
+every_name = pytest.mark.parametrize("name", MATCH_COSTS)
+
+
+def rows(seed, n, d, dtype=np.float64):
+    low = 0 if np.issubdtype(dtype, np.unsignedinteger) else -3
+    return np.random.default_rng(seed).uniform(low, 4, (n, d)).astype(dtype)
+
+
+def dot(z, x):
+    return math.fsum(float(a) * float(b) for a, b in zip(z, x, strict=True))
+
+
+def naive_cosine(z, x):
+    lengths = math.sqrt(dot(z, z) * dot(x, x))
+    return 1 - dot(z, x) / lengths if lengths else 1.0
+
+
+def naive_sqeuclidean(z, x):
+    return math.fsum((float(a) - float(b)) ** 2 for a, b in zip(z, x, strict=True))
+
+
+def naive_softmax(Z, X, gamma=1.0, ids=None):
+    """−log softmax over the first row of each id (by default each row is the id of its equals)."""
+    ids = [tuple(z.tolist()) for z in Z] if ids is None else ids
+    first = {name: ids.index(name) for name in ids}
+    C = np.empty((len(Z), len(X)))
+    for j, x in enumerate(X):
+        logit = {name: dot(Z[i], x) / gamma for name, i in first.items()}
+        top = max(logit.values())
+        total = math.fsum(math.exp(s - top) for s in logit.values())
+        C[:, j] = [top + math.log(total) - logit[name] for name in ids]
+    return C
+
+
+def naive(name, Z, X):
+    if name == "softmax":
+        return naive_softmax(Z, X)
+    pair = {
+        "cosine": naive_cosine,
+        "euclidean": lambda z, x: math.sqrt(naive_sqeuclidean(z, x)),
+        "sqeuclidean": naive_sqeuclidean,
+    }[name]
+    return np.array([[pair(z, x) for x in X] for z in Z])
+
+
+@every_name
+@every_size
+@every_dtype
+@pytest.mark.filterwarnings("ignore:the cosine of one-dimensional")
+def test_cost_is_its_formula(name, d, dtype):
+    Z, X = rows(0, 4, d, dtype), rows(1, 5, d, dtype)
+    C = MATCH_COSTS[name](Z, X)
+    half = np.dtype(dtype) in (np.float32, np.float16)
+    assert C.dtype == (np.float32 if half else np.float64)
+    expected = naive(name, Z, X)
+    scale = max(1, np.abs(expected).max())
+    np.testing.assert_allclose(C, expected, rtol=0, atol=scale * (1e-5 if half else 1e-13))
+
+
+@every_name
+def test_one_double_makes_both_double(name):
+    Z, X = rows(0, 3, 4, np.float32), rows(1, 5, 4)
+    np.testing.assert_allclose(MATCH_COSTS[name](Z, X), naive(name, Z, X), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["euclidean", "sqeuclidean", "softmax"])
+def test_numbers_are_one_dimensional_elements(name):
+    C = MATCH_COSTS[name]([0, 3], [1, 1, 2])
+    np.testing.assert_array_equal(C, MATCH_COSTS[name]([[0], [3]], [[1], [1], [2]]))
+
+
+@pytest.mark.parametrize("name", ["cosine", "euclidean", "sqeuclidean"])
+def test_distance_like_costs_are_symmetric(name):
+    Z, X = rows(0, 4, 12), rows(1, 6, 12)
+    np.testing.assert_allclose(MATCH_COSTS[name](Z, X), MATCH_COSTS[name](X, Z).T, rtol=1e-12)
+
+
+# --- Cosine -----------------------------------------------------------------------------------------------------
+
+
+def test_zero_vector_is_like_nothing():
+    C = cosine([[0, 0], [1, 0]], [[0, 0], [3, 0], [-2, 0]])
+    np.testing.assert_array_equal(C, [[1, 1, 1], [1, 0, 2]])
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e200, 1e308])
+def test_cosine_knows_no_scale(scale):
+    Z, X = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[2.0, 0.0], [0.0, -0.5], [1.0, 1.0]])
+    np.testing.assert_allclose(cosine(Z * scale, X / 2), cosine(Z, X), atol=1e-3 if scale < 1e-300 else 1e-15)
+
+
+@pytest.mark.parametrize("d", [2, 9, 512])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cosine_stays_between_0_and_2(d, dtype):
+    Z = rows(d, 50, d, dtype)
+    C = cosine(Z, np.concatenate([3 * Z, -Z]))
+    assert C.min() >= 0
+    assert C.max() <= 2
+
+
+def test_cosine_of_numbers_warns_and_blames_the_caller():
+    with pytest.warns(UserWarning, match=r"only their signs; match='euclidean' compares values") as caught:
+        C = cosine([1, -2], [3])
+    np.testing.assert_array_equal(C, [[0], [2]])
+    assert caught[0].filename == __file__
+
+
+def test_cosine_of_vectors_does_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cosine([[1, 2]], [[3, 4]])
+
+
+# --- Euclidean --------------------------------------------------------------------------------------------------
+
+
+@every_size
+@pytest.mark.parametrize("offset", [0, 1e6])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_equal_rows_are_exactly_0_apart(d, offset, dtype):
+    Z = (rows(d, 30, d) + offset).astype(dtype)
+    assert (np.diag(sqeuclidean(Z, Z)) == 0).all()
+    assert (np.diag(euclidean(Z, Z.copy())) == 0).all()
+
+
+@every_size
+def test_close_rows_far_from_0_do_not_cancel(d):
+    Z = rows(d, 20, d) + 1e6
+    X = np.concatenate([Z + 1e-3 * rows(1, 20, d), rows(2, 3, d) + 1e6])
+    np.testing.assert_allclose(sqeuclidean(Z, X), naive("sqeuclidean", Z, X), rtol=1e-11)
+
+
+@pytest.mark.parametrize("d", [8, 9])
+def test_two_clusters_do_not_cancel(d):
+    # more close pairs than one block of the correction holds
+    Z = np.repeat([-1e4, 1e4], 70)[:, None] + rows(d, 140, d)
+    expected = ((Z[:, None] - Z[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(sqeuclidean(Z, Z), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("d", [8, 9])
+def test_an_outlier_does_not_spoil_the_others(d):
+    Z = np.ones((1, d))
+    X = np.stack([np.zeros(d), np.full(d, 1e17)])
+    np.testing.assert_allclose(sqeuclidean(Z, X), [[d, d * 1e34]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("d", [2, 9])
+@pytest.mark.parametrize(("dtype", "huge"), [(np.float64, 1e200), (np.float32, 1e30)])
+def test_distance_does_not_overflow_where_its_value_fits(d, dtype, huge):
+    Z, X = np.full((1, d), huge, dtype), np.zeros((2, d), dtype)
+    np.testing.assert_allclose(euclidean(Z, X), np.full((1, 2), huge * math.sqrt(d)), rtol=1e-6)
+
+
+# --- Softmax ----------------------------------------------------------------------------------------------------
+
+
+def test_probabilities_of_unique_rows_sum_to_1():
+    Z, X = rows(0, 6, 3), rows(1, 4, 3)
+    C = softmax(Z[[0, 1, 2, 3, 4, 5, 0, 0, 3]], X)
+    np.testing.assert_allclose(np.exp(-C[:6]).sum(axis=0), 1)
+    np.testing.assert_array_equal(C[[6, 7, 8]], C[[0, 0, 3]])
+
+
+def test_equal_rows_count_once():
+    Z, X = rows(0, 4, 3)[[2, 0, 2, 1, 0, 3]], rows(1, 5, 3)
+    np.testing.assert_allclose(softmax(Z, X), naive_softmax(Z, X), rtol=1e-12)
+
+
+def test_minus_zero_equals_zero():
+    np.testing.assert_array_equal(softmax([[0.0], [-0.0], [1.0]], [[1.0]]), softmax([[0.0], [0.0], [1.0]], [[1.0]]))
+
+
+@pytest.mark.parametrize("ids", [["b", "a", "b", "c"], [7, 7, 7, 7], [0, 1, 2, 3], [(1, 2), "x", (1, 2), None]])
+def test_rows_of_one_id_count_once_as_the_first_of_them(ids):
+    Z, X = rows(0, 4, 3), rows(1, 5, 3)
+    np.testing.assert_allclose(softmax(Z, X, ids=ids), naive_softmax(Z, X, ids=ids), rtol=1e-12)
+
+
+def test_ids_overrule_equality():
+    X = rows(1, 5, 2)
+    np.testing.assert_allclose(softmax([[1, 2], [1, 2]], X, ids=[0, 1]), np.full((2, 5), math.log(2)))
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.5, 30])
+def test_gamma_divides_the_similarities(gamma):
+    Z, X = rows(0, 4, 3), rows(1, 5, 3)
+    np.testing.assert_allclose(softmax(Z, X, gamma=gamma), naive_softmax(Z, X, gamma), rtol=1e-11)
+    np.testing.assert_allclose(softmax(Z, X, gamma=gamma), softmax(Z / gamma, X), rtol=1e-11)
+
+
+def test_softmax_of_huge_similarities_does_not_overflow():
+    C = softmax([[1e150], [0.0], [-1e150]], [[1e150]])
+    np.testing.assert_allclose(C, [[0], [1e300], [2e300]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("p", [0, 10, 30, 50, 99, 100])
+@pytest.mark.parametrize("gamma", [1.0, 0.5])
+def test_drop_logit_is_one_more_row_of_the_softmax(p, gamma):
+    Z, X = rows(0, 4, 3)[[0, 1, 1, 2, 3, 0]], rows(1, 5, 3)
+    a = dropdtw.align(Z, X, f"logit:{p}", match=f"softmax:{gamma}")
+
+    unique = sorted({tuple(z.tolist()) for z in Z})
+    descending = sorted((dot(z, x) for z in unique for x in X), reverse=True)
+    drop_logit = descending[max(1, p * len(descending) // 100) - 1]
+    for j, x in enumerate(X):
+        competitors = [*(dot(z, x) for z in unique), drop_logit]
+        total = math.fsum(math.exp(s / gamma) for s in competitors)
+        cost = {z: -math.log(math.exp(dot(z, x) / gamma) / total + 1e-5) for z in unique}
+        np.testing.assert_allclose(a.problem.C[:, j], [cost[tuple(z.tolist())] for z in Z], rtol=1e-9)
+        drop = -math.log(math.exp(drop_logit / gamma) / total + 1e-5)
+        assert a.problem.costs.drop_x[j] == pytest.approx(drop)
+
+
+@pytest.mark.parametrize("p", [0, 1, 29, 50, 57, 58, 99, 100])  # 0.29 * 100 < 29 in floating point
+def test_drop_logit_is_the_kth_largest_similarity(p):
+    S = np.random.default_rng(p).permutation(100).reshape(10, 10)
+    assert LogitPercentile(p).logits(S) == 100 - max(1, p)
+
+
+def test_epsilon_bounds_the_cost():
+    Z, X = 100 * rows(0, 4, 3), rows(1, 5, 3)
+    for epsilon in (1e-2, 1e-5):
+        a = dropdtw.align(Z, X, LogitPercentile(30, epsilon), match="softmax")
+        assert a.problem.C.max() == pytest.approx(-math.log(epsilon))
+
+
+# --- What `match=` may be ---------------------------------------------------------------------------------------
+
+
+@every_name
+def test_name_means_its_function(name):
+    Z, X = rows(0, 3, 2), rows(1, 4, 2)
+    C = MATCH_COSTS[name](Z, X)
+    assert dropdtw.distance(Z, X, 0.5, match=name) == pytest.approx(dropdtw.cost(C, 0.5))
+    assert dropdtw.align(Z, X, 0.5, match=name).cost == pytest.approx(dropdtw.cost(C, 0.5))
+    np.testing.assert_array_equal(getattr(dropdtw.costs, name)(Z, X), C)
+
+
+def test_cosine_is_the_default():
+    Z, X = rows(0, 3, 2), rows(1, 4, 2)
+    np.testing.assert_array_equal(dropdtw.align(Z, X).problem.C, cosine(Z, X))
+
+
+@pytest.mark.parametrize("text", ["0.1", "3", "1e-1"])
+def test_softmax_takes_its_gamma_after_a_colon(text):
+    assert resolve(f"softmax:{text}") == Softmax(float(text))
+
+
+def test_softmax_object_is_a_match_cost():
+    Z, X = rows(0, 3, 2), rows(1, 4, 2)
+    a = dropdtw.align(Z, X, match=Softmax(0.3, ids=(5, 6, 5)))
+    np.testing.assert_array_equal(a.problem.C, softmax(Z, X, gamma=0.3, ids=[5, 6, 5]))
+
+
+def test_callable_gets_two_dimensional_sequences_and_may_return_lists():
+    seen = []
+
+    def match(Z, X):
+        seen.append((Z.shape, X.shape))
+        return [[abs(float(z[0]) - float(x[0])) for x in X] for z in Z]
+
+    a = dropdtw.align([0, 1], [0, 1, 2], match=match)
+    assert seen == [((2, 1), (3, 1))]
+    np.testing.assert_array_equal(a.problem.C, [[0, 1, 2], [1, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    "match", ["cosin", "", "softmax:", "softmax:0", "softmax:-1", "softmax:nan", "cosine:1", None, 3]
+)
+def test_unknown_match_is_refused_with_the_choices(match):
+    with pytest.raises(ValueError, match=r"match is .*; choose one of 'cosine', .*'softmax:0\.1'.* or give a function"):
+        dropdtw.align([[1.0, 2.0]], [[1.0, 2.0]], match=match)

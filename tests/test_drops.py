@@ -1,0 +1,155 @@
+"""Drop costs: what each way of saying `drop_x` and `drop_z` means, element by element."""
+
+import numpy as np
+import pytest
+
+import dropdtw
+from dropdtw.drops import Constant, LogitPercentile, Percentile, PerElement, percentile_drop, resolve
+
+C = np.random.default_rng(0).uniform(0, 1, (3, 5))
+same_on_both_sides = pytest.mark.parametrize(
+    ("drop", "value"),
+    [
+        (0.3, 0.3),
+        (2, 2.0),
+        (-1, -1.0),
+        (np.float32(0.5), 0.5),
+        (np.array(0.25), 0.25),
+        (Constant(0.3), 0.3),
+        ("percentile:30", np.percentile(C, 30)),
+        ("percentile:0", C.min()),
+        ("percentile:100", C.max()),
+        ("percentile:12.5", np.percentile(C, 12.5)),
+        (Percentile(50), np.median(C)),
+        (lambda costs: costs.mean(), C.mean()),
+    ],
+)
+
+
+def vectors(C, drop_x=None, drop_z=None):
+    """The drop cost of every x and every z that an alignment was given."""
+    costs = dropdtw.solve(C, drop_x, drop_z).problem.costs
+    return costs.drop_x, costs.drop_z
+
+
+@same_on_both_sides
+def test_one_cost_for_all(drop, value):
+    d_x, d_z = vectors(C, drop, drop)
+    np.testing.assert_allclose(d_x, np.full(5, value), rtol=1e-15)
+    np.testing.assert_allclose(d_z, np.full(3, value), rtol=1e-15)
+
+
+def test_none_forbids_drops():
+    d_x, d_z = vectors(C)
+    assert np.isposinf(d_x).all()
+    assert np.isposinf(d_z).all()
+    assert not dropdtw.solve(C).dropped_x.any()
+
+
+@pytest.mark.parametrize("wrap", [list, tuple, np.array, lambda v: PerElement(tuple(v)), lambda v: lambda costs: v])
+def test_one_cost_per_element(wrap):
+    d_x, d_z = vectors(C, wrap([0.1, 0.2, np.inf, 0.4, -0.5]), wrap([1, 2, 3]))
+    np.testing.assert_array_equal(d_x, [0.1, 0.2, np.inf, 0.4, -0.5])
+    np.testing.assert_array_equal(d_z, [1, 2, 3])
+
+
+def test_rule_is_given_one_column_per_element_to_drop():
+    d_x, d_z = vectors(C, lambda costs: costs.min(axis=0), lambda costs: costs.max(axis=0))
+    np.testing.assert_array_equal(d_x, C.min(axis=0))
+    np.testing.assert_array_equal(d_z, C.max(axis=1))
+
+
+def test_rule_for_z_sees_the_transpose():
+    seen = {}
+
+    def see(name):
+        return lambda costs: seen.setdefault(name, costs).shape[1]
+
+    vectors(C, see("x"), see("z"))
+    np.testing.assert_array_equal(seen["x"], C)
+    np.testing.assert_array_equal(seen["z"], C.T)
+
+
+@pytest.mark.parametrize("p", [10, 30, 75])
+def test_percentile_is_the_share_of_pairs_cheaper_than_a_drop(p):
+    grid = np.random.default_rng(p).permutation(1001).reshape(7, 143)
+    assert (grid < percentile_drop(grid, p)).sum() == p * 10
+
+
+def test_a_lower_percentile_drops_more():
+    costs = np.random.default_rng(1).uniform(0, 1, (4, 40))
+    dropped = [int(dropdtw.solve(costs, f"percentile:{p}").dropped_x.sum()) for p in (5, 20, 50, 95)]
+    assert dropped == sorted(dropped, reverse=True)
+    assert dropped[0] > dropped[-1]
+
+
+def test_percentile_ignores_forbidden_matches():
+    holes = C.copy()
+    holes[[0, 1], [1, 2]] = np.inf
+    d_x, d_z = vectors(holes, "percentile:40", "percentile:60")
+    np.testing.assert_array_equal(d_x, np.percentile(holes[np.isfinite(holes)], 40))
+    np.testing.assert_array_equal(d_z, np.percentile(holes[np.isfinite(holes)], 60))
+
+
+def test_percentile_of_nothing_forbids_the_drop():
+    nothing = np.full((2, 3), np.inf)
+    assert percentile_drop(nothing, 30) == np.inf
+    assert dropdtw.cost(nothing, "percentile:30", "percentile:30") == np.inf
+    with pytest.raises(ValueError, match="every alignment is forbidden"):
+        dropdtw.solve(nothing, "percentile:30", "percentile:30")
+
+
+def test_everything_forbidden_but_drops_drops_everything():
+    a = dropdtw.solve(np.full((2, 3), np.inf), [1, 2, 3], [10, 20])
+    assert a.cost == 36
+    assert a.dropped_x.all()
+    assert a.dropped_z.all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_drop_costs_take_the_precision_of_the_match_costs(dtype):
+    d_x, d_z = vectors(C.astype(dtype), 1, np.ones(3))
+    assert d_x.dtype == d_z.dtype == dtype
+
+
+@pytest.mark.parametrize(("text", "rule"), [("percentile:30", Percentile(30.0)), ("logit:7.5", LogitPercentile(7.5))])
+def test_strings_name_rules(text, rule):
+    assert resolve(text, "drop_x") == rule
+
+
+@pytest.mark.parametrize("drop", [None, 0.3, Percentile(30), print])
+def test_all_but_strings_are_themselves(drop):
+    assert resolve(drop, "drop_x") is drop
+
+
+@pytest.mark.parametrize(
+    "text", ["", "percentile", "percentile:", "percentile:x", "percentile:-1", "logit:101", "percentile:nan", "30"]
+)
+@pytest.mark.parametrize("side", ["drop_x", "drop_z"])
+def test_other_strings_are_refused(text, side):
+    with pytest.raises(ValueError, match=rf"^{side} is '{text}'; give None, a number, .*'percentile:30'"):
+        dropdtw.solve(C, **{side: text})
+
+
+@pytest.mark.parametrize("rule", [Percentile, LogitPercentile])
+@pytest.mark.parametrize("p", [-0.1, 100.1, np.nan, np.inf])
+def test_percentiles_lie_between_0_and_100(rule, p):
+    with pytest.raises(ValueError, match=r"the percentile is .*; give a number from 0 to 100 \(not 0 to 1\)"):
+        rule(p)
+
+
+def test_logit_rule_works_in_every_function_of_sequences():
+    rng = np.random.default_rng(0)
+    Z, X = rng.normal(size=(3, 4)), rng.normal(size=(6, 4))
+    a = dropdtw.align(Z, X, LogitPercentile(40), match="softmax")
+    assert dropdtw.distance(Z, X, "logit:40", match="softmax") == pytest.approx(a.cost)
+    assert dropdtw.pairwise([Z], [X], "logit:40", match="softmax") == pytest.approx(a.cost)
+    assert len(set(a.problem.costs.drop_x)) == 6  # it differs from x to x
+
+
+def test_a_larger_logit_percentile_drops_less():
+    rng = np.random.default_rng(3)
+    Z, X = rng.normal(size=(3, 4)), rng.normal(size=(30, 4))
+    paid = [dropdtw.align(Z, X, f"logit:{p}", match="softmax").problem.costs.drop_x for p in (5, 20, 60)]
+    assert (paid[0] < paid[1]).all()
+    assert (paid[1] < paid[2]).all()
