@@ -3,6 +3,7 @@
 import json
 import math
 import xml.etree.ElementTree as ElementTree
+from dataclasses import FrozenInstanceError
 from itertools import groupby
 
 import numpy as np
@@ -120,6 +121,14 @@ def test_repr_counts(method):
     )
 
 
+def test_samples_are_alignments_too():
+    C, drop_x, drop_z = np.random.default_rng(0).random((3, 5)), np.arange(5) / 5, np.arange(3) / 3
+    for a in dropdtw.posterior(C, drop_x, drop_z).sample(20, seed=0):
+        assert a.cost == pytest.approx(C[a.M].sum() + drop_x[a.dropped_x].sum() + drop_z[a.dropped_z].sum())
+        assert a.segments() == list(runs(a.M))
+        np.testing.assert_array_equal(a.labels < 0, a.dropped_x)
+
+
 # --- Arrays are safe --------------------------------------------------------------------------------------------
 
 
@@ -128,6 +137,11 @@ def test_arrays_are_read_only(name):
     array = getattr(solved(), name)
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1
+
+
+def test_alignments_do_not_change():
+    with pytest.raises(FrozenInstanceError):
+        solved().cost = 0
 
 
 def strided(array):
@@ -273,7 +287,7 @@ def test_read_arrays_are_read_only():
 )
 def test_damaged_dictionary_is_refused_in_words(damage):
     data = solve(np.full((4, 7), 0.5) - np.eye(4, 7), drop_x=0.1, drop_z=0.1).to_dict(costs=True)
-    with pytest.raises(ValueError, match="give what Alignment.to_dict wrote"):
+    with pytest.raises(ValueError, match=r"give what Alignment\.to_dict wrote"):
         Alignment.from_dict(data | damage)
 
 
@@ -291,15 +305,25 @@ def test_html_is_well_formed_and_draws_every_segment_and_drop(more):
     assert bool(len(red)) == bool(a.dropped_x.any() or a.dropped_z.any())
 
 
+def boxes(group):
+    return [[float(r.get(side)) for side in ("x", "y", "width", "height")] for r in group]
+
+
 def test_html_draws_in_its_place():
-    a = solve([[0, 9, 9, 9], [9, 9, 9, 0]], drop_x=[9, 1, 1, 9])
-    width, height = 420, 210
+    a = solve([[0, 9, 9, 9], [9, 9, 9, 9], [9, 9, 9, 0]], drop_x=[9, 1, 1, 9], drop_z=[9, 1, 9])
+    assert a.labels.tolist() == [0, -1, -1, 2]
     red, dark = ElementTree.fromstring(a._repr_html_()).find("svg").findall("g")
-    boxes = [[float(r.get(k)) for k in ("x", "y", "width", "height")] for r in dark]
-    assert boxes == [[0, 0, 105, 105], [315, 105, 105, 105]]
-    covered = sum(float(r.get("width")) for r in red)
-    assert covered == pytest.approx(width / 2)
-    assert all(float(r.get("height")) == height and 105 <= float(r.get("x")) < 315 for r in red)
+    assert boxes(dark) == [[0, 0, 105, 80], [315, 160, 105, 80]]
+    columns = [box for box in boxes(red) if box[3] == 240]
+    assert sum(width for _, _, width, _ in columns) == 210
+    assert all(105 <= x < 315 for x, *_ in columns)
+    assert [box for box in boxes(red) if box[3] != 240] == [[0, 80, 420, 80]]
+
+
+@pytest.mark.parametrize(("shape", "height"), [((1, 300), "24"), ((300, 1), "240"), ((3, 9), "140")])
+def test_html_is_neither_flat_nor_tall(shape, height):
+    svg = ElementTree.fromstring(solve(np.ones(shape))._repr_html_()).find("svg")
+    assert (svg.get("width"), svg.get("height")) == ("420", height)
 
 
 @pytest.mark.parametrize("pattern", ["all dropped", "every second dropped", "all matched"])
@@ -326,7 +350,10 @@ def test_plot_draws_costs_matches_and_drops(axes, more):
     axes.figure.canvas.draw()
     (dots,) = axes.lines
     np.testing.assert_array_equal(np.c_[dots.get_ydata(), dots.get_xdata()], a.pairs)
-    assert len(axes.patches) == a.dropped_x.sum() + a.dropped_z.sum()
+    spans = [patch.get_extents().transformed(axes.transData.inverted()) for patch in axes.patches]
+    x, z = np.flatnonzero(a.dropped_x), np.flatnonzero(a.dropped_z)
+    np.testing.assert_allclose([e for s in spans[: len(x)] for e in sorted(s.intervalx)], np.c_[x - 0.5, x + 0.5].flat)
+    np.testing.assert_allclose([e for s in spans[len(x) :] for e in sorted(s.intervaly)], np.c_[z - 0.5, z + 0.5].flat)
     (image,) = axes.images
     np.testing.assert_array_equal(image.get_array().filled(np.inf), a.problem.C)
     assert a.method in axes.get_title()

@@ -6,7 +6,7 @@ from pytest import approx
 
 from cases import VARIANTS, costs, name
 from dropdtw import METHODS
-from dropdtw.executors import run
+from dropdtw.executors import choose
 from dropdtw.methods import Options
 from dropdtw.prepare import prepare
 from dropdtw.reducers import reducer
@@ -29,7 +29,7 @@ def problem(variant, K, N, seed):
 def test_gradient_is_the_slope(variant, kind, executor):
     p = problem(variant, 4, 4, 1)
     fold, h = reducer(kind, 0.7), 1e-6
-    found = run(p.table, fold, p.costs, gradient=True, executor=executor)
+    found = choose(p.table, executor).run(p.table, fold, p.costs, gradient=True)
     for part in ("match", "drop_x", "drop_z"):
         given, slope = getattr(p.costs, part), getattr(found, part)
         assert slope.shape == given.shape
@@ -41,7 +41,7 @@ def test_gradient_is_the_slope(variant, kind, executor):
             for sign in (1, -1):
                 moved = given.copy()
                 moved[index] += sign * h
-                ends.append(run(p.table, fold, p.costs._replace(**{part: moved}), executor=executor).value)
+                ends.append(choose(p.table, executor).run(p.table, fold, p.costs._replace(**{part: moved})).value)
             assert slope[index] == approx((ends[0] - ends[1]) / (2 * h), abs=2e-7)
 
 
@@ -51,7 +51,7 @@ def test_gradients_with_infinite_costs_are_finite(variant, kind, executor):
     p = problem(variant, 4, 4, 2)
     match = p.costs.match.copy()
     match[1, 2] = match[3, 0] = np.inf
-    found = run(p.table, reducer(kind, 0.5), p.costs._replace(match=match), gradient=True, executor=executor)
+    found = choose(p.table, executor).run(p.table, reducer(kind, 0.5), p.costs._replace(match=match), gradient=True)
     for part in found[1:]:
         assert np.isfinite(part).all()
     assert found.match[1, 2] == found.match[3, 0] == 0
@@ -61,7 +61,7 @@ def test_gradients_with_infinite_costs_are_finite(variant, kind, executor):
 def test_value_is_linear_in_what_it_pays(kind, executor):
     """Σ costs · gradient is the value for hard min, and the mean cost of all alignments for soft min."""
     p = problem(VARIANTS[0], 6, 9, 3)
-    found = run(p.table, reducer(kind, 0.5), p.costs, gradient=True, executor=executor)
+    found = choose(p.table, executor).run(p.table, reducer(kind, 0.5), p.costs, gradient=True)
     mean = sum((g * c).sum() for g, c in zip(found[1:], p.costs[:3], strict=True))
     if kind == "hard":
         assert mean == approx(found.value)
@@ -72,8 +72,8 @@ def test_value_is_linear_in_what_it_pays(kind, executor):
 def test_float32_is_computed_in_float32(executor):
     p = problem(VARIANTS[0], 5, 6, 4)
     small = p.costs._replace(**{k: getattr(p.costs, k).astype(np.float32) for k in ("match", "drop_x", "drop_z")})
-    a = run(p.table, reducer("soft", 0.5), p.costs, gradient=True, executor=executor)
-    b = run(p.table, reducer("soft", 0.5), small, gradient=True, executor=executor)
+    a = choose(p.table, executor).run(p.table, reducer("soft", 0.5), p.costs, gradient=True)
+    b = choose(p.table, executor).run(p.table, reducer("soft", 0.5), small, gradient=True)
     assert b.match.dtype == b.drop_x.dtype == b.drop_z.dtype == np.float32
     assert b.value == approx(a.value, abs=1e-5)
     assert b.match == approx(a.match, abs=1e-5)

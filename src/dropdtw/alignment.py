@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dropdtw.arrays import Array, as_floats
 from dropdtw.prepare import Problem
+from dropdtw.problem import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,15 +58,15 @@ class Alignment:
             array.flags.writeable = False
 
     @classmethod
-    def from_problem(cls, problem: Problem, cost: float, pairs: Array, paid_x: Array, paid_z: Array) -> Alignment:
-        """The alignment that matches `pairs` and pays for the drops that `paid_x` and `paid_z` count."""
-        i, j = pairs.T
+    def from_trace(cls, problem: Problem, found: Trace) -> Alignment:
+        """The alignment that an executor found for `problem`."""
+        i, j = found.pairs.T
         labels = np.full(problem.C.shape[1], -1)
         # Written in falling order of cost, then of i, so that the cheapest pair of each x_j is written last.
         order = np.lexsort((-i, -problem.costs.match[i, j]))
         labels[j[order]] = i[order]
         K, N = problem.C.shape
-        return cls(cost, pairs, (K, N), labels, problem.method, paid_x, paid_z, problem)
+        return cls(found.value, found.pairs, (K, N), labels, problem.method, found.drop_x, found.drop_z, problem)
 
     @classmethod
     def from_walk(cls, problem: Problem, walk: list[tuple[str, int, int]]) -> Alignment:
@@ -74,7 +75,7 @@ class Alignment:
         pairs = np.array([(i, j) for cost, i, j in walk if cost == "match"], np.int64).reshape(-1, 2)
         paid_x = np.bincount([j for cost, _, j in walk if cost == "drop_x"], minlength=N)
         paid_z = np.bincount([i for cost, i, _ in walk if cost == "drop_z"], minlength=K)
-        found = cls.from_problem(problem, np.nan, pairs, paid_x, paid_z)
+        found = cls.from_trace(problem, Trace(np.nan, pairs, paid_x, paid_z))
         return replace(found, cost=found.rescore())
 
     @cached_property

@@ -18,7 +18,6 @@ from dropdtw.posterior import Posterior, posterior_of
 from dropdtw.prepare import check_fit, no_alignment, prepare
 from dropdtw.progress import Progress, track
 from dropdtw.recurrence import Recurrence
-from dropdtw.reducers import hard_min
 from dropdtw.reducers import reducer as find_reducer
 
 
@@ -71,10 +70,10 @@ def solve(
     problem = prepare(
         C, drop_x, drop_z, Options(one_to_many, many_to_one, contiguous, window, threshold), method, executor
     )
-    found = problem.run(hard_min, gradient=True)
+    found = problem.trace()
     if not np.isfinite(found.value):
         raise no_alignment(problem)
-    return Alignment.from_problem(problem, found.value, np.argwhere(found.match), found.drop_x, found.drop_z)
+    return Alignment.from_trace(problem, found)
 
 
 def align(

@@ -1,35 +1,79 @@
-"""The seam between the API and whatever computes: one function that takes a table, a reducer and costs."""
+"""The seam between the API and whatever computes.
+
+An executor takes a table, a reducer and costs. `EXECUTORS` lists those of this installation, the preferred one
+first; the reference is always among them and runs every table.
+"""
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+import warnings
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
 
 from dropdtw import reference
-from dropdtw.problem import Costs, Result
+from dropdtw.problem import Costs, Result, Trace
 from dropdtw.recurrence import Recurrence
 from dropdtw.reducers import Reducer
 
+try:
+    from dropdtw.kernels import cpp
+except ImportError as missing:
+    _missing: ImportError | None = missing
+else:
+    _missing = None
+
 
 class Run(Protocol):
-    """What an executor is: see `reference.run`."""
+    """Solve one problem; with `gradient`, also its derivatives."""
 
     def __call__(self, table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
-        """Solve one problem; with `gradient`, also its derivatives."""
+        """See `reference.run`."""
         ...
 
 
-EXECUTORS: Final[dict[str, Run]] = {"reference": reference.run}
+class Executor(NamedTuple):
+    """What an executor can do.
+
+    run : the value of a problem under a reducer, and its derivatives.
+    trace : the best alignment.
+    supports : whether it has a kernel for a table.
+    """
+
+    run: Run
+    trace: Callable[[Recurrence, Costs], Trace]
+    supports: Callable[[Recurrence], bool]
+
+
+EXECUTORS: Final[dict[str, Executor]] = {
+    **({} if _missing else {"cpp": Executor(cpp.run, cpp.trace, cpp.supports)}),
+    "reference": Executor(reference.run, reference.trace, lambda table: True),
+}
 """The executors of this installation by name, the preferred one first."""
 
 
-def run(
-    table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False, executor: str | None = None
-) -> Result:
-    """Solve one problem on the named executor, or on the best one there is."""
-    if executor is None:
-        executor = next(iter(EXECUTORS))
-    if executor not in EXECUTORS:
+def choose(table: Recurrence, name: str | None = None) -> Executor:
+    """The executor called `name`, or the best one for the table."""
+    if name is None:
+        _say_once_what_is_missing()
+        return next(e for e in EXECUTORS.values() if e.supports(table))
+    if name not in EXECUTORS:
         raise ValueError(
-            f"executor is {executor!r}; this installation has {', '.join(map(repr, EXECUTORS))} (None picks the best)"
+            f"executor is {name!r}; this installation has {', '.join(map(repr, EXECUTORS))} (None picks the best)"
         )
-    return EXECUTORS[executor](table, reducer, costs, gradient=gradient)
+    if not EXECUTORS[name].supports(table):
+        raise ValueError(
+            f"executor {name!r} has kernels for the built-in tables only; run {table.name!r} with executor=None"
+        )
+    return EXECUTORS[name]
+
+
+def _say_once_what_is_missing() -> None:
+    global _missing
+    if _missing is not None:
+        reason, _missing = _missing, None
+        warnings.warn(
+            f"the compiled executor is not installed ({reason}); the reference executor does the work, slower. "
+            "Install a C++20 compiler and reinstall dropdtw to have it built",
+            RuntimeWarning,
+            stacklevel=5,
+        )

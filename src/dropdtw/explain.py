@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dropdtw.problem import Costs, Result
-from dropdtw.reducers import hard_min
+from dropdtw.problem import Costs, Trace
 
 if TYPE_CHECKING:
     from dropdtw.alignment import Alignment
@@ -66,31 +65,32 @@ def explain(alignment: Alignment, problem: Problem, j: int) -> Explanation:
         price = float(costs.drop_x[j]) if alignment.paid_x[j] else 0.0
     if not np.isfinite(other.value):
         return Explanation(j, tuple(map(int, here)), price, alignment.cost, None, np.inf)
-    instead = tuple(map(int, np.flatnonzero(other.match[:, j])))
+    instead = tuple(map(int, other.pairs[other.pairs[:, 1] == j, 0]))
     return Explanation(j, tuple(map(int, here)), price, alignment.cost, instead, other.value)
 
 
-def _otherwise(problem: Problem, costs: Costs, here: np.ndarray, j: int) -> Result:
+def _otherwise(problem: Problem, costs: Costs, here: np.ndarray, j: int) -> Trace:
     """The best alignment that matches x_j to none of `here`."""
     match = costs.match.copy()
     match[here, j] = np.inf
-    return problem.run(hard_min, gradient=True, costs=costs._replace(match=match))
+    return problem.trace(costs._replace(match=match))
 
 
-def _matched(problem: Problem, costs: Costs, j: int) -> Result:
+def _matched(problem: Problem, costs: Costs, j: int) -> Trace:
     """The best alignment that matches x_j."""
     if not problem.table.skips_for_free:
         drop_x = costs.drop_x.astype(np.float64)
         drop_x[j] = np.inf
-        return problem.run(hard_min, gradient=True, costs=costs._replace(drop_x=drop_x))
+        return problem.trace(costs._replace(drop_x=drop_x))
     # A free skip has no price that could be raised: reward each match of x_j in turn so much that it is taken.
-    best = Result(np.inf)
+    nothing = np.empty(0, np.int64)
+    best = Trace(np.inf, nothing.reshape(0, 2), nothing, nothing)
     reward = 1 + 2 * sum(float(np.abs(a[np.isfinite(a)]).sum()) for a in costs[:3])
     for i in np.flatnonzero(np.isfinite(costs.banded()[:, j])):
         match = costs.match.copy()
         match[i, j] -= reward
-        found = problem.run(hard_min, gradient=True, costs=costs._replace(match=match))
-        if found.match[i, j] and found.value + reward < best.value:
+        found = problem.trace(costs._replace(match=match))
+        if (found.pairs == (i, j)).all(axis=1).any() and found.value + reward < best.value:
             best = found._replace(value=found.value + reward)
     return best
 

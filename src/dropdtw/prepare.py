@@ -12,7 +12,7 @@ from dropdtw import drops, executors
 from dropdtw.arrays import Array, as_drop_costs, as_match_costs
 from dropdtw.drops import DropCost, LogitPercentile
 from dropdtw.methods import Method, Options, look_up
-from dropdtw.problem import Costs, Result, band
+from dropdtw.problem import Costs, Result, Trace, band
 from dropdtw.recurrence import Recurrence
 from dropdtw.reducers import Reducer, hard_min
 
@@ -32,7 +32,12 @@ class Problem:
 
     def run(self, reducer: Reducer, *, gradient: bool = False, costs: Costs | None = None) -> Result:
         """Solve the problem, or the same one with other costs."""
-        return executors.run(self.table, reducer, costs or self.costs, gradient=gradient, executor=self.executor)
+        executor = executors.choose(self.table, self.executor)
+        return executor.run(self.table, reducer, costs or self.costs, gradient=gradient)
+
+    def trace(self, costs: Costs | None = None) -> Trace:
+        """Find a best alignment, for the problem's costs or for others."""
+        return executors.choose(self.table, self.executor).trace(self.table, costs or self.costs)
 
 
 def prepare(

@@ -38,6 +38,15 @@ class Result(NamedTuple):
     drop_z: Array = np.empty(0)
 
 
+class Trace(NamedTuple):
+    """A best alignment: its value, its pairs (L, 2), and how often each x_j and z_i is paid for as dropped."""
+
+    value: float
+    pairs: Array
+    drop_x: Array
+    drop_z: Array
+
+
 def band(K: int, N: int, window: float) -> tuple[Array, Array]:
     """Where z_i may match under a Sakoe–Chiba window: columns start[i] ≤ j < stop[i].
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dropdtw.arrays import Array
-from dropdtw.problem import Costs, Result
+from dropdtw.problem import Costs, Result, Trace
 from dropdtw.recurrence import MOVES, Recurrence
-from dropdtw.reducers import Reducer
+from dropdtw.reducers import Reducer, hard_min
 
 
 def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
@@ -26,6 +26,12 @@ def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = F
     ends = grid.ends()
     value = float(reducer.value(ends)[0])
     return Result(value, *_backward(grid, reducer, reducer.weights(ends))) if gradient else Result(value)
+
+
+def trace(table: Recurrence, costs: Costs) -> Trace:
+    """Find a best alignment: the derivatives of the hard minimum, which are 1 where it pays and 0 elsewhere."""
+    value, match, drop_x, drop_z = run(table, hard_min, costs, gradient=True)
+    return Trace(value, np.argwhere(match), drop_x, drop_z)
 
 
 def sample(

@@ -1,0 +1,48 @@
+from collections.abc import Callable
+from typing import Any
+
+from dropdtw.arrays import Array
+
+instruction_set: str
+
+def solve(
+    family: int,
+    mask: int,
+    min: int,
+    gamma: float,
+    want: int,
+    budget: int,
+    K: int,
+    N: int,
+    match: Array | None,
+    strips: Callable[[int, int], Array] | None,
+    strip_width: int,
+    z: Array | None,
+    x: Array | None,
+    metric: int,
+    drop_x: Array,
+    drop_z: Array,
+    band_start: Array | None,
+    band_stop: Array | None,
+    grad_match: Array | None,
+    grad_x: Array | None,
+    grad_z: Array | None,
+    path_i: Array | None,
+    path_j: Array | None,
+    path_cost: Array | None,
+) -> tuple[float, int]: ...
+def pairwise(
+    family: int,
+    mask: int,
+    metric: int,
+    zs: Array,
+    z_ends: Array,
+    xs: Array,
+    x_ends: Array,
+    drop_x: float,
+    drop_z: float,
+    once: bool,
+    threads: int,
+    progress: Callable[[int, int], Any] | None,
+    out: Array,
+) -> None: ...

@@ -1,0 +1,1 @@
+"""Executors that are compiled from the tables of `recurrence.py`."""

@@ -1,0 +1,131 @@
+"""The compiled CPU executor: hands arrays to the kernels of `_cpp` and shapes what comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dropdtw import _cpp
+from dropdtw.arrays import Array
+from dropdtw.kernels.emit import Place, locate
+from dropdtw.problem import Costs, Result, Trace
+from dropdtw.recurrence import COSTS, Recurrence
+from dropdtw.reducers import Reducer
+
+_VALUE, _TRACE, _GRADIENT = range(3)
+_MIN = {"hard": 0, "soft": 1, "smooth": 2}
+_COST = {cost: number for number, cost in enumerate(COSTS)}
+
+BUDGET = 1 << 30
+"""Bytes that stored choices may take; beyond that, blocks are computed twice: half the speed, little memory."""
+
+
+def supports(table: Recurrence) -> bool:
+    """Whether there is a kernel for the table."""
+    return locate(table) is not None
+
+
+def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
+    """See `reference.run`."""
+    if not gradient:
+        return Result(_solve(table, costs, reducer=reducer, want=_VALUE)[0])
+    if reducer.name == "hard":
+        return _as_derivatives(trace(table, costs), costs)
+    place = _place(table)
+    K, N = costs.match.shape
+    dtype = costs.match.dtype
+    match = np.zeros((N, K) if place.transposed else (K, N), dtype)
+    first, second = np.zeros(match.shape[1], dtype), np.zeros(match.shape[0], dtype)
+    out = {"grad_match": match, "grad_x": first, "grad_z": second}
+    value, _ = _solve(table, costs, reducer=reducer, want=_GRADIENT, out=out)
+    if place.transposed:
+        return Result(value, match.T, second, first)
+    return Result(value, match, first, second)
+
+
+def trace(table: Recurrence, costs: Costs) -> Trace:
+    """See `reference.trace`."""
+    K, N = len(costs.drop_z), len(costs.drop_x)
+    path: dict[str, Array] = {name: np.empty(K + N, np.int32) for name in ("path_i", "path_j")}
+    path["path_cost"] = np.empty(K + N, np.uint8)
+    value, length = _solve(table, costs, want=_TRACE, out=path)
+    i, j, cost = (part[:length][::-1] for part in path.values())  # kernels walk from the end
+    drop_x, drop_z = _COST["drop_x"], _COST["drop_z"]
+    if _place(table).transposed:
+        i, j, drop_x, drop_z = j, i, drop_z, drop_x
+    matched = cost == _COST["match"]
+    return Trace(
+        value,
+        np.stack([i[matched], j[matched]], axis=1).astype(np.int64),
+        np.bincount(j[cost == drop_x], minlength=N),
+        np.bincount(i[cost == drop_z], minlength=K),
+    )
+
+
+def _as_derivatives(found: Trace, costs: Costs) -> Result:
+    match = np.zeros_like(costs.match)
+    match[found.pairs[:, 0], found.pairs[:, 1]] = 1
+    dtype = match.dtype
+    return Result(found.value, match, found.drop_x.astype(dtype), found.drop_z.astype(dtype))
+
+
+def _place(table: Recurrence) -> Place:
+    place = locate(table)
+    assert place is not None, f"no kernel for {table.name!r}"
+    return place
+
+
+def _solve(
+    table: Recurrence, costs: Costs, *, want: int, reducer: Reducer | None = None, out: dict[str, Array] | None = None
+) -> tuple[float, int]:
+    """One call into the kernels; a transposed table is its mirror image on exchanged sequences."""
+    place = _place(table)
+    match, drop_x, drop_z, band = costs
+    if place.transposed:
+        match, drop_x, drop_z = match.T, drop_z, drop_x
+        band = None if band is None else _transposed_band(band, len(drop_z))
+    start, stop = (None, None) if band is None else map(_plain, band)
+    arguments: dict[str, Any] = dict.fromkeys(
+        ("strips", "z", "x", "grad_match", "grad_x", "grad_z", "path_i", "path_j", "path_cost")
+    )
+    value, length = _cpp.solve(
+        **arguments | (out or {}),
+        family=place.family,
+        mask=place.mask,
+        min=0 if reducer is None else _MIN[reducer.name],
+        gamma=0.0 if reducer is None else reducer.gamma,
+        want=want,
+        budget=BUDGET,
+        K=len(drop_z),
+        N=len(drop_x),
+        match=_strided(match),
+        strip_width=0,
+        metric=0,
+        drop_x=_plain(drop_x, match.dtype),
+        drop_z=_plain(drop_z, match.dtype),
+        band_start=start,
+        band_stop=stop,
+    )
+    return value, length
+
+
+def _plain(array: Array, dtype: Any = np.int64) -> Array:
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def _strided(array: Array) -> Array:
+    """The array itself where its strides are whole elements, as kernels count them; otherwise a copy."""
+    whole = all(step % array.itemsize == 0 for step in array.strides)
+    return (
+        array
+        if whole and array.flags.aligned and array.dtype.isnative
+        else np.array(array, array.dtype.newbyteorder("="))
+    )
+
+
+def _transposed_band(band: tuple[Array, Array], K: int) -> tuple[Array, Array]:
+    """The rows that each column may match. Both limits never fall from row to row."""
+    start, stop = band
+    column = np.arange(K)
+    return np.searchsorted(stop, column, side="right"), np.searchsorted(start, column, side="right")

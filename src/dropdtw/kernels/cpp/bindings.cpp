@@ -1,0 +1,317 @@
+// The Python module: chooses the instruction set, hands arrays to the kernels, and lets Python interrupt them.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <condition_variable>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "job.hpp"
+#include "tables.hpp"
+
+namespace nb = nanobind;
+
+namespace dropdtw {
+
+#define DROPDTW_DECLARE(isa)          \
+  namespace isa {                     \
+  Kernels<float> single_precision();  \
+  Kernels<double> double_precision(); \
+  }
+DROPDTW_DECLARE(baseline)
+#ifdef DROPDTW_X86
+DROPDTW_DECLARE(v3)
+DROPDTW_DECLARE(v4)
+#endif
+
+// The best instruction set of this processor, or the one that DROPDTW_ISA in the environment names.
+const std::string& instruction_set() {
+  static const std::string chosen = [] {
+    const char* wanted = std::getenv("DROPDTW_ISA");
+#ifdef DROPDTW_X86
+    __builtin_cpu_init();
+    const bool v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                    __builtin_cpu_supports("avx512vl");
+    const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    if (v4 && (wanted == nullptr || std::string(wanted) == "v4")) return std::string("v4");
+    if (v3 && (wanted == nullptr || std::string(wanted) != "baseline")) return std::string("v3");
+#endif
+    return std::string("baseline");
+  }();
+  return chosen;
+}
+
+template <class T>
+Kernels<T> kernels() {
+  const auto pick = [](auto single, auto twice) {
+    if constexpr (sizeof(T) == 4)
+      return single();
+    else
+      return twice();
+  };
+#ifdef DROPDTW_X86
+  if (instruction_set() == "v4") return pick(v4::single_precision, v4::double_precision);
+  if (instruction_set() == "v3") return pick(v3::single_precision, v3::double_precision);
+#endif
+  return pick(baseline::single_precision, baseline::double_precision);
+}
+
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using OutMatrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Limits = std::optional<Vector<std::int64_t>>;
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+void check_family(int family) { require(family >= 0 && family < family_count, "no such family"); }
+
+// What runs on behalf of Python while the interpreter is free: strips of costs, and signals.
+template <class T>
+struct Host {
+  nb::object strips;
+  std::optional<Matrix<T>> strip;  // kept alive while a kernel reads it
+  int rows = 0;
+
+  static const T* fetch(void* self, int from, int to, std::ptrdiff_t* row, std::ptrdiff_t* column) {
+    auto& host = *static_cast<Host*>(self);
+    nb::gil_scoped_acquire gil;
+    try {
+      host.strip.reset();
+      host.strip = nb::cast<Matrix<T>>(host.strips(from, to));
+    } catch (nb::python_error& error) {
+      error.restore();
+      return nullptr;
+    } catch (nb::cast_error&) {
+      PyErr_SetString(PyExc_TypeError, "strips(from, to) must return a matrix of the drop costs' dtype");
+      return nullptr;
+    }
+    if (int(host.strip->shape(0)) != host.rows || int(host.strip->shape(1)) != to - from) {
+      PyErr_SetString(PyExc_ValueError, "strips(from, to) must return K rows and to - from columns");
+      return nullptr;
+    }
+    *row = host.strip->stride(0);
+    *column = host.strip->stride(1);
+    return host.strip->data();
+  }
+
+  static bool tick(void*) {
+    nb::gil_scoped_acquire gil;
+    return PyErr_CheckSignals() == 0;
+  }
+};
+
+template <class T>
+nb::tuple solve(int family, unsigned mask, int min, double gamma, int want, std::size_t budget, int K, int N,
+                std::optional<Matrix<T>> match, std::optional<nb::object> strips, int strip_width,
+                std::optional<Matrix<T>> z, std::optional<Matrix<T>> x, int metric, Vector<T> drop_x, Vector<T> drop_z,
+                Limits band_start, Limits band_stop, std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x,
+                std::optional<Out<T>> grad_z, std::optional<Out<std::int32_t>> path_i,
+                std::optional<Out<std::int32_t>> path_j, std::optional<Out<std::uint8_t>> path_cost) {
+  check_family(family);
+  require(K > 0 && N > 0 && int(drop_x.size()) == N && int(drop_z.size()) == K, "drop costs do not fit K and N");
+  require(min >= 0 && min <= 2 && want >= 0 && want <= 2, "no such reducer or result");
+  Host<T> host;
+  Job<T> job{K, N, mask, min, gamma, Want(want), budget};
+  if (match) {
+    require(int(match->shape(0)) == K && int(match->shape(1)) == N, "match costs do not fit K and N");
+    job.match = match->data();
+    job.row = match->stride(0);
+    job.column = match->stride(1);
+  } else if (strips) {
+    require(strip_width > 0, "strips need a width");
+    host.strips = *strips;
+    host.rows = K;
+    job.strip = Host<T>::fetch;
+    job.strip_width = strip_width;
+  } else {
+    require(z && x && int(z->shape(0)) == K && int(x->shape(0)) == N && z->shape(1) == x->shape(1), "no match costs");
+    require(z->stride(1) == 1 && z->stride(0) == std::int64_t(z->shape(1)) && x->stride(1) == 1 &&
+                x->stride(0) == std::int64_t(x->shape(1)),
+            "sequences must be contiguous");
+    job.metric = Metric(metric);
+    job.z = z->data();
+    job.x = x->data();
+    job.d = int(z->shape(1));
+  }
+  job.drop_x = drop_x.data();
+  job.drop_z = drop_z.data();
+  if (band_start && band_stop) {
+    require(int(band_start->size()) == K && int(band_stop->size()) == K, "the band does not fit K");
+    job.band_start = band_start->data();
+    job.band_stop = band_stop->data();
+  }
+  if (job.want == Want::gradient) {
+    require(min != 0 && grad_match && int(grad_match->shape(0)) == K && int(grad_match->shape(1)) == N && grad_x &&
+                int(grad_x->size()) == N && grad_z && int(grad_z->size()) == K,
+            "nowhere to put the gradient");
+    job.grad_match = grad_match->data();
+    job.grad_x = grad_x->data();
+    job.grad_z = grad_z->data();
+  }
+  if (job.want == Want::trace) {
+    const std::size_t steps = std::size_t(K) + N;
+    require(min == 0 && path_i && path_j && path_cost && path_i->size() >= steps && path_j->size() >= steps &&
+                path_cost->size() >= steps,
+            "nowhere to put the path");
+    job.path_i = path_i->data();
+    job.path_j = path_j->data();
+    job.path_cost = path_cost->data();
+  }
+  job.tick = Host<T>::tick;
+  job.self = &host;
+  Status status;
+  {
+    nb::gil_scoped_release free;
+    status = kernels<T>().family[family].solve(job);
+  }
+  if (status == Status::no_memory) throw std::bad_alloc();
+  if (status == Status::stopped) throw nb::python_error();
+  return nb::make_tuple(job.value, job.path_length);
+}
+
+// Runs task(k) for k < count on several threads, while this one watches for signals and reports progress.
+template <class Task>
+void parallel(std::int64_t count, int threads, nb::object progress, const Task& task) {
+  std::atomic<std::int64_t> next{0}, done{0};
+  std::atomic<int> running{threads};
+  std::atomic<bool> stop{false}, failed{false};
+  std::mutex mutex;
+  std::condition_variable idle;
+  const auto work = [&] {
+    try {
+      for (std::int64_t k; !stop && (k = next++) < count; ++done) task(k);
+    } catch (const std::bad_alloc&) {
+      failed = stop = true;
+    }
+    const std::lock_guard lock(mutex);
+    --running;
+    idle.notify_one();
+  };
+  std::vector<std::thread> pool;
+  for (int k = 0; k < threads; ++k) pool.emplace_back(work);
+  bool error = false;
+  for (bool finished = false; !finished;) {
+    {
+      nb::gil_scoped_release free;
+      std::unique_lock lock(mutex);
+      finished = idle.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; });
+    }
+    if (!error && PyErr_CheckSignals() != 0) error = stop = true;
+    if (!error && !progress.is_none()) {
+      try {
+        progress(std::int64_t(done), count);
+      } catch (nb::python_error& e) {
+        e.restore();
+        error = stop = true;
+      }
+    }
+  }
+  for (auto& thread : pool) thread.join();
+  if (error) throw nb::python_error();
+  if (failed) throw std::bad_alloc();
+}
+
+// All pairs of sequences, one Z against W of the X at a time. Sequences lie one after the other in `zs` and `xs`, (total, d);
+// `z_ends` and `x_ends` say where each ends. With `once`, xs are the zs and each pair is computed once.
+template <class T>
+void pairwise(int family, unsigned mask, int metric, Matrix<T> zs, Vector<std::int64_t> z_ends, Matrix<T> xs,
+              Vector<std::int64_t> x_ends, T drop_x, T drop_z, bool once, int threads, nb::object progress,
+              OutMatrix<T> out) {
+  check_family(family);
+  const Kernels<T> k = kernels<T>();
+  const int W = k.width, d = int(zs.shape(1)), n = int(z_ends.size()), m = int(x_ends.size());
+  require(int(xs.shape(1)) == d && int(out.shape(0)) == n && int(out.shape(1)) == m && threads > 0 && (!once || n == m) &&
+              zs.stride(1) == 1 && zs.stride(0) == d && xs.stride(1) == 1 && xs.stride(0) == d,
+          "sequences and result do not fit");
+  require(z_ends.data()[n - 1] == std::int64_t(zs.shape(0)) && x_ends.data()[m - 1] == std::int64_t(xs.shape(0)),
+          "ends do not fit the sequences");
+  const auto begin = [](const Vector<std::int64_t>& ends, int i) { return i == 0 ? 0 : ends.data()[i - 1]; };
+  const auto length = [&](const Vector<std::int64_t>& ends, int i) { return int(ends.data()[i] - begin(ends, i)); };
+  int longest_z = 0, longest_x = 0;
+  for (int i = 0; i < n; ++i) longest_z = std::max(longest_z, length(z_ends, i));
+  for (int j = 0; j < m; ++j) longest_x = std::max(longest_x, length(x_ends, j));
+  const std::vector<T> price_x(longest_x, drop_x), price_z(longest_z, drop_z);
+  // X of like lengths share a group, so that little is computed beyond their ends.
+  std::vector<int> order(m);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return length(x_ends, a) < length(x_ends, b); });
+
+  struct Task {
+    int group, from, to;  // X order[group · W, …) against the Z numbered [from, to), of the same order if `once`
+  };
+  constexpr int chunk = 64;
+  std::vector<Task> tasks;
+  for (int g = 0; g * W < m; ++g) {
+    const int rows = once ? std::min(n, (g + 1) * W) : n;
+    for (int from = 0; from < rows; from += chunk) tasks.push_back({g, from, std::min(rows, from + chunk)});
+  }
+  parallel(std::int64_t(tasks.size()), threads, progress, [&](std::int64_t number) {
+    const Task task = tasks[number];
+    const int first = task.group * W, count = std::min(W, m - first);
+    std::vector<std::int32_t> lengths(W, 0);
+    for (int lane = 0; lane < count; ++lane) lengths[lane] = length(x_ends, order[first + lane]);
+    const int N = lengths[count - 1];
+    std::vector<T> x(std::size_t(N) * d * W + W, T(0)), rows(std::size_t(8) * (N + 1) * W + W), values(W);
+    for (int lane = 0; lane < count; ++lane) {
+      const T* from = xs.data() + begin(x_ends, order[first + lane]) * d;
+      for (int e = 0; e < lengths[lane] * d; ++e) x[std::size_t(e) * W + lane] = from[e];
+    }
+    LaneJob<T> job{0,       N,  mask,    Metric(metric), d, nullptr, x.data(), lengths.data(), price_x.data(), price_z.data(),
+                   rows.data(), values.data()};
+    for (int a = task.from; a < task.to; ++a) {
+      const int i = once ? order[a] : a;
+      job.K = length(z_ends, i);
+      job.z = zs.data() + begin(z_ends, i) * d;
+      k.family[family].lanes(job);
+      for (int lane = 0; lane < count; ++lane) {
+        const int j = order[first + lane];
+        if (once && a > first + lane) continue;  // the other order of the pair is computed in this group too
+        out.data()[std::size_t(i) * m + j] = values[lane];
+        if (once) out.data()[std::size_t(j) * m + i] = values[lane];
+      }
+    }
+  });
+}
+
+}  // namespace dropdtw
+
+NB_MODULE(_cpp, module) {
+  using namespace dropdtw;
+  using nb::arg;
+  module.attr("instruction_set") = instruction_set().c_str();
+  const auto define_solve = [&](auto function) {
+    module.def("solve", function, arg("family"), arg("mask"), arg("min"), arg("gamma"), arg("want"), arg("budget"), arg("K"),
+               arg("N"), arg("match").noconvert().none(), arg("strips").none(), arg("strip_width"),
+               arg("z").noconvert().none(), arg("x").noconvert().none(), arg("metric"), arg("drop_x").noconvert(),
+               arg("drop_z").noconvert(), arg("band_start").noconvert().none(), arg("band_stop").noconvert().none(),
+               arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(),
+               arg("path_i").noconvert().none(), arg("path_j").noconvert().none(), arg("path_cost").noconvert().none());
+  };
+  define_solve(&solve<float>);
+  define_solve(&solve<double>);
+  const auto define_pairwise = [&](auto function) {
+    module.def("pairwise", function, arg("family"), arg("mask"), arg("metric"), arg("zs").noconvert(),
+               arg("z_ends").noconvert(), arg("xs").noconvert(), arg("x_ends").noconvert(), arg("drop_x"), arg("drop_z"),
+               arg("once"), arg("threads"), arg("progress").none(), arg("out").noconvert());
+  };
+  define_pairwise(&pairwise<float>);
+  define_pairwise(&pairwise<double>);
+}

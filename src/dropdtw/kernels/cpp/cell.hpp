@@ -1,0 +1,266 @@
+// One cell: the states of (i, j) from those of its neighbours, for W cells at once. The edges are constexpr, so each
+// state unrolls into the few instructions of its own edges. Traversals (wave.hpp, lanes.hpp) decide which cells share
+// a vector; nothing here knows.
+#pragma once
+#include <utility>
+
+#include "edge.hpp"
+#include "vec.hpp"
+
+namespace dropdtw::DROPDTW_ISA {
+
+enum class Min { hard, soft, smooth };
+
+// The neighbours' states and the prices of W cells.
+template <class Tab, class T>
+struct Around {
+  Vec<T> diag[Tab::states], left[Tab::states], top[Tab::states], here[Tab::states];
+  Vec<T> match, drop_x, drop_z;
+};
+
+// The reducer's parameters and the edges that this member of the family has.
+template <class T>
+struct Rule {
+  unsigned mask;
+  T gamma, inverse;  // γ and 1/γ
+};
+
+template <class Tab>
+inline constexpr int edge_count = sizeof(Tab::edges) / sizeof(Edge);
+template <class Tab>
+inline constexpr int border_count = Tab::has_border ? sizeof(Tab::border) / sizeof(Edge) : 0;
+template <class Tab>
+inline constexpr int final_count = sizeof(Tab::final) / sizeof(int);
+
+template <class Tab>
+constexpr int in_degree(int s) {
+  int n = 0;
+  for (const Edge& e : Tab::edges) n += e.dst == s;
+  return n;
+}
+
+template <class Tab>
+constexpr int most_edges() {
+  int most = 0;
+  for (int s = 0; s < Tab::states; ++s) most = larger(most, in_degree<Tab>(s));
+  return most;
+}
+
+template <class Tab>
+constexpr int first_edge(int s) {
+  for (int e = 0; e < edge_count<Tab>; ++e)
+    if (Tab::edges[e].dst == s) return e;
+  return -1;
+}
+
+template <class Tab>
+constexpr int rank(int e) {  // which of the edges into its state
+  int k = 0;
+  for (int f = 0; f < e; ++f) k += Tab::edges[f].dst == Tab::edges[e].dst;
+  return k;
+}
+
+// Whether all edges into s cost the same: then the price is added once, after the minimum.
+template <class Tab>
+constexpr bool one_price(int s) {
+  for (const Edge& e : Tab::edges)
+    if (e.dst == s && e.cost != Tab::edges[first_edge<Tab>(s)].cost) return false;
+  return true;
+}
+
+// The chosen edges of all states of a cell are packed into one code; state s has the bits from code_shift(s) on.
+constexpr int bits_for(int n) {
+  int b = 0;
+  while ((1 << b) < n) ++b;
+  return b;
+}
+
+template <class Tab>
+constexpr int code_shift(int s) {
+  int b = 0;
+  for (int r = 0; r < s; ++r) b += bits_for(in_degree<Tab>(r));
+  return b;
+}
+
+template <class Tab>
+inline constexpr bool wide_code = code_shift<Tab>(Tab::states) > 8;
+
+template <class Tab, int s, int e, class F>
+DROPDTW_INLINE void call_into(F& f) {
+  if constexpr (Tab::edges[e].dst == s) f(std::integral_constant<int, e>{});
+}
+
+template <class Tab, int s, class F, int... e>
+DROPDTW_INLINE void visit_edges(std::integer_sequence<int, e...>, F& f) {
+  (call_into<Tab, s, e>(f), ...);
+}
+
+// Calls f with the number of each edge into s, as a constant.
+template <class Tab, int s, class F>
+DROPDTW_INLINE void each_edge(F&& f) {
+  visit_edges<Tab, s>(std::make_integer_sequence<int, edge_count<Tab>>{}, f);
+}
+
+template <class F, int... s>
+DROPDTW_INLINE void visit_states(std::integer_sequence<int, s...>, F&& f) {
+  (f(std::integral_constant<int, s>{}), ...);
+}
+
+template <class Tab, class F>
+DROPDTW_INLINE void each_state(F&& f) {
+  visit_states(std::make_integer_sequence<int, Tab::states>{}, f);
+}
+
+template <class Tab, class F>
+DROPDTW_INLINE void each_state_backwards(F&& f) {
+  each_state<Tab>([&](auto s) { f(std::integral_constant<int, Tab::states - 1 - s>{}); });
+}
+
+template <class Tab, int e, class T>
+DROPDTW_INLINE bool present(const Rule<T>& rule) {
+  if constexpr (Tab::edges[e].optional) return rule.mask >> e & 1;
+  return true;
+}
+
+template <class Tab, int e, class T>
+DROPDTW_INLINE Vec<T> source(const Around<Tab, T>& a) {
+  constexpr Edge edge = Tab::edges[e];
+  if constexpr (edge.move == Move::diag) return a.diag[edge.src];
+  if constexpr (edge.move == Move::left) return a.left[edge.src];
+  if constexpr (edge.move == Move::top) return a.top[edge.src];
+  return a.here[edge.src];
+}
+
+template <Cost cost, class Tab, class T>
+DROPDTW_INLINE Vec<T> plus_price(Vec<T> v, const Around<Tab, T>& a) {
+  if constexpr (cost == Cost::match) return v + a.match;
+  if constexpr (cost == Cost::drop_x) return v + a.drop_x;
+  if constexpr (cost == Cost::drop_z) return v + a.drop_z;
+  return v;
+}
+
+// The value of edge e; where all edges into its state cost the same, without that price.
+template <class Tab, int e, class T>
+DROPDTW_INLINE Vec<T> arriving(const Around<Tab, T>& a) {
+  if constexpr (one_price<Tab>(Tab::edges[e].dst)) return source<Tab, e, T>(a);
+  return plus_price<Tab::edges[e].cost, Tab, T>(source<Tab, e, T>(a), a);
+}
+
+template <class Tab, int s, class T>
+DROPDTW_INLINE Vec<T> settle(Vec<T> v, const Around<Tab, T>& a) {
+  if constexpr (one_price<Tab>(s)) return plus_price<Tab::edges[first_edge<Tab>(s)].cost, Tab, T>(v, a);
+  return v;
+}
+
+// min over the edges into s, and the rank of the first that attains it.
+template <class Tab, int s, class T, bool codes>
+DROPDTW_INLINE Vec<T> hard(const Around<Tab, T>& a, const Rule<T>& rule, Mask<T>& chosen) {
+  Vec<T> best = arriving<Tab, first_edge<Tab>(s), T>(a);
+  each_edge<Tab, s>([&](auto e) {
+    if constexpr (e != first_edge<Tab>(s)) {
+      if (present<Tab, e>(rule)) {
+        const Vec<T> v = arriving<Tab, e, T>(a);
+        if constexpr (codes) {
+          const Mask<T> better = v < best;
+          chosen = better ? (Mask<T>{} + rank<Tab>(e)) : chosen;
+          best = better ? v : best;
+        } else {
+          best = least<T>(v, best);
+        }
+      }
+    }
+  });
+  return settle<Tab, s, T>(best, a);
+}
+
+// The smallest arriving value (0 where none is finite, so that no ∞ − ∞ arises) and Σ exp(−(v − m)/γ).
+template <class Tab, int s, class T>
+DROPDTW_INLINE Vec<T> weigh(const Around<Tab, T>& a, const Rule<T>& rule, Vec<T>& total, Mask<T>& none) {
+  Vec<T> m = arriving<Tab, first_edge<Tab>(s), T>(a);
+  each_edge<Tab, s>([&](auto e) {
+    if constexpr (e != first_edge<Tab>(s))
+      if (present<Tab, e>(rule)) m = least<T>(arriving<Tab, e, T>(a), m);
+  });
+  none = m == inf<T>;
+  m = none ? Vec<T>{} : m;
+  total = Vec<T>{};
+  if constexpr (in_degree<Tab>(s) == 1) {
+    total += T(1);
+  } else {
+    each_edge<Tab, s>([&](auto e) {
+      if (present<Tab, e>(rule)) total += exp_of<T>((m - arriving<Tab, e, T>(a)) * rule.inverse);
+    });
+  }
+  return m;
+}
+
+// The smooth minimum without the common price: m + Σ p (v − m); what has no weight has no say, even at ∞.
+template <class Tab, int s, class T>
+DROPDTW_INLINE Vec<T> mean_above(const Around<Tab, T>& a, const Rule<T>& rule, Vec<T> m, Vec<T> total) {
+  Vec<T> sum{};
+  if constexpr (in_degree<Tab>(s) > 1)
+    each_edge<Tab, s>([&](auto e) {
+      if (present<Tab, e>(rule)) {
+        const Vec<T> above = arriving<Tab, e, T>(a) - m;
+        const Vec<T> w = exp_of<T>(-above * rule.inverse);
+        sum += w > T(0) ? w * above : Vec<T>{};
+      }
+    });
+  return m + sum / total;
+}
+
+// The value of state s. Sets `chosen` to the rank of the best edge where codes are wanted.
+template <class Tab, int s, class T, Min min, bool codes>
+DROPDTW_INLINE Vec<T> reduce(const Around<Tab, T>& a, const Rule<T>& rule, Mask<T>& chosen) {
+  if constexpr (min == Min::hard) return hard<Tab, s, T, codes>(a, rule, chosen);
+  Vec<T> total;
+  Mask<T> none;
+  const Vec<T> m = weigh<Tab, s, T>(a, rule, total, none);
+  Vec<T> v = m;
+  if constexpr (in_degree<Tab>(s) > 1) {
+    if constexpr (min == Min::soft)
+      v = m - rule.gamma * log_of<T>(none ? all<T>(1) : total);
+    else
+      v = mean_above<Tab, s, T>(a, rule, m, none ? all<T>(1) : total);
+  }
+  return settle<Tab, s, T>(none ? all<T>(inf<T>) : v, a);
+}
+
+// All states of W cells, in order; returns the packed codes.
+template <class Tab, class T, Min min, bool codes>
+DROPDTW_INLINE Mask<T> step(Around<Tab, T>& a, const Rule<T>& rule) {
+  Mask<T> packed{};
+  each_state<Tab>([&](auto s) {
+    Mask<T> chosen{};
+    a.here[s] = reduce<Tab, s, T, min, codes>(a, rule, chosen);
+    if constexpr (codes && in_degree<Tab>(s) > 1) packed |= chosen << code_shift<Tab>(s);
+  });
+  return packed;
+}
+
+// The derivatives of state s by each arriving value: f(edge, weight).
+template <class Tab, int s, class T, Min min, class F>
+DROPDTW_INLINE void weights(const Around<Tab, T>& a, const Rule<T>& rule, F&& f) {
+  if constexpr (in_degree<Tab>(s) == 1) {
+    each_edge<Tab, s>([&](auto e) { f(e, arriving<Tab, e, T>(a) == inf<T> ? Vec<T>{} : all<T>(1)); });
+  } else {
+    Vec<T> total;
+    Mask<T> none;
+    const Vec<T> m = weigh<Tab, s, T>(a, rule, total, none);
+    const Vec<T> share = none ? Vec<T>{} : T(1) / (none ? all<T>(1) : total);
+    Vec<T> mean{};
+    if constexpr (min == Min::smooth) mean = mean_above<Tab, s, T>(a, rule, m, none ? all<T>(1) : total);
+    each_edge<Tab, s>([&](auto e) {
+      if (present<Tab, e>(rule)) {
+        const Vec<T> v = arriving<Tab, e, T>(a);
+        const Vec<T> p = exp_of<T>((m - v) * rule.inverse) * share;
+        if constexpr (min == Min::smooth)
+          f(e, p > T(0) ? p * (T(1) - (v - mean) * rule.inverse) : Vec<T>{});
+        else
+          f(e, p);
+      }
+    });
+  }
+}
+
+}  // namespace dropdtw::DROPDTW_ISA

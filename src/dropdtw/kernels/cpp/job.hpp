@@ -1,0 +1,74 @@
+// A problem as kernels take it. Plain data: it crosses between code compiled for different instruction sets.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace dropdtw {
+
+enum class Want { value, trace, gradient };
+enum class Metric { none, sqeuclidean, euclidean };
+enum class Status { done, stopped, no_memory };
+
+template <class T>
+struct Job {
+  int K, N;
+  unsigned mask;    // the edges of the family that the table has
+  int min;          // 0 hard, 1 soft, 2 smooth
+  double gamma;
+  Want want;
+  std::size_t budget;  // bytes for stored choices; beyond it they are computed again
+
+  // Match costs: a matrix with strides in elements, or strips of it on demand, or sequences of d ≤ 8 numbers.
+  const T* match = nullptr;
+  std::ptrdiff_t row = 0, column = 0;
+  const T* (*strip)(void* self, int from, int to, std::ptrdiff_t* row, std::ptrdiff_t* column) = nullptr;
+  int strip_width = 0;
+  Metric metric = Metric::none;
+  const T *z = nullptr, *x = nullptr;
+  int d = 0;
+
+  const T *drop_x, *drop_z;
+  const std::int64_t *band_start = nullptr, *band_stop = nullptr;
+
+  // Called now and then, with `self`; false stops the work.
+  bool (*tick)(void* self) = nullptr;
+  void* self = nullptr;
+
+  // Results. A path has K + N steps at most; step k pays path_cost[k] (a Cost) in cell (path_i[k], path_j[k]), from the
+  // end to the start.
+  double value = 0;
+  std::int32_t *path_i = nullptr, *path_j = nullptr;
+  std::uint8_t* path_cost = nullptr;
+  int path_length = 0;
+  T *grad_match = nullptr, *grad_x = nullptr, *grad_z = nullptr;  // zeroed by the caller; grad_match is row-major
+};
+
+// One sequence against `count` ≤ W others, value only, hard minimum.
+template <class T>
+struct LaneJob {
+  int K, N;  // N: the longest of the others
+  unsigned mask;
+  Metric metric;
+  int d;
+  const T* z;                    // (K, d)
+  const T* x;                    // (N, d, W): the others, interleaved and padded
+  const std::int32_t* lengths;   // (W,): their lengths, 0 where a lane is empty
+  const T *drop_x, *drop_z;      // (N,), (K,): the same for every lane
+  T* rows;                       // scratch: states · (N + 1) · W
+  T* values;                     // (W,)
+};
+
+template <class T>
+struct Kernel {
+  Status (*solve)(Job<T>&);
+  void (*lanes)(const LaneJob<T>&);
+};
+
+template <class T>
+struct Kernels {
+  const Kernel<T>* family;  // family_count of them
+  int width;                // elements in a vector
+  const char* name;
+};
+
+}  // namespace dropdtw

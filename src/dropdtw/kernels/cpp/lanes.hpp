@@ -1,0 +1,144 @@
+// Many problems at a time: W sequences of their own share vectors, all against one Z.
+//
+// Each lane is a problem, so there is nothing to skew or to mask: a lane whose sequence is shorter simply reads its value
+// off an earlier column. Rows are taken R at a time: the cells of a column then stay in registers, and the processor works
+// on several of them at once.
+#pragma once
+#include "cell.hpp"
+#include "job.hpp"
+
+namespace dropdtw::DROPDTW_ISA {
+
+template <class Tab, class T>
+class LaneSweep {
+  static constexpr int S = Tab::states, W = Lanes<T>::W;
+  static constexpr int R = S == 1 ? 4 : 2;
+
+ public:
+  explicit LaneSweep(const LaneJob<T>& job) : job_(job), rule_{job.mask, 0, 0} {}
+
+  void run() {
+    row_zero();
+    int i = 1;
+    for (; i + R - 1 <= job_.K; i += R) rows<R>(i);
+    for (; i <= job_.K; ++i) rows<1>(i);
+    for (int lane = 0; lane < W; ++lane) {
+      T best = inf<T>;
+      for (int s : Tab::final) {
+        const T v = at(job_.lengths[lane])[s * W + lane];
+        best = v < best ? v : best;
+      }
+      job_.values[lane] = best;
+    }
+  }
+
+ private:
+  T* at(int j) { return job_.rows + std::size_t(j) * S * W; }
+
+  void row_zero() {
+    Around<Tab, T> a;
+    for (int s = 0; s < S; ++s) {
+      a.here[s] = all<T>(Tab::start[s] ? T(0) : inf<T>);
+      a.top[s] = a.diag[s] = all<T>(inf<T>);
+      store(at(0) + s * W, a.here[s]);
+    }
+    a.match = a.drop_z = all<T>(inf<T>);
+    for (int j = 1; j <= job_.N; ++j) {
+      for (int s = 0; s < S; ++s) a.left[s] = a.here[s];
+      a.drop_x = all<T>(job_.drop_x[j - 1]);
+      border_or_step<Move::left>(a);
+      for (int s = 0; s < S; ++s) store(at(j) + s * W, a.here[s]);
+    }
+  }
+
+  // A cell of row 0 (entered by left) or of column 0 (by top).
+  template <Move move>
+  DROPDTW_INLINE void border_or_step(Around<Tab, T>& a) {
+    if constexpr (Tab::has_border) {
+      Vec<T> out[S];
+      for (int s = 0; s < S; ++s) {
+        out[s] = all<T>(inf<T>);
+        for (const Edge& e : Tab::border)
+          if (e.dst == s && e.move == move)
+            out[s] = move == Move::left ? a.left[e.src] + a.drop_x : a.top[e.src] + a.drop_z;
+      }
+      for (int s = 0; s < S; ++s) a.here[s] = out[s];
+    } else {
+      step<Tab, T, Min::hard, false>(a, rule_);
+    }
+  }
+
+  template <int rows_at_once>
+  void rows(int i) {
+    Vec<T> left[rows_at_once][S], diag[S];
+    Around<Tab, T> a;
+    for (int s = 0; s < S; ++s) {
+      diag[s] = a.top[s] = load(at(0) + s * W);
+      a.left[s] = a.diag[s] = all<T>(inf<T>);
+    }
+    a.match = a.drop_x = all<T>(inf<T>);
+    for (int r = 0; r < rows_at_once; ++r) {
+      a.drop_z = all<T>(job_.drop_z[i + r - 1]);
+      border_or_step<Move::top>(a);
+      for (int s = 0; s < S; ++s) left[r][s] = a.top[s] = a.here[s];
+    }
+    for (int s = 0; s < S; ++s) store(at(0) + s * W, a.here[s]);
+    if (job_.d == 1 && job_.metric == Metric::sqeuclidean)
+      columns<rows_at_once, true>(i, left, diag);
+    else
+      columns<rows_at_once, false>(i, left, diag);
+  }
+
+  template <int rows_at_once, bool plain>
+  DROPDTW_INLINE void columns(int i, Vec<T> (&left)[rows_at_once][S], Vec<T> (&diag)[S]) {
+    Vec<T> z[rows_at_once], drop_z[rows_at_once];
+    for (int r = 0; r < rows_at_once; ++r) {
+      z[r] = all<T>(job_.z[std::size_t(i + r - 1) * job_.d]);
+      drop_z[r] = all<T>(job_.drop_z[i + r - 1]);
+    }
+    for (int j = 1; j <= job_.N; ++j) {
+      Around<Tab, T> a;
+      Vec<T> above[S];
+      T* const here = at(j);
+      for (int s = 0; s < S; ++s) above[s] = a.top[s] = load(here + s * W);
+      for (int s = 0; s < S; ++s) a.diag[s] = diag[s];
+      for (int s = 0; s < S; ++s) diag[s] = above[s];
+      a.drop_x = all<T>(job_.drop_x[j - 1]);
+      const T* const x = job_.x + std::size_t(j - 1) * job_.d * W;
+#pragma GCC unroll 4
+      for (int r = 0; r < rows_at_once; ++r) {
+        for (int s = 0; s < S; ++s) a.left[s] = left[r][s];
+        a.drop_z = drop_z[r];
+        if constexpr (plain) {
+          const Vec<T> gap = z[r] - load(x);
+          a.match = gap * gap;
+        } else {
+          a.match = cost(i + r, x);
+        }
+        step<Tab, T, Min::hard, false>(a, rule_);
+        for (int s = 0; s < S; ++s) {
+          a.diag[s] = left[r][s];
+          left[r][s] = a.top[s] = a.here[s];
+        }
+      }
+      for (int s = 0; s < S; ++s) store(here + s * W, a.here[s]);
+    }
+  }
+
+  DROPDTW_INLINE Vec<T> cost(int i, const T* x) {
+    const T* const z = job_.z + std::size_t(i - 1) * job_.d;
+    Vec<T> sum{};
+    for (int f = 0; f < job_.d; ++f) {
+      const Vec<T> gap = all<T>(z[f]) - load(x + f * W);
+      sum += gap * gap;
+    }
+    if (job_.metric == Metric::euclidean)
+      for (int k = 0; k < W; ++k) sum[k] = sizeof(T) == 4 ? __builtin_sqrtf(sum[k]) : __builtin_sqrt(sum[k]);
+    return sum;
+  }
+
+  const LaneJob<T>& job_;
+  Rule<T> rule_;
+};
+
+}  // namespace dropdtw::DROPDTW_ISA

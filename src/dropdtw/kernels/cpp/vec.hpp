@@ -1,0 +1,156 @@
+// Vectors of one register, in the compiler's own notation.
+// Everything here is compiled once per instruction set, each in a namespace of its own (DROPDTW_ISA): were the names
+// shared, the linker would keep one copy for all processors.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512F__)
+#define DROPDTW_BYTES 64
+#elif defined(__AVX2__)
+#define DROPDTW_BYTES 32
+#else
+#define DROPDTW_BYTES 16
+#endif
+#define DROPDTW_INLINE inline __attribute__((always_inline))
+
+namespace dropdtw::DROPDTW_ISA {
+
+template <class T, class Int>
+struct Register {
+  static constexpr int W = DROPDTW_BYTES / sizeof(T);
+  typedef T V __attribute__((vector_size(DROPDTW_BYTES)));
+  typedef Int M __attribute__((vector_size(DROPDTW_BYTES)));
+  typedef std::uint8_t Byte __attribute__((vector_size(W)));
+  typedef std::uint16_t Word __attribute__((vector_size(2 * W)));
+};
+
+template <class T>
+struct Lanes;
+template <>
+struct Lanes<float> : Register<float, std::int32_t> {};
+template <>
+struct Lanes<double> : Register<double, std::int64_t> {};
+
+template <class T>
+using Vec = typename Lanes<T>::V;
+template <class T>
+using Mask = typename Lanes<T>::M;
+
+template <class T>
+inline constexpr T inf = T(__builtin_inf());
+
+template <class T>
+DROPDTW_INLINE Vec<T> load(const T* p) {
+  Vec<T> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <class T>
+DROPDTW_INLINE void store(T* p, Vec<T> v) {
+  std::memcpy(p, &v, sizeof v);
+}
+
+template <class T>
+DROPDTW_INLINE Vec<T> all(T x) {
+  return Vec<T>{} + x;
+}
+
+// a < b ? a : b, which is what the processors' own minimum computes.
+template <class T>
+DROPDTW_INLINE Vec<T> least(Vec<T> a, Vec<T> b) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return (Vec<T>)_mm512_min_ps((__m512)a, (__m512)b);
+  if constexpr (sizeof(T) == 8) return (Vec<T>)_mm512_min_pd((__m512d)a, (__m512d)b);
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 4) return (Vec<T>)_mm256_min_ps((__m256)a, (__m256)b);
+  if constexpr (sizeof(T) == 8) return (Vec<T>)_mm256_min_pd((__m256d)a, (__m256d)b);
+#elif defined(__SSE2__)
+  if constexpr (sizeof(T) == 4) return (Vec<T>)_mm_min_ps((__m128)a, (__m128)b);
+  if constexpr (sizeof(T) == 8) return (Vec<T>)_mm_min_pd((__m128d)a, (__m128d)b);
+#endif
+  return a < b ? a : b;
+}
+
+DROPDTW_INLINE constexpr int smaller(int a, int b) { return a < b ? a : b; }
+DROPDTW_INLINE constexpr int larger(int a, int b) { return a > b ? a : b; }
+
+// exp(x) for x ≤ 0, to within two units in the last place; 0 where it would underflow.
+// x = n log 2 + r with |r| ≤ log(2)/2, and the Taylor polynomial of exp(r).
+template <class T>
+DROPDTW_INLINE Vec<T> exp_of(Vec<T> x) {
+  constexpr bool single = sizeof(T) == 4;
+  constexpr T low = single ? T(-87) : T(-708);
+  constexpr T magic = single ? T(12582912) : T(6755399441055744);  // 1.5 · 2^23, 1.5 · 2^52: adding it rounds
+  constexpr T log2_high = single ? T(0.693359375) : T(0.693147180369123816490);
+  constexpr T log2_low = single ? T(-2.12194440054690583e-4) : T(1.90821492927058770002e-10);
+  const Vec<T> y = x > low ? x : all<T>(low);
+  const Vec<T> shifted = y * T(1.44269504088896340736) + magic;
+  const Vec<T> n = shifted - magic;
+  const Vec<T> r = (y - n * log2_high) - n * log2_low;
+  Vec<T> p;
+  if constexpr (single) {
+    p = r * T(1. / 5040) + T(1. / 720);
+  } else {
+    p = r * T(1. / 6227020800.) + T(1. / 479001600);
+    p = p * r + T(1. / 39916800);
+    p = p * r + T(1. / 3628800);
+    p = p * r + T(1. / 362880);
+    p = p * r + T(1. / 40320);
+    p = p * r + T(1. / 5040);
+    p = p * r + T(1. / 720);
+  }
+  p = p * r + T(1. / 120);
+  p = p * r + T(1. / 24);
+  p = p * r + T(1. / 6);
+  p = p * r + T(1. / 2);
+  p = p * r + T(1);
+  p = p * r + T(1);
+  // 2^n: the low bits of `shifted` hold n in two's complement.
+  Mask<T> bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  bits = (bits + (single ? 127 : 1023)) << (single ? 23 : 52);
+  Vec<T> scale;
+  std::memcpy(&scale, &bits, sizeof scale);
+  return x > low ? p * scale : Vec<T>{};
+}
+
+// log(x) for finite x ≥ 1: x = 2^n m with m in [√½, √2), log m = 2 atanh((m − 1)/(m + 1)).
+template <class T>
+DROPDTW_INLINE Vec<T> log_of(Vec<T> x) {
+  constexpr bool single = sizeof(T) == 4;
+  constexpr int shift = single ? 23 : 52;
+  constexpr std::int64_t root_half = single ? 0x3f3504f3 : 0x3fe6a09e667f3bcd;
+  Mask<T> bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const Mask<T> exponent = (bits - (decltype(bits[0] + 0))root_half) >> shift;
+  bits -= exponent << shift;
+  Vec<T> m;
+  std::memcpy(&m, &bits, sizeof m);
+  const Vec<T> n = __builtin_convertvector(exponent, Vec<T>);
+  const Vec<T> s = (m - T(1)) / (m + T(1));
+  const Vec<T> q = s * s;
+  Vec<T> p;
+  if constexpr (single) {
+    p = q * T(1. / 9) + T(1. / 7);
+  } else {
+    p = q * T(1. / 21) + T(1. / 19);
+    p = p * q + T(1. / 17);
+    p = p * q + T(1. / 15);
+    p = p * q + T(1. / 13);
+    p = p * q + T(1. / 11);
+    p = p * q + T(1. / 9);
+    p = p * q + T(1. / 7);
+  }
+  p = p * q + T(1. / 5);
+  p = p * q + T(1. / 3);
+  const Vec<T> log_m = T(2) * s + T(2) * s * q * p;
+  return n * T(0.693147180559945309417) + log_m;
+}
+
+}  // namespace dropdtw::DROPDTW_ISA
