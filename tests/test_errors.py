@@ -18,6 +18,7 @@ import dropdtw
 from dropdtw import align, cost, distance, pairwise, posterior, solve
 from dropdtw.costs import Softmax, softmax
 from dropdtw.drops import LogitPercentile, Percentile
+from dropdtw.executors import EXECUTORS
 
 MODULES = [
     *("alignment", "api", "arrays", "costs", "drops", "executors", "explain", "methods", "plot", "posterior"),
@@ -52,6 +53,11 @@ def with_holes(value):
 def without_matplotlib():
     with mock.patch.dict(sys.modules, {"matplotlib": None, "matplotlib.pyplot": None}):
         solve(C).plot()
+
+
+def on_a_picky_executor():
+    with mock.patch.dict(EXECUTORS, {"picky": EXECUTORS["reference"]._replace(supports=lambda table: False)}):
+        solve(C, 1, executor="picky")
 
 
 def case(call, says, does="", *, error=ValueError):
@@ -161,7 +167,12 @@ OPTIONS = (
             lambda: pairwise([Z], method="ddtw"), "method is 'ddtw'", "choose one of 'drop_dtw', "
         ),
         "executor": case(
-            lambda: solve(C, executor="gpu"), "executor is 'gpu'; this installation has 'reference'", "None picks"
+            lambda: solve(C, executor="gpu"),
+            "executor is 'gpu'; this installation has '",
+            "'reference' (None picks the best)",
+        ),
+        "executor for other tables": case(
+            on_a_picky_executor, "executor 'picky' has kernels for the built-in tables only", "run 'drop_dtw"
         ),
         "options of a table": case(
             lambda: solve(C, method=LOCKSTEP, one_to_many=False),

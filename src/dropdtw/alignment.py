@@ -61,17 +61,18 @@ class Alignment:
     def from_trace(cls, problem: Problem, found: Trace) -> Alignment:
         """The alignment that an executor found for `problem`."""
         i, j = found.pairs.T
-        labels = np.full(problem.C.shape[1], -1)
+        labels = np.full(problem.costs.shape[1], -1)
         # Written in falling order of cost, then of i, so that the cheapest pair of each x_j is written last.
-        order = np.lexsort((-i, -problem.costs.match[i, j]))
+        order = np.lexsort((-i, -problem.costs.at(i, j)))
         labels[j[order]] = i[order]
-        K, N = problem.C.shape
-        return cls(found.value, found.pairs, (K, N), labels, problem.method, found.drop_x, found.drop_z, problem)
+        return cls(
+            found.value, found.pairs, problem.costs.shape, labels, problem.method, found.drop_x, found.drop_z, problem
+        )
 
     @classmethod
     def from_walk(cls, problem: Problem, walk: list[tuple[str, int, int]]) -> Alignment:
         """The alignment of a path, given as what it pays in each cell: (cost, i, j), 0-based."""
-        K, N = problem.C.shape
+        K, N = problem.costs.shape
         pairs = np.array([(i, j) for cost, i, j in walk if cost == "match"], np.int64).reshape(-1, 2)
         paid_x = np.bincount([j for cost, _, j in walk if cost == "drop_x"], minlength=N)
         paid_z = np.bincount([i for cost, i, _ in walk if cost == "drop_z"], minlength=K)
@@ -118,10 +119,10 @@ class Alignment:
 
     def rescore(self) -> float:
         """The cost summed anew from the matched pairs and the paid drops; equals `cost` up to rounding."""
-        costs = self._solved().costs
+        costs = self.solved().costs
         i, j = self.pairs.T
         return float(
-            costs.match[i, j].sum(dtype=np.float64)
+            costs.at(i, j).sum(dtype=np.float64)
             + weighted_sum(self.paid_x, costs.drop_x)
             + weighted_sum(self.paid_z, costs.drop_z)
         )
@@ -135,7 +136,7 @@ class Alignment:
         """
         from dropdtw.explain import explain
 
-        return explain(self, self._solved(), j)
+        return explain(self, self.solved(), j)
 
     def warp_z(self, Z: npt.ArrayLike, *, fill: float | Literal["linear"] = np.nan) -> Array:
         """Z on the time axis of X, (N, d): row j is the mean of the z matched to x_j.
@@ -179,11 +180,12 @@ class Alignment:
         )
 
     def _repr_html_(self) -> str:
-        from dropdtw import serialize
+        from dropdtw import picture
 
-        return serialize.to_html(self)
+        return picture.to_html(self)
 
-    def _solved(self) -> Problem:
+    def solved(self) -> Problem:
+        """The problem that this alignment solves."""
         if self.problem is None:
             raise ValueError("this alignment came without its costs; write it with to_dict(costs=True) to keep them")
         return self.problem
@@ -203,12 +205,14 @@ def _warp(
     n, m = shape
     if A.ndim == 0 or len(A) != n:
         raise ValueError(f"{name} has shape {A.shape}, but {n} elements were aligned; give {name} as it was aligned")
+    if isinstance(fill, str) and fill != "linear":
+        raise ValueError(f"fill is {fill!r}; give a number for dropped elements, or 'linear' to interpolate")
     source, target = pairs.T
     total = np.zeros((m, *A.shape[1:]))
     np.add.at(total, target, A[source])
     count = np.bincount(target, minlength=m)
     have = count > 0
-    out = np.full(total.shape, np.nan if fill == "linear" else fill)
+    out = np.full(total.shape, np.nan if fill == "linear" else fill, np.float64)
     out[have] = total[have] / count[have].reshape(-1, *[1] * (A.ndim - 1))
     if fill == "linear" and have.any():
         flat = out.reshape(m, -1)

@@ -8,15 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw import costs as match_costs
-from dropdtw import drops
 from dropdtw.alignment import Alignment
-from dropdtw.arrays import Array, as_pair, as_sequence
-from dropdtw.costs import MatchCost, Softmax
-from dropdtw.drops import DropCost, LogitPercentile
-from dropdtw.methods import Options, is_symmetric
+from dropdtw.arrays import Array, as_match_costs
+from dropdtw.costs import MatchCost
+from dropdtw.drops import DropCost
+from dropdtw.methods import Options
+from dropdtw.pairs import Request, all_pairs
 from dropdtw.posterior import Posterior, posterior_of
-from dropdtw.prepare import check_fit, no_alignment, prepare
-from dropdtw.progress import Progress, track
+from dropdtw.prepare import no_alignment, prepare
+from dropdtw.problem import Sequences
+from dropdtw.progress import Progress
 from dropdtw.recurrence import Recurrence
 from dropdtw.reducers import reducer as find_reducer
 
@@ -54,7 +55,7 @@ def solve(
     window : forbid matches far from the diagonal, |j − i (N−1)/(K−1)| > w: an int is w, in columns, a float in (0, 1]
         a share of N. Drops are not limited.
     threshold : for "lcss": pairs cheaper than this count; a number or a rule.
-    executor : None for the best one, or the name of one: "reference".
+    executor : None for the best one, or the name of one: "cpp" (compiled) or "reference".
 
     Raises
     ------
@@ -67,13 +68,8 @@ def solve(
     >>> round(a.cost, 6)                # 0.1 + 0.2 + 0.3 + 0.1
     0.7
     """
-    problem = prepare(
-        C, drop_x, drop_z, Options(one_to_many, many_to_one, contiguous, window, threshold), method, executor
-    )
-    found = problem.trace()
-    if not np.isfinite(found.value):
-        raise no_alignment(problem)
-    return Alignment.from_trace(problem, found)
+    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
+    return _alignment(C, drop_x, drop_z, options, method, executor)
 
 
 def align(
@@ -107,12 +103,9 @@ def align(
     >>> dropdtw.align(Z, X, drop_x=0.5, match="euclidean").labels
     array([ 0,  0, -1,  1,  2, -1,  2])
     """
-    C, drop_x = _match_costs(Z, X, match, drop_x)
-    return solve(
-        C, drop_x, drop_z,
-        method=method, one_to_many=one_to_many, many_to_one=many_to_one, contiguous=contiguous,
-        window=window, threshold=threshold, executor=executor,
-    )  # fmt: skip
+    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
+    C, drop_x = match_costs.with_drops(Z, X, match, drop_x)
+    return _alignment(C, drop_x, drop_z, options, method, executor)
 
 
 def cost(
@@ -168,12 +161,9 @@ def distance(
     >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5, match="euclidean")
     0.5
     """
-    C, drop_x = _match_costs(Z, X, match, drop_x)
-    return cost(
-        C, drop_x, drop_z,
-        method=method, one_to_many=one_to_many, many_to_one=many_to_one, contiguous=contiguous,
-        window=window, threshold=threshold, reducer=reducer, gamma=gamma, executor=executor,
-    )  # fmt: skip
+    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
+    C, drop_x = match_costs.with_drops(Z, X, match, drop_x)
+    return prepare(C, drop_x, drop_z, options, method, executor).run(find_reducer(reducer, gamma)).value
 
 
 def posterior(
@@ -219,6 +209,7 @@ def pairwise(
     threshold: DropCost = None,
     reducer: str = "hard",
     gamma: float = 1.0,
+    n_jobs: int | None = -1,
     progress: Progress = None,
     executor: str | None = None,
 ) -> Array:
@@ -226,6 +217,7 @@ def pairwise(
 
     Zs, Xs : lists of sequences, of different lengths if need be. Without Xs, Zs is compared with itself, each pair
         once where the value cannot depend on the order of the two.
+    n_jobs : how many threads, as in scikit-learn: −1 for all cores (the default), −2 for all but one, None for one.
     progress : a function that is called with (done, total); True or False for a line on standard error; None shows
         it on a terminal when the work takes longer than two seconds.
     others : as in `align` and `cost`.
@@ -236,37 +228,35 @@ def pairwise(
            [ 0.,  0., 13.],
            [ 9., 13.,  0.]])
     """
-    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
-    fold = find_reducer(reducer, gamma)
-    left = _sequences(Zs, "Zs")
-    right = left if Xs is None else _sequences(Xs, "Xs")
-    once = Xs is None and is_symmetric(match, drop_x, drop_z, options, method, fold)
-    pairs = [(a, b) for a in range(len(left)) for b in range(a if once else 0, len(right))]
-    for K, N in {(len(left[a]), len(right[b])) for a, b in pairs}:
-        check_fit(K, N, drop_x is None, drop_z is None, options, method)
-    out = np.empty((len(left), len(right)))
-    for a, b in track(pairs, len(pairs), "dropdtw.pairwise", progress):
-        C, d_x = _match_costs(left[a], right[b], match, drop_x)
-        out[a, b] = prepare(C, d_x, drop_z, options, method, executor).run(fold).value
-        if once:
-            out[b, a] = out[a, b]
-    return out
+    return all_pairs(
+        Zs,
+        Xs,
+        Request(
+            match,
+            drop_x,
+            drop_z,
+            Options(one_to_many, many_to_one, contiguous, window, threshold),
+            method,
+            find_reducer(reducer, gamma),
+            executor,
+        ),
+        n_jobs,
+        progress,
+    )
 
 
-def _match_costs(Z: npt.ArrayLike, X: npt.ArrayLike, match: MatchCost, drop_x: DropCost) -> tuple[Array, DropCost]:
-    """C, and the drop cost of x: the one given, or the one that comes out of the softmax with C."""
-    Z, X = as_pair(Z, X)
-    function = match_costs.resolve(match)
-    rule = drops.resolve(drop_x, "drop_x")
-    if not isinstance(rule, LogitPercentile):
-        return function(Z, X), drop_x
-    if not isinstance(function, Softmax):
-        raise ValueError(f"drop_x is {drop_x!r}, a logit in the softmax cost, but match is {match!r}; use 'softmax'")
-    return function.with_drop_logits(Z, X, rule.logits, rule.epsilon)
-
-
-def _sequences(values: Sequence[npt.ArrayLike], name: str) -> list[Array]:
-    found = [as_sequence(v, f"{name}[{k}]") for k, v in enumerate(values)]
-    if not found:
-        raise ValueError(f"{name} is empty; give at least one sequence")
-    return found
+def _alignment(
+    C: npt.ArrayLike | Sequences,
+    drop_x: DropCost,
+    drop_z: DropCost,
+    options: Options,
+    method: str | Recurrence,
+    executor: str | None,
+) -> Alignment:
+    if not isinstance(C, Sequences):
+        C = as_match_costs(C).copy()  # the alignment keeps its costs, whatever becomes of the caller's array
+    problem = prepare(C, drop_x, drop_z, options, method, executor)
+    found = problem.trace()
+    if not np.isfinite(found.value):
+        raise no_alignment(problem)
+    return Alignment.from_trace(problem, found)

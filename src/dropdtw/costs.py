@@ -10,7 +10,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from dropdtw import drops
 from dropdtw.arrays import Array, as_match_costs, as_pair
+from dropdtw.drops import DropCost, LogitPercentile
+from dropdtw.problem import Sequences
 
 MatchCost = str | Callable[[Array, Array], npt.ArrayLike]
 
@@ -50,7 +53,11 @@ def euclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     array([[0., 1.],
            [3., 2.]])
     """
-    return np.asarray(np.sqrt(sqeuclidean(Z, X)))
+    A, B = as_pair(Z, X)
+    if _moderate(A, B):
+        return np.asarray(np.sqrt(sqeuclidean(A, B)))
+    scale = max(np.abs(A).max(), np.abs(B).max())  # squares would overflow, or vanish
+    return np.asarray(np.sqrt(sqeuclidean(A / scale, B / scale)) * scale)
 
 
 def sqeuclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
@@ -68,9 +75,9 @@ def sqeuclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
         return C
     # |z|² + |x|² − 2 z·x is one matrix product, but cancels where z ≈ x: centre first, and do close pairs by hand.
     centre = np.concatenate([A, B]).mean(axis=0)
-    A, B = A - centre, B - centre
-    scale = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1)[None, :]
-    C = np.maximum(scale - 2 * (A @ B.T), 0)
+    near_0, near_1 = A - centre, B - centre
+    scale = (near_0**2).sum(axis=1)[:, None] + (near_1**2).sum(axis=1)[None, :]
+    C = np.maximum(scale - 2 * (near_0 @ near_1.T), 0)
     i, j = np.nonzero(scale * 1e-2 >= C)
     for k in range(0, len(i), 4096):
         near = slice(k, k + 4096)
@@ -131,6 +138,29 @@ MATCH_COSTS: Final[dict[str, Callable[[Array, Array], Array]]] = {
 }
 
 
+def between(Z: Array, X: Array, match: MatchCost) -> Array | Sequences:
+    """The match costs of two sequences: a matrix from a function of the caller's, otherwise as yet uncomputed."""
+    function = resolve(match)
+    if callable(match) and not isinstance(match, Softmax):
+        return function(Z, X)
+    by_kernels = match in ("euclidean", "sqeuclidean") and _moderate(Z, X)
+    return Sequences(Z, X, function, str(match) if by_kernels else None)
+
+
+def with_drops(
+    Z: npt.ArrayLike, X: npt.ArrayLike, match: MatchCost, drop_x: DropCost
+) -> tuple[Array | Sequences, DropCost]:
+    """The match costs, and the drop cost of x: the one given, or the one that comes out of the softmax with them."""
+    A, B = as_pair(Z, X)
+    rule = drops.resolve(drop_x, "drop_x")
+    if not isinstance(rule, LogitPercentile):
+        return between(A, B, match), drop_x
+    function = resolve(match)
+    if not isinstance(function, Softmax):
+        raise ValueError(f"drop_x is {drop_x!r}, a logit in the softmax cost, but match is {match!r}; use 'softmax'")
+    return function.with_drop_logits(A, B, rule.logits, rule.epsilon)
+
+
 def resolve(match: MatchCost) -> Callable[[Array, Array], Array]:
     """The function behind `match`: a name of `MATCH_COSTS`, "softmax:γ", or a callable, whose result is checked."""
     if callable(match):
@@ -160,6 +190,13 @@ def _checked(match: Callable[[Array, Array], npt.ArrayLike]) -> Callable[[Array,
         return C
 
     return call
+
+
+def _moderate(*sequences: Array) -> bool:
+    """Whether squares of these values neither overflow nor vanish."""
+    largest = max(float(np.abs(A).max()) for A in sequences)
+    info = np.finfo(sequences[0].dtype)
+    return largest == 0 or float(info.tiny) ** 0.25 < largest < float(info.max) ** 0.25
 
 
 def _unit(A: Array) -> Array:

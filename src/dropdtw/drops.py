@@ -88,7 +88,7 @@ class LogitPercentile:
 
     def logits(self, S: Array) -> Array:
         """The drop logit for similarities S (U, N) of the unique z, as a scalar array."""
-        k = max(1, int(self.p / 100 * S.size))
+        k = max(1, int(self.p * S.size / 100))
         return np.asarray(np.partition(S.ravel(), S.size - k)[S.size - k])
 
 

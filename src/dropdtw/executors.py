@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 from dropdtw import reference
+from dropdtw.arrays import Array
 from dropdtw.problem import Costs, Result, Trace
 from dropdtw.recurrence import Recurrence
 from dropdtw.reducers import Reducer
@@ -31,21 +32,29 @@ class Run(Protocol):
         ...
 
 
+Lanes = Callable[
+    [Recurrence, object, list[Array], list[Array], float, float, bool, int, Callable[[int, int], None]], Array | None
+]
+"""(table, match cost, Zs, Xs, d_x, d_z, each pair once?, threads, report) → (n, m) values; None: not this request."""
+
+
 class Executor(NamedTuple):
     """What an executor can do.
 
     run : the value of a problem under a reducer, and its derivatives.
     trace : the best alignment.
     supports : whether it has a kernel for a table.
+    lanes : the hard values of many pairs at a time, None where it does not take (a table, a match cost) together.
     """
 
     run: Run
     trace: Callable[[Recurrence, Costs], Trace]
     supports: Callable[[Recurrence], bool]
+    lanes: Lanes | None = None
 
 
 EXECUTORS: Final[dict[str, Executor]] = {
-    **({} if _missing else {"cpp": Executor(cpp.run, cpp.trace, cpp.supports)}),
+    **({} if _missing else {"cpp": Executor(cpp.run, cpp.trace, cpp.supports, cpp.lanes)}),
     "reference": Executor(reference.run, reference.trace, lambda table: True),
 }
 """The executors of this installation by name, the preferred one first."""

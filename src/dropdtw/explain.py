@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,7 +55,7 @@ def explain(alignment: Alignment, problem: Problem, j: int) -> Explanation:
     if not -N <= j < N:
         raise IndexError(f"j is {j}, but X has {N} elements; give 0 to {N - 1}, or −{N} to −1 from the end")
     j %= N
-    costs = problem.costs._replace(match=problem.costs.match.astype(np.float64))
+    costs = replace(problem.costs, source=problem.costs.match.astype(np.float64))
     here = alignment.pairs[alignment.pairs[:, 1] == j, 0]
     if len(here):
         other = _otherwise(problem, costs, here, j)
@@ -73,7 +73,7 @@ def _otherwise(problem: Problem, costs: Costs, here: np.ndarray, j: int) -> Trac
     """The best alignment that matches x_j to none of `here`."""
     match = costs.match.copy()
     match[here, j] = np.inf
-    return problem.trace(costs._replace(match=match))
+    return problem.trace(replace(costs, source=match))
 
 
 def _matched(problem: Problem, costs: Costs, j: int) -> Trace:
@@ -81,15 +81,15 @@ def _matched(problem: Problem, costs: Costs, j: int) -> Trace:
     if not problem.table.skips_for_free:
         drop_x = costs.drop_x.astype(np.float64)
         drop_x[j] = np.inf
-        return problem.trace(costs._replace(drop_x=drop_x))
+        return problem.trace(replace(costs, drop_x=drop_x))
     # A free skip has no price that could be raised: reward each match of x_j in turn so much that it is taken.
     nothing = np.empty(0, np.int64)
     best = Trace(np.inf, nothing.reshape(0, 2), nothing, nothing)
-    reward = 1 + 2 * sum(float(np.abs(a[np.isfinite(a)]).sum()) for a in costs[:3])
+    reward = 1 + 2 * sum(float(np.abs(a[np.isfinite(a)]).sum()) for a in (costs.match, costs.drop_x, costs.drop_z))
     for i in np.flatnonzero(np.isfinite(costs.banded()[:, j])):
         match = costs.match.copy()
         match[i, j] -= reward
-        found = problem.trace(costs._replace(match=match))
+        found = problem.trace(replace(costs, source=match))
         if (found.pairs == (i, j)).all(axis=1).any() and found.value + reward < best.value:
             best = found._replace(value=found.value + reward)
     return best

@@ -6,7 +6,7 @@ One registry drives the API, the tests, the documentation and the benchmarks: a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -77,13 +77,14 @@ def _subsequence(x: bool, z: bool, o: Options) -> Recurrence:
 
 def _free_ends(costs: Costs, threshold: float) -> Costs:
     """Subsequence DTW and OTAM: what lies before and after the matched stretch of X costs nothing."""
-    return costs._replace(drop_x=np.zeros_like(costs.drop_x))
+    return replace(costs, drop_x=np.zeros_like(costs.drop_x))
 
 
 def _count(costs: Costs, threshold: float) -> Costs:
     """LCSS: a pair under the threshold is worth 1, any other is forbidden, and drops cost nothing."""
-    return costs._replace(
-        match=np.where(costs.match < threshold, -1, np.inf).astype(costs.match.dtype),
+    return replace(
+        costs,
+        source=np.where(costs.match < threshold, -1, np.inf).astype(costs.dtype),
         drop_x=np.zeros_like(costs.drop_x),
         drop_z=np.zeros_like(costs.drop_z),
     )
@@ -94,8 +95,9 @@ def _greedy(costs: Costs, threshold: float) -> Costs:
     match = costs.banded()
     lost_x = match.min(axis=0) > costs.drop_x
     lost_z = match.min(axis=1) > costs.drop_z
-    return costs._replace(
-        match=np.where(lost_x[None, :] | lost_z[:, None], np.inf, costs.match).astype(costs.match.dtype),
+    return replace(
+        costs,
+        source=np.where(lost_x[None, :] | lost_z[:, None], np.inf, costs.match).astype(costs.dtype),
         drop_x=np.where(lost_x, costs.drop_x, np.inf),
         drop_z=np.where(lost_z, costs.drop_z, np.inf),
     )

@@ -6,7 +6,7 @@ marginals are the derivatives of the soft value −γ log Σ exp(−cost/γ), so
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,7 @@ def _empty_columns(problem: Problem, reducer: Reducer, found: Result) -> Array:
         return found.drop_x
     if not problem.table.matches_by("top"):  # each x matches once at most
         return np.asarray(np.clip(1 - found.match.sum(axis=0), 0, 1))
-    return np.array([_without(problem, reducer, found, (slice(None), j)) for j in range(problem.C.shape[1])])
+    return np.array([_without(problem, reducer, found, (slice(None), j)) for j in range(problem.costs.shape[1])])
 
 
 def _empty_rows(problem: Problem, reducer: Reducer, found: Result) -> Array:
@@ -98,12 +98,12 @@ def _empty_rows(problem: Problem, reducer: Reducer, found: Result) -> Array:
         return found.drop_z
     if not problem.table.matches_by("left"):
         return np.asarray(np.clip(1 - found.match.sum(axis=1), 0, 1))
-    return np.array([_without(problem, reducer, found, (i,)) for i in range(problem.C.shape[0])])
+    return np.array([_without(problem, reducer, found, (i,)) for i in range(problem.costs.shape[0])])
 
 
 def _without(problem: Problem, reducer: Reducer, found: Result, where: tuple[Any, ...]) -> float:
     """The share of the partition sum that is left when the matches `where` are forbidden."""
     match = problem.costs.match.copy()
     match[where] = np.inf
-    rest = problem.run(reducer, costs=problem.costs._replace(match=match)).value
+    rest = problem.run(reducer, costs=replace(problem.costs, source=match)).value
     return float(np.exp((found.value - rest) / reducer.gamma))

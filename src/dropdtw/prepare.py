@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import bisect
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from dropdtw import drops, executors
-from dropdtw.arrays import Array, as_drop_costs, as_match_costs
+from dropdtw.arrays import Array, as_drop_costs, as_floats, as_match_costs
 from dropdtw.drops import DropCost, LogitPercentile
 from dropdtw.methods import Method, Options, look_up
-from dropdtw.problem import Costs, Result, Trace, band
+from dropdtw.problem import Costs, Result, Sequences, Trace, band
 from dropdtw.recurrence import Recurrence
 from dropdtw.reducers import Reducer, hard_min
 
@@ -21,14 +22,21 @@ from dropdtw.reducers import Reducer, hard_min
 class Problem:
     """A table and its costs, ready for an executor.
 
-    C : the match costs as given; `costs.match` are the ones that are paid (LCSS and greedy drops edit them).
+    given : the costs as given; `costs` are the ones that are paid (LCSS and greedy drops edit them).
+    edit : what makes `costs` of `given`.
     """
 
     method: str
     table: Recurrence
     costs: Costs
-    C: Array
+    given: Costs
+    edit: Callable[[Costs], Costs]
     executor: str | None
+
+    @property
+    def C(self) -> Array:
+        """The match costs as given, as a matrix."""
+        return self.given.match
 
     def run(self, reducer: Reducer, *, gradient: bool = False, costs: Costs | None = None) -> Result:
         """Solve the problem, or the same one with other costs."""
@@ -41,7 +49,7 @@ class Problem:
 
 
 def prepare(
-    C: npt.ArrayLike,
+    match: npt.ArrayLike | Sequences,
     drop_x: DropCost,
     drop_z: DropCost,
     options: Options,
@@ -49,25 +57,30 @@ def prepare(
     executor: str | None,
 ) -> Problem:
     """Check everything a caller said, and build the problem."""
-    C = as_match_costs(C)
-    K, N = C.shape
+    given = match if isinstance(match, Sequences) else as_match_costs(match)
+    K, N = given.shape
     name, entry = look_up(method, options)
-    d_x, d_z = _drop_vector(drop_x, "drop_x", C), _drop_vector(drop_z, "drop_z", C.T)
+    d_x, d_z = _drop_vector(drop_x, "drop_x", given), _drop_vector(drop_z, "drop_z", given)
     if not entry.takes_drops and not (d_x is None and d_z is None):
         raise ValueError(f"method {name!r} takes no drop costs; leave out drop_x and drop_z, or use 'drop_dtw'")
-    threshold = _threshold(options.threshold, C, name, entry)
+    threshold = _threshold(options.threshold, given, name, entry)
     check_fit(K, N, d_x is None, d_z is None, options, method)
     costs = Costs(
-        C,
-        np.full(N, np.inf, C.dtype) if d_x is None else d_x,
-        np.full(K, np.inf, C.dtype) if d_z is None else d_z,
+        given,
+        np.full(N, np.inf, given.dtype) if d_x is None else d_x,
+        np.full(K, np.inf, given.dtype) if d_z is None else d_z,
         None if options.window is None else band(K, N, options.window),
     )
+
+    def edit(costs: Costs) -> Costs:
+        return entry.edit(costs, threshold) if entry.edit else costs
+
     return Problem(
         method=name,
         table=entry.table(d_x is not None, d_z is not None, options),
-        costs=entry.edit(costs, threshold) if entry.edit else costs,
-        C=C,
+        costs=edit(costs),
+        given=costs,
+        edit=edit,
         executor=executor,
     )
 
@@ -89,11 +102,11 @@ def check_fit(K: int, N: int, all_x: bool, all_z: bool, options: Options, method
 
 def no_alignment(problem: Problem) -> ValueError:
     """The error for a problem in which every alignment is forbidden."""
-    K, N = problem.C.shape
+    K, N = problem.costs.shape
     if problem.costs.band is not None:
 
         def feasible(width: int) -> bool:
-            costs = problem.costs._replace(band=band(K, N, width))
+            costs = problem.edit(replace(problem.given, band=band(K, N, width)))
             return bool(np.isfinite(problem.run(hard_min, costs=costs).value))
 
         if feasible(N):
@@ -107,8 +120,8 @@ def no_alignment(problem: Problem) -> ValueError:
     )
 
 
-def _drop_vector(drop: DropCost, name: str, C: Array) -> Array | None:
-    """The drop cost of each column of C; None where there is none."""
+def _drop_vector(drop: DropCost, name: str, given: Array | Sequences) -> Array | None:
+    """The drop cost of each x (name "drop_x") or z ("drop_z"); None where there is none."""
     rule = drops.resolve(drop, name)
     if rule is None:
         return None
@@ -117,11 +130,18 @@ def _drop_vector(drop: DropCost, name: str, C: Array) -> Array | None:
             f"{name} is {drop!r}, which is part of the softmax match cost; "
             "use it as drop_x of align, distance or pairwise with match='softmax'"
         )
-    values = rule(C) if callable(rule) else rule
-    return as_drop_costs(values, name, C.shape[1], "x_j" if name == "drop_x" else "z_i").astype(C.dtype)
+    x = name == "drop_x"
+    if callable(rule):
+        rule = rule(_matrix(given) if x else _matrix(given).T)
+    length = given.shape[1 if x else 0]
+    return as_drop_costs(rule, name, length, "x_j" if x else "z_i").astype(given.dtype)
 
 
-def _threshold(threshold: DropCost, C: Array, name: str, entry: Method) -> float:
+def _matrix(given: Array | Sequences) -> Array:
+    return given.matrix if isinstance(given, Sequences) else given
+
+
+def _threshold(threshold: DropCost, given: Array | Sequences, name: str, entry: Method) -> float:
     if entry.takes_threshold is (threshold is None):
         raise ValueError(
             f"method {name!r} needs threshold=: the match cost under which a pair counts (a number or 'percentile:30')"
@@ -131,7 +151,7 @@ def _threshold(threshold: DropCost, C: Array, name: str, entry: Method) -> float
     if threshold is None:
         return np.inf
     rule = drops.resolve(threshold, "threshold")
-    value = np.asarray(rule(C) if callable(rule) else rule)
-    if value.ndim != 0 or value.dtype.kind not in "iuf" or np.isnan(value):
+    value = as_floats(rule(_matrix(given)) if callable(rule) else rule, "threshold")  # type: ignore[arg-type]
+    if value.ndim != 0 or np.isnan(value):
         raise ValueError(f"threshold is {threshold!r}; give a number or a rule such as 'percentile:30'")
     return float(value)

@@ -2,31 +2,112 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dropdtw.arrays import Array
+from dropdtw.arrays import Array, as_match_costs
 
 
-class Costs(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """The match costs of two sequences, computed where they are needed: all at once, in strips, or inside a kernel.
+
+    Z, X : (K, d) and (N, d).
+    cost : gives C (K, n) for Z and any n elements of X; column j depends on Z and x_j alone.
+    metric : "sqeuclidean" or "euclidean" where that is what `cost` computes, so that kernels can do it themselves.
+    """
+
+    Z: Array
+    X: Array
+    cost: Callable[[Array, Array], Array]
+    metric: str | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(K, N)."""
+        return len(self.Z), len(self.X)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the costs."""
+        return self.Z.dtype
+
+    @cached_property
+    def matrix(self) -> Array:
+        """All of C (K, N), kept once computed."""
+        K, N = self.shape
+        size = K * N * self.dtype.itemsize
+        if size > LARGEST:
+            raise ValueError(
+                f"this needs all {K} × {N} match costs at once, {size / 2**30:.1f} GiB; "
+                "give drop costs as numbers rather than rules, and use align, distance or solve a part at a time"
+            )
+        return self.columns(0, N)
+
+    def columns(self, start: int, stop: int) -> Array:
+        """C[:, start:stop]."""
+        return as_match_costs(self.cost(self.Z, self.X[start:stop]))
+
+    def at(self, i: Array, j: Array) -> Array:
+        """C[i, j] for pairs, without all of C."""
+        if "matrix" in self.__dict__:
+            return np.asarray(self.matrix[i, j])
+        out = np.empty(len(i), self.dtype)
+        width = max(1, (1 << 22) // len(self.Z))
+        for start in range(0, len(self.X), width):
+            here = np.flatnonzero((start <= j) & (j < start + width))
+            if len(here):
+                out[here] = self.columns(start, start + width)[i[here], j[here] - start]
+        return out
+
+
+LARGEST = 1 << 32
+"""Bytes of match costs beyond which they are not computed all at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
     """What one alignment pays: match costs (K, N), drop costs (N,) and (K,), and where it may match.
 
+    `source` is the matrix of match costs, or the sequences it comes from; `match` is the matrix in either case.
     `band` is None or (start, stop), two (K,) integer arrays: z_i may match x_j only for start[i] ≤ j < stop[i].
     """
 
-    match: Array
+    source: Array | Sequences
     drop_x: Array
     drop_z: Array
     band: tuple[Array, Array] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(K, N)."""
+        return len(self.drop_z), len(self.drop_x)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the match costs."""
+        return self.source.dtype
+
+    @property
+    def match(self) -> Array:
+        """The match costs as a matrix."""
+        return self.source.matrix if isinstance(self.source, Sequences) else self.source
+
+    def at(self, i: Array, j: Array) -> Array:
+        """The match costs of pairs."""
+        return self.source.at(i, j) if isinstance(self.source, Sequences) else self.source[i, j]
 
     def banded(self) -> Array:
         """The match costs with +∞ outside the band."""
         if self.band is None:
             return self.match
-        j = np.arange(self.match.shape[1])
+        j = np.arange(self.shape[1])
         start, stop = (limit[:, None] for limit in self.band)
-        return np.where((start <= j) & (j < stop), self.match, np.inf).astype(self.match.dtype)
+        return np.where((start <= j) & (j < stop), self.match, np.inf).astype(self.dtype)
 
 
 class Result(NamedTuple):

@@ -4,48 +4,37 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable
 
-T = TypeVar("T")
-Progress = bool | None | Callable[[int, int], None]
+Report = Callable[[int, int], None]
+Progress = bool | None | Report
 
 
-def track(items: Iterable[T], total: int, label: str, progress: Progress = None) -> Iterator[T]:
-    """Yield the items and report how many are done.
+def reporter(label: str, progress: Progress = None) -> Report:
+    """A function to call with (done, total) now and then.
 
-    progress : a function that is called with (done, total) after each item; True and False switch the line on
-        standard error on and off; None shows it on a terminal only.
+    progress : the function itself; True and False switch a line on standard error on and off; None shows it on a
+        terminal only.
     """
-    report = progress if callable(progress) else _line(label) if _wanted(progress) else None
-    done = 0
-    for done, item in enumerate(items, 1):
-        yield item
-        if report is not None:
-            report(done, total)
+    if progress is not None and not isinstance(progress, bool):
+        return progress
+    wanted = sys.stderr.isatty() if progress is None else progress
+    return _line(label) if wanted else lambda done, total: None
 
 
-def _wanted(progress: bool | None) -> bool:
-    return sys.stderr.isatty() if progress is None else progress
-
-
-def _line(label: str) -> Callable[[int, int], None]:
+def _line(label: str) -> Report:
     start = last = time.monotonic()
 
     def report(done: int, total: int) -> None:
         nonlocal last
         now = time.monotonic()
-        finished = done == total
-        if now - start < 2 or (now - last < 0.2 and not finished):
+        if now - start < 2 or (now - last < 0.2 and done < total):
             return
         last = now
-        left = (now - start) * (total - done) / done
-        tail = f"in {now - start:.0f} s\n" if finished else f"about {left:.0f} s left"
-        print(
-            f"\r{label}: {done} of {total} ({100 * done // total} %), {tail}   ",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
+        if done < total:
+            tail = f", about {(now - start) * (total - done) / done:.0f} s left   " if done else "   "
+        else:
+            tail = f", in {now - start:.0f} s           \n"
+        print(f"\r{label}: {done} of {total} ({100 * done // total} %){tail}", end="", file=sys.stderr, flush=True)
 
     return report

@@ -106,7 +106,7 @@ class Recurrence:
     @property
     def skips_for_free(self) -> bool:
         """Whether some edge passes over an element without paying: then d_x and d_z do not govern all drops."""
-        return any(e.cost == "free" and e.move != "same" for e in self.edges)
+        return any(e.cost == "free" and e.move != "same" for e in (*self.edges, *(self.border or ())))
 
 
 def _mirror(listed: tuple[Edge, ...]) -> tuple[Edge, ...]:

@@ -52,8 +52,8 @@ def soft_min(gamma: float = 1.0) -> Reducer:
 
     def value(v: Array) -> Array:
         low, e = _exponentials(v, gamma)
-        with np.errstate(divide="ignore"):  # log 0 where no alternative exists: the value is then ∞
-            return np.asarray(low - gamma * np.log(e.sum(axis=0)), dtype=v.dtype)
+        total = e.sum(axis=0)
+        return np.where(total > 0, low - gamma * np.log(np.maximum(total, 1)), np.inf).astype(v.dtype)
 
     return Reducer("soft", gamma, value, lambda v: _probabilities(v, gamma))
 
@@ -79,7 +79,8 @@ def smooth_min(gamma: float = 1.0) -> Reducer:
 
     def weights(v: Array) -> Array:
         p, v, m = mean(v)
-        return np.asarray(p * np.where(p > 0, 1 - (v - m) / gamma, 0), dtype=v.dtype)
+        above = np.where(p > 0, v - m, 0) / max(gamma, float(np.finfo(v.dtype).tiny))
+        return np.asarray(p * (1 - above), dtype=v.dtype)
 
     return Reducer("smooth", gamma, value, weights)
 
@@ -102,7 +103,8 @@ def _exponentials(v: Array, gamma: float) -> tuple[Array, Array]:
     """The smallest value, m, of each cell (0 where none is finite) and exp(−(v − m)/γ)."""
     low = v.min(axis=0)
     low = np.where(np.isfinite(low), low, 0)
-    with np.errstate(over="ignore", under="ignore"):  # a tiny γ: the quotient is ∞ and its exponential 0, as meant
+    gamma = max(gamma, float(np.finfo(v.dtype).tiny))  # in single precision a tiny γ would be 0
+    with np.errstate(over="ignore", under="ignore"):  # the quotient may be ∞ and its exponential 0, as meant
         return low, np.exp((low - v) / gamma)
 
 

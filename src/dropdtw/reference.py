@@ -62,7 +62,7 @@ class _Grid:
     """A table laid over one problem: the value D of every state in every cell, and what each edge pays there."""
 
     def __init__(self, table: Recurrence, costs: Costs) -> None:
-        K, N = self.shape = costs.match.shape
+        K, N = self.shape = costs.shape
         number = {state: s for s, state in enumerate(table.states)}
         self.start = [number[state] for state in table.starts]
         self.final = [number[state] for state in table.final]
@@ -73,7 +73,7 @@ class _Grid:
             for state in table.states
         ]
         # A cell before row or column 0 has index −1, which is the last one: kept at ∞, nothing comes from there.
-        self.D = np.full((len(table.states), K + 2, N + 2), np.inf, costs.match.dtype)
+        self.D = np.full((len(table.states), K + 2, N + 2), np.inf, costs.dtype)
         # Row and column 0 have nothing to match or to drop: their prices are ∞.
         self.match = np.pad(costs.banded(), ((1, 0), (1, 0)), constant_values=np.inf)
         self.drop_x = np.concatenate([[np.inf], costs.drop_x]).astype(self.D.dtype)

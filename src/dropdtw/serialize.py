@@ -1,16 +1,16 @@
-"""Alignments as JSON-safe dictionaries and as HTML for notebooks."""
+"""Alignments as JSON-safe dictionaries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from html import escape
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dropdtw.alignment import Alignment
+from dropdtw.arrays import as_drop_costs, as_match_costs
 from dropdtw.prepare import Problem
 from dropdtw.problem import Costs
 from dropdtw.recurrence import Edge, Recurrence
@@ -32,8 +32,8 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
         "paid_x": a.paid_x.tolist(),
         "paid_z": a.paid_z.tolist(),
     }
-    if costs and a.problem is not None:
-        p = a.problem
+    if costs:
+        p = a.solved()
         data["problem"] = {
             "table": asdict(p.table),
             "C": _lists(p.C),
@@ -47,36 +47,41 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
 
 def from_dict(data: Mapping[str, Any]) -> Alignment:
     """See `Alignment.from_dict`."""
-    missing = {"format", "method", "shape", "cost", "pairs", "labels", "paid_x", "paid_z"} - set(data)
-    if missing or data["format"] != FORMAT:
+    try:
+        return _read(data)
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
+        what = f"{error.args[0]} missing" if isinstance(error, KeyError) else str(error)
         raise ValueError(
-            f"this is no alignment in format {FORMAT}"
-            + (f": {', '.join(sorted(missing))} missing" if missing else f" but {data['format']!r}")
-            + "; give what Alignment.to_dict wrote"
-        )
+            f"this is no alignment in format {FORMAT} ({what}); give what Alignment.to_dict wrote"
+        ) from error
+
+
+def _read(data: Mapping[str, Any]) -> Alignment:
+    if data["format"] != FORMAT:
+        raise ValueError(f"its format is {data['format']!r}")
     K, N = (int(n) for n in data["shape"])
-    pairs = np.asarray(data["pairs"], np.int64).reshape(-1, 2)
-    vectors = {
-        name: np.asarray(data[name], dtype)
-        for name, dtype in (("labels", np.int64), ("paid_x", float), ("paid_z", float))
-    }
-    inside = not len(pairs) or (pairs.min() >= 0 and pairs[:, 0].max() < K and pairs[:, 1].max() < N)
-    if not inside or [len(v) for v in vectors.values()] != [N, N, K]:
-        raise ValueError(f"pairs, labels or paid drops do not fit shape {(K, N)}; give what Alignment.to_dict wrote")
-    problem = _problem(data["problem"], data["method"]) if data.get("problem") else None
-    return Alignment(
-        float(data["cost"]),
-        pairs,
-        (K, N),
-        vectors["labels"],
-        str(data["method"]),
-        vectors["paid_x"],
-        vectors["paid_z"],
-        problem,
+    cost, pairs = float(data["cost"]), np.asarray(data["pairs"], np.int64).reshape(-1, 2)
+    labels, paid_x, paid_z = (
+        np.asarray(data[name], dtype).reshape(length)
+        for name, dtype, length in (("labels", np.int64, N), ("paid_x", float, N), ("paid_z", float, K))
     )
+    i, j = pairs.T
+    steps = np.diff(pairs, axis=0)
+    if len(pairs) and not (i.min() >= 0 and j.min() >= 0 and i.max() < K and j.max() < N):
+        raise ValueError(f"a pair lies outside shape {(K, N)}")
+    if (steps < 0).any() or (steps.sum(axis=1) == 0).any():
+        raise ValueError("its pairs cross, or repeat")
+    known = {*zip(i.tolist(), j.tolist(), strict=True), *((-1, k) for k in range(N) if k not in set(j.tolist()))}
+    if not set(zip(labels.tolist(), range(N), strict=True)) <= known:
+        raise ValueError("its labels are not those of its pairs")
+    if not np.isfinite(cost):
+        raise ValueError(f"its cost is {cost}")
+    method = str(data["method"])
+    problem = _problem(data["problem"], method, (K, N)) if data.get("problem") is not None else None
+    return Alignment(cost, pairs, (K, N), labels, method, paid_x, paid_z, problem)
 
 
-def _problem(data: Mapping[str, Any], method: str) -> Problem:
+def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int]) -> Problem:
     table = dict(data["table"])
     for key in ("edges", "border"):
         table[key] = None if table[key] is None else tuple(Edge(*e) for e in table[key])
@@ -84,9 +89,16 @@ def _problem(data: Mapping[str, Any], method: str) -> Problem:
         table[key] = tuple(table[key])
     if not isinstance(table["start"], str):
         table["start"] = tuple(table["start"])
-    band = data["band"] and tuple(np.asarray(limit, np.int64) for limit in data["band"])
-    match, drop_x, drop_z, C = (np.asarray(data[key], float) for key in ("match", "drop_x", "drop_z", "C"))
-    return Problem(method, Recurrence(**table), Costs(match, drop_x, drop_z, band), C, None)
+    K, N = shape
+    C, match = (as_match_costs(np.asarray(data[key], float).reshape(shape)) for key in ("C", "match"))
+    drop_x = as_drop_costs(np.asarray(data["drop_x"], float), "drop_x", N, "x_j")
+    drop_z = as_drop_costs(np.asarray(data["drop_z"], float), "drop_z", K, "z_i")
+    band = None
+    if data["band"] is not None:
+        start, stop = (np.asarray(limit, np.int64).reshape(K) for limit in data["band"])
+        band = (start, stop)
+    costs = Costs(match, drop_x, drop_z, band)
+    return Problem(method, Recurrence(**table), costs, Costs(C, drop_x, drop_z, band), lambda given: costs, None)
 
 
 def _lists(array: npt.NDArray[Any]) -> list[Any]:
@@ -94,25 +106,3 @@ def _lists(array: npt.NDArray[Any]) -> list[Any]:
     values: npt.NDArray[Any] = array.astype(object)
     values[np.isinf(array)] = "inf"
     return values.tolist()  # type: ignore[no-any-return]
-
-
-def to_html(a: Alignment) -> str:
-    """A picture of the alignment, X from left to right and Z downwards: matches dark, dropped elements red."""
-    K, N = a.shape
-    width, height = 420, max(24, min(240, 420 * K // N))
-    sx, sy = width / N, height / K
-    red = "".join(
-        f'<rect x="{j * sx:.2f}" y="0" width="{sx:.2f}" height="{height}"/>' for j in np.flatnonzero(a.dropped_x)
-    ) + "".join(
-        f'<rect x="0" y="{i * sy:.2f}" width="{width}" height="{sy:.2f}"/>' for i in np.flatnonzero(a.dropped_z)
-    )
-    dark = "".join(
-        f'<rect x="{s.start * sx:.2f}" y="{s.label * sy:.2f}" width="{s.length * sx:.2f}" height="{sy:.2f}"/>'
-        for s in a.segments()
-    )
-    return (
-        f"<div><div>{escape(repr(a)[1:-1])}</div>"
-        f'<svg width="{width}" height="{height}" role="img" aria-label="alignment" '
-        'style="background:#f4f4f4;border:1px solid #999">'
-        f'<g fill="#d55e00" opacity="0.25">{red}</g><g fill="#0b3c5d">{dark}</g></svg></div>'
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,13 +10,21 @@ import numpy as np
 from dropdtw import _cpp
 from dropdtw.arrays import Array
 from dropdtw.kernels.emit import Place, locate
-from dropdtw.problem import Costs, Result, Trace
+from dropdtw.problem import Costs, Result, Sequences, Trace
 from dropdtw.recurrence import COSTS, Recurrence
 from dropdtw.reducers import Reducer
 
 _VALUE, _TRACE, _GRADIENT = range(3)
 _MIN = {"hard": 0, "soft": 1, "smooth": 2}
 _COST = {cost: number for number, cost in enumerate(COSTS)}
+
+_METRIC: dict[object, int] = {"sqeuclidean": 1, "euclidean": 2}
+
+WIDEST = 8
+"""Features up to which kernels compute match costs themselves; beyond, a matrix product is faster."""
+
+STRIPS_FROM = 1 << 26
+"""Bytes of match costs from which sequences are turned into costs strip by strip."""
 
 BUDGET = 1 << 30
 """Bytes that stored choices may take; beyond that, blocks are computed twice: half the speed, little memory."""
@@ -33,8 +42,8 @@ def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = F
     if reducer.name == "hard":
         return _as_derivatives(trace(table, costs), costs)
     place = _place(table)
-    K, N = costs.match.shape
-    dtype = costs.match.dtype
+    K, N = costs.shape
+    dtype = costs.dtype
     match = np.zeros((N, K) if place.transposed else (K, N), dtype)
     first, second = np.zeros(match.shape[1], dtype), np.zeros(match.shape[0], dtype)
     out = {"grad_match": match, "grad_x": first, "grad_z": second}
@@ -46,7 +55,7 @@ def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = F
 
 def trace(table: Recurrence, costs: Costs) -> Trace:
     """See `reference.trace`."""
-    K, N = len(costs.drop_z), len(costs.drop_x)
+    K, N = costs.shape
     path: dict[str, Array] = {name: np.empty(K + N, np.int32) for name in ("path_i", "path_j")}
     path["path_cost"] = np.empty(K + N, np.uint8)
     value, length = _solve(table, costs, want=_TRACE, out=path)
@@ -76,20 +85,70 @@ def _place(table: Recurrence) -> Place:
     return place
 
 
+def lanes(
+    table: Recurrence,
+    match: object,
+    left: list[Array],
+    right: list[Array],
+    drop_x: float,
+    drop_z: float,
+    once: bool,
+    threads: int,
+    report: Callable[[int, int], None],
+) -> Array | None:
+    """The hard values of all pairs, a vector's worth at a time; None for match costs that kernels do not compute."""
+    if match not in _METRIC or left[0].shape[1] > WIDEST:
+        return None
+    place = _place(table)
+    dtype = np.result_type(*left, *right)
+    if place.transposed:
+        left, right, drop_x, drop_z = right, left, drop_z, drop_x
+    zs, z_ends = _joined(left, dtype)
+    xs, x_ends = (zs, z_ends) if right is left else _joined(right, dtype)
+    out = np.empty((len(left), len(right)), dtype)
+    _cpp.pairwise(
+        place.family,
+        place.mask,
+        _METRIC[str(match)],
+        zs,
+        z_ends,
+        xs,
+        x_ends,
+        drop_x,
+        drop_z,
+        once,
+        threads,
+        report,
+        out,
+    )
+    return (out.T if place.transposed else out).astype(np.float64)
+
+
+def _joined(sequences: list[Array], dtype: Any) -> tuple[Array, Array]:
+    """Sequences one after the other, and where each ends."""
+    return _plain(np.concatenate(sequences), dtype), np.cumsum([len(s) for s in sequences])
+
+
 def _solve(
-    table: Recurrence, costs: Costs, *, want: int, reducer: Reducer | None = None, out: dict[str, Array] | None = None
+    table: Recurrence,
+    costs: Costs,
+    *,
+    want: int,
+    reducer: Reducer | None = None,
+    out: dict[str, Array] | None = None,
 ) -> tuple[float, int]:
     """One call into the kernels; a transposed table is its mirror image on exchanged sequences."""
     place = _place(table)
-    match, drop_x, drop_z, band = costs
+    drop_x, drop_z, band = costs.drop_x, costs.drop_z, costs.band
     if place.transposed:
-        match, drop_x, drop_z = match.T, drop_z, drop_x
+        drop_x, drop_z = drop_z, drop_x
         band = None if band is None else _transposed_band(band, len(drop_z))
     start, stop = (None, None) if band is None else map(_plain, band)
     arguments: dict[str, Any] = dict.fromkeys(
-        ("strips", "z", "x", "grad_match", "grad_x", "grad_z", "path_i", "path_j", "path_cost")
+        ("grad_match", "grad_x", "grad_z", "path_i", "path_j", "path_cost"),
     )
-    value, length = _cpp.solve(
+    return _cpp.solve(
+        **_match_arguments(costs, place.transposed),
         **arguments | (out or {}),
         family=place.family,
         mask=place.mask,
@@ -99,15 +158,27 @@ def _solve(
         budget=BUDGET,
         K=len(drop_z),
         N=len(drop_x),
-        match=_strided(match),
-        strip_width=0,
-        metric=0,
-        drop_x=_plain(drop_x, match.dtype),
-        drop_z=_plain(drop_z, match.dtype),
+        drop_x=_plain(drop_x, costs.dtype),
+        drop_z=_plain(drop_z, costs.dtype),
         band_start=start,
         band_stop=stop,
     )
-    return value, length
+
+
+def _match_arguments(costs: Costs, transposed: bool) -> dict[str, Any]:
+    """How a kernel gets at the match costs: it computes them, or asks for strips of a large matrix, or has it whole."""
+    how: dict[str, Any] = {"match": None, "strips": None, "strip_width": 0, "z": None, "x": None, "metric": 0}
+    source = costs.source
+    if isinstance(source, Sequences):
+        K, N = source.shape
+        if source.metric in _METRIC and source.Z.shape[1] <= WIDEST:
+            z, x = (source.X, source.Z) if transposed else (source.Z, source.X)
+            return how | {"z": _plain(z, z.dtype), "x": _plain(x, x.dtype), "metric": _METRIC[source.metric]}
+        if K * N * source.dtype.itemsize > STRIPS_FROM and not transposed:
+            width = min(N, max(256, (1 << 22) // K))
+            return how | {"strips": lambda a, b: _strided(source.columns(a, b)), "strip_width": width}
+    match = costs.match
+    return how | {"match": _strided(match.T if transposed else match)}
 
 
 def _plain(array: Array, dtype: Any = np.int64) -> Array:

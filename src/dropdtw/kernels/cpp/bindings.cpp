@@ -70,6 +70,8 @@ Kernels<T> kernels() {
 template <class T>
 using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 template <class T>
+using Sequence = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using OutMatrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -121,7 +123,7 @@ struct Host {
 template <class T>
 nb::tuple solve(int family, unsigned mask, int min, double gamma, int want, std::size_t budget, int K, int N,
                 std::optional<Matrix<T>> match, std::optional<nb::object> strips, int strip_width,
-                std::optional<Matrix<T>> z, std::optional<Matrix<T>> x, int metric, Vector<T> drop_x, Vector<T> drop_z,
+                std::optional<Sequence<T>> z, std::optional<Sequence<T>> x, int metric, Vector<T> drop_x, Vector<T> drop_z,
                 Limits band_start, Limits band_stop, std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x,
                 std::optional<Out<T>> grad_z, std::optional<Out<std::int32_t>> path_i,
                 std::optional<Out<std::int32_t>> path_j, std::optional<Out<std::uint8_t>> path_cost) {
@@ -143,9 +145,6 @@ nb::tuple solve(int family, unsigned mask, int min, double gamma, int want, std:
     job.strip_width = strip_width;
   } else {
     require(z && x && int(z->shape(0)) == K && int(x->shape(0)) == N && z->shape(1) == x->shape(1), "no match costs");
-    require(z->stride(1) == 1 && z->stride(0) == std::int64_t(z->shape(1)) && x->stride(1) == 1 &&
-                x->stride(0) == std::int64_t(x->shape(1)),
-            "sequences must be contiguous");
     job.metric = Metric(metric);
     job.z = z->data();
     job.x = x->data();
@@ -187,9 +186,10 @@ nb::tuple solve(int family, unsigned mask, int min, double gamma, int want, std:
   return nb::make_tuple(job.value, job.path_length);
 }
 
-// Runs task(k) for k < count on several threads, while this one watches for signals and reports progress.
+// Runs task(k) for k < count on several threads, while this one watches for signals and reports how much of `total` is
+// done; a task returns its share.
 template <class Task>
-void parallel(std::int64_t count, int threads, nb::object progress, const Task& task) {
+void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t total, const Task& task) {
   std::atomic<std::int64_t> next{0}, done{0};
   std::atomic<int> running{threads};
   std::atomic<bool> stop{false}, failed{false};
@@ -197,7 +197,7 @@ void parallel(std::int64_t count, int threads, nb::object progress, const Task& 
   std::condition_variable idle;
   const auto work = [&] {
     try {
-      for (std::int64_t k; !stop && (k = next++) < count; ++done) task(k);
+      for (std::int64_t k; !stop && (k = next++) < count;) done += task(k);
     } catch (const std::bad_alloc&) {
       failed = stop = true;
     }
@@ -217,7 +217,7 @@ void parallel(std::int64_t count, int threads, nb::object progress, const Task& 
     if (!error && PyErr_CheckSignals() != 0) error = stop = true;
     if (!error && !progress.is_none()) {
       try {
-        progress(std::int64_t(done), count);
+        progress(std::int64_t(done), total);
       } catch (nb::python_error& e) {
         e.restore();
         error = stop = true;
@@ -232,14 +232,13 @@ void parallel(std::int64_t count, int threads, nb::object progress, const Task& 
 // All pairs of sequences, one Z against W of the X at a time. Sequences lie one after the other in `zs` and `xs`, (total, d);
 // `z_ends` and `x_ends` say where each ends. With `once`, xs are the zs and each pair is computed once.
 template <class T>
-void pairwise(int family, unsigned mask, int metric, Matrix<T> zs, Vector<std::int64_t> z_ends, Matrix<T> xs,
+void pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector<std::int64_t> z_ends, Sequence<T> xs,
               Vector<std::int64_t> x_ends, T drop_x, T drop_z, bool once, int threads, nb::object progress,
               OutMatrix<T> out) {
   check_family(family);
   const Kernels<T> k = kernels<T>();
   const int W = k.width, d = int(zs.shape(1)), n = int(z_ends.size()), m = int(x_ends.size());
-  require(int(xs.shape(1)) == d && int(out.shape(0)) == n && int(out.shape(1)) == m && threads > 0 && (!once || n == m) &&
-              zs.stride(1) == 1 && zs.stride(0) == d && xs.stride(1) == 1 && xs.stride(0) == d,
+  require(int(xs.shape(1)) == d && int(out.shape(0)) == n && int(out.shape(1)) == m && threads > 0 && (!once || n == m),
           "sequences and result do not fit");
   require(z_ends.data()[n - 1] == std::int64_t(zs.shape(0)) && x_ends.data()[m - 1] == std::int64_t(xs.shape(0)),
           "ends do not fit the sequences");
@@ -263,19 +262,21 @@ void pairwise(int family, unsigned mask, int metric, Matrix<T> zs, Vector<std::i
     const int rows = once ? std::min(n, (g + 1) * W) : n;
     for (int from = 0; from < rows; from += chunk) tasks.push_back({g, from, std::min(rows, from + chunk)});
   }
-  parallel(std::int64_t(tasks.size()), threads, progress, [&](std::int64_t number) {
+  const std::int64_t pairs = once ? std::int64_t(n) * (n + 1) / 2 : std::int64_t(n) * m;
+  parallel(std::int64_t(tasks.size()), threads, progress, pairs, [&](std::int64_t number) {
     const Task task = tasks[number];
     const int first = task.group * W, count = std::min(W, m - first);
     std::vector<std::int32_t> lengths(W, 0);
     for (int lane = 0; lane < count; ++lane) lengths[lane] = length(x_ends, order[first + lane]);
     const int N = lengths[count - 1];
-    std::vector<T> x(std::size_t(N) * d * W + W, T(0)), rows(std::size_t(8) * (N + 1) * W + W), values(W);
+    std::vector<T> x(std::size_t(N) * d * W + W, T(0)), rows(std::size_t(k.states[family]) * (N + 1) * W), values(W);
     for (int lane = 0; lane < count; ++lane) {
       const T* from = xs.data() + begin(x_ends, order[first + lane]) * d;
       for (int e = 0; e < lengths[lane] * d; ++e) x[std::size_t(e) * W + lane] = from[e];
     }
     LaneJob<T> job{0,       N,  mask,    Metric(metric), d, nullptr, x.data(), lengths.data(), price_x.data(), price_z.data(),
                    rows.data(), values.data()};
+    std::int64_t kept = 0;
     for (int a = task.from; a < task.to; ++a) {
       const int i = once ? order[a] : a;
       job.K = length(z_ends, i);
@@ -286,8 +287,10 @@ void pairwise(int family, unsigned mask, int metric, Matrix<T> zs, Vector<std::i
         if (once && a > first + lane) continue;  // the other order of the pair is computed in this group too
         out.data()[std::size_t(i) * m + j] = values[lane];
         if (once) out.data()[std::size_t(j) * m + i] = values[lane];
+        ++kept;
       }
     }
+    return kept;
   });
 }
 

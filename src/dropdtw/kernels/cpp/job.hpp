@@ -27,7 +27,7 @@ struct Job {
   const T *z = nullptr, *x = nullptr;
   int d = 0;
 
-  const T *drop_x, *drop_z;
+  const T *drop_x = nullptr, *drop_z = nullptr;
   const std::int64_t *band_start = nullptr, *band_stop = nullptr;
 
   // Called now and then, with `self`; false stops the work.
@@ -67,6 +67,7 @@ struct Kernel {
 template <class T>
 struct Kernels {
   const Kernel<T>* family;  // family_count of them
+  const int* states;        // of each family
   int width;                // elements in a vector
   const char* name;
 };

@@ -22,10 +22,16 @@ const Kernel<T> table[] = {
 #undef DROPDTW_KERNEL
 };
 
+const int states[] = {
+#define DROPDTW_STATES(number, name) dropdtw::name::states,
+    DROPDTW_FAMILIES(DROPDTW_STATES)
+#undef DROPDTW_STATES
+};
+
 #define DROPDTW_TEXT_(x) #x
 #define DROPDTW_TEXT(x) DROPDTW_TEXT_(x)
 
-Kernels<float> single_precision() { return {table<float>, Lanes<float>::W, DROPDTW_TEXT(DROPDTW_ISA)}; }
-Kernels<double> double_precision() { return {table<double>, Lanes<double>::W, DROPDTW_TEXT(DROPDTW_ISA)}; }
+Kernels<float> single_precision() { return {table<float>, states, Lanes<float>::W, DROPDTW_TEXT(DROPDTW_ISA)}; }
+Kernels<double> double_precision() { return {table<double>, states, Lanes<double>::W, DROPDTW_TEXT(DROPDTW_ISA)}; }
 
 }  // namespace dropdtw::DROPDTW_ISA

@@ -201,8 +201,14 @@ class Wave {
         for (int k = 0; k < W; ++k) sum[k] = sizeof(T) == 4 ? __builtin_sqrtf(sum[k]) : __builtin_sqrt(sum[k]);
       store(out + i, sum);
     }
-    if (low_[t] == 0) out[0] = inf<T>;
-    if (first_ == 0 && high_[t] == t) out[t] = inf<T>;
+    // Lanes outside the band, or on a border, lie at either end.
+    const auto outside = [&](int i) {
+      int from, to;
+      matchable(i, from, to);
+      return first_ + t - i < from || first_ + t - i >= to;
+    };
+    for (int i = low_[t]; i <= high_[t] && outside(i); ++i) out[i] = inf<T>;
+    for (int i = high_[t]; i >= low_[t] && outside(i); --i) out[i] = inf<T>;
   }
 
   // --- Forward --------------------------------------------------------------------------------------------------
