@@ -184,6 +184,16 @@ def test_alignment_keeps_the_costs_it_was_made_from():
     assert a.explain(1).price == 1
 
 
+@pytest.mark.parametrize("match", ["cosine", "softmax", "euclidean", "sqeuclidean"])
+def test_alignment_keeps_the_sequences_it_was_made_from(match):
+    rng = np.random.default_rng(0)
+    Z, X = rng.normal(size=(3, 2)), rng.normal(size=(5, 2))
+    a = align(Z, X, 0.5, match=match)
+    Z[:], X[:] = 7, -7
+    assert a.rescore() == pytest.approx(a.cost)
+    assert a.explain(0).cost == a.cost
+
+
 # --- JSON -------------------------------------------------------------------------------------------------------
 
 TABLE = dropdtw.Recurrence(  # with borders, several starts and a name that HTML has to escape

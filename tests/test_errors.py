@@ -22,7 +22,7 @@ from dropdtw.executors import EXECUTORS
 
 MODULES = [
     *("alignment", "api", "arrays", "costs", "drops", "executors", "explain", "methods", "plot", "posterior"),
-    *("prepare", "problem", "serialize"),
+    *("pairs", "picture", "prepare", "problem", "progress", "serialize"),
 ]
 """Modules whose messages are tested here; the others' are tested beside them."""
 
@@ -53,6 +53,11 @@ def with_holes(value):
 def without_matplotlib():
     with mock.patch.dict(sys.modules, {"matplotlib": None, "matplotlib.pyplot": None}):
         solve(C).plot()
+
+
+def with_little_memory():
+    with mock.patch("dropdtw.problem.LARGEST", 40):
+        align(Z, X, "percentile:30")
 
 
 def on_a_picky_executor():
@@ -91,6 +96,12 @@ INPUT = {
     "Z inf": case(lambda: align([[np.inf, 1]], X), "Z has NaN or infinity in element 0", "remove such elements"),
     "features differ": case(lambda: align(Z, np.ones((3, 5))), "Z has 2 features and X has 5", "both need the same"),
     "features differ, numbers": case(lambda: align([1, 2], X), "Z has 1 features and X has 2", "as (length, d)"),
+    "too large for rules": case(
+        with_little_memory, "this needs all 2 × 3 match costs at once, 0.0 GiB", "give drop costs as numbers"
+    ),
+    "features differ, further on": case(
+        lambda: pairwise([Z, Z, np.ones((3, 5))], match="euclidean"), "has 2 features and", "both need the same number"
+    ),
     "Zs empty": case(lambda: pairwise([]), "Zs is empty", "give at least one sequence"),
     "Xs empty": case(lambda: pairwise([Z], []), "Xs is empty", "give at least one sequence"),
     "Zs[1] empty": case(lambda: pairwise([Z, Z[:0]]), "Zs[1] has shape (0, 2)", "give at least one element"),
@@ -166,6 +177,8 @@ OPTIONS = (
         "method, pairwise": case(
             lambda: pairwise([Z], method="ddtw"), "method is 'ddtw'", "choose one of 'drop_dtw', "
         ),
+        "n_jobs 0": case(lambda: pairwise([Z], n_jobs=0), "n_jobs is 0", "−1 for all cores, or None for one"),
+        "n_jobs 1.5": case(lambda: pairwise([Z], n_jobs=1.5), "n_jobs is 1.5", "give a number of threads"),
         "executor": case(
             lambda: solve(C, executor="gpu"),
             "executor is 'gpu'; this installation has '",
@@ -200,7 +213,7 @@ OPTIONS = (
     }
     | {
         f"threshold {t!r}": case(
-            lambda t=t: solve(C, method="lcss", threshold=t), f"threshold is {t!r}", "give a number or a rule"
+            lambda t=t: solve(C, method="lcss", threshold=t), "threshold is ", "give a number or a rule"
         )
         for t in ([1, 2], np.nan, True, "logit:30", [[1], [1, 2]])
     }
@@ -287,7 +300,11 @@ ANSWERS = {
     "warp X": case(lambda: solve(C).warp_x([1, 2, 3]), "X has shape (3,), but 4 elements", "give X as it was aligned"),
     "warp a number": case(lambda: solve(C).warp_z(1), "Z has shape (), but 2 elements", "give Z as it was aligned"),
     "warp words": case(lambda: solve(C).warp_z(["a", "b"]), "Z is list ['a', 'b']", "give a rectangular array"),
-    "warp fill": case(lambda: solve(C).warp_z([1, 2], fill="cubic"), "fill is 'cubic'", "give a number or 'linear'"),
+    "warp fill": case(
+        lambda: solve(C).warp_z([1, 2], fill="cubic"),
+        "fill is 'cubic'",
+        "give a number for dropped elements, or 'linear'",
+    ),
     "plot": case(without_matplotlib, "plots need matplotlib", "pip install 'dropdtw[plot]'", error=ImportError),
 } | {
     f"{do} without costs": case(
@@ -300,26 +317,23 @@ ANSWERS = {
 
 WRITTEN = "give what Alignment.to_dict wrote"
 READ = {
-    "nothing": case(
-        lambda: dropdtw.Alignment.from_dict({}), "no alignment in format 1: cost, format, labels,", WRITTEN
-    ),
-    "no pairs": case(lambda: changed(pairs=None), "no alignment in format 1: pairs missing", WRITTEN),
-    "two missing": case(
-        lambda: changed(cost=None, paid_x=None), "no alignment in format 1: cost, paid_x missing", WRITTEN
-    ),
-    "format": case(lambda: changed(format=2), "no alignment in format 1 but 2", WRITTEN),
+    "nothing": case(lambda: dropdtw.Alignment.from_dict({}), "no alignment in format 1 (format missing)", WRITTEN),
+    "None": case(lambda: dropdtw.Alignment.from_dict(None), "no alignment in format 1", WRITTEN),
+    "no pairs": case(lambda: changed(pairs=None), "no alignment in format 1 (pairs missing)", WRITTEN),
+    "no cost": case(lambda: changed(cost=None), "no alignment in format 1 (cost missing)", WRITTEN),
+    "format": case(lambda: changed(format=2), "no alignment in format 1 (its format is 2)", WRITTEN),
+    "row outside": case(lambda: changed(pairs=[[2, 0]]), "a pair lies outside shape (2, 4)", WRITTEN),
+    "column outside": case(lambda: changed(pairs=[[0, 4]]), "a pair lies outside shape (2, 4)", WRITTEN),
+    "negative": case(lambda: changed(pairs=[[-1, 0]]), "a pair lies outside shape (2, 4)", WRITTEN),
+    "crossing": case(lambda: changed(pairs=[[1, 0], [0, 1]]), "its pairs cross, or repeat", WRITTEN),
+    "repeating": case(lambda: changed(pairs=[[0, 0], [0, 0]]), "its pairs cross, or repeat", WRITTEN),
+    "labels": case(lambda: changed(labels=[1, 1, 0, 0]), "its labels are not those of its pairs", WRITTEN),
+    "cost": case(lambda: changed(cost="nan"), "its cost is nan", WRITTEN),
 } | {
-    f"{name} {value}": case(lambda name=name, value=value: changed(**{name: value}), "do not fit shape", WRITTEN)
-    for name, value in [
-        ("shape", [2, 5]),
-        ("shape", [3, 4]),
-        ("pairs", [[2, 0]]),
-        ("pairs", [[0, 4]]),
-        ("pairs", [[-1, 0]]),
-        ("labels", [0, 1]),
-        ("paid_x", [0]),
-        ("paid_z", [0, 0, 0]),
-    ]
+    f"{name} {value}": case(
+        lambda name=name, value=value: changed(**{name: value}), "no alignment in format 1 (cannot reshape", WRITTEN
+    )
+    for name, value in [("shape", [2, 5]), ("shape", [3, 4]), ("labels", [0]), ("paid_x", [0]), ("paid_z", [0] * 3)]
 }
 
 CASES = {
@@ -347,16 +361,23 @@ def test_message_says_what_arrived_and_what_to_do(call, error, says, does):
     assert does in message
 
 
+def raised_at(error):
+    """Where an error, and those that led to it, were raised."""
+    while error is not None:
+        last = error.__traceback__
+        while last.tb_next:
+            last = last.tb_next
+        yield Path(last.tb_frame.f_code.co_filename).stem, last.tb_lineno
+        error = error.__cause__
+
+
 def test_every_message_has_a_case():
     met = set()
     for call, error, _, _ in CASES.values():
         try:
             call()
         except error as e:
-            last = e.__traceback__
-            while last.tb_next:
-                last = last.tb_next
-            met.add((Path(last.tb_frame.f_code.co_filename).stem, last.tb_lineno))
+            met.update(raised_at(e))
     missed = []
     for name in MODULES:
         source = Path(importlib.import_module(f"dropdtw.{name}").__file__).read_text()

@@ -27,11 +27,13 @@ def one_by_one(Zs, Xs, **options):
 
 
 def count_of(*lists, **options):
-    """How many pairs are computed."""
+    """How many pairs are computed, according to the reports on the way, which only ever count upwards to it."""
     calls = []
     pairwise(*lists, progress=lambda done, total: calls.append((done, total)), **options)
-    assert calls == [(n, len(calls)) for n in range(1, len(calls) + 1)]
-    return len(calls)
+    done, totals = zip(*calls, strict=True)
+    assert list(done) == sorted(set(done))
+    assert set(totals) == {done[-1]}
+    return done[-1]
 
 
 def forgetful(Z, X):
@@ -97,6 +99,27 @@ def test_the_same_list_twice_is_two_lists():
     assert count_of(SEQUENCES, SEQUENCES) == 9
 
 
+@every_way
+@pytest.mark.parametrize("n_jobs", [None, 1, 3, -1, -2])
+def test_threads_change_nothing(options, n_jobs):
+    np.testing.assert_array_equal(pairwise(SEQUENCES, n_jobs=n_jobs, **options), pairwise(SEQUENCES, **options))
+
+
+def test_reference_reports_every_pair():
+    done = []
+    pairwise(SEQUENCES, OTHERS, executor="reference", progress=lambda *at: done.append(at))
+    assert done == [(n, 6) for n in range(1, 7)]
+
+
+@pytest.mark.parametrize("match", ["euclidean", "cosine"])
+@pytest.mark.parametrize(("dtype", "huge"), [(np.float64, 1e200), (np.float32, 1e30)])
+def test_huge_sequences_are_as_far_apart_as_one_by_one(match, dtype, huge):
+    sequences = [np.array([[huge, 0], [0, huge]], dtype), np.array([[1, 2]], dtype)]
+    values = pairwise(sequences, match=match)
+    assert np.isfinite(values).all()
+    np.testing.assert_allclose(values, one_by_one(sequences, sequences, match=match), rtol=1e-6)
+
+
 def test_a_three_dimensional_array_is_a_list_of_sequences():
     stack = np.random.default_rng(0).normal(size=(4, 5, 2))
     np.testing.assert_array_equal(pairwise(stack, drop_x=0.3), pairwise(list(stack), drop_x=0.3))
@@ -160,7 +183,7 @@ def screen(text):
 
 def test_long_work_shows_what_is_done_and_what_is_left(clock, capsys):
     clock.step = 30.0
-    pairwise(SEQUENCES, OTHERS, progress=True)
+    pairwise(SEQUENCES, OTHERS, progress=True, executor="reference")
     shown = [part.rstrip() for part in capsys.readouterr().err.split("\r")[1:]]
     assert shown == [
         "dropdtw.pairwise: 1 of 6 (16 %), about 150 s left",
@@ -174,7 +197,7 @@ def test_long_work_shows_what_is_done_and_what_is_left(clock, capsys):
 
 def test_finished_line_leaves_nothing_of_the_longer_one(clock, capsys):
     clock.step = 30.0
-    pairwise(SEQUENCES, OTHERS, progress=True)
+    pairwise(SEQUENCES, OTHERS, progress=True, executor="reference")
     line, after = screen(capsys.readouterr().err)
     assert line.rstrip() == "dropdtw.pairwise: 6 of 6 (100 %), in 180 s"
     assert after == ""
@@ -182,7 +205,7 @@ def test_finished_line_leaves_nothing_of_the_longer_one(clock, capsys):
 
 def test_line_is_drawn_five_times_a_second_at_most(clock, capsys):
     clock.step = 0.07
-    pairwise(SEQUENCES * 8, SEQUENCES * 2, progress=True)  # 144 pairs in 10 s
+    pairwise(SEQUENCES * 8, SEQUENCES * 2, progress=True, executor="reference")  # 144 pairs in 10 s
     drawn = capsys.readouterr().err.count("\r")
     assert 20 < drawn <= 8 / 0.2 + 1
 
@@ -190,7 +213,7 @@ def test_line_is_drawn_five_times_a_second_at_most(clock, capsys):
 @pytest.mark.parametrize(("seconds", "shown"), [(0.1, False), (1.9, False), (2.1, True)])
 def test_work_of_less_than_two_seconds_shows_nothing(clock, capsys, seconds, shown):
     clock.step = seconds / 6
-    pairwise(SEQUENCES, OTHERS, progress=True)
+    pairwise(SEQUENCES, OTHERS, progress=True, executor="reference")
     assert bool(capsys.readouterr().err) is shown
 
 

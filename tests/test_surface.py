@@ -54,6 +54,18 @@ def test_methods_have_summaries(method):
     assert len(dropdtw.METHODS[method].summary) > 20
 
 
+def test_registry_says_which_costs_a_method_takes():
+    assert {name for name, entry in dropdtw.METHODS.items() if not entry.takes_drops} == {
+        *("dtw", "otam", "subsequence", "lcss")
+    }
+    assert {name for name, entry in dropdtw.METHODS.items() if entry.takes_threshold} == {"lcss"}
+
+
+@pytest.mark.parametrize("function", ["cost", "distance", "posterior", "pairwise"])
+def test_gamma_is_1_unless_said(function):
+    assert inspect.signature(getattr(dropdtw, function)).parameters["gamma"].default == 1
+
+
 @pytest.mark.parametrize("function", ["solve", "align", "cost", "distance", "posterior", "pairwise"])
 def test_options_are_the_same_everywhere(function):
     ours, solves = (inspect.signature(getattr(dropdtw, f)).parameters for f in (function, "solve"))
@@ -157,3 +169,22 @@ def test_answers_are_plain_numbers_and_arrays(method):
     assert a.M.dtype == a.dropped_x.dtype == a.dropped_z.dtype == bool
     assert (a.pairs.shape[1], a.M.shape, a.labels.shape) == (2, (4, 6), (6,))
     assert (a.dropped_x.shape, a.dropped_z.shape) == ((6,), (4,))
+
+
+@pytest.mark.parametrize(("share", "columns"), [(0.25, 2), (0.5, 4), (1.0, 8), (0.3, 2)])
+def test_window_as_a_share_is_that_share_of_the_columns(share, columns):
+    C = np.random.default_rng(0).random((8, 8))
+    by_share, by_count = (dropdtw.solve(C, 0.2, 0.2, window=w).problem.costs.banded() for w in (share, columns))
+    np.testing.assert_array_equal(by_share, by_count)
+    i, j = np.indices(C.shape)
+    np.testing.assert_array_equal(np.isfinite(by_share), abs(i - j) <= columns)
+
+
+def test_pair_at_the_threshold_does_not_count():
+    assert dropdtw.cost([[0.5]], method="lcss", threshold=0.5) == 0
+    assert dropdtw.cost([[0.5]], method="lcss", threshold=0.51) == -1
+
+
+def test_greedy_keeps_what_matches_as_cheaply_as_it_is_dropped():
+    a = dropdtw.solve([[1.0, 1.0], [1.0, 1.0]], drop_x=[1, 0.9], drop_z=[1, 0.9], method="greedy")
+    assert a.pairs.tolist() == [[0, 0]]

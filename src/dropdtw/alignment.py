@@ -62,9 +62,11 @@ class Alignment:
         """The alignment that an executor found for `problem`."""
         i, j = found.pairs.T
         labels = np.full(problem.costs.shape[1], -1)
-        # Written in falling order of cost, then of i, so that the cheapest pair of each x_j is written last.
-        order = np.lexsort((-i, -problem.costs.at(i, j)))
-        labels[j[order]] = i[order]
+        if (np.diff(j) == 0).any():  # some x_j has several z
+            # Written in falling order of cost, then of i, so that the cheapest pair of each x_j is written last.
+            order = np.lexsort((-i, -problem.costs.at(i, j)))
+            i, j = i[order], j[order]
+        labels[j] = i
         return cls(
             found.value, found.pairs, problem.costs.shape, labels, problem.method, found.drop_x, found.drop_z, problem
         )

@@ -32,7 +32,9 @@ def as_sequence(values: npt.ArrayLike, name: str) -> Array:
         raise ValueError(f"{name} has shape {array.shape}; give one sequence, (length, d) or (length,)")
     if 0 in array.shape:
         raise ValueError(f"{name} has shape {array.shape}; give at least one element with at least one feature")
-    if not np.isfinite(array).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not np.isfinite(array.sum())  # one quick pass; a sum that overflows is looked at again
+    if suspicious and not np.isfinite(array).all():
         bad = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
         raise ValueError(f"{name} has NaN or infinity in element {bad}; remove such elements or fill them in")
     return array
@@ -77,6 +79,8 @@ def as_pair(Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Array, Array]:
 
 
 def _refuse_nan_and_minus_inf(array: Array, name: str) -> None:
+    if array.min() > -np.inf:  # NaN is not
+        return
     for what, bad, instead in (
         ("NaN", np.isnan(array), "fill it in, or use +inf to forbid that choice"),
         ("-inf", np.isneginf(array), "an infinite reward has no best alignment; use a finite cost"),

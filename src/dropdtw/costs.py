@@ -31,7 +31,9 @@ def cosine(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
             "the cosine of one-dimensional elements is only their signs; match='euclidean' compares values",
             stacklevel=2,
         )
-    return np.asarray(np.clip(1 - _unit(A) @ _unit(B).T, 0, 2))
+    C = _unit(A) @ _unit(B).T
+    np.subtract(1, C, out=C)
+    return np.asarray(np.clip(C, 0, 2, out=C))
 
 
 def softmax(Z: npt.ArrayLike, X: npt.ArrayLike, *, gamma: float = 1.0, ids: Sequence[Hashable] | None = None) -> Array:
@@ -200,10 +202,15 @@ def _moderate(*sequences: Array) -> bool:
 
 
 def _unit(A: Array) -> Array:
-    """Rows of length 1; zero rows stay zero. Scaled by the largest entry first, so that squares cannot overflow."""
-    A = A / np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(A.dtype).tiny)
-    norm = np.sqrt((A**2).sum(axis=1, keepdims=True))
-    return np.asarray(A / np.where(norm > 0, norm, 1))
+    """Rows of length 1; zero rows stay zero."""
+    with np.errstate(over="ignore", under="ignore"):
+        norm = np.sqrt(np.einsum("nd,nd->n", A, A))[:, None]
+    if not float(np.finfo(A.dtype).tiny) ** 0.25 < norm.min() <= norm.max() < np.inf:
+        # Squares overflow or vanish in some row: scale each by its largest entry first.
+        A = A / np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(A.dtype).tiny)
+        norm = np.sqrt((A**2).sum(axis=1, keepdims=True))
+        norm = np.where(norm > 0, norm, A.dtype.type(1))
+    return np.asarray(A / norm)
 
 
 def _log_sum_exp(S: Array) -> Array:

@@ -56,6 +56,9 @@ class Sequences:
         """C[i, j] for pairs, without all of C."""
         if "matrix" in self.__dict__:
             return np.asarray(self.matrix[i, j])
+        if self.metric is not None:
+            squares = ((self.Z[i] - self.X[j]) ** 2).sum(axis=1)
+            return np.asarray(squares if self.metric == "sqeuclidean" else np.sqrt(squares))
         out = np.empty(len(i), self.dtype)
         width = max(1, (1 << 22) // len(self.Z))
         for start in range(0, len(self.X), width):

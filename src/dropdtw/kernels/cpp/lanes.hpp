@@ -69,7 +69,7 @@ class LaneSweep {
   }
 
   template <int rows_at_once>
-  void rows(int i) {
+  DROPDTW_FLAT void rows(int i) {
     Vec<T> left[rows_at_once][S], diag[S];
     Around<Tab, T> a;
     for (int s = 0; s < S; ++s) {
@@ -91,48 +91,56 @@ class LaneSweep {
 
   template <int rows_at_once, bool plain>
   DROPDTW_INLINE void columns(int i, Vec<T> (&left)[rows_at_once][S], Vec<T> (&diag)[S]) {
+    // Copies, since the compiler must assume that any store changes what job_ points to.
+    const LaneJob<T> job = job_;
+    const Rule<T> rule = rule_;
     Vec<T> z[rows_at_once], drop_z[rows_at_once];
     for (int r = 0; r < rows_at_once; ++r) {
-      z[r] = all<T>(job_.z[std::size_t(i + r - 1) * job_.d]);
-      drop_z[r] = all<T>(job_.drop_z[i + r - 1]);
+      z[r] = all<T>(job.z[std::size_t(i + r - 1) * job.d]);
+      drop_z[r] = all<T>(job.drop_z[i + r - 1]);
     }
-    for (int j = 1; j <= job_.N; ++j) {
+    T* here = job.rows;
+    const T* x = job.x;
+    for (int j = 0; j < job.N; ++j, x += job.d * W) {
+      here += S * W;
       Around<Tab, T> a;
-      Vec<T> above[S];
-      T* const here = at(j);
-      for (int s = 0; s < S; ++s) above[s] = a.top[s] = load(here + s * W);
-      for (int s = 0; s < S; ++s) a.diag[s] = diag[s];
-      for (int s = 0; s < S; ++s) diag[s] = above[s];
-      a.drop_x = all<T>(job_.drop_x[j - 1]);
-      const T* const x = job_.x + std::size_t(j - 1) * job_.d * W;
-#pragma GCC unroll 4
-      for (int r = 0; r < rows_at_once; ++r) {
-        for (int s = 0; s < S; ++s) a.left[s] = left[r][s];
+      each_state<Tab>([&](auto s) {
+        a.diag[s] = diag[s];
+        diag[s] = a.top[s] = load(here + s * W);
+      });
+      a.drop_x = all<T>(job.drop_x[j]);
+      each_row<rows_at_once>([&](auto r) {
+        each_state<Tab>([&](auto s) { a.left[s] = left[r][s]; });
         a.drop_z = drop_z[r];
         if constexpr (plain) {
           const Vec<T> gap = z[r] - load(x);
           a.match = gap * gap;
         } else {
-          a.match = cost(i + r, x);
+          a.match = cost(job, i + r, x);
         }
-        step<Tab, T, Min::hard, false>(a, rule_);
-        for (int s = 0; s < S; ++s) {
+        step<Tab, T, Min::hard, false>(a, rule);
+        each_state<Tab>([&](auto s) {
           a.diag[s] = left[r][s];
           left[r][s] = a.top[s] = a.here[s];
-        }
-      }
-      for (int s = 0; s < S; ++s) store(here + s * W, a.here[s]);
+        });
+      });
+      each_state<Tab>([&](auto s) { store(here + s * W, a.here[s]); });
     }
   }
 
-  DROPDTW_INLINE Vec<T> cost(int i, const T* x) {
-    const T* const z = job_.z + std::size_t(i - 1) * job_.d;
+  template <int n, class F>
+  static DROPDTW_INLINE void each_row(F&& f) {
+    visit_states(std::make_integer_sequence<int, n>{}, f);
+  }
+
+  static DROPDTW_INLINE Vec<T> cost(const LaneJob<T>& job, int i, const T* x) {
+    const T* const z = job.z + std::size_t(i - 1) * job.d;
     Vec<T> sum{};
-    for (int f = 0; f < job_.d; ++f) {
+    for (int f = 0; f < job.d; ++f) {
       const Vec<T> gap = all<T>(z[f]) - load(x + f * W);
       sum += gap * gap;
     }
-    if (job_.metric == Metric::euclidean)
+    if (job.metric == Metric::euclidean)
       for (int k = 0; k < W; ++k) sum[k] = sizeof(T) == 4 ? __builtin_sqrtf(sum[k]) : __builtin_sqrt(sum[k]);
     return sum;
   }

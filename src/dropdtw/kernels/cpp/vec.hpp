@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -17,6 +18,8 @@
 #define DROPDTW_BYTES 16
 #endif
 #define DROPDTW_INLINE inline __attribute__((always_inline))
+// For functions with inner loops: what they call becomes part of them, lambdas included.
+#define DROPDTW_FLAT __attribute__((flatten))
 
 namespace dropdtw::DROPDTW_ISA {
 
@@ -75,6 +78,25 @@ DROPDTW_INLINE Vec<T> least(Vec<T> a, Vec<T> b) {
   if constexpr (sizeof(T) == 8) return (Vec<T>)_mm_min_pd((__m128d)a, (__m128d)b);
 #endif
   return a < b ? a : b;
+}
+
+// Exchanges the off-diagonal d × d blocks of each 2d × 2d block of v, seen as a W × W matrix.
+template <class T, int d, int... k>
+DROPDTW_INLINE void exchange(Vec<T>* v, std::integer_sequence<int, k...>) {
+  constexpr int W = Lanes<T>::W;
+  for (int r = 0; r < W; ++r)
+    if (!(r & d)) {
+      const Vec<T> a = v[r], b = v[r + d];
+      v[r] = __builtin_shufflevector(a, b, (k & d ? W + k - d : k)...);
+      v[r + d] = __builtin_shufflevector(a, b, (k & d ? W + k : k + d)...);
+    }
+}
+
+// Transposes the W × W matrix whose rows are v.
+template <class T, int d = Lanes<T>::W / 2>
+DROPDTW_INLINE void transpose(Vec<T>* v) {
+  exchange<T, d>(v, std::make_integer_sequence<int, Lanes<T>::W>{});
+  if constexpr (d > 1) transpose<T, d / 2>(v);
 }
 
 DROPDTW_INLINE constexpr int smaller(int a, int b) { return a < b ? a : b; }

@@ -152,6 +152,8 @@ class Wave {
     return job_.match + std::ptrdiff_t(i - 1) * job_.row;
   }
 
+  std::ptrdiff_t match_row_stride() const { return job_.strip != nullptr ? strip_row_ : job_.row; }
+
   // The columns of row i that may match: [from, to), as cells.
   void matchable(int i, int& from, int& to) const {
     from = larger(first_, 1);
@@ -163,26 +165,52 @@ class Wave {
     }
   }
 
-  // Match costs of the anti-diagonals [t, t + G): row g of costs_ holds those of t + g by lane.
-  void lay_out_costs(int t) {
+  // Match costs of the anti-diagonals [t, t + G): row g of costs_ holds those of t + g by lane. W rows at a time this is a
+  // transposition: each row starts one column further left than the one above.
+  DROPDTW_FLAT void lay_out_costs(int t) {
     if (job_.metric != Metric::none) return;
-    const int until = smaller(t + G, diagonals_);
-    const int top = low_[t], bottom = high_[until - 1];
+    const int bottom = high_[smaller(t + G, diagonals_) - 1];
+    const std::ptrdiff_t stride = stride_;
     T* const out = costs_.get() + W;
-    for (int i = top; i <= bottom; ++i) {
-      int from, to;
-      matchable(i, from, to);
-      const int start = first_ + t - i;  // the column of this row on anti-diagonal t
-      const int a = smaller(larger(from - start, 0), G), b = larger(smaller(to - start, G), a);
-      T* lane = out + i;
-      for (int g = 0; g < a; ++g) lane[std::size_t(g) * stride_] = inf<T>;
-      if (a < b) {
-        std::ptrdiff_t column;
-        const T* c = match_row(i, column) + std::ptrdiff_t(start + a - 1) * column;
-        for (int g = a; g < b; ++g, c += column) lane[std::size_t(g) * stride_] = *c;
+    for (int i = low_[t]; i <= bottom;) {
+      if (i + W - 1 <= bottom && full(i, t) && full(i + W - 1, t)) {
+        std::ptrdiff_t column, row = match_row_stride();
+        const T* c = match_row(i, column) + (first_ + t - i - 1) * column;
+        if (column == 1) {
+          for (int g = 0; g < G; g += W) {
+            Vec<T> v[W];
+            for (int r = 0; r < W; ++r) v[r] = load(c + r * (row - 1) + g);
+            transpose<T>(v);
+            for (int r = 0; r < W; ++r) store(out + (g + r) * stride + i, v[r]);
+          }
+          i += W;
+          continue;
+        }
       }
-      for (int g = b; g < G; ++g) lane[std::size_t(g) * stride_] = inf<T>;
+      lay_out_row(i++, t, out);
     }
+  }
+
+  // Whether row i may match on each of the anti-diagonals [t, t + G).
+  bool full(int i, int t) const {
+    int from, to;
+    matchable(i, from, to);
+    return first_ + t - i >= from && first_ + t - i + G <= to;
+  }
+
+  void lay_out_row(int i, int t, T* out) {
+    int from, to;
+    matchable(i, from, to);
+    const int start = first_ + t - i;  // the column of this row on anti-diagonal t
+    const int a = smaller(larger(from - start, 0), G), b = larger(smaller(to - start, G), a);
+    T* lane = out + i;
+    for (int g = 0; g < a; ++g) lane[std::size_t(g) * stride_] = inf<T>;
+    if (a < b) {
+      std::ptrdiff_t column;
+      const T* c = match_row(i, column) + std::ptrdiff_t(start + a - 1) * column;
+      for (int g = a; g < b; ++g, c += column) lane[std::size_t(g) * stride_] = *c;
+    }
+    for (int g = b; g < G; ++g) lane[std::size_t(g) * stride_] = inf<T>;
   }
 
   // Match costs of anti-diagonal t computed from the sequences, into row 0 of costs_.
@@ -213,14 +241,24 @@ class Wave {
 
   // --- Forward --------------------------------------------------------------------------------------------------
 
-  DROPDTW_INLINE void gather(Around<Tab, T>& a, int before, int last, int i, const T* x) {
+  // Where the inner loops read; copied into locals, since the compiler must assume that any store changes a member.
+  struct Sources {
+    const T *last, *before, *drop_x, *drop_z;
+    std::ptrdiff_t stride;
+  };
+
+  Sources sources(int last, int before, int t) {
+    return {states(last, 0), states(before, 0), prices_x(t), drop_z_.get() + W, stride_};
+  }
+
+  static DROPDTW_INLINE void gather(Around<Tab, T>& a, const Sources& from, int i) {
     each_state<Tab>([&](auto s) {
-      a.left[s] = load(states(last, s) + i);
-      a.top[s] = load(states(last, s) + i - 1);
-      a.diag[s] = load(states(before, s) + i - 1);
+      a.left[s] = load(from.last + s * from.stride + i);
+      a.top[s] = load(from.last + s * from.stride + i - 1);
+      a.diag[s] = load(from.before + s * from.stride + i - 1);
     });
-    a.drop_x = load(x + i);
-    a.drop_z = load(drop_z_.get() + W + i);
+    a.drop_x = load(from.drop_x + i);
+    a.drop_z = load(from.drop_z + i);
   }
 
   void fill(int buffer, T value) {
@@ -258,7 +296,7 @@ class Wave {
   // Fills the block from the states of the column on its left (none: ∞). Keeps what is asked for: the states of the last
   // column, every state, every choice.
   template <Min min, bool codes, bool keep>
-  Status forward(const T* left, T* right, T* kept, Code* chosen) {
+  DROPDTW_FLAT Status forward(const T* left, T* right, T* kept, Code* chosen) {
     if (job_.strip != nullptr && strip_ == nullptr && last_ > 0) return Status::stopped;
     for (int b = 0; b < 3; ++b) fill(b, inf<T>);
     int now = 0, last = 1, before = 2;
@@ -274,14 +312,17 @@ class Wave {
         compute_costs(t);
       else
         match += std::size_t(t % G) * stride_;
-      const T* const x = prices_x(t);
       Code* const choice = codes ? chosen + offset_[t] - begin(t) : nullptr;
-      for (int i = begin(t); i < end(t); i += W) {
+      const Sources from = sources(last, before, t);
+      const Rule<T> rule = rule_;
+      T* const here = states(now, 0);
+      const int stop = end(t);
+      for (int i = begin(t); i < stop; i += W) {
         Around<Tab, T> a;
-        gather(a, before, last, i, x);
+        gather(a, from, i);
         a.match = load(match + i);
-        const Mask<T> code = step<Tab, T, min, codes>(a, rule_);
-        each_state<Tab>([&](auto s) { store(states(now, s) + i, a.here[s]); });
+        const Mask<T> code = step<Tab, T, min, codes>(a, rule);
+        each_state<Tab>([&](auto s) { store(here + s * from.stride + i, a.here[s]); });
         if constexpr (codes) {
           using Narrow = std::conditional_t<wide_code<Tab>, typename Lanes<T>::Word, typename Lanes<T>::Byte>;
           const Narrow packed = __builtin_convertvector(code, Narrow);
@@ -515,7 +556,7 @@ class Wave {
   // Pushes `flow`, the derivatives by the states of the block's last column, back through the block; those by the column
   // on its left are left in `next`.
   template <Min min>
-  void backward(const T* left, const T* kept, const T* flow, T* next) {
+  DROPDTW_FLAT void backward(const T* left, const T* kept, const T* flow, T* next) {
     int now = 0, last = 1, before = 2;
     for (int b = 0; b < 3; ++b)
       for (int s = 0; s < S; ++s) std::memset(flows(b, s) - W, 0, stride_ * sizeof(T));
@@ -529,7 +570,10 @@ class Wave {
       border_flow(now, last, t);
       T* const into_costs = grad_costs_.get() + W + std::size_t(t % G) * stride_;
       T* const into_x = grad_x_.get() + 2 * W + N_ - (first_ + t);
-      for (int i = begin(t); i < end(t); i += W) push<min>(now, last, before, i, prices_x(t), into_costs, into_x);
+      const Sources from = sources(last, before, t);
+      const Sinks to{states(now, 0), flows(now, 0), flows(last, 0), flows(before, 0), into_costs, into_x, grad_z_.get() + W};
+      const Rule<T> rule = rule_;
+      for (int i = begin(t), stop = end(t); i < stop; i += W) push<min>(from, to, rule, i);
       if (t % G == 0) write_costs(t);
       if (t <= K_)
         for (int s = 0; s < S; ++s) {
@@ -544,35 +588,52 @@ class Wave {
     }
   }
 
+  struct Sinks {
+    const T *here, *flow;
+    T *last, *before, *costs, *x, *z;
+  };
+
   template <Min min>
-  DROPDTW_INLINE void push(int now, int last, int before, int i, const T* x, T* into_costs, T* into_x) {
+  static DROPDTW_INLINE void push(const Sources& from, const Sinks& to, const Rule<T>& rule, int i) {
     Around<Tab, T> a;
-    gather(a, before, last, i, x);
+    gather(a, from, i);
     Vec<T> flow[S];
     each_state<Tab>([&](auto s) {
-      a.here[s] = load(states(now, s) + i);
-      flow[s] = load(flows(now, s) + i);
+      a.here[s] = load(to.here + s * from.stride + i);
+      flow[s] = load(to.flow + s * from.stride + i);
     });
-    Vec<T> match{}, drop_x{}, drop_z{};
+    Vec<T> match{}, drop_x{}, drop_z{}, left[S]{}, top[S]{}, diag[S]{};
     each_state_backwards<Tab>([&](auto s) {
       const Vec<T> g = flow[s];
-      weights<Tab, s, T, min>(a, rule_, [&](auto e, Vec<T> w) {
+      weights<Tab, s, T, min>(a, rule, [&](auto e, Vec<T> w) {
         constexpr Edge edge = Tab::edges[e];
         const Vec<T> share = g == T(0) ? Vec<T>{} : w * g;  // lanes outside the block may hold NaN
         if constexpr (edge.cost == Cost::match) match += share;
         if constexpr (edge.cost == Cost::drop_x) drop_x += share;
         if constexpr (edge.cost == Cost::drop_z) drop_z += share;
-        if constexpr (edge.move == Move::same) {
-          flow[edge.src] += share;
-        } else {
-          T* const to = flows(edge.move == Move::diag ? before : last, edge.src) + i - (edge.move == Move::left ? 0 : 1);
-          store(to, load(to) + share);
-        }
+        if constexpr (edge.move == Move::same) flow[edge.src] += share;
+        if constexpr (edge.move == Move::left) left[edge.src] += share;
+        if constexpr (edge.move == Move::top) top[edge.src] += share;
+        if constexpr (edge.move == Move::diag) diag[edge.src] += share;
       });
     });
-    store(into_costs + i, match);
-    store(into_x + i, load(into_x + i) + drop_x);
-    store(grad_z_.get() + W + i, load(grad_z_.get() + W + i) + drop_z);
+    each_state<Tab>([&](auto s) {
+      if constexpr (leaves<s, Move::left>()) add(to.last + s * from.stride + i, left[s]);
+      if constexpr (leaves<s, Move::top>()) add(to.last + s * from.stride + i - 1, top[s]);
+      if constexpr (leaves<s, Move::diag>()) add(to.before + s * from.stride + i - 1, diag[s]);
+    });
+    store(to.costs + i, match);
+    add(to.x + i, drop_x);
+    add(to.z + i, drop_z);
+  }
+
+  static DROPDTW_INLINE void add(T* p, Vec<T> v) { store(p, load(p) + v); }
+
+  template <int s, Move move>
+  static constexpr bool leaves() {  // whether an edge leaves state s by this move
+    for (const Edge& e : Tab::edges)
+      if (e.src == s && e.move == move) return true;
+    return false;
   }
 
   void border_flow(int now, int last, int t) {
@@ -596,16 +657,28 @@ class Wave {
   }
 
   // The derivatives by the match costs of the anti-diagonals [t, t + G), back into rows and columns.
-  void write_costs(int t) {
-    const int until = smaller(t + G, diagonals_);
-    for (int i = larger(low_[t], 1); i <= high_[until - 1]; ++i) {
+  DROPDTW_FLAT void write_costs(int t) {
+    const int until = smaller(t + G, diagonals_), bottom = high_[until - 1];
+    const std::ptrdiff_t stride = stride_, row = N_;
+    const T* const in = grad_costs_.get() + W;
+    for (int i = larger(low_[t], 1); i <= bottom;) {
+      T* const out = job_.grad_match + (i - 1) * row + first_ + t - i - 1;  // where anti-diagonal t is in row i
+      if (!narrow() && until - t == G && i + W - 1 <= bottom && full(i, t) && full(i + W - 1, t)) {
+        for (int g = 0; g < G; g += W) {
+          Vec<T> v[W];
+          for (int r = 0; r < W; ++r) v[r] = load(in + (g + r) * stride + i);
+          transpose<T>(v);
+          for (int r = 0; r < W; ++r) store(out + r * (row - 1) + g, v[r]);
+        }
+        i += W;
+        continue;
+      }
       int from, to;
       matchable(i, from, to);
       const int start = first_ + t - i;
-      T* const out = job_.grad_match + std::size_t(i - 1) * N_;
       for (int g = larger(from - start, 0); g < smaller(to - start, until - t); ++g)
-        if (i >= low_[t + g] && i <= high_[t + g])
-          out[start + g - 1] = grad_costs_[W + std::size_t(g) * stride_ + i];
+        if (i >= low_[t + g] && i <= high_[t + g]) out[g] = in[g * stride + i];
+      ++i;
     }
   }
 
