@@ -1,17 +1,20 @@
 # Two commands matter: `make demo` and `make test`. Both set everything up first.
 PYTHON ?= python3
 BIN := .venv/bin
-READY := .venv/.ready
+PIP_FLAGS := --quiet --disable-pip-version-check
+KERNELS := CMakeLists.txt src/dropdtw/recurrence.py $(wildcard src/dropdtw/kernels/emit.py src/dropdtw/kernels/cpp/*)
 
-.PHONY: setup demo test lint bench docs clean
+.PHONY: setup demo test lint bench sanitize docs clean
 
-setup: $(READY)
+setup: .venv/.ready
 
-$(READY): pyproject.toml constraints.txt
+# Built anew when what is installed or what is compiled changes; Python files need no installing.
+.venv/.ready: pyproject.toml constraints.txt $(KERNELS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "dropdtw needs Python 3.11 or newer; point to one with 'make PYTHON=python3.12 ...'" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@echo "installing into .venv and compiling the kernels: one to three minutes"
+	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: setup
@@ -25,5 +28,31 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Every example in the documentation, run.
+docs: setup
+	$(BIN)/python -m pytest README.md docs
+
+# This library against its peers, in an environment of their own.
+bench: .venv-bench/.ready
+	.venv-bench/bin/python benchmarks/cpu.py
+
+.venv-bench/.ready: benchmarks/requirements.txt pyproject.toml $(KERNELS)
+	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/pip install $(PIP_FLAGS) torch==2.13.0
+	.venv-bench/bin/pip install $(PIP_FLAGS) -r benchmarks/requirements.txt
+	.venv-bench/bin/pip install $(PIP_FLAGS) .
+	@touch $@
+
+# The kernels under the address and undefined-behaviour sanitizers: compiled without optimization, then tested.
+sanitize: .venv-sanitize/.ready
+	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 .venv-sanitize/bin/python -m pytest tests/test_cpp.py -k "not ctrl_c"
+
+.venv-sanitize/.ready: constraints.txt $(KERNELS)
+	test -x .venv-sanitize/bin/python || $(PYTHON) -m venv .venv-sanitize
+	.venv-sanitize/bin/pip install $(PIP_FLAGS) -c constraints.txt pytest hypothesis
+	.venv-sanitize/bin/pip install $(PIP_FLAGS) -c constraints.txt -C cmake.define.DROPDTW_SANITIZE=ON -e .
+	@touch $@
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .venv-bench .venv-sanitize build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

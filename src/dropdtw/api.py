@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -253,8 +254,11 @@ def _alignment(
     method: str | Recurrence,
     executor: str | None,
 ) -> Alignment:
-    if not isinstance(C, Sequences):
-        C = as_match_costs(C).copy()  # the alignment keeps its costs, whatever becomes of the caller's array
+    # The alignment keeps its costs, whatever becomes of the caller's arrays.
+    if isinstance(C, Sequences):
+        C = replace(C, Z=C.Z.copy(), X=C.X.copy())
+    else:
+        C = as_match_costs(C).copy()
     problem = prepare(C, drop_x, drop_z, options, method, executor)
     found = problem.trace()
     if not np.isfinite(found.value):

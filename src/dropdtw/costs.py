@@ -145,8 +145,12 @@ def between(Z: Array, X: Array, match: MatchCost) -> Array | Sequences:
     function = resolve(match)
     if callable(match) and not isinstance(match, Softmax):
         return function(Z, X)
-    by_kernels = match in ("euclidean", "sqeuclidean") and _moderate(Z, X)
-    return Sequences(Z, X, function, str(match) if by_kernels else None)
+    return Sequences(Z, X, function, kernel_metric(match, Z, X))
+
+
+def kernel_metric(match: MatchCost, *sequences: Array) -> str | None:
+    """The name of the match cost where kernels may compute it themselves for these sequences, otherwise None."""
+    return str(match) if match in ("euclidean", "sqeuclidean") and _moderate(*sequences) else None
 
 
 def with_drops(
@@ -196,7 +200,7 @@ def _checked(match: Callable[[Array, Array], npt.ArrayLike]) -> Callable[[Array,
 
 def _moderate(*sequences: Array) -> bool:
     """Whether squares of these values neither overflow nor vanish."""
-    largest = max(float(np.abs(A).max()) for A in sequences)
+    largest = max(max(float(A.max()), -float(A.min())) for A in sequences)
     info = np.finfo(sequences[0].dtype)
     return largest == 0 or float(info.tiny) ** 0.25 < largest < float(info.max) ** 0.25
 

@@ -33,9 +33,9 @@ class Run(Protocol):
 
 
 Lanes = Callable[
-    [Recurrence, object, list[Array], list[Array], float, float, bool, int, Callable[[int, int], None]], Array | None
+    [Recurrence, str, list[Array], list[Array], float, float, bool, int, Callable[[int, int], None]], Array | None
 ]
-"""(table, match cost, Zs, Xs, d_x, d_z, each pair once?, threads, report) → (n, m) values; None: not this request."""
+"""(table, metric, Zs, Xs, d_x, d_z, each pair once?, threads, report) → (n, m) values; None: not this request."""
 
 
 class Executor(NamedTuple):
@@ -44,7 +44,7 @@ class Executor(NamedTuple):
     run : the value of a problem under a reducer, and its derivatives.
     trace : the best alignment.
     supports : whether it has a kernel for a table.
-    lanes : the hard values of many pairs at a time, None where it does not take (a table, a match cost) together.
+    lanes : the hard values of many pairs at a time, None from it where there are too many features.
     """
 
     run: Run

@@ -193,7 +193,7 @@ def is_symmetric(
     reducer: Reducer,
 ) -> bool:
     """Whether the value of (Z, X) is surely that of (X, Z)."""
-    plain = all(d is None or isinstance(d, (int, float, str)) for d in (drop_x, drop_z))
+    plain = all(d is None or isinstance(d, (int, float, str)) for d in (drop_x, drop_z, options.threshold))
     return (
         look_up(method, options)[1].symmetric
         and match in ("cosine", "euclidean", "sqeuclidean")

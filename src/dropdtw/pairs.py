@@ -54,6 +54,13 @@ def all_pairs(
     left = _sequences(Zs, "Zs")
     right = left if Xs is None else _sequences(Xs, "Xs")
     threads = _threads(n_jobs)
+    for name, sequences in (("Zs", left), ("Xs", right)):
+        for k, sequence in enumerate(sequences):
+            if sequence.shape[1] != left[0].shape[1]:
+                raise ValueError(
+                    f"Zs[0] has {left[0].shape[1]} features and {name}[{k}] has {sequence.shape[1]}; "
+                    "both need the same number, as (length, d)"
+                )
     r = request
     once = Xs is None and is_symmetric(r.match, r.drop_x, r.drop_z, r.options, r.method, r.reducer)
     for K in {len(Z) for Z in left}:
@@ -76,10 +83,11 @@ def _in_lanes(
     r.value(left[0], right[0])  # one pair the usual way checks what the caller said
     table = entry.table(r.drop_x is not None, r.drop_z is not None, r.options)
     lanes = executors.choose(table, r.executor).lanes
-    if lanes is None:
+    metric = match_costs.kernel_metric(r.match, *left, *right)
+    if lanes is None or metric is None:
         return None
     drop_x, drop_z = (np.inf if d is None else float(d) for d in (r.drop_x, r.drop_z))  # type: ignore[arg-type]
-    return lanes(table, r.match, left, right, drop_x, drop_z, once, threads, report)
+    return lanes(table, metric, left, right, drop_x, drop_z, once, threads, report)
 
 
 def _one_by_one(left: list[Array], right: list[Array], r: Request, once: bool, threads: int, report: Report) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw import drops, executors
-from dropdtw.arrays import Array, as_drop_costs, as_floats, as_match_costs
+from dropdtw.arrays import Array, as_drop_costs, as_match_costs
 from dropdtw.drops import DropCost, LogitPercentile
 from dropdtw.methods import Method, Options, look_up
 from dropdtw.problem import Costs, Result, Sequences, Trace, band
@@ -151,7 +151,10 @@ def _threshold(threshold: DropCost, given: Array | Sequences, name: str, entry: 
     if threshold is None:
         return np.inf
     rule = drops.resolve(threshold, "threshold")
-    value = as_floats(rule(_matrix(given)) if callable(rule) else rule, "threshold")  # type: ignore[arg-type]
-    if value.ndim != 0 or np.isnan(value):
+    try:
+        value = np.asarray(rule(_matrix(given)) if callable(rule) else rule)
+    except ValueError:  # a ragged list
+        value = np.empty(2)
+    if value.ndim != 0 or value.dtype.kind not in "iuf" or np.isnan(value):
         raise ValueError(f"threshold is {threshold!r}; give a number or a rule such as 'percentile:30'")
     return float(value)

@@ -18,7 +18,7 @@ _VALUE, _TRACE, _GRADIENT = range(3)
 _MIN = {"hard": 0, "soft": 1, "smooth": 2}
 _COST = {cost: number for number, cost in enumerate(COSTS)}
 
-_METRIC: dict[object, int] = {"sqeuclidean": 1, "euclidean": 2}
+_METRIC: dict[str | None, int] = {"sqeuclidean": 1, "euclidean": 2}
 
 WIDEST = 8
 """Features up to which kernels compute match costs themselves; beyond, a matrix product is faster."""
@@ -87,7 +87,7 @@ def _place(table: Recurrence) -> Place:
 
 def lanes(
     table: Recurrence,
-    match: object,
+    metric: str,
     left: list[Array],
     right: list[Array],
     drop_x: float,
@@ -96,8 +96,8 @@ def lanes(
     threads: int,
     report: Callable[[int, int], None],
 ) -> Array | None:
-    """The hard values of all pairs, a vector's worth at a time; None for match costs that kernels do not compute."""
-    if match not in _METRIC or left[0].shape[1] > WIDEST:
+    """The hard values of all pairs, a vector's worth at a time; None where there are too many features for that."""
+    if left[0].shape[1] > WIDEST:
         return None
     place = _place(table)
     dtype = np.result_type(*left, *right)
@@ -109,7 +109,7 @@ def lanes(
     _cpp.pairwise(
         place.family,
         place.mask,
-        _METRIC[str(match)],
+        _METRIC[metric],
         zs,
         z_ends,
         xs,

@@ -17,9 +17,14 @@
 #else
 #define DROPDTW_BYTES 16
 #endif
+#ifdef DROPDTW_SANITIZED  // instrumented code that is inlined throughout takes minutes to compile
+#define DROPDTW_INLINE inline
+#define DROPDTW_FLAT
+#else
 #define DROPDTW_INLINE inline __attribute__((always_inline))
 // For functions with inner loops: what they call becomes part of them, lambdas included.
 #define DROPDTW_FLAT __attribute__((flatten))
+#endif
 
 namespace dropdtw::DROPDTW_ISA {
 
