@@ -9,6 +9,7 @@ import pytest
 import dropdtw
 from dropdtw.costs import MATCH_COSTS, Softmax, cosine, euclidean, resolve, softmax, sqeuclidean
 from dropdtw.drops import LogitPercentile
+from dropdtw.problem import Sequences
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.uint8])
 every_size = pytest.mark.parametrize("d", [1, 2, 8, 9, 64])
@@ -160,10 +161,21 @@ def test_an_outlier_does_not_spoil_the_others(d):
 
 
 @pytest.mark.parametrize("d", [2, 9])
-@pytest.mark.parametrize(("dtype", "huge"), [(np.float64, 1e200), (np.float32, 1e30)])
-def test_distance_does_not_overflow_where_its_value_fits(d, dtype, huge):
-    Z, X = np.full((1, d), huge, dtype), np.zeros((2, d), dtype)
-    np.testing.assert_allclose(euclidean(Z, X), np.full((1, 2), huge * math.sqrt(d)), rtol=1e-6)
+@pytest.mark.parametrize(
+    ("dtype", "scale"), [(np.float64, 1e200), (np.float64, 1e-200), (np.float32, 1e30), (np.float32, 1e-30)]
+)
+def test_distance_is_right_where_its_square_would_overflow_or_vanish(d, dtype, scale):
+    Z, X = np.full((1, d), scale, dtype), np.array([[0] * d, [-scale] * d], dtype)
+    np.testing.assert_allclose(euclidean(Z, X) / scale, np.sqrt(d) * np.array([[1, 2]]), rtol=1e-6)
+
+
+@every_name
+def test_costs_of_some_pairs_are_those_of_all(name):
+    Z, X = rows(0, 2100, 2), rows(1, 2100, 2)  # more pairs than are computed in one go
+    i, j = np.random.default_rng(2).integers(0, 2100, (2, 50))
+    metric = name if name.endswith("euclidean") else None
+    for some in (Sequences(Z, X, MATCH_COSTS[name]), Sequences(Z, X, MATCH_COSTS[name], metric)):
+        np.testing.assert_allclose(some.at(i, j), MATCH_COSTS[name](Z, X)[i, j], rtol=1e-9, atol=1e-12)
 
 
 # --- Softmax ----------------------------------------------------------------------------------------------------

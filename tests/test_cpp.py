@@ -233,14 +233,25 @@ def test_misaligned_and_foreign_byte_order():
 def test_narrow_bands(size, width):
     rng = np.random.default_rng(1)
     K, N = size
-    for table in (recurrence.dtw(), recurrence.one_sided(), recurrence.subsequence(), recurrence.two_sided()):
-        for fold in (hard_min, reducer("soft", 0.3), reducer("smooth", 0.3)):
-            c = Costs(rng.normal(size=size), rng.normal(size=N), rng.normal(size=K), band(K, N, width))
-            found, expected = (run(table, fold, c, gradient=True) for run in (cpp.run, reference.run))
-            assert found.value == approx(expected.value, abs=1e-9)
-            if np.isfinite(found.value):
-                np.testing.assert_allclose(found.match, expected.match, atol=1e-9)
-                np.testing.assert_allclose(found.drop_x, expected.drop_x, atol=1e-9)
+    for make in (
+        recurrence.dtw,
+        recurrence.one_sided,
+        recurrence.subsequence,
+        recurrence.two_sided,
+        recurrence.algorithm_2,
+        recurrence.needleman_wunsch,
+        recurrence.smith_waterman,
+    ):
+        for table in (make(), make().transpose()):
+            if not cpp.supports(table):
+                continue
+            for fold in (hard_min, reducer("soft", 0.3), reducer("smooth", 0.3)):
+                c = Costs(rng.normal(size=size), rng.normal(size=N), rng.normal(size=K), band(K, N, width))
+                found, expected = (run(table, fold, c, gradient=True) for run in (cpp.run, reference.run))
+                assert found.value == approx(expected.value, abs=1e-9)
+                assert cpp.run(table, fold, c).value == approx(found.value, abs=1e-12)
+                for part in ("match", "drop_x", "drop_z") if np.isfinite(found.value) else ():
+                    np.testing.assert_allclose(getattr(found, part), getattr(expected, part), atol=1e-9)
 
 
 @precisions

@@ -8,6 +8,7 @@ import pytest
 
 import dropdtw
 from dropdtw import distance, pairwise
+from dropdtw.pairs import _threads
 
 SEQUENCES = [np.random.default_rng(n).normal(size=(n, 2)) for n in (3, 5, 4)]  # of different lengths
 OTHERS = [np.random.default_rng(n).normal(size=(n, 2)) for n in (6, 4)]
@@ -103,6 +104,12 @@ def test_the_same_list_twice_is_two_lists():
 @pytest.mark.parametrize("n_jobs", [None, 1, 3, -1, -2])
 def test_threads_change_nothing(options, n_jobs):
     np.testing.assert_array_equal(pairwise(SEQUENCES, n_jobs=n_jobs, **options), pairwise(SEQUENCES, **options))
+
+
+@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (1, 1), (3, 3), (9, 9), (-1, 4), (-2, 3), (-9, 1)])
+def test_jobs_are_counted_as_scikit_learn_does(monkeypatch, n_jobs, threads):
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 2, 4, 6}, raising=False)
+    assert _threads(n_jobs) == threads
 
 
 def test_reference_reports_every_pair():

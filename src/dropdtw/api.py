@@ -255,10 +255,7 @@ def _alignment(
     executor: str | None,
 ) -> Alignment:
     # The alignment keeps its costs, whatever becomes of the caller's arrays.
-    if isinstance(C, Sequences):
-        C = replace(C, Z=C.Z.copy(), X=C.X.copy())
-    else:
-        C = as_match_costs(C).copy()
+    C = replace(C, Z=C.Z.copy(), X=C.X.copy()) if isinstance(C, Sequences) else as_match_costs(C).copy()
     problem = prepare(C, drop_x, drop_z, options, method, executor)
     found = problem.trace()
     if not np.isfinite(found.value):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dropdtw import _cpp
+import dropdtw._cpp as _cpp
 from dropdtw.arrays import Array
 from dropdtw.kernels.emit import Place, locate
 from dropdtw.problem import Costs, Result, Sequences, Trace

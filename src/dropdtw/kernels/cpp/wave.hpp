@@ -97,23 +97,71 @@ class Wave {
   T* states(int buffer, int s) { return work_[buffer].get() + std::size_t(s) * stride_ + W; }
   const T* prices_x(int t) { return drop_x_.get() + 2 * W + N_ - (first_ + t); }
 
-  // A table without drops is dead outside the band; one that drops only x lives on to where the next row can use it.
-  static constexpr bool drops_z() {
+  // --- The band -------------------------------------------------------------------------------------------------
+  //
+  // Cells far outside the band are left out, and stand for ∞ where a neighbour looks at them. Left of the band only its
+  // first column on that side is ever looked at. Right of it, a row that drops x runs on: with d_x on each further column,
+  // and nothing else happens there. So each row ends where the next one can still use it, one column past the band at
+  // least, and a state that is entered from a cell above that is left out (z dropped after such a run of x) is the same
+  // state one column to the left plus that column's price: the drops in a gap cost the same in either order.
+
+  static constexpr bool passes(Move move) {  // whether some edge leaves an element out by this move
     for (const Edge& e : Tab::edges)
-      if (e.cost == Cost::drop_z || (e.cost == Cost::free && e.move != Move::same)) return true;
+      if (e.move == move && e.cost != Cost::match) return true;
     return false;
   }
-  static constexpr bool drops_x() {
+
+  // The cost of running on to the right for state s, if s is entered from above after such a run.
+  static constexpr bool runs(int s, Cost& cost) {
     for (const Edge& e : Tab::edges)
-      if (e.cost == Cost::drop_x) return true;
+      if (e.dst == s && e.src != s && e.move == Move::top && e.cost != Cost::match)
+        for (const Edge& f : Tab::edges)
+          if (f.src == e.src && f.dst == e.src && f.move == Move::left && f.cost != Cost::match) {
+            cost = f.cost;
+            return true;
+          }
     return false;
   }
-  bool narrow() const { return job_.band_start != nullptr && !drops_z(); }
-  std::int64_t leftmost(int i) const { return i == 0 ? 0 : job_.band_start[i - 1] + 1; }
+
+  // Algorithm 2 reaches a gap by all its orders; under soft minima those that leave the band count too.
+  bool narrow() const { return job_.band_start != nullptr && (!Tab::has_border || job_.min == 0); }
+  std::int64_t leftmost(int i) const { return i == 0 ? 0 : job_.band_start[i - 1] + !passes(Move::top); }
   std::int64_t rightmost(int i) const {
-    const std::int64_t here = i == 0 ? 0 : job_.band_stop[i - 1];
-    const std::int64_t next = drops_x() && i < K_ ? job_.band_stop[i] - 1 : 0;
-    return here > next ? here : next;
+    std::int64_t right = i == 0 ? 0 : job_.band_stop[i - 1];
+    if (passes(Move::left)) {
+      right += 1;
+      if (i < K_ && job_.band_stop[i] - 1 > right) right = job_.band_stop[i] - 1;
+      if (i < K_ && leftmost(i + 1) > right) right = leftmost(i + 1);  // rows share a column, to move down in
+    }
+    return right < N_ ? right : N_;
+  }
+  bool below_nothing(int i, int j) const { return i > 0 && j > rightmost(i - 1); }
+
+  // The cells of anti-diagonal t whose upper neighbour is left out on the right: f(lane).
+  template <class F>
+  void each_run(int t, F&& f) {
+    if (!narrow() || Tab::has_border || !passes(Move::top)) return;
+    for (int i = larger(low_[t], 1); i <= high_[t] && below_nothing(i, first_ + t - i); ++i) f(i);
+  }
+
+  void run_on(int now, int last, int t) {
+    each_run(t, [&](int i) {
+      for (int s = 0; s < S; ++s)
+        if (Cost cost{}; runs(s, cost))
+          states(now, s)[i] = states(last, s)[i] + (cost == Cost::drop_x ? prices_x(t)[i] : T(0));
+    });
+  }
+
+  void run_back(int now, int last, int t) {
+    each_run(t, [&](int i) {
+      for (int s = 0; s < S; ++s)
+        if (Cost cost{}; runs(s, cost)) {
+          const T flow = states(now, s)[i] < inf<T> ? flows(now, s)[i] : T(0);
+          flows(last, s)[i] += flow;
+          if (cost == Cost::drop_x) grad_x_[2 * W + N_ - (first_ + t) + i] += flow;
+          flows(now, s)[i] = 0;
+        }
+    });
   }
 
   // Opens the block of columns [first, last]: which lanes each anti-diagonal has, and where its stored values begin.
@@ -332,6 +380,7 @@ class Wave {
       if (first_ == 0 && t == 0)
         for (int s = 0; s < S; ++s) states(now, s)[0] = Tab::start[s] ? T(0) : inf<T>;
       border_cells(now, last, t);
+      run_on(now, last, t);
       if (narrow()) wall(now, t);
       if constexpr (keep)
         for (int s = 0; s < S; ++s)
@@ -485,6 +534,8 @@ class Wave {
     if (Tab::has_border && (i == 0 || j == 0))
       for (const Edge& e : Tab::border)
         if (e.dst == end_ && e.move == (i == 0 ? Move::left : Move::top)) return e;
+    if (Cost cost{}; narrow() && !Tab::has_border && below_nothing(i, j) && runs(end_, cost))
+      return {end_, end_, Move::left, cost, false};
     const int t = i + j - first_;
     int shift = 0;
     for (int s = 0; s < end_; ++s) shift += bits_for(in_degree<Tab>(s));
@@ -541,7 +592,7 @@ class Wave {
 
   // The states of anti-diagonal t as `forward` had them when t + 1 looked back.
   void restore(int buffer, int t, const T* left, const T* kept) {
-    if (t < 0 || narrow()) fill(buffer, inf<T>);
+    if (t < 0) fill(buffer, inf<T>);
     if (t >= 0)
       for (int s = 0; s < S; ++s) {
         const std::size_t n = offset_[t + 1] - offset_[t];
@@ -568,6 +619,7 @@ class Wave {
       if (const int i = t - (last_ - first_); i >= 0)
         for (int s = 0; s < S; ++s) flows(now, s)[i] += flow[std::size_t(s) * (K_ + 1) + i];
       border_flow(now, last, t);
+      run_back(now, last, t);
       T* const into_costs = grad_costs_.get() + W + std::size_t(t % G) * stride_;
       T* const into_x = grad_x_.get() + 2 * W + N_ - (first_ + t);
       const Sources from = sources(last, before, t);
@@ -580,7 +632,8 @@ class Wave {
           next[std::size_t(s) * (K_ + 1) + t] += flows(last, s)[t];
           flows(last, s)[t] = 0;
         }
-      for (int s = 0; s < S; ++s) std::memset(flows(now, s) - W, 0, stride_ * sizeof(T));
+      // Nothing else of this anti-diagonal was written to.
+      for (int s = 0; s < S; ++s) std::memset(flows(now, s) + begin(t) - W, 0, (end(t) - begin(t) + 2 * W) * sizeof(T));
       const int free = now;
       now = last;
       last = before;
