@@ -164,8 +164,9 @@ def test_an_outlier_does_not_spoil_the_others(d):
 @pytest.mark.parametrize(
     ("dtype", "scale"), [(np.float64, 1e200), (np.float64, 1e-200), (np.float32, 1e30), (np.float32, 1e-30)]
 )
-def test_distance_is_right_where_its_square_would_overflow_or_vanish(d, dtype, scale):
-    Z, X = np.full((1, d), scale, dtype), np.array([[0] * d, [-scale] * d], dtype)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_distance_is_right_where_its_square_would_overflow_or_vanish(d, dtype, scale, sign):
+    Z, X = np.full((1, d), sign * scale, dtype), np.array([[0] * d, [3 * sign * scale] * d], dtype)
     np.testing.assert_allclose(euclidean(Z, X) / scale, np.sqrt(d) * np.array([[1, 2]]), rtol=1e-6)
 
 

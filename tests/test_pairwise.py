@@ -68,6 +68,8 @@ ASYMMETRIC = {name: options_of(name) for name, entry in dropdtw.METHODS.items() 
         states=("m",), start="m", final=("m",), edges=dropdtw.edges("m", to="m", moves="diag left top", cost="match")
     )},
 }  # fmt: skip
+for ways in (SYMMETRIC, ASYMMETRIC):  # Euclidean costs have kernels of their own
+    ways |= {f"{name}, euclidean": way | {"match": "euclidean"} for name, way in ways.items() if "match" not in way}
 every_way = pytest.mark.parametrize("options", (SYMMETRIC | ASYMMETRIC).values(), ids=SYMMETRIC | ASYMMETRIC)
 
 
