@@ -177,6 +177,17 @@ OPTIONS = (
         "method, pairwise": case(
             lambda: pairwise([Z], method="ddtw"), "method is 'ddtw'", "choose one of 'drop_dtw', "
         ),
+        "method a list": case(lambda: solve(C, method=["dtw"]), "method is ['dtw']", "choose one of 'drop_dtw', "),
+        "match a list": case(lambda: align(Z, Z, match=["cosine"]), "match is ['cosine']", "choose one of 'cosine', "),
+        "executor a list": case(lambda: solve(C, executor=["cpp"]), "executor is ['cpp']", "(None picks the best)"),
+        "reducer a list": case(lambda: cost(C, reducer=["soft"]), "reducer is ['soft']", "choose one of 'hard', "),
+        "softmax of a word": case(lambda: dropdtw.costs.Softmax("a"), "gamma is 'a'", "give a finite number > 0"),
+        "percentile of a word": case(lambda: dropdtw.drops.Percentile("a"), "is 'a'", "give a number from 0 to 100"),
+        "no list": case(lambda: pairwise(3), "Zs is 3", "give a list of sequences"),
+        "too large for single precision": case(
+            lambda: solve(np.ones((2, 3), np.float32), drop_x=1e39), "drop_x has values that float32", "as float64"
+        ),
+        "half a draw": case(lambda: posterior(C, 1.0).sample(1.5), "n is 1.5", "give the number of alignments"),
         "n_jobs 0": case(lambda: pairwise([Z], n_jobs=0), "n_jobs is 0", "−1 for all cores, or None for one"),
         "n_jobs 1.5": case(lambda: pairwise([Z], n_jobs=1.5), "n_jobs is 1.5", "give a number of threads"),
         "executor": case(
@@ -268,7 +279,7 @@ FIT = {
     "pairwise, some": case(lambda: pairwise([Z, TALL], one_to_many=False), *TOO_WIDE),
 }
 
-FORBIDDEN = ("every alignment is forbidden", "allow more matches in C, or give drop costs (drop_x, drop_z)")
+FORBIDDEN = ("every alignment is forbidden", "allow more matches in C, give drop costs (drop_x, drop_z)")
 NONE_LEFT = {
     "solve": case(lambda: solve([[ANY]]), *FORBIDDEN),
     "posterior": case(lambda: posterior([[ANY, ANY]]), *FORBIDDEN),

@@ -61,7 +61,7 @@ ASYMMETRIC = {name: options_of(name) for name, entry in dropdtw.METHODS.items() 
     "drop logits": {"match": "softmax", "drop_x": "logit:30"},
     "one to many": {"many_to_one": False, "drop_z": 0.4, "drop_x": 0.4},
     "contiguous": {"contiguous": True, "drop_x": 0.4, "drop_z": 0.4},
-    "window": {"window": 2},
+    "window": {"window": 1, "drop_x": 0.4, "drop_z": 0.4},
     "smooth": {"reducer": "smooth", "gamma": 0.1, "drop_x": 0.4, "drop_z": 0.4},
     "threshold rule": {"method": "lcss", "threshold": lambda C: C[0].max()},
     "table": {"method": dropdtw.Recurrence(

@@ -58,6 +58,14 @@ def test_own_table_with_free_skips_has_exact_posterior_and_explanation():
     assert e.margin == approx(dropdtw.cost(C, method="dtw") - a.cost)
 
 
+def test_a_diagonal_drop_passes_the_other_element_for_free():
+    """A table that pays d_x on the diagonal drops z_i with x_j: the posterior counts both."""
+    own = table(edges=MATCH + edges("m", to="m", moves="diag", cost="drop_x"))
+    p = dropdtw.posterior(np.zeros((2, 2)), drop_x=0.0, method=own)
+    assert p.drop_x == approx([0.5, 0.5])
+    assert p.drop_z == approx([0.5, 0.5])
+
+
 def test_options_do_not_apply_to_own_tables():
     for option in ({"one_to_many": False}, {"many_to_one": False}, {"contiguous": True}):
         with pytest.raises(ValueError, match="change the edges of 'custom' instead"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Final
 
 import numpy as np
@@ -99,7 +100,7 @@ class Softmax:
     ids: tuple[Hashable, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.gamma < np.inf:
+        if not isinstance(self.gamma, Real) or not 0 < self.gamma < np.inf:
             raise ValueError(f"the softmax cost's gamma is {self.gamma!r}; give a finite number > 0")
 
     def __call__(self, Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
@@ -150,7 +151,8 @@ def between(Z: Array, X: Array, match: MatchCost) -> Array | Sequences:
 
 def kernel_metric(match: MatchCost, *sequences: Array) -> str | None:
     """The name of the match cost where kernels may compute it themselves for these sequences, otherwise None."""
-    return str(match) if match in ("euclidean", "sqeuclidean") and _moderate(*sequences) else None
+    kernels_have_it = isinstance(match, str) and match in ("euclidean", "sqeuclidean")
+    return str(match) if kernels_have_it and _moderate(*sequences) else None
 
 
 def with_drops(
@@ -177,7 +179,7 @@ def resolve(match: MatchCost) -> Callable[[Array, Array], Array]:
             return Softmax(float(gamma))
         except ValueError:
             pass
-    elif match in MATCH_COSTS:
+    elif isinstance(match, str) and match in MATCH_COSTS:
         return MATCH_COSTS[match]
     raise ValueError(
         f"match is {match!r}; choose one of {', '.join(map(repr, MATCH_COSTS))}, 'softmax:0.1' (any γ > 0), "

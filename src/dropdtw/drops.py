@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 import numpy.typing as npt
@@ -114,5 +115,5 @@ def resolve(drop: DropCost, name: str) -> npt.ArrayLike | Rule | LogitPercentile
 
 
 def _check_percentile(p: float) -> None:
-    if not 0 <= p <= 100:
+    if not isinstance(p, Real) or not 0 <= p <= 100:
         raise ValueError(f"the percentile is {p!r}; give a number from 0 to 100 (not 0 to 1)")

@@ -65,7 +65,7 @@ def choose(table: Recurrence, name: str | None = None) -> Executor:
     if name is None:
         _say_once_what_is_missing()
         return next(e for e in EXECUTORS.values() if e.supports(table))
-    if name not in EXECUTORS:
+    if not isinstance(name, str) or name not in EXECUTORS:
         raise ValueError(
             f"executor is {name!r}; this installation has {', '.join(map(repr, EXECUTORS))} (None picks the best)"
         )

@@ -24,7 +24,8 @@ class Explanation:
     alternative : the z that x_j matches in the best alignment that treats it otherwise; empty where that drops it,
         None where there is no other alignment.
     alternative_cost : the cost of that alignment, +∞ where there is none.
-    margin : alternative_cost − cost, never negative but for rounding.
+    margin : alternative_cost − cost, never negative but for rounding (or for a draw from a posterior, which
+        need not be a best alignment).
     """
 
     j: int
@@ -52,8 +53,8 @@ class Explanation:
 def explain(alignment: Alignment, problem: Problem, j: int) -> Explanation:
     """Explain x_j of `alignment`, which solves `problem`."""
     N = alignment.shape[1]
-    if not -N <= j < N:
-        raise IndexError(f"j is {j}, but X has {N} elements; give 0 to {N - 1}, or −{N} to −1 from the end")
+    if not isinstance(j, (int, np.integer)) or not -N <= j < N:
+        raise IndexError(f"j is {j!r}, but X has {N} elements; give 0 to {N - 1}, or −{N} to −1 from the end")
     j %= N
     costs = replace(problem.costs, source=problem.costs.match.astype(np.float64))
     here = alignment.pairs[alignment.pairs[:, 1] == j, 0]

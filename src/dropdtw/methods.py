@@ -177,7 +177,7 @@ def look_up(method: str | Recurrence, options: Options) -> tuple[str, Method]:
             symmetric=False,
         )
         return method.name, own
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ValueError(
             f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}, or give a dropdtw.Recurrence"
         )

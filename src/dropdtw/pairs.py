@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from numbers import Real
@@ -137,6 +137,8 @@ def _threads(n_jobs: int | None) -> int:
 
 
 def _sequences(values: Sequence[npt.ArrayLike], name: str) -> list[Array]:
+    if not isinstance(values, Iterable):
+        raise ValueError(f"{name} is {values!r}; give a list of sequences")
     found = [as_sequence(v, f"{name}[{k}]") for k, v in enumerate(values)]
     if not found:
         raise ValueError(f"{name} is empty; give at least one sequence")

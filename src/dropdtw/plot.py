@@ -29,8 +29,7 @@ def alignment(a: Alignment, *, ax: Axes | None = None) -> Axes:
     size = float(np.clip(400 / max(K, N), 2, 8))
     ax.plot(j, i, "o", color=MATCH, markersize=size, markeredgecolor="white", markeredgewidth=size / 10)
     ax.set(xlim=(-0.5, N - 0.5), ylim=(K - 0.5, -0.5), xlabel="x", ylabel="z")
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.get_major_locator().set_params(integer=True)
+    ax.locator_params(integer=True)
     lost = f"{int(a.dropped_x.sum())} of {N} x and {int(a.dropped_z.sum())} of {K} z dropped (orange)"
     ax.set_title(f"{a.method}: cost {a.cost:.4g}, {lost}", fontsize="medium")
     return ax

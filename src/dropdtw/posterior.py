@@ -56,7 +56,7 @@ class Posterior:
         >>> [a.labels.tolist() for a in p.sample(3, seed=1)]
         [[0, -1], [0, -1], [-1, 0]]
         """
-        if n < 0:
+        if not isinstance(n, (int, np.integer)) or n < 0:
             raise ValueError(f"n is {n}; give the number of alignments to draw, 0 or more")
         rng = np.random.default_rng(seed)
         walks = reference.sample(self.problem.table, soft_min(self.gamma), self.problem.costs, n, rng)

@@ -116,7 +116,7 @@ def no_alignment(problem: Problem) -> ValueError:
             )
     return ValueError(
         "every alignment is forbidden: each one needs a match or a drop that costs +inf; "
-        "allow more matches in C, or give drop costs (drop_x, drop_z)"
+        "allow more matches in C, give drop costs (drop_x, drop_z), or scale down costs whose sum overflows"
     )
 
 
@@ -134,7 +134,12 @@ def _drop_vector(drop: DropCost, name: str, given: Array | Sequences) -> Array |
     if callable(rule):
         rule = rule(_matrix(given) if x else _matrix(given).T)
     length = given.shape[1 if x else 0]
-    return as_drop_costs(rule, name, length, "x_j" if x else "z_i").astype(given.dtype)
+    found = as_drop_costs(rule, name, length, "x_j" if x else "z_i")
+    with np.errstate(over="ignore"):
+        fitted = found.astype(given.dtype)
+    if (np.isinf(fitted) & np.isfinite(found)).any():
+        raise ValueError(f"{name} has values that {given.dtype} cannot hold; give the match costs as float64")
+    return fitted
 
 
 def _matrix(given: Array | Sequences) -> Array:

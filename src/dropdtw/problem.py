@@ -50,7 +50,7 @@ class Sequences:
 
     def columns(self, start: int, stop: int) -> Array:
         """C[:, start:stop]."""
-        return as_match_costs(self.cost(self.Z, self.X[start:stop]))
+        return as_match_costs(self.cost(self.Z, self.X[start:stop]), "the match cost of Z and X")
 
     def at(self, i: Array, j: Array) -> Array:
         """C[i, j] for pairs, without all of C."""

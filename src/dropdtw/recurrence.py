@@ -106,7 +106,9 @@ class Recurrence:
     @property
     def skips_for_free(self) -> bool:
         """Whether some edge passes over an element without paying: then d_x and d_z do not govern all drops."""
-        return any(e.cost == "free" and e.move != "same" for e in (*self.edges, *(self.border or ())))
+        pays_one_of_two = {("diag", "drop_x"), ("diag", "drop_z")}
+        listed = (*self.edges, *(self.border or ()))
+        return any((e.cost == "free" and e.move != "same") or (e.move, e.cost) in pays_one_of_two for e in listed)
 
 
 def _mirror(listed: tuple[Edge, ...]) -> tuple[Edge, ...]:

@@ -88,7 +88,7 @@ def smooth_min(gamma: float = 1.0) -> Reducer:
 def reducer(name: str, gamma: float = 1.0) -> Reducer:
     """The reducer called `name`: "hard", "soft" or "smooth"."""
     makers = {"hard": lambda _: hard_min, "soft": soft_min, "smooth": smooth_min}
-    if name not in makers:
+    if not isinstance(name, str) or name not in makers:
         raise ValueError(f"reducer is {name!r}; choose one of {', '.join(map(repr, makers))}")
     return makers[name](_checked(gamma))
 

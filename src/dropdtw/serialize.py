@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -59,7 +60,7 @@ def from_dict(data: Mapping[str, Any]) -> Alignment:
 def _read(data: Mapping[str, Any]) -> Alignment:
     if data["format"] != FORMAT:
         raise ValueError(f"its format is {data['format']!r}")
-    K, N = (int(n) for n in data["shape"])
+    K, N = (operator.index(n) for n in data["shape"])
     cost, pairs = float(data["cost"]), np.asarray(data["pairs"], np.int64).reshape(-1, 2)
     labels, paid_x, paid_z = (
         np.asarray(data[name], dtype).reshape(length)
