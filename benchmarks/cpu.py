@@ -2,17 +2,18 @@
 """Measure this library and its peers on the same inputs, in one process, interleaved, as ratios.
 
 Run with `make bench` (which installs the peers in an environment of their own), or
-`python benchmarks/cpu.py [--rounds 15] [--json results.json]`. Peers that are not installed are left out, and say so.
-Every row is measured end to end from the sequences, on one core unless it says otherwise. Rounds interleave the
-contestants, so that a busy machine hits all of them; the median of the rounds is shown.
+`python benchmarks/cpu.py [--rounds 9] [--json results.json]`. Peers that are not installed are left out, and say so.
+Every row is measured end to end from the sequences, on one core unless it says otherwise. In each round every
+contestant has its turn of a few calls in a row, so that a busy machine hits all of them and none is measured with the
+caches that another one left behind; the median of all calls is shown.
 """
 
 from __future__ import annotations
 
 import os
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(variable, "2" if variable.startswith("NUMBA") else "1")
+for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON"):
+    os.environ[f"{library}_NUM_THREADS"] = "1"
 
 import argparse
 import importlib.metadata
@@ -232,9 +233,10 @@ def measure(jobs: dict[str, Job], rounds: int) -> dict[str, float]:
         job()
     for _ in range(rounds):
         for name, job in jobs.items():
-            start = time.perf_counter()
-            job()
-            times[name].append(1e3 * (time.perf_counter() - start))
+            for _ in range(5):
+                start = time.perf_counter()
+                job()
+                times[name].append(1e3 * (time.perf_counter() - start))
     return {name: float(np.median(t)) for name, t in times.items()}
 
 
@@ -256,7 +258,7 @@ def machine() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15, help="how often each contestant runs (default 15)")
+    parser.add_argument("--rounds", type=int, default=9, help="how many turns each contestant has (default 9)")
     parser.add_argument("--only", choices=[row.__name__ for row in ROWS], help="one row instead of all")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     arguments = parser.parse_args()

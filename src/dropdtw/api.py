@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -255,9 +254,12 @@ def _alignment(
     executor: str | None,
 ) -> Alignment:
     # The alignment keeps its costs, whatever becomes of the caller's arrays.
-    C = replace(C, Z=C.Z.copy(), X=C.X.copy()) if isinstance(C, Sequences) else as_match_costs(C).copy()
+    if not isinstance(C, Sequences):
+        C = as_match_costs(C).copy()
     problem = prepare(C, drop_x, drop_z, options, method, executor)
     found = problem.trace()
     if not np.isfinite(found.value):
         raise no_alignment(problem)
+    if isinstance(C, Sequences):
+        C.detach()
     return Alignment.from_trace(problem, found)

@@ -32,7 +32,12 @@ def cosine(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
             "the cosine of one-dimensional elements is only their signs; match='euclidean' compares values",
             stacklevel=2,
         )
-    C = _unit(A) @ _unit(B).T
+    lengths = _lengths(B)
+    if lengths is None:
+        C = _unit(A) @ _unit(B).T
+    else:  # dividing afterwards spares a copy of X
+        C = _unit(A) @ B.T
+        C *= 1 / lengths
     np.subtract(1, C, out=C)
     return np.asarray(np.clip(C, 0, 2, out=C))
 
@@ -207,16 +212,22 @@ def _moderate(*sequences: Array) -> bool:
     return largest == 0 or float(info.tiny) ** 0.25 < largest < float(info.max) ** 0.25
 
 
+def _lengths(A: Array) -> Array | None:
+    """The Euclidean lengths of the rows; None where squares overflow or vanish in some row, or a row is zero."""
+    with np.errstate(over="ignore", under="ignore"):
+        norm = np.sqrt(np.einsum("nd,nd->n", A, A))
+    safe = float(np.finfo(A.dtype).tiny) ** 0.25 < norm.min() <= norm.max() < np.inf
+    return norm if safe else None
+
+
 def _unit(A: Array) -> Array:
     """Rows of length 1; zero rows stay zero."""
-    with np.errstate(over="ignore", under="ignore"):
-        norm = np.sqrt(np.einsum("nd,nd->n", A, A))[:, None]
-    if not float(np.finfo(A.dtype).tiny) ** 0.25 < norm.min() <= norm.max() < np.inf:
-        # Squares overflow or vanish in some row: scale each by its largest entry first.
+    lengths = _lengths(A)
+    if lengths is None:
         A = A / np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(A.dtype).tiny)
-        norm = np.sqrt((A**2).sum(axis=1, keepdims=True))
-        norm = np.where(norm > 0, norm, A.dtype.type(1))
-    return np.asarray(A / norm)
+        lengths = np.sqrt((A**2).sum(axis=1))
+        lengths = np.where(lengths > 0, lengths, A.dtype.type(1))
+    return np.asarray(A / lengths[:, None])
 
 
 def _log_sum_exp(S: Array) -> Array:

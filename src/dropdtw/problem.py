@@ -48,6 +48,12 @@ class Sequences:
             )
         return self.columns(0, N)
 
+    def detach(self) -> None:
+        """Keep what is needed of the sequences, whatever becomes of the arrays they came from."""
+        if "matrix" not in self.__dict__:
+            object.__setattr__(self, "Z", self.Z.copy())
+            object.__setattr__(self, "X", self.X.copy())
+
     def columns(self, start: int, stop: int) -> Array:
         """C[:, start:stop]."""
         return as_match_costs(self.cost(self.Z, self.X[start:stop]), "the match cost of Z and X")
