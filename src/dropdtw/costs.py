@@ -83,10 +83,15 @@ def sqeuclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
         return C
     # |z|² + |x|² − 2 z·x is one matrix product, but cancels where z ≈ x: centre first, and do close pairs by hand.
     centre = np.concatenate([A, B]).mean(axis=0)
-    near_0, near_1 = A - centre, B - centre
-    scale = (near_0**2).sum(axis=1)[:, None] + (near_1**2).sum(axis=1)[None, :]
-    C = np.maximum(scale - 2 * (near_0 @ near_1.T), 0)
-    i, j = np.nonzero(scale * 1e-2 >= C)
+    P, Q = A - centre, B - centre
+    p, q = (P**2).sum(axis=1), (Q**2).sum(axis=1)
+    C = P @ (-2 * Q).T
+    C += p[:, None]
+    C += q
+    np.maximum(C, 0, out=C)
+    if C.min() > 1e-2 * (p.max() + q.max()):
+        return C
+    i, j = np.nonzero(1e-2 * (p[:, None] + q) >= C)
     for k in range(0, len(i), 4096):
         near = slice(k, k + 4096)
         C[i[near], j[near]] = ((A[i[near]] - B[j[near]]) ** 2).sum(axis=1)

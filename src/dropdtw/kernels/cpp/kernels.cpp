@@ -1,13 +1,13 @@
 // Every family's kernels for one instruction set; the build compiles this file once for each (see CMakeLists.txt).
 #include "lanes.hpp"
+#include "solve.hpp"
 #include "tables.hpp"
-#include "wave.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
 
 template <class Tab, class T>
 Status solve(Job<T>& job) {
-  return Wave<Tab, T>(job).solve();
+  return Solver<Tab, T>(job).solve();
 }
 
 template <class Tab, class T>

@@ -1,0 +1,138 @@
+// The match costs of a block, as its anti-diagonals read them: from a matrix, from strips of one, or from sequences.
+#pragma once
+#include "block.hpp"
+
+namespace dropdtw::DROPDTW_ISA {
+
+template <class Tab, class T>
+class MatchCosts {
+  static constexpr int W = Lanes<T>::W;
+
+ public:
+  MatchCosts(Job<T>& job, Block<Tab, T>& block) : job_(job), block_(block), K_(job.K), N_(job.N) {}
+
+  bool prepare(int stride) {
+    stride_ = stride;
+    if (!costs_.resize(std::size_t(group) * stride_)) return false;
+    if (job_.metric == Metric::none) return true;
+    const std::size_t n = N_ + 1 + 4 * W;
+    if (!z_.resize(std::size_t(job_.d) * stride_) || !x_.resize(job_.d * n)) return false;
+    for (int f = 0; f < job_.d; ++f) {
+      for (int k = 0; k < stride_; ++k) {
+        const int i = k - W;
+        z_[std::size_t(f) * stride_ + k] = i >= 1 && i <= K_ ? job_.z[std::size_t(i - 1) * job_.d + f] : T(0);
+      }
+      // Reversed, so that along an anti-diagonal it is read forwards.
+      for (std::size_t k = 0; k < n; ++k) x_[f * n + k] = 0;
+      for (int j = 1; j <= N_; ++j) x_[f * n + 2 * W + N_ - j] = job_.x[std::size_t(j - 1) * job_.d + f];
+    }
+    return true;
+  }
+
+  // Fetches the block's strip of the matrix, where it comes in strips; false where that failed.
+  bool fetch() {
+    if (job_.strip == nullptr || block_.last == 0) return true;
+    strip_from_ = larger(block_.first, 1) - 1;
+    strip_ = job_.strip(job_.self, strip_from_, block_.last, &strip_row_, &strip_column_);
+    return strip_ != nullptr;
+  }
+
+  // The match costs of anti-diagonal t, by lane. Anti-diagonals are to be asked for in ascending order.
+  const T* of(int t) {
+    if (job_.metric != Metric::none) {
+      compute(t);
+      return costs_.get() + W;
+    }
+    if (t % group == 0) lay_out(t);
+    return costs_.get() + W + std::size_t(t % group) * stride_;
+  }
+
+ private:
+  const T* match_row(int i, std::ptrdiff_t& column) const {  // so that column j of cells is at [(j − 1) · column]
+    if (job_.strip != nullptr) {
+      column = strip_column_;
+      return strip_ + std::ptrdiff_t(i - 1) * strip_row_ - std::ptrdiff_t(strip_from_) * column;
+    }
+    column = job_.column;
+    return job_.match + std::ptrdiff_t(i - 1) * job_.row;
+  }
+
+  std::ptrdiff_t match_row_stride() const { return job_.strip != nullptr ? strip_row_ : job_.row; }
+
+  // Match costs of the anti-diagonals [t, t + group): row g of costs_ holds those of t + g by lane. W rows at a time this is a
+  // transposition: each row starts one column further left than the one above.
+  DROPDTW_FLAT void lay_out(int t) {
+    const int bottom = block_.high[smaller(t + group, block_.diagonals) - 1];
+    const std::ptrdiff_t stride = stride_;
+    T* const out = costs_.get() + W;
+    for (int i = block_.low[t]; i <= bottom;) {
+      if (i + W - 1 <= bottom && block_.full(i, t) && block_.full(i + W - 1, t)) {
+        std::ptrdiff_t column, row = match_row_stride();
+        const T* c = match_row(i, column) + (block_.first + t - i - 1) * column;
+        if (column == 1) {
+          for (int g = 0; g < group; g += W) {
+            Vec<T> v[W];
+            for (int r = 0; r < W; ++r) v[r] = load(c + r * (row - 1) + g);
+            transpose<T>(v);
+            for (int r = 0; r < W; ++r) store(out + (g + r) * stride + i, v[r]);
+          }
+          i += W;
+          continue;
+        }
+      }
+      lay_out_row(i++, t, out);
+    }
+  }
+
+  void lay_out_row(int i, int t, T* out) {
+    int from, to;
+    block_.matchable(i, from, to);
+    const int start = block_.first + t - i;  // the column of this row on anti-diagonal t
+    const int a = smaller(larger(from - start, 0), group), b = larger(smaller(to - start, group), a);
+    T* lane = out + i;
+    for (int g = 0; g < a; ++g) lane[std::size_t(g) * stride_] = inf<T>;
+    if (a < b) {
+      std::ptrdiff_t column;
+      const T* c = match_row(i, column) + std::ptrdiff_t(start + a - 1) * column;
+      for (int g = a; g < b; ++g, c += column) lane[std::size_t(g) * stride_] = *c;
+    }
+    for (int g = b; g < group; ++g) lane[std::size_t(g) * stride_] = inf<T>;
+  }
+
+  // Match costs of anti-diagonal t computed from the sequences, into row 0 of costs_.
+  void compute(int t) {
+    const std::size_t n = N_ + 1 + 4 * W;
+    const T* const x = x_.get() + 2 * W + N_ - (block_.first + t);
+    const T* const z = z_.get() + W;
+    T* const out = costs_.get() + W;
+    for (int i = block_.begin(t); i < block_.end(t); i += W) {
+      Vec<T> sum{};
+      for (int f = 0; f < job_.d; ++f) {
+        const Vec<T> gap = load(z + std::size_t(f) * stride_ + i) - load(x + f * n + i);
+        sum += gap * gap;
+      }
+      if (job_.metric == Metric::euclidean)
+        for (int k = 0; k < W; ++k) sum[k] = sizeof(T) == 4 ? __builtin_sqrtf(sum[k]) : __builtin_sqrt(sum[k]);
+      store(out + i, sum);
+    }
+    // Lanes outside the band, or on a border, lie at either end.
+    const auto outside = [&](int i) {
+      int from, to;
+      block_.matchable(i, from, to);
+      return block_.first + t - i < from || block_.first + t - i >= to;
+    };
+    for (int i = block_.low[t]; i <= block_.high[t] && outside(i); ++i) out[i] = inf<T>;
+    for (int i = block_.high[t]; i >= block_.low[t] && outside(i); --i) out[i] = inf<T>;
+  }
+
+  Job<T>& job_;
+  Block<Tab, T>& block_;
+  const int K_, N_;
+  int stride_ = 0;
+  Buffer<T> costs_, z_, x_;
+  const T* strip_ = nullptr;
+  std::ptrdiff_t strip_row_ = 0, strip_column_ = 0;
+  int strip_from_ = 0;
+};
+
+}  // namespace dropdtw::DROPDTW_ISA

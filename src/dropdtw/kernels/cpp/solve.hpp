@@ -1,0 +1,203 @@
+// What is wanted of a problem (its value, its path, its derivatives), as waves over blocks of columns.
+#pragma once
+#include "wave.hpp"
+
+namespace dropdtw::DROPDTW_ISA {
+
+template <class Tab, class T>
+class Solver {
+  static constexpr int S = Tab::states, W = Lanes<T>::W;
+  using Code = typename Wave<Tab, T>::Code;
+
+ public:
+  explicit Solver(Job<T>& job) : job_(job), K_(job.K), N_(job.N), wave_(job) {}
+
+  Status solve() {
+    if (!wave_.prepare()) return Status::no_memory;
+    switch (job_.min) {
+      case 0: return job_.want == Want::trace ? trace() : value<Min::hard>();
+      case 1: return job_.want == Want::gradient ? gradient<Min::soft>() : value<Min::soft>();
+      default: return job_.want == Want::gradient ? gradient<Min::smooth>() : value<Min::smooth>();
+    }
+  }
+
+ private:
+  // Runs over blocks of `width` columns and leaves the column to the left of block b in columns_.
+  template <Min min>
+  Status sweep(int width) {
+    const int blocks = (N_ + width) / width;
+    const std::size_t column = std::size_t(S) * (K_ + 1);
+    if (!columns_.resize(column * blocks)) return Status::no_memory;
+    for (int b = 0; b < blocks; ++b) {
+      wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_));
+      const Status s = wave_.template forward<min, false, false>(b == 0 ? nullptr : &columns_[column * b],
+                                                  b + 1 < blocks ? &columns_[column * (b + 1)] : nullptr, nullptr, nullptr);
+      if (s != Status::done) return s;
+    }
+    return Status::done;
+  }
+
+  template <Min min>
+  Status value() {
+    double weights[S];
+    Status status;
+    if (job_.strip == nullptr) {
+      wave_.block_.open(0, N_);
+      status = wave_.template forward<min, false, false>(nullptr, nullptr, nullptr, nullptr);
+    } else {
+      status = pass<min>();
+    }
+    if (status == Status::done) finish<min>(weights);
+    return status;
+  }
+
+  // As sweep, with two columns instead of all.
+  template <Min min>
+  Status pass() {
+    const std::size_t column = std::size_t(S) * (K_ + 1);
+    if (!columns_.resize(2 * column)) return Status::no_memory;
+    for (int first = 0, b = 0; first <= N_; first += job_.strip_width, ++b) {
+      wave_.block_.open(first, smaller(first + job_.strip_width - 1, N_));
+      const Status s = wave_.template forward<min, false, false>(first == 0 ? nullptr : &columns_[column * (b % 2)],
+                                                  &columns_[column * ((b + 1) % 2)], nullptr, nullptr);
+      if (s != Status::done) return s;
+    }
+    return Status::done;
+  }
+
+  Status trace() {
+    const double cells = double(K_ + 1 + 2 * W) * (N_ + 1);
+    int width = N_ + 1;
+    if (job_.strip != nullptr || cells * sizeof(Code) > double(job_.budget)) {
+      // Choices of one block and columns between blocks together are least for this width.
+      width = int(__builtin_sqrt(double(N_) * S * sizeof(T) / sizeof(Code))) + 1;
+      if (job_.strip != nullptr) width = larger(width, job_.strip_width);
+      width = smaller(width, N_ + 1);
+    }
+    double weights[S];
+    const bool whole = width > N_;
+    if (!whole) {
+      if (const Status s = sweep<Min::hard>(width); s != Status::done) return s;
+      finish<Min::hard>(weights);
+      if (end_ < 0) return Status::done;
+    }
+    Buffer<Code> chosen;
+    const std::size_t column = std::size_t(S) * (K_ + 1);
+    int i = K_, j = N_;
+    for (int b = (N_ + width) / width - 1; b >= 0; --b) {
+      wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_));
+      if (!chosen.resize(wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
+      const Status s = wave_.template forward<Min::hard, true, false>(b == 0 ? nullptr : &columns_[column * b], nullptr, nullptr, chosen.get());
+      if (s != Status::done) return s;
+      if (whole) {
+        finish<Min::hard>(weights);
+        if (end_ < 0) return Status::done;
+      }
+      follow(chosen.get(), i, j);
+    }
+    return Status::done;
+  }
+
+  // Follows the stored choices from cell (i, j) in state end_ until it leaves the block.
+  void follow(const Code* chosen, int& i, int& j) {
+    while (j >= wave_.block_.first && (i > 0 || j > 0)) {
+      const Edge e = way_in(chosen, i, j);
+      if (e.move != Move::same) {
+        job_.path_i[job_.path_length] = i - 1;
+        job_.path_j[job_.path_length] = j - 1;
+        job_.path_cost[job_.path_length++] = std::uint8_t(e.cost);
+      }
+      end_ = e.src;
+      i -= e.move == Move::diag || e.move == Move::top;
+      j -= e.move == Move::diag || e.move == Move::left;
+    }
+  }
+
+  Edge way_in(const Code* chosen, int i, int j) {
+    if (Tab::has_border && (i == 0 || j == 0))
+      for (const Edge& e : Tab::border)
+        if (e.dst == end_ && e.move == (i == 0 ? Move::left : Move::top)) return e;
+    if (Cost cost{}; wave_.block_.narrow() && !Tab::has_border && wave_.block_.below_nothing(i, j) && wave_.block_.runs(end_, cost))
+      return {end_, end_, Move::left, cost, false};
+    const int t = i + j - wave_.block_.first;
+    int shift = 0;
+    for (int s = 0; s < end_; ++s) shift += bits_for(in_degree<Tab>(s));
+    const int rank = chosen[wave_.block_.offset[t] + i - wave_.block_.begin(t)] >> shift & ((1 << bits_for(in_degree<Tab>(end_))) - 1);
+    int k = 0;
+    for (const Edge& e : Tab::edges)
+      if (e.dst == end_ && k++ == rank) return e;
+    __builtin_unreachable();
+  }
+
+  template <Min min>
+  Status gradient() {
+    // All states of a problem that fits the cache; of a larger one those of a block, at most about 1.5 × C.
+    int width = N_ + 1;
+    if (double(S) * (K_ + 1) * (N_ + 1) * sizeof(T) > double(1 << 20))
+      width = smaller(width, larger(16, smaller(128, int(1.5 * N_ / S))));
+    const int blocks = (N_ + width) / width;
+    const std::size_t column = std::size_t(S) * (K_ + 1);
+    double weights[S];
+    if (blocks > 1) {
+      if (const Status s = sweep<min>(width); s != Status::done) return s;
+      finish<min>(weights);
+    }
+    Buffer<T> kept, flow, next;
+    if (!flow.resize(column) || !next.resize(column) || !wave_.prepare_backward()) return Status::no_memory;
+    for (std::size_t k = 0; k < column; ++k) flow[k] = 0;
+    for (int b = blocks - 1; b >= 0; --b) {
+      const T* left = b == 0 ? nullptr : &columns_[column * b];
+      wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_));
+      if (!kept.resize(S * wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
+      if (const Status s = wave_.template forward<min, false, true>(left, nullptr, kept.get(), nullptr); s != Status::done) return s;
+      if (b == blocks - 1) {
+        if (blocks == 1) finish<min>(weights);
+        if (job_.value == inf<double>) return Status::done;
+        for (int s = 0; s < S; ++s) flow[std::size_t(s) * (K_ + 1) + K_] = T(weights[s]);
+      }
+      wave_.template backward<min>(left, kept.get(), flow.get(), next.get());
+      std::memcpy(flow.get(), next.get(), column * sizeof(T));
+    }
+    wave_.write_drops();
+    return Status::done;
+  }
+
+  // The value of the final states, and their weights.
+  template <Min min>
+  void finish(double* weights) {
+    double m = inf<double>, total = 0, mean = 0;
+    int first = -1;
+    for (int k = 0; k < final_count<Tab>; ++k)
+      if (double(wave_.corner_[Tab::final[k]]) < m) m = wave_.corner_[Tab::final[k]], first = k;
+    job_.value = m;
+    end_ = first < 0 ? -1 : Tab::final[first];
+    for (int s = 0; s < S; ++s) weights[s] = 0;
+    if (first < 0) return;
+    if (min == Min::hard) {
+      weights[end_] = 1;
+      return;
+    }
+    double w[final_count<Tab>], above[final_count<Tab>];
+    for (int k = 0; k < final_count<Tab>; ++k) {
+      above[k] = double(wave_.corner_[Tab::final[k]]) - m;
+      w[k] = final_count<Tab> == 1 ? 1 : __builtin_exp(-above[k] / job_.gamma);
+      if (w[k] == 0) above[k] = 0;
+      total += w[k];
+      mean += w[k] * above[k];
+    }
+    mean /= total;
+    job_.value = min == Min::soft ? m - job_.gamma * __builtin_log(total) : m + mean;
+    for (int k = 0; k < final_count<Tab>; ++k) {
+      const double p = w[k] / total;
+      weights[Tab::final[k]] = min == Min::soft ? p : p * (1 - (above[k] - mean) / job_.gamma);
+    }
+  }
+
+  Job<T>& job_;
+  const int K_, N_;
+  Wave<Tab, T> wave_;
+  Buffer<T> columns_;  // the states of the column on the left of each block
+  int end_ = -1;       // the state that the path is in
+};
+
+}  // namespace dropdtw::DROPDTW_ISA
