@@ -5,9 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import dropdtw
 from dropdtw import recurrence
+from dropdtw.executors import choose, run_batch
 from dropdtw.kernels import emit
+from dropdtw.problem import Costs
+from dropdtw.reducers import reducer
 
 
 def test_without_the_compiled_executor_the_reference_serves_and_says_so_once():
@@ -26,6 +32,21 @@ print(list(EXECUTORS), values, series.tolist(), len(said), said[0].category.__na
     assert out.startswith("['reference'] [1.5, 1.5, 1.5] [[0.0, 1.0], [1.0, 0.0]] 1 RuntimeWarning")
     assert "the compiled executor is not installed" in out
     assert "Install a C++20 compiler" in out
+
+
+@pytest.mark.parametrize("kind", ["hard", "soft", "smooth"])
+def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
+    """Neighbours, order and threads change nothing, to the last bit."""
+    rng = np.random.default_rng(0)
+    table, fold = recurrence.two_sided(), reducer(kind, 0.5)
+    batch = [Costs(rng.random((K, N)), rng.random(N), rng.random(K)) for K, N in ((1, 1), (9, 2), (3, 40), (17, 17))]
+    alone = [choose(table, executor).run(table, fold, costs, gradient=True) for costs in batch]
+    for threads in (1, 3):
+        together = run_batch(table, fold, batch[::-1], gradient=True, executor=executor, threads=threads)[::-1]
+        for one, other in zip(alone, together, strict=True):
+            for a, b in zip(one, other, strict=True):
+                np.testing.assert_array_equal(a, b)
+    assert run_batch(table, fold, [], executor=executor) == []
 
 
 def test_the_header_states_every_edge(tmp_path):

@@ -7,7 +7,8 @@ first; the reference is always among them and runs every table.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple, Protocol
 
 from dropdtw import reference
@@ -74,6 +75,23 @@ def choose(table: Recurrence, name: str | None = None) -> Executor:
             f"executor {name!r} has kernels for the built-in tables only; run {table.name!r} with executor=None"
         )
     return EXECUTORS[name]
+
+
+def run_batch(
+    table: Recurrence,
+    reducer: Reducer,
+    batch: Sequence[Costs],
+    *,
+    gradient: bool = False,
+    executor: str | None = None,
+    threads: int = 1,
+) -> list[Result]:
+    """Solve many problems of any sizes with one table: each exactly as it would be alone."""
+    run = choose(table, executor).run
+    if threads == 1 or len(batch) < 2:
+        return [run(table, reducer, costs, gradient=gradient) for costs in batch]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda costs: run(table, reducer, costs, gradient=gradient), batch))
 
 
 def _say_once_what_is_missing() -> None:

@@ -131,10 +131,11 @@ class Solver {
 
   template <Min min>
   Status gradient() {
-    // All states of a problem that fits the cache; of a larger one those of a block, at most about 1.5 × C.
+    // All states of a problem that fits the cache; of a larger one those of a block, so that they stay below 1.3 × C even
+    // where each anti-diagonal takes up to two vectors more than it has cells.
     int width = N_ + 1;
     if (double(S) * (K_ + 1) * (N_ + 1) * sizeof(T) > double(1 << 20))
-      width = smaller(width, larger(16, smaller(128, int(1.5 * N_ / S))));
+      width = smaller(width, larger(16, smaller(128, int(1.2 * N_ / S) - 2 * W)));
     const int blocks = (N_ + width) / width;
     const std::size_t column = std::size_t(S) * (K_ + 1);
     double weights[S];
