@@ -26,11 +26,14 @@ def cosine(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     array([[0., 1., 2.],
            [1., 1., 1.]])
     """
-    A, B = as_pair(Z, X)
+    return _cosine(*as_pair(Z, X))
+
+
+def _cosine(A: Array, B: Array) -> Array:
     if A.shape[1] == 1:
         warnings.warn(
             "the cosine of one-dimensional elements is only their signs; match='euclidean' compares values",
-            stacklevel=2,
+            stacklevel=3,
         )
     lengths = _lengths(B)
     if lengths is None:
@@ -61,11 +64,14 @@ def euclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     array([[0., 1.],
            [3., 2.]])
     """
-    A, B = as_pair(Z, X)
+    return _euclidean(*as_pair(Z, X))
+
+
+def _euclidean(A: Array, B: Array) -> Array:
     if _moderate(A, B):
-        return np.asarray(np.sqrt(sqeuclidean(A, B)))
+        return np.asarray(np.sqrt(_sqeuclidean(A, B)))
     scale = max(np.abs(A).max(), np.abs(B).max())  # squares would overflow, or vanish
-    return np.asarray(np.sqrt(sqeuclidean(A / scale, B / scale)) * scale)
+    return np.asarray(np.sqrt(_sqeuclidean(A / scale, B / scale)) * scale)
 
 
 def sqeuclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
@@ -75,7 +81,10 @@ def sqeuclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     array([[0., 1.],
            [9., 4.]])
     """
-    A, B = as_pair(Z, X)
+    return _sqeuclidean(*as_pair(Z, X))
+
+
+def _sqeuclidean(A: Array, B: Array) -> Array:
     if A.shape[1] <= 8:
         C: Array = np.zeros((len(A), len(B)), A.dtype)
         for a, b in zip(A.T, B.T, strict=True):
@@ -149,6 +158,10 @@ MATCH_COSTS: Final[dict[str, Callable[[Array, Array], Array]]] = {
     "euclidean": euclidean,
     "sqeuclidean": sqeuclidean,
 }
+"""Match costs by name."""
+
+_OF_CHECKED: Final = MATCH_COSTS | {"cosine": _cosine, "euclidean": _euclidean, "sqeuclidean": _sqeuclidean}
+"""The same for sequences that have been checked already."""
 
 
 def between(Z: Array, X: Array, match: MatchCost) -> Array | Sequences:
@@ -180,7 +193,7 @@ def with_drops(
 
 
 def resolve(match: MatchCost) -> Callable[[Array, Array], Array]:
-    """The function behind `match`: a name of `MATCH_COSTS`, "softmax:γ", or a callable, whose result is checked."""
+    """The function of checked sequences behind `match`: a name of `MATCH_COSTS`, "softmax:γ", or a callable, whose result is checked."""
     if callable(match):
         return match if isinstance(match, Softmax) else _checked(match)
     name, _, gamma = str(match).partition(":")
@@ -190,7 +203,7 @@ def resolve(match: MatchCost) -> Callable[[Array, Array], Array]:
         except ValueError:
             pass
     elif isinstance(match, str) and match in MATCH_COSTS:
-        return MATCH_COSTS[match]
+        return _OF_CHECKED[match]
     raise ValueError(
         f"match is {match!r}; choose one of {', '.join(map(repr, MATCH_COSTS))}, 'softmax:0.1' (any γ > 0), "
         "or give a function of Z (K, d) and X (N, d) that returns C (K, N)"

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from typing import Final, NamedTuple
 
@@ -170,6 +171,7 @@ def _matches(diag: str, left: str, top: str, *, to: str, one_to_many: bool, many
     return found
 
 
+@cache
 def dtw(*, one_to_many: bool = True, many_to_one: bool = True) -> Recurrence:
     """Dynamic time warping: every element is matched (paper Eq. 1)."""
     return Recurrence(
@@ -181,6 +183,7 @@ def dtw(*, one_to_many: bool = True, many_to_one: bool = True) -> Recurrence:
     )
 
 
+@cache
 def one_sided(*, one_to_many: bool = True, many_to_one: bool = True, contiguous: bool = False) -> Recurrence:
     """Drop-DTW that drops from X only (paper Algorithm 1): `match` is D⁺, `drop` is D⁻, `best` is D.
 
@@ -198,6 +201,7 @@ def one_sided(*, one_to_many: bool = True, many_to_one: bool = True, contiguous:
     )
 
 
+@cache
 def two_sided(*, one_to_many: bool = True, many_to_one: bool = True, contiguous: bool = False) -> Recurrence:
     """Drop-DTW that drops from both sequences, each alignment reached by exactly one path.
 
@@ -217,6 +221,7 @@ def two_sided(*, one_to_many: bool = True, many_to_one: bool = True, contiguous:
     )
 
 
+@cache
 def algorithm_2(*, one_to_many: bool = True, many_to_one: bool = True, contiguous: bool = False) -> Recurrence:
     """The paper's Algorithm 2 as printed, its typos corrected: D^{zx}, D^{z−}, D^{−x}, D^{−−} in this order.
 
@@ -251,6 +256,7 @@ def _two_sided_matches(one_to_many: bool, many_to_one: bool, contiguous: bool) -
     )
 
 
+@cache
 def subsequence(*, one_to_many: bool = True, many_to_one: bool = True) -> Recurrence:
     """DTW of all of Z with a stretch of X: x before the first match and after the last are dropped.
 
@@ -267,6 +273,7 @@ def subsequence(*, one_to_many: bool = True, many_to_one: bool = True) -> Recurr
     )
 
 
+@cache
 def needleman_wunsch() -> Recurrence:
     """One-to-one matches, paid drops on both sides; a gap drops its x first, then its z."""
     return Recurrence(
@@ -280,6 +287,7 @@ def needleman_wunsch() -> Recurrence:
     )
 
 
+@cache
 def smith_waterman() -> Recurrence:
     """Needleman–Wunsch inside the best-scoring stretch of both sequences; what lies outside it is free.
 
