@@ -193,7 +193,7 @@ def with_drops(
 
 
 def resolve(match: MatchCost) -> Callable[[Array, Array], Array]:
-    """The function of checked sequences behind `match`: a name of `MATCH_COSTS`, "softmax:γ", or a callable, whose result is checked."""
+    """The function of checked sequences behind `match`: a name, "softmax:γ", or a callable, whose result is checked."""
     if callable(match):
         return match if isinstance(match, Softmax) else _checked(match)
     name, _, gamma = str(match).partition(":")
