@@ -102,3 +102,31 @@ def name(variant: dict[str, Any]) -> str:
         + ["contiguous"] * variant["contiguous"]
         + ["window"] * ("window" in variant)
     )
+
+
+def arguments(method, K, N, rng):
+    """Costs and options for a method: match costs of both signs, a drop cost for every element where it takes any."""
+    entry = dropdtw.METHODS[method if isinstance(method, str) else "drop_dtw"]
+    given = {"C": rng.uniform(-0.5, 1, (K, N)), "method": method}
+    if entry.takes_drops:
+        given |= {"drop_x": rng.uniform(0, 0.5, N), "drop_z": rng.uniform(0, 0.5, K)}
+    if entry.takes_threshold:
+        given |= {"threshold": 0.3}
+    return given
+
+
+def solved(method="drop_dtw", K=4, N=7, seed=0, **more):
+    return dropdtw.solve(**arguments(method, K, N, np.random.default_rng(seed)) | more)
+
+
+def same(a, b):
+    """Whether two alignments match the same elements at the same cost."""
+    return (
+        a.cost == b.cost
+        and a.method == b.method
+        and a.shape == b.shape
+        and np.array_equal(a.pairs, b.pairs)
+        and np.array_equal(a.labels, b.labels)
+        and np.array_equal(a.paid_x, b.paid_x)
+        and np.array_equal(a.paid_z, b.paid_z)
+    )

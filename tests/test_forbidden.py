@@ -1,0 +1,67 @@
+"""Where every alignment is forbidden: values are infinite, answers are errors, a window says how wide it must be."""
+
+import re
+
+import numpy as np
+import pytest
+
+import dropdtw
+from dropdtw import align, cost, distance, pairwise, posterior, solve
+
+Z, X = np.eye(2), np.ones((3, 2))
+
+must_match = pytest.mark.parametrize("method", [name for name, entry in dropdtw.METHODS.items() if entry.must_match_z])
+may_be_empty = pytest.mark.parametrize(
+    "method", [name for name, entry in dropdtw.METHODS.items() if not entry.must_match_z]
+)
+
+
+def forbid(Z, X):
+    return np.full((len(Z), len(X)), np.inf)
+
+
+@must_match
+@pytest.mark.parametrize("reducer", ["hard", "soft", "smooth"])
+def test_values_of_the_impossible_are_infinite(method, reducer):
+    options = {"method": method, "reducer": reducer}
+    assert cost(forbid(Z, Z), **options) == np.inf
+    assert distance(Z, Z, match=forbid, **options) == np.inf
+    np.testing.assert_array_equal(pairwise([Z, Z], match=forbid, **options), np.full((2, 2), np.inf))
+
+
+@must_match
+def test_answers_to_the_impossible_are_errors(method):
+    for ask in (
+        lambda: solve(forbid(Z, Z), method=method),
+        lambda: align(Z, Z, match=forbid, method=method),
+        lambda: posterior(forbid(Z, Z), method=method),
+    ):
+        with pytest.raises(ValueError, match=r"^every alignment is forbidden"):
+            ask()
+
+
+@may_be_empty
+def test_methods_with_an_empty_alignment_find_it(method):
+    threshold = 1 if dropdtw.METHODS[method].takes_threshold else None
+    a = solve(forbid(Z, X), method=method, threshold=threshold)
+    assert a.cost == 0
+    assert len(a.pairs) == 0
+    assert posterior(forbid(Z, X), method=method, threshold=threshold).drop_x.tolist() == [1, 1, 1]
+
+
+@must_match
+@pytest.mark.parametrize("shape", [(3, 9), (4, 11), (6, 8)])
+@pytest.mark.parametrize("early", [True, False])
+def test_least_window_is_the_least(method, shape, early):
+    K, N = shape
+    detour = np.full(shape, np.inf)  # one path, as far from the diagonal as can be: the first z, or the last, takes all
+    detour[0 if early else -1, : N - K + 1 if early else None] = 0.5
+    detour[range(K), range(N - K, N) if early else range(K)] = 0.5
+    options = {"method": method} | ({"drop_x": 2} if dropdtw.METHODS[method].takes_drops else {})
+    feasible = [np.isfinite(cost(detour, window=w, **options)) for w in range(N)]
+    with pytest.raises(ValueError, match="fits into this window") as caught:
+        solve(detour, window=0, **options)
+    least = int(re.search(r"the least window that leaves one is (\d+)", str(caught.value))[1])
+    assert feasible[least]
+    assert not any(feasible[:least])
+    assert solve(detour, window=least, **options).rescore() < np.inf

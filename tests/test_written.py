@@ -1,0 +1,206 @@
+"""Alignments written down: as JSON and back, as HTML, as plots."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+import dropdtw
+from cases import same, solved
+from dropdtw import Alignment, solve
+
+every_method = pytest.mark.parametrize("method", dropdtw.METHODS)
+
+# --- JSON -------------------------------------------------------------------------------------------------------
+
+TABLE = dropdtw.Recurrence(  # with borders, several starts and a name that HTML has to escape
+    name="custom <&>",
+    states=("m", "gap"),
+    edges=dropdtw.edges("m gap", to="m", moves="diag left", cost="match")
+    + dropdtw.edges("m", to="gap", moves="left", cost="drop_x"),
+    start=("m", "gap"),
+    final=("m",),
+    border=dropdtw.edges("gap", to="gap", moves="left", cost="drop_x"),
+)
+
+
+def through_json(a, **options):
+    return Alignment.from_dict(json.loads(json.dumps(a.to_dict(**options), allow_nan=False)))
+
+
+WRITTEN = {method: {"method": method} for method in dropdtw.METHODS} | {
+    "holes": {"C": np.where(np.arange(28).reshape(4, 7) % 5 == 1, np.inf, 0.25), "drop_x": [1, np.inf] * 3 + [0]},
+    "window": {"window": 2},
+    "share": {"window": 0.5, "drop_z": None},
+    "table": {"method": TABLE, "drop_z": None},
+    "float32": {"C": np.random.default_rng(0).random((4, 7)).astype(np.float32)},
+    "dropped": {"C": np.full((4, 7), 9.0)},
+}
+every_written = pytest.mark.parametrize("more", WRITTEN.values(), ids=WRITTEN)
+
+
+@every_written
+def test_round_trip_without_costs(more):
+    a = solved(**more)
+    b = through_json(a)
+    assert same(a, b)
+    assert b.segments() == a.segments()
+    assert repr(b) == repr(a)
+    assert b.problem is None
+    np.testing.assert_array_equal(b.M, a.M)
+
+
+@every_written
+def test_round_trip_with_costs_brings_back_everything(more):
+    a = solved(**more)
+    b = through_json(a, costs=True)
+    assert same(a, b)
+    assert b.rescore() == pytest.approx(a.rescore())
+    assert b.problem.table == a.problem.table
+    np.testing.assert_array_equal(b.problem.C, a.problem.C)
+    for part in ("match", "drop_x", "drop_z"):
+        np.testing.assert_array_equal(getattr(a.problem.costs, part), getattr(b.problem.costs, part))
+    np.testing.assert_array_equal(a.problem.costs.banded(), b.problem.costs.banded())
+    for j in range(7):
+        ours, theirs = a.explain(j), b.explain(j)
+        assert (ours.matched, ours.alternative) == (theirs.matched, theirs.alternative)
+        assert theirs.alternative_cost == pytest.approx(ours.alternative_cost)
+
+
+def test_dictionary_says_what_it_holds():
+    data = solve([[0, 0, 9], [9, 9, 0]]).to_dict()
+    assert data == {
+        "format": 1,
+        "method": "drop_dtw",
+        "shape": [2, 3],
+        "cost": 0.0,
+        "pairs": [[0, 0], [0, 1], [1, 2]],
+        "labels": [0, 0, 1],
+        "segments": [{"label": 0, "start": 0, "stop": 2}, {"label": 1, "start": 2, "stop": 3}],
+        "paid_x": [0, 0, 0],
+        "paid_z": [0, 0],
+    }
+
+
+def test_dictionary_of_an_alignment_read_without_costs_cannot_have_them():
+    with pytest.raises(ValueError, match="came without its costs"):
+        through_json(solved()).to_dict(costs=True)
+
+
+def test_read_arrays_are_read_only():
+    with pytest.raises(ValueError, match="read-only"):
+        through_json(solved()).labels[0] = 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"shape": [4]},
+        {"shape": "ab"},
+        {"shape": None},
+        {"pairs": [[0]]},
+        {"pairs": [[0, "x"]]},
+        {"pairs": [[0, 0], [0, 0]]},
+        {"pairs": [[1, 1], [0, 0]]},
+        {"labels": [9] * 7},
+        {"labels": [-2] * 7},
+        {"labels": [0] * 7},
+        {"cost": None},
+        {"cost": "nan"},
+        {"problem": {"C": [[1.0]]}},
+        {"problem": 3},
+    ],
+    ids=str,
+)
+def test_damaged_dictionary_is_refused_in_words(damage):
+    data = solve(np.full((4, 7), 0.5) - np.eye(4, 7), drop_x=0.1, drop_z=0.1).to_dict(costs=True)
+    with pytest.raises(ValueError, match=r"give what Alignment\.to_dict wrote"):
+        Alignment.from_dict(data | damage)
+
+
+# --- HTML and plots ---------------------------------------------------------------------------------------------
+
+
+@every_written
+def test_html_is_well_formed_and_draws_every_segment_and_drop(more):
+    a = solved(**more)
+    root = ElementTree.fromstring(a._repr_html_())
+    assert root.tag == "div"
+    assert root.find("div").text == repr(a)[1:-1]
+    red, dark = root.find("svg").findall("g")
+    assert len(dark) == len(a.segments())
+    assert bool(len(red)) == bool(a.dropped_x.any() or a.dropped_z.any())
+
+
+def boxes(group):
+    return [[float(r.get(side)) for side in ("x", "y", "width", "height")] for r in group]
+
+
+def test_html_draws_in_its_place():
+    a = solve([[0, 9, 9, 9], [9, 9, 9, 9], [9, 9, 9, 0]], drop_x=[9, 1, 1, 9], drop_z=[9, 1, 9])
+    assert a.labels.tolist() == [0, -1, -1, 2]
+    red, dark = ElementTree.fromstring(a._repr_html_()).find("svg").findall("g")
+    assert boxes(dark) == [[0, 0, 105, 80], [315, 160, 105, 80]]
+    columns = [box for box in boxes(red) if box[3] == 240]
+    assert sum(width for _, _, width, _ in columns) == 210
+    assert all(105 <= x < 315 for x, *_ in columns)
+    assert [box for box in boxes(red) if box[3] != 240] == [[0, 80, 420, 80]]
+
+
+@pytest.mark.parametrize(("shape", "height"), [((1, 300), "24"), ((300, 1), "240"), ((3, 9), "140")])
+def test_html_is_neither_flat_nor_tall(shape, height):
+    svg = ElementTree.fromstring(solve(np.ones(shape))._repr_html_()).find("svg")
+    assert (svg.get("width"), svg.get("height")) == ("420", height)
+
+
+@pytest.mark.parametrize("pattern", ["all dropped", "every second dropped", "all matched"])
+def test_html_of_a_long_alignment_is_small(pattern):
+    j = np.arange(5000)
+    C = {"all dropped": j * 0 + 9, "every second dropped": j % 2 * 9, "all matched": j * 0}[pattern][None]
+    assert len(solve(C, drop_x=1, drop_z=1)._repr_html_()) < 100_000
+
+
+@pytest.fixture
+def axes():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    yield plt.subplots()[1]
+    plt.close("all")
+
+
+@every_written
+def test_plot_draws_costs_matches_and_drops(axes, more):
+    a = solved(**more)
+    assert a.plot(ax=axes) is axes
+    axes.figure.canvas.draw()
+    (dots,) = axes.lines
+    np.testing.assert_array_equal(np.c_[dots.get_ydata(), dots.get_xdata()], a.pairs)
+    spans = [patch.get_extents().transformed(axes.transData.inverted()) for patch in axes.patches]
+    x, z = np.flatnonzero(a.dropped_x), np.flatnonzero(a.dropped_z)
+    np.testing.assert_allclose([e for s in spans[: len(x)] for e in sorted(s.intervalx)], np.c_[x - 0.5, x + 0.5].flat)
+    np.testing.assert_allclose([e for s in spans[len(x) :] for e in sorted(s.intervaly)], np.c_[z - 0.5, z + 0.5].flat)
+    (image,) = axes.images
+    np.testing.assert_array_equal(image.get_array().filled(np.inf), a.problem.C)
+    assert a.method in axes.get_title()
+
+
+def test_plot_makes_its_own_axes(axes):
+    a = solved()
+    drawn = a.plot()
+    assert drawn is not axes
+    assert drawn.get_xlim() == (-0.5, 6.5)
+    assert drawn.get_ylim() == (3.5, -0.5)
+
+
+def test_plot_without_costs_draws_the_matches(axes):
+    through_json(solved()).plot(axes)
+    assert len(axes.lines) == 1
+    assert len(axes.images) == 0
+
+
+def test_plot_where_every_match_is_forbidden(axes):
+    solve(np.full((2, 3), np.inf), 1, 1).plot(axes)
+    axes.figure.canvas.draw()
