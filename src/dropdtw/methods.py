@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from dropdtw import recurrence
 from dropdtw.drops import DropCost
-from dropdtw.problem import Costs
 from dropdtw.recurrence import Recurrence
 from dropdtw.reducers import Reducer
 
@@ -48,7 +47,7 @@ class Method:
 
     summary: str
     table: Callable[[bool, bool, Options], Recurrence]
-    edit: Callable[[Costs, float], Costs] | None = None
+    edit: Callable[[Any, Any], Any] | None = None
     takes_drops: bool = True
     takes_threshold: bool = False
     one_to_one: bool = False
@@ -75,31 +74,36 @@ def _subsequence(x: bool, z: bool, o: Options) -> Recurrence:
     return recurrence.subsequence(**o.moves)
 
 
-def _free_ends(costs: Costs, threshold: float) -> Costs:
+# Edits of the costs, on arrays or tensors alike: `costs.xp` is the module they belong to, axes count from the end.
+
+
+def _free_ends(costs: Any, threshold: Any) -> Any:
     """Subsequence DTW and OTAM: what lies before and after the matched stretch of X costs nothing."""
-    return replace(costs, drop_x=np.zeros_like(costs.drop_x))
+    return replace(costs, drop_x=costs.xp.zeros_like(costs.drop_x))
 
 
-def _count(costs: Costs, threshold: float) -> Costs:
+def _count(costs: Any, threshold: Any) -> Any:
     """LCSS: a pair under the threshold is worth 1, any other is forbidden, and drops cost nothing."""
+    xp, match = costs.xp, costs.match
     return replace(
         costs,
-        source=np.where(costs.match < threshold, -1, np.inf).astype(costs.dtype),
-        drop_x=np.zeros_like(costs.drop_x),
-        drop_z=np.zeros_like(costs.drop_z),
+        source=xp.where(match < threshold, xp.full_like(match, -1), xp.full_like(match, np.inf)),
+        drop_x=xp.zeros_like(costs.drop_x),
+        drop_z=xp.zeros_like(costs.drop_z),
     )
 
 
-def _greedy(costs: Costs, threshold: float) -> Costs:
+def _greedy(costs: Any, threshold: Any) -> Any:
     """Decide the drops first: what has no match as cheap as its drop is dropped, and the rest must be matched."""
-    match = costs.banded()
-    lost_x = match.min(axis=0) > costs.drop_x
-    lost_z = match.min(axis=1) > costs.drop_z
+    xp, match = costs.xp, costs.banded()
+    never = xp.full_like(match, np.inf)
+    lost_x = xp.amin(match, axis=-2) > costs.drop_x
+    lost_z = xp.amin(match, axis=-1) > costs.drop_z
     return replace(
         costs,
-        source=np.where(lost_x[None, :] | lost_z[:, None], np.inf, costs.match).astype(costs.dtype),
-        drop_x=np.where(lost_x, costs.drop_x, np.inf),
-        drop_z=np.where(lost_z, costs.drop_z, np.inf),
+        source=xp.where(lost_x[..., None, :] | lost_z[..., :, None], never, costs.match),
+        drop_x=xp.where(lost_x, costs.drop_x, never[..., 0, :]),
+        drop_z=xp.where(lost_z, costs.drop_z, never[..., :, 0]),
     )
 
 

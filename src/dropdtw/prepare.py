@@ -73,7 +73,8 @@ def prepare(
     )
 
     def edit(costs: Costs) -> Costs:
-        return entry.edit(costs, threshold) if entry.edit else costs
+        edited: Costs = entry.edit(costs, threshold) if entry.edit else costs
+        return edited
 
     return Problem(
         method=name,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -90,6 +91,7 @@ class Costs:
     drop_x: Array
     drop_z: Array
     band: tuple[Array, Array] | None = None
+    xp: ClassVar[ModuleType] = np
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -147,7 +149,7 @@ def band(K: int, N: int, window: float) -> tuple[Array, Array]:
     >>> start.tolist(), stop.tolist()
     ([0, 1, 3], [2, 4, 5])
     """
-    width = _width(N, window)
+    width = window_width(N, window)
     if K == 1:
         return np.zeros(1, np.int64), np.full(1, N)
     # In units of 1/(K − 1) columns the line is integral: no rounding decides whether a cell is inside.
@@ -158,7 +160,8 @@ def band(K: int, N: int, window: float) -> tuple[Array, Array]:
     return np.maximum(start, 0).astype(np.int64), np.minimum(stop, N).astype(np.int64)
 
 
-def _width(N: int, window: float) -> float:
+def window_width(N: Any, window: float) -> Any:
+    """The w of a window for N columns (a number, or a tensor of them)."""
     if isinstance(window, (int, np.integer)) and not isinstance(window, bool) and window >= 0:
         return int(window)
     if isinstance(window, (float, np.floating)) and 0 < window <= 1:

@@ -1,0 +1,279 @@
+"""`drop_dtw`: the value of every alignment problem of a batch, differentiable in all its costs."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from dropdtw import drops
+from dropdtw.drops import Percentile
+from dropdtw.executors import EXECUTORS
+from dropdtw.methods import Options, look_up
+from dropdtw.prepare import check_fit
+from dropdtw.problem import window_width
+from dropdtw.recurrence import Recurrence
+from dropdtw.reducers import reducer as find_reducer
+from dropdtw.torch import ops, wavefront
+from dropdtw.torch.costs import percentile_drop
+
+Batch = Tensor | Sequence[Tensor]
+Lengths = Tensor | Sequence[int] | None
+Drops = None | float | str | Tensor | Sequence[Tensor]
+
+
+def drop_dtw(
+    C: Batch,
+    drop_x: Drops = None,
+    drop_z: Drops = None,
+    *,
+    z_lengths: Lengths = None,
+    x_lengths: Lengths = None,
+    method: str | Recurrence = "drop_dtw",
+    one_to_many: bool = True,
+    many_to_one: bool = True,
+    contiguous: bool = False,
+    window: float | None = None,
+    threshold: float | str | None = None,
+    reducer: str = "smooth",
+    gamma: float = 1.0,
+    executor: str | None = None,
+) -> Tensor:
+    """The values (B,) of a batch of alignment problems, differentiable in C, drop_x and drop_z.
+
+    Parameters
+    ----------
+    C : (B, K, N) match costs, +∞ forbids a match; or a list of B matrices (K_b, N_b).
+    drop_x, drop_z : what dropping x_j or z_i costs. None: it may not be dropped. A number; a tensor that broadcasts
+        to (B, N) or (B, K); a list of B vectors; or "percentile:30" of each item's own match costs, through which no
+        derivative flows.
+    z_lengths, x_lengths : (B,) lengths of a padded batch; what lies beyond has no influence, and derivative 0.
+    reducer, gamma : "smooth" is the paper's smoothMin (Eq. 7), "soft" is −γ log Σ exp(−cost/γ), whose derivatives are
+        the probabilities of matches and drops, and "hard" the minimum, whose derivative is the alignment itself.
+    method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.solve`.
+    executor : None picks by device: compiled kernels on the CPU, Triton's on CUDA. "wavefront" is made of ordinary
+        PyTorch operations: slow, anywhere, and differentiable more than once.
+
+    float16 and bfloat16 are computed in float32, and so is the result. An item without any alignment has value +∞ and
+    derivative 0. NaN and −∞ raise on the CPU; on CUDA, where looking would mean waiting for the device, a NaN makes
+    the value of its item NaN.
+
+    >>> import torch
+    >>> from dropdtw.torch import drop_dtw
+    >>> C = torch.tensor([[[0.1, 0.9, 0.2]]], requires_grad=True)
+    >>> value = drop_dtw(C, drop_x=0.3, reducer="hard")
+    >>> value.sum().backward()
+    >>> value, C.grad
+    (tensor([0.6000], grad_fn=...), tensor([[[1., 0., 1.]]]))
+    """
+    C, z_lengths, x_lengths = _batch(C, z_lengths, x_lengths)
+    B, K, N = C.shape
+    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
+    has_threshold = threshold is not None
+    chosen = _choose(
+        method, drop_x is not None, drop_z is not None, has_threshold, one_to_many, many_to_one, contiguous,
+        reducer, gamma,
+    )  # fmt: skip
+    if z_lengths is None and not torch.compiler.is_compiling():
+        check_fit(K, N, drop_x is None, drop_z is None, options, method)
+    if window is not None:
+        C = _banded(C, window, z_lengths, x_lengths)
+    costs = _Costs(
+        C,
+        _drops(drop_x, "drop_x", C, z_lengths, x_lengths),
+        _drops(drop_z, "drop_z", C, z_lengths, x_lengths),
+    )
+    edit = look_up(method, options)[1].edit
+    if edit is not None:
+        costs = edit(costs, None if threshold is None else _threshold(threshold, C, z_lengths, x_lengths))
+    return _value(costs, chosen, z_lengths, x_lengths, _executor(C, executor))
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """Costs of a batch, as the edits of `methods.py` take them."""
+
+    source: Tensor
+    drop_x: Tensor
+    drop_z: Tensor
+    xp: ClassVar[ModuleType] = torch
+
+    @property
+    def match(self) -> Tensor:
+        return self.source
+
+    def banded(self) -> Tensor:
+        return self.source
+
+
+def _value(
+    costs: _Costs, chosen: tuple[str, str, float], z_lengths: Tensor | None, x_lengths: Tensor | None, executor: str
+) -> Tensor:
+    C, drop_x, drop_z = costs.source, costs.drop_x, costs.drop_z
+    if executor == "wavefront":
+        B, K, N = C.shape
+        if z_lengths is None or x_lengths is None:
+            z_lengths, x_lengths = (torch.full((B,), n, device=C.device) for n in (K, N))
+        key, kind, gamma = chosen
+        C = C.to(drop_x.dtype)
+        return wavefront.value(ops.table(key), kind, gamma, C, drop_x, drop_z, z_lengths, x_lengths)
+    none = torch.empty(0, dtype=torch.int64, device=C.device)
+    wanted = torch.is_grad_enabled() and (C.requires_grad or drop_x.requires_grad or drop_z.requires_grad)
+    z_lengths = none if z_lengths is None else z_lengths
+    x_lengths = none if x_lengths is None else x_lengths
+    value, _ = ops.forward(C, drop_x, drop_z, z_lengths, x_lengths, *chosen, executor, wanted)
+    return value
+
+
+@torch.compiler.assume_constant_result  # a compiler need not look inside: nothing here depends on tensors
+def _choose(*how: Any) -> tuple[str, str, float]:
+    return _chosen(*how)
+
+
+@cache
+def _chosen(
+    method: str | Recurrence,
+    x: bool,
+    z: bool,
+    threshold: bool,
+    one_to_many: bool,
+    many_to_one: bool,
+    contiguous: bool,
+    reducer: str,
+    gamma: float,
+) -> tuple[str, str, float]:
+    """Check what the caller chose; the names of the table and the reducer, and γ."""
+    options = Options(one_to_many, many_to_one, contiguous)
+    name, entry = look_up(method, options)
+    if not entry.takes_drops and (x or z):
+        raise ValueError(f"method {name!r} takes no drop costs; leave out drop_x and drop_z, or use 'drop_dtw'")
+    if entry.takes_threshold is not threshold:
+        raise ValueError(
+            f"method {name!r} takes no threshold; it is for 'lcss'"
+            if threshold
+            else f"method {name!r} needs threshold=: the match cost under which a pair counts (or 'percentile:30')"
+        )
+    found = find_reducer(reducer, gamma)
+    return ops.register(entry.table(x, z, options)), found.name, found.gamma
+
+
+def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """One padded tensor (B, K, N) and its lengths: none of both, or both."""
+    if not isinstance(C, Tensor):
+        if z_lengths is not None or x_lengths is not None:
+            raise ValueError("lengths belong to a padded batch (B, K, N); a list of matrices has its own")
+        if not C or any(not isinstance(c, Tensor) or c.ndim != 2 for c in C):
+            raise ValueError("C is a list, but not of matrices; give tensors (K_b, N_b), one per item, at least one")
+        z_lengths, x_lengths = [c.shape[0] for c in C], [c.shape[1] for c in C]
+        K, N = max(z_lengths), max(x_lengths)
+        C = torch.stack([pad(c, (0, N - c.shape[1], 0, K - c.shape[0])) for c in C])
+    if C.ndim != 3 or 0 in C.shape:
+        raise ValueError(
+            f"C has shape {tuple(C.shape)}; give a batch (B, K, N) with at least one of each, or a list of matrices; "
+            "one matrix is the batch C[None]"
+        )
+    if not C.is_floating_point():
+        raise ValueError(f"C is of dtype {C.dtype}; give floating-point match costs, for example C.float()")
+    B, K, N = C.shape
+    if z_lengths is None and x_lengths is None:
+        return C, None, None
+    both = []
+    for name, lengths, full in (("z_lengths", z_lengths, K), ("x_lengths", x_lengths, N)):
+        found = torch.full((B,), full, device=C.device) if lengths is None else torch.as_tensor(lengths)
+        if found.shape != (B,) or found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
+            raise ValueError(
+                f"{name} has shape {tuple(found.shape)} and dtype {found.dtype}; give {B} whole numbers, one per item"
+            )
+        both.append(found.to(C.device, torch.int64, non_blocking=True))
+    return C, both[0], both[1]
+
+
+def _drops(drop: Drops, name: str, C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
+    """Drop costs as a tensor (B, N) for "drop_x", (B, K) for "drop_z", in the precision of the computation."""
+    B, K, N = C.shape
+    length = N if name == "drop_x" else K
+    dtype = ops.computes_in(C)
+    if drop is None:
+        return torch.full((B, length), torch.inf, dtype=dtype, device=C.device)
+    if isinstance(drop, str):
+        found = _rule(drop, name, C, z_lengths, x_lengths)
+    elif isinstance(drop, (int, float)) and not isinstance(drop, bool):
+        found = torch.full((1, 1), float(drop), dtype=dtype, device=C.device)
+    elif isinstance(drop, Tensor):
+        found = drop
+    elif isinstance(drop, Sequence) and len(drop) == B and all(isinstance(d, Tensor) and d.ndim == 1 for d in drop):
+        found = torch.stack([pad(d, (0, length - len(d))) for d in drop])
+    else:
+        raise ValueError(
+            f"{name} is {drop!r}; give None, a number, a tensor that broadcasts to {(B, length)}, "
+            f"a list of {B} vectors, or 'percentile:30'"
+        )
+    try:
+        return found.to(C.device, dtype).expand(B, length)
+    except RuntimeError:
+        raise ValueError(
+            f"{name} has shape {tuple(found.shape)}; give a number or a tensor that broadcasts to {(B, length)}"
+        ) from None
+
+
+def _rule(drop: str, name: str, C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
+    rule = drops.resolve(drop, name)
+    if not isinstance(rule, Percentile):
+        raise ValueError(
+            f"{name} is {drop!r}, which is part of the softmax match cost; "
+            "use dropdtw.torch.softmax_with_drop, or DropDTWLoss, which does"
+        )
+    return percentile_drop(C, rule.p, z_lengths, x_lengths).detach()
+
+
+def _threshold(threshold: float | str, C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> float | Tensor:
+    if isinstance(threshold, str):
+        return _rule(threshold, "threshold", C, z_lengths, x_lengths)[..., None]
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or threshold != threshold:
+        raise ValueError(f"threshold is {threshold!r}; give a number or a rule such as 'percentile:30'")
+    return threshold
+
+
+def _banded(C: Tensor, window: float, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
+    """C with +∞ outside the window: |j (K − 1) − i (N − 1)| ≤ w (K − 1), as `dropdtw.problem.band` has it."""
+    K = torch.as_tensor(C.shape[1], device=C.device) if z_lengths is None else z_lengths[:, None, None]
+    N = torch.as_tensor(C.shape[2], device=C.device) if x_lengths is None else x_lengths[:, None, None]
+    i = torch.arange(C.shape[1], device=C.device)[:, None]
+    j = torch.arange(C.shape[2], device=C.device)
+    reach = (window_width(N, window) * (K - 1) + 1e-9).floor()
+    return torch.where((j * (K - 1) - i * (N - 1)).abs() <= reach, C, torch.inf)
+
+
+def _executor(C: Tensor, name: str | None) -> str:
+    """The name of the executor, "" for the best one on the CPU."""
+    known = (*EXECUTORS, "triton", "wavefront")
+    if name is not None and name not in known:
+        raise ValueError(f"executor is {name!r}; choose one of {', '.join(map(repr, known))} (None picks by device)")
+    if name is None:
+        if C.device.type == "cpu":
+            return ""
+        if C.is_cuda and importlib.util.find_spec("triton") is not None:
+            return "triton"
+        warnings.warn(
+            f"there are no kernels for tensors on {C.device}: ordinary PyTorch operations do the work, slowly; "
+            "install triton, or move the costs to the CPU",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return "wavefront"
+    if name in EXECUTORS and C.device.type != "cpu":
+        raise ValueError(f"executor {name!r} works on the CPU, but C is on {C.device}; leave executor out")
+    if name == "triton" and not C.is_cuda:
+        from dropdtw.kernels import triton
+
+        if not triton.INTERPRETED:
+            raise ValueError(f"executor 'triton' works on CUDA, but C is on {C.device}; leave executor out")
+    return name

@@ -1,0 +1,73 @@
+"""The tables in ordinary PyTorch operations: slow, short, and differentiable as often as you like.
+
+Read it to see what the kernels compute on a batch; tests differentiate it with autograd to check them. Every cell of
+an anti-diagonal (i + j = t) is one entry of a (B, K + 1) tensor, so a pass is a loop over K + N diagonals.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dropdtw.recurrence import MOVES, Recurrence
+
+
+def value(
+    table: Recurrence, kind: str, gamma: float, C: Tensor, drop_x: Tensor, drop_z: Tensor,
+    z_lengths: Tensor, x_lengths: Tensor,
+) -> Tensor:  # fmt: skip
+    """The values (B,) of a batch C (B, K, N), drop_x (B, N), drop_z (B, K), lengths (B,)."""
+    B, K, N = C.shape
+    inf = C.new_full((), torch.inf)
+    i = torch.arange(K + 1, device=C.device)
+    within = (i[1:, None] <= z_lengths[:, None, None]) & (torch.arange(N, device=C.device) < x_lengths[:, None, None])
+    C = torch.where(within, C, inf)
+    nowhere = inf.expand(B, K + 1)
+    listed = [(e, None if table.border is None else False) for e in table.edges]
+    listed += [(e, True) for e in table.border or ()]
+    before = [dict.fromkeys(table.states, nowhere)] * 3  # the states of diagonals t, t − 1 and t − 2
+    ends = dict.fromkeys(table.final, inf.expand(B))
+    for t in range(K + N + 1):
+        j = t - i
+        row, column = (i - 1).clamp(min=0), (j - 1).clamp(0, N - 1)
+        exists = (j >= 0) & (j <= N)
+        price = {
+            "match": torch.where((i > 0) & (j > 0) & exists, C[:, row, column], inf),
+            "drop_x": torch.where((j > 0) & exists, drop_x[:, column], inf),
+            "drop_z": torch.where((i > 0) & exists, drop_z[:, row], inf),
+            "free": torch.where(exists, 0.0, inf).to(C.dtype).expand(B, K + 1),
+        }
+        on_border = (i == 0) | (j == 0)
+        before = [here := {}, before[0], before[1]]
+        for state in table.states:
+            ways = []
+            for e, border in listed:
+                if e.dst == state:
+                    di, dj = MOVES[e.move]
+                    source = before[di + dj][e.src]
+                    above = torch.nn.functional.pad(source, (1, -1), value=torch.inf) if di else source
+                    arriving = above + price[e.cost]
+                    ways.append(arriving if border is None else torch.where(on_border == border, arriving, inf))
+            here[state] = minimum(torch.stack(ways), kind, gamma) if ways else nowhere
+            if t == 0 and state in table.starts:
+                here[state] = torch.where(i == 0, 0.0, nowhere)
+        is_end = (i == z_lengths[:, None]) & (j == x_lengths[:, None])
+        for state in table.final:
+            found = torch.where(is_end, here[state], 0.0).sum(dim=1)
+            ends[state] = torch.where(is_end.any(dim=1), found, ends[state])
+    return minimum(torch.stack(list(ends.values())), kind, gamma)
+
+
+def minimum(v: Tensor, kind: str, gamma: float) -> Tensor:
+    """Reduce (E, ...) alternatives; +∞ marks one that does not exist."""
+    low = v.min(dim=0)
+    if kind == "hard":
+        return low.values
+    some = torch.isfinite(low.values)
+    base = torch.where(some, low.values, 0.0).detach()
+    exists = torch.isfinite(v)
+    u = torch.where(exists, v - base, 0.0)  # where the result is not used, nothing infinite may enter a derivative
+    e = torch.where(exists, torch.exp(-u / gamma), 0.0)
+    total = torch.where(some, e.sum(dim=0), 1.0)
+    found = (u * e).sum(dim=0) / total if kind == "smooth" else -gamma * torch.log(total)
+    return torch.where(some, base + found, torch.inf)
