@@ -12,7 +12,7 @@ import dropdtw
 from dropdtw import recurrence
 from dropdtw.executors import choose, run_batch
 from dropdtw.kernels import emit
-from dropdtw.problem import Costs
+from dropdtw.problem import Costs, Padded
 from dropdtw.reducers import reducer
 
 
@@ -38,15 +38,36 @@ print(list(EXECUTORS), values, series.tolist(), len(said), said[0].category.__na
 def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
     """Neighbours, order and threads change nothing, to the last bit."""
     rng = np.random.default_rng(0)
-    table, fold = recurrence.two_sided(), reducer(kind, 0.5)
-    batch = [Costs(rng.random((K, N)), rng.random(N), rng.random(K)) for K, N in ((1, 1), (9, 2), (3, 40), (17, 17))]
-    alone = [choose(table, executor).run(table, fold, costs, gradient=True) for costs in batch]
-    for threads in (1, 3):
-        together = run_batch(table, fold, batch[::-1], gradient=True, executor=executor, threads=threads)[::-1]
-        for one, other in zip(alone, together, strict=True):
-            for a, b in zip(one, other, strict=True):
-                np.testing.assert_array_equal(a, b)
-    assert run_batch(table, fold, [], executor=executor) == []
+    fold = reducer(kind, 0.5)
+    sizes = np.array([(1, 1), (9, 2), (3, 40), (17, 17)])
+    for table in (recurrence.two_sided(), recurrence.one_sided(), recurrence.one_sided().transpose()):
+        batch = Padded(rng.random((4, 17, 40)), rng.random((4, 40)), rng.random((4, 17)), *sizes.T)
+        for part, *limits in ((batch.match, 0, 1), (batch.drop_x, 1), (batch.drop_z, 0)):
+            for b in range(4):  # what lies beyond the lengths must not matter
+                inside = tuple(slice(sizes[b, k]) for k in limits)
+                kept = part[b][inside].copy()
+                part[b] = np.nan
+                part[b][inside] = kept
+        alone = [
+            choose(table, executor).run(
+                table, fold, Costs(batch.match[b, :k, :n], batch.drop_x[b, :n], batch.drop_z[b, :k]), gradient=True
+            )
+            for b, (k, n) in enumerate(sizes)
+        ]
+        for threads, order in ((1, [0, 1, 2, 3]), (3, [3, 1, 0, 2])):
+            shuffled = Padded(*(part[order] for part in batch))
+            how = {"executor": executor, "threads": threads}
+            value, *parts = run_batch(table, fold, shuffled, gradient=True, **how)
+            np.testing.assert_array_equal(value, run_batch(table, fold, shuffled, **how)[0])
+            for b, item in enumerate(order):
+                k, n = sizes[item]
+                assert value[b] == alone[item].value
+                for part, wanted, inside in zip(
+                    parts, alone[item][1:], ((slice(k), slice(n)), slice(n), slice(k)), strict=True
+                ):
+                    np.testing.assert_array_equal(part[b][inside], wanted)
+                    part[b][inside] = 0
+                    assert not part[b].any()
 
 
 def test_the_header_states_every_edge(tmp_path):

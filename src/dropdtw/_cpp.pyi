@@ -46,3 +46,20 @@ def pairwise(
     progress: Callable[[int, int], Any] | None,
     out: Array,
 ) -> None: ...
+def batch(
+    family: int,
+    mask: int,
+    min: int,
+    gamma: float,
+    budget: int,
+    match: Array,
+    drop_x: Array,
+    drop_z: Array,
+    z_lengths: Array,
+    x_lengths: Array,
+    threads: int,
+    value: Array,
+    grad_match: Array | None,
+    grad_x: Array | None,
+    grad_z: Array | None,
+) -> None: ...

@@ -47,7 +47,7 @@ def as_match_costs(values: npt.ArrayLike, name: str = "C") -> Array:
         raise ValueError(f"{name} has shape {array.shape}; give one matrix (K, N): a row per z_i, a column per x_j")
     if 0 in array.shape:
         raise ValueError(f"{name} has shape {array.shape}; give at least one row and one column")
-    _refuse_nan_and_minus_inf(array, name)
+    refuse_nan_and_minus_inf(array, name)
     return array
 
 
@@ -63,7 +63,7 @@ def as_drop_costs(values: npt.ArrayLike, name: str, length: int, element: str) -
             f"{name} has shape {array.shape}, but there are {length} elements {element}; "
             f"give a number or one drop cost per {element}, shape ({length},)"
         )
-    _refuse_nan_and_minus_inf(array, name)
+    refuse_nan_and_minus_inf(array, name)
     return array
 
 
@@ -78,7 +78,8 @@ def as_pair(Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Array, Array]:
     return Za.astype(dtype, copy=False), Xa.astype(dtype, copy=False)
 
 
-def _refuse_nan_and_minus_inf(array: Array, name: str) -> None:
+def refuse_nan_and_minus_inf(array: Array, name: str) -> None:
+    """Raise where costs make no sense."""
     if array.min() > -np.inf:  # NaN is not
         return
     for what, bad, instead in (

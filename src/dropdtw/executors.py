@@ -7,13 +7,14 @@ first; the reference is always among them and runs every table.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
+
+import numpy as np
 
 from dropdtw import reference
 from dropdtw.arrays import Array
-from dropdtw.problem import Costs, Result, Trace
+from dropdtw.problem import Costs, Padded, Result, Trace
 from dropdtw.recurrence import Recurrence
 from dropdtw.reducers import Reducer
 
@@ -46,16 +47,18 @@ class Executor(NamedTuple):
     trace : the best alignment.
     supports : whether it has a kernel for a table.
     lanes : the hard values of many pairs at a time, None from it where there are too many features.
+    run_batch : a padded batch at a time; without it, batches are run item by item.
     """
 
     run: Run
     trace: Callable[[Recurrence, Costs], Trace]
     supports: Callable[[Recurrence], bool]
     lanes: Lanes | None = None
+    run_batch: Callable[..., tuple[Array, Array, Array, Array]] | None = None
 
 
 EXECUTORS: Final[dict[str, Executor]] = {
-    **({} if _missing else {"cpp": Executor(cpp.run, cpp.trace, cpp.supports, cpp.lanes)}),
+    **({} if _missing else {"cpp": Executor(cpp.run, cpp.trace, cpp.supports, cpp.lanes, cpp.run_batch)}),
     "reference": Executor(reference.run, reference.trace, lambda table: True),
 }
 """The executors of this installation by name, the preferred one first."""
@@ -80,18 +83,28 @@ def choose(table: Recurrence, name: str | None = None) -> Executor:
 def run_batch(
     table: Recurrence,
     reducer: Reducer,
-    batch: Sequence[Costs],
+    padded: Padded,
     *,
     gradient: bool = False,
     executor: str | None = None,
     threads: int = 1,
-) -> list[Result]:
-    """Solve many problems of any sizes with one table: each exactly as it would be alone."""
-    run = choose(table, executor).run
-    if threads == 1 or len(batch) < 2:
-        return [run(table, reducer, costs, gradient=gradient) for costs in batch]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda costs: run(table, reducer, costs, gradient=gradient), batch))
+) -> tuple[Array, Array, Array, Array]:
+    """Solve a padded batch with one table, each item exactly as it would be alone.
+
+    Gives the values (B,) and, with `gradient`, their derivatives by match costs (B, K, N), drop_x and drop_z, 0 in
+    the padding.
+    """
+    chosen = choose(table, executor)
+    if chosen.run_batch is not None:
+        return chosen.run_batch(table, reducer, padded, gradient=gradient, threads=threads)
+    value = np.empty(len(padded.match))
+    parts = [np.zeros_like(part) if gradient else np.empty(0, part.dtype) for part in padded[:3]]
+    for b, (match, d_x, d_z, k, n) in enumerate(zip(*padded, strict=True)):
+        found = chosen.run(table, reducer, Costs(match[:k, :n], d_x[:n], d_z[:k]), gradient=gradient)
+        value[b] = found.value
+        if gradient:
+            parts[0][b, :k, :n], parts[1][b, :n], parts[2][b, :k] = found[1:]
+    return value, parts[0], parts[1], parts[2]
 
 
 def _say_once_what_is_missing() -> None:

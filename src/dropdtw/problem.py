@@ -121,6 +121,16 @@ class Costs:
         return np.where((start <= j) & (j < stop), self.match, np.inf).astype(self.dtype)
 
 
+class Padded(NamedTuple):
+    """Many problems as one batch: (B, K, N), (B, N) and (B, K); item b has the first lengths[b] rows and columns."""
+
+    match: Array
+    drop_x: Array
+    drop_z: Array
+    z_lengths: Array
+    x_lengths: Array
+
+
 class Result(NamedTuple):
     """The value, and its derivatives by `Costs.match`, `Costs.drop_x` and `Costs.drop_z`: empty unless asked for."""
 

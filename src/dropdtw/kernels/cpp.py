@@ -10,7 +10,7 @@ import numpy as np
 import dropdtw._cpp as _cpp
 from dropdtw.arrays import Array
 from dropdtw.kernels.emit import Place, locate
-from dropdtw.problem import Costs, Result, Sequences, Trace
+from dropdtw.problem import Costs, Padded, Result, Sequences, Trace
 from dropdtw.recurrence import COSTS, Recurrence
 from dropdtw.reducers import Reducer
 
@@ -70,6 +70,41 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
         np.bincount(j[cost == drop_x], minlength=N),
         np.bincount(i[cost == drop_z], minlength=K),
     )
+
+
+def run_batch(
+    table: Recurrence, reducer: Reducer, padded: Padded, *, gradient: bool, threads: int
+) -> tuple[Array, Array, Array, Array]:
+    """See `executors.run_batch`."""
+    place = _place(table)
+    match, d_x, d_z, z_lengths, x_lengths = padded
+    if place.transposed:
+        match, d_x, d_z, z_lengths, x_lengths = match.transpose(0, 2, 1), d_z, d_x, x_lengths, z_lengths
+    B, K, N = match.shape
+    dtype = match.dtype
+    value = np.empty(B)
+    shapes = ((B, K, N), (B, N), (B, K))
+    by_match, by_x, by_z = (np.zeros(shape, dtype) for shape in shapes) if gradient else (None, None, None)
+    _cpp.batch(
+        family=place.family,
+        mask=place.mask,
+        min=_MIN[reducer.name],
+        gamma=reducer.gamma,
+        budget=BUDGET,
+        match=_strided(match),
+        drop_x=_plain(d_x, dtype),
+        drop_z=_plain(d_z, dtype),
+        z_lengths=_plain(z_lengths),
+        x_lengths=_plain(x_lengths),
+        threads=threads,
+        value=value,
+        grad_match=by_match,
+        grad_x=by_x,
+        grad_z=by_z,
+    )
+    if by_match is None or by_x is None or by_z is None:
+        return value, *(np.empty(0, dtype),) * 3
+    return (value, by_match.transpose(0, 2, 1), by_z, by_x) if place.transposed else (value, by_match, by_x, by_z)
 
 
 def _as_derivatives(found: Trace, costs: Costs) -> Result:

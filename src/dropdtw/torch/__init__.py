@@ -3,6 +3,7 @@
 `import dropdtw` does not import this; it needs `pip install dropdtw[torch]`.
 """
 
+from dropdtw.torch.clustering import ClusteringLoss
 from dropdtw.torch.costs import (
     cosine,
     percentile_drop,
@@ -11,9 +12,21 @@ from dropdtw.torch.costs import (
     softmax_with_drop,
     sqeuclidean,
 )
+from dropdtw.torch.discriminative import D3TWLoss, MarginLoss
 from dropdtw.torch.functional import drop_dtw
+from dropdtw.torch.learned import LearnedDrop
+from dropdtw.torch.losses import DropDTWLoss, OTAMLoss, SmoothDTWLoss, SoftDTWDivergence, SoftDTWLoss
 
 __all__ = [
+    "ClusteringLoss",
+    "D3TWLoss",
+    "DropDTWLoss",
+    "LearnedDrop",
+    "MarginLoss",
+    "OTAMLoss",
+    "SmoothDTWLoss",
+    "SoftDTWDivergence",
+    "SoftDTWLoss",
     "cosine",
     "drop_dtw",
     "percentile_drop",

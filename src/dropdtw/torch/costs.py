@@ -6,6 +6,9 @@ are the same for NumPy, and say more about each.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -21,40 +24,68 @@ def cosine(Z: Tensor, X: Tensor) -> Tensor:
 
 
 def sqeuclidean(Z: Tensor, X: Tensor) -> Tensor:
-    """‖z_i − x_j‖².
+    """‖z_i − x_j‖², exactly 0 for equal elements.
 
-    One matrix product over centred sequences, |z|² + |x|² − 2 z·x; no pair comes out below 0.
+    Up to 16 features the differences are squared; beyond, one matrix product does the work, |z|² + |x|² − 2 z·x, and
+    what lies below its rounding error is 0.
 
     >>> sqeuclidean(torch.tensor([[[0.0], [3.0]]]), torch.tensor([[[0.0], [1.0]]]))
     tensor([[[0., 1.],
              [9., 4.]]])
     """
-    centre = X.mean(dim=-2, keepdim=True).detach()
-    Z, X = Z - centre, X - centre
-    squares = (Z**2).sum(-1)[..., :, None] + (X**2).sum(-1)[..., None, :]
-    return (squares - 2 * Z @ X.mT).clamp(min=0)
+    batch = torch.broadcast_shapes(Z.shape[:-2], X.shape[:-2])  # type: ignore[no-untyped-call]
+    origin = X[..., :1, :].detach()  # squares of numbers far from 0 would cancel; the first x is never padding
+    found: Tensor = _Squares.apply(  # type: ignore[no-untyped-call]
+        *((A - origin).expand(*batch, -1, -1) for A in (Z, X))
+    )
+    return found
+
+
+class _Squares(torch.autograd.Function):
+    """Squared distances, and their derivative by two matrix products: no (B, K, N, d) differences are kept for it."""
+
+    @staticmethod
+    def forward(Z: Tensor, X: Tensor) -> Tensor:
+        dtype, d = Z.dtype, Z.shape[-1]
+        if dtype in (torch.float16, torch.bfloat16):
+            Z, X = Z.float(), X.float()
+        if d <= 16:
+            return (torch.cdist(Z, X, compute_mode="donot_use_mm_for_euclid_dist") ** 2).to(dtype)
+        scale = (Z**2).sum(-1)[..., :, None] + (X**2).sum(-1)[..., None, :]
+        C = scale - 2 * Z @ X.mT
+        return torch.where(2 * d**0.5 * torch.finfo(C.dtype).eps * scale >= C, 0, C).to(dtype)  # a NaN stays
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        Z, X = ctx.saved_tensors
+        by_z = 2 * (grad.sum(-1)[..., None] * Z - grad @ X)
+        return by_z, 2 * (grad.sum(-2)[..., None] * X - grad.mT @ Z)
 
 
 def softmax(Z: Tensor, X: Tensor, gamma: float = 1.0, *, ids: Tensor | None = None) -> Tensor:
     """−log softmax over i of (z_i · x_j / γ) (paper Eq. 4), the sum over the *unique* z only (its appendix).
 
     gamma : temperature; smaller makes the softmax sharper.
-    ids : (B, K) whole numbers, what makes z unique: rows of the same id count once, and a negative id is padding.
-        None: equal rows count once (a comparison of all pairs of rows).
+    ids : (B, K) whole numbers, what makes z unique: of rows of the same id the first counts and stands for all, and a
+        negative id is padding. None: equal rows count once (a comparison of all pairs of rows).
 
     >>> Z = torch.tensor([[[1.0], [1.0], [0.0]]])
     >>> softmax(Z, torch.zeros(1, 1, 1)).mT            # two unique rows: each has probability 1/2
     tensor([[[0.6931, 0.6931, 0.6931]]])
     """
-    S = Z @ X.mT / gamma
-    counted = first_of_each(Z, ids)[..., None]
+    S, counted = _similarities(Z, X, ids)
+    S = S / gamma
     return S.masked_fill(~counted, -torch.inf).logsumexp(dim=-2, keepdim=True) - S
 
 
 def softmax_with_drop(
     Z: Tensor,
     X: Tensor,
-    logit: Tensor,
+    logit: Tensor | Callable[[Tensor], Tensor],
     gamma: float = 1.0,
     *,
     ids: Tensor | None = None,
@@ -62,24 +93,44 @@ def softmax_with_drop(
 ) -> tuple[Tensor, Tensor]:
     """C (B, K, N) and d_x (B, N) where a drop logit competes in the softmax of Eq. 4: −log(p + ε) of each.
 
-    logit : broadcasts to (B, N); `percentile_logit` or `LearnedDrop` gives one.
+    logit : broadcasts to (B, N); `LearnedDrop` gives one. Or a function of the similarities S (B, K, N), −∞ in rows
+        that do not count, such as `percentile_logit` with its p.
+
+    >>> Z, X = torch.tensor([[[1.0], [0.0]]]), torch.tensor([[[2.0], [0.0]]])
+    >>> C, d = softmax_with_drop(Z, X, lambda S: percentile_logit(S, 50))       # the 2nd largest of 2, 0, 0, 0
+    >>> (-d).exp()                                                              # the probability of a drop
+    tensor([[0.1065, 0.3333]])
     """
-    S = Z @ X.mT
-    counted = first_of_each(Z, ids)[..., None]
-    drop = logit.expand(S.shape[0], S.shape[2])[:, None] / gamma
-    total = torch.logaddexp((S / gamma).masked_fill(~counted, -torch.inf).logsumexp(dim=-2, keepdim=True), drop)
-    C = -torch.log(torch.exp(S / gamma - total) + epsilon)
+    S, counted = _similarities(Z, X, ids)
+    drop = logit(S.masked_fill(~counted, -torch.inf)) if callable(logit) else logit
+    drop = drop.expand(S.shape[0], S.shape[2])[:, None] / gamma
+    S = S / gamma
+    total = torch.logaddexp(S.masked_fill(~counted, -torch.inf).logsumexp(dim=-2, keepdim=True), drop)
+    C = -torch.log(torch.exp(S - total) + epsilon)
     return C, -torch.log(torch.exp(drop - total) + epsilon)[:, 0]
 
 
-def first_of_each(Z: Tensor, ids: Tensor | None = None) -> Tensor:
-    """(B, K) bool: which rows of Z are the first of their kind, by id (negative: padding, never) or by equality."""
+def _similarities(Z: Tensor, X: Tensor, ids: Tensor | None) -> tuple[Tensor, Tensor]:
+    """S = Z Xᵀ (B, K, N), each row that of the first z of its kind, and which rows count (B, K, 1)."""
+    first = kinds(Z, ids)
+    S = Z @ X.mT
+    # A row of padding becomes a copy of the first row: whatever stood there cannot overflow.
+    return S.gather(-2, first.clamp(min=0)[..., None].expand_as(S)), _counted(first)[..., None]
+
+
+def kinds(Z: Tensor, ids: Tensor | None = None) -> Tensor:
+    """(B, K): for each row of Z the first row of its kind, by id (negative: padding, −1) or by equality."""
     if ids is None:
         same = (Z[..., :, None, :] == Z[..., None, :, :]).all(-1)
+        same = same | torch.eye(Z.shape[-2], dtype=torch.bool, device=Z.device)  # NaN equals nothing, even itself
     else:
         same = ids[..., :, None] == ids[..., None, :]
-    earlier = torch.tril(same, diagonal=-1).any(-1)
-    return ~earlier if ids is None else ~earlier & (ids >= 0)
+    first = same.to(torch.uint8).argmax(-1)
+    return first if ids is None else torch.where(ids < 0, -1, first)
+
+
+def _counted(first: Tensor) -> Tensor:
+    return first == torch.arange(first.shape[-1], device=first.device)
 
 
 def percentile_drop(C: Tensor, p: float, z_lengths: Tensor | None = None, x_lengths: Tensor | None = None) -> Tensor:
@@ -93,7 +144,7 @@ def percentile_drop(C: Tensor, p: float, z_lengths: Tensor | None = None, x_leng
     there = torch.isfinite(C) & within(C, z_lengths, x_lengths)
     ordered = torch.where(there, C, torch.inf).flatten(1).sort(dim=1).values
     count = there.flatten(1).sum(dim=1, keepdim=True)
-    place = (count - 1).clamp(min=0) * (p / 100)
+    place = (count - 1).clamp(min=0).double() * (p / 100)
     low = place.floor().long()
     a, b = ordered.gather(1, low), ordered.gather(1, torch.minimum(low + 1, (count - 1).clamp(min=0)))
     part = (place - low).to(C.dtype)
@@ -107,7 +158,7 @@ def percentile_logit(S: Tensor, p: float, z_lengths: Tensor | None = None, x_len
     """
     there = torch.isfinite(S) & within(S, z_lengths, x_lengths)
     ordered = torch.where(there, S, -torch.inf).flatten(1).sort(dim=1, descending=True).values
-    k = (there.flatten(1).sum(dim=1, keepdim=True) * p / 100).long().clamp(min=1)
+    k = (there.flatten(1).sum(dim=1, keepdim=True).double() * p / 100).long().clamp(min=1)
     return ordered.gather(1, k - 1).detach()
 
 

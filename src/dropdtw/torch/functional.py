@@ -6,9 +6,9 @@ import importlib.util
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from torch.nn.functional import pad
 from dropdtw import drops
 from dropdtw.drops import Percentile
 from dropdtw.executors import EXECUTORS
-from dropdtw.methods import Options, look_up
+from dropdtw.methods import METHODS, Options, look_up
 from dropdtw.prepare import check_fit
 from dropdtw.problem import window_width
 from dropdtw.recurrence import Recurrence
@@ -75,24 +75,23 @@ def drop_dtw(
     (tensor([0.6000], grad_fn=...), tensor([[[1., 0., 1.]]]))
     """
     C, z_lengths, x_lengths = _batch(C, z_lengths, x_lengths)
-    B, K, N = C.shape
-    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
+    _, K, N = C.shape
     has_threshold = threshold is not None
     chosen = _choose(
         method, drop_x is not None, drop_z is not None, has_threshold, one_to_many, many_to_one, contiguous,
         reducer, gamma,
     )  # fmt: skip
     if z_lengths is None and not torch.compiler.is_compiling():
-        check_fit(K, N, drop_x is None, drop_z is None, options, method)
+        _check_fit(K, N, drop_x is None, drop_z is None, method, one_to_many, many_to_one, contiguous)
     if window is not None:
         C = _banded(C, window, z_lengths, x_lengths)
     costs = _Costs(
         C,
-        _drops(drop_x, "drop_x", C, z_lengths, x_lengths),
-        _drops(drop_z, "drop_z", C, z_lengths, x_lengths),
+        _drops(drop_x, "drop_x", chosen.pays_x, C, z_lengths, x_lengths),
+        _drops(drop_z, "drop_z", chosen.pays_z, C, z_lengths, x_lengths),
     )
-    edit = look_up(method, options)[1].edit
-    if edit is not None:
+    if chosen.edits:
+        edit: Any = METHODS[str(method)].edit
         costs = edit(costs, None if threshold is None else _threshold(threshold, C, z_lengths, x_lengths))
     return _value(costs, chosen, z_lengths, x_lengths, _executor(C, executor))
 
@@ -114,27 +113,37 @@ class _Costs:
         return self.source
 
 
-def _value(
-    costs: _Costs, chosen: tuple[str, str, float], z_lengths: Tensor | None, x_lengths: Tensor | None, executor: str
-) -> Tensor:
+def _value(costs: _Costs, chosen: _Choice, z_lengths: Tensor | None, x_lengths: Tensor | None, executor: str) -> Tensor:
     C, drop_x, drop_z = costs.source, costs.drop_x, costs.drop_z
     if executor == "wavefront":
         B, K, N = C.shape
         if z_lengths is None or x_lengths is None:
             z_lengths, x_lengths = (torch.full((B,), n, device=C.device) for n in (K, N))
-        key, kind, gamma = chosen
         C = C.to(drop_x.dtype)
-        return wavefront.value(ops.table(key), kind, gamma, C, drop_x, drop_z, z_lengths, x_lengths)
-    none = torch.empty(0, dtype=torch.int64, device=C.device)
-    wanted = torch.is_grad_enabled() and (C.requires_grad or drop_x.requires_grad or drop_z.requires_grad)
-    z_lengths = none if z_lengths is None else z_lengths
-    x_lengths = none if x_lengths is None else x_lengths
-    value, _ = ops.forward(C, drop_x, drop_z, z_lengths, x_lengths, *chosen, executor, wanted)
-    return value
+        table = ops.table(chosen.table)
+        return wavefront.value(table, chosen.reducer, chosen.gamma, C, drop_x, drop_z, z_lengths, x_lengths)
+    if z_lengths is None or x_lengths is None:
+        z_lengths = x_lengths = torch.empty(0, dtype=torch.int64, device=C.device)
+    return ops.value(
+        C, drop_x, drop_z, z_lengths, x_lengths, ops.How(chosen.table, chosen.reducer, chosen.gamma, executor)
+    )
 
 
-@torch.compiler.assume_constant_result  # a compiler need not look inside: nothing here depends on tensors
-def _choose(*how: Any) -> tuple[str, str, float]:
+class _Choice(NamedTuple):
+    """What does not depend on tensors: the names of table and reducer, γ, and which drop costs the table pays,
+    and whether the method edits costs."""
+
+    table: str
+    reducer: str
+    gamma: float
+    pays_x: bool
+    pays_z: bool
+    edits: bool
+
+
+# A compiler need not look inside: nothing here depends on tensors.
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _choose(*how: Any) -> _Choice:
     return _chosen(*how)
 
 
@@ -149,8 +158,8 @@ def _chosen(
     contiguous: bool,
     reducer: str,
     gamma: float,
-) -> tuple[str, str, float]:
-    """Check what the caller chose; the names of the table and the reducer, and γ."""
+) -> _Choice:
+    """Check what the caller chose."""
     options = Options(one_to_many, many_to_one, contiguous)
     name, entry = look_up(method, options)
     if not entry.takes_drops and (x or z):
@@ -162,7 +171,16 @@ def _chosen(
             else f"method {name!r} needs threshold=: the match cost under which a pair counts (or 'percentile:30')"
         )
     found = find_reducer(reducer, gamma)
-    return ops.register(entry.table(x, z, options)), found.name, found.gamma
+    table = entry.table(x, z, options)
+    paid = {e.cost for e in (*table.edges, *(table.border or ()))}
+    return _Choice(
+        ops.register(table), found.name, found.gamma, "drop_x" in paid, "drop_z" in paid, entry.edit is not None
+    )
+
+
+@lru_cache(maxsize=4096)
+def _check_fit(K: int, N: int, all_x: bool, all_z: bool, method: Any, *options: bool) -> None:
+    check_fit(K, N, all_x, all_z, Options(*options), method)
 
 
 def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Tensor | None, Tensor | None]:
@@ -196,13 +214,15 @@ def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Te
     return C, both[0], both[1]
 
 
-def _drops(drop: Drops, name: str, C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
+def _drops(drop: Drops, name: str, pays: bool, C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
     """Drop costs as a tensor (B, N) for "drop_x", (B, K) for "drop_z", in the precision of the computation."""
     B, K, N = C.shape
     length = N if name == "drop_x" else K
     dtype = ops.computes_in(C)
     if drop is None:
-        return torch.full((B, length), torch.inf, dtype=dtype, device=C.device)
+        if not pays and C.is_cuda:  # no edge pays it, so no kernel need fill it in
+            return torch.empty(1, 1, dtype=dtype, device=C.device).expand(B, length)
+        return torch.full((1, 1), torch.inf, dtype=dtype, device=C.device).expand(B, length)
     if isinstance(drop, str):
         found = _rule(drop, name, C, z_lengths, x_lengths)
     elif isinstance(drop, (int, float)) and not isinstance(drop, bool):
@@ -210,12 +230,15 @@ def _drops(drop: Drops, name: str, C: Tensor, z_lengths: Tensor | None, x_length
     elif isinstance(drop, Tensor):
         found = drop
     elif isinstance(drop, Sequence) and len(drop) == B and all(isinstance(d, Tensor) and d.ndim == 1 for d in drop):
-        found = torch.stack([pad(d, (0, length - len(d))) for d in drop])
+        vectors: Sequence[Any] = drop
+        found = torch.stack([pad(d, (0, length - len(d))) for d in vectors])
     else:
         raise ValueError(
             f"{name} is {drop!r}; give None, a number, a tensor that broadcasts to {(B, length)}, "
             f"a list of {B} vectors, or 'percentile:30'"
         )
+    if found.shape == (B, length) and found.dtype == dtype and found.device == C.device:
+        return found
     try:
         return found.to(C.device, dtype).expand(B, length)
     except RuntimeError:
@@ -252,6 +275,11 @@ def _banded(C: Tensor, window: float, z_lengths: Tensor | None, x_lengths: Tenso
     return torch.where((j * (K - 1) - i * (N - 1)).abs() <= reach, C, torch.inf)
 
 
+@cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
 def _executor(C: Tensor, name: str | None) -> str:
     """The name of the executor, "" for the best one on the CPU."""
     known = (*EXECUTORS, "triton", "wavefront")
@@ -260,7 +288,7 @@ def _executor(C: Tensor, name: str | None) -> str:
     if name is None:
         if C.device.type == "cpu":
             return ""
-        if C.is_cuda and importlib.util.find_spec("triton") is not None:
+        if C.is_cuda and _has_triton():
             return "triton"
         warnings.warn(
             f"there are no kernels for tensors on {C.device}: ordinary PyTorch operations do the work, slowly; "

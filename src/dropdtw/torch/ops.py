@@ -1,4 +1,4 @@
-"""The operator behind `drop_dtw`, as PyTorch knows it: a forward and a backward, each opaque to autograd and compilers.
+"""The operator behind `drop_dtw`, as PyTorch knows it: a forward and a backward, opaque to autograd and compilers.
 
 On the CPU the compiled executor gives value and derivatives in one pass, so the derivatives are what is saved. On
 CUDA the Triton kernels save some of the states they pass through, and the backward pass starts from these.
@@ -7,14 +7,16 @@ CUDA the Triton kernels save some of the states they pass through, and the backw
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dropdtw import executors
-from dropdtw.problem import Costs, Result
+from dropdtw.arrays import Array, refuse_nan_and_minus_inf
+from dropdtw.problem import Padded
 from dropdtw.recurrence import Recurrence
 from dropdtw.reducers import reducer as find_reducer
 
@@ -33,12 +35,145 @@ def table(key: str) -> Recurrence:
     return _TABLES[key]
 
 
+@cache
+def _triton() -> Any:
+    """The CUDA executor, imported when first used."""
+    from dropdtw.kernels import triton
+
+    return triton
+
+
 def computes_in(C: Tensor) -> torch.dtype:
     """The precision of values and derivatives: float64 for float64, float32 for all else."""
     return torch.float64 if C.dtype == torch.float64 else torch.float32
 
 
-# Lengths are two tensors (B,), or two empty ones where nothing is padded. `saved` is empty without `gradient`.
+class How(NamedTuple):
+    """What an operator is told beside its tensors: the table's name, the reducer, γ, and the executor ("" for any)."""
+
+    table: str
+    reducer: str
+    gamma: float
+    executor: str
+
+
+def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, z_lengths: Tensor, x_lengths: Tensor, how: How) -> Tensor:
+    """The values (B,) of a batch. Lengths are two tensors (B,), or two empty ones where nothing is padded."""
+    wanted = torch.is_grad_enabled() and (C.requires_grad or drop_x.requires_grad or drop_z.requires_grad)
+    if torch.compiler.is_compiling():
+        found, _ = forward(C, drop_x, drop_z, z_lengths, x_lengths, *how, wanted)
+    elif wanted:
+        found = _Forward.apply(C, drop_x, drop_z, z_lengths, x_lengths, how)  # type: ignore[no-untyped-call]
+    else:
+        found, _ = _solve(C, drop_x, drop_z, z_lengths, x_lengths, how, False)
+    return found  # type: ignore[no-any-return]
+
+
+def _solve(
+    C: Tensor, drop_x: Tensor, drop_z: Tensor, z_lengths: Tensor, x_lengths: Tensor, how: How, gradient: bool
+) -> tuple[Tensor, list[Tensor]]:
+    """The values, and what the backward pass will need (nothing, without `gradient`)."""
+    if how.executor == "triton":
+        lengths = (z_lengths, x_lengths) if z_lengths.numel() else None
+        found, states = _triton().forward(
+            _TABLES[how.table], how.reducer, how.gamma, C, drop_x, drop_z, lengths, gradient
+        )
+        return found, [part for part in states if part is not None] if gradient else []
+    dtype = computes_in(C)
+    match, d_x, d_z = (a.detach().to(dtype).numpy() for a in (C, drop_x, drop_z))
+    padded = Padded(match, d_x, d_z, *_lengths(C, z_lengths, x_lengths))
+    _check(padded)
+    values, *saved = executors.run_batch(
+        _TABLES[how.table],
+        find_reducer(how.reducer, how.gamma),
+        padded,
+        gradient=gradient,
+        executor=how.executor or None,
+        threads=min(len(C), torch.get_num_threads()),
+    )
+    kept = [torch.from_numpy(np.ascontiguousarray(part)) for part in saved] if gradient else []
+    return torch.from_numpy(values).to(dtype), kept
+
+
+def _lengths(C: Tensor, z_lengths: Tensor, x_lengths: Tensor) -> tuple[Array, Array]:
+    B, K, N = C.shape
+    if not len(z_lengths):
+        return np.full(B, K), np.full(B, N)
+    for name, lengths, full in (("z_lengths", z_lengths, K), ("x_lengths", x_lengths, N)):
+        if lengths.min() < 1 or lengths.max() > full:
+            raise ValueError(f"{name} is {lengths.tolist()}, but the batch has room for 1 to {full} elements")
+    return z_lengths.numpy(), x_lengths.numpy()
+
+
+def _check(padded: Padded) -> None:
+    """Refuse NaN and −∞, but not in the padding."""
+    for name, part in zip(("C", "drop_x", "drop_z"), padded, strict=False):
+        if not part.min() > -np.inf:
+            for b, (k, n) in enumerate(zip(padded.z_lengths, padded.x_lengths, strict=True)):
+                within = {"C": (slice(k), slice(n)), "drop_x": (slice(n),), "drop_z": (slice(k),)}[name]
+                refuse_nan_and_minus_inf(part[b][within], f"{name}[{b}]")
+
+
+def _pull(
+    grad: Tensor,
+    C: Tensor,
+    drop_x: Tensor,
+    drop_z: Tensor,
+    z_lengths: Tensor,
+    x_lengths: Tensor,
+    saved: list[Tensor],
+    how: How,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The derivatives of Σ grad · value by C, drop_x and drop_z; None where it is 0."""
+    if how.executor == "triton":
+        lengths = (z_lengths, x_lengths) if z_lengths.numel() else None
+        kept = _triton().Saved(*saved)
+        found: tuple[Tensor, Tensor | None, Tensor | None] = _triton().backward(
+            _TABLES[how.table], how.reducer, how.gamma, C, drop_x, drop_z, lengths, kept, grad
+        )
+        return found
+    by_c, by_x, by_z = saved
+    return (by_c * grad[:, None, None]).to(C.dtype), by_x * grad[:, None], by_z * grad[:, None]
+
+
+ONCE = (
+    "drop_dtw can be differentiated once: its backward pass has no derivative of its own. "
+    "For second derivatives use executor='wavefront', which is made of ordinary PyTorch operations and slow"
+)
+
+
+class _Forward(torch.autograd.Function):
+    """The operator as eager code runs it: the registered one costs several times as much per call."""
+
+    @staticmethod
+    def forward(ctx: Any, C: Tensor, *rest: Any) -> Tensor:
+        drop_x, drop_z, z_lengths, x_lengths, ctx.how = rest
+        found, saved = _solve(C, drop_x, drop_z, z_lengths, x_lengths, ctx.how, True)
+        ctx.save_for_backward(C, drop_x, drop_z, z_lengths, x_lengths, *saved)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        if torch.is_grad_enabled():  # with create_graph: the derivatives must know that they have none
+            found = _Backward.apply(grad, *ctx.saved_tensors, ctx.how)  # type: ignore[no-untyped-call]
+        else:
+            C, drop_x, drop_z, z_lengths, x_lengths, *saved = ctx.saved_tensors
+            found = _pull(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, ctx.how)
+        return *found, None, None, None
+
+
+class _Backward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, grad: Tensor, *rest: Any) -> tuple[Tensor | None, ...]:
+        C, drop_x, drop_z, z_lengths, x_lengths, *saved, how = rest
+        return _pull(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, how)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(ONCE)
+
+
+# The same for compilers, registered with what it takes to trace it without running it.
 
 
 @torch.library.custom_op("dropdtw::forward", mutates_args=())
@@ -54,58 +189,19 @@ def forward(
     executor: str,
     gradient: bool,
 ) -> tuple[Tensor, list[Tensor]]:
-    """The values of a batch, and what its backward pass will need."""
-    if executor == "triton":
-        from dropdtw.kernels import triton
-
-        lengths = (z_lengths, x_lengths) if len(z_lengths) else None
-        value, saved = triton.forward(_TABLES[table], reducer, gamma, C, drop_x, drop_z, lengths, gradient)
-        return value, list(saved) if gradient else []
-    arrays = [np.ascontiguousarray(a.detach().to(computes_in(C)).numpy()) for a in (drop_x, drop_z)]
-    match = C.detach().to(computes_in(C)).numpy()
-    batch = [
-        Costs(match[b, :k, :n], arrays[0][b, :n], arrays[1][b, :k])
-        for b, (k, n) in enumerate(_sizes(C, z_lengths, x_lengths))
-    ]
-    found = executors.run_batch(
-        _TABLES[table],
-        find_reducer(reducer, gamma),
-        batch,
-        gradient=gradient,
-        executor=executor or None,
-        threads=min(len(batch), torch.get_num_threads()),
-    )
-    value = torch.tensor([r.value for r in found], dtype=computes_in(C))
-    return value, _stacked(found, C) if gradient else []
-
-
-def _sizes(C: Tensor, z_lengths: Tensor, x_lengths: Tensor) -> list[tuple[int, int]]:
-    B, K, N = C.shape
-    return list(zip(z_lengths.tolist(), x_lengths.tolist(), strict=True)) if len(z_lengths) else [(K, N)] * B
-
-
-def _stacked(found: list[Result], C: Tensor) -> list[Tensor]:
-    """The derivatives of a batch, 0 in the padding."""
-    B, K, N = C.shape
-    make: Any = torch.zeros
-    stacked = [make(shape, dtype=computes_in(C)) for shape in ((B, K, N), (B, N), (B, K))]
-    for b, result in enumerate(found):
-        for whole, part in zip(stacked, result[1:], strict=True):
-            whole[b][tuple(map(slice, part.shape))] = torch.from_numpy(part)
-    return stacked
+    """See `_solve`."""
+    return _solve(C, drop_x, drop_z, z_lengths, x_lengths, How(table, reducer, gamma, executor), gradient)
 
 
 @forward.register_fake
 def _(C, drop_x, drop_z, z_lengths, x_lengths, table, reducer, gamma, executor, gradient):  # type: ignore[no-untyped-def]
     B, K, N = C.shape
-    value = C.new_empty(B, dtype=computes_in(C))
+    found = C.new_empty(B, dtype=computes_in(C))
     if not gradient:
-        return value, []
+        return found, []
     if executor == "triton":
-        from dropdtw.kernels import triton
-
-        return value, list(triton.room(_TABLES[table], C, gradient))
-    return value, [value.new_empty(shape) for shape in ((B, K, N), (B, N), (B, K))]
+        return found, [part for part in _triton().room(_TABLES[table], C, gradient) if part is not None]
+    return found, [found.new_empty(shape) for shape in ((B, K, N), (B, N), (B, K))]
 
 
 @torch.library.custom_op("dropdtw::backward", mutates_args=())
@@ -122,19 +218,12 @@ def backward(
     gamma: float,
     executor: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The derivatives of Σ grad · value by C, drop_x and drop_z."""
-    if executor == "triton":
-        from dropdtw.kernels import triton
-
-        lengths = (z_lengths, x_lengths) if len(z_lengths) else None
-        kept = triton.Saved(*saved)
-        return triton.backward(_TABLES[table], reducer, gamma, C, drop_x, drop_z, lengths, kept, grad.contiguous())
-    by_c, by_x, by_z = saved
-    return (
-        (by_c * grad[:, None, None]).to(C.dtype),
-        (by_x * grad[:, None]).to(drop_x.dtype),
-        (by_z * grad[:, None]).to(drop_z.dtype),
-    )
+    """See `_pull`."""
+    how = How(table, reducer, gamma, executor)
+    by_c, by_x, by_z = _pull(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, how)
+    by_x = torch.zeros(drop_x.shape, dtype=drop_x.dtype, device=C.device) if by_x is None else by_x
+    by_z = torch.zeros(drop_z.shape, dtype=drop_z.dtype, device=C.device) if by_z is None else by_z
+    return by_c, by_x, by_z
 
 
 @backward.register_fake
@@ -143,27 +232,19 @@ def _(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, table, reducer, gamm
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, list[Tensor]]) -> None:
-    C, drop_x, drop_z, z_lengths, x_lengths, *ctx.how, gradient = inputs
+    C, drop_x, drop_z, z_lengths, x_lengths, *ctx.how, _ = inputs
     ctx.save_for_backward(C, drop_x, drop_z, z_lengths, x_lengths, *output[1])
-    ctx.set_materialize_grads(False)
 
 
-def _pull(ctx: Any, grad: Tensor | None, _: Any) -> tuple[Any, ...]:
-    nothing = (None,) * 7
-    if grad is None:
-        return (None, None, None, *nothing)
+def _back(ctx: Any, grad: Tensor, _: Any) -> tuple[Any, ...]:
     C, drop_x, drop_z, z_lengths, x_lengths, *saved = ctx.saved_tensors
-    return (*backward(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, *ctx.how), *nothing)
+    found = backward(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, *ctx.how)
+    return (*found, *(None,) * 7)
 
 
-forward.register_autograd(_pull, setup_context=_keep)
+def _refuse(ctx: Any, *grads: Any) -> Any:
+    raise RuntimeError(ONCE)
 
 
-def _no_second_derivative(ctx: Any, *grads: Any) -> Any:
-    raise RuntimeError(
-        "drop_dtw can be differentiated once: its backward pass has no derivative of its own. "
-        "For second derivatives use executor='wavefront', which is made of ordinary PyTorch operations and slow"
-    )
-
-
-backward.register_autograd(_no_second_derivative, setup_context=lambda ctx, inputs, output: None)
+forward.register_autograd(_back, setup_context=_keep)
+backward.register_autograd(_refuse, setup_context=lambda ctx, inputs, output: None)

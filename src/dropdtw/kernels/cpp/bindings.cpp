@@ -162,6 +162,7 @@ nb::tuple solve(int family, unsigned mask, int min, double gamma, int want, std:
                 int(grad_x->size()) == N && grad_z && int(grad_z->size()) == K,
             "nowhere to put the gradient");
     job.grad_match = grad_match->data();
+    job.grad_row = N;
     job.grad_x = grad_x->data();
     job.grad_z = grad_z->data();
   }
@@ -187,7 +188,7 @@ nb::tuple solve(int family, unsigned mask, int min, double gamma, int want, std:
 }
 
 // Runs task(k) for k < count on several threads, while this one watches for signals and reports how much of `total` is
-// done; a task returns its share.
+// done; a task returns its share, and may look at a flag that says when to stop.
 template <class Task>
 void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t total, const Task& task) {
   std::atomic<std::int64_t> next{0}, done{0};
@@ -197,7 +198,7 @@ void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t
   std::condition_variable idle;
   const auto work = [&] {
     try {
-      for (std::int64_t k; !stop && (k = next++) < count;) done += task(k);
+      for (std::int64_t k; !stop && (k = next++) < count;) done += task(k, stop);
     } catch (const std::bad_alloc&) {
       failed = stop = true;
     }
@@ -263,7 +264,7 @@ void pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector<std:
     for (int from = 0; from < rows; from += chunk) tasks.push_back({g, from, std::min(rows, from + chunk)});
   }
   const std::int64_t pairs = once ? std::int64_t(n) * (n + 1) / 2 : std::int64_t(n) * m;
-  parallel(std::int64_t(tasks.size()), threads, progress, pairs, [&](std::int64_t number) {
+  parallel(std::int64_t(tasks.size()), threads, progress, pairs, [&](std::int64_t number, const std::atomic<bool>&) {
     const Task task = tasks[number];
     const int first = task.group * W, count = std::min(W, m - first);
     std::vector<std::int32_t> lengths(W, 0);
@@ -294,6 +295,68 @@ void pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector<std:
   });
 }
 
+template <class T>
+using Batch = nb::ndarray<const T, nb::ndim<3>, nb::device::cpu>;
+template <class T>
+using OutBatch = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+// The values of a padded batch, and where there is room for them its derivatives. Item b has the first z_lengths[b] rows and
+// x_lengths[b] columns of its match costs.
+template <class T>
+void batch(int family, unsigned mask, int min, double gamma, std::size_t budget, Batch<T> match, Sequence<T> drop_x,
+           Sequence<T> drop_z, Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int threads, Out<double> value,
+           std::optional<OutBatch<T>> grad_match, std::optional<OutMatrix<T>> grad_x, std::optional<OutMatrix<T>> grad_z) {
+  check_family(family);
+  const std::size_t B = match.shape(0), K = match.shape(1), N = match.shape(2);
+  const auto fits = [&](const auto& a, std::size_t n) { return a.shape(0) == B && a.shape(1) == n; };
+  require(min >= 0 && min <= 2 && threads > 0, "no such reducer, or no threads");
+  require(fits(drop_x, N) && fits(drop_z, K) && z_lengths.size() == B && x_lengths.size() == B && value.size() == B,
+          "the parts of the batch do not fit");
+  require(!grad_match || (grad_x && grad_z && fits(*grad_match, K) && grad_match->shape(2) == N && fits(*grad_x, N) &&
+                          fits(*grad_z, K)),
+          "nowhere to put the derivatives");
+  for (std::size_t b = 0; b < B; ++b)
+    require(z_lengths(b) > 0 && std::size_t(z_lengths(b)) <= K && x_lengths(b) > 0 && std::size_t(x_lengths(b)) <= N,
+            "lengths do not fit the batch");
+  const auto solve_one = kernels<T>().family[family].solve;
+  parallel(std::int64_t(B), threads, nb::none(), std::int64_t(B), [&](std::int64_t b, const std::atomic<bool>& stop) {
+    Job<T> job{int(z_lengths(b)), int(x_lengths(b)), mask, min, gamma, Want::value, budget};
+    job.match = match.data() + b * match.stride(0);
+    job.row = match.stride(1);
+    job.column = match.stride(2);
+    job.drop_x = drop_x.data() + b * N;
+    job.drop_z = drop_z.data() + b * K;
+    job.tick = [](void* self) { return !*static_cast<const std::atomic<bool>*>(self); };
+    job.self = const_cast<std::atomic<bool>*>(&stop);
+    std::vector<std::int32_t> path;
+    std::vector<std::uint8_t> paid;
+    if (grad_match) {
+      job.grad_match = grad_match->data() + b * K * N;
+      job.grad_row = N;
+      job.grad_x = grad_x->data() + b * N;
+      job.grad_z = grad_z->data() + b * K;
+      job.want = min == 0 ? Want::trace : Want::gradient;
+      if (min == 0) {
+        const std::size_t steps = std::size_t(job.K) + job.N;
+        path.resize(2 * steps);
+        paid.resize(steps);
+        job.path_i = path.data();
+        job.path_j = path.data() + steps;
+        job.path_cost = paid.data();
+      }
+    }
+    if (solve_one(job) == Status::no_memory) throw std::bad_alloc();
+    value.data()[b] = job.value;
+    for (int step = 0; step < job.path_length; ++step) {  // the derivative of the hard minimum is its alignment
+      const int i = job.path_i[step], j = job.path_j[step];
+      if (Cost(paid[step]) == Cost::match) job.grad_match[i * job.grad_row + j] = 1;
+      if (Cost(paid[step]) == Cost::drop_x) job.grad_x[j] += 1;
+      if (Cost(paid[step]) == Cost::drop_z) job.grad_z[i] += 1;
+    }
+    return std::int64_t(1);
+  });
+}
+
 }  // namespace dropdtw
 
 NB_MODULE(_cpp, module) {
@@ -317,4 +380,12 @@ NB_MODULE(_cpp, module) {
   };
   define_pairwise(&pairwise<float>);
   define_pairwise(&pairwise<double>);
+  const auto define_batch = [&](auto function) {
+    module.def("batch", function, arg("family"), arg("mask"), arg("min"), arg("gamma"), arg("budget"),
+               arg("match").noconvert(), arg("drop_x").noconvert(), arg("drop_z").noconvert(), arg("z_lengths").noconvert(),
+               arg("x_lengths").noconvert(), arg("threads"), arg("value").noconvert(), arg("grad_match").noconvert().none(),
+               arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none());
+  };
+  define_batch(&batch<float>);
+  define_batch(&batch<double>);
 }

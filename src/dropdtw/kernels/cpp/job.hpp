@@ -40,7 +40,8 @@ struct Job {
   std::int32_t *path_i = nullptr, *path_j = nullptr;
   std::uint8_t* path_cost = nullptr;
   int path_length = 0;
-  T *grad_match = nullptr, *grad_x = nullptr, *grad_z = nullptr;  // zeroed by the caller; grad_match is row-major
+  T *grad_match = nullptr, *grad_x = nullptr, *grad_z = nullptr;  // zeroed by the caller
+  std::ptrdiff_t grad_row = 0;                                    // from row to row of grad_match
 };
 
 // One sequence against `count` ≤ W others, value only, hard minimum.

@@ -316,7 +316,7 @@ struct Wave {
   // The derivatives by the match costs of the anti-diagonals [t, t + group), back into rows and columns.
   DROPDTW_FLAT void write_costs(int t) {
     const int until = smaller(t + group, block_.diagonals), bottom = block_.high[until - 1];
-    const std::ptrdiff_t stride = stride_, row = N_;
+    const std::ptrdiff_t stride = stride_, row = job_.grad_row;
     const T* const in = grad_costs_.get() + W;
     for (int i = larger(block_.low[t], 1); i <= bottom;) {
       T* const out = job_.grad_match + (i - 1) * row + block_.first + t - i - 1;  // where anti-diagonal t is in row i

@@ -1,0 +1,193 @@
+"""The differentiable Drop-DTW on one CUDA device: correct first, then how fast, and how near to what is possible.
+
+    python benchmarks/gpu.py                 # needs torch with CUDA; checks, then times, then prints a table
+    python benchmarks/gpu.py --check         # the checks alone
+
+Times are medians of CUDA events around forward + backward of `drop_dtw`, after warm-up, with fresh random inputs in
+rotation. `queued` lets the CPU run ahead, as in training, where other work hides the launches; `alone` waits for the
+device before each call, so that Python's own time counts. The floor is what the dependency chain allows: the same
+kernels on one pair alone, which keeps one warp busy and nothing else. Bytes are those that must move: C read by both
+passes, its gradient written, and the states between blocks written and read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+
+from dropdtw import METHODS
+from dropdtw.kernels.triton import room
+from dropdtw.recurrence import Recurrence, one_sided, two_sided
+from dropdtw.torch import drop_dtw
+
+ROWS = [  # name, batch, K, N, both sides?, goal
+    ("training shape", 24, 10, 200, False, "0.30 ms"),
+    ("many pairs", 1024, 32, 512, False, "25 G cells/s"),
+    ("long, two-sided", 512, 64, 2000, True, "8 G cells/s"),
+    ("few, square", 8, 2000, 2000, False, "3 G cells/s"),
+]
+GAMMA = 0.5
+
+
+def problem(B: int, K: int, N: int, both: bool, dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
+    made = [torch.rand(B, K, N, dtype=dtype, device="cuda"), torch.rand(B, N, dtype=dtype, device="cuda") * 0.3]
+    if both:
+        made.append(torch.rand(B, K, dtype=dtype, device="cuda") * 0.3)
+    return [part.requires_grad_() for part in made]
+
+
+def forward(tensors: list[torch.Tensor], **how: object) -> torch.Tensor:
+    return drop_dtw(*tensors, gamma=GAMMA, **how)
+
+
+def both_ways(tensors: list[torch.Tensor], **how: object) -> tuple[torch.Tensor, ...]:
+    return torch.autograd.grad(forward(tensors, **how).sum(), tensors)
+
+
+def milliseconds(work: Callable[[int], object], repeats: int, alone: bool) -> float:
+    for k in range(3):
+        work(k)
+    events = []
+    for k in range(repeats):
+        if alone:
+            torch.cuda.synchronize()
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        work(k)
+        stop.record()
+        events.append((start, stop))
+    torch.cuda.synchronize()
+    return statistics.median(start.elapsed_time(stop) for start, stop in events)
+
+
+def copy_bandwidth() -> float:
+    a = torch.rand(1 << 29, device="cuda")
+    b = torch.empty_like(a)
+    return 2 * a.nbytes / milliseconds(lambda _: b.copy_(a), 10, alone=False) / 1e9
+
+
+def autograd_alone() -> float:
+    """Forward + backward of one product and a sum on a small tensor: what PyTorch itself takes for any operator."""
+    a = torch.rand(24, 10, 200, device="cuda", requires_grad=True)
+    return milliseconds(lambda _: torch.autograd.grad((a * a).sum(), a), 50, alone=False)
+
+
+def check() -> float:
+    """Every method and reducer against the wavefront in float64, at awkward sizes; the largest difference."""
+    worst = 0.0
+    generator = torch.Generator("cuda").manual_seed(0)
+
+    def rand(*shape: int) -> torch.Tensor:
+        return torch.rand(*shape, dtype=torch.float64, device="cuda", generator=generator, requires_grad=True)
+
+    sizes = [(1, 1), (2, 31), (33, 65), (65, 33), (63, 257), (70, 200)]
+    for number, method in enumerate(METHODS):
+        for kind in ("hard", "soft", "smooth"):
+            for K, N in (sizes[number % 6], sizes[(number + 3) % 6]):
+                given = [rand(3, K, N)]
+                if METHODS[method].takes_drops:
+                    given += [rand(3, N), rand(3, K)]
+                how = {"method": method, "reducer": kind, "gamma": GAMMA}
+                how |= {"threshold": 0.4} if METHODS[method].takes_threshold else {}
+                lengths = {"z_lengths": [K, max(1, K // 2), 1], "x_lengths": [N, max(1, N - 3), N]}
+                for more in ({}, lengths):
+                    ours, truth = (
+                        (v := drop_dtw(*given, **how, **more, executor=e), *grads(v, given))
+                        for e in ("triton", "wavefront")
+                    )
+                    for a, b in zip(ours, truth, strict=True):
+                        same = (a == b) | ((a - b).abs() < 1e-9)
+                        assert same.all(), f"{method} {kind} {K} × {N} {more}: {(a - b).abs().max()}"
+                        worst = max(worst, float(torch.where(a == b, 0.0, (a - b).abs()).max()))
+        print(f"checked {method}", flush=True)
+    return worst
+
+
+def grads(value: torch.Tensor, given: list[torch.Tensor]) -> list[torch.Tensor]:
+    if not value.requires_grad:
+        return []
+    finite = torch.where(torch.isfinite(value), value, 0.0)
+    found = torch.autograd.grad(finite.sum(), given, allow_unused=True)
+    return [torch.zeros_like(g) if f is None else f for f, g in zip(found, given, strict=True)]
+
+
+def measure(name: str, B: int, K: int, N: int, both: bool, goal: str, wavefront: bool) -> str:
+    table: Recurrence = two_sided() if both else one_sided()
+    sets = [problem(B, K, N, both) for _ in range(3)]
+    begun = time.perf_counter()
+    both_ways(sets[0])
+    torch.cuda.synchronize()
+    compiled = time.perf_counter() - begun
+    repeats = 50 if B * K * N < 1 << 26 else 15
+    cells = B * K * N
+    with torch.no_grad():
+        value = milliseconds(lambda k: forward(sets[k % 3]), repeats, alone=False)
+    queued = milliseconds(lambda k: both_ways(sets[k % 3]), repeats, alone=False)
+    alone = milliseconds(lambda k: both_ways(sets[k % 3]), repeats, alone=True)
+    single = [problem(1, K, N, both) for _ in range(3)]
+    floor = graph_replay(lambda: both_ways(single[0]))
+    replayed = graph_replay(lambda: both_ways(sets[0]))
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    both_ways(sets[0])
+    torch.cuda.synchronize()
+    memory = (torch.cuda.max_memory_allocated() - before) / sets[0][0].nbytes - 1
+    states = room(table, sets[0][0], True).states.nbytes
+    moved = 3 * sets[0][0].nbytes + 2 * states
+    slow = ""
+    if wavefront:
+        slow = f"{milliseconds(lambda k: both_ways(sets[k % 3], executor='wavefront'), 3, alone=True):.0f}"
+    rates = f"{cells / queued / 1e6:.1f} | {cells / value / 1e6:.1f}"
+    limits = f"{floor:.3f} | {moved / replayed / 1e9:.2f} | {memory:.2f}"
+    return (
+        f"| {name}: {B} × {K} × {N} | {goal} | {queued:.3f} | {alone:.3f} | {replayed:.3f} | {rates} | {limits} | "
+        f"{compiled:.1f} | {slow} |"
+    )
+
+
+def graph_replay(work: Callable[[], object]) -> float:
+    """Milliseconds of the kernels alone: captured once, replayed without Python."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return milliseconds(lambda _: graph.replay(), 20, alone=False)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--check", action="store_true", help="check, and do not time")
+    arguments.add_argument("--time", action="store_true", help="time, and do not check")
+    arguments.add_argument("--no-wavefront", action="store_true", help="leave out the slow baseline")
+    chosen = arguments.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("benchmarks/gpu.py needs a CUDA device, and torch sees none")
+    torch.manual_seed(0)
+    if not chosen.time:
+        print(f"largest difference from the float64 wavefront: {check():.1e}")
+    if chosen.check:
+        return
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, copy {copy_bandwidth():.2f} TB/s")
+    print(f"forward + backward of (a * a).sum(), queued: {autograd_alone():.3f} ms")
+    print(
+        "| forward + backward, float32, smooth | goal | queued ms | alone ms | kernels ms | G cells/s "
+        "| forward G cells/s | chain ms | TB/s | memory × C | compile s | wavefront ms |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    for row in ROWS:
+        print(measure(*row, wavefront=not chosen.no_wavefront), flush=True)
+
+
+if __name__ == "__main__":
+    main()

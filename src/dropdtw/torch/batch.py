@@ -1,0 +1,146 @@
+"""Batches of pairs of sequences as the losses take them: padded tensors with lengths, or lists of ragged ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from dropdtw.torch.costs import kinds
+from dropdtw.torch.functional import Batch, Lengths
+
+Ids = Tensor | Sequence[Tensor] | Sequence[Sequence[int]] | None
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """B pairs of sequences, Z (B, K, d) and X (B, N, d), 0 wherever they are padded.
+
+    z_lengths, x_lengths : (B,), or None where that side has no padding.
+    ids : (B, K) whole numbers ≥ 0, the names of the z; or None: equal rows are the same z.
+    """
+
+    Z: Tensor
+    X: Tensor
+    z_lengths: Tensor | None
+    x_lengths: Tensor | None
+    ids: Tensor | None
+
+    def names(self) -> Tensor:
+        """(B, K): for each z the first z of its kind in its item, −1 in the padding; the softmax cost's ids."""
+        return torch.where(real(self.Z, self.z_lengths), kinds(self.Z, self.ids), -1)
+
+    def select(self, z: Tensor, x: Tensor) -> Pairs:
+        """The pairs of the z[b]-th sequence of Z and the x[b]-th of X."""
+        return Pairs(
+            self.Z[z],
+            self.X[x],
+            None if self.z_lengths is None else self.z_lengths[z],
+            None if self.x_lengths is None else self.x_lengths[x],
+            None if self.ids is None else self.ids[z],
+        )
+
+
+def pairs(
+    Z: Batch, X: Batch, z_lengths: Lengths = None, x_lengths: Lengths = None, ids: Ids = None, name: str = "Z"
+) -> Pairs:
+    """Check a batch and lay it out. Half precision becomes float32; what stands in the padding is gone.
+
+    name : what the caller calls Z, for the errors.
+    """
+    Z, z_lengths = padded(Z, z_lengths, name)
+    X, x_lengths = padded(X, x_lengths, "X")
+    if len(Z) != len(X):
+        raise ValueError(f"{name} has {len(Z)} items and X has {len(X)}; give one sequence of each per item")
+    if Z.shape[2] != X.shape[2]:
+        raise ValueError(f"{name} has {Z.shape[2]} features and X has {X.shape[2]}; both need the same number")
+    if Z.device != X.device:
+        raise ValueError(f"{name} is on {Z.device} and X on {X.device}; move one of them")
+    dtype = torch.promote_types(Z.dtype, X.dtype)
+    named = None if ids is None else _ids(ids, Z, z_lengths, "ids" if name == "Z" else f"{name}_ids")
+    return Pairs(Z.to(dtype), X.to(dtype), z_lengths, x_lengths, named)
+
+
+def padded(A: Batch, lengths: Lengths, name: str) -> tuple[Tensor, Tensor | None]:
+    """A batch (B, L, d) with 0 in its padding, in single precision at least, and its lengths; None: nothing is padded.
+
+    name : "Z", "X" or what the caller calls them, for the errors.
+    """
+    if not isinstance(A, Tensor):
+        if lengths is not None:
+            raise ValueError(f"{name.lower()}_lengths belong to a padded batch; {name} is a list, which has its own")
+        if not isinstance(A, Sequence) or not A or any(not _fits(a, A[0]) for a in A):
+            raise ValueError(
+                f"{name} is a {type(A).__name__}, but not of sequences; give a tensor (B, length, d), or a list of "
+                "tensors (length, d), all of one d, at least one"
+            )
+        each = [len(a) for a in A]
+        if min(each) < 1:
+            raise ValueError(f"{name}[{each.index(0)}] is empty; give at least one element")
+        lengths = None if min(each) == max(each) else each
+        A = pad_sequence(list(A), batch_first=True)
+    if A.ndim != 3 or 0 in A.shape:
+        raise ValueError(
+            f"{name} has shape {tuple(A.shape)}; give a batch (B, length, d) with at least one of each, or a list of "
+            f"sequences; one sequence is the batch {name}[None]"
+        )
+    if not A.is_floating_point():
+        raise ValueError(f"{name} is of dtype {A.dtype}; give floating-point features, for example {name}.float()")
+    if A.dtype in (torch.float16, torch.bfloat16):
+        A = A.float()
+    if lengths is None:
+        return A, None
+    found = torch.as_tensor(lengths)
+    if found.shape != A.shape[:1] or found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
+        raise ValueError(
+            f"{name.lower()}_lengths has shape {tuple(found.shape)} and dtype {found.dtype}; "
+            f"give {len(A)} whole numbers, one per item"
+        )
+    # On a GPU looking would mean waiting for it, and a compiler cannot look at all.
+    look = found.device.type == "cpu" and not torch.compiler.is_compiling()
+    if look and not 1 <= int(found.min()) <= int(found.max()) <= A.shape[1]:
+        raise ValueError(
+            f"{name.lower()}_lengths go from {int(found.min())} to {int(found.max())}, but {name} has room for "
+            f"{A.shape[1]}; give lengths from 1 to {A.shape[1]}"
+        )
+    found = found.to(A.device, torch.int64, non_blocking=True)
+    return torch.where(real(A, found)[..., None], A, 0.0), found
+
+
+def _fits(a: object, first: object) -> bool:
+    return isinstance(a, Tensor) and isinstance(first, Tensor) and a.ndim == 2 and a.shape[1:] == first.shape[1:]
+
+
+def real(A: Tensor, lengths: Tensor | None) -> Tensor:
+    """(B, L): which elements of a batch (B, L, d) are no padding; (1, L) where none is padded."""
+    place = torch.arange(A.shape[1], device=A.device)
+    return torch.ones_like(place, dtype=torch.bool)[None] if lengths is None else place < lengths[:, None]
+
+
+def count(A: Tensor, lengths: Tensor | None) -> Tensor:
+    """How many elements each item of a batch (B, L, d) has, as floating-point numbers that broadcast to (B,)."""
+    return A.new_full((1,), A.shape[1]) if lengths is None else lengths.to(A.dtype)
+
+
+def _ids(
+    ids: Tensor | Sequence[Tensor] | Sequence[Sequence[int]], Z: Tensor, lengths: Tensor | None, name: str
+) -> Tensor:
+    B, K, _ = Z.shape
+    if isinstance(ids, Tensor):
+        found, arrived = ids, f"has shape {tuple(ids.shape)} and dtype {ids.dtype}"
+    else:
+        rows = [torch.as_tensor(row) for row in ids]
+        arrived = f"has rows of {', '.join(str(tuple(row.shape)) for row in rows) or 'nothing'}"
+        expected = [K] * B if lengths is None else lengths.tolist()
+        whole = [tuple(row.shape) for row in rows] == [(length,) for length in expected]
+        found = pad_sequence(rows, batch_first=True) if whole else torch.empty(0)
+    if found.shape != (B, K) or found.is_floating_point() or found.is_complex():
+        raise ValueError(
+            f"{name} {arrived}, but there are {B} sequences of at most {K} z_i; "
+            "give one whole number per z_i, as a tensor (B, K) or a list of one row per item"
+        )
+    found = found.to(Z.device, torch.int64)
+    return found - found.min()  # only what is equal matters, and elsewhere a negative id is padding

@@ -1,0 +1,120 @@
+"""`ClusteringLoss`: every step finds frames of its own, whatever their order (the paper's L_clust)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from dropdtw.torch.batch import Ids, Pairs, pairs, real
+from dropdtw.torch.costs import kinds
+from dropdtw.torch.functional import Batch, Lengths
+from dropdtw.torch.reduction import Reduction, check_number, check_reduction, reduce
+
+
+class ClusteringLoss(nn.Module):
+    """An order-free regulariser for alignment losses, which by themselves like to match everything to a few steps.
+
+    Frames are pooled by attention for each *unique* step, x̂_i = Σ_j x_j softmax_j(x_j · z_i / γ), and each pooled frame
+    is to fit its own step and no other. γ divides: larger pools more evenly.
+
+    form : "frobenius" (the paper's appendix): ‖I − X̂ Zᵀ‖, the Frobenius norm over the unique steps of an item. It asks
+        for x̂_i · z_i = 1, so features should be of length 1 or learn to be. "contrastive" (InfoNCE, what the authors'
+        experiments ran): the mean over steps of −log softmax_k(x̂_i · z_k / γ_contrast) at k = i.
+    gamma : temperature of the pooling. None: 1 for "frobenius", 10 for "contrastive".
+    gamma_contrast : temperature of the contrast; it divides, too. 10 and 30 suit features of 512 standardised numbers,
+        whose products are in the hundreds; for features of length 1 think of 0.1.
+    negatives : "item": a step is contrasted with the other steps of its item, so that items do not depend on each
+        other. "batch": with all steps of the batch; `ids` then name steps across items.
+    reduction : "mean", "sum" or "none" over items.
+
+    >>> steps = torch.eye(3)[None]
+    >>> ClusteringLoss(gamma=0.01)(steps, steps)                        # each step has its own frame
+    tensor(0.)
+    >>> ClusteringLoss(gamma=0.01)(steps, steps[:, :1])                 # only the first has one
+    tensor(2.)
+    """
+
+    def __init__(
+        self,
+        form: Literal["frobenius", "contrastive"] = "frobenius",
+        *,
+        gamma: float | None = None,
+        gamma_contrast: float | None = None,
+        negatives: Literal["item", "batch"] = "item",
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__()
+        if form not in ("frobenius", "contrastive"):
+            raise ValueError(f"form is {form!r}; choose 'frobenius' (the paper's) or 'contrastive' (InfoNCE)")
+        if form == "frobenius" and (gamma_contrast is not None or negatives != "item"):
+            raise ValueError(
+                "gamma_contrast and negatives belong to form='contrastive', but form is 'frobenius'; leave them out"
+            )
+        if negatives not in ("item", "batch"):
+            raise ValueError(f"negatives is {negatives!r}; choose 'item' (the steps of an item) or 'batch' (all steps)")
+        self.form, self.negatives = form, negatives
+        self.gamma = check_number((1.0 if form == "frobenius" else 10.0) if gamma is None else gamma, "gamma")
+        self.gamma_contrast = check_number(30.0 if gamma_contrast is None else gamma_contrast, "gamma_contrast")
+        self.reduction = check_reduction(reduction)
+
+    def forward(
+        self, Z: Batch, X: Batch, *, z_lengths: Lengths = None, x_lengths: Lengths = None, ids: Ids = None
+    ) -> Tensor:
+        """The loss of steps Z (B, K, d) and frames X (B, N, d), padded or as lists; `ids` as in `DropDTWLoss`."""
+        p = pairs(Z, X, z_lengths, x_lengths, ids)
+        with torch.autocast(p.X.device.type, enabled=False):
+            if self.form == "frobenius":
+                return reduce(frobenius(p, self.gamma), self.reduction)
+            across = self.negatives == "batch"
+            return reduce(contrastive(p, self.gamma, self.gamma_contrast, across=across), self.reduction)
+
+    def extra_repr(self) -> str:
+        """What `print` adds."""
+        more = f"gamma_contrast={self.gamma_contrast}, negatives={self.negatives!r}, " * (self.form == "contrastive")
+        return f"{self.form!r}, gamma={self.gamma}, {more}reduction={self.reduction!r}"
+
+
+def attention_pool(Z: Tensor, X: Tensor, gamma: float, x_lengths: Tensor | None = None) -> Tensor:
+    """x̂_i = Σ_j x_j softmax_j(x_j · z_i / γ), (B, K, d), over the real x_j."""
+    S = (Z @ X.mT / gamma).masked_fill(~real(X, x_lengths)[:, None], -torch.inf)
+    return S.softmax(dim=-1) @ X
+
+
+def frobenius(p: Pairs, gamma: float) -> Tensor:
+    """‖I − X̂ Zᵀ‖ over the unique z of each item: (B,)."""
+    one = unique(p.names())
+    distance = torch.eye(p.Z.shape[1], dtype=p.Z.dtype, device=p.Z.device) - (
+        attention_pool(p.Z, p.X, gamma, p.x_lengths) @ p.Z.mT
+    )
+    both = one[:, :, None] & one[:, None, :]
+    norms: Tensor = torch.linalg.vector_norm(torch.where(both, distance, 0.0), dim=(1, 2))  # its derivative at 0 is 0
+    return norms
+
+
+def contrastive(p: Pairs, gamma: float, gamma_contrast: float, *, across: bool) -> Tensor:
+    """The mean of −log softmax_k(x̂_i · z_k / γ_contrast)_i over the unique z of each item: (B,).
+
+    across : whether k runs over the unique z of the whole batch, otherwise of the item.
+    """
+    B, K, d = p.Z.shape
+    one = unique(p.names())
+    pooled = attention_pool(p.Z, p.X, gamma, p.x_lengths)
+    steps = p.Z
+    counted = one
+    if across:  # all items' steps are one long list
+        steps, pooled = steps.reshape(1, B * K, d), pooled.reshape(1, B * K, d)
+        names = kinds(steps, None if p.ids is None else p.ids.reshape(1, B * K))
+        names = kinds(steps, torch.where(real(p.Z, p.z_lengths).expand(B, K).reshape(1, B * K), names, -1))
+        steps = steps.gather(1, names.clamp(min=0)[..., None].expand_as(steps))
+        counted = unique(names)
+    S = pooled @ steps.mT / gamma_contrast
+    own = S.diagonal(dim1=1, dim2=2).reshape(B, K)
+    total = S.masked_fill(~counted[:, None], -torch.inf).logsumexp(dim=-1).reshape(B, K)
+    return torch.where(one, total - own, 0.0).sum(dim=1) / one.sum(dim=1)
+
+
+def unique(names: Tensor) -> Tensor:
+    """Which rows are the first of their kind, by `names` as `kinds` gives them."""
+    return names == torch.arange(names.shape[1], device=names.device)

@@ -1,0 +1,172 @@
+"""Losses that compare a right alignment with a wrong one: D³TW's, and the paper's margin loss."""
+
+from __future__ import annotations
+
+from typing import Literal, Unpack
+
+import torch
+from torch import Tensor, nn
+
+from dropdtw.torch.batch import Ids, Pairs, pairs, real
+from dropdtw.torch.functional import Batch, Lengths
+from dropdtw.torch.losses import AlignmentLoss, Options
+from dropdtw.torch.reduction import Reduction, check_number, check_reduction, reduce
+
+
+class D3TWLoss(AlignmentLoss):
+    """D³TW (Chang et al. 2019): max(0, margin + D(Z, X) − D(Ẑ, X)), softmin DTW of the right order and of a wrong one.
+
+    Without `wrong`, each item's steps are shuffled, never into an order that reads the same; an item whose steps are
+    all of one kind has no wrong order, and its loss is the margin.
+
+    >>> Z = torch.eye(2)[None]
+    >>> D3TWLoss(reducer="hard", match="sqeuclidean")(Z, Z)                    # right 0, wrong 4
+    tensor(0.)
+    """
+
+    def __init__(self, margin: float = 1.0, **options: Unpack[Options]) -> None:
+        super().__init__(**(Options(reducer="soft") | options))
+        self.margin = check_number(margin, "margin", "≥ 0")
+
+    def forward(
+        self,
+        Z: Batch,
+        X: Batch,
+        *,
+        z_lengths: Lengths = None,
+        x_lengths: Lengths = None,
+        ids: Ids = None,
+        wrong: Batch | None = None,
+        wrong_lengths: Lengths = None,
+        wrong_ids: Ids = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """The loss of a batch.
+
+        wrong : whole numbers (B, K), for each item the wrong order of its z; or other sequences (B, K', d) or a list
+            of them, with `wrong_lengths` and `wrong_ids`, such as another video's steps. None: shuffled.
+        generator : where the shuffles are drawn from; None: PyTorch's own.
+        """
+        p = pairs(Z, X, z_lengths, x_lengths, ids)
+        if wrong is None or (isinstance(wrong, Tensor) and not wrong.is_floating_point()):
+            if wrong_lengths is not None or wrong_ids is not None:
+                raise ValueError("wrong_lengths and wrong_ids belong to wrong sequences, but none were given")
+            order = shuffled(p, generator) if wrong is None else _order(wrong, p)
+            q = Pairs(
+                p.Z.gather(1, order[..., None].expand_as(p.Z)),
+                p.X,
+                p.z_lengths,
+                p.x_lengths,
+                None if p.ids is None else p.ids.gather(1, order),
+            )
+        else:
+            q = pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong")
+        return reduce(torch.relu(self.margin + self.of(p) - self.of(q)), self.reduction)
+
+    def extra_repr(self) -> str:
+        """What `print` adds."""
+        return f"margin={self.margin}, {super().extra_repr()}"
+
+
+def shuffled(p: Pairs, generator: torch.Generator | None = None) -> Tensor:
+    """(B, K): a random order of each item's z that does not read like the right one; padding stays in its place."""
+    B, K, _ = p.Z.shape
+    place = torch.arange(K, device=p.Z.device).expand(B, K)
+    names, there = p.names(), real(p.Z, p.z_lengths).expand(B, K)
+    device = p.Z.device if generator is None else generator.device
+    key = torch.rand(B, K, generator=generator, device=device).to(p.Z.device)
+    drawn = torch.where(there, key, 2.0 + place).argsort(dim=1)
+    # Turning by one place changes every order that some shuffle would change.
+    turned = torch.where(there, (place + 1) % there.sum(dim=1, keepdim=True), place)
+    same = (names.gather(1, drawn) == names).all(dim=1, keepdim=True)
+    return torch.where(same, turned, drawn)
+
+
+def _order(wrong: Tensor, p: Pairs) -> Tensor:
+    B, K, _ = p.Z.shape
+    place = torch.arange(K, device=p.Z.device)
+    fits = wrong.shape == (B, K)
+    if fits:
+        wrong = torch.where(real(p.Z, p.z_lengths), wrong.to(p.Z.device, torch.int64), place)
+        look = wrong.device.type == "cpu" and not torch.compiler.is_compiling()
+        fits = not look or bool((wrong.sort(dim=1).values == place).all())
+    if not fits:
+        raise ValueError(
+            f"wrong has shape {tuple(wrong.shape)} and is no order of {B} × {K} elements; give each of 0, …, K_b − 1 "
+            "once per item (B, K), or other sequences (B, K', d)"
+        )
+    return wrong
+
+
+class MarginLoss(nn.Module):
+    """max(0, D(X, Z) − D(X, Ẑ) + β) (the paper's appendix): the right Z is to be cheaper than a wrong one by β.
+
+    loss : the alignment loss whose values D are compared, normalised as it says.
+    beta : the margin; 0.5 in the paper.
+    negatives : where Ẑ comes from unless it is given. "roll": from the item before, one for each item as in the paper's
+        triplets, for 2 B alignments; items that are shuffled anew each epoch meet ever other neighbours. "all": from
+        every other item, and the hinges of an item are averaged, for B² alignments. Either way, items of a batch should
+        differ; where they may not (videos of one recipe have the same steps), give `wrong`.
+    reduction : "mean", "sum" or "none" over items.
+
+    >>> from dropdtw.torch import DropDTWLoss
+    >>> loss = MarginLoss(DropDTWLoss(drop_x=1.0, match="sqeuclidean", reducer="hard"))
+    >>> X = torch.tensor([[[0.0], [0.0]], [[3.0], [3.0]]])
+    >>> loss(X, X), loss(X.flip(0), X)
+    (tensor(0.), tensor(18.5000))
+    """
+
+    def __init__(
+        self,
+        loss: AlignmentLoss,
+        beta: float = 0.5,
+        *,
+        negatives: Literal["roll", "all"] = "roll",
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__()
+        if not isinstance(loss, AlignmentLoss):
+            raise ValueError(f"loss is {loss!r}; give an alignment loss, for example DropDTWLoss(0.3, 0.3)")
+        if negatives not in ("roll", "all"):
+            raise ValueError(f"negatives is {negatives!r}; choose 'roll' (the item before) or 'all' (all other items)")
+        self.loss, self.negatives = loss, negatives
+        self.beta, self.reduction = check_number(beta, "beta", "≥ 0"), check_reduction(reduction)
+
+    def forward(
+        self,
+        Z: Batch,
+        X: Batch,
+        *,
+        z_lengths: Lengths = None,
+        x_lengths: Lengths = None,
+        ids: Ids = None,
+        wrong: Batch | None = None,
+        wrong_lengths: Lengths = None,
+        wrong_ids: Ids = None,
+    ) -> Tensor:
+        """The loss of a batch; arguments as in `D3TWLoss`, but `wrong` are sequences, one per item."""
+        p = pairs(Z, X, z_lengths, x_lengths, ids)
+        right = self.loss.of(p)
+        if wrong is None:
+            if wrong_lengths is not None or wrong_ids is not None:
+                raise ValueError("wrong_lengths and wrong_ids belong to wrong sequences, but none were given")
+            if len(right) < 2:
+                raise ValueError(
+                    "the batch has one item, and no other to take a wrong Z from; give wrong, or more items"
+                )
+            other = others(len(right), right.device, every=self.negatives == "all")
+            own = torch.arange(len(right), device=right.device)[:, None].expand_as(other)
+            cost = self.loss.of(p.select(other.flatten(), own.flatten())).view_as(other)
+        else:
+            cost = self.loss.of(pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong"))[:, None]
+        return reduce(torch.relu(right[:, None] - cost + self.beta).mean(dim=1), self.reduction)
+
+    def extra_repr(self) -> str:
+        """What `print` adds."""
+        return f"beta={self.beta}, negatives={self.negatives!r}, reduction={self.reduction!r}"
+
+
+def others(B: int, device: torch.device, *, every: bool) -> Tensor:
+    """(B, 1) the item before each, or (B, B − 1) every item but itself, nearest before first."""
+    steps = torch.arange(1, B if every else 2, device=device)
+    return (torch.arange(B, device=device)[:, None] - steps) % B

@@ -1,0 +1,303 @@
+"""Alignment losses: sequences in, a number to minimise out (paper Eq. 7–8, its baselines and its margin loss).
+
+Each is a thin module over `drop_dtw`: a match cost, a drop cost, a table, a minimum. All are called alike,
+`loss(Z, X, z_lengths=..., x_lengths=..., ids=...)`, with padded batches Z (B, K, d) and X (B, N, d), or with lists of
+sequences (K_b, d) and (N_b, d). What stands in the padding has no influence on any value or derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypedDict, Unpack
+
+import torch
+from torch import Tensor, nn
+
+from dropdtw import drops
+from dropdtw.drops import LogitPercentile
+from dropdtw.problem import window_width
+from dropdtw.reducers import reducer as find_reducer
+from dropdtw.torch import costs
+from dropdtw.torch.batch import Ids, Pairs, pairs
+from dropdtw.torch.functional import Batch, Drops, Lengths, drop_dtw
+from dropdtw.torch.learned import LearnedDrop
+from dropdtw.torch.reduction import (
+    Normalize,
+    Reduction,
+    check_normalize,
+    check_number,
+    check_reduction,
+    normalized,
+    reduce,
+)
+
+MatchCost = Literal["softmax", "cosine", "sqeuclidean"] | Callable[[Tensor, Tensor], Tensor]
+DropCost = None | float | str | Tensor | LearnedDrop
+
+
+class Options(TypedDict, total=False):
+    """What every alignment loss can be told; `AlignmentLoss` says what each means."""
+
+    match: MatchCost
+    gamma_match: float | None
+    reducer: Literal["smooth", "soft", "hard"]
+    gamma: float
+    one_to_many: bool
+    many_to_one: bool
+    contiguous: bool
+    window: float | None
+    normalize: Normalize
+    reduction: Reduction
+
+
+class AlignmentLoss(nn.Module):
+    """The value of an alignment as a loss; the base of the losses below, which differ in table and defaults.
+
+    match : "softmax" (Eq. 4), "cosine" (Eq. 3), "sqeuclidean", or a function of Z (B, K, d) and X (B, N, d), 0 in their
+        padding, that returns C (B, K, N); a module with parameters of its own trains along.
+    gamma_match : temperature γ of the softmax cost, which *divides* z·x. None: 1. The authors train with 10, on 512
+        standardised features.
+    reducer, gamma : the minimum and its smoothness, as in `drop_dtw`.
+    one_to_many, many_to_one, contiguous, window : which matches are allowed, as in `dropdtw.solve`.
+    normalize : "x", "z" or "both" divides the value of an item by N_b, K_b or their sum. The authors' is "x".
+    reduction : "mean", "sum" or "none" over the items.
+    """
+
+    method: str = "dtw"
+
+    def __init__(
+        self,
+        *,
+        match: MatchCost = "softmax",
+        gamma_match: float | None = None,
+        reducer: Literal["smooth", "soft", "hard"] = "smooth",
+        gamma: float = 1.0,
+        one_to_many: bool = True,
+        many_to_one: bool = True,
+        contiguous: bool = False,
+        window: float | None = None,
+        normalize: Normalize = None,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__()
+        if not callable(match) and match not in ("softmax", "cosine", "sqeuclidean"):
+            raise ValueError(
+                f"match is {match!r}; choose 'softmax', 'cosine' or 'sqeuclidean', or give a function of "
+                "Z (B, K, d) and X (B, N, d) that returns C (B, K, N)"
+            )
+        if gamma_match is not None and match != "softmax":
+            raise ValueError(f"gamma_match is the softmax cost's, but match is {match!r}; leave it out")
+        self.match = match
+        self.gamma_match = check_number(1.0 if gamma_match is None else gamma_match, "gamma_match")
+        find_reducer(reducer, gamma)  # its errors should not wait for the first batch
+        self.reducer, self.gamma = reducer, gamma
+        if window is not None:
+            window_width(1, window)
+        self.moves: dict[str, Any] = {
+            "one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous, "window": window,
+        }  # fmt: skip
+        self.normalize, self.reduction = check_normalize(normalize), check_reduction(reduction)
+
+    def forward(
+        self, Z: Batch, X: Batch, *, z_lengths: Lengths = None, x_lengths: Lengths = None, ids: Ids = None
+    ) -> Tensor:
+        """The loss of a batch.
+
+        Z, X : (B, K, d) and (B, N, d), or lists of B sequences (K_b, d) and (N_b, d).
+        z_lengths, x_lengths : (B,) lengths of padded sequences.
+        ids : (B, K) or a list of B rows, whole numbers: for the softmax cost, z of the same id count once. None: equal
+            z count once.
+        """
+        return reduce(self.per_item(Z, X, z_lengths=z_lengths, x_lengths=x_lengths, ids=ids), self.reduction)
+
+    def per_item(
+        self, Z: Batch, X: Batch, *, z_lengths: Lengths = None, x_lengths: Lengths = None, ids: Ids = None
+    ) -> Tensor:
+        """What the alignment of each item costs (B,), normalised but not reduced."""
+        return self.of(pairs(Z, X, z_lengths, x_lengths, ids))
+
+    def of(self, p: Pairs) -> Tensor:
+        """The same for checked pairs."""
+        with torch.autocast(p.X.device.type, enabled=False):  # half precision would round the costs
+            return normalized(self.value(p), p, self.normalize)
+
+    def value(self, p: Pairs) -> Tensor:
+        """D_{K,N} of each item: (B,)."""
+        C, drop_x, drop_z = self.costs(p)
+        return drop_dtw(
+            C,
+            drop_x,
+            drop_z,
+            z_lengths=p.z_lengths,
+            x_lengths=p.x_lengths,
+            method=self.method,
+            reducer=self.reducer,
+            gamma=self.gamma,
+            **self.moves,
+        )
+
+    def costs(self, p: Pairs) -> tuple[Tensor, Drops, Drops]:
+        """Match costs (B, K, N), and drop costs of x and z as `drop_dtw` takes them."""
+        if self.match == "softmax":
+            return costs.softmax(p.Z, p.X, self.gamma_match, ids=p.names()), None, None
+        if not callable(self.match):
+            return (costs.cosine if self.match == "cosine" else costs.sqeuclidean)(p.Z, p.X), None, None
+        C = self.match(p.Z, p.X)
+        expected = (*p.Z.shape[:2], p.X.shape[1])
+        if not isinstance(C, Tensor) or C.shape != expected:
+            arrived = f"shape {tuple(C.shape)}" if isinstance(C, Tensor) else repr(C)
+            raise ValueError(
+                f"match(Z, X) returned {arrived} for Z {tuple(p.Z.shape)} and X {tuple(p.X.shape)}; "
+                f"it must return C of shape {expected}"
+            )
+        return torch.where(costs.within(C, p.z_lengths, p.x_lengths), C, 0.0), None, None
+
+    def extra_repr(self) -> str:
+        """What `print` adds."""
+        told: dict[str, Any] = {"gamma_match": self.gamma_match} if self.match == "softmax" else {}
+        told |= {"reducer": self.reducer, "gamma": self.gamma, **self.moves, "normalize": self.normalize}
+        match = "" if isinstance(self.match, nn.Module) else f"match={self.match!r}, "
+        return match + ", ".join(f"{k}={v!r}" for k, v in told.items()) + f", reduction={self.reduction!r}"
+
+
+class DropDTWLoss(AlignmentLoss):
+    """Drop-DTW as a loss (paper Eq. 8): L(Z, X) = D_{K,N}(Z, X), outliers of X (and of Z) dropped on the way.
+
+    drop_x, drop_z : what dropping costs. None: that side may not be dropped. A number, or a tensor that broadcasts to
+        (B, N) or (B, K), such as a learnable one; "percentile:30" of each item's own match costs (Eq. 5), through
+        which no derivative flows; a `LearnedDrop` (Eq. 6). For drop_x with the softmax cost also "logit:30" or a
+        `LearnedDrop(as_="logit")`: a drop logit that competes with the steps in the softmax (the authors' recipe).
+    method : "drop_dtw", or "drop_dtw_paper" for Algorithm 2 as printed, which counts some alignments several times
+        when both sides may be dropped (docs/algorithm.md).
+    The rest as in `AlignmentLoss`; softmax costs and smoothMin unless told otherwise, as in the paper.
+
+    >>> Z = torch.eye(2)[None]
+    >>> X = torch.tensor([[[4.0, 0.0], [-9.0, -9.0], [0.0, 4.0]]])              # the second fits nothing
+    >>> DropDTWLoss(drop_x=0.1, reducer="hard", match="cosine")(Z, X)
+    tensor(0.1000)
+    >>> DropDTWLoss(drop_x=None, reducer="hard", match="cosine")(Z, X)
+    tensor(1.7071)
+    """
+
+    def __init__(
+        self,
+        drop_x: DropCost = "percentile:30",
+        drop_z: DropCost = None,
+        *,
+        method: Literal["drop_dtw", "drop_dtw_paper"] = "drop_dtw",
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(**options)
+        if method not in ("drop_dtw", "drop_dtw_paper"):
+            raise ValueError(f"method is {method!r}; choose 'drop_dtw', or 'drop_dtw_paper' for Algorithm 2 as printed")
+        self.method = method
+        self.drop_x, self.drop_z = self._checked(drop_x, "drop_x"), self._checked(drop_z, "drop_z")
+
+    def _checked(self, drop: DropCost, name: str) -> DropCost:
+        rule = drops.resolve(drop, name) if isinstance(drop, str) else drop
+        if isinstance(rule, LogitPercentile) or (isinstance(rule, LearnedDrop) and rule.as_ == "logit"):
+            if name == "drop_z" or self.match != "softmax":
+                raise ValueError(
+                    f"{name} is a logit in the softmax cost over z, which is for drop_x with match='softmax', but "
+                    f"match is {self.match!r}; use 'percentile:30' or LearnedDrop(dim, as_='cost')"
+                )
+        elif isinstance(drop, bool) or not (drop is None or isinstance(drop, (int, float, str, Tensor, LearnedDrop))):
+            raise ValueError(
+                f"{name} is {drop!r}; give None, a number, a tensor, 'percentile:30', 'logit:30' or a LearnedDrop"
+            )
+        return drop
+
+    def costs(self, p: Pairs) -> tuple[Tensor, Drops, Drops]:
+        """Match costs (B, K, N), and drop costs of x and z as `drop_dtw` takes them."""
+        logit = self._logit(p)
+        if logit is None:
+            C, drop_x = super().costs(p)[0], self._drop(self.drop_x, p)
+        else:
+            C, drop_x = costs.softmax_with_drop(p.Z, p.X, logit, self.gamma_match, ids=p.names())
+        return C, drop_x, self._drop(self.drop_z, Pairs(p.X, p.Z, p.x_lengths, p.z_lengths, None))
+
+    def _logit(self, p: Pairs) -> Tensor | Callable[[Tensor], Tensor] | None:
+        """The drop logit of x, as the softmax takes it; None where the drop cost is none."""
+        if isinstance(self.drop_x, LearnedDrop):
+            return self._drop(self.drop_x, p) if self.drop_x.as_ == "logit" else None  # type: ignore[return-value]
+        rule = drops.resolve(self.drop_x, "drop_x") if isinstance(self.drop_x, str) else None
+        if not isinstance(rule, LogitPercentile):
+            return None
+        percent = rule.p
+        return lambda S: costs.percentile_logit(S, percent, p.z_lengths, p.x_lengths)
+
+    def extra_repr(self) -> str:
+        """What `print` adds."""
+        learned = (LearnedDrop, nn.Parameter)
+        told = {"drop_x": self.drop_x, "drop_z": self.drop_z}
+        shown = [f"{k}={v!r}" for k, v in told.items() if not isinstance(v, learned)]
+        return ", ".join([*shown, f"method={self.method!r}", super().extra_repr()])
+
+    @staticmethod
+    def _drop(drop: DropCost, p: Pairs) -> Drops:
+        """The drop cost of the second sequences of p."""
+        if isinstance(drop, LearnedDrop):
+            found: Tensor = drop(p.Z, p.X, z_lengths=p.z_lengths, x_lengths=p.x_lengths)
+            return found
+        return drop
+
+
+class SmoothDTWLoss(AlignmentLoss):
+    """SmoothDTW (Hadji et al. 2021): DTW with smoothMin (Eq. 7) over the softmax cost (Eq. 4). Everything is matched.
+
+    >>> SmoothDTWLoss(normalize="x")(torch.zeros(1, 2, 3), torch.zeros(1, 4, 3))     # equal z are one: p = 1
+    tensor(0.)
+    """
+
+
+class SoftDTWLoss(AlignmentLoss):
+    """soft-DTW (Cuturi & Blondel 2017): −γ log Σ exp(−cost/γ) over all DTW alignments, of squared distances.
+
+    It is no distance: below 0 for equal sequences, and not least there. `SoftDTWDivergence` mends that.
+
+    >>> SoftDTWLoss(gamma=1.0)(torch.zeros(1, 2, 1), torch.zeros(1, 2, 1))           # three alignments of cost 0
+    tensor(-1.0986)
+    """
+
+    def __init__(self, **options: Unpack[Options]) -> None:
+        super().__init__(**(Options(match="sqeuclidean", reducer="soft") | options))
+
+
+class SoftDTWDivergence(SoftDTWLoss):
+    """soft-DTW without its bias (Blondel et al. 2021): D(Z, X) − ½ D(Z, Z) − ½ D(X, X), for any two lengths.
+
+    Exactly 0 for equal sequences. Blondel et al. prove that it is ≥ 0 under conditions on the match cost; for squared
+    distances no exception is known. Other match costs must be symmetric, so "softmax" is refused.
+
+    >>> loss = SoftDTWDivergence()
+    >>> Z = torch.tensor([[[0.0], [1.0], [2.0]]])
+    >>> loss(Z, Z), loss(Z, Z[:, :2])
+    (tensor(0.), tensor(1.1241))
+    """
+
+    def __init__(self, **options: Unpack[Options]) -> None:
+        super().__init__(**options)
+        if self.match == "softmax":
+            raise ValueError("match is 'softmax', which treats z and x differently; use 'sqeuclidean' or 'cosine'")
+
+    def value(self, p: Pairs) -> Tensor:
+        """The divergence of each item: (B,)."""
+        zz = Pairs(p.Z, p.Z, p.z_lengths, p.z_lengths, None)
+        xx = Pairs(p.X, p.X, p.x_lengths, p.x_lengths, None)
+        return super().value(p) - 0.5 * super().value(zz) - 0.5 * super().value(xx)
+
+
+class OTAMLoss(AlignmentLoss):
+    """OTAM (Cao et al. 2020): softmin DTW in which both ends of X are free.
+
+    As the paper uses it, a step takes a run of frames; `one_to_many=False` is Cao's own recursion.
+
+    >>> X = torch.tensor([[[9.0], [1.0], [9.0]]])
+    >>> OTAMLoss(match="sqeuclidean", reducer="hard")(torch.ones(1, 1, 1), X)
+    tensor(0.)
+    """
+
+    method = "otam"
+
+    def __init__(self, **options: Unpack[Options]) -> None:
+        super().__init__(**(Options(reducer="soft") | options))

@@ -1,0 +1,200 @@
+"""Every error message of the losses: it says what arrived and what to do. A new message needs a new row."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+import torch
+
+from dropdtw import torch as dt
+
+MODULES = ["batch", "clustering", "discriminative", "learned", "losses", "reduction"]
+Z, X = torch.ones(2, 3, 4), torch.ones(2, 5, 4)
+LOSS = dt.DropDTWLoss()
+
+
+def case(call, says, does=""):
+    """A row: the call, what its message says of what arrived, and what it says to do."""
+    return call, says, does
+
+
+INPUT = {
+    "one sequence": case(lambda: LOSS(Z[0], X), "Z has shape (3, 4)", "one sequence is the batch Z[None]"),
+    "empty": case(lambda: LOSS(Z, X[:, :0]), "X has shape (2, 0, 4)", "with at least one of each"),
+    "integers": case(lambda: LOSS(Z.int(), X), "Z is of dtype torch.int32", "for example Z.float()"),
+    "NumPy": case(lambda: LOSS(np.ones((2, 3, 4)), X), "Z is a ndarray", "give a tensor (B, length, d), or a list"),
+    "nothing": case(lambda: LOSS([], X), "Z is a list, but not of sequences", "at least one"),
+    "list of lists": case(lambda: LOSS(Z, [[1.0], [2.0]]), "X is a list, but not of sequences", "tensors (length, d)"),
+    "list of vectors": case(lambda: LOSS([Z[0, 0]], X), "Z is a list, but not of sequences", "tensors (length, d)"),
+    "list of many d": case(lambda: LOSS([Z[0], Z[0, :, :2]], X), "Z is a list, but not of sequences", "all of one d"),
+    "list with an empty one": case(lambda: LOSS(Z, [X[0], X[0, :0]]), "X[1] is empty", "at least one element"),
+    "list and lengths": case(
+        lambda: LOSS([*Z], X, z_lengths=[3, 3]), "z_lengths belong to a padded batch; Z is a list", "has its own"
+    ),
+    "batch sizes": case(lambda: LOSS(Z[:1], X), "Z has 1 items and X has 2", "one sequence of each per item"),
+    "features": case(lambda: LOSS(Z[..., :2], X), "Z has 2 features and X has 4", "both need the same number"),
+    "devices": case(lambda: LOSS(Z.to("meta"), X), "Z is on meta and X on cpu", "move one of them"),
+    "too few lengths": case(lambda: LOSS(Z, X, x_lengths=[5]), "x_lengths has shape (1,)", "give 2 whole numbers"),
+    "lengths in part": case(lambda: LOSS(Z, X, z_lengths=[1.0, 2.0]), "dtype torch.float32", "2 whole numbers"),
+    "masks": case(lambda: LOSS(Z, X, z_lengths=[True, True]), "dtype torch.bool", "2 whole numbers, one per item"),
+    "too long": case(
+        lambda: LOSS(Z, X, z_lengths=[1, 4]), "z_lengths go from 1 to 4, but Z has room for 3", "lengths from 1 to 3"
+    ),
+    "too short": case(lambda: LOSS(Z, X, x_lengths=torch.tensor([0, 5])), "x_lengths go from 0 to 5", "from 1 to 5"),
+    "ids of another shape": case(
+        lambda: LOSS(Z, X, ids=torch.ones(2, 4, dtype=torch.int64)),
+        "ids has shape (2, 4) and dtype torch.int64, but there are 2 sequences of at most 3 z_i",
+        "one whole number per z_i",
+    ),
+    "ids in part": case(lambda: LOSS(Z, X, ids=torch.ones(2, 3)), "dtype torch.float32", "one whole number per z_i"),
+    "ids of other lengths": case(
+        lambda: LOSS([Z[0], Z[0, :2]], X, ids=[[1, 2], [1, 2, 3]]), "ids has rows of (2,), (3,)", "a list of one row"
+    ),
+    "no ids": case(lambda: LOSS(Z, X, ids=[]), "ids has rows of nothing", "one row per item"),
+}
+
+OPTIONS = {
+    "match": case(lambda: dt.SmoothDTWLoss(match="euclidean"), "match is 'euclidean'", "'cosine' or 'sqeuclidean', or"),
+    "gamma_match elsewhere": case(
+        lambda: dt.DropDTWLoss(match="cosine", gamma_match=10), "but match is 'cosine'", "leave it out"
+    ),
+    "reducer": case(lambda: dt.OTAMLoss(reducer="min"), "reducer is 'min'", "choose one of 'hard', 'soft', 'smooth'"),
+    "gamma": case(lambda: dt.SoftDTWLoss(gamma=-1), "gamma is -1", "give a finite number ≥ 0"),
+    "window": case(lambda: dt.SmoothDTWLoss(window=1.5), "window is 1.5", "give an int ≥ 0"),
+    "reduction": case(lambda: dt.SmoothDTWLoss(reduction="avg"), "reduction is 'avg'", "'mean', 'sum' or 'none'"),
+    "normalize": case(lambda: dt.DropDTWLoss(normalize="N"), "normalize is 'N'", "choose 'x', 'z' or 'both'"),
+    "method": case(lambda: dt.DropDTWLoss(method="dtw"), "method is 'dtw'", "'drop_dtw_paper' for Algorithm 2"),
+    "match gives another shape": case(
+        lambda: dt.SmoothDTWLoss(match=lambda Z, X: X @ Z.mT)(Z, X),
+        "match(Z, X) returned shape (2, 5, 3) for Z (2, 3, 4) and X (2, 5, 4)",
+        "it must return C of shape (2, 3, 5)",
+    ),
+    "match gives nothing": case(
+        lambda: dt.SmoothDTWLoss(match=lambda Z, X: None)(Z, X), "match(Z, X) returned None", "must return C of shape"
+    ),
+    "softmax divergence": case(
+        lambda: dt.SoftDTWDivergence(match="softmax"), "treats z and x differently", "use 'sqeuclidean' or 'cosine'"
+    ),
+    "K > N": case(
+        lambda: dt.SmoothDTWLoss(many_to_one=False)(X, Z), "5 elements of Z cannot each have", "allow many_to_one"
+    ),
+} | {
+    f"gamma_match {value}": case(
+        lambda value=value: dt.DropDTWLoss(gamma_match=value), f"gamma_match is {value!r}", "give a finite number > 0"
+    )
+    for value in (0, -1.0, np.inf, np.nan, True, "10")
+}
+
+DROPS = {
+    "word": case(lambda: dt.DropDTWLoss("quantile:30"), "drop_x is 'quantile:30'", "'percentile:30' or 'logit:30'"),
+    "percent": case(lambda: dt.DropDTWLoss(0.1, "percentile:101"), "drop_z is 'percentile:101'", "(0 to 100)"),
+    "bool": case(lambda: dt.DropDTWLoss(True), "drop_x is True", "give None, a number, a tensor"),
+    "list": case(lambda: dt.DropDTWLoss(0.1, [0.1]), "drop_z is [0.1]", "give None, a number, a tensor"),
+    "logit of z": case(lambda: dt.DropDTWLoss(0.1, "logit:30"), "drop_z is a logit", "'percentile:30' or LearnedDrop("),
+    "learned logit of z": case(
+        lambda: dt.DropDTWLoss(0.1, dt.LearnedDrop(4)), "drop_z is a logit", "LearnedDrop(dim, as_='cost')"
+    ),
+    "logit in cosine": case(
+        lambda: dt.DropDTWLoss("logit:30", match="cosine"), "but match is 'cosine'", "use 'percentile:30' or"
+    ),
+    "learned logit in cosine": case(
+        lambda: dt.DropDTWLoss(dt.LearnedDrop(4), match="cosine"), "but match is 'cosine'", "as_='cost'"
+    ),
+    "learned dim": case(lambda: dt.LearnedDrop(0), "dim is 0", "give a whole number, 1 or more"),
+    "learned depth": case(lambda: dt.LearnedDrop(4, 1.5), "depth is 1.5", "give a whole number, 1 or more"),
+    "learned hidden": case(lambda: dt.LearnedDrop(4, 2, False), "hidden is False", "give a whole number, 1 or more"),
+    "learned as": case(lambda: dt.LearnedDrop(4, as_="price"), "as_ is 'price'", "choose 'logit' (in the softmax"),
+    "learned for others": case(
+        lambda: dt.LearnedDrop(5)(Z, X), "Z has 4 features, but this LearnedDrop was made for 5", ""
+    ),
+}
+
+WRONG = {
+    "margin": case(lambda: dt.D3TWLoss(-1), "margin is -1", "give a finite number ≥ 0"),
+    "beta": case(lambda: dt.MarginLoss(LOSS, np.nan), "beta is nan", "give a finite number ≥ 0"),
+    "order of another shape": case(
+        lambda: dt.D3TWLoss()(Z, X, wrong=torch.tensor([[1, 0, 2]])), "wrong has shape (1, 3)", "other sequences (B, K'"
+    ),
+    "no order": case(
+        lambda: dt.D3TWLoss()(Z, X, wrong=torch.tensor([[0, 0, 2]] * 2)), "no order of 2 × 3", "each of 0, …, K_b − 1"
+    ),
+    "order beyond the length": case(
+        lambda: dt.D3TWLoss()(Z, X, z_lengths=[3, 2], wrong=torch.tensor([[2, 1, 0]] * 2)),
+        "no order of 2 × 3 elements",
+        "once per item",
+    ),
+    "lengths of an order": case(
+        lambda: dt.D3TWLoss()(Z, X, wrong=torch.tensor([[1, 0, 2]] * 2), wrong_lengths=[3, 3]),
+        "wrong_lengths and wrong_ids belong to wrong sequences",
+        "none were given",
+    ),
+    "ids of nothing": case(
+        lambda: dt.MarginLoss(LOSS)(Z, X, wrong_ids=[[1, 2, 3]] * 2),
+        "wrong_lengths and wrong_ids belong to wrong sequences",
+        "none were given",
+    ),
+    "wrong features": case(
+        lambda: dt.D3TWLoss()(Z, X, wrong=Z[..., :3]), "wrong has 3 features and X has 4", "both need the same number"
+    ),
+    "wrong ids": case(
+        lambda: dt.MarginLoss(LOSS)(Z, X, wrong=Z, wrong_ids=[[1]]), "wrong_ids has rows of (1,)", "one whole number"
+    ),
+    "wrong lengths": case(
+        lambda: dt.MarginLoss(LOSS)(Z, X, wrong=Z, wrong_lengths=[9, 9]), "wrong_lengths go from 9 to 9", "from 1 to 3"
+    ),
+    "no loss": case(lambda: dt.MarginLoss(dt.ClusteringLoss()), "loss is ClusteringLoss", "give an alignment loss"),
+    "negatives": case(lambda: dt.MarginLoss(LOSS, negatives="hard"), "negatives is 'hard'", "choose 'roll' (the item"),
+    "one item": case(lambda: dt.MarginLoss(LOSS)(Z[:1], X[:1]), "the batch has one item", "give wrong, or more items"),
+    "form": case(lambda: dt.ClusteringLoss("l2"), "form is 'l2'", "choose 'frobenius' (the paper's) or 'contrastive'"),
+    "contrast of frobenius": case(
+        lambda: dt.ClusteringLoss(gamma_contrast=30), "but form is 'frobenius'", "leave them out"
+    ),
+    "clustering negatives": case(
+        lambda: dt.ClusteringLoss("contrastive", negatives="all"), "negatives is 'all'", "choose 'item'"
+    ),
+    "clustering gamma": case(lambda: dt.ClusteringLoss(gamma=0), "gamma is 0", "give a finite number > 0"),
+    "clustering contrast": case(
+        lambda: dt.ClusteringLoss("contrastive", gamma_contrast=-1), "gamma_contrast is -1", "give a finite number > 0"
+    ),
+    "clustering reduction": case(lambda: dt.ClusteringLoss(reduction=None), "reduction is None", "choose 'mean'"),
+}
+
+CASES = {
+    f"{part}: {name}": row
+    for part, table in {"input": INPUT, "options": OPTIONS, "drops": DROPS, "wrong": WRONG}.items()
+    for name, row in table.items()
+}
+
+
+@pytest.mark.parametrize(("call", "says", "does"), CASES.values(), ids=CASES)
+def test_message_says_what_arrived_and_what_to_do(call, says, does):
+    with pytest.raises(ValueError, match=re.escape(says)) as caught:
+        call()
+    assert does in str(caught.value)
+
+
+def test_every_message_has_a_case():
+    met = set()
+    for call, _, _ in CASES.values():
+        try:
+            call()
+        except ValueError as error:
+            last = error.__traceback__
+            while last.tb_next:
+                last = last.tb_next
+            met.add((Path(last.tb_frame.f_code.co_filename).stem, last.tb_lineno))
+    missed = []
+    for name in MODULES:
+        source = Path(importlib.import_module(f"dropdtw.torch.{name}").__file__).read_text()
+        raises = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Raise)]
+        missed += [
+            f"{name}.py:{node.lineno} {ast.unparse(node)}"
+            for node in raises
+            if not any((name, line) in met for line in range(node.lineno, node.end_lineno + 1))
+        ]
+    assert missed == []
