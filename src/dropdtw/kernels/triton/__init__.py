@@ -46,18 +46,19 @@ INTERPRETED: Final = triton.knobs.runtime.interpret
 BLOCK: Final = 8
 """Steps that are unrolled: between two states that are written down."""
 
+FEWEST: Final = 32
 LANES: Final = 128
-"""Rows of one strip at most."""
+"""Rows of one strip, at least and at most: a warp, and four."""
 
 
 @cache
 def plan(K: int, N: int) -> Plan:
     """The plan for a batch of (K, N)."""
-    R = max(32, min(LANES, 1 << (K - 1).bit_length()))
+    R = max(FEWEST, min(LANES, 1 << (K - 1).bit_length()))
     strips = -(-K // R)
     blocks = -(-(min(R, K) + N) // BLOCK)
     if strips == 1:
-        return Plan(R, R // 32, 1, blocks, ((0, 0, 1),))
+        return Plan(R, -(-R // 32), 1, blocks, ((0, 0, 1),))
     # A chunk is long enough that a strip two launches behind the one above it never needs what is not yet there.
     chunk = -(-(R + BLOCK) // BLOCK)
     chunks = -(-blocks // chunk)
@@ -65,7 +66,7 @@ def plan(K: int, N: int) -> Plan:
     for number in range(chunks + 2 * (strips - 1)):
         first = max(0, -(-(number - chunks + 1) // 2))
         launches.append((number, first, min(strips - 1, number // 2) - first + 1))
-    return Plan(R, R // 32, strips, chunk, tuple(launches))
+    return Plan(R, -(-R // 32), strips, chunk, tuple(launches))
 
 
 class Saved(NamedTuple):
@@ -131,8 +132,8 @@ def backward(
     S = len(turned.states)
     carry = below = grad
     if layed.strips > 1:
-        carry = torch.empty(B * layed.strips, 3 * S + 2, layed.lanes, dtype=dtype, device=device)
-        below = torch.empty(B * layed.strips, S + 1, N + 1, dtype=dtype, device=device)
+        carry = torch.empty(B * layed.strips, 5 * S + 2, layed.lanes, dtype=dtype, device=device)
+        below = torch.empty(B * layed.strips, 2 * S + 1, N + 1, dtype=dtype, device=device)
     outputs = (out, grad if by_first is None else by_first, grad if by_second is None else by_second)
     tensors = (C, first, second, *(lengths or (grad, grad)), *saved.tensors, grad, *outputs, carry, below)
     numbers = (K, N, *C.stride(), *first.stride(), *second.stride(), *out.stride()[1:], grad.stride(0), _slots(N, True))

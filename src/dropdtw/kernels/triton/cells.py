@@ -259,46 +259,51 @@ def _paid(COST: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.cons
 
 @triton.jit
 def step_back(
-    g_own, g_up, g_diag, by_x, by_z, weights, row_weights, below, grad_x, grad_top, t, lane, row, Nb,
+    g_own, g_up, g_late, g_diag, g_row, by_x, by_z, weights, row_weights, below, grad_x, grad_top, t, lane, row, Nb,
     TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr, u: tl.constexpr,
 ):  # fmt: skip
-    """All lanes one step back: the derivatives on their way to step t − 1, and the derivative by the match costs."""
+    """All lanes one step back: the derivatives on their way to step t − 1, and the derivative by the match costs.
+
+    g_own goes to the lane's own cell, and so does g_row on row 0; g_up and g_late to the lane above; g_diag to the
+    lane above a step later. What comes from the left and what comes from below are added first, the diagonal last:
+    so the sum is the same, to the last bit, when rows and columns are exchanged.
+    """
     S: tl.constexpr = count(TABLE, "price")
     j = t - lane
     g = ()
     for s in tl.static_range(S):
         a = g_own[s]
-        if of(TABLE, "up", s):
+        if of(TABLE, "top", s):
             a = a + _from_below(g_up[s], below[s], lane, STRIPS, R)
+        if of(TABLE, "diag", s):
+            a = a + _from_below(g_late[s], below[S + 1 + s], lane, STRIPS, R)
         g = g + (a,)
     full = _arrived(g, weights, "all", TABLE)
     by_c = _paid(MATCH, full, weights, "all", TABLE)
     by_x = _from_below(by_x, below[S], lane, STRIPS, R) + _paid(DROP_X, full, weights, "all", TABLE)
     by_z += _paid(DROP_Z, full, weights, "all", TABLE)
     g_own = _back_by(LEFT, full, weights, "all", TABLE)
-    up = _back_by(TOP, full, weights, "all", TABLE)
-    diagonal = _back_by(DIAG, full, weights, "all", TABLE)
-    g_up = ()
+    g_up = _back_by(TOP, full, weights, "all", TABLE)
+    g_late = g_diag
+    g_diag = _back_by(DIAG, full, weights, "all", TABLE)
     on_row_0 = ()
     for s in tl.static_range(S):
-        a = up[s] + g_diag[s]
-        g_up = g_up + (a,)
+        a = g_row[s] + g_up[s] + g_late[s]
         on_row_0 = on_row_0 + (tl.where(row == 0, a, 0.0),)  # row 0 lies above the row of number 0
     full = _arrived(on_row_0, row_weights, "row", TABLE)
-    along = _back_by(LEFT, full, row_weights, "row", TABLE)
-    g_diag = ()
-    for s in tl.static_range(S):
-        g_diag = g_diag + (diagonal[s] + along[s],)
+    g_row = _back_by(LEFT, full, row_weights, "row", TABLE)
     first = (lane == 0) & (j >= 0) & (j <= Nb)
     if pays(TABLE, DROP_X):
         by_drop = by_x + _paid(DROP_X, full, row_weights, "row", TABLE)
         tl.store(grad_x[u], by_drop, mask=first & (j >= 1) & (row == 0))
     if STRIPS:
         for s in tl.static_range(S):
-            if of(TABLE, "up", s):
+            if of(TABLE, "top", s):
                 tl.store(grad_top[s * U + u], g_up[s], mask=first & (row > 0))
+            if of(TABLE, "diag", s):
+                tl.store(grad_top[(S + 1 + s) * U + u], g_late[s], mask=first & (row > 0))
         tl.store(grad_top[S * U + u], by_x, mask=first & (row > 0))
-    return g_own, g_up, g_diag, by_x, by_z, by_c
+    return g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_c
 
 
 @triton.jit

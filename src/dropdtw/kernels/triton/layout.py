@@ -26,8 +26,8 @@ class Layout:
     all, row : the numbers of all edges, and of those that matter on row 0.
     price : for each state, the cost that all edges into it pay, or −1 where they differ.
     start : whether a state may begin; final : the states that may end.
-    up : whether a state is looked at from the row below; diag : whether diagonally, or along row 0.
-    keep : whether a state is looked at from any other cell.
+    up : whether a state is looked at from the row below; top : whether from the cell just below.
+    diag : whether diagonally, or along row 0; keep : whether from any other cell.
     """
 
     src: tuple[int, ...]
@@ -41,6 +41,7 @@ class Layout:
     start: tuple[bool, ...]
     final: tuple[int, ...]
     up: tuple[bool, ...]
+    top: tuple[bool, ...]
     diag: tuple[bool, ...]
     keep: tuple[bool, ...]
 
@@ -78,7 +79,8 @@ def layout(table: Recurrence) -> Layout:
     states = range(len(table.states))
     paid = [{COST_NUMBER[e.cost] for e, _ in listed if number[e.dst] == s} for s in states]
     diag = left_by("diag") | left_by("left", row)
-    up = diag | left_by("top")
+    top = left_by("top")
+    up = diag | top
     keep = up | left_by("left")
     return Layout(
         src=src,
@@ -92,6 +94,7 @@ def layout(table: Recurrence) -> Layout:
         start=tuple(s in table.starts for s in table.states),
         final=tuple(number[s] for s in table.final),
         up=tuple(s in up for s in states),
+        top=tuple(s in top for s in states),
         diag=tuple(s in diag for s in states),
         keep=tuple(s in keep for s in states),
     )
@@ -119,6 +122,12 @@ def planes(table):
 def plane(table, part, s):
     """Where a state that is written down as `keep` or `diag` comes among all that are."""
     return sum(table.keep[:s]) if part == "keep" else sum(table.keep) + sum(table.diag[:s])
+
+
+@triton.constexpr_function
+def is_sent(table, plane):
+    """Whether a strip sends that plane of derivatives to the one above: by `top` states, by d_x, by `diag` states."""
+    return (*table.top, True, *table.diag)[plane]
 
 
 @triton.constexpr_function

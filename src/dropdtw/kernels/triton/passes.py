@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from dropdtw.kernels.triton.cells import fold, step, step_back
-from dropdtw.kernels.triton.layout import DROP_Z, count, of, pays, plane, planes
+from dropdtw.kernels.triton.layout import DROP_Z, count, is_sent, of, pays, plane, planes
 
 # --- Memory -------------------------------------------------------------------------------------------------------
 #
@@ -66,17 +66,17 @@ def _row_above(top, t, N, Nb, w, TABLE: tl.constexpr, STRIPS: tl.constexpr, U: t
 @triton.jit
 def _row_below(
     grad_top, t, N, Nb, more, w, TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr
-):
-    """What the strip below has for the last lane in a block: for each step, by each state and by d_x."""
+):  # fmt: skip
+    """What the strip below has for the last lane in a block: for each step `g_up`, by d_x, and `g_late`."""
     S: tl.constexpr = count(TABLE, "price")
     found = ()
     for u in tl.static_range(U):
         below = ()
         j = t + u - (R - 1)
-        for s in tl.static_range(S + 1):
-            if STRIPS:
-                there = (j >= 0) & (j <= Nb) & more
-                below = below + (tl.load(grad_top + (S + 1 + s) * (N + 1) + j, mask=there, other=0.0),)
+        there = (j >= 0) & (j <= Nb) & more
+        for s in tl.static_range(2 * S + 1):
+            if STRIPS and is_sent(TABLE, s):
+                below = below + (tl.load(grad_top + (2 * S + 1 + s) * (N + 1) + j, mask=there, other=0.0),)
             else:
                 below = below + (w,)
         found = found + (below,)
@@ -239,6 +239,20 @@ def forward_pass(
                 tl.store(ends + b * count(TABLE, "final") + f, tl.where(found < INF, weights[f], 0.0))
 
 
+@triton.jit
+def _loaded(at, n: tl.constexpr, stride: tl.constexpr):
+    found = ()
+    for s in tl.static_range(n):
+        found = found + (tl.load(at + s * stride),)
+    return found
+
+
+@triton.jit
+def _stored(at, values, stride: tl.constexpr):
+    for s in tl.static_range(len(values)):
+        tl.store(at + s * stride, values[s])
+
+
 @_jit("grad", "grad_c", "grad_x", "grad_z", "carry", "grad_top", numbers=("g_k", "g_n", "g_b"))
 def backward_pass(
     C, drop_x, drop_z, z_len, x_len, saved, top, grad, grad_c, grad_x, grad_z, carry, grad_top,
@@ -282,8 +296,8 @@ def backward_pass(
     z = tl.load(drop_z + b * z_b + row * z_n, mask=inside, other=INF).to(DT)
     strips = (K + R - 1) // R
     top += (b * strips + strip) * (S * (N + 1))
-    grad_top += (b * strips + strip) * ((S + 1) * (N + 1))
-    carry += (b * strips + strip) * ((3 * S + 2) * R) + lane
+    grad_top += (b * strips + strip) * ((2 * S + 1) * (N + 1))
+    carry += (b * strips + strip) * ((5 * S + 2) * R) + lane
     t = begin + k1 * U
     p = t - U
     match = _spread(C + b * c_b + row.to(tl.int64) * c_k + (p - lane - 1).to(tl.int64) * c_n, c_n, U)
@@ -291,13 +305,12 @@ def backward_pass(
     states = _spread(saved + b * (PLANES * area) + _slot(p, lane, row, K, U, True), area, PLANES)
     by_match = _spread(grad_c + b * K * N + row.to(tl.int64) * g_k + (t - lane - 1).to(tl.int64) * g_n, g_n, U)
     by_drop = _spread(grad_x + b * N + (t - lane - 1), 1, U)
-    by_top = _spread(grad_top + (t - lane), N + 1, (S + 1) * STRIPS, U)
+    by_top = _spread(grad_top + (t - lane), N + 1, (2 * S + 1) * STRIPS, U)
 
-    # Derivatives on their way to step t: by each lane's own states, by the states above it (as `up` and as `diag`).
+    # Derivatives on their way to step t; `step_back` says where each goes.
     nothing = tl.zeros([R], DT)
     g_own = ()
-    g_up = ()
-    g_diag = ()
+    zeros = ()
     by_x = nothing
     by_z = nothing
     out = tl.load(grad + b * g_b).to(DT)
@@ -308,19 +321,17 @@ def backward_pass(
                 share = tl.load(ends + b * count(TABLE, "final") + f) * out
                 seed = tl.where((row == Kb - 1) & (t == steps), share, 0.0)
         g_own = g_own + (seed,)
-        g_up = g_up + (nothing,)
-        g_diag = g_diag + (nothing,)
+        zeros = zeros + (nothing,)
+    g_up, g_late, g_diag, g_row = zeros, zeros, zeros, zeros
     if STRIPS:
         if k1 < blocks:
-            g_own = ()
-            g_up = ()
-            g_diag = ()
-            for s in tl.static_range(S):
-                g_own = g_own + (tl.load(carry + s * R),)
-                g_up = g_up + (tl.load(carry + (S + s) * R),)
-                g_diag = g_diag + (tl.load(carry + (2 * S + s) * R),)
-            by_x = tl.load(carry + 3 * S * R)
-            by_z = tl.load(carry + (3 * S + 1) * R)
+            g_own = _loaded(carry, S, R)
+            g_up = _loaded(carry + S * R, S, R)
+            g_late = _loaded(carry + 2 * S * R, S, R)
+            g_diag = _loaded(carry + 3 * S * R, S, R)
+            g_row = _loaded(carry + 4 * S * R, S, R)
+            by_x = tl.load(carry + 5 * S * R)
+            by_z = tl.load(carry + (5 * S + 1) * R)
 
     own = ()
     diag = ()
@@ -349,8 +360,8 @@ def backward_pass(
                 weights = weights + (w,)
                 row_weights = row_weights + (r,)
             for u in tl.static_range(U - 1, -1, -1):
-                g_own, g_up, g_diag, by_x, by_z, by_c = step_back(
-                    g_own, g_up, g_diag, by_x, by_z, weights[u], row_weights[u], below[u],
+                g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_c = step_back(
+                    g_own, g_up, g_late, g_diag, g_row, by_x, by_z, weights[u], row_weights[u], below[u],
                     by_drop, by_top, t + u, lane, row, Nb, TABLE, STRIPS, R, U, u,
                 )  # fmt: skip
                 j = t + u - lane
@@ -361,11 +372,6 @@ def backward_pass(
         own, diag = next_own, next_diag
         c, d, tops = next_c, next_d, next_tops
     if STRIPS and k0 > 0:
-        for s in tl.static_range(S):
-            tl.store(carry + s * R, g_own[s])
-            tl.store(carry + (S + s) * R, g_up[s])
-            tl.store(carry + (2 * S + s) * R, g_diag[s])
-        tl.store(carry + 3 * S * R, by_x)
-        tl.store(carry + (3 * S + 1) * R, by_z)
+        _stored(carry, g_own + g_up + g_late + g_diag + g_row + (by_x, by_z), R)
     elif pays(TABLE, DROP_Z):
         tl.store(grad_z + b * K + row, by_z, mask=inside)

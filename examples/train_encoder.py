@@ -1,0 +1,171 @@
+"""Train an encoder with an alignment loss: from step lists alone, frames learn which step they show.
+
+A toy of learning from instructional videos. Twelve steps are vectors; what a step looks like in a frame is another
+vector, the same for all recordings but far from the step's own. Each recording shows four to six steps in order, with
+frames of *other* steps in between, more than half of all: they belong to no step of its list and should be dropped.
+Training sees the lists, never the frames' labels; those serve to score held-out recordings.
+
+Run with `python examples/train_encoder.py` (under 30 s), and `--plot out.png` for a picture.
+"""
+
+import argparse
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import nn
+
+import dropdtw
+from dropdtw import metrics
+from dropdtw.costs import Softmax
+from dropdtw.torch import DropDTWLoss, SmoothDTWLoss
+
+STEPS, DIM = 12, 16
+GAMMA = 4.0  # products of such vectors are about 16 where they fit
+DROP = "percentile:15"  # about 0.4 / 5 = 8 % of all pairs are true matches; twice that leaves room
+LOSSES = {
+    "SmoothDTW": SmoothDTWLoss(gamma_match=GAMMA, normalize="x"),
+    "Drop-DTW": DropDTWLoss(DROP, gamma_match=GAMMA, normalize="x"),
+    "Drop-DTW, softmin": DropDTWLoss(DROP, gamma_match=GAMMA, normalize="x", reducer="soft"),
+}
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Steps Z (K, d), frames X (N, d), and for each frame the step it shows, −1 for none."""
+
+    Z: torch.Tensor
+    X: torch.Tensor
+    truth: np.ndarray
+
+
+class Encoder(nn.Module):
+    """x + MLP(x), which begins as the identity."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mlp = nn.Sequential(nn.Linear(DIM, 64), nn.ReLU(), nn.Linear(64, DIM))
+        for parameter in self.mlp[2].parameters():
+            nn.init.zeros_(parameter)
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        """Frames (N, d) to frames (N, d)."""
+        return X + self.mlp(X)
+
+
+def recordings(rng: np.random.Generator, count: int, others: int) -> list[Recording]:
+    """A world of steps and their looks, and recordings of it; others: mean number of other frames between two steps."""
+    steps = rng.normal(size=(STEPS, DIM))
+    looks = steps + 2.5 * rng.normal(size=(STEPS, DIM))
+    found = []
+    for _ in range(count):
+        order = rng.permutation(STEPS)
+        K = int(rng.integers(4, 7))
+        shown: list[int] = []
+        truth: list[int] = []
+        for i in range(K + 1):
+            between = rng.choice(order[K:], rng.integers(2 * others + 1)).tolist()
+            run = int(rng.integers(2, 7)) * (i < K)
+            shown += between + [int(order[i])] * run
+            truth += [-1] * len(between) + [i] * run
+        X = looks[shown] + 0.7 * rng.normal(size=(len(shown), DIM))
+        found.append(Recording(*(torch.tensor(a, dtype=torch.float32) for a in (steps[order[:K]], X)), np.array(truth)))
+    return found
+
+
+def train(loss: nn.Module, data: list[Recording], iterations: int, seed: int) -> tuple[Encoder, list[float]]:
+    """An encoder trained with a loss, and the values of the loss on the way."""
+    torch.manual_seed(seed)
+    encoder = Encoder()
+    optimizer = torch.optim.Adam(encoder.parameters(), lr=1e-3)
+    values = []
+    for _ in range(iterations):
+        batch = [data[i] for i in torch.randperm(len(data))[:16].tolist()]
+        value = loss([r.Z for r in batch], [encoder(r.X) for r in batch])
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        values.append(value.item())
+    return encoder, values
+
+
+def align(encoder: Encoder, r: Recording) -> dropdtw.Alignment:
+    """The steps of a recording, found in its encoded frames; a frame shows one step at most, a step is one run."""
+    with torch.no_grad():
+        X = encoder(r.X).numpy()
+    return dropdtw.align(r.Z.numpy(), X, DROP, match=Softmax(GAMMA), many_to_one=False, contiguous=True)
+
+
+def score(encoder: Encoder, data: list[Recording]) -> tuple[float, float]:
+    """Mean frame accuracy, background included, and mean IoU."""
+    labels = [(align(encoder, r).labels, r.truth) for r in data]
+    return (
+        float(np.mean([metrics.frame_accuracy(found, truth) for found, truth in labels])),
+        float(np.mean([metrics.iou(found, truth) for found, truth in labels])),
+    )
+
+
+def draw(path: str, encoders: dict[str, Encoder], curves: dict[str, list[float]], r: Recording) -> None:
+    """The losses, and one held-out recording aligned before and after training."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplot_mosaic(
+        [["loss", name] for name in encoders], figsize=(12, 7), width_ratios=[1, 1.7], layout="constrained"
+    )
+    for colour, (name, values) in zip(("0.5", "#0072b2", "#cc79a7"), curves.items(), strict=True):
+        axes["loss"].plot(np.convolve(values, np.ones(10) / 10, "valid"), label=name, color=colour)
+    axes["loss"].set(xlabel="iteration", ylabel="loss per frame, mean of ten batches", title="Training")
+    axes["loss"].legend()
+    for name, encoder in encoders.items():
+        found, ax = align(encoder, r), axes[name]
+        ax.imshow(np.exp(-found.problem.C), cmap="Greys", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+        for label, start, stop in runs(r.truth):
+            ax.add_patch(plt.Rectangle((start - 0.5, label - 0.5), stop - start, 1, fill=False, ec="#009e73", lw=2.5))
+        ax.plot(*found.pairs.T[::-1], "o", ms=6, color="#d55e00", mec="white")
+        accuracy = metrics.frame_accuracy(found.labels, r.truth)
+        ax.set_title(f"{name}: {accuracy:.0%} of these frames right", fontsize="medium")
+        ax.set(ylabel="step", yticks=range(len(r.Z)), xticks=range(0, len(r.X), 5))
+        ax.tick_params(labelbottom=False)
+    ax.tick_params(labelbottom=True)
+    ax.set_xlabel("frame   (grey: probability of a step, green: true, dots: aligned; no dot: dropped)")
+    figure.savefig(path, dpi=120)
+
+
+def runs(labels: np.ndarray) -> list[tuple[int, int, int]]:
+    """(label, start, stop) of each run of equal labels, without the background."""
+    cuts = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]
+    return [(int(labels[a]), a, b) for a, b in pairwise(cuts) if labels[a] >= 0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--others", type=int, default=5, help="mean number of other frames between two steps (5)")
+    parser.add_argument("--iterations", type=int, default=200)
+    parser.add_argument("--plot", metavar="PNG", help="draw losses and alignments into this file")
+    told = parser.parse_args()
+    data = recordings(np.random.default_rng(told.seed), 260, told.others)
+    training, held_out = data[:200], data[200:]
+    background = np.mean(np.concatenate([r.truth for r in held_out]) < 0)
+    print(
+        f"{len(training)} recordings to train on, {len(held_out)} held out; {background:.0%} of frames to be dropped\n"
+    )
+    print(f"{'':20}{'loss':>18}{'accuracy':>12}{'IoU':>8}    (held out, Drop-DTW alignments)")
+    torch.manual_seed(told.seed)
+    encoders, curves = {"untrained": Encoder()}, {}
+    print(f"{'untrained':38}{'{:12.1%}{:8.1%}'.format(*score(encoders['untrained'], held_out))}")
+    for name, loss in LOSSES.items():
+        encoders[name], curves[name] = train(loss, training, told.iterations, told.seed)
+        change = f"{np.mean(curves[name][:10]):.3f} → {np.mean(curves[name][-10:]):.3f}"
+        print(f"{name:20}{change:>18}{'{:12.1%}{:8.1%}'.format(*score(encoders[name], held_out))}")
+    if told.plot:
+        draw(told.plot, encoders, curves, held_out[0])
+        print(f"\nsee {told.plot}")
+
+
+if __name__ == "__main__":
+    main()
