@@ -191,6 +191,18 @@ def test_compiled_losses_are_the_same(name):
         torch.testing.assert_close(plain, compiled)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@every_loss
+def test_cuda_gives_what_the_cpu_gives(name):
+    loss, found = LOSSES[name](), []
+    for device in ("cpu", "cuda"):
+        Z, X = (a.to(device).requires_grad_() for a in batch())
+        value = copy.deepcopy(loss).to(device)(Z, X, **LENGTHS)
+        found.append([t.cpu() for t in (value, *torch.autograd.grad(value, (Z, X)))])
+    for cpu, cuda in zip(*found, strict=True):
+        torch.testing.assert_close(cpu, cuda, rtol=1e-5, atol=1e-7)
+
+
 # --- Values ------------------------------------------------------------------------------------------------------
 
 
