@@ -23,12 +23,15 @@ from dropdtw.torch import DropDTWLoss, SmoothDTWLoss
 
 STEPS, DIM = 12, 16
 GAMMA = 4.0  # products of such vectors are about 16 where they fit
-DROP = "percentile:15"  # about 0.4 / 5 = 8 % of all pairs are true matches; twice that leaves room
-LOSSES = {
-    "SmoothDTW": SmoothDTWLoss(gamma_match=GAMMA, normalize="x"),
-    "Drop-DTW": DropDTWLoss(DROP, gamma_match=GAMMA, normalize="x"),
-    "Drop-DTW, softmin": DropDTWLoss(DROP, gamma_match=GAMMA, normalize="x", reducer="soft"),
-}
+
+
+def losses(drop: str) -> dict[str, nn.Module]:
+    """What is compared."""
+    return {
+        "SmoothDTW": SmoothDTWLoss(gamma_match=GAMMA, normalize="x"),
+        "Drop-DTW": DropDTWLoss(drop, gamma_match=GAMMA, normalize="x"),
+        "Drop-DTW, softmin": DropDTWLoss(drop, gamma_match=GAMMA, normalize="x", reducer="soft"),
+    }
 
 
 @dataclass(frozen=True)
@@ -90,23 +93,23 @@ def train(loss: nn.Module, data: list[Recording], iterations: int, seed: int) ->
     return encoder, values
 
 
-def align(encoder: Encoder, r: Recording) -> dropdtw.Alignment:
+def align(encoder: Encoder, r: Recording, drop: str) -> dropdtw.Alignment:
     """The steps of a recording, found in its encoded frames; a frame shows one step at most, a step is one run."""
     with torch.no_grad():
         X = encoder(r.X).numpy()
-    return dropdtw.align(r.Z.numpy(), X, DROP, match=Softmax(GAMMA), many_to_one=False, contiguous=True)
+    return dropdtw.align(r.Z.numpy(), X, drop, match=Softmax(GAMMA), many_to_one=False, contiguous=True)
 
 
-def score(encoder: Encoder, data: list[Recording]) -> tuple[float, float]:
+def score(encoder: Encoder, data: list[Recording], drop: str) -> tuple[float, float]:
     """Mean frame accuracy, background included, and mean IoU."""
-    labels = [(align(encoder, r).labels, r.truth) for r in data]
+    labels = [(align(encoder, r, drop).labels, r.truth) for r in data]
     return (
         float(np.mean([metrics.frame_accuracy(found, truth) for found, truth in labels])),
         float(np.mean([metrics.iou(found, truth) for found, truth in labels])),
     )
 
 
-def draw(path: str, encoders: dict[str, Encoder], curves: dict[str, list[float]], r: Recording) -> None:
+def draw(path: str, encoders: dict[str, Encoder], curves: dict[str, list[float]], r: Recording, drop: str) -> None:
     """The losses, and one held-out recording aligned before and after training."""
     import matplotlib
 
@@ -121,7 +124,7 @@ def draw(path: str, encoders: dict[str, Encoder], curves: dict[str, list[float]]
     axes["loss"].set(xlabel="iteration", ylabel="loss per frame, mean of ten batches", title="Training")
     axes["loss"].legend()
     for name, encoder in encoders.items():
-        found, ax = align(encoder, r), axes[name]
+        found, ax = align(encoder, r, drop), axes[name]
         ax.imshow(np.exp(-found.problem.C), cmap="Greys", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
         for label, start, stop in runs(r.truth):
             ax.add_patch(plt.Rectangle((start - 0.5, label - 0.5), stop - start, 1, fill=False, ec="#009e73", lw=2.5))
@@ -144,26 +147,29 @@ def runs(labels: np.ndarray) -> list[tuple[int, int, int]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--others", type=int, default=5, help="mean number of other frames between two steps (5)")
     parser.add_argument("--iterations", type=int, default=200)
+    parser.add_argument("--others", type=int, default=5, help="mean number of other frames between two steps (5)")
+    parser.add_argument("--percentile", type=float, default=15, help="drop cost: this percentile of match costs (15)")
     parser.add_argument("--plot", metavar="PNG", help="draw losses and alignments into this file")
     told = parser.parse_args()
+    drop = f"percentile:{told.percentile}"
     data = recordings(np.random.default_rng(told.seed), 260, told.others)
     training, held_out = data[:200], data[200:]
     background = np.mean(np.concatenate([r.truth for r in held_out]) < 0)
+    true = np.mean([(r.truth >= 0).mean() / len(r.Z) for r in held_out])
     print(
-        f"{len(training)} recordings to train on, {len(held_out)} held out; {background:.0%} of frames to be dropped\n"
+        f"{len(training)} recordings to train on, {len(held_out)} held out; {background:.0%} of frames to be dropped,"
     )
+    print(f"{true:.0%} of pairs are true matches\n")
     print(f"{'':20}{'loss':>18}{'accuracy':>12}{'IoU':>8}    (held out, Drop-DTW alignments)")
-    torch.manual_seed(told.seed)
     encoders, curves = {"untrained": Encoder()}, {}
-    print(f"{'untrained':38}{'{:12.1%}{:8.1%}'.format(*score(encoders['untrained'], held_out))}")
-    for name, loss in LOSSES.items():
+    print(f"{'untrained':38}{'{:12.1%}{:8.1%}'.format(*score(encoders['untrained'], held_out, drop))}")
+    for name, loss in losses(drop).items():
         encoders[name], curves[name] = train(loss, training, told.iterations, told.seed)
         change = f"{np.mean(curves[name][:10]):.3f} → {np.mean(curves[name][-10:]):.3f}"
-        print(f"{name:20}{change:>18}{'{:12.1%}{:8.1%}'.format(*score(encoders[name], held_out))}")
+        print(f"{name:20}{change:>18}{'{:12.1%}{:8.1%}'.format(*score(encoders[name], held_out, drop))}")
     if told.plot:
-        draw(told.plot, encoders, curves, held_out[0])
+        draw(told.plot, encoders, curves, held_out[0], drop)
         print(f"\nsee {told.plot}")
 
 

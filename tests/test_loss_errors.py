@@ -83,6 +83,9 @@ OPTIONS = {
     "K > N": case(
         lambda: dt.SmoothDTWLoss(many_to_one=False)(X, Z), "5 elements of Z cannot each have", "allow many_to_one"
     ),
+    "K > N in lists": case(
+        lambda: dt.SmoothDTWLoss(many_to_one=False)([*X], [*Z]), "5 elements of Z cannot each have", "allow many_to_one"
+    ),
 } | {
     f"gamma_match {value}": case(
         lambda value=value: dt.DropDTWLoss(gamma_match=value), f"gamma_match is {value!r}", "give a finite number > 0"

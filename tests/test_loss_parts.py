@@ -13,6 +13,14 @@ from dropdtw.torch.batch import pairs
 from dropdtw.torch.discriminative import shuffled
 from loss_cases import LENGTHS, ORDER, X_LENGTHS, Z_LENGTHS, batch, items, learned
 
+
+def test_surface_is_what_we_mean_to_offer():
+    functions = {"cosine", "drop_dtw", "percentile_drop", "percentile_logit", "softmax", "softmax_with_drop"}
+    losses = {"DropDTWLoss", "SmoothDTWLoss", "SoftDTWLoss", "SoftDTWDivergence", "OTAMLoss", "D3TWLoss"}
+    assert set(dt.__all__) == functions | losses | {"sqeuclidean", "MarginLoss", "ClusteringLoss", "LearnedDrop"}
+    assert all(len(getattr(dt, name).__doc__) > 40 for name in dt.__all__)
+
+
 # --- soft-DTW divergence -----------------------------------------------------------------------------------------
 
 
@@ -81,6 +89,17 @@ def test_d3tw_is_a_hinge_between_orders():
         given = loss(Z, X, **LENGTHS, wrong=turned, wrong_lengths=Z_LENGTHS)
         assert given.tolist() == pytest.approx(expected)
     assert min(map(float.__sub__, right, wrong)) < -0.5 < 0 < max(map(float.__sub__, right, wrong))
+
+
+def test_ids_move_with_the_steps_of_a_wrong_order():
+    Z, X = batch()
+    ids = torch.tensor([[0, 1, 1, 0], [5, 6, 0, 0], [1, 2, 3, 1]])
+    found = dt.D3TWLoss(9.0, reduction="none")(Z, X, **LENGTHS, ids=ids, wrong=ORDER)
+    for value, (z, x), names, order in zip(found.tolist(), items(Z, X), ids.tolist(), ORDER.tolist(), strict=True):
+        k = len(z)
+        C = [Softmax(ids=tuple(names[i] for i in o[:k]))(z[o[:k]], x) for o in (list(range(4)), order)]
+        right, wrong = (dropdtw.cost(c, method="dtw", reducer="soft") for c in C)
+        assert value == pytest.approx(9 + right - wrong)
 
 
 def test_d3tw_against_sequences_of_other_lengths():
@@ -203,20 +222,23 @@ def test_contrastive_form_is_info_nce(negatives):
         assert value == pytest.approx(np.mean(terms))
     names = [[0, 1, 2], [3, 0], [5, 6, 7, 6]]
     torch.testing.assert_close(loss(Z, X, **LENGTHS, ids=names), loss(Z, X, **LENGTHS))
-    if negatives == "batch":
+    if negatives == "batch":  # of one id, the first of the batch stands for all
+        same = loss(Z, X, **LENGTHS, ids=[[0, 1, 2], [1, 0], [5, 6, 7, 6]])
+        x_hat, rivals = pooled(parts[1][0][0], parts[1][1], 10.0), batch_steps[:3] + batch_steps[4:]
+        first = np.log(sum(np.exp(x_hat @ r / 30) for r in rivals)) - x_hat @ parts[0][0][1] / 30
+        x_hat = pooled(parts[1][0][1], parts[1][1], 10.0)
+        second = np.log(sum(np.exp(x_hat @ r / 30) for r in rivals)) - x_hat @ parts[0][0][0] / 30
+        assert same[1].item() == pytest.approx((first + second) / 2)
         apart = loss(Z, X, **LENGTHS, ids=[[0, 1, 2], [3, 4], [5, 6, 7, 6]])
         assert (apart > loss(Z, X, **LENGTHS)).all()
 
 
 def test_clustering_at_its_best_has_a_derivative():
-    steps = torch.eye(3, dtype=torch.float64)[None]
-    X = (1000 * steps).requires_grad_()  # pools one frame each, exactly
-    value = dt.ClusteringLoss()(steps / 1000, X)
+    X = torch.eye(3, dtype=torch.float64)[None].requires_grad_()
+    value = dt.ClusteringLoss(gamma=1e-4)(X.detach(), X)
     value.backward()
+    assert value == 0
     assert torch.isfinite(X.grad).all()
-    zero = dt.ClusteringLoss(gamma=1e-4)(steps, steps.clone().requires_grad_())
-    assert zero == 0
-    zero.backward()
 
 
 # --- Learned drop costs ------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def softmax(Z: Tensor, X: Tensor, gamma: float = 1.0, *, ids: Tensor | None = No
 
     gamma : temperature; smaller makes the softmax sharper.
     ids : (B, K) whole numbers, what makes z unique: of rows of the same id the first counts and stands for all, and a
-        negative id is padding. None: equal rows count once (a comparison of all pairs of rows).
+        negative id is padding. None: equal rows count once.
 
     >>> Z = torch.tensor([[[1.0], [1.0], [0.0]]])
     >>> softmax(Z, torch.zeros(1, 1, 1)).mT            # two unique rows: each has probability 1/2
@@ -120,13 +120,24 @@ def _similarities(Z: Tensor, X: Tensor, ids: Tensor | None) -> tuple[Tensor, Ten
 
 def kinds(Z: Tensor, ids: Tensor | None = None) -> Tensor:
     """(B, K): for each row of Z the first row of its kind, by id (negative: padding, −1) or by equality."""
-    if ids is None:
-        same = (Z[..., :, None, :] == Z[..., None, :, :]).all(-1)
-        same = same | torch.eye(Z.shape[-2], dtype=torch.bool, device=Z.device)  # NaN equals nothing, even itself
-    else:
-        same = ids[..., :, None] == ids[..., None, :]
-    first = same.to(torch.uint8).argmax(-1)
-    return first if ids is None else torch.where(ids < 0, -1, first)
+    if ids is not None:
+        return torch.where(ids < 0, -1, _first_equal(ids))
+    Z = Z.detach()
+    first = _first_equal(_fingerprints(Z))
+    same = (Z.gather(-2, first[..., None].expand_as(Z)) == Z).all(-1)  # a NaN equals nothing, even itself
+    return torch.where(same, first, torch.arange(Z.shape[-2], device=Z.device))
+
+
+def _first_equal(names: Tensor) -> Tensor:
+    return (names[..., :, None] == names[..., None, :]).to(torch.uint8).argmax(-1)
+
+
+def _fingerprints(Z: Tensor) -> Tensor:
+    """A whole number per row, the same for equal rows: all pairs of rows, by element, would be K² d comparisons."""
+    odd = 6364136223846793005  # whole numbers multiply modulo 2⁶⁴, so that only odd factors lose nothing
+    bits = (Z + 0.0).view({2: torch.int16, 4: torch.int32, 8: torch.int64}[Z.element_size()]).long() * odd  # −0 is 0
+    powers = torch.full(Z.shape[-1:], odd, device=Z.device).cumprod(0)
+    return ((bits ^ (bits >> 32)) * powers).sum(-1)  # the low bits of a number such as 1.0 are all 0
 
 
 def _counted(first: Tensor) -> Tensor:

@@ -150,7 +150,7 @@ class AlignmentLoss(nn.Module):
                 f"match(Z, X) returned {arrived} for Z {tuple(p.Z.shape)} and X {tuple(p.X.shape)}; "
                 f"it must return C of shape {expected}"
             )
-        return torch.where(costs.within(C, p.z_lengths, p.x_lengths), C, 0.0), None, None
+        return C, None, None
 
     def extra_repr(self) -> str:
         """What `print` adds."""

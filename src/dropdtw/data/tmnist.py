@@ -1,0 +1,166 @@
+"""TMNIST (paper Section 4.1 and appendix): videos of one MNIST digit that moves along a trajectory.
+
+A class is a digit and a trajectory, 80 in all. TMNIST-full has one clip per class that runs the whole trajectory,
+TMNIST-part one that runs a random part of it; lengths, and so speeds, differ from clip to clip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from dropdtw.arrays import Array
+
+CANVAS: Final = 64
+DIGIT: Final = 28
+LENGTHS: Final = (30, 50)
+"""Frames of a whole trajectory, at least and at most."""
+
+PARTS: Final = (0.4, 0.7)
+"""The share of the trajectory that a clip of TMNIST-part runs, at least and at most."""
+
+
+def _figure_eight(turn: Array) -> Array:
+    return np.stack([np.sin(2 * turn) / 2, -np.cos(turn)], axis=1)
+
+
+def _infinity(turn: Array) -> Array:
+    return np.stack([np.sin(turn), np.sin(2 * turn) / 2], axis=1)
+
+
+def _circle(turn: Array) -> Array:
+    return np.stack([np.sin(turn), -np.cos(turn)], axis=1)
+
+
+def _slash(turn: Array) -> Array:
+    along = turn / np.pi - 1
+    return np.stack([along, -along], axis=1)
+
+
+def _backslash(turn: Array) -> Array:
+    along = turn / np.pi - 1
+    return np.stack([along, along], axis=1)
+
+
+def _reversed(curve: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda turn: curve(turn)[::-1]
+
+
+# The closed ones in both directions. Each takes angles from 0 to 2π and gives (right, down) in [−1, 1].
+_CLOSED = {"8": _figure_eight, "∞": _infinity, "○": _circle}
+TRAJECTORIES: Final[dict[str, Callable[[Array], Array]]] = {
+    **_CLOSED,
+    **{f"{name} reversed": _reversed(curve) for name, curve in _CLOSED.items()},
+    "/": _slash,
+    "\\": _backslash,
+}
+"""The eight trajectories by name, in the order of the paper's (a) to (j)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """One video: frames (T, 64, 64) in [0, 1], where the digit's corner is (T, 2) as (row, column), and its class.
+
+    blurred : (T,) which frames were blurred.
+    """
+
+    frames: Array
+    corners: Array
+    digit: int
+    trajectory: str
+    blurred: Array
+
+    @property
+    def label(self) -> tuple[int, str]:
+        """The class: digit and trajectory."""
+        return self.digit, self.trajectory
+
+
+def corners(trajectory: str, length: int) -> Array:
+    """(length, 2) whole (row, column) positions of the digit's corner, equally spaced along a trajectory."""
+    if trajectory not in TRAJECTORIES:
+        raise ValueError(f"trajectory is {trajectory!r}; choose one of {', '.join(map(repr, TRAJECTORIES))}")
+    if length < 2:
+        raise ValueError(f"length is {length}; a trajectory has at least 2 frames")
+    fine = TRAJECTORIES[trajectory](np.linspace(0, 2 * np.pi, 4097))
+    travelled = np.concatenate([[0], np.cumsum(np.hypot(*np.diff(fine, axis=0).T))])
+    wanted = np.linspace(0, travelled[-1], length)
+    right, down = (np.interp(wanted, travelled, along) for along in fine.T)
+    reach = (CANVAS - DIGIT) / 2
+    return np.asarray(np.rint(reach + reach * np.stack([down, right], axis=1)), np.int64)
+
+
+def clip(image: Array, digit: int, trajectory: str, length: int, part: tuple[int, int] | None = None) -> Clip:
+    """A digit (28, 28) along a trajectory of `length` frames, or only the frames [start, stop) of it."""
+    places = corners(trajectory, length)
+    start, stop = (0, length) if part is None else part
+    if not 0 <= start < stop <= length:
+        raise ValueError(f"part is {part}; give frames 0 ≤ start < stop ≤ {length}")
+    places = places[start:stop]
+    frames = np.zeros((len(places), CANVAS, CANVAS), np.float32)
+    for frame, (row, column) in zip(frames, places, strict=True):
+        frame[row : row + DIGIT, column : column + DIGIT] = image / np.float32(255)
+    return Clip(frames, places, digit, trajectory, np.zeros(len(places), bool))
+
+
+def random_clip(
+    images: Array, labels: Array, digit: int, trajectory: str, part: bool, rng: np.random.Generator
+) -> Clip:
+    """A clip of a class: a random image of the digit, a random length, and for TMNIST-part a random part."""
+    image = images[rng.choice(np.flatnonzero(labels == digit))]
+    length = int(rng.integers(LENGTHS[0], LENGTHS[1] + 1))
+    if not part:
+        return clip(image, digit, trajectory, length)
+    frames = max(2, round(length * rng.uniform(*PARTS)))
+    start = int(rng.integers(0, length - frames + 1))
+    return clip(image, digit, trajectory, length, (start, start + frames))
+
+
+def data_set(images: Array, labels: Array, part: bool, seed: int) -> list[Clip]:
+    """TMNIST-full, or with `part` TMNIST-part: one clip of each of the 80 classes, the same for the same seed."""
+    rng = np.random.default_rng([seed, part])
+    return [
+        random_clip(images, labels, digit, trajectory, part, rng) for digit in range(10) for trajectory in TRAJECTORIES
+    ]
+
+
+def blur(video: Clip, share: float, rng: np.random.Generator, radius: float = 2.0) -> Clip:
+    """The clip with a share of its frames, chosen at random, blurred by a Gaussian of that standard deviation."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"the share of blurred frames is {share}; give a number from 0 to 1")
+    from scipy.ndimage import gaussian_filter
+
+    chosen = np.zeros(len(video.frames), bool)
+    chosen[rng.choice(len(chosen), round(share * len(chosen)), replace=False)] = True
+    frames = video.frames.copy()
+    for t in np.flatnonzero(chosen):
+        frames[t] = gaussian_filter(frames[t], radius)
+    return replace(video, frames=frames, blurred=video.blurred | chosen)
+
+
+def contact_sheet(videos: Sequence[Clip], path: str | Path, columns: int = 12) -> None:
+    """A picture of clips, one to a row: so many frames of each, equally spaced."""
+    from PIL import Image
+
+    gap = 2
+    sheet = np.full((len(videos) * (CANVAS + gap) + gap, columns * (CANVAS + gap) + gap), 64, np.uint8)
+    for r, video in enumerate(videos):
+        for c, t in enumerate(np.linspace(0, len(video.frames) - 1, columns).round().astype(int)):
+            top, left = gap + r * (CANVAS + gap), gap + c * (CANVAS + gap)
+            sheet[top : top + CANVAS, left : left + CANVAS] = np.rint(255 * video.frames[t])
+    Image.fromarray(sheet).save(path)
+
+
+def gif(video: Clip, path: str | Path, fps: float = 12.0, zoom: int = 3) -> None:
+    """The clip as an animated GIF."""
+    from PIL import Image
+
+    shown = [
+        Image.fromarray(np.rint(255 * frame).astype(np.uint8)).resize((zoom * CANVAS, zoom * CANVAS))
+        for frame in video.frames
+    ]
+    shown[0].save(path, save_all=True, append_images=shown[1:], duration=round(1000 / fps), loop=0)

@@ -1,0 +1,117 @@
+"""The encoder of TMNIST frames (paper appendix): a four-layer ConvNet that is trained to tell digits apart.
+
+An image of 28 × 28 becomes 3 × 3 × 32 numbers, their mean over the 3 × 3 the class. A frame of a video is 64 × 64 with
+the digit somewhere on it. It goes through the same convolutions at its native scale (a shrunken digit is not what the
+network has learned), and its last map is averaged into 3 × 3 cells: what is seen, and roughly where.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d, cross_entropy
+
+from dropdtw.arrays import Array
+from dropdtw.data.mnist import Mnist
+from dropdtw.progress import Progress, reporter
+
+CHANNELS = (3, 64, 128, 64, 32)
+"""Of the input and of each layer."""
+
+
+class Encoder(nn.Module):
+    """Four times conv 3 × 3 → batch norm → ReLU → max pool → dropout; the last layer has no pooling."""
+
+    def __init__(self, dropout: float = 0.1) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for number, (before, after) in enumerate(pairwise(CHANNELS)):
+            layers += [nn.Conv2d(before, after, 3, padding=1), nn.BatchNorm2d(after), nn.ReLU()]
+            layers += [nn.MaxPool2d(2)] if number < 3 else []
+            layers += [nn.Dropout(dropout)]
+        self.layers = nn.Sequential(*layers)
+        self.classify = nn.Linear(CHANNELS[-1], 10)
+
+    def maps(self, images: Tensor) -> Tensor:
+        """The last layer's map, (B, 32, h, w), of grey images (B, H, W) in [0, 1]."""
+        found: Tensor = self.layers(images[:, None].expand(-1, 3, -1, -1))
+        return found
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The logits of the ten digits, (B, 10)."""
+        logits: Tensor = self.classify(self.maps(images).mean(dim=(2, 3)))
+        return logits
+
+    @torch.no_grad()
+    def codes(self, frames: Array, batch: int = 256) -> Array:
+        """The code of each frame, (T, 3 · 3 · 32), of frames (T, H, W) in [0, 1]."""
+        self.eval()
+        device = self.classify.weight.device
+        parts = []
+        for start in range(0, len(frames), batch):
+            maps = self.maps(torch.as_tensor(frames[start : start + batch], device=device))
+            parts.append(adaptive_avg_pool2d(maps, 3).flatten(1).cpu().numpy())
+        return np.concatenate(parts)
+
+
+def shifted(images: Tensor, by: int, generator: torch.Generator) -> Tensor:
+    """Each image moved by up to `by` pixels in both directions, zeros where it came from."""
+    B, H, W = images.shape
+    wide = nn.functional.pad(images, (by, by, by, by))
+    row, column = (torch.randint(0, 2 * by + 1, (B, 1, 1), generator=generator) for _ in range(2))
+    i = torch.arange(H)[:, None] + row
+    j = torch.arange(W) + column
+    return wide[torch.arange(B)[:, None, None], i, j]
+
+
+def train(
+    data: Mnist,
+    *,
+    epochs: int = 15,
+    batch: int = 128,
+    seed: int = 0,
+    device: str = "cpu",
+    progress: Progress = None,
+) -> tuple[Encoder, float]:
+    """Train an encoder on the digits, moved by up to 2 pixels; the encoder and its accuracy on the test digits.
+
+    Adam with a one-cycle schedule; the same seed gives the same encoder on the same device.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)  # for the weights and the dropout
+        encoder = Encoder().to(device)
+        images = torch.as_tensor(np.array(data.train_images)).float() / 255
+        labels = torch.as_tensor(np.array(data.train_labels)).long()
+        steps = epochs * -(-len(images) // batch)
+        optimizer = torch.optim.Adam(encoder.parameters(), lr=1e-3, weight_decay=1e-5)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=steps)
+        report = reporter("training the encoder", progress)
+        done = 0
+        for _ in range(epochs):
+            encoder.train()
+            order = torch.randperm(len(images), generator=generator)
+            for chosen in torch.split(order, batch):
+                optimizer.zero_grad()
+                logits = encoder(shifted(images[chosen], 2, generator).to(device))
+                torch.autograd.backward(cross_entropy(logits, labels[chosen].to(device)))
+                optimizer.step()
+                schedule.step()
+                done += 1
+                report(done, steps)
+    return encoder, accuracy(encoder, data.test_images, data.test_labels)
+
+
+@torch.no_grad()
+def accuracy(encoder: Encoder, images: Array, labels: Array, batch: int = 500) -> float:
+    """The share of digits that the encoder names right."""
+    encoder.eval()
+    device = encoder.classify.weight.device
+    right = 0
+    for start in range(0, len(images), batch):
+        part = torch.as_tensor(images[start : start + batch].astype(np.float32) / 255, device=device)
+        right += int((encoder(part).argmax(dim=1).cpu().numpy() == labels[start : start + batch]).sum())
+    return right / len(images)

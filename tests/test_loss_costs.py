@@ -1,0 +1,89 @@
+"""The match and drop costs behind the losses: unique steps, percentiles, squared distances."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+import torch
+
+from dropdtw import torch as dt
+from dropdtw.costs import Softmax
+from dropdtw.drops import LogitPercentile
+from dropdtw.torch.batch import pairs
+from loss_cases import LENGTHS, LOSSES, batch, items
+
+
+def test_steps_of_one_id_count_once_with_the_first_for_all():
+    """Values and derivatives of Eq. 4 over unique z, against the NumPy side and its finite differences."""
+    Z, X = batch()
+    ids = torch.tensor([[5, 7, 5, 0], [-3, -3, 9, 9], [1, 2, 1, 2]])
+    Z.requires_grad_(), X.requires_grad_()
+    weight = torch.randn(3, 4, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    p = pairs(Z, X, **LENGTHS, ids=ids)
+    C = dt.softmax(p.Z, p.X, 0.6, ids=p.names())
+    there = dt.costs.within(C, p.z_lengths, p.x_lengths)
+    by_z, by_x = torch.autograd.grad((torch.where(there, C, 0.0) * weight).sum(), (Z, X))
+    for b, (z, x) in enumerate(items(Z, X)):
+        cost, w = Softmax(0.6, tuple(ids[b, : len(z)].tolist())), weight[b, : len(z), : len(x)].numpy()
+        np.testing.assert_allclose(C[b, : len(z), : len(x)].detach(), cost(z, x), rtol=1e-12)
+        for side, ours in ((z, by_z[b]), (x, by_x[b])):
+            slopes = np.zeros_like(side)
+            for at in np.ndindex(side.shape):
+                kept = side[at]
+                ends = []
+                for step in (1e-6, -1e-6):
+                    side[at] = kept + step
+                    ends.append((cost(z, x) * w).sum())
+                side[at] = kept
+                slopes[at] = (ends[0] - ends[1]) / 2e-6
+            np.testing.assert_allclose(ours[: len(side)], slopes, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_rows_of_a_kind_are_found(dtype):
+    draw = torch.Generator().manual_seed(0)
+    Z = torch.randint(-1, 2, (4, 60, 3), generator=draw).to(dtype)  # 27 kinds at most; 0 and −0 are one
+    Z = torch.where(torch.rand(Z.shape, generator=draw) < 0.5, Z, -1 * -Z)
+    Z[1] = torch.eye(64, 3)[:60].to(dtype)
+    Z[2, 5] = Z[2, 9] = torch.nan
+    found = dt.costs.kinds(Z)
+    for rows, first in zip(Z.tolist(), found.tolist(), strict=True):
+        assert first == [next(k for k in range(i + 1) if k == i or rows[k] == rows[i]) for i in range(60)]
+
+
+@pytest.mark.parametrize("name", ["drop-dtw", "drop-dtw of logits", "clustering", "clustering, contrastive"])
+def test_equal_steps_count_once_and_so_do_their_ids(name):
+    Z, X = batch()
+    Z[2, 3] = Z[2, 1]
+    Z[1, 0] = 0  # like the padding, but real
+    loss = LOSSES[name](reduction="none")
+    plain = loss(Z, X, **LENGTHS)
+    names = [[0, 1, 2], [0, 1], [0, 1, 2, 1]]
+    assert torch.equal(loss(Z, X, **LENGTHS, ids=names), plain)
+    padded = torch.tensor([[3, 4, 5, 3], [-1, 8, 8, 8], [0, 9, 2, 9]])
+    assert torch.equal(loss(Z, X, **LENGTHS, ids=padded), plain)
+    assert torch.equal(loss(Z, X, **LENGTHS, ids=[torch.tensor(row) for row in names]), plain)
+    assert (loss(Z, X, **LENGTHS, ids=[[0, 1, 2], [0, 1], [0, 1, 2, 3]]) != plain).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("p", [0, 7, 30, 33.3, 50, 99, 100])
+def test_percentiles_are_those_of_the_numpy_side(p):
+    Z, X = (torch.randn(2, n, 5, generator=torch.Generator().manual_seed(n), dtype=torch.float64) for n in (30, 700))
+    q = pairs(Z, X, [30, 11], [700, 399])
+    C = dt.softmax(q.Z, q.X, ids=q.names())
+    drop, logit = dt.percentile_drop(C, p, q.z_lengths, q.x_lengths), []
+    S = (q.Z @ q.X.mT).masked_fill(q.names()[..., None] < 0, -torch.inf)
+    logit = dt.percentile_logit(S, p, q.z_lengths, q.x_lengths)
+    for b, (k, n) in enumerate([(30, 700), (11, 399)]):
+        assert drop[b].item() == pytest.approx(np.percentile(C[b, :k, :n].numpy(), p), rel=1e-12)
+        assert logit[b].item() == LogitPercentile(p).logits(S[b, :k, :n].numpy())
+
+
+@pytest.mark.parametrize("d", [3, 16, 17, 64])
+def test_squared_distances_do_not_cancel_far_from_zero(d):
+    Z, X = batch(d=d)
+    near, far = dt.sqeuclidean(Z.float(), X.float()), dt.sqeuclidean((Z + 1000).float(), (X + 1000).float())
+    exact = ((Z[:, :, None] - X[:, None]) ** 2).sum(-1).float()
+    torch.testing.assert_close(near, exact, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(far, exact, rtol=1e-3, atol=1e-3)  # 1000 + z is rounded to 6e-5
+    assert torch.equal(dt.sqeuclidean(Z[:1], X), dt.sqeuclidean(Z[:1].expand(3, -1, -1), X))
