@@ -19,7 +19,7 @@ from torch import nn
 import dropdtw
 from dropdtw import metrics
 from dropdtw.costs import Softmax
-from dropdtw.torch import DropDTWLoss, SmoothDTWLoss
+from dropdtw.torch import ClusteringLoss, DropDTWLoss, SmoothDTWLoss
 
 STEPS, DIM = 12, 16
 GAMMA = 4.0  # products of such vectors are about 16 where they fit
@@ -77,15 +77,20 @@ def recordings(rng: np.random.Generator, count: int, others: int) -> list[Record
     return found
 
 
-def train(loss: nn.Module, data: list[Recording], iterations: int, seed: int) -> tuple[Encoder, list[float]]:
-    """An encoder trained with a loss, and the values of the loss on the way."""
+def train(
+    loss: nn.Module, data: list[Recording], iterations: int, seed: int, weight: float
+) -> tuple[Encoder, list[float]]:
+    """An encoder trained with a loss (plus weight · clustering loss), and the values on the way."""
     torch.manual_seed(seed)
-    encoder = Encoder()
+    encoder, clustering = Encoder(), ClusteringLoss("contrastive", gamma=GAMMA / 2, gamma_contrast=GAMMA)
     optimizer = torch.optim.Adam(encoder.parameters(), lr=1e-3)
     values = []
     for _ in range(iterations):
         batch = [data[i] for i in torch.randperm(len(data))[:16].tolist()]
-        value = loss([r.Z for r in batch], [encoder(r.X) for r in batch])
+        Z, X = [r.Z for r in batch], [encoder(r.X) for r in batch]
+        value = loss(Z, X)
+        if weight:
+            value = value + weight * clustering(Z, X)
         optimizer.zero_grad()
         value.backward()
         optimizer.step()
@@ -150,22 +155,22 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--others", type=int, default=5, help="mean number of other frames between two steps (5)")
     parser.add_argument("--percentile", type=float, default=15, help="drop cost: this percentile of match costs (15)")
+    parser.add_argument("--clustering", type=float, default=0, help="weight of a clustering loss beside each (0)")
     parser.add_argument("--plot", metavar="PNG", help="draw losses and alignments into this file")
     told = parser.parse_args()
+    torch.set_num_threads(1)  # all is small here: more threads would wait for each other
     drop = f"percentile:{told.percentile}"
     data = recordings(np.random.default_rng(told.seed), 260, told.others)
     training, held_out = data[:200], data[200:]
     background = np.mean(np.concatenate([r.truth for r in held_out]) < 0)
     true = np.mean([(r.truth >= 0).mean() / len(r.Z) for r in held_out])
-    print(
-        f"{len(training)} recordings to train on, {len(held_out)} held out; {background:.0%} of frames to be dropped,"
-    )
-    print(f"{true:.0%} of pairs are true matches\n")
+    print(f"{len(training)} recordings to train on, {len(held_out)} held out")
+    print(f"{background:.0%} of frames are to be dropped, {true:.0%} of pairs are true matches\n")
     print(f"{'':20}{'loss':>18}{'accuracy':>12}{'IoU':>8}    (held out, Drop-DTW alignments)")
     encoders, curves = {"untrained": Encoder()}, {}
     print(f"{'untrained':38}{'{:12.1%}{:8.1%}'.format(*score(encoders['untrained'], held_out, drop))}")
     for name, loss in losses(drop).items():
-        encoders[name], curves[name] = train(loss, training, told.iterations, told.seed)
+        encoders[name], curves[name] = train(loss, training, told.iterations, told.seed, told.clustering)
         change = f"{np.mean(curves[name][:10]):.3f} → {np.mean(curves[name][-10:]):.3f}"
         print(f"{name:20}{change:>18}{'{:12.1%}{:8.1%}'.format(*score(encoders[name], held_out, drop))}")
     if told.plot:

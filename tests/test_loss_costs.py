@@ -87,3 +87,13 @@ def test_squared_distances_do_not_cancel_far_from_zero(d):
     torch.testing.assert_close(near, exact, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(far, exact, rtol=1e-3, atol=1e-3)  # 1000 + z is rounded to 6e-5
     assert torch.equal(dt.sqeuclidean(Z[:1], X), dt.sqeuclidean(Z[:1].expand(3, -1, -1), X))
+
+
+@pytest.mark.parametrize("d", [3, 64])
+def test_squared_distances_of_half_precision_are_rounded_once(d):
+    Z, X = batch(d=d, dtype=torch.bfloat16)
+    found = dt.sqeuclidean(Z, X)
+    origin = X[:, :1]
+    expected = (((Z - origin).float()[:, :, None] - (X - origin).float()[:, None]) ** 2).sum(-1)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found, expected.bfloat16(), rtol=2**-7, atol=0)

@@ -12,6 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 from dropdtw import torch as dt
+from dropdtw.drops import LogitPercentile
 
 MODULES = ["batch", "clustering", "discriminative", "learned", "losses", "reduction"]
 Z, X = torch.ones(2, 3, 4), torch.ones(2, 5, 4)
@@ -97,16 +98,19 @@ DROPS = {
     "word": case(lambda: dt.DropDTWLoss("quantile:30"), "drop_x is 'quantile:30'", "'percentile:30' or 'logit:30'"),
     "percent": case(lambda: dt.DropDTWLoss(0.1, "percentile:101"), "drop_z is 'percentile:101'", "(0 to 100)"),
     "bool": case(lambda: dt.DropDTWLoss(True), "drop_x is True", "give None, a number, a tensor"),
+    "object": case(
+        lambda: dt.DropDTWLoss(LogitPercentile(30)), "drop_x is LogitPercentile(", "'logit:30' or a Learned"
+    ),
     "list": case(lambda: dt.DropDTWLoss(0.1, [0.1]), "drop_z is [0.1]", "give None, a number, a tensor"),
     "logit of z": case(lambda: dt.DropDTWLoss(0.1, "logit:30"), "drop_z is a logit", "'percentile:30' or LearnedDrop("),
     "learned logit of z": case(
         lambda: dt.DropDTWLoss(0.1, dt.LearnedDrop(4)), "drop_z is a logit", "LearnedDrop(dim, as_='cost')"
     ),
     "logit in cosine": case(
-        lambda: dt.DropDTWLoss("logit:30", match="cosine"), "but match is 'cosine'", "use 'percentile:30' or"
+        lambda: dt.DropDTWLoss("logit:30", match="cosine"), "drop_x with match='cosine'", "use 'percentile:30' or"
     ),
     "learned logit in cosine": case(
-        lambda: dt.DropDTWLoss(dt.LearnedDrop(4), match="cosine"), "but match is 'cosine'", "as_='cost'"
+        lambda: dt.DropDTWLoss(dt.LearnedDrop(4), match="cosine"), "drop_x with match='cosine'", "as_='cost'"
     ),
     "learned dim": case(lambda: dt.LearnedDrop(0), "dim is 0", "give a whole number, 1 or more"),
     "learned depth": case(lambda: dt.LearnedDrop(4, 1.5), "depth is 1.5", "give a whole number, 1 or more"),

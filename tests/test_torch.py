@@ -182,6 +182,17 @@ def test_a_window_is_the_librarys(window):
         assert value[b].item() == pytest.approx(dropdtw.cost(*item, window=window, reducer="soft"), abs=1e-12)
 
 
+def test_rules_look_at_all_costs_whatever_the_window():
+    C, _, _ = random(18, 1, 5, 9)
+    item = C[0].detach().numpy()
+    for how in (
+        {"drop_x": "percentile:30", "drop_z": "percentile:70"},
+        {"method": "lcss", "threshold": "percentile:40"},
+    ):
+        value = drop_dtw(C, window=2, reducer="hard", **how)
+        assert value.item() == pytest.approx(dropdtw.cost(item, window=2, **how), abs=1e-12)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_computed_in_single(dtype):
     half = [t.detach().to(dtype).requires_grad_() for t in random(9, 2, 5, 8)]

@@ -83,10 +83,8 @@ def drop_dtw(
     )  # fmt: skip
     if z_lengths is None and not torch.compiler.is_compiling():
         _check_fit(K, N, drop_x is None, drop_z is None, method, one_to_many, many_to_one, contiguous)
-    if window is not None:
-        C = _banded(C, window, z_lengths, x_lengths)
-    costs = _Costs(
-        C,
+    costs = _Costs(  # rules look at all of C, as they do without a window
+        C if window is None else _banded(C, window, z_lengths, x_lengths),
         _drops(drop_x, "drop_x", chosen.pays_x, C, z_lengths, x_lengths),
         _drops(drop_z, "drop_z", chosen.pays_z, C, z_lengths, x_lengths),
     )

@@ -194,16 +194,16 @@ class DropDTWLoss(AlignmentLoss):
         self.drop_x, self.drop_z = self._checked(drop_x, "drop_x"), self._checked(drop_z, "drop_z")
 
     def _checked(self, drop: DropCost, name: str) -> DropCost:
-        rule = drops.resolve(drop, name) if isinstance(drop, str) else drop
-        if isinstance(rule, LogitPercentile) or (isinstance(rule, LearnedDrop) and rule.as_ == "logit"):
-            if name == "drop_z" or self.match != "softmax":
-                raise ValueError(
-                    f"{name} is a logit in the softmax cost over z, which is for drop_x with match='softmax', but "
-                    f"match is {self.match!r}; use 'percentile:30' or LearnedDrop(dim, as_='cost')"
-                )
-        elif isinstance(drop, bool) or not (drop is None or isinstance(drop, (int, float, str, Tensor, LearnedDrop))):
+        if isinstance(drop, bool) or not (drop is None or isinstance(drop, (int, float, str, Tensor, LearnedDrop))):
             raise ValueError(
                 f"{name} is {drop!r}; give None, a number, a tensor, 'percentile:30', 'logit:30' or a LearnedDrop"
+            )
+        rule = drops.resolve(drop, name) if isinstance(drop, str) else drop
+        logit = isinstance(rule, LogitPercentile) or (isinstance(rule, LearnedDrop) and rule.as_ == "logit")
+        if logit and (name == "drop_z" or self.match != "softmax"):
+            raise ValueError(
+                f"{name} is a logit in the softmax over z, for drop_x with match='softmax', but this is {name} with "
+                f"match={self.match!r}; use 'percentile:30' or LearnedDrop(dim, as_='cost')"
             )
         return drop
 
