@@ -139,10 +139,13 @@ class _Choice(NamedTuple):
     edits: bool
 
 
-# A compiler need not look inside: nothing here depends on tensors.
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _choose(*how: Any) -> _Choice:
     return _chosen(*how)
+
+
+# A compiler need not look inside: nothing there depends on tensors. This is what torch.compiler.assume_constant_result
+# does, which would import all of the compiler first, and that takes longer than importing everything else.
+_choose._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @cache
@@ -275,7 +278,12 @@ def _banded(C: Tensor, window: float, z_lengths: Tensor | None, x_lengths: Tenso
 
 @cache
 def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
+    """Whether there is a Triton that can compile the kernels: 3.6 and 3.9 are tested."""
+    if importlib.util.find_spec("triton") is None:
+        return False
+    import triton
+
+    return hasattr(triton, "constexpr_function")
 
 
 def _executor(C: Tensor, name: str | None) -> str:
@@ -290,7 +298,7 @@ def _executor(C: Tensor, name: str | None) -> str:
             return "triton"
         warnings.warn(
             f"there are no kernels for tensors on {C.device}: ordinary PyTorch operations do the work, slowly; "
-            "install triton, or move the costs to the CPU",
+            "install triton 3.6 or newer, or move the costs to the CPU",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -141,6 +141,28 @@ def _jit(*tensors: str, numbers: tuple[str, ...] = ()):
     return triton.jit(do_not_specialize=[*_NUMBERS, *numbers], do_not_specialize_on_alignment=[*_TENSORS, *tensors])
 
 
+@triton.jit
+def _extent(
+    z_len, x_len, b, strip, K, N, launch, chunk_blocks,
+    RAGGED: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
+):  # fmt: skip
+    """The size of a pair and whether it is wrong; a strip's steps and blocks; the blocks [k0, k1) of this launch.
+
+    The last step ends the last block, so that the pair's end is the loop's end; the first may begin before step 0.
+    """
+    Kb = K
+    Nb = N
+    if RAGGED:
+        Kb = tl.load(z_len + b).to(tl.int32)
+        Nb = tl.load(x_len + b).to(tl.int32)
+    wrong = (Kb < 1) | (Kb > K) | (Nb < 1) | (Nb > N)
+    rows = tl.minimum(Kb - strip * R, R)
+    steps = rows + Nb
+    blocks = tl.where(rows > 0, (steps + U - 1) // U, 0)
+    k0 = (launch - 2 * strip) * chunk_blocks
+    return Kb, Nb, wrong, steps, blocks, k0, tl.minimum(k0 + chunk_blocks, blocks)
+
+
 @_jit("value")
 def forward_pass(
     C, drop_x, drop_z, z_len, x_len, saved, top, value,
@@ -159,27 +181,16 @@ def forward_pass(
     ends = saved + tl.num_programs(0).to(tl.int64) * (PLANES * area)
     b = tl.program_id(0).to(tl.int64)
     strip = strip_0 + tl.program_id(1)
-    Kb = K
-    Nb = N
-    if RAGGED:
-        Kb = tl.load(z_len + b).to(tl.int32)
-        Nb = tl.load(x_len + b).to(tl.int32)
-    if (Kb < 1) | (Kb > K) | (Nb < 1) | (Nb > N):  # lengths that do not fit: nobody has looked at them before
+    Kb, Nb, wrong, steps, blocks, k0, k1 = _extent(z_len, x_len, b, strip, K, N, launch, chunk_blocks, RAGGED, R, U)
+    if wrong:  # nobody has looked at the lengths before
         if GRADIENT:
             for f in tl.static_range(count(TABLE, "final")):
                 tl.store(ends + b * count(TABLE, "final") + f, 0.0)
         tl.store(value + b, float("nan"))
         return
-    rows = tl.minimum(Kb - strip * R, R)
-    if rows <= 0:
-        return
-    steps = rows + Nb
-    blocks = (steps + U - 1) // U
-    begin = steps - U * blocks  # the last step ends the last block, so that the pair's end is the loop's end
-    k0 = (launch - 2 * strip) * chunk_blocks
-    k1 = tl.minimum(k0 + chunk_blocks, blocks)
     if k0 >= k1:
         return
+    begin = steps - U * blocks
 
     lane = tl.arange(0, R)
     row = strip * R + lane
@@ -231,7 +242,7 @@ def forward_pass(
     if (k1 == blocks) & (Kb <= (strip + 1) * R):
         last = ()
         for f in tl.static_range(count(TABLE, "final")):
-            last = last + (tl.sum(tl.where(lane == rows - 1, own[of(TABLE, "final", f)], 0.0), axis=0),)
+            last = last + (tl.sum(tl.where(row == Kb - 1, own[of(TABLE, "final", f)], 0.0), axis=0),)
         found, weights = fold(last, rate, KIND, GRADIENT)
         tl.store(value + b, found)
         if GRADIENT:
@@ -272,23 +283,10 @@ def backward_pass(
     ends = saved + tl.num_programs(0).to(tl.int64) * (PLANES * area)
     b = tl.program_id(0).to(tl.int64)
     strip = strip_0 + tl.program_id(1)
-    Kb = K
-    Nb = N
-    if RAGGED:
-        Kb = tl.load(z_len + b).to(tl.int32)
-        Nb = tl.load(x_len + b).to(tl.int32)
-    if (Kb < 1) | (Kb > K) | (Nb < 1) | (Nb > N):
+    Kb, Nb, wrong, steps, blocks, k0, k1 = _extent(z_len, x_len, b, strip, K, N, launch, chunk_blocks, RAGGED, R, U)
+    if wrong | (k0 >= k1):
         return
-    rows = tl.minimum(Kb - strip * R, R)
-    if rows <= 0:
-        return
-    steps = rows + Nb
-    blocks = (steps + U - 1) // U
     begin = steps - U * blocks
-    k0 = (launch - 2 * strip) * chunk_blocks
-    k1 = tl.minimum(k0 + chunk_blocks, blocks)
-    if k0 >= k1:
-        return
 
     lane = tl.arange(0, R)
     row = strip * R + lane
