@@ -63,8 +63,8 @@ def drop_dtw(
         PyTorch operations: slow, anywhere, and differentiable more than once.
 
     float16 and bfloat16 are computed in float32, and so is the result. An item without any alignment has value +∞ and
-    derivative 0. NaN and −∞ raise on the CPU; on CUDA, where looking would mean waiting for the device, a NaN makes
-    the value of its item NaN.
+    derivative 0. NaN and −∞ raise on the CPU; on CUDA, where looking would mean waiting for the device, the value of
+    their item is NaN (for −∞ and the hard minimum, −∞).
 
     >>> import torch
     >>> from dropdtw.torch import drop_dtw
