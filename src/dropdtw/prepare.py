@@ -61,9 +61,8 @@ def prepare(
     K, N = given.shape
     name, entry = look_up(method, options)
     d_x, d_z = _drop_vector(drop_x, "drop_x", given), _drop_vector(drop_z, "drop_z", given)
-    if not entry.takes_drops and not (d_x is None and d_z is None):
-        raise ValueError(f"method {name!r} takes no drop costs; leave out drop_x and drop_z, or use 'drop_dtw'")
-    threshold = _threshold(options.threshold, given, name, entry)
+    check_takes(name, entry, d_x is not None or d_z is not None, options.threshold is not None)
+    threshold = _threshold(options.threshold, given)
     check_fit(K, N, d_x is None, d_z is None, options, method)
     costs = Costs(
         given,
@@ -84,6 +83,19 @@ def prepare(
         edit=edit,
         executor=executor,
     )
+
+
+def check_takes(name: str, entry: Method, drops: bool, threshold: bool) -> None:
+    """Refuse what a method does not take: drop costs, a threshold; or lacks: a threshold."""
+    if drops and not entry.takes_drops:
+        raise ValueError(f"method {name!r} takes no drop costs; leave out drop_x and drop_z, or use 'drop_dtw'")
+    if entry.takes_threshold is not threshold:
+        raise ValueError(
+            f"method {name!r} takes no threshold; it is for 'lcss'"
+            if threshold
+            else f"method {name!r} needs threshold=: the match cost under which a pair counts "
+            "(a number or 'percentile:30')"
+        )
 
 
 def check_fit(K: int, N: int, all_x: bool, all_z: bool, options: Options, method: str | Recurrence) -> None:
@@ -147,13 +159,7 @@ def _matrix(given: Array | Sequences) -> Array:
     return given.matrix if isinstance(given, Sequences) else given
 
 
-def _threshold(threshold: DropCost, given: Array | Sequences, name: str, entry: Method) -> float:
-    if entry.takes_threshold is (threshold is None):
-        raise ValueError(
-            f"method {name!r} needs threshold=: the match cost under which a pair counts (a number or 'percentile:30')"
-            if threshold is None
-            else f"method {name!r} takes no threshold; it is for 'lcss'"
-        )
+def _threshold(threshold: DropCost, given: Array | Sequences) -> float:
     if threshold is None:
         return np.inf
     rule = drops.resolve(threshold, "threshold")

@@ -18,7 +18,7 @@ from dropdtw import drops
 from dropdtw.drops import Percentile
 from dropdtw.executors import EXECUTORS
 from dropdtw.methods import METHODS, Options, look_up
-from dropdtw.prepare import check_fit
+from dropdtw.prepare import check_fit, check_takes
 from dropdtw.problem import window_width
 from dropdtw.recurrence import Recurrence
 from dropdtw.reducers import reducer as find_reducer
@@ -163,14 +163,7 @@ def _chosen(
     """Check what the caller chose."""
     options = Options(one_to_many, many_to_one, contiguous)
     name, entry = look_up(method, options)
-    if not entry.takes_drops and (x or z):
-        raise ValueError(f"method {name!r} takes no drop costs; leave out drop_x and drop_z, or use 'drop_dtw'")
-    if entry.takes_threshold is not threshold:
-        raise ValueError(
-            f"method {name!r} takes no threshold; it is for 'lcss'"
-            if threshold
-            else f"method {name!r} needs threshold=: the match cost under which a pair counts (or 'percentile:30')"
-        )
+    check_takes(name, entry, x or z, threshold)
     found = find_reducer(reducer, gamma)
     table = entry.table(x, z, options)
     paid = {e.cost for e in (*table.edges, *(table.border or ()))}
