@@ -137,6 +137,23 @@ def test_padding_order_and_neighbours_change_nothing(kind, executor):
             assert (whole[b] != 0).sum() == (inside != 0).sum()
 
 
+@pytest.mark.parametrize("method", dropdtw.METHODS)
+@pytest.mark.parametrize("content", [0.0, -9.0, torch.nan])
+def test_no_method_looks_at_the_padding(method, content):
+    entry = dropdtw.METHODS[method]
+    how = {"method": method, "reducer": "hard", "threshold": "percentile:40" if entry.takes_threshold else None}
+    sizes = [(3, 7), (2, 3), (5, 6)]
+    items = [torch.rand(size, generator=torch.Generator().manual_seed(k)) + 0.1 for k, size in enumerate(sizes)]
+    for drop in (0.2, 0.4, 0.8) if entry.takes_drops else (None,):
+        C = torch.full((3, 6, 9), content)
+        for whole, item in zip(C, items, strict=True):
+            whole[: item.shape[0], : item.shape[1]] = item
+        z_lengths, x_lengths = zip(*sizes, strict=True)
+        found = drop_dtw(C, drop, drop, z_lengths=z_lengths, x_lengths=x_lengths, **how)
+        wanted = [dropdtw.cost(item.numpy(), drop, drop, method=method, threshold=how["threshold"]) for item in items]
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6)
+
+
 def test_a_ragged_list_is_a_padded_batch():
     items = [random(k, 1, *size) for k, size in enumerate([(3, 7), (1, 4), (5, 2)])]
     lists = [[item[part][0] for item in items] for part in range(3)]

@@ -87,6 +87,7 @@ def drop_dtw(
         C if window is None else _banded(C, window, z_lengths, x_lengths),
         _drops(drop_x, "drop_x", chosen.pays_x, C, z_lengths, x_lengths),
         _drops(drop_z, "drop_z", chosen.pays_z, C, z_lengths, x_lengths),
+        None if z_lengths is None or x_lengths is None else (z_lengths, x_lengths),
     )
     if chosen.edits:
         edit: Any = METHODS[str(method)].edit
@@ -101,6 +102,7 @@ class _Costs:
     source: Tensor
     drop_x: Tensor
     drop_z: Tensor
+    lengths: tuple[Tensor, Tensor] | None
     xp: ClassVar[ModuleType] = torch
 
     @property
@@ -108,7 +110,14 @@ class _Costs:
         return self.source
 
     def banded(self) -> Tensor:
-        return self.source
+        """The match costs with +∞ where no match is possible: outside the window, and in the padding."""
+        if self.lengths is None:
+            return self.source
+        inside = [
+            torch.arange(n, device=self.source.device) < length[:, None]
+            for n, length in zip(self.source.shape[1:], self.lengths, strict=True)
+        ]
+        return torch.where(inside[0][:, :, None] & inside[1][:, None], self.source, torch.inf)
 
 
 def _value(costs: _Costs, chosen: _Choice, z_lengths: Tensor | None, x_lengths: Tensor | None, executor: str) -> Tensor:
