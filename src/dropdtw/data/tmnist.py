@@ -120,26 +120,80 @@ def random_clip(
     return clip(image, digit, trajectory, length, (start, start + frames))
 
 
-def data_set(images: Array, labels: Array, part: bool, seed: int) -> list[Clip]:
-    """TMNIST-full, or with `part` TMNIST-part: one clip of each of the 80 classes, the same for the same seed."""
+CLASSES: Final = tuple((digit, trajectory) for digit in range(10) for trajectory in TRAJECTORIES)
+"""The 80 classes, in the order of a data set."""
+
+
+def data_set(
+    images: Array, labels: Array, part: bool, seed: int, classes: Sequence[tuple[int, str]] = CLASSES
+) -> list[Clip]:
+    """TMNIST-full, or with `part` TMNIST-part: one clip of each class, the same for the same seed."""
     rng = np.random.default_rng([seed, part])
-    return [
-        random_clip(images, labels, digit, trajectory, part, rng) for digit in range(10) for trajectory in TRAJECTORIES
-    ]
+    return [random_clip(images, labels, digit, trajectory, part, rng) for digit, trajectory in classes]
+
+
+def chosen_frames(length: int, share: float, rng: np.random.Generator) -> Array:
+    """Which frames of a clip are spoiled: a share of them, chosen at random, (length,) bool."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"the share of blurred frames is {share}; give a number from 0 to 1")
+    chosen = np.zeros(length, bool)
+    chosen[rng.choice(length, round(share * length), replace=False)] = True
+    return chosen
+
+
+def blurred(frames: Array, radius: float = 2.0) -> Array:
+    """Frames (T, H, W), each blurred by a Gaussian of that standard deviation in pixels."""
+    from scipy.ndimage import gaussian_filter
+
+    return np.asarray(gaussian_filter(frames, (0, radius, radius)))
 
 
 def blur(video: Clip, share: float, rng: np.random.Generator, radius: float = 2.0) -> Clip:
-    """The clip with a share of its frames, chosen at random, blurred by a Gaussian of that standard deviation."""
-    if not 0 <= share <= 1:
-        raise ValueError(f"the share of blurred frames is {share}; give a number from 0 to 1")
-    from scipy.ndimage import gaussian_filter
-
-    chosen = np.zeros(len(video.frames), bool)
-    chosen[rng.choice(len(chosen), round(share * len(chosen)), replace=False)] = True
+    """The clip with a share of its frames, chosen at random, blurred."""
+    chosen = chosen_frames(len(video.frames), share, rng)
     frames = video.frames.copy()
-    for t in np.flatnonzero(chosen):
-        frames[t] = gaussian_filter(frames[t], radius)
+    frames[chosen] = blurred(frames[chosen], radius)
     return replace(video, frames=frames, blurred=video.blurred | chosen)
+
+
+@dataclass(frozen=True)
+class Medley:
+    """What a sequence for localization is made of (paper Section 4.1.2), as (copy, class) in a pool of data sets.
+
+    clips : of TMNIST-part, in order; those of class `event` are to be found.
+    query : of TMNIST-full, all of class `event`.
+    """
+
+    event: int
+    clips: tuple[tuple[int, int], ...]
+    query: tuple[tuple[int, int], ...]
+
+    def is_event(self, lengths: Sequence[int]) -> Array:
+        """For each frame whether it belongs to the event, given each clip's length."""
+        return np.repeat([kind == self.event for _, kind in self.clips], lengths)
+
+
+def medley(
+    classes: int, copies: int, rng: np.random.Generator, events: int = 2, clips: tuple[int, int] = (5, 7)
+) -> Medley:
+    """A random sequence: `events` different clips of one class among so many clips (at least, at most) of others.
+
+    classes, copies : of the pool, which has `copies` data sets, so as many clips of each class.
+    """
+    low, high = clips
+    if not (0 < events < low <= high and events <= copies and high - events < classes):
+        raise ValueError(
+            f"{events} events among {low} to {high} clips need more clips than events, at least {events} copies of "
+            f"each class (there are {copies}) and more than {high - events} classes (there are {classes})"
+        )
+    event = int(rng.integers(classes))
+    others = np.delete(np.arange(classes), event)
+    chosen = rng.choice(others, int(rng.integers(low, high + 1)) - events, replace=False)
+    pool = [(int(copy), event) for copy in rng.permutation(copies)[:events]]
+    pool += [(int(rng.integers(copies)), int(kind)) for kind in chosen]
+    order = rng.permutation(len(pool))
+    query = tuple((int(copy), event) for copy in rng.permutation(copies)[:events])
+    return Medley(event, tuple(pool[k] for k in order), query)
 
 
 def contact_sheet(videos: Sequence[Clip], path: str | Path, columns: int = 12) -> None:

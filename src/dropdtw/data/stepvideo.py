@@ -1,0 +1,259 @@
+"""One video with the ordered steps that happen in it: the schema that all step-localization data sets share.
+
+Paper Section 4.2: X are the frames (clips) of a video, Z its steps in the order in which they happen, and the ground
+truth says from when to when each step lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw.arrays import Array
+
+BACKGROUND = -1
+
+
+@dataclass(frozen=True, eq=False)
+class StepVideo:
+    """A video of N frames and its K ordered steps.
+
+    frames : (N, d) float32.   steps : (K, d') float32, the embedding of each step, in order.
+    step_ids : (K,) whole numbers >= 0; a step that happens twice is listed twice, with one id.
+    step_texts : K texts.
+    clip_seconds : how long each frame lasts, where all last equally long: frame j covers [j, j + 1) · clip_seconds.
+    frame_times : (N, 2) seconds [start, stop) of each frame, where they do not. Give one of the two.
+    segments : the ground truth, (row of the step list, start, stop) in seconds, or None where there is none. A row
+        may have no segment, or several; segments may overlap and may reach beyond the last frame.
+
+    **A frame belongs to a segment when its centre does**: start <= centre < stop. Where segments overlap, the one
+    that starts last has the frame (ties: the one listed last). `metrics.recall` follows the same rule.
+
+    Empty videos and step lists are allowed, and so are more steps than frames; :func:`check` names them.
+
+    >>> video = StepVideo("tea", "Make tea", np.zeros((4, 2)), [7, 3], ["boil", "pour"], np.zeros((2, 5)),
+    ...                   clip_seconds=2.0, segments=[(0, 0.0, 3.5), (1, 5.0, 8.0)])
+    >>> video.labels      # centres are 1, 3, 5, 7
+    array([7, 7, 3, 3])
+    >>> video.frame_segments
+    ((0, 0, 2), (1, 2, 4))
+    """
+
+    name: str
+    task: str
+    frames: Array
+    step_ids: Array
+    step_texts: tuple[str, ...]
+    steps: Array
+    clip_seconds: float | None = None
+    frame_times: Array | None = None
+    segments: tuple[tuple[int, float, float], ...] | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__  # the usual way to tidy up what a frozen dataclass is given
+        put(self, "frames", _rows(self.frames, f"frames of {self.name}"))
+        put(self, "steps", _rows(self.steps, f"steps of {self.name}"))
+        put(self, "step_ids", _ids(self.step_ids, self.name))
+        put(self, "step_texts", tuple(self.step_texts))
+        if not len(self.steps) == len(self.step_ids) == len(self.step_texts):
+            raise ValueError(
+                f"{self.name} has {len(self.steps)} step embeddings, {len(self.step_ids)} ids and "
+                f"{len(self.step_texts)} texts; give one of each per step"
+            )
+        if (self.clip_seconds is None) == (self.frame_times is None):
+            raise ValueError(f"{self.name} needs either clip_seconds or frame_times; give one of them")
+        if self.clip_seconds is not None and not 0 < self.clip_seconds < np.inf:
+            raise ValueError(f"clip_seconds of {self.name} is {self.clip_seconds}; give a finite number > 0")
+        if self.frame_times is not None:
+            put(self, "frame_times", _times(self.frame_times, len(self.frames), self.name))
+        if self.segments is not None:
+            put(self, "segments", tuple(self._segment(*segment) for segment in self.segments))
+
+    def _segment(self, row: int, start: float, stop: float) -> tuple[int, float, float]:
+        if not 0 <= row < len(self.step_ids):
+            raise ValueError(
+                f"a segment of {self.name} names row {row} of its step list, which has {len(self.step_ids)}; "
+                "count rows from 0"
+            )
+        if not -np.inf < start <= stop < np.inf:
+            raise ValueError(f"a segment of {self.name} lasts from {start} to {stop} s; give finite start <= stop")
+        return int(row), float(start), float(stop)
+
+    @cached_property
+    def times(self) -> Array:
+        """(N, 2) seconds [start, stop) of each frame."""
+        if self.frame_times is not None:
+            return self.frame_times
+        assert self.clip_seconds is not None
+        edges = np.arange(len(self.frames) + 1) * self.clip_seconds
+        return np.stack([edges[:-1], edges[1:]], axis=1)
+
+    @cached_property
+    def frame_segments(self) -> tuple[tuple[int, int, int], ...]:
+        """The segments in frames: (row of the step list, start, stop), half-open; empty where no centre is inside."""
+        centres = self.times.mean(axis=1)
+        return tuple(
+            (row, int(np.searchsorted(centres, start)), int(np.searchsorted(centres, stop)))
+            for row, start, stop in self._truth()
+        )
+
+    @cached_property
+    def rows(self) -> Array:
+        """(N,) the row of the step list that each frame shows, -1 for background: what `Alignment.labels` predicts."""
+        rows = np.full(len(self.frames), BACKGROUND)
+        order = sorted(range(len(self._truth())), key=lambda s: self._truth()[s][1])  # stable: ties as listed
+        for row, start, stop in (self.frame_segments[s] for s in order):
+            rows[start:stop] = row
+        return rows
+
+    @cached_property
+    def labels(self) -> Array:
+        """(N,) the id of the step that each frame shows, -1 for background."""
+        return self.ids_of(self.rows)
+
+    def ids_of(self, rows: npt.ArrayLike) -> Array:
+        """Rows of the step list, -1 for background, as step ids: turns `Alignment.labels` into something to score."""
+        return np.append(self.step_ids, BACKGROUND)[np.asarray(rows, np.int64)]
+
+    def _truth(self) -> tuple[tuple[int, float, float], ...]:
+        if self.segments is None:
+            raise ValueError(f"{self.name} has no ground truth: its segments are None")
+        return self.segments
+
+
+def check(video: StepVideo) -> list[str]:
+    """What is odd about a video, in words; an empty list when nothing is. Oddities are allowed, errors are not."""
+    N, K = len(video.frames), len(video.steps)
+    said = [f"no {what}" for what, count in (("frames", N), ("steps", K)) if count == 0]
+    if K > N:
+        said.append(f"more steps ({K}) than frames ({N}): they cannot have a frame each")
+    if video.segments is None:
+        return said
+    end = float(video.times[-1, 1]) if N else 0.0
+    for (row, start, stop), (_, first, last) in zip(video.segments, video.frame_segments, strict=True):
+        where = f"the segment of step {row} ({start:g} to {stop:g} s)"
+        if start < 0 or stop > end:
+            said.append(f"{where} reaches beyond the video, 0 to {end:g} s")
+        if first == last:
+            said.append(f"{where} holds the centre of no frame")
+    missing = sorted(set(range(K)) - {row for row, _, _ in video.segments})
+    if missing:
+        said.append(f"no segment for step {', '.join(map(str, missing))}")
+    in_time = sorted(video.segments, key=lambda s: s[1])
+    overlaps = sum(a[2] > b[1] for a, b in pairwise(in_time))
+    if overlaps:
+        said.append(f"{overlaps} segments overlap the next one")
+    if any(a[0] > b[0] for a, b in pairwise(in_time)):
+        said.append("steps happen in another order than they are listed")
+    return said
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Videos side by side, padded at the end: frames and steps with zeros, step ids with -1.
+
+    frames : (B, N, d) float32.   steps : (B, K, d') float32.   step_ids : (B, K).
+    x_lengths, z_lengths : (B,) how many frames and steps are real.
+    """
+
+    names: tuple[str, ...]
+    tasks: tuple[str, ...]
+    frames: Array
+    steps: Array
+    step_ids: Array
+    x_lengths: Array
+    z_lengths: Array
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def collate(videos: Sequence[StepVideo]) -> Batch:
+    """Videos of any lengths as one padded :class:`Batch`."""
+    if not videos:
+        raise ValueError("there are no videos to collate; give at least one")
+    first = videos[0]
+    for video in videos:
+        if 0 in (len(video.frames), len(video.steps)):
+            raise ValueError(
+                f"{video.name} has {len(video.frames)} frames and {len(video.steps)} steps; leave empty videos out"
+            )
+        for what, mine, theirs in (
+            ("frame", video.frames.shape[1], first.frames.shape[1]),
+            ("step", video.steps.shape[1], first.steps.shape[1]),
+        ):
+            if mine != theirs:
+                raise ValueError(
+                    f"{what} embeddings have {theirs} numbers in {first.name} and {mine} in {video.name}; "
+                    "use embeddings of one kind"
+                )
+    return Batch(
+        tuple(video.name for video in videos),
+        tuple(video.task for video in videos),
+        _padded([video.frames for video in videos], 0),
+        _padded([video.steps for video in videos], 0),
+        _padded([video.step_ids for video in videos], BACKGROUND),
+        np.array([len(video.frames) for video in videos]),
+        np.array([len(video.steps) for video in videos]),
+    )
+
+
+def prototypes(videos: Sequence[StepVideo]) -> dict[int, Array]:
+    """The mean frame of each step, by id: step embeddings for where texts and frames have no space in common.
+
+    Uses the ground truth of `videos`, so give training videos alone.
+    """
+    frames = np.concatenate([video.frames for video in videos])
+    labels = np.concatenate([video.labels for video in videos])
+    return {int(step): frames[labels == step].mean(axis=0) for step in np.unique(labels) if step != BACKGROUND}
+
+
+def replace_steps(video: StepVideo, vectors: Mapping[int, Array]) -> StepVideo:
+    """The video with other step embeddings, by step id: prototypes, say, or those of another text model."""
+    missing = [step for step in video.step_ids.tolist() if step not in vectors]
+    if missing:
+        raise ValueError(f"there is no embedding for step {missing[0]} of {video.name}; give one for each of its steps")
+    rows = [vectors[step] for step in video.step_ids.tolist()]
+    return replace(video, steps=np.stack(rows) if rows else video.steps)
+
+
+def _padded(parts: list[Array], fill: int) -> Array:
+    longest = max(len(part) for part in parts)
+    whole = np.full((len(parts), longest, *parts[0].shape[1:]), fill, parts[0].dtype)
+    for place, part in zip(whole, parts, strict=True):
+        place[: len(part)] = part
+    return whole
+
+
+def _rows(values: npt.ArrayLike, name: str) -> Array:
+    array = np.asarray(values, np.float32)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(f"{name} have shape {array.shape}; give (length, d), d at least 1")
+    if not np.isfinite(array).all():
+        bad = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+        raise ValueError(f"{name} hold NaN or infinity in row {bad}; fill it in or leave it out")
+    return array
+
+
+def _ids(values: npt.ArrayLike, name: str) -> Array:
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array.min() < 0)):
+        raise ValueError(f"step_ids of {name} are {array.tolist()}; give whole numbers >= 0, one per step")
+    return array.astype(np.int64)
+
+
+def _times(values: npt.ArrayLike, frames: int, name: str) -> Array:
+    array = np.asarray(values, np.float64)
+    if array.shape != (frames, 2) or not np.isfinite(array).all():
+        raise ValueError(
+            f"frame_times of {name} has shape {array.shape}; give start and stop of each frame in seconds, "
+            f"({frames}, 2), all finite"
+        )
+    if (array[:, 0] > array[:, 1]).any() or (np.diff(array.mean(axis=1)) < 0).any():
+        raise ValueError(f"frame_times of {name} run backwards; sort the frames, each with start <= stop")
+    return array
