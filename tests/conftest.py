@@ -1,4 +1,5 @@
 import os
+import shutil
 
 import pytest
 
@@ -18,3 +19,27 @@ else:
 def executor(request):
     """Every executor of this installation: what holds for one holds for all."""
     return request.param
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """An installed Chromium without a window, driven through its own driver; nothing is downloaded."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install selenium")
+    names = (("chromium", "chromium-browser", "google-chrome"), ("chromedriver",))
+    program, driver = (next(filter(None, map(shutil.which, some)), None) for some in names)
+    if program is None or driver is None:
+        pytest.skip("no Chromium with its driver is installed (Debian: apt install chromium chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--window-size=1280,900",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+    yield chrome
+    chrome.quit()

@@ -12,8 +12,8 @@ import pytest
 import dropdtw
 
 PUBLIC = {
-    *("align", "solve", "distance", "cost", "pairwise", "posterior"),
-    *("Alignment", "Segment", "Posterior"),
+    *("align", "solve", "distance", "cost", "pairwise", "posterior", "suggest_drop"),
+    *("Alignment", "Segment", "Posterior", "Suggestion"),
     *("METHODS", "Recurrence", "Edge", "edges"),
     *("costs", "drops"),
 }

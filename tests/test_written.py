@@ -179,9 +179,18 @@ def test_plot_draws_costs_matches_and_drops(axes, more):
     (dots,) = axes.lines
     np.testing.assert_array_equal(np.c_[dots.get_ydata(), dots.get_xdata()], a.pairs)
     spans = [patch.get_extents().transformed(axes.transData.inverted()) for patch in axes.patches]
-    x, z = np.flatnonzero(a.dropped_x), np.flatnonzero(a.dropped_z)
-    np.testing.assert_allclose([e for s in spans[: len(x)] for e in sorted(s.intervalx)], np.c_[x - 0.5, x + 0.5].flat)
-    np.testing.assert_allclose([e for s in spans[len(x) :] for e in sorted(s.intervaly)], np.c_[z - 0.5, z + 0.5].flat)
+    covered = np.zeros((2, max(a.shape) + 1), int)
+    full_z = [span for span in spans if np.ptp(span.intervaly) >= a.shape[0]]  # columns, from top to bottom
+    full_x = [span for span in spans if np.ptp(span.intervalx) >= a.shape[1]]
+    if a.dropped_x.all():  # then the first spans all of both
+        full_x, full_z = full_x[1:], full_z[:1]
+    for kind, chosen in enumerate((full_z, full_x)):
+        for span in chosen:
+            low, high = np.sort(span.intervaly if kind else span.intervalx) + 0.5
+            assert low == pytest.approx(round(low), abs=1e-6)
+            covered[kind, round(low) : round(high)] += 1
+    np.testing.assert_array_equal(covered[0, : a.shape[1]], a.dropped_x)
+    np.testing.assert_array_equal(covered[1, : a.shape[0]], a.dropped_z)
     (image,) = axes.images
     np.testing.assert_array_equal(image.get_array().filled(np.inf), a.problem.C)
     assert a.method in axes.get_title()
@@ -204,3 +213,79 @@ def test_plot_without_costs_draws_the_matches(axes):
 def test_plot_where_every_match_is_forbidden(axes):
     solve(np.full((2, 3), np.inf), 1, 1).plot(axes)
     axes.figure.canvas.draw()
+
+
+# --- More plots -------------------------------------------------------------------------------------------------
+
+
+def test_true_intervals_are_drawn(axes):
+    from dropdtw import plot
+
+    plot.alignment(solved(), truth_x=[(1, 3)], ax=axes, title="mine", xlabel="frame", colorbar=False)
+    green = [line for line in axes.lines if line.get_color() == plot.TRUTH]
+    assert [line.get_xdata()[0] for line in green] == [0.5, 0.5, 2.5]
+    assert axes.get_title() == "mine"
+    assert axes.get_xlabel() == "frame"
+    assert len(axes.figure.axes) == 1
+
+
+def test_alignments_are_compared_side_by_side(axes):
+    from dropdtw import plot
+
+    a = solved()
+    made = plot.compare({"one": a, "two": a, "three": a})
+    assert [ax.get_title().split(":")[0] for ax in made] == ["one", "two", "three"]
+    assert plot.compare({"given": a}, axes=[axes]) == [axes]
+    with pytest.raises(ValueError, match="there are 1 axes for 2 alignments; give one for each"):
+        plot.compare({"one": a, "two": a}, axes=[axes])
+
+
+@pytest.mark.parametrize("vertical", [False, True])
+def test_a_strip_shows_frames_where_they_are(axes, vertical):
+    from dropdtw import plot
+
+    video = np.linspace(0, 1, 20)[:, None, None] * np.ones((20, 3, 4))
+    assert plot.strip(video, count=5, marked=np.arange(20) > 9, vertical=vertical, ax=axes) is axes
+    assert len(axes.images) == 5
+    centres = []
+    for image in axes.images:
+        left, right, bottom, top = image.get_extent()
+        centres.append((bottom + top) / 2 if vertical else (left + right) / 2)
+        shown = float(image.get_array().mean())
+        assert shown * 19 == pytest.approx(centres[-1], abs=0.51)
+    np.testing.assert_allclose(centres, [1.5, 5.5, 9.5, 13.5, 17.5])
+    assert len(axes.patches) == 3 - (round(9.5) == 9)
+    assert len(plot.strip(np.zeros((3, 2, 2, 3))).images) == 3  # fewer frames than places, in colour
+    with pytest.raises(ValueError, match=r"frames has shape \(4, 5\); give a video"):
+        plot.strip(np.zeros((4, 5)))
+
+
+def test_an_alignment_between_its_frames(axes):
+    from dropdtw import plot
+
+    a = solve([[0.1, 0.9, 0.9], [0.9, 0.9, 0.1], [0.9, 0.9, 0.9]], 0.3, 0.3)
+    assert a.dropped_z.tolist() == [False, False, True]
+    figure = plot.with_frames(
+        a, np.zeros((3, 8, 8)), np.zeros((3, 8, 8)), spoiled_z=[True, False, True], truth_x=[(0, 1)], title="what"
+    )
+    main = figure.axes[0]
+    assert [(text.get_text(), text.get_position()[1]) for text in main.texts] == [("✗", 0), ("✓", 2)]
+    legend = figure.get_suptitle()
+    assert legend.startswith("what\n")
+    assert "true intervals" in legend
+    assert "junk" in legend
+    with pytest.raises(ValueError, match="x_frames and z_frames have 2 and 3 frames; the alignment has 3 x 3"):
+        plot.with_frames(a, np.zeros((2, 8, 8)), np.zeros((3, 8, 8)))
+
+
+def test_curves_show_means_and_errors(axes):
+    from dropdtw import plot
+
+    plot.curves([0, 1], {"a": [[1.0, 2.0], [3.0, 2.0]], "b": [5.0, 6.0]}, emphasis=["a"], ax=axes)
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), [2, 2])
+    np.testing.assert_array_equal(axes.lines[1].get_ydata(), [5, 6])
+    band = axes.collections[0].get_paths()[0].vertices
+    assert band[:, 1].min() == 1
+    assert band[:, 1].max() == 3
+    assert axes.lines[0].get_linewidth() > axes.lines[1].get_linewidth()
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b"]

@@ -10,6 +10,7 @@ from dropdtw.api import align, cost, distance, pairwise, posterior, solve
 from dropdtw.methods import METHODS
 from dropdtw.posterior import Posterior
 from dropdtw.recurrence import Edge, Recurrence, edges
+from dropdtw.suggest import Suggestion, suggest_drop
 
 __version__ = "0.1.0"
 
@@ -20,6 +21,7 @@ __all__ = [
     "Posterior",
     "Recurrence",
     "Segment",
+    "Suggestion",
     "align",
     "cost",
     "costs",
@@ -29,4 +31,5 @@ __all__ = [
     "pairwise",
     "posterior",
     "solve",
+    "suggest_drop",
 ]

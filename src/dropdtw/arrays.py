@@ -96,3 +96,13 @@ def _describe(values: object) -> str:
         return f"an array of dtype {values.dtype}"
     text = repr(values)
     return f"{type(values).__name__} {text if len(text) < 60 else text[:57] + '...'}"
+
+
+def runs(mask: Array) -> list[tuple[int, int]]:
+    """The half-open runs of True.
+
+    >>> runs(np.array([True, True, False, True]))
+    [(0, 2), (3, 4)]
+    """
+    edges = np.flatnonzero(np.diff(np.r_[False, mask, False]))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

@@ -260,6 +260,16 @@ def edit_score(predicted: ArrayLike, true: ArrayLike) -> float:
     return 1 - cost(D, drop_x=1.0, drop_z=1.0, method="needleman_wunsch") / max(len(p), len(t))
 
 
+def standard_error(values: ArrayLike) -> NDArray[np.float64]:
+    """Standard error of the mean over the first axis, std(ddof=1) / √n; 0 where there is only one value.
+
+    >>> standard_error([1.0, 3.0])
+    array(1.)
+    """
+    v = np.asarray(values, np.float64)
+    return np.asarray(v.std(axis=0, ddof=1) / np.sqrt(len(v)) if len(v) > 1 else np.zeros(v.shape[1:]))
+
+
 def _hits(S: ArrayLike, starts: ArrayLike, stops: ArrayLike, clip_seconds: float) -> NDArray[np.bool_]:
     """Which steps (K,) have the centre of their chosen frame inside their interval."""
     times = (one_frame_per_step(S) + 0.5) * clip_seconds

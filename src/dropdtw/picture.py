@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 
 from dropdtw.alignment import Alignment
-from dropdtw.arrays import Array
+from dropdtw.arrays import Array, runs
 
 WIDTH, HEIGHT = 420, 240
 
@@ -23,9 +23,9 @@ def to_html(a: Alignment) -> str:
     sx, sy = WIDTH / columns, height / rows
     cells = np.zeros((rows, columns), bool)
     cells[a.pairs[:, 0] * rows // K, a.pairs[:, 1] * columns // N] = True
-    red = [_box(s * sx, 0, (t - s) * sx, height) for s, t in _runs(_coarse(a.dropped_x, columns))]
-    red += [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in _runs(_coarse(a.dropped_z, rows))]
-    dark = [_box(s * sx, i * sy, (t - s) * sx, sy) for i, row in enumerate(cells) for s, t in _runs(row)]
+    red = [_box(s * sx, 0, (t - s) * sx, height) for s, t in runs(_coarse(a.dropped_x, columns))]
+    red += [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in runs(_coarse(a.dropped_z, rows))]
+    dark = [_box(s * sx, i * sy, (t - s) * sx, sy) for i, row in enumerate(cells) for s, t in runs(row)]
     return (
         f"<div><div>{escape(repr(a)[1:-1])}</div>"
         f'<svg width="{WIDTH}" height="{height}" role="img" aria-label="alignment" '
@@ -42,9 +42,3 @@ def _coarse(dropped: Array, n: int) -> Array:
     """Whether at least half of each of n stretches is dropped."""
     stretch = np.arange(len(dropped)) * n // len(dropped)
     return np.asarray(2 * np.bincount(stretch, weights=dropped, minlength=n) >= np.bincount(stretch, minlength=n))
-
-
-def _runs(mask: Array) -> list[tuple[int, int]]:
-    """The half-open runs of True."""
-    edges = np.flatnonzero(np.diff(np.r_[False, mask, False]))
-    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

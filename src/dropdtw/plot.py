@@ -1,43 +1,211 @@
-"""Pictures of alignments; needs matplotlib (`pip install dropdtw[plot]`). Each takes `ax=` or makes its own."""
+"""Pictures of alignments; needs matplotlib (`pip install dropdtw[plot]`). Each takes `ax=` or makes its own.
+
+Colours mean the same in all of them, and colour-blind readers can tell them apart: blue is matched, orange dropped,
+green the truth.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dropdtw.alignment import Alignment
+from dropdtw.arrays import runs
+from dropdtw.metrics import standard_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-MATCH, DROPPED = "#0072b2", "#d55e00"  # told apart by colour-blind readers too
+MATCH, DROPPED, TRUTH = "#0072b2", "#d55e00", "#009e73"
+SERIES = (MATCH, DROPPED, TRUTH, "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f", "#8c564b", "#bcbd22")
+"""Colours for curves, in order."""
 
 
-def alignment(a: Alignment, *, ax: Axes | None = None) -> Axes:
-    """Draw an alignment on its match costs (grey), X to the right and Z downwards: matches blue, dropped orange."""
+def alignment(
+    a: Alignment,
+    *,
+    truth_x: Sequence[tuple[int, int]] = (),
+    title: str | None = None,
+    xlabel: str = "x",
+    ylabel: str = "z",
+    colorbar: bool = True,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw an alignment on its match costs (grey), X to the right and Z downwards: matches blue, dropped orange.
+
+    truth_x : true intervals [start, stop) of X, drawn as green bars along the upper edge and dashed down the picture.
+    """
     ax = ax or _new_axes()
     K, N = a.shape
     if a.problem is not None:
         C = np.where(np.isfinite(a.problem.C), a.problem.C, np.nan)
         image = ax.imshow(C, cmap="Greys", aspect="auto", interpolation="nearest", alpha=0.8)
-        ax.figure.colorbar(image, ax=ax, label="match cost", pad=0.02)
+        if colorbar:
+            ax.figure.colorbar(image, ax=ax, label="match cost", pad=0.02)
     for dropped, span in ((a.dropped_x, ax.axvspan), (a.dropped_z, ax.axhspan)):
-        for k in np.flatnonzero(dropped):
-            span(k - 0.5, k + 0.5, facecolor=DROPPED, alpha=0.45, edgecolor="none")
+        for start, stop in runs(dropped):
+            span(start - 0.5, stop - 0.5, facecolor=DROPPED, alpha=0.4, edgecolor="none")
     i, j = a.pairs.T
     size = float(np.clip(400 / max(K, N), 2, 8))
     ax.plot(j, i, "o", color=MATCH, markersize=size, markeredgecolor="white", markeredgewidth=size / 10)
-    ax.set(xlim=(-0.5, N - 0.5), ylim=(K - 0.5, -0.5), xlabel="x", ylabel="z")
+    for start, stop in truth_x:
+        ax.plot([start - 0.5, stop - 0.5], [1, 1], color=TRUTH, linewidth=6, solid_capstyle="butt",
+                transform=ax.get_xaxis_transform(), clip_on=False)  # fmt: skip
+        for edge in (start, stop):
+            ax.axvline(edge - 0.5, color=TRUTH, linestyle="--", linewidth=1.2)
+    ax.set(xlim=(-0.5, N - 0.5), ylim=(K - 0.5, -0.5), xlabel=xlabel, ylabel=ylabel)
     ax.locator_params(integer=True)
     lost = f"{int(a.dropped_x.sum())} of {N} x and {int(a.dropped_z.sum())} of {K} z dropped (orange)"
-    ax.set_title(f"{a.method}: cost {a.cost:.4g}, {lost}", fontsize="medium")
+    ax.set_title(f"{a.method}: cost {a.cost:.4g}, {lost}" if title is None else title, fontsize="medium")
     return ax
 
 
-def _new_axes() -> Axes:
+def compare(alignments: Mapping[str, Alignment], *, axes: Sequence[Axes] | None = None, **options: Any) -> list[Axes]:
+    """Draw several alignments of the same two sequences side by side, each under its name.
+
+    axes : as many as there are alignments.   options : as in `alignment`.
+    """
+    if axes is None:
+        wide = 4.6 * len(alignments)
+        axes = list(
+            _pyplot().subplots(1, len(alignments), figsize=(wide, 4.2), layout="constrained", squeeze=False)[1][0]
+        )
+    if len(axes) != len(alignments):
+        raise ValueError(f"there are {len(axes)} axes for {len(alignments)} alignments; give one for each")
+    for ax, (name, a) in zip(axes, alignments.items(), strict=True):
+        lost = f"{int(a.dropped_x.sum())} x and {int(a.dropped_z.sum())} z dropped"
+        alignment(a, title=f"{name}: cost {a.cost:.3g}, {lost}", colorbar=False, ax=ax, **options)
+    return list(axes)
+
+
+def strip(
+    frames: npt.ArrayLike,
+    *,
+    count: int = 12,
+    marked: npt.ArrayLike | None = None,
+    vertical: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a film strip: `count` frames (H, W) or (H, W, 3) of a video, equally spaced, along its own time axis.
+
+    marked : (T,) bool; such frames get an orange edge.
+    """
+    video = np.asarray(frames)
+    if video.ndim not in (3, 4) or 0 in video.shape:
+        raise ValueError(f"frames has shape {video.shape}; give a video (T, H, W) or (T, H, W, 3)")
+    ax = ax or _new_axes((1.6, 7) if vertical else (7, 1.2))
+    T = len(video)
+    count = min(count, T)
+    centres = (np.arange(count) + 0.5) * T / count - 0.5
+    half = 0.47 * T / count
+    spoiled = np.zeros(T, bool) if marked is None else np.asarray(marked, bool)
+    for centre in centres:
+        t = int(np.clip(round(float(centre)), 0, T - 1))
+        low, high = centre - half, centre + half
+        extent = (0.0, 1.0, high, low) if vertical else (low, high, 0.0, 1.0)
+        ax.imshow(video[t], cmap="gray", vmin=0, vmax=1 if video.max() <= 1 else 255, extent=extent, aspect="auto")
+        if spoiled[t]:
+            left, bottom = (0.0, low) if vertical else (low, 0.0)
+            wide, tall = (1.0, 2 * half) if vertical else (2 * half, 1.0)
+            ax.add_patch(_rectangle((left, bottom), wide, tall))
+    along = (-0.5, T - 0.5)
+    ax.set(xlim=(0, 1) if vertical else along, ylim=along[::-1] if vertical else (0, 1))
+    ax.set_axis_off()
+    return ax
+
+
+def with_frames(
+    a: Alignment,
+    x_frames: npt.ArrayLike,
+    z_frames: npt.ArrayLike,
+    *,
+    spoiled_z: npt.ArrayLike | None = None,
+    truth_x: Sequence[tuple[int, int]] = (),
+    title: str | None = None,
+    xlabel: str = "X, frame",
+    ylabel: str = "Z, frame",
+) -> Figure:
+    """Draw an alignment of two videos with a film strip of X above and of Z on the left.
+
+    x_frames, z_frames : (N, H, W) and (K, H, W), or with colours.
+    spoiled_z : (K,) bool, which frames of Z are known to be junk: on the right, ✓ where such a frame was dropped and
+        ✗ where it was matched.
+    truth_x : as in `alignment`.
+    """
+    K, N = a.shape
+    lengths = (len(np.asarray(x_frames)), len(np.asarray(z_frames)))
+    if lengths != (N, K):
+        raise ValueError(
+            f"x_frames and z_frames have {lengths[0]} and {lengths[1]} frames; the alignment has {N} x {K}"
+        )
+    figure: Figure = _pyplot().figure(figsize=(9, 6), layout="constrained")
+    grid = figure.add_gridspec(2, 2, width_ratios=(1, 9), height_ratios=(1, 8))
+    ax = figure.add_subplot(grid[1, 1])
+    alignment(a, truth_x=truth_x, title="", xlabel=xlabel, ylabel="", colorbar=False, ax=ax)
+    strip(x_frames, count=14, ax=figure.add_subplot(grid[0, 1], sharex=ax))
+    side = figure.add_subplot(grid[1, 0], sharey=ax)
+    strip(z_frames, count=6, vertical=True, marked=spoiled_z, ax=side)
+    side.set_title(ylabel, fontsize="medium")
+    if spoiled_z is not None:
+        for i in np.flatnonzero(np.asarray(spoiled_z, bool)):
+            found = bool(a.dropped_z[i])
+            ax.text(N - 0.3, i, "✓" if found else "✗", color=TRUTH if found else "#b00020", fontsize=8, va="center")
+    legend = "blue matched · orange dropped"
+    legend += " · green: the true intervals" if truth_x else ""
+    legend += " · right edge: ✓ junk dropped, ✗ junk matched" if spoiled_z is not None else ""
+    figure.suptitle("\n".join(filter(None, (title, legend))), fontsize="medium")
+    return figure
+
+
+def curves(
+    at: Sequence[float],
+    values: Mapping[str, npt.ArrayLike],
+    *,
+    emphasis: Sequence[str] = (),
+    xlabel: str = "",
+    ylabel: str = "",
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw curves with their standard errors, such as a retrieval's recall against noise.
+
+    values : by name, (runs, len(at)): the mean over the runs is drawn, with a band of one standard error.
+    emphasis : names of curves to draw thick; the others are thin.
+    """
+    ax = ax or _new_axes((7, 4.5))
+    for number, (name, all_runs) in enumerate(values.items()):
+        each = np.atleast_2d(np.asarray(all_runs, float))
+        mean, error = each.mean(axis=0), standard_error(each)
+        colour, dashed = SERIES[number % len(SERIES)], number >= len(SERIES) // 2
+        thick = name in emphasis
+        ax.plot(at, mean, label=name, color=colour, linewidth=2.6 if thick else 1.2, marker="o" if thick else ".",
+                markersize=5, linestyle="--" if dashed else "-", zorder=3 if thick else 2)  # fmt: skip
+        ax.fill_between(at, mean - error, mean + error, color=colour, alpha=0.18, linewidth=0)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.set_title(title, fontsize="medium")
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax
+
+
+def _rectangle(corner: tuple[float, float], wide: float, tall: float) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle(corner, wide, tall, fill=False, edgecolor=DROPPED, linewidth=2)
+
+
+def _pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError("plots need matplotlib: pip install 'dropdtw[plot]'") from None
-    return plt.subplots(figsize=(7, 4), layout="constrained")[1]
+    return plt
+
+
+def _new_axes(size: tuple[float, float] = (7, 4)) -> Axes:
+    ax: Axes = _pyplot().subplots(figsize=size, layout="constrained")[1]
+    return ax

@@ -1,0 +1,121 @@
+"""`dropdtw align`: two sequences from files, their alignment on screen and into a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dropdtw.cli import options, screen
+
+if TYPE_CHECKING:
+    from dropdtw.alignment import Alignment
+
+SHOWN = 20
+"""Segments that are listed on screen."""
+
+
+def align(
+    z: Annotated[
+        str,
+        typer.Argument(metavar="Z", help="The query or the steps: .npy, .npz, .csv, .parquet, .jsonl …; - for stdin."),
+    ],
+    x: Annotated[str, typer.Argument(metavar="X", help="The signal or the frames, in which junk is dropped.")],
+    drop_x: options.DropX = None,
+    drop_z: options.DropZ = None,
+    match: options.Match = None,
+    method: options.Method = "drop_dtw",
+    one_to_many: options.OneToMany = True,
+    many_to_one: options.ManyToOne = True,
+    contiguous: options.Contiguous = False,
+    window: options.Window = None,
+    threshold: options.Threshold = None,
+    fps: Annotated[float | None, typer.Option(help="Elements of X per second: times are given as well.")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="Write it to a .json, .csv or .npz file; - for JSON on stdout.")
+    ] = None,
+    costs: Annotated[bool | None, typer.Option(help="Write the costs along (default: into .npz only).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw it into a .png, .svg or .pdf file.")] = None,
+) -> None:
+    """Align two sequences: which elements match, which are dropped, where each z lies in X.
+
+    Without any drop cost, one is suggested from the match costs; --drop-x none --drop-z none drops nothing.
+    """
+    import dropdtw
+    from dropdtw import io
+    from dropdtw.methods import METHODS
+
+    if z == x == "-":
+        raise ValueError("Z and X are both '-', but standard input can be read once; give one of them as a file")
+    if fps is not None and not 0 < fps < float("inf"):
+        raise ValueError(f"--fps is {fps}; give the number of elements per second, > 0")
+    kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
+    if out and kind not in io.WRITERS:
+        raise ValueError(
+            f"--out is {out!r}; alignments are written as {', '.join(io.WRITERS)}: change the end of the name"
+        )
+    Z, X = io.read(z), io.read(x)
+    how: dict[str, Any] = {
+        "one_to_many": one_to_many,
+        "many_to_one": many_to_one,
+        "contiguous": contiguous,
+        "window": options.window_width(window),
+    }
+    measure = options.match_cost(match, Z)
+    dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
+    entry = METHODS.get(method)  # an unknown one is refused below
+    if drop_x is None and drop_z is None and entry and entry.takes_drops:
+        dx, dz = "suggest", "suggest" if entry.one_to_one else None
+    if "suggest" in (str(dx), str(dz)):
+        found = dropdtw.suggest_drop(Z, X, match=measure, drop_z=dz is not None, **how)
+        dx, dz = (found.constant if str(d) == "suggest" else d for d in (dx, dz))
+        screen.note(
+            f"drop cost {found.constant:.4g} suggested ({found.rule}, confidence {found.confidence:.0%}): {found.why}"
+        )
+    a = dropdtw.align(
+        Z, X, dx, dz, match=measure, method=method, threshold=options.drop_cost(threshold, "threshold"), **how
+    )
+    if out:
+        io.write(out, io.alignment_content(a, kind, fps=fps, costs=costs))
+    if plot:
+        _draw(a, plot)
+    if out != "-":
+        _show(a, measure, fps)
+
+
+def _show(a: Alignment, measure: str, fps: float | None) -> None:
+    K, N = a.shape
+    print(
+        f"{a.method}, {measure} costs: {K} z with {N} x, cost {a.cost:.6g}, {len(a.pairs)} pairs, "
+        f"{int(a.dropped_z.sum())} z and {int(a.dropped_x.sum())} x dropped"
+    )
+    segments = a.segments()
+    columns = [">z", ">start", ">stop", ">length", *([">from", ">to"] if fps else [])]
+    rows = [
+        [str(s.label), str(s.start), str(s.stop), str(s.length)]
+        + ([f"{s.start / fps:.2f} s", f"{s.stop / fps:.2f} s"] if fps else [])
+        for s in segments[:SHOWN]
+    ]
+    screen.table(columns, rows)
+    if len(segments) > SHOWN:
+        print(f"… and {len(segments) - SHOWN} more; --out writes them all")
+
+
+def _draw(a: Alignment, path: Path) -> None:
+    import io as memory
+
+    try:
+        import matplotlib
+    except ImportError:
+        raise ImportError("--plot needs matplotlib: pip install 'dropdtw[plot]'") from None
+    from dropdtw import files
+
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in ("png", "svg", "pdf"):
+        raise ValueError(f"--plot is {path}; pictures are written as .png, .svg or .pdf")
+    matplotlib.use("agg")
+    figure: Any = a.plot().figure
+    content = memory.BytesIO()
+    figure.savefig(content, format=kind, dpi=150)
+    files.write(path, content.getvalue())

@@ -1,0 +1,45 @@
+"""The commands, each in a file of its own; a new one is entered here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dropdtw.cli import align, bench, info, localize, reproduce, retrieve
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from dropdtw import __version__
+
+        print(f"dropdtw {__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    name="dropdtw",
+    help="Align sequences that contain junk: match what they share, drop the rest.",
+    epilog="A line that begins with 'dropdtw:' says what was wrong and what to do; DROPDTW_TRACEBACK=1 shows where.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",  # square brackets are not markup: dropdtw[cli]
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(
+    epilog="Example: dropdtw align steps.npy frames.npy --drop-x percentile:30 --fps 25 --out a.json --plot a.png"
+)(align.align)
+app.command(epilog="Example: dropdtw localize steps.txt talk.srt --format youtube")(localize.localize)
+app.command(epilog="Example: dropdtw retrieve query.npy corpus/ --top 10 --drop-x 0.3 --drop-z 0.3")(retrieve.retrieve)
+app.add_typer(reproduce.app, name="reproduce")
+app.command(epilog="Example: dropdtw bench")(bench.bench)
+app.command(epilog="Example: dropdtw info --json")(info.info)
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", help="Show the version and stop.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Keep the options of the command line as a whole."""

@@ -1,0 +1,110 @@
+"""`dropdtw localize`: where each step of a written procedure is talked about in subtitles."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from dropdtw.cli import options, screen
+
+if TYPE_CHECKING:
+    from dropdtw.text import FoundStep, Sentence
+
+T = TypeVar("T")
+
+
+def localize(
+    steps: Annotated[
+        str, typer.Argument(metavar="STEPS", help="A text with one step to a line; numbers and bullets are ignored.")
+    ],
+    talk: Annotated[
+        str,
+        typer.Argument(metavar="TALK", help="Subtitles: .srt, .vtt, or JSON with start, stop and text; - for stdin."),
+    ],
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="json, csv, srt, vtt, ffmetadata, youtube or html. Default: a table, or by the end of --out.",
+        ),
+    ] = None,
+    out: Annotated[str | None, typer.Option("--out", "-o", help="Write the chapters to this file.")] = None,
+    drop_x: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COST", help="What leaving out a sentence costs: a number or percentile:10; lower drops more."
+        ),
+    ] = None,
+    drop_z: Annotated[
+        str | None, typer.Option(metavar="COST", help="What leaving out a step costs; lower reports more as not found.")
+    ] = None,
+) -> None:
+    """Find where each step of a written procedure is talked about, and write chapters.
+
+    Off-topic talk is left out, and a step that nobody talks about is reported as not found. Nothing has to be set; the
+    drop costs are chosen for each talk, and the confidence is the probability of the place.
+    """
+    from dropdtw import io, text
+
+    kind = _kind(form, out)
+    if steps == talk == "-":
+        raise ValueError("STEPS and TALK are both '-', but standard input can be read once; give one of them as a file")
+    wanted = _parsed(steps, text.read_steps)
+    said = text.sentences(_parsed(talk, text.read_subtitles))
+    dx, dz = (None if d == "suggest" else options.drop_cost(d, n) for d, n in ((drop_x, "drop-x"), (drop_z, "drop-z")))
+    found = text.localize(wanted, [s.text for s in said], [(s.start, s.stop) for s in said], drop_x=dx, drop_z=dz)
+    if kind is not None:
+        io.write(out or "-", text.write_chapters(found, kind))
+    if kind is None or out not in (None, "-"):
+        _show(found, said)
+
+
+def _kind(form: str | None, out: str | None) -> str | None:
+    """The format that is to be written, None for the table alone."""
+    from dropdtw.text import FORMATS
+
+    if form is None and out is not None:
+        end = Path(out).suffix.lower().lstrip(".")
+        if end not in FORMATS:
+            raise ValueError(f"--out is {out!r}, whose end names no format; add --format {'|'.join(FORMATS)}")
+        return end
+    if form is not None and form not in FORMATS:
+        raise ValueError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}")
+    return form
+
+
+def _parsed(place: str, parse: Callable[[str], T]) -> T:
+    if place == "-":
+        content, shown = sys.stdin.buffer.read(), "standard input"
+    else:
+        path, shown = Path(place), place
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no file {place}")
+        content = path.read_bytes()
+    try:
+        return parse(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ValueError(f"{shown} is no text in UTF-8; save it as UTF-8") from None
+    except ValueError as error:
+        raise ValueError(f"{shown}: {error}") from None
+
+
+def _show(found: list[FoundStep], said: list[Sentence]) -> None:
+    from dropdtw.text.chapters import clock
+
+    rows = []
+    for f in found:
+        if f.start is None or f.stop is None or f.sentences is None:
+            rows.append([str(f.index + 1), f.step, "not found", "", "", ""])
+            continue
+        words = said[f.sentences[0]].text
+        short = words if len(words) <= 48 else f"{words[:47].rsplit(' ', 1)[0]} …"
+        rows.append([str(f.index + 1), f.step, clock(f.start), clock(f.stop), f"{f.confidence:.0%}", short])
+    screen.table([">#", "step", ">start", ">stop", ">sure", "~begins with"], rows)
+    missing = sum(not f.found for f in found)
+    print(f"{len(found) - missing} of {len(found)} steps found among {len(said)} sentences")

@@ -1,0 +1,87 @@
+"""Options that several commands share, and what their texts mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dropdtw import drops
+from dropdtw.arrays import Array
+from dropdtw.drops import DropCost
+from dropdtw.methods import METHODS
+
+NOTHING = "none"
+
+DropX = Annotated[
+    str | None,
+    typer.Option(
+        "--drop-x",
+        metavar="COST",
+        help="What leaving out an element of X costs: a number, percentile:30 (of the match costs; lower drops more), "
+        "logit:30 (with softmax), a file with one number per element, suggest, or none (nothing may be left out).",
+    ),
+]
+DropZ = Annotated[str | None, typer.Option("--drop-z", metavar="COST", help="The same for an element of Z.")]
+Match = Annotated[
+    str | None,
+    typer.Option(
+        "--match",
+        help="cosine, softmax, softmax:0.1, euclidean or sqeuclidean. Default: cosine; for plain numbers euclidean.",
+    ),
+]
+Method = Annotated[str, typer.Option("--method", help=", ".join(METHODS) + ".")]
+OneToMany = Annotated[bool, typer.Option(help="One z may match several x.")]
+ManyToOne = Annotated[bool, typer.Option(help="One x may match several z.")]
+Contiguous = Annotated[bool, typer.Option("--contiguous", help="No x is dropped inside the run of a z.")]
+Window = Annotated[
+    str | None,
+    typer.Option(
+        "--window", metavar="W", help="Forbid matches far from the diagonal: 20 (columns) or 0.1 (share of X)."
+    ),
+]
+Threshold = Annotated[
+    str | None, typer.Option("--threshold", metavar="COST", help="For lcss: a number or percentile:30.")
+]
+
+
+def drop_cost(text: str | None, name: str) -> DropCost:
+    """What `--drop-x` and its like say; "none" and nothing at all are None, "suggest" stays a word."""
+    if text is None or text.lower() == NOTHING:
+        return None
+    if text == "suggest":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    if Path(text).exists():
+        from dropdtw import io
+
+        values = io.read(text)
+        if values.shape[1] != 1:
+            raise ValueError(f"--{name} is {text}, which holds {values.shape[1]} numbers a row; give one per element")
+        return values[:, 0]
+    try:
+        drops.resolve(text, name)
+    except ValueError:
+        raise ValueError(
+            f"--{name} is {text!r}; give a number, percentile:30, logit:30, suggest, none, or an existing file"
+        ) from None
+    return text
+
+
+def window_width(text: str | None) -> float | None:
+    """What `--window` says: an int is a count of columns, a number with a point a share."""
+    if text is None:
+        return None
+    try:
+        return int(text) if text.lstrip("+-").isdigit() else float(text)
+    except ValueError:
+        raise ValueError(f"--window is {text!r}; give a count of columns (20) or a share of X (0.1)") from None
+
+
+def match_cost(text: str | None, Z: Array) -> str:
+    """The match cost, which for plain numbers is not the cosine: that would compare only their signs."""
+    return text or ("cosine" if Z.shape[1] > 1 else "euclidean")

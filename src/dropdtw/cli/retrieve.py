@@ -1,0 +1,172 @@
+"""`dropdtw retrieve`: the sequences of a folder that are nearest to a query, by alignment cost."""
+
+from __future__ import annotations
+
+import csv
+import io as memory
+import json
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dropdtw.cli import options, screen
+
+if TYPE_CHECKING:
+    from dropdtw.arrays import Array
+
+CHUNK = 1 << 26
+"""Bytes of sequences that are held at a time."""
+
+
+def retrieve(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="The sequence to look for, Z; - for stdin.")],
+    corpus: Annotated[
+        str,
+        typer.Argument(metavar="CORPUS", help="A folder of sequences, one to a file, or an .npz with one to an array."),
+    ],
+    top: Annotated[int, typer.Option(min=1, help="How many to show.")] = 10,
+    drop_x: options.DropX = None,
+    drop_z: options.DropZ = None,
+    match: options.Match = None,
+    method: options.Method = "drop_dtw",
+    one_to_many: options.OneToMany = True,
+    many_to_one: options.ManyToOne = True,
+    contiguous: options.Contiguous = False,
+    window: options.Window = None,
+    threshold: options.Threshold = None,
+    mean: Annotated[
+        bool, typer.Option("--mean", help="Rank by cost per element, so that long sequences are not punished.")
+    ] = False,
+    skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Name unreadable files and go on.")] = False,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="Write the ranking to a .json or .csv file; - for JSON on stdout.")
+    ] = None,
+) -> None:
+    """Rank the sequences of a folder by the cost of aligning them with a query; all cores work.
+
+    Without any drop cost, one is suggested from a few of them, for both sides.
+    """
+    from dropdtw import io
+    from dropdtw.methods import METHODS
+
+    kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
+    if out and kind not in (".json", ".csv"):
+        raise ValueError(f"--out is {out!r}; rankings are written as .json or .csv: change the end of the name")
+    Z, names = io.read(query), io.sequences(corpus)
+    how: dict[str, Any] = {
+        "match": options.match_cost(match, Z),
+        "one_to_many": one_to_many,
+        "many_to_one": many_to_one,
+        "contiguous": contiguous,
+        "window": options.window_width(window),
+    }
+    dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
+    if drop_x is None and drop_z is None and method in METHODS and METHODS[method].takes_drops:
+        dx = dz = "suggest"
+    if "suggest" in (str(dx), str(dz)):
+        constant = _suggested(Z, names, how, skip_broken)
+        dx, dz = (constant if str(d) == "suggest" else d for d in (dx, dz))
+    how |= {"method": method, "threshold": options.drop_cost(threshold, "threshold"), "drop_x": dx, "drop_z": dz}
+    ranking: list[tuple[float, str, int]] = []
+    with screen.progress("aligning", len(names)) as advance:
+        for chunk in _chunks(names, Z.shape[1], skip_broken, advance):
+            costs = _distances(Z, [X for _, X in chunk], how)
+            ranking += [
+                (cost / (len(Z) + len(X)) if mean else cost, name, len(X))
+                for cost, (name, X) in zip(costs, chunk, strict=True)
+            ]
+            ranking = sorted(ranking)[:top]
+            advance(len(chunk))
+    if not ranking:
+        raise ValueError(f"{corpus} holds no readable sequence")
+    if out:
+        io.write(out, _content(ranking, kind))
+    if out != "-":
+        rows = [[str(n), f"{cost:.6g}", str(length), name] for n, (cost, name, length) in enumerate(ranking, 1)]
+        screen.table([">#", ">cost", ">length", "sequence"], rows)
+
+
+def _chunks(names: list[str], width: int, skip_broken: bool, advance: Any) -> Iterator[list[tuple[str, Array]]]:
+    """The sequences by their names, as many at a time as fit."""
+    chunk: list[tuple[str, Array]] = []
+    held = 0
+    for name in names:
+        X = _read(name, width, skip_broken)
+        if X is None:
+            advance(1)
+            continue
+        chunk.append((name, X))
+        held += X.nbytes
+        if held >= CHUNK or len(chunk) >= 1024:
+            yield chunk
+            chunk, held = [], 0
+    if chunk:
+        yield chunk
+
+
+def _read(name: str, width: int, skip_broken: bool, quiet: bool = False) -> Array | None:
+    from dropdtw import io
+
+    try:
+        X = io.read(name)
+        if X.shape[1] != width:
+            raise ValueError(f"{name} has {X.shape[1]} features and the query {width}; both need the same number")
+    except (ValueError, OSError) as error:
+        if not skip_broken:
+            raise ValueError(f"{error} (--skip-broken goes on without it)") from None
+        if not quiet:
+            screen.note(f"skipped: {error}")
+        return None
+    return X
+
+
+def _distances(Z: Array, Xs: list[Array], how: dict[str, Any]) -> list[float]:
+    """The costs of one query with many: one row of pairs, so threads take a part of it each."""
+    import dropdtw
+
+    threads = min(len(Xs), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    parts = [Xs[k::threads] for k in range(threads)]
+    with ThreadPoolExecutor(threads) as pool:
+        rows = list(pool.map(lambda part: dropdtw.pairwise([Z], part, n_jobs=1, progress=False, **how)[0], parts))
+    costs = [0.0] * len(Xs)
+    for k, row in enumerate(rows):
+        costs[k::threads] = row.tolist()
+    return costs
+
+
+def _suggested(Z: Array, names: list[str], how: dict[str, Any], skip_broken: bool) -> float:
+    """A drop cost that suits the query with a few sequences from all over the corpus."""
+    import numpy as np
+
+    import dropdtw
+
+    some = [names[k] for k in sorted({round(k) for k in np.linspace(0, len(names) - 1, min(8, len(names)))})]
+    read = [X for X in (_read(name, Z.shape[1], skip_broken, quiet=True) for name in some) if X is not None]
+    if not read:
+        raise ValueError("there is no readable sequence to suggest a drop cost from; give --drop-x and --drop-z")
+    found = [dropdtw.suggest_drop(Z, X, drop_z=True, **how) for X in read]
+    constant = float(np.median([s.constant for s in found]))
+    sure = float(np.mean([s.confidence for s in found]))
+    screen.note(
+        f"drop cost {constant:.4g} suggested for both sides, from {len(found)} of {len(names)} sequences "
+        f"(confidence {sure:.0%})"
+    )
+    return constant
+
+
+def _content(ranking: list[tuple[float, str, int]], kind: str) -> str:
+    if kind == ".json":
+        entries = [
+            {"rank": n, "sequence": name, "cost": cost if cost < float("inf") else None, "length": length}
+            for n, (cost, name, length) in enumerate(ranking, 1)
+        ]
+        return json.dumps({"nearest": entries}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    out = memory.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(["rank", "sequence", "cost", "length"])
+    table.writerows([n, name, cost, length] for n, (cost, name, length) in enumerate(ranking, 1))
+    return out.getvalue()

@@ -1,0 +1,17 @@
+"""Where each step of a written procedure is talked about: subtitles in, chapters out (`pip install dropdtw[text]`)."""
+
+from dropdtw.text.chapters import FORMATS, write_chapters
+from dropdtw.text.localize import FoundStep, localize
+from dropdtw.text.steps import read_steps
+from dropdtw.text.subtitles import Sentence, read_subtitles, sentences
+
+__all__ = [
+    "FORMATS",
+    "FoundStep",
+    "Sentence",
+    "localize",
+    "read_steps",
+    "read_subtitles",
+    "sentences",
+    "write_chapters",
+]

@@ -1,0 +1,121 @@
+"""Where each step of a written procedure is talked about: embeddings of sentences, and exclusive Drop-DTW."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw import costs, drops
+from dropdtw.api import posterior, solve
+from dropdtw.arrays import Array, as_floats
+from dropdtw.drops import DropCost
+from dropdtw.suggest import suggest_drop
+from dropdtw.text.words import echo_costs
+
+GAMMA: Final = 0.07
+"""The temperature of the confidences, tuned on transcripts: of the steps at 70 %, about 70 % are right."""
+
+SKIP: Final = 0.15
+"""What leaving out a step costs, in drop costs of a sentence: a step needs a sentence that is nearly a good match."""
+
+
+@dataclass(frozen=True)
+class FoundStep:
+    """Where a step is talked about.
+
+    index, step : its number, from 0, and its text.
+    start, stop : seconds, None where nobody talks about it.
+    confidence : the probability of its likeliest sentence, 0 to 1; None where it is not found.
+    sentences : the sentences [first, last + 1) that it was found in; None where it is not found.
+    """
+
+    index: int
+    step: str
+    start: float | None
+    stop: float | None
+    confidence: float | None
+    sentences: tuple[int, int] | None
+
+    @property
+    def found(self) -> bool:
+        """Whether somebody talks about it."""
+        return self.sentences is not None
+
+
+def localize(
+    steps: Sequence[str],
+    sentences: Sequence[str],
+    times: npt.ArrayLike,
+    *,
+    drop_x: DropCost = None,
+    drop_z: DropCost = None,
+    model: str = "wordllama",
+) -> list[FoundStep]:
+    """Find where each step is talked about, in the order of the steps; what is off the topic is left out.
+
+    Parameters
+    ----------
+    steps : what is to be found, in its order.
+    sentences : what is said, in its order.
+    times : (N, 2) start and stop of each sentence in seconds, or (N,) starts alone.
+    drop_x, drop_z : what leaving out a sentence and a step costs, see `dropdtw.solve`; None: `dropdtw.suggest_drop` for
+        sentences, and 15 % of that for steps.
+    model : see `dropdtw.data.text.embed`.
+    """
+    from dropdtw.data.text import embed
+
+    steps, sentences = list(steps), list(sentences)
+    if not steps or not sentences:
+        raise ValueError(f"there are {len(steps)} steps and {len(sentences)} sentences; give at least one of each")
+    spans = _spans(times, len(sentences))
+    C = match_costs(steps, sentences, lambda texts: embed(texts, model))
+    if drop_x is None:
+        drop_x = suggest_drop(C, drop_z=True, many_to_one=False, contiguous=True).constant
+    if drop_z is None:
+        rule = drops.resolve(drop_x, "drop_x")
+        drop_z = SKIP * float(np.mean(rule(C) if callable(rule) else rule))  # type: ignore[arg-type]
+    a = solve(C, drop_x, drop_z, many_to_one=False, contiguous=True)
+    p = posterior(C, drop_x, drop_z, many_to_one=False, contiguous=True, gamma=GAMMA)
+    where = {segment.label: segment for segment in a.segments()}
+    found = []
+    for i, step in enumerate(steps):
+        if i not in where:
+            found.append(FoundStep(i, step, None, None, None, None))
+            continue
+        _, first, after = where[i]
+        sure = round(min(1.0, float(p.match[i, first:after].max())), 3)
+        found.append(FoundStep(i, step, float(spans[first, 0]), float(spans[after - 1, 1]), sure, (first, after)))
+    return found
+
+
+def match_costs(steps: Sequence[str], sentences: Sequence[str], embed: Callable[[Sequence[str]], Array]) -> Array:
+    """How unlike steps and sentences are, (K, N): half by their meaning as a whole, half word by word."""
+    return np.asarray((meaning_costs(embed(steps), embed(sentences)) + echo_costs(steps, sentences, embed)) / 2)
+
+
+def meaning_costs(Z: Array, X: Array) -> Array:
+    """Cosine costs of steps and sentences without what they have in common.
+
+    Every sentence of a talk about bread is somewhat like every step about bread, and instructions are worded like
+    instructions: so each side is taken relative to its own mean. The mean of a few steps is drawn to that of the talk,
+    as if one more step were like it; of a single step nothing would be left otherwise.
+    """
+    talk = X.mean(axis=0)
+    procedure = (Z.sum(axis=0) + talk) / (len(Z) + 1)
+    return costs.cosine(Z - procedure, X - talk)
+
+
+def _spans(times: npt.ArrayLike, n: int) -> Array:
+    spans = as_floats(times, "times")
+    if spans.shape == (n,):
+        usual = float(np.median(np.diff(spans))) if n > 1 else 0.0
+        spans = np.stack([spans, np.append(spans[1:], spans[-1] + usual)], axis=1)
+    if spans.shape != (n, 2):
+        raise ValueError(f"times has shape {spans.shape} for {n} sentences; give ({n}, 2) starts and stops, or ({n},)")
+    if not np.isfinite(spans).all() or (np.diff(spans[:, 0]) < 0).any() or (spans[:, 1] < spans[:, 0]).any():
+        raise ValueError("times must be finite seconds, starts in ascending order and each stop after its start")
+    return spans
