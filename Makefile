@@ -4,6 +4,7 @@ BIN := .venv/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
 KERNELS := CMakeLists.txt src/dropdtw/recurrence.py $(wildcard src/dropdtw/kernels/emit.py src/dropdtw/kernels/cpp/*)
 
+# runs/ holds what experiments wrote; `make clean` leaves it alone.
 .PHONY: setup demo test test-library test-kernels lint bench sanitize docs clean
 
 setup: .venv/.ready
@@ -17,8 +18,12 @@ setup: .venv/.ready
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e '.[dev]'
 	@touch $@
 
+# Where in a talk is each step; then the paper's experiments on moving digits, small enough for minutes; kept in runs/demo.
 demo: setup
-	@$(BIN)/python examples/quickstart.py
+	@echo "Where in examples/localize/talk.srt does each step of examples/localize/steps.txt happen?"
+	@$(BIN)/dropdtw localize examples/localize/steps.txt examples/localize/talk.srt
+	@echo; echo "The paper's experiments on moving digits: 5,000 of them, two sets, 200 sequences"
+	@$(BIN)/dropdtw reproduce tmnist --seeds 2 --sequences 200 --epochs 8 --out runs/demo
 
 # Two runs side by side: the CUDA kernels in Triton's interpreter take long enough, and coverage would double it.
 test: lint

@@ -1,0 +1,90 @@
+"""Pools of encoded TMNIST clips: each frame is encoded once, clean and blurred; experiments compose what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dropdtw.arrays import Array
+from dropdtw.data import mnist, tmnist
+from dropdtw.experiments import encoder as encoders
+from dropdtw.experiments.cache import Cache, fingerprint
+from dropdtw.experiments.encoder import Encoder
+from dropdtw.progress import Progress, reporter
+
+Class = tuple[int, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Videos:
+    """TMNIST-full and TMNIST-part of one seed as frame codes (T, d), a clip of each class in the same order.
+
+    blurred : the clips of `part` once more, with every frame blurred.
+    """
+
+    full: list[Array]
+    part: list[Array]
+    blurred: list[Array]
+
+    @property
+    def mean(self) -> Array:
+        """The mean code of the clean frames."""
+        return np.asarray(np.concatenate(self.full + self.part).mean(axis=0))
+
+    def centred(self, mean: Array) -> Videos:
+        """The codes minus a mean: what all frames share says nothing, and would make every cosine large."""
+        full, part, blurred = ([codes - mean for codes in clips] for clips in (self.full, self.part, self.blurred))
+        return Videos(full, part, blurred)
+
+    def noisy(self, share: float, rng: np.random.Generator) -> tuple[list[Array], list[Array]]:
+        """The clips of `part` with a share of their frames blurred, and which frames those are, (T,) bool."""
+        clips, chosen = [], []
+        for clean, blurred in zip(self.part, self.blurred, strict=True):
+            lost = tmnist.chosen_frames(len(clean), share, rng)
+            clips.append(np.where(lost[:, None], blurred, clean))
+            chosen.append(lost)
+        return clips, chosen
+
+
+def encode(
+    encoder: Encoder,
+    data: mnist.Mnist,
+    seeds: Sequence[int],
+    classes: Sequence[Class],
+    cache: Cache,
+    progress: Progress = None,
+) -> list[Videos]:
+    """Make and encode the videos of each seed, out of the test digits; what the cache holds is read from there."""
+    weights = [value.cpu().numpy() for value in encoder.state_dict().values()]
+    device = encoder.classify.weight.device.type
+    known = fingerprint(tmnist, encoders, data.test_images, data.test_labels, [list(c) for c in classes], device)
+    known = fingerprint(known, *weights)
+    return [_encode(encoder, data, seed, classes, cache, known, progress) for seed in seeds]
+
+
+def _encode(
+    encoder: Encoder,
+    data: mnist.Mnist,
+    seed: int,
+    classes: Sequence[Class],
+    cache: Cache,
+    known: str,
+    progress: Progress,
+) -> Videos:
+    def make() -> dict[str, Array]:
+        full, part = (
+            tmnist.data_set(data.test_images, data.test_labels, is_part, seed, classes) for is_part in (False, True)
+        )
+        frames = [clip.frames for clip in full + part] + [tmnist.blurred(clip.frames) for clip in part]
+        report = reporter(f"encoding the videos of seed {seed}", progress)
+        return {
+            "codes": encoder.codes(np.concatenate(frames), report=report).astype(np.float32),
+            "lengths": np.array([len(f) for f in frames]),
+        }
+
+    found = cache.arrays(f"videos-{seed}", fingerprint(known, seed), make)
+    clips = np.split(found["codes"], np.cumsum(found["lengths"])[:-1])
+    n = len(classes)
+    return Videos(clips[:n], clips[n : 2 * n], clips[2 * n :])

@@ -1,0 +1,306 @@
+"""The experiments on TMNIST: sequences, retrieval and localization on made-up codes, and the whole, quickly."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip install dropdtw[experiments]")
+
+import dropdtw  # noqa: E402
+from dropdtw.data import tmnist  # noqa: E402
+from dropdtw.data.mnist import Mnist  # noqa: E402
+from dropdtw.experiments import encoder as encoders  # noqa: E402
+from dropdtw.experiments import tmnist as experiment  # noqa: E402
+from dropdtw.experiments import tmnist_localization as localization  # noqa: E402
+from dropdtw.experiments import tmnist_retrieval as retrieval  # noqa: E402
+from dropdtw.experiments import videos as pools  # noqa: E402
+from dropdtw.experiments.cache import Cache, fingerprint  # noqa: E402
+from dropdtw.experiments.videos import Videos  # noqa: E402
+
+
+def made_up(seed, classes=8, d=6, noise=0.3):
+    """Each class is a path through random codes; a part of it, noisily; blurred frames are unlike anything."""
+    paths = np.random.default_rng(5).normal(size=(classes, 12, d))
+    rng = np.random.default_rng(seed)
+    full, part, blurred = [], [], []
+    for path in paths:
+        full.append(np.repeat(path, rng.integers(1, 3, 12), axis=0))
+        start = rng.integers(0, 5)
+        inside = np.repeat(path[start : start + 7], rng.integers(1, 3, 7), axis=0)
+        part.append(inside + noise * rng.normal(size=inside.shape))
+        blurred.append(np.abs(rng.normal(size=inside.shape)) + 1)
+    return Videos(full, part, blurred)
+
+
+# --- Sequences for localization ---------------------------------------------------------------------------------
+
+
+def test_medleys_have_two_different_clips_of_the_event_among_others():
+    rng = np.random.default_rng(0)
+    counts = set()
+    for _ in range(200):
+        m = tmnist.medley(10, 3, rng)
+        kinds = [kind for _, kind in m.clips]
+        counts.add(len(kinds))
+        assert kinds.count(m.event) == 2
+        assert len(set(kinds)) == len(kinds) - 1  # the others are all different
+        assert len({copy for copy, kind in m.clips if kind == m.event}) == 2
+        assert [kind for _, kind in m.query] == [m.event] * 2
+        assert len({copy for copy, _ in m.query}) == 2
+        lengths = rng.integers(1, 5, len(kinds)).tolist()
+        wanted = [kind == m.event for kind, n in zip(kinds, lengths, strict=True) for _ in range(n)]
+        assert m.is_event(lengths).tolist() == wanted
+    assert counts == {5, 6, 7}
+
+
+@pytest.mark.parametrize(
+    ("classes", "copies", "events", "clips"), [(80, 1, 2, (5, 7)), (5, 2, 2, (5, 7)), (80, 9, 5, (5, 7))]
+)
+def test_impossible_medleys_say_why(classes, copies, events, clips):
+    with pytest.raises(ValueError, match=r"more clips than events, at least .* copies .* and more than .* classes"):
+        tmnist.medley(classes, copies, np.random.default_rng(0), events, clips)
+
+
+# --- Pools of codes ---------------------------------------------------------------------------------------------
+
+
+def test_noise_replaces_a_share_of_the_frames_by_blurred_ones():
+    videos = made_up(0)
+    clips, chosen = videos.noisy(0.5, np.random.default_rng(1))
+    for clip, lost, clean, blurred in zip(clips, chosen, videos.part, videos.blurred, strict=True):
+        assert lost.sum() == round(0.5 * len(clean))
+        np.testing.assert_array_equal(clip[lost], blurred[lost])
+        np.testing.assert_array_equal(clip[~lost], clean[~lost])
+    for none, clean in zip(videos.noisy(0.0, np.random.default_rng(1))[0], videos.part, strict=True):
+        np.testing.assert_array_equal(none, clean)
+
+
+def test_centred_codes_have_mean_zero():
+    videos = made_up(0)
+    centred = videos.centred(videos.mean)
+    np.testing.assert_allclose(centred.mean, 0, atol=1e-12)
+    np.testing.assert_allclose(
+        centred.blurred[0] - videos.blurred[0], np.broadcast_to(-videos.mean, (len(videos.blurred[0]), 6))
+    )
+
+
+def test_videos_are_encoded_once(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    images, labels = rng.integers(0, 256, (20, 28, 28), dtype=np.uint8), np.arange(20) % 10
+    data = Mnist(images, labels, images, labels, "noise")
+    encoder = encoders.Encoder()
+    classes = [tmnist.CLASSES[3], tmnist.CLASSES[40]]
+    (first,) = pools.encode(encoder, data, [7], classes, Cache(tmp_path))
+    clips = tmnist.data_set(images, labels, True, 7, classes)
+    np.testing.assert_allclose(first.part[1], encoder.codes(clips[1].frames), atol=1e-5)
+    np.testing.assert_allclose(first.blurred[1], encoder.codes(tmnist.blurred(clips[1].frames)), atol=1e-5)
+    calls = []
+    monkeypatch.setattr(encoders.Encoder, "codes", lambda *a, **k: calls.append(1) or np.zeros((len(a[1]), 288)))
+    (again,) = pools.encode(encoder, data, [7], classes, Cache(tmp_path))
+    assert not calls
+    for a, b in zip(first.full + first.part + first.blurred, again.full + again.part + again.blurred, strict=True):
+        np.testing.assert_array_equal(a, b)
+    pools.encode(encoder, data, [8], classes, Cache(tmp_path))
+    pools.encode(encoders.Encoder(), data, [7], classes, Cache(tmp_path))  # other weights, other codes
+    assert len(calls) == 2
+
+
+def test_a_broken_cache_file_is_made_anew(tmp_path):
+    cache = Cache(tmp_path)
+    assert cache.arrays("a", "k", lambda: {"x": np.arange(3)})["x"].tolist() == [0, 1, 2]
+    assert cache.arrays("a", "k", lambda: {})["x"].tolist() == [0, 1, 2]
+    (tmp_path / "a-k.npz").write_bytes(b"PK\x03\x04 half a file")
+    assert cache.arrays("a", "k", lambda: {"x": np.arange(2)})["x"].tolist() == [0, 1]
+    assert cache.arrays("a", "k", lambda: {})["x"].tolist() == [0, 1]
+
+
+def test_fingerprints_tell_things_apart():
+    x = np.arange(6.0)
+    prints = [fingerprint(v) for v in (x, x.reshape(2, 3), x.astype(np.float32), x + 1, [1, 2], tmnist, pools)]
+    assert len(set(prints)) == len(prints)
+    assert fingerprint(x, 1) == fingerprint(x.copy(), 1) != fingerprint(x, 2)
+
+
+def test_an_encoder_is_saved_and_loaded_and_a_foreign_file_refused(tmp_path):
+    encoder = encoders.Encoder()
+    encoders.save(encoder, tmp_path / "e.npz")
+    for a, b in zip(
+        encoder.state_dict().values(), encoders.load(tmp_path / "e.npz").state_dict().values(), strict=True
+    ):
+        assert torch.equal(a, b)
+    np.savez(tmp_path / "other.npz", x=np.zeros(3))
+    with pytest.raises(ValueError, match=r"other\.npz holds other arrays"):
+        encoders.load(tmp_path / "other.npz")
+    np.save(tmp_path / "evil.npy", np.array([print], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"evil\.npy is not an \.npz of plain arrays"):
+        encoders.load(tmp_path / "evil.npy")
+    (tmp_path / "half.npz").write_bytes((tmp_path / "e.npz").read_bytes()[:500])
+    with pytest.raises(ValueError, match=r"half\.npz is not an \.npz of plain arrays"):
+        encoders.load(tmp_path / "half.npz")
+    with pytest.raises(FileNotFoundError):
+        encoders.load(tmp_path / "missing.npz")
+
+
+# --- Retrieval --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", retrieval.rows(), ids=lambda row: row.name)
+def test_recall_is_that_of_every_pair_alone(row):
+    videos = made_up(1, classes=5)
+    these = retrieval.queries(videos, 0.4, [3])
+    clips, _ = videos.noisy(0.4, np.random.default_rng([3]))
+    everything = np.concatenate(videos.full)
+    for setting in row.settings[:: max(1, len(row.settings) // 3)]:
+        values = np.zeros((5, 5))
+        for a, b in itertools.product(range(5), range(5)):
+            drop_z = setting.drop_z
+            if setting.percentile is not None:
+                costs = np.sort(dropdtw.costs.cosine(clips[a], everything), axis=1)
+                drop_z = costs[:, round(setting.percentile / 100 * (costs.shape[1] - 1))]
+            C = dropdtw.costs.cosine(clips[a], videos.full[b]) - (setting.offset or 0)
+            values[a, b] = dropdtw.cost(C, setting.drop_x, drop_z, method=row.method, threshold=setting.threshold)
+        found = these.values(row.method, setting)
+        np.testing.assert_allclose(found, values, rtol=1e-4, atol=1e-5, err_msg=str(setting))
+        own = np.diag(values)
+        nearest = [(np.delete(line, a) > own[a] + 1e-4).all() for a, line in enumerate(values)]
+        at_least = [(np.delete(line, a) > own[a] - 1e-4).all() for a, line in enumerate(values)]
+        assert np.mean(nearest) <= these.recall(row.method, setting) <= np.mean(at_least)
+
+
+def test_every_method_has_a_row():
+    assert {row.method for row in retrieval.rows()} == set(dropdtw.METHODS) - {"drop_dtw_paper"}
+
+
+def test_settings_are_chosen_on_the_validation_sets_alone():
+    table = [row for row in retrieval.rows() if row.name in ("Drop-DTW, one constant", "dtw", "lcss")]
+    options = {"levels": (0.0, 0.4, 0.8), "table": table}
+    one = retrieval.run([made_up(1)], [made_up(2)], **options)
+    two = retrieval.run([made_up(3), made_up(4)], [made_up(2)], **options)
+    assert one.chosen == two.chosen
+    assert two.recall["dtw"].shape == (2, 3)
+    # Where the validation set is nothing but noise at once, another cost is right.
+    tried = {}
+    for setting in table[0].settings:
+        tried[setting] = sum(
+            retrieval.queries(made_up(2), level, [0, 1, 0, k]).recall("drop_dtw", setting)
+            for k, level in ((0, 0.0), (2, 0.8))
+        )
+    assert tried[one.chosen["Drop-DTW, one constant"]] == max(tried.values())
+    assert one.recall["Drop-DTW, one constant"].mean() > one.recall["dtw"].mean()
+    assert str(one.chosen["dtw"]) == "–"
+
+
+# --- Localization -----------------------------------------------------------------------------------------------
+
+
+def test_longest_runs():
+    matched = np.array([1, 1, 0, 1, 0, 1, 1, 1, 0, 1, 1]) == 1
+    assert localization.longest_runs(matched).astype(int).tolist() == [1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0]
+    assert not localization.longest_runs(np.zeros(4, bool)).any()
+    assert localization.longest_runs(np.ones(4, bool)).all()
+
+
+def test_best_intervals_have_the_greatest_expected_accuracy():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        p = rng.random(8)
+        ends = [(a, b) for a in range(8) for b in range(a + 1, 9)]
+        best = -1.0
+        for (a, b), (c, d) in itertools.product(ends, ends):
+            if b <= c:
+                inside = np.zeros(8, bool)
+                inside[a:b] = inside[c:d] = True
+                best = max(best, np.where(inside, p, 1 - p).sum())
+        found = localization.best_intervals(p)
+        assert np.where(found, p, 1 - p).sum() == pytest.approx(best)
+
+
+def test_localization_finds_the_event_and_chooses_elsewhere():
+    test, validation = [made_up(k) for k in (1, 2, 3)], [made_up(k) for k in (4, 5)]
+    found = localization.run(test, validation, count=30)
+    assert set(found.accuracy) == {*localization.ROWS, "nothing found"}
+    for name in localization.ROWS:
+        assert found.accuracy[name].shape == (30,)
+        assert found.accuracy[name].mean() > 0.9 > found.accuracy["nothing found"].mean()
+        assert found.iou[name].mean() > 0.7
+    assert (found.iou["nothing found"] == 0).all()
+    assert localization.run(test[::-1], validation, count=30).chosen == found.chosen
+    assert localization.run(test, validation, count=30).accuracy["Drop-DTW, posterior"].tolist() == (
+        found.accuracy["Drop-DTW, posterior"].tolist()
+    )
+
+
+def test_sequences_are_of_the_pool():
+    pool = [made_up(k) for k in (1, 2)]
+    for one in localization.sequences(pool, 5, [0]):
+        parts = [pool[copy].part[kind] for copy, kind in one.medley.clips]
+        query = [pool[copy].full[kind] for copy, kind in one.medley.query]
+        np.testing.assert_allclose(one.C, dropdtw.costs.cosine(np.concatenate(query), np.concatenate(parts)))
+        assert len(one.truth) == one.C.shape[1]
+
+
+# --- The whole --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    out = tmp_path_factory.mktemp("tmnist")
+    said = []
+    settings = experiment.Settings(seed=3).quick()
+    results = experiment.reproduce(settings, out, say=said.append, command="dropdtw reproduce tmnist --quick")
+    return out, results, said
+
+
+def test_a_quick_run_gives_sane_numbers(quick):
+    out, results, said = quick
+    assert json.loads((out / "results.json").read_text()) == json.loads(json.dumps(results))
+    assert results["encoder_accuracy"] > 70
+    for row in results["retrieval"].values():
+        assert len(row["recall_at_1"]) == 4
+        assert all(0 <= cell["mean"] <= 100 for cell in row["recall_at_1"])
+    clean = {name: row["recall_at_1"][0]["mean"] for name, row in results["retrieval"].items()}
+    assert min(clean.values()) > 25  # chance is 10
+    drop, dtw = (
+        np.mean([cell["mean"] for cell in results["retrieval"][name]["recall_at_1"]])
+        for name in ("Drop-DTW, two constants", "dtw")
+    )
+    assert drop > dtw
+    longest = results["localization"]["Drop-DTW, longest runs"]
+    assert longest["accuracy"]["mean"] > results["localization"]["nothing found"]["accuracy"]["mean"] + 10
+    assert results["paper"]["localization"]["accuracy"] == {"mean": 97.1, "error": 0.28}
+    text = "\n".join(said)
+    assert "paper: 8 ×" in text
+    assert "paper: Drop-DTW, longest runs" in text
+    for name in ("samples.png", "sample.gif", "retrieval.png", "paths.png", "query.png", "sequence.png", "report.html"):
+        assert (out / name).stat().st_size > 1000, name
+
+
+def test_the_same_seed_gives_the_same_numbers_and_the_cache_saves_the_work(quick, tmp_path, monkeypatch):
+    out, results, _ = quick
+    settings = experiment.Settings(seed=3).quick()
+    again = experiment.reproduce(settings, tmp_path, say=lambda text: None)
+    assert again == results
+    for place, name in ((encoders, "train"), (encoders.Encoder, "codes"), (retrieval, "run")):
+        monkeypatch.setattr(place, name, lambda *a, **k: pytest.fail("this is in the cache"))
+    assert experiment.reproduce(settings, out, say=lambda text: None) == results
+    weights = next((out / "cache").glob("encoder-*.npz"))
+    assert experiment.reproduce(settings, out, say=lambda text: None, encoder=str(weights)) == results
+
+
+def test_the_report_opens_in_a_browser_without_errors(quick, browser):
+    out, _, _ = quick
+    browser.get((out / "report.html").as_uri())
+    assert browser.title == "Drop-DTW on TMNIST"
+    assert browser.get_log("browser") == []
+    images = browser.execute_script("return [...document.images].map(i => [i.complete, i.naturalWidth, i.alt.length])")
+    assert len(images) == 5
+    assert all(complete and width > 300 and alt > 20 for complete, width, alt in images)
+    cells = browser.execute_script("return [...document.querySelectorAll('th')].map(c => c.textContent)")
+    assert {"dtw", "Drop-DTW, two constants", "Drop-DTW, posterior"} <= set(cells)
+    assert not browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)"
+                                      ".filter(n => !n.startsWith('data:'))")  # fmt: skip
+    for width in (1280, 800):
+        browser.set_window_size(width, 900)
+        assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
