@@ -10,6 +10,7 @@ try:
 except ImportError:
     pass
 else:
+    torch.set_num_threads(1)  # tensors here are small, and two test runs share the cores
     if not torch.cuda.is_available():
         # Without a GPU the CUDA kernels run in Triton's interpreter; it has to be told before it is imported.
         os.environ.setdefault("TRITON_INTERPRET", "1")

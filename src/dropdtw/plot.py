@@ -151,7 +151,7 @@ def with_frames(
     strip(z_frames, count=6, vertical=True, marked=spoiled_z, ax=side)
     side.set_title(ylabel, fontsize="medium")
     if spoiled_z is not None:
-        for i in np.flatnonzero(np.asarray(spoiled_z, bool)):
+        for i in np.flatnonzero(np.asarray(spoiled_z, bool)).tolist():
             found = bool(a.dropped_z[i])
             ax.text(N - 0.3, i, "✓" if found else "✗", color=TRUTH if found else "#b00020", fontsize=8, va="center")
     legend = "blue matched · orange dropped"
@@ -159,6 +159,49 @@ def with_frames(
     legend += " · right edge: ✓ junk dropped, ✗ junk matched" if spoiled_z is not None else ""
     figure.suptitle("\n".join(filter(None, (title, legend))), fontsize="medium")
     return figure
+
+
+def step_bars(
+    rows: Mapping[str, npt.ArrayLike],
+    *,
+    names: Mapping[int, str] | None = None,
+    seconds: float = 1.0,
+    xlabel: str = "",
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw which step each frame shows, one bar for each way to tell: steps coloured, background blank.
+
+    rows : by name, labels (N,), −1 for background, such as the ground truth and what methods found.
+    names : what steps are called in the legend; without it, by number.   seconds : how long a frame lasts.
+    """
+    from matplotlib import colormaps
+
+    ax = ax or _new_axes((9, 0.6 + 0.45 * len(rows)))
+    all_labels = [np.asarray(labels, int) for labels in rows.values()]
+    if len({len(labels) for labels in all_labels}) != 1:
+        raise ValueError(f"rows have {[len(labels) for labels in all_labels]} frames; give as many labels for each")
+    steps = sorted({int(step) for labels in all_labels for step in labels} - {-1})
+    colours = {step: SERIES[k] if k < len(SERIES) else colormaps["tab20"](k % 20) for k, step in enumerate(steps)}
+    known = set()
+    for y, labels in enumerate(all_labels):
+        for step in steps:
+            spans = [(start * seconds, (stop - start) * seconds) for start, stop in runs(labels == step)]
+            if spans:
+                called = f"step {step}" if names is None else names.get(step, f"step {step}")
+                label = None if step in known else called
+                known.add(step)
+                ax.broken_barh(spans, (y - 0.36, 0.72), facecolor=colours[step], edgecolor="white", linewidth=0.5,
+                               label=label)  # fmt: skip
+    ax.set_yticks(range(len(rows)), list(rows))
+    ax.set(xlim=(0, len(all_labels[0]) * seconds), ylim=(len(rows) - 0.5, -0.5), xlabel=xlabel)
+    ax.set_title(title, fontsize="medium")
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    if known:
+        ax.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax
 
 
 def curves(

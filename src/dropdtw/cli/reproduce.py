@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from dropdtw.cli import reproduce_steps
+
 app = typer.Typer(
     help="Run the paper's experiments and write reports. Needs: pip install 'dropdtw[experiments]'.",
     no_args_is_help=True,
@@ -63,3 +65,8 @@ def _device(name: str) -> str:
     except (RuntimeError, AssertionError):
         raise ValueError(f"there is no device {name!r} here; use --device cpu") from None
     return name
+
+
+app.command(epilog="Example: dropdtw reproduce steps --loss drop-percentile --out runs/steps")(reproduce_steps.steps)
+app.command(epilog="Example: dropdtw reproduce table 1 --seeds 3 --out runs/steps")(reproduce_steps.table)
+app.command(epilog="Example: dropdtw reproduce bars --out runs/steps")(reproduce_steps.bars)

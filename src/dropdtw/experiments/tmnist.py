@@ -21,7 +21,6 @@ from dropdtw.experiments import tmnist_localization as localization
 from dropdtw.experiments import tmnist_retrieval as retrieval
 from dropdtw.experiments import videos as pools
 from dropdtw.experiments.cache import Cache, fingerprint
-from dropdtw.experiments.encoder import Encoder
 from dropdtw.experiments.report import Report, Table
 from dropdtw.experiments.tmnist_pictures import draw
 from dropdtw.experiments.videos import Videos
@@ -81,7 +80,17 @@ def reproduce(
     say(f"digits: {data.source}")
 
     start = time.monotonic()
-    network = _encoder(data, settings, encoder, device, cache, progress)
+    network = pools.trained_encoder(
+        data,
+        cache,
+        epochs=settings.epochs,
+        batch=settings.batch,
+        seed=settings.seed,
+        digits=settings.digits,
+        path=encoder,
+        device=device,
+        progress=progress,
+    )
     accuracy = encoders.accuracy(network, data.test_images, data.test_labels)
     say(f"encoder: {100 * accuracy:.2f} % of the test digits (paper: {PAPER_ENCODER} %), {_since(start)}")
 
@@ -109,25 +118,6 @@ def reproduce(
     draw(report, data, classes, seeds[VALIDATION:], test, found, placed)
     say(f"report: {report.write()}")
     return results
-
-
-def _encoder(
-    data: mnist.Mnist, settings: Settings, path: str | None, device: str, cache: Cache, progress: Progress
-) -> Encoder:
-    if path is not None:
-        return encoders.load(path).to(device)
-    some = (
-        slice(None) if settings.digits is None else slice(None, None, max(1, len(data.train_images) // settings.digits))
-    )
-    fewer = replace(data, train_images=data.train_images[some], train_labels=data.train_labels[some])
-    key = fingerprint(encoders, fewer.train_images, settings.epochs, settings.batch, settings.seed, device)
-    weights = cache.folder / f"encoder-{key}.npz"
-    if not weights.exists():
-        trained, _ = encoders.train(
-            fewer, epochs=settings.epochs, batch=settings.batch, seed=settings.seed, device=device, progress=progress
-        )
-        encoders.save(trained, weights)
-    return encoders.load(weights).to(device)
 
 
 def _retrieval(

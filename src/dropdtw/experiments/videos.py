@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,6 +46,30 @@ class Videos:
             clips.append(np.where(lost[:, None], blurred, clean))
             chosen.append(lost)
         return clips, chosen
+
+
+def trained_encoder(
+    data: mnist.Mnist,
+    cache: Cache,
+    *,
+    epochs: int = 15,
+    batch: int = 128,
+    seed: int = 0,
+    digits: int | None = None,
+    path: str | None = None,
+    device: str = "cpu",
+    progress: Progress = None,
+) -> Encoder:
+    """The encoder of a file, or one that is trained on the digits (`digits` of them, None: all), once for a cache."""
+    if path is not None:
+        return encoders.load(path).to(device)
+    some = slice(None) if digits is None else slice(None, None, max(1, len(data.train_images) // digits))
+    fewer = replace(data, train_images=data.train_images[some], train_labels=data.train_labels[some])
+    weights = cache.folder / f"encoder-{fingerprint(encoders, fewer.train_images, epochs, batch, seed, device)}.npz"
+    if not weights.exists():
+        trained, _ = encoders.train(fewer, epochs=epochs, batch=batch, seed=seed, device=device, progress=progress)
+        encoders.save(trained, weights)
+    return encoders.load(weights).to(device)
 
 
 def encode(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
-from dropdtw.torch.batch import count, pairs
+from dropdtw.torch import costs
+from dropdtw.torch.batch import Pairs, count, pairs, real
 from dropdtw.torch.functional import Batch, Lengths
+from dropdtw.torch.reduction import check_number
 
 
 class LearnedDrop(nn.Module):
@@ -21,6 +25,12 @@ class LearnedDrop(nn.Module):
         drop cost itself, as Eq. 6 has it. Nothing bounds it below: a loss that is minimised over it can make drops
         ever cheaper, so train it with something that holds it up, such as `ClusteringLoss` and weight decay.
     residual : whether f(m) = m + network(m), so that training starts from the similarity to the mean of Z.
+    scale : the result is multiplied by it. Features of length √d give products of size d, and a drop cost that learns
+        faster than the features it is made of; 1/√d holds it back.
+    anchor : for "logit", a percentile 0..100: the logits less their mean over the x are added to the percentile logit
+        of the similarities ("logit:30" with anchor=30). Training then says *which* x to drop; how much is dropped stays
+        what the percentile makes it. Without it nothing stops a loss from making drops ever cheaper but for the one x
+        that each z needs, and long training does just that.
 
     One module serves one side. As drop_z of a `DropDTWLoss` it gives d^z = Z · f(mean X).
 
@@ -40,6 +50,8 @@ class LearnedDrop(nn.Module):
         as_: Literal["logit", "cost"] = "logit",
         *,
         residual: bool = True,
+        scale: float = 1.0,
+        anchor: float | None = None,
     ) -> None:
         super().__init__()
         for name, size in (("dim", dim), ("depth", depth), ("hidden", dim if hidden is None else hidden)):
@@ -47,7 +59,10 @@ class LearnedDrop(nn.Module):
                 raise ValueError(f"{name} is {size!r}; give a whole number, 1 or more")
         if as_ not in ("logit", "cost"):
             raise ValueError(f"as_ is {as_!r}; choose 'logit' (in the softmax cost) or 'cost' (the drop cost itself)")
-        self.as_, self.residual = as_, residual
+        if anchor is not None and (as_ != "logit" or not 0 <= anchor <= 100):
+            raise ValueError(f"anchor is {anchor!r} and as_ is {as_!r}; an anchor is a percentile 0 to 100 of logits")
+        self.as_, self.residual, self.anchor = as_, residual, anchor
+        self.scale = check_number(scale, "scale")
         widths = [dim, *[dim if hidden is None else hidden] * (depth - 1), dim]
         layers: list[nn.Module] = []
         for n, m in pairwise(widths):
@@ -64,8 +79,18 @@ class LearnedDrop(nn.Module):
         f: Tensor = self.network(mean.to(first.dtype)).to(mean.dtype)
         if self.residual:
             f = f + mean
-        return (p.X @ f[..., None])[..., 0]
+        return self.scale * (p.X @ f[..., None])[..., 0]
+
+    def logit(self, p: Pairs) -> Tensor | Callable[[Tensor], Tensor]:
+        """The drop logit of checked pairs, as the softmax takes it: (B, N), or a function of the similarities."""
+        own: Tensor = self(p.Z, p.X, z_lengths=p.z_lengths, x_lengths=p.x_lengths)
+        if self.anchor is None:
+            return own
+        percent = self.anchor
+        there = real(p.X, p.x_lengths)
+        level = torch.where(there, own, 0.0).sum(dim=1, keepdim=True) / count(p.X, p.x_lengths)[:, None]
+        return lambda S: costs.percentile_logit(S, percent, p.z_lengths, p.x_lengths) + own - level
 
     def extra_repr(self) -> str:
         """What `print` adds."""
-        return f"as_={self.as_!r}, residual={self.residual}"
+        return f"as_={self.as_!r}, residual={self.residual}, scale={self.scale:g}, anchor={self.anchor}"

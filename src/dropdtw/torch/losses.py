@@ -219,7 +219,7 @@ class DropDTWLoss(AlignmentLoss):
     def _logit(self, p: Pairs) -> Tensor | Callable[[Tensor], Tensor] | None:
         """The drop logit of x, as the softmax takes it; None where the drop cost is none."""
         if isinstance(self.drop_x, LearnedDrop):
-            return self._drop(self.drop_x, p) if self.drop_x.as_ == "logit" else None  # type: ignore[return-value]
+            return self.drop_x.logit(p) if self.drop_x.as_ == "logit" else None
         rule = drops.resolve(self.drop_x, "drop_x") if isinstance(self.drop_x, str) else None
         if not isinstance(rule, LogitPercentile):
             return None

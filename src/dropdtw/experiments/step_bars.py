@@ -1,0 +1,72 @@
+"""Pictures of step localization (paper Fig. 4 and its companions): ground truth and methods as coloured bars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from dropdtw import plot
+from dropdtw.arrays import Array
+from dropdtw.data.steps import StepVideo
+from dropdtw.experiments.step_model import StepModel
+from dropdtw.experiments.steps import by_method, localize, softmax_cost
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def same_method(
+    models: Mapping[str, StepModel], percentiles: Mapping[str, float | None], video: StepVideo
+) -> dict[str, Array]:
+    """Each loss with the inference of its own kind: DTW for "smooth", OTAM for "otam", Drop-DTW for the others."""
+    inference = {"smooth": "dtw", "otam": "otam"}
+    rows = {"truth": video.labels}
+    for name, model in models.items():
+        own = inference.get(model.objective.loss)
+        if own is None:
+            found = localize(*model.costs(video, percentiles[name]))
+        else:
+            found = by_method(softmax_cost(model)(video), own, 0.0)
+        rows[name] = video.ids_of(found)
+    return rows
+
+
+def drop_inference(
+    models: Mapping[str, StepModel], percentiles: Mapping[str, float | None], video: StepVideo
+) -> dict[str, Array]:
+    """Features trained with each loss, and Drop-DTW to find the steps."""
+    rows = {"truth": video.labels}
+    for name, model in models.items():
+        rows[name] = video.ids_of(localize(*model.costs(video, percentiles[name])))
+    return rows
+
+
+def draw(title: str, videos: Sequence[StepVideo], rows: Sequence[Mapping[str, Array]]) -> Figure:
+    """One group of bars for each video, under one title."""
+    heights = [len(row) for row in rows]
+    figure: Figure
+    figure, axes = plt.subplots(
+        len(videos),
+        1,
+        figsize=(9.5, 0.6 + 0.62 * sum(heights)),
+        layout="constrained",
+        height_ratios=heights,
+        squeeze=False,
+    )
+    for ax, video, labels in zip(axes[:, 0], videos, rows, strict=True):
+        texts = {int(step): text for step, text in zip(video.step_ids, video.step_texts, strict=True)}
+        seconds = video.clip_seconds or 1.0
+        plot.step_bars(labels, names=texts, seconds=seconds, title=video.name, ax=ax)
+    axes[-1, 0].set_xlabel("seconds")
+    figure.suptitle(title, fontsize="medium")
+    return figure
+
+
+def telling(videos: Sequence[StepVideo], count: int, seed: int = 0) -> list[StepVideo]:
+    """Videos of medium length, for a picture: neither trivial nor crowded; chosen by chance, not by result."""
+    fits = [v for v in videos if 4 <= len(v.steps) <= 6 and 40 <= len(v.frames) <= 90] or list(videos)
+    chosen = np.random.default_rng(seed).permutation(len(fits))[:count]
+    return [fits[k] for k in chosen]

@@ -1,0 +1,184 @@
+"""The step-localization model (paper Section 4.2): a small network on the frames, and what it is trained with.
+
+Frames are standardised by the training set and go through x + W₂ ReLU(W₁ x); step embeddings stay as they are, but for
+their length. The losses are combined as in the authors' experiments: 4 · L_clust + 2.5 · D / N.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dropdtw.arrays import Array
+from dropdtw.costs import Softmax
+from dropdtw.data.steps import Batch, StepVideo
+from dropdtw.drops import LogitPercentile
+from dropdtw.torch import ClusteringLoss, D3TWLoss, DropDTWLoss, LearnedDrop, OTAMLoss, SmoothDTWLoss
+
+LOSSES: Final = ("drop-percentile", "drop-learned", "drop-anchored", "smooth", "d3tw", "otam", "none")
+"""Alignment losses by name. "drop-learned" is the paper's learned drop cost (Eq. 6, as a logit); "drop-anchored" learns
+which frames to drop and leaves how many to a percentile; "none" trains with L_clust alone, or not at all."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is minimised.
+
+    loss : a name of `LOSSES`.   cluster : whether L_clust is added.   percentile : of the drop logit.
+    reducer : the minimum inside: "smooth", "soft" or "hard"; None is what the loss's authors used.
+    gamma_match, gamma_test : temperatures of the softmax over steps, in training and in use.
+    gamma_pool, gamma_contrast : temperatures of L_clust.
+    Temperatures are the authors', for 512 features; for d they are divided by 512 / d, as products of features are.
+    """
+
+    loss: str = "drop-percentile"
+    cluster: bool = True
+    percentile: float = 30.0
+    reducer: str | None = None
+    gamma_match: float = 10.0
+    gamma_test: float = 30.0
+    gamma_pool: float = 10.0
+    gamma_contrast: float = 30.0
+    weight: float = 2.5
+    cluster_weight: float = 4.0
+
+    def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss is {self.loss!r}; choose one of {', '.join(LOSSES)}")
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is anything to minimise."""
+        return self.cluster or self.loss != "none"
+
+
+@dataclass(frozen=True, eq=False)
+class Tensors:
+    """A batch of videos as tensors."""
+
+    frames: Tensor
+    steps: Tensor
+    ids: Tensor
+    x_lengths: Tensor
+    z_lengths: Tensor
+
+    @classmethod
+    def of(cls, batch: Batch) -> Tensors:
+        """From the arrays of a collated batch."""
+        arrays = (batch.frames, batch.steps, batch.step_ids, batch.x_lengths, batch.z_lengths)
+        return cls(*(torch.from_numpy(np.ascontiguousarray(a)) for a in arrays))
+
+    def to(self, device: Any) -> Tensors:
+        """On another device."""
+        parts = (self.frames, self.steps, self.ids, self.x_lengths, self.z_lengths)
+        return Tensors(*(part.to(device) for part in parts))
+
+
+class StepModel(nn.Module):
+    """Frames (N, d) → embeddings (N, d') in the space of the steps; with a loss for training, and costs for use.
+
+    frame_dim, step_dim : d and d'. Where they differ, a linear layer comes first.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, frame_dim: int, step_dim: int, objective: Objective) -> None:
+        super().__init__()
+        self.objective = objective
+        self.register_buffer("mean", torch.zeros(frame_dim))
+        self.register_buffer("std", torch.ones(frame_dim))
+        self.project = nn.Identity() if frame_dim == step_dim else nn.Linear(frame_dim, step_dim)
+        self.network = nn.Sequential(nn.Linear(step_dim, step_dim), nn.ReLU(), nn.Linear(step_dim, step_dim))
+        last = self.network[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.zeros_(last.weight)  # training starts from the features as they are
+        nn.init.zeros_(last.bias)
+        self.drop = _learned(step_dim, objective)
+        scale = step_dim / 512
+        self.gamma_test = objective.gamma_test * scale
+        self.align = _alignment(objective, self.drop, objective.gamma_match * scale)
+        pool, contrast = objective.gamma_pool * scale, objective.gamma_contrast * scale
+        clustering = ClusteringLoss("contrastive", gamma=pool, gamma_contrast=contrast, reduction="none")
+        self.cluster = clustering if objective.cluster else None
+
+    def standardise(self, videos: Iterable[StepVideo]) -> None:
+        """Take mean and deviation of the features from these videos, the training set."""
+        frames = np.concatenate([video.frames for video in videos])
+        self.mean.copy_(torch.from_numpy(frames.mean(axis=0)))
+        self.std.copy_(torch.from_numpy(np.maximum(frames.std(axis=0), 1e-6)))
+
+    def embed(self, frames: Tensor) -> Tensor:
+        """The embeddings of frames (…, d)."""
+        x = self.project((frames - self.mean) / self.std)
+        mapped: Tensor = x + self.network(x)
+        return mapped
+
+    def forward(self, batch: Tensors) -> Tensor:
+        """The loss of each video, (B,)."""
+        X = self.embed(batch.frames)
+        Z = _scaled(batch.steps)
+        told = {"z_lengths": batch.z_lengths, "x_lengths": batch.x_lengths, "ids": batch.ids}
+        total = X.new_zeros(len(X))
+        if self.align is not None:
+            total = total + self.objective.weight * self.align(Z, X, **told)
+        if self.cluster is not None:
+            total = total + self.objective.cluster_weight * self.cluster(Z, X, **told)
+        return total
+
+    @torch.no_grad()
+    def vectors(self, video: StepVideo) -> tuple[Array, Array]:
+        """Steps (K, d') and frames (N, d') of a video as they are compared."""
+        frames = torch.from_numpy(video.frames).to(self.mean.device)
+        return _scaled(torch.from_numpy(video.steps)).numpy(), self.embed(frames).cpu().numpy()
+
+    @torch.no_grad()
+    def costs(self, video: StepVideo, percentile: float | None = None) -> tuple[Array, Array]:
+        """Match costs (K, N) and drop costs (N,) of a video; the drop logit is the learned one, or a percentile."""
+        Z, X = self.vectors(video)
+        match = Softmax(self.gamma_test, tuple(video.step_ids.tolist()))
+        rule = LogitPercentile(self.objective.percentile if percentile is None else percentile)
+        if self.drop is None:
+            return match.with_drop_logits(Z, X, rule.logits, rule.epsilon)
+        own = self.drop(*(torch.from_numpy(part)[None].to(self.mean.device) for part in (Z, X)))[0].cpu().numpy()
+        if self.drop.anchor is None:
+            return match.with_drop_logits(Z, X, lambda S: own, rule.epsilon)
+        return match.with_drop_logits(Z, X, lambda S: rule.logits(S) + own - own.mean(), rule.epsilon)
+
+
+def _learned(dim: int, objective: Objective) -> LearnedDrop | None:
+    scale = 1 / math.sqrt(dim)  # as if the steps were of length 1
+    if objective.loss == "drop-learned":
+        return LearnedDrop(dim, as_="logit", scale=scale)
+    if objective.loss != "drop-anchored":
+        return None
+    drop = LearnedDrop(dim, as_="logit", residual=False, scale=scale, anchor=objective.percentile)
+    for parameter in drop.parameters():
+        nn.init.zeros_(parameter)  # training starts from the percentile alone
+    return drop
+
+
+def _scaled(steps: Tensor) -> Tensor:
+    """Step embeddings of length √d, like standardised frames: the temperatures are made for products of such."""
+    return nn.functional.normalize(steps, dim=-1) * math.sqrt(steps.shape[-1])
+
+
+def _alignment(objective: Objective, drop: LearnedDrop | None, gamma_match: float) -> nn.Module | None:
+    """The alignment loss of an objective, per video and frame."""
+    if objective.loss == "none":
+        return None
+    options: dict[str, Any] = {"gamma_match": gamma_match, "normalize": "x", "reduction": "none"}
+    if objective.reducer is not None:
+        options["reducer"] = objective.reducer
+    if drop is not None:
+        return DropDTWLoss(drop, **options)
+    if objective.loss == "drop-percentile":
+        return DropDTWLoss(f"logit:{objective.percentile:g}", **options)
+    losses: dict[str, type[nn.Module]] = {"smooth": SmoothDTWLoss, "d3tw": D3TWLoss, "otam": OTAMLoss}
+    return losses[objective.loss](**options)

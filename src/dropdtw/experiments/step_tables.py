@@ -1,0 +1,157 @@
+"""The paper's tables of Section 4.2 and its appendix, ours beside the paper's: `dropdtw reproduce table N`.
+
+Each trained row runs once for every seed, and its scores are kept: tables share rows, and a run that was stopped goes
+on. The drop percentile of inference is chosen on validation videos, the epoch by validation recall.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from dropdtw import files, metrics
+from dropdtw.experiments import paper_tables as paper
+from dropdtw.experiments import step_model, steps, training
+from dropdtw.experiments.cache import fingerprint
+from dropdtw.experiments.report import Table
+from dropdtw.experiments.step_data import Splits
+from dropdtw.experiments.step_model import Objective
+from dropdtw.experiments.steps import Inference
+from dropdtw.experiments.training import Plan
+from dropdtw.progress import Progress, reporter
+
+ROWS: dict[int, dict[str, Objective]] = {
+    1: {
+        "MIL-NCE": Objective("none", cluster=False),
+        "SmoothDTW": Objective("smooth"),
+        "D³TW": Objective("d3tw"),
+        "OTAM": Objective("otam"),
+        "Drop-DTW, percentile": Objective("drop-percentile"),
+        "Drop-DTW, learned": Objective("drop-learned"),
+        "Drop-DTW, learned and anchored": Objective("drop-anchored"),
+    },
+    4: {
+        "pre-trained features": Objective("none", cluster=False),
+        "SmoothDTW": Objective("smooth", cluster=False),
+        "D³TW": Objective("d3tw", cluster=False),
+        "OTAM": Objective("otam", cluster=False),
+        "Drop-DTW": Objective("drop-percentile", cluster=False),
+        "L_clust": Objective("none"),
+        "SmoothDTW + L_clust": Objective("smooth"),
+        "Drop-DTW + L_clust": Objective("drop-percentile"),
+    },
+    5: {
+        "soft minimum": Objective("drop-percentile", reducer="soft"),
+        "hard minimum": Objective("drop-percentile", reducer="hard"),
+        "smooth minimum": Objective("drop-percentile"),
+    },
+    6: {
+        **{f"p = {p}": Objective("drop-percentile", percentile=float(p)) for p in (10, 30, 50, 70, 90)},
+        "learned": Objective("drop-learned"),
+        "learned and anchored": Objective("drop-anchored"),
+    },
+}
+"""What each table trains, by the names of its rows; MIL-NCE stands for the features before training."""
+
+PAPER = {1: paper.TABLE_1, 2: paper.TABLE_2, 4: paper.TABLE_4, 5: paper.TABLE_5, 6: paper.TABLE_6}
+TITLES = {
+    1: "Table 1: losses for step localization",
+    2: "Table 2: methods of inference, on the same features",
+    4: "Table 4: what the losses contribute",
+    5: "Table 5: the minimum inside Drop-DTW",
+    6: "Table 6: the drop cost",
+}
+TRIPLE = ("recall", "accuracy", "iou")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A trained row: scores of each seed, in per cent, (seeds, 3)."""
+
+    scores: tuple[tuple[float, ...], ...]
+
+    def cells(self) -> list[str]:
+        """Mean ± standard error of recall, accuracy and IoU."""
+        values = np.array(self.scores)
+        return [f"{m:.1f} ± {e:.1f}" for m, e in zip(values.mean(axis=0), metrics.standard_error(values), strict=True)]
+
+
+def trained_rows(
+    rows: Mapping[str, Objective],
+    splits: Callable[[int], Splits],
+    data_key: str,
+    seeds: Sequence[int],
+    out: Path,
+    *,
+    plan: Plan | None = None,
+    progress: Progress = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> dict[str, Result]:
+    """Train every row with every seed, or read what was trained before.
+
+    splits : the data of a seed.   data_key : names everything that the data depend on.
+    """
+    plan = plan or Plan()
+    code = fingerprint(steps, step_model, training)
+    results: dict[str, list[tuple[float, ...]]] = {name: [] for name in rows}
+    report = reporter("rows", progress)
+    done = 0
+    for seed in seeds:
+        data: Splits | None = None
+        for name, objective in rows.items():
+            key = fingerprint(code, data_key, asdict(objective), {**asdict(plan), "seed": seed})
+            path = out / "cache" / f"row-{key}.json"
+            if not path.exists():
+                data = data or splits(seed)
+                scores = _train_row(data, objective, plan, seed)
+                files.write_json(path, {"row": name, "seed": seed, "objective": asdict(objective), "scores": scores})
+            results[name].append(tuple(json.loads(path.read_text())["scores"]))
+            say(f"{name}, seed {seed}: " + ", ".join(f"{v:.1f}" for v in results[name][-1]))
+            done += 1
+            report(done, len(seeds) * len(rows))
+    return {name: Result(tuple(values)) for name, values in results.items()}
+
+
+def _train_row(data: Splits, objective: Objective, plan: Plan, seed: int) -> list[float]:
+    model, _ = steps.train_model(data.train, data.val, objective, replace(plan, seed=seed), progress=False)
+    found = steps.evaluate(model, data.test, steps.choose_percentile(model, data.val))
+    return [round(100 * getattr(found, name), 4) for name in TRIPLE]
+
+
+def table(number: int, ours: Mapping[str, Result], data: str, seeds: int) -> Table:
+    """A trained table: our columns, then the paper's; rows of the literature as the paper gives them."""
+    printed = PAPER[number]
+    names = [*[name for name in printed if name not in ours], *ours]
+    names.sort(key=lambda name: list(printed).index(name) if name in printed else len(printed))
+    shown = {"MIL-NCE": "MIL-NCE; ours: features before training"}
+    columns = [k for k in range(3) if any(cells[k] != paper.NONE for cells in printed.values())]
+    rows = []
+    for name in names:
+        mine = ours[name].cells() if name in ours else ["–"] * 3
+        theirs = [_paper(printed[name][k]) if name in printed else "–" for k in columns]
+        rows.append([shown.get(name, name), *mine, *theirs])
+    head = ["", "recall", "accuracy", "IoU", *(f"paper, {paper.DATA_SETS[k]}" for k in columns)]
+    return Table(f"{TITLES[number]}. Ours: {data}, mean ± standard error of {seeds} seeds, in %", head, rows)
+
+
+def inference_table(ours: Mapping[str, Inference], data: str) -> Table:
+    """Table 2: accuracy, IoU and F1 of each method, and the paper's accuracy / IoU."""
+    printed = PAPER[2]
+    rows = []
+    for name, found in ours.items():
+        chosen = sorted(set(found.percentiles))
+        mine = [f"{100 * value:.1f}" for value in (found.scores.accuracy, found.scores.iou, found.scores.f1)]
+        theirs = [_paper(printed[name][k]) if name in printed else "–" for k in range(3)]
+        rows.append([name, ", ".join(f"{p:g}" for p in chosen) or "–", *mine, *theirs])
+    head = ["", "percentile", "accuracy", "IoU", "F1", *(f"paper, {name}" for name in paper.DATA_SETS)]
+    return Table(f"{TITLES[2]}. Ours: {data}, in %", head, rows)
+
+
+def _paper(cells: Sequence[float | None]) -> str:
+    if all(cell is None for cell in cells):
+        return "–"
+    return " / ".join("–" if cell is None else f"{cell:.1f}" for cell in cells)

@@ -1,0 +1,151 @@
+"""`tmnist-steps`, a stand-in for instructional videos that anyone can have: procedures made of TMNIST clips.
+
+A task is an ordered list of three to eight events, each a TMNIST class; some come twice. A video of the task shows its
+events in order, and between them other things: clips of classes that belong to no step of the task, and blurred
+passages. How many steps there are, how long they last and how much background lies between them follows COIN's
+annotations (Tang et al. 2019); a frame stands for 3.2 seconds, as in the paper.
+
+Step embeddings live in the space of the frames but are imperfect, as texts are: each is the mean code of its class,
+mixed with something that has nothing to do with it. Training has that to gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dropdtw.arrays import Array
+from dropdtw.data.steps import StepDataset, StepVideo
+from dropdtw.experiments.videos import Videos
+
+CLIP_SECONDS: Final = 3.2
+
+# Of 10,070 annotated videos of COIN: `coin.records` gives them. Segments per video are cut to what the tasks have.
+STEP_COUNTS: Final = {3: 0.27, 4: 0.27, 5: 0.21, 6: 0.10, 7: 0.08, 8: 0.07}
+"""Steps of a task: COIN's distribution of segments per video (mean 3.9), moved up by one, for tasks have at least 3."""
+STEP_SECONDS: Final = (2.15, 1.09)
+"""Mean and standard deviation of the logarithm of a segment's seconds; the median is 9 s, the mean 15."""
+LEAD_SECONDS: Final = 33.0
+"""Mean background before the first segment; as much is put after the last."""
+GAP_SECONDS: Final = 8.0
+"""Mean background between segments."""
+REPEATED: Final = 0.39
+"""Share of videos in which a step comes more than once."""
+
+
+@dataclass(frozen=True)
+class Procedures:
+    """How many tasks and videos, and how hard they are.
+
+    videos : of each task.   classes : how many TMNIST classes there are, for events and background.
+    blurred : share of background passages that are blurred.
+    imperfection : 0 to 1, how much of a step's embedding is unrelated to it.
+    """
+
+    tasks: int = 40
+    videos: int = 30
+    classes: int = 80
+    imperfection: float = 0.7
+    blurred: float = 0.3
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Task:
+    """A procedure: its events as classes of the pool, in order, repetitions included."""
+
+    name: str
+    events: tuple[int, ...]
+
+
+def tasks(how: Procedures, classes: int) -> list[Task]:
+    """The tasks of a seed; the same for all splits."""
+    rng = np.random.default_rng([how.seed, 0])
+    found = []
+    for number in range(how.tasks):
+        count = int(rng.choice(list(STEP_COUNTS), p=list(STEP_COUNTS.values())))
+        events = rng.choice(classes, min(count, classes - 1), replace=False).tolist()
+        if rng.random() < REPEATED:
+            again, where = int(rng.integers(len(events) - 1)), len(events)
+            events.insert(int(rng.integers(again + 2, where + 1)), events[again])  # later, not directly after itself
+        found.append(Task(f"task {number:02}", tuple(events)))
+    return found
+
+
+def step_embeddings(pool: Sequence[Videos], how: Procedures) -> Array:
+    """(classes, d) unit vectors: the mean code of each class, mixed with a random mixture of all classes' codes."""
+    rng = np.random.default_rng([how.seed, 1])
+    mean = np.mean([videos.mean for videos in pool], axis=0)
+    codes = [[clips[k] for videos in pool for clips in (videos.full, videos.part)] for k in range(len(pool[0].full))]
+    true = _unit(np.stack([np.concatenate(clips).mean(axis=0) for clips in codes]) - mean)
+    unrelated = _unit(rng.normal(size=(len(true), len(true))) @ true)
+    return _unit((1 - how.imperfection) * true + how.imperfection * unrelated).astype(np.float32)
+
+
+def data_set(pool: Sequence[Videos], steps: Array, how: Procedures, split: int) -> StepDataset:
+    """The videos of all tasks, composed of the clips of a pool; another `split` has other videos of the same tasks.
+
+    steps : (classes, d), see `step_embeddings`.
+    """
+    all_tasks = tasks(how, len(steps))
+    names = [f"{task.name}, video {k}" for task in all_tasks for k in range(how.videos)]
+
+    def read(index: int) -> StepVideo:
+        task = all_tasks[index // how.videos]
+        rng = np.random.default_rng([how.seed, 2, split, index])
+        return _video(names[index], task, pool, steps, how, rng)
+
+    return StepDataset(names, [task.name for task in all_tasks for _ in range(how.videos)], read, cache=len(names))
+
+
+def _video(
+    name: str, task: Task, pool: Sequence[Videos], steps: Array, how: Procedures, rng: np.random.Generator
+) -> StepVideo:
+    others = np.setdiff1d(np.arange(len(steps)), task.events)
+    frames: list[Array] = []
+    segments: list[tuple[int, float, float]] = []
+    at = 0
+
+    def background(seconds: float) -> None:
+        nonlocal at
+        left = round(rng.exponential(seconds) / CLIP_SECONDS)
+        while left > 0:
+            length = min(left, int(rng.integers(2, 9)))
+            if rng.random() < how.blurred:
+                frames.append(_passage(pool, "blurred", int(rng.integers(len(steps))), length, rng))
+            else:
+                frames.append(_passage(pool, "part", int(rng.choice(others)), length, rng))
+            left, at = left - length, at + length
+
+    for row, event in enumerate(task.events):
+        background(GAP_SECONDS if row else LEAD_SECONDS)
+        length = int(np.clip(round(rng.lognormal(*STEP_SECONDS) / CLIP_SECONDS), 1, 20))
+        frames.append(_passage(pool, "full", event, length, rng))
+        segments.append((row, at * CLIP_SECONDS, (at + length) * CLIP_SECONDS))
+        at += length
+    background(LEAD_SECONDS)
+    events = list(task.events)
+    texts = [f"event {event}" for event in events]
+    return StepVideo(
+        name,
+        task.name,
+        np.concatenate(frames),
+        np.array(events),
+        tuple(texts),
+        steps[events],
+        clip_seconds=CLIP_SECONDS,
+        segments=tuple(segments),
+    )
+
+
+def _passage(pool: Sequence[Videos], kind: str, event: int, length: int, rng: np.random.Generator) -> Array:
+    """Frames of a random clip of a class, so many, spread over its trajectory in order."""
+    codes: Array = getattr(pool[int(rng.integers(len(pool)))], kind)[event]
+    return codes[np.sort(rng.choice(len(codes), length, replace=length > len(codes)))]
+
+
+def _unit(rows: Array) -> Array:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
