@@ -49,6 +49,15 @@ def with_holes(value):
     return holes
 
 
+def plotting(name, *args, **options):
+    """Call a function of `dropdtw.plot` without leaving a figure open."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    try:
+        return getattr(importlib.import_module("dropdtw.plot"), name)(*args, **options)
+    finally:
+        pyplot.close("all")
+
+
 def without_matplotlib():
     with mock.patch.dict(sys.modules, {"matplotlib": None, "matplotlib.pyplot": None}):
         solve(C).plot()
@@ -315,6 +324,12 @@ ANSWERS = {
         "fill is 'cubic'",
         "give a number for dropped elements, or 'linear'",
     ),
+    "axes": case(lambda: plotting("compare", {"a": solve(C)}, axes=[]), "there are 0 axes for 1 align", "one for each"),
+    "film": case(lambda: plotting("strip", np.zeros((2, 3))), "frames has shape (2, 3)", "give a video (T, H, W)"),
+    "frames": case(
+        lambda: plotting("with_frames", solve(C), np.zeros((1, 4, 4)), np.zeros((1, 4, 4))), "have 1 and 1 frames", ""
+    ),
+    "bars": case(lambda: plotting("step_bars", {"a": [0], "b": [0, 1]}), "rows have [1, 2] frames", "as many labels"),
     "plot": case(without_matplotlib, "plots need matplotlib", "pip install 'dropdtw[plot]'", error=ImportError),
 } | {
     f"{do} without costs": case(

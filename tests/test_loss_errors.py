@@ -116,6 +116,9 @@ DROPS = {
     "learned depth": case(lambda: dt.LearnedDrop(4, 1.5), "depth is 1.5", "give a whole number, 1 or more"),
     "learned hidden": case(lambda: dt.LearnedDrop(4, 2, False), "hidden is False", "give a whole number, 1 or more"),
     "learned as": case(lambda: dt.LearnedDrop(4, as_="price"), "as_ is 'price'", "choose 'logit' (in the softmax"),
+    "learned anchor": case(lambda: dt.LearnedDrop(4, anchor=101), "anchor is 101", "a percentile 0 to 100"),
+    "learned anchor of costs": case(lambda: dt.LearnedDrop(4, as_="cost", anchor=30), "as_ is 'cost'", "of logits"),
+    "learned scale": case(lambda: dt.LearnedDrop(4, scale=0), "scale is 0", ""),
     "learned for others": case(
         lambda: dt.LearnedDrop(5)(Z, X), "Z has 4 features, but this LearnedDrop was made for 5", ""
     ),

@@ -9,6 +9,7 @@ import torch
 import dropdtw
 from dropdtw import torch as dt
 from dropdtw.costs import Softmax
+from dropdtw.drops import LogitPercentile
 from dropdtw.torch.batch import pairs
 from dropdtw.torch.discriminative import shuffled
 from loss_cases import LENGTHS, ORDER, X_LENGTHS, Z_LENGTHS, batch, items, learned
@@ -262,6 +263,30 @@ def test_learned_drop_is_equation_6(depth, hidden, residual):
         expected = [frame @ (f + mean if residual else f) for frame in x]
         np.testing.assert_allclose(row[: len(x)], expected)
         assert (row[len(x) :] == 0).all()
+
+
+def test_an_anchored_drop_has_the_level_of_its_percentile():
+    """The logits of real frames average to the percentile logit, and their differences are the learned ones."""
+    torch.manual_seed(0)
+    Z, X = batch()
+    drop = dt.LearnedDrop(3, residual=False, scale=0.5, anchor=40).double()
+    plain = dt.LearnedDrop(3, residual=False).double()
+    plain.load_state_dict(drop.state_dict())
+    own = plain(Z, X, **LENGTHS).detach().numpy()
+    p = pairs(Z, X, LENGTHS["z_lengths"], LENGTHS["x_lengths"])
+    S = Z @ X.mT
+    found = drop.logit(p)(S).detach().numpy()
+    for b, (z, x) in enumerate(items(Z, X)):
+        level = LogitPercentile(40).logits(z @ x.T)
+        learned = 0.5 * own[b, : len(x)]
+        np.testing.assert_allclose(found[b, : len(x)], level + learned - learned.mean())
+    loss = dt.DropDTWLoss(drop, reduction="none")
+    alone = [loss(torch.tensor(z)[None], torch.tensor(x)[None])[0].item() for z, x in items(Z, X)]
+    np.testing.assert_allclose(loss(Z, X, **LENGTHS).detach().numpy(), alone)
+    torch.nn.init.zeros_(drop.network[0].weight)
+    torch.nn.init.zeros_(drop.network[0].bias)
+    percentile = dt.DropDTWLoss("logit:40", reduction="none")(Z, X, **LENGTHS)
+    np.testing.assert_allclose(loss(Z, X, **LENGTHS).detach().numpy(), percentile.detach().numpy())
 
 
 def test_learned_drops_enter_the_loss():
