@@ -25,7 +25,7 @@ from dropdtw.cli.app import app
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "localize"
 STEPS, TALK = str(EXAMPLES / "steps.txt"), str(EXAMPLES / "talk.srt")
-COMMANDS = ["align", "localize", "retrieve", "reproduce", "bench", "info"]
+COMMANDS = ["align", "localize", "retrieve", "explore", "reproduce", "bench", "info"]
 
 
 @pytest.fixture

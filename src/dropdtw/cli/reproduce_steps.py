@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from dropdtw.experiments.report import Table
     from dropdtw.experiments.step_data import Splits
 
 Mnist = Annotated[
@@ -78,6 +79,7 @@ def steps(
     percentile: Annotated[float, typer.Option(min=0, max=100, help="Of the drop logit in training.")] = 30.0,
     reducer: Annotated[str | None, typer.Option(help="The minimum inside: smooth, soft or hard.")] = None,
     epochs: Epochs = 10,
+    lr: Annotated[float, typer.Option(min=0, help="Adam's learning rate.")] = 3e-4,
     seed: Annotated[int, typer.Option(min=0, help="Of everything random: same seed, same numbers.")] = 0,
     folder: Folder = None,
     features: Annotated[
@@ -105,7 +107,7 @@ def steps(
     from dropdtw.experiments.training import Plan
 
     objective = Objective(loss, cluster, percentile, reducer)
-    plan = Plan(epochs=2 if quick else epochs, seed=seed, accelerator=accelerator, devices=devices)
+    plan = Plan(epochs=2 if quick else epochs, lr=lr, seed=seed, accelerator=accelerator, devices=devices)
     splits = _splits(data, StandIn(mnist, encoder, out, quick), folder, features, embeddings, seed, skip_broken)
     typer.echo(
         f"{data}: {len(splits.train)} videos to train on, {len(splits.val)} to choose on, {len(splits.test)} to test"
@@ -204,7 +206,7 @@ def table(
     files.write_json(out / f"table-{number}-{data}.json", asdict(made))
 
 
-def _inference(data: str, folder: Path | None, stand_in: StandIn):  # type: ignore[no-untyped-def]
+def _inference(data: str, folder: Path | None, stand_in: StandIn) -> Table:
     from dropdtw.experiments import step_data, step_tables
     from dropdtw.experiments import steps as experiment
     from dropdtw.experiments.step_model import Objective

@@ -1,0 +1,92 @@
+"""`dropdtw explore`: a local page that aligns anew while its sliders move."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import typer
+
+from dropdtw.cli import options, screen
+
+
+def explore(
+    first: Annotated[
+        str,
+        typer.Argument(
+            metavar="Z",
+            help="The query or the steps; or, alone, an .npz with Z and X or with C (`dropdtw align --out a.npz`).",
+        ),
+    ],
+    second: Annotated[str | None, typer.Argument(metavar="X", help="The signal or the frames.")] = None,
+    drop_x: Annotated[
+        str | None,
+        typer.Option(
+            "--drop-x",
+            metavar="COST",
+            help="What the page begins with: a number, percentile:30, suggest (the default) or none.",
+        ),
+    ] = None,
+    drop_z: Annotated[str | None, typer.Option("--drop-z", metavar="COST", help="The same for elements of Z.")] = None,
+    match: options.Match = None,
+    method: Annotated[str | None, typer.Option("--method", help="What to begin with; default: drop_dtw.")] = None,
+    truth: Annotated[
+        str | None, typer.Option(help="A file with the true z of each x, -1 for none: it is shown beside.")
+    ] = None,
+    fps: Annotated[float | None, typer.Option(help="Elements of X per second: times are shown as well.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open a browser, or print the address only.")
+    ] = True,
+) -> None:
+    """Explore an alignment in the browser: move a slider, see what is matched and what is dropped, and why.
+
+    The page is served on this machine only, to those who know the address. Ctrl-C ends it.
+    """
+    from dropdtw.explore import load
+    from dropdtw.explore.server import serve
+    from dropdtw.explore.session import Session
+
+    session = Session(load.read(first, second, truth=truth, fps=fps))
+    if match or method or drop_x or drop_z:
+        session.first = _first(session, match, method, drop_x, drop_z)
+
+    def opened(address: str) -> None:
+        print(address, flush=True)
+        if browser:
+            import webbrowser
+
+            screen.note("opened in the browser; Ctrl-C ends it")
+            webbrowser.open(address)
+
+    serve(session, port, opened=opened)
+
+
+def _first(session: Any, match: str | None, method: str | None, drop_x: str | None, drop_z: str | None) -> Any:
+    """The settings to begin with, as the options say."""
+    from dataclasses import replace
+
+    if match and session.data.Z is None:
+        raise ValueError(f"--match is {match!r}, but only match costs were given; leave it out, or give Z and X")
+    begin = session.opening(match, method)
+    if drop_x is None and drop_z is None:
+        return begin
+    sides = {"drop_x": drop_x or options.NOTHING, "drop_z": drop_z or options.NOTHING}
+    suggested = {side: begin.drop_x for side, text in sides.items() if text == "suggest"}
+    return replace(begin, **{side: _choice(text, side) for side, text in sides.items()} | suggested)
+
+
+def _choice(text: str, side: str) -> Any:
+    """A drop cost as the page has it."""
+    from dropdtw.explore.settings import Choice
+
+    cost = options.drop_cost(text, side.replace("_", "-"))
+    if cost is None or text == "suggest":
+        return Choice()
+    if isinstance(cost, str) and cost.startswith("percentile:"):
+        return Choice("percentile", float(cost.partition(":")[2]))
+    if isinstance(cost, float) and math.isfinite(cost):
+        return Choice("constant", cost)
+    raise ValueError(
+        f"--{side.replace('_', '-')} is {text!r}; the explorer takes a number, percentile:30, suggest or none"
+    )

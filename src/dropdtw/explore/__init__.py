@@ -1,0 +1,1 @@
+"""The explorer: a local page that aligns anew while its sliders move. Needs `pip install dropdtw[explore]`."""

@@ -1,0 +1,207 @@
+"""What is explored: two sequences, or match costs, and the code that loads them again."""
+
+from __future__ import annotations
+
+import io as memory
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw import io
+from dropdtw.alignment import Alignment
+from dropdtw.arrays import Array, as_drop_costs, as_match_costs, as_pair
+
+MOST_CELLS: Final = 1 << 24
+"""Pairs beyond which nothing is explored: several matrices of that size are held."""
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """What a page looks at; never changed once loaded.
+
+    Z, X : the sequences, or None where only C is known.   C : the match costs, or None where sequences are.
+    title : what the page is called.   lines : code that makes Z and X, or C.
+    given : drop costs that came along, one per element, and `given_code`, the code for them.
+    method, cost : of the alignment that came along.
+    truth : (N,) the true z of each x, −1 for none.   fps : elements of X per second.
+    """
+
+    title: str
+    lines: tuple[str, ...]
+    Z: Array | None = None
+    X: Array | None = None
+    C: Array | None = None
+    given: Mapping[str, Array] = field(default_factory=dict)
+    given_code: Mapping[str, str] = field(default_factory=dict)
+    method: str | None = None
+    cost: float | None = None
+    truth: Array | None = None
+    fps: float | None = None
+
+    def __post_init__(self) -> None:
+        K, N = self.shape
+        if K * N > MOST_CELLS:
+            raise ValueError(
+                f"{K} × {N} are {K * N:,} pairs, and the explorer holds {MOST_CELLS:,}; "
+                "give a part of X, or every n-th element of it (dropdtw align takes them all)"
+            )
+        if self.truth is not None and self.truth.shape != (N,):
+            raise ValueError(f"truth has shape {self.truth.shape}; give one label for each of the {N} x, −1 for none")
+        if self.fps is not None and not 0 < self.fps < np.inf:
+            raise ValueError(f"fps is {self.fps}; give the number of elements of X per second, > 0")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(K, N)."""
+        if self.C is not None:
+            return self.C.shape[0], self.C.shape[1]
+        assert self.Z is not None
+        assert self.X is not None
+        return len(self.Z), len(self.X)
+
+
+def from_sequences(Z: npt.ArrayLike, X: npt.ArrayLike, **more: Any) -> Data:
+    """Two sequences, (K, d) and (N, d)."""
+    A, B = as_pair(Z, X)
+    return Data(**{"title": "Z and X", "lines": ("# Z (K, d) and X (N, d) are your sequences",), "Z": A, "X": B} | more)
+
+
+def from_costs(C: npt.ArrayLike, **more: Any) -> Data:
+    """Match costs, (K, N)."""
+    return Data(**{"title": "C", "lines": ("# C (K, N) are your match costs",), "C": as_match_costs(C)} | more)
+
+
+def read(first: str, second: str | None = None, *, truth: str | None = None, fps: float | None = None) -> Data:
+    """Read what is to be explored.
+
+    first, second : two sequences (as `dropdtw align` reads them), or one file alone: an .npz with Z and X, or with C
+        (which `dropdtw align --out a.npz` writes), a .json that `align --out a.json --costs` wrote, or match costs.
+    truth : a file with the true z of each x, −1 for none.
+    """
+    if "-" in (first, second):
+        raise ValueError("explore reads files, not standard input: the code that it exports loads them again")
+    more: dict[str, Any] = {} if fps is None else {"fps": fps}
+    if truth is not None:
+        more["truth"] = _labels(io.read(truth))
+    if second is not None:
+        lines = (_loading("Z", first), _loading("X", second))
+        title = f"{Path(first).name} × {Path(second).name}"
+        return from_sequences(io.read(first), io.read(second), title=title, lines=_imports(lines), **more)
+    kind = Path(first).suffix.lower()
+    more |= {"title": Path(first).name}
+    if kind == ".npz":
+        return _archive(first, more)
+    if kind == ".json":
+        try:
+            content: object = json.loads(Path(first).read_text("utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{first} cannot be read as .json: {error}") from None
+        if isinstance(content, dict):
+            return _written(first, content, more)
+    if kind == ".npy":  # match costs may be infinite, which sequences may not
+        try:
+            C = np.load(first, allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{first} cannot be read as .npy: {error}") from None
+    else:
+        C = io.read(first)
+    return from_costs(C, lines=_imports((_loading("C", first),)), **more)
+
+
+def _archive(place: str, more: dict[str, Any]) -> Data:
+    try:
+        with np.load(memory.BytesIO(Path(place).read_bytes()), allow_pickle=False) as arrays:
+            held = {name: np.asarray(arrays[name]) for name in arrays.files}
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{place} cannot be read as .npz: {error}") from None
+    data = f"data = np.load({os.path.abspath(place)!r})"
+    if "truth" in held:
+        more.setdefault("truth", _labels(held["truth"]))
+    if "fps" in held:
+        more.setdefault("fps", float(held["fps"]))
+    if {"Z", "X"} <= set(held):
+        return from_sequences(held["Z"], held["X"], lines=_imports((data, 'Z, X = data["Z"], data["X"]')), **more)
+    if "C" not in held:
+        raise ValueError(
+            f"{place} holds {', '.join(held) or 'nothing'}, but neither C nor Z and X; "
+            "give two sequences, or an .npz that `dropdtw align Z X --out a.npz` wrote"
+        )
+    lines = _imports((data, 'C = data["C"]'))
+    code = {name: f'data["{name}"]' for name in ("drop_x", "drop_z") if name in held}
+    return from_costs(
+        held["C"],
+        lines=lines,
+        given=_drops({name: held[name] for name in code}, held["C"]),
+        given_code=code,
+        method=str(held["method"]) if "method" in held else None,
+        cost=float(held["cost"]) if "cost" in held else None,
+        **more,
+    )
+
+
+def _written(place: str, content: dict[str, Any], more: dict[str, Any]) -> Data:
+    a = Alignment.from_dict(content)
+    if a.problem is None:
+        raise ValueError(f"{place} came without its costs; write it with `dropdtw align Z X --out a.json --costs`")
+    if "fps" in content:
+        more.setdefault("fps", float(content["fps"]))
+    lines = (
+        "import json",
+        "",
+        "import dropdtw",
+        "",
+        f"with open({os.path.abspath(place)!r}) as file:",
+        "    problem = dropdtw.Alignment.from_dict(json.load(file)).problem",
+        "C = problem.C",
+    )
+    given = a.problem.given
+    return from_costs(
+        a.problem.C,
+        lines=lines,
+        given=_drops({"drop_x": given.drop_x, "drop_z": given.drop_z}, a.problem.C),
+        given_code={name: f"problem.given.{name}" for name in ("drop_x", "drop_z")},
+        method=a.method,
+        cost=a.cost,
+        **more,
+    )
+
+
+def _drops(held: dict[str, Array], C: Array) -> dict[str, Array]:
+    """The drop costs that came with C; one that is infinite throughout says that nothing was to be dropped."""
+    sides = {"drop_x": (C.shape[1], "x_j"), "drop_z": (C.shape[0], "z_i")}
+    found = {name: as_drop_costs(values, name, *sides[name]) for name, values in held.items()}
+    return {name: values for name, values in found.items() if np.isfinite(values).any()}
+
+
+def _labels(values: Array) -> Array:
+    flat = np.asarray(values, np.float64).reshape(-1)
+    if (flat != np.round(flat)).any():
+        raise ValueError("truth holds numbers that are not whole; give the z of each x, −1 for none")
+    return flat.astype(np.int64)
+
+
+def _loading(name: str, place: str) -> str:
+    head, mark, member = place.rpartition(".npz:")
+    if mark:
+        return f"{name} = np.load({os.path.abspath(head + '.npz')!r})[{member!r}]"
+    if place.lower().endswith(".npy"):
+        return f"{name} = np.load({os.path.abspath(place)!r})"
+    return f"{name} = io.read({os.path.abspath(place)!r})"
+
+
+def _imports(lines: tuple[str, ...]) -> tuple[str, ...]:
+    text = "\n".join(lines)
+    return (
+        *(("import numpy as np",) if "np." in text else ()),
+        "import dropdtw",
+        *(("from dropdtw import io",) if "io.read" in text else ()),
+        "",
+        *lines,
+    )

@@ -1,0 +1,155 @@
+// The controls: what they say, and what they can say for the data and the method at hand.
+
+const $ = (id) => document.getElementById(id);
+const SIDES = ["drop_x", "drop_z", "threshold", "window"];
+const FLAGS = ["one_to_many", "many_to_one", "contiguous"];
+
+export const short = (value, digits = 4) => String(Number(value.toPrecision(digits)));
+
+/** Controls for what the server knows; `changed` is called whenever they say something else. */
+export function controls(info, changed) {
+  const [K, N] = info.shape;
+  let costs = { low: 0, high: 1, gamma: 1 };
+  const kept = {}; // the number last chosen for each kind of each side
+
+  for (const name of info.matches) $("match").add(new Option(name, name));
+  $("match-row").hidden = !info.matches.length;
+  for (const name of Object.keys(info.methods)) $("method").add(new Option(name, name));
+  for (const side of info.given) $(`${side}-kind`).add(new Option("those in the file, one each", "given"));
+
+  function limits(side, kind) {
+    if (kind === "percentile") return [0, 100, 0.5];
+    if (kind === "share") return [0.01, 1, 0.01];
+    if (kind === "columns") return [0, Math.max(1, N - 1), 1];
+    const low = Math.min(0, costs.low), high = Math.max(costs.high, low + 1e-9);
+    return [low, high, 10 ** Math.floor(Math.log10((high - low) / 400))];
+  }
+
+  function usual(side, kind) {
+    if (kind === "percentile") return 30;
+    if (kind === "share") return 0.2;
+    if (kind === "columns") return Math.max(1, Math.round(N / 5));
+    return Number(short((costs.low + costs.high) / 2, 3));
+  }
+
+  function showValue(side, value) {
+    const kind = $(`${side}-kind`).value, range = $(`${side}-range`), number = $(`${side}-number`);
+    const numeric = kind !== "none" && kind !== "given";
+    range.parentElement.hidden = !numeric;
+    if (!numeric) return;
+    [range.min, range.max, range.step] = limits(side, kind);
+    range.value = value;
+    number.value = value;
+    (kept[side] ??= {})[kind] = value;
+  }
+
+  for (const side of SIDES) {
+    const kind = $(`${side}-kind`), range = $(`${side}-range`), number = $(`${side}-number`);
+    kind.addEventListener("change", () => {
+      showValue(side, kept[side]?.[kind.value] ?? usual(side, kind.value));
+      changed();
+    });
+    range.addEventListener("input", () => {
+      showValue(side, Number(Number(range.value).toPrecision(6)));
+      changed();
+    });
+    number.addEventListener("input", () => {
+      if (!Number.isFinite(number.valueAsNumber)) return;
+      range.value = number.valueAsNumber;
+      (kept[side] ??= {})[kind.value] = number.valueAsNumber;
+      changed();
+    });
+  }
+  for (const id of [...FLAGS, "method", "match", "posterior"]) $(id).addEventListener("change", () => { adapt(); changed(); });
+  $("gamma-range").addEventListener("input", () => {
+    $("gamma-number").value = short(scale() * 10 ** $("gamma-range").valueAsNumber, 3);
+    changed();
+  });
+  $("gamma-number").addEventListener("input", () => {
+    if (!($("gamma-number").valueAsNumber > 0)) return;
+    $("gamma-range").value = Math.log10($("gamma-number").valueAsNumber / scale());
+    changed();
+  });
+  $("controls").addEventListener("submit", (event) => event.preventDefault());
+
+  const scale = () => costs.gamma * 20;
+  const number = (side) => $(`${side}-number`).valueAsNumber;
+
+  /** Enable what the method takes. */
+  function adapt() {
+    const method = info.methods[$("method").value];
+    $("method-note").textContent = method.summary;
+    for (const side of ["drop_x", "drop_z"])
+      for (const part of ["kind", "range", "number"]) $(`${side}-${part}`).disabled = !method.drops;
+    $("suggest").disabled = !method.drops && !method.threshold;
+    $("threshold").hidden = !method.threshold;
+    for (const flag of FLAGS) $(flag).disabled = method.one_to_one;
+    $("gamma").hidden = !$("posterior").checked;
+  }
+
+  return {
+    adapt,
+    /** Set everything. */
+    write(settings) {
+      if (info.matches.length) $("match").value = settings.match;
+      $("method").value = settings.method;
+      for (const side of SIDES) {
+        const { kind, value } = settings[side];
+        $(`${side}-kind`).value = side === "threshold" && kind === "none" ? "percentile" : kind;
+        showValue(side, kind === "none" || kind === "given" ? usual(side, $(`${side}-kind`).value) : value);
+      }
+      for (const flag of FLAGS) $(flag).checked = settings[flag];
+      $("posterior").checked = settings.gamma !== null;
+      const gamma = settings.gamma ?? costs.gamma;
+      $("gamma-number").value = gamma;
+      $("gamma-range").value = Math.log10(gamma / scale());
+      adapt();
+    },
+    /** What is set, as the server takes it. */
+    read() {
+      const method = info.methods[$("method").value];
+      const choice = (side, counts) => {
+        const kind = $(`${side}-kind`).value;
+        if (!counts || kind === "none") return { kind: "none", value: 0 };
+        return { kind, value: kind === "given" ? 0 : kept[side][kind] };
+      };
+      return {
+        match: info.matches.length ? $("match").value : null,
+        method: $("method").value,
+        drop_x: choice("drop_x", method.drops),
+        drop_z: choice("drop_z", method.drops),
+        threshold: choice("threshold", method.threshold),
+        window: choice("window", true),
+        one_to_many: $("one_to_many").checked,
+        many_to_one: $("many_to_one").checked,
+        contiguous: $("contiguous").checked,
+        gamma: $("posterior").checked ? $("gamma-number").valueAsNumber || costs.gamma : null,
+      };
+    },
+    /** Take over a suggested drop cost, in the kind that is chosen. */
+    suggest(found) {
+      const method = info.methods[$("method").value];
+      const sides = method.threshold ? ["threshold"] : ["drop_x"];
+      if (method.one_to_one && method.drops || $("drop_z-kind").value !== "none" && method.drops) sides.push("drop_z");
+      for (const side of sides) {
+        const kind = $(`${side}-kind`);
+        if (kind.value !== "percentile") kind.value = "constant";
+        showValue(side, found[kind.value]);
+      }
+    },
+    /** Fit the sliders to other match costs. */
+    fit({ histogram, gamma }) {
+      costs = { low: histogram.low, high: histogram.high, gamma };
+      for (const side of SIDES) showValue(side, number(side));
+    },
+    /** After a change of the match cost, constants and γ of the old one mean nothing. */
+    forget(gamma, found) {
+      for (const side of SIDES) {
+        if (kept[side]) delete kept[side].constant;
+        if ($(`${side}-kind`).value === "constant") showValue(side, found?.constant ?? usual(side, "constant"));
+      }
+      $("gamma-number").value = gamma;
+      $("gamma-range").value = Math.log10(gamma / scale());
+    },
+  };
+}

@@ -1,0 +1,344 @@
+// The explorer: asks the server to align whenever a control moves, and draws the latest answer.
+// All settings travel with each question, so tabs know nothing of each other.
+
+import { controls, short } from "./controls.js";
+import { cellAt, greyImage, heatImage, layout, paint, paintCursor, paintHistogram, PALETTES } from "./draw.js";
+import { get, latest, post } from "./wire.js";
+
+const $ = (id) => document.getElementById(id);
+const state = { info: null, costs: null, grey: null, found: null, posterior: null, heat: null, settings: null, truths: [] };
+let panel, at, seq = 0, cursor = null, asking = null, slow = 0, match, restored = null;
+
+// --- colours ---------------------------------------------------------------------------------------------------
+
+const THEMES = ["system", "dark", "light"];
+const system = matchMedia("(prefers-color-scheme: dark)");
+let theme = "system";
+try { theme = localStorage.getItem("dropdtw-theme") ?? "system"; } catch { /* storage may be off */ }
+const palette = () => PALETTES[(theme === "system" ? system.matches : theme === "dark") ? "dark" : "light"];
+
+function dress() {
+  if (!THEMES.includes(theme)) theme = "system";
+  theme === "system" ? delete document.documentElement.dataset.theme : document.documentElement.dataset.theme = theme;
+  $("theme").textContent = `Colours: ${theme}`;
+  if (!state.costs) return;
+  state.grey = greyImage(state.costs, palette());
+  state.heat = state.posterior && heatImage(state.posterior, palette());
+  draw();
+}
+
+$("theme").addEventListener("click", () => {
+  theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+  try { localStorage.setItem("dropdtw-theme", theme); } catch { /* then it is forgotten */ }
+  dress();
+});
+system.addEventListener("change", dress);
+
+// --- drawing ---------------------------------------------------------------------------------------------------
+
+function fit(canvas, width, height) {
+  const ratio = devicePixelRatio, [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== w || canvas.height !== h) {
+    canvas.width = w;
+    canvas.height = h;
+    canvas.style.height = `${height}px`;
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}
+
+function draw() {
+  if (!state.costs || !state.settings) return;
+  at = layout($("picture").clientWidth, state.info, state.settings.gamma !== null, state.settings.drop_z.kind !== "none");
+  paint(fit($("canvas"), at.width, at.height), at, state, palette());
+  drawCursor();
+  const box = $("histogram"), prices = Object.values(state.found?.prices ?? {}).filter((v) => v !== null);
+  if (state.found?.threshold != null) prices.push(state.found.threshold);
+  paintHistogram(fit(box, box.clientWidth, 56), box.clientWidth, 56, state.costs.histogram, prices, palette());
+}
+
+function drawCursor() {
+  paintCursor(fit($("cursor"), at.width, at.height), at, cursor, palette());
+}
+
+new ResizeObserver(() => draw()).observe($("picture"));
+
+// --- asking ----------------------------------------------------------------------------------------------------
+
+function runs(flags) {
+  const found = [];
+  for (let k = 0; k < flags.length; k++) {
+    if (!flags[k]) continue;
+    const start = k;
+    while (k < flags.length && flags[k]) k++;
+    found.push([start, k]);
+  }
+  return found;
+}
+
+const count = (flags) => flags.reduce((a, b) => a + b, 0);
+
+function showError(text) {
+  $("error").textContent = text;
+  $("error").hidden = false;
+  $("picture").classList.add("stale");
+  for (const id of ["cost", "matched", "lost-x", "lost-z", "agreement"]) $(id).textContent = "–";
+  for (const id of ["save-picture", "save-alignment", "copy-code"]) $(id).disabled = true;
+  $("code").value = "";
+  for (const side of ["drop_x", "drop_z"]) $(`${side}-note`).textContent = "";
+  for (const part of ["cell", "x", "z"]) $(`why-${part}`).textContent = "";
+}
+
+function show(found) {
+  $("error").hidden = true;
+  $("picture").classList.remove("stale");
+  for (const id of ["save-picture", "save-alignment", "copy-code"]) $(id).disabled = false;
+  const [K, N] = state.info.shape;
+  $("cost").textContent = short(found.cost, 6);
+  $("cost").dataset.exact = found.cost;
+  $("matched").textContent = found.pairs.length / 2;
+  $("lost-x").textContent = `${count(found.dropped_x)} of ${N}`;
+  $("lost-z").textContent = `${count(found.dropped_z)} of ${K}`;
+  if (found.agreement !== null) $("agreement").textContent = `${(100 * found.agreement).toFixed(1)} %`;
+  $("code").value = found.code;
+  for (const side of ["drop_x", "drop_z"]) {
+    const price = found.prices[side], kind = state.settings[side].kind;
+    $(`${side}-note`).textContent = !state.info.methods[state.settings.method].drops ? `${state.settings.method} takes no drop costs.`
+      : kind === "percentile" && price !== null ? `${state.settings[side].value} % of the pairs cost less than ${short(price)}; lower drops more.`
+      : kind === "constant" ? "A match dearer than this gives way to a drop; lower drops more." : "";
+  }
+}
+
+/** Align with what the controls say now, then compute the posterior unless they have moved on. */
+const align = latest(async (since, outdated) => {
+  const settings = panel.read(), number = ++seq;
+  state.settings = settings;
+  document.body.dataset.busy = "yes";
+  try {
+    if (settings.match !== match) await loadMatrix(settings.match);
+    if (outdated()) return;
+    const found = await post("align", { seq: number, settings });
+    if (found.seq !== seq) return;
+    if (found.error) {
+      state.found = state.posterior = state.heat = null;
+      showError(found.error);
+      draw();
+      return;
+    }
+    found.runs_x = runs(found.dropped_x);
+    found.runs_z = runs(found.dropped_z);
+    state.found = found;
+    show(found);
+    draw();
+    document.body.dataset.drawn = performance.now() - since;
+    remember(settings);
+    if (settings.gamma !== null) {
+      if (slow > 120) await new Promise((go) => setTimeout(go, Math.min(2 * slow, 600)));
+      if (outdated()) return;
+      await computePosterior(settings, number);
+    } else state.posterior = state.heat = null;
+    const ms = performance.now() - since;
+    $("time").textContent = `${ms.toFixed(0)} ms`;
+    document.body.dataset.ms = ms;
+    if (cursor && !outdated()) explain(cursor);
+  } catch (error) {
+    if (error.name !== "AbortError") showError(lost(error));
+  } finally {
+    if (!outdated()) document.body.dataset.busy = "no";
+  }
+});
+
+const lost = (error) => error instanceof TypeError ? "The server does not answer; is `dropdtw explore` still running?" : error.message;
+
+async function computePosterior(settings, number) {
+  const begun = performance.now();
+  asking = new AbortController();
+  if (slow > 300) $("time").textContent = "…";
+  const answer = await post("posterior", { seq: number, settings }, asking.signal);
+  slow = performance.now() - begun;
+  if (answer.seq !== seq) return;
+  if (answer.error) { showError(answer.error); return; }
+  state.posterior = answer;
+  state.heat = heatImage(answer, palette());
+  draw();
+}
+
+function changed() {
+  asking?.abort(); // a posterior for old settings is of no use
+  align(performance.now());
+}
+
+async function loadMatrix(name) {
+  const answer = await get(name === null ? "matrix" : `matrix?match=${encodeURIComponent(name)}`);
+  const other = match !== undefined;
+  match = name;
+  state.costs = answer;
+  state.grey = greyImage(answer, palette());
+  panel.fit(answer);
+  if (other && restored) panel.write(restored);
+  else if (other) { // constants of the old costs mean nothing for these
+    const found = await post("suggest", { settings: panel.read() });
+    panel.forget(answer.gamma, found);
+  }
+  restored = null;
+  if (other) changed();
+}
+
+// --- why -------------------------------------------------------------------------------------------------------
+
+const explain = latest(async (cell) => {
+  if (!state.found) return;
+  try {
+    const answer = await post("explain", { settings: state.settings, i: cell.i, j: cell.j });
+    if (answer.error) return;
+    const seconds = state.info.fps ? ` (${(answer.j / state.info.fps).toFixed(2)} s)` : "";
+    $("why-cell-name").textContent = `z_${answer.i}, x_${answer.j}`;
+    $("why-x-name").textContent = `x_${answer.j}${seconds}`;
+    $("why-z-name").textContent = `z_${answer.i}`;
+    for (const part of ["cell", "x", "z"]) $(`why-${part}`).textContent = answer[part];
+  } catch (error) {
+    showError(lost(error));
+  }
+});
+
+function point(cell) {
+  if (cursor && cell.i === cursor.i && cell.j === cursor.j) return;
+  cursor = cell;
+  drawCursor();
+  explain(cell);
+}
+
+/** The z of a column: the one it matches, otherwise the one the cursor is at. */
+function rowOf(j) {
+  const pairs = state.found?.pairs ?? [];
+  for (let k = 0; k < pairs.length; k += 2) if (pairs[k + 1] === j) return pairs[k];
+  return cursor?.i ?? 0;
+}
+
+$("picture").addEventListener("pointermove", (event) => {
+  if (!at) return;
+  const box = $("picture").getBoundingClientRect();
+  const cell = cellAt(at, event.clientX - box.left, event.clientY - box.top);
+  if (cell.j === null && cell.i === null) return;
+  const j = cell.j ?? cursor?.j ?? 0;
+  point({ i: cell.i ?? rowOf(j), j });
+});
+
+$("picture").addEventListener("focus", () => { if (!cursor && at && $("picture").matches(":focus-visible")) point({ i: rowOf(0), j: 0 }); });
+$("picture").addEventListener("keydown", (event) => {
+  if (!at || event.ctrlKey || event.metaKey || event.altKey) return;
+  const far = event.shiftKey ? 10 : 1, { K, N } = at, now = cursor ?? { i: 0, j: 0 };
+  const dropped = state.found?.dropped_x ?? [];
+  const next = (flag) => { for (let k = 1; k <= N; k++) if (dropped[(now.j + k) % N] === flag) return (now.j + k) % N; return now.j; };
+  const moves = {
+    ArrowLeft: () => ({ ...now, j: now.j - far }), ArrowRight: () => ({ ...now, j: now.j + far }),
+    ArrowUp: () => ({ ...now, i: now.i - far }), ArrowDown: () => ({ ...now, i: now.i + far }),
+    Home: () => ({ ...now, j: 0 }), End: () => ({ ...now, j: N - 1 }),
+    PageUp: () => ({ ...now, i: 0 }), PageDown: () => ({ ...now, i: K - 1 }),
+    d: () => ({ ...now, j: next(1) }), D: () => ({ ...now, j: next(1) }),
+  };
+  if (!moves[event.key]) return;
+  event.preventDefault();
+  const { i, j } = moves[event.key]();
+  point({ i: Math.max(0, Math.min(K - 1, i)), j: Math.max(0, Math.min(N - 1, j)) });
+});
+
+// --- buttons ---------------------------------------------------------------------------------------------------
+
+$("suggest").addEventListener("click", async () => {
+  try {
+    const found = await post("suggest", { settings: panel.read() });
+    $("suggestion").textContent = found.error ?? `${Math.round(100 * found.confidence)} % sure: ${found.why}.`;
+    if (found.error) return;
+    panel.suggest(found);
+    changed();
+  } catch (error) {
+    showError(lost(error));
+  }
+});
+
+function save(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+const stem = () => state.info.title.replace(/[^\w.-]+/g, "_");
+$("save-picture").addEventListener("click", () => $("canvas").toBlob((blob) => save(blob, `${stem()}.png`), "image/png"));
+$("save-alignment").addEventListener("click", async () => {
+  try {
+    const answer = await post("export", { settings: state.settings });
+    if (answer.error) { showError(answer.error); return; }
+    save(new Blob([JSON.stringify(answer)], { type: "application/json" }), `${stem()}.alignment.json`);
+  } catch (error) {
+    showError(lost(error));
+  }
+});
+$("copy-code").addEventListener("click", async () => {
+  try {
+    await navigator.clipboard.writeText($("code").value);
+    $("copied").textContent = "copied";
+  } catch {
+    $("code").select();
+    $("copied").textContent = "selected: press Ctrl-C";
+  }
+  setTimeout(() => { $("copied").textContent = ""; }, 3000);
+});
+$("reset").addEventListener("click", () => {
+  $("suggestion").textContent = "";
+  restored = state.info.settings;
+  panel.write(restored);
+  changed();
+});
+
+// --- start -----------------------------------------------------------------------------------------------------
+
+// Settings stay in the address, so that a reloaded or copied tab shows the same.
+let timer;
+function remember(settings) {
+  clearTimeout(timer);
+  timer = setTimeout(() => history.replaceState(null, "", `#${encodeURIComponent(JSON.stringify(settings))}`), 400);
+}
+
+function remembered(first) {
+  try {
+    const found = JSON.parse(decodeURIComponent(location.hash.slice(1)));
+    const alike = Object.keys(first).every((key) => key in found && (key === "gamma" || typeof found[key] === typeof first[key]));
+    return alike && found.method in state.info.methods ? found : first;
+  } catch {
+    return first;
+  }
+}
+
+async function start() {
+  dress();
+  const info = state.info = await get("info"), [K, N] = info.shape;
+  document.title = `${info.title} · dropdtw explorer`;
+  $("what").textContent = `${info.title}: ${K} elements of Z (down) × ${N} of X (right) · curves: ${info.curves.what}`;
+  $("what").title = $("what").textContent;
+  $("note").textContent = info.note ?? "";
+  $("note").hidden = !info.note;
+  $("agreement-box").hidden = !info.truth;
+  if (info.truth) state.truths = truthRuns(info.truth);
+  panel = controls(info, changed);
+  const first = remembered(info.settings);
+  panel.write(first);
+  await loadMatrix(first.match);
+  panel.write(first);
+  changed();
+}
+
+function truthRuns(labels) {
+  const found = [];
+  for (let k = 0; k < labels.length;) {
+    const start = k;
+    while (k < labels.length && labels[k] === labels[start]) k++;
+    if (labels[start] >= 0) found.push([labels[start], start, k]);
+  }
+  return found;
+}
+
+start().catch((error) => showError(lost(error)));

@@ -1,0 +1,47 @@
+// What goes over the wire: questions as JSON, answers as JSON or as a header with arrays behind it.
+
+const KINDS = { u1: Uint8Array, i4: Int32Array, f4: Float32Array };
+
+/** The header and the arrays of a binary answer; see `pack` on the server's side. */
+export function unpack(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  let place = 4 + length;
+  for (const [name, kind, size] of header.arrays) {
+    header[name] = new KINDS[kind](buffer, place, size);
+    place += Math.ceil(header[name].byteLength / 4) * 4;
+  }
+  return header;
+}
+
+async function answer(response) {
+  if (response.headers.get("content-type") === "application/octet-stream") return unpack(await response.arrayBuffer());
+  const found = await response.json();
+  if (!response.ok) throw new Error(found.error);
+  return found;
+}
+
+export async function get(path) {
+  return answer(await fetch(path));
+}
+
+export async function post(path, question, signal) {
+  const headers = { "Content-Type": "application/json" };
+  return answer(await fetch(path, { method: "POST", headers, body: JSON.stringify(question), signal }));
+}
+
+/** A function that runs `work` with the latest argument it was called with, one at a time; those between are skipped. */
+export function latest(work) {
+  let wanted = null, running = false;
+  return async (argument) => {
+    wanted = { argument };
+    if (running) return;
+    running = true;
+    while (wanted) {
+      const { argument: now } = wanted;
+      wanted = null;
+      await work(now, () => wanted !== null);
+    }
+    running = false;
+  };
+}

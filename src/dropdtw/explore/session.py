@@ -1,0 +1,336 @@
+"""What is computed for a page. The loaded data never change, and answers depend on them and on the request alone."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+import dropdtw
+from dropdtw import costs, drops, io
+from dropdtw.alignment import Alignment
+from dropdtw.arrays import Array
+from dropdtw.explore import view
+from dropdtw.explore.load import Data
+from dropdtw.explore.settings import Choice, Settings, arguments
+from dropdtw.methods import METHODS
+from dropdtw.posterior import Posterior
+
+DRAWN_COSTS: Final = 1 << 22
+DRAWN_POSTERIOR: Final = 1 << 20
+"""Cells that are sent to be drawn; a block of cells stands as one where there are more."""
+
+REMEMBERED: Final = 1 << 24
+"""Cells of recent answers that are kept, so that a cell can be explained without aligning anew."""
+
+T = TypeVar("T")
+
+
+class Memo:
+    """The latest results by key, as many as fit; safe for threads."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._held, self._lock = most, OrderedDict[Hashable, Any](), threading.Lock()
+
+    def __call__(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The result for `key`, made now if it is not held."""
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+                return self._held[key]  # type: ignore[no-any-return]
+        made = make()  # outside the lock: others go on; two that make the same make equal things
+        with self._lock:
+            self._held[key] = made
+            while len(self._held) > self._most:
+                self._held.popitem(last=False)
+        return made
+
+
+class Session:
+    """Loaded data and what can be asked about them."""
+
+    def __init__(self, data: Data, first: Settings | None = None) -> None:
+        self.data = data
+        K, N = data.shape
+        self._matrices, self._found = Memo(3), Memo(max(1, min(32, REMEMBERED // (K * N))))
+        self.matches: list[str] = [] if data.Z is None else list(costs.MATCH_COSTS)
+        self.first = first or self.opening()
+        if self.first.match is not None and self.first.match not in self.matches:
+            self.matches.append(self.first.match)
+
+    # --- what there is ----------------------------------------------------------------------------------------
+
+    def costs(self, match: str | None) -> Array:
+        """C (K, N), for a match cost that the page may choose."""
+        if self.data.C is not None:
+            if match is not None:
+                raise ValueError(f"match is {match!r}, but only match costs were loaded; send null")
+            return self.data.C
+        if match not in self.matches:
+            raise ValueError(f"match is {match!r}; choose one of {', '.join(self.matches)}")
+        Z, X = self.data.Z, self.data.X
+        assert Z is not None
+        assert X is not None
+        return self._matrices(match, lambda: costs.resolve(match)(Z, X))
+
+    def opening(self, match: str | None = None, method: str | None = None) -> Settings:
+        """Settings to begin with: those that came with the data, otherwise a suggested drop cost."""
+        data = self.data
+        if data.Z is not None and match is None:
+            match = "cosine" if data.Z.shape[1] > 1 else "euclidean"
+        if match is not None and match not in self.matches:
+            costs.resolve(match)  # says what is wrong with it
+            self.matches.append(match)
+        name = method or data.method or "drop_dtw"
+        if name not in METHODS:
+            raise ValueError(f"method is {name!r}; choose one of {', '.join(METHODS)}")
+        entry, C = METHODS[name], self.costs(match)
+        settings = Settings(match=match, method=name, gamma=self.usual_gamma(C))
+        if entry.takes_threshold:
+            return replace(settings, threshold=Choice("percentile", 30.0))
+        if not entry.takes_drops:
+            return settings
+        if data.given:
+            x, z = (_kind(data.given[side]) if side in data.given else Choice() for side in ("drop_x", "drop_z"))
+            return replace(settings, drop_x=x, drop_z=z)
+        if data.method is not None:  # an alignment came along that dropped nothing
+            return settings
+        drop = Choice("constant", _rounded(dropdtw.suggest_drop(C, drop_z=entry.one_to_one).constant))
+        return replace(settings, drop_x=drop, drop_z=drop if entry.one_to_one else Choice())
+
+    @staticmethod
+    def usual_gamma(C: Array) -> float:
+        """A temperature at which close decisions show as such: a twentieth of the spread of the costs."""
+        finite = C[np.isfinite(C)]
+        spread = float(np.subtract(*np.percentile(finite, [95, 5]))) if finite.size else 0.0
+        return _rounded(spread / 20, 2) if 0 < spread < np.inf else 1.0
+
+    def info(self) -> dict[str, Any]:
+        """What a page has to know before anything is aligned."""
+        data, (K, N) = self.data, self.data.shape
+        return {
+            "title": data.title,
+            "shape": [K, N],
+            "matches": self.matches,
+            "methods": {
+                name: {
+                    "summary": m.summary,
+                    "drops": m.takes_drops,
+                    "threshold": m.takes_threshold,
+                    "one_to_one": m.one_to_one,
+                }
+                for name, m in METHODS.items()
+            },
+            "given": [side for side, values in data.given.items() if _kind(values).kind == "given"],
+            "settings": self.first.to_json(),
+            "curves": self._curves,
+            "truth": None if data.truth is None else data.truth.tolist(),
+            "fps": data.fps,
+            "note": self._note(),
+        }
+
+    def matrix(self, match: str | None) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The match costs to be drawn: their scale, and one byte per cell."""
+        C = self.costs(match)
+        levels, low, high = view.grey(C, DRAWN_COSTS)
+        header = {
+            "rows": levels.shape[0],
+            "columns": levels.shape[1],
+            "low": low,
+            "high": high,
+            "gamma": self.usual_gamma(C),
+            "histogram": view.histogram(C),
+        }
+        return header, {"levels": levels}
+
+    # --- what is asked ----------------------------------------------------------------------------------------
+
+    def alignment(self, settings: Settings) -> Alignment:
+        """The best alignment; ValueError, in the library's words, where there is none."""
+        alike = replace(settings, gamma=None)  # which does not matter here
+        return self._found(
+            ("alignment", alike), lambda: dropdtw.solve(self.costs(settings.match), **self._call(settings))
+        )
+
+    def posterior(self, settings: Settings) -> Posterior:
+        """The probabilities of all matches and drops."""
+        if settings.gamma is None:
+            raise ValueError("gamma is null; send a number > 0")
+        gamma = settings.gamma
+        return self._found(
+            ("posterior", settings),
+            lambda: dropdtw.posterior(self.costs(settings.match), gamma=gamma, **self._call(settings)),
+        )
+
+    def align(self, settings: Settings) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The alignment as a page draws it."""
+        a = self.alignment(settings)
+        given = a.solved().given
+        header = {
+            "cost": a.cost,
+            "prices": {"drop_x": _price(given.drop_x), "drop_z": _price(given.drop_z)},
+            "threshold": self._threshold(settings),
+            "agreement": None if self.data.truth is None else float((a.labels == self.data.truth).mean()),
+            "code": self.code(settings),
+        }
+        arrays = {
+            "pairs": a.pairs.astype("<i4"),
+            "segments": np.array(a.segments(), "<i4").reshape(-1, 3),
+            "dropped_x": a.dropped_x.astype(np.uint8),
+            "dropped_z": a.dropped_z.astype(np.uint8),
+        }
+        return header, arrays
+
+    def probabilities(self, settings: Settings) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The posterior as a page draws it: a byte per cell, 255 for certainty."""
+        p = self.posterior(settings)
+        match = np.rint(np.clip(view.pooled(p.match, DRAWN_POSTERIOR, np.maximum), 0, 1) * 255).astype(np.uint8)
+        header = {"rows": match.shape[0], "columns": match.shape[1], "entropy": p.entropy, "cost": p.cost}
+        return header, {
+            "match": match,
+            "drop_x": np.clip(p.drop_x, 0, 1).astype("<f4"),
+            "drop_z": np.clip(p.drop_z, 0, 1).astype("<f4"),
+        }
+
+    def explain(self, settings: Settings, i: int, j: int) -> dict[str, str]:
+        """What there is to say about a cell, its column and its row, in sentences."""
+        a = self.alignment(settings)
+        p = None if settings.gamma is None else self.posterior(settings)
+        C, problem = self.costs(settings.match), a.solved()
+        price = float(C[i, j])
+        matched = bool((a.pairs == (i, j)).all(axis=1).any())
+        band = problem.given.band
+        if not np.isfinite(price):
+            cell = "this match is forbidden (+∞)"
+        else:
+            cheaper = float((price > C).mean())
+            cell = f"match cost {price:.4g}, {cheaper:.0%} of all pairs are cheaper; {'' if matched else 'not '}matched"
+        if band is not None and not band[0][i] <= j < band[1][i]:
+            cell += "; outside the window"
+        if p is not None:
+            cell += f"; posterior {_share(p.match[i, j])}"
+        about_x = str(a.explain(j)).removeprefix(f"x_{j} is ")
+        about_z = self._about_z(a, settings, i)
+        if p is not None:
+            about_x += f"; dropped with probability {_share(p.drop_x[j])}"
+            about_z += f"; dropped with probability {_share(p.drop_z[i])}"
+        if self.data.truth is not None:
+            true = int(self.data.truth[j])
+            about_x += f"; in truth {f'z_{true}' if true >= 0 else 'none'}"
+        return {"cell": cell, "x": about_x, "z": about_z}
+
+    def suggest(self, settings: Settings) -> dict[str, Any]:
+        """A drop cost for these settings, and how far to trust it."""
+        call = {k: v for k, v in self._call(settings).items() if k in SUGGESTING}
+        entry = METHODS.get(settings.method)
+        z = settings.drop_z.kind != "none" or bool(entry and entry.one_to_one)
+        found = dropdtw.suggest_drop(self.costs(settings.match), drop_z=z, **call)
+        return {
+            "constant": _rounded(found.constant),
+            "percentile": found.percentile,
+            "confidence": found.confidence,
+            "why": found.why,
+        }
+
+    def export(self, settings: Settings) -> dict[str, Any]:
+        """The alignment as `Alignment.from_dict` reads it, with the settings that gave it."""
+        content = io.alignment_content(self.alignment(settings), ".json", fps=self.data.fps)
+        return json.loads(content) | {"settings": settings.to_json()}  # type: ignore[no-any-return]
+
+    def code(self, settings: Settings) -> str:
+        """Python that gives the same alignment, and the same posterior where one is wanted."""
+        call = arguments(settings, {side: _Raw(code) for side, code in self.data.given_code.items()})
+        text = "".join(f", {name}={value!r}" for name, value in call.items())
+        if settings.match is None:
+            lines = [f"a = dropdtw.solve(C{text})"]
+        else:
+            lines = [f"a = dropdtw.align(Z, X, match={settings.match!r}{text})"]
+        if settings.gamma is not None:
+            lines.append(f"p = dropdtw.posterior(a.problem.C, gamma={settings.gamma!r}{text})")
+        return "\n".join([*self.data.lines, *lines, ""])
+
+    # --- helpers ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _curves(self) -> dict[str, Any]:
+        return view.curves(self.data.Z, self.data.X, self.data.C)
+
+    def _call(self, settings: Settings) -> dict[str, Any]:
+        return arguments(settings, self.data.given)
+
+    def _threshold(self, settings: Settings) -> float | None:
+        """The number behind a threshold."""
+        rule = drops.resolve(self._call(settings).get("threshold"), "threshold")
+        if rule is None:
+            return None
+        value = float(rule(self.costs(settings.match)) if callable(rule) else rule)  # type: ignore[arg-type]
+        return value if np.isfinite(value) else None
+
+    def _about_z(self, a: Alignment, settings: Settings, i: int) -> str:
+        """Why z_i was matched or dropped; like `Alignment.explain`, which tells about x."""
+        here = a.pairs[a.pairs[:, 0] == i, 1]
+        if len(here):
+            more = f" … x_{here[-1]}, {len(here)} of them" if len(here) > 1 else ""
+            price = float(a.solved().costs.at(np.full(len(here), i), here).sum())
+            return f"matched to x_{here[0]}{more}, for {price:.4g} in all"
+        if not a.paid_z[i]:
+            return f"left out, which costs nothing with {a.method}"
+        given = a.solved().given
+        drop_z = given.drop_z.copy()
+        price, drop_z[i] = float(drop_z[i]), np.inf
+        other = dropdtw.cost(self.costs(settings.match), **self._call(settings) | {"drop_z": drop_z})
+        if not np.isfinite(other):
+            return f"dropped for {price:.4g}; no alignment matches it"
+        return (
+            f"dropped for {price:.4g}; matched instead, the whole would cost {other:.4g} rather than {a.cost:.4g}: "
+            f"margin {other - a.cost:.4g}"
+        )
+
+    def _note(self) -> str | None:
+        """Where an alignment came along that these settings do not give, that is said."""
+        if self.data.cost is None:
+            return None
+        try:
+            cost = self.alignment(self.first).cost
+        except ValueError:
+            cost = np.inf
+        if np.isclose(cost, self.data.cost, rtol=1e-6):
+            return None
+        return f"The alignment in the file costs {self.data.cost:.6g}: it was made with other options than these."
+
+
+SUGGESTING: Final = ("one_to_many", "many_to_one", "contiguous", "window")
+"""Options that a suggestion takes into account."""
+
+
+class _Raw(str):
+    """Code that stands for itself."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _kind(values: Array) -> Choice:
+    """Drop costs that came with the data: a constant where they are all alike."""
+    same = bool((values == values[0]).all())
+    return Choice("constant", float(values[0])) if same else Choice("given")
+
+
+def _price(values: Array) -> float | None:
+    """The drop cost, where it is one number."""
+    return float(values[0]) if np.isfinite(values[0]) and bool((values == values[0]).all()) else None
+
+
+def _share(p: float) -> str:
+    return "< 0.001" if p < 0.001 else "> 0.999" if p > 0.999 else f"{p:.3f}"
+
+
+def _rounded(value: float, digits: int = 4) -> float:
+    """To a few digits: a person reads this number."""
+    return float(f"{value:.{digits}g}")

@@ -1,0 +1,105 @@
+"""What is drawn: matrices made small enough for a screen, and curves that stand for the sequences."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from dropdtw.arrays import Array
+
+FORBIDDEN: Final = 255
+"""The grey level of a match that costs +∞."""
+
+BINS: Final = 60
+
+
+def blocks(n: int, most: int) -> Array:
+    """Where to cut n elements into at most `most` blocks of nearly equal length: the start of each."""
+    count = min(n, most)
+    return np.arange(count) * n // count
+
+
+def drawn_shape(shape: tuple[int, int], cells: int) -> tuple[int, int]:
+    """Rows and columns, at most `cells` in all and each at most as many as there are; long sides shrink first.
+
+    >>> drawn_shape((200, 2000), 1 << 22), drawn_shape((3000, 4000), 1 << 20), drawn_shape((2, 10**7), 1 << 20)
+    ((200, 2000), (1024, 1024), (2, 524288))
+    """
+    K, N = shape
+    side = int(cells**0.5)
+    rows = min(K, max(side, cells // N))
+    return rows, min(N, cells // rows)
+
+
+def pooled(A: Array, cells: int, function: np.ufunc) -> Array:
+    """The matrix with at most `cells` cells, each the minimum or maximum of a block."""
+    rows, columns = drawn_shape((A.shape[0], A.shape[1]), cells)
+    if rows < A.shape[0]:
+        A = function.reduceat(A, blocks(A.shape[0], rows), axis=0)
+    if columns < A.shape[1]:
+        A = function.reduceat(A, blocks(A.shape[1], columns), axis=1)
+    return A
+
+
+def grey(C: Array, cells: int) -> tuple[Array, float, float]:
+    """Match costs as bytes, 0 for `low` and less, 254 for `high` and more, `FORBIDDEN` for +∞; low; high.
+
+    A block of cells shows its cheapest. The dearest half percent does not stretch the scale.
+    """
+    small = pooled(C, cells, np.minimum)
+    finite = small[np.isfinite(small)].astype(np.float64)
+    low, high = (float(np.percentile(finite, p)) for p in (0.5, 99.5)) if finite.size else (0.0, 1.0)
+    high = high if high > low else low + 1.0
+    level = np.clip((np.where(np.isfinite(small), small, low) - low) / (high - low), 0, 1) * 254
+    return np.where(np.isfinite(small), np.rint(level), FORBIDDEN).astype(np.uint8), low, high
+
+
+def histogram(C: Array) -> dict[str, Any]:
+    """How many pairs cost how much, and how many x have a best match that costs so much."""
+    finite = C[np.isfinite(C)]
+    if not finite.size:
+        return {"low": 0.0, "high": 1.0, "all": [], "best": []}
+    low, high = float(finite.min()), float(finite.max())
+    best = C.min(axis=0)
+    edges = (low, high if high > low else low + 1.0)
+    return {
+        "low": low,
+        "high": high,
+        "all": np.histogram(finite, BINS, edges)[0].tolist(),
+        "best": np.histogram(best[np.isfinite(best)], BINS, edges)[0].tolist(),
+    }
+
+
+def curves(Z: Array | None, X: Array | None, C: Array | None, points: int = 2000) -> dict[str, Any]:
+    """Up to three curves for each sequence, in the same coordinates, and what they are."""
+    if Z is None or X is None:
+        assert C is not None
+        z, x, what = C.min(axis=1)[:, None], C.min(axis=0)[:, None], "cost of the best match"
+    elif Z.shape[1] <= 3:
+        z, x, what = Z, X, "value" if Z.shape[1] == 1 else f"{Z.shape[1]} dimensions"
+    else:
+        z, x = _principal(Z, X)
+        what = f"3 principal components of {Z.shape[1]} dimensions"
+    return {"what": what, "z": _thinned(z, points), "x": _thinned(x, points)}
+
+
+def _principal(Z: Array, X: Array) -> tuple[Array, Array]:
+    """The directions in which both sequences together vary most; a few thousand elements show them."""
+    both = np.concatenate([Z, X]).astype(np.float64)
+    centre, scale = both.mean(axis=0), float(np.abs(both).max()) or 1.0
+    # Some thousand elements and the first few hundred features say enough for a sketch.
+    some = (both[:: max(1, len(both) // 2048), :256] - centre[:256]) / scale
+    axes = np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :3]
+    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1, 1)
+    width = len(axes)
+    z, x = (((A[:, :width] - centre[:width]) / scale) @ axes for A in (Z, X))
+    return z, x
+
+
+def _thinned(A: Array, points: int) -> list[list[float | None]]:
+    """The columns as lists of at most so many numbers: means of blocks, None where there is nothing to show."""
+    starts = blocks(len(A), points)
+    with np.errstate(invalid="ignore", over="ignore"):
+        means = np.add.reduceat(A.astype(np.float64), starts) / np.diff(np.r_[starts, len(A)])[:, None]
+    return [[float(f"{v:.5g}") if np.isfinite(v) else None for v in column] for column in means.T]
