@@ -5,7 +5,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 KERNELS := CMakeLists.txt src/dropdtw/recurrence.py $(wildcard src/dropdtw/kernels/emit.py src/dropdtw/kernels/cpp/*)
 
 # runs/ holds what experiments wrote; `make clean` leaves it alone.
-.PHONY: setup demo test test-library test-kernels lint bench sanitize docs clean
+.PHONY: setup demo test test-library test-kernels lint bench sanitize docs packages clean
 
 setup: .venv/.ready
 
@@ -39,6 +39,10 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# sdist and wheel, built and installed into empty environments: minutes.
+packages: setup
+	DROPDTW_TEST_PACKAGING=1 $(BIN)/python -m pytest tests/test_packaging.py
 
 # Every example in the documentation, run.
 docs: setup

@@ -75,7 +75,7 @@ def test_options_are_the_same_everywhere(function):
 
 
 def test_import_needs_numpy_alone():
-    heavy = "{'matplotlib', 'scipy', 'torch', 'rich', 'typer', 'pandas'}"
+    heavy = "{'matplotlib', 'scipy', 'torch', 'rich', 'typer', 'pandas', 'sklearn', 'starlette', 'lightning_fabric'}"
     code = f"import sys, dropdtw; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

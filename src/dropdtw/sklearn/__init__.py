@@ -1,0 +1,27 @@
+"""Alignment inside scikit-learn: a nearest-neighbour classifier, and distances to prototypes as features.
+
+`import dropdtw` does not import this; it needs `pip install dropdtw[sklearn]`.
+
+Clustering needs nothing more than the distances of all pairs; with the same drop cost on both sides they are symmetric,
+which is what `metric="precomputed"` expects:
+
+>>> import numpy as np, dropdtw
+>>> from sklearn.cluster import AgglomerativeClustering
+>>> t = np.linspace(0, 1, 20)
+>>> series = [np.sin(6 * t), np.r_[np.sin(6 * t[:9]), 7, 7, np.sin(6 * t[9:])], t, np.r_[t[:5], -5, t[5:]]]
+>>> D = dropdtw.pairwise(series, drop_x=0.5, drop_z=0.5, match="euclidean")
+>>> AgglomerativeClustering(2, metric="precomputed", linkage="average").fit_predict(D).tolist()
+[0, 0, 1, 1]
+"""
+
+try:
+    import sklearn as _installed  # noqa: F401
+except ImportError:
+    raise ImportError("dropdtw.sklearn needs scikit-learn: pip install 'dropdtw[sklearn]'") from None
+
+from dropdtw.sklearn.classifier import AlignmentKNeighborsClassifier
+from dropdtw.sklearn.panel import as_series
+from dropdtw.sklearn.tables import columns
+from dropdtw.sklearn.transformer import AlignmentTransformer
+
+__all__ = ["AlignmentKNeighborsClassifier", "AlignmentTransformer", "as_series", "columns"]

@@ -1,0 +1,56 @@
+"""What the estimators share: the parameters of an alignment, and distances between lists of series."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from dropdtw.api import pairwise
+from dropdtw.arrays import Array
+from dropdtw.costs import MatchCost
+from dropdtw.drops import DropCost
+from dropdtw.recurrence import Recurrence
+from dropdtw.sklearn.panel import Layout, Panel, as_series, check_features, is_collection
+
+PARAMETERS = (
+    *("drop_x", "drop_z", "match", "method"),
+    *("one_to_many", "many_to_one", "contiguous", "window", "threshold", "n_jobs"),
+)
+"""Those of `dropdtw.pairwise` that the estimators take."""
+
+
+class Aligner(BaseEstimator):  # type: ignore[misc]
+    """An estimator that compares series by aligning them; the ones it was fitted to are Z, the ones to come X."""
+
+    drop_x: DropCost
+    drop_z: DropCost
+    match: MatchCost
+    method: str | Recurrence
+    layout: Layout
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _learn_series(self, X: Panel) -> list[Array]:
+        """The series to be fitted to; remembers their number of features."""
+        for known in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
+            self.__dict__.pop(known, None)
+        if not is_collection(X):
+            validate_data(self, X, skip_check_array=False, dtype=None)
+        series = as_series(X, self.layout)
+        self.n_channels_ = series[0].shape[1]
+        return series
+
+    def _new_series(self, X: Panel) -> list[Array]:
+        """Series to be compared with those of `fit`; of any length, with as many features."""
+        series = as_series(X, self.layout)
+        check_features(series, self.n_channels_, "the series of fit have", self.layout)
+        return series
+
+    def _distances(self, Zs: list[Array], Xs: list[Array] | None = None) -> Array:
+        """(len(Zs), len(Xs)) alignment costs."""
+        return pairwise(Zs, Xs, progress=False, **{name: getattr(self, name) for name in PARAMETERS})

@@ -1,0 +1,139 @@
+"""Nearest neighbours by alignment cost."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from dropdtw.arrays import Array
+from dropdtw.costs import MatchCost
+from dropdtw.drops import DropCost
+from dropdtw.recurrence import Recurrence
+from dropdtw.sklearn.aligner import Aligner
+from dropdtw.sklearn.panel import Layout, Panel
+
+
+class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[misc]
+    """Classify series by a vote of the training series that align with them most cheaply; exact, nothing is pruned.
+
+    Training series are Z and the series to classify X: `drop_x` is what leaving out a step of the latter costs,
+    `drop_z` a step of a training series. Without either, and with `method="drop_dtw"`, this is nearest neighbours
+    under DTW. A drop cost that is a number suits here better than a percentile, which differs from pair to pair.
+
+    Parameters
+    ----------
+    n_neighbors : how many training series vote.
+    weights : "uniform", or "distance" for votes of 1/cost (a cost of 0 or less outvotes any other).
+    drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.align`,
+        except that "euclidean" is the default `match`: most series are of numbers, whose cosine says little.
+    layout : which axis is time, "ntd" or "nct"; needed for arrays of three axes, see `dropdtw.sklearn.as_series`.
+    n_jobs : threads; None for one, −1 for all cores.
+
+    Attributes
+    ----------
+    classes_ : (c,) the labels.   series_ : the training series, each (t, d).   n_channels_ : d.
+    n_features_in_ : the number of columns, where `fit` was given a table (n, t); later ones may be wider or narrower.
+
+    >>> import numpy as np
+    >>> up, down = np.arange(5.0), np.arange(5.0)[::-1]
+    >>> knn = AlignmentKNeighborsClassifier(drop_x=0.5).fit([up, down], ["up", "down"])
+    >>> knn.predict([[0, 1, 9, 9, 2, 3, 4], [4, -7, 3, 2, 2, 1, 0]]).tolist()
+    ['up', 'down']
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 1,
+        *,
+        weights: Literal["uniform", "distance"] = "uniform",
+        drop_x: DropCost = None,
+        drop_z: DropCost = None,
+        match: MatchCost = "euclidean",
+        method: str | Recurrence = "drop_dtw",
+        one_to_many: bool = True,
+        many_to_one: bool = True,
+        contiguous: bool = False,
+        window: float | None = None,
+        threshold: DropCost = None,
+        layout: Layout = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.drop_x = drop_x
+        self.drop_z = drop_z
+        self.match = match
+        self.method = method
+        self.one_to_many = one_to_many
+        self.many_to_one = many_to_one
+        self.contiguous = contiguous
+        self.window = window
+        self.threshold = threshold
+        self.layout = layout
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Panel, y: npt.ArrayLike) -> Self:
+        """Keep the training series X, in one of the shapes of `as_series`, and their labels y (n,)."""
+        if y is None:
+            raise ValueError(
+                "this classifier requires y to be passed, but the target y is None; give one label per series"
+            )
+        if self.weights not in ("uniform", "distance"):
+            raise ValueError(f"weights is {self.weights!r}; give 'uniform' or 'distance'")
+        series = self._learn_series(X)
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        check_consistent_length(series, labels)
+        self.classes_, self._label = np.unique(labels, return_inverse=True)
+        self.series_ = series
+        return self
+
+    def distances(self, X: Panel | None = None) -> Array:
+        """(n, m): what aligning each series of X with each training series costs; without X, those of the latter."""
+        check_is_fitted(self)
+        if X is None:
+            return self._distances(self.series_).T
+        return self._distances(self.series_, self._new_series(X)).T
+
+    def kneighbors(self, X: Panel | None = None, n_neighbors: int | None = None) -> tuple[Array, Array]:
+        """The costs (n, k) and indices (n, k) of the nearest training series, nearest first, ties in their order.
+
+        Without X, the neighbours of each training series among the others.
+        """
+        D = self.distances(X)
+        if X is None:
+            np.fill_diagonal(D, np.nan)  # sorted to the end, behind +∞
+        k = self.n_neighbors if n_neighbors is None else n_neighbors
+        others = D.shape[1] - (X is None)
+        if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= others:
+            raise ValueError(f"n_neighbors is {k!r}; there are {others} training series to choose from, give 1 to that")
+        nearest = np.argsort(D, axis=1, kind="stable")[:, :k]
+        return np.take_along_axis(D, nearest, axis=1), nearest
+
+    def predict_proba(self, X: Panel) -> Array:
+        """(n, c): each class's share of the votes; a training series that cannot be aligned at all has none."""
+        D, nearest = self.kneighbors(X)
+        lost = np.flatnonzero(D[:, 0] == np.inf)
+        if len(lost):
+            raise ValueError(
+                f"series {lost[0]} cannot be aligned with any training series: every alignment is forbidden; "
+                "widen the window, or give drop costs"
+            )
+        votes = np.isfinite(D).astype(float)
+        if self.weights == "distance":
+            free = np.asarray(D <= 0)
+            votes = np.where(free.any(axis=1, keepdims=True), free, 1 / np.where(free, 1, D))
+        found = np.zeros((len(D), len(self.classes_)))
+        np.add.at(found, (np.arange(len(D))[:, None], self._label[nearest]), votes)
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Panel) -> Array:
+        """(n,) the labels with most votes; ties go to the first of `classes_`."""
+        found = self.predict_proba(X)
+        return np.asarray(self.classes_[found.argmax(axis=1)])

@@ -1,0 +1,104 @@
+"""Many series as one argument, in the shapes of scikit-learn, tslearn and aeon; which axis is time is never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_array
+
+from dropdtw.arrays import Array, as_sequence
+
+Layout = Literal["ntd", "nct"] | None
+Panel = npt.ArrayLike | Sequence[npt.ArrayLike]
+
+
+def as_series(X: Panel, layout: Layout = None, name: str = "X") -> list[Array]:
+    """A list of series (t, d) from any of the shapes in which collections of them come.
+
+    X : (n, t), one series of numbers per row; a list of n series (t,) or (t, d), of different lengths if need be; or
+        an array of three axes, for which `layout` is needed.
+    layout : "ntd" where time comes before features, as in tslearn and everywhere in this library: (n, t, d), or a list
+        of (t, d). In an array of three axes, steps at the end of a series that are all NaN are tslearn's padding, and
+        are cut off. "nct" where channels come before time, as in aeon and sktime: (n, c, t), or a list of (c, t).
+        None: lists are read as "ntd", and arrays of three axes are refused.
+
+    >>> [s.shape for s in as_series(np.zeros((2, 3, 50)), layout="nct")]
+    [(50, 3), (50, 3)]
+    >>> [s.shape for s in as_series([[1, 2, 3], [1, 2]])]
+    [(3, 1), (2, 1)]
+    """
+    if layout not in (None, "ntd", "nct"):
+        raise ValueError(f"layout is {layout!r}; give 'ntd' (time, then features), 'nct' (channels, then time) or None")
+    if not is_collection(X):
+        return [row[:, None] for row in as_table(X)]
+    if isinstance(X, np.ndarray) and X.ndim == 3:
+        if layout is None:
+            n, a, b = X.shape
+            raise ValueError(
+                f"{name} has shape {X.shape}, which can be read in two ways; give layout='ntd' for {n} series of {a} "
+                f"steps with {b} features (tslearn), or layout='nct' for {n} series of {a} channels with {b} steps "
+                "(aeon)"
+            )
+        if layout == "ntd":
+            X = [_unpadded(each) for each in X]
+    elif isinstance(X, np.ndarray) and X.dtype != object:
+        raise ValueError(
+            f"{name} has shape {X.shape}; give (n, t), (n, t, d) with layout='ntd', (n, c, t) with layout='nct', "
+            "or a list of series"
+        )
+    given = [np.asarray(each) for each in X]  # type: ignore[union-attr]
+    if layout == "nct":
+        given = [each.T if each.ndim == 2 else each for each in given]
+    series = [as_sequence(each, f"{name}[{k}]") for k, each in enumerate(given)]
+    if not series:
+        raise ValueError(f"{name} is empty; give at least one series")
+    check_features(series, series[0].shape[1], f"{name}[0] has", layout, name)
+    return series
+
+
+def is_collection(X: Panel) -> bool:
+    """Whether X is a list of series or has three axes, rather than a table with one series per row."""
+    if hasattr(X, "toarray") or hasattr(X, "columns"):  # a sparse matrix; a data frame
+        return False
+    if isinstance(X, np.ndarray):
+        return X.ndim > 2 or (X.dtype == object and X.ndim == 1 and X.size > 0 and np.ndim(X[0]) > 0)
+    if not isinstance(X, (list, tuple)) or not X:
+        return False
+    shapes = {np.shape(each) for each in X} if all(_is_regular(each) for each in X) else {()}
+    return shapes != {()} and (len(shapes) > 1 or len(next(iter(shapes))) != 1)
+
+
+def as_table(X: Any) -> Array:
+    """(n, t) floats; whatever else arrives is refused in scikit-learn's words. A series may be as short as one step."""
+    return np.asarray(check_array(X, dtype=(np.float64, np.float32)))
+
+
+def check_features(series: list[Array], d: int, known: str, layout: Layout, name: str = "X") -> None:
+    """Refuse series whose number of features is not d, and say which layout would fit."""
+    for k, each in enumerate(series):
+        if each.shape[1] != d:
+            other = "nct" if layout != "nct" else "ntd"
+            raise ValueError(
+                f"{known} {d} features and {name}[{k}] has {each.shape[1]}, read as {layout or 'ntd'!r}; all series "
+                f"need the same number (if {'channels come' if other == 'nct' else 'time comes'} first, "
+                f"give layout={other!r})"
+            )
+
+
+def _is_regular(each: Any) -> bool:
+    try:
+        np.asarray(each)
+    except ValueError:
+        return False
+    return True
+
+
+def _unpadded(series: Array) -> Array:
+    """Without the steps at the end that are NaN throughout."""
+    if series.dtype.kind != "f":
+        return series
+    there = np.flatnonzero(~np.isnan(series).all(axis=1))
+    return series[: there[-1] + 1] if len(there) else series

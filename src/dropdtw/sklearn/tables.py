@@ -1,0 +1,37 @@
+"""An alignment as columns, for data frames: `pandas.DataFrame(columns(a))` or `polars.DataFrame(columns(a))`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from dropdtw.alignment import Alignment
+from dropdtw.arrays import Array
+
+
+def columns(a: Alignment, of: Literal["pairs", "x", "z", "segments"] = "pairs") -> dict[str, Array]:
+    """Name → column, all of one length.
+
+    of : "pairs", a row for each match (z, x and, where the alignment has its costs, the cost of the match); "x" or
+        "z", a row for each element, matched or dropped; "segments", a row for each unbroken run (label, start, stop).
+
+    >>> import dropdtw
+    >>> a = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3)
+    >>> columns(a)
+    {'z': array([0, 0]), 'x': array([0, 2]), 'cost': array([0.1, 0.2])}
+    >>> columns(a, "x")["dropped"]
+    array([False,  True, False])
+    """
+    i, j = a.pairs.T
+    if of == "pairs":
+        return {"z": i, "x": j} | ({} if a.problem is None else {"cost": a.problem.costs.at(i, j)})
+    if of == "x":
+        return {"x": np.arange(a.shape[1]), "label": a.labels, "dropped": a.dropped_x}
+    if of == "z":
+        matches = np.bincount(i, minlength=a.shape[0])
+        return {"z": np.arange(a.shape[0]), "matches": matches, "dropped": a.dropped_z}
+    if of == "segments":
+        runs = np.array(a.segments(), np.int64).reshape(-1, 3).T
+        return dict(zip(("label", "start", "stop"), runs, strict=True))
+    raise ValueError(f"of is {of!r}; give 'pairs', 'x', 'z' or 'segments'")

@@ -1,0 +1,131 @@
+"""Series become rows of numbers: how far each is from a few prototypes."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from dropdtw.arrays import Array
+from dropdtw.costs import MatchCost
+from dropdtw.drops import DropCost
+from dropdtw.recurrence import Recurrence
+from dropdtw.sklearn.aligner import Aligner
+from dropdtw.sklearn.panel import Layout, Panel, as_series
+
+
+class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Aligner):  # type: ignore[misc]
+    """Replace each series by the costs of aligning it with prototypes, so that any estimator can take it from there.
+
+    Prototypes are Z and the series to transform X: `drop_x` is what leaving out a step of the latter costs.
+
+    Parameters
+    ----------
+    n_prototypes : how many of the training series become prototypes, at most; None for all.
+    choose : "spread" starts with a random one and adds the one that is farthest from those it has, again and again;
+        "random" draws them.
+    prototypes : series of your own, instead of a choice; `n_prototypes` and `choose` then play no part.
+    random_state : as in scikit-learn.
+    others : as in `AlignmentKNeighborsClassifier`.
+
+    Attributes
+    ----------
+    prototypes_ : list of (t, d).   prototype_indices_ : (k,) where in X they were; None for series of your own.
+
+    >>> import numpy as np
+    >>> t = np.linspace(0, 1, 5)
+    >>> AlignmentTransformer(prototypes=[t, 1 - t], drop_x=0.2).fit([t]).transform([t, 1 - t, np.r_[t, 9]]).round(2)
+    array([[0. , 2.3],
+           [2.3, 0. ],
+           [0.2, 2.5]])
+    """
+
+    def __init__(
+        self,
+        n_prototypes: int | None = 10,
+        *,
+        choose: Literal["spread", "random"] = "spread",
+        prototypes: Panel | None = None,
+        drop_x: DropCost = None,
+        drop_z: DropCost = None,
+        match: MatchCost = "euclidean",
+        method: str | Recurrence = "drop_dtw",
+        one_to_many: bool = True,
+        many_to_one: bool = True,
+        contiguous: bool = False,
+        window: float | None = None,
+        threshold: DropCost = None,
+        layout: Layout = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_prototypes = n_prototypes
+        self.choose = choose
+        self.prototypes = prototypes
+        self.drop_x = drop_x
+        self.drop_z = drop_z
+        self.match = match
+        self.method = method
+        self.one_to_many = one_to_many
+        self.many_to_one = many_to_one
+        self.contiguous = contiguous
+        self.window = window
+        self.threshold = threshold
+        self.layout = layout
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]  # costs are double, whatever the series are
+        return tags
+
+    def fit(self, X: Panel, y: object = None) -> Self:
+        """Choose the prototypes among X, in one of the shapes of `as_series`; y is not looked at."""
+        series = self._learn_series(X)
+        self.prototype_indices_ = None
+        if self.prototypes is not None:
+            self.prototypes_ = self._own_prototypes(self.prototypes)
+        else:
+            self.prototype_indices_ = self._choice(series)
+            self.prototypes_ = [series[k] for k in self.prototype_indices_]
+        self._n_features_out = len(self.prototypes_)
+        return self
+
+    def transform(self, X: Panel) -> Array:
+        """(n, k): what aligning each series with each prototype costs."""
+        check_is_fitted(self)
+        return self._distances(self.prototypes_, self._new_series(X)).T
+
+    def _own_prototypes(self, prototypes: Panel) -> list[Array]:
+        series = as_series(prototypes, self.layout, "prototypes")
+        if series[0].shape[1] != self.n_channels_:
+            raise ValueError(
+                f"prototypes have {series[0].shape[1]} features and the series of fit {self.n_channels_}; "
+                "give prototypes with as many"
+            )
+        return series
+
+    def _choice(self, series: list[Array]) -> Array:
+        n = len(series)
+        k = n if self.n_prototypes is None else self.n_prototypes
+        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
+            raise ValueError(f"n_prototypes is {self.n_prototypes!r}; give a whole number ≥ 1, or None for all")
+        if self.choose not in ("spread", "random"):
+            raise ValueError(f"choose is {self.choose!r}; give 'spread' or 'random'")
+        if k >= n:
+            return np.arange(n)
+        random = check_random_state(self.random_state)
+        if self.choose == "random":
+            return np.asarray(random.choice(n, k, replace=False))
+        chosen = [int(random.randint(n))]
+        nearest = np.full(n, np.inf)
+        while len(chosen) < k:
+            nearest = np.minimum(nearest, self._distances([series[chosen[-1]]], series)[0])
+            nearest[chosen] = -np.inf  # not twice, even where all others are as close
+            chosen.append(int(nearest.argmax()))
+        return np.array(chosen)
