@@ -330,6 +330,9 @@ ANSWERS = {
         lambda: plotting("with_frames", solve(C), np.zeros((1, 4, 4)), np.zeros((1, 4, 4))), "have 1 and 1 frames", ""
     ),
     "bars": case(lambda: plotting("step_bars", {"a": [0], "b": [0, 1]}), "rows have [1, 2] frames", "as many labels"),
+    "linked": case(
+        lambda: plotting("linked", Z, X, solve(C)), "Z and X have 2 and 3 elements, but 2 and 4 were", "both as aligned"
+    ),
     "plot": case(without_matplotlib, "plots need matplotlib", "pip install 'dropdtw[plot]'", error=ImportError),
 } | {
     f"{do} without costs": case(

@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.alignment import Alignment
-from dropdtw.arrays import runs
+from dropdtw.arrays import Array, as_sequence, runs
 from dropdtw.metrics import standard_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from dropdtw.posterior import Posterior
 
 MATCH, DROPPED, TRUTH = "#0072b2", "#d55e00", "#009e73"
 SERIES = (MATCH, DROPPED, TRUTH, "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f", "#8c564b", "#bcbd22")
@@ -233,6 +235,114 @@ def curves(
     ax.grid(alpha=0.3)
     ax.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
+
+
+def linked(
+    Z: npt.ArrayLike,
+    X: npt.ArrayLike,
+    a: Alignment,
+    *,
+    links: int = 80,
+    title: str = "",
+    xlabel: str = "x",
+    ylabels: tuple[str, str] = ("Z", "X"),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw both sequences, Z above X, with blue lines between what matches; what is dropped is orange.
+
+    Up to four features are drawn as curves, on one scale for both sequences; more are drawn as a band of grey levels.
+    Z is stretched to the width of X.
+
+    links : how many of the matches to draw at most, evenly spaced.
+    """
+    above, below = as_sequence(Z, "Z"), as_sequence(X, "X")
+    K, N = a.shape
+    if (len(above), len(below)) != (K, N):
+        raise ValueError(
+            f"Z and X have {len(above)} and {len(below)} elements, but {K} and {N} were aligned; give both as aligned"
+        )
+    ax = ax or _new_axes((8, 3.6))
+    low, high = (float(f([f(above), f(below)])) for f in (np.min, np.max))
+    at = (np.arange(K) + 0.5) * N / K - 0.5, np.arange(N, dtype=float)
+    ends = [
+        _signal(ax, values, where, floor, (low, high), dropped)
+        for values, where, floor, dropped in ((above, at[0], 1.6, a.dropped_z), (below, at[1], 0.0, a.dropped_x))
+    ]
+    few = np.unique(np.linspace(0, len(a.pairs) - 1, min(links, len(a.pairs))).round().astype(int))
+    for i, j in a.pairs[few].tolist():
+        ax.plot([at[0][i], at[1][j]], [ends[0][0][i], ends[1][1][j]], color=MATCH, linewidth=0.7, alpha=0.45, zorder=1)
+    ax.set_yticks([2.1, 0.5], list(ylabels))
+    ax.set(xlim=(-0.5, N - 0.5), ylim=(-0.12, 2.72), xlabel=xlabel)
+    ax.set_title(title, fontsize="medium")
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def posterior(
+    p: Posterior,
+    *,
+    title: str | None = None,
+    xlabel: str = "x",
+    ylabel: str = "z",
+    colorbar: bool = True,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how probable each match is (blue), and beside it each drop (orange): x below, z on the right.
+
+    A row or column of drops is left out where nothing can be dropped.
+    """
+    from matplotlib.colors import LinearSegmentedColormap
+
+    ax = ax or _new_axes()
+    K, N = p.match.shape
+    shades = [LinearSegmentedColormap.from_list("", ["white", colour]) for colour in (MATCH, DROPPED)]
+    how: Any = {"vmin": 0, "vmax": 1, "aspect": "auto", "interpolation": "nearest"}
+    image = ax.imshow(p.match, cmap=shades[0], **how)
+    ax.locator_params(integer=True)
+    ticks = [[t for t in locate() if 0 <= t < n] for locate, n in ((ax.get_xticks, N), (ax.get_yticks, K))]
+    ends = [N - 0.5, K - 0.5]
+    for axis, (chance, share) in enumerate(((p.drop_z, 0.03), (p.drop_x, 0.06))):
+        if not chance.any():
+            continue
+        strip = max(0.8, share * (N, K)[axis])  # how broad, in elements
+        near, far = ends[axis] + 0.3 * strip, ends[axis] + 1.3 * strip
+        extent = (-0.5, N - 0.5, far, near) if axis else (near, far, K - 0.5, -0.5)
+        ax.imshow(chance[None] if axis else chance[:, None], extent=extent, cmap=shades[1], **how)
+        ends[axis] = far
+        centre = (near + far) / 2
+        ticks[axis] = [t for t in ticks[axis] if centre - t > 0.06 * (N, K)[axis]] + [centre]  # names need room
+    if colorbar:
+        ax.figure.colorbar(image, ax=ax, label="probability of a match", pad=0.02)
+    ax.set(xlim=(-0.5, ends[0]), ylim=(ends[1], -0.5), xlabel=xlabel, ylabel=ylabel)
+    for n, places, name in ((N, ticks[0], ax.set_xticks), (K, ticks[1], ax.set_yticks)):
+        name(places, [f"{t:g}" if t < n - 0.5 else "drop" for t in places])
+    ax.set_title(f"γ = {p.gamma:g}: matched blue, dropped orange" if title is None else title, fontsize="medium")
+    return ax
+
+
+def _signal(
+    ax: Axes, values: Array, at: Array, floor: float, limits: tuple[float, float], dropped: Array
+) -> tuple[Array, Array]:
+    """Draw a sequence between `floor` and `floor` + 1; where links leave each element downwards and upwards."""
+    low, high = limits
+    step = float(at[1] - at[0]) if len(at) > 1 else 2 * float(at[0]) + 1
+    spans = [(at[start] - step / 2, (stop - start) * step) for start, stop in runs(dropped)]
+    as_image = values.shape[1] > 4
+    ax.broken_barh(spans, (floor - 0.05, 1.1), facecolor=DROPPED, alpha=0.4 if as_image else 0.16, linewidth=0,
+                   zorder=3 if as_image else 0)  # fmt: skip
+    if as_image:
+        extent = (at[0] - step / 2, at[-1] + step / 2, floor, floor + 1)
+        ax.imshow(values.T, cmap="Greys", aspect="auto", interpolation="nearest", extent=extent, vmin=low, vmax=high)
+        return np.full(len(at), floor), np.full(len(at), floor + 1)
+    heights = floor + (values - low) / (high - low or 1.0)
+    size = float(np.clip(160 / len(at), 1.5, 5))
+    for number, curve in enumerate(heights.T):
+        shade = str(0.15 + 0.15 * number)
+        ax.plot(at, curve, color=shade, linewidth=1.0, marker="o", markersize=size, zorder=2)
+        ax.plot(at[dropped], curve[dropped], "o", color=DROPPED, markersize=size, zorder=3)
+    return heights.min(axis=1), heights.max(axis=1)
 
 
 def _rectangle(corner: tuple[float, float], wide: float, tall: float) -> Any:
