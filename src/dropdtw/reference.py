@@ -3,12 +3,12 @@
 Cells of one anti-diagonal (i + j = t) do not depend on each other, so each pass is a loop over anti-diagonals in
 which a whole diagonal is one array. `forward` folds the edges that enter each state; `backward` pushes weights back
 along the same edges. With the hard minimum the weights are 0 or 1, and the weights that arrive at the match costs are
-the optimal alignment.
+the optimal alignment. `Column` takes the same passes over one column after the other, for an X that has not ended yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +25,11 @@ def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = F
     _forward(grid, reducer)
     ends = grid.ends()
     value = float(reducer.value(ends)[0])
-    return Result(value, *_backward(grid, reducer, reducer.weights(ends))) if gradient else Result(value)
+    if not gradient:
+        return Result(value)
+    G = np.zeros_like(grid.D)
+    G[grid.final, *grid.shape] = reducer.weights(ends)[:, 0]
+    return Result(value, *_backward(grid, reducer, G, grid.diagonals()))
 
 
 def trace(table: Recurrence, costs: Costs) -> Trace:
@@ -46,6 +50,53 @@ def sample(
     _forward(grid, reducer)
     ends = reducer.weights(grid.ends())[:, 0]
     return [_walk(grid, reducer, grid.final[_draw(ends, rng)], rng) for _ in range(n)]
+
+
+class Column:
+    """One column of a table's values after the other, for an X whose end is not known; column 0 is there at once.
+
+    A column needs only the one before it, so the grid is that of a problem with a single x: its column 0 holds the
+    values of the last column, its column 1 is filled anew.
+    """
+
+    def __init__(self, table: Recurrence, reducer: Reducer, drop_z: Array) -> None:
+        K = len(drop_z)
+        never = np.full((K, 1), np.inf, drop_z.dtype)
+        self.reducer = reducer
+        self.grid = _Grid(table, Costs(never, never[0], drop_z))
+        self.rows = np.arange(K + 1)
+        # Cells in parts without dependence: all at once where no edge leads down a column, else row by row.
+        down = any(way.di and not way.dj for ways in self.grid.ways for way in ways)
+        self.cells = [(i, np.ones_like(i)) for i in (self.rows[:, None] if down else self.rows[None])]
+        _forward(self.grid, reducer)
+        self.place = 0  # column 1 has not been asked for yet
+
+    @property
+    def values(self) -> Array:
+        """(states, K + 1): the value of every state in every cell of the column."""
+        return self.grid.D[:, :-1, self.place]
+
+    def push(self, match: Array, drop_x: float) -> None:
+        """Go on to the next column, where z_i matches for match[i] and x drops for drop_x."""
+        grid = self.grid
+        grid.D[:, :, 0] = grid.D[:, :, self.place]
+        grid.D[:, :, 1] = np.inf
+        grid.match[1:, 1], grid.drop_x[1], self.place = match, drop_x, 1
+        for i, j in self.cells:
+            _enter(grid, self.reducer, i, j)
+
+    def choices(self) -> Array:
+        """(states, K + 1): the number of the best way into each state of the column, the first of equals, −1: none."""
+        j = np.full_like(self.rows, self.place)
+        weights = [self.reducer.weights(self.grid.arriving(s, self.rows, j)) for s in range(len(self.grid.ways))]
+        return np.array([np.where(w.any(axis=0), w.argmax(axis=0), -1) for w in weights])
+
+    def derivatives(self, weights: Array) -> tuple[Array, float]:
+        """How much of weights (states, K + 1) on the column's values goes to each match of its x, and to its drop."""
+        G = np.zeros_like(self.grid.D)
+        G[:, :-1, 1] = weights
+        match, drop_x, _ = _backward(self.grid, self.reducer, G, self.cells)
+        return match[:, 0], float(drop_x[0])
 
 
 class _Way(NamedTuple):
@@ -113,21 +164,28 @@ def _forward(grid: _Grid, reducer: Reducer) -> None:
     for s in range(len(grid.ways)):
         grid.D[s, 0, 0] = 0 if s in grid.start else reducer.value(grid.arriving(s, origin, origin))[0]
     for i, j in grid.diagonals():
-        for s in range(len(grid.ways)):
-            grid.D[s, i, j] = reducer.value(grid.arriving(s, i, j))
+        _enter(grid, reducer, i, j)
 
 
-def _backward(grid: _Grid, reducer: Reducer, ends: Array) -> tuple[Array, Array, Array]:
-    """Push the weights of the final states back along the edges; what arrives at the prices are their derivatives."""
-    K, N = grid.shape
-    G = np.zeros_like(grid.D)
-    G[grid.final, K, N] = ends[:, 0]
+def _enter(grid: _Grid, reducer: Reducer, i: Array, j: Array) -> None:
+    """Fill the cells (i, j), none of which depends on another."""
+    for s in range(len(grid.ways)):
+        grid.D[s, i, j] = reducer.value(grid.arriving(s, i, j))
+
+
+def _backward(
+    grid: _Grid, reducer: Reducer, G: Array, cells: Iterable[tuple[Array, Array]]
+) -> tuple[Array, Array, Array]:
+    """Push the weights G of all states back along the edges; what arrives at the prices are their derivatives.
+
+    cells : in the order of the forward pass, in parts none of whose cells depends on another.
+    """
     into = {
         "match": np.zeros_like(grid.match),
         "drop_x": np.zeros_like(grid.drop_x),
         "drop_z": np.zeros_like(grid.drop_z),
     }
-    for i, j in reversed(list(grid.diagonals())):
+    for i, j in reversed(list(cells)):
         for s in reversed(range(len(grid.ways))):
             live = np.flatnonzero(G[s, i, j])  # of a hard alignment, one cell or none
             if live.size == 0:
@@ -135,12 +193,12 @@ def _backward(grid: _Grid, reducer: Reducer, ends: Array) -> tuple[Array, Array,
             il, jl = i[live], j[live]
             weights = reducer.weights(grid.arriving(s, il, jl)) * G[s, il, jl]
             for w, way in zip(weights, grid.ways[s], strict=True):
-                # No index occurs twice on a diagonal, so += adds every contribution.
+                # No cell occurs twice, so += adds every contribution; but several may share their x.
                 G[way.src, il - way.di, jl - way.dj] += w
                 if way.cost == "match":
                     into["match"][il, jl] += w
                 elif way.cost == "drop_x":
-                    into["drop_x"][jl] += w
+                    np.add.at(into["drop_x"], jl, w)
                 elif way.cost == "drop_z":
                     into["drop_z"][il] += w
     return into["match"][1:, 1:], into["drop_x"][1:], into["drop_z"][1:]

@@ -1,0 +1,113 @@
+# ruff: noqa: E402
+"""Measure exact top-k retrieval with pruning against `pairwise` + sort, on one core, and check that both agree.
+
+python benchmarks/retrieval.py [--size 10000] [--queries 3] [--data tmnist walk noise]
+
+tmnist : clips of TMNIST, 80 classes, stretched to 100 frames; of their pixels the 32 principal components (not the
+    features of the paper's encoder, which would take long to compute). A query is a clip with another image.
+walk : random walks in 32 dimensions. A query is one of them with noise: one near neighbour, nine strangers.
+noise : independent frames: nothing is near anything, the worst case.
+"""
+
+from __future__ import annotations
+
+import os
+
+for library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ[f"{library}_NUM_THREADS"] = "1"
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import dropdtw
+from dropdtw.data import mnist, tmnist
+from dropdtw.retrieval import Corpus, nearest
+
+FRAMES, FEATURES = 100, 32
+Sequences = list[np.ndarray]
+REQUESTS: dict[str, dict[str, float | bool | None]] = {
+    "both sides, 0.3": {"drop_x": 0.3, "drop_z": 0.3},
+    "both sides, 0.1": {"drop_x": 0.1, "drop_z": 0.1},
+    "x only, 0.3": {"drop_x": 0.3},
+    "DTW": {},
+}
+
+
+def tmnist_clips(size: int, queries: int, rng: np.random.Generator) -> tuple[Sequences, Sequences]:
+    digits = mnist.load()
+    images, labels = digits.train_images, digits.train_labels
+
+    def pixels() -> np.ndarray:
+        digit, trajectory = tmnist.CLASSES[rng.integers(len(tmnist.CLASSES))]
+        image = images[rng.choice(np.flatnonzero(labels == digit))]
+        return tmnist.clip(image, digit, trajectory, FRAMES).frames.reshape(FRAMES, -1)
+
+    some = np.concatenate([pixels()[::5] for _ in range(100)])
+    mean = some.mean(axis=0)
+    basis = np.linalg.svd(some - mean, full_matrices=False)[2][:FEATURES].T
+    clips = [(pixels() - mean) @ basis for _ in range(size + queries)]
+    return clips[:size], clips[size:]
+
+
+def walks(size: int, queries: int, rng: np.random.Generator) -> tuple[Sequences, Sequences]:
+    shape = (FRAMES, FEATURES)
+    corpus = [rng.normal(size=shape).cumsum(axis=0).astype(np.float32) for _ in range(size)]
+    return corpus, [(X + rng.normal(size=shape)).astype(np.float32) for X in corpus[:queries]]
+
+
+def noise(size: int, queries: int, rng: np.random.Generator) -> tuple[Sequences, Sequences]:
+    made = [rng.normal(size=(FRAMES, FEATURES)).astype(np.float32) for _ in range(size + queries)]
+    return made[:size], made[size:]
+
+
+DATA: dict[str, Callable[[int, int, np.random.Generator], tuple[Sequences, Sequences]]] = {
+    "tmnist": tmnist_clips,
+    "walk": walks,
+    "noise": noise,
+}
+
+
+def timed(job: Callable[[], object]) -> tuple[float, object]:
+    start = time.perf_counter()
+    found = job()
+    return time.perf_counter() - start, found
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("--size", type=int, default=10_000)
+    arguments.add_argument("--queries", type=int, default=3)
+    arguments.add_argument("--top", type=int, default=10)
+    arguments.add_argument("--run", type=int, default=4)
+    arguments.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
+    given = arguments.parse_args()
+    print(f"{given.size} sequences of {FRAMES} frames, d = {FEATURES}, float32, cosine, top {given.top}, one core")
+    for kind in given.data:
+        sequences, queries = DATA[kind](given.size, given.queries, np.random.default_rng(0))
+        took, corpus = timed(lambda: Corpus(sequences, run=given.run))  # noqa: B023
+        took += timed(lambda: corpus.levels(angles=True))[0]  # noqa: B023
+        print(f"\n{kind}: Corpus made in {took:.2f} s; medians of {len(queries)} queries")
+        print(f"{'':18}{'pairwise':>10}{'nearest':>10}{'ratio':>8}{'pruned':>9}{'by centres':>12}{'by frames':>11}")
+        for name, how in REQUESTS.items():
+            rows = []
+            for Z in queries:
+                ours, found = timed(lambda: nearest(Z, corpus, given.top, n_jobs=1, progress=False, **how))  # noqa: B023
+                brute, costs = timed(
+                    lambda: dropdtw.pairwise([Z], sequences, n_jobs=1, progress=False, **how)[0]  # noqa: B023
+                )
+                best = np.lexsort((np.arange(len(costs)), costs))[: given.top]
+                assert np.array_equal(best, found.indices)
+                assert np.array_equal(costs[best], found.costs)
+                shares = (found.pruned, found.by_centres / found.size, found.by_frames / found.size)
+                rows.append((brute, ours, brute / ours, *shares))
+            brute, ours, ratio, *shares = np.median(rows, axis=0)
+            print(
+                f"{name:18}{brute:8.2f} s{ours:8.2f} s{ratio:7.1f}×{shares[0]:9.1%}{shares[1]:12.1%}{shares[2]:11.1%}"
+            )
+
+
+if __name__ == "__main__":
+    main()
