@@ -84,7 +84,7 @@ def localize(C: Array, drop_x: Array | float) -> Array:
 
 def _crowded(C: Array) -> bool:
     """Whether steps have to share frames."""
-    return C.shape[0] > C.shape[1]
+    return bool(C.shape[0] > C.shape[1])
 
 
 def by_method(C: Array, method: str, percentile: float) -> Array:

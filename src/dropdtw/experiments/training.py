@@ -82,7 +82,8 @@ def fit(
         state = _read(path, plan)
         module.load_state_dict(state["module"])
         optimizer.load_state_dict(state["optimizer"])
-        say(f"goes on after epoch {state['epoch']} of {plan.epochs}")
+        if fabric.is_global_zero:
+            say(f"goes on after epoch {state['epoch']} of {plan.epochs}")
     wrapped, wrapped_optimizer = fabric.setup(module, optimizer)
     history: list[Metrics] = state["history"]
     board = _board(out) if tensorboard and out is not None and fabric.is_global_zero else None
@@ -129,7 +130,9 @@ def fit(
         total_lost: Any = fabric.all_reduce(torch.tensor(lost, dtype=torch.float64), reduce_op="sum")
         lost = float(total_lost)
         note(epoch + 1, {"loss": lost / items, **_validated(fabric, module, validate)})
-        say(f"epoch {epoch + 1}: " + ", ".join(f"{name} {value:.4g}" for name, value in history[-1].items()))
+        if fabric.is_global_zero:
+            numbers = (f"{name} {value:.4g}" for name, value in history[-1].items() if name != "epoch")
+            say(f"epoch {epoch + 1}: {', '.join(numbers)}")
     if board is not None:
         board.close()
     module.load_state_dict(state["best_module"])
