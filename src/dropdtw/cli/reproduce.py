@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dropdtw.cli import reproduce_steps
+from dropdtw.cli import reproduce_steps, reproduce_video
 
 app = typer.Typer(
     help="Run the paper's experiments and write reports. Needs: pip install 'dropdtw[experiments]'.",
@@ -70,3 +70,5 @@ def _device(name: str) -> str:
 app.command(epilog="Example: dropdtw reproduce steps --loss drop-percentile --out runs/steps")(reproduce_steps.steps)
 app.command(epilog="Example: dropdtw reproduce table 1 --seeds 3 --out runs/steps")(reproduce_steps.table)
 app.command(epilog="Example: dropdtw reproduce bars --out runs/steps")(reproduce_steps.bars)
+app.command(epilog="Example: dropdtw reproduce penn --data DIR --out runs/penn")(reproduce_video.penn)
+app.command(epilog="Example: dropdtw reproduce ave --data DIR --epochs 10 --out runs/ave")(reproduce_video.ave)

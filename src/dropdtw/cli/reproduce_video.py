@@ -1,0 +1,73 @@
+"""`dropdtw reproduce penn` and `dropdtw reproduce ave`: representation learning and audio-visual localization."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def penn(
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of Penn Action (labels/*.mat, or the packed .npz). Without it: moving digits."),
+    ] = None,
+    images: Annotated[
+        int, typer.Option(min=0, help="Train on images of this side (frames/NNNN/*.jpg) instead of poses.")
+    ] = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="Seconds: only to see that everything works.")] = False,
+    seeds: Annotated[int, typer.Option(min=2, help="Trained encoders of each kind.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything random: same seed, same numbers.")] = 0,
+    epochs: Annotated[int, typer.Option(min=1, help="Of each training, 1,024 pairs each.")] = 15,
+    share_of: Annotated[
+        str,
+        typer.Option(help="What the share of outliers is of: mixed (the contaminated sequence) or own (Y's frames)."),
+    ] = "mixed",
+    device: Annotated[str, typer.Option(help="For the training: cpu or cuda.")] = "cpu",
+    out: Annotated[Path, typer.Option(help="Folder for report.html, results.json, pictures and the cache.")] = Path(
+        "runs/penn"
+    ),
+) -> None:
+    """Representation learning with outliers in training (Section 4.3, Fig. 5)."""
+    from dropdtw.cli.reproduce import _device as checked
+    from dropdtw.experiments.penn import Settings, reproduce
+
+    settings = Settings(seed=seed, seeds=seeds, epochs=epochs, images=images, share_of=share_of)
+    reproduce(
+        settings.quick() if quick else settings,
+        out,
+        folder=None if data is None else str(data),
+        device=checked(device),
+        command=shlex.join(["dropdtw", *sys.argv[1:]]),
+        say=typer.echo,
+    )
+
+
+def ave(
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of AVE with its features, or of GRID's npz. Without it: moving digits."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Seconds: only to see that everything works.")] = False,
+    seeds: Annotated[int, typer.Option(min=2, help="Trained models of each kind.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Of everything random: same seed, same numbers.")] = 0,
+    epochs: Annotated[int, typer.Option(min=1, help="Of each training, 60 batches of 12 videos each.")] = 40,
+    device: Annotated[str, typer.Option(help="For the training: cpu or cuda.")] = "cpu",
+    out: Annotated[Path, typer.Option(help="Folder for report.html, results.json and the cache.")] = Path("runs/ave"),
+) -> None:
+    """Cross-modality localization (Section 4.4, Table 3): a passage of sound in the picture, and back."""
+    from dropdtw.cli.reproduce import _device as checked
+    from dropdtw.experiments.ave import Settings, reproduce
+
+    settings = Settings(seed=seed, seeds=seeds, epochs=epochs)
+    reproduce(
+        settings.quick() if quick else settings,
+        out,
+        folder=None if data is None else str(data),
+        device=checked(device),
+        command=shlex.join(["dropdtw", *sys.argv[1:]]),
+        say=typer.echo,
+    )

@@ -1,0 +1,156 @@
+"""Where audio-visual localization is run: AVE, GRID's talking faces, or a stand-in of moving digits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from dropdtw.arrays import Array
+from dropdtw.data import ave, grid, mnist, tmnist
+from dropdtw.experiments.ave_model import Batch, Event, splice
+from dropdtw.experiments.penn_standin import moving
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Streams that belong together, (n, T, d_a) and (n, T, d_v), and the events in them."""
+
+    audio: Array
+    visual: Array
+    events: tuple[Event, ...]
+
+    def __len__(self) -> int:
+        return len(self.audio)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What to train and test on, and how.
+
+    kind : "AVE", "GRID" or "stand-in".   tolerances : in elements; the first one that counts in a choice is the last.
+    crop : how many elements of a pair a batch has; None: all.   passages, length : what is spliced into a stream.
+    """
+
+    kind: str
+    train: Part
+    validation: Part
+    test: Part
+    source: str
+    tolerances: tuple[int, ...] = (0,)
+    crop: int | None = None
+    passages: int = 0
+    length: int = 8
+
+    def load(self, numbers: Sequence[int], spliced: str, seed: int) -> Batch:
+        """Training pairs by number; all that is random about one follows from its number and the seed.
+
+        spliced : "none", "visual" or "both": which streams get passages of another video.
+        """
+        import torch
+
+        audio: list[Array] = []
+        visual: list[Array] = []
+        for number, video in zip(numbers, self._videos(numbers, seed), strict=True):
+            rng = np.random.default_rng([seed, number])
+            T = self.train.audio.shape[1]
+            crop = self.crop or T
+            start = int(rng.integers(0, T - crop + 1))
+            for stream, parts, wanted in (
+                (self.train.audio, audio, spliced == "both"),
+                (self.train.visual, visual, spliced in ("visual", "both")),
+            ):
+                own = stream[video, start : start + crop]
+                strange = stream[(video + int(rng.integers(1, len(stream)))) % len(stream)]
+                parts.append(splice(own, strange, self.passages, self.length, rng)[0] if wanted else own)
+        return Batch(*(torch.from_numpy(np.stack(parts).astype(np.float32)) for parts in (audio, visual)))
+
+    def _videos(self, numbers: Sequence[int], seed: int) -> list[int]:
+        """A random order of all videos, then another, and so on: a batch has no video twice, but where orders meet."""
+        n = len(self.train)
+        return [int(np.random.default_rng([seed, number // n, 5]).permutation(n)[number % n]) for number in numbers]
+
+
+def of_ave(folder: str | os.PathLike[str]) -> Task:
+    """AVE's cross-modality localization: whole videos, only the exact start counts."""
+    parts = ave.load(folder)
+
+    def part(streams: ave.Streams) -> Part:
+        spans = [ave.event(row) for row in streams.labels]
+        events = tuple((k, *span) for k, span in enumerate(spans) if span is not None)
+        return Part(streams.audio, streams.visual, events)
+
+    train, validation, test = (part(parts[split]) for split in ave.SPLITS)
+    return Task("AVE", train, validation, test, f"AVE: {len(train)} + {len(validation)} + {len(test)} videos")
+
+
+def of_grid(folder: str | os.PathLike[str], *, reach: int = 2, seed: int = 0) -> Task:
+    """GRID: lips and sound of the same sentences, whose words are to be found. 70 % train, 10 % choose, 20 % test.
+
+    reach : how many neighbours on each side a frame is seen with.
+    """
+    clips = grid.load(folder)
+    order = np.random.default_rng([seed, 9]).permutation(len(clips))
+    edges = np.array([0, round(0.7 * len(clips)), round(0.8 * len(clips)), len(clips)])
+    audio, visual = (grid.with_context(stream, reach) for stream in (clips.sound, clips.lips))
+    parts = []
+    for a, b in pairwise(edges.tolist()):
+        rows = order[a:b]
+        events = tuple((k, start, stop) for k, row in enumerate(rows.tolist()) for _, start, stop in clips.words[row])
+        parts.append(Part(audio[rows], visual[rows], events))
+    train, validation, test = _standardised(parts)
+    source = f"GRID speaker s1: {len(train)} + {len(validation)} + {len(test)} sentences"
+    return Task("GRID", train, validation, test, source, (1, 2), crop=24, passages=1)
+
+
+def stand_in(clips: int = 120, seed: int = 0, digits: mnist.Mnist | None = None) -> Task:
+    """Moving digits in two views: what is seen, and the sound that the place of a digit could make.
+
+    An event is a passage of the video. The sound is a column of 40 bands, with a bump for the row and one for the
+    column where the digit is, and noise of its own.
+    """
+    source = digits or mnist.load()
+    rng = np.random.default_rng([seed, 10])
+    T, names = tmnist.LENGTHS[0], list(tmnist.TRAJECTORIES)
+    parts = []
+    for images, count in (
+        (source.train_images, clips),
+        (source.test_images, clips // 4),
+        (source.test_images, clips // 2),
+    ):
+        audio, visual, events = [], [], []
+        for k in range(max(2, count)):
+            name = names[int(rng.integers(len(names)))]
+            frames, phase = moving(images[rng.integers(len(images))], name, rng)
+            places = tmnist.corners(name, 200)[np.rint(phase * 199).astype(np.int64)]
+            visual.append(frames[:T])
+            audio.append(_sound(places[:T], rng))
+            starts = rng.integers(0, T - 6 + 1, 3)
+            events += [(k, int(start), int(start) + 6) for start in starts]
+        parts.append(Part(np.stack(audio), np.stack(visual), tuple(events)))
+    train, validation, test = _standardised(parts)
+    told = f"a stand-in: {len(train)} + {len(validation)} + {len(test)} videos of moving digits ({source.source})"
+    return Task("stand-in", train, validation, test, told, (1, 2), crop=20, passages=1, length=7)
+
+
+def _sound(places: Array, rng: np.random.Generator) -> Array:
+    """(T, 40) bands for places (T, 2) of the digit's corner, 0 to 36."""
+    bands = np.arange(20)
+    middle = places[..., None] / (tmnist.CANVAS - tmnist.DIGIT) * 19
+    bumps = np.exp(-(((bands - middle) / 2) ** 2)).reshape(len(places), -1)
+    return np.asarray(bumps + 0.3 * rng.normal(size=bumps.shape), np.float32)
+
+
+def _standardised(parts: list[Part]) -> list[Part]:
+    """Every feature with mean 0 and deviation 1 over the first part, the training streams."""
+    done = []
+    for part in parts:
+        scaled = []
+        for stream, known in ((part.audio, parts[0].audio), (part.visual, parts[0].visual)):
+            mean, deviation = known.mean(axis=(0, 1)), known.std(axis=(0, 1))
+            scaled.append(((stream - mean) / np.maximum(deviation, 1e-4)).astype(np.float32))
+        done.append(replace(part, audio=scaled[0], visual=scaled[1]))
+    return done

@@ -1,0 +1,182 @@
+"""What `dropdtw reproduce penn` says: tables, results.json, and the pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dropdtw import metrics, plot
+from dropdtw.arrays import Array
+from dropdtw.data.penn import JOINTS, LIMBS
+from dropdtw.experiments.penn import NAMES, Scores, Settings, Splits
+from dropdtw.experiments.penn_model import Objective, make_pair
+from dropdtw.experiments.report import Report, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Found = Mapping[str, Sequence[Sequence[Scores]]]
+
+
+def described(objective: Objective) -> str:
+    """The chosen settings in words."""
+    drop = f"drop cost the {objective.percentile:g}th percentile, " if objective.loss == "drop" else ""
+    return f"{drop}temperature {objective.gamma_match:g}"
+
+
+def groups(splits: Splits) -> dict[str, tuple[str, ...]]:
+    """The groups of actions that are reported, and all of them where there are several."""
+    every = tuple(action for actions in splits.groups.values() for action in actions)
+    return dict(splits.groups) if len(splits.groups) == 1 else {**splits.groups, "all": every}
+
+
+def by_seed(rows: Sequence[Sequence[Scores]], actions: Sequence[str]) -> Array:
+    """(seeds, levels): the mean τ of these actions."""
+    return np.array([[scores.over(actions) for scores in level] for level in rows]).T
+
+
+def errors(rows: Sequence[Sequence[Scores]]) -> Array:
+    """(seeds, levels): the mean phase error, where phases are known."""
+    return np.array([[np.mean(list(scores.error.values())) for scores in level] for level in rows]).T
+
+
+def tables(splits: Splits, settings: Settings, base: Scores, found: Found) -> list[Table]:
+    """τ by level for each group, by action at the most outliers, and the phase error where phases are known."""
+    head = ["", *(f"{100 * level:.0f} %" for level in settings.levels)]
+    what = f"mean ± standard error of {settings.seeds} trained encoders, by share of outliers in training"
+    rows = []
+    for group, actions in groups(splits).items():
+        rows.append([f"{group}: raw", *[f"{base.over(actions):.3f}"] * len(settings.levels)])
+        for name, values in found.items():
+            rows.append([f"{group}: {NAMES[name]}", *_cells(by_seed(values, actions))])
+        gap = by_seed(found["drop"], actions) - by_seed(found["smooth"], actions)
+        rows.append([f"{group}: difference", *_cells(gap)])
+    made = [Table(f"Kendall's τ on clean test videos, {what}", head, rows)]
+    if base.error:
+        plain = 100 * float(np.mean(list(base.error.values())))
+        rows = [["raw", *[f"{plain:.1f}"] * len(settings.levels)]]
+        rows += [[NAMES[name], *_cells(100 * errors(values), 1)] for name, values in found.items()]
+        made.append(Table(f"Phase error of the nearest neighbour in % of the action, {what}", head, rows))
+    each = [
+        [action, f"{base.tau[action]:.2f}",
+         *(f"{np.mean([s.tau[action] for s in values[k]]):.2f}" for k in (0, -1) for values in found.values())]
+        for actions in splits.groups.values() for action in actions
+    ]  # fmt: skip
+    ends = [f"{NAMES[name]}, {100 * settings.levels[k]:.0f} %" for k in (0, -1) for name in found]
+    made.append(Table("Kendall's τ by action", ["action", "raw", *ends], each))
+    return made
+
+
+def _cells(values: Array, digits: int = 3) -> list[str]:
+    spread = metrics.standard_error(values)
+    return [f"{m:.{digits}f} ± {e:.{digits}f}" for m, e in zip(values.mean(axis=0), spread, strict=True)]
+
+
+def results(
+    splits: Splits, settings: Settings, chosen: Mapping[str, Objective], base: Scores, found: Found
+) -> dict[str, object]:
+    """What results.json holds."""
+
+    def rounded(values: Array) -> list[dict[str, float]]:
+        spread = metrics.standard_error(values)
+        pairs = zip(values.mean(axis=0), spread, strict=True)
+        return [{"mean": round(float(m), 4), "error": round(float(e), 4)} for m, e in pairs]
+
+    return {
+        "experiment": "penn",
+        "videos": splits.source,
+        "settings": asdict(settings),
+        "chosen": {name: asdict(objective) for name, objective in chosen.items()},
+        "raw": {group: round(base.over(actions), 4) for group, actions in groups(splits).items()},
+        "raw_by_action": {action: round(value, 4) for action, value in base.tau.items()},
+        "tau": {
+            group: {name: rounded(by_seed(values, actions)) for name, values in found.items()}
+            for group, actions in groups(splits).items()
+        },
+        "phase_error": {name: rounded(errors(values)) for name, values in found.items()} if base.error else {},
+    }
+
+
+def compose(
+    report: Report,
+    command: str,
+    splits: Splits,
+    settings: Settings,
+    chosen: Mapping[str, Objective],
+    tables: Sequence[Table],
+    base: Scores,
+    found: Found,
+    *,
+    poses: bool,
+) -> None:
+    """Words, tables and pictures."""
+    report.text(
+        "An encoder of frames is trained to align two videos of the same action, one of them contaminated with frames "
+        "of other actions. Tests are on clean videos: each frame's nearest neighbour in another video of the action, "
+        "and how well the order of those neighbours agrees with the order of time (Kendall's τ)."
+    )
+    if command:
+        report.code(command)
+    report.text(f"Videos: {splits.source}.")
+    report.text(
+        "Chosen on held-out training videos: " + "; ".join(f"{NAMES[n]}: {described(o)}" for n, o in chosen.items())
+    )
+    report.heading("Robustness to outliers (Section 4.3, Fig. 5)")
+    report.picture("tau", curves(splits, settings, base, found), "Kendall's τ against the share of outliers")
+    for table in tables:
+        report.table(table)
+    report.heading("The contamination")
+    if not settings.images:
+        picture = contamination(splits, settings, poses)
+        report.picture("contamination", picture, "A pair to train on: X above, Ŷ below with its outliers in orange")
+
+
+def curves(splits: Splits, settings: Settings, base: Scores, found: Found) -> Figure:
+    """Fig. 5: τ against the share of outliers, for each group of actions."""
+    import matplotlib.pyplot as plt
+
+    shown = groups(splits)
+    figure, axes = plt.subplots(1, len(shown), figsize=(5.2 * len(shown), 3.8), layout="constrained", squeeze=False)
+    at = [100 * level for level in settings.levels]
+    for ax, (group, actions) in zip(axes[0], shown.items(), strict=True):
+        lines = {NAMES[name]: by_seed(found[name], actions) for name in ("drop", "smooth")}
+        lines["raw"] = np.full((1, len(at)), base.over(actions))
+        plot.curves(
+            at, lines, emphasis=["Drop-DTW"], xlabel="outliers in training, %", ylabel="Kendall's τ", title=group, ax=ax
+        )
+        ax.legend(fontsize="small", frameon=False)
+    return figure
+
+
+def contamination(splits: Splits, settings: Settings, poses: bool, level: float = 0.2) -> Figure:
+    """X and Ŷ of one pair, frame by frame, as the paper's picture of its contamination."""
+    import matplotlib.pyplot as plt
+
+    clips = splits.train
+    pair = make_pair(clips, 0, level, settings.seed, share_of=settings.share_of)
+    figure, axes = plt.subplots(2, 1, figsize=(0.5 * len(pair.y), 2.2), layout="constrained")
+    for ax, places, marked in zip(axes, (pair.x, pair.y), (np.zeros(len(pair.x), bool), pair.outlier), strict=True):
+        frames = np.stack([clips.read(int(video), np.array([frame]))[0] for video, frame in places])
+        if poses:
+            _figures(ax, frames.reshape(-1, JOINTS, 2), marked)
+        else:
+            side = round(frames.shape[1] ** 0.5)
+            plot.strip(frames.reshape(-1, side, side), count=len(frames), marked=marked, ax=ax)
+        ax.set_xlim(-0.5, len(pair.y) - 0.5)
+    names = [clips.actions[int(part[0, 0])] for part in (pair.x, pair.y[pair.outlier])]
+    figure.suptitle(f"X and Ŷ: {names[0]}; outliers (orange): {names[1]}", fontsize="medium")
+    return figure
+
+
+def _figures(ax: Any, poses: Array, marked: Array) -> None:
+    """Poses (T, 13, 2) side by side as stick figures, the marked ones in orange."""
+    for place, (pose, strange) in enumerate(zip(poses, marked, strict=True)):
+        for a, b in LIMBS:
+            ax.plot(
+                place + pose[[a, b], 0], pose[[a, b], 1], color=plot.DROPPED if strange else plot.MATCH, linewidth=1
+            )
+    ax.set(ylim=(0.7, -0.7), aspect="equal")
+    ax.set_axis_off()
