@@ -29,10 +29,10 @@ def batches(device: str) -> list[Tensors]:
     return made
 
 
-def epoch(model: StepModel, data: list[Tensors], alone: bool) -> float:
+def epoch(model: StepModel, data: list[Tensors], alone: bool, videos: int) -> float:
     """Seconds of one epoch."""
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
-    count = -(-VIDEOS // BATCH)
+    count = -(-videos // BATCH)
     if data[0].frames.is_cuda:
         torch.cuda.synchronize()
     start = time.perf_counter()
@@ -51,6 +51,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--videos", type=int, default=VIDEOS, help="fewer, where there is less time")
     options = parser.parse_args()
     data = batches(options.device)
     rows = {
@@ -64,12 +65,12 @@ def main() -> None:
     times: dict[str, list[float]] = {name: [] for name in rows}
     for number in range(options.rounds + 1):
         for name, (_, alone) in rows.items():
-            took = epoch(models[name], data, alone)
+            took = epoch(models[name], data, alone, options.videos)
             if number:  # the first round warms up
                 times[name].append(took)
     base = min(times["mapping alone"])
     print(
-        f"one epoch of {VIDEOS} videos, {K} x {N}, d = {D}, batches of {BATCH}, "
+        f"one epoch of {options.videos} videos, {K} x {N}, d = {D}, batches of {BATCH}, "
         f"{options.device}, best of {options.rounds}"
     )
     for name, values in times.items():

@@ -302,6 +302,8 @@ def interrupt_after(seconds):
 
 @pytest.mark.parametrize("work", ["one pair", "many pairs", "strips"])
 def test_ctrl_c_is_answered(work):
+    # A shell starts background jobs with Ctrl-C ignored, and Python leaves it so.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     rng = np.random.default_rng(0)
     long = rng.normal(size=60_000).astype(np.float32)
     many = [rng.normal(size=(400, 1)).astype(np.float32) for _ in range(1500)]
@@ -313,7 +315,10 @@ def test_ctrl_c_is_answered(work):
     }
     timer = interrupt_after(0.5)
     start = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        jobs[work]()
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            jobs[work]()
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert time.monotonic() - start < 10  # the work itself takes much longer
