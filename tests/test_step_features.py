@@ -1,0 +1,147 @@
+"""Files of features and step embeddings: every layout, and what is said of broken ones."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from dropdtw.data.features import Features, step_embeddings
+from dropdtw.data.steps import BrokenVideoError
+from loader_cases import frames
+
+
+def write_h5(path, **arrays):
+    h5py = pytest.importorskip("h5py", reason="HDF5 files need h5py")
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+
+
+def test_features_of_a_folder_in_every_format(tmp_path):
+    X = frames(5)
+    np.save(tmp_path / "-a_b.npy", X)
+    np.save(tmp_path / "half.npy", X[:, None].astype(np.float16))  # (N, 1, d)
+    np.savez(tmp_path / "only.npz", whatever=X)
+    np.savez(tmp_path / "usual.npz", labels=np.arange(5), features=X)
+    (tmp_path / "deeper").mkdir()
+    np.save(tmp_path / "deeper" / "below.npy", X.astype(np.float64))
+    (tmp_path / "notes.txt").write_text("not a feature")
+    write_h5(tmp_path / "packed.h5", features=X, times=np.arange(5))
+    features = Features(tmp_path)
+    assert sorted(features) == ["-a_b", "below", "half", "only", "packed", "usual"]
+    assert len(features) == 6
+    assert "half" in features
+    assert "notes" not in features
+    for name in features:
+        assert features[name].dtype == np.float32
+        np.testing.assert_allclose(features[name], X, atol=2e-3)
+    np.savez(tmp_path / "usual.npz", labels=np.arange(5), features=X, other=2 * X)
+    np.testing.assert_allclose(Features(tmp_path, key="other")["usual"], 2 * X)
+    with pytest.raises(BrokenVideoError, match=r"usual\.npz holds labels, features, other, not 'x'; say key="):
+        Features(tmp_path, key="x")["usual"]
+
+
+def test_features_of_one_hdf5_file(tmp_path):
+    X = frames(3)
+    write_h5(
+        tmp_path / "all.h5", one=X, **{"two/features": X + 1, "two/labels": np.arange(3), "many/a": X, "many/b": X}
+    )
+    features = Features(tmp_path / "all.h5")
+    assert sorted(features) == ["many", "one", "two"]
+    np.testing.assert_array_equal(features["one"], X)
+    np.testing.assert_array_equal(features["two"], X + 1)
+    with pytest.raises(BrokenVideoError, match=r"all\.h5:many holds a, b, none of the usual names; say key="):
+        features["many"]
+    with pytest.raises(BrokenVideoError, match=r"all\.h5 has no dataset three; extract"):
+        features["three"]
+
+
+def test_broken_features_are_named_with_a_fix(tmp_path):
+    X = frames(50)
+    np.save(tmp_path / "cut.npy", X)
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "cut.npy").read_bytes()[:300])
+    (tmp_path / "empty.npy").write_bytes(b"")
+    (tmp_path / "junk.npy").write_bytes(b"<html>404</html>")
+    np.save(tmp_path / "pickled.npy", np.array([{"a": 1}], object), allow_pickle=True)
+    np.save(tmp_path / "words.npy", np.array([["a", "b"]]))
+    np.save(tmp_path / "flat.npy", X[0])
+    np.save(tmp_path / "none.npy", X[:0])
+    holes = X.copy()
+    holes[[3, 7], 2] = np.nan
+    np.save(tmp_path / "holes.npy", holes)
+    np.savez(tmp_path / "cutzip.npz", X)
+    (tmp_path / "cutzip.npz").write_bytes((tmp_path / "cutzip.npz").read_bytes()[:200])
+    np.save(tmp_path / "double.npy", X)
+    np.savez(tmp_path / "double.npz", X)
+    features = Features(tmp_path)
+    for name, message in {
+        "cut": r"cut\.npy cannot be read .*; get it anew, or delete it and skip the video",
+        "empty": r"empty\.npy cannot be read",
+        "junk": r"junk\.npy holds Python objects or is no NumPy file; write it anew",
+        "pickled": r"pickled\.npy holds Python objects or is no NumPy file; write it anew as plain numbers",
+        "words": r"words\.npy holds <U1, not numbers; write the features as float32",
+        "flat": r"flat\.npy has shape \(6,\); give \(length, d\)",
+        "none": r"none\.npy has shape \(0, 6\); give \(length, d\), with at least one row",
+        "holes": r"holes\.npy has NaN or infinity in 2 of 50 rows, first in row 3; extract its features anew",
+        "cutzip": r"cutzip\.npz cannot be read",
+        "double": r"video double has 2 files, .*double\.npy and .*double\.npz; keep one",
+        "missing": r"has no missing\.npy, \.npz or \.h5; extract the features of this video, or skip it",
+        "../cut": r"has no \.\./cut\.npy",
+    }.items():
+        with pytest.raises(BrokenVideoError, match=message):
+            features[name]
+    with pytest.raises(FileNotFoundError, match=r"there is no .*nowhere; name a folder of features"):
+        Features(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=r"cut\.npy is neither a folder nor an \.h5 file"):
+        Features(tmp_path / "cut.npy")
+
+
+def test_broken_hdf5_and_missing_h5py(tmp_path, monkeypatch):
+    pytest.importorskip("h5py", reason="HDF5 files need h5py")
+    (tmp_path / "bad.h5").write_bytes(b"not HDF5 at all")
+    with pytest.raises(BrokenVideoError, match=r"bad\.h5 cannot be read"):
+        Features(tmp_path)["bad"]
+    with pytest.raises(BrokenVideoError, match=r"bad\.h5 cannot be read"):
+        Features(tmp_path / "bad.h5")
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ImportError, match=r"bad\.h5 is an HDF5 file, which needs h5py: pip install h5py"):
+        Features(tmp_path)["bad"]
+
+
+def test_step_embeddings_in_every_format(tmp_path):
+    E = frames(3)
+    np.save(tmp_path / "a.npy", E[:, None].astype(np.float16))
+    np.savez(
+        tmp_path / "b.npz", step_id=[30, 10, 20], embedding=E[[2, 0, 1]], description=["c", "a", "b"], cls=[0, 0, 0]
+    )
+    np.savez(tmp_path / "c.npz", E)
+    write_h5(tmp_path / "d.h5", step_id=[10, 20, 30], embedding=E)
+    for name in "abcd":
+        found = step_embeddings(next(tmp_path.glob(f"{name}.*")), [10, 20, 30])
+        np.testing.assert_allclose(found.of([20, 30, 10, 20]), E[[1, 2, 0, 1]], atol=2e-3)
+        assert set(found) == {10, 20, 30}
+        assert found.of([]).shape == (0, 6)
+    assert list(step_embeddings(tmp_path / "a.npy", [1, 2], [5, 6, 7])) == [5, 6, 7]
+    write_h5(tmp_path / "e.h5", steps=E)  # no ids in it
+    assert list(step_embeddings(tmp_path / "e.h5", [5, 6, 7])) == [5, 6, 7]
+    with pytest.raises(KeyError, match=r"a\.npy has no step 4; it has 3"):
+        step_embeddings(tmp_path / "a.npy", [1, 2, 3])[4]
+
+
+def test_wrong_step_embeddings(tmp_path):
+    np.save(tmp_path / "a.npy", frames(3))
+    np.savez(tmp_path / "twice.npz", step_id=[1, 1, 2], embedding=frames(3))
+    np.savez(tmp_path / "names.npz", step_id=["a", "b", "c"], embedding=frames(3))
+    np.save(tmp_path / "pickled.npy", np.array([{}], object), allow_pickle=True)
+    (tmp_path / "steps.csv").write_text("1,2")
+    for name, message in {
+        "a.npy": r"has shape \(3, 6\), but there are 2 steps; give one row per step",
+        "twice.npz": "has 3 rows for 3 step ids, 2 of them different",
+        "names.npz": r"step_id in .* is <U1 of shape \(3,\); give whole numbers",
+        "pickled.npy": "holds Python objects",
+        "steps.csv": r"ends in '\.csv'; give \.npy, \.npz",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            step_embeddings(tmp_path / name, [1, 2])
+    with pytest.raises(FileNotFoundError, match="name the file with the step embeddings"):
+        step_embeddings(tmp_path / "none.npy", [1])

@@ -1,0 +1,44 @@
+"""Batches and comparisons that the tests of `drop_dtw` share."""
+
+import pytest
+
+import dropdtw
+import dropdtw.executors
+
+torch = pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
+
+from dropdtw.torch import drop_dtw  # noqa: E402
+
+REDUCERS = ["hard", "soft", "smooth"]
+EXECUTORS = [*dropdtw.executors.EXECUTORS, "wavefront"]
+GAMMA = 0.4
+
+
+def tensors(case):
+    """The costs of a case as a batch of one, with derivatives wanted."""
+    parts = (case.C, case.drop_x, case.drop_z)
+    return [None if p is None else torch.tensor(p[None], requires_grad=True) for p in parts]
+
+
+def random(seed, B, K, N, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = ((B, K, N), (B, N), (B, K))
+    return [torch.rand(s, generator=generator, dtype=dtype, requires_grad=True) for s in shapes]
+
+
+def grads(value, given):
+    """Derivatives of the finite values' sum, 0 where there is none."""
+    total = torch.where(torch.isfinite(value), value, 0.0).sum()
+    given = [g for g in given if g is not None]
+    found = torch.autograd.grad(total, given, allow_unused=True) if total.requires_grad else [None] * len(given)
+    return [torch.zeros_like(g) if f is None else f for f, g in zip(found, given, strict=True)]
+
+
+def everything(given, **how):
+    value = drop_dtw(*given, **how)
+    return [value.detach(), *grads(value, given)]
+
+
+def assert_same(one, other, **close):
+    for a, b in zip(one, other, strict=True):
+        torch.testing.assert_close(a, b, **{"rtol": 0, "atol": 0, **close})
