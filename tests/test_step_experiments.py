@@ -14,7 +14,7 @@ from dropdtw.experiments import paper_tables, step_bars, step_tables, steps, tmn
 from dropdtw.experiments.report import Table  # noqa: E402
 from dropdtw.experiments.step_model import LOSSES, Objective, StepModel, Tensors  # noqa: E402
 from dropdtw.experiments.training import Plan  # noqa: E402
-from step_cases import DATA, HOW, POOL, splits  # noqa: E402
+from step_cases import CLASSES, DATA, HOW, POOL, splits  # noqa: E402
 
 # --- The stand-in ---------------------------------------------------------------------------------------------------
 
@@ -53,8 +53,14 @@ def test_frames_of_a_step_come_from_its_class_in_order():
         places = [codes[tuple(frame)] for frame in video.frames[start:stop].tolist()]
         assert {k for k, _ in places} == {video.step_ids[row]}
         assert [t for _, t in places] == sorted(t for _, t in places)
-    others = [codes.get(tuple(frame), (None, None))[0] for frame in video.frames[video.labels < 0].tolist()]
-    assert not set(others) & set(video.step_ids.tolist())
+    parts = {tuple(row): k for videos in POOL for k, clip in enumerate(videos.part) for row in clip.tolist()}
+    others = {parts.get(tuple(frame)) for frame in video.frames[video.labels < 0].tolist()}
+    assert len(others) > 2
+    assert not others & set(video.step_ids.tolist())
+    seen = {parts.get(tuple(frame)) for v in DATA.train for frame in v.frames[v.labels < 0].tolist()}
+    assert seen >= set(range(CLASSES)) | {None}  # None: blurred
+    for v in DATA.train:
+        assert not {parts.get(tuple(frame)) for frame in v.frames.tolist()} & set(v.step_ids.tolist())
 
 
 def test_splits_have_other_videos_of_the_same_tasks():

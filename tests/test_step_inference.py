@@ -11,7 +11,8 @@ pytest.importorskip("lightning_fabric", reason="training needs Lightning Fabric:
 from dropdtw import metrics  # noqa: E402
 from dropdtw.data.steps import StepDataset  # noqa: E402
 from dropdtw.experiments import step_data, steps  # noqa: E402
-from step_cases import cosine_cost, video  # noqa: E402
+from dropdtw.experiments.step_model import Objective  # noqa: E402
+from step_cases import DATA, cosine_cost, video  # noqa: E402
 
 
 def test_scores_by_hand():
@@ -72,17 +73,34 @@ def test_drop_dtw_is_ahead_and_percentiles_come_from_the_validation_videos():
     assert tried[best.percentiles[0]] == max(tried.values())
 
 
+def test_a_step_is_one_run_and_a_frame_has_one_step():
+    assert steps.localize(np.array([[0.0, 0.9, 0.0]]), 0.5).tolist() == [0, 0, 0]  # two runs would cost 0.5
+    assert steps.localize(np.array([[0.0, 9.0], [0.1, 0.6]]), 9.0).tolist() == [0, 1]  # sharing a frame would cost 0.1
+
+
+def test_as_many_steps_as_frames_can_have_one_each():
+    assert steps.scores([(video([0, 1, 2]), np.array([0, 1, 2]), np.eye(3))]).recall == 1
+
+
+def test_the_percentile_with_the_best_iou_is_chosen():
+    model = steps.make_model(DATA.train, Objective(), 0)
+    tried = {p: steps.evaluate(model, DATA.val, p).iou for p in steps.PERCENTILES}
+    assert len(set(tried.values())) > 1
+    assert tried[steps.choose_percentile(model, DATA.val)] == max(tried.values())
+    assert steps.choose_percentile(steps.make_model(DATA.train, Objective("drop-learned"), 0), DATA.val) is None
+
+
 def test_whitened_prototypes_tell_steps_apart():
-    rng = np.random.default_rng(0)
-    mixing = rng.normal(size=(4, 4)) @ np.diag([1, 1, 1, 30.0])  # one direction drowns all others
+    direction = np.random.default_rng(0).normal(size=4)  # what varies most has nothing to do with the steps
 
     def mixed(seed):
         rng = np.random.default_rng(seed)
         v = video(np.repeat([-1, 0, 1, 2, -1], 8), name=f"v{seed}")
-        return replace(v, frames=((v.frames + 0.2 * rng.normal(size=v.frames.shape)) @ mixing).astype(np.float32))
+        noise = 0.1 * rng.normal(size=v.frames.shape) + 4 * rng.normal(size=(len(v.frames), 1)) * direction
+        return replace(v, frames=(v.frames + noise).astype(np.float32))
 
     train, test = [mixed(k) for k in range(6)], mixed(9)
-    moved = step_data.whitened(train)(test)
+    moved = step_data.whitened(train, shrink=0.001)(test)
     nearest = cosine_cost(moved).argmin(axis=0)
     inside = test.labels >= 0
     assert (nearest[inside] == test.labels[inside]).mean() > 0.9

@@ -192,6 +192,30 @@ def test_settings_are_chosen_on_the_validation_sets_alone():
     assert str(one.chosen["dtw"]) == "–"
 
 
+def test_every_other_level_counts(monkeypatch):
+    good, better = retrieval.Setting(0.1, 0.1), retrieval.Setting(0.2, 0.2)
+    scores = {0.0: {good: 0.9, better: 0.8}, 0.4: {good: 0.9, better: 0.0}, 0.8: {good: 0.1, better: 0.7}}
+
+    class Fixed:
+        def __init__(self, level):
+            self.level = level
+
+        def recall(self, method, setting):
+            return scores[self.level][setting]
+
+    monkeypatch.setattr(retrieval, "queries", lambda videos, level, seed: Fixed(level))
+    row = retrieval.Row("row", "drop_dtw", (good, better))
+    found = retrieval.run([None], [None], levels=(0.0, 0.4, 0.8), table=[row])
+    assert found.chosen == {"row": better}
+    np.testing.assert_array_equal(found.recall["row"], [[0.8, 0.0, 0.7]])
+
+
+def test_a_tie_up_to_rounding_is_no_find(monkeypatch):
+    these = retrieval.queries(made_up(1, classes=2), 0.0, [0])
+    monkeypatch.setattr(retrieval.Queries, "values", lambda *a: np.array([[1.0, 1.0 + 1e-7], [1.0, 0.5]]))
+    assert these.recall("dtw", retrieval.Setting()) == 0.5
+
+
 # --- Localization -----------------------------------------------------------------------------------------------
 
 
