@@ -1,6 +1,6 @@
 """A noisy recording of four steps: Drop-DTW finds the steps, plain DTW is misled by the junk.
 
-Run with `make demo` or `python examples/quickstart.py`.
+Run with `.venv/bin/python examples/quickstart.py` after `make setup`.
 """
 
 import numpy as np
