@@ -167,7 +167,7 @@ def _from_mat(path: Path) -> Video:
         train = float(np.asarray(stored["train"]).ravel()[0]) > 0  # 1 and −1
         action = str(np.asarray(stored["action"]).ravel()[0])
         return _video(path.stem, action, train, xy, stored["visibility"], (int(height), int(width)))
-    # A file that is cut short or of another kind makes scipy raise any of these (NotImplementedError: MATLAB 7.3's HDF5).
+    # Scipy raises any of these for a file that is cut short or of another kind (MATLAB 7.3: NotImplementedError).
     except (KeyError, ValueError, IndexError, TypeError, OSError, NotImplementedError, MatReadError) as error:
         raise wrong(path, "a label file has action, train, dimensions, x, y and visibility", error) from None
 
