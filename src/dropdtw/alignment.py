@@ -110,14 +110,7 @@ class Alignment:
         >>> dropdtw.solve(C, drop_x=1).segments()
         [Segment(label=0, start=0, stop=2), Segment(label=1, start=3, stop=4)]
         """
-        i, j = self.pairs.T
-        if len(i) == 0:
-            return []
-        by_z = np.lexsort((j, i))
-        i, j = i[by_z], j[by_z]
-        first = np.flatnonzero(np.r_[True, (np.diff(i) != 0) | (np.diff(j) != 1)])
-        last = np.r_[first[1:], len(i)] - 1
-        return [Segment(*map(int, run)) for run in zip(i[first], j[first], j[last] + 1, strict=True)]
+        return segments_of(self.pairs)
 
     def rescore(self) -> float:
         """The cost summed anew from the matched pairs and the paid drops; equals `cost` up to rounding."""
@@ -191,6 +184,18 @@ class Alignment:
         if self.problem is None:
             raise ValueError("this alignment came without its costs; write it with to_dict(costs=True) to keep them")
         return self.problem
+
+
+def segments_of(pairs: Array) -> list[Segment]:
+    """The unbroken runs of x that match each z, for matched pairs (L, 2)."""
+    i, j = pairs.T
+    if len(i) == 0:
+        return []
+    by_z = np.lexsort((j, i))
+    i, j = i[by_z], j[by_z]
+    first = np.flatnonzero(np.r_[True, (np.diff(i) != 0) | (np.diff(j) != 1)])
+    last = np.r_[first[1:], len(i)] - 1
+    return [Segment(*map(int, run)) for run in zip(i[first], j[first], j[last] + 1, strict=True)]
 
 
 def weighted_sum(counts: Array, prices: Array) -> float:
