@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dropdtw import drops
 from dropdtw.arrays import Array
+from dropdtw.cli import screen
 from dropdtw.drops import DropCost
 from dropdtw.methods import METHODS
 
@@ -45,6 +47,24 @@ Threshold = Annotated[
     str | None, typer.Option("--threshold", metavar="COST", help="For lcss: a number or percentile:30.")
 ]
 
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="ENGINE",
+        help="For a corpus in Parquet (a file, a folder or an fsspec address): local, all cores of this machine; or "
+        "ray, a cluster (RAY_ADDRESS, else one on this machine). --out is then a folder, and a run can be resumed.",
+    ),
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="With --engine: how many work at a time. Default: all cores.")]
+NumGpus = Annotated[
+    float, typer.Option(min=0, help="With --engine: GPUs for each worker; values are computed on them.")
+]
+ShardRows = Annotated[int, typer.Option(min=1, help="With --engine: records in a shard, the part that is redone.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="With --engine: stop at the first bad record instead of noting it.")
+]
+
 
 def drop_cost(text: str | None, name: str) -> DropCost:
     """What `--drop-x` and its like say; "none" and nothing at all are None, "suggest" stays a word."""
@@ -70,6 +90,29 @@ def drop_cost(text: str | None, name: str) -> DropCost:
             f"--{name} is {text!r}; give a number, percentile:30, logit:30, suggest, none, or an existing file"
         ) from None
     return text
+
+
+def takes_a_suggestion(drop_x: str | None, drop_z: str | None, method: str) -> bool:
+    """Whether nothing is said about drop costs, and the method has them."""
+    return drop_x is None and drop_z is None and method in METHODS and METHODS[method].takes_drops
+
+
+def suggested(Z: Array, some: Sequence[Array], total: int, how: Mapping[str, Any]) -> float:
+    """A drop cost for both sides that suits a query with some sequences of a corpus; says so."""
+    import numpy as np
+
+    import dropdtw
+
+    if not some:
+        raise ValueError("there is no readable sequence to suggest a drop cost from; give --drop-x and --drop-z")
+    found = [dropdtw.suggest_drop(Z, X, drop_z=True, **how) for X in some]
+    constant = float(np.median([s.constant for s in found]))
+    sure = float(np.mean([s.confidence for s in found]))
+    screen.note(
+        f"drop cost {constant:.4g} suggested for both sides, from {len(found)} of {total} sequences "
+        f"(confidence {sure:.0%})"
+    )
+    return constant
 
 
 def window_width(text: str | None) -> float | None:

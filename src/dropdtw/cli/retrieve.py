@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dropdtw.cli import options, screen
+from dropdtw.cli import corpora, options, screen
 
 if TYPE_CHECKING:
     from dropdtw.arrays import Array
@@ -23,10 +23,18 @@ CHUNK = 1 << 26
 
 
 def retrieve(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="The sequence to look for, Z; - for stdin.")],
+    query: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUERY", help="The sequence to look for, Z; - for stdin. With --engine also a corpus of queries."
+        ),
+    ],
     corpus: Annotated[
         str,
-        typer.Argument(metavar="CORPUS", help="A folder of sequences, one to a file, or an .npz with one to an array."),
+        typer.Argument(
+            metavar="CORPUS",
+            help="A folder of sequences, one to a file, or an .npz with one to an array. With --engine: Parquet.",
+        ),
     ],
     top: Annotated[int, typer.Option(min=1, help="How many to show.")] = 10,
     drop_x: options.DropX = None,
@@ -45,19 +53,32 @@ def retrieve(
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Write the ranking to a .json or .csv file; - for JSON on stdout.")
     ] = None,
+    engine: options.Engine = None,
+    workers: options.Workers = None,
+    num_gpus: options.NumGpus = 0,
+    shard_rows: options.ShardRows = 1000,
+    strict: options.Strict = False,
 ) -> None:
     """Rank the sequences of a folder by the cost of aligning them with a query; all cores work.
 
     Without any drop cost, one is suggested from a few of them, for both sides.
     """
     from dropdtw import io
-    from dropdtw.methods import METHODS
 
+    how: dict[str, Any]
+    if engine is not None:
+        if mean or skip_broken:
+            raise ValueError("--mean and --skip-broken are for a folder of files; leave them out with --engine")
+        how = {"match": match, "method": method, "window": window, "threshold": threshold}
+        how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
+        running = corpora.running(engine, workers, num_gpus, shard_rows, strict)
+        corpora.retrieve(query, corpus, out, top, drop_x, drop_z, how, running)
+        return
     kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
     if out and kind not in (".json", ".csv"):
         raise ValueError(f"--out is {out!r}; rankings are written as .json or .csv: change the end of the name")
     Z, names = io.read(query), io.sequences(corpus)
-    how: dict[str, Any] = {
+    how = {
         "match": options.match_cost(match, Z),
         "one_to_many": one_to_many,
         "many_to_one": many_to_one,
@@ -65,7 +86,7 @@ def retrieve(
         "window": options.window_width(window),
     }
     dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
-    if drop_x is None and drop_z is None and method in METHODS and METHODS[method].takes_drops:
+    if options.takes_a_suggestion(drop_x, drop_z, method):
         dx = dz = "suggest"
     if "suggest" in (str(dx), str(dz)):
         constant = _suggested(Z, names, how, skip_broken)
@@ -74,11 +95,9 @@ def retrieve(
     ranking: list[tuple[float, str, int]] = []
     with screen.progress("aligning", len(names)) as advance:
         for chunk in _chunks(names, Z.shape[1], skip_broken, advance):
-            costs = _distances(Z, [X for _, X in chunk], how)
-            ranking += [
-                (cost / (len(Z) + len(X)) if mean else cost, name, len(X))
-                for cost, (name, X) in zip(costs, chunk, strict=True)
-            ]
+            lengths = [len(X) for _, X in chunk]
+            found = _costs(Z, [X for _, X in chunk], None if mean else top, how)
+            ranking += [(cost / (len(Z) + lengths[k]) if mean else cost, chunk[k][0], lengths[k]) for k, cost in found]
             ranking = sorted(ranking)[:top]
             advance(len(chunk))
     if not ranking:
@@ -124,38 +143,28 @@ def _read(name: str, width: int, skip_broken: bool, quiet: bool = False) -> Arra
     return X
 
 
-def _distances(Z: Array, Xs: list[Array], how: dict[str, Any]) -> list[float]:
-    """The costs of one query with many: one row of pairs, so threads take a part of it each."""
+def _costs(Z: Array, Xs: list[Array], top: int | None, how: dict[str, Any]) -> list[tuple[int, float]]:
+    """Places and costs of sequences: of the `top` nearest where bounds can spare the others, else of all."""
     import dropdtw
 
+    if top is not None and all(d is None or isinstance(d, float) for d in (how["drop_x"], how["drop_z"])):
+        found = dropdtw.nearest(Z, Xs, top, **how, progress=False)
+        return list(zip(found.indices.tolist(), found.costs.tolist(), strict=True))
+    # One row of pairs: threads take a part of it each.
     threads = min(len(Xs), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     parts = [Xs[k::threads] for k in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
         rows = list(pool.map(lambda part: dropdtw.pairwise([Z], part, n_jobs=1, progress=False, **how)[0], parts))
-    costs = [0.0] * len(Xs)
-    for k, row in enumerate(rows):
-        costs[k::threads] = row.tolist()
-    return costs
+    return [(k + threads * n, cost) for k, row in enumerate(rows) for n, cost in enumerate(row.tolist())]
 
 
 def _suggested(Z: Array, names: list[str], how: dict[str, Any], skip_broken: bool) -> float:
     """A drop cost that suits the query with a few sequences from all over the corpus."""
     import numpy as np
 
-    import dropdtw
-
     some = [names[k] for k in sorted({round(k) for k in np.linspace(0, len(names) - 1, min(8, len(names)))})]
     read = [X for X in (_read(name, Z.shape[1], skip_broken, quiet=True) for name in some) if X is not None]
-    if not read:
-        raise ValueError("there is no readable sequence to suggest a drop cost from; give --drop-x and --drop-z")
-    found = [dropdtw.suggest_drop(Z, X, drop_z=True, **how) for X in read]
-    constant = float(np.median([s.constant for s in found]))
-    sure = float(np.mean([s.confidence for s in found]))
-    screen.note(
-        f"drop cost {constant:.4g} suggested for both sides, from {len(found)} of {len(names)} sequences "
-        f"(confidence {sure:.0%})"
-    )
-    return constant
+    return options.suggested(Z, read, len(names), how)
 
 
 def _content(ranking: list[tuple[float, str, int]], kind: str) -> str:

@@ -1,0 +1,99 @@
+"""What `--engine` does: the commands `localize` and `retrieve` over corpora in Parquet, see `dropdtw.scale`."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dropdtw.cli import options, screen
+
+if TYPE_CHECKING:
+    from dropdtw.arrays import Array
+    from dropdtw.scale import Run
+
+FEW = 3
+"""Queries whose nearest are shown; of more, the file tells."""
+
+FROM = 8
+"""Records that a drop cost is suggested from."""
+
+
+def running(engine: str, workers: int | None, num_gpus: float, shard_rows: int, strict: bool) -> dict[str, Any]:
+    """How to run, as `dropdtw.scale` takes it."""
+    return {"engine": engine, "workers": workers, "num_gpus": num_gpus, "shard_rows": shard_rows, "strict": strict}
+
+
+def localize(
+    steps: str, corpus: str, out: str | None, match: str, drop_x: str | None, drop_z: str | None, how: dict[str, Any]
+) -> None:
+    """Steps in every record of a corpus."""
+    from dropdtw import io, scale
+
+    Z = None if steps == "own" else io.read(steps)
+    dx = "suggest" if drop_x is None else options.drop_cost(drop_x, "drop-x")
+    dz = options.drop_cost(drop_z, "drop-z")
+    place = _folder(out)
+    _told(scale.localize(corpus, place, Z, match=match, drop_x=dx, drop_z=dz, **how), f"{place}/parts")  # type: ignore[arg-type]
+
+
+def retrieve(
+    query: str,
+    corpus: str,
+    out: str | None,
+    top: int,
+    drop_x: str | None,
+    drop_z: str | None,
+    how: dict[str, Any],
+    running: dict[str, Any],
+) -> None:
+    """The nearest records of a corpus, for one query or many."""
+    from dropdtw import scale
+    from dropdtw.scale.dataset import dataset
+    from dropdtw.scale.records import Record
+    from dropdtw.scale.storage import Storage, arrow
+
+    place = _folder(out)
+    asked, first = _queries(query)
+    how = how | {"match": options.match_cost(how["match"], first), "window": options.window_width(how["window"])}
+    how["threshold"] = options.drop_cost(how["threshold"], "threshold")
+    dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
+    if options.takes_a_suggestion(drop_x, drop_z, how["method"]) or "suggest" in (dx, dz):
+        moves = {name: how[name] for name in how if name not in ("method", "threshold")}
+        data = dataset(corpus, running["shard_rows"])
+        some = [r.X for r in islice(data.read(0), FROM) if isinstance(r, Record)]
+        constant = options.suggested(first, some, data.rows, moves)
+        dx, dz = (constant if d in ("suggest", None) else d for d in (dx, dz))
+    run = scale.retrieve(asked, corpus, place, top, drop_x=dx, drop_z=dz, **how, **running)  # type: ignore[arg-type]
+    with Storage(place).open("nearest.parquet") as file:
+        rows = arrow("pyarrow.parquet").read_table(file).slice(0, FEW * top).to_pylist()
+    shown = [[r["query"], str(r["rank"]), f"{r['cost']:.6g}", str(r["length"]), r["id"]] for r in rows]
+    screen.table(["query", ">#", ">cost", ">length", "id"], shown)
+    _told(run, f"{place}/nearest.parquet")
+
+
+def _queries(query: str) -> tuple[Any, Array]:
+    """What `dropdtw.scale.retrieve` takes, and the first sequence of it."""
+    from dropdtw import io
+    from dropdtw.scale.dataset import dataset
+    from dropdtw.scale.records import Record
+
+    if "://" not in query and not query.endswith(".parquet") and not Path(query).is_dir():
+        Z = io.read(query)
+        return [(query, Z)], Z
+    for record in dataset(query, 1).read(0):
+        if isinstance(record, Record):
+            return query, record.X
+    raise ValueError(f"{query} begins with records that cannot be used; mend or remove them")
+
+
+def _folder(out: str | None) -> str:
+    if out is None or out == "-":
+        raise ValueError("--engine needs --out FOLDER: results are written there as they come, and a run resumes there")
+    return out
+
+
+def _told(run: Run, where: str) -> None:
+    print(f"{run.rows} results in {where} ({run.done} of {run.shards} shards done now)")
+    if run.errors:
+        screen.note(f"bad records left out: {run.errors}; the reasons are in {run.out}/errors.jsonl")
