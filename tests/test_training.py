@@ -118,39 +118,58 @@ def test_resuming_is_as_if_nothing_had_happened(tmp_path):
     assert started == done
 
 
-def test_other_processes_share_the_work(tmp_path):
-    """Two processes give the loss curve of one, to rounding."""
+class Exact(Line):
+    """Without noise: two processes have random numbers of their own."""
+
+    def forward(self, batch):
+        return (self.inner(batch.x)[:, 0] - batch.y) ** 2
+
+
+def train_exact(out, epochs, devices=1):
+    plan = Plan(epochs=epochs, lr=0.1, weight_decay=0.0, devices=devices)
+    return fit(Exact(), load, batches, validate, plan, score="fit", out=out, resume=True, progress=False)
+
+
+@pytest.mark.parametrize("starter", ["fabric", "torchrun"])
+def test_two_processes_give_the_curve_of_one_and_take_turns_with_it(tmp_path, starter):
+    """To rounding; and what either has begun, the other can finish from its checkpoint."""
     script = tmp_path / "two.py"
     script.write_text(
         textwrap.dedent(f"""
-        import json, os, sys
+        import os, sys
+        from pathlib import Path
         sys.path.insert(0, {os.path.dirname(__file__)!r})
         import test_training as t
-        from dropdtw.experiments.training import Plan, fit
 
-        class Exact(t.Line):
-            def forward(self, batch):
-                return (self.inner(batch.x)[:, 0] - batch.y) ** 2
-
-        plan = Plan(epochs=4, lr=0.1, weight_decay=0.0, devices=int(sys.argv[1]))
-        done = fit(Exact(), t.load, t.batches, t.validate, plan, score="fit", progress=False)
-        if os.environ.get("LOCAL_RANK", "0") == "0":
-            open(sys.argv[2], "w").write(json.dumps(done.history))
+        loaded, load = [], t.load
+        t.load = lambda indices: loaded.extend(indices) or load(indices)
+        for name, epochs in (("two", 4), ("two then one", 2), ("one then two", 4)):
+            t.train_exact(Path(sys.argv[1], name), epochs, int(sys.argv[2]))
+        Path(sys.argv[1], "loaded-" + os.environ.get("LOCAL_RANK", "0")).write_text(str(len(loaded)))
         sys.stdout.flush()
         os._exit(0)  # gloo can abort while the interpreter shuts down
         """)
     )
-    curves = []
-    for devices in (1, 2):
-        out = tmp_path / f"{devices}.json"
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("COV", "PYTEST"))}
-        subprocess.run(
-            [sys.executable, str(script), str(devices), str(out)],
-            check=True, timeout=240, env=environment, capture_output=True,
-        )  # fmt: skip
-        curves.append([[line.get("loss", 0), line["fit"]] for line in json.loads(out.read_text())])
-    assert torch.allclose(torch.tensor(curves[0]), torch.tensor(curves[1]), atol=1e-5)
-    assert curves[0][-1][0] < curves[0][1][0]
+    alone = train_exact(tmp_path / "one", 4)
+    train_exact(tmp_path / "one then two", 2)
+    two = ["-m", "torch.distributed.run", "--nproc-per-node", "2"] if starter == "torchrun" else []
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("COV", "PYTEST"))}
+    subprocess.run(
+        [sys.executable, *two, str(script), str(tmp_path), "1" if two else "2"],
+        check=True, timeout=240, env=environment, capture_output=True,
+    )  # fmt: skip
+    # Of the 21 items of an epoch, in batches of 5, 5, 5, 5 and 1, the first process takes 13 and the second 8; and
+    # one more that does not count.
+    assert [int((tmp_path / f"loaded-{rank}").read_text()) for rank in (0, 1)] == [8 * 13, 8 * 9]
+    assert len((tmp_path / "two then one" / "metrics.jsonl").read_text().splitlines()) == 3
+    train_exact(tmp_path / "two then one", 4)
+    expected = torch.tensor([[line.get("loss", 0), line["fit"]] for line in alone.history])
+    for name in ("two", "two then one", "one then two"):
+        lines = [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        assert [line["epoch"] for line in lines] == [0, 1, 2, 3, 4]
+        curve = torch.tensor([[line.get("loss", 0), line["fit"]] for line in lines])
+        assert torch.allclose(curve, expected, atol=1e-5), name
+    assert expected[-1, 0] < expected[1, 0]
 
 
 def test_a_killed_run_goes_on(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,7 +27,10 @@ Metrics = dict[str, float]
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train. accelerator, devices : as Lightning Fabric takes them; several devices are several processes."""
+    """How to train. accelerator, devices : as Lightning Fabric takes them; several devices are several processes.
+
+    Under torchrun it is torchrun that says how many processes there are.
+    """
 
     epochs: int = 10
     lr: float = 3e-4
@@ -73,7 +77,13 @@ def fit(
     except ImportError:
         raise ImportError("training needs Lightning Fabric: pip install 'dropdtw[experiments]'") from None
 
-    fabric = Fabric(accelerator=plan.accelerator, devices=plan.devices, strategy="auto" if plan.devices == 1 else "ddp")
+    here, everywhere = (int(os.environ.get(name, plan.devices)) for name in ("LOCAL_WORLD_SIZE", "WORLD_SIZE"))
+    fabric = Fabric(
+        accelerator=plan.accelerator,
+        devices=here,
+        num_nodes=max(1, everywhere // here),
+        strategy="auto" if everywhere == 1 else "ddp",
+    )
     fabric.launch()
     optimizer = torch.optim.Adam(module.parameters(), lr=plan.lr, weight_decay=plan.weight_decay)
     path = None if out is None else out / "checkpoint.pt"
