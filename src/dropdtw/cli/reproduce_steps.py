@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from dataclasses import asdict, dataclass, replace
@@ -109,7 +110,7 @@ def steps(
     objective = Objective(loss, cluster, percentile, reducer)
     plan = Plan(epochs=2 if quick else epochs, lr=lr, seed=seed, accelerator=accelerator, devices=devices)
     splits = _splits(data, StandIn(mnist, encoder, out, quick), folder, features, embeddings, seed, skip_broken)
-    typer.echo(
+    _say(
         f"{data}: {len(splits.train)} videos to train on, {len(splits.val)} to choose on, {len(splits.test)} to test"
     )
     model, fit = experiment.train_model(
@@ -129,7 +130,13 @@ def steps(
     }
     files.write_json(out / "results.json", results)
     label = " (a stand-in)" if data == "tmnist-steps" else ""
-    typer.echo(f"{data}{label}, test: " + ", ".join(f"{name} {value:.1f}" for name, value in found.items()))
+    _say(f"{data}{label}, test: " + ", ".join(f"{name} {value:.1f}" for name, value in found.items()))
+
+
+def _say(text: str) -> None:
+    """Print, in the first of several processes."""
+    if os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0":
+        typer.echo(text)
 
 
 def _splits(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from dropdtw.pairs import _threads
@@ -19,9 +21,19 @@ BLOCKS: Final = 4096
 
 
 def here(work: Work, todo: Sequence[int], workers: int | None, num_cpus: float, num_gpus: float) -> Iterator[Done]:
-    """One shard after the other, `workers` threads on each (all cores by default)."""
-    for number in todo:
-        yield work(number, _threads(workers or -1))
+    """By threads, `workers` shards at a time (as many as there are cores by default), as they finish."""
+    most = _threads(workers or -1)
+    together = max(1, min(most, len(todo)))
+    rest = iter(todo)
+    with ThreadPoolExecutor(together) as pool:
+        running = {pool.submit(work, number, most // together) for number in islice(rest, together)}
+        try:
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                running |= {pool.submit(work, number, most // together) for number in islice(rest, len(done))}
+                yield from (future.result() for future in done)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def in_ray(work: Work, todo: Sequence[int], workers: int | None, num_cpus: float, num_gpus: float) -> Iterator[Done]:

@@ -16,7 +16,7 @@ import dropdtw
 from dropdtw.arrays import Array, as_sequence
 from dropdtw.scale.dataset import Dataset, Given
 from dropdtw.scale.how import How, Reasons
-from dropdtw.scale.records import Bad, Record, chunks
+from dropdtw.scale.records import Bad, Record, chunks, whole
 from dropdtw.scale.run import parquet_bytes, parts, rows
 from dropdtw.scale.storage import Storage, arrow
 
@@ -158,9 +158,9 @@ class Retrieve:
     name = "retrieve"
 
     def __init__(self, queries: Dataset | Given, corpus: Dataset, how: How, k: int) -> None:
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        if not whole(k):
             raise ValueError(f"k is {k!r}; give how many records to find for each query, 1 or more")
-        self.queries, self.corpus, self.how, self.k = queries, corpus, how, k
+        self.queries, self.corpus, self.how, self.k = queries, corpus, how, int(k)
         self.count = len(corpus.shards)
         self.features = _features(queries)
 

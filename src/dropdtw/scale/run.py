@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
 from dropdtw.progress import Progress, reporter
-from dropdtw.scale.records import Bad
+from dropdtw.scale.records import Bad, whole
 from dropdtw.scale.storage import Storage, arrow
 
 ENGINES: Final = ("local", "ray")
@@ -84,7 +84,7 @@ def run(
 
     if engine not in ENGINES:
         raise ValueError(f"engine is {engine!r}; choose one of {', '.join(map(repr, ENGINES))}")
-    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+    if workers is not None and not whole(workers):
         raise ValueError(f"workers is {workers!r}; give how many work at a time, 1 or more, or None for all there are")
     if not num_cpus > 0 or not num_gpus >= 0:
         raise ValueError(f"num_cpus is {num_cpus!r} and num_gpus {num_gpus!r}; give what one worker takes")
@@ -187,7 +187,7 @@ def _claim(out: Storage, job: Job) -> None:
 
 
 def _finish(out: Storage, job: Job, broken: tuple[Bad, ...], done: int) -> Run:
-    errors = [_lines(list(broken)), *(out.read(_errors(number)) or b"" for number in range(job.count))]
+    errors = [_lines(list(broken)), *(out.read(f"errors/{name}") or b"" for name in out.names("errors"))]
     out.write("errors.jsonl", b"".join(errors))
     counts = {"rows": job.finish(out), "errors": sum(part.count(b"\n") for part in errors), "shards": job.count}
     out.write("summary.json", (json.dumps(counts) + "\n").encode())

@@ -60,6 +60,7 @@ class Storage:
     def names(self, folder: str = "") -> list[str]:
         """The files in a folder and below it, sorted; what is hidden or begins with an underscore is left out."""
         base = self.path(folder)
+        self.fs.invalidate_cache()  # others write there, too
         try:
             found = self.fs.find(base)
         except FileNotFoundError:

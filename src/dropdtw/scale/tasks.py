@@ -12,6 +12,7 @@ from dropdtw.progress import Progress
 from dropdtw.scale.dataset import Given, dataset
 from dropdtw.scale.how import Drop, How
 from dropdtw.scale.jobs import Localize, Pairwise, Retrieve
+from dropdtw.scale.records import whole
 from dropdtw.scale.run import Job, Run, run
 
 Url = str | os.PathLike[str]
@@ -112,12 +113,12 @@ def _taken(options: dict[str, Any]) -> tuple[How, int, dict[str, Any]]:
     if unknown:
         raise TypeError(f"{', '.join(sorted(unknown))} is no option; there are {', '.join(Options.__annotations__)}")
     rows = options.pop("shard_rows", 1000)
-    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+    if not whole(rows):
         raise ValueError(f"shard_rows is {rows!r}; give how many records make a shard, 1 or more")
     running = {"engine": "local", "workers": None, "num_cpus": 1, "num_gpus": 0, "strict": False, "progress": None}
     running |= {name: options.pop(name) for name in running if name in options}
     device = "cuda" if running["num_gpus"] else "cpu"
-    return How(**options, device=device), rows, running
+    return How(**options, device=device), int(rows), running
 
 
 def _run(job: Job, out: Url, running: dict[str, Any]) -> Run:
