@@ -157,7 +157,7 @@ def test_torch_gives_the_same_values_and_alignments(match, drops, monkeypatch):
     pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
     from dropdtw.scale import gpu
 
-    monkeypatch.setattr(gpu, "CELLS", 60)  # several batches
+    monkeypatch.setattr(gpu, "CELLS", 200)  # several batches
     Xs = [record(k).astype(np.float64) for k in range(9)]
     Zs = [STEPS.astype(np.float64)[: 1 + k % 3] + k for k in range(9)]
     expected = [dropdtw.align(Z, X, match=match, **drops) for Z, X in zip(Zs, Xs, strict=True)]
@@ -205,10 +205,11 @@ def test_on_a_gpu_all_tasks_run(tmp_path, monkeypatch):
             assert [tuple(s.values()) for s in row["segments"]] == a.segments()
         assert [e["reason"] for e in errors(tmp_path / name)][1] == "every alignment is forbidden"
     (tmp_path / "c/x.parquet").unlink()
+    seen.clear()
     scale.retrieve([("q", record(4))], tmp_path / "c", tmp_path / "r", 1, num_gpus=1, **BOTH)
     assert scale_table(tmp_path / "r")[0]["id"] == "r4"
     assert scale.pairwise(tmp_path / "c", tmp_path / "c", tmp_path / "p", num_gpus=1, **BOTH).rows == 100
-    assert {4, 16} <= set(seen)  # pairs of a shard together
+    assert sorted(seen) == [3, 3, 4, *[9] * 4, *[12] * 4, 16]  # pairs of two shards together
 
 
 # Bad records
@@ -379,6 +380,32 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(tmp_path, monkeypatch, task
     assert content(tmp_path / "out") == content(tmp_path / "whole")
     assert before.items() <= {p.name: p.stat().st_mtime_ns for p in (tmp_path / "out/parts").iterdir()}.items()
     assert go(tmp_path / "out").done == 0
+
+
+def test_a_shard_that_is_there_is_not_done_again(tmp_path):
+    from dropdtw.scale.run import Done, Work
+    from dropdtw.scale.storage import Storage
+
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts/00007.parquet").touch()
+    assert Work(None, Storage(tmp_path), strict=False)(7, 1) == Done(7)  # there is no job that could do it
+
+
+def test_far_files_appear_whole_as_well(monkeypatch):
+    from dropdtw.scale.storage import Storage
+
+    place = Storage("memory://dropdtw-half")
+    with monkeypatch.context() as patch:
+        patch.setattr(type(place.fs), "mv", lambda *paths: (_ for _ in ()).throw(CutError))
+        with pytest.raises(CutError):
+            place.write("parts/00000.parquet", b"half of it")
+    assert place.read("parts/00000.parquet") is None
+    assert len(place.fs.find(place.root)) == 1
+    place.sweep("parts")
+    assert not place.fs.find(place.root)
+    place.write("parts/00000.parquet", b"all of it")
+    assert place.read("parts/00000.parquet") == b"all of it"
+    place.fs.rm(place.root, recursive=True)
 
 
 def test_another_run_is_refused_in_the_same_folder(tmp_path):

@@ -80,14 +80,9 @@ def suggest_drop(
     """
     C = _costs(Z, X, match, window)
     finite = C[np.isfinite(C)]
-    if not finite.size:
-        raise ValueError("every match is forbidden (+inf), so there is nothing to choose a drop cost from")
-    best, other = _best_and_other(C)
-    values = np.concatenate([best, other])
-    if np.ptp(values) <= 1e-9 * max(1.0, float(np.abs(values).max())):
-        constant = float(finite.max())
+    constant, explained, values = _threshold(C, finite)
+    if explained is None:
         return Suggestion(100.0, constant, 0.0, "every x matches equally well everywhere, so nothing tells junk apart")
-    constant, explained = otsu(values)
     below, above = float(values[values <= constant].mean()), float(values[values > constant].mean())
     percentile = round(100 * float((finite <= constant).mean()), 2)
     gap = float(np.clip((explained - ONE_GROUP) / (1 - ONE_GROUP), 0, 1))
@@ -98,8 +93,27 @@ def suggest_drop(
         f"good matches cost about {below:.3g} and chance ones about {above:.3g}: the two groups are {verdict}; "
         f"{steady:.0%} of the x get the same label wherever in the middle half between them the drop cost lies"
     )
-    few = min(1.0, len(best) / 10)  # of a handful of elements nothing is sure
+    few = min(1.0, int(np.isfinite(C).any(axis=0).sum()) / 10)  # of a handful of elements nothing is sure
     return Suggestion(percentile, constant, float(np.sqrt(gap * steady)) * few, why)
+
+
+def constant(
+    Z: npt.ArrayLike, X: npt.ArrayLike | None = None, *, match: MatchCost = "cosine", window: float | None = None
+) -> float:
+    """The drop cost of `suggest_drop` alone; how far to trust it takes most of the time."""
+    C = _costs(Z, X, match, window)
+    return _threshold(C, C[np.isfinite(C)])[0]
+
+
+def _threshold(C: Array, finite: Array) -> tuple[float, float | None, Array]:
+    """The drop cost, the share of variance it explains (None: all is alike), and the costs that it divides."""
+    if not finite.size:
+        raise ValueError("every match is forbidden (+inf), so there is nothing to choose a drop cost from")
+    best, other = _best_and_other(C)
+    values = np.concatenate([best, other])
+    if np.ptp(values) <= 1e-9 * max(1.0, float(np.abs(values).max())):
+        return float(finite.max()), None, values
+    return *otsu(values), values
 
 
 def otsu(values: Array) -> tuple[float, float]:

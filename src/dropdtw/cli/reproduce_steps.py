@@ -110,9 +110,7 @@ def steps(
     objective = Objective(loss, cluster, percentile, reducer)
     plan = Plan(epochs=2 if quick else epochs, lr=lr, seed=seed, accelerator=accelerator, devices=devices)
     splits = _splits(data, StandIn(mnist, encoder, out, quick), folder, features, embeddings, seed, skip_broken)
-    _say(
-        f"{data}: {len(splits.train)} videos to train on, {len(splits.val)} to choose on, {len(splits.test)} to test"
-    )
+    _say(f"{data}: {len(splits.train)} videos to train on, {len(splits.val)} to choose on, {len(splits.test)} to test")
     model, fit = experiment.train_model(
         splits.train, splits.val, objective, plan, out=out, resume=resume, tensorboard=tensorboard, say=typer.echo
     )

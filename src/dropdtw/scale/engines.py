@@ -27,13 +27,10 @@ def here(work: Work, todo: Sequence[int], workers: int | None, num_cpus: float, 
     rest = iter(todo)
     with ThreadPoolExecutor(together) as pool:
         running = {pool.submit(work, number, most // together) for number in islice(rest, together)}
-        try:
-            while running:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                running |= {pool.submit(work, number, most // together) for number in islice(rest, len(done))}
-                yield from (future.result() for future in done)
-        finally:
-            pool.shutdown(cancel_futures=True)
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            running |= {pool.submit(work, number, most // together) for number in islice(rest, len(done))}
+            yield from (future.result() for future in done)
 
 
 def in_ray(work: Work, todo: Sequence[int], workers: int | None, num_cpus: float, num_gpus: float) -> Iterator[Done]:

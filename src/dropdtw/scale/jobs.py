@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 import dropdtw
+from dropdtw import suggest
 from dropdtw.arrays import Array, as_sequence
 from dropdtw.scale.dataset import Dataset, Given
 from dropdtw.scale.how import How, Reasons
@@ -103,11 +104,7 @@ class Localize:
             return ValueError(f"it has {record.X.shape[1]} features, and the steps have {Z.shape[1]}")
         if o.drop_x != "suggest":
             return Z, o.drop_x
-        found = dropdtw.suggest_drop(
-            Z, record.X, match=o.match, drop_z=o.drop_z is not None, one_to_many=o.one_to_many,
-            many_to_one=o.many_to_one, contiguous=o.contiguous, window=o.window,
-        )  # fmt: skip
-        return Z, found.constant
+        return Z, suggest.constant(Z, record.X, match=o.match, window=o.window)
 
     def finish(self, out: Storage) -> int:
         """Nothing is left to do but to count."""

@@ -9,11 +9,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw import costs, drops
+from dropdtw import costs, drops, suggest
 from dropdtw.api import posterior, solve
 from dropdtw.arrays import Array, as_floats
 from dropdtw.drops import DropCost
-from dropdtw.suggest import suggest_drop
 from dropdtw.text.words import echo_costs
 
 GAMMA: Final = 0.07
@@ -74,7 +73,7 @@ def localize(
     spans = _spans(times, len(sentences))
     C = match_costs(steps, sentences, lambda texts: embed(texts, model))
     if drop_x is None:
-        drop_x = suggest_drop(C, drop_z=True, many_to_one=False, contiguous=True).constant
+        drop_x = suggest.constant(C)
     if drop_z is None:
         rule = drops.resolve(drop_x, "drop_x")
         drop_z = SKIP * float(np.mean(rule(C) if callable(rule) else rule))  # type: ignore[arg-type]
