@@ -3,7 +3,6 @@
 import io as memory
 import json
 import sys
-import types
 
 import numpy as np
 import pytest
@@ -143,47 +142,24 @@ def test_corpus_is_a_folder_with_subfolders(tmp_path):
 
 def test_parquet_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match="pip install pyarrow"):
+    with pytest.raises(ImportError, match=r"parquet files need pyarrow: pip install 'dropdtw\[parquet\]'"):
         io.read(put(tmp_path, "a.parquet", b"PAR1"))
 
 
-@pytest.fixture
-def arrow(monkeypatch):
-    """As much of pyarrow as is used; the real one is tested where it is installed."""
-
-    class ArrowError(Exception):
-        pass
-
-    def read_table(source):
-        if source == b"PAR1 broken":
-            raise ArrowError("no footer")
-        columns = VALUES.T.tolist() if source == b"PAR1 columns" else [VALUES.tolist()]
-        return types.SimpleNamespace(columns=[types.SimpleNamespace(to_pylist=lambda c=c: c) for c in columns])
-
-    base, parquet = types.ModuleType("pyarrow"), types.ModuleType("pyarrow.parquet")
-    base.ArrowException, base.BufferReader, parquet.read_table = ArrowError, bytes, read_table
-    monkeypatch.setitem(sys.modules, "pyarrow", base)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", parquet)
-
-
-@pytest.mark.usefixtures("arrow")
 @pytest.mark.parametrize("layout", ["columns", "vectors"])
 def test_parquet_has_numbers_in_columns_or_a_vector_a_row(tmp_path, layout):
-    np.testing.assert_array_equal(io.read(put(tmp_path, "a.parquet", f"PAR1 {layout}")), VALUES)
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'dropdtw[parquet]'")
+    from pyarrow import parquet
+
+    columns = {"u": VALUES[:, 0], "v": VALUES[:, 1]} if layout == "columns" else {"x": VALUES.tolist()}
+    parquet.write_table(arrow.table(columns), tmp_path / "a.parquet")
+    np.testing.assert_array_equal(io.read(tmp_path / "a.parquet"), VALUES)
 
 
-@pytest.mark.usefixtures("arrow")
 def test_broken_parquet(tmp_path):
-    with pytest.raises(ValueError, match=r"cannot be read as \.parquet: no footer"):
-        io.read(put(tmp_path, "a.parquet", b"PAR1 broken"))
-
-
-def test_real_parquet(tmp_path):
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    path = str(tmp_path / "a.parquet")
-    parquet.write_table(arrow.table({"u": VALUES[:, 0], "v": VALUES[:, 1]}), path)
-    np.testing.assert_array_equal(io.read(path), VALUES)
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'dropdtw[parquet]'")
+    with pytest.raises(ValueError, match=r"cannot be read as \.parquet: .*footer"):
+        io.read(put(tmp_path, "a.parquet", b"PAR1 broken PAR1"))
 
 
 # --- Alignments -------------------------------------------------------------------------------------------------

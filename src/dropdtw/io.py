@@ -230,7 +230,7 @@ def _parquet(content: bytes) -> Array:
     try:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
-        raise ImportError("parquet files need pyarrow: pip install pyarrow") from None
+        raise ImportError("parquet files need pyarrow: pip install 'dropdtw[parquet]'") from None
     try:
         table = parquet.read_table(arrow.BufferReader(content))
     except arrow.ArrowException as error:
