@@ -22,6 +22,8 @@ def solve(
     metric: int,
     drop_x: Array,
     drop_z: Array,
+    limit: float,
+    least: float,
     band_start: Array | None,
     band_stop: Array | None,
     grad_match: Array | None,
@@ -30,7 +32,7 @@ def solve(
     path_i: Array | None,
     path_j: Array | None,
     path_cost: Array | None,
-) -> tuple[float, int]: ...
+) -> tuple[float, int, float]: ...
 def pairwise(
     family: int,
     mask: int,
@@ -41,11 +43,12 @@ def pairwise(
     x_ends: Array,
     drop_x: float,
     drop_z: float,
+    limit: float,
     once: bool,
     threads: int,
     progress: Callable[[int, int], Any] | None,
     out: Array,
-) -> None: ...
+) -> tuple[int, int]: ...
 def batch(
     family: int,
     mask: int,

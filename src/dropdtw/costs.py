@@ -36,11 +36,14 @@ def _cosine(A: Array, B: Array) -> Array:
             stacklevel=3,
         )
     lengths = _lengths(B)
-    if lengths is None:
-        C = _unit(A) @ _unit(B).T
-    else:  # dividing afterwards spares a copy of X
-        C = _unit(A) @ B.T
-        C *= 1 / lengths
+    return cosine_of(_unit(A), _unit(B), None) if lengths is None else cosine_of(_unit(A), B, 1 / lengths)
+
+
+def cosine_of(units: Array, B: Array, scale: Array | None) -> Array:
+    """The cosine cost of unit vectors and the rows of B, which `scale` makes unit vectors; None: they are."""
+    C = units @ B.T
+    if scale is not None:  # afterwards, which spares a copy of X
+        C *= scale
     np.subtract(1, C, out=C)
     return np.asarray(np.clip(C, 0, 2, out=C))
 
@@ -169,7 +172,8 @@ def between(Z: Array, X: Array, match: MatchCost) -> Array | Sequences:
     function = resolve(match)
     if callable(match) and not isinstance(match, Softmax):
         return function(Z, X)
-    return Sequences(Z, X, function, kernel_metric(match, Z, X))
+    by_pair = not isinstance(function, Softmax)  # which compares the z
+    return Sequences(Z, X, function, kernel_metric(match, Z, X), least=0.0, by_pair=by_pair)
 
 
 def kernel_metric(match: MatchCost, *sequences: Array) -> str | None:

@@ -11,7 +11,7 @@ Wherever the library takes `drop_x` or `drop_z`, it takes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
 
@@ -34,6 +34,40 @@ def percentile_drop(C: Array, p: float) -> float:
     """
     finite = C[np.isfinite(C)]
     return float(np.percentile(finite, p)) if finite.size else np.inf
+
+
+def percentile_of_strips(strips: Callable[[], Iterable[Array]], sample: Array, p: float) -> float:
+    """As `percentile_drop`, of match costs that come in strips, without ever holding all of them.
+
+    strips : gives the strips anew each time it is called.   sample : some of the costs, to know where to look.
+
+    >>> C = np.arange(100.0).reshape(10, 10)
+    >>> percentile_of_strips(lambda: (C[:, :7], C[:, 7:]), C[:, ::4], 30), percentile_drop(C, 30)
+    (29.7, 29.7)
+    """
+    known = sample[np.isfinite(sample)]
+    aside = 2.0
+    while True:  # count what is below a bracket around the percentile, and keep what is in it
+        low = np.percentile(known, p - aside) if known.size and p > aside else -np.inf
+        high = np.percentile(known, p + aside) if known.size and p + aside < 100 else np.finfo(sample.dtype).max
+        count = below = 0
+        kept = []
+        for strip in strips():
+            count += int(np.count_nonzero(strip < np.inf))
+            below += int(np.count_nonzero(strip < low))
+            kept.append(strip[(strip >= low) & (strip <= high)])
+        if not count:
+            return np.inf
+        inside = np.concatenate(kept)
+        del kept
+        rank = (count - 1) * (p / 100)
+        first, second = int(np.floor(rank)), int(np.ceil(rank))
+        if below <= first and second < below + len(inside):
+            inside.partition([first - below, second - below])
+            a, b = float(inside[first - below]), float(inside[second - below])
+            share = rank - first
+            return a + (b - a) * share if share < 0.5 else b - (b - a) * (1 - share)  # as NumPy rounds it
+        aside *= 4
 
 
 @dataclass(frozen=True)

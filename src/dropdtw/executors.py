@@ -14,7 +14,7 @@ import numpy as np
 
 from dropdtw import reference
 from dropdtw.arrays import Array
-from dropdtw.problem import Costs, Padded, Result, Trace
+from dropdtw.problem import Costs, Padded, Result, Trace, Values, Within
 from dropdtw.recurrence import Recurrence
 from dropdtw.reducers import Reducer
 
@@ -35,9 +35,10 @@ class Run(Protocol):
 
 
 Lanes = Callable[
-    [Recurrence, str, list[Array], list[Array], float, float, bool, int, Callable[[int, int], None]], Array | None
+    [Recurrence, str, list[Array], list[Array], float, float, bool, int, Callable[[int, int], None], float],
+    Values | None,
 ]
-"""(table, metric, Zs, Xs, d_x, d_z, each pair once?, threads, report) → (n, m) values; None: not this request."""
+"""(table, metric, Zs, Xs, d_x, d_z, each pair once?, threads, report, limit) → (n, m); None: not this request."""
 
 
 class Executor(NamedTuple):
@@ -47,6 +48,7 @@ class Executor(NamedTuple):
     trace : the best alignment.
     supports : whether it has a kernel for a table.
     lanes : the hard values of many pairs at a time, None from it where there are too many features.
+    within : the hard value under a limit; without it, `run` finds the value, whatever the limit.
     run_batch : a padded batch at a time; without it, batches are run item by item.
     """
 
@@ -54,11 +56,12 @@ class Executor(NamedTuple):
     trace: Callable[[Recurrence, Costs], Trace]
     supports: Callable[[Recurrence], bool]
     lanes: Lanes | None = None
+    within: Callable[[Recurrence, Costs, float], Within] | None = None
     run_batch: Callable[..., tuple[Array, Array, Array, Array]] | None = None
 
 
 EXECUTORS: Final[dict[str, Executor]] = {
-    **({} if _missing else {"cpp": Executor(cpp.run, cpp.trace, cpp.supports, cpp.lanes, cpp.run_batch)}),
+    **({} if _missing else {"cpp": Executor(cpp.run, cpp.trace, cpp.supports, cpp.lanes, cpp.within, cpp.run_batch)}),
     "reference": Executor(reference.run, reference.trace, lambda table: True),
 }
 """The executors of this installation by name, the preferred one first."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,14 @@ from dropdtw.arrays import Array, as_sequence
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
 from dropdtw.methods import Options, is_symmetric, look_up
-from dropdtw.prepare import check_fit, prepare
+from dropdtw.prepare import Problem, check_fit, prepare
+from dropdtw.problem import Costs, Values
 from dropdtw.progress import Progress, Report, reporter
 from dropdtw.recurrence import Recurrence
 from dropdtw.reducers import Reducer
+
+SHAPES = 64
+"""Shapes of pairs for which what does not depend on the match costs is kept."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,28 @@ class Request:
     method: str | Recurrence
     reducer: Reducer
     executor: str | None
+    prepared: dict[Any, Problem] = field(default_factory=dict, repr=False, compare=False)
 
     def value(self, Z: Array, X: Array) -> float:
-        """The value of one pair."""
-        C, drop_x = match_costs.with_drops(Z, X, self.match, self.drop_x)
-        problem = prepare(C, drop_x, self.drop_z, self.options, self.method, self.executor)
-        return problem.run(self.reducer).value
+        """The value of one pair, both sequences checked already."""
+        problem, costs = self.problem(Z, X)
+        return problem.run(self.reducer, costs=costs).value
+
+    def problem(self, Z: Array, X: Array, C: Array | None = None) -> tuple[Problem, Costs]:
+        """A problem of the shape of this pair, and the costs of the pair, whose match costs are C where it is given."""
+        shape = (Z.shape, X.shape, Z.dtype, X.dtype)
+        if (like := self.prepared.get(shape)) is not None:  # all but the match costs is as it was there
+            source = match_costs.between(Z, X, self.match) if C is None else C
+            return like, like.edit(replace(like.given, source=source))
+        source, drop_x = match_costs.with_drops(Z, X, self.match, self.drop_x)
+        found = prepare(source, drop_x, self.drop_z, self.options, self.method, self.executor)
+        prices = (self.drop_x, self.drop_z, self.options.threshold)
+        if Z.dtype == X.dtype and all(d is None or np.asarray(d).dtype.kind in "iuf" for d in prices):  # not a rule
+            without = replace(found.given, source=np.empty((0, 0), found.given.dtype))
+            if len(self.prepared) >= SHAPES:
+                self.prepared.clear()
+            self.prepared[shape] = replace(found, given=without, costs=without)
+        return found, found.costs
 
 
 def all_pairs(
@@ -67,27 +88,63 @@ def all_pairs(
         for N in {len(X) for X in right}:
             check_fit(K, N, r.drop_x is None, r.drop_z is None, r.options, r.method)
     report = reporter("dropdtw.pairwise", progress)
-    found = _in_lanes(left, right, r, once, threads, report)
-    return _one_by_one(left, right, r, once, threads, report) if found is None else found
+    found = _in_lanes(left, right, r, _metric(r.match, left, right), once, threads, report)
+    return _one_by_one(left, right, r, once, threads, report) if found is None else found.values
+
+
+def some_in_lanes(Z: Array, Xs: list[Array], r: Request, metric: str | None, limit: float = np.inf) -> Values | None:
+    """As `some_one_by_one`, by kernels that take many at a time; None where there are none for the request."""
+    found = _in_lanes([Z], Xs, r, metric, False, 1, lambda done, total: None, limit)
+    return found and found._replace(values=found.values[0])
+
+
+def some_one_by_one(
+    Z: Array, Xs: list[Array], r: Request, limit: float, known: Callable[[int], Array | None]
+) -> Values:
+    """The hard values (m,) of one sequence and some others on one thread: exact up to the limit, else anything above.
+
+    Sequences are checked already. `known` gives the match costs of Z and Xs[b] where the caller has them cheaper.
+    """
+    values, spared = np.empty(len(Xs)), np.empty(len(Xs))
+    for b, X in enumerate(Xs):
+        problem, costs = r.problem(Z, X, known(b))
+        values[b], spared[b] = problem.within(limit, costs)
+    return Values(values, int((spared > 0).sum()), float(np.average(spared, weights=[len(X) for X in Xs])))
 
 
 def _in_lanes(
-    left: list[Array], right: list[Array], r: Request, once: bool, threads: int, report: Report
-) -> Array | None:
+    left: list[Array],
+    right: list[Array],
+    r: Request,
+    metric: str | None,
+    once: bool,
+    threads: int,
+    report: Report,
+    limit: float = np.inf,
+) -> Values | None:
     """All pairs by kernels that take many at a time, where there are such kernels for the request; otherwise None."""
+    if metric is None:
+        return None
     prices = [d for d in (r.drop_x, r.drop_z) if d is not None]
     entry = look_up(r.method, r.options)[1]
     plain = all(isinstance(d, Real) and not isinstance(d, bool) for d in prices)
     if r.reducer.name != "hard" or entry.edit is not None or r.options.window is not None or not plain:
         return None
-    r.value(left[0], right[0])  # one pair the usual way checks what the caller said
+    if not r.prepared:
+        r.value(left[0], right[0])  # one pair the usual way checks what the caller said
     table = entry.table(r.drop_x is not None, r.drop_z is not None, r.options)
     lanes = executors.choose(table, r.executor).lanes
-    metric = match_costs.kernel_metric(r.match, *left, *right)
-    if lanes is None or metric is None:
+    if lanes is None:
         return None
     drop_x, drop_z = (np.inf if d is None else float(d) for d in (r.drop_x, r.drop_z))  # type: ignore[arg-type]
-    return lanes(table, metric, left, right, drop_x, drop_z, once, threads, report)
+    return lanes(table, metric, left, right, drop_x, drop_z, once, threads, report, limit)
+
+
+def _metric(match: MatchCost, left: list[Array], right: list[Array]) -> str | None:
+    """The match cost that kernels compute for all these sequences alike; None where they cannot."""
+    if not isinstance(match, str) or match not in ("euclidean", "sqeuclidean"):
+        return None
+    return match_costs.kernel_metric(match, np.concatenate(left), np.concatenate(right))
 
 
 def _one_by_one(left: list[Array], right: list[Array], r: Request, once: bool, threads: int, report: Report) -> Array:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from dropdtw import drops, executors
 from dropdtw.arrays import Array, as_drop_costs, as_match_costs
-from dropdtw.drops import DropCost, LogitPercentile
+from dropdtw.drops import DropCost, LogitPercentile, Percentile
 from dropdtw.methods import Method, Options, look_up
-from dropdtw.problem import Costs, Result, Sequences, Trace, band
+from dropdtw.problem import Costs, Result, Sequences, Trace, Within, band
 from dropdtw.recurrence import Recurrence
 from dropdtw.reducers import Reducer, hard_min
 
@@ -42,6 +42,13 @@ class Problem:
         """Solve the problem, or the same one with other costs."""
         executor = executors.choose(self.table, self.executor)
         return executor.run(self.table, reducer, costs or self.costs, gradient=gradient)
+
+    def within(self, limit: float, costs: Costs | None = None) -> Within:
+        """The hard value where it is no more than `limit`, otherwise anything above."""
+        executor = executors.choose(self.table, self.executor)
+        if executor.within is None:
+            return Within(self.run(hard_min, costs=costs).value)
+        return executor.within(self.table, costs or self.costs, limit)
 
     def trace(self, costs: Costs | None = None) -> Trace:
         """Find a best alignment, for the problem's costs or for others."""
@@ -144,7 +151,9 @@ def _drop_vector(drop: DropCost, name: str, given: Array | Sequences) -> Array |
             "use it as drop_x of align, distance or pairwise with match='softmax'"
         )
     x = name == "drop_x"
-    if callable(rule):
+    if isinstance(rule, Percentile) and isinstance(given, Sequences) and not given.whole:
+        rule = drops.percentile_of_strips(given.strips, given.sample(), rule.p)
+    elif callable(rule):
         rule = rule(_matrix(given) if x else _matrix(given).T)
     length = given.shape[1 if x else 0]
     found = as_drop_costs(rule, name, length, "x_j" if x else "z_i")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
@@ -20,12 +20,16 @@ class Sequences:
     Z, X : (K, d) and (N, d).
     cost : gives C (K, n) for Z and any n elements of X; column j depends on Z and x_j alone.
     metric : "sqeuclidean" or "euclidean" where that is what `cost` computes, so that kernels can do it themselves.
+    least : what no cost is below, as far as that is known.
+    by_pair : whether row i, too, depends on z_i and X alone.
     """
 
     Z: Array
     X: Array
     cost: Callable[[Array, Array], Array]
     metric: str | None = None
+    least: float = -np.inf
+    by_pair: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -55,9 +59,30 @@ class Sequences:
             object.__setattr__(self, "Z", self.Z.copy())
             object.__setattr__(self, "X", self.X.copy())
 
+    @property
+    def whole(self) -> bool:
+        """Whether C is there already, or small enough to be computed all at once without a thought."""
+        K, N = self.shape
+        return "matrix" in self.__dict__ or K * N * self.dtype.itemsize <= WHOLE
+
+    def strips(self) -> Iterator[Array]:
+        """C, some columns at a time."""
+        width = max(1, (1 << 22) // len(self.Z))
+        return (self.columns(start, start + width) for start in range(0, len(self.X), width))
+
+    def sample(self) -> Array:
+        """Some columns of C, spread evenly."""
+        K, N = self.shape
+        some = np.linspace(0, N - 1, min(N, max(64, (1 << 20) // K))).astype(np.int64)
+        return as_match_costs(self.cost(self.Z, self.X[some]), "the match cost of Z and X")
+
     def columns(self, start: int, stop: int) -> Array:
         """C[:, start:stop]."""
         return as_match_costs(self.cost(self.Z, self.X[start:stop]), "the match cost of Z and X")
+
+    def rows(self, start: int, stop: int) -> Array:
+        """C[start:stop], where `by_pair`."""
+        return as_match_costs(self.cost(self.Z[start:stop], self.X), "the match cost of Z and X")
 
     def at(self, i: Array, j: Array) -> Array:
         """C[i, j] for pairs, without all of C."""
@@ -74,6 +99,9 @@ class Sequences:
                 out[here] = self.columns(start, start + width)[i[here], j[here] - start]
         return out
 
+
+WHOLE = 1 << 28
+"""Bytes of match costs up to which a percentile is read off all of them at once."""
 
 LARGEST = 1 << 32
 """Bytes of match costs beyond which they are not computed all at once."""
@@ -138,6 +166,21 @@ class Result(NamedTuple):
     match: Array = np.empty(0)
     drop_x: Array = np.empty(0)
     drop_z: Array = np.empty(0)
+
+
+class Within(NamedTuple):
+    """A hard value under a limit: exact up to it, else anything above; the share of cells that was not computed."""
+
+    value: float
+    spared: float = 0.0
+
+
+class Values(NamedTuple):
+    """The values of many pairs, how many of them were given up because of a limit, the share of cells this spared."""
+
+    values: Array
+    abandoned: int = 0
+    spared: float = 0.0
 
 
 class Trace(NamedTuple):

@@ -2,7 +2,7 @@
 
 Lower bounds (`bounds.py`) rule most candidates out: first from the centres of short runs of frames, computed once for
 a `Corpus`; then, for what is left, from all frames. What survives is aligned, the most promising first, until the k-th
-best cost is below every bound that remains.
+best cost is below every bound that remains; and an alignment that is sure to cost more than that is not finished.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import numpy.typing as npt
 from dropdtw import bounds
 from dropdtw.arrays import Array, as_drop_costs, as_sequence
 from dropdtw.bounds import Prices
-from dropdtw.costs import MatchCost, _moderate, _unit
+from dropdtw.costs import MatchCost, _lengths, _unit, cosine_of, kernel_metric
 from dropdtw.drops import DropCost
 from dropdtw.fixed import fixed
 from dropdtw.methods import Options
-from dropdtw.pairs import Request, _sequences, _threads, all_pairs
+from dropdtw.pairs import Request, _sequences, _threads, some_in_lanes, some_one_by_one
 from dropdtw.prepare import check_fit
+from dropdtw.problem import Values
 from dropdtw.progress import Progress, reporter
 from dropdtw.recurrence import Recurrence
 from dropdtw.reducers import hard_min
@@ -36,6 +37,14 @@ TRIAL = 256
 """Sequences that are looked at first; where their frames rule out next to nothing, the others are not asked."""
 
 
+LANES = 256
+"""Sequences that kernels for many at a time are given at once."""
+
+
+WORTH = 0.3
+"""The share of cells that a limit must spare, so that looking for a reason to give up is worth its time; 1: never."""
+
+
 @dataclass(frozen=True, eq=False)
 class Nearest:
     """What `nearest` found.
@@ -45,6 +54,8 @@ class Nearest:
     aligned : how many sequences were aligned.
     size : how many there are.
     by_centres, by_frames : how many were ruled out by the bound from centres, and from frames.
+    abandoned : how many of those that were aligned were given up on the way, sure to cost more than the k-th best.
+    spared : the share of cells of their tables that this spared, of all that were aligned.
     """
 
     indices: Array
@@ -53,6 +64,8 @@ class Nearest:
     size: int
     by_centres: int
     by_frames: int
+    abandoned: int = 0
+    spared: float = 0.0
 
     @property
     def pruned(self) -> float:
@@ -114,11 +127,19 @@ class Corpus:
                 )
         self.lengths = np.array([len(X) for X in self.sequences])
         self.dtype = np.result_type(*{X.dtype for X in self.sequences})
+        self.extremes = np.array([max(X.max() for X in self.sequences), min(X.min() for X in self.sequences)])
         self.epsilon = max(float(np.finfo(X.dtype).eps) for X in self.sequences)
         self._levels: dict[bool, tuple[_Level, _Level]] = {}
+        self._scales: dict[int, Array] = {}
 
     def __len__(self) -> int:
         return len(self.sequences)
+
+    def scale(self, b: int) -> Array | None:
+        """What makes unit vectors of the frames of a sequence; None where lengths overflow, vanish or are 0."""
+        if b not in self._scales and (lengths := _lengths(self.sequences[b])) is not None:
+            self._scales[b] = 1 / lengths
+        return self._scales.get(b)
 
     def levels(self, angles: bool) -> tuple[_Level, _Level]:
         """The centres of runs, and all frames: by angles between them, or by Euclidean distance."""
@@ -214,7 +235,7 @@ def nearest(
             if d is not None and p is not None:
                 as_drop_costs(fixed(d, name, ""), name, length, element)  # type: ignore[arg-type]
     search = _Search(Z, corpus, min(int(k), len(corpus)), request, _threads(n_jobs), progress)
-    bound = _bound_for(Z, corpus, match, p)
+    bound = None if search.metric else _bound_for(Z, corpus, match, p)
     if bound is None:
         search.through(np.arange(len(corpus)), np.full(len(corpus), -np.inf))
         return search.result(0)
@@ -243,9 +264,15 @@ class _Search:
         self.report = reporter("dropdtw.nearest", progress)
         self.chunk = max(k, 16 * threads)
         self.pays = True
+        self.gives_up = WORTH < 1
+        self.metric = self._lanes_metric()
+        if self.metric:
+            self.chunk = max(self.chunk, LANES * threads)
+        self.units = _unit(Z) if request.match == "cosine" and Z.shape[1] > 1 else None
         self.indices = np.empty(0, np.int64)
         self.costs = np.empty(0)
-        self.aligned = 0
+        self.aligned = self.abandoned = self.columns = self.tried = 0
+        self.spared = self.promising = 0.0
 
     @property
     def worst(self) -> float:
@@ -254,21 +281,52 @@ class _Search:
 
     def align(self, chosen: Array) -> None:
         """Align some sequences, and keep the k best of all."""
+        limit = self.worst if self.gives_up else np.inf
         parts = [part for part in np.array_split(chosen, self.threads) if len(part)]
         if len(parts) == 1:
-            found = [self._costs(parts[0])]
+            found = [self._costs(parts[0], limit)]
         else:
             with ThreadPoolExecutor(self.threads) as pool:
-                found = list(pool.map(self._costs, parts))
+                found = list(pool.map(lambda part: self._costs(part, limit), parts))
         indices = np.concatenate([self.indices, *parts])
-        costs = np.concatenate([self.costs, *found])
+        costs = np.concatenate([self.costs, *(part.values for part in found)])
         best = np.lexsort((indices, costs))[: self.k]
         self.indices, self.costs = indices[best], costs[best]
         self.aligned += len(chosen)
+        self.abandoned += sum(part.abandoned for part in found)
+        columns = [int(self.corpus.lengths[part].sum()) for part in parts]
+        spared = sum(part.spared * n for part, n in zip(found, columns, strict=True))
+        self.columns, self.spared = self.columns + sum(columns), self.spared + spared
+        if limit < np.inf:
+            self.tried += len(chosen)
+            self.promising += len(chosen) * (spared / sum(columns) - WORTH)
+            if self.metric is None and self.tried >= TRIAL:  # lanes look almost for nothing
+                self.gives_up = self.promising > 0
         self.report(self.aligned, len(self.corpus))
 
-    def _costs(self, chosen: Array) -> Array:
-        return np.asarray(all_pairs([self.Z], [self.corpus.sequences[b] for b in chosen], self.request, 1, False)[0])
+    def _costs(self, chosen: Array, limit: float) -> Values:
+        Xs = [self.corpus.sequences[b] for b in chosen]
+        if self.metric:
+            # In the precision that `pairwise` would take for all of them.
+            same = [X.astype(self.corpus.dtype, copy=False) for X in Xs]
+            found = some_in_lanes(self.Z, same, self.request, self.metric, limit)
+            assert found is not None
+            return found
+        return some_one_by_one(self.Z, Xs, self.request, limit, lambda k: self._match(int(chosen[k])))
+
+    def _lanes_metric(self) -> str | None:
+        """The match cost where kernels take many sequences at a time, as fast as any bound; otherwise None."""
+        metric = kernel_metric(self.request.match, self.Z, self.corpus.extremes.astype(self.corpus.dtype))
+        tried = some_in_lanes(self.Z, self.corpus.sequences[:1], self.request, metric)
+        return None if tried is None else metric
+
+    def _match(self, b: int) -> Array | None:
+        """The match costs of the query and a sequence where what they need of each alone is known; otherwise None."""
+        X = self.corpus.sequences[b]
+        small = len(self.Z) * len(X) <= BLOCK
+        if self.units is None or X.dtype != self.Z.dtype or not small or (scale := self.corpus.scale(b)) is None:
+            return None
+        return cosine_of(self.units, X, scale)
 
     def through(self, candidates: Array, bound: Array) -> None:
         """Align candidates, sorted by their bounds, as long as one of them may be among the k best."""
@@ -277,7 +335,7 @@ class _Search:
             part = slice(start, start + width)
             self.align(candidates[part][bound[part] <= self.worst])
             start += width
-            width = min(2 * width, 128 * self.threads)
+            width = max(width, min(2 * width, 128 * self.threads))
         self.pays = self.pays and bool(np.count_nonzero(bound <= self.worst) <= 0.8 * len(candidates))
 
     def result(self, by_centres: int) -> Nearest:
@@ -285,7 +343,8 @@ class _Search:
         if self.aligned < size:
             self.report(size, size)
         by_frames = size - self.aligned - by_centres
-        return Nearest(self.indices, self.costs, self.aligned, size, by_centres, by_frames)
+        spared = self.spared / self.columns
+        return Nearest(self.indices, self.costs, self.aligned, size, by_centres, by_frames, self.abandoned, spared)
 
 
 class _Bound:
@@ -354,8 +413,8 @@ def _bound_for(Z: Array, corpus: Corpus, match: MatchCost, p: Prices | None) -> 
     """The bound for a request, None where there is none to be had."""
     if p is None or not isinstance(match, str) or match not in ("cosine", "euclidean", "sqeuclidean"):
         return None
-    if match != "cosine" and not _moderate(Z, *corpus.sequences):  # squares would overflow, or vanish
-        return None
+    if match != "cosine" and kernel_metric(match, Z, corpus.extremes.astype(corpus.dtype)) is None:
+        return None  # squares would overflow, or vanish
     return _Bound(Z, corpus, match, p)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import dropdtw._cpp as _cpp
 from dropdtw.arrays import Array
 from dropdtw.kernels.emit import Place, locate
-from dropdtw.problem import Costs, Padded, Result, Sequences, Trace
+from dropdtw.problem import Costs, Padded, Result, Sequences, Trace, Values, Within
 from dropdtw.recurrence import COSTS, Recurrence
 from dropdtw.reducers import Reducer
 
@@ -24,7 +24,11 @@ WIDEST = 8
 """Features up to which kernels compute match costs themselves; beyond, a matrix product is faster."""
 
 STRIPS_FROM = 1 << 26
-"""Bytes of match costs from which sequences are turned into costs strip by strip."""
+"""Bytes of match costs from which sequences are turned into costs strip by strip; an eighth of it for values alone,
+which need each strip once."""
+
+STRIP = 1 << 22
+"""Match costs in a strip, or those of 256 (64) columns where these are more; for values alone a quarter."""
 
 BUDGET = 1 << 30
 """Bytes that stored choices may take; beyond that, blocks are computed twice: half the speed, little memory."""
@@ -47,10 +51,16 @@ def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = F
     match = np.zeros((N, K) if place.transposed else (K, N), dtype)
     first, second = np.zeros(match.shape[1], dtype), np.zeros(match.shape[0], dtype)
     out = {"grad_match": match, "grad_x": first, "grad_z": second}
-    value, _ = _solve(table, costs, reducer=reducer, want=_GRADIENT, out=out)
+    value = _solve(table, costs, reducer=reducer, want=_GRADIENT, out=out)[0]
     if place.transposed:
         return Result(value, match.T, second, first)
     return Result(value, match, first, second)
+
+
+def within(table: Recurrence, costs: Costs, limit: float) -> Within:
+    """The hard value; +∞, and cells spared, as soon as it is sure to be above `limit`."""
+    value, _, spared = _solve(table, costs, want=_VALUE, limit=limit)
+    return Within(value, spared)
 
 
 def trace(table: Recurrence, costs: Costs) -> Trace:
@@ -58,7 +68,7 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
     K, N = costs.shape
     path: dict[str, Array] = {name: np.empty(K + N, np.int32) for name in ("path_i", "path_j")}
     path["path_cost"] = np.empty(K + N, np.uint8)
-    value, length = _solve(table, costs, want=_TRACE, out=path)
+    value, length, _ = _solve(table, costs, want=_TRACE, out=path)
     i, j, cost = (part[:length][::-1] for part in path.values())  # kernels walk from the end
     drop_x, drop_z = _COST["drop_x"], _COST["drop_z"]
     if _place(table).transposed:
@@ -130,7 +140,8 @@ def lanes(
     once: bool,
     threads: int,
     report: Callable[[int, int], None],
-) -> Array | None:
+    limit: float = np.inf,
+) -> Values | None:
     """The hard values of all pairs, a vector's worth at a time; None where there are too many features for that."""
     if left[0].shape[1] > WIDEST:
         return None
@@ -141,7 +152,7 @@ def lanes(
     zs, z_ends = _joined(left, dtype)
     xs, x_ends = (zs, z_ends) if right is left else _joined(right, dtype)
     out = np.empty((len(left), len(right)), dtype)
-    _cpp.pairwise(
+    abandoned, spared = _cpp.pairwise(
         place.family,
         place.mask,
         _METRIC[metric],
@@ -151,12 +162,14 @@ def lanes(
         x_ends,
         drop_x,
         drop_z,
+        limit,
         once,
         threads,
         report,
         out,
     )
-    return (out.T if place.transposed else out).astype(np.float64)
+    values = (out.T if place.transposed else out).astype(np.float64)
+    return Values(values, abandoned, spared / (len(zs) * len(xs)))
 
 
 def _joined(sequences: list[Array], dtype: Any) -> tuple[Array, Array]:
@@ -171,7 +184,8 @@ def _solve(
     want: int,
     reducer: Reducer | None = None,
     out: dict[str, Array] | None = None,
-) -> tuple[float, int]:
+    limit: float = np.inf,
+) -> tuple[float, int, float]:
     """One call into the kernels; a transposed table is its mirror image on exchanged sequences."""
     place = _place(table)
     drop_x, drop_z, band = costs.drop_x, costs.drop_z, costs.band
@@ -183,7 +197,7 @@ def _solve(
         ("grad_match", "grad_x", "grad_z", "path_i", "path_j", "path_cost"),
     )
     return _cpp.solve(
-        **_match_arguments(costs, place.transposed),
+        **_match_arguments(costs, place.transposed, want),
         **arguments | (out or {}),
         family=place.family,
         mask=place.mask,
@@ -195,12 +209,14 @@ def _solve(
         N=len(drop_x),
         drop_x=_plain(drop_x, costs.dtype),
         drop_z=_plain(drop_z, costs.dtype),
+        limit=limit,
+        least=costs.source.least if isinstance(costs.source, Sequences) else -np.inf,
         band_start=start,
         band_stop=stop,
     )
 
 
-def _match_arguments(costs: Costs, transposed: bool) -> dict[str, Any]:
+def _match_arguments(costs: Costs, transposed: bool, want: int) -> dict[str, Any]:
     """How a kernel gets at the match costs: it computes them, or asks for strips of a large matrix, or has it whole."""
     how: dict[str, Any] = {"match": None, "strips": None, "strip_width": 0, "z": None, "x": None, "metric": 0}
     source = costs.source
@@ -209,9 +225,13 @@ def _match_arguments(costs: Costs, transposed: bool) -> dict[str, Any]:
         if source.metric in _METRIC and source.Z.shape[1] <= WIDEST:
             z, x = (source.X, source.Z) if transposed else (source.Z, source.X)
             return how | {"z": _plain(z, z.dtype), "x": _plain(x, x.dtype), "metric": _METRIC[source.metric]}
-        if K * N * source.dtype.itemsize > STRIPS_FROM and not transposed:
-            width = min(N, max(256, (1 << 22) // K))
-            return how | {"strips": lambda a, b: _strided(source.columns(a, b)), "strip_width": width}
+        large = K * N * source.dtype.itemsize > (STRIPS_FROM // 8 if want == _VALUE else STRIPS_FROM)
+        if large and "matrix" not in source.__dict__ and (source.by_pair or not transposed):
+            height, length = (N, K) if transposed else (K, N)
+            least = 256 if height < 1 << 16 else 64
+            width = min(length, max(least, (STRIP // 4 if want == _VALUE else STRIP) // height))
+            strips = (lambda a, b: source.rows(a, b).T) if transposed else source.columns
+            return how | {"strips": lambda a, b: _strided(strips(a, b)), "strip_width": width}
     match = costs.match
     return how | {"match": _strided(match.T if transposed else match)}
 

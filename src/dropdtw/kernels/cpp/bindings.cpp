@@ -124,8 +124,8 @@ template <class T>
 nb::tuple solve(int family, unsigned mask, int min, double gamma, int want, std::size_t budget, int K, int N,
                 std::optional<Matrix<T>> match, std::optional<nb::object> strips, int strip_width,
                 std::optional<Sequence<T>> z, std::optional<Sequence<T>> x, int metric, Vector<T> drop_x, Vector<T> drop_z,
-                Limits band_start, Limits band_stop, std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x,
-                std::optional<Out<T>> grad_z, std::optional<Out<std::int32_t>> path_i,
+                double limit, double least, Limits band_start, Limits band_stop, std::optional<OutMatrix<T>> grad_match,
+                std::optional<Out<T>> grad_x, std::optional<Out<T>> grad_z, std::optional<Out<std::int32_t>> path_i,
                 std::optional<Out<std::int32_t>> path_j, std::optional<Out<std::uint8_t>> path_cost) {
   check_family(family);
   require(K > 0 && N > 0 && int(drop_x.size()) == N && int(drop_z.size()) == K, "drop costs do not fit K and N");
@@ -152,6 +152,8 @@ nb::tuple solve(int family, unsigned mask, int min, double gamma, int want, std:
   }
   job.drop_x = drop_x.data();
   job.drop_z = drop_z.data();
+  job.limit = min == 0 && job.want == Want::value ? limit : __builtin_inf();
+  job.least = least;
   if (band_start && band_stop) {
     require(int(band_start->size()) == K && int(band_stop->size()) == K, "the band does not fit K");
     job.band_start = band_start->data();
@@ -184,7 +186,7 @@ nb::tuple solve(int family, unsigned mask, int min, double gamma, int want, std:
   }
   if (status == Status::no_memory) throw std::bad_alloc();
   if (status == Status::stopped) throw nb::python_error();
-  return nb::make_tuple(job.value, job.path_length);
+  return nb::make_tuple(job.value, job.path_length, job.spared);
 }
 
 // Runs task(k) for k < count on several threads, while this one watches for signals and reports how much of `total` is
@@ -231,11 +233,12 @@ void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t
 }
 
 // All pairs of sequences, one Z against W of the X at a time. Sequences lie one after the other in `zs` and `xs`, (total, d);
-// `z_ends` and `x_ends` say where each ends. With `once`, xs are the zs and each pair is computed once.
+// `z_ends` and `x_ends` say where each ends. With `once`, xs are the zs and each pair is computed once. What is sure to cost
+// more than `limit` may be ∞. Gives how many pairs were given up because of it, and how many cells that spared.
 template <class T>
-void pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector<std::int64_t> z_ends, Sequence<T> xs,
-              Vector<std::int64_t> x_ends, T drop_x, T drop_z, bool once, int threads, nb::object progress,
-              OutMatrix<T> out) {
+nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector<std::int64_t> z_ends, Sequence<T> xs,
+                   Vector<std::int64_t> x_ends, T drop_x, T drop_z, double limit, bool once, int threads,
+                   nb::object progress, OutMatrix<T> out) {
   check_family(family);
   const Kernels<T> k = kernels<T>();
   const int W = k.width, d = int(zs.shape(1)), n = int(z_ends.size()), m = int(x_ends.size());
@@ -263,6 +266,9 @@ void pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector<std:
     const int rows = once ? std::min(n, (g + 1) * W) : n;
     for (int from = 0; from < rows; from += chunk) tasks.push_back({g, from, std::min(rows, from + chunk)});
   }
+  // What a part costs is a bound on the whole, rounding included, as long as nothing is negative.
+  if (drop_x < 0 || drop_z < 0) limit = __builtin_inf();
+  std::atomic<std::int64_t> abandoned{0}, spared{0};
   const std::int64_t pairs = once ? std::int64_t(n) * (n + 1) / 2 : std::int64_t(n) * m;
   parallel(std::int64_t(tasks.size()), threads, progress, pairs, [&](std::int64_t number, const std::atomic<bool>&) {
     const Task task = tasks[number];
@@ -276,23 +282,25 @@ void pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector<std:
       for (int e = 0; e < lengths[lane] * d; ++e) x[std::size_t(e) * W + lane] = from[e];
     }
     LaneJob<T> job{0,       N,  mask,    Metric(metric), d, nullptr, x.data(), lengths.data(), price_x.data(), price_z.data(),
-                   rows.data(), values.data()};
+                   rows.data(), values.data(), T(limit)};
     std::int64_t kept = 0;
     for (int a = task.from; a < task.to; ++a) {
       const int i = once ? order[a] : a;
       job.K = length(z_ends, i);
       job.z = zs.data() + begin(z_ends, i) * d;
-      k.family[family].lanes(job);
+      const int left = job.K - k.family[family].lanes(job);  // rows that were not computed
       for (int lane = 0; lane < count; ++lane) {
         const int j = order[first + lane];
         if (once && a > first + lane) continue;  // the other order of the pair is computed in this group too
         out.data()[std::size_t(i) * m + j] = values[lane];
         if (once) out.data()[std::size_t(j) * m + i] = values[lane];
         ++kept;
+        if (left > 0) ++abandoned, spared += std::int64_t(left) * lengths[lane];
       }
     }
     return kept;
   });
+  return nb::make_tuple(std::int64_t(abandoned), std::int64_t(spared));
 }
 
 template <class T>
@@ -367,8 +375,9 @@ NB_MODULE(_cpp, module) {
     module.def("solve", function, arg("family"), arg("mask"), arg("min"), arg("gamma"), arg("want"), arg("budget"), arg("K"),
                arg("N"), arg("match").noconvert().none(), arg("strips").none(), arg("strip_width"),
                arg("z").noconvert().none(), arg("x").noconvert().none(), arg("metric"), arg("drop_x").noconvert(),
-               arg("drop_z").noconvert(), arg("band_start").noconvert().none(), arg("band_stop").noconvert().none(),
-               arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(),
+               arg("drop_z").noconvert(), arg("limit"), arg("least"), arg("band_start").noconvert().none(),
+               arg("band_stop").noconvert().none(), arg("grad_match").noconvert().none(),
+               arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(),
                arg("path_i").noconvert().none(), arg("path_j").noconvert().none(), arg("path_cost").noconvert().none());
   };
   define_solve(&solve<float>);
@@ -376,7 +385,7 @@ NB_MODULE(_cpp, module) {
   const auto define_pairwise = [&](auto function) {
     module.def("pairwise", function, arg("family"), arg("mask"), arg("metric"), arg("zs").noconvert(),
                arg("z_ends").noconvert(), arg("xs").noconvert(), arg("x_ends").noconvert(), arg("drop_x"), arg("drop_z"),
-               arg("once"), arg("threads"), arg("progress").none(), arg("out").noconvert());
+               arg("limit"), arg("once"), arg("threads"), arg("progress").none(), arg("out").noconvert());
   };
   define_pairwise(&pairwise<float>);
   define_pairwise(&pairwise<double>);

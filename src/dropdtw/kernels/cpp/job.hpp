@@ -7,7 +7,7 @@ namespace dropdtw {
 
 enum class Want { value, trace, gradient };
 enum class Metric { none, sqeuclidean, euclidean };
-enum class Status { done, stopped, no_memory };
+enum class Status { done, stopped, no_memory, abandoned };
 
 template <class T>
 struct Job {
@@ -28,6 +28,9 @@ struct Job {
   int d = 0;
 
   const T *drop_x = nullptr, *drop_z = nullptr;
+  // For the hard value alone: what costs more than `limit` may be given up. No match cost is below `least`, where they are
+  // not known in advance (−∞: nothing is known).
+  double limit = __builtin_inf(), least = -__builtin_inf();
   const std::int64_t *band_start = nullptr, *band_stop = nullptr;
 
   // Called now and then, with `self`; false stops the work.
@@ -37,6 +40,7 @@ struct Job {
   // Results. A path has K + N steps at most; step k pays path_cost[k] (a Cost) in cell (path_i[k], path_j[k]), from the
   // end to the start.
   double value = 0;
+  double spared = 0;  // the share of cells that were left out because of the limit; the value is then ∞
   std::int32_t *path_i = nullptr, *path_j = nullptr;
   std::uint8_t* path_cost = nullptr;
   int path_length = 0;
@@ -56,13 +60,14 @@ struct LaneJob {
   const std::int32_t* lengths;   // (W,): their lengths, 0 where a lane is empty
   const T *drop_x, *drop_z;      // (N,), (K,): the same for every lane
   T* rows;                       // scratch: states · (N + 1) · W
-  T* values;                     // (W,)
+  T* values;                     // (W,): ∞ in all lanes where every one was sure to exceed the limit
+  T limit;                       // match and drop costs are not negative, unless it is ∞
 };
 
 template <class T>
 struct Kernel {
   Status (*solve)(Job<T>&);
-  void (*lanes)(const LaneJob<T>&);
+  int (*lanes)(const LaneJob<T>&);  // how many rows were computed
 };
 
 template <class T>

@@ -11,8 +11,8 @@ Status solve(Job<T>& job) {
 }
 
 template <class Tab, class T>
-void lanes(const LaneJob<T>& job) {
-  LaneSweep<Tab, T>(job).run();
+int lanes(const LaneJob<T>& job) {
+  return LaneSweep<Tab, T>(job).run();
 }
 
 template <class T>

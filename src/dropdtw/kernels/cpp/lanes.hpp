@@ -13,14 +13,19 @@ template <class Tab, class T>
 class LaneSweep {
   static constexpr int S = Tab::states, W = Lanes<T>::W;
   static constexpr int R = S == 1 ? 4 : 2;
+  static constexpr int look = 8;  // rows after which costs are held against the limit
 
  public:
   explicit LaneSweep(const LaneJob<T>& job) : job_(job), rule_{job.mask, 0, 0} {}
 
-  void run() {
+  // Returns how many rows it computed: fewer than K where all lanes are sure to exceed the limit.
+  int run() {
     row_zero();
     int i = 1;
-    for (; i + R - 1 <= job_.K; i += R) rows<R>(i);
+    for (; i + R - 1 <= job_.K; i += R) {
+      rows<R>(i);
+      if (i % look == 1 && i + R <= job_.K && hopeless()) return i + R - 1;
+    }
     for (; i <= job_.K; ++i) rows<1>(i);
     for (int lane = 0; lane < W; ++lane) {
       T best = inf<T>;
@@ -30,6 +35,7 @@ class LaneSweep {
       }
       job_.values[lane] = best;
     }
+    return job_.K;
   }
 
  private:
@@ -49,6 +55,18 @@ class LaneSweep {
       border_or_step<Move::left>(a);
       for (int s = 0; s < S; ++s) store(at(j) + s * W, a.here[s]);
     }
+  }
+
+  // Whether no alignment of any lane can stay within the limit: each passes through the row, and costs are not negative. The
+  // cells beyond the end of a shorter lane can only make this more careful.
+  DROPDTW_FLAT bool hopeless() {
+    if (!(job_.limit < inf<T>)) return false;
+    Vec<T> best = all<T>(inf<T>);
+    for (std::size_t k = 0; k < std::size_t(job_.N + 1) * S; ++k) best = least<T>(load(job_.rows + k * W), best);
+    for (int lane = 0; lane < W; ++lane)
+      if (job_.lengths[lane] > 0 && !(best[lane] > job_.limit)) return false;
+    for (int lane = 0; lane < W; ++lane) job_.values[lane] = inf<T>;
+    return true;
   }
 
   // A cell of row 0 (entered by left) or of column 0 (by top).

@@ -48,6 +48,7 @@ class Solver {
       status = pass<min>();
     }
     if (status == Status::done) finish<min>(weights);
+    if (status == Status::abandoned) job_.value = inf<double>;
     return status;
   }
 
@@ -61,6 +62,11 @@ class Solver {
       const Status s = wave_.template forward<min, false, false>(first == 0 ? nullptr : &columns_[column * (b % 2)],
                                                   &columns_[column * ((b + 1) % 2)], nullptr, nullptr);
       if (s != Status::done) return s;
+      const int last = wave_.block_.last;
+      if (min == Min::hard && last < N_ && wave_.hopeless(&columns_[column * ((b + 1) % 2)], last)) {
+        job_.spared = double(N_ - last) / N_;
+        return Status::abandoned;
+      }
     }
     return Status::done;
   }

@@ -8,6 +8,7 @@
 // Vectors run over whole multiples of W lanes. Lanes outside the block hold rubbish that no cell inside looks at.
 #pragma once
 #include "match.hpp"
+#include "rest.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
 
@@ -16,7 +17,7 @@ struct Wave {
   static constexpr int S = Tab::states, W = Lanes<T>::W;
   using Code = std::conditional_t<wide_code<Tab>, std::uint16_t, std::uint8_t>;  // the chosen edges of a cell
 
-  explicit Wave(Job<T>& job) : job_(job), K_(job.K), N_(job.N), block_(job), match_(job, block_) {
+  explicit Wave(Job<T>& job) : job_(job), K_(job.K), N_(job.N), block_(job), match_(job, block_), rest_(job) {
     rule_ = {job.mask, T(job.gamma), inverse(job.gamma)};
     lanes_ = (K_ + 1 + W - 1) / W * W;
     stride_ = W + lanes_ + 2 * W;
@@ -31,6 +32,7 @@ struct Wave {
     bool ok = true;
     for (auto& buffer : work_) ok = ok && buffer.resize(std::size_t(S) * stride_);
     ok = ok && block_.prepare() && match_.prepare(stride_) && drop_z_.resize(stride_) && drop_x_.resize(N_ + 1 + 4 * W);
+    if (rest_.wanted()) ok = ok && rest_.prepare(stride_);
     if (!ok) return false;
     for (int k = 0; k < stride_; ++k) drop_z_[k] = inf<T>;
     for (int i = 1; i <= K_; ++i) drop_z_[W + i] = job_.drop_z[i - 1];
@@ -117,6 +119,39 @@ struct Wave {
     }
   }
 
+  // Whether every alignment is sure to exceed the limit. It passes through anti-diagonal t or through t − 1.
+  DROPDTW_FLAT bool hopeless(int now, int last, int t) {
+    Vec<T> best = all<T>(inf<T>);
+    for (int u = t; u >= t - 1; --u) {
+      const T *const x = rest_.of_x(u), *const z = rest_.of_z(), *const from = states(u == t ? now : last, 0);
+      for (int i = block_.begin(u); i < block_.end(u); i += W) {
+        Vec<T> v = load(from + i);
+        for (int s = 1; s < S; ++s) v = least<T>(load(from + std::size_t(s) * stride_ + i), v);
+        v += load(x + i) + load(z + i);
+        if (i < block_.low[u] || i + W - 1 > block_.high[u])  // rubbish at either end
+          for (int k = 0; k < W; ++k)
+            if (i + k < block_.low[u] || i + k > block_.high[u]) v[k] = inf<T>;
+        best = least<T>(v, best);
+      }
+    }
+    return above(best);
+  }
+
+  // The same for the states of column j, which every alignment passes through.
+  bool hopeless(const T* column, int j) {
+    if (!rest_.wanted()) return false;
+    for (int s = 0; s < S; ++s)
+      for (int i = 0; i <= K_; ++i)
+        if (!(column[std::size_t(s) * (K_ + 1) + i] + rest_.of_x(j)[0] + rest_.of_z()[i] > rest_.limit())) return false;
+    return true;
+  }
+
+  bool above(Vec<T> v) {
+    for (int k = 0; k < W; ++k)
+      if (!(v[k] > rest_.limit())) return false;
+    return true;
+  }
+
   // Fills the block from the states of the column on its left (none: ∞). Keeps what is asked for: the states of the last
   // column, every state, every choice.
   template <Min min, bool codes, bool keep>
@@ -124,6 +159,7 @@ struct Wave {
     if (!match_.fetch()) return Status::stopped;
     for (int b = 0; b < 3; ++b) fill(b, inf<T>);
     int now = 0, last = 1, before = 2;
+    const bool looks = min == Min::hard && !codes && !keep && rest_.wanted() && block_.first == 0 && block_.last == N_;
     for (int t = 0; t < block_.diagonals; ++t) {
       if (t % group == 0 && !alive(t)) return Status::stopped;
       if (t <= K_)
@@ -158,6 +194,10 @@ struct Wave {
       if (const int i = t - (block_.last - block_.first); right != nullptr && i >= 0)
         for (int s = 0; s < S; ++s)
           right[std::size_t(s) * (K_ + 1) + i] = i >= block_.low[t] && i <= block_.high[t] ? states(now, s)[i] : inf<T>;
+      if (looks && t % group == 1 && t + 1 < block_.diagonals && hopeless(now, last, t)) {
+        job_.spared = 1 - double(block_.offset[t + 1]) / double(block_.offset[block_.diagonals]);
+        return Status::abandoned;
+      }
       const int free = before;
       before = last;
       last = now;
@@ -345,6 +385,7 @@ struct Wave {
   int lanes_, stride_;
   Block<Tab, T> block_;
   MatchCosts<Tab, T> match_;
+  Rest<Tab, T> rest_;
   std::int64_t cells_ = 0;
   T corner_[S];
   Buffer<T> work_[3], grad_[3], grad_costs_, drop_x_, drop_z_, grad_x_, grad_z_;

@@ -1,0 +1,149 @@
+// What an alignment still has to pay at least, so that one that is sure to exceed a limit can be given up.
+//
+// It is the bound (1) of bounds.py, of what lies beyond a cell: each pair pays a share λ of its match cost out of its column
+// and the rest out of its row, an element without a match what the table makes it pay. Where match costs may be negative, the
+// column and the row that a cell is in may still get some: their negative costs count as if all of them were to come.
+#pragma once
+#include "block.hpp"
+
+namespace dropdtw::DROPDTW_ISA {
+
+template <class Tab, class T>
+class Rest {
+  static constexpr int W = Lanes<T>::W;
+
+ public:
+  explicit Rest(const Job<T>& job) : job_(job), K_(job.K), N_(job.N) {}
+
+  // Whether there is a limit, and something known about match costs: all of them, or a number that none is below.
+  bool wanted() const { return job_.limit < inf<double> && (job_.match != nullptr || job_.least >= 0); }
+
+  bool prepare(int stride) {
+    if (!x_.resize(N_ + 1 + 4 * W) || !z_.resize(stride) || !lost_x_.resize(N_) || !lost_z_.resize(K_) ||
+        !column_.resize(N_ + W) || !row_.resize(K_ + W) || !below_x_.resize(N_) || !below_z_.resize(K_))
+      return false;
+    negative_ = 0;
+    for (int j = 0; j < N_; ++j) negative_ -= smaller_of(0, lost_x_[j] = lost<Move::left>(job_.drop_x[j]));
+    for (int i = 0; i < K_; ++i) negative_ -= smaller_of(0, lost_z_[i] = lost<Move::top>(job_.drop_z[i]));
+    read();
+    double best = -inf<double>, share = 0;
+    for (const double l : {0., .25, .5, .75, 1.}) {
+      double total = 0;
+      for (int j = 0; j < N_; ++j) total += pays_x(j, l);
+      for (int i = 0; i < K_; ++i) total += pays_z(i, 1 - l);
+      if (total > best) best = total, share = l;
+    }
+    for (int k = 0; k < stride; ++k) z_[k] = 0;
+    for (int k = 0; k < N_ + 1 + 4 * W; ++k) x_[k] = 0;
+    double sum = 0;  // laid out as Wave lays out drop costs
+    for (int i = K_; i > 0; sum += pays_z(--i, 1 - share)) z_[W + i] = T(sum + below_z_[i - 1]);
+    z_[W] = T(sum);
+    sum = 0;
+    for (int j = N_; j > 0; sum += pays_x(--j, share)) x_[2 * W + N_ - j] = T(sum + below_x_[j - 1]);
+    x_[2 * W + N_] = T(sum);
+    // Sums are rounded, those of the kernels too: by less than this as long as they do not exceed the limit.
+    constexpr double epsilon = sizeof(T) == 4 ? 0x1p-23 : 0x1p-52;
+    const double size = __builtin_fabs(job_.limit) + 2 * negative_;
+    limit_ = T(job_.limit + 4 * (double(K_) + N_ + 2) * epsilon * size);
+    return true;
+  }
+
+  T limit() const { return limit_; }
+  const T* of_x(int t) { return x_.get() + 2 * W + N_ - t; }  // lane i: after column t − i
+  const T* of_z() { return z_.get() + W; }                    // lane i: after row i
+
+ private:
+  // What an element without a match pays at least: its price, or nothing; ∞ where the table has no edge for that.
+  template <Move move>
+  static T lost(T price) {
+    T least = inf<T>;
+    for (const Edge& e : Tab::edges)
+      if (e.move == move && e.cost != Cost::match) {
+        const T paid = e.cost == Cost::free ? T(0) : price;
+        least = paid < least ? paid : least;
+      }
+    return least;
+  }
+
+  bool several(Move move) const {  // whether an element may get another match by this move
+    for (int e = 0; e < edge_count<Tab>; ++e)
+      if (Tab::edges[e].move == move && Tab::edges[e].cost == Cost::match && job_.mask >> e & 1) return true;
+    return false;
+  }
+
+  static double smaller_of(double a, double b) { return a < b ? a : b; }
+  static double pays(T lost, double share, T m) {  // what can hold no match is lost, whatever the share
+    return m == inf<T> ? lost : smaller_of(lost, share * m);
+  }
+  double pays_x(int j, double share) { return pays(lost_x_[j], share, column_[j]); }
+  double pays_z(int i, double share) { return pays(lost_z_[i], share, row_[i]); }
+
+  // The least that each column and row with a match can hold, and what is negative in each.
+  void read() {
+    const bool known = job_.match != nullptr;
+    for (int j = 0; j < N_; ++j) column_[j] = known ? inf<T> : T(0), below_x_[j] = 0;
+    for (int i = 0; i < K_; ++i) row_[i] = known ? inf<T> : T(0), below_z_[i] = 0;
+    if (!known) return;
+    if (job_.column == 1)
+      minima(K_, N_, job_.row, 1, row_.get(), column_.get());
+    else
+      minima(N_, K_, job_.column, job_.row, column_.get(), row_.get());
+    for (int i = 0; i < K_; ++i)
+      if (row_[i] < 0)
+        for (int j = 0; j < N_; ++j)
+          if (const double v = job_.match[i * job_.row + j * job_.column]; v < 0) {
+            negative_ -= v;
+            below_x_[j] += v;
+            below_z_[i] += v;
+          }
+    const bool again_x = several(Move::top), again_z = several(Move::left);
+    for (int j = 0; j < N_; ++j) {
+      if (again_x && column_[j] < 0) column_[j] = T(below_x_[j]);
+      if (!again_x) below_x_[j] = 0;
+    }
+    for (int i = 0; i < K_; ++i) {
+      if (again_z && row_[i] < 0) row_[i] = T(below_z_[i]);
+      if (!again_z) below_z_[i] = 0;
+    }
+  }
+
+  // The minima of a matrix by its first and by its second axis; W lines at a time where they lie together.
+  DROPDTW_FLAT void minima(int lines, int length, std::ptrdiff_t far, std::ptrdiff_t near, T* of_line, T* of_place) {
+    int a = 0;
+    for (; near == 1 && a + W <= lines; a += W) {
+      Vec<T> found[W];
+      for (int r = 0; r < W; ++r) {
+        const T* const c = job_.match + (a + r) * far;
+        found[r] = all<T>(inf<T>);
+        int b = 0;
+        for (; b + W <= length; b += W) {
+          const Vec<T> v = load(c + b);
+          store(of_place + b, least<T>(v, load(of_place + b)));
+          found[r] = least<T>(v, found[r]);
+        }
+        for (; b < length; ++b) {
+          if (c[b] < of_place[b]) of_place[b] = c[b];
+          if (c[b] < found[r][0]) found[r][0] = c[b];
+        }
+      }
+      transpose<T>(found);
+      for (int r = 1; r < W; ++r) found[0] = least<T>(found[r], found[0]);
+      store(of_line + a, found[0]);
+    }
+    for (; a < lines; ++a)
+      for (int b = 0; b < length; ++b) {
+        const T v = job_.match[a * far + b * near];
+        if (v < of_place[b]) of_place[b] = v;
+        if (v < of_line[a]) of_line[a] = v;
+      }
+  }
+
+  const Job<T>& job_;
+  const int K_, N_;
+  double negative_ = 0;  // all that can be negative, without its sign
+  T limit_ = 0;
+  Buffer<T> x_, z_, lost_x_, lost_z_, column_, row_;
+  Buffer<double> below_x_, below_z_;
+};
+
+}  // namespace dropdtw::DROPDTW_ISA
