@@ -62,8 +62,19 @@ def test_retrieve_from_a_corpus(folder):
 
 def test_retrieve_suggests_a_drop_cost_once_for_all(folder):
     done = run("retrieve", "query.npy", "c", "--engine", "local", "--out", "out", "--top", "1")
-    assert "suggested for both sides, from 7 of 21 sequences" in done.stderr
+    assert "suggested for both sides, from 6 of 21 sequences" in done.stderr
     assert done.stdout.splitlines()[1].split()[4] == "r5"
+
+
+def test_suggestions_go_where_they_were_asked_for(folder):
+    import json
+
+    for k, (asked, given) in enumerate([(("suggest", "none"), None), (("suggest", "0.4"), 0.4)]):
+        out = f"out{k}"
+        run("retrieve", "query.npy", "c", "--engine", "local", "--out", out, "--drop-x", asked[0], "--drop-z", asked[1])
+        settings = json.loads((folder / out / "manifest.json").read_text())["settings"]
+        assert settings["drop_z"] == given
+        assert 0 < settings["drop_x"] < 1
 
 
 def test_mistakes_are_told_in_one_line(folder, monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """Corpora in Parquet on one machine: results, bad records, resuming. Ray does the same in test_scale_ray.py."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -135,7 +136,7 @@ def test_threads_do_not_matter(tmp_path):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 20))
 def test_shards_hold_every_row_once_and_in_order(groups, shard_rows):
-    shards = list(datasets._shards(datasets._Footer("f", tuple(groups), ""), shard_rows))
+    shards = list(datasets._shards(datasets._File("f", tuple(groups), ""), shard_rows))
     assert sum(s.rows for s in shards) == sum(groups)
     row, covered = 0, []
     for s in shards:
@@ -184,14 +185,16 @@ def test_on_a_gpu_all_tasks_run(tmp_path, monkeypatch):
     pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
     from dropdtw.scale import gpu
 
-    real, seen = gpu._pairs, []
+    real, seen = gpu._batches, []
 
     def on_cpu(Zs, Xs, how):
         assert how.device == "cuda"
-        seen.append(len(Xs))
-        return real(Zs, Xs, How(match=how.match))
+        for some, pairs in real(Zs, Xs, How(match=how.match)):
+            seen.append(len(some))
+            yield some, pairs
 
-    monkeypatch.setattr(gpu, "_pairs", on_cpu)
+    monkeypatch.setattr(gpu, "_batches", on_cpu)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     made = corpus(tmp_path / "c", 10)
     table(tmp_path / "c/x.parquet", id=["bad", "short"], features=[None, [1.0] * 6], shape=[[1, 6], [1, 6]])
     for name, drop_x in (("l", 0.5), ("s", "suggest")):
@@ -241,7 +244,7 @@ def test_a_bad_record_is_noted_and_the_others_are_done(tmp_path):
     assert done.errors == len(found) == 11
     reasons = {key: e["reason"] for key, e in found.items()}
     for key, part in {
-        ("a.parquet", 1): "its id is None; give a string",
+        ("a.parquet", 1): "it has no id; give a string",
         ("a.parquet", 2): "it has no features",
         ("a.parquet", 3): f"its shape is None, but features holds {X.size} numbers",
         ("a.parquet", 4): f"its shape is [2, 6], but features holds {X.size} numbers",
@@ -261,7 +264,7 @@ def test_a_bad_record_is_noted_and_the_others_are_done(tmp_path):
 def test_strict_stops_at_the_first_bad_record_and_keeps_what_was_done(tmp_path):
     corpus(tmp_path / "c", 10, files=1)
     bad_corpus(tmp_path / "c")
-    with pytest.raises(ValueError, match=r"a\.parquet, row 1: its id is None.*strict=True stops here"):
+    with pytest.raises(ValueError, match=r"a\.parquet, row 1: it has no id.*strict=True stops here"):
         scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, strict=True)
     assert sorted(p.name for p in (tmp_path / "out/parts").iterdir()) == ["00000.parquet"]
     done = scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
@@ -287,7 +290,7 @@ def test_a_page_that_is_corrupt_costs_its_row_group_only(tmp_path):
     path.write_bytes(bytes(data))
     done = scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, shard_rows=100)
     assert [row["id"] for row in rows(tmp_path / "out")] == [f"r{k}" for k in [*range(10), *range(20, 30)]]
-    assert done.errors == 1
+    assert done.errors == 10
     (error,) = errors(tmp_path / "out")
     assert (error["row"], error["rows"]) == (10, 10)
     assert "cannot be read as Parquet" in error["reason"]
@@ -312,27 +315,53 @@ def test_a_bad_record_of_pairs_is_noted_once(tmp_path):
     assert (done.rows, done.errors) == (16, 4)
 
 
-def test_pairs_without_an_alignment_are_noted_and_the_others_are_done(tmp_path):
-    long, short = np.ones((4, 2)), np.ones((2, 2))
-    scale.write(tmp_path / "c.parquet", [("short", short), ("long", long)])
-    how = {"drop_x": 0.3, "many_to_one": False}
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_pairs_without_an_alignment_cost_infinity_and_are_near_nothing(tmp_path, monkeypatch, device):
+    if device == "gpu":
+        pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
+        monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+        monkeypatch.setattr("dropdtw.scale.gpu._batches", cpu_batches())
+    scale.write(tmp_path / "c.parquet", [("short", np.ones((2, 2))), ("long", np.ones((4, 2)))])
+    how = {"drop_x": 0.3, "many_to_one": False, "num_gpus": int(device == "gpu")}
     done = scale.pairwise(tmp_path / "c.parquet", tmp_path / "c.parquet", tmp_path / "p", **how)
-    assert [(row["z"], row["x"]) for row in rows(tmp_path / "p")] == [
-        ("short", "short"),
-        ("short", "long"),
-        ("long", "long"),
+    assert [(row["z"], row["x"], row["cost"]) for row in rows(tmp_path / "p")] == [
+        ("short", "short", pytest.approx(0, abs=1e-6)),
+        ("short", "long", pytest.approx(0, abs=1e-6)),
+        ("long", "short", np.inf),
+        ("long", "long", pytest.approx(0, abs=1e-6)),
     ]
-    (error,) = errors(tmp_path / "p")
-    assert done.errors == 1
-    assert error["id"] == "long"
-    assert error["reason"].startswith("with 'short': ")
-    scale.retrieve(tmp_path / "c.parquet", tmp_path / "c.parquet", tmp_path / "r", 5, **how)
+    assert done.errors == 0
+    done = scale.retrieve(tmp_path / "c.parquet", tmp_path / "c.parquet", tmp_path / "r", 5, **how)
     assert [(row["query"], row["id"]) for row in scale_table(tmp_path / "r")] == [
         ("short", "short"),
         ("short", "long"),
         ("long", "long"),
     ]
-    assert [e["reason"][:23] for e in errors(tmp_path / "r")] == ["with the query 'long': "]
+    assert done.errors == 0
+
+
+def cpu_batches():
+    """The batches of `gpu`, on the CPU."""
+    from dropdtw.scale import gpu
+
+    real = gpu._batches
+    return lambda Zs, Xs, how: real(Zs, Xs, How(match=how.match))
+
+
+def test_a_pair_that_fails_does_not_keep_others_from_their_values(monkeypatch):
+    real = dropdtw.pairwise
+
+    def picky(Zs, Xs, **how):
+        if any(len(X) == 3 for X in Xs) and any(Z[0, 0] == 7 for Z in Zs):
+            raise ValueError("three and seven")
+        return real(Zs, Xs, **how)
+
+    monkeypatch.setattr(dropdtw, "pairwise", picky)
+    Zs, Xs = [np.full((2, 2), v) for v in (1.0, 7.0)], [np.ones((n, 2)) for n in (2, 3, 4)]
+    values, reasons = How(drop_x=0.1).values(Zs, Xs, 1)
+    assert reasons == {(1, 1): "three and seven"}
+    assert np.isnan(values[1, 1])
+    np.testing.assert_allclose(np.delete(values.ravel(), 4), 0, atol=1e-6)
 
 
 # Runs that were cut off
@@ -421,8 +450,15 @@ def test_another_run_is_refused_in_the_same_folder(tmp_path):
     (tmp_path / "out/manifest.json").write_text("{")
     with pytest.raises(ValueError, match="is no JSON"):
         scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
-    with pytest.raises(ValueError, match="holds other files"):
-        scale.localize(tmp_path / "c", tmp_path / "c", STEPS, drop_x=0.5)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").touch()
+    with pytest.raises(ValueError, match=r"holds other files, such as notes\.txt"):
+        scale.localize(tmp_path / "c", tmp_path / "mine", STEPS, drop_x=0.5)
+    with pytest.raises(ValueError, match=r"notes\.txt is a file; give a folder"):
+        scale.localize(tmp_path / "c", tmp_path / "mine/notes.txt", STEPS, drop_x=0.5)
+    for out in ("c", "c/out", "."):
+        with pytest.raises(ValueError, match="lie in each other; give a folder elsewhere"):
+            scale.localize(tmp_path / "c", tmp_path / out, STEPS, drop_x=0.5)
 
 
 def test_a_corpus_whose_values_have_changed_is_another_one(tmp_path):
@@ -433,6 +469,149 @@ def test_a_corpus_whose_values_have_changed_is_another_one(tmp_path):
         scale.localize(tmp_path / "c.parquet", tmp_path / "out", STEPS, drop_x=0.5)
 
 
+def test_a_foreign_file_whose_values_were_exchanged_is_another_one(tmp_path):
+    """Sizes and extremes are the same; so is everything that its end says."""
+    for order in ((0, 1), (1, 0)):
+        X = [[1.0] * 6, [2.0] * 6]
+        table(tmp_path / "c/0.parquet", id=["a", "b"], features=[X[k] for k in order], shape=[[1, 6]] * 2)
+        if order == (0, 1):
+            scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, drop_z=0.5)
+    with pytest.raises(ValueError, match="differs in corpus"):
+        scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, drop_z=0.5)
+
+
+def test_a_corpus_that_was_copied_is_the_same(tmp_path):
+    import shutil
+
+    corpus(tmp_path / "c", 6)
+    scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+    shutil.copytree(tmp_path / "c", tmp_path / "copy")
+    assert scale.localize(tmp_path / "copy", tmp_path / "out", STEPS, drop_x=0.5).done == 0
+
+
+def test_a_file_that_changes_during_the_run_stops_it(tmp_path, monkeypatch):
+    corpus(tmp_path / "c", 10, files=2)
+    data = datasets.dataset(tmp_path / "c", 1000)
+    corpus(tmp_path / "c", 12, files=2)
+    with pytest.raises(ValueError, match=r"0\.parquet of .* has changed since the run began; start anew elsewhere"):
+        list(data.read(0))
+
+
+def test_a_folder_is_claimed_by_one_run(tmp_path):
+    from dropdtw.scale.storage import Storage
+
+    for place in (Storage(tmp_path), Storage("memory://dropdtw-claim")):
+        assert place.create("manifest.json", b"mine")
+        assert not place.create("manifest.json", b"yours")
+        assert place.read("manifest.json") == b"mine"
+        assert [str(p).rpartition("/")[2] for p in place.fs.find(place.root)] == ["manifest.json"]
+    place.fs.rm(place.root, recursive=True)
+
+
+def test_strict_refuses_a_run_with_errors(tmp_path):
+    bad_corpus(tmp_path / "c")
+    scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+    with pytest.raises(ValueError, match=r"a\.parquet, row 1: it has no id; give a string \(strict=True stops here\)"):
+        scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, strict=True)
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_a_drop_cost_that_cannot_be_suggested_is_an_error_of_its_record(tmp_path):
+    scale.write(tmp_path / "c.parquet", [("far", np.full((10, 6), 1e200)), ("near", record(0).astype(np.float64))])
+    done = scale.localize(tmp_path / "c.parquet", tmp_path / "out", STEPS, match="sqeuclidean")
+    assert (done.rows, done.errors) == (1, 1)
+    assert errors(tmp_path / "out")[0]["reason"].startswith("every match is forbidden")
+
+
+@pytest.mark.parametrize("moment", ["end", "middle"])
+def test_a_store_that_falls_silent_stops_the_run(tmp_path, monkeypatch, moment):
+    """It is no bad record: the same run again will find the data."""
+    from dropdtw.scale.storage import Storage
+
+    corpus(tmp_path / "c", 30, files=1)
+    real = Storage.open
+
+    class Silent:
+        def __init__(self, file):
+            self.file = file
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *what):
+            self.file.close()
+
+        def read(self, *size):
+            at_end = self.file.tell() + 4 >= Path(tmp_path / "c/0.parquet").stat().st_size - (1 << 16) and not size
+            if moment == "end" or not at_end:
+                raise TimeoutError("no answer")  # without a number, as fsspec's
+            return self.file.read(*size)
+
+    monkeypatch.setattr(Storage, "open", lambda self, name: Silent(real(self, name)))
+    with pytest.raises(TimeoutError):
+        scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"features": [b"1234"]}, "its column features is binary; give lists of numbers"),
+        ({"features": [[[1.0, 2.0]]]}, "its column features is list"),
+        ({"features": [1.0]}, "its column features is double"),
+        ({"shape": [[1.0, 2.0]]}, "its column shape is list.*; give lists of whole numbers"),
+        ({"id": [1.5]}, "its column id is double; give strings"),
+        ({"steps": [[1.0]]}, "but no steps_shape"),
+    ],
+)
+def test_columns_of_other_types_make_a_file_useless_and_no_more(tmp_path, columns, reason):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    corpus(tmp_path / "c", 3)
+    usual = {"id": ["a"], "features": [[1.0, 2.0]], "shape": [[1, 2]]}
+    pq.write_table(pa.table(usual | columns), tmp_path / "c/x.parquet")
+    done = scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+    assert (done.rows, done.errors) == (3, 1)
+    assert re.search(reason, errors(tmp_path / "out")[0]["reason"])
+
+
+@pytest.mark.parametrize("kind", ["float16", "large_list", "fixed_size_list", "int id"])
+def test_other_kinds_of_lists_and_numbers_are_read(tmp_path, kind):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    lists = {"float16": pa.list_(pa.float16()), "large_list": pa.large_list(pa.float32())}
+    features = pa.array([[1.0, 0, 0, 0, 0, 0]], pa.list_(pa.float64()))
+    features = features.cast(lists.get(kind, pa.list_(pa.float32(), 6)))
+    ids = pa.array([7]) if kind == "int id" else pa.array(["7"])
+    (tmp_path / "c").mkdir()
+    pq.write_table(
+        pa.table({"id": ids, "features": features, "shape": [[1, 6]], "more": [1]}), tmp_path / "c/0.parquet"
+    )
+    done = scale.localize(tmp_path / "c", tmp_path / "out", np.eye(1, 6), drop_x=0.5)
+    assert (done.rows, done.errors) == (1, 0)
+    assert rows(tmp_path / "out") == [{"id": "7", "cost": 0.0, "segments": [{"step": 0, "start": 0, "stop": 1}]}]
+
+
+def test_a_giant_row_group_is_warned_of(tmp_path):
+    corpus(tmp_path / "c", 30, files=1, group=30)
+    with pytest.warns(UserWarning, match=r"0\.parquet has 30 records in one row group"):
+        datasets.dataset(tmp_path / "c", 2)
+
+
+def test_large_records_are_held_one_by_one(monkeypatch):
+    from dropdtw.scale import records
+
+    monkeypatch.setattr(records, "BATCH_BYTES", 100)
+    some = [records.Record("f", k, "r", np.ones((n, 1))) for k, n in enumerate([20, 1, 1, 12, 1])]
+    bad = records.Bad("f", 9, None, "no")
+    assert [[r.row for r in part] for part in records.together([*some, bad], 4)] == [[0], [1, 2, 3], [4, 9]]
+    assert [[r.row for r in part] for part in records.together([bad] * 5, 4)] == [[9] * 4, [9]]
+
+
 def test_the_manifest_and_the_summary_say_what_was_done(tmp_path):
     corpus(tmp_path / "c", 6)
     scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
@@ -441,6 +620,20 @@ def test_the_manifest_and_the_summary_say_what_was_done(tmp_path):
     assert manifest["settings"]["drop_x"] == 0.5
     assert manifest["corpus"]["rows"] == 6
     assert json.loads((tmp_path / "out/summary.json").read_text()) == {"rows": 6, "errors": 0, "shards": 3}
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    corpus(tmp_path / "c", 6)
+    how = {"drop_x": np.float32(0.5), "window": np.int64(30), "contiguous": np.bool_(True), "shard_rows": np.int64(9)}
+    scale.localize(tmp_path / "c", tmp_path / "a", STEPS, **how)
+    scale.localize(tmp_path / "c", tmp_path / "b", STEPS, drop_x=0.5, window=30, shard_rows=9)
+    assert content(tmp_path / "a") == content(tmp_path / "b")
+
+
+def test_methods_without_drops_get_none(tmp_path):
+    made = corpus(tmp_path / "c", 6)
+    scale.localize(tmp_path / "c", tmp_path / "out", STEPS, method="dtw", many_to_one=True, contiguous=False)
+    assert rows(tmp_path / "out")[0]["cost"] == dropdtw.align(STEPS, made[0][1], method="dtw").cost
 
 
 def test_progress_is_told(tmp_path):
@@ -468,6 +661,8 @@ def test_progress_is_told(tmp_path):
         ({"drop_z": "suggest"}, r"suggest"),
         ({"method": "dtw"}, r"drop"),
         ({"threshold": 0.5}, r"threshold"),
+        ({"drop_x": np.bool_(True)}, r"drop_x is .*True.*; give a number"),
+        ({"num_gpus": 1}, r"PyTorch sees no GPU here"),
     ],
     ids=str,
 )
@@ -475,13 +670,19 @@ def test_settings_that_would_fail_on_every_record_are_refused_at_once(tmp_path, 
     corpus(tmp_path / "c", 3)
     with pytest.raises(ValueError, match=message):
         scale.localize(tmp_path / "c", tmp_path / "out", STEPS, **({"drop_x": 0.5} | options))
-    assert not (tmp_path / "out/parts").exists()
+    assert not (tmp_path / "out").exists()
 
 
 def test_other_refusals(tmp_path):
     corpus(tmp_path / "c", 3)
     with pytest.raises(TypeError, match="drop_y is no option; there are match"):
         scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_y=1)
+    with pytest.raises(ValueError, match="drop_x is 'suggest', which makes the values of different records"):
+        scale.pairwise(tmp_path / "c", tmp_path / "c", tmp_path / "out", drop_x="suggest")
+    with pytest.raises(ValueError, match=r"steps has 5 features and .* has 6; both need the same number"):
+        scale.localize(tmp_path / "c", tmp_path / "out", STEPS[:, :5])
+    with pytest.raises(ValueError, match=r"queries has 5 features and .* has 6"):
+        scale.retrieve([("q", STEPS[:, :5])], tmp_path / "c", tmp_path / "out", **BOTH)
     with pytest.raises(ValueError, match="k is 0"):
         scale.retrieve(tmp_path / "c", tmp_path / "c", tmp_path / "out", 0, **BOTH)
     with pytest.raises(ValueError, match=r"queries is empty; give at least one \(id, sequence\)"):

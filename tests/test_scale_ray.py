@@ -1,5 +1,6 @@
 """Corpora on a real Ray cluster of two workers: the bytes of the local engine, and what becomes of killed processes."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -13,6 +14,10 @@ import pytest
 
 from dropdtw import scale
 from dropdtw.scale import engines
+from dropdtw.scale.dataset import dataset
+from dropdtw.scale.how import How
+from dropdtw.scale.jobs import Localize
+from dropdtw.scale.run import run
 from scale_cases import STEPS, content, corpus, errors, table
 
 pytest.importorskip("ray", reason="ray is not installed: pip install 'dropdtw[ray]'")
@@ -101,6 +106,46 @@ def test_strict_stops_a_run_on_ray(cluster, tmp_path):
     done = scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, engine="ray")
     assert (done.rows, done.errors) == (6, 1)
     assert [e["id"] for e in errors(tmp_path / "out")] == ["hole"]
+
+
+def test_what_the_cluster_does_not_have_is_refused(cluster, tmp_path):
+    """Ray would wait for it for ever."""
+    corpus(tmp_path / "c", 6)
+    for wanted, message in (
+        ({"num_gpus": 1}, "a worker takes 1 GPU, and the cluster has 0; ask for less"),
+        ({"num_cpus": 64}, "a worker takes 64 CPU, and the cluster has 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, engine="ray", **wanted)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failure_in_a_worker_is_told_and_the_run_goes_on_later(cluster, tmp_path):
+    corpus(tmp_path / "c", 6)
+    (tmp_path / "c/0.parquet").rename(tmp_path / "kept")
+    (tmp_path / "c/0.parquet").symlink_to(tmp_path / "kept")
+    job = Localize(dataset(tmp_path / "c", 1000), How(drop_x=0.5), STEPS)
+    (tmp_path / "kept").rename(tmp_path / "away")  # the store loses a file
+    asked = {"engine": "ray", "workers": 2, "num_cpus": 1, "num_gpus": 0, "strict": False, "progress": None}
+    with pytest.raises(RuntimeError, match=r"shard 0 failed; the same run again goes on with it\. FileNotFoundError"):
+        run(job, tmp_path / "out", **asked)
+    (tmp_path / "away").rename(tmp_path / "kept")
+    assert run(job, tmp_path / "out", **asked).rows == 6
+
+
+def test_what_the_user_has_set_stays_set(cluster, tmp_path):
+    context, logger = cluster.data.DataContext.get_current(), logging.getLogger("ray.data")
+    before = context.enable_progress_bars, logger.level
+    logger.setLevel(logging.WARNING)
+    context.enable_progress_bars = True
+    try:
+        corpus(tmp_path / "c", 3)
+        scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, engine="ray")
+        assert (context.enable_progress_bars, logger.level) == (True, logging.WARNING)
+        assert cluster.is_initialized()
+    finally:
+        context.enable_progress_bars, level = before
+        logger.setLevel(level)
 
 
 def test_the_cluster_is_reached_from_this_machine_alone(cluster, tmp_path):

@@ -11,6 +11,7 @@ from dropdtw.cli import options, screen
 if TYPE_CHECKING:
     from dropdtw.arrays import Array
     from dropdtw.scale import Run
+    from dropdtw.scale.dataset import Dataset
 
 FEW = 3
 """Queries whose nearest are shown; of more, the file tells."""
@@ -50,26 +51,38 @@ def retrieve(
     """The nearest records of a corpus, for one query or many."""
     from dropdtw import scale
     from dropdtw.scale.dataset import dataset
-    from dropdtw.scale.records import Record
-    from dropdtw.scale.storage import Storage, arrow
+    from dropdtw.scale.storage import Storage
 
     place = _folder(out)
     asked, first = _queries(query)
     how = how | {"match": options.match_cost(how["match"], first), "window": options.window_width(how["window"])}
     how["threshold"] = options.drop_cost(how["threshold"], "threshold")
     dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
-    if options.takes_a_suggestion(drop_x, drop_z, how["method"]) or "suggest" in (dx, dz):
+    if options.takes_a_suggestion(drop_x, drop_z, how["method"]):
+        dx = dz = "suggest"
+    if "suggest" in [d for d in (dx, dz) if isinstance(d, str)]:
         moves = {name: how[name] for name in how if name not in ("method", "threshold")}
         data = dataset(corpus, running["shard_rows"])
-        some = [r.X for r in islice(data.read(0), FROM) if isinstance(r, Record)]
-        constant = options.suggested(first, some, data.rows, moves)
-        dx, dz = (constant if d in ("suggest", None) else d for d in (dx, dz))
+        constant = options.suggested(first, _some(data, first.shape[1]), data.rows, moves)
+        dx, dz = (constant if isinstance(d, str) and d == "suggest" else d for d in (dx, dz))
     run = scale.retrieve(asked, corpus, place, top, drop_x=dx, drop_z=dz, **how, **running)  # type: ignore[arg-type]
-    with Storage(place).open("nearest.parquet") as file:
-        rows = arrow("pyarrow.parquet").read_table(file).slice(0, FEW * top).to_pylist()
+    rows = Storage(place).table("nearest.parquet").slice(0, FEW * top).to_pylist()
     shown = [[r["query"], str(r["rank"]), f"{r['cost']:.6g}", str(r["length"]), r["id"]] for r in rows]
     screen.table(["query", ">#", ">cost", ">length", "id"], shown)
     _told(run, f"{place}/nearest.parquet")
+
+
+def _some(data: Dataset, width: int) -> list[Array]:
+    """A few good sequences from all over a corpus."""
+    from dropdtw.scale.records import Record
+
+    shards = sorted({round(k * (len(data.shards) - 1) / (FROM - 1)) for k in range(FROM)})
+    each = -(-FROM // len(shards))
+    fitting = (
+        [r.X for r in islice(data.read(number), 10 * each) if isinstance(r, Record) and r.X.shape[1] == width][:each]
+        for number in shards
+    )
+    return [X for some in fitting for X in some][:FROM]
 
 
 def _queries(query: str) -> tuple[Any, Array]:
@@ -94,6 +107,8 @@ def _folder(out: str | None) -> str:
 
 
 def _told(run: Run, where: str) -> None:
+    if run.errors and not run.rows:
+        raise ValueError(f"no record could be used; the reasons are in {run.out}/errors.jsonl")
     print(f"{run.rows} results in {where} ({run.done} of {run.shards} shards done now)")
     if run.errors:
         screen.note(f"bad records left out: {run.errors}; the reasons are in {run.out}/errors.jsonl")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -13,11 +14,34 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dropdtw.pairs import _threads
 
+RETRIES: Final = 3
+"""How often a shard is tried again that its worker has died of."""
+
 if TYPE_CHECKING:
     from dropdtw.scale.run import Done, Work
 
 BLOCKS: Final = 4096
 """Ray Data gets the shards in at most so many blocks, as every block costs the driver memory."""
+
+
+@contextmanager
+def ready(engine: str, num_cpus: float, num_gpus: float) -> Iterator[None]:
+    """See that an engine has what a worker takes, before anything is written; its cluster ends with this."""
+    if engine == "local":
+        if num_gpus:
+            import torch
+
+            if not torch.cuda.is_available():
+                raise ValueError(f"num_gpus is {num_gpus:g}, but PyTorch sees no GPU here; leave it out")
+        yield
+        return
+    ray, own = _connected()
+    try:
+        _room(ray, num_cpus, num_gpus)
+        yield
+    finally:
+        if own:
+            ray.shutdown()
 
 
 def here(work: Work, todo: Sequence[int], workers: int | None, num_cpus: float, num_gpus: float) -> Iterator[Done]:
@@ -41,30 +65,50 @@ def in_ray(work: Work, todo: Sequence[int], workers: int | None, num_cpus: float
     """
     if not todo:
         return
-    ray, own = _connected()
+    ray, _ = _connected()
     from dropdtw.scale.run import Done
 
-    context = ray.data.DataContext.get_current()
-    shown, context.enable_progress_bars = context.enable_progress_bars, False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
+    bars, level = context.enable_progress_bars, logger.level
+    context.enable_progress_bars = False
+    logger.setLevel(logging.ERROR)
     try:
-        most = workers or max(1, int(ray.cluster_resources().get("CPU", 1) / num_cpus))
+        most = _room(ray, num_cpus, num_gpus)
         stream = ray.data.from_items(
             [{"number": number} for number in todo], override_num_blocks=min(len(todo), BLOCKS)
         ).map_batches(
             _Actor,
             fn_constructor_args=(work, max(1, int(num_cpus))),
             batch_size=1,
-            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(most, len(todo))),
+            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(workers or most, len(todo))),
             num_cpus=num_cpus,
             num_gpus=num_gpus or None,
+            max_restarts=-1,  # workers may die, with machines that are taken away;
+            max_task_retries=RETRIES,  # but what kills every worker that touches it ends the run
         )
         for row in stream.iter_rows():
-            yield Done(int(row["number"]), str(row["failed"]))
+            yield Done(int(row["number"]), str(row["bad"]), str(row["broke"]))
+    except ray.exceptions.RayError as error:
+        raise RuntimeError(
+            f"Ray gave up, which happens when a shard has killed its worker {RETRIES + 1} times; less memory is needed "
+            f"with a smaller shard_rows. The same run again goes on. {error}"
+        ) from error
     finally:
-        context.enable_progress_bars = shown
-        if own:
-            ray.shutdown()
+        context.enable_progress_bars = bars
+        logger.setLevel(level)
+
+
+def _room(ray: Any, num_cpus: float, num_gpus: float) -> int:
+    """How many workers the cluster has room for; none at all would mean to wait for ever."""
+    there = ray.cluster_resources()
+    room = []
+    for name, wanted in (("CPU", num_cpus), ("GPU", num_gpus)):
+        has = there.get(name, 0)
+        if wanted > has:
+            raise ValueError(f"a worker takes {wanted:g} {name}, and the cluster has {has:g}; ask for less")
+        if wanted:
+            room.append(int(has / wanted))
+    return max(1, min(room))
 
 
 class _Actor:
@@ -72,8 +116,16 @@ class _Actor:
         self.work, self.threads = work, threads
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        done = [self.work(int(number), self.threads) for number in batch["number"]]
-        return {"number": [d.number for d in done], "failed": [d.failed for d in done]}
+        done = [self._do(int(number)) for number in batch["number"]]
+        return {name: [getattr(d, name) for d in done] for name in ("number", "bad", "broke")}
+
+    def _do(self, number: int) -> Done:
+        from dropdtw.scale.run import Done
+
+        try:
+            return self.work(number, self.threads)
+        except Exception as error:  # told by the driver, who has the terminal
+            return Done(number, broke=f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
 
 
 def _connected(cpus: int | None = None) -> tuple[Any, bool]:
@@ -86,7 +138,7 @@ def _connected(cpus: int | None = None) -> tuple[Any, bool]:
     if ray.is_initialized():
         return ray, False
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if "RAY_ADDRESS" in os.environ:
+    if os.environ.get("RAY_ADDRESS", "local") not in ("", "local"):
         ray.init(**quiet)
     else:
         with _on_this_machine_alone():

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dropdtw.alignment import Segment, segments_of
-from dropdtw.arrays import Array, as_pair
+from dropdtw.arrays import Array
 from dropdtw.torch import cosine, drop_dtw, softmax, sqeuclidean
 from dropdtw.torch.batch import Pairs, pairs
 
@@ -22,11 +22,10 @@ CELLS: Final = 1 << 27
 
 
 def values(Zs: Sequence[Array], Xs: Sequence[Array], how: How) -> Array:
-    """(n,): the value of each Z with its X."""
+    """(n,): the value of each Z with its X, +∞ where there is no alignment."""
     out = np.empty(len(Xs))
     with torch.no_grad():
-        for some in _batches(Zs, Xs):
-            p = _pairs([Zs[k] for k in some], [Xs[k] for k in some], how)
+        for some, p in _batches(Zs, Xs, how):
             out[some] = _value(_costs(p, how), p, how, how.drop_x).double().cpu().numpy()
     return out
 
@@ -39,8 +38,7 @@ def align(
     The derivative of the minimum is the alignment itself.   drop_x : one number for each pair, instead of how.drop_x.
     """
     out: list[tuple[float, list[Segment]]] = [(np.inf, [])] * len(Xs)
-    for some in _batches(Zs, Xs):
-        p = _pairs([Zs[k] for k in some], [Xs[k] for k in some], how)
+    for some, p in _batches(Zs, Xs, how):
         C = _costs(p, how).requires_grad_()
         prices = how.drop_x if drop_x is None else C.new_tensor([drop_x[k] for k in some])[:, None]
         value = _value(C, p, how, prices)
@@ -52,22 +50,26 @@ def align(
     return out
 
 
-def _batches(Zs: Sequence[Array], Xs: Sequence[Array]) -> Iterator[list[int]]:
+def _batches(Zs: Sequence[Array], Xs: Sequence[Array], how: How) -> Iterator[tuple[list[int], Pairs]]:
     """Pairs of like size together, the largest first: if memory does not suffice, that is found out at once."""
+    if not Xs:
+        return
+    dtype = np.result_type(*{A.dtype for A in (*Zs, *Xs)})
+    there: dict[int, Tensor] = {}
+
+    def sent(A: Array) -> Tensor:
+        """A sequence on the GPU; each goes there once."""
+        if id(A) not in there:
+            there[id(A)] = torch.tensor(A.astype(dtype)).to(how.device)
+        return there[id(A)]
+
     order = sorted(range(len(Xs)), key=lambda k: (-len(Xs[k]), -len(Zs[k]), k))
+    K = max(len(Z) for Z in Zs)
     start = 0
     while start < len(order):
-        K = max(len(Zs[k]) for k in order)
-        stop = start + max(1, CELLS // (K * len(Xs[order[start]])))
-        yield order[start:stop]
-        start = stop
-
-
-def _pairs(Zs: Sequence[Array], Xs: Sequence[Array], how: How) -> Pairs:
-    checked = [as_pair(Z, X) for Z, X in zip(Zs, Xs, strict=True)]
-    # A copy: what Arrow holds is not to be written to.
-    z, x = ([torch.tensor(pair[side]).to(how.device) for pair in checked] for side in (0, 1))
-    return pairs(z, x)
+        some = order[start : start + max(1, CELLS // (K * len(Xs[order[start]])))]
+        yield some, pairs([sent(Zs[k]) for k in some], [sent(Xs[k]) for k in some])
+        start += len(some)
 
 
 def _costs(p: Pairs, how: How) -> Tensor:

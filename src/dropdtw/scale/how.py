@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from numbers import Real
 from typing import Any
 
@@ -14,7 +15,7 @@ from dropdtw import costs, drops
 from dropdtw.arrays import Array
 from dropdtw.fixed import fixed
 from dropdtw.methods import Options, look_up
-from dropdtw.prepare import check_takes
+from dropdtw.prepare import check_fit, check_takes
 
 Drop = float | str | None
 Reasons = dict[tuple[int, int], str]
@@ -36,23 +37,33 @@ class How:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        """Refuse now what would fail on every record."""
+        """Refuse now what would fail on every record; numbers of NumPy become plain ones, for the manifest."""
         for name in ("match", "method"):
             if not isinstance(getattr(self, name), str):
                 raise ValueError(
                     f"{name} is {getattr(self, name)!r}; give a name: the manifest of a run has to say what it was"
                 )
         costs.resolve(self.match)
-        entry = look_up(self.method, Options(self.one_to_many, self.many_to_one, self.contiguous))
-        check_takes(*entry, self.drop_x is not None or self.drop_z is not None, self.threshold is not None)
         for name in ("drop_x", "drop_z", "threshold"):
             value = getattr(self, name)
-            if value is not None and not isinstance(value, str) and (isinstance(value, bool) or not _number(value)):
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (str, Real, type(None))):
                 raise ValueError(
                     f"{name} is {value!r}; give a number, or a rule such as 'percentile:30': records differ in length"
                 )
+            if isinstance(value, Real):
+                value = float(value)
+                object.__setattr__(self, name, value)
             if value != "suggest" or name != "drop_x":
                 drops.resolve(value, name)
+        for name in ("one_to_many", "many_to_one", "contiguous"):
+            object.__setattr__(self, name, bool(getattr(self, name)))
+        if isinstance(self.window, np.generic):
+            object.__setattr__(self, "window", self.window.item())
+        entry = look_up(self.method, self._moves())
+        check_takes(*entry, self.drop_x is not None or self.drop_z is not None, self.threshold is not None)
+
+    def _moves(self) -> Options:
+        return Options(self.one_to_many, self.many_to_one, self.contiguous)
 
     def options(self) -> dict[str, Any]:
         """Arguments for `dropdtw.align` and its like."""
@@ -68,30 +79,44 @@ class How:
             return False
         return self.device == "cpu"
 
-    def values(
-        self, Zs: Sequence[Array], Xs: Sequence[Array], threads: int
-    ) -> tuple[Array, dict[tuple[int, int], str]]:
-        """The values of all pairs, (n, m), and for pairs that have none (their value is NaN) the reason."""
+    def fits(self, Z: Array, X: Array) -> bool:
+        """Whether sequences of these lengths have an alignment at all, as far as lengths tell."""
         try:
-            return self._all(Zs, Xs, threads), {}
-        except ValueError:  # of one pair at least; which, is found out one by one
-            out, reasons = np.full((len(Zs), len(Xs)), np.nan), {}
-            for a, Z in enumerate(Zs):
-                for b, X in enumerate(Xs):
+            check_fit(len(Z), len(X), self.drop_x is None, self.drop_z is None, self._moves(), self.method)
+        except ValueError:
+            return False
+        return True
+
+    def values(self, Zs: Sequence[Array], Xs: Sequence[Array], threads: int) -> tuple[Array, Reasons]:
+        """The values of all pairs, (n, m), +∞ where there is no alignment; NaN where a pair fails, and its reason."""
+        out: Array = np.full((len(Zs), len(Xs)), np.inf)
+        reasons: Reasons = {}
+        for rows, columns in self._fitting(Zs, Xs):
+            left, right = [Zs[a] for a in rows], [Xs[b] for b in columns]
+            try:
+                out[np.ix_(rows, columns)] = self._all(left, right, threads)
+            except ValueError:  # of one pair at least; which, is found out one by one
+                for a, b in product(rows, columns):
                     try:
-                        out[a, b] = self._all([Z], [X], 1)[0, 0]
+                        out[a, b] = self._all([Zs[a]], [Xs[b]], 1)[0, 0]
                     except ValueError as error:
-                        reasons[a, b] = str(error)
-            return out, reasons
+                        out[a, b], reasons[a, b] = np.nan, str(error)
+        return out, reasons
+
+    def _fitting(self, Zs: Sequence[Array], Xs: Sequence[Array]) -> Iterator[tuple[list[int], list[int]]]:
+        """The pairs whose lengths allow an alignment, as few blocks of (rows, columns): usually one."""
+        by_columns: dict[tuple[int, ...], list[int]] = {}
+        known: dict[int, tuple[int, ...]] = {}
+        for a, Z in enumerate(Zs):
+            if len(Z) not in known:
+                known[len(Z)] = tuple(b for b, X in enumerate(Xs) if self.fits(Z, X))
+            by_columns.setdefault(known[len(Z)], []).append(a)
+        return ((rows, list(columns)) for columns, rows in by_columns.items() if columns)
 
     def _all(self, Zs: Sequence[Array], Xs: Sequence[Array], threads: int) -> Array:
         if self.device == "cpu":
             return dropdtw.pairwise(Zs, Xs, **self.options(), n_jobs=threads, progress=False)
         from dropdtw.scale import gpu
 
-        every = [(Z, X) for Z in Zs for X in Xs]
+        every = list(product(Zs, Xs))
         return gpu.values([Z for Z, _ in every], [X for _, X in every], self).reshape(len(Zs), len(Xs))
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, Real)

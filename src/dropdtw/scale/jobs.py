@@ -15,11 +15,11 @@ import numpy.typing as npt
 import dropdtw
 from dropdtw import suggest
 from dropdtw.arrays import Array, as_sequence
-from dropdtw.scale.dataset import Dataset, Given
+from dropdtw.scale.dataset import Dataset, Given, features
 from dropdtw.scale.how import How, Reasons
-from dropdtw.scale.records import Bad, Record, chunks, whole
-from dropdtw.scale.run import parquet_bytes, parts, rows
-from dropdtw.scale.storage import Storage, arrow
+from dropdtw.scale.records import Bad, Record, together, whole
+from dropdtw.scale.run import parts, rows
+from dropdtw.scale.storage import Storage, arrow, parquet_bytes
 
 TOGETHER: Final = 256
 """Records that are held at a time where they have nothing to do with each other."""
@@ -36,11 +36,10 @@ class Localize:
     def __init__(self, data: Dataset, how: How, steps: npt.ArrayLike | None) -> None:
         self.data, self.how = data, how
         self.Z = None if steps is None else as_sequence(steps, "steps")
+        self.inputs = (data,)
         self.count = len(data.shards)
-
-    def broken(self) -> tuple[Bad, ...]:
-        """Files of which nothing can be read."""
-        return self.data.broken
+        if self.Z is not None:
+            _same_width("steps", self.Z.shape[1], data)
 
     def manifest(self) -> dict[str, Any]:
         """All that the results depend on."""
@@ -53,7 +52,7 @@ class Localize:
         good: list[tuple[str, float, list[dict[str, int]]]] = []
         bad: list[Bad] = []
         with ThreadPoolExecutor(threads) as pool:
-            for some in chunks(self.data.read(number, steps=self.Z is None), TOGETHER):
+            for some in together(self.data.read(number, steps=self.Z is None), TOGETHER):
                 for record, found in zip(some, self._found(some, pool), strict=True):
                     if isinstance(record, Bad):
                         bad.append(record)
@@ -104,7 +103,10 @@ class Localize:
             return ValueError(f"it has {record.X.shape[1]} features, and the steps have {Z.shape[1]}")
         if o.drop_x != "suggest":
             return Z, o.drop_x
-        return Z, suggest.constant(Z, record.X, match=o.match, window=o.window)
+        try:
+            return Z, suggest.constant(Z, record.X, match=o.match, window=o.window)
+        except ValueError as error:
+            return error
 
     def finish(self, out: Storage) -> int:
         """Nothing is left to do but to count."""
@@ -118,12 +120,10 @@ class Pairwise:
 
     def __init__(self, left: Dataset, right: Dataset, how: How) -> None:
         self.left, self.right, self.how = left, right, how
+        self.inputs = (left, right)
         self.count = len(left.shards) * len(right.shards)
-        self.features = _features(left)
-
-    def broken(self) -> tuple[Bad, ...]:
-        """Files of which nothing can be read."""
-        return (*self.left.broken, *self.right.broken)
+        self.features = features(left)
+        _same_width(left.name, self.features, right)
 
     def manifest(self) -> dict[str, Any]:
         """All that the results depend on."""
@@ -158,12 +158,10 @@ class Retrieve:
         if not whole(k):
             raise ValueError(f"k is {k!r}; give how many records to find for each query, 1 or more")
         self.queries, self.corpus, self.how, self.k = queries, corpus, how, int(k)
+        self.inputs = (queries, corpus)
         self.count = len(corpus.shards)
-        self.features = _features(queries)
-
-    def broken(self) -> tuple[Bad, ...]:
-        """Files of which nothing can be read."""
-        return (*self.queries.broken, *self.corpus.broken)
+        self.features = features(queries)
+        _same_width(queries.name, self.features, corpus)
 
     def manifest(self) -> dict[str, Any]:
         """All that the results depend on."""
@@ -189,10 +187,8 @@ class Retrieve:
         for q, query in enumerate(queries if records else []):
             best, costs, reasons = self._nearest(query, records, corpus, threads)
             bad += [_because(records[i], f"with the query {query.id!r}: {why}") for i, why in reasons.items()]
-            found += [
-                (q, records[i].id, len(records[i].X), cost)
-                for i, cost in zip(best.tolist(), costs.tolist(), strict=True)
-            ]
+            near = zip(best.tolist(), costs.tolist(), strict=True)
+            found += [(q, records[i].id, len(records[i].X), cost) for i, cost in near if cost < np.inf]
         pa = arrow()
         columns = list(zip(*found, strict=True)) if found else [(), (), (), ()]
         kinds = [("query", pa.int32()), ("id", pa.string()), ("length", pa.int64()), ("cost", pa.float64())]
@@ -202,15 +198,11 @@ class Retrieve:
         self, query: Record, records: list[Record], corpus: dropdtw.Corpus | None, threads: int
     ) -> tuple[Array, Array, dict[int, str]]:
         """Places and costs of the nearest records, best first, and why others could not be aligned."""
-        if corpus is not None:
-            try:
-                found = dropdtw.nearest(query.X, corpus, self.k, **self.how.options(), n_jobs=threads, progress=False)
-                return found.indices, found.costs, {}
-            except ValueError:  # of some record at least: below it is found out which
-                pass
+        if corpus is not None and all(self.how.fits(query.X, r.X) for r in records):
+            found = dropdtw.nearest(query.X, corpus, self.k, **self.how.options(), n_jobs=threads, progress=False)
+            return found.indices, found.costs, {}
         values, reasons = _values(self.how, [query], records, threads)
-        order = np.argsort(values[0], kind="stable")  # NaN is last
-        best = order[: min(self.k, len(order) - len(reasons))]
+        best = np.argsort(values[0], kind="stable")[: self.k]  # NaN is last
         return best, values[0, best], {j: why for (_, j), why in reasons.items()}
 
     def finish(self, out: Storage) -> int:
@@ -255,27 +247,24 @@ def _values(how: How, left: list[Record], right: list[Record], threads: int) -> 
     return how.values([r.X for r in left], [r.X for r in right], threads)
 
 
-def _good(data: Dataset | Given, number: int, features: int) -> tuple[list[Record], list[Bad]]:
+def _good(data: Dataset | Given, number: int, width: int) -> tuple[list[Record], list[Bad]]:
     """The records of a shard, and those that do not fit."""
     good: list[Record] = []
     bad: list[Bad] = []
     for record in data.read(number):
         if isinstance(record, Bad):
             bad.append(record)
-        elif record.X.shape[1] != features:
-            bad.append(_because(record, f"it has {record.X.shape[1]} features, and the first record has {features}"))
+        elif record.X.shape[1] != width:
+            bad.append(_because(record, f"it has {record.X.shape[1]} features, and the others have {width}"))
         else:
             good.append(record)
     return good, bad
 
 
-def _features(data: Dataset | Given) -> int:
-    """How many features the first good record has: the others need as many."""
-    for number in range(len(data.shards)):
-        for record in data.read(number):
-            if isinstance(record, Record):
-                return int(record.X.shape[1])
-    raise ValueError(f"{data.name} holds no good record; the first one: {next(iter(data.read(0)))}")
+def _same_width(name: str, width: int, data: Dataset | Given) -> None:
+    """Refuse what would fail on every record."""
+    if (found := features(data)) != width:
+        raise ValueError(f"{name} has {width} features and {data.name} has {found}; both need the same number")
 
 
 def _because(record: Record, reason: Exception | str) -> Bad:

@@ -9,16 +9,17 @@ out/summary.json        counts, written last
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
-from dropdtw.progress import Progress, reporter
+from dropdtw.progress import Progress, Report, reporter
+from dropdtw.scale.dataset import Dataset, Given
 from dropdtw.scale.records import Bad, whole
-from dropdtw.scale.storage import Storage, arrow
+from dropdtw.scale.storage import Storage, parquet_bytes
 
 ENGINES: Final = ("local", "ray")
 
@@ -28,12 +29,12 @@ class Job(Protocol):
 
     name: str
 
-    @property
-    def count(self) -> int:
-        """How many shards there are."""
+    count: int
+    """How many shards there are."""
 
-    def broken(self) -> tuple[Bad, ...]:
-        """Files of which nothing can be read."""
+    @property
+    def inputs(self) -> tuple[Dataset | Given, ...]:
+        """What is read."""
 
     def manifest(self) -> dict[str, Any]:
         """All that the results depend on, as plain data."""
@@ -49,7 +50,7 @@ class Job(Protocol):
 class Run:
     """What a run has done.
 
-    out : the folder.   rows : results that lie there.   errors : bad records, see errors.jsonl.
+    out : the folder.   rows : results that lie there.   errors : bad records, and files that are no Parquet.
     shards : how many there are.   done : how many of them this run has done, the others were there.
     """
 
@@ -62,10 +63,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Done:
-    """A shard that was done. failed : in a strict run, the bad record that ends it."""
+    """A shard that was done. bad : in a strict run, the bad record that ends it.   broke : what a worker met with."""
 
     number: int
-    failed: str = ""
+    bad: str = ""
+    broke: str = ""
 
 
 def run(
@@ -88,24 +90,17 @@ def run(
         raise ValueError(f"workers is {workers!r}; give how many work at a time, 1 or more, or None for all there are")
     if not num_cpus > 0 or not num_gpus >= 0:
         raise ValueError(f"num_cpus is {num_cpus!r} and num_gpus {num_gpus!r}; give what one worker takes")
-    broken = job.broken()
-    if strict and broken:
-        raise ValueError(f"{broken[0]} (strict=True stops here)")
+    broken = [bad for data in job.inputs for bad in data.broken]
     out = Storage(url)
-    _claim(out, job)
-    there = {int(name.split(".")[0]) for name in out.names("parts") if name.endswith(".parquet")}
-    todo = [number for number in range(job.count) if number not in there]
-    report = reporter(f"dropdtw.scale.{job.name}", progress)
-    work = Work(job, out, strict)
-    go = engines.in_ray if engine == "ray" else engines.here
-    done = job.count - len(todo)
-    report(done, job.count)
-    for finished in go(work, todo, workers, num_cpus, num_gpus):
-        if finished.failed:
-            raise ValueError(f"{finished.failed} (strict=True stops here; the same run without it goes on)")
-        done += 1
-        report(done, job.count)
-    return _finish(out, job, broken, len(todo))
+    for data in job.inputs:
+        if isinstance(data, Dataset) and out.overlaps(data.source):
+            raise ValueError(f"{out.url} and {data.name} lie in each other; give a folder elsewhere for the results")
+    if out.fs.isfile(out.root):
+        raise ValueError(f"{out.url} is a file; give a folder for the results")
+    with engines.ready(engine, num_cpus, num_gpus):
+        _claim(out, job)
+        work = Work(job, out, strict)
+        return _go(work, broken, reporter(f"dropdtw.scale.{job.name}", progress), engine, workers, num_cpus, num_gpus)
 
 
 @dataclass(frozen=True)
@@ -118,7 +113,7 @@ class Work:
 
     def __call__(self, number: int, threads: int) -> Done:
         """Do a shard; its errors are written first, so that a part tells that all is there."""
-        if self.out.fs.exists(self.out.path(_part(number))):
+        if self.out.exists(_part(number)):
             return Done(number)
         table, bad = self.job.do(number, threads)
         if self.strict and bad:
@@ -129,29 +124,46 @@ class Work:
         return Done(number)
 
 
-def parquet_bytes(table: Any) -> bytes:
-    """A table as a file; the same table, the same bytes."""
-    memory = io.BytesIO()
-    arrow("pyarrow.parquet").write_table(table, memory, compression="zstd")
-    return memory.getvalue()
+def _go(
+    work: Work,
+    broken: list[Bad],
+    report: Report,
+    engine: str,
+    workers: int | None,
+    num_cpus: float,
+    num_gpus: float,
+) -> Run:
+    from dropdtw.scale import engines
+
+    job, out = work.job, work.out
+    noted = [name for name in out.names("errors") if name.endswith(".jsonl")]
+    if work.strict and (broken or noted):
+        first = broken[0] if broken else Bad(**json.loads((out.read(f"errors/{noted[0]}") or b"").splitlines()[0]))
+        raise ValueError(f"{first} (strict=True stops here)")
+    there = {int(name.split(".")[0]) for name in out.names("parts") if name.endswith(".parquet")}
+    todo = [number for number in range(job.count) if number not in there]
+    done = job.count - len(todo)
+    report(done, job.count)
+    do = engines.in_ray if engine == "ray" else engines.here
+    for finished in do(work, todo, workers, num_cpus, num_gpus):
+        if finished.bad:
+            raise ValueError(f"{finished.bad} (strict=True stops here; the same run without it goes on)")
+        if finished.broke:
+            raise RuntimeError(f"shard {finished.number} failed; the same run again goes on with it. {finished.broke}")
+        done += 1
+        report(done, job.count)
+    return _finish(out, job, broken, len(todo))
 
 
 def parts(out: Storage, job: Job) -> Iterator[Any]:
     """The results of all shards, in their order."""
-    parquet = arrow("pyarrow.parquet")
-    for number in range(job.count):
-        with out.open(_part(number)) as file:
-            yield parquet.read_table(file)
+    return (out.table(_part(number)) for number in range(job.count))
 
 
 def rows(out: Storage, job: Job) -> int:
     """How many results the shards hold."""
-    parquet = arrow("pyarrow.parquet")
-    total = 0
-    for number in range(job.count):
-        with out.open(_part(number)) as file:
-            total += parquet.ParquetFile(file).metadata.num_rows
-    return total
+    with ThreadPoolExecutor(16) as pool:  # far stores answer slowly, but many at a time
+        return sum(pool.map(lambda number: out.rows(_part(number)), range(job.count)))
 
 
 def _part(number: int) -> str:
@@ -168,15 +180,17 @@ def _lines(bad: list[Bad]) -> bytes:
 
 def _claim(out: Storage, job: Job) -> None:
     """Make the folder this run's, or see that it is already."""
-    wanted = json.dumps({"format": 1, "task": job.name, "shards": job.count, **job.manifest()}, indent=1)
-    there = out.read("manifest.json")
-    if there is None:
-        if out.names():
-            raise ValueError(f"{out.url} holds other files; give a folder that is empty or not there yet")
-        out.write("manifest.json", f"{wanted}\n".encode())
-        return
+    wanted = json.dumps({"format": 1, "task": job.name, "shards": job.count, **job.manifest()}, indent=1) + "\n"
+    if out.read("manifest.json") is None:
+        strangers = [name for name in out.names() if name != "manifest.json"]
+        if strangers and out.read("manifest.json") is None:  # it may have come in the meantime, with its files
+            raise ValueError(
+                f"{out.url} holds other files, such as {strangers[0]}; give a folder that is empty or not there yet"
+            )
+        if out.create("manifest.json", wanted.encode()):
+            return
     try:
-        before, now = json.loads(there), json.loads(wanted)
+        before, now = json.loads(out.read("manifest.json") or b""), json.loads(wanted)
     except ValueError:
         raise ValueError(f"{out.url}/manifest.json is no JSON; remove the folder, or give another one") from None
     if before != now:
@@ -186,10 +200,17 @@ def _claim(out: Storage, job: Job) -> None:
         )
 
 
-def _finish(out: Storage, job: Job, broken: tuple[Bad, ...], done: int) -> Run:
-    errors = [_lines(list(broken)), *(out.read(f"errors/{name}") or b"" for name in out.names("errors"))]
-    out.write("errors.jsonl", b"".join(errors))
-    counts = {"rows": job.finish(out), "errors": sum(part.count(b"\n") for part in errors), "shards": job.count}
+def _finish(out: Storage, job: Job, broken: list[Bad], done: int) -> Run:
+    errors = len(broken)
+    with out.writing("errors.jsonl") as file:
+        file.write(_lines(broken))
+        for name in out.names("errors"):
+            if name.endswith(".jsonl"):
+                lines = out.read(f"errors/{name}") or b""
+                errors += sum(json.loads(line)["rows"] for line in lines.splitlines())
+                file.write(lines)
+    counts = {"rows": job.finish(out), "errors": errors, "shards": job.count}
     out.write("summary.json", (json.dumps(counts) + "\n").encode())
-    out.sweep("parts")
+    for folder in ("parts", "errors"):
+        out.sweep(folder)
     return Run(out.url, done=done, **counts)

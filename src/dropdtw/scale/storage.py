@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import copy
+import io
 import os
+import tempfile
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from dropdtw import files
@@ -31,8 +36,13 @@ class Storage:
     def above(self) -> Storage:
         """The folder that this is in."""
         folder = copy.copy(self)
-        folder.root = self.root.rsplit("/", 1)[0]
+        folder.root = self.root.rpartition("/")[0]
         return folder
+
+    def overlaps(self, other: Storage) -> bool:
+        """Whether one of both lies in the other."""
+        a, b = f"{self.root}/", f"{other.root}/"
+        return type(self.fs) is type(other.fs) and (a.startswith(b) or b.startswith(a))
 
     def open(self, name: str) -> BinaryIO:
         """A file, to read."""
@@ -46,16 +56,66 @@ class Storage:
         except FileNotFoundError:
             return None
 
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return bool(self.fs.exists(self.path(name)))
+
+    def table(self, name: str) -> Any:
+        """All of a small Parquet file, as an Arrow table.
+
+        Read as bytes and without threads: Arrow's may still hold a Python file when the interpreter ends, and abort it.
+        """
+        buffer = arrow().BufferReader(self.read(name) or b"")
+        return arrow("pyarrow.parquet").read_table(buffer, use_threads=False)
+
+    def rows(self, name: str) -> int:
+        """How many rows a Parquet file has."""
+        with self.open(name) as file:
+            return int(arrow("pyarrow.parquet").read_metadata(file).num_rows)
+
     def write(self, name: str, content: bytes) -> None:
         """Write a file so that nobody finds half of it."""
-        if self.local:
-            files.write(self.path(name), content)
-            return
+        with self.writing(name) as file:
+            file.write(content)
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write a file unless there is one; False: there is. Two who try at a time do not both get True, locally."""
+        if not self.local:
+            if self.exists(name):
+                return False
+            self.write(name, content)
+            return self.read(name) == content
+        place = Path(self.path(name))
+        beside = files.write(place.with_name(f".{place.name}.{uuid.uuid4().hex}"), content)
+        try:
+            os.link(beside, place)
+        except FileExistsError:
+            return False
+        finally:
+            beside.unlink()
+        return True
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[BinaryIO]:
+        """A file to write to; it appears at its place, complete, when all is done."""
         place = self.path(name)
-        beside = f"{place}.{uuid.uuid4().hex}.tmp"
-        self.fs.makedirs(place.rsplit("/", 1)[0], exist_ok=True)
-        self.fs.pipe_file(beside, content)
-        self.fs.mv(beside, place)
+        if self.local:
+            Path(place).parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            dir=Path(place).parent if self.local else None, prefix=".", ignore_cleanup_errors=True
+        ) as folder:
+            beside = Path(folder, "whole")
+            with beside.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if self.local:
+                os.replace(beside, place)
+                return
+            far = f"{place}.{uuid.uuid4().hex}.tmp"
+            self.fs.makedirs(place.rpartition("/")[0], exist_ok=True)
+            self.fs.put_file(str(beside), far)
+            self.fs.mv(far, place)
 
     def names(self, folder: str = "") -> list[str]:
         """The files in a folder and below it, sorted; what is hidden or begins with an underscore is left out."""
@@ -70,10 +130,20 @@ class Storage:
 
     def sweep(self, folder: str) -> None:
         """Remove what writers that were killed have left behind."""
-        for path in self.fs.find(self.path(folder)):
-            name = str(path).rsplit("/", 1)[1]
-            if name.startswith(".") or name.endswith(".tmp"):
+        base = self.path(folder)
+        for path in map(str, self.fs.find(base)):
+            first = path[len(base) :].lstrip("/").partition("/")[0]
+            if first.startswith(".") or path.endswith(".tmp"):
                 self.fs.rm_file(path)
+                if self.local and Path(path).parent != Path(base):
+                    Path(path).parent.rmdir()
+
+
+def parquet_bytes(table: Any) -> bytes:
+    """A table as a file; the same table, the same bytes."""
+    memory = io.BytesIO()
+    arrow("pyarrow.parquet").write_table(table, memory, compression="zstd")
+    return memory.getvalue()
 
 
 def arrow(name: str = "pyarrow") -> Any:

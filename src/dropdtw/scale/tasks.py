@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy.typing as npt
 
+from dropdtw.methods import METHODS
 from dropdtw.progress import Progress
 from dropdtw.scale.dataset import Given, dataset
 from dropdtw.scale.how import Drop, How
@@ -71,7 +72,10 @@ def localize(corpus: Url, out: Url, steps: npt.ArrayLike | None = None, **option
     >>> run.rows, run.errors
     (100, 0)
     """
-    settings = {"drop_x": "suggest", "many_to_one": False, "contiguous": True} | dict(options)
+    settings: dict[str, Any] = {"many_to_one": False, "contiguous": True} | dict(options)
+    entry = METHODS.get(str(settings.get("method", "drop_dtw")))
+    if entry is not None and entry.takes_drops:
+        settings.setdefault("drop_x", "suggest")
     how, rows, running = _taken(settings)
     return _run(Localize(dataset(corpus, rows), how, steps), out, running)
 
@@ -83,7 +87,7 @@ def pairwise(left: Url, right: Url, out: Url, **options: Unpack[Options]) -> Run
     out : a folder for the results, one file in parts/ for each pair of shards, with the columns z, x (ids) and cost.
     options : see `dropdtw.scale.Options`.
     """
-    how, rows, running = _taken(dict(options))
+    how, rows, running = _taken(_of_pairs(dict(options)))
     return _run(Pairwise(dataset(left, rows), dataset(right, rows), how), out, running)
 
 
@@ -102,9 +106,18 @@ def retrieve(
     options : see `dropdtw.scale.Options`. With drop costs that are numbers, lower bounds spare most alignments; a rule
         that reads the match costs is another number for every record, so all of them are aligned.
     """
-    how, rows, running = _taken(dict(options))
+    how, rows, running = _taken(_of_pairs(dict(options)))
     asked = dataset(queries, rows) if isinstance(queries, (str, os.PathLike)) else Given(queries, "queries")
     return _run(Retrieve(asked, dataset(corpus, rows), how, k), out, running)
+
+
+def _of_pairs(options: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(options.get("drop_x"), str) and options["drop_x"] == "suggest":
+        raise ValueError(
+            "drop_x is 'suggest', which makes the values of different records incomparable; give a number "
+            "(dropdtw.suggest_drop finds one)"
+        )
+    return options
 
 
 def _taken(options: dict[str, Any]) -> tuple[How, int, dict[str, Any]]:
