@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from dropdtw.data import ave, grid, mnist  # noqa: E402
 from dropdtw.experiments import ave as experiment  # noqa: E402
 from dropdtw.experiments import ave_model as models  # noqa: E402
 from dropdtw.experiments import ave_tasks as tasks  # noqa: E402
+from dropdtw.experiments.ave import Recipe  # noqa: E402
 from dropdtw.experiments.ave_model import Objective, TwoBranches, chance, evaluate, locate, splice  # noqa: E402
 
 RNG = np.random.default_rng(0)
@@ -221,13 +223,13 @@ def test_batches_follow_from_their_numbers(sentences):
     assert task.test.events[:3] == ((0, 8, 14), (0, 14, 21), (0, 24, 30))
     np.testing.assert_allclose(task.train.audio.mean(axis=(0, 1)), 0, atol=1e-4)
     np.testing.assert_allclose(task.train.audio.std(axis=(0, 1)), 1, atol=1e-3)
-    whole = task.load([3, 4, 5], "both", seed=1)
-    torch.testing.assert_close(task.load([4], "both", seed=1).audio[0], whole.audio[1])
+    whole = task.load([3, 4, 5], "both", 1, 24)
+    torch.testing.assert_close(task.load([4], "both", 1, 24).audio[0], whole.audio[1])
     assert whole.audio.shape == (3, 24 + 8, 240)
-    visual = task.load([3, 4, 5], "visual", seed=1)
+    visual = task.load([3, 4, 5], "visual", 1, 24)
     assert visual.audio.shape[1] == 24
     assert visual.visual.shape[1] == 32
-    clean = task.load([3, 4, 5], "none", seed=1)
+    clean = task.load([3, 4, 5], "none", 1, 24)
     torch.testing.assert_close(clean.audio, visual.audio)
     for k, video in enumerate(task._videos([3, 4, 5], seed=1)):  # both crops are of the same frames
         spans = [
@@ -239,6 +241,9 @@ def test_batches_follow_from_their_numbers(sentences):
     for k in range(3):  # what belongs together is together: the clean crop lies in the spliced one, in order
         rows = iter(visual.visual[k].tolist())
         assert all(row in rows for row in clean.visual[k].tolist())
+    halved = replace(task, crops=(18, 36))  # twice the frames have twice the passages
+    assert halved.load([3], "both", 1, 36).audio.shape[1] == 36 + 2 * 8
+    assert halved.load([3], "none", 1).audio.shape[1] == 40
     every = task._videos(range(20), seed=1)
     assert sorted(every) == list(range(20))
     assert every != task._videos(range(20), seed=2)
@@ -247,12 +252,12 @@ def test_batches_follow_from_their_numbers(sentences):
 @pytest.mark.parametrize("loss", models.LOSSES)
 def test_training_lowers_the_loss_and_finds_what_chance_does_not(loss, sentences):
     task = tasks.of_grid(sentences, reach=0)
-    settings = experiment.Settings(epochs=4, pairs=80, batch=8, lr=5e-3)
+    settings = experiment.Settings(epochs=4, pairs=80, batch=8)
     objective = Objective(loss, normalize="x")
-    model, _ = experiment.train(task, objective, "none", settings, seed=0)
+    model, _ = experiment.train(task, Recipe(objective, 5e-3, 24), "none", settings, seed=0)
     torch.manual_seed(0)
     fresh = TwoBranches(80, 80, objective)
-    batch = task.load(range(900, 908), "none", seed=0)
+    batch = task.load(range(900, 908), "none", 0, 24)
     assert model(batch).shape == (8,)
     assert model(batch).mean() < 0.8 * fresh(batch).mean()
     found = experiment.scores(model, task.test, (2,))
@@ -284,8 +289,9 @@ def test_linear_cca_finds_what_two_streams_share():
 # --- The whole --------------------------------------------------------------------------------------------------
 
 TINY = experiment.Settings(
-    seeds=2, epochs=1, pairs=8, batch=4, spliced=("none", "both"), percentiles=(30.0, 50.0), clips=6
-)
+    seeds=2, epochs=1, pairs=8, batch=4, spliced=("none", "both"), lrs=(1e-3,), gammas=(0.1,), percentiles=(30.0, 50.0),
+    clips=6,
+)  # fmt: skip
 
 
 def test_the_experiment_runs_on_the_stand_in_and_is_not_run_twice(tmp_path, monkeypatch):
@@ -298,14 +304,57 @@ def test_the_experiment_runs_on_the_stand_in_and_is_not_run_twice(tmp_path, monk
     assert "not the paper&#x27;s data but stand-in" in page
     assert set(results["found"]) == {"none", "both"}
     rows = list(results["found"]["both"])
-    assert rows[:3] == ["OTAM", "SmoothDTW", "Drop-DTW"]
-    assert rows[3] in ("Drop-DTW, 30th percentile", "Drop-DTW, 50th percentile")
+    assert rows == ["OTAM", "SmoothDTW", "Drop-DTW", experiment.PAPERS]
+    chosen = {name: recipe["objective"]["percentile"] for name, recipe in results["chosen"].items()}
+    assert chosen["Drop-DTW"] in (30.0, 50.0)
+    assert chosen[experiment.PAPERS] == 70.0
 
     def never(*args, **options):
         raise AssertionError("trained again")
 
     monkeypatch.setattr(experiment, "train", never)
     assert experiment.reproduce(TINY, tmp_path, say=said.append) == results
+
+
+def test_settings_are_chosen_by_validation_with_the_same_budget(sentences, tmp_path, monkeypatch):
+    settings = experiment.Settings(epochs=9)
+    work = experiment.Trainings(str(sentences), tmp_path, "cpu", settings)
+    rows = experiment.tried(work.task, settings)
+    assert {len(some) for some in rows.values()} == {16}
+    assert all(len(set(some)) == 16 for some in rows.values())
+    wanted = {"otam": (1e-3, 24, 1.0), "smooth": (5e-4, 48, 0.3), "drop": (5e-4, 24, 10.0)}
+    asked = []
+
+    def train(task, recipe, spliced, settings, seed, *, epochs=None, **rest):
+        asked.append((spliced, seed, epochs))
+        o = recipe.objective
+        parts = (recipe.lr, recipe.crop, o.percentile if o.loss == "drop" else o.gamma)
+        return None, float(parts == wanted[o.loss])
+
+    def never(*args):
+        raise AssertionError("looked at test events")
+
+    monkeypatch.setattr(experiment, "train", train)
+    monkeypatch.setattr(experiment, "scores", never)
+    chosen = experiment.choose(work)
+    assert {(r.objective.loss, r.lr, r.crop) for r in chosen.values()} == {(k, *v[:2]) for k, v in wanted.items()}
+    assert chosen["OTAM"].objective.gamma == 1.0
+    assert chosen["Drop-DTW"].objective.percentile == 10.0
+    assert str(chosen["Drop-DTW"]) == "10th percentile, γ 0.1, learning rate 0.0005, crops of 24"
+    assert set(asked) == {("both", 0, 4)}
+    assert len(asked) == 48
+
+
+def test_linear_cca_has_its_crop_chosen_too(sentences, monkeypatch):
+    task = replace(tasks.of_grid(sentences, reach=0), crops=(20, 40))
+    crops = []
+
+    def evaluated(audio, visual, part, tolerances):
+        crops.append(len(crops))
+        return np.full((2, 2), [0.5, 0.1, 0.4, 0.2][len(crops) - 1])  # validation and test, of each crop
+
+    monkeypatch.setattr(tasks, "evaluated", evaluated)
+    assert tasks.linear(task, "visual", 0)[0, 0] == 0.1  # its streams are of unequal length
 
 
 def test_the_command_prints_the_papers_rows_beside_those_of_ave(folder, tmp_path, monkeypatch, capsys):
@@ -319,7 +368,8 @@ def test_the_command_prints_the_papers_rows_beside_those_of_ave(folder, tmp_path
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert list(results["found"]) == ["none"]
     assert list(results["found"]["none"]) == ["OTAM", "SmoothDTW", "Drop-DTW"]
-    assert experiment.objectives(experiment.task_of(str(folder), TINY), None)["Drop-DTW"].normalize is None
+    of_ave = experiment.tried(experiment.task_of(str(folder), TINY), TINY)
+    assert of_ave["Drop-DTW"] == [Recipe(Objective("drop", 70.0, normalize=None), TINY.lr)]
 
 
 def test_grid_is_known_by_its_file(sentences):

@@ -15,6 +15,7 @@ from dropdtw.data import mnist, penn  # noqa: E402
 from dropdtw.experiments import penn as experiment  # noqa: E402
 from dropdtw.experiments import penn_model as models  # noqa: E402
 from dropdtw.experiments import penn_standin as standin  # noqa: E402
+from dropdtw.experiments import penn_videos as videos  # noqa: E402
 from dropdtw.experiments.penn_model import Aligner, Clips, Objective, Pair, Windows, contaminate, make_pair  # noqa: E402
 
 RNG = np.random.default_rng(0)
@@ -274,14 +275,14 @@ def test_encoders_have_one_interface():
 @pytest.mark.parametrize("loss", ["smooth", "drop"])
 def test_training_lowers_the_loss_and_raises_tau(loss):
     clips = made_up(each=8)
-    splits = experiment.Splits(clips, made_up(each=3, seed=1), made_up(each=3, seed=2), {}, "made up")
+    splits = videos.Splits(clips, made_up(each=3, seed=1), made_up(each=3, seed=2), {}, "made up")
     settings = experiment.Settings(epochs=4, pairs=64, batch=16, lr=3e-3)
     torch.manual_seed(0)
     model, tau = experiment.train(splits, Objective(loss), 0.3, settings, seed=0)
-    pairs = experiment.pairs_of(splits.test, 6)
-    trained = experiment.evaluate(lambda k: model.embed(splits.test, k), splits.test, pairs)
+    pairs = videos.pairs_of(splits.test, 6)
+    trained = videos.evaluate(lambda k: model.embed(splits.test, k), splits.test, pairs)
     untrained = Aligner(models.PoseEncoder(5), Objective(loss))
-    before = experiment.evaluate(lambda k: untrained.embed(splits.test, k), splits.test, pairs)
+    before = videos.evaluate(lambda k: untrained.embed(splits.test, k), splits.test, pairs)
     actions = sorted(trained.tau)
     assert tau > 0.8
     assert trained.over(actions) > before.over(actions)
@@ -300,25 +301,25 @@ def test_an_unknown_loss_is_refused():
 def test_videos_that_are_the_same_have_tau_one_and_no_error():
     frames = np.arange(30, dtype=np.float32)[:, None]
     clips = Clips(("a",) * 3, (30,) * 3, lambda k, at: frames[at], (np.linspace(0, 1, 30),) * 3)
-    pairs = experiment.pairs_of(clips, 10)
+    pairs = videos.pairs_of(clips, 10)
     assert sorted(pairs["a"]) == [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
-    found = experiment.evaluate(lambda k: frames[clips.inside(k)], clips, pairs)
+    found = videos.evaluate(lambda k: frames[clips.inside(k)], clips, pairs)
     assert found.tau == {"a": 1.0}
     assert found.error == {"a": 0.0}
-    backwards = experiment.evaluate(
+    backwards = videos.evaluate(
         lambda k: frames[clips.inside(k)] if k == 0 else 29 - frames[clips.inside(k)], clips, {"a": [(0, 1)]}
     )
     assert backwards.tau["a"] == pytest.approx(-1)
-    assert experiment.raw(clips, pairs).tau == {"a": 1.0}
+    assert videos.raw(clips, pairs).tau == {"a": 1.0}
 
 
 def test_a_fifth_of_each_action_is_held_out():
     clips = made_up(actions=2, each=10)
-    train, held = experiment.held_out(clips, range(20), seed=0)
+    train, held = videos.held_out(clips, range(20), seed=0)
     assert sorted(train + held) == list(range(20))
     assert [clips.actions[k] for k in held] == ["action 0"] * 2 + ["action 1"] * 2
     with pytest.raises(ValueError, match="action 0 has 3 training videos; at least 4"):
-        experiment.held_out(clips, [0, 1, 2, *range(10, 20)], seed=0)
+        videos.held_out(clips, [0, 1, 2, *range(10, 20)], seed=0)
 
 
 def test_the_stand_in_moves_at_changing_speed_and_knows_its_phase():
@@ -340,8 +341,11 @@ def test_the_stand_in_moves_at_changing_speed_and_knows_its_phase():
 
 TINY = experiment.Settings(
     seeds=2, levels=(0.0, 0.5), epochs=1, pairs=16, batch=8, test_pairs=2, clips=4,
-    percentiles=(10.0, 30.0), temperatures=(0.1,),
+    temperatures=(0.1, 0.3), percentiles=(10.0, 30.0), drop_temperatures=(0.1,),
 )  # fmt: skip
+
+
+ONE_WAY = replace(TINY, temperatures=(0.1,), percentiles=(10.0,))
 
 
 def test_the_experiment_runs_on_the_stand_in_and_is_not_run_twice(tmp_path, monkeypatch):
@@ -356,7 +360,8 @@ def test_the_experiment_runs_on_the_stand_in_and_is_not_run_twice(tmp_path, monk
     assert {path.name for path in tmp_path.glob("*.png")} == {"tau.png", "contamination.png"}
     curves = results["tau"]["trajectories"]
     assert {name: len(values) for name, values in curves.items()} == {"smooth": 2, "drop": 2}
-    assert results["chosen"]["drop"]["percentile"] in (10.0, 30.0)
+    assert {name: len(some) for name, some in results["chosen"].items()} == {"smooth": 2, "drop": 2}
+    assert all(some["percentile"] in (10.0, 30.0) for some in results["chosen"]["drop"])
     assert len(results["phase_error"]["drop"]) == 2
 
     def never(*args, **options):
@@ -366,17 +371,38 @@ def test_the_experiment_runs_on_the_stand_in_and_is_not_run_twice(tmp_path, monk
     assert experiment.reproduce(TINY, tmp_path, say=said.append) == results
 
 
+def test_settings_are_chosen_at_each_level_by_validation_and_fairly(tmp_path, monkeypatch):
+    settings = replace(experiment.Settings(), levels=(0.0, 0.5), epochs=7)
+    options = experiment.tried(settings)
+    assert len(options["smooth"]) == len(options["drop"])
+    asked = []
+
+    def train(splits, objective, level, settings, seed, *, epochs=None, **rest):
+        asked.append((objective, level, seed, epochs))
+        wanted = {("smooth", 0.0): 0.2, ("smooth", 0.5): 0.5, ("drop", 0.0): 170.0, ("drop", 0.5): 10.0}
+        value = objective.gamma_match if objective.loss == "smooth" else objective.percentile
+        return None, -abs(value - wanted[objective.loss, level])
+
+    monkeypatch.setattr(experiment, "train", train)
+    monkeypatch.setattr(experiment.Trainings, "splits", videos.Splits(*[made_up()] * 3, {}, "made up"))
+    chosen = experiment.choose(experiment.Trainings(None, tmp_path, "cpu", settings))
+    assert [o.gamma_match for o in chosen["smooth"]] == [0.2, 0.5]
+    assert [o.percentile for o in chosen["drop"]] == [70.0, 10.0]
+    assert len(asked) == 2 * (len(options["smooth"]) + len(options["drop"]))
+    assert {(seed, epochs) for _, _, seed, epochs in asked} == {(0, 3)}
+
+
 def test_the_command_runs_on_labels_in_the_published_layout(folder, tmp_path, monkeypatch):
     from scipy.io import loadmat, savemat
 
     cli = pytest.importorskip("dropdtw.cli.reproduce_video", reason="needs typer: pip install dropdtw[cli]")
     with pytest.raises(ValueError, match="tennis_serve has 1 video to evaluate on"):
-        experiment.pairs_of(Clips(("tennis_serve",), (20,), lambda k, at: at), 3)
+        videos.pairs_of(Clips(("tennis_serve",), (20,), lambda k, at: at), 3)
     for k in range(6, 12):  # four videos of each action to train on, two to test
         source = folder / "labels" / f"{(1, 2, 3, 4, 5, 6)[k - 6]:04d}.mat"
         label = {n: v for n, v in loadmat(source).items() if not n.startswith("__")}
         savemat(folder / "labels" / f"{k + 1:04d}.mat", label)
-    monkeypatch.setattr(experiment.Settings, "quick", lambda self: replace(TINY, seeds=self.seeds, percentiles=(10.0,)))
+    monkeypatch.setattr(experiment.Settings, "quick", lambda self: replace(ONE_WAY, seeds=self.seeds))
     cli.penn(data=folder, quick=True, seeds=2, out=tmp_path / "out")
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert "poses of 13 joints, 4 + 4 videos" in results["videos"]
@@ -391,12 +417,12 @@ def test_images_take_the_place_of_poses(folder):
         for k in range(len(v)):
             image.fromarray(np.full((6, 6, 3), 10 * k, np.uint8)).save(place / f"{k + 1:06d}.jpg")
     with pytest.raises(ValueError, match="pullup has 2 training videos"):
-        experiment.penn_splits(folder, images=8)
-    videos = penn.load(folder)
+        videos.penn_splits(folder, images=8)
+    found = penn.load(folder)
     clips = Clips(
-        tuple(v.action for v in videos), tuple(map(len, videos)), lambda k, at: penn.frames(folder, videos[k], at, 8)
+        tuple(v.action for v in found), tuple(map(len, found)), lambda k, at: penn.frames(folder, found[k], at, 8)
     )
-    splits = experiment.Splits(clips, clips, clips, {}, "images")
+    splits = videos.Splits(clips, clips, clips, {}, "images")
     settings = experiment.Settings(epochs=1, pairs=2, batch=2, images=8)
     model, tau = experiment.train(splits, Objective("drop"), 0.3, settings, seed=0)
     assert isinstance(model.encoder, models.ImageEncoder)
@@ -407,9 +433,9 @@ def test_raw_poses_of_penn_action():
     place = Path(os.environ.get("DROPDTW_DATA", "/nonexistent")) / "pennaction"
     if not place.exists():
         pytest.skip("Penn Action is not here: set DROPDTW_DATA to a folder with pennaction/")
-    splits = experiment.penn_splits(place)
+    splits = videos.penn_splits(place)
     assert len(splits.train) + len(splits.validation) == 1258
     assert len(splits.test) == 1068
-    base = experiment.raw(splits.test, experiment.pairs_of(splits.test, 40))
+    base = videos.raw(splits.test, videos.pairs_of(splits.test, 40))
     assert base.over(splits.groups["cyclic"]) == pytest.approx(0, abs=0.06)
     assert base.over(splits.groups["non-cyclic"]) == pytest.approx(0.35, abs=0.08)

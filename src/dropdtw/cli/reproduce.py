@@ -71,4 +71,4 @@ app.command(epilog="Example: dropdtw reproduce steps --loss drop-percentile --ou
 app.command(epilog="Example: dropdtw reproduce table 1 --seeds 3 --out runs/steps")(reproduce_steps.table)
 app.command(epilog="Example: dropdtw reproduce bars --out runs/steps")(reproduce_steps.bars)
 app.command(epilog="Example: dropdtw reproduce penn --data DIR --out runs/penn")(reproduce_video.penn)
-app.command(epilog="Example: dropdtw reproduce ave --data DIR --epochs 10 --out runs/ave")(reproduce_video.ave)
+app.command(epilog="Example: dropdtw reproduce ave --data DIR --jobs 8 --out runs/ave")(reproduce_video.ave)

@@ -21,12 +21,13 @@ def penn(
     quick: Annotated[bool, typer.Option("--quick", help="Seconds: only to see that everything works.")] = False,
     seeds: Annotated[int, typer.Option(min=2, help="Trained encoders of each kind.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Of everything random: same seed, same numbers.")] = 0,
-    epochs: Annotated[int, typer.Option(min=1, help="Of each training, 1,024 pairs each.")] = 15,
+    epochs: Annotated[int, typer.Option(min=1, help="Of each training, 1,024 pairs each.")] = 60,
     share_of: Annotated[
         str,
         typer.Option(help="What the share of outliers is of: mixed (the contaminated sequence) or own (Y's frames)."),
     ] = "mixed",
     device: Annotated[str, typer.Option(help="For the training: cpu or cuda.")] = "cpu",
+    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, each in a process of its own.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for report.html, results.json, pictures and the cache.")] = Path(
         "runs/penn"
     ),
@@ -41,6 +42,7 @@ def penn(
         out,
         folder=None if data is None else str(data),
         device=checked(device),
+        processes=jobs,
         command=shlex.join(["dropdtw", *sys.argv[1:]]),
         say=typer.echo,
     )
@@ -54,8 +56,9 @@ def ave(
     quick: Annotated[bool, typer.Option("--quick", help="Seconds: only to see that everything works.")] = False,
     seeds: Annotated[int, typer.Option(min=2, help="Trained models of each kind.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Of everything random: same seed, same numbers.")] = 0,
-    epochs: Annotated[int, typer.Option(min=1, help="Of each training, 60 batches of 12 videos each.")] = 40,
+    epochs: Annotated[int, typer.Option(min=1, help="Of each training, 30 batches of 24 videos each.")] = 80,
     device: Annotated[str, typer.Option(help="For the training: cpu or cuda.")] = "cpu",
+    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, each in a process of its own.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for report.html, results.json and the cache.")] = Path("runs/ave"),
 ) -> None:
     """Cross-modality localization (Section 4.4, Table 3): a passage of sound in the picture, and back."""
@@ -68,6 +71,7 @@ def ave(
         out,
         folder=None if data is None else str(data),
         device=checked(device),
+        processes=jobs,
         command=shlex.join(["dropdtw", *sys.argv[1:]]),
         say=typer.echo,
     )

@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +24,14 @@ from dropdtw.data import ave as data
 from dropdtw.data import grid
 from dropdtw.experiments import ave_model as models
 from dropdtw.experiments import ave_tasks as tasks
-from dropdtw.experiments.ave_model import Objective, TwoBranches, cca, chance, evaluate
-from dropdtw.experiments.ave_tasks import Part, Task
-from dropdtw.experiments.cache import Cache, fingerprint
+from dropdtw.experiments.ave_model import Objective, TwoBranches, chance
+from dropdtw.experiments.ave_tasks import WAYS, Part, Task, evaluated
+from dropdtw.experiments.cache import fingerprint
+from dropdtw.experiments.jobs import Work, each
 from dropdtw.experiments.report import Report, Table
 from dropdtw.experiments.training import Plan, fit
 from dropdtw.progress import Progress
+from dropdtw.torch.reduction import Normalize
 
 PAPER = {
     "OTAM": (37.5, 32.7),
@@ -37,7 +41,8 @@ PAPER = {
 }
 """Table 3: A2V and V2A in per cent."""
 
-WAYS = ("A2V", "V2A")
+ROWS = ("OTAM", "SmoothDTW", "Drop-DTW")
+PAPERS = "Drop-DTW, the paper's 70th percentile"
 
 
 @dataclass(frozen=True)
@@ -45,39 +50,56 @@ class Settings:
     """How much of it to run.
 
     seeds : trained models of each kind.   spliced : which training streams get strange passages, in turn.
-    percentiles : besides the paper's 70, a Drop-DTW is trained with the best of these on validation videos.
+    pairs : of an epoch.   lr : where none is chosen.   lrs, gammas, percentiles : to choose among.
     """
 
     seed: int = 0
     seeds: int = 3
-    epochs: int = 40
+    epochs: int = 80
     pairs: int = 720
-    batch: int = 12
-    lr: float = 2e-3
+    batch: int = 24
+    lr: float = 1e-3
     spliced: tuple[str, ...] = ("none", "visual", "both")
-    percentiles: tuple[float, ...] = (20.0, 30.0, 50.0)
+    lrs: tuple[float, ...] = (5e-4, 1e-3)
+    gammas: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
+    percentiles: tuple[float, ...] = (10.0, 20.0, 30.0, 50.0)
     clips: int = 120
 
     def quick(self) -> Settings:
         """The same in seconds, to see that everything works."""
-        return replace(self, seeds=2, epochs=2, pairs=24, batch=8, spliced=("both",), percentiles=(30.0,), clips=16)
+        return replace(self, seeds=2, epochs=2, pairs=24, batch=8, spliced=("both",), lrs=(2e-3,), gammas=(0.1,),
+                       percentiles=(30.0,), clips=16)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a row of the table is trained with."""
+
+    objective: Objective
+    lr: float
+    crop: int = 0
+
+    def __str__(self) -> str:
+        drop = f"{self.objective.percentile:g}th percentile, " if self.objective.loss == "drop" else ""
+        crop = f", crops of {self.crop}" if self.crop else ""
+        return f"{drop}γ {self.objective.gamma:g}, learning rate {self.lr:g}{crop}"
 
 
 def train(
     task: Task,
-    objective: Objective,
+    recipe: Recipe,
     spliced: str,
     settings: Settings,
     seed: int,
     *,
+    epochs: int | None = None,
     device: str = "cpu",
     out: Path | None = None,
-    progress: Progress = None,
 ) -> tuple[TwoBranches, float]:
     """A model, and how much it finds among the validation events, the mean of both ways at the widest tolerance."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = TwoBranches(task.train.audio.shape[2], task.train.visual.shape[2], objective)
+        model = TwoBranches(task.train.audio.shape[2], task.train.visual.shape[2], recipe.objective)
 
     def batches(epoch: int) -> list[list[int]]:
         count = settings.pairs // settings.batch
@@ -91,97 +113,113 @@ def train(
         found = scores(module, task.validation, task.tolerances)
         return {"found": float(found[:, -1].mean())}
 
-    plan = Plan(epochs=settings.epochs, lr=settings.lr, seed=seed, accelerator=device)
-    load = lambda numbers: task.load(numbers, spliced, seed)  # noqa: E731 (a name for the line below)
-    done = fit(model, load, batches, validate, plan, score="found", out=out, resume=True, progress=progress)
+    plan = Plan(epochs=epochs or settings.epochs, lr=recipe.lr, seed=seed, accelerator=device)
+    load = lambda numbers: task.load(numbers, spliced, seed, recipe.crop)  # noqa: E731 (a name for the line below)
+    done = fit(model, load, batches, validate, plan, score="found", out=out, resume=True, progress=False)
     return model, done.best["found"]
 
 
 def scores(model: TwoBranches, part: Part, tolerances: Sequence[int]) -> Array:
     """(2, tolerances): A2V and V2A of a model."""
-    found = evaluate(*model.embed(part.audio, part.visual), part.events, tolerances)
-    return np.array([found[way] for way in WAYS])
+    return evaluated(*model.embed(part.audio, part.visual), part, tolerances)
 
 
-def linear(task: Task, spliced: str, settings: Settings) -> Array:
-    """(2, tolerances): linear CCA of the training streams, element by element as they stand."""
-    numbers = range(4 * len(task.train))
-    pairs = task.load(list(numbers), spliced, settings.seed)
-    rows = [stream.flatten(0, 1).double().numpy() for stream in (pairs.audio, pairs.visual)]
-    maps = cca(*(r - r.mean(axis=0) for r in rows))
-    embedded = [stream @ m for stream, m in zip((task.test.audio, task.test.visual), maps, strict=True)]
-    a, v = (e / np.maximum(np.linalg.norm(e, axis=-1, keepdims=True), 1e-12) for e in embedded)
-    found = evaluate(a, v, task.test.events, task.tolerances)
-    return np.array([found[way] for way in WAYS])
+def tried(task: Task, settings: Settings) -> dict[str, list[Recipe]]:
+    """By row, what is chosen among: learning rate, crop, and γ or for Drop-DTW the percentile; as many for each row.
+
+    AVE gets the paper's settings.
+    """
+    length: Normalize = None if task.kind == "AVE" else "x"
+    rows = {name: Objective(loss, normalize=length) for name, loss in zip(ROWS, models.LOSSES, strict=True)}
+    if task.kind == "AVE":
+        return {name: [Recipe(objective, settings.lr)] for name, objective in rows.items()}
+    found: dict[str, list[Recipe]] = {name: [] for name in rows}
+    for lr, crop in product(settings.lrs, task.crops):
+        for name, objective in rows.items():
+            if objective.loss == "drop":
+                options = [replace(objective, percentile=p) for p in settings.percentiles]
+            else:
+                options = [replace(objective, gamma=gamma) for gamma in settings.gammas]
+            found[name] += [Recipe(option, lr, crop) for option in options]
+    return found
 
 
-def objectives(task: Task, percentile: float | None) -> dict[str, Objective]:
-    """The rows of the table; percentile : a second Drop-DTW with this drop cost."""
-    long = None if task.kind == "AVE" else "x"
-    rows = {
-        "OTAM": Objective("otam", normalize=long),  # type: ignore[arg-type]
-        "SmoothDTW": Objective("smooth", normalize=long),  # type: ignore[arg-type]
-        "Drop-DTW": Objective("drop", normalize=long),  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class Job:
+    """One training; choice : half as long, to see what it finds among the validation events; else the test events."""
+
+    recipe: Recipe
+    spliced: str
+    seed: int
+    choice: bool = False
+
+
+@dataclass(frozen=True)
+class Trainings(Work):
+    """Does a job, or finds it done: {"found": …} of a choice, else {"scores": (2, tolerances)}."""
+
+    settings: Settings = Settings()
+
+    @cached_property
+    def task(self) -> Task:
+        """The streams."""
+        return task_of(self.folder, self.settings)
+
+    def __call__(self, job: Job) -> dict[str, Array]:
+        """The scores."""
+        s = self.settings
+        sizes = [s.seed, s.epochs, s.pairs, s.batch, s.clips]
+        key = fingerprint(models, tasks, data, grid, self.task.source, sizes, self.device, asdict(job))
+        o = job.recipe.objective
+        name = f"{o.loss}-{o.percentile:g}-{job.spliced}-{job.seed}-{key}"
+
+        def make() -> dict[str, Array]:
+            model, found = train(
+                self.task, job.recipe, job.spliced, s, job.seed, epochs=max(1, s.epochs // 2) if job.choice else None,
+                device=self.device, out=None if job.choice else self.cache.folder / "runs" / name,
+            )  # fmt: skip
+            if job.choice:
+                return {"found": np.array(found)}
+            return {"scores": scores(model, self.task.test, self.task.tolerances)}
+
+        return self.cache.arrays("choice" if job.choice else "scores", key, make)
+
+
+def choose(work: Trainings, processes: int = 1, progress: Progress = None) -> dict[str, Recipe]:
+    """For each row the recipe that finds most among the validation events, with the last kind of splicing; one seed."""
+    rows, settings = tried(work.task, work.settings), work.settings
+    jobs = {
+        name: [Job(recipe, settings.spliced[-1], settings.seed, choice=True) for recipe in some]
+        for name, some in rows.items()
+        if len(some) > 1
     }
-    if percentile is not None:
-        rows[f"Drop-DTW, {percentile:g}th percentile"] = replace(rows["Drop-DTW"], percentile=percentile)
-    return rows
-
-
-def choose(task: Task, settings: Settings, cache: Cache, known: str, *, device: str, progress: Progress) -> float:
-    """The percentile that finds most among the validation events, with the last kind of splicing; one seed."""
-    taken = []
-    for percentile in settings.percentiles if len(settings.percentiles) > 1 else []:
-        objective = replace(objectives(task, None)["Drop-DTW"], percentile=percentile)
-        key = fingerprint(known, asdict(objective), settings.spliced[-1], "choice")
-
-        def make(objective: Objective = objective) -> dict[str, Array]:
-            short = replace(settings, epochs=max(1, settings.epochs // 2))
-            _, found = train(
-                task, objective, settings.spliced[-1], short, settings.seed, device=device, progress=progress
-            )
-            return {"found": np.array(found)}
-
-        taken.append(float(cache.arrays("choice", key, make)["found"]))
-    return settings.percentiles[int(np.argmax(taken)) if taken else 0]
+    each(work, [job for some in jobs.values() for job in some], processes, progress)
+    best = {name: int(np.argmax([work(job)["found"] for job in some])) for name, some in jobs.items()}
+    return {name: some[best.get(name, 0)] for name, some in rows.items()}
 
 
 def run(
-    task: Task,
-    settings: Settings,
-    cache: Cache,
-    known: str,
+    work: Trainings,
+    chosen: Mapping[str, Recipe],
     *,
-    device: str = "cpu",
+    processes: int = 1,
     say: Callable[[str], None] = print,
     progress: Progress = None,
 ) -> dict[str, dict[str, Array]]:
-    """By splicing and row, (seeds, 2, tolerances) on the test events. What the cache has is not trained again."""
-    percentile = None
-    if task.kind != "AVE":
-        percentile = choose(task, settings, cache, known, device=device, progress=progress)
-        say(f"Drop-DTW, besides the paper's 70th percentile: the {percentile:g}th, by validation")
+    """By splicing and row, (seeds, 2, tolerances) on the test events. What is done is not done again."""
+    settings, plain = work.settings, work.task.kind == "AVE"
+    jobs = {
+        (spliced, name): [Job(recipe, spliced, seed) for seed in range(settings.seed, settings.seed + settings.seeds)]
+        for spliced in (("none",) if plain else settings.spliced)
+        for name, recipe in chosen.items()
+    }
+    each(work, [job for some in jobs.values() for job in some], processes, progress)
     found: dict[str, dict[str, Array]] = {}
-    for spliced in settings.spliced if task.kind != "AVE" else ("none",):
-        found[spliced] = {}
-        for name, objective in objectives(task, percentile).items():
-            each = []
-            for seed in range(settings.seed, settings.seed + settings.seeds):
-                key = fingerprint(known, asdict(objective), spliced, seed)
-                folder = cache.folder / "runs" / f"{objective.loss}-{objective.percentile:g}-{spliced}-{seed}-{key}"
-
-                def make(
-                    objective: Objective = objective, spliced: str = spliced, seed: int = seed, folder: Path = folder
-                ) -> dict[str, Array]:
-                    model, _ = train(
-                        task, objective, spliced, settings, seed, device=device, out=folder, progress=progress
-                    )
-                    return {"scores": scores(model, task.test, task.tolerances)}
-
-                each.append(cache.arrays("scores", key, make)["scores"])
-            found[spliced][name] = np.stack(each)
-            means = ", ".join(f"{way} {100 * v:.1f}" for way, v in zip(WAYS, np.mean(each, axis=0)[:, -1], strict=True))
-            say(f"{name}: {means}" if task.kind == "AVE" else f"spliced into {spliced}: {name}: {means}")
+    for (spliced, name), some in jobs.items():
+        found.setdefault(spliced, {})[name] = np.stack([work(job)["scores"] for job in some])
+        means = found[spliced][name].mean(axis=0)[:, -1]
+        told = ", ".join(f"{way} {100 * v:.1f}" for way, v in zip(WAYS, means, strict=True))
+        say(f"{name}: {told}" if plain else f"spliced into {spliced}: {name}: {told}")
     return found
 
 
@@ -228,6 +266,7 @@ def reproduce(
     *,
     folder: str | None = None,
     device: str = "cpu",
+    processes: int = 1,
     command: str = "",
     say: Callable[[str], None] = print,
     progress: Progress = None,
@@ -235,16 +274,20 @@ def reproduce(
     """Run the experiment and write its report into `out`; returns what results.json holds.
 
     folder : of AVE with its features, or of GRID; None runs a stand-in of moving digits.
+    processes : to train in at the same time.
     """
     out.mkdir(parents=True, exist_ok=True)
-    cache = Cache(out / "cache")
     start = time.monotonic()
-    task = task_of(folder, settings)
+    work = Trainings(folder, out, device, settings)
+    task = work.task
     say(f"streams: {task.source}")
-    sizes = {k: v for k, v in asdict(settings).items() if k not in ("seeds", "spliced", "percentiles")}
-    known = fingerprint(models, tasks, data, grid, task.source, sizes, device)
-    found = run(task, settings, cache, known, device=device, say=say, progress=progress)
-    lines = {} if task.kind == "AVE" else {spliced: linear(task, spliced, settings) for spliced in found}
+    chosen = choose(work, processes, progress)
+    for name, recipe in chosen.items():
+        say(f"{name}: {recipe}")
+    if task.kind != "AVE":
+        chosen[PAPERS] = replace(chosen["Drop-DTW"], objective=replace(chosen["Drop-DTW"].objective, percentile=70.0))
+    found = run(work, chosen, processes=processes, say=say, progress=progress)
+    lines = {} if task.kind == "AVE" else {spliced: tasks.linear(task, spliced, settings.seed) for spliced in found}
     made = tables(task, found, lines)
     for table in made:
         say(f"\n{table.text()}")
@@ -252,6 +295,7 @@ def reproduce(
         "experiment": "ave",
         "streams": task.source,
         "settings": asdict(settings),
+        "chosen": {name: asdict(recipe) for name, recipe in chosen.items()},
         "tolerances": list(task.tolerances),
         "paper": {name: dict(zip(WAYS, values, strict=True)) for name, values in PAPER.items()},
         "linear_cca": {spliced: _percent(values[None]) for spliced, values in lines.items()},
@@ -269,6 +313,8 @@ def reproduce(
     report.heading("Cross-modality localization (Section 4.4, Table 3)")
     if task.kind != "AVE":
         report.text(f"These are not the paper's data but {task.kind}: its figures on AVE are no yardstick here.")
+        told = "; ".join(f"{name}: {recipe}" for name, recipe in chosen.items() if name in ROWS)
+        report.text(f"Chosen on validation videos, among as many settings for each row: {told}.")
     for table in made:
         report.table(table)
     say(f"report: {report.write()} ({time.monotonic() - start:.0f} s)")

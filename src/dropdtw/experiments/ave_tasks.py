@@ -6,13 +6,16 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 
 from dropdtw.arrays import Array
 from dropdtw.data import ave, grid, mnist, tmnist
-from dropdtw.experiments.ave_model import Batch, Event, splice
+from dropdtw.experiments.ave_model import Batch, Event, cca, evaluate, splice
 from dropdtw.experiments.penn_standin import moving
+
+WAYS: Final = ("A2V", "V2A")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +34,9 @@ class Part:
 class Task:
     """What to train and test on, and how.
 
-    kind : "AVE", "GRID" or "stand-in".   tolerances : in elements; the first one that counts in a choice is the last.
-    crop : how many elements of a pair a batch has; None: all.   passages, length : what is spliced into a stream.
+    kind : "AVE", "GRID" or "stand-in".   tolerances : in elements; the one that counts in a choice is the last.
+    crops : how many elements of a pair a batch can have; none: all.   length : of a strange passage; each stretch of
+    the shortest crop's length gets one.
     """
 
     kind: str
@@ -41,14 +45,13 @@ class Task:
     test: Part
     source: str
     tolerances: tuple[int, ...] = (0,)
-    crop: int | None = None
-    passages: int = 0
+    crops: tuple[int, ...] = ()
     length: int = 8
 
-    def load(self, numbers: Sequence[int], spliced: str, seed: int) -> Batch:
+    def load(self, numbers: Sequence[int], spliced: str, seed: int, crop: int = 0) -> Batch:
         """Training pairs by number; all that is random about one follows from its number and the seed.
 
-        spliced : "none", "visual" or "both": which streams get passages of another video.
+        spliced : "none", "visual" or "both": which streams get passages of another video.   crop : 0: whole streams.
         """
         import torch
 
@@ -57,21 +60,48 @@ class Task:
         for number, video in zip(numbers, self._videos(numbers, seed), strict=True):
             rng = np.random.default_rng([seed, number])
             T = self.train.audio.shape[1]
-            crop = self.crop or T
-            start = int(rng.integers(0, T - crop + 1))
+            taken = crop or T
+            start = int(rng.integers(0, T - taken + 1))
+            passages = taken // self.crops[0] if self.crops else 0
             for stream, parts, wanted in (
                 (self.train.audio, audio, spliced == "both"),
                 (self.train.visual, visual, spliced in ("visual", "both")),
             ):
-                own = stream[video, start : start + crop]
+                own = stream[video, start : start + taken]
                 strange = stream[(video + int(rng.integers(1, len(stream)))) % len(stream)]
-                parts.append(splice(own, strange, self.passages, self.length, rng)[0] if wanted else own)
+                parts.append(splice(own, strange, passages, self.length, rng)[0] if wanted else own)
         return Batch(*(torch.from_numpy(np.stack(parts).astype(np.float32)) for parts in (audio, visual)))
 
     def _videos(self, numbers: Sequence[int], seed: int) -> list[int]:
         """A random order of all videos, then another, and so on: a batch has no video twice, but where orders meet."""
         n = len(self.train)
         return [int(np.random.default_rng([seed, number // n, 5]).permutation(n)[number % n]) for number in numbers]
+
+
+def evaluated(audio: Array, visual: Array, part: Part, tolerances: Sequence[int]) -> Array:
+    """(2, tolerances): the share of a part's events that embeddings (n, T, d) find, A2V and V2A."""
+    found = evaluate(audio, visual, part.events, tolerances)
+    return np.array([found[way] for way in WAYS])
+
+
+def linear(task: Task, spliced: str, seed: int) -> Array:
+    """(2, tolerances): linear CCA of the training streams, element by element as they stand, on the test events.
+
+    Of the crops, that one counts which does best on the validation events. What one stream has more is left out.
+    """
+    found = []
+    for crop in task.crops or (0,):
+        pairs = task.load(range(4 * len(task.train)), spliced, seed, crop)
+        T = min(pairs.audio.shape[1], pairs.visual.shape[1])
+        rows = [stream[:, :T].flatten(0, 1).double().numpy() for stream in (pairs.audio, pairs.visual)]
+        maps = cca(*(r - r.mean(axis=0) for r in rows))
+        scores = []
+        for part in (task.validation, task.test):
+            embedded = [stream @ m for stream, m in zip((part.audio, part.visual), maps, strict=True)]
+            a, v = (e / np.maximum(np.linalg.norm(e, axis=-1, keepdims=True), 1e-12) for e in embedded)
+            scores.append(evaluated(a, v, part, task.tolerances))
+        found.append(scores)
+    return max(found, key=lambda scores: float(scores[0][:, -1].mean()))[1]
 
 
 def of_ave(folder: str | os.PathLike[str]) -> Task:
@@ -103,7 +133,7 @@ def of_grid(folder: str | os.PathLike[str], *, reach: int = 2, seed: int = 0) ->
         parts.append(Part(audio[rows], visual[rows], events))
     train, validation, test = _standardised(parts)
     source = f"GRID speaker s1: {len(train)} + {len(validation)} + {len(test)} sentences"
-    return Task("GRID", train, validation, test, source, (1, 2), crop=24, passages=1)
+    return Task("GRID", train, validation, test, source, (1, 2), crops=(24, 48))
 
 
 def stand_in(clips: int = 120, seed: int = 0, digits: mnist.Mnist | None = None) -> Task:
@@ -133,7 +163,7 @@ def stand_in(clips: int = 120, seed: int = 0, digits: mnist.Mnist | None = None)
         parts.append(Part(np.stack(audio), np.stack(visual), tuple(events)))
     train, validation, test = _standardised(parts)
     told = f"a stand-in: {len(train)} + {len(validation)} + {len(test)} videos of moving digits ({source.source})"
-    return Task("stand-in", train, validation, test, told, (1, 2), crop=20, passages=1, length=7)
+    return Task("stand-in", train, validation, test, told, (1, 2), crops=(20,), length=7)
 
 
 def _sound(places: Array, rng: np.random.Generator) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -41,9 +42,17 @@ class Clips:
     def __len__(self) -> int:
         return len(self.actions)
 
+    @cached_property
+    def by_action(self) -> dict[str, list[int]]:
+        """The actions in the order of their names, with the numbers of their videos."""
+        found: dict[str, list[int]] = {action: [] for action in sorted(set(self.actions))}
+        for k, action in enumerate(self.actions):
+            found[action].append(k)
+        return found
+
     def of(self, action: str) -> list[int]:
         """The numbers of the videos of an action."""
-        return [k for k, name in enumerate(self.actions) if name == action]
+        return self.by_action.get(action, [])
 
     def only(self, which: Sequence[int]) -> Clips:
         """Some of the videos."""
@@ -125,7 +134,7 @@ def make_pair(
 ) -> Pair:
     """The pair of this number: an action, two of its videos, and outliers from a video of another action."""
     rng = np.random.default_rng([seed, number])
-    actions = sorted(set(clips.actions))
+    actions = list(clips.by_action)
     action, other = rng.choice(len(actions), 2, replace=False) if len(actions) > 1 else (0, 0)
     a, b = rng.choice(clips.of(actions[action]), 2, replace=False)
     x, y = (

@@ -11,8 +11,9 @@ import numpy as np
 from dropdtw import metrics, plot
 from dropdtw.arrays import Array
 from dropdtw.data.penn import JOINTS, LIMBS
-from dropdtw.experiments.penn import NAMES, Scores, Settings, Splits
+from dropdtw.experiments.penn import NAMES, Settings
 from dropdtw.experiments.penn_model import Objective, make_pair
+from dropdtw.experiments.penn_videos import Scores, Splits
 from dropdtw.experiments.report import Report, Table
 
 if TYPE_CHECKING:
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
 Found = Mapping[str, Sequence[Sequence[Scores]]]
 
 
-def described(objective: Objective) -> str:
-    """The chosen settings in words."""
-    drop = f"drop cost the {objective.percentile:g}th percentile, " if objective.loss == "drop" else ""
-    return f"{drop}temperature {objective.gamma_match:g}"
+def described(settings: Settings, objectives: Sequence[Objective]) -> str:
+    """The chosen settings in words, level by level."""
+    told = []
+    for level, objective in zip(settings.levels, objectives, strict=True):
+        drop = f"{objective.percentile:g}th percentile, " if objective.loss == "drop" else ""
+        told.append(f"at {100 * level:.0f} %: {drop}temperature {objective.gamma_match:g}")
+    return "; ".join(told)
 
 
 def groups(splits: Splits) -> dict[str, tuple[str, ...]]:
@@ -76,7 +80,7 @@ def _cells(values: Array, digits: int = 3) -> list[str]:
 
 
 def results(
-    splits: Splits, settings: Settings, chosen: Mapping[str, Objective], base: Scores, found: Found
+    splits: Splits, settings: Settings, chosen: Mapping[str, Sequence[Objective]], base: Scores, found: Found
 ) -> dict[str, object]:
     """What results.json holds."""
 
@@ -89,7 +93,7 @@ def results(
         "experiment": "penn",
         "videos": splits.source,
         "settings": asdict(settings),
-        "chosen": {name: asdict(objective) for name, objective in chosen.items()},
+        "chosen": {name: [asdict(objective) for objective in some] for name, some in chosen.items()},
         "raw": {group: round(base.over(actions), 4) for group, actions in groups(splits).items()},
         "raw_by_action": {action: round(value, 4) for action, value in base.tau.items()},
         "tau": {
@@ -105,7 +109,7 @@ def compose(
     command: str,
     splits: Splits,
     settings: Settings,
-    chosen: Mapping[str, Objective],
+    chosen: Mapping[str, Sequence[Objective]],
     tables: Sequence[Table],
     base: Scores,
     found: Found,
@@ -121,9 +125,8 @@ def compose(
     if command:
         report.code(command)
     report.text(f"Videos: {splits.source}.")
-    report.text(
-        "Chosen on held-out training videos: " + "; ".join(f"{NAMES[n]}: {described(o)}" for n, o in chosen.items())
-    )
+    for name, objectives in chosen.items():
+        report.text(f"{NAMES[name]}, chosen on held-out training videos: {described(settings, objectives)}.")
     report.heading("Robustness to outliers (Section 4.3, Fig. 5)")
     report.picture("tau", curves(splits, settings, base, found), "Kendall's τ against the share of outliers")
     for table in tables:
