@@ -8,7 +8,7 @@ import pytest
 
 import dropdtw
 from dropdtw import distance, pairwise
-from dropdtw.pairs import _threads
+from dropdtw.pairs import _threads, useful_threads
 
 SEQUENCES = [np.random.default_rng(n).normal(size=(n, 2)) for n in (3, 5, 4)]  # of different lengths
 OTHERS = [np.random.default_rng(n).normal(size=(n, 2)) for n in (6, 4)]
@@ -104,8 +104,14 @@ def test_the_same_list_twice_is_two_lists():
 
 @every_way
 @pytest.mark.parametrize("n_jobs", [None, 1, 3, -1, -2])
-def test_threads_change_nothing(options, n_jobs):
-    np.testing.assert_array_equal(pairwise(SEQUENCES, n_jobs=n_jobs, **options), pairwise(SEQUENCES, **options))
+def test_threads_change_nothing(options, n_jobs, monkeypatch):
+    alone = pairwise(SEQUENCES, n_jobs=1, **options)
+    monkeypatch.setattr("dropdtw.pairs.ENOUGH", 0)  # threads for small sequences, too
+    np.testing.assert_array_equal(pairwise(SEQUENCES, n_jobs=n_jobs, **options), alone)
+
+
+def test_small_pairs_are_left_to_one_thread():
+    assert [useful_threads(4, K * N) for K, N in ((100, 100), (255, 256), (256, 256), (10, 10_000))] == [1, 1, 4, 4]
 
 
 @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (1, 1), (3, 3), (9, 9), (-1, 4), (-2, 3), (-9, 1)])

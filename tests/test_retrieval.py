@@ -197,7 +197,8 @@ def test_where_no_bound_is_known_everything_is_aligned():
     assert check(huge[0], huge, 4, match="euclidean").pruned == 0
 
 
-def test_more_than_there_are_and_threads_and_lists():
+def test_more_than_there_are_and_threads_and_lists(monkeypatch):
+    monkeypatch.setattr("dropdtw.pairs.ENOUGH", 0)  # threads for small sequences, too
     rng = np.random.default_rng(0)
     corpus = [rng.normal(size=(n, 3)) for n in (3, 9, 1, 20, 4)] * 20
     all_of_them = nearest(corpus[1], corpus, 1000, 0.3, 0.3, n_jobs=2, progress=False)

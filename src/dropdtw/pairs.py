@@ -29,6 +29,10 @@ SHAPES = 64
 """Shapes of pairs for which what does not depend on the match costs is kept."""
 
 
+ENOUGH = 1 << 16
+"""Cells of a pair from which threads help."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What is asked of every pair."""
@@ -164,7 +168,8 @@ def _one_by_one(left: list[Array], right: list[Array], r: Request, once: bool, t
             out[b, a] = value
 
     done = 0
-    if threads == 1 or r.executor == "reference":  # NumPy alone holds Python's lock: threads would only be in the way
+    usual = (sum(map(len, left)) / len(left)) * (sum(map(len, right)) / len(right))
+    if useful_threads(threads, usual) == 1 or r.executor == "reference":  # NumPy alone holds Python's lock
         for a in range(len(left)):
             for b, value in row(a):
                 keep(a, b, value)
@@ -182,6 +187,14 @@ def _one_by_one(left: list[Array], right: list[Array], r: Request, once: bool, t
             stop.set()  # on Ctrl-C, what is running ends after its current pair
             pool.shutdown(cancel_futures=True)
     return out
+
+
+def useful_threads(threads: int, cells: float) -> int:
+    """How many threads are worth having for pairs of so many cells each, one by one.
+
+    Small ones spend their time in Python, which one thread at a time can do, and in passing its lock around.
+    """
+    return threads if cells >= ENOUGH else 1
 
 
 def _threads(n_jobs: int | None) -> int:

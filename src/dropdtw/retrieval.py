@@ -22,7 +22,7 @@ from dropdtw.costs import MatchCost, _lengths, _unit, cosine_of, kernel_metric
 from dropdtw.drops import DropCost
 from dropdtw.fixed import fixed
 from dropdtw.methods import Options
-from dropdtw.pairs import Request, _sequences, _threads, some_in_lanes, some_one_by_one
+from dropdtw.pairs import Request, _sequences, _threads, some_in_lanes, some_one_by_one, useful_threads
 from dropdtw.prepare import check_fit
 from dropdtw.problem import Values
 from dropdtw.progress import Progress, reporter
@@ -262,12 +262,12 @@ class _Search:
     ) -> None:
         self.Z, self.corpus, self.k, self.request, self.threads = Z, corpus, k, request, threads
         self.report = reporter("dropdtw.nearest", progress)
-        self.chunk = max(k, 16 * threads)
         self.pays = True
         self.gives_up = WORTH < 1
         self.metric = self._lanes_metric()
-        if self.metric:
-            self.chunk = max(self.chunk, LANES * threads)
+        if self.metric is None:
+            self.threads = useful_threads(threads, len(Z) * float(corpus.lengths.mean()))
+        self.chunk = max(k, (LANES if self.metric else 16) * self.threads)
         self.units = _unit(Z) if request.match == "cosine" and Z.shape[1] > 1 else None
         self.indices = np.empty(0, np.int64)
         self.costs = np.empty(0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io as memory
 import json
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -151,7 +150,9 @@ def _costs(Z: Array, Xs: list[Array], top: int | None, how: dict[str, Any]) -> l
         found = dropdtw.nearest(Z, Xs, top, **how, progress=False)
         return list(zip(found.indices.tolist(), found.costs.tolist(), strict=True))
     # One row of pairs: threads take a part of it each.
-    threads = min(len(Xs), len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    from dropdtw.pairs import _threads, useful_threads
+
+    threads = useful_threads(min(len(Xs), _threads(-1)), len(Z) * sum(map(len, Xs)) / len(Xs))
     parts = [Xs[k::threads] for k in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
         rows = list(pool.map(lambda part: dropdtw.pairwise([Z], part, n_jobs=1, progress=False, **how)[0], parts))
