@@ -228,6 +228,45 @@ def test_a_driver_that_is_killed_is_resumed_and_leaves_no_workers(cluster, tmp_p
     assert kept.items() <= {p.name: p.stat().st_mtime_ns for p in parts(tmp_path / "ray")}.items()
 
 
+POISON = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from dropdtw.scale.dataset import dataset
+from dropdtw.scale.how import How
+from dropdtw.scale.jobs import Localize
+from dropdtw.scale.run import run
+
+class Poison(Localize):
+    def do(self, number, threads):
+        if number == 1:
+            with Path(sys.argv[1], "tries").open("a") as file:
+                file.write("x")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().do(number, threads)
+
+folder = Path(sys.argv[1])
+job = Poison(dataset(folder / "c", 1000), How(drop_x=0.5), np.load(folder / "steps.npy"))
+try:
+    run(job, folder / "out", engine="ray", workers=2, num_cpus=1, num_gpus=0, strict=False, progress=None)
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_a_shard_that_kills_every_worker_ends_the_run(tmp_path):
+    """Ray by itself would try for ever."""
+    corpus(tmp_path / "c", 12)
+    np.save(tmp_path / "steps.npy", STEPS)
+    script = POISON.replace("sys.argv[1]", repr(str(tmp_path)))  # workers have arguments of their own
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=True)
+    assert "a shard has killed its worker 4 times" in done.stdout
+    assert "The same run again goes on" in done.stdout
+    assert (tmp_path / "tries").read_text() == "xxxx"
+    moves = {"many_to_one": True, "contiguous": False}
+    assert scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, **moves).rows == 12
+
+
 MEMORY = """
 import resource, sys
 import numpy as np

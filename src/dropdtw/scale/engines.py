@@ -83,8 +83,8 @@ def in_ray(work: Work, todo: Sequence[int], workers: int | None, num_cpus: float
             compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(workers or most, len(todo))),
             num_cpus=num_cpus,
             num_gpus=num_gpus or None,
-            max_restarts=-1,  # workers may die, with machines that are taken away;
-            max_task_retries=RETRIES,  # but what kills every worker that touches it ends the run
+            # Workers may die, with machines that are taken away; what kills every worker that touches it ends the run.
+            ray_remote_args_fn=lambda: {"max_restarts": -1, "max_task_retries": RETRIES},
         )
         for row in stream.iter_rows():
             yield Done(int(row["number"]), str(row["bad"]), str(row["broke"]))
