@@ -163,7 +163,8 @@ def test_torch_gives_the_same_values_and_alignments(match, drops, monkeypatch):
     Zs = [STEPS.astype(np.float64)[: 1 + k % 3] + k for k in range(9)]
     expected = [dropdtw.align(Z, X, match=match, **drops) for Z, X in zip(Zs, Xs, strict=True)]
     costs = [a.cost for a in expected]
-    np.testing.assert_allclose(gpu.values(Zs, Xs, How(match=match, **drops)), costs, rtol=1e-6, atol=1e-6)
+    every = dropdtw.pairwise(Zs, Xs, match=match, **drops)
+    np.testing.assert_allclose(gpu.values(Zs, Xs, How(match=match, **drops)), every, rtol=1e-6, atol=1e-6)
     found = gpu.align(Zs, Xs, How(match=match, **drops))
     np.testing.assert_allclose([cost for cost, _ in found], costs, rtol=1e-6, atol=1e-6)
     assert [segments for _, segments in found] == [a.segments() for a in expected]
@@ -187,9 +188,9 @@ def test_on_a_gpu_all_tasks_run(tmp_path, monkeypatch):
 
     real, seen = gpu._batches, []
 
-    def on_cpu(Zs, Xs, how):
+    def on_cpu(Zs, Xs, which, how):
         assert how.device == "cuda"
-        for some, pairs in real(Zs, Xs, How(match=how.match)):
+        for some, pairs in real(Zs, Xs, which, How(match=how.match)):
             seen.append(len(some))
             yield some, pairs
 
@@ -345,7 +346,7 @@ def cpu_batches():
     from dropdtw.scale import gpu
 
     real = gpu._batches
-    return lambda Zs, Xs, how: real(Zs, Xs, How(match=how.match))
+    return lambda Zs, Xs, which, how: real(Zs, Xs, which, How(match=how.match))
 
 
 def test_a_pair_that_fails_does_not_keep_others_from_their_values(monkeypatch):

@@ -118,5 +118,4 @@ class How:
             return dropdtw.pairwise(Zs, Xs, **self.options(), n_jobs=threads, progress=False)
         from dropdtw.scale import gpu
 
-        every = list(product(Zs, Xs))
-        return gpu.values([Z for Z, _ in every], [X for _, X in every], self).reshape(len(Zs), len(Xs))
+        return gpu.values(Zs, Xs, self)
