@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -270,6 +271,40 @@ def test_strict_stops_at_the_first_bad_record_and_keeps_what_was_done(tmp_path):
     assert sorted(p.name for p in (tmp_path / "out/parts").iterdir()) == ["00000.parquet"]
     done = scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
     assert (done.rows, done.errors, done.done) == (12, 8, 1)
+
+
+def test_a_record_without_an_alignment_is_a_bad_one(tmp_path):
+    corpus(tmp_path / "c", 3)
+    table(tmp_path / "c/x.parquet", id=["short"], features=[[1.0] * 6], shape=[[1, 6]])
+    done = scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+    assert (done.rows, done.errors) == (3, 1)
+    assert errors(tmp_path / "out")[0]["reason"].startswith(
+        "3 elements of Z cannot each have an x of their own among 1"
+    )
+
+
+def test_a_file_with_very_many_row_groups(tmp_path):
+    """Its end is longer than what is read at first."""
+    scale.write(tmp_path / "c/0.parquet", ((str(k), np.ones((1, 2))) for k in range(500)), group=1)
+    data = datasets.dataset(tmp_path / "c", 100)
+    with data.storage.open("0.parquet") as file:
+        assert len(datasets._end(file).footer) > 1 << 16
+    assert [shard.rows for shard in data.shards] == [100] * 5
+    assert [r.id for r in data.read(3)] == [str(k) for k in range(300, 400)]
+
+
+@pytest.mark.parametrize("missing", ["pyarrow", "fsspec.core"])
+def test_it_says_what_to_install(tmp_path, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=r"corpora need fsspec and pyarrow: pip install 'dropdtw\[parquet\]'"):
+        scale.write(tmp_path / "a.parquet", [("a", [[1.0]])])
+
+
+def test_it_says_what_ray_needs(tmp_path, monkeypatch):
+    corpus(tmp_path / "c", 3)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r"pip install 'dropdtw\[ray\]', or take engine='local'"):
+        scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, engine="ray")
 
 
 def test_strict_refuses_an_unreadable_file(tmp_path):

@@ -15,6 +15,7 @@ import pytest
 from dropdtw import scale
 from dropdtw.scale import engines
 from dropdtw.scale.dataset import dataset
+from dropdtw.scale.engines import Engine
 from dropdtw.scale.how import How
 from dropdtw.scale.jobs import Localize
 from dropdtw.scale.run import run
@@ -126,11 +127,10 @@ def test_a_failure_in_a_worker_is_told_and_the_run_goes_on_later(cluster, tmp_pa
     (tmp_path / "c/0.parquet").symlink_to(tmp_path / "kept")
     job = Localize(dataset(tmp_path / "c", 1000), How(drop_x=0.5), STEPS)
     (tmp_path / "kept").rename(tmp_path / "away")  # the store loses a file
-    asked = {"engine": "ray", "workers": 2, "num_cpus": 1, "num_gpus": 0, "strict": False, "progress": None}
     with pytest.raises(RuntimeError, match=r"shard 0 failed; the same run again goes on with it\. FileNotFoundError"):
-        run(job, tmp_path / "out", **asked)
+        run(job, tmp_path / "out", Engine("ray", 2))
     (tmp_path / "away").rename(tmp_path / "kept")
-    assert run(job, tmp_path / "out", **asked).rows == 6
+    assert run(job, tmp_path / "out", Engine("ray", 2)).rows == 6
 
 
 def test_what_the_user_has_set_stays_set(cluster, tmp_path):
@@ -233,6 +233,7 @@ import os, signal, sys
 from pathlib import Path
 import numpy as np
 from dropdtw.scale.dataset import dataset
+from dropdtw.scale.engines import Engine
 from dropdtw.scale.how import How
 from dropdtw.scale.jobs import Localize
 from dropdtw.scale.run import run
@@ -248,7 +249,7 @@ class Poison(Localize):
 folder = Path(sys.argv[1])
 job = Poison(dataset(folder / "c", 1000), How(drop_x=0.5), np.load(folder / "steps.npy"))
 try:
-    run(job, folder / "out", engine="ray", workers=2, num_cpus=1, num_gpus=0, strict=False, progress=None)
+    run(job, folder / "out", Engine("ray", 2))
 except RuntimeError as error:
     print(error)
 """

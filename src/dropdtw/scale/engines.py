@@ -8,11 +8,13 @@ import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from dropdtw.pairs import _threads
+from dropdtw.scale.records import whole
 
 RETRIES: Final = 3
 """How often a shard is tried again that its worker has died of."""
@@ -20,82 +22,100 @@ RETRIES: Final = 3
 if TYPE_CHECKING:
     from dropdtw.scale.run import Done, Work
 
+ENGINES: Final = ("local", "ray")
+
 BLOCKS: Final = 4096
 """Ray Data gets the shards in at most so many blocks, as every block costs the driver memory."""
 
 
-@contextmanager
-def ready(engine: str, num_cpus: float, num_gpus: float) -> Iterator[None]:
-    """See that an engine has what a worker takes, before anything is written; its cluster ends with this."""
-    if engine == "local":
-        if num_gpus:
-            import torch
+@dataclass(frozen=True)
+class Engine:
+    """Who works: name, how many at a time (None: as many as there is room for), and what each of them takes."""
 
-            if not torch.cuda.is_available():
-                raise ValueError(f"num_gpus is {num_gpus:g}, but PyTorch sees no GPU here; leave it out")
-        yield
-        return
-    ray, own = _connected()
-    try:
-        _room(ray, num_cpus, num_gpus)
-        yield
-    finally:
-        if own:
-            ray.shutdown()
+    name: str = "local"
+    workers: int | None = None
+    num_cpus: float = 1
+    num_gpus: float = 0
 
+    def __post_init__(self) -> None:
+        if self.name not in ENGINES:
+            raise ValueError(f"engine is {self.name!r}; choose one of {', '.join(map(repr, ENGINES))}")
+        if self.workers is not None and not whole(self.workers):
+            raise ValueError(f"workers is {self.workers!r}; give how many work at a time, 1 or more, or None for all")
+        if not self.num_cpus > 0 or not self.num_gpus >= 0:
+            raise ValueError(f"num_cpus is {self.num_cpus!r} and num_gpus {self.num_gpus!r}; give what a worker takes")
 
-def here(work: Work, todo: Sequence[int], workers: int | None, num_cpus: float, num_gpus: float) -> Iterator[Done]:
-    """By threads, `workers` shards at a time (as many as there are cores by default), as they finish."""
-    most = _threads(workers or -1)
-    together = max(1, min(most, len(todo)))
-    rest = iter(todo)
-    with ThreadPoolExecutor(together) as pool:
-        running = {pool.submit(work, number, most // together) for number in islice(rest, together)}
-        while running:
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            running |= {pool.submit(work, number, most // together) for number in islice(rest, len(done))}
-            yield from (future.result() for future in done)
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """See that there is what a worker takes, before anything is written; a cluster of its own ends with this."""
+        if self.name == "local":
+            if self.num_gpus:
+                import torch
 
+                if not torch.cuda.is_available():
+                    raise ValueError(f"num_gpus is {self.num_gpus:g}, but PyTorch sees no GPU here; leave it out")
+            yield
+            return
+        ray, own = _connected()
+        try:
+            _room(ray, self.num_cpus, self.num_gpus)
+            yield
+        finally:
+            if own:
+                ray.shutdown()
 
-def in_ray(work: Work, todo: Sequence[int], workers: int | None, num_cpus: float, num_gpus: float) -> Iterator[Done]:
-    """By actors, as they finish. Numbers of shards stream through Ray Data; each actor reads and writes files itself.
+    def do(self, work: Work, todo: Sequence[int]) -> Iterator[Done]:
+        """The shards of these numbers, as they finish."""
+        return self._in_ray(work, todo) if self.name == "ray" else self._here(work, todo)
 
-    A cluster that this process is connected to, or that RAY_ADDRESS names, is used; otherwise one is started on this
-    machine, reachable from this machine alone, and ended afterwards.
-    """
-    if not todo:
-        return
-    ray, _ = _connected()
-    from dropdtw.scale.run import Done
+    def _here(self, work: Work, todo: Sequence[int]) -> Iterator[Done]:
+        """By threads of this process."""
+        most = _threads(self.workers or -1)
+        together = max(1, min(most, len(todo)))
+        rest = iter(todo)
+        with ThreadPoolExecutor(together) as pool:
+            running = {pool.submit(work, number, most // together) for number in islice(rest, together)}
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                running |= {pool.submit(work, number, most // together) for number in islice(rest, len(done))}
+                yield from (future.result() for future in done)
 
-    context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
-    bars, level = context.enable_progress_bars, logger.level
-    context.enable_progress_bars = False
-    logger.setLevel(logging.ERROR)
-    try:
-        most = _room(ray, num_cpus, num_gpus)
-        stream = ray.data.from_items(
-            [{"number": number} for number in todo], override_num_blocks=min(len(todo), BLOCKS)
-        ).map_batches(
-            _Actor,
-            fn_constructor_args=(work, max(1, int(num_cpus))),
-            batch_size=1,
-            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(workers or most, len(todo))),
-            num_cpus=num_cpus,
-            num_gpus=num_gpus or None,
-            # Workers may die, with machines that are taken away; what kills every worker that touches it ends the run.
-            ray_remote_args_fn=lambda: {"max_restarts": -1, "max_task_retries": RETRIES},
-        )
-        for row in stream.iter_rows():
-            yield Done(int(row["number"]), str(row["bad"]), str(row["broke"]))
-    except ray.exceptions.RayError as error:
-        raise RuntimeError(
-            f"Ray gave up, which happens when a shard has killed its worker {RETRIES + 1} times; less memory is needed "
-            f"with a smaller shard_rows. The same run again goes on. {error}"
-        ) from error
-    finally:
-        context.enable_progress_bars = bars
-        logger.setLevel(level)
+    def _in_ray(self, work: Work, todo: Sequence[int]) -> Iterator[Done]:
+        """By actors. Numbers of shards stream through Ray Data; each actor reads and writes files itself."""
+        if not todo:
+            return
+        from dropdtw.scale.run import Done
+
+        ray, _ = _connected()
+        context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
+        bars, level = context.enable_progress_bars, logger.level
+        context.enable_progress_bars = False
+        logger.setLevel(logging.ERROR)
+        try:
+            most = self.workers or _room(ray, self.num_cpus, self.num_gpus)
+            stream = ray.data.from_items(
+                [{"number": number} for number in todo], override_num_blocks=min(len(todo), BLOCKS)
+            ).map_batches(
+                _Actor,
+                fn_constructor_args=(work, max(1, int(self.num_cpus))),
+                batch_size=1,
+                compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(most, len(todo))),
+                num_cpus=self.num_cpus,
+                num_gpus=self.num_gpus or None,
+                # Workers may die, with machines that are taken away; what kills every worker it meets ends the run.
+                ray_remote_args_fn=lambda: {"max_restarts": -1, "max_task_retries": RETRIES},
+            )
+            with _environment(RAY_DATA_USAGE_DISABLED="1"):  # otherwise it looks for somebody to report to
+                for row in stream.iter_rows():
+                    yield Done(int(row["number"]), str(row["bad"]), str(row["broke"]))
+        except ray.exceptions.RayError as error:
+            raise RuntimeError(
+                f"Ray gave up, which happens when a shard has killed its worker {RETRIES + 1} times; less memory is "
+                f"needed with a smaller shard_rows. The same run again goes on. {error}"
+            ) from error
+        finally:
+            context.enable_progress_bars = bars
+            logger.setLevel(level)
 
 
 def _room(ray: Any, num_cpus: float, num_gpus: float) -> int:
@@ -129,7 +149,11 @@ class _Actor:
 
 
 def _connected(cpus: int | None = None) -> tuple[Any, bool]:
-    """Ray, connected to a cluster, and whether this has connected it. cpus : of a cluster that is started here."""
+    """Ray, connected to a cluster, and whether this has connected it. cpus : of a cluster that is started here.
+
+    A cluster that this process is connected to, or that RAY_ADDRESS names, is used; otherwise one is started on this
+    machine, reachable from this machine alone.
+    """
     try:
         ray = import_module("ray")
         import_module("ray.data")
@@ -155,16 +179,26 @@ def _on_this_machine_alone() -> Iterator[None]:
     """
     constants: Any = import_module("ray._private.ray_constants")
     before = constants.ENABLE_RAY_CLUSTER
-    settings = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-    settings |= {"RAY_BACKEND_LOG_LEVEL": os.environ.get("RAY_BACKEND_LOG_LEVEL", "fatal")}
-    known = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
+    level = os.environ.get("RAY_BACKEND_LOG_LEVEL", "fatal")
     constants.ENABLE_RAY_CLUSTER = False
+    try:
+        with _environment(
+            RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0", RAY_USAGE_STATS_ENABLED="0", RAY_BACKEND_LOG_LEVEL=level
+        ):
+            yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+
+
+@contextmanager
+def _environment(**settings: str) -> Iterator[None]:
+    """Environment variables for a while."""
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
     try:
         yield
     finally:
-        constants.ENABLE_RAY_CLUSTER = before
-        for name, value in known.items():
+        for name, value in before.items():
             if value is None:
                 del os.environ[name]
             else:

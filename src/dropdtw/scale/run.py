@@ -14,14 +14,13 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from dropdtw.progress import Progress, Report, reporter
 from dropdtw.scale.dataset import Dataset, Given
-from dropdtw.scale.records import Bad, whole
+from dropdtw.scale.engines import Engine
+from dropdtw.scale.records import Bad
 from dropdtw.scale.storage import Storage, parquet_bytes
-
-ENGINES: Final = ("local", "ray")
 
 
 class Job(Protocol):
@@ -71,36 +70,18 @@ class Done:
 
 
 def run(
-    job: Job,
-    url: str | os.PathLike[str],
-    *,
-    engine: str,
-    workers: int | None,
-    num_cpus: float,
-    num_gpus: float,
-    strict: bool,
-    progress: Progress,
+    job: Job, url: str | os.PathLike[str], engine: Engine, *, strict: bool = False, progress: Progress = None
 ) -> Run:
     """Do all shards that have not been done, then what remains."""
-    from dropdtw.scale import engines
-
-    if engine not in ENGINES:
-        raise ValueError(f"engine is {engine!r}; choose one of {', '.join(map(repr, ENGINES))}")
-    if workers is not None and not whole(workers):
-        raise ValueError(f"workers is {workers!r}; give how many work at a time, 1 or more, or None for all there are")
-    if not num_cpus > 0 or not num_gpus >= 0:
-        raise ValueError(f"num_cpus is {num_cpus!r} and num_gpus {num_gpus!r}; give what one worker takes")
-    broken = [bad for data in job.inputs for bad in data.broken]
     out = Storage(url)
     for data in job.inputs:
         if isinstance(data, Dataset) and out.overlaps(data.source):
             raise ValueError(f"{out.url} and {data.name} lie in each other; give a folder elsewhere for the results")
     if out.fs.isfile(out.root):
         raise ValueError(f"{out.url} is a file; give a folder for the results")
-    with engines.ready(engine, num_cpus, num_gpus):
+    with engine.ready():
         _claim(out, job)
-        work = Work(job, out, strict)
-        return _go(work, broken, reporter(f"dropdtw.scale.{job.name}", progress), engine, workers, num_cpus, num_gpus)
+        return _go(Work(job, out, strict), engine, reporter(f"dropdtw.scale.{job.name}", progress))
 
 
 @dataclass(frozen=True)
@@ -124,18 +105,9 @@ class Work:
         return Done(number)
 
 
-def _go(
-    work: Work,
-    broken: list[Bad],
-    report: Report,
-    engine: str,
-    workers: int | None,
-    num_cpus: float,
-    num_gpus: float,
-) -> Run:
-    from dropdtw.scale import engines
-
+def _go(work: Work, engine: Engine, report: Report) -> Run:
     job, out = work.job, work.out
+    broken = [bad for data in job.inputs for bad in data.broken]
     noted = [name for name in out.names("errors") if name.endswith(".jsonl")]
     if work.strict and (broken or noted):
         first = broken[0] if broken else Bad(**json.loads((out.read(f"errors/{noted[0]}") or b"").splitlines()[0]))
@@ -144,8 +116,7 @@ def _go(
     todo = [number for number in range(job.count) if number not in there]
     done = job.count - len(todo)
     report(done, job.count)
-    do = engines.in_ray if engine == "ray" else engines.here
-    for finished in do(work, todo, workers, num_cpus, num_gpus):
+    for finished in engine.do(work, todo):
         if finished.bad:
             raise ValueError(f"{finished.bad} (strict=True stops here; the same run without it goes on)")
         if finished.broke:

@@ -11,10 +11,11 @@ import numpy.typing as npt
 from dropdtw.methods import METHODS
 from dropdtw.progress import Progress
 from dropdtw.scale.dataset import Given, dataset
+from dropdtw.scale.engines import Engine
 from dropdtw.scale.how import Drop, How
 from dropdtw.scale.jobs import Localize, Pairwise, Retrieve
 from dropdtw.scale.records import whole
-from dropdtw.scale.run import Job, Run, run
+from dropdtw.scale.run import Run, run
 
 Url = str | os.PathLike[str]
 
@@ -77,7 +78,7 @@ def localize(corpus: Url, out: Url, steps: npt.ArrayLike | None = None, **option
     if entry is not None and entry.takes_drops:
         settings.setdefault("drop_x", "suggest")
     how, rows, running = _taken(settings)
-    return _run(Localize(dataset(corpus, rows), how, steps), out, running)
+    return run(Localize(dataset(corpus, rows), how, steps), out, **running)
 
 
 def pairwise(left: Url, right: Url, out: Url, **options: Unpack[Options]) -> Run:
@@ -88,7 +89,7 @@ def pairwise(left: Url, right: Url, out: Url, **options: Unpack[Options]) -> Run
     options : see `dropdtw.scale.Options`.
     """
     how, rows, running = _taken(_of_pairs(dict(options)))
-    return _run(Pairwise(dataset(left, rows), dataset(right, rows), how), out, running)
+    return run(Pairwise(dataset(left, rows), dataset(right, rows), how), out, **running)
 
 
 def retrieve(
@@ -108,7 +109,7 @@ def retrieve(
     """
     how, rows, running = _taken(_of_pairs(dict(options)))
     asked = dataset(queries, rows) if isinstance(queries, (str, os.PathLike)) else Given(queries, "queries")
-    return _run(Retrieve(asked, dataset(corpus, rows), how, k), out, running)
+    return run(Retrieve(asked, dataset(corpus, rows), how, k), out, **running)
 
 
 def _of_pairs(options: dict[str, Any]) -> dict[str, Any]:
@@ -128,11 +129,7 @@ def _taken(options: dict[str, Any]) -> tuple[How, int, dict[str, Any]]:
     rows = options.pop("shard_rows", 1000)
     if not whole(rows):
         raise ValueError(f"shard_rows is {rows!r}; give how many records make a shard, 1 or more")
-    running = {"engine": "local", "workers": None, "num_cpus": 1, "num_gpus": 0, "strict": False, "progress": None}
-    running |= {name: options.pop(name) for name in running if name in options}
-    device = "cuda" if running["num_gpus"] else "cpu"
-    return How(**options, device=device), int(rows), running
-
-
-def _run(job: Job, out: Url, running: dict[str, Any]) -> Run:
-    return run(job, out, **running)
+    names = {"engine": "name", "workers": "workers", "num_cpus": "num_cpus", "num_gpus": "num_gpus"}
+    engine = Engine(**{inside: options.pop(name) for name, inside in names.items() if name in options})
+    running = {"engine": engine} | {name: options.pop(name) for name in ("strict", "progress") if name in options}
+    return How(**options, device="cuda" if engine.num_gpus else "cpu"), int(rows), running
