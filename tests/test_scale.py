@@ -516,6 +516,16 @@ def test_a_foreign_file_whose_values_were_exchanged_is_another_one(tmp_path):
         scale.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, drop_z=0.5)
 
 
+def test_values_that_were_exchanged_make_another_corpus(tmp_path):
+    one, two = np.ones((1, 6)), 2 * np.ones((1, 6))
+    scale.write(tmp_path / "c.parquet", [("a", one), ("b", two)])
+    before = datasets.dataset(tmp_path / "c.parquet", 1000).fingerprint
+    scale.write(tmp_path / "c.parquet", [("a", two), ("b", one)])
+    assert datasets.dataset(tmp_path / "c.parquet", 1000).fingerprint != before
+    scale.write(tmp_path / "c.parquet", [("a", one), ("b", two)])
+    assert datasets.dataset(tmp_path / "c.parquet", 1000).fingerprint == before
+
+
 def test_a_corpus_that_was_copied_is_the_same(tmp_path):
     import shutil
 

@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 from dropdtw.pairs import _threads
 from dropdtw.scale.records import whole
 
-RETRIES: Final = 3
-"""How often a shard is tried again that its worker has died of."""
-
 if TYPE_CHECKING:
     from dropdtw.scale.run import Done, Work
 
@@ -26,6 +23,9 @@ ENGINES: Final = ("local", "ray")
 
 BLOCKS: Final = 4096
 """Ray Data gets the shards in at most so many blocks, as every block costs the driver memory."""
+
+RETRIES: Final = 3
+"""How often a shard is tried again that its worker has died of."""
 
 
 @dataclass(frozen=True)
