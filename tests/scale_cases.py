@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dropdtw import scale
+from dropdtw.scale.how import How
 
+BOTH = {"drop_x": 0.4, "drop_z": 0.4}
 STEPS = np.random.default_rng(7).normal(size=(3, 6)).astype(np.float32)
 
 
@@ -61,3 +63,30 @@ def errors(out):
 def content(out):
     """Every file of a folder by its name."""
     return {str(p.relative_to(out)): p.read_bytes() for p in sorted(Path(out).rglob("*")) if p.is_file()}
+
+
+def nearest_of(out):
+    """What `retrieve` found."""
+    return pq.read_table(Path(out, "nearest.parquet")).to_pylist()
+
+
+def bad_corpus(folder):
+    """Two good records, and one of each kind of bad one."""
+    X = record(0)
+    good = X.ravel().tolist()
+    size = list(X.shape)
+    table(
+        folder / "a.parquet",
+        id=["good", None, "nothing", "no shape", "wrong shape", "hole", "empty", "flat", "null inside", "also good"],
+        features=[good, good, None, good, good, [*good[:-1], np.nan], [], good, [*good[:-1], None], good],
+        shape=[size, size, size, None, [2, 6], size, [0, 6], [len(good)], size, size],
+    )
+    return X
+
+
+def cpu_batches():
+    """The batches of `gpu`, on the CPU."""
+    from dropdtw.scale import gpu
+
+    real = gpu._batches
+    return lambda Zs, Xs, which, how: real(Zs, Xs, which, How(match=how.match))

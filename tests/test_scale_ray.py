@@ -19,14 +19,13 @@ from dropdtw.scale.engines import Engine
 from dropdtw.scale.how import How
 from dropdtw.scale.jobs import Localize
 from dropdtw.scale.run import run
-from scale_cases import STEPS, content, corpus, errors, table
+from scale_cases import BOTH, STEPS, content, corpus, errors, table
 
 pytest.importorskip("ray", reason="ray is not installed: pip install 'dropdtw[ray]'")
 pytestmark = [
     pytest.mark.skipif(not Path("/proc").is_dir(), reason="these tests look for processes in /proc"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"),
 ]
-BOTH = {"drop_x": 0.4, "drop_z": 0.4}
 SLOW = np.random.default_rng(0).normal(size=(1500, 6)).astype(np.float32)
 """Steps that take a while to find."""
 
