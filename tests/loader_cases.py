@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from dropdtw.data import mnist
+
 RNG = np.random.default_rng(0)
 
 
@@ -12,3 +14,9 @@ def embed(texts):
 
 def frames(N, d=6, seed=0):
     return np.random.default_rng(seed).normal(size=(N, d)).astype(np.float32)
+
+
+def made_up_digits(rng):
+    """Digits of noise, 30 to train on and 20 to test."""
+    images = [rng.integers(1, 256, (n, 28, 28), dtype=np.uint8) for n in (30, 20)]
+    return mnist.Mnist(images[0], np.arange(30) % 10, images[1], np.arange(20) % 10, "made-up digits")

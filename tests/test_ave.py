@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from loader_cases import made_up_digits
+
 torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip install dropdtw[experiments]")
 h5py = pytest.importorskip("h5py", reason="AVE's files need h5py: pip install dropdtw[experiments]")
 
@@ -20,22 +22,8 @@ from dropdtw.experiments.ave import Recipe  # noqa: E402
 from dropdtw.experiments.ave_model import Objective, TwoBranches, chance, evaluate, locate, splice  # noqa: E402
 
 RNG = np.random.default_rng(0)
-DIGITS = mnist.Mnist(
-    RNG.integers(1, 256, (30, 28, 28), dtype=np.uint8),
-    np.arange(30) % 10,
-    RNG.integers(1, 256, (20, 28, 28), dtype=np.uint8),
-    np.arange(20) % 10,
-    "made-up digits",
-)
+DIGITS = made_up_digits(RNG)
 SPANS = [(0, 10), (6, 8), (0, 3), (5, 10), (2, 9), (0, 0), (4, 5), (1, 4)]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def write(path, name, array):

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from loader_cases import made_up_digits
+
 torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip install dropdtw[experiments]")
 pytest.importorskip("scipy", reason="Kendall's tau needs scipy: pip install dropdtw[experiments]")
 
@@ -19,21 +21,7 @@ from dropdtw.experiments import penn_videos as videos  # noqa: E402
 from dropdtw.experiments.penn_model import Aligner, Clips, Objective, Pair, Windows, contaminate, make_pair  # noqa: E402
 
 RNG = np.random.default_rng(0)
-DIGITS = mnist.Mnist(
-    RNG.integers(1, 256, (30, 28, 28), dtype=np.uint8),
-    np.arange(30) % 10,
-    RNG.integers(1, 256, (20, 28, 28), dtype=np.uint8),
-    np.arange(20) % 10,
-    "made-up digits",
-)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+DIGITS = made_up_digits(RNG)
 
 
 def person(T, seed=0):

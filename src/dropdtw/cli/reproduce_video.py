@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -33,19 +34,10 @@ def penn(
     ),
 ) -> None:
     """Representation learning with outliers in training (Section 4.3, Fig. 5)."""
-    from dropdtw.cli.reproduce import _device as checked
     from dropdtw.experiments.penn import Settings, reproduce
 
     settings = Settings(seed=seed, seeds=seeds, epochs=epochs, images=images, share_of=share_of)
-    reproduce(
-        settings.quick() if quick else settings,
-        out,
-        folder=None if data is None else str(data),
-        device=checked(device),
-        processes=jobs,
-        command=shlex.join(["dropdtw", *sys.argv[1:]]),
-        say=typer.echo,
-    )
+    _run(reproduce, settings.quick() if quick else settings, data, device, jobs, out)
 
 
 def ave(
@@ -62,12 +54,19 @@ def ave(
     out: Annotated[Path, typer.Option(help="Folder for report.html, results.json and the cache.")] = Path("runs/ave"),
 ) -> None:
     """Cross-modality localization (Section 4.4, Table 3): a passage of sound in the picture, and back."""
-    from dropdtw.cli.reproduce import _device as checked
     from dropdtw.experiments.ave import Settings, reproduce
 
     settings = Settings(seed=seed, seeds=seeds, epochs=epochs)
+    _run(reproduce, settings.quick() if quick else settings, data, device, jobs, out)
+
+
+def _run(
+    reproduce: Callable[..., object], settings: object, data: Path | None, device: str, jobs: int, out: Path
+) -> None:
+    from dropdtw.cli.reproduce import _device as checked
+
     reproduce(
-        settings.quick() if quick else settings,
+        settings,
         out,
         folder=None if data is None else str(data),
         device=checked(device),

@@ -27,7 +27,7 @@ from dropdtw.experiments import ave_tasks as tasks
 from dropdtw.experiments.ave_model import Objective, TwoBranches, chance
 from dropdtw.experiments.ave_tasks import WAYS, Part, Task, evaluated
 from dropdtw.experiments.cache import fingerprint
-from dropdtw.experiments.jobs import Work, each
+from dropdtw.experiments.jobs import Work, results
 from dropdtw.experiments.report import Report, Table
 from dropdtw.experiments.training import Plan, fit
 from dropdtw.progress import Progress
@@ -193,8 +193,8 @@ def choose(work: Trainings, processes: int = 1, progress: Progress = None) -> di
         for name, some in rows.items()
         if len(some) > 1
     }
-    each(work, [job for some in jobs.values() for job in some], processes, progress)
-    best = {name: int(np.argmax([work(job)["found"] for job in some])) for name, some in jobs.items()}
+    done = results(work, jobs, processes, progress)
+    best = {name: int(np.argmax([one["found"] for one in some])) for name, some in done.items()}
     return {name: some[best.get(name, 0)] for name, some in rows.items()}
 
 
@@ -213,10 +213,9 @@ def run(
         for spliced in (("none",) if plain else settings.spliced)
         for name, recipe in chosen.items()
     }
-    each(work, [job for some in jobs.values() for job in some], processes, progress)
     found: dict[str, dict[str, Array]] = {}
-    for (spliced, name), some in jobs.items():
-        found.setdefault(spliced, {})[name] = np.stack([work(job)["scores"] for job in some])
+    for (spliced, name), some in results(work, jobs, processes, progress).items():
+        found.setdefault(spliced, {})[name] = np.stack([one["scores"] for one in some])
         means = found[spliced][name].mean(axis=0)[:, -1]
         told = ", ".join(f"{way} {100 * v:.1f}" for way, v in zip(WAYS, means, strict=True))
         say(f"{name}: {told}" if plain else f"spliced into {spliced}: {name}: {told}")

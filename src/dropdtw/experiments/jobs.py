@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,6 +15,8 @@ from dropdtw.experiments.cache import Cache
 from dropdtw.progress import Progress, reporter
 
 Job = TypeVar("Job")
+Place = TypeVar("Place")
+Result = TypeVar("Result")
 _work: Callable[[Any], object] | None = None
 
 
@@ -63,6 +65,14 @@ def each(work: Callable[[Job], object], jobs: Sequence[Job], processes: int = 1,
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def results(
+    work: Callable[[Job], Result], jobs: Mapping[Place, Sequence[Job]], processes: int = 1, progress: Progress = None
+) -> dict[Place, list[Result]]:
+    """Do all jobs, and give what `work` finds for them, by their places."""
+    each(work, [job for some in jobs.values() for job in some], processes, progress)
+    return {place: [work(job) for job in some] for place, some in jobs.items()}
 
 
 def _start(work: Callable[[Any], object], threads: int) -> None:

@@ -24,7 +24,7 @@ from dropdtw.experiments import penn_model as models
 from dropdtw.experiments import penn_standin as standin
 from dropdtw.experiments import penn_videos as videos
 from dropdtw.experiments.cache import fingerprint
-from dropdtw.experiments.jobs import Work, each
+from dropdtw.experiments.jobs import Work, results
 from dropdtw.experiments.penn_model import Aligner, Clips, Objective, PoseEncoder, Windows, make_pair
 from dropdtw.experiments.penn_videos import Scores, Splits, evaluate, pairs_of, penn_splits, raw
 from dropdtw.experiments.report import Report
@@ -171,8 +171,8 @@ def choose(work: Trainings, processes: int = 1, progress: Progress = None) -> di
         for name, some in options.items()
         if len(some) > 1
     }
-    each(work, [job for some in jobs.values() for job in some], processes, progress)
-    best = {place: int(np.argmax([work(job)["tau"] for job in some])) for place, some in jobs.items()}
+    done = results(work, jobs, processes, progress)
+    best = {place: int(np.argmax([found["tau"] for found in some])) for place, some in done.items()}
     return {name: [some[best.get((name, level), 0)] for level in settings.levels] for name, some in options.items()}
 
 
@@ -192,12 +192,14 @@ def run(
         for k, level in enumerate(settings.levels)
         for name, objectives in chosen.items()
     }
-    each(work, [job for some in jobs.values() for job in some], processes, progress)
+    done = results(work, jobs, processes, progress)
     found: dict[str, list[list[Scores]]] = {name: [] for name in chosen}
     for level in settings.levels:
         for name in chosen:
-            kept = [work(job) for job in jobs[level, name]]
-            parts = [[dict(zip(actions, k[part].tolist(), strict=False)) for part in ("tau", "error")] for k in kept]
+            parts = [
+                [dict(zip(actions, kept[part].tolist(), strict=False)) for part in ("tau", "error")]
+                for kept in done[level, name]
+            ]
             found[name].append([Scores(*both) for both in parts])
         means = ", ".join(f"{NAMES[n]} {np.mean([s.over(actions) for s in rows[-1]]):.3f}" for n, rows in found.items())
         say(f"{100 * level:.0f} % outliers: τ {means}")
