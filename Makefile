@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
-KERNELS := CMakeLists.txt src/dropdtw/recurrence.py $(wildcard src/dropdtw/kernels/emit.py src/dropdtw/kernels/cpp/*)
+KERNELS := CMakeLists.txt src/dropdtw/tables/recurrence.py $(wildcard src/dropdtw/executors/emit.py src/dropdtw/executors/cpp/*)
 
 # runs/ holds what experiments wrote; `make clean` leaves it alone.
 .PHONY: setup demo test test-library test-kernels lint bench sanitize docs packages clean
@@ -30,10 +30,10 @@ test: lint
 	@$(MAKE) --no-print-directory -j2 test-library test-kernels
 
 test-library:
-	$(BIN)/python -m pytest --ignore=tests/test_triton.py --cov --cov-report=term
+	$(BIN)/python -m pytest --ignore=tests/executors/test_triton.py --cov --cov-report=term
 
 test-kernels:
-	$(BIN)/python -m pytest tests/test_triton.py
+	$(BIN)/python -m pytest tests/executors/test_triton.py
 
 lint: setup
 	$(BIN)/ruff check .
@@ -63,7 +63,7 @@ bench: .venv-bench/.ready
 # The kernels under the address and undefined-behaviour sanitizers: compiled without optimization, then tested.
 sanitize: .venv-sanitize/.ready
 	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0 .venv-sanitize/bin/python -m pytest tests/test_cpp.py -k "not ctrl_c"
+	ASAN_OPTIONS=detect_leaks=0 .venv-sanitize/bin/python -m pytest tests/executors/test_cpu.py -k "not ctrl_c"
 
 .venv-sanitize/.ready: constraints.txt $(KERNELS)
 	test -x .venv-sanitize/bin/python || $(PYTHON) -m venv .venv-sanitize

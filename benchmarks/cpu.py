@@ -165,15 +165,15 @@ def pairwise_threads() -> dict[str, Job]:
 
 def soft_dtw() -> dict[str, Job]:
     """Soft-DTW forward and backward from C, batch 16, 256 × 256, float32 (peers compute C from d = 8 themselves)."""
-    from dropdtw import recurrence
-    from dropdtw.kernels import cpp
-    from dropdtw.problem import Costs
-    from dropdtw.reducers import soft_min
+    from dropdtw.executors import cpu
+    from dropdtw.problem.problem import Costs
+    from dropdtw.tables import recurrence
+    from dropdtw.tables.reducers import soft_min
 
     X, Y = RNG.normal(size=(2, 16, 256, 8)).astype(np.float32)
     C = ((X[:, :, None] - Y[:, None]) ** 2).sum(axis=-1)
     never, table, fold = np.full(256, np.inf, np.float32), recurrence.dtw(), soft_min(1.0)
-    jobs: dict[str, Job] = {"dropdtw": lambda: [cpp.run(table, fold, Costs(c, never, never), gradient=True) for c in C]}
+    jobs: dict[str, Job] = {"dropdtw": lambda: [cpu.run(table, fold, Costs(c, never, never), gradient=True) for c in C]}
 
     def pysdtw() -> Job:
         import torch

@@ -24,8 +24,8 @@ from multiprocessing import get_context
 import torch
 
 from dropdtw import METHODS
-from dropdtw.kernels.triton import room
-from dropdtw.recurrence import Recurrence, one_sided, two_sided
+from dropdtw.executors.triton import room
+from dropdtw.tables.recurrence import Recurrence, one_sided, two_sided
 from dropdtw.torch import drop_dtw
 
 ROWS = [  # name, batch, K, N, both sides?, goal

@@ -14,10 +14,10 @@ import time
 import numpy as np
 
 import dropdtw
-from dropdtw import recurrence
-from dropdtw.kernels import cpp
-from dropdtw.problem import Costs
-from dropdtw.reducers import smooth_min
+from dropdtw.executors import cpu
+from dropdtw.problem.problem import Costs
+from dropdtw.tables import recurrence
+from dropdtw.tables.reducers import smooth_min
 
 
 def peak() -> int:
@@ -41,7 +41,7 @@ def gradient(K: int, N: int, table: str) -> None:
     costs = Costs(C, np.full(N, 0.3, np.float32), np.full(K, 0.3, np.float32))
     before = peak()
     start = time.perf_counter()
-    cpp.run(getattr(recurrence, table)(), smooth_min(0.1), costs, gradient=True)
+    cpu.run(getattr(recurrence, table)(), smooth_min(0.1), costs, gradient=True)
     beyond = (peak() - before) / C.nbytes - 1
     print(f"{table} {K} × {N}: {time.perf_counter() - start:.2f} s, {beyond:.2f} × C beyond C and its gradient")
 

@@ -27,9 +27,9 @@ from collections.abc import Callable
 import numpy as np
 
 import dropdtw
-from dropdtw import retrieval
 from dropdtw.data import mnist, tmnist
-from dropdtw.retrieval import Corpus, nearest
+from dropdtw.search import nearest as search
+from dropdtw.search.nearest import Corpus, Nearest, nearest
 
 FRAMES, FEATURES = 100, 32
 Sequences = list[np.ndarray]
@@ -88,11 +88,11 @@ def timed(job: Callable[[], object]) -> tuple[float, object]:
 
 
 def without_giving_up(job: Callable[[], object]) -> float:
-    worth, retrieval.WORTH = retrieval.WORTH, 1.0
+    worth, search.WORTH = search.WORTH, 1.0
     try:
         return timed(job)[0]
     finally:
-        retrieval.WORTH = worth
+        search.WORTH = worth
 
 
 def main() -> None:
@@ -120,7 +120,7 @@ def main() -> None:
             rows = []
             for Z in queries:
 
-                def find(Z: np.ndarray = Z, **how: float) -> retrieval.Nearest:
+                def find(Z: np.ndarray = Z, **how: float) -> Nearest:
                     return nearest(Z, corpus, given.top, n_jobs=1, progress=False, match=match, **how)  # noqa: B023
 
                 def compare(Z: np.ndarray = Z, **how: float) -> np.ndarray:

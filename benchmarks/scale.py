@@ -59,15 +59,17 @@ def alone() -> None:
 
 def corpora(count: int) -> None:
     """From Parquet to Parquet, on this machine and on Ray."""
-    from dropdtw import scale
-    from dropdtw.scale import engines
-    from dropdtw.scale.dataset import dataset
+    import dropdtw.corpus
+    from dropdtw.corpus import engines
+    from dropdtw.corpus.dataset import dataset
 
     K, N, d = VIDEO
     Z = sequence(K, d)
     with tempfile.TemporaryDirectory() as folder:
         for f in range(4):
-            scale.write(f"{folder}/c/{f}.parquet", ((f"{f}-{k}", sequence(N, d)) for k in range(count // 4)), group=50)
+            dropdtw.corpus.write(
+                f"{folder}/c/{f}.parquet", ((f"{f}-{k}", sequence(N, d)) for k in range(count // 4)), group=50
+            )
         size = sum(p.stat().st_size for p in Path(folder, "c").iterdir())
         data = dataset(f"{folder}/c", 100)
         t = seconds(lambda: [sum(1 for _ in data.read(k)) for k in range(len(data.shards))], 3)
@@ -78,7 +80,7 @@ def corpora(count: int) -> None:
             def run(engine: str = engine, workers: int = workers) -> None:
                 with tempfile.TemporaryDirectory() as out:
                     how = {"engine": engine, "workers": workers, "progress": False, "shard_rows": 100}
-                    scale.localize(f"{folder}/c", f"{out}/out", Z, drop_x="percentile:30", **how)
+                    dropdtw.corpus.localize(f"{folder}/c", f"{out}/out", Z, drop_x="percentile:30", **how)
 
             t = seconds(run, 3)
             print(f"localize, {engine}, {workers} at a time: {count / t:,.0f} records a second ({t:.1f} s)")
@@ -89,8 +91,8 @@ def on_gpu() -> None:
     """The same work on a GPU, features on the host."""
     import torch
 
-    from dropdtw.scale import gpu
-    from dropdtw.scale.how import How
+    from dropdtw.corpus import gpu
+    from dropdtw.corpus.how import How
 
     name = torch.cuda.get_device_name()
     for (K, N, d), count, what in ((VIDEO, 2000, "align"), (PAIR, 20_000, "values")):

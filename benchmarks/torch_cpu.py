@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from dropdtw.executors import run_batch
-from dropdtw.problem import Padded
-from dropdtw.recurrence import one_sided
-from dropdtw.reducers import smooth_min
+from dropdtw.problem.problem import Padded
+from dropdtw.tables.recurrence import one_sided
+from dropdtw.tables.reducers import smooth_min
 from dropdtw.torch import drop_dtw
 
 SHAPES = [(24, 10, 200), (64, 32, 512), (8, 400, 400), (2, 2000, 2000)]

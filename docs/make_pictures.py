@@ -1,7 +1,7 @@
 """Draws the pictures of the documentation into docs/pictures, while the site is built or as a program.
 
 Those of the pages are drawn by the code of the pages: it is run from the top, and where a page shows a picture, what
-has been drawn since the last one is saved under its name. The tables are drawn from `dropdtw.recurrence`.
+has been drawn since the last one is saved under its name. The tables are drawn from `dropdtw.tables.recurrence`.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ def draw_page(page: str) -> None:
 
 
 def draw_table(name: str) -> None:
-    """Draw one table of `dropdtw.recurrence`."""
+    """Draw one table of `dropdtw.tables.recurrence`."""
     import matplotlib.pyplot as plt
 
-    from dropdtw import recurrence
+    from dropdtw.tables import recurrence
 
     automaton = _beside("automaton")
     figure, ax = plt.subplots(layout="constrained")

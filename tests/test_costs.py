@@ -9,7 +9,7 @@ import pytest
 import dropdtw
 from dropdtw.costs import MATCH_COSTS, Softmax, cosine, euclidean, resolve, softmax, sqeuclidean
 from dropdtw.drops import LogitPercentile
-from dropdtw.problem import Sequences
+from dropdtw.problem.problem import Sequences
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.uint8])
 every_size = pytest.mark.parametrize("d", [1, 2, 8, 9, 64])

@@ -142,7 +142,7 @@ def test_a_drawing_names_every_state_and_edge():
     pytest.importorskip("matplotlib").use("Agg")
     import matplotlib.pyplot as plt
 
-    from dropdtw import recurrence
+    from dropdtw.tables import recurrence
 
     sys.path.insert(0, str(DOCS))
     try:

@@ -83,7 +83,7 @@ def test_sdist_has_all_it_takes_to_build_and_test(built, package):
     sdist = built["sdist"]
     assert {f"src/dropdtw/{name}" for name in package} <= sdist
     assert {"pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", "CHANGELOG.md", "PKG-INFO"} <= sdist
-    assert {"src/dropdtw/py.typed", "src/dropdtw/kernels/cpp/kernels.cpp", "tests/cases.py"} <= sdist
+    assert {"src/dropdtw/py.typed", "src/dropdtw/executors/cpp/kernels.cpp", "tests/cases.py"} <= sdist
     assert any(name.endswith(".hpp") for name in sdist)
 
 
@@ -101,7 +101,7 @@ def test_sdist_has_no_data_of_tests(built):
 
 def test_wheel_is_the_package_without_its_kernels_sources(built, package):
     info = f"dropdtw-{VERSION}.dist-info/"
-    expected = {f"dropdtw/{name}" for name in package if not name.startswith("kernels/cpp/")}
+    expected = {f"dropdtw/{name}" for name in package if not name.startswith("executors/cpp/")}
     assert {name for name in built["wheel"] if not name.startswith(info)} == expected
     assert {"dropdtw/py.typed", "dropdtw/_cpp.pyi"} <= expected
     assert {info + part for part in ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")} <= built[

@@ -6,14 +6,14 @@ sequences, and `Online` an alignment that grows frame by frame.
 """
 
 from dropdtw import costs, drops
-from dropdtw.alignment import Alignment, Segment
 from dropdtw.api import align, cost, distance, pairwise, posterior, solve
-from dropdtw.methods import METHODS
-from dropdtw.online import Now, Online
-from dropdtw.posterior import Posterior
-from dropdtw.recurrence import Edge, Recurrence, edges
-from dropdtw.retrieval import Corpus, Nearest, nearest
-from dropdtw.suggest import Suggestion, suggest_drop
+from dropdtw.results.alignment import Alignment, Segment
+from dropdtw.results.posterior import Posterior
+from dropdtw.search.nearest import Corpus, Nearest, nearest
+from dropdtw.search.online import Now, Online
+from dropdtw.search.suggest import Suggestion, suggest_drop
+from dropdtw.tables.methods import METHODS
+from dropdtw.tables.recurrence import Edge, Recurrence, edges
 
 __version__ = "0.1.0"
 

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from dropdtw.arrays import Array
+from dropdtw.problem.inputs import Array
 
 instruction_set: str
 

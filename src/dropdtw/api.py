@@ -8,18 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw import costs as match_costs
-from dropdtw.alignment import Alignment
-from dropdtw.arrays import Array, as_match_costs
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
-from dropdtw.methods import Options
-from dropdtw.pairs import Request, all_pairs
-from dropdtw.posterior import Posterior, posterior_of
-from dropdtw.prepare import no_alignment, prepare
-from dropdtw.problem import Sequences
-from dropdtw.progress import Progress
-from dropdtw.recurrence import Recurrence
-from dropdtw.reducers import reducer as find_reducer
+from dropdtw.files.progress import Progress
+from dropdtw.problem.inputs import Array, as_match_costs
+from dropdtw.problem.prepare import no_alignment, prepare
+from dropdtw.problem.problem import Sequences
+from dropdtw.results.alignment import Alignment
+from dropdtw.results.posterior import Posterior, posterior_of
+from dropdtw.search.pairwise import Request, all_pairs
+from dropdtw.tables.methods import Options
+from dropdtw.tables.recurrence import Recurrence
+from dropdtw.tables.reducers import reducer as find_reducer
 
 
 def solve(

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw import drops
-from dropdtw.arrays import Array, as_match_costs, as_pair
 from dropdtw.drops import DropCost, LogitPercentile
-from dropdtw.problem import Sequences
+from dropdtw.problem.inputs import Array, as_match_costs, as_pair
+from dropdtw.problem.problem import Sequences
 
 MatchCost = str | Callable[[Array, Array], npt.ArrayLike]
 

@@ -18,7 +18,7 @@ from numbers import Real
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw.arrays import Array
+from dropdtw.problem.inputs import Array
 
 DropCost = None | str | npt.ArrayLike | Callable[[Array], npt.ArrayLike]
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw.alignment import Alignment
-from dropdtw.arrays import Array, as_sequence, runs
 from dropdtw.metrics import standard_error
+from dropdtw.problem.inputs import Array, as_sequence, runs
+from dropdtw.results.alignment import Alignment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dropdtw.posterior import Posterior
+    from dropdtw.results.posterior import Posterior
 
 MATCH, DROPPED, TRUTH = "#0072b2", "#d55e00", "#009e73"
 SERIES = (MATCH, DROPPED, TRUTH, "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#7f7f7f", "#8c564b", "#bcbd22")

@@ -10,7 +10,7 @@ import typer
 from dropdtw.cli import options, screen
 
 if TYPE_CHECKING:
-    from dropdtw.alignment import Alignment
+    from dropdtw.results.alignment import Alignment
 
 SHOWN = 20
 """Segments that are listed on screen."""
@@ -43,19 +43,19 @@ def align(
     Without any drop cost, one is suggested from the match costs; --drop-x none --drop-z none drops nothing.
     """
     import dropdtw
-    from dropdtw import io
-    from dropdtw.methods import METHODS
+    from dropdtw.files import formats
+    from dropdtw.tables.methods import METHODS
 
     if z == x == "-":
         raise ValueError("Z and X are both '-', but standard input can be read once; give one of them as a file")
     if fps is not None and not 0 < fps < float("inf"):
         raise ValueError(f"--fps is {fps}; give the number of elements per second, > 0")
     kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
-    if out and kind not in io.WRITERS:
+    if out and kind not in formats.WRITERS:
         raise ValueError(
-            f"--out is {out!r}; alignments are written as {', '.join(io.WRITERS)}: change the end of the name"
+            f"--out is {out!r}; alignments are written as {', '.join(formats.WRITERS)}: change the end of the name"
         )
-    Z, X = io.read(z), io.read(x)
+    Z, X = formats.read(z), formats.read(x)
     how: dict[str, Any] = {
         "one_to_many": one_to_many,
         "many_to_one": many_to_one,
@@ -77,7 +77,7 @@ def align(
         Z, X, dx, dz, match=measure, method=method, threshold=options.drop_cost(threshold, "threshold"), **how
     )
     if out:
-        io.write(out, io.alignment_content(a, kind, fps=fps, costs=costs))
+        formats.write(out, formats.alignment_content(a, kind, fps=fps, costs=costs))
     if plot:
         _draw(a, plot)
     if out != "-":
@@ -109,7 +109,7 @@ def _draw(a: Alignment, path: Path) -> None:
         import matplotlib
     except ImportError:
         raise ImportError("--plot needs matplotlib: pip install 'dropdtw[plot]'") from None
-    from dropdtw import files
+    from dropdtw.files import atomic
 
     kind = path.suffix.lower().lstrip(".")
     if kind not in ("png", "svg", "pdf"):
@@ -118,4 +118,4 @@ def _draw(a: Alignment, path: Path) -> None:
     figure: Any = a.plot().figure
     content = memory.BytesIO()
     figure.savefig(content, format=kind, dpi=150)
-    files.write(path, content.getvalue())
+    atomic.write(path, content.getvalue())

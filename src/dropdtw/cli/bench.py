@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from dropdtw.cli import screen
 
 if TYPE_CHECKING:
-    from dropdtw.arrays import Array
+    from dropdtw.problem.inputs import Array
 
 BUDGET: Final = 14.0
 """Seconds after which no further peer is begun: the first call of some takes long."""

@@ -1,4 +1,4 @@
-"""What `--engine` does: the commands `localize` and `retrieve` over corpora in Parquet, see `dropdtw.scale`."""
+"""What `--engine` does: the commands `localize` and `retrieve` over corpora in Parquet, see `dropdtw.corpus`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from dropdtw.cli import options, screen
 
 if TYPE_CHECKING:
-    from dropdtw.arrays import Array
-    from dropdtw.scale import Run
-    from dropdtw.scale.dataset import Dataset
+    from dropdtw.corpus import Run
+    from dropdtw.corpus.dataset import Dataset
+    from dropdtw.problem.inputs import Array
 
 FEW = 3
 """Queries whose nearest are shown; of more, the file tells."""
@@ -21,7 +21,7 @@ FROM = 8
 
 
 def running(engine: str, workers: int | None, num_gpus: float, shard_rows: int, strict: bool) -> dict[str, Any]:
-    """How to run, as `dropdtw.scale` takes it."""
+    """How to run, as `dropdtw.corpus` takes it."""
     return {"engine": engine, "workers": workers, "num_gpus": num_gpus, "shard_rows": shard_rows, "strict": strict}
 
 
@@ -29,13 +29,14 @@ def localize(
     steps: str, corpus: str, out: str | None, match: str, drop_x: str | None, drop_z: str | None, how: dict[str, Any]
 ) -> None:
     """Steps in every record of a corpus."""
-    from dropdtw import io, scale
+    import dropdtw.corpus
+    from dropdtw.files import formats
 
-    Z = None if steps == "own" else io.read(steps)
+    Z = None if steps == "own" else formats.read(steps)
     dx = "suggest" if drop_x is None else options.drop_cost(drop_x, "drop-x")
     dz = options.drop_cost(drop_z, "drop-z")
     place = _folder(out)
-    _told(scale.localize(corpus, place, Z, match=match, drop_x=dx, drop_z=dz, **how), f"{place}/parts")  # type: ignore[arg-type]
+    _told(dropdtw.corpus.localize(corpus, place, Z, match=match, drop_x=dx, drop_z=dz, **how), f"{place}/parts")  # type: ignore[arg-type]
 
 
 def retrieve(
@@ -49,9 +50,9 @@ def retrieve(
     running: dict[str, Any],
 ) -> None:
     """The nearest records of a corpus, for one query or many."""
-    from dropdtw import scale
-    from dropdtw.scale.dataset import dataset
-    from dropdtw.scale.storage import Storage
+    import dropdtw.corpus
+    from dropdtw.corpus.dataset import dataset
+    from dropdtw.corpus.storage import Storage
 
     place = _folder(out)
     asked, first = _queries(query)
@@ -65,7 +66,7 @@ def retrieve(
         data = dataset(corpus, running["shard_rows"])
         constant = options.suggested(first, _some(data, first.shape[1]), data.rows, moves)
         dx, dz = (constant if isinstance(d, str) and d == "suggest" else d for d in (dx, dz))
-    run = scale.retrieve(asked, corpus, place, top, drop_x=dx, drop_z=dz, **how, **running)  # type: ignore[arg-type]
+    run = dropdtw.corpus.retrieve(asked, corpus, place, top, drop_x=dx, drop_z=dz, **how, **running)  # type: ignore[arg-type]
     rows = Storage(place).table("nearest.parquet").slice(0, FEW * top).to_pylist()
     shown = [[r["query"], str(r["rank"]), f"{r['cost']:.6g}", str(r["length"]), r["id"]] for r in rows]
     screen.table(["query", ">#", ">cost", ">length", "id"], shown)
@@ -74,7 +75,7 @@ def retrieve(
 
 def _some(data: Dataset, width: int) -> list[Array]:
     """A few good sequences from all over a corpus."""
-    from dropdtw.scale.records import Record
+    from dropdtw.corpus.records import Record
 
     shards = sorted({round(k * (len(data.shards) - 1) / (FROM - 1)) for k in range(FROM)})
     each = -(-FROM // len(shards))
@@ -86,13 +87,13 @@ def _some(data: Dataset, width: int) -> list[Array]:
 
 
 def _queries(query: str) -> tuple[Any, Array]:
-    """What `dropdtw.scale.retrieve` takes, and the first sequence of it."""
-    from dropdtw import io
-    from dropdtw.scale.dataset import dataset
-    from dropdtw.scale.records import Record
+    """What `dropdtw.corpus.retrieve` takes, and the first sequence of it."""
+    from dropdtw.corpus.dataset import dataset
+    from dropdtw.corpus.records import Record
+    from dropdtw.files import formats
 
     if "://" not in query and not query.endswith(".parquet") and not Path(query).is_dir():
-        Z = io.read(query)
+        Z = formats.read(query)
         return [(query, Z)], Z
     for record in dataset(query, 1).read(0):
         if isinstance(record, Record):

@@ -69,7 +69,8 @@ def localize(
         running = corpora.running(engine, workers, num_gpus, shard_rows, strict)
         corpora.localize(steps, talk, out, match, drop_x, drop_z, running)
         return
-    from dropdtw import io, text
+    from dropdtw import text
+    from dropdtw.files import formats
 
     kind = _kind(form, out)
     if steps == talk == "-":
@@ -79,7 +80,7 @@ def localize(
     dx, dz = (None if d == "suggest" else options.drop_cost(d, n) for d, n in ((drop_x, "drop-x"), (drop_z, "drop-z")))
     found = text.localize(wanted, [s.text for s in said], [(s.start, s.stop) for s in said], drop_x=dx, drop_z=dz)
     if kind is not None:
-        io.write(out or "-", text.write_chapters(found, kind))
+        formats.write(out or "-", text.write_chapters(found, kind))
     if kind is None or out not in (None, "-"):
         _show(found, said)
 

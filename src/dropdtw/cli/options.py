@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from dropdtw import drops
-from dropdtw.arrays import Array
 from dropdtw.cli import screen
 from dropdtw.drops import DropCost
-from dropdtw.methods import METHODS
+from dropdtw.problem.inputs import Array
+from dropdtw.tables.methods import METHODS
 
 NOTHING = "none"
 
@@ -77,9 +77,9 @@ def drop_cost(text: str | None, name: str) -> DropCost:
     except ValueError:
         pass
     if Path(text).exists():
-        from dropdtw import io
+        from dropdtw.files import formats
 
-        values = io.read(text)
+        values = formats.read(text)
         if values.shape[1] != 1:
             raise ValueError(f"--{name} is {text}, which holds {values.shape[1]} numbers a row; give one per element")
         return values[:, 0]

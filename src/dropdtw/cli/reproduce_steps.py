@@ -102,10 +102,10 @@ def steps(
     out: Out = Path("runs/steps"),
 ) -> None:
     """Train a step-localization model from the order of steps alone, and evaluate it on test videos."""
-    from dropdtw import files
     from dropdtw.experiments import steps as experiment
     from dropdtw.experiments.step_model import Objective
     from dropdtw.experiments.training import Plan
+    from dropdtw.files import atomic
 
     objective = Objective(loss, cluster, percentile, reducer)
     plan = Plan(epochs=2 if quick else epochs, lr=lr, seed=seed, accelerator=accelerator, devices=devices)
@@ -126,7 +126,7 @@ def steps(
         "percentile": chosen,
         "test": found,
     }
-    files.write_json(out / "results.json", results)
+    atomic.write_json(out / "results.json", results)
     label = " (a stand-in)" if data == "tmnist-steps" else ""
     _say(f"{data}{label}, test: " + ", ".join(f"{name} {value:.1f}" for name, value in found.items()))
 
@@ -183,9 +183,9 @@ def table(
     out: Out = Path("runs/steps"),
 ) -> None:
     """Make a table of Section 4.2 or its appendix, ours beside the paper's. What was trained before is kept."""
-    from dropdtw import files
     from dropdtw.experiments import step_tables
     from dropdtw.experiments.training import Plan
+    from dropdtw.files import atomic
 
     if number not in step_tables.TITLES:
         raise ValueError(f"there is no table {number} of step localization; choose 1, 2, 4, 5 or 6")
@@ -207,15 +207,15 @@ def table(
         )
         made = step_tables.table(number, rows, "tmnist-steps, a stand-in", seeds)
     typer.echo(made.text())
-    files.write(out / f"table-{number}-{data}.txt", made.text() + "\n")
-    files.write_json(out / f"table-{number}-{data}.json", asdict(made))
+    atomic.write(out / f"table-{number}-{data}.txt", made.text() + "\n")
+    atomic.write_json(out / f"table-{number}-{data}.json", asdict(made))
 
 
 def _inference(data: str, folder: Path | None, stand_in: StandIn) -> Table:
     from dropdtw.experiments import step_data, step_tables
     from dropdtw.experiments import steps as experiment
     from dropdtw.experiments.step_model import Objective
-    from dropdtw.progress import reporter
+    from dropdtw.files.progress import reporter
 
     report = reporter("methods")
     if data == "tmnist-steps":

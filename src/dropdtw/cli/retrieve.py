@@ -15,7 +15,7 @@ import typer
 from dropdtw.cli import corpora, options, screen
 
 if TYPE_CHECKING:
-    from dropdtw.arrays import Array
+    from dropdtw.problem.inputs import Array
 
 CHUNK = 1 << 26
 """Bytes of sequences that are held at a time."""
@@ -62,7 +62,7 @@ def retrieve(
 
     Without any drop cost, one is suggested from a few of them, for both sides.
     """
-    from dropdtw import io
+    from dropdtw.files import formats
 
     how: dict[str, Any]
     if engine is not None:
@@ -76,7 +76,7 @@ def retrieve(
     kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
     if out and kind not in (".json", ".csv"):
         raise ValueError(f"--out is {out!r}; rankings are written as .json or .csv: change the end of the name")
-    Z, names = io.read(query), io.sequences(corpus)
+    Z, names = formats.read(query), formats.sequences(corpus)
     how = {
         "match": options.match_cost(match, Z),
         "one_to_many": one_to_many,
@@ -102,7 +102,7 @@ def retrieve(
     if not ranking:
         raise ValueError(f"{corpus} holds no readable sequence")
     if out:
-        io.write(out, _content(ranking, kind))
+        formats.write(out, _content(ranking, kind))
     if out != "-":
         rows = [[str(n), f"{cost:.6g}", str(length), name] for n, (cost, name, length) in enumerate(ranking, 1)]
         screen.table([">#", ">cost", ">length", "sequence"], rows)
@@ -127,10 +127,10 @@ def _chunks(names: list[str], width: int, skip_broken: bool, advance: Any) -> It
 
 
 def _read(name: str, width: int, skip_broken: bool, quiet: bool = False) -> Array | None:
-    from dropdtw import io
+    from dropdtw.files import formats
 
     try:
-        X = io.read(name)
+        X = formats.read(name)
         if X.shape[1] != width:
             raise ValueError(f"{name} has {X.shape[1]} features and the query {width}; both need the same number")
     except (ValueError, OSError) as error:
@@ -150,7 +150,7 @@ def _costs(Z: Array, Xs: list[Array], top: int | None, how: dict[str, Any]) -> l
         found = dropdtw.nearest(Z, Xs, top, **how, progress=False)
         return list(zip(found.indices.tolist(), found.costs.tolist(), strict=True))
     # One row of pairs: threads take a part of it each.
-    from dropdtw.pairs import _threads, useful_threads
+    from dropdtw.search.pairwise import _threads, useful_threads
 
     threads = useful_threads(min(len(Xs), _threads(-1)), len(Z) * sum(map(len, Xs)) / len(Xs))
     parts = [Xs[k::threads] for k in range(threads)]

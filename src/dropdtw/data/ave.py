@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from dropdtw.arrays import Array, runs
 from dropdtw.data.records import wrong
+from dropdtw.problem.inputs import Array, runs
 
 SECONDS: Final = 10
 SPLITS: Final = ("train", "val", "test")

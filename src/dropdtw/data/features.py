@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dropdtw.arrays import Array
 from dropdtw.data.steps import BrokenVideoError
+from dropdtw.problem.inputs import Array
 
 ENDINGS: Final = (".npy", ".npz", ".h5", ".hdf5")
 KEYS: Final = ("features", "frames", "embedding", "embeddings", "steps")

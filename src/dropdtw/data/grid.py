@@ -14,9 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from dropdtw import files
-from dropdtw.arrays import Array
 from dropdtw.data.records import wrong
+from dropdtw.files import atomic
+from dropdtw.problem.inputs import Array
 
 FILE: Final = "grid_s1_lips_logmel.npz"
 SILENCE: Final = ("sil", "sp")
@@ -51,7 +51,7 @@ def load(place: str | os.PathLike[str]) -> Clips:
     path = path if path.suffix == ".npz" else path / FILE
     if not path.is_file():
         raise FileNotFoundError(f"there is no {path}; name the folder that holds {FILE}")
-    stored = files.read_arrays(path)
+    stored = atomic.read_arrays(path)
     try:
         lips, sound = stored["lips"].astype(np.float32), stored["logmel"].astype(np.float32)
         n, T = lips.shape[:2]

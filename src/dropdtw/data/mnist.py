@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from dropdtw.arrays import Array
+from dropdtw.problem.inputs import Array
 
 FILES: Final = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",

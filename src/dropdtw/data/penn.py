@@ -16,9 +16,9 @@ from typing import Final
 
 import numpy as np
 
-from dropdtw import files
-from dropdtw.arrays import Array
 from dropdtw.data.records import wrong
+from dropdtw.files import atomic
+from dropdtw.problem.inputs import Array
 
 JOINTS: Final = 13
 NON_CYCLIC: Final = (
@@ -132,7 +132,7 @@ def frames(place: str | os.PathLike[str], video: Video, at: Sequence[int] | Arra
 
 
 def _from_npz(path: Path) -> list[Video]:
-    stored = files.read_arrays(path)
+    stored = atomic.read_arrays(path)
     try:
         lengths, xy, seen = stored["length"], stored["xy"], stored["visibility"]
         if int(lengths.sum()) != len(xy):

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw.arrays import Array
+from dropdtw.problem.inputs import Array
 
 BACKGROUND = -1
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dropdtw.arrays import Array
+from dropdtw.problem.inputs import Array
 
 
 def embed(texts: Sequence[str], model: str | os.PathLike[str] = "wordllama") -> Array:

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from dropdtw.arrays import Array
+from dropdtw.problem.inputs import Array
 
 CANVAS: Final = 64
 DIGIT: Final = 28

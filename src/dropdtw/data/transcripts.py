@@ -14,10 +14,10 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from dropdtw.arrays import Array
 from dropdtw.data.features import Embed, default_embed
 from dropdtw.data.records import Record, find, read_json, wrong
 from dropdtw.data.steps import StepDataset, StepVideo
+from dropdtw.problem.inputs import Array
 
 FILE: Final = "yc2_transcripts.json"
 LONGEST: Final = 20.0

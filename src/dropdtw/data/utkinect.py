@@ -17,10 +17,10 @@ from typing import Final
 
 import numpy as np
 
-from dropdtw.arrays import Array
 from dropdtw.data.features import Embed, default_embed
 from dropdtw.data.records import wrong
 from dropdtw.data.steps import StepDataset, StepVideo
+from dropdtw.problem.inputs import Array
 
 STEPS: Final = (
     "walk",

@@ -18,8 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from dropdtw import files, metrics
-from dropdtw.arrays import Array
+from dropdtw import metrics
 from dropdtw.data import ave as data
 from dropdtw.data import grid
 from dropdtw.experiments import ave_model as models
@@ -30,7 +29,9 @@ from dropdtw.experiments.cache import fingerprint
 from dropdtw.experiments.jobs import Work, results
 from dropdtw.experiments.report import Report, Table
 from dropdtw.experiments.training import Plan, fit
-from dropdtw.progress import Progress
+from dropdtw.files import atomic
+from dropdtw.files.progress import Progress
+from dropdtw.problem.inputs import Array
 from dropdtw.torch.reduction import Normalize
 
 PAPER = {
@@ -300,7 +301,7 @@ def reproduce(
         "linear_cca": {spliced: _percent(values[None]) for spliced, values in lines.items()},
         "found": {s: {name: _percent(values) for name, values in rows.items()} for s, rows in found.items()},
     }
-    files.write_json(out / "results.json", results)
+    atomic.write_json(out / "results.json", results)
     report = Report("Drop-DTW for audio-visual localization", out)
     report.text(
         "Sound and picture go through one branch each into a common space, trained without annotations: streams of one "

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dropdtw.arrays import Array
+from dropdtw.problem.inputs import Array
 from dropdtw.torch import DropDTWLoss, MarginLoss, OTAMLoss, SmoothDTWLoss
 from dropdtw.torch.losses import AlignmentLoss
 from dropdtw.torch.reduction import Normalize

@@ -11,8 +11,8 @@ from types import ModuleType
 
 import numpy as np
 
-from dropdtw import files
-from dropdtw.arrays import Array
+from dropdtw.files import atomic
+from dropdtw.problem.inputs import Array
 
 Arrays = dict[str, Array]
 
@@ -40,8 +40,8 @@ class Cache:
         """What is kept under this name and key, else what `make` gives, kept for the next time."""
         path = self.folder / f"{name}-{key}.npz"
         try:
-            return files.read_arrays(path)
+            return atomic.read_arrays(path)
         except (FileNotFoundError, ValueError):
             made = make()
-            files.write_arrays(path, made)
+            atomic.write_arrays(path, made)
             return made

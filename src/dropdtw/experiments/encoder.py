@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, cross_entropy
 
-from dropdtw import files
-from dropdtw.arrays import Array
 from dropdtw.data.mnist import Mnist
-from dropdtw.progress import Progress, Report, reporter
+from dropdtw.files import atomic
+from dropdtw.files.progress import Progress, Report, reporter
+from dropdtw.problem.inputs import Array
 
 CHANNELS = (3, 64, 128, 64, 32)
 """Of the input and of each layer."""
@@ -64,14 +64,14 @@ class Encoder(nn.Module):
 
 def save(encoder: Encoder, path: str | os.PathLike[str]) -> None:
     """Write the weights as a plain .npz of arrays."""
-    files.write_arrays(path, {name: value.cpu().numpy() for name, value in encoder.state_dict().items()})
+    atomic.write_arrays(path, {name: value.cpu().numpy() for name, value in encoder.state_dict().items()})
 
 
 def load(path: str | os.PathLike[str]) -> Encoder:
     """Read weights that `save` has written."""
     encoder = Encoder()
     wanted = {name: tuple(value.shape) for name, value in encoder.state_dict().items()}
-    found = files.read_arrays(path)
+    found = atomic.read_arrays(path)
     if {name: value.shape for name, value in found.items()} != wanted:
         raise ValueError(f"{os.fspath(path)} holds other arrays than this encoder has; train one anew")
     encoder.load_state_dict({name: torch.as_tensor(value) for name, value in found.items()})

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dropdtw.experiments.cache import Cache
-from dropdtw.progress import Progress, reporter
+from dropdtw.files.progress import Progress, reporter
 
 Job = TypeVar("Job")
 Place = TypeVar("Place")

@@ -17,8 +17,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from dropdtw import files
-from dropdtw.arrays import Array
 from dropdtw.data import penn as data
 from dropdtw.experiments import penn_model as models
 from dropdtw.experiments import penn_standin as standin
@@ -29,7 +27,9 @@ from dropdtw.experiments.penn_model import Aligner, Clips, Objective, PoseEncode
 from dropdtw.experiments.penn_videos import Scores, Splits, evaluate, pairs_of, penn_splits, raw
 from dropdtw.experiments.report import Report
 from dropdtw.experiments.training import Plan, fit
-from dropdtw.progress import Progress
+from dropdtw.files import atomic
+from dropdtw.files.progress import Progress
+from dropdtw.problem.inputs import Array
 
 NAMES = {"smooth": "SmoothDTW", "drop": "Drop-DTW"}
 
@@ -238,7 +238,7 @@ def reproduce(
     for table in tables:
         say(f"\n{table.text()}")
     results = reports.results(splits, settings, chosen, base, found)
-    files.write_json(out / "results.json", results)
+    atomic.write_json(out / "results.json", results)
     report = Report("Drop-DTW for representation learning", out)
     reports.compose(report, command, splits, settings, chosen, tables, base, found, poses=folder is not None)
     say(f"report: {report.write()} ({time.monotonic() - start:.0f} s)")

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dropdtw.arrays import Array
+from dropdtw.problem.inputs import Array
 from dropdtw.torch import DropDTWLoss, SmoothDTWLoss
 
 FRAMES: Final = 20

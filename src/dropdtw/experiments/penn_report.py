@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dropdtw import metrics, plot
-from dropdtw.arrays import Array
 from dropdtw.data.penn import JOINTS, LIMBS
 from dropdtw.experiments.penn import NAMES, Settings
 from dropdtw.experiments.penn_model import Objective, make_pair
 from dropdtw.experiments.penn_videos import Scores, Splits
 from dropdtw.experiments.report import Report, Table
+from dropdtw.problem.inputs import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dropdtw.arrays import Array
 from dropdtw.data import mnist, tmnist
 from dropdtw.experiments.penn_model import Clips
 from dropdtw.experiments.penn_videos import Splits, held_out
+from dropdtw.problem.inputs import Array
 
 POOLED = 4
 """Pixels of the canvas that are averaged into one, in each direction."""

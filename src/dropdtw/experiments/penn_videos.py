@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dropdtw import metrics
-from dropdtw.arrays import Array
 from dropdtw.data import penn as data
 from dropdtw.experiments.penn_model import Clips
+from dropdtw.problem.inputs import Array
 
 
 @dataclass(frozen=True, eq=False)

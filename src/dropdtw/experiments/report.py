@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dropdtw import files
+from dropdtw.files import atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,7 +99,7 @@ class Report:
             content.savefig(memory, format="png", dpi=110)
             plt.close(content)
             content = memory.getvalue()
-        files.write(self.folder / f"{name}.png", content)
+        atomic.write(self.folder / f"{name}.png", content)
         data = base64.b64encode(content).decode()
         self.parts.append(
             f'<figure><img src="data:image/png;base64,{data}" alt="{escape(alt)}">'
@@ -116,4 +116,4 @@ class Report:
             f"<title>{escape(self.title)}</title><style>{STYLE}</style></head><body>\n"
             f"<h1>{escape(self.title)}</h1>\n" + "\n".join(self.parts) + "\n</body></html>\n"
         )
-        return files.write(self.folder / "report.html", page)
+        return atomic.write(self.folder / "report.html", page)

@@ -9,10 +9,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from dropdtw import plot
-from dropdtw.arrays import Array
 from dropdtw.data.steps import StepVideo
 from dropdtw.experiments.step_model import StepModel
 from dropdtw.experiments.steps import by_method, localize, softmax_cost
+from dropdtw.problem.inputs import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 
-from dropdtw.arrays import Array
 from dropdtw.costs import cosine
 from dropdtw.data import coin, crosstask, mnist, transcripts, utkinect, youcook2
 from dropdtw.data.steps import StepDataset, StepVideo, prototypes, replace_steps
@@ -18,7 +17,8 @@ from dropdtw.experiments.cache import Cache
 from dropdtw.experiments.encoder import Encoder
 from dropdtw.experiments.steps import Fold
 from dropdtw.experiments.tmnist_steps import Procedures
-from dropdtw.progress import Progress
+from dropdtw.files.progress import Progress
+from dropdtw.problem.inputs import Array
 
 PUBLISHED: Final = {"coin": coin.load, "crosstask": crosstask.load, "youcook2": youcook2.load}
 NAMES: Final = ("tmnist-steps", "utkinect", *PUBLISHED)

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dropdtw.arrays import Array
 from dropdtw.costs import Softmax
 from dropdtw.data.steps import Batch, StepVideo
 from dropdtw.drops import LogitPercentile
+from dropdtw.problem.inputs import Array
 from dropdtw.torch import ClusteringLoss, D3TWLoss, DropDTWLoss, LearnedDrop, OTAMLoss, SmoothDTWLoss
 
 LOSSES: Final = ("drop-percentile", "drop-learned", "drop-anchored", "smooth", "d3tw", "otam", "none")

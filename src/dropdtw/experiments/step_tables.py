@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dropdtw import files, metrics
+from dropdtw import metrics
 from dropdtw.experiments import paper_tables as paper
 from dropdtw.experiments import step_model, steps, training
 from dropdtw.experiments.cache import fingerprint
@@ -22,7 +22,8 @@ from dropdtw.experiments.step_data import Splits
 from dropdtw.experiments.step_model import Objective
 from dropdtw.experiments.steps import Inference
 from dropdtw.experiments.training import Plan
-from dropdtw.progress import Progress, reporter
+from dropdtw.files import atomic
+from dropdtw.files.progress import Progress, reporter
 
 ROWS: dict[int, dict[str, Objective]] = {
     1: {
@@ -108,7 +109,7 @@ def trained_rows(
             if not path.exists():
                 data = data or splits(seed)
                 scores = _train_row(data, objective, plan, seed)
-                files.write_json(path, {"row": name, "seed": seed, "objective": asdict(objective), "scores": scores})
+                atomic.write_json(path, {"row": name, "seed": seed, "objective": asdict(objective), "scores": scores})
             results[name].append(tuple(json.loads(path.read_text())["scores"]))
             say(f"{name}, seed {seed}: " + ", ".join(f"{v:.1f}" for v in results[name][-1]))
             done += 1

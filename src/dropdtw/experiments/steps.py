@@ -17,13 +17,13 @@ from torch import nn
 
 import dropdtw
 from dropdtw import metrics
-from dropdtw.arrays import Array
 from dropdtw.costs import Softmax
 from dropdtw.data.steps import BACKGROUND, StepDataset, StepVideo, balanced_batches, collate
 from dropdtw.experiments.step_model import Objective, StepModel, Tensors
 from dropdtw.experiments.training import Fit, Plan, fit
-from dropdtw.methods import METHODS
-from dropdtw.progress import Progress, Report
+from dropdtw.files.progress import Progress, Report
+from dropdtw.problem.inputs import Array
+from dropdtw.tables.methods import METHODS
 
 PERCENTILES = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0, 70.0)
 """Among these, drop costs and thresholds of inference are chosen, on validation videos."""

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dropdtw import files, metrics
-from dropdtw.arrays import Array
+from dropdtw import metrics
 from dropdtw.data import mnist, tmnist
 from dropdtw.experiments import encoder as encoders
 from dropdtw.experiments import tmnist_localization as localization
@@ -24,7 +23,9 @@ from dropdtw.experiments.cache import Cache, fingerprint
 from dropdtw.experiments.report import Report, Table
 from dropdtw.experiments.tmnist_pictures import draw
 from dropdtw.experiments.videos import Videos
-from dropdtw.progress import Progress
+from dropdtw.files import atomic
+from dropdtw.files.progress import Progress
+from dropdtw.problem.inputs import Array
 
 # The paper's figures, in per cent, with standard errors where it gives them.
 PAPER_ENCODER = 99.53
@@ -112,7 +113,7 @@ def reproduce(
     say(f"{localization_table(placed).text()}\n({_since(start)})\n")
 
     results = _results(settings, data, accuracy, found, placed)
-    files.write_json(out / "results.json", results)
+    atomic.write_json(out / "results.json", results)
     report = Report("Drop-DTW on TMNIST", out)
     _compose(report, command, data, accuracy, found, placed)
     draw(report, data, classes, seeds[VALIDATION:], test, found, placed)

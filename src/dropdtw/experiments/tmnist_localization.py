@@ -15,11 +15,11 @@ import numpy as np
 
 import dropdtw
 from dropdtw import metrics
-from dropdtw.arrays import Array, runs
 from dropdtw.costs import cosine
 from dropdtw.data import tmnist
 from dropdtw.experiments.videos import Videos
-from dropdtw.progress import Progress, reporter
+from dropdtw.files.progress import Progress, reporter
+from dropdtw.problem.inputs import Array, runs
 
 EVENTS = 2
 DROPS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)

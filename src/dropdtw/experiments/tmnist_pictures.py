@@ -9,12 +9,12 @@ import numpy as np
 
 import dropdtw
 from dropdtw import plot
-from dropdtw.arrays import runs
 from dropdtw.data import mnist, tmnist
 from dropdtw.experiments import tmnist_localization as localization
 from dropdtw.experiments import tmnist_retrieval as retrieval
 from dropdtw.experiments.report import Report
 from dropdtw.experiments.videos import Class, Videos
+from dropdtw.problem.inputs import runs
 
 BLUR = 0.5
 """The share of blurred frames in the picture of a query."""

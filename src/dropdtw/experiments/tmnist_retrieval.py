@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 
 from dropdtw import metrics
-from dropdtw.arrays import Array
 from dropdtw.costs import cosine
 from dropdtw.experiments.videos import Videos
-from dropdtw.methods import METHODS
-from dropdtw.progress import Progress, reporter
+from dropdtw.files.progress import Progress, reporter
+from dropdtw.problem.inputs import Array
+from dropdtw.tables.methods import METHODS
 from dropdtw.torch import drop_dtw
 
 LEVELS = tuple(k / 10 for k in range(10))

@@ -17,9 +17,9 @@ from typing import Final
 
 import numpy as np
 
-from dropdtw.arrays import Array
 from dropdtw.data.steps import StepDataset, StepVideo
 from dropdtw.experiments.videos import Videos
+from dropdtw.problem.inputs import Array
 
 CLIP_SECONDS: Final = 3.2
 

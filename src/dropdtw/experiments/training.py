@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dropdtw import files
-from dropdtw.progress import Progress, reporter
+from dropdtw.files import atomic
+from dropdtw.files.progress import Progress, reporter
 
 Metrics = dict[str, float]
 
@@ -108,8 +108,8 @@ def fit(
         if path is not None and fabric.is_global_zero:
             memory = io.BytesIO()
             torch.save(state, memory)
-            files.write(path, memory.getvalue())
-            files.write(path.with_name("metrics.jsonl"), "".join(json.dumps(line) + "\n" for line in history))
+            atomic.write(path, memory.getvalue())
+            atomic.write(path.with_name("metrics.jsonl"), "".join(json.dumps(line) + "\n" for line in history))
         if board is not None:
             for name, value in metrics.items():
                 board.add_scalar(name, value, epoch)

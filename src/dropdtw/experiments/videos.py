@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dropdtw.arrays import Array
 from dropdtw.data import mnist, tmnist
 from dropdtw.experiments import encoder as encoders
 from dropdtw.experiments.cache import Cache, fingerprint
 from dropdtw.experiments.encoder import Encoder
-from dropdtw.progress import Progress, reporter
+from dropdtw.files.progress import Progress, reporter
+from dropdtw.problem.inputs import Array
 
 Class = tuple[int, str]
 

@@ -14,9 +14,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw import io
-from dropdtw.alignment import Alignment
-from dropdtw.arrays import Array, as_drop_costs, as_match_costs, as_pair
+from dropdtw.files import formats
+from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair
+from dropdtw.results.alignment import Alignment
 
 MOST_CELLS: Final = 1 << 24
 """Pairs beyond which nothing is explored: several matrices of that size are held."""
@@ -89,11 +89,11 @@ def read(first: str, second: str | None = None, *, truth: str | None = None, fps
         raise ValueError("explore reads files, not standard input: the code that it exports loads them again")
     more: dict[str, Any] = {} if fps is None else {"fps": fps}
     if truth is not None:
-        more["truth"] = _labels(io.read(truth))
+        more["truth"] = _labels(formats.read(truth))
     if second is not None:
         lines = (_loading("Z", first), _loading("X", second))
         title = f"{Path(first).name} × {Path(second).name}"
-        return from_sequences(io.read(first), io.read(second), title=title, lines=_imports(lines), **more)
+        return from_sequences(formats.read(first), formats.read(second), title=title, lines=_imports(lines), **more)
     kind = Path(first).suffix.lower()
     more |= {"title": Path(first).name}
     if kind == ".npz":
@@ -111,7 +111,7 @@ def read(first: str, second: str | None = None, *, truth: str | None = None, fps
         except (ValueError, EOFError) as error:
             raise ValueError(f"{first} cannot be read as .npy: {error}") from None
     else:
-        C = io.read(first)
+        C = formats.read(first)
     return from_costs(C, lines=_imports((_loading("C", first),)), **more)
 
 
@@ -193,7 +193,7 @@ def _loading(name: str, place: str) -> str:
         return f"{name} = np.load({os.path.abspath(head + '.npz')!r})[{member!r}]"
     if place.lower().endswith(".npy"):
         return f"{name} = np.load({os.path.abspath(place)!r})"
-    return f"{name} = io.read({os.path.abspath(place)!r})"
+    return f"{name} = formats.read({os.path.abspath(place)!r})"
 
 
 def _imports(lines: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dropdtw.arrays import Array
 from dropdtw.explore import settings
 from dropdtw.explore.session import Session
+from dropdtw.problem.inputs import Array
 
 try:
     import anyio

@@ -13,14 +13,15 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 import dropdtw
-from dropdtw import costs, drops, io
-from dropdtw.alignment import Alignment
-from dropdtw.arrays import Array
+from dropdtw import costs, drops
 from dropdtw.explore import view
 from dropdtw.explore.load import Data
 from dropdtw.explore.settings import Choice, Settings, arguments
-from dropdtw.methods import METHODS
-from dropdtw.posterior import Posterior
+from dropdtw.files import formats
+from dropdtw.problem.inputs import Array
+from dropdtw.results.alignment import Alignment
+from dropdtw.results.posterior import Posterior
+from dropdtw.tables.methods import METHODS
 
 DRAWN_COSTS: Final = 1 << 22
 DRAWN_POSTERIOR: Final = 1 << 20
@@ -240,7 +241,7 @@ class Session:
 
     def export(self, settings: Settings) -> dict[str, Any]:
         """The alignment as `Alignment.from_dict` reads it, with the settings that gave it."""
-        content = io.alignment_content(self.alignment(settings), ".json", fps=self.data.fps)
+        content = formats.alignment_content(self.alignment(settings), ".json", fps=self.data.fps)
         return json.loads(content) | {"settings": settings.to_json()}  # type: ignore[no-any-return]
 
     def code(self, settings: Settings) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dropdtw.arrays import Array
+from dropdtw.problem.inputs import Array
 
 FORBIDDEN: Final = 255
 """The grey level of a match that costs +∞."""

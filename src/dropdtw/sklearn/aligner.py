@@ -8,11 +8,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from dropdtw.api import pairwise
-from dropdtw.arrays import Array
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
-from dropdtw.recurrence import Recurrence
+from dropdtw.problem.inputs import Array
 from dropdtw.sklearn.panel import Layout, Panel, as_series, check_features, is_collection
+from dropdtw.tables.recurrence import Recurrence
 
 PARAMETERS = (
     *("drop_x", "drop_z", "match", "method"),

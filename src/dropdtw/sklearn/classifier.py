@@ -11,12 +11,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from dropdtw.arrays import Array
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
-from dropdtw.recurrence import Recurrence
+from dropdtw.problem.inputs import Array
 from dropdtw.sklearn.aligner import Aligner
 from dropdtw.sklearn.panel import Layout, Panel
+from dropdtw.tables.recurrence import Recurrence
 
 
 class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[misc]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array
 
-from dropdtw.arrays import Array, as_sequence
+from dropdtw.problem.inputs import Array, as_sequence
 
 Layout = Literal["ntd", "nct"] | None
 Panel = npt.ArrayLike | Sequence[npt.ArrayLike]

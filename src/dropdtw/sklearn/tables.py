@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from dropdtw.alignment import Alignment
-from dropdtw.arrays import Array
+from dropdtw.problem.inputs import Array
+from dropdtw.results.alignment import Alignment
 
 
 def columns(a: Alignment, of: Literal["pairs", "x", "z", "segments"] = "pairs") -> dict[str, Array]:

@@ -10,12 +10,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from dropdtw.arrays import Array
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
-from dropdtw.recurrence import Recurrence
+from dropdtw.problem.inputs import Array
 from dropdtw.sklearn.aligner import Aligner
 from dropdtw.sklearn.panel import Layout, Panel, as_series
+from dropdtw.tables.recurrence import Recurrence
 
 
 class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Aligner):  # type: ignore[misc]

@@ -9,10 +9,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw import costs, drops, suggest
+from dropdtw import costs, drops
 from dropdtw.api import posterior, solve
-from dropdtw.arrays import Array, as_floats
 from dropdtw.drops import DropCost
+from dropdtw.problem.inputs import Array, as_floats
+from dropdtw.search import suggest
 from dropdtw.text.words import echo_costs
 
 GAMMA: Final = 0.07

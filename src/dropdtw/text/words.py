@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from dropdtw.arrays import Array
+from dropdtw.problem.inputs import Array
 
 WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 

@@ -17,11 +17,11 @@ from torch.nn.functional import pad
 from dropdtw import drops
 from dropdtw.drops import Percentile
 from dropdtw.executors import EXECUTORS
-from dropdtw.methods import METHODS, Options, look_up
-from dropdtw.prepare import check_fit, check_takes
-from dropdtw.problem import window_width
-from dropdtw.recurrence import Recurrence
-from dropdtw.reducers import reducer as find_reducer
+from dropdtw.problem.prepare import check_fit, check_takes
+from dropdtw.problem.problem import window_width
+from dropdtw.tables.methods import METHODS, Options, look_up
+from dropdtw.tables.recurrence import Recurrence
+from dropdtw.tables.reducers import reducer as find_reducer
 from dropdtw.torch import ops, wavefront
 from dropdtw.torch.costs import percentile_drop
 
@@ -269,7 +269,7 @@ def _threshold(threshold: float | str, C: Tensor, z_lengths: Tensor | None, x_le
 
 
 def _banded(C: Tensor, window: float, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
-    """C with +∞ outside the window: |j (K − 1) − i (N − 1)| ≤ w (K − 1), as `dropdtw.problem.band` has it."""
+    """C with +∞ outside the window: |j (K − 1) − i (N − 1)| ≤ w (K − 1), as `dropdtw.problem.problem.band` has it."""
     K = torch.as_tensor(C.shape[1], device=C.device) if z_lengths is None else z_lengths[:, None, None]
     N = torch.as_tensor(C.shape[2], device=C.device) if x_lengths is None else x_lengths[:, None, None]
     i = torch.arange(C.shape[1], device=C.device)[:, None]
@@ -308,7 +308,7 @@ def _executor(C: Tensor, name: str | None) -> str:
     if name in EXECUTORS and C.device.type != "cpu":
         raise ValueError(f"executor {name!r} works on the CPU, but C is on {C.device}; leave executor out")
     if name == "triton" and not C.is_cuda:
-        from dropdtw.kernels import triton
+        from dropdtw.executors import triton
 
         if not triton.INTERPRETED:
             raise ValueError(f"executor 'triton' works on CUDA, but C is on {C.device}; leave executor out")

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from dropdtw import drops
 from dropdtw.drops import LogitPercentile
-from dropdtw.problem import window_width
-from dropdtw.reducers import reducer as find_reducer
+from dropdtw.problem.problem import window_width
+from dropdtw.tables.reducers import reducer as find_reducer
 from dropdtw.torch import costs
 from dropdtw.torch.batch import Ids, Pairs, pairs
 from dropdtw.torch.functional import Batch, Drops, Lengths, drop_dtw

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from dropdtw import executors
-from dropdtw.arrays import Array, refuse_nan_and_minus_inf
-from dropdtw.problem import Padded
-from dropdtw.recurrence import Recurrence
-from dropdtw.reducers import reducer as find_reducer
+from dropdtw.problem.inputs import Array, refuse_nan_and_minus_inf
+from dropdtw.problem.problem import Padded
+from dropdtw.tables.recurrence import Recurrence
+from dropdtw.tables.reducers import reducer as find_reducer
 
 _TABLES: dict[str, Recurrence] = {}
 
@@ -38,7 +38,7 @@ def table(key: str) -> Recurrence:
 @cache
 def _triton() -> Any:
     """The CUDA executor, imported when first used."""
-    from dropdtw.kernels import triton
+    from dropdtw.executors import triton
 
     return triton
 

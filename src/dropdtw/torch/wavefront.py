@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dropdtw.recurrence import MOVES, Recurrence
+from dropdtw.tables.recurrence import MOVES, Recurrence
 
 
 def value(

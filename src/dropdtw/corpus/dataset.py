@@ -1,0 +1,203 @@
+"""A corpus in Parquet, cut into shards that depend on nothing but its files: what was done can be found again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, BinaryIO, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw.corpus import records
+from dropdtw.corpus.records import CONTENT, Bad, Record
+from dropdtw.corpus.storage import Storage, arrow
+from dropdtw.problem.inputs import as_sequence
+
+FIRST: Final = 100
+"""Records that are looked at to find out how many features they have."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Row groups [first, stop) of a file, which are its rows [row, row + rows)."""
+
+    file: str
+    first: int
+    stop: int
+    row: int
+    rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """The files of a corpus and its shards.
+
+    source : what was asked for, a file or a folder.   storage : the folder that names of files are relative to.
+    marks : what each file looked like when the run began.   broken : files of which nothing can be read.
+    """
+
+    source: Storage
+    storage: Storage
+    shards: tuple[Shard, ...]
+    marks: dict[str, str]
+    broken: tuple[Bad, ...]
+    fingerprint: str
+
+    @property
+    def name(self) -> str:
+        """Where it is."""
+        return self.source.url
+
+    @property
+    def rows(self) -> int:
+        """How many records the readable files hold, good or bad."""
+        return sum(shard.rows for shard in self.shards)
+
+    def read(self, number: int, *, steps: bool = False) -> Iterator[Record | Bad]:
+        """The records of a shard, good or bad."""
+        s = self.shards[number]
+        with self.storage.open(s.file) as opened:
+            end = _end(opened)
+            if _mark(end, self.storage, s.file) != self.marks[s.file]:
+                raise ValueError(f"{s.file} of {self.name} has changed since the run began; start anew elsewhere")
+            yield from records.read(opened, end.metadata, s.file, range(s.first, s.stop), s.row, steps=steps)
+
+
+class Given:
+    """Records that are in memory, in place of a corpus: one shard."""
+
+    shards: tuple[Shard, ...]
+    broken: tuple[Bad, ...] = ()
+
+    def __init__(self, given: Iterable[tuple[object, npt.ArrayLike]], name: str) -> None:
+        self.name = name
+        self.records = [Record(name, k, str(key), as_sequence(X, f"{name}[{k}]")) for k, (key, X) in enumerate(given)]
+        if not self.records:
+            raise ValueError(f"{name} is empty; give at least one (id, sequence)")
+        self.rows = len(self.records)
+        self.shards = (Shard(name, 0, 1, 0, self.rows),)
+        total = hashlib.sha256()
+        for r in self.records:
+            total.update(f"{r.id}{r.X.dtype}{r.X.shape}".encode() + np.ascontiguousarray(r.X).tobytes())
+        self.fingerprint = total.hexdigest()[:16]
+
+    def read(self, number: int, *, steps: bool = False) -> Iterator[Record | Bad]:
+        """All of them."""
+        return iter(self.records)
+
+
+def features(data: Dataset | Given) -> int:
+    """How many features its records have, by the first good ones."""
+    every = (record for number in range(len(data.shards)) for record in data.read(number))
+    some = islice((r for r in every if isinstance(r, Record)), FIRST)
+    counted = Counter(int(r.X.shape[1]) for r in some)
+    if not counted:
+        raise ValueError(f"{data.name} holds no good record; the first one: {next(iter(data.read(0)))}")
+    return counted.most_common(1)[0][0]
+
+
+class _End(NamedTuple):
+    """The end of a Parquet file: its bytes, and what they say."""
+
+    footer: bytes
+    metadata: Any
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of the corpus: the records in its row groups, or why it cannot be read."""
+
+    name: str
+    groups: tuple[int, ...]
+    mark: str
+    broken: str = ""
+
+
+def dataset(url: str | os.PathLike[str], shard_rows: int) -> Dataset:
+    """Look at the ends of all files. url : a .parquet file, or a folder of them; those below it count as well.
+
+    shard_rows : row groups are put together until they hold so many records; one that holds more is a shard alone.
+    """
+    source = storage = Storage(url)
+    if source.fs.isfile(source.root):
+        names, storage = [source.root.rpartition("/")[2]], source.above()
+    else:
+        names = [name for name in source.names() if name.lower().endswith(".parquet")]
+    if not names:
+        raise ValueError(f"{source.url} holds no .parquet files; write some with dropdtw.corpus.write")
+    with ThreadPoolExecutor(16) as pool:  # far stores answer slowly, but many at a time
+        files = list(pool.map(lambda name: _file(storage, name), names))
+    shards = [shard for file in files for shard in _shards(file, shard_rows)]
+    broken = tuple(Bad(f.name, 0, None, f.broken, 0) for f in files if f.broken)
+    if not shards:
+        raise ValueError(
+            f"{source.url} holds no records: {broken[0].file}: {broken[0].reason}"
+            if broken
+            else f"the files of {source.url} hold no records"
+        )
+    largest = max(shards, key=lambda shard: shard.rows)
+    if largest.rows > 10 * shard_rows:
+        warnings.warn(
+            f"{largest.file} has {largest.rows} records in one row group, which one worker has to take, and to hold "
+            "where pairs are asked for; write it with smaller row groups (dropdtw.corpus.write makes them of 256)",
+            stacklevel=3,
+        )
+    known = json.dumps([[f.name, f.groups, f.mark, f.broken] for f in files])
+    marks = {f.name: f.mark for f in files}
+    return Dataset(source, storage, tuple(shards), marks, broken, hashlib.sha256(known.encode()).hexdigest()[:16])
+
+
+def _file(storage: Storage, name: str) -> _File:
+    pa = arrow()
+    try:
+        with storage.open(name) as file:
+            end = _end(file)
+            mark = _mark(end, storage, name)
+            wrong = records.amiss(end.metadata.schema.to_arrow_schema())
+    except (pa.ArrowException, OSError) as error:
+        return _File(name, (), "", records.unreadable(error))
+    groups = tuple(end.metadata.row_group(g).num_rows for g in range(end.metadata.num_row_groups))
+    return _File(name, () if wrong else groups, mark, wrong)
+
+
+def _end(file: BinaryIO) -> _End:
+    pa, parquet = arrow(), arrow("pyarrow.parquet")
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - (1 << 16)))
+    tail = file.read()
+    length = int.from_bytes(tail[-8:-4], "little")
+    if size < 12 or tail[-4:] != b"PAR1" or length > size - 12:
+        raise pa.ArrowInvalid("it does not end as such files do")
+    if length + 8 > len(tail):
+        file.seek(size - 8 - length)
+        tail = file.read()
+    footer = tail[-8 - length :]
+    return _End(footer, parquet.read_metadata(pa.BufferReader(b"PAR1" + footer)))
+
+
+def _mark(end: _End, storage: Storage, name: str) -> str:
+    """What changes when the file does: its end, which tells what is in it where `write` has made it."""
+    known = end.metadata.metadata or {}
+    about = b""
+    if CONTENT.encode() not in known:  # sizes and extremes alone do not tell that values were exchanged
+        info = storage.fs.info(storage.path(name))
+        about = str(info.get("ETag") or info.get("mtime") or info.get("LastModified") or "").encode()
+    return hashlib.sha256(end.footer + about).hexdigest()[:16]
+
+
+def _shards(file: _File, shard_rows: int) -> Iterator[Shard]:
+    first = row = 0
+    for g in range(len(file.groups)):
+        rows = sum(file.groups[first : g + 1])
+        last = g + 1 == len(file.groups)
+        if rows and (last or rows + file.groups[g + 1] > shard_rows):
+            yield Shard(file.name, first, g + 1, row, rows)
+            first, row = g + 1, row + rows

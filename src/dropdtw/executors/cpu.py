@@ -1,0 +1,257 @@
+"""The compiled CPU executor: hands arrays to the kernels of `_cpp` and shapes what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import dropdtw._cpp as _cpp
+from dropdtw.executors.emit import Place, locate
+from dropdtw.problem.inputs import Array
+from dropdtw.problem.problem import Costs, Padded, Result, Sequences, Trace, Values, Within
+from dropdtw.tables.recurrence import COSTS, Recurrence
+from dropdtw.tables.reducers import Reducer
+
+_VALUE, _TRACE, _GRADIENT = range(3)
+_MIN = {"hard": 0, "soft": 1, "smooth": 2}
+_COST = {cost: number for number, cost in enumerate(COSTS)}
+
+_METRIC: dict[str | None, int] = {"sqeuclidean": 1, "euclidean": 2}
+
+WIDEST = 8
+"""Features up to which kernels compute match costs themselves; beyond, a matrix product is faster."""
+
+STRIPS_FROM = 1 << 26
+"""Bytes of match costs from which sequences are turned into costs strip by strip; an eighth of it for values alone,
+which need each strip once."""
+
+STRIP = 1 << 22
+"""Match costs in a strip, or those of 256 (64) columns where these are more; for values alone a quarter."""
+
+BUDGET = 1 << 30
+"""Bytes that stored choices may take; beyond that, blocks are computed twice: half the speed, little memory."""
+
+
+def supports(table: Recurrence) -> bool:
+    """Whether there is a kernel for the table."""
+    return locate(table) is not None
+
+
+def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
+    """See `reference.run`."""
+    if not gradient:
+        return Result(_solve(table, costs, reducer=reducer, want=_VALUE)[0])
+    if reducer.name == "hard":
+        return _as_derivatives(trace(table, costs), costs)
+    place = _place(table)
+    K, N = costs.shape
+    dtype = costs.dtype
+    match = np.zeros((N, K) if place.transposed else (K, N), dtype)
+    first, second = np.zeros(match.shape[1], dtype), np.zeros(match.shape[0], dtype)
+    out = {"grad_match": match, "grad_x": first, "grad_z": second}
+    value = _solve(table, costs, reducer=reducer, want=_GRADIENT, out=out)[0]
+    if place.transposed:
+        return Result(value, match.T, second, first)
+    return Result(value, match, first, second)
+
+
+def within(table: Recurrence, costs: Costs, limit: float) -> Within:
+    """The hard value; +∞, and cells spared, as soon as it is sure to be above `limit`."""
+    value, _, spared = _solve(table, costs, want=_VALUE, limit=limit)
+    return Within(value, spared)
+
+
+def trace(table: Recurrence, costs: Costs) -> Trace:
+    """See `reference.trace`."""
+    K, N = costs.shape
+    path: dict[str, Array] = {name: np.empty(K + N, np.int32) for name in ("path_i", "path_j")}
+    path["path_cost"] = np.empty(K + N, np.uint8)
+    value, length, _ = _solve(table, costs, want=_TRACE, out=path)
+    i, j, cost = (part[:length][::-1] for part in path.values())  # kernels walk from the end
+    drop_x, drop_z = _COST["drop_x"], _COST["drop_z"]
+    if _place(table).transposed:
+        i, j, drop_x, drop_z = j, i, drop_z, drop_x
+    matched = cost == _COST["match"]
+    return Trace(
+        value,
+        np.stack([i[matched], j[matched]], axis=1).astype(np.int64),
+        np.bincount(j[cost == drop_x], minlength=N),
+        np.bincount(i[cost == drop_z], minlength=K),
+    )
+
+
+def run_batch(
+    table: Recurrence, reducer: Reducer, padded: Padded, *, gradient: bool, threads: int
+) -> tuple[Array, Array, Array, Array]:
+    """See `executors.run_batch`."""
+    place = _place(table)
+    match, d_x, d_z, z_lengths, x_lengths = padded
+    if place.transposed:
+        match, d_x, d_z, z_lengths, x_lengths = match.transpose(0, 2, 1), d_z, d_x, x_lengths, z_lengths
+    B, K, N = match.shape
+    dtype = match.dtype
+    value = np.empty(B)
+    shapes = ((B, K, N), (B, N), (B, K))
+    by_match, by_x, by_z = (np.zeros(shape, dtype) for shape in shapes) if gradient else (None, None, None)
+    _cpp.batch(
+        family=place.family,
+        mask=place.mask,
+        min=_MIN[reducer.name],
+        gamma=reducer.gamma,
+        budget=BUDGET,
+        match=_strided(match),
+        drop_x=_plain(d_x, dtype),
+        drop_z=_plain(d_z, dtype),
+        z_lengths=_plain(z_lengths),
+        x_lengths=_plain(x_lengths),
+        threads=threads,
+        value=value,
+        grad_match=by_match,
+        grad_x=by_x,
+        grad_z=by_z,
+    )
+    if by_match is None or by_x is None or by_z is None:
+        return value, *(np.empty(0, dtype),) * 3
+    return (value, by_match.transpose(0, 2, 1), by_z, by_x) if place.transposed else (value, by_match, by_x, by_z)
+
+
+def _as_derivatives(found: Trace, costs: Costs) -> Result:
+    match = np.zeros_like(costs.match)
+    match[found.pairs[:, 0], found.pairs[:, 1]] = 1
+    dtype = match.dtype
+    return Result(found.value, match, found.drop_x.astype(dtype), found.drop_z.astype(dtype))
+
+
+def _place(table: Recurrence) -> Place:
+    place = locate(table)
+    assert place is not None, f"no kernel for {table.name!r}"
+    return place
+
+
+def lanes(
+    table: Recurrence,
+    metric: str,
+    left: list[Array],
+    right: list[Array],
+    drop_x: float,
+    drop_z: float,
+    once: bool,
+    threads: int,
+    report: Callable[[int, int], None],
+    limit: float = np.inf,
+) -> Values | None:
+    """The hard values of all pairs, a vector's worth at a time; None where there are too many features for that."""
+    if left[0].shape[1] > WIDEST:
+        return None
+    place = _place(table)
+    dtype = np.result_type(*left, *right)
+    if place.transposed:
+        left, right, drop_x, drop_z = right, left, drop_z, drop_x
+    zs, z_ends = _joined(left, dtype)
+    xs, x_ends = (zs, z_ends) if right is left else _joined(right, dtype)
+    out = np.empty((len(left), len(right)), dtype)
+    abandoned, spared = _cpp.pairwise(
+        place.family,
+        place.mask,
+        _METRIC[metric],
+        zs,
+        z_ends,
+        xs,
+        x_ends,
+        drop_x,
+        drop_z,
+        limit,
+        once,
+        threads,
+        report,
+        out,
+    )
+    values = (out.T if place.transposed else out).astype(np.float64)
+    return Values(values, abandoned, spared / (len(zs) * len(xs)))
+
+
+def _joined(sequences: list[Array], dtype: Any) -> tuple[Array, Array]:
+    """Sequences one after the other, and where each ends."""
+    return _plain(np.concatenate(sequences), dtype), np.cumsum([len(s) for s in sequences])
+
+
+def _solve(
+    table: Recurrence,
+    costs: Costs,
+    *,
+    want: int,
+    reducer: Reducer | None = None,
+    out: dict[str, Array] | None = None,
+    limit: float = np.inf,
+) -> tuple[float, int, float]:
+    """One call into the kernels; a transposed table is its mirror image on exchanged sequences."""
+    place = _place(table)
+    drop_x, drop_z, band = costs.drop_x, costs.drop_z, costs.band
+    if place.transposed:
+        drop_x, drop_z = drop_z, drop_x
+        band = None if band is None else _transposed_band(band, len(drop_z))
+    start, stop = (None, None) if band is None else map(_plain, band)
+    arguments: dict[str, Any] = dict.fromkeys(
+        ("grad_match", "grad_x", "grad_z", "path_i", "path_j", "path_cost"),
+    )
+    return _cpp.solve(
+        **_match_arguments(costs, place.transposed, want),
+        **arguments | (out or {}),
+        family=place.family,
+        mask=place.mask,
+        min=0 if reducer is None else _MIN[reducer.name],
+        gamma=0.0 if reducer is None else reducer.gamma,
+        want=want,
+        budget=BUDGET,
+        K=len(drop_z),
+        N=len(drop_x),
+        drop_x=_plain(drop_x, costs.dtype),
+        drop_z=_plain(drop_z, costs.dtype),
+        limit=limit,
+        least=costs.source.least if isinstance(costs.source, Sequences) else -np.inf,
+        band_start=start,
+        band_stop=stop,
+    )
+
+
+def _match_arguments(costs: Costs, transposed: bool, want: int) -> dict[str, Any]:
+    """How a kernel gets at the match costs: it computes them, or asks for strips of a large matrix, or has it whole."""
+    how: dict[str, Any] = {"match": None, "strips": None, "strip_width": 0, "z": None, "x": None, "metric": 0}
+    source = costs.source
+    if isinstance(source, Sequences):
+        K, N = source.shape
+        if source.metric in _METRIC and source.Z.shape[1] <= WIDEST:
+            z, x = (source.X, source.Z) if transposed else (source.Z, source.X)
+            return how | {"z": _plain(z, z.dtype), "x": _plain(x, x.dtype), "metric": _METRIC[source.metric]}
+        large = K * N * source.dtype.itemsize > (STRIPS_FROM // 8 if want == _VALUE else STRIPS_FROM)
+        if large and "matrix" not in source.__dict__ and (source.by_pair or not transposed):
+            height, length = (N, K) if transposed else (K, N)
+            least = 256 if height < 1 << 16 else 64
+            width = min(length, max(least, (STRIP // 4 if want == _VALUE else STRIP) // height))
+            strips = (lambda a, b: source.rows(a, b).T) if transposed else source.columns
+            return how | {"strips": lambda a, b: _strided(strips(a, b)), "strip_width": width}
+    match = costs.match
+    return how | {"match": _strided(match.T if transposed else match)}
+
+
+def _plain(array: Array, dtype: Any = np.int64) -> Array:
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def _strided(array: Array) -> Array:
+    """The array itself where its strides are whole elements, as kernels count them; otherwise a copy."""
+    whole = all(step % array.itemsize == 0 for step in array.strides)
+    return (
+        array
+        if whole and array.flags.aligned and array.dtype.isnative
+        else np.array(array, array.dtype.newbyteorder("="))
+    )
+
+
+def _transposed_band(band: tuple[Array, Array], K: int) -> tuple[Array, Array]:
+    """The rows that each column may match. Both limits never fall from row to row."""
+    start, stop = band
+    column = np.arange(K)
+    return np.searchsorted(stop, column, side="right"), np.searchsorted(start, column, side="right")

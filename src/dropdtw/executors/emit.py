@@ -1,0 +1,143 @@
+"""Turn the tables of `recurrence.py` into a C++ header of constexpr edges, and find a table among them.
+
+Tables that differ only in which matches they allow share a kernel: a *family* lists the edges of all its members, in
+an order that agrees with the tie order of each, and a member is a bit mask over them. The build runs this file as a
+program; `kernels.cpp` then unrolls the edges by templates.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from dropdtw.tables.recurrence import Edge, Recurrence
+
+NO_EDGE = "{0, 0, Move::same, Cost::free, false}"  # an array in C++ has at least one element
+
+
+class Family(NamedTuple):
+    """Tables with the same states, start, final and border; `edges` is their union."""
+
+    name: str
+    member: Recurrence
+    edges: tuple[Edge, ...]
+    optional: tuple[bool, ...]
+
+
+class Place(NamedTuple):
+    """Where a table is found: its family's number, its edges as a bit mask, and whether with Z and X exchanged."""
+
+    family: int
+    mask: int
+    transposed: bool
+
+
+def families(recurrence: Any) -> list[Family]:
+    """The families of the module `recurrence`, in the order in which kernels number them."""
+    moves = [{"one_to_many": o, "many_to_one": m} for o, m in product((True, False), repeat=2)]
+    runs = [{**m, "contiguous": c} for m, c in product(moves, (False, True))]
+    members = {
+        "dtw": [recurrence.dtw(**m) for m in moves],
+        "one_sided": [recurrence.one_sided(**r) for r in runs],
+        "two_sided": [recurrence.two_sided(**r) for r in runs],
+        "algorithm_2": [recurrence.algorithm_2(**r) for r in runs],
+        "subsequence": [recurrence.subsequence(**m) for m in moves],
+        "needleman_wunsch": [recurrence.needleman_wunsch()],
+        "smith_waterman": [recurrence.smith_waterman()],
+    }
+    return [_family(name, tables) for name, tables in members.items()]
+
+
+def _family(name: str, tables: list[Recurrence]) -> Family:
+    union: list[Edge] = []
+    for table in tables:
+        place = 0
+        for edge in table.edges:
+            if edge not in union:
+                union.insert(place, edge)
+            place = union.index(edge) + 1
+    for table in tables:
+        order = [union.index(e) for e in table.edges]
+        assert order == sorted(order), f"{table.name}: the family's order breaks its ties otherwise"
+    first = tables[0]
+    for edge in union:
+        # Kernels set the states of cell (0, 0) to 0 or ∞ without looking at edges.
+        assert edge.move != "same" or edge.dst in first.starts, f"{name}: {edge} would matter at the origin"
+    return Family(name, first, tuple(union), tuple(any(e not in t.edges for t in tables) for e in union))
+
+
+@cache
+def locate(table: Recurrence) -> Place | None:
+    """The kernel of a table, or None where there is none (a table of a user's own)."""
+    from dropdtw.tables import recurrence
+
+    for transposed in (False, True):
+        wanted = table.transpose() if transposed else table
+        for number, family in enumerate(families(recurrence)):
+            member = family.member
+            same = all(
+                getattr(wanted, part) == getattr(member, part) for part in ("states", "start", "final", "border")
+            )
+            if same and set(wanted.edges) <= set(family.edges):
+                order = [family.edges.index(e) for e in wanted.edges]
+                needed = {k for k, optional in enumerate(family.optional) if not optional}
+                if order == sorted(order) and needed <= set(order):
+                    return Place(number, sum(1 << k for k in order), transposed)
+    return None
+
+
+def header(recurrence: Any) -> str:
+    """The text of the generated header."""
+    found = families(recurrence)
+    parts = [
+        "// Generated from recurrence.py by emit.py; do not edit.",
+        "#pragma once",
+        '#include "edge.hpp"',
+        "namespace dropdtw {",
+        *map(_struct, found),
+        f"inline constexpr int family_count = {len(found)};",
+        "#define DROPDTW_FAMILIES(X) " + " ".join(f"X({k}, {f.name})" for k, f in enumerate(found)),
+        "}  // namespace dropdtw",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _struct(family: Family) -> str:
+    member = family.member
+    number = {state: k for k, state in enumerate(member.states)}
+    starts, border = set(member.starts), member.border or ()
+
+    def rows(edges: tuple[Edge, ...], optional: tuple[bool, ...]) -> str:
+        return ", ".join(
+            f"{{{number[e.src]}, {number[e.dst]}, Move::{e.move}, Cost::{e.cost}, {str(o).lower()}}}"
+            for e, o in zip(edges, optional, strict=True)
+        )
+
+    return f"""struct {family.name} {{
+  static constexpr int states = {len(member.states)};  // {", ".join(member.states)}
+  static constexpr Edge edges[] = {{{rows(family.edges, family.optional)}}};
+  static constexpr bool start[] = {{{", ".join(str(s in starts).lower() for s in member.states)}}};
+  static constexpr int final[] = {{{", ".join(str(number[s]) for s in member.final)}}};
+  static constexpr bool has_border = {str(bool(border)).lower()};
+  static constexpr Edge border[] = {{{rows(border, (False,) * len(border)) or NO_EDGE}}};
+}};"""
+
+
+def _main() -> None:
+    """Write the header to the path given on the command line, without importing the package (it needs NumPy)."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("recurrence", Path(__file__).parents[1] / "tables" / "recurrence.py")
+    assert spec is not None and spec.loader is not None  # noqa: PT018
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["recurrence"] = module
+    spec.loader.exec_module(module)
+    Path(sys.argv[1]).write_text(header(module), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,219 @@
+"""The CUDA executor: one Triton kernel forward and one backward, for every table and reducer.
+
+A program walks one pair of sequences along its anti-diagonals. Its *lanes* are rows i of the grid, so at step t lane
+ℓ is in cell (ℓ + 1, t − ℓ), and all it needs lies in neighbouring lanes: `left` is its own last value, `up` is the
+last value of the lane above, and `diag` is the last `up`. Column 0 is a column like any other; row 0 is computed
+beside lane 0 (`cells._row_0`). Rows beyond the last lane belong to the next *strip*, which reads the last row of
+the strip above it from memory; strips advance in *chunks* of steps, one launch for all that are ready.
+
+Steps are taken in blocks of U, unrolled. The next block's costs are loaded while this one is computed, and its first
+state is written down; the backward pass starts each block from there, computes it again with the weights of its
+edges in registers, and pushes derivatives back along them. Nothing else of the grid is ever stored.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable
+from contextlib import nullcontext
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import torch
+import triton
+from torch import Tensor
+
+from dropdtw.executors.triton.cells import KIND_NUMBER
+from dropdtw.executors.triton.layout import DROP_X, DROP_Z, layout
+from dropdtw.executors.triton.passes import backward_pass, forward_pass
+from dropdtw.tables.recurrence import Recurrence
+
+
+class Plan(NamedTuple):
+    """How a batch is laid out: lanes, warps, strips of rows, blocks of steps per chunk, and the launches."""
+
+    lanes: int
+    warps: int
+    strips: int
+    chunk: int
+    launches: tuple[tuple[int, int, int], ...]  # (number, first strip, count of strips)
+
+
+INTERPRETED: Final = triton.knobs.runtime.interpret
+"""Whether kernels run in Triton's interpreter, on CPU tensors, for tests (TRITON_INTERPRET=1)."""
+
+BLOCK: Final = 8
+"""Steps that are unrolled: between two states that are written down."""
+
+FEWEST: Final = 32
+LANES: Final = 128
+"""Rows of one strip, at least and at most: a warp, and four."""
+
+
+@cache
+def plan(K: int, N: int) -> Plan:
+    """The plan for a batch of (K, N)."""
+    R = max(FEWEST, min(LANES, 1 << (K - 1).bit_length()))
+    strips = -(-K // R)
+    blocks = -(-(min(R, K) + N) // BLOCK)
+    if strips == 1:
+        return Plan(R, -(-R // 32), 1, blocks, ((0, 0, 1),))
+    # A chunk is long enough that a strip two launches behind the one above it never needs what is not yet there.
+    chunk = -(-(R + BLOCK) // BLOCK)
+    chunks = -(-blocks // chunk)
+    launches = []
+    for number in range(chunks + 2 * (strips - 1)):
+        first = max(0, -(-(number - chunks + 1) // 2))
+        launches.append((number, first, min(strips - 1, number // 2) - first + 1))
+    return Plan(R, -(-R // 32), strips, chunk, tuple(launches))
+
+
+class Saved(NamedTuple):
+    """What the forward pass leaves for the backward pass: states and the weights of the final ones.
+
+    top : the rows between strips, where there are several.
+    """
+
+    states: Tensor
+    top: Tensor | None = None
+
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor]:
+        """Both, as kernels take them."""
+        return self.states, self.states if self.top is None else self.top
+
+
+def forward(
+    table: Recurrence,
+    kind: str,
+    gamma: float,
+    C: Tensor,
+    drop_x: Tensor,
+    drop_z: Tensor,
+    lengths: tuple[Tensor, Tensor] | None,
+    gradient: bool,
+) -> tuple[Tensor, Saved]:
+    """The values of a batch, (B,), and what `backward` needs."""
+    saved = room(table, C, gradient)
+    value = torch.empty(len(C), dtype=saved.states.dtype, device=C.device)
+    table, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths)
+    _, K, N = C.shape
+    layed = plan(K, N)
+    tensors = (C, drop_x, drop_z, *(lengths or (value, value)), *saved.tensors, value)
+    numbers = (K, N, *C.stride(), *drop_x.stride(), *drop_z.stride(), _slots(N, gradient))
+    how = (layout(table), KIND_NUMBER[kind], lengths is not None, layed.strips > 1, gradient, _wide(C), numbers[4] == 1)
+    _launch(forward_pass, layed, layed.launches, tensors, numbers, gamma, how)
+    return value, saved
+
+
+def backward(
+    table: Recurrence,
+    kind: str,
+    gamma: float,
+    C: Tensor,
+    drop_x: Tensor,
+    drop_z: Tensor,
+    lengths: tuple[Tensor, Tensor] | None,
+    saved: Saved,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The derivatives of Σ grad · value by C, drop_x and drop_z; None where the table does not pay a drop cost."""
+    make = torch.empty if lengths is None else torch.zeros  # padding has derivative 0
+    dtype, device = saved.states.dtype, C.device
+    by_c = make(C.shape, dtype=C.dtype, device=device)
+    paid = layout(table).cost
+    by_x = make(drop_x.shape, dtype=dtype, device=device) if DROP_X.value in paid else None
+    by_z = make(drop_z.shape, dtype=dtype, device=device) if DROP_Z.value in paid else None
+    turned, C, first, second, lengths = _turned(table, C, drop_x, drop_z, lengths)
+    out, by_first, by_second = (by_c, by_x, by_z) if turned is table else (by_c.mT, by_z, by_x)
+    B, K, N = C.shape
+    layed = plan(K, N)
+    S = len(turned.states)
+    carry = below = grad
+    if layed.strips > 1:
+        carry = torch.empty(B * layed.strips, 5 * S + 2, layed.lanes, dtype=dtype, device=device)
+        below = torch.empty(B * layed.strips, 2 * S + 1, N + 1, dtype=dtype, device=device)
+    outputs = (out, grad if by_first is None else by_first, grad if by_second is None else by_second)
+    tensors = (C, first, second, *(lengths or (grad, grad)), *saved.tensors, grad, *outputs, carry, below)
+    numbers = (K, N, *C.stride(), *first.stride(), *second.stride(), *out.stride()[1:], grad.stride(0), _slots(N, True))
+    unit = numbers[4] == 1 and out.stride(2) == 1
+    how = (layout(turned), KIND_NUMBER[kind], lengths is not None, layed.strips > 1, _wide(C), unit)
+    _launch(backward_pass, layed, reversed(layed.launches), tensors, numbers, gamma, how)
+    return by_c, by_x, by_z
+
+
+_COMPILED: dict[tuple[Any, ...], Any] = {}
+
+
+def _launch(
+    kernel: Any,
+    layed: Plan,
+    launches: Iterable[tuple[int, int, int]],
+    tensors: tuple[Tensor, ...],
+    numbers: tuple[int, ...],
+    gamma: float,
+    how: tuple[Any, ...],
+) -> None:
+    """Launch a kernel as planned. What is compiled is kept here: Triton takes longer to find it than to launch it."""
+    C = tensors[0]
+    rate = math.log2(math.e) / gamma if gamma > 0 else 1.0
+    limit = 1e300 if C.dtype == torch.float64 else 1e37
+    bits = struct.unpack("<q", struct.pack("<d", min(rate, limit)))[0]  # a plain float argument would be float32
+    constants = (*how, layed.lanes, BLOCK)
+    key = (id(kernel), C.device, C.dtype, constants, max(numbers) >= 1 << 31)
+    with _on(C):
+        for number, first, count in launches:
+            arguments = (*tensors, *numbers, number, layed.chunk, first, bits, *constants)
+            found = _COMPILED.get(key)
+            if found is not None:
+                found[len(C), count, 1](*arguments)
+                continue
+            # Without fusion no rounding depends on how a batch is padded.
+            found = kernel[(len(C), count)](*arguments, num_warps=layed.warps, enable_fp_fusion=False)
+            if found is not None:  # the interpreter compiles nothing
+                _COMPILED[key] = found
+
+
+def _wide(C: Tensor) -> bool:
+    return C.dtype == torch.float64
+
+
+def _on(C: Tensor) -> Any:
+    """Makes the tensor's device the current one, where it is not."""
+    if C.is_cuda and C.device.index != torch.cuda.current_device():
+        return torch.cuda.device(C.device)
+    return nullcontext()
+
+
+def _turned(
+    table: Recurrence, C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: tuple[Tensor, Tensor] | None
+) -> tuple[Recurrence, Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
+    """The same problem with the shorter sequence along the lanes."""
+    if C.shape[1] <= C.shape[2]:
+        return table, C, drop_x, drop_z, lengths
+    return _transposed(table), C.mT, drop_z, drop_x, lengths and (lengths[1], lengths[0])
+
+
+@cache
+def _transposed(table: Recurrence) -> Recurrence:
+    return table.transpose()
+
+
+def _slots(N: int, gradient: bool) -> int:
+    return N // BLOCK + 1 if gradient else 1
+
+
+def room(table: Recurrence, C: Tensor, gradient: bool) -> Saved:
+    """Memory for what the forward pass writes down."""
+    B, K, N = map(int, C.shape)
+    if K > N:
+        table, K, N = _transposed(table), N, K
+    found, strips = layout(table), plan(K, N).strips
+    dtype = torch.float64 if _wide(C) else torch.float32
+    states = found.planes * _slots(N, gradient) * K if gradient or strips > 1 else 0
+    size = B * (states + (len(found.final) if gradient else 0))
+    kept = torch.empty(size, dtype=dtype, device=C.device)
+    if strips == 1:
+        return Saved(kept)
+    return Saved(kept, torch.empty(B * strips, len(found.start), N + 1, dtype=dtype, device=C.device))

@@ -1,0 +1,316 @@
+"""One step of all lanes, forwards and backwards: what happens between one cell and its neighbours.
+
+Everything is a tuple over the states, or over the edges, of tensors over the lanes; loops over them are unrolled when
+a kernel is compiled.
+"""
+
+from __future__ import annotations
+
+import math
+
+import triton
+import triton.language as tl
+
+from dropdtw.executors.triton.layout import (
+    BORDER,
+    DIAG,
+    DROP_X,
+    DROP_Z,
+    FREE,
+    INSIDE,
+    LEFT,
+    MATCH,
+    SAME,
+    TOP,
+    before,
+    count,
+    edge,
+    into,
+    many,
+    nth,
+    of,
+    pays,
+)
+
+LN_2 = tl.constexpr(math.log(2))
+HARD, SOFT, SMOOTH = (tl.constexpr(k) for k in range(3))
+KIND_NUMBER = {"hard": 0, "soft": 1, "smooth": 2}
+
+
+# --- Reducers -----------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def fold(v, rate, KIND: tl.constexpr, WEIGH: tl.constexpr):
+    """The minimum of the alternatives v, and with WEIGH its derivatives; `rate` is log₂(e)/γ."""
+    INF: tl.constexpr = float("inf")
+    n: tl.constexpr = len(v)
+    low = v[0]
+    for k in tl.static_range(1, n):
+        low = tl.minimum(low, v[k], propagate_nan=tl.PropagateNan.ALL)
+    weights = ()
+    value = low
+    if n == 1:
+        weights = (1.0,)
+    elif KIND == HARD:
+        if WEIGH:
+            free = low < INF
+            for k in tl.static_range(n):
+                here = free & (v[k] == low)
+                weights = weights + (tl.where(here, 1.0, 0.0).to(low.dtype),)
+                free = free & (v[k] != low)
+    elif n == 2:
+        # Of two, one has exponent 0: one exponential instead of two, and a shorter way through each step.
+        gap = tl.where(low == INF, 0.0, tl.abs(v[0] - v[1]))
+        e = tl.exp2(-gap * rate)
+        share = 1.0 / (1.0 + e)
+        less = e * share
+        if KIND == SMOOTH:
+            gap = tl.where(e > 0, gap, 0.0)  # ∞ · 0 is NaN: what has no weight has no say
+            value = low + gap * less
+        else:
+            value = low - tl.log2(1.0 + e) / rate
+        if WEIGH:
+            if KIND == SMOOTH:
+                slope = gap * less * share * (rate * LN_2)
+                share = share + slope
+                less = less - slope
+            weights = (tl.where(v[0] <= v[1], share, less), tl.where(v[0] <= v[1], less, share))
+    else:
+        base = tl.where(low == INF, 0.0, low)
+        total = tl.zeros_like(low)
+        mean = tl.zeros_like(low)
+        powers = ()
+        above = ()
+        for k in tl.static_range(n):
+            e = tl.exp2((base - v[k]) * rate)
+            total += e
+            powers = powers + (e,)
+            if KIND == SMOOTH:
+                u = tl.where(e > 0, v[k] - base, 0.0)  # ∞ · 0 is NaN: what has no weight has no say
+                mean += u * e
+                above = above + (u,)
+        share = 1.0 / tl.where(low == INF, 1.0, total)
+        if KIND == SMOOTH:
+            mean = mean * share
+            value = base + mean
+        else:
+            value = base - tl.log2(total) / rate
+        value = tl.where(low == INF, INF, value)
+        if WEIGH:
+            for k in tl.static_range(n):
+                w = powers[k] * share
+                if KIND == SMOOTH:
+                    w = w * (1.0 - (above[k] - mean) * (rate * LN_2))
+                weights = weights + (w,)
+    return value, weights
+
+
+# --- One step -----------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def _price(COST: tl.constexpr, c, d, z):
+    if COST == MATCH:
+        return c
+    elif COST == DROP_X:
+        return d
+    else:
+        return z
+
+
+@triton.jit
+def _arriving(TABLE: tl.constexpr, e: tl.constexpr, here, left, up, diag, c, d, z, j):
+    """The value that one edge brings into its state."""
+    INF: tl.constexpr = float("inf")
+    if of(TABLE, "move", e) == DIAG:
+        a = diag[of(TABLE, "src", e)]
+    elif of(TABLE, "move", e) == LEFT:
+        a = left[of(TABLE, "src", e)]
+    elif of(TABLE, "move", e) == TOP:
+        a = up[of(TABLE, "src", e)]
+    else:
+        a = here[of(TABLE, "src", e)]
+    if of(TABLE, "price", of(TABLE, "dst", e)) == -1 and of(TABLE, "cost", e) != FREE:
+        a = a + _price(of(TABLE, "cost", e), c, d, z)
+    if of(TABLE, "where", e) == INSIDE:
+        a = tl.where(j == 0, INF, a)
+    if of(TABLE, "where", e) == BORDER:
+        a = tl.where(j == 0, a, INF)
+    return a
+
+
+@triton.jit
+def _cells(left, up, diag, c, d, z, j, rate, TABLE: tl.constexpr, KIND: tl.constexpr, WEIGH: tl.constexpr):
+    """The states of one cell per lane, and with WEIGH the weights of all edges."""
+    INF: tl.constexpr = float("inf")
+    here = ()
+    weights = ()
+    for s in tl.static_range(count(TABLE, "price")):
+        v = ()
+        for n in tl.static_range(into(TABLE, "all", s)):
+            v = v + (_arriving(TABLE, before(TABLE, "all", s) + n, here, left, up, diag, c, d, z, j),)
+        if len(v) == 0:
+            here = here + (tl.full(z.shape, INF, z.dtype),)
+        else:
+            value, w = fold(v, rate, KIND, WEIGH)
+            if of(TABLE, "price", s) != -1 and of(TABLE, "price", s) != FREE:
+                value = value + _price(of(TABLE, "price", s), c, d, z)  # a price that all alternatives pay is paid once
+            here = here + (value,)
+            weights = weights + w
+    return here, weights
+
+
+@triton.jit
+def _along_row_0(TABLE: tl.constexpr, e: tl.constexpr, here, left, d):
+    if of(TABLE, "move", e) == LEFT:
+        a = left[of(TABLE, "src", e)]
+    else:
+        a = here[of(TABLE, "src", e)]
+    if of(TABLE, "cost", e) == DROP_X:
+        a = a + d
+    return a
+
+
+@triton.jit
+def _row_0(left, d, begins, rate, TABLE: tl.constexpr, KIND: tl.constexpr, WEIGH: tl.constexpr):
+    """The states of cell (0, t), from those of (0, t − 1), and the weights of the edges of row 0 ordered by state."""
+    INF: tl.constexpr = float("inf")
+    here = ()
+    weights = ()
+    for s in tl.static_range(count(TABLE, "start")):
+        v = ()
+        for n in tl.static_range(into(TABLE, "row", s)):
+            v = v + (_along_row_0(TABLE, edge(TABLE, "row", before(TABLE, "row", s) + n), here, left, d),)
+        if len(v) == 0:
+            value = tl.full(d.shape, INF, d.dtype)
+        else:
+            value, w = fold(v, rate, KIND, WEIGH)
+            weights = weights + w
+        if of(TABLE, "start", s):
+            value = tl.where(begins, 0.0, value)
+        here = here + (value,)
+    return here, weights
+
+
+@triton.jit
+def step(
+    own, diag, c, d, z, tops, t, lane, first, rate,
+    TABLE: tl.constexpr, KIND: tl.constexpr, STRIPS: tl.constexpr, WEIGH: tl.constexpr,
+):  # fmt: skip
+    """All lanes one step on: their states, the states above them, and the weights of all edges."""
+    INF: tl.constexpr = float("inf")
+    row, row_weights = _row_0(diag, d, t == 0, rate, TABLE, KIND, WEIGH)
+    up = ()
+    above = tl.maximum(lane - 1, 0)
+    for s in tl.static_range(count(TABLE, "up")):
+        if of(TABLE, "up", s):
+            border = row[s]
+            if STRIPS:
+                border = tl.where(first, border, tops[s])
+            up = up + (tl.where(lane == 0, border, tl.gather(own[s], above, 0)),)
+        else:
+            up = up + (tl.full(z.shape, INF, z.dtype),)
+    here, weights = _cells(own, up, diag, c, d, z, t - lane, rate, TABLE, KIND, WEIGH)
+    return here, up, weights, row_weights
+
+
+# --- One step back ------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def _flow(TABLE: tl.constexpr, AMONG: tl.constexpr, n: tl.constexpr, SKIP: tl.constexpr, full, weights):
+    """What goes back along the n-th edge of a list; `full` lacks the first SKIP states."""
+    return weights[n] * full[of(TABLE, "dst", edge(TABLE, AMONG, n)) - SKIP]
+
+
+@triton.jit
+def _arrived(g, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
+    """The derivative by each state of a cell: g from other cells, and what comes back along edges within the cell."""
+    full = ()
+    for s in tl.static_range(count(TABLE, "price") - 1, -1, -1):
+        a = g[s]
+        for n in tl.static_range(many(TABLE, AMONG, "src", s, SAME)):
+            a = a + _flow(TABLE, AMONG, nth(TABLE, AMONG, "src", s, SAME, n), s + 1, full, weights)
+        full = (a,) + full
+    return full
+
+
+@triton.jit
+def _back_by(MOVE: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
+    """What goes back along the edges of one move, for each state it goes to."""
+    back = ()
+    for s in tl.static_range(count(TABLE, "price")):
+        a = tl.zeros_like(full[0])
+        for n in tl.static_range(many(TABLE, AMONG, "src", s, MOVE)):
+            a = a + _flow(TABLE, AMONG, nth(TABLE, AMONG, "src", s, MOVE, n), 0, full, weights)
+        back = back + (a,)
+    return back
+
+
+@triton.jit
+def _paid(COST: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
+    """The derivative by one cost."""
+    a = tl.zeros_like(full[0])
+    for n in tl.static_range(many(TABLE, AMONG, "cost", COST)):
+        a = a + _flow(TABLE, AMONG, nth(TABLE, AMONG, "cost", COST, None, n), 0, full, weights)
+    return a
+
+
+@triton.jit
+def step_back(
+    g_own, g_up, g_late, g_diag, g_row, by_x, by_z, weights, row_weights, below, grad_x, grad_top, t, lane, row, Nb,
+    TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr, u: tl.constexpr,
+):  # fmt: skip
+    """All lanes one step back: the derivatives on their way to step t − 1, and the derivative by the match costs.
+
+    g_own goes to the lane's own cell, and so does g_row on row 0; g_up and g_late to the lane above; g_diag to the
+    lane above a step later. What comes from the left and what comes from below are added first, the diagonal last:
+    so the sum is the same, to the last bit, when rows and columns are exchanged.
+    """
+    S: tl.constexpr = count(TABLE, "price")
+    j = t - lane
+    g = ()
+    for s in tl.static_range(S):
+        a = g_own[s]
+        if of(TABLE, "top", s):
+            a = a + _from_below(g_up[s], below[s], lane, STRIPS, R)
+        if of(TABLE, "diag", s):
+            a = a + _from_below(g_late[s], below[S + 1 + s], lane, STRIPS, R)
+        g = g + (a,)
+    full = _arrived(g, weights, "all", TABLE)
+    by_c = _paid(MATCH, full, weights, "all", TABLE)
+    by_x = _from_below(by_x, below[S], lane, STRIPS, R) + _paid(DROP_X, full, weights, "all", TABLE)
+    by_z += _paid(DROP_Z, full, weights, "all", TABLE)
+    g_own = _back_by(LEFT, full, weights, "all", TABLE)
+    g_up = _back_by(TOP, full, weights, "all", TABLE)
+    g_late = g_diag
+    g_diag = _back_by(DIAG, full, weights, "all", TABLE)
+    on_row_0 = ()
+    for s in tl.static_range(S):
+        a = g_row[s] + g_up[s] + g_late[s]
+        on_row_0 = on_row_0 + (tl.where(row == 0, a, 0.0),)  # row 0 lies above the row of number 0
+    full = _arrived(on_row_0, row_weights, "row", TABLE)
+    g_row = _back_by(LEFT, full, row_weights, "row", TABLE)
+    first = (lane == 0) & (j >= 0) & (j <= Nb)
+    if pays(TABLE, DROP_X):
+        by_drop = by_x + _paid(DROP_X, full, row_weights, "row", TABLE)
+        tl.store(grad_x[u], by_drop, mask=first & (j >= 1) & (row == 0))
+    if STRIPS:
+        for s in tl.static_range(S):
+            if of(TABLE, "top", s):
+                tl.store(grad_top[s * U + u], g_up[s], mask=first & (row > 0))
+            if of(TABLE, "diag", s):
+                tl.store(grad_top[(S + 1 + s) * U + u], g_late[s], mask=first & (row > 0))
+        tl.store(grad_top[S * U + u], by_x, mask=first & (row > 0))
+    return g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_c
+
+
+@triton.jit
+def _from_below(value, strip_below, lane, STRIPS: tl.constexpr, R: tl.constexpr):
+    """What the lane below has for this one; the last lane has it from the strip below."""
+    moved = tl.gather(value, tl.minimum(lane + 1, R - 1), 0)
+    if STRIPS:
+        return tl.where(lane == R - 1, strip_below, moved)
+    else:
+        return tl.where(lane == R - 1, 0.0, moved)

@@ -1,0 +1,1 @@
+"""Sequences and alignments in files, written atomically, and progress on the terminal."""

@@ -1,0 +1,311 @@
+"""Sequences from files and alignments into files, by the end of the name; "-" is standard input and output."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import sys
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from dropdtw.files import atomic
+from dropdtw.problem.inputs import Array, as_sequence
+from dropdtw.results.alignment import Alignment
+
+MANY_CELLS: Final = 1 << 24
+"""Match costs up to which an alignment in .npz carries them along."""
+
+
+def read(place: str | os.PathLike[str]) -> Array:
+    """Read a sequence (length, d).
+
+    place : a file that ends in .npy, .npz (with several arrays, name one: "file.npz:name"), .csv, .tsv or .txt (with
+        or without a line of names), .parquet, .jsonl or .ndjson (a row a line), .json (a list of rows); or "-" for
+        standard input, in any of these formats. Nothing is unpickled.
+    """
+    name, _, member = _split(os.fspath(place))
+    if name == "-":
+        content = sys.stdin.buffer.read()
+        kind, shown = _sniff(content), "standard input"
+    else:
+        path = Path(name)
+        kind, shown = path.suffix.lower(), name
+        if kind not in READERS and not path.is_dir():
+            raise ValueError(f"{name} ends in {kind or 'nothing'!r}; sequences are read from {', '.join(READERS)}")
+        content = _content(path)
+    if not content:
+        raise ValueError(f"{shown} is empty; give a file with a row per element")
+    try:
+        values = _npz(content, member) if kind == ".npz" else READERS[kind](content)
+    except ImportError:
+        raise
+    except (ValueError, TypeError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{shown} cannot be read as {kind}: {error}") from None
+    return as_sequence(values, shown)
+
+
+def sequences(place: str | os.PathLike[str]) -> list[str]:
+    """The sequences in a folder (its subfolders too), or the arrays of an .npz file, as names for `read`."""
+    path = Path(place)
+    if path.is_dir():
+        found = sorted(str(p) for p in path.rglob("*") if p.suffix.lower() in READERS and p.is_file())
+        if not found:
+            raise ValueError(f"{path} holds no sequences; files that end in {', '.join(READERS)} are looked for")
+        return found
+    if path.suffix.lower() == ".npz":
+        try:
+            with np.load(io.BytesIO(_content(path)), allow_pickle=False) as arrays:
+                return [f"{path}:{name}" for name in arrays.files]
+        except (ValueError, OSError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} cannot be read as .npz: {error}") from None
+    raise ValueError(f"{path} is no folder and no .npz file; give a folder of sequences, one to a file")
+
+
+def write(place: str | os.PathLike[str], content: bytes | str) -> None:
+    """Write a file whole, or standard output for "-"."""
+    if os.fspath(place) != "-":
+        atomic.write(place, content)
+        return
+    data = content.encode() if isinstance(content, str) else content
+    out = getattr(sys.stdout, "buffer", None)
+    if out is None:
+        sys.stdout.write(data.decode())
+    else:
+        sys.stdout.flush()
+        out.write(data)
+        out.flush()
+
+
+def alignment_content(a: Alignment, kind: str, *, fps: float | None = None, costs: bool | None = None) -> bytes | str:
+    """An alignment as the content of a file.
+
+    kind : ".json" (`Alignment.from_dict` reads it), ".csv" (a row for each match and each drop), ".npz".
+    fps : elements of X per second: times are written beside the indices.
+    costs : whether match and drop costs go along (.json and .npz); None: into .npz, while they are few.
+    """
+    if kind not in WRITERS:
+        raise ValueError(f"alignments are written as {', '.join(WRITERS)}, not {kind!r}; change the end of the name")
+    return WRITERS[kind](a, fps, costs)
+
+
+def _split(name: str) -> tuple[str, str, str]:
+    head, mark, member = name.rpartition(".npz:")
+    return (f"{head}.npz", mark, member) if mark else (name, "", "")
+
+
+def _content(path: Path) -> bytes:
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give a file with one sequence")
+    return path.read_bytes()
+
+
+def _sniff(content: bytes) -> str:
+    """What standard input holds, by its first bytes."""
+    for start, kind in ((b"\x93NUMPY", ".npy"), (b"PK", ".npz"), (b"PAR1", ".parquet")):
+        if content.startswith(start):
+            return kind
+    text = content.lstrip()
+    if not text.startswith((b"[", b"{")):
+        return ".csv"
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        return ".jsonl"
+    return ".json" if isinstance(whole, list) and whole and isinstance(whole[0], list | dict) else ".jsonl"
+
+
+def _npy(content: bytes) -> Array:
+    if not content.startswith(b"\x93NUMPY"):
+        raise ValueError("it does not begin like such a file")
+    return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
+
+
+def _npz(content: bytes, member: str = "") -> Array:
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        names = list(arrays.files)
+        if member:
+            if member not in names:
+                raise ValueError(f"it has no array {member!r}, but {', '.join(names)}")
+            return np.asarray(arrays[member])
+        if len(names) != 1:
+            raise ValueError(f"it holds {len(names)} arrays ({', '.join(names)}); name one: file.npz:name")
+        return np.asarray(arrays[names[0]])
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8-sig")
+
+
+def _csv(content: bytes) -> Array:
+    lines = [(n, line) for n, line in enumerate(_text(content).splitlines(), 1) if line.strip()]
+    lines = [(n, line) for n, line in lines if not line.lstrip().startswith("#")]
+    if not lines:
+        raise ValueError("it has no rows")
+    delimiter = max(",;\t", key=lines[0][1].count)
+    if delimiter not in lines[0][1]:
+        delimiter = " "
+    rows = [
+        (n, [cell for cell in next(csv.reader([line.strip()], delimiter=delimiter)) if cell or delimiter != " "])
+        for n, line in lines
+    ]
+    if not any(_is_number(cell) for cell in rows[0][1]):
+        rows = rows[1:]
+    return _rectangle([_numbers(cells, f"line {n}") for n, cells in rows])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(cells: Iterable[Any], where: str) -> list[float]:
+    out = []
+    for k, cell in enumerate(cells, 1):
+        try:
+            if isinstance(cell, bool) or cell is None:
+                raise TypeError
+            out.append(float(cell))
+        except (TypeError, ValueError):
+            raise ValueError(f"{where}, column {k} is {cell!r}, not a number") from None
+    return out
+
+
+def _rectangle(rows: list[list[float]]) -> Array:
+    if not rows:
+        raise ValueError("it has no rows")
+    for k, row in enumerate(rows, 1):
+        if len(row) != len(rows[0]):
+            raise ValueError(f"row {k} has {len(row)} numbers, the first one {len(rows[0])}")
+    return np.array(rows, np.float64)
+
+
+def _rows(values: Iterable[tuple[str, Any]]) -> Array:
+    keys: list[str] | None = None
+    out = []
+    for where, value in values:
+        if isinstance(value, dict):
+            keys = list(value) if keys is None else keys
+            if set(value) != set(keys):
+                raise ValueError(f"{where} has the keys {', '.join(value)}, the first one {', '.join(keys)}")
+            value = [value[key] for key in keys]
+            if len(value) == 1 and isinstance(value[0], list):
+                value = value[0]
+        out.append(_numbers(value if isinstance(value, list) else [value], where))
+    return _rectangle(out)
+
+
+def _json(content: bytes) -> Array:
+    whole = json.loads(_text(content))
+    if not isinstance(whole, list):
+        raise ValueError("it holds no list of rows")
+    return _rows((f"row {k}", row) for k, row in enumerate(whole, 1))
+
+
+def _json_lines(content: bytes) -> Array:
+    def parsed() -> Iterator[tuple[str, Any]]:
+        for n, line in enumerate(_text(content).splitlines(), 1):
+            if line.strip():
+                try:
+                    yield f"line {n}", json.loads(line)
+                except ValueError as error:
+                    raise ValueError(f"line {n} is no JSON ({error})") from None
+
+    return _rows(parsed())
+
+
+def _parquet(content: bytes) -> Array:
+    try:
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise ImportError("parquet files need pyarrow: pip install 'dropdtw[parquet]'") from None
+    try:
+        table = parquet.read_table(arrow.BufferReader(content))
+    except arrow.ArrowException as error:
+        raise ValueError(str(error)) from None
+    columns = [column.to_pylist() for column in table.columns]
+    if len(columns) == 1 and columns[0] and isinstance(columns[0][0], list):  # one vector to a row
+        return _rows((f"row {k}", row) for k, row in enumerate(columns[0], 1))
+    return _rows((f"row {k}", list(row)) for k, row in enumerate(zip(*columns, strict=True), 1))
+
+
+READERS: Final[dict[str, Callable[[bytes], Array]]] = {
+    ".npy": _npy,
+    ".npz": _npz,
+    ".csv": _csv,
+    ".tsv": _csv,
+    ".txt": _csv,
+    ".parquet": _parquet,
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+    ".json": _json,
+}
+"""How a sequence is read, by the end of the file's name."""
+
+
+def _as_json(a: Alignment, fps: float | None, costs: bool | None) -> str:
+    data = a.to_dict(costs=bool(costs))
+    if fps is not None:
+        data["fps"] = fps
+        for segment in data["segments"]:
+            segment |= {"start_seconds": segment["start"] / fps, "stop_seconds": segment["stop"] / fps}
+    return json.dumps(data, allow_nan=False) + "\n"
+
+
+def _as_csv(a: Alignment, fps: float | None, costs: bool | None) -> str:
+    """A row for each match and each drop, in the order of X, then of Z."""
+    rows: list[tuple[float, float, str, int | str, int | str]] = [(j, i, "match", i, j) for i, j in a.pairs.tolist()]
+    rows += [(j, math.inf, "drop_x", "", j) for j in np.flatnonzero(a.dropped_x).tolist()]
+    # A dropped z has no place in X: it comes before the first x that a later z matches.
+    ahead = np.full(a.shape[0] + 1, a.shape[1])
+    np.minimum.at(ahead, a.pairs[:, 0], a.pairs[:, 1])
+    ahead = np.minimum.accumulate(ahead[::-1])[::-1]
+    rows += [(ahead[i] - 0.5, i, "drop_z", i, "") for i in np.flatnonzero(a.dropped_z).tolist()]
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(["what", "z", "x", *([] if fps is None else ["seconds"])])
+    for *_, what, i, j in sorted(rows, key=lambda row: row[:2]):
+        seconds = [] if fps is None else ["" if j == "" else f"{int(j) / fps:.6g}"]
+        table.writerow([what, i, j, *seconds])
+    return out.getvalue()
+
+
+def _as_npz(a: Alignment, fps: float | None, costs: bool | None) -> bytes:
+    arrays: dict[str, Any] = {
+        "cost": a.cost,
+        "pairs": a.pairs,
+        "labels": a.labels,
+        "dropped_x": a.dropped_x,
+        "dropped_z": a.dropped_z,
+        "segments": np.array(a.segments(), np.int64).reshape(-1, 3),
+        "shape": np.array(a.shape),
+        "method": a.method,
+    }
+    if fps is not None:
+        arrays["fps"] = fps
+    if a.shape[0] * a.shape[1] <= MANY_CELLS if costs is None else costs:
+        given = a.solved().given
+        arrays |= {"C": given.match, "drop_x": given.drop_x, "drop_z": given.drop_z}
+    out = io.BytesIO()
+    np.savez_compressed(out, **arrays)
+    return out.getvalue()
+
+
+WRITERS: Final[dict[str, Callable[[Alignment, float | None, bool | None], bytes | str]]] = {
+    ".json": _as_json,
+    ".csv": _as_csv,
+    ".npz": _as_npz,
+}
+"""How an alignment is written, by the end of the file's name."""

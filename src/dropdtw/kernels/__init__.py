@@ -1,1 +1,0 @@
-"""Executors that are compiled from the tables of `recurrence.py`."""

@@ -1,0 +1,1 @@
+"""What a caller gets: alignments, posteriors, explanations."""

@@ -1,0 +1,228 @@
+"""The answer: which elements match, which are dropped, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw.problem.inputs import Array, as_floats
+from dropdtw.problem.prepare import Problem
+from dropdtw.problem.problem import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dropdtw.results.explain import Explanation
+
+
+class Segment(NamedTuple):
+    """An unbroken run of x matched to one z: x[start:stop] belongs to z[label]."""
+
+    label: int
+    start: int
+    stop: int
+
+    @property
+    def length(self) -> int:
+        """How many x it holds."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Which z_i and x_j match. Made by `dropdtw.align` and `dropdtw.solve`.
+
+    cost : what the alignment pays in all.
+    pairs : (L, 2) matched pairs (i, j), 0-based, ascending.
+    shape : (K, N), the lengths of Z and X.
+    labels : (N,) for each x_j the z_i it matches, −1 where it is dropped; of several z the cheapest (ties: the first).
+    method : the name of the method.
+    """
+
+    cost: float
+    pairs: Array
+    shape: tuple[int, int]
+    labels: Array
+    method: str
+    paid_x: Array = field(repr=False)
+    paid_z: Array = field(repr=False)
+    problem: Problem | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for array in (self.pairs, self.labels, self.paid_x, self.paid_z):
+            array.flags.writeable = False
+
+    @classmethod
+    def from_trace(cls, problem: Problem, found: Trace) -> Alignment:
+        """The alignment that an executor found for `problem`."""
+        i, j = found.pairs.T
+        labels = np.full(problem.costs.shape[1], -1)
+        if (np.diff(j) == 0).any():  # some x_j has several z
+            # Written in falling order of cost, then of i, so that the cheapest pair of each x_j is written last.
+            order = np.lexsort((-i, -problem.costs.at(i, j)))
+            i, j = i[order], j[order]
+        labels[j] = i
+        return cls(
+            found.value, found.pairs, problem.costs.shape, labels, problem.method, found.drop_x, found.drop_z, problem
+        )
+
+    @classmethod
+    def from_walk(cls, problem: Problem, walk: list[tuple[str, int, int]]) -> Alignment:
+        """The alignment of a path, given as what it pays in each cell: (cost, i, j), 0-based."""
+        K, N = problem.costs.shape
+        pairs = np.array([(i, j) for cost, i, j in walk if cost == "match"], np.int64).reshape(-1, 2)
+        paid_x = np.bincount([j for cost, _, j in walk if cost == "drop_x"], minlength=N)
+        paid_z = np.bincount([i for cost, i, _ in walk if cost == "drop_z"], minlength=K)
+        found = cls.from_trace(problem, Trace(np.nan, pairs, paid_x, paid_z))
+        return replace(found, cost=found.rescore())
+
+    @cached_property
+    def M(self) -> Array:
+        """(K, N) bool: whether z_i matches x_j."""
+        M = np.zeros(self.shape, bool)
+        M[self.pairs[:, 0], self.pairs[:, 1]] = True
+        M.flags.writeable = False
+        return M
+
+    @property
+    def dropped_x(self) -> Array:
+        """(N,) bool: whether x_j matches nothing."""
+        return np.asarray(np.bincount(self.pairs[:, 1], minlength=self.shape[1]) == 0)
+
+    @property
+    def dropped_z(self) -> Array:
+        """(K,) bool: whether z_i matches nothing."""
+        return np.asarray(np.bincount(self.pairs[:, 0], minlength=self.shape[0]) == 0)
+
+    def segments(self) -> list[Segment]:
+        """The unbroken runs of x that match each z, in the order of z, then of x.
+
+        A z has several where x inside its run are dropped (`contiguous=True` forbids that), none where it is dropped
+        itself; segments share an x that matches several z.
+
+        >>> import dropdtw
+        >>> C = [[0, 0, 9, 9, 9], [9, 9, 9, 0, 9]]
+        >>> dropdtw.solve(C, drop_x=1).segments()
+        [Segment(label=0, start=0, stop=2), Segment(label=1, start=3, stop=4)]
+        """
+        return segments_of(self.pairs)
+
+    def rescore(self) -> float:
+        """The cost summed anew from the matched pairs and the paid drops; equals `cost` up to rounding."""
+        costs = self.solved().costs
+        i, j = self.pairs.T
+        return float(
+            costs.at(i, j).sum(dtype=np.float64)
+            + weighted_sum(self.paid_x, costs.drop_x)
+            + weighted_sum(self.paid_z, costs.drop_z)
+        )
+
+    def explain(self, j: int) -> Explanation:
+        """Why x_j was matched or dropped: the best alignment that treats it otherwise, and what that costs more.
+
+        >>> import dropdtw
+        >>> print(dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).explain(1))
+        x_1 is dropped for 0.3; matched to z_0 instead, the whole would cost 1.2 rather than 0.6: margin 0.6
+        """
+        from dropdtw.results.explain import explain
+
+        return explain(self, self.solved(), j)
+
+    def warp_z(self, Z: npt.ArrayLike, *, fill: float | Literal["linear"] = np.nan) -> Array:
+        """Z on the time axis of X, (N, d): row j is the mean of the z matched to x_j.
+
+        fill : what stands where x_j is dropped: a number, or "linear" to interpolate between its neighbours.
+
+        >>> import dropdtw
+        >>> dropdtw.solve([[0, 0, 9], [9, 9, 0]]).warp_z([[10.0], [20.0]]).ravel()
+        array([10., 10., 20.])
+        """
+        return _warp(Z, "Z", self.pairs, self.shape, fill)
+
+    def warp_x(self, X: npt.ArrayLike, *, fill: float | Literal["linear"] = np.nan) -> Array:
+        """X on the time axis of Z, (K, d): row i is the mean of the x matched to z_i; `fill` as in `warp_z`."""
+        return _warp(X, "X", self.pairs[:, ::-1], self.shape[::-1], fill)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the alignment on its match costs; needs matplotlib (`pip install dropdtw[plot]`)."""
+        from dropdtw import plot
+
+        return plot.alignment(self, ax=ax)
+
+    def to_dict(self, *, costs: bool = False) -> dict[str, Any]:
+        """A JSON-safe dictionary; with `costs`, one that brings back all of it (`rescore`, `explain`, `plot`)."""
+        from dropdtw.results import serialize
+
+        return serialize.to_dict(self, costs)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Alignment:
+        """The alignment that `to_dict` wrote."""
+        from dropdtw.results import serialize
+
+        return serialize.from_dict(data)
+
+    def __repr__(self) -> str:
+        K, N = self.shape
+        return (
+            f"<Alignment by {self.method} of {K} z with {N} x: cost {self.cost:.6g}, {len(self.pairs)} pairs, "
+            f"{int(self.dropped_z.sum())} z and {int(self.dropped_x.sum())} x dropped>"
+        )
+
+    def _repr_html_(self) -> str:
+        from dropdtw.results import html
+
+        return html.to_html(self)
+
+    def solved(self) -> Problem:
+        """The problem that this alignment solves."""
+        if self.problem is None:
+            raise ValueError("this alignment came without its costs; write it with to_dict(costs=True) to keep them")
+        return self.problem
+
+
+def segments_of(pairs: Array) -> list[Segment]:
+    """The unbroken runs of x that match each z, for matched pairs (L, 2)."""
+    i, j = pairs.T
+    if len(i) == 0:
+        return []
+    by_z = np.lexsort((j, i))
+    i, j = i[by_z], j[by_z]
+    first = np.flatnonzero(np.r_[True, (np.diff(i) != 0) | (np.diff(j) != 1)])
+    last = np.r_[first[1:], len(i)] - 1
+    return [Segment(*map(int, run)) for run in zip(i[first], j[first], j[last] + 1, strict=True)]
+
+
+def weighted_sum(counts: Array, prices: Array) -> float:
+    """Σ counts · prices, where an infinite price that is not paid adds nothing."""
+    paid = counts != 0
+    return float((counts[paid] * prices[paid]).sum(dtype=np.float64))
+
+
+def _warp(
+    values: npt.ArrayLike, name: str, pairs: Array, shape: tuple[int, ...], fill: float | Literal["linear"]
+) -> Array:
+    """The mean of the `values` (shape[0], …) that each of the shape[1] targets is paired with."""
+    A = as_floats(values, name)
+    n, m = shape
+    if A.ndim == 0 or len(A) != n:
+        raise ValueError(f"{name} has shape {A.shape}, but {n} elements were aligned; give {name} as it was aligned")
+    if isinstance(fill, str) and fill != "linear":
+        raise ValueError(f"fill is {fill!r}; give a number for dropped elements, or 'linear' to interpolate")
+    source, target = pairs.T
+    total = np.zeros((m, *A.shape[1:]))
+    np.add.at(total, target, A[source])
+    count = np.bincount(target, minlength=m)
+    have = count > 0
+    out = np.full(total.shape, np.nan if fill == "linear" else fill, np.float64)
+    out[have] = total[have] / count[have].reshape(-1, *[1] * (A.ndim - 1))
+    if fill == "linear" and have.any():
+        flat = out.reshape(m, -1)
+        for column in flat.T:
+            column[~have] = np.interp(np.flatnonzero(~have), np.flatnonzero(have), column[have])
+    return out

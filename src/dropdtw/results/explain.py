@@ -1,0 +1,100 @@
+"""Why an element was matched or dropped: the best alignment that treats it otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dropdtw.problem.problem import Costs, Trace
+
+if TYPE_CHECKING:
+    from dropdtw.problem.prepare import Problem
+    from dropdtw.results.alignment import Alignment
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What happened to x_j, and the best alternative.
+
+    matched : the z that x_j matches; empty where it is dropped.
+    price : what x_j pays: its match costs, or its drop cost.
+    cost : the cost of the whole alignment.
+    alternative : the z that x_j matches in the best alignment that treats it otherwise; empty where that drops it,
+        None where there is no other alignment.
+    alternative_cost : the cost of that alignment, +∞ where there is none.
+    margin : alternative_cost − cost, never negative but for rounding (or for a draw from a posterior, which
+        need not be a best alignment).
+    """
+
+    j: int
+    matched: tuple[int, ...]
+    price: float
+    cost: float
+    alternative: tuple[int, ...] | None
+    alternative_cost: float
+
+    @property
+    def margin(self) -> float:
+        """How much worse the alternative is: small means that the decision was close."""
+        return self.alternative_cost - self.cost
+
+    def __str__(self) -> str:
+        now = f"x_{self.j} is {_name(self.matched)} for {self.price:.4g}"
+        if self.alternative is None:
+            return f"{now}; there is no alignment that treats it otherwise"
+        return (
+            f"{now}; {_name(self.alternative)} instead, the whole would cost {self.alternative_cost:.4g} "
+            f"rather than {self.cost:.4g}: margin {self.margin:.4g}"
+        )
+
+
+def explain(alignment: Alignment, problem: Problem, j: int) -> Explanation:
+    """Explain x_j of `alignment`, which solves `problem`."""
+    N = alignment.shape[1]
+    if not isinstance(j, (int, np.integer)) or not -N <= j < N:
+        raise IndexError(f"j is {j!r}, but X has {N} elements; give 0 to {N - 1}, or −{N} to −1 from the end")
+    j %= N
+    costs = replace(problem.costs, source=problem.costs.match.astype(np.float64))
+    here = alignment.pairs[alignment.pairs[:, 1] == j, 0]
+    if len(here):
+        other = _otherwise(problem, costs, here, j)
+        price = float(costs.match[here, j].sum())
+    else:
+        other = _matched(problem, costs, j)
+        price = float(costs.drop_x[j]) if alignment.paid_x[j] else 0.0
+    if not np.isfinite(other.value):
+        return Explanation(j, tuple(map(int, here)), price, alignment.cost, None, np.inf)
+    instead = tuple(map(int, other.pairs[other.pairs[:, 1] == j, 0]))
+    return Explanation(j, tuple(map(int, here)), price, alignment.cost, instead, other.value)
+
+
+def _otherwise(problem: Problem, costs: Costs, here: np.ndarray, j: int) -> Trace:
+    """The best alignment that matches x_j to none of `here`."""
+    match = costs.match.copy()
+    match[here, j] = np.inf
+    return problem.trace(replace(costs, source=match))
+
+
+def _matched(problem: Problem, costs: Costs, j: int) -> Trace:
+    """The best alignment that matches x_j."""
+    if not problem.table.skips_for_free:
+        drop_x = costs.drop_x.astype(np.float64)
+        drop_x[j] = np.inf
+        return problem.trace(replace(costs, drop_x=drop_x))
+    # A free skip has no price that could be raised: reward each match of x_j in turn so much that it is taken.
+    nothing = np.empty(0, np.int64)
+    best = Trace(np.inf, nothing.reshape(0, 2), nothing, nothing)
+    reward = 1 + 2 * sum(float(np.abs(a[np.isfinite(a)]).sum()) for a in (costs.match, costs.drop_x, costs.drop_z))
+    for i in np.flatnonzero(np.isfinite(costs.banded()[:, j])):
+        match = costs.match.copy()
+        match[i, j] -= reward
+        found = problem.trace(replace(costs, source=match))
+        if (found.pairs == (i, j)).all(axis=1).any() and found.value + reward < best.value:
+            best = found._replace(value=found.value + reward)
+    return best
+
+
+def _name(matched: tuple[int, ...]) -> str:
+    return "matched to " + " and ".join(f"z_{i}" for i in matched) if matched else "dropped"

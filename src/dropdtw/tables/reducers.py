@@ -1,0 +1,114 @@
+"""What turns the values of all ways into a state into one value: the minimum, or a smooth stand-in for it.
+
+A reducer takes an (E, n) array, E alternatives for each of n cells, and gives their (n,) values and the (E, n)
+derivatives of these values. +∞ marks an alternative that does not exist: it never gets weight, and where nothing
+else exists the value is +∞ and every weight 0. γ = 0 is the hard minimum in every case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Final
+
+import numpy as np
+
+from dropdtw.problem.inputs import Array
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """A minimum and its derivative. `value(v)` is (n,) and `weights(v)` is (E, n) for v of shape (E, n)."""
+
+    name: str
+    gamma: float
+    value: Callable[[Array], Array]
+    weights: Callable[[Array], Array]
+
+
+def _hard_weights(v: Array) -> Array:
+    first = np.argmin(v, axis=0)  # of equal alternatives, the first listed
+    w = np.zeros_like(v)
+    cells = np.arange(v.shape[1])
+    w[first, cells] = np.isfinite(v[first, cells])
+    return w
+
+
+hard_min: Final = Reducer("hard", 0.0, lambda v: v.min(axis=0), _hard_weights)
+"""min(v), with weight 1 on the first smallest alternative: with it the backward pass is the traceback."""
+
+
+def soft_min(gamma: float = 1.0) -> Reducer:
+    """−γ log Σ exp(−v/γ) (Cuturi & Blondel 2017); its weights are probabilities.
+
+    >>> v = np.array([[1.0], [2.0], [np.inf]])
+    >>> soft_min(1.0).value(v).round(4), soft_min(1.0).weights(v).round(4).ravel()
+    (array([0.6867]), array([0.7311, 0.2689, 0.    ]))
+    """
+    if _checked(gamma) == 0:
+        return hard_min
+
+    def value(v: Array) -> Array:
+        low, e = _exponentials(v, gamma)
+        total = e.sum(axis=0)
+        return np.where(total > 0, low - gamma * np.log(np.maximum(total, 1)), np.inf).astype(v.dtype)
+
+    return Reducer("soft", gamma, value, lambda v: _probabilities(v, gamma))
+
+
+def smooth_min(gamma: float = 1.0) -> Reducer:
+    """V · softmax(−v/γ) (paper Eq. 7). Its weights sum to 1, but are signed: they are not probabilities.
+
+    >>> v = np.array([[1.0], [2.0], [np.inf]])
+    >>> smooth_min(1.0).value(v).round(4), smooth_min(1.0).weights(v).round(4).ravel()
+    (array([1.2689]), array([0.9277, 0.0723, 0.    ]))
+    """
+    if _checked(gamma) == 0:
+        return hard_min
+
+    def mean(v: Array) -> tuple[Array, Array, Array]:
+        p = _probabilities(v, gamma)
+        v = np.where(p > 0, v, 0)  # inf * 0 is NaN: what has no weight has no say
+        return p, v, (p * v).sum(axis=0)
+
+    def value(v: Array) -> Array:
+        p, _, m = mean(v)
+        return np.where(p.any(axis=0), m, np.inf).astype(v.dtype)
+
+    def weights(v: Array) -> Array:
+        p, v, m = mean(v)
+        above = np.where(p > 0, v - m, 0) / max(gamma, float(np.finfo(v.dtype).tiny))
+        return np.asarray(p * (1 - above), dtype=v.dtype)
+
+    return Reducer("smooth", gamma, value, weights)
+
+
+def reducer(name: str, gamma: float = 1.0) -> Reducer:
+    """The reducer called `name`: "hard", "soft" or "smooth"."""
+    makers = {"hard": lambda _: hard_min, "soft": soft_min, "smooth": smooth_min}
+    if not isinstance(name, str) or name not in makers:
+        raise ValueError(f"reducer is {name!r}; choose one of {', '.join(map(repr, makers))}")
+    return makers[name](_checked(gamma))
+
+
+def _checked(gamma: float) -> float:
+    if not isinstance(gamma, Real) or not 0 <= gamma < math.inf:
+        raise ValueError(f"gamma is {gamma!r}; give a finite number ≥ 0 (0 is the hard minimum)")
+    return float(gamma)
+
+
+def _exponentials(v: Array, gamma: float) -> tuple[Array, Array]:
+    """The smallest value, m, of each cell (0 where none is finite) and exp(−(v − m)/γ)."""
+    low = v.min(axis=0)
+    low = np.where(np.isfinite(low), low, 0)
+    gamma = max(gamma, float(np.finfo(v.dtype).tiny))  # in single precision a tiny γ would be 0
+    with np.errstate(over="ignore", under="ignore"):  # the quotient may be ∞ and its exponential 0, as meant
+        return low, np.exp((low - v) / gamma)
+
+
+def _probabilities(v: Array, gamma: float) -> Array:
+    e = _exponentials(v, gamma)[1]
+    total = e.sum(axis=0)
+    return np.asarray(e / np.where(total > 0, total, 1), dtype=v.dtype)

@@ -1,0 +1,433 @@
+"""The command line: answers, errors in one line, and quiet pipes."""
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dropdtw
+from dropdtw import cli
+
+pytest.importorskip("typer", reason="typer is not installed")
+pytest.importorskip("rich", reason="rich is not installed")
+
+from typer.testing import CliRunner
+
+from dropdtw.cli import bench, options, screen
+from dropdtw.cli.app import app
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "localize"
+STEPS, TALK = str(EXAMPLES / "steps.txt"), str(EXAMPLES / "talk.srt")
+COMMANDS = ["align", "localize", "retrieve", "explore", "reproduce", "bench", "info"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Four steps in Z, a recording of them in X, a corpus in which one sequence is like Z."""
+    rng = np.random.default_rng(7)
+    Z = rng.normal(size=(4, 16))
+    truth = np.repeat([-1, 0, -1, 1, -1, 2, -1, 3, -1], [6, 8, 5, 3, 9, 7, 4, 8, 7])
+    noise = rng.normal(size=(len(truth), 16))
+    np.save(tmp_path / "Z.npy", Z)
+    np.save(tmp_path / "X.npy", np.where(truth[:, None] >= 0, Z[truth] + 0.5 * noise, noise))
+    np.save(tmp_path / "truth.npy", truth)
+    (tmp_path / "corpus").mkdir()
+    for k in range(9):
+        np.save(tmp_path / "corpus" / f"{k}.npy", rng.normal(size=(12 + k, 16)))
+    np.save(tmp_path / "corpus" / "near.npy", np.repeat(Z, 3, axis=0) + 0.2 * rng.normal(size=(12, 16)))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments, **options):
+    """What a command prints, in process."""
+    done = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False, **options)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def call(monkeypatch, capsys, *arguments):
+    """What `dropdtw …` as a program does: its exit code and what it prints."""
+    monkeypatch.setattr(sys, "argv", ["dropdtw", *map(str, arguments)])
+    with warnings.catch_warnings(), pytest.raises(SystemExit) as left:
+        cli.main()
+    said = capsys.readouterr()
+    return left.value.code, said.out, said.err
+
+
+# --- align ------------------------------------------------------------------------------------------------------
+
+
+def test_align_finds_the_steps_without_any_option(folder):
+    done = run("align", "Z.npy", "X.npy", "--out", "a.json")
+    data = json.loads((folder / "a.json").read_text())
+    assert (np.array(data["labels"]) == np.load("truth.npy")).mean() > 0.9
+    assert re.search(r"dropdtw: drop cost 0\.\d+ suggested \(percentile:\S+, confidence \d+%\)", done.stderr)
+    assert "drop_dtw, cosine costs: 4 z with 57 x" in done.stdout
+
+
+def test_align_says_nothing_of_suggestions_where_it_was_told(folder):
+    done = run("align", "Z.npy", "X.npy", "--drop-x", "percentile:15")
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[1].split() == ["z", "start", "stop", "length"]
+
+
+GIVEN = {
+    "contiguous": (["--contiguous"], {"contiguous": True}),
+    "many_to_one": (["--no-many-to-one"], {"many_to_one": False}),
+    "one_to_many": (["--no-one-to-many"], {"one_to_many": False}),
+    "window": (["--window", "0.4"], {"window": 0.4}),
+    "columns": (["--window", "20"], {"window": 20}),
+    "match": (["--match", "euclidean"], {"match": "euclidean"}),
+    "method": (["--method", "greedy"], {"method": "greedy"}),
+}
+
+
+@pytest.mark.parametrize("option", GIVEN)
+def test_align_passes_every_option_on(folder, option):
+    flags, given = GIVEN[option]
+    run("align", "Z.npy", "X.npy", "--drop-x", "0.7", "--drop-z", "0.3", *flags, "--out", "a.json", "--costs")
+    a = dropdtw.Alignment.from_dict(json.loads((folder / "a.json").read_text()))
+    b = dropdtw.align(np.load("Z.npy"), np.load("X.npy"), 0.7, 0.3, **given)
+    assert a.cost == pytest.approx(b.cost)
+    np.testing.assert_array_equal(a.pairs, b.pairs)
+    assert (a.method, a.problem.table) == (b.method, b.problem.table)
+    assert (a.problem.costs.band is None) == (b.problem.costs.band is None)
+
+
+def test_align_by_other_methods(folder):
+    assert "dtw, cosine costs" in run("align", "Z.npy", "X.npy", "--method", "dtw").stdout
+    assert "lcss" in run("align", "Z.npy", "X.npy", "--method", "lcss", "--threshold", "0.5").stdout
+    assert "0 x dropped" in run("align", "Z.npy", "X.npy", "--drop-x", "none").stdout
+
+
+def test_align_takes_a_drop_cost_per_element(folder):
+    costs = np.full(57, 0.5)
+    costs[:3] = 0
+    np.save("d.npy", costs)
+    run("align", "Z.npy", "X.npy", "--drop-x", "d.npy", "--out", "a.npz")
+    with np.load("a.npz") as data:
+        np.testing.assert_array_equal(data["drop_x"], costs)
+        assert data["dropped_x"][:3].all()
+
+
+def test_align_reads_a_pipe_and_writes_one(folder):
+    data = np.load("Z.npy")
+    text = "\n".join(",".join(map(repr, row)) for row in data.tolist())
+    done = run("align", "-", "X.npy", "--drop-x", "0.5", "--out", "-", input=text)
+    assert json.loads(done.stdout)["shape"] == [4, 57]  # nothing but JSON
+    assert done.stderr == ""
+
+
+def test_align_gives_times_and_pictures(folder):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    out = run("align", "Z.npy", "X.npy", "--drop-x", "0.5", "--contiguous", "--fps", "10", "--plot", "a.svg").stdout
+    assert "0.60 s" in out
+    assert "<svg" in Path("a.svg").read_text()
+
+
+def test_align_compares_numbers_as_numbers(folder):
+    Path("z.txt").write_text("0\n1\n2\n")
+    Path("x.txt").write_text("0\n1\n50\n2\n")
+    assert "euclidean costs" in run("align", "z.txt", "x.txt", "--drop-x", "1").stdout
+
+
+def test_align_shows_a_screenful(folder):
+    np.savetxt("z.txt", np.arange(50))
+    assert "… and 30 more; --out writes them all" in run("align", "z.txt", "z.txt", "--drop-x", "none").stdout
+
+
+WRONG = {
+    "no file": (["align", "nothing.npy", "X.npy"], "there is no file nothing.npy"),
+    "no such command": (["alin"], "No such command 'alin'"),
+    "no such option": (["align", "Z.npy", "X.npy", "--drop"], "No such option: --drop"),
+    "missing argument": (["align", "Z.npy"], "Missing argument 'X'; see: dropdtw align --help"),
+    "drop": (["align", "Z.npy", "X.npy", "--drop-x", "lots"], "--drop-x is 'lots'; give a number, percentile:30"),
+    "percentile": (["align", "Z.npy", "X.npy", "--drop-x", "percentile:300"], "--drop-x is 'percentile:300'"),
+    "drops": (["align", "Z.npy", "X.npy", "--drop-x", "X.npy"], "holds 16 numbers a row"),
+    "method": (["align", "Z.npy", "X.npy", "--method", "magic"], "method is 'magic'; choose one of"),
+    "not taken": (["align", "Z.npy", "X.npy", "--method", "dtw", "--drop-x", "1"], "takes no drop costs"),
+    "match": (["align", "Z.npy", "X.npy", "--match", "magic"], "match is 'magic'; choose one of"),
+    "window": (["align", "Z.npy", "X.npy", "--window", "wide"], "--window is 'wide'"),
+    "fps": (["align", "Z.npy", "X.npy", "--fps", "0"], "--fps is 0.0"),
+    "out": (["align", "Z.npy", "X.npy", "--out", "a.xml"], "written as .json, .csv, .npz"),
+    "plot": (["align", "Z.npy", "X.npy", "--plot", "a.doc"], "written as .png, .svg or .pdf"),
+    "two pipes": (["align", "-", "-"], "can be read once"),
+    "features": (["align", "Z.npy", "truth.npy"], "Z has 16 features and X has 1"),
+    "no talk": (["localize", STEPS, "nothing.srt"], "there is no file nothing.srt"),
+    "no text": (["localize", STEPS, "X.npy"], "X.npy is no text in UTF-8"),
+    "no subtitles": (["localize", STEPS, STEPS], "there are no subtitles in it"),
+    "format": (["localize", STEPS, TALK, "--format", "docx"], "--format is 'docx'; choose one of json"),
+    "which format": (["localize", STEPS, TALK, "--out", "a.txt"], "add --format json|csv|srt|vtt|ffmetadata"),
+    "two texts": (["localize", "-", "-"], "can be read once"),
+    "corpus": (["retrieve", "Z.npy", "X.npy"], "X.npy is no folder and no .npz file"),
+    "top": (["retrieve", "Z.npy", "corpus", "--top", "0"], "Invalid value for '--top'"),
+    "ranking": (["retrieve", "Z.npy", "corpus", "--out", "a.npz"], "written as .json or .csv"),
+}
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_mistakes_give_one_line_and_exit_code_2(folder, monkeypatch, capsys, mistake):
+    arguments, reason = WRONG[mistake]
+    code, out, err = call(monkeypatch, capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("dropdtw: ")
+    assert reason in err
+    last = err.splitlines()[-1]
+    assert reason in last
+    assert all("suggested" in line for line in err.splitlines()[:-1])
+
+
+def test_traceback_can_be_asked_for(folder, monkeypatch):
+    monkeypatch.setenv("DROPDTW_TRACEBACK", "1")
+    monkeypatch.setattr(sys, "argv", ["dropdtw", "align", "nothing.npy", "X.npy"])
+    with warnings.catch_warnings(), pytest.raises(FileNotFoundError):
+        cli.main()
+
+
+def test_ctrl_c_is_130(monkeypatch, capsys):
+    def stop():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dropdtw.cli.info.gather", stop)
+    assert call(monkeypatch, capsys, "info")[0] == 130
+
+
+def test_missing_packages_are_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit, match=r"needs typer: pip install 'dropdtw\[cli\]'"):
+        cli.main()
+
+
+# --- localize ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wordllama():
+    pytest.importorskip("wordllama", reason="wordllama is not installed")
+
+
+@pytest.mark.usefixtures("wordllama")
+def test_localize_prints_a_table():
+    lines = run("localize", STEPS, TALK).stdout.splitlines()
+    assert lines[0].split() == ["#", "step", "start", "stop", "sure", "begins", "with"]
+    assert re.match(r"1  Take the wheel off the bike +0:35 +0:46 +\d+%  First turn the bicycle", lines[1])
+    assert re.match(r"5  Oil the chain +not found$", lines[5])
+    assert lines[-1] == "6 of 7 steps found among 40 sentences"
+
+
+@pytest.mark.usefixtures("wordllama")
+def test_localize_writes_json_alone_to_a_pipe():
+    done = run("localize", STEPS, "-", "--format", "json", input=Path(TALK).read_text())
+    segments = json.loads(done.stdout)["segments"]
+    assert [set(s) for s in segments] == [{"index", "step", "start", "stop", "confidence"}] * 7
+    assert segments[4] == {"index": 4, "step": "Oil the chain", "start": None, "stop": None, "confidence": None}
+
+
+@pytest.mark.usefixtures("wordllama")
+def test_localize_tells_the_format_by_the_name(folder):
+    assert "steps found" in run("localize", STEPS, TALK, "--out", "a.vtt").stdout
+    assert Path("a.vtt").read_text().startswith("WEBVTT\n")
+    run(
+        "localize", STEPS, TALK, "--out", "a.txt", "--format", "youtube", "--drop-x", "percentile:10", "--drop-z", "0.2"
+    )
+    assert Path("a.txt").read_text().startswith("0:00 Introduction\n")
+
+
+# --- retrieve ---------------------------------------------------------------------------------------------------
+
+
+def test_retrieve_finds_the_nearest(folder):
+    done = run("retrieve", "Z.npy", "corpus", "--top", "3")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4
+    assert lines[1].endswith("near.npy")
+    assert "suggested for both sides, from 8 of 10 sequences" in done.stderr
+
+
+@pytest.mark.parametrize("mean", [False, True])
+def test_retrieve_ranks_by_pairwise_costs(folder, monkeypatch, mean):
+    monkeypatch.setattr("dropdtw.cli.retrieve.CHUNK", 3000)  # several chunks
+    run("retrieve", "Z.npy", "corpus", "--drop-x", "0.3", "--drop-z", "0.4", "-o", "r.csv", *(["--mean"] * mean))
+    rows = list(csv.DictReader(io.StringIO(Path("r.csv").read_text())))
+    Z = np.load("Z.npy")
+    corpus = {str(p): np.load(p) for p in Path("corpus").iterdir()}
+    costs = {name: dropdtw.distance(Z, X, 0.3, 0.4) / (len(Z) + len(X) if mean else 1) for name, X in corpus.items()}
+    assert [row["sequence"] for row in rows] == sorted(costs, key=costs.get)
+    assert [float(row["cost"]) for row in rows] == pytest.approx(sorted(costs.values()))
+    assert [int(row["length"]) for row in rows] == [len(corpus[row["sequence"]]) for row in rows]
+
+
+def test_retrieve_takes_arrays_of_one_file(folder):
+    np.savez("all.npz", **{p.stem: np.load(p) for p in Path("corpus").iterdir()})
+    done = run("retrieve", "Z.npy", "all.npz", "--method", "dtw", "--out", "-", "--top", "2")
+    assert json.loads(done.stdout)["nearest"][0]["sequence"] == "all.npz:near"
+
+
+def test_retrieve_stops_at_broken_files_unless_told(folder, monkeypatch, capsys):
+    Path("corpus/bad.csv").write_text("1,x\n")
+    np.save("corpus/thin.npy", np.zeros((5, 3)))
+    told = ["retrieve", "Z.npy", "corpus", "--drop-x", "0.3"]
+    code, out, err = call(monkeypatch, capsys, *told)
+    assert (code, out) == (2, "")
+    assert "bad.csv cannot be read" in err
+    assert "--skip-broken goes on without it" in err
+    done = run(*told, "--skip-broken", "--top", "1")
+    assert done.stdout.splitlines()[1].endswith("near.npy")
+    assert [Path(n).name for n in re.findall(r"skipped: (\S+)", done.stderr)] == ["bad.csv", "thin.npy"]
+
+
+def test_retrieve_needs_something_readable(folder, monkeypatch, capsys):
+    Path("bad").mkdir()
+    Path("bad/a.csv").write_text("1,x\n")
+    for more, reason in (
+        (["--drop-x", "1"], "bad holds no readable sequence"),
+        ([], "no readable sequence to suggest"),
+    ):
+        code, _, err = call(monkeypatch, capsys, "retrieve", "Z.npy", "bad", "--skip-broken", *more)
+        assert code == 2
+        assert reason in err
+
+
+# --- info, bench, help ------------------------------------------------------------------------------------------
+
+
+def test_info_names_version_and_executors():
+    facts = json.loads(run("info", "--json").stdout)
+    assert facts["dropdtw"] == dropdtw.__version__
+    assert "reference" in facts["executors"]
+    assert int(facts["threads"]) > 0
+    assert "GPU" in run("info").stdout
+
+
+def test_bench_measures_and_compares(monkeypatch):
+    monkeypatch.setattr(bench, "PATIENCE", 0.0)
+    monkeypatch.setattr(bench, "PEERS", {"numpy": lambda a, b: lambda: (a[:, None] - b).sum(), "gone": None})
+    out = run("bench").stdout
+    assert "1000 × 1000" in out
+    assert re.search(r"numpy +\d.* ×$", out, re.M)
+    assert "gone" not in out
+
+
+def test_bench_survives_its_peers_and_their_absence(monkeypatch):
+    monkeypatch.setattr(bench, "PATIENCE", 0.0)
+    monkeypatch.setattr(bench, "PEERS", {"numpy": lambda a, b: 1 / 0, "gone": None})
+    assert "failed: ZeroDivisionError" in run("bench").stdout
+    monkeypatch.setattr(bench, "PEERS", {"gone": None})
+    assert "no peer is installed; gone would be compared" in run("bench").stdout
+    monkeypatch.setattr(bench, "PEERS", {"numpy": None})
+    monkeypatch.setattr(bench, "BUDGET", 0.0)
+    assert "left out: no time left" in run("bench").stdout
+
+
+def test_bench_peers_compute_the_same():
+    a, b = np.random.default_rng(0).normal(size=(2, 30))
+    pytest.importorskip("dtaidistance", reason="dtaidistance is not installed")
+    assert bench.PEERS["dtaidistance"](a, b)() ** 2 == pytest.approx(
+        dropdtw.distance(a, b, match="sqeuclidean", method="dtw")
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command_is_worth_reading(command):
+    for flag in ("--help", "-h"):
+        shown = run(command, flag).stdout
+    assert len(shown) > 200
+    if command != "reproduce":
+        assert f"dropdtw {command}" in shown.partition("Example:")[2]
+
+
+def test_help_lists_the_commands(monkeypatch, capsys):
+    shown = run("--help").stdout
+    assert all(f" {command} " in shown for command in COMMANDS)
+    code, out, err = call(monkeypatch, capsys)
+    assert code == 2
+    assert (out + err).count("Usage:") == 1
+
+
+def test_version(monkeypatch, capsys):
+    assert call(monkeypatch, capsys, "--version") == (0, f"dropdtw {dropdtw.__version__}\n", "")
+
+
+def test_completion_is_offered():
+    assert "--install-completion" in run("--help").stdout
+
+
+# --- The screen -------------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("width", "said"), [("120", "begins with"), ("50", None)])
+def test_tables_fit_the_terminal(monkeypatch, width, said):
+    monkeypatch.setenv("COLUMNS", width)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    screen.table([">#", "step", "~begins with"], [["1", "boil [b]water[/b] in a pot that is large", "so " * 60]])
+    shown = re.sub(r"\x1b\[[01]m", "", sys.stdout.getvalue())  # bold is no colour
+    assert all(len(line) <= int(width) for line in shown.splitlines())
+    assert "[b]water[/b]" in shown  # no markup
+    assert ("begins with" in shown) == (said is not None)
+    assert "\x1b" not in shown
+
+
+def test_progress_shows_on_terminals_alone(monkeypatch):
+    for stream, expected in ((io.StringIO(), False), (Terminal(), True)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setenv("TERM", "xterm")
+        with screen.progress("aligning", 2) as advance:
+            advance(2)
+        assert ("aligning" in stream.getvalue()) == expected
+
+
+def test_windows_are_columns_or_shares():
+    assert options.window_width("20") == 20
+    assert isinstance(options.window_width("20"), int)
+    assert options.window_width("0.5") == 0.5
+    assert options.window_width(None) is None
+
+
+# --- As a program -----------------------------------------------------------------------------------------------
+
+
+def program(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "dropdtw", *arguments], capture_output=True, text=True, timeout=120, **options
+    )
+
+
+def test_program_pipes_quietly(folder):
+    done = program("align", "Z.npy", "X.npy", "--drop-x", "0.5")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+
+
+def test_program_fails_in_one_line(folder):
+    done = program("align", "Z.npy", "nothing.npy")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "dropdtw: there is no file nothing.npy\n"
+
+
+def test_warnings_are_one_line(folder):
+    done = program("align", "truth.npy", "truth.npy", "--match", "cosine", "--drop-x", "1")
+    assert done.returncode == 0
+    assert done.stderr.startswith("dropdtw: the cosine of one-dimensional elements")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_reader_that_leaves_early_is_no_error(folder):
+    command = [sys.executable, "-m", "dropdtw", "align", "Z.npy", "X.npy", "--drop-x", "0.5"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        running.stdout.close()
+        assert running.stderr.read() == ""
+    assert running.returncode == 1

@@ -1,0 +1,98 @@
+"""Corpora on a GPU: the same functions of dropdtw.torch, here on the CPU."""
+
+import numpy as np
+import pytest
+
+import dropdtw
+import dropdtw.corpus
+from corpus_cases import BOTH, STEPS, corpus, cpu_batches, errors, nearest_of, record, rows, table
+from dropdtw.corpus.how import How
+
+
+@pytest.mark.parametrize("match", ["cosine", "softmax:0.5", "euclidean", "sqeuclidean"])
+@pytest.mark.parametrize("drops", [BOTH, {"drop_x": "percentile:30"}, {}], ids=str)
+def test_torch_gives_the_same_values_and_alignments(match, drops, monkeypatch):
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
+    from dropdtw.corpus import gpu
+
+    monkeypatch.setattr(gpu, "CELLS", 200)  # several batches
+    Xs = [record(k).astype(np.float64) for k in range(9)]
+    Zs = [STEPS.astype(np.float64)[: 1 + k % 3] + k for k in range(9)]
+    expected = [dropdtw.align(Z, X, match=match, **drops) for Z, X in zip(Zs, Xs, strict=True)]
+    costs = [a.cost for a in expected]
+    every = dropdtw.pairwise(Zs, Xs, match=match, **drops)
+    np.testing.assert_allclose(gpu.values(Zs, Xs, How(match=match, **drops)), every, rtol=1e-6, atol=1e-6)
+    found = gpu.align(Zs, Xs, How(match=match, **drops))
+    np.testing.assert_allclose([cost for cost, _ in found], costs, rtol=1e-6, atol=1e-6)
+    assert [segments for _, segments in found] == [a.segments() for a in expected]
+
+
+def test_torch_takes_a_drop_cost_for_each_pair_and_says_where_there_is_no_alignment():
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
+    from dropdtw.corpus import gpu
+
+    Xs = [record(0), record(1), record(2)[:2]]
+    found = gpu.align([STEPS] * 3, Xs, How(many_to_one=False, drop_x=9.0), [0.2, 0.9, 0.5])
+    for k, d in ((0, 0.2), (1, 0.9)):
+        a = dropdtw.align(STEPS, Xs[k], d, many_to_one=False)
+        assert found[k] == (pytest.approx(a.cost, rel=1e-5), a.segments())
+    assert found[2] == (np.inf, [])
+
+
+def test_on_a_gpu_all_tasks_run(tmp_path, monkeypatch):
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
+    from dropdtw.corpus import gpu
+
+    real, seen = gpu._batches, []
+
+    def on_cpu(Zs, Xs, which, how):
+        assert how.device == "cuda"
+        for some, pairs in real(Zs, Xs, which, How(match=how.match)):
+            seen.append(len(some))
+            yield some, pairs
+
+    monkeypatch.setattr(gpu, "_batches", on_cpu)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    made = corpus(tmp_path / "c", 10)
+    table(tmp_path / "c/x.parquet", id=["bad", "short"], features=[None, [1.0] * 6], shape=[[1, 6], [1, 6]])
+    for name, drop_x in (("l", 0.5), ("s", "suggest")):
+        done = dropdtw.corpus.localize(tmp_path / "c", tmp_path / name, STEPS, num_gpus=1, drop_x=drop_x)
+        assert (done.rows, done.errors) == (10, 2)
+        for (_, X), row in zip(made, rows(tmp_path / name), strict=True):
+            how = {"many_to_one": False, "contiguous": True}
+            d = 0.5 if name == "l" else dropdtw.suggest_drop(STEPS, X, **how).constant
+            a = dropdtw.align(STEPS, X, d, **how)
+            assert row["cost"] == pytest.approx(a.cost, rel=1e-5)
+            assert [tuple(s.values()) for s in row["segments"]] == a.segments()
+        assert [e["reason"] for e in errors(tmp_path / name)][1] == "every alignment is forbidden"
+    (tmp_path / "c/x.parquet").unlink()
+    seen.clear()
+    dropdtw.corpus.retrieve([("q", record(4))], tmp_path / "c", tmp_path / "r", 1, num_gpus=1, **BOTH)
+    assert nearest_of(tmp_path / "r")[0]["id"] == "r4"
+    assert dropdtw.corpus.pairwise(tmp_path / "c", tmp_path / "c", tmp_path / "p", num_gpus=1, **BOTH).rows == 100
+    assert sorted(seen) == [3, 3, 4, *[9] * 4, *[12] * 4, 16]  # pairs of two shards together
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_pairs_without_an_alignment_cost_infinity_and_are_near_nothing(tmp_path, monkeypatch, device):
+    if device == "gpu":
+        pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
+        monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+        monkeypatch.setattr("dropdtw.corpus.gpu._batches", cpu_batches())
+    dropdtw.corpus.write(tmp_path / "c.parquet", [("short", np.ones((2, 2))), ("long", np.ones((4, 2)))])
+    how = {"drop_x": 0.3, "many_to_one": False, "num_gpus": int(device == "gpu")}
+    done = dropdtw.corpus.pairwise(tmp_path / "c.parquet", tmp_path / "c.parquet", tmp_path / "p", **how)
+    assert [(row["z"], row["x"], row["cost"]) for row in rows(tmp_path / "p")] == [
+        ("short", "short", pytest.approx(0, abs=1e-6)),
+        ("short", "long", pytest.approx(0, abs=1e-6)),
+        ("long", "short", np.inf),
+        ("long", "long", pytest.approx(0, abs=1e-6)),
+    ]
+    assert done.errors == 0
+    done = dropdtw.corpus.retrieve(tmp_path / "c.parquet", tmp_path / "c.parquet", tmp_path / "r", 5, **how)
+    assert [(row["query"], row["id"]) for row in nearest_of(tmp_path / "r")] == [
+        ("short", "short"),
+        ("short", "long"),
+        ("long", "long"),
+    ]
+    assert done.errors == 0

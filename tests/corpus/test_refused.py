@@ -1,0 +1,108 @@
+"""What is refused before anything is written."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import dropdtw.corpus
+from corpus_cases import BOTH, STEPS, corpus, table
+
+
+@pytest.mark.parametrize("missing", ["pyarrow", "fsspec.core"])
+def test_it_says_what_to_install(tmp_path, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=r"corpora need fsspec and pyarrow: pip install 'dropdtw\[parquet\]'"):
+        dropdtw.corpus.write(tmp_path / "a.parquet", [("a", [[1.0]])])
+
+
+def test_it_says_what_ray_needs(tmp_path, monkeypatch):
+    corpus(tmp_path / "c", 3)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r"pip install 'dropdtw\[ray\]', or take engine='local'"):
+        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, engine="ray")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "spark"}, r"engine is 'spark'; choose one of 'local', 'ray'"),
+        ({"workers": 0}, r"workers is 0; give how many work at a time"),
+        ({"num_cpus": 0}, r"num_cpus is 0 and num_gpus 0"),
+        ({"shard_rows": 0}, r"shard_rows is 0; give how many records make a shard"),
+        ({"match": np.dot}, r"match is <.*>; give a name: the manifest"),
+        ({"match": "cosin"}, r"cosin"),
+        ({"method": "drop"}, r"'drop'"),
+        ({"drop_x": [1.0, 2.0]}, r"drop_x is \[1.0, 2.0\]; give a number, or a rule"),
+        ({"drop_x": True}, r"drop_x is True; give a number"),
+        ({"drop_z": "suggest"}, r"suggest"),
+        ({"method": "dtw"}, r"drop"),
+        ({"threshold": 0.5}, r"threshold"),
+        ({"drop_x": np.bool_(True)}, r"drop_x is .*True.*; give a number"),
+        ({"num_gpus": 1}, r"PyTorch sees no GPU here"),
+    ],
+    ids=str,
+)
+def test_settings_that_would_fail_on_every_record_are_refused_at_once(tmp_path, options, message):
+    corpus(tmp_path / "c", 3)
+    with pytest.raises(ValueError, match=message):
+        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, **({"drop_x": 0.5} | options))
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_refusals(tmp_path):
+    corpus(tmp_path / "c", 3)
+    with pytest.raises(TypeError, match="drop_y is no option; there are match"):
+        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_y=1)
+    with pytest.raises(ValueError, match="drop_x is 'suggest', which makes the values of different records"):
+        dropdtw.corpus.pairwise(tmp_path / "c", tmp_path / "c", tmp_path / "out", drop_x="suggest")
+    with pytest.raises(ValueError, match=r"steps has 5 features and .* has 6; both need the same number"):
+        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS[:, :5])
+    with pytest.raises(ValueError, match=r"queries has 5 features and .* has 6"):
+        dropdtw.corpus.retrieve([("q", STEPS[:, :5])], tmp_path / "c", tmp_path / "out", **BOTH)
+    with pytest.raises(ValueError, match="k is 0"):
+        dropdtw.corpus.retrieve(tmp_path / "c", tmp_path / "c", tmp_path / "out", 0, **BOTH)
+    with pytest.raises(ValueError, match=r"queries is empty; give at least one \(id, sequence\)"):
+        dropdtw.corpus.retrieve([], tmp_path / "c", tmp_path / "out", **BOTH)
+    (tmp_path / "c").rename(tmp_path / ".c")  # hidden
+    with pytest.raises(ValueError, match=r"holds no \.parquet files; write some with"):
+        dropdtw.corpus.localize(tmp_path, tmp_path / "out", STEPS)
+    with pytest.raises(ValueError, match=r"holds no \.parquet files"):
+        dropdtw.corpus.localize(tmp_path / "nowhere", tmp_path / "out", STEPS)
+    table(tmp_path / "e/0.parquet", id=[], features=[], shape=[])
+    with pytest.raises(ValueError, match="hold no records"):
+        dropdtw.corpus.localize(tmp_path / "e", tmp_path / "out", STEPS)
+    (tmp_path / "e/0.parquet").write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"holds no records: 0\.parquet: it cannot be read as Parquet"):
+        dropdtw.corpus.localize(tmp_path / "e", tmp_path / "out", STEPS)
+    table(tmp_path / "n/0.parquet", id=["a"], features=[None], shape=[[1, 6]])
+    with pytest.raises(
+        ValueError, match=r"holds no good record; the first one: 0\.parquet, row 0 \(id 'a'\): it has no"
+    ):
+        dropdtw.corpus.pairwise(tmp_path / "n", tmp_path / "n", tmp_path / "out", **BOTH)
+
+
+@pytest.mark.parametrize(
+    ("records", "options", "message"),
+    [
+        ([], {}, "there are no records to write"),
+        ([("a",)], {}, r"record 0 has 1 parts; give \(id, X\) or \(id, X, steps\)"),
+        ([("a", [[1.0]]), ("b", np.full((2, 2), np.nan))], {}, r"features of record 1 has NaN"),
+        ([("a", [[1.0]])], {"group": 0}, "group is 0"),
+        (
+            [("a", np.ones((1, 1), np.float32)), ("b", np.ones((1, 1)))],
+            {"group": 1},
+            "records 1 to 1 are not of the type",
+        ),
+        ([("a", [[1.0]], [[1.0]]), ("b", [[1.0]])], {"group": 1}, "records 1 to 1 are not of the type"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(tmp_path, records, options, message):
+    with pytest.raises(ValueError, match=message):
+        dropdtw.corpus.write(tmp_path / "a.parquet", records, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_needs_its_ending(tmp_path):
+    with pytest.raises(ValueError, match=r"give a file name that ends in \.parquet"):
+        dropdtw.corpus.write(tmp_path / "a.csv", [("a", [[1.0]])])

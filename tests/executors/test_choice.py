@@ -1,0 +1,96 @@
+"""Which executor runs, what happens where none is compiled, and the header that kernels are compiled from."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dropdtw
+from dropdtw.executors import choose, emit, run_batch
+from dropdtw.problem.problem import Costs, Padded
+from dropdtw.tables import recurrence
+from dropdtw.tables.reducers import reducer
+
+
+def test_without_the_compiled_executor_the_reference_serves_and_says_so_once():
+    code = """
+import sys, warnings
+sys.modules["dropdtw._cpp"] = None  # as if it had not been built
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    import dropdtw
+    from dropdtw.executors import EXECUTORS
+    values = [dropdtw.cost([[1.0, 2.0]], drop_x=0.5) for _ in range(3)]
+    series = dropdtw.pairwise([[0.0, 1.0], [0.0, 2.0]], match="euclidean")
+print(list(EXECUTORS), values, series.tolist(), len(said), said[0].category.__name__, said[0].message)
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+    assert out.startswith("['reference'] [1.5, 1.5, 1.5] [[0.0, 1.0], [1.0, 0.0]] 1 RuntimeWarning")
+    assert "the compiled executor is not installed" in out
+    assert "Install a C++20 compiler" in out
+
+
+@pytest.mark.parametrize("kind", ["hard", "soft", "smooth"])
+def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
+    """Neighbours, order and threads change nothing, to the last bit."""
+    rng = np.random.default_rng(0)
+    fold = reducer(kind, 0.5)
+    sizes = np.array([(1, 1), (9, 2), (3, 40), (17, 17)])
+    for table in (recurrence.two_sided(), recurrence.one_sided(), recurrence.one_sided().transpose()):
+        batch = Padded(rng.random((4, 17, 40)), rng.random((4, 40)), rng.random((4, 17)), *sizes.T)
+        for part, *limits in ((batch.match, 0, 1), (batch.drop_x, 1), (batch.drop_z, 0)):
+            for b in range(4):  # what lies beyond the lengths must not matter
+                inside = tuple(slice(sizes[b, k]) for k in limits)
+                kept = part[b][inside].copy()
+                part[b] = np.nan
+                part[b][inside] = kept
+        alone = [
+            choose(table, executor).run(
+                table, fold, Costs(batch.match[b, :k, :n], batch.drop_x[b, :n], batch.drop_z[b, :k]), gradient=True
+            )
+            for b, (k, n) in enumerate(sizes)
+        ]
+        for threads, order in ((1, [0, 1, 2, 3]), (3, [3, 1, 0, 2])):
+            shuffled = Padded(*(part[order] for part in batch))
+            how = {"executor": executor, "threads": threads}
+            value, *parts = run_batch(table, fold, shuffled, gradient=True, **how)
+            np.testing.assert_array_equal(value, run_batch(table, fold, shuffled, **how)[0])
+            for b, item in enumerate(order):
+                k, n = sizes[item]
+                assert value[b] == alone[item].value
+                for part, wanted, inside in zip(
+                    parts, alone[item][1:], ((slice(k), slice(n)), slice(n), slice(k)), strict=True
+                ):
+                    np.testing.assert_array_equal(part[b][inside], wanted)
+                    part[b][inside] = 0
+                    assert not part[b].any()
+
+
+def test_the_header_states_every_edge(tmp_path):
+    written = tmp_path / "tables.hpp"
+    subprocess.run([sys.executable, emit.__file__, str(written)], check=True, timeout=60)
+    text = written.read_text()
+    assert text == emit.header(recurrence)
+    for family in emit.families(recurrence):
+        body = re.search(rf"struct {family.name} {{(.*?)}};\n(?:struct|inline)", text, re.DOTALL)[1]
+        edges = re.search(r"edges\[\] = {(.*)};", body)[1]
+        assert edges.count("Move::") == len(family.edges)
+        assert edges.count("true") == sum(family.optional)
+        assert f"states = {len(family.member.states)};" in body
+
+
+def test_families_keep_every_tables_tie_order():
+    for table in (recurrence.one_sided(contiguous=True), recurrence.two_sided(one_to_many=False), recurrence.dtw()):
+        place = emit.locate(table)
+        family = emit.families(recurrence)[place.family]
+        assert tuple(e for k, e in enumerate(family.edges) if place.mask >> k & 1) == table.edges
+        assert emit.locate(table.transpose()) is not None  # its mirror image runs on exchanged sequences
+
+
+def test_tables_need_nothing_installed():
+    """The header is written while the package is being built, when NumPy may be missing."""
+    source = Path(dropdtw.__file__).parent / "tables" / "recurrence.py"
+    assert not re.search(r"^(import|from) (numpy|dropdtw)", source.read_text(), re.MULTILINE)

@@ -1,0 +1,329 @@
+"""A hard value under a limit: exact up to it, to the last bit, and otherwise above it, with work spared."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dropdtw
+from cases import VARIANTS, costs, name
+from dropdtw.costs import between
+from dropdtw.problem.prepare import prepare
+from dropdtw.problem.problem import Costs, Sequences
+from dropdtw.search import pairwise
+from dropdtw.search.pairwise import Request
+from dropdtw.tables import recurrence
+from dropdtw.tables.methods import Options
+from dropdtw.tables.reducers import hard_min
+
+cpu = pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
+
+KINDS = st.sampled_from(["positive", "signed", "tied", "holes"])
+
+
+def problem(variant, C, d_x, d_z, executor=None):
+    """A variant with these costs, None where no alignment fits the shape."""
+    options = Options(**{k: v for k, v in variant.items() if k not in ("sides", "method")})
+    d_x, d_z = (d if side else None for d, side in zip((d_x, d_z), variant["sides"], strict=True))
+    try:
+        return prepare(C, d_x, d_z, options, variant["method"], executor)
+    except ValueError as error:
+        if "cannot each have" in str(error):
+            return None
+        raise
+
+
+def limits(full, rng):
+    """Limits below, at and above a value, and far from it."""
+    some = [full, np.nextafter(full, -np.inf), np.nextafter(full, np.inf), full * rng.normal(), 0.0, -1e300, 1e300]
+    return [v for v in (*some, *(full + rng.normal(size=4)), np.inf, -np.inf) if not np.isnan(v)]
+
+
+def check(within, full, rng):
+    """The contract; gives how many limits were passed without all of the work."""
+    given_up = 0
+    for limit in limits(full, rng):
+        value, spared = within(limit)
+        if full <= limit:
+            assert value == full
+            assert spared == 0
+        else:
+            assert value > limit
+            assert value in (full, np.inf)
+        assert 0 <= spared < 1
+        assert spared == 0 or value == np.inf
+        given_up += spared > 0
+    return given_up
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(VARIANTS),
+    st.tuples(st.integers(1, 45), st.integers(1, 45)),
+    st.tuples(KINDS, KINDS, KINDS),
+    st.sampled_from([np.float32, np.float64]),
+    st.sampled_from(["C", "F", "strided"]),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_value_up_to_the_limit_is_the_value(variant, shape, kinds, dtype, layout, seed):
+    rng = np.random.default_rng(seed)
+    K, N = shape
+    C, d_x, d_z = (costs(kind, s, rng).astype(dtype) for kind, s in zip(kinds, ((K, N), (N,), (K,)), strict=True))
+    C = np.repeat(C, 2, axis=1)[:, ::2] if layout == "strided" else np.asarray(C, order=layout)
+    p = problem(variant, C, d_x, d_z)
+    if p is not None:
+        check(p.within, p.run(hard_min).value, rng)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=name)
+def test_every_table(variant):
+    rng = np.random.default_rng(0)
+    for shape in ((1, 1), (3, 17), (20, 20), (33, 9)):
+        for kind in ("positive", "signed", "tied", "holes"):
+            C, d_x, d_z = (costs(kind, s, rng) for s in (shape, shape[1:], shape[:1]))
+            p = problem(variant, C, d_x, d_z)
+            if p is not None:
+                check(p.within, p.run(hard_min).value, rng)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_bound_that_is_exact_gives_way_to_rounding(dtype):
+    """Nothing but drops, or one path: what remains is known exactly, and is summed in another order."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        n = int(rng.integers(1, 60))
+        d_x, d_z = (rng.random(n).astype(dtype) * 10.0 ** rng.integers(-3, 4) for _ in range(2))
+        never = Costs(np.full((n, n), np.inf, dtype), d_x, d_z)
+        line = Costs(np.where(np.eye(n) > 0, rng.random((n, n)), 9.0).astype(dtype), d_x * 0 + 9, d_z * 0 + 9)
+        for table, c in ((recurrence.two_sided(), never), (recurrence.needleman_wunsch(), line)):
+            full = cpu.run(table, hard_min, c).value
+            assert cpu.within(table, c, full).value == full
+
+
+@pytest.mark.parametrize("variant", [v for v in VARIANTS if "window" not in v], ids=name)
+def test_what_costs_far_more_is_given_up_at_once(variant):
+    """Every table: all columns and rows pay, so that the sum of what they pay at least is above the limit."""
+    rng = np.random.default_rng(0)
+    C, d = 0.5 + rng.random((40, 40)), np.ones(40)
+    C[rng.random(C.shape) < 0.1] = 0.1
+    p = problem(variant, C, d, d)
+    full = p.run(hard_min).value
+    if variant["method"] in ("smith_waterman", "lcss"):  # the least that remains is 0, and −1 for each
+        assert p.within(-41.0) == (np.inf, pytest.approx(1, abs=0.1))
+    else:
+        assert np.isfinite(full)
+        assert p.within(0.05 * full) == (np.inf, pytest.approx(1, abs=0.1))
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (40, 80), (80, 40)])
+def test_negative_costs_that_are_still_to_come_count(shape):
+    """What is dear at first is made good in the last column, the last row, or one that the path is in already."""
+    K, N = shape
+    for place in ((K - 1, N - 1), (K - 1, 0), (0, N - 1), (20, 0), (0, 20)):
+        C = np.full(shape, 0.1)
+        C[0, 0], C[place] = 40, -40
+        for table in (recurrence.dtw(), recurrence.two_sided(), recurrence.one_sided()):
+            c = Costs(C, np.full(N, 50.0), np.full(K, 50.0))
+            full = cpu.run(table, hard_min, c).value
+            assert cpu.within(table, c, full).value == full
+
+
+def test_what_is_forbidden_is_given_up_at_once():
+    C = np.ones((30, 30))
+    C[17] = np.inf
+    p = problem({"sides": (True, False), "method": "drop_dtw"}, C, np.ones(30), None)
+    assert p.within(1e9) == (np.inf, pytest.approx(1, abs=0.1))
+    assert p.within(np.inf) == (np.inf, 0)
+
+
+def test_the_reference_does_not_look_at_limits():
+    p = problem(VARIANTS[0], np.ones((3, 3)), np.ones(3), np.ones(3), "reference")
+    assert p.within(0.5) == (p.run(hard_min).value, 0.0)
+
+
+# --- Costs that are not there at once ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("match", ["cosine", "euclidean", "sqeuclidean", "softmax"])
+@pytest.mark.parametrize("d", [3, 12])
+def test_strips_and_costs_inside_kernels(match, d, monkeypatch):
+    monkeypatch.setattr(cpu, "STRIPS_FROM", 0)
+    monkeypatch.setattr(cpu, "STRIP", 0)
+    rng = np.random.default_rng(0)
+    given_up = 0
+    for drops in ((0.6, None), (0.6, 0.6), (None, 0.6), (None, None), (-0.1, 0.5), (0.5, rng.normal(size=14))):
+        for dtype in (np.float32, np.float64):
+            Z, X = (rng.normal(size=(n, d)).astype(dtype) for n in (14, 600))
+            p = prepare(between(Z, X, match), *drops, Options(), "drop_dtw", None)
+            given_up += check(p.within, p.run(hard_min).value, rng)
+    assert given_up > 0
+
+
+def test_of_costs_that_may_be_negative_nothing_is_known_in_advance(monkeypatch):
+    """As strips come, the first may be dear and the others more than make good for it."""
+    monkeypatch.setattr(cpu, "STRIPS_FROM", 0)
+    monkeypatch.setattr(cpu, "STRIP", 0)
+    C = np.where(np.arange(900) < 400, 1.0, -1.0) * np.ones((3, 1))
+    source = Sequences(np.zeros((3, 1)), np.arange(900.0)[:, None], lambda Z, X: C[:, X[:, 0].astype(int)])
+    p = prepare(source, None, None, Options(), "dtw", None)
+    full = p.run(hard_min).value
+    assert full < 0
+    assert p.within(full) == (full, 0)
+
+
+def test_columns_that_are_not_needed_are_not_computed(monkeypatch):
+    asked = []
+    original = Sequences.columns
+    monkeypatch.setattr(Sequences, "columns", lambda self, a, b: asked.append(b) or original(self, a, b))
+    monkeypatch.setattr(cpu, "STRIPS_FROM", 0)
+    monkeypatch.setattr(cpu, "STRIP", 0)
+    rng = np.random.default_rng(0)
+    Z, X = rng.normal(size=(14, 12)), rng.normal(size=(5000, 12))
+    p = prepare(between(Z, X, "cosine"), None, None, Options(), "dtw", None)
+    full = p.run(hard_min).value
+    assert max(asked) == 5000
+    asked.clear()
+    value, spared = p.within(full / 4)
+    assert value == np.inf
+    assert max(asked) < 2500
+    assert spared == pytest.approx(1 - max(asked) / 5000)
+
+
+# --- Many at a time ---------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([v for v in VARIANTS if "window" not in v]),
+    st.sampled_from(["euclidean", "sqeuclidean"]),
+    st.sampled_from([np.float32, np.float64]),
+    st.sampled_from([(0.5, 0.5), (0.0, 0.3), (-0.2, 0.4), (0.4, -0.2), (np.inf, 0.3)]),
+    st.integers(0, 2**32 - 1),
+)
+def test_lanes(variant, match, dtype, prices, seed):
+    rng = np.random.default_rng(seed)
+    options = Options(**{k: v for k, v in variant.items() if k not in ("sides", "method")})
+    drops = (d if side else None for d, side in zip(prices, variant["sides"], strict=True))
+    r = Request(match, *drops, options, variant["method"], hard_min, None)
+    Z = rng.normal(size=(20, 2)).astype(dtype)
+    square = dropdtw.METHODS[variant["method"]].one_to_one or not options.one_to_many or not options.many_to_one
+    Xs = [rng.normal(size=(20 if square else n, 2)).astype(dtype) for n in rng.integers(1, 40, 40)]
+    found = pairwise.some_in_lanes(Z, Xs, r, match)
+    if found is None:
+        assert dropdtw.METHODS[variant["method"]].edit is not None
+        return
+    full = found.values
+    for limit in (*np.quantile(full[np.isfinite(full)], [0, 0.1, 0.5, 1]), -1.0, 0.0):
+        values, abandoned, spared = pairwise.some_in_lanes(Z, Xs, r, match, limit)
+        below = full <= limit
+        np.testing.assert_array_equal(values[below], full[below])
+        assert (values[~below] > limit).all()
+        assert np.isin(values, [*full, np.inf]).all()
+        assert abandoned == (np.isinf(values) & np.isfinite(full)).sum() + (np.isinf(full) & (spared > 0)).sum()
+        assert 0 <= spared < 1
+
+
+def test_lanes_with_negative_drop_costs():
+    """Each z that is dropped makes it cheaper: the first rows say nothing about the last."""
+    Z, Xs = np.zeros((40, 1)), [np.full((2, 1), 9.0)] * 50
+    for drops in ((1.0, -1.0), (-1.0, 1.0)):
+        r = Request("euclidean", *drops, Options(), "drop_dtw", hard_min, None)
+        for A, Bs in ((Z, Xs), (Xs[0], [Z] * 50)):
+            full = pairwise.some_in_lanes(A, Bs, r, "euclidean").values
+            np.testing.assert_array_equal(pairwise.some_in_lanes(A, Bs, r, "euclidean", full[0]).values, full)
+
+
+def test_lanes_give_up():
+    Z, Xs = np.zeros((40, 1)), [np.full((30, 1), 5.0)] * 50
+    for price in (None, 3.0):
+        r = Request("euclidean", price, price, Options(), "drop_dtw", hard_min, None)
+        values, abandoned, spared = pairwise.some_in_lanes(Z, Xs, r, "euclidean", 10.0)
+        assert np.isinf(values).all()
+        assert abandoned == 50
+        assert 0.7 < spared < 1
+
+
+# --- Retrieval --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [2, 16])
+@pytest.mark.parametrize("match", ["cosine", "euclidean", "softmax"])
+def test_nearest_gives_up_and_finds_the_same(d, match, monkeypatch):
+    monkeypatch.setattr("dropdtw.search.nearest.TRIAL", 16)
+    monkeypatch.setattr("dropdtw.search.nearest.LANES", 16)
+    rng = np.random.default_rng(0)
+    Z = 3 * rng.normal(size=(30, d))
+    corpus = [Z + 0.01 * rng.normal(size=Z.shape) for _ in range(20)] + [
+        3 * rng.normal(size=(30, d)) for _ in range(80)
+    ]
+    how = {"match": match, "drop_x": 50.0}
+    found = dropdtw.nearest(Z, corpus, 3, n_jobs=1, progress=False, **how)
+    values = dropdtw.pairwise([Z], corpus, progress=False, **how)[0]
+    best = np.argsort(values, kind="stable")[:3]
+    assert found.indices.tolist() == best.tolist()
+    assert found.costs.tolist() == values[best].tolist()
+    assert (found.abandoned > 0) is (found.spared > 0)
+    assert found.aligned >= 3
+    assert found.abandoned < found.aligned
+    assert found.abandoned > 60 or found.pruned > 0.6
+    assert found.abandoned > 60 or match != "softmax"
+
+
+def test_sequences_of_the_same_shape_have_drop_costs_of_their_own():
+    """A rule reads each pair's match costs, though the rest of the request is prepared once."""
+    rng = np.random.default_rng(0)
+    Zs, Xs = rng.normal(size=(3, 6, 12)), rng.normal(size=(4, 7, 12))
+    for how in (
+        {"drop_x": "percentile:30", "drop_z": 0.3},
+        {"drop_z": lambda C: C.min(axis=0) + 0.1},
+        {"drop_x": rng.random(7), "drop_z": rng.random(6)},
+        {"method": "lcss", "threshold": "percentile:30"},
+        {"method": "greedy", "drop_x": 0.6, "drop_z": 0.7},
+        {"method": "otam", "match": "softmax"},
+        {"drop_x": "logit:30", "match": "softmax"},
+        {"drop_x": dropdtw.drops.LogitPercentile(30), "match": "softmax"},
+        {"drop_x": dropdtw.drops.Percentile(30)},
+        {"window": 3, "drop_x": 0.4},
+    ):
+        one_by_one = [[dropdtw.distance(Z, X, **how) for X in Xs] for Z in Zs]
+        np.testing.assert_array_equal(dropdtw.pairwise(Zs, Xs, n_jobs=1, **how), one_by_one)
+
+
+def test_many_shapes_are_not_all_remembered(monkeypatch):
+    monkeypatch.setattr("dropdtw.search.pairwise.SHAPES", 3)
+    rng = np.random.default_rng(0)
+    Xs = [rng.normal(size=(n, 12)) for n in (3, 4, 5, 6, 3, 4, 7, 3)]
+    r = Request("cosine", 0.3, None, Options(), "drop_dtw", hard_min, None)
+    for Z in Xs[:2]:
+        for X in Xs:
+            assert r.value(Z, X) == dropdtw.distance(Z, X, 0.3)
+            assert len(r.prepared) <= 3
+            assert all(p.costs.source.size == 0 for p in r.prepared.values())  # nor any match costs
+
+
+def test_a_tie_is_not_given_up():
+    """A small index that comes last, at the cost of the k-th best and with a bound that is exact, still wins."""
+    e = np.eye(40)
+    crossed, alone = e[19::-1], np.concatenate([e[:1], e[20:39]])  # one pair and 38 drops each; the first bound is 0
+    for k in (1, 3):
+        found = dropdtw.nearest(e[:20], [alone, *[crossed] * 60], k, 0.25, 0.25, n_jobs=1, progress=False)
+        assert found.indices.tolist() == list(range(k))
+        assert found.costs.tolist() == [9.5] * k
+
+
+@pytest.mark.parametrize("d", [2, 12])
+@pytest.mark.parametrize("odd", [np.float64(1), np.float32(1e25), np.float32(0)])
+def test_nearest_of_mixed_precision_and_size_is_pairwise(d, odd, monkeypatch):
+    """Both decide for all sequences together in which precision, and by which kernels, they are compared."""
+    monkeypatch.setattr("dropdtw.search.nearest.LANES", 16)
+    rng = np.random.default_rng(0)
+    corpus = [rng.normal(size=(5, d)).astype(np.float32) for _ in range(60)]
+    corpus[57] = corpus[57] * odd
+    for match in ("euclidean", "cosine"):
+        how = {"match": match, "method": "dtw"}
+        values = dropdtw.pairwise([corpus[3]], corpus, progress=False, **how)[0]
+        for k in (10, 60):
+            found = dropdtw.nearest(corpus[3], corpus, k, n_jobs=1, progress=False, **how)
+            best = np.lexsort((np.arange(60), values))[:k]
+            np.testing.assert_array_equal(found.indices, best)
+            np.testing.assert_array_equal(found.costs, values[best])

@@ -1,0 +1,288 @@
+"""The CUDA kernels: on a GPU where there is one, otherwise in Triton's interpreter, at sizes it can bear."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dropdtw
+from dropdtw.tables import recurrence
+
+torch = pytest.importorskip("torch", reason="the kernels need PyTorch: pip install dropdtw[torch]")
+pytest.importorskip("triton", reason="the CUDA kernels need Triton, which is for Linux")
+
+from dropdtw.executors import triton as kernels  # noqa: E402
+from dropdtw.torch import drop_dtw  # noqa: E402
+
+DEVICE = "cpu" if kernels.INTERPRETED else "cuda"
+TRUTH = {"cpu": None, "cuda": "wavefront"}[DEVICE]
+GAMMA = 0.4
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, about ∞ and log 0, inside the interpreter
+on_gpu = pytest.mark.skipif(DEVICE == "cpu", reason="needs a CUDA device")
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """Strips of few rows, so that small problems have several; a warp is the least a GPU has."""
+    rows = 32 if DEVICE == "cuda" else 4
+    monkeypatch.setattr(kernels, "FEWEST", rows)
+    monkeypatch.setattr(kernels, "LANES", rows)
+    kernels.plan.cache_clear()
+    yield rows
+    kernels.plan.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def poisoned(monkeypatch):
+    """Memory that is not written has NaN in it."""
+    empty = torch.empty
+
+    def nan(*size, **how):
+        made = empty(*size, **how)
+        return made.fill_(torch.nan) if made.is_floating_point() else made
+
+    monkeypatch.setattr(torch, "empty", nan)
+
+
+def random(seed, B, K, N, kind="positive", dtype=torch.float64):
+    rng = np.random.default_rng(seed)
+    made = []
+    for shape in ((B, K, N), (B, N), (B, K)):
+        values = rng.random(shape) if kind == "positive" else rng.normal(size=shape)
+        if kind == "tied":
+            values = rng.integers(-1, 2, shape).astype(float)
+        if kind == "holes":
+            values[rng.random(shape) < 0.2] = np.inf
+        made.append(torch.tensor(values, dtype=dtype, device=DEVICE, requires_grad=True))
+    return made
+
+
+def everything(given, executor, **how):
+    value = drop_dtw(*given, executor=executor, **how)
+    if not value.requires_grad:
+        return [value]
+    weights = torch.arange(1, len(value) + 1, dtype=value.dtype, device=value.device)
+    total = torch.where(torch.isfinite(value), value * weights, 0.0).sum()
+    found = torch.autograd.grad(total, given, allow_unused=True)
+    return [value.detach(), *(torch.zeros_like(g) if f is None else f for f, g in zip(found, given, strict=True))]
+
+
+def check(given, atol=1e-12, **how):
+    ours, truth = everything(given, "triton", **how), everything(given, TRUTH, **how)
+    for a, b in zip(ours, truth, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=atol)
+    with torch.no_grad():  # without derivatives another kernel runs
+        torch.testing.assert_close(drop_dtw(*given, executor="triton", **how), ours[0], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("method", dropdtw.METHODS)
+@pytest.mark.parametrize("reducer", ["hard", "soft", "smooth"])
+def test_every_method_and_reducer(method, reducer):
+    entry = dropdtw.METHODS[method]
+    given = random(1, 2, 4, 8, "signed")[: 3 if entry.takes_drops else 1]
+    how = {"threshold": 0.3} if entry.takes_threshold else {}
+    check(given, method=method, reducer=reducer, gamma=GAMMA, z_lengths=[4, 3], x_lengths=[8, 5], **how)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (2, 31), (33, 7), (7, 65), (9, 10), (17, 18)])
+def test_awkward_sizes(shape):
+    """Among them more rows than a block has steps: then lanes end in different blocks."""
+    check(random(2, 1, *shape), gamma=GAMMA)
+    check(random(3, 1, *shape)[:2], gamma=GAMMA)
+
+
+@pytest.mark.parametrize("kind", ["tied", "holes", "signed"])
+@pytest.mark.parametrize("reducer", ["hard", "smooth"])
+def test_awkward_costs(kind, reducer):
+    check(random(4, 3, 4, 6, kind), reducer=reducer, gamma=GAMMA)
+
+
+@pytest.mark.parametrize("options", [{"one_to_many": False}, {"many_to_one": False, "contiguous": True}])
+def test_options_choose_edges(options):
+    check(random(5, 1, 4, 9), reducer="soft", gamma=GAMMA, **options)
+
+
+@pytest.mark.parametrize("method", ["drop_dtw", "drop_dtw_paper"])
+def test_strips_of_rows_are_one_problem(narrow, method):
+    """Three strips, each a few launches behind the one above, of items with one, two and three of them."""
+    K, N = 2 * narrow + 2, 2 * narrow + 5
+    assert kernels.plan(K, N).strips == 3
+    assert len(kernels.plan(K, N).launches) > 5
+    lengths = {"z_lengths": [K, narrow, narrow + 1], "x_lengths": [N, N, 3]}
+    check(random(6, 3, K, N), method=method, reducer="smooth", gamma=GAMMA, atol=1e-10, **lengths)
+
+
+def test_strips_with_the_longer_sequence_first(narrow):
+    check(random(7, 1, 3 * narrow, 2 * narrow + 1)[:2], reducer="soft", gamma=GAMMA, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (33, 65), (129, 200), (1000, 300), (2000, 2000)])
+def test_the_plan_runs_every_block_once_and_after_what_it_needs(shape):
+    K, N = min(shape), max(shape)
+    p = kernels.plan(K, N)
+    assert p.strips * p.lanes >= K
+    blocks = -(-(min(p.lanes, K) + N) // kernels.BLOCK)
+    done = np.zeros((p.strips, blocks), int)
+    for number, first, count in p.launches:
+        for strip in range(first, first + count):
+            chunk = number - 2 * strip
+            mine = slice(chunk * p.chunk, (chunk + 1) * p.chunk)
+            assert chunk >= 0
+            assert not done[strip, mine].any()
+            if strip:  # the last row of the strip above, p.lanes − 1 steps ahead, a block more for rounding
+                ahead = min(blocks, mine.stop + -(-p.lanes // kernels.BLOCK))
+                before = done[strip - 1, :ahead]
+                assert (before[before > 0] < number + 1).all()
+                assert before.all()
+            done[strip, mine] = number + 1
+    assert done.all()
+
+
+def test_neighbours_and_padding_change_no_bit():
+    sizes = [(3, 7), (6, 2), (1, 5)]
+    items = [random(10 + k, 1, *size, dtype=torch.float32) for k, size in enumerate(sizes)]
+    alone = [everything(item, "triton", gamma=GAMMA) for item in items]
+    padded = [torch.full(s, torch.nan, device=DEVICE) for s in ((3, 7, 9), (3, 9), (3, 7))]
+    for b, item in enumerate(items):
+        for whole, part in zip(padded, item, strict=True):
+            whole[(b, *map(slice, part.shape[1:]))] = part.detach()[0]
+    padded = [part.requires_grad_() for part in padded]
+    z, x = zip(*sizes, strict=True)
+    value = drop_dtw(*padded, z_lengths=z, x_lengths=x, gamma=GAMMA, executor="triton")
+    parts = torch.autograd.grad(value.sum(), padded)
+    for b, (wanted, *others) in enumerate(alone):
+        assert torch.equal(value[b], wanted[0])
+        for whole, part in zip(parts, others, strict=True):
+            assert torch.equal(whole[(b, *map(slice, part.shape[1:]))], part[0])
+            assert (whole[b] != 0).sum() == (part != 0).sum()
+
+
+def test_what_cannot_be_checked_beforehand_comes_out_as_nan():
+    """Nobody looks at lengths and costs on a device; an item that makes no sense must not look like one that does."""
+    given = random(20, 4, 3, 5)
+    with torch.no_grad():
+        given[0][1, 2, 2] = torch.nan
+    z, x = torch.tensor([3, 3, 4, 3]), torch.tensor([5, 5, 5, 0])
+    value = drop_dtw(*given, z_lengths=z, x_lengths=x, gamma=GAMMA, executor="triton")
+    assert torch.isnan(value).tolist() == [False, True, True, True]
+    by_c = torch.autograd.grad(value[0], given[0])[0]
+    assert torch.isfinite(by_c[0]).all()
+    assert by_c[0].any()
+    assert not by_c[2:].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_single(dtype):
+    half = random(21, 2, 4, 6, dtype=dtype)
+    single = [t.detach().float().requires_grad_() for t in half]
+    ours, truth = everything(half, "triton"), everything(single, "triton")
+    assert torch.equal(ours[0], truth[0])
+    for part, exact in zip(ours[1:], truth[1:], strict=True):
+        assert part.dtype == dtype
+        torch.testing.assert_close(part, exact.to(dtype))  # the interpreter rounds bfloat16 towards 0
+
+
+def test_memory_layout_does_not_matter():
+    C, d_x, d_z = random(22, 2, 4, 6)
+    odd = [C.detach().mT.contiguous().mT, d_x.detach().T.contiguous().T, d_z.detach()]
+    odd = [t.requires_grad_() for t in odd]
+    for a, b in zip(everything(odd, "triton"), everything((C, d_x, d_z), "triton"), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_tiny_gamma_is_the_hard_minimum():
+    given = random(23, 1, 4, 6, dtype=torch.float32)
+    for reducer in ("soft", "smooth"):
+        soft = everything(given, "triton", reducer=reducer, gamma=1e-42)
+        for a, b in zip(soft, everything(given, "triton", reducer="hard"), strict=True):
+            torch.testing.assert_close(a, b)
+
+
+@pytest.mark.skipif(DEVICE == "cuda", reason="is about machines without a CUDA device")
+def test_the_kernel_says_where_it_works():
+    code = """
+import torch
+from dropdtw.torch import drop_dtw
+try:
+    drop_dtw(torch.ones(1, 2, 3), executor="triton")
+except ValueError as error:
+    print(error)
+"""
+    env = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout
+    assert "executor 'triton' works on CUDA, but C is on cpu" in out
+
+
+def test_every_states_sources_are_kept():
+    """A layout holds what its table says: each edge once, by destination, and what other cells look at."""
+    for table in (recurrence.one_sided(), recurrence.algorithm_2(), recurrence.smith_waterman()):
+        found = kernels.layout(table)
+        assert len(found.src) == len(set(table.edges) | set(table.border or ()))
+        assert list(found.dst) == sorted(found.dst)
+        for e in table.edges:
+            s = table.states.index(e.src)
+            assert found.keep[s] or e.move == "same"
+            assert found.up[s] or e.move in ("left", "same")
+            assert found.diag[s] or e.move != "diag"
+
+
+COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from dropdtw.tables import recurrence
+from dropdtw.executors.triton import BLOCK, KIND_NUMBER, layout
+from dropdtw.executors.triton.passes import backward_pass, forward_pass
+
+constants = {"KIND": KIND_NUMBER["smooth"], "RAGGED": True, "GRADIENT": True, "WIDE": False, "UNIT": True, "U": BLOCK}
+for table, lanes, strips in ((recurrence.two_sided(), 32, False), (recurrence.one_sided(), 64, True)):
+    for kernel in (forward_pass, backward_pass):
+        known = constants | {"TABLE": layout(table), "R": lanes, "STRIPS": strips}
+        numbers = set(kernel.arg_names) & {"K", "N", "slots", "launch", "chunk_blocks", "strip_0"}
+        numbers |= {a for a in kernel.arg_names if len(a) == 3 and a[1] == "_" and a != "C"}
+        kinds = {
+            a: "constexpr" if a in known else "i64" if a == "rate_bits" else "i32" if a in numbers
+            else "*i64" if a in ("z_len", "x_len") else "*fp32"
+            for a in kernel.arg_names
+        }
+        source = ASTSource(kernel, kinds, {a: known[a] for a in kernel.arg_names if a in known})
+        built = triton.compile(source, GPUTarget("cuda", 90, 32), options={"num_warps": lanes // 32})
+        assert len(built.asm["cubin"]) > 1000
+        print(kernel.__name__, table.name)
+"""
+
+
+def test_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
+    """The interpreter is more patient than the compiler; this needs no device."""
+    env = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, env=env, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("pass") == 4
+
+
+@on_gpu
+def test_a_stream_of_ones_own():
+    given = random(30, 4, 8, 40)
+    wanted = everything(given, "triton")
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        found = everything(given, "triton")
+    stream.synchronize()
+    for a, b in zip(found, wanted, strict=True):
+        assert torch.equal(a, b)
+
+
+@on_gpu
+def test_large_problems_and_their_memory():
+    C = torch.rand(2, 1500, 1700, device="cuda", requires_grad=True)
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    drop_dtw(C, 0.3, 0.3).sum().backward()
+    torch.cuda.synchronize()
+    assert torch.cuda.max_memory_allocated() - before - C.nbytes < 2 * C.nbytes
+    twice = drop_dtw(C, 0.3, 0.3).sum()
+    assert torch.equal(twice, drop_dtw(C, 0.3, 0.3).sum())
