@@ -29,7 +29,8 @@ import numpy as np
 import dropdtw
 from dropdtw.data import mnist, tmnist
 from dropdtw.search import nearest as search
-from dropdtw.search.nearest import Corpus, Nearest, nearest
+from dropdtw.search.index import Index
+from dropdtw.search.nearest import Nearest, nearest
 
 FRAMES, FEATURES = 100, 32
 Sequences = list[np.ndarray]
@@ -107,10 +108,10 @@ def main() -> None:
     for kind in given.data:
         sequences, queries = DATA[kind](given.size, given.queries, np.random.default_rng(0))
         match, scale = ("euclidean", 10.0) if kind == "series" else ("cosine", 1.0)
-        took, corpus = timed(lambda: Corpus(sequences, run=given.run))  # noqa: B023
+        took, corpus = timed(lambda: Index(sequences, run=given.run))  # noqa: B023
         if kind != "series":
             took += timed(lambda: corpus.levels(angles=True))[0]  # noqa: B023
-        print(f"\n{kind}: Corpus made in {took:.2f} s; medians of {len(queries)} queries")
+        print(f"\n{kind}: Index made in {took:.2f} s; medians of {len(queries)} queries")
         print(
             f"{'':18}{'pairwise':>10}{'to the end':>12}{'nearest':>10}{'ratio':>8}{'pruned':>9}{'by centres':>12}"
             f"{'by frames':>11}{'given up':>10}{'spared':>8}"

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import dropdtw
 from dropdtw.costs import MATCH_COSTS, Softmax, cosine, euclidean, resolve, softmax, sqeuclidean
 from dropdtw.drops import LogitPercentile
-from dropdtw.problem.problem import Sequences
+from dropdtw.problem.match import Pair
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.uint8])
 every_size = pytest.mark.parametrize("d", [1, 2, 8, 9, 64])
@@ -174,8 +175,8 @@ def test_distance_is_right_where_its_square_would_overflow_or_vanish(d, dtype, s
 def test_costs_of_some_pairs_are_those_of_all(name):
     Z, X = rows(0, 2100, 2), rows(1, 2100, 2)  # more pairs than are computed in one go
     i, j = np.random.default_rng(2).integers(0, 2100, (2, 50))
-    metric = name if name.endswith("euclidean") else None
-    for some in (Sequences(Z, X, MATCH_COSTS[name]), Sequences(Z, X, MATCH_COSTS[name], metric)):
+    match = resolve(name, 2)
+    for some in (Pair(Z, X, match), Pair(Z, X, replace(match, in_kernels=False))):
         np.testing.assert_allclose(some.at(i, j), MATCH_COSTS[name](Z, X)[i, j], rtol=1e-9, atol=1e-12)
 
 
@@ -271,7 +272,7 @@ def test_cosine_is_the_default():
 
 @pytest.mark.parametrize("text", ["0.1", "3", "1e-1"])
 def test_softmax_takes_its_gamma_after_a_colon(text):
-    assert resolve(f"softmax:{text}") == Softmax(float(text))
+    assert resolve(f"softmax:{text}", 2).softmax == Softmax(float(text))
 
 
 def test_softmax_object_is_a_match_cost():

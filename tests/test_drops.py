@@ -7,6 +7,14 @@ import dropdtw
 from dropdtw.drops import Constant, LogitPercentile, Percentile, PerElement, percentile_drop, resolve
 
 C = np.random.default_rng(0).uniform(0, 1, (3, 5))
+NEEDS = {
+    "number": 0.3,
+    "vector": [1.0, 2.0],
+    "percentile": "percentile:30",
+    "suggest": "suggest",
+    "logit": "logit:30",
+    "function": np.min,
+}
 same_on_both_sides = pytest.mark.parametrize(
     ("drop", "value"),
     [
@@ -117,9 +125,18 @@ def test_strings_name_rules(text, rule):
     assert resolve(text, "drop_x") == rule
 
 
-@pytest.mark.parametrize("drop", [None, 0.3, Percentile(30), print])
-def test_all_but_strings_are_themselves(drop):
+@pytest.mark.parametrize("drop", [None, Percentile(30), Constant(0.3)])
+def test_rules_are_themselves(drop):
     assert resolve(drop, "drop_x") is drop
+
+
+def test_numbers_are_rules_that_need_no_match_costs():
+    assert resolve(0.3, "drop_x") == Constant(0.3)
+    assert resolve([1.0, 2.0], "drop_x").values == [1.0, 2.0]
+    assert {name: resolve(d, "drop_x").needs_costs for name, d in NEEDS.items()} == {
+        **dict.fromkeys(("number", "vector"), False),
+        **dict.fromkeys(("percentile", "suggest", "logit", "function"), True),
+    }
 
 
 @pytest.mark.parametrize(

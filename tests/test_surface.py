@@ -14,7 +14,7 @@ import dropdtw
 PUBLIC = {
     *("align", "solve", "distance", "cost", "pairwise", "posterior", "suggest_drop"),
     *("Alignment", "Segment", "Posterior", "Suggestion"),
-    *("nearest", "Nearest", "Corpus", "Online", "Now"),
+    *("nearest", "Nearest", "Index", "Online", "StreamState"),
     *("METHODS", "Recurrence", "Edge", "edges"),
     *("costs", "drops"),
 }

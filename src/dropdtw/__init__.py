@@ -9,8 +9,9 @@ from dropdtw import costs, drops
 from dropdtw.api import align, cost, distance, pairwise, posterior, solve
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.results.posterior import Posterior
-from dropdtw.search.nearest import Corpus, Nearest, nearest
-from dropdtw.search.online import Now, Online
+from dropdtw.search.index import Index
+from dropdtw.search.nearest import Nearest, nearest
+from dropdtw.search.online import Online, StreamState
 from dropdtw.search.suggest import Suggestion, suggest_drop
 from dropdtw.tables.methods import METHODS
 from dropdtw.tables.recurrence import Edge, Recurrence, edges
@@ -20,14 +21,14 @@ __version__ = "0.1.0"
 __all__ = [
     "METHODS",
     "Alignment",
-    "Corpus",
     "Edge",
+    "Index",
     "Nearest",
-    "Now",
     "Online",
     "Posterior",
     "Recurrence",
     "Segment",
+    "StreamState",
     "Suggestion",
     "align",
     "cost",

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import numpy.typing as npt
 
-from dropdtw import costs as match_costs
+from dropdtw import executors
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
 from dropdtw.files.progress import Progress
-from dropdtw.problem.inputs import Array, as_match_costs
-from dropdtw.problem.prepare import no_alignment, prepare
-from dropdtw.problem.problem import Sequences
+from dropdtw.problem.inputs import Array
+from dropdtw.problem.problem import Problem
+from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
-from dropdtw.results.posterior import Posterior, posterior_of
-from dropdtw.search.pairwise import Request, all_pairs
-from dropdtw.tables.methods import Options
+from dropdtw.results.posterior import Posterior
+from dropdtw.search.pairwise import all_pairs
 from dropdtw.tables.recurrence import Recurrence
-from dropdtw.tables.reducers import reducer as find_reducer
 
 
 def solve(
@@ -68,8 +65,10 @@ def solve(
     >>> round(a.cost, 6)                # 0.1 + 0.2 + 0.3 + 0.1
     0.7
     """
-    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
-    return _alignment(C, drop_x, drop_z, options, method, executor)
+    spec = Spec.of(
+        drop_x, drop_z, "auto", method, one_to_many, many_to_one, contiguous, window, threshold, executor=executor
+    )
+    return Alignment.of(Problem.of_costs(spec, C))
 
 
 def align(
@@ -78,7 +77,7 @@ def align(
     drop_x: DropCost = None,
     drop_z: DropCost = None,
     *,
-    match: MatchCost = "cosine",
+    match: MatchCost = "auto",
     method: str | Recurrence = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
@@ -94,18 +93,19 @@ def align(
     Z : (K, d), the query or the steps; (K,) is a sequence of numbers.
     X : (N, d), the signal or the frames.
     match : the match cost, a name of `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean"), or a function
-        of Z and X that returns C (K, N).
+        of Z and X that returns C (K, N). "auto": Euclidean for numbers, (K,) or (K, 1), and cosine for vectors.
     others : as in `solve`. "logit:30" as `drop_x` is a drop logit inside the softmax cost.
 
     >>> import numpy as np, dropdtw
     >>> Z = [0.0, 1.0, 2.0]
     >>> X = [0.1, 0.0, 7.0, 1.1, 2.0, -5.0, 2.1]
-    >>> dropdtw.align(Z, X, drop_x=0.5, match="euclidean").labels
+    >>> dropdtw.align(Z, X, drop_x=0.5).labels
     array([ 0,  0, -1,  1,  2, -1,  2])
     """
-    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
-    C, drop_x = match_costs.with_drops(Z, X, match, drop_x)
-    return _alignment(C, drop_x, drop_z, options, method, executor)
+    spec = Spec.of(
+        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, window, threshold, executor=executor
+    )
+    return Alignment.of(Problem.of_sequences(spec, Z, X))
 
 
 def cost(
@@ -134,8 +134,21 @@ def cost(
     >>> round(dropdtw.cost(C, drop_x=0.3), 6), round(dropdtw.cost(C, drop_x=0.3, reducer="soft", gamma=0.1), 6)
     (0.6, 0.558984)
     """
-    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
-    return prepare(C, drop_x, drop_z, options, method, executor).run(find_reducer(reducer, gamma)).value
+    spec = Spec.of(
+        drop_x,
+        drop_z,
+        "auto",
+        method,
+        one_to_many,
+        many_to_one,
+        contiguous,
+        window,
+        threshold,
+        reducer,
+        gamma,
+        executor,
+    )
+    return executors.run(Problem.of_costs(spec, C), spec.reducer).value
 
 
 def distance(
@@ -144,7 +157,7 @@ def distance(
     drop_x: DropCost = None,
     drop_z: DropCost = None,
     *,
-    match: MatchCost = "cosine",
+    match: MatchCost = "auto",
     method: str | Recurrence = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
@@ -158,12 +171,13 @@ def distance(
     """Compute the value alone, from sequences: a plain sum of costs, no square root. Arguments as in `align`, `cost`.
 
     >>> import dropdtw
-    >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5, match="euclidean")
+    >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5)
     0.5
     """
-    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
-    C, drop_x = match_costs.with_drops(Z, X, match, drop_x)
-    return prepare(C, drop_x, drop_z, options, method, executor).run(find_reducer(reducer, gamma)).value
+    spec = Spec.of(
+        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, window, threshold, reducer, gamma, executor
+    )
+    return executors.run(Problem.of_sequences(spec, Z, X), spec.reducer).value
 
 
 def posterior(
@@ -190,8 +204,10 @@ def posterior(
     >>> p.match.round(2), p.drop_x.round(2)
     (array([[0.91, 0.  , 0.76]]), array([0.09, 1.  , 0.24]))
     """
-    options = Options(one_to_many, many_to_one, contiguous, window, threshold)
-    return posterior_of(prepare(C, drop_x, drop_z, options, method, executor), gamma)
+    spec = Spec.of(
+        drop_x, drop_z, "auto", method, one_to_many, many_to_one, contiguous, window, threshold, executor=executor
+    )
+    return Posterior.of(Problem.of_costs(spec, C), gamma)
 
 
 def pairwise(
@@ -200,7 +216,7 @@ def pairwise(
     drop_x: DropCost = None,
     drop_z: DropCost = None,
     *,
-    match: MatchCost = "cosine",
+    match: MatchCost = "auto",
     method: str | Recurrence = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
@@ -224,43 +240,12 @@ def pairwise(
     others : as in `align` and `cost`.
 
     >>> import dropdtw
-    >>> dropdtw.pairwise([[0, 1], [0, 1, 1], [5]], match="euclidean")
+    >>> dropdtw.pairwise([[0, 1], [0, 1, 1], [5]])
     array([[ 0.,  0.,  9.],
            [ 0.,  0., 13.],
            [ 9., 13.,  0.]])
     """
-    return all_pairs(
-        Zs,
-        Xs,
-        Request(
-            match,
-            drop_x,
-            drop_z,
-            Options(one_to_many, many_to_one, contiguous, window, threshold),
-            method,
-            find_reducer(reducer, gamma),
-            executor,
-        ),
-        n_jobs,
-        progress,
+    spec = Spec.of(
+        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, window, threshold, reducer, gamma, executor
     )
-
-
-def _alignment(
-    C: npt.ArrayLike | Sequences,
-    drop_x: DropCost,
-    drop_z: DropCost,
-    options: Options,
-    method: str | Recurrence,
-    executor: str | None,
-) -> Alignment:
-    # The alignment keeps its costs, whatever becomes of the caller's arrays.
-    if not isinstance(C, Sequences):
-        C = as_match_costs(C).copy()
-    problem = prepare(C, drop_x, drop_z, options, method, executor)
-    found = problem.trace()
-    if not np.isfinite(found.value):
-        raise no_alignment(problem)
-    if isinstance(C, Sequences):
-        C.detach()
-    return Alignment.from_trace(problem, found)
+    return all_pairs(spec, Zs, Xs, n_jobs, progress)

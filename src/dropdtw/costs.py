@@ -11,10 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw import drops
-from dropdtw.drops import DropCost, LogitPercentile
 from dropdtw.problem.inputs import Array, as_match_costs, as_pair
-from dropdtw.problem.problem import Sequences
 
 MatchCost = str | Callable[[Array, Array], npt.ArrayLike]
 
@@ -35,8 +32,8 @@ def _cosine(A: Array, B: Array) -> Array:
             "the cosine of one-dimensional elements is only their signs; match='euclidean' compares values",
             stacklevel=3,
         )
-    lengths = _lengths(B)
-    return cosine_of(_unit(A), _unit(B), None) if lengths is None else cosine_of(_unit(A), B, 1 / lengths)
+    lengths = row_lengths(B)
+    return cosine_of(unit_rows(A), unit_rows(B), None) if lengths is None else cosine_of(unit_rows(A), B, 1 / lengths)
 
 
 def cosine_of(units: Array, B: Array, scale: Array | None) -> Array:
@@ -163,55 +160,74 @@ MATCH_COSTS: Final[dict[str, Callable[[Array, Array], Array]]] = {
 }
 """Match costs by name."""
 
-_OF_CHECKED: Final = MATCH_COSTS | {"cosine": _cosine, "euclidean": _euclidean, "sqeuclidean": _sqeuclidean}
-"""The same for sequences that have been checked already."""
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """A match cost, and what may be done with it.
+
+    cost : the function of sequences that have been checked.
+    in_kernels : whether kernels can compute it themselves.
+    by_column : whether column j depends on Z and x_j alone, so that C can be computed in parts.
+    by_pair : whether, moreover, row i depends on z_i and X alone.
+    symmetric : whether exchanging Z and X transposes C.
+    least : a lower bound on every cost.
+    softmax : the softmax that a drop logit can join.
+    """
+
+    name: str
+    cost: Callable[[Array, Array], Array]
+    in_kernels: bool = False
+    by_column: bool = True
+    by_pair: bool = True
+    symmetric: bool = True
+    least: float = 0.0
+    softmax: Softmax | None = None
+
+    def kernel_metric(self, *sequences: Array) -> str | None:
+        """Its name where kernels may compute it themselves for these sequences, otherwise None."""
+        return self.name if self.in_kernels and _moderate(*sequences) else None
 
 
-def between(Z: Array, X: Array, match: MatchCost) -> Array | Sequences:
-    """The match costs of two sequences: a matrix from a function of the caller's, otherwise as yet uncomputed."""
-    function = resolve(match)
-    if callable(match) and not isinstance(match, Softmax):
-        return function(Z, X)
-    by_pair = not isinstance(function, Softmax)  # which compares the z
-    return Sequences(Z, X, function, kernel_metric(match, Z, X), least=0.0, by_pair=by_pair)
+_NAMED: Final = {
+    "cosine": Match("cosine", _cosine),
+    "euclidean": Match("euclidean", _euclidean, in_kernels=True),
+    "sqeuclidean": Match("sqeuclidean", _sqeuclidean, in_kernels=True),
+}
 
 
-def kernel_metric(match: MatchCost, *sequences: Array) -> str | None:
-    """The name of the match cost where kernels may compute it themselves for these sequences, otherwise None."""
-    kernels_have_it = isinstance(match, str) and match in ("euclidean", "sqeuclidean")
-    return str(match) if kernels_have_it and _moderate(*sequences) else None
+def resolve(match: MatchCost, features: int) -> Match:
+    """What `match` says: a name, "auto", "softmax:γ", or a callable, whose result is checked.
 
+    features : d, of the sequences to be compared; "auto" is Euclidean for numbers and cosine for vectors.
 
-def with_drops(
-    Z: npt.ArrayLike, X: npt.ArrayLike, match: MatchCost, drop_x: DropCost
-) -> tuple[Array | Sequences, DropCost]:
-    """The match costs, and the drop cost of x: the one given, or the one that comes out of the softmax with them."""
-    A, B = as_pair(Z, X)
-    rule = drops.resolve(drop_x, "drop_x")
-    if not isinstance(rule, LogitPercentile):
-        return between(A, B, match), drop_x
-    function = resolve(match)
-    if not isinstance(function, Softmax):
-        raise ValueError(f"drop_x is {drop_x!r}, a logit in the softmax cost, but match is {match!r}; use 'softmax'")
-    return function.with_drop_logits(A, B, rule.logits, rule.epsilon)
-
-
-def resolve(match: MatchCost) -> Callable[[Array, Array], Array]:
-    """The function of checked sequences behind `match`: a name, "softmax:γ", or a callable, whose result is checked."""
+    >>> resolve("auto", 1).name, resolve("auto", 8).name
+    ('euclidean', 'cosine')
+    """
+    if match == "auto":
+        return _NAMED["cosine" if features > 1 else "euclidean"]
+    if isinstance(match, str) and match in _NAMED:
+        return _NAMED[match]
+    softmax = _softmax(match)
+    if softmax is not None:
+        return Match("softmax", softmax, by_pair=False, symmetric=False, softmax=softmax)
     if callable(match):
-        return match if isinstance(match, Softmax) else _checked(match)
-    name, _, gamma = str(match).partition(":")
-    if name == "softmax" and gamma:
-        try:
-            return Softmax(float(gamma))
-        except ValueError:
-            pass
-    elif isinstance(match, str) and match in MATCH_COSTS:
-        return _OF_CHECKED[match]
+        return Match("custom", _checked(match), by_column=False, by_pair=False, symmetric=False, least=-np.inf)
     raise ValueError(
-        f"match is {match!r}; choose one of {', '.join(map(repr, MATCH_COSTS))}, 'softmax:0.1' (any γ > 0), "
+        f"match is {match!r}; choose one of {', '.join(map(repr, MATCH_COSTS))}, 'softmax:0.1' (any γ > 0), 'auto', "
         "or give a function of Z (K, d) and X (N, d) that returns C (K, N)"
     )
+
+
+def _softmax(match: MatchCost) -> Softmax | None:
+    if isinstance(match, Softmax):
+        return match
+    name, colon, gamma = match.partition(":") if isinstance(match, str) else ("", "", "")
+    if name != "softmax":
+        return None
+    try:
+        return Softmax(float(gamma) if colon else 1.0)
+    except ValueError:
+        return None
 
 
 def _checked(match: Callable[[Array, Array], npt.ArrayLike]) -> Callable[[Array, Array], Array]:
@@ -234,7 +250,7 @@ def _moderate(*sequences: Array) -> bool:
     return largest == 0 or float(info.tiny) ** 0.25 < largest < float(info.max) ** 0.25
 
 
-def _lengths(A: Array) -> Array | None:
+def row_lengths(A: Array) -> Array | None:
     """The Euclidean lengths of the rows; None where squares overflow or vanish in some row, or a row is zero."""
     with np.errstate(over="ignore", under="ignore"):
         norm = np.sqrt(np.einsum("nd,nd->n", A, A))
@@ -242,9 +258,9 @@ def _lengths(A: Array) -> Array | None:
     return norm if safe else None
 
 
-def _unit(A: Array) -> Array:
+def unit_rows(A: Array) -> Array:
     """Rows of length 1; zero rows stay zero."""
-    lengths = _lengths(A)
+    lengths = row_lengths(A)
     if lengths is None:
         A = A / np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(A.dtype).tiny)
         lengths = np.sqrt((A**2).sum(axis=1))

@@ -4,23 +4,214 @@ Wherever the library takes `drop_x` or `drop_z`, it takes
 
 - None: the element may not be dropped;
 - a number, or one number per element (+∞: this one may not be dropped);
-- a rule: a string ("percentile:30", "logit:30"), an object of this module, or any function of the match costs C
-  that returns a number or one number per *column* of C. For `drop_z` it is given Cᵀ, so columns are always the
+- a rule: a string ("percentile:30", "suggest", "logit:30"), an object of this module, or any function of the match
+  costs C that returns a number or one number per *column* of C. For `drop_z` it is given Cᵀ, so columns are always the
   elements to be dropped.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw.problem.inputs import Array
+from dropdtw.problem.inputs import Array, as_match_costs
+
+if TYPE_CHECKING:
+    from dropdtw.problem.match import MatchCosts
 
 DropCost = None | str | npt.ArrayLike | Callable[[Array], npt.ArrayLike]
+
+Band = tuple[Array, Array] | None
+
+
+class Rule(ABC):
+    """How drop costs are found. `resolve` turns all that a caller may say into one of these.
+
+    needs_costs : whether it reads the match costs; otherwise its price is known before any of them is.
+    symmetric : whether it gives the same number when Z and X are exchanged.
+    """
+
+    needs_costs: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = False
+
+    @abstractmethod
+    def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
+        """What dropping costs in a problem with these match costs: a number, or one per element.
+
+        side : "x" or "z", the elements to be dropped.   band : where z_i may match, as `Costs.band`.
+        """
+
+    def plain(self) -> float | str | None:
+        """The rule as a number or a string that `resolve` takes; None where neither can say it."""
+        return None
+
+    def __call__(self, C: npt.ArrayLike) -> npt.ArrayLike:
+        """The cost of dropping any column of C, or of each of them."""
+        from dropdtw.problem.match import Matrix
+
+        return self.price(Matrix(as_match_costs(C)), "x")
+
+
+@dataclass(frozen=True)
+class Constant(Rule):
+    """The same drop cost for every element."""
+
+    value: float
+
+    needs_costs: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = True
+
+    def price(self, costs: MatchCosts, side: str, band: Band = None) -> float:
+        """The constant."""
+        return self.value
+
+    def plain(self) -> float | None:
+        """The number; None where it is none."""
+        real = isinstance(self.value, Real) and not isinstance(self.value, (bool, np.bool_))
+        return float(self.value) if real else None
+
+
+@dataclass(frozen=True, eq=False)
+class PerElement(Rule):
+    """One drop cost per element."""
+
+    values: npt.ArrayLike
+
+    needs_costs: ClassVar[bool] = False
+
+    def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
+        """The values."""
+        return self.values
+
+
+@dataclass(frozen=True)
+class Percentile(Rule):
+    """The p-th percentile of the match costs, for every element alike (paper Eq. 5)."""
+
+    p: float
+
+    symmetric: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_percentile(self.p)
+
+    def price(self, costs: MatchCosts, side: str, band: Band = None) -> float:
+        """The percentile, without all of C where that is large."""
+        return costs.percentile(self.p)
+
+    def plain(self) -> str:
+        """As `resolve` takes it."""
+        return f"percentile:{self.p:g}"
+
+
+@dataclass(frozen=True)
+class Suggest(Rule):
+    """Where the best matches end and chance begins, for every element of either side alike.
+
+    Junk matches something too, by chance, about as well as a real element matches a z that it does not belong to. So
+    the cost of each x's best match is put beside the cost of its best match elsewhere in Z, and the drop cost goes
+    where these numbers fall into two groups most clearly (Otsu's threshold). `dropdtw.suggest_drop` also says how far
+    to trust it.
+    """
+
+    def price(self, costs: MatchCosts, side: str, band: Band = None) -> float:
+        """The same for x and z, from at most `LOOKED_AT` pairs, those outside the band left out."""
+        return gap(looked_at(costs, band)).threshold
+
+    def plain(self) -> str:
+        """As `resolve` takes it."""
+        return "suggest"
+
+
+@dataclass(frozen=True)
+class LogitPercentile(Rule):
+    """A drop logit inside the softmax match cost: dropping competes with the steps for each x_j.
+
+    The logit is the k-th largest similarity z·x of all pairs, k = max(1, ⌊p/100 · number of pairs⌋): it joins the
+    softmax as one more row, and C = −log(p_i + ε), d_x = −log(p_drop + ε). So the drop cost differs from x to x,
+    and a larger p lowers the logit and drops less. Needs `match="softmax"`; for `drop_x` only.
+    """
+
+    p: float
+    epsilon: float = 1e-5
+
+    def __post_init__(self) -> None:
+        _check_percentile(self.p)
+
+    def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
+        """Refused: it makes the match costs, and cannot be read off them."""
+        raise ValueError(
+            f"drop_{side} is {self.plain()!r}, which is part of the softmax match cost; "
+            "use it as drop_x of align, distance or pairwise with match='softmax'"
+        )
+
+    def logits(self, S: Array) -> Array:
+        """The drop logit for similarities S (U, N) of the unique z, as a scalar array."""
+        k = max(1, int(self.p * S.size / 100))
+        return np.asarray(np.partition(S.ravel(), S.size - k)[S.size - k])
+
+    def plain(self) -> str:
+        """As `resolve` takes it."""
+        return f"logit:{self.p:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Function(Rule):
+    """A function of the caller's."""
+
+    function: Callable[[Array], npt.ArrayLike]
+
+    def __repr__(self) -> str:
+        return repr(self.function)
+
+    def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
+        return self.function(costs.matrix if side == "x" else costs.matrix.T)
+
+
+_NAMED: Final[dict[str, Callable[[float], Rule]]] = {"percentile": Percentile, "logit": LogitPercentile}
+
+
+def resolve(drop: DropCost, name: str) -> Rule | None:
+    """The rule behind `drop`; None where nothing may be dropped.
+
+    >>> resolve("percentile:30", "drop_x"), resolve(0.5, "drop_x"), resolve(None, "drop_x")
+    (Percentile(p=30.0), Constant(value=0.5), None)
+    """
+    if drop is None or isinstance(drop, Rule):
+        return drop
+    if isinstance(drop, str):
+        return _parsed(drop, name)
+    if callable(drop):
+        return _Function(drop)
+    try:
+        single = np.ndim(drop) == 0
+    except ValueError:  # a ragged list, which is refused together with its length
+        single = False
+    return Constant(drop) if single else PerElement(drop)  # type: ignore[arg-type]
+
+
+def _parsed(drop: str, name: str) -> Rule:
+    if drop == "suggest":
+        return Suggest()
+    kind, _, p = drop.partition(":")
+    try:
+        return _NAMED[kind](float(p))
+    except (KeyError, ValueError):
+        raise ValueError(
+            f"{name} is {drop!r}; give None, a number, one number per element, 'percentile:30' or 'logit:30' "
+            "(0 to 100), 'suggest', or a rule from dropdtw.drops"
+        ) from None
+
+
+def _check_percentile(p: float) -> None:
+    if not isinstance(p, Real) or not 0 <= p <= 100:
+        raise ValueError(f"the percentile is {p!r}; give a number from 0 to 100 (not 0 to 1)")
 
 
 def percentile_drop(C: Array, p: float) -> float:
@@ -70,84 +261,61 @@ def percentile_of_strips(strips: Callable[[], Iterable[Array]], sample: Array, p
         aside *= 4
 
 
-@dataclass(frozen=True)
-class Constant:
-    """The same drop cost for every element."""
+# --- The suggested drop cost --------------------------------------------------------------------------------------
 
-    value: float
-
-    def __call__(self, C: Array) -> float:
-        """The cost of dropping any column of C."""
-        return self.value
+LOOKED_AT: Final = 1 << 22
+"""Match costs that are looked at; of longer sequences, every n-th x stands for its neighbours."""
 
 
-@dataclass(frozen=True)
-class PerElement:
-    """One drop cost per element."""
+@dataclass(frozen=True, eq=False)
+class Gap:
+    """Where good matches end and chance begins.
 
-    values: tuple[float, ...]
-
-    def __call__(self, C: Array) -> tuple[float, ...]:
-        """The cost of dropping each column of C."""
-        return self.values
-
-
-@dataclass(frozen=True)
-class Percentile:
-    """The p-th percentile of the match costs, for every element alike (paper Eq. 5)."""
-
-    p: float
-
-    def __post_init__(self) -> None:
-        _check_percentile(self.p)
-
-    def __call__(self, C: Array) -> float:
-        """The cost of dropping any column of C."""
-        return percentile_drop(C, self.p)
-
-
-@dataclass(frozen=True)
-class LogitPercentile:
-    """A drop logit inside the softmax match cost: dropping competes with the steps for each x_j.
-
-    The logit is the k-th largest similarity z·x of all pairs, k = max(1, ⌊p/100 · number of pairs⌋): it joins the
-    softmax as one more row, and C = −log(p_i + ε), d_x = −log(p_drop + ε). So the drop cost differs from x to x,
-    and a larger p lowers the logit and drops less. Needs `match="softmax"`; for `drop_x` only.
+    threshold : between the two.   explained : the share of variance it explains; None where all is alike.
+    values : the costs that it divides.
     """
 
-    p: float
-    epsilon: float = 1e-5
-
-    def __post_init__(self) -> None:
-        _check_percentile(self.p)
-
-    def logits(self, S: Array) -> Array:
-        """The drop logit for similarities S (U, N) of the unique z, as a scalar array."""
-        k = max(1, int(self.p * S.size / 100))
-        return np.asarray(np.partition(S.ravel(), S.size - k)[S.size - k])
+    threshold: float
+    explained: float | None
+    values: Array
 
 
-Rule = Callable[[Array], npt.ArrayLike]
+def looked_at(costs: MatchCosts, band: Band = None) -> Array:
+    """At most `LOOKED_AT` match costs: all rows, some columns, +∞ outside the band."""
+    K, N = costs.shape
+    stride = max(1, min(-(-K * N // LOOKED_AT), N // (2 * K)))
+    C = costs.every(stride)
+    if band is None:
+        return C
+    start, stop = (limit[:, None] for limit in band)
+    j = np.arange(0, N, stride)
+    return np.asarray(np.where((start <= j) & (j < stop), C, np.inf))
 
 
-def resolve(drop: DropCost, name: str) -> npt.ArrayLike | Rule | LogitPercentile | None:
-    """`drop` with a rule's string replaced by the rule."""
-    if not isinstance(drop, str):
-        return drop
-    kind, _, p = drop.partition(":")
-    rules: dict[str, Callable[[float], Rule | LogitPercentile]] = {
-        "percentile": Percentile,
-        "logit": LogitPercentile,
-    }
-    try:
-        return rules[kind](float(p))
-    except (KeyError, ValueError):
-        raise ValueError(
-            f"{name} is {drop!r}; give None, a number, one number per element, 'percentile:30' or 'logit:30' "
-            "(0 to 100), or a rule from dropdtw.drops"
-        ) from None
+def gap(C: Array) -> Gap:
+    """The gap between the best match of each x and its best match elsewhere: neighbours of the best are too alike."""
+    finite = C[np.isfinite(C)]
+    if not finite.size:
+        raise ValueError("every match is forbidden (+inf), so there is nothing to choose a drop cost from")
+    K = len(C)
+    near = np.abs(np.arange(K)[:, None] - C.argmin(axis=0)) <= K // 8
+    best, other = C.min(axis=0), np.where(near, np.inf, C).min(axis=0)
+    values = np.concatenate([best[np.isfinite(best)], other[np.isfinite(other)]])
+    if np.ptp(values) <= 1e-9 * max(1.0, float(np.abs(values).max())):
+        return Gap(float(finite.max()), None, values)
+    return Gap(*otsu(values), values)
 
 
-def _check_percentile(p: float) -> None:
-    if not isinstance(p, Real) or not 0 <= p <= 100:
-        raise ValueError(f"the percentile is {p!r}; give a number from 0 to 100 (not 0 to 1)")
+def otsu(values: Array) -> tuple[float, float]:
+    """The threshold that splits numbers into the two groups that differ most, and the share of variance it explains.
+
+    >>> threshold, explained = otsu(np.array([0.0, 0.1, 0.9, 1.0]))
+    >>> threshold, round(explained, 2)
+    (0.5, 0.99)
+    """
+    v = np.sort(np.asarray(values, np.float64))
+    n, total = len(v), np.cumsum(v)
+    k = np.arange(1, n)
+    apart = k * (n - k) / n * (total[:-1] / k - (total[-1] - total[:-1]) / (n - k)) ** 2
+    i = int(apart.argmax())
+    return float((v[i] + v[i + 1]) / 2), float(apart[i] / ((v - v.mean()) ** 2).sum())

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import dropdtw
-from dropdtw.executors import choose, emit, run_batch
-from dropdtw.problem.problem import Costs, Padded
+from cases import paid
+from dropdtw.executors import choose, emit
+from dropdtw.executors.protocol import Padded
 from dropdtw.tables import recurrence
 from dropdtw.tables.reducers import reducer
 
@@ -49,15 +50,15 @@ def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
                 part[b][inside] = kept
         alone = [
             choose(table, executor).run(
-                table, fold, Costs(batch.match[b, :k, :n], batch.drop_x[b, :n], batch.drop_z[b, :k]), gradient=True
+                table, fold, paid(batch.match[b, :k, :n], batch.drop_x[b, :n], batch.drop_z[b, :k]), gradient=True
             )
             for b, (k, n) in enumerate(sizes)
         ]
         for threads, order in ((1, [0, 1, 2, 3]), (3, [3, 1, 0, 2])):
             shuffled = Padded(*(part[order] for part in batch))
-            how = {"executor": executor, "threads": threads}
-            value, *parts = run_batch(table, fold, shuffled, gradient=True, **how)
-            np.testing.assert_array_equal(value, run_batch(table, fold, shuffled, **how)[0])
+            run_batch = choose(table, executor).run_batch
+            value, *parts = run_batch(table, fold, shuffled, gradient=True, threads=threads)
+            np.testing.assert_array_equal(value, run_batch(table, fold, shuffled, threads=threads)[0])
             for b, item in enumerate(order):
                 k, n = sizes[item]
                 assert value[b] == alone[item].value

@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,13 +12,14 @@ from hypothesis import strategies as st
 from pytest import approx
 
 import dropdtw
-from cases import VARIANTS, costs, name
+from cases import VARIANTS, costs, name, paid, spec_of
 from dropdtw import METHODS, Recurrence, edges
 from dropdtw.executors import EXECUTORS, reference
-from dropdtw.problem.prepare import prepare
-from dropdtw.problem.problem import Costs, Sequences, band
+from dropdtw.problem.band import band
+from dropdtw.problem.match import Pair
+from dropdtw.problem.problem import Problem
 from dropdtw.tables import recurrence
-from dropdtw.tables.methods import Options
+from dropdtw.tables.methods import Warp
 from dropdtw.tables.reducers import hard_min, reducer
 
 cpu = pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
@@ -34,11 +34,9 @@ def problem(variant, K, N, kind, dtype=np.float64, seed=0, **more):
     """The table and the costs of a variant at a size, or None where no alignment fits the shape."""
     rng = np.random.default_rng([seed, K, N])
     x, z = variant["sides"]
-    keys = ("one_to_many", "many_to_one", "contiguous", "window", "threshold")
-    options = Options(**{k: variant[k] for k in keys if k in variant} | more)
     drops = [costs(kind, (n,), rng).astype(dtype) if side else None for n, side in ((N, x), (K, z))]
     try:
-        found = prepare(costs(kind, (K, N), rng).astype(dtype), *drops, options, variant["method"], None)
+        found = Problem.of_costs(spec_of(variant, *drops, **more), costs(kind, (K, N), rng).astype(dtype))
     except ValueError as error:
         if "cannot each have" in str(error):
             return None
@@ -51,7 +49,7 @@ def problems(variant, kind, dtype=np.float64):
 
 
 def in_double(costs):
-    return replace(costs, **{part: getattr(costs, part).astype(np.float64) for part in ("source", "drop_x", "drop_z")})
+    return paid(*(part.astype(np.float64) for part in (costs.matrix, costs.drop_x, costs.drop_z)), costs.band)
 
 
 def assert_as_exact_as_the_reference(found, table, fold, costs):
@@ -81,10 +79,10 @@ def test_hard_values_and_alignments(variant, kind, dtype):
         assert found.value == value
         assert_as_exact_as_the_reference(cpu.run(table, hard_min, c), table, hard_min, c)
         if np.isfinite(value):
-            paid = c.match[tuple(found.pairs.T)].sum(dtype=float)
+            total = c.matrix[tuple(found.pairs.T)].sum(dtype=float)
             for count, price in ((found.drop_x, c.drop_x), (found.drop_z, c.drop_z)):
-                paid += (count[count > 0] * price[count > 0]).sum(dtype=float)
-            assert paid == approx(value, rel=1e-5 if dtype is np.float32 else 1e-12, abs=1e-4)
+                total += (count[count > 0] * price[count > 0]).sum(dtype=float)
+            assert total == approx(value, rel=1e-5 if dtype is np.float32 else 1e-12, abs=1e-4)
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=name)
@@ -112,7 +110,7 @@ def test_soft_values_and_gradients(variant, kind, dtype):
 def test_extreme_temperatures(kind, gamma):
     rng = np.random.default_rng(0)
     for dtype in (np.float32, np.float64):
-        c = Costs(*(costs("holes", shape, rng).astype(dtype) for shape in ((9, 17), (17,), (9,))))
+        c = paid(*(costs("holes", shape, rng).astype(dtype) for shape in ((9, 17), (17,), (9,))))
         found = cpu.run(recurrence.two_sided(), reducer(kind, gamma), c, gradient=True)
         expected = reference.run(recurrence.two_sided(), reducer(kind, gamma), c, gradient=True)
         assert found.value == approx(expected.value, rel=1e-5)
@@ -176,14 +174,14 @@ def test_costs_from_sequences_in_strips_and_in_kernels(metric, d, dtype, monkeyp
 def test_strips_are_never_whole(monkeypatch):
     """A long problem is aligned without all of its match costs ever being there."""
     widest = 0
-    original = Sequences.columns
+    original = Pair.columns
 
     def columns(self, start, stop):
         nonlocal widest
         widest = max(widest, min(stop, self.shape[1]) - start)
         return original(self, start, stop)
 
-    monkeypatch.setattr(Sequences, "columns", columns)
+    monkeypatch.setattr(Pair, "columns", columns)
     monkeypatch.setattr(cpu, "STRIPS_FROM", 0)
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(100, 16))
@@ -247,7 +245,7 @@ def test_narrow_bands(size, width):
             if not cpu.supports(table):
                 continue
             for fold in (hard_min, reducer("soft", 0.3), reducer("smooth", 0.3)):
-                c = Costs(rng.normal(size=size), rng.normal(size=N), rng.normal(size=K), band(K, N, width))
+                c = paid(rng.normal(size=size), rng.normal(size=N), rng.normal(size=K), band(K, N, width))
                 found, expected = (run(table, fold, c, gradient=True) for run in (cpu.run, reference.run))
                 assert found.value == approx(expected.value, abs=1e-9)
                 assert cpu.run(table, fold, c).value == approx(found.value, abs=1e-12)
@@ -290,7 +288,7 @@ def test_a_users_table_runs_on_the_reference():
 
 def test_every_built_in_table_has_a_kernel():
     for variant in VARIANTS:
-        table = METHODS[variant["method"]].table(*variant["sides"], Options(*[variant[k] for k in list(variant)[2:5]]))
+        table = METHODS[variant["method"]].table(*variant["sides"], Warp(*[variant[k] for k in list(variant)[2:5]]))
         assert cpu.supports(table), name(variant)
     assert next(iter(EXECUTORS)) == "cpp"
 

@@ -6,27 +6,22 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from cases import VARIANTS, costs, name
+from cases import VARIANTS, costs, name, paid, spec_of
 from dropdtw import METHODS
 from dropdtw.executors import choose
-from dropdtw.problem.prepare import prepare
-from dropdtw.tables.methods import Options
+from dropdtw.problem.match import Matrix
+from dropdtw.problem.problem import Problem
 from dropdtw.tables.reducers import reducer
 
 # The derivative of the costs that are paid; a threshold or a greedy choice before that has none.
-SMOOTH = [v for v in VARIANTS if METHODS[v["method"]].edit is None or v["method"] in ("otam", "subsequence")]
-
-
-PARTS = {"match": "source", "drop_x": "drop_x", "drop_z": "drop_z"}  # a derivative, and the costs it is for
+SMOOTH = [v for v in VARIANTS if METHODS[v["method"]].pair is None and METHODS[v["method"]].narrow is None]
 
 
 def problem(variant, K, N, seed):
     rng = np.random.default_rng(seed)
     x, z = variant["sides"]
-    keys = ("one_to_many", "many_to_one", "contiguous", "window")
-    options = Options(**{k: variant[k] for k in keys if k in variant})
     drops = (rng.normal(size=N) if x else None, rng.normal(size=K) if z else None)
-    return prepare(costs("signed", (K, N), rng), *drops, options, variant["method"], None)
+    return Problem.of_costs(spec_of(variant, *drops), costs("signed", (K, N), rng))
 
 
 @pytest.mark.parametrize("kind", ["soft", "smooth"])
@@ -36,7 +31,7 @@ def test_gradient_is_the_slope(variant, kind, executor):
     fold, h = reducer(kind, 0.7), 1e-6
     found = choose(p.table, executor).run(p.table, fold, p.costs, gradient=True)
     for part in ("match", "drop_x", "drop_z"):
-        given, slope = getattr(p.costs, part), getattr(found, part)
+        given, slope = getattr(p.costs, "matrix" if part == "match" else part), getattr(found, part)
         assert slope.shape == given.shape
         for index in np.ndindex(given.shape):
             if np.isinf(given[index]):
@@ -46,9 +41,8 @@ def test_gradient_is_the_slope(variant, kind, executor):
             for sign in (1, -1):
                 moved = given.copy()
                 moved[index] += sign * h
-                ends.append(
-                    choose(p.table, executor).run(p.table, fold, replace(p.costs, **{PARTS[part]: moved})).value
-                )
+                there = replace(p.costs, **{part: Matrix(moved) if part == "match" else moved})
+                ends.append(choose(p.table, executor).run(p.table, fold, there).value)
             assert slope[index] == approx((ends[0] - ends[1]) / (2 * h), abs=2e-7)
 
 
@@ -56,9 +50,10 @@ def test_gradient_is_the_slope(variant, kind, executor):
 @pytest.mark.parametrize("variant", SMOOTH, ids=name)
 def test_gradients_with_infinite_costs_are_finite(variant, kind, executor):
     p = problem(variant, 4, 4, 2)
-    match = p.costs.match.copy()
+    match = p.costs.matrix.copy()
     match[1, 2] = match[3, 0] = np.inf
-    found = choose(p.table, executor).run(p.table, reducer(kind, 0.5), replace(p.costs, source=match), gradient=True)
+    costs = p.costs.with_match(match)
+    found = choose(p.table, executor).run(p.table, reducer(kind, 0.5), costs, gradient=True)
     for part in found[1:]:
         assert np.isfinite(part).all()
     assert found.match[1, 2] == found.match[3, 0] == 0
@@ -69,7 +64,7 @@ def test_value_is_linear_in_what_it_pays(kind, executor):
     """Σ costs · gradient is the value for hard min, and the mean cost of all alignments for soft min."""
     p = problem(VARIANTS[0], 6, 9, 3)
     found = choose(p.table, executor).run(p.table, reducer(kind, 0.5), p.costs, gradient=True)
-    mean = sum((g * c).sum() for g, c in zip(found[1:], (p.costs.match, p.costs.drop_x, p.costs.drop_z), strict=True))
+    mean = sum((g * c).sum() for g, c in zip(found[1:], (p.costs.matrix, p.costs.drop_x, p.costs.drop_z), strict=True))
     if kind == "hard":
         assert mean == approx(found.value)
     elif kind == "soft":
@@ -78,7 +73,7 @@ def test_value_is_linear_in_what_it_pays(kind, executor):
 
 def test_float32_is_computed_in_float32(executor):
     p = problem(VARIANTS[0], 5, 6, 4)
-    small = replace(p.costs, **{k: getattr(p.costs, k).astype(np.float32) for k in PARTS.values()})
+    small = paid(*(part.astype(np.float32) for part in (p.costs.matrix, p.costs.drop_x, p.costs.drop_z)))
     a = choose(p.table, executor).run(p.table, reducer("soft", 0.5), p.costs, gradient=True)
     b = choose(p.table, executor).run(p.table, reducer("soft", 0.5), small, gradient=True)
     assert b.match.dtype == b.drop_x.dtype == b.drop_z.dtype == np.float32

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dropdtw
-from cases import VARIANTS, costs, name
-from dropdtw.costs import between
-from dropdtw.problem.prepare import prepare
-from dropdtw.problem.problem import Costs, Sequences
-from dropdtw.search import pairwise
-from dropdtw.search.pairwise import Request
+from cases import VARIANTS, costs, name, paid, spec_of
+from dropdtw import executors
+from dropdtw.costs import Match
+from dropdtw.problem.match import Pair
+from dropdtw.problem.problem import Problem
+from dropdtw.problem.spec import Spec
+from dropdtw.search.pairwise import Comparison
 from dropdtw.tables import recurrence
-from dropdtw.tables.methods import Options
 from dropdtw.tables.reducers import hard_min
 
 cpu = pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
@@ -23,14 +23,21 @@ KINDS = st.sampled_from(["positive", "signed", "tied", "holes"])
 
 def problem(variant, C, d_x, d_z, executor=None):
     """A variant with these costs, None where no alignment fits the shape."""
-    options = Options(**{k: v for k, v in variant.items() if k not in ("sides", "method")})
-    d_x, d_z = (d if side else None for d, side in zip((d_x, d_z), variant["sides"], strict=True))
     try:
-        return prepare(C, d_x, d_z, options, variant["method"], executor)
+        return Problem.of_costs(spec_of(variant, d_x, d_z, executor=executor), C)
     except ValueError as error:
         if "cannot each have" in str(error):
             return None
         raise
+
+
+def value_of(p):
+    return executors.run(p, hard_min).value
+
+
+def within(p):
+    """The value of a problem under a limit, as a function of the limit."""
+    return lambda limit: executors.choose(p.table, p.executor).within(p.table, p.costs, limit)
 
 
 def limits(full, rng):
@@ -72,7 +79,7 @@ def test_a_value_up_to_the_limit_is_the_value(variant, shape, kinds, dtype, layo
     C = np.repeat(C, 2, axis=1)[:, ::2] if layout == "strided" else np.asarray(C, order=layout)
     p = problem(variant, C, d_x, d_z)
     if p is not None:
-        check(p.within, p.run(hard_min).value, rng)
+        check(within(p), value_of(p), rng)
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=name)
@@ -83,7 +90,7 @@ def test_every_table(variant):
             C, d_x, d_z = (costs(kind, s, rng) for s in (shape, shape[1:], shape[:1]))
             p = problem(variant, C, d_x, d_z)
             if p is not None:
-                check(p.within, p.run(hard_min).value, rng)
+                check(within(p), value_of(p), rng)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -93,8 +100,8 @@ def test_a_bound_that_is_exact_gives_way_to_rounding(dtype):
     for _ in range(300):
         n = int(rng.integers(1, 60))
         d_x, d_z = (rng.random(n).astype(dtype) * 10.0 ** rng.integers(-3, 4) for _ in range(2))
-        never = Costs(np.full((n, n), np.inf, dtype), d_x, d_z)
-        line = Costs(np.where(np.eye(n) > 0, rng.random((n, n)), 9.0).astype(dtype), d_x * 0 + 9, d_z * 0 + 9)
+        never = paid(np.full((n, n), np.inf, dtype), d_x, d_z)
+        line = paid(np.where(np.eye(n) > 0, rng.random((n, n)), 9.0).astype(dtype), d_x * 0 + 9, d_z * 0 + 9)
         for table, c in ((recurrence.two_sided(), never), (recurrence.needleman_wunsch(), line)):
             full = cpu.run(table, hard_min, c).value
             assert cpu.within(table, c, full).value == full
@@ -107,12 +114,12 @@ def test_what_costs_far_more_is_given_up_at_once(variant):
     C, d = 0.5 + rng.random((40, 40)), np.ones(40)
     C[rng.random(C.shape) < 0.1] = 0.1
     p = problem(variant, C, d, d)
-    full = p.run(hard_min).value
+    full = value_of(p)
     if variant["method"] in ("smith_waterman", "lcss"):  # the least that remains is 0, and −1 for each
-        assert p.within(-41.0) == (np.inf, pytest.approx(1, abs=0.1))
+        assert within(p)(-41.0) == (np.inf, pytest.approx(1, abs=0.1))
     else:
         assert np.isfinite(full)
-        assert p.within(0.05 * full) == (np.inf, pytest.approx(1, abs=0.1))
+        assert within(p)(0.05 * full) == (np.inf, pytest.approx(1, abs=0.1))
 
 
 @pytest.mark.parametrize("shape", [(40, 40), (40, 80), (80, 40)])
@@ -123,7 +130,7 @@ def test_negative_costs_that_are_still_to_come_count(shape):
         C = np.full(shape, 0.1)
         C[0, 0], C[place] = 40, -40
         for table in (recurrence.dtw(), recurrence.two_sided(), recurrence.one_sided()):
-            c = Costs(C, np.full(N, 50.0), np.full(K, 50.0))
+            c = paid(C, np.full(N, 50.0), np.full(K, 50.0))
             full = cpu.run(table, hard_min, c).value
             assert cpu.within(table, c, full).value == full
 
@@ -132,13 +139,13 @@ def test_what_is_forbidden_is_given_up_at_once():
     C = np.ones((30, 30))
     C[17] = np.inf
     p = problem({"sides": (True, False), "method": "drop_dtw"}, C, np.ones(30), None)
-    assert p.within(1e9) == (np.inf, pytest.approx(1, abs=0.1))
-    assert p.within(np.inf) == (np.inf, 0)
+    assert within(p)(1e9) == (np.inf, pytest.approx(1, abs=0.1))
+    assert within(p)(np.inf) == (np.inf, 0)
 
 
 def test_the_reference_does_not_look_at_limits():
     p = problem(VARIANTS[0], np.ones((3, 3)), np.ones(3), np.ones(3), "reference")
-    assert p.within(0.5) == (p.run(hard_min).value, 0.0)
+    assert within(p)(0.5) == (value_of(p), 0.0)
 
 
 # --- Costs that are not there at once ---------------------------------------------------------------------------
@@ -154,8 +161,8 @@ def test_strips_and_costs_inside_kernels(match, d, monkeypatch):
     for drops in ((0.6, None), (0.6, 0.6), (None, 0.6), (None, None), (-0.1, 0.5), (0.5, rng.normal(size=14))):
         for dtype in (np.float32, np.float64):
             Z, X = (rng.normal(size=(n, d)).astype(dtype) for n in (14, 600))
-            p = prepare(between(Z, X, match), *drops, Options(), "drop_dtw", None)
-            given_up += check(p.within, p.run(hard_min).value, rng)
+            p = Problem.of_sequences(Spec.of(*drops, match=match), Z, X)
+            given_up += check(within(p), value_of(p), rng)
     assert given_up > 0
 
 
@@ -164,26 +171,26 @@ def test_of_costs_that_may_be_negative_nothing_is_known_in_advance(monkeypatch):
     monkeypatch.setattr(cpu, "STRIPS_FROM", 0)
     monkeypatch.setattr(cpu, "STRIP", 0)
     C = np.where(np.arange(900) < 400, 1.0, -1.0) * np.ones((3, 1))
-    source = Sequences(np.zeros((3, 1)), np.arange(900.0)[:, None], lambda Z, X: C[:, X[:, 0].astype(int)])
-    p = prepare(source, None, None, Options(), "dtw", None)
-    full = p.run(hard_min).value
+    signed = Match("signed", lambda Z, X: C[:, X[:, 0].astype(int)], least=-np.inf)
+    p = Problem.of_checked(Spec.of(method="dtw"), np.zeros((3, 1)), np.arange(900.0)[:, None], signed)
+    full = value_of(p)
     assert full < 0
-    assert p.within(full) == (full, 0)
+    assert within(p)(full) == (full, 0)
 
 
 def test_columns_that_are_not_needed_are_not_computed(monkeypatch):
     asked = []
-    original = Sequences.columns
-    monkeypatch.setattr(Sequences, "columns", lambda self, a, b: asked.append(b) or original(self, a, b))
+    original = Pair.columns
+    monkeypatch.setattr(Pair, "columns", lambda self, a, b: asked.append(b) or original(self, a, b))
     monkeypatch.setattr(cpu, "STRIPS_FROM", 0)
     monkeypatch.setattr(cpu, "STRIP", 0)
     rng = np.random.default_rng(0)
     Z, X = rng.normal(size=(14, 12)), rng.normal(size=(5000, 12))
-    p = prepare(between(Z, X, "cosine"), None, None, Options(), "dtw", None)
-    full = p.run(hard_min).value
+    p = Problem.of_sequences(Spec.of(method="dtw", match="cosine"), Z, X)
+    full = value_of(p)
     assert max(asked) == 5000
     asked.clear()
-    value, spared = p.within(full / 4)
+    value, spared = within(p)(full / 4)
     assert value == np.inf
     assert max(asked) < 2500
     assert spared == pytest.approx(1 - max(asked) / 5000)
@@ -202,19 +209,18 @@ def test_columns_that_are_not_needed_are_not_computed(monkeypatch):
 )
 def test_lanes(variant, match, dtype, prices, seed):
     rng = np.random.default_rng(seed)
-    options = Options(**{k: v for k, v in variant.items() if k not in ("sides", "method")})
-    drops = (d if side else None for d, side in zip(prices, variant["sides"], strict=True))
-    r = Request(match, *drops, options, variant["method"], hard_min, None)
+    spec = spec_of(variant, *prices, match=match)
+    many = Comparison(spec, 2)
     Z = rng.normal(size=(20, 2)).astype(dtype)
-    square = dropdtw.METHODS[variant["method"]].one_to_one or not options.one_to_many or not options.many_to_one
+    square = spec.method.one_to_one or not spec.warp.one_to_many or not spec.warp.many_to_one
     Xs = [rng.normal(size=(20 if square else n, 2)).astype(dtype) for n in rng.integers(1, 40, 40)]
-    found = pairwise.some_in_lanes(Z, Xs, r, match)
+    found = many.in_lanes([Z], Xs, match)
     if found is None:
-        assert dropdtw.METHODS[variant["method"]].edit is not None
+        assert spec.method.edits
         return
-    full = found.values
+    full = found.values[0]
     for limit in (*np.quantile(full[np.isfinite(full)], [0, 0.1, 0.5, 1]), -1.0, 0.0):
-        values, abandoned, spared = pairwise.some_in_lanes(Z, Xs, r, match, limit)
+        (values,), abandoned, spared = many.in_lanes([Z], Xs, match, limit=limit)
         below = full <= limit
         np.testing.assert_array_equal(values[below], full[below])
         assert (values[~below] > limit).all()
@@ -227,17 +233,17 @@ def test_lanes_with_negative_drop_costs():
     """Each z that is dropped makes it cheaper: the first rows say nothing about the last."""
     Z, Xs = np.zeros((40, 1)), [np.full((2, 1), 9.0)] * 50
     for drops in ((1.0, -1.0), (-1.0, 1.0)):
-        r = Request("euclidean", *drops, Options(), "drop_dtw", hard_min, None)
+        many = Comparison(Spec.of(*drops), 1)
         for A, Bs in ((Z, Xs), (Xs[0], [Z] * 50)):
-            full = pairwise.some_in_lanes(A, Bs, r, "euclidean").values
-            np.testing.assert_array_equal(pairwise.some_in_lanes(A, Bs, r, "euclidean", full[0]).values, full)
+            full = many.in_lanes([A], Bs, "euclidean").values
+            np.testing.assert_array_equal(many.in_lanes([A], Bs, "euclidean", limit=full[0, 0]).values, full)
 
 
 def test_lanes_give_up():
     Z, Xs = np.zeros((40, 1)), [np.full((30, 1), 5.0)] * 50
     for price in (None, 3.0):
-        r = Request("euclidean", price, price, Options(), "drop_dtw", hard_min, None)
-        values, abandoned, spared = pairwise.some_in_lanes(Z, Xs, r, "euclidean", 10.0)
+        many = Comparison(Spec.of(price, price), 1)
+        values, abandoned, spared = many.in_lanes([Z], Xs, "euclidean", limit=10.0)
         assert np.isinf(values).all()
         assert abandoned == 50
         assert 0.7 < spared < 1
@@ -293,12 +299,12 @@ def test_many_shapes_are_not_all_remembered(monkeypatch):
     monkeypatch.setattr("dropdtw.search.pairwise.SHAPES", 3)
     rng = np.random.default_rng(0)
     Xs = [rng.normal(size=(n, 12)) for n in (3, 4, 5, 6, 3, 4, 7, 3)]
-    r = Request("cosine", 0.3, None, Options(), "drop_dtw", hard_min, None)
+    many = Comparison(Spec.of(0.3), 12)
     for Z in Xs[:2]:
         for X in Xs:
-            assert r.value(Z, X) == dropdtw.distance(Z, X, 0.3)
-            assert len(r.prepared) <= 3
-            assert all(p.costs.source.size == 0 for p in r.prepared.values())  # nor any match costs
+            assert many.value(Z, X) == dropdtw.distance(Z, X, 0.3)
+            assert len(many.prepared) <= 3
+            assert all(p.costs.matrix.size == 0 for p in many.prepared.values())  # nor any match costs
 
 
 def test_a_tie_is_not_given_up():

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import dropdtw
 from dropdtw.drops import percentile_drop, percentile_of_strips
-from dropdtw.problem import problem
-from dropdtw.problem.problem import Sequences
+from dropdtw.problem.match import Pair
 
 
 @settings(max_examples=200, deadline=None)
@@ -58,10 +57,10 @@ def test_neither_percentiles_nor_paths_need_a_matrix(match, drops, monkeypatch):
     Z, X = rng.normal(size=(280, 12)), rng.normal(size=(300, 12))
     pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
     whole = dropdtw.align(Z, X, *drops, match=match)
-    monkeypatch.setattr(problem, "WHOLE", 0)
+    monkeypatch.setattr("dropdtw.problem.match.WHOLE", 0)
     monkeypatch.setattr("dropdtw.executors.cpu.STRIPS_FROM", 0)
     monkeypatch.setattr("dropdtw.executors.cpu.STRIP", 0)
-    monkeypatch.setattr(Sequences, "matrix", property(lambda self: pytest.fail("all of C was asked for")))
+    monkeypatch.setattr(Pair, "matrix", property(lambda self: pytest.fail("all of C was asked for")))
     strips = dropdtw.align(Z, X, *drops, match=match)
     assert strips.cost == pytest.approx(whole.cost)
     np.testing.assert_array_equal(strips.labels, whole.labels)

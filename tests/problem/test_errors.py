@@ -8,6 +8,7 @@ import ast
 import importlib
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -18,9 +19,11 @@ from dropdtw import align, cost, distance, pairwise, posterior, solve
 from dropdtw.costs import Softmax, softmax
 from dropdtw.drops import LogitPercentile, Percentile
 from dropdtw.executors import EXECUTORS
+from dropdtw.problem.spec import Spec
 
 MODULES = [
-    *("api", "costs", "drops", "plot", "tables.methods", "problem.inputs", "problem.prepare", "problem.problem"),
+    *("api", "costs", "drops", "plot", "tables.methods", "problem.band", "problem.inputs"),
+    *("problem.match", "problem.problem", "problem.spec"),
     *("executors", "results.alignment", "results.explain", "results.html", "results.posterior"),
     *("results.serialize", "search.pairwise", "files.progress"),
 ]
@@ -65,12 +68,12 @@ def without_matplotlib():
 
 
 def with_little_memory():
-    with mock.patch("dropdtw.problem.problem.LARGEST", 40):
+    with mock.patch("dropdtw.problem.match.LARGEST", 40):
         align(Z, X, "percentile:30")
 
 
 def on_a_picky_executor():
-    with mock.patch.dict(EXECUTORS, {"picky": EXECUTORS["reference"]._replace(supports=lambda table: False)}):
+    with mock.patch.dict(EXECUTORS, {"picky": SimpleNamespace(supports=lambda table: False)}):
         solve(C, 1, executor="picky")
 
 
@@ -142,12 +145,17 @@ DROPS = {
         lambda: solve(C, lambda costs: [1, 2]), "drop_x has shape (2,), but there are 4", "one drop cost per x_j"
     ),
     "rule gives NaN": case(lambda: solve(C, drop_z=lambda costs: np.nan), "drop_z has NaN at 0", "fill it in"),
+    "nothing to suggest from": case(
+        lambda: cost(np.full((2, 3), np.inf), "suggest"),
+        "every match is forbidden (+inf)",
+        "to choose a drop cost from",
+    ),
     "logit in solve": case(
         lambda: solve(C, "logit:30"), "drop_x is 'logit:30'", "drop_x of align, distance or pairwise"
     ),
     "logit for z": case(
         lambda: align(Z, X, drop_z=LogitPercentile(30), match="softmax"),
-        "drop_z is LogitPercentile(p=30, epsilon=1e-05)",
+        "drop_z is 'logit:30'",
         "use it as drop_x",
     ),
     "logit in cosine": case(
@@ -203,6 +211,19 @@ OPTIONS = (
             lambda: solve(C, executor="gpu"),
             "executor is 'gpu'; this installation has '",
             "'reference' (None picks the best)",
+        ),
+        "rule where a number is needed": case(
+            lambda: dropdtw.nearest(Z, [X], 1, "percentile:30"),
+            "drop_x is 'percentile:30', a rule that reads the match costs",
+            "give a number (dropdtw.suggest_drop finds one)",
+        ),
+        "manifest of a function": case(
+            lambda: Spec.of(match=max).settings(), "match is <built-in function max>", "give a name"
+        ),
+        "manifest of a vector": case(
+            lambda: Spec.of([1.0, 2.0]).settings(),
+            "drop_x is PerElement(values=[1.0, 2.0])",
+            "give a number, or a rule",
         ),
         "executor for other tables": case(
             on_a_picky_executor, "executor 'picky' has kernels for the built-in tables only", "run 'drop_dtw"

@@ -255,7 +255,7 @@ def test_price_is_what_x_pays(method, seed):
     a = solved(method, seed=seed)
     costs = a.problem.costs
     for j in range(7):
-        paid = costs.match[a.M[:, j], j].sum() if a.M[:, j].any() else a.paid_x[j] and costs.drop_x[j]
+        paid = costs.matrix[a.M[:, j], j].sum() if a.M[:, j].any() else a.paid_x[j] and costs.drop_x[j]
         assert a.explain(j).price == pytest.approx(paid)
 
 

@@ -59,7 +59,7 @@ def test_round_trip_with_costs_brings_back_everything(more):
     assert b.rescore() == pytest.approx(a.rescore())
     assert b.problem.table == a.problem.table
     np.testing.assert_array_equal(b.problem.C, a.problem.C)
-    for part in ("match", "drop_x", "drop_z"):
+    for part in ("matrix", "drop_x", "drop_z"):
         np.testing.assert_array_equal(getattr(a.problem.costs, part), getattr(b.problem.costs, part))
     np.testing.assert_array_equal(a.problem.costs.banded(), b.problem.costs.banded())
     for j in range(7):

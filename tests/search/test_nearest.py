@@ -6,10 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dropdtw
-from cases import VARIANTS, cases, costs, name
+from cases import VARIANTS, cases, costs, name, spec_of
+from dropdtw import Index, nearest
+from dropdtw.costs import resolve
+from dropdtw.problem.spec import Spec
 from dropdtw.search import bounds
-from dropdtw.search.nearest import Corpus, _blocks, _bound_for, nearest
-from dropdtw.tables.methods import Options
+from dropdtw.search.index import bound_for, runs_of_size
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -18,6 +20,7 @@ def few_at_a_time():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dropdtw.search.nearest.TRIAL", 16)
         patch.setattr("dropdtw.search.nearest.BLOCK", 512)
+        patch.setattr("dropdtw.search.index.BLOCK", 512)
         yield
 
 
@@ -33,9 +36,8 @@ def split(variant):
 @pytest.mark.parametrize("variant", VARIANTS, ids=name)
 def test_bound_is_below_the_cost(variant):
     """Every method and option; costs of both signs, ties and +∞ among them."""
-    method, options = split(variant)
     for case in cases(variant):
-        p = bounds.prices(case.drop_x, case.drop_z, method, Options(**options))
+        p = bounds.prices(spec_of(variant, case.drop_x, case.drop_z))
         assert bounds.of_matrix(case.C, p) <= dropdtw.cost(**case.library()) + 1e-9
 
 
@@ -52,7 +54,7 @@ def test_bound_is_below_the_cost_of_any_problem(variant, K, N, kinds, seed):
     method, options = split(variant)
     C, d_x, d_z = (costs(kind, shape, rng) for kind, shape in zip(kinds, ((K, N), (N,), (K,)), strict=True))
     d_x, d_z = (d if side else None for d, side in zip((d_x, d_z), variant["sides"], strict=True))
-    p = bounds.prices(d_x, d_z, method, Options(**options))
+    p = bounds.prices(spec_of(variant, d_x, d_z))
     try:
         cost = dropdtw.cost(C, d_x, d_z, method=method, **options)
     except ValueError:  # a shape that nothing fits
@@ -63,26 +65,79 @@ def test_bound_is_below_the_cost_of_any_problem(variant, K, N, kinds, seed):
 
 def test_bound_is_exact_where_columns_or_rows_decide():
     C = np.full((3, 4), 9.0)
-    assert bounds.of_matrix(C, bounds.prices(0.5, 0.25)) == dropdtw.cost(C, 0.5, 0.25) == 2.75
+    assert bounds.of_matrix(C, bounds.prices(Spec.of(0.5, 0.25))) == dropdtw.cost(C, 0.5, 0.25) == 2.75
     C[1] = 0.5
-    assert bounds.of_matrix(C[1:2], bounds.prices()) == dropdtw.cost(C[1:2]) == 2.0
-    assert bounds.of_matrix(np.full((2, 2), np.inf), bounds.prices(1.0)) == np.inf  # z cannot be dropped
+    assert bounds.of_matrix(C[1:2], bounds.prices(Spec.of())) == dropdtw.cost(C[1:2]) == 2.0
+    assert bounds.of_matrix(np.full((2, 2), np.inf), bounds.prices(Spec.of(1.0))) == np.inf  # z cannot be dropped
 
 
 def test_a_negative_column_counts_whole_only_where_it_may_be_taken_whole():
     C = -np.ones((2, 2))
-    one = Options(one_to_many=False, many_to_one=False)
-    assert bounds.of_matrix(C, bounds.prices(0.0, 0.0, options=one)) == dropdtw.cost(C, 0, 0, **one.moves) == -2
-    several = bounds.of_matrix(C, bounds.prices(0.0, 0.0))
+    one = {"one_to_many": False, "many_to_one": False}
+    assert bounds.of_matrix(C, bounds.prices(Spec.of(0.0, 0.0, **one))) == dropdtw.cost(C, 0, 0, **one) == -2
+    several = bounds.of_matrix(C, bounds.prices(Spec.of(0.0, 0.0)))
     assert several <= dropdtw.cost(C, 0, 0) == -3
-    assert bounds.of_matrix(C, bounds.prices(0.0, 0.0, "needleman_wunsch")) == -2
+    assert bounds.of_matrix(C, bounds.prices(Spec.of(0.0, 0.0, method="needleman_wunsch"))) == -2
 
 
-def test_no_bound_for_a_table_of_ones_own():
-    own = dropdtw.Recurrence(
-        states=("m",), start="m", final=("m",), edges=dropdtw.edges("m", to="m", moves="diag left top", cost="match")
-    )
-    assert bounds.prices(method=own) is None
+FREE = dropdtw.Recurrence(  # any x and z may be passed over for nothing, even where drop costs are given
+    name="free",
+    states=("match", "skip"),
+    start="skip",
+    final=("match", "skip"),
+    edges=dropdtw.edges("match skip", to="match", moves="diag left top", cost="match")
+    + dropdtw.edges("match skip", to="skip", moves="left", cost="free")
+    + dropdtw.edges("match skip", to="skip", moves="top", cost="drop_z"),
+)
+BOTH = dropdtw.Recurrence(  # an x may be paid for as dropped and then be matched with z further down
+    name="both",
+    states=("m",),
+    start="m",
+    final=("m",),
+    edges=dropdtw.edges("m", to="m", moves="diag top", cost="match")
+    + dropdtw.edges("m", to="m", moves="left", cost="drop_x"),
+)
+LONE = dropdtw.Recurrence(  # one drop price covers an x and a z
+    name="lone",
+    states=("m",),
+    start="m",
+    final=("m",),
+    edges=dropdtw.edges("m", to="m", moves="diag", cost="match")
+    + dropdtw.edges("m", to="m", moves="diag", cost="drop_x"),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from([FREE, BOTH, LONE]),
+    st.booleans(),
+    st.integers(1, 7),
+    st.integers(1, 7),
+    st.lists(st.sampled_from(["positive", "signed", "tied", "holes"]), min_size=3, max_size=3),
+    st.integers(0, 2**32 - 1),
+)
+def test_bound_of_a_table_of_ones_own_is_read_off_its_edges(table, turned, K, N, kinds, seed):
+    """Nobody has to remember a new table: what it skips for free, and what it repeats, stands in its edges."""
+    rng = np.random.default_rng(seed)
+    own = table.transpose() if turned else table
+    N = K if table is LONE else N
+    C, d_x, d_z = (costs(kind, shape, rng) for kind, shape in zip(kinds, ((K, N), (N,), (K,)), strict=True))
+    p = bounds.prices(Spec.of(d_x, d_z, method=own))
+    assert bounds.of_matrix(C, p) <= dropdtw.cost(C, d_x, d_z, method=own) + 1e-9
+
+
+def test_free_skips_of_a_table_of_ones_own_are_not_counted_as_drops():
+    C = np.full((3, 5), 9.0)
+    p = bounds.prices(Spec.of(1.0, 1.0, method=FREE))
+    assert p.drop_x == 0
+    assert bounds.of_matrix(C, p) == dropdtw.cost(C, 1.0, 1.0, method=FREE) == 3
+
+
+def test_nearest_with_a_table_of_ones_own_prunes_and_is_brute_force():
+    rng = np.random.default_rng(0)
+    corpus = [rng.normal(size=(12, 4)) + 9 * rng.normal(size=4) for _ in range(100)]
+    found = check(corpus[5][2:9], corpus, 1, run=2, drop_x=5.0, drop_z=5.0, match="euclidean", method=FREE)
+    assert found.pruned > 0.3
 
 
 # --- Retrieval --------------------------------------------------------------------------------------------------
@@ -95,7 +150,7 @@ def brute(Z, corpus, k, **how):
 
 
 def check(Z, corpus, k, run=8, **how):
-    found = nearest(Z, Corpus(corpus, run=run), k, n_jobs=1, progress=False, **how)
+    found = nearest(Z, Index(corpus, run=run), k, n_jobs=1, progress=False, **how)
     indices, values = brute(Z, corpus, k, **how)
     np.testing.assert_array_equal(found.indices, indices)
     np.testing.assert_array_equal(found.costs, values)
@@ -152,9 +207,9 @@ def test_bounds_give_way_to_rounding(match, length):
     """Where a bound is exact, it must not exceed what kernels make of the same sum, not by one bit."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, length, 12)).astype(np.float32) * (1 if length == 1 else 9)
-    corpus = Corpus(X, run=1)
+    index = Index(X, run=1)
     for how in ({}, {"drop_x": 0.1, "drop_z": 0.1}):
-        bound = _bound_for(X[0], corpus, match, bounds.prices(**how))
+        bound = bound_for(X[0], index, resolve(match, 12), bounds.prices(Spec.of(**how)))
         costs = dropdtw.pairwise(X[:1], X, match=match, **how)[0]
         for level in (0, 1):
             found = bound(level, np.arange(300))
@@ -209,7 +264,7 @@ def test_more_than_there_are_and_threads_and_lists(monkeypatch):
     assert two.indices.tolist() == indices.tolist()
     assert two.costs.tolist() == values.tolist()
     assert seen[-1] == (100, 100)
-    assert len(Corpus(corpus)) == 100
+    assert len(Index(corpus)) == 100
 
 
 def test_forbidden_sequences_come_last():
@@ -223,6 +278,7 @@ def test_forbidden_sequences_come_last():
 NO = {
     "a percentile": ({"drop_x": "percentile:30"}, "drop_x is 'percentile:30', a rule .* no bound is known before"),
     "a function": ({"drop_z": lambda C: 1.0}, "drop_z is <function .* a rule"),
+    "a suggestion": ({"drop_x": "suggest"}, "drop_x is 'suggest', a rule"),
     "a threshold": ({"method": "lcss", "threshold": "percentile:30"}, "threshold is 'percentile:30', a rule"),
     "drops": ({"method": "dtw", "drop_x": 0.1}, "takes no drop costs"),
     "vector": ({"drop_x": [0.1, 0.2]}, r"drop_x has shape \(2,\), but there are 3 elements x_j"),
@@ -242,19 +298,19 @@ def test_refused(given, words):
 
 def test_refused_corpora():
     with pytest.raises(ValueError, match=r"corpus\[0\] has 3 features and corpus\[1\] has 2"):
-        Corpus([np.eye(3), np.eye(2)])
+        Index([np.eye(3), np.eye(2)])
     with pytest.raises(ValueError, match="corpus is empty"):
-        Corpus([])
+        Index([])
     with pytest.raises(ValueError, match=r"corpus\[1\] has NaN"):
-        Corpus([[1.0], [np.nan]])
+        Index([[1.0], [np.nan]])
     with pytest.raises(ValueError, match="run is 0"):
-        Corpus([[1.0]], run=0)
+        Index([[1.0]], run=0)
     with pytest.raises(ValueError, match="the query has 2 features and the corpus 3"):
         nearest(np.eye(2), [np.eye(3)])
 
 
 def test_blocks_cover_everything_once():
     for sizes in ([5], [1, 1, 1], [9, 1, 9], [100, 1, 1]):
-        covered = [k for part in _blocks(np.array(sizes), 4) for k in range(len(sizes))[part]]
+        covered = [k for part in runs_of_size(np.array(sizes), 4) for k in range(len(sizes))[part]]
         assert covered == list(range(len(sizes)))
-    assert list(_blocks(np.empty(0, int), 4)) == []
+    assert list(runs_of_size(np.empty(0, int), 4)) == []

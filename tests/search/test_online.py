@@ -252,6 +252,7 @@ def test_an_end_from_which_nothing_goes_on_is_not_forgotten():
 NO = {
     "a percentile": ({"drop_x": "percentile:30"}, r"drop_x is 'percentile:30', a rule .* does not have until it ends"),
     "a logit": ({"drop_x": "logit:30", "match": "softmax"}, "drop_x is 'logit:30', a rule"),
+    "a suggestion": ({"drop_x": "suggest"}, "drop_x is 'suggest', a rule"),
     "a function": ({"drop_x": 1.0, "drop_z": lambda C: 1.0}, "drop_z is <function .* a rule that reads the match"),
     "a vector": ({"drop_x": [0.1, 0.2]}, r"drop_x has shape \(2,\); a stream has no length yet.*push\(x, drop_x"),
     "a wrong vector": ({"drop_x": 0.1, "drop_z": [0.1]}, r"drop_z has shape \(1,\), but there are 2 elements z_i"),

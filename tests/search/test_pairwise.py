@@ -8,7 +8,7 @@ import pytest
 
 import dropdtw
 from dropdtw import distance, pairwise
-from dropdtw.search.pairwise import _threads, useful_threads
+from dropdtw.search.pairwise import thread_count, useful_threads
 
 SEQUENCES = [np.random.default_rng(n).normal(size=(n, 2)) for n in (3, 5, 4)]  # of different lengths
 OTHERS = [np.random.default_rng(n).normal(size=(n, 2)) for n in (6, 4)]
@@ -117,7 +117,7 @@ def test_small_pairs_are_left_to_one_thread():
 @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (1, 1), (3, 3), (9, 9), (-1, 4), (-2, 3), (-9, 1)])
 def test_jobs_are_counted_as_scikit_learn_does(monkeypatch, n_jobs, threads):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 2, 4, 6}, raising=False)
-    assert _threads(n_jobs) == threads
+    assert thread_count(n_jobs) == threads
 
 
 def test_reference_reports_every_pair():

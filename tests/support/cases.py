@@ -10,6 +10,9 @@ import numpy as np
 
 import dropdtw
 import oracle
+from dropdtw.problem.match import Matrix
+from dropdtw.problem.problem import Costs
+from dropdtw.problem.spec import Spec
 
 SHAPES = [(1, 1), (1, 4), (4, 1), (2, 2), (2, 3), (3, 2), (3, 5), (4, 4)]
 KINDS = ["positive", "signed", "tied", "holes"]
@@ -34,6 +37,18 @@ class Case:
         if "window" in options:
             options["band"] = oracle.band(*self.C.shape, options.pop("window"))
         return {"C": self.C, "d_x": self.drop_x, "d_z": self.drop_z, **options}
+
+
+def spec_of(variant: dict[str, Any], drop_x: Any = None, drop_z: Any = None, **more: Any) -> Spec:
+    """The request for a variant, with these drop costs on the sides that it drops from."""
+    options = {k: v for k, v in variant.items() if k != "sides"} | more
+    x, z = variant["sides"]
+    return Spec.of(drop_x if x else None, drop_z if z else None, **options)
+
+
+def paid(C: np.ndarray, drop_x: np.ndarray, drop_z: np.ndarray, band: Any = None) -> Costs:
+    """Costs as executors take them, from a matrix."""
+    return Costs(Matrix(C), drop_x, drop_z, band)
 
 
 def costs(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

@@ -25,9 +25,9 @@ def items(Z, X):
 LENGTHS = {"z_lengths": Z_LENGTHS, "x_lengths": X_LENGTHS}
 
 
-def learned(as_, **more):
+def learned(output, **more):
     torch.manual_seed(3)
-    return dt.LearnedDrop(3, as_=as_, **more)
+    return dt.LearnedDrop(3, output=output, **more)
 
 
 class Wronged(torch.nn.Module):

@@ -20,7 +20,7 @@ def test_steps_of_one_id_count_once_with_the_first_for_all():
     Z.requires_grad_(), X.requires_grad_()
     weight = torch.randn(3, 4, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     p = pairs(Z, X, **LENGTHS, ids=ids)
-    C = dt.softmax(p.Z, p.X, 0.6, ids=p.names())
+    C = dt.softmax(p.Z, p.X, 0.6, ids=p.first_of_kind())
     there = dt.costs.within(C, p.z_lengths, p.x_lengths)
     by_z, by_x = torch.autograd.grad((torch.where(there, C, 0.0) * weight).sum(), (Z, X))
     for b, (z, x) in enumerate(items(Z, X)):
@@ -46,7 +46,7 @@ def test_rows_of_a_kind_are_found(dtype):
     Z = torch.where(torch.rand(Z.shape, generator=draw) < 0.5, Z, -1 * -Z)
     Z[1] = torch.eye(64, 3)[:60].to(dtype)
     Z[2, 5] = Z[2, 9] = torch.nan
-    found = dt.costs.kinds(Z)
+    found = dt.costs.first_of_kind(Z)
     for rows, first in zip(Z.tolist(), found.tolist(), strict=True):
         assert first == [next(k for k in range(i + 1) if k == i or rows[k] == rows[i]) for i in range(60)]
 
@@ -70,9 +70,9 @@ def test_equal_steps_count_once_and_so_do_their_ids(name):
 def test_percentiles_are_those_of_the_numpy_side(p):
     Z, X = (torch.randn(2, n, 5, generator=torch.Generator().manual_seed(n), dtype=torch.float64) for n in (30, 700))
     q = pairs(Z, X, [30, 11], [700, 399])
-    C = dt.softmax(q.Z, q.X, ids=q.names())
+    C = dt.softmax(q.Z, q.X, ids=q.first_of_kind())
     drop, logit = dt.percentile_drop(C, p, q.z_lengths, q.x_lengths), []
-    S = (q.Z @ q.X.mT).masked_fill(q.names()[..., None] < 0, -torch.inf)
+    S = (q.Z @ q.X.mT).masked_fill(q.first_of_kind()[..., None] < 0, -torch.inf)
     logit = dt.percentile_logit(S, p, q.z_lengths, q.x_lengths)
     for b, (k, n) in enumerate([(30, 700), (11, 399)]):
         assert drop[b].item() == pytest.approx(np.percentile(C[b, :k, :n].numpy(), p), rel=1e-12)

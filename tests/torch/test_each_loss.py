@@ -118,7 +118,7 @@ def test_drawn_orders_always_differ():
     Z, X = batch()
     for ids in (None, [[1, 1, 2], [4, 5], [7, 7, 7, 8]]):
         p = pairs(Z, X, **LENGTHS, ids=ids)
-        names, draw, seen = p.names(), torch.Generator().manual_seed(0), set()
+        names, draw, seen = p.first_of_kind(), torch.Generator().manual_seed(0), set()
         for _ in range(200):
             order = shuffled(p, draw)
             assert torch.equal(order.sort(dim=1).values, torch.arange(4).expand(3, 4))
@@ -249,7 +249,7 @@ def test_clustering_at_its_best_has_a_derivative():
 @pytest.mark.parametrize(("depth", "hidden"), [(1, None), (2, None), (3, 5)])
 def test_learned_drop_is_equation_6(depth, hidden, residual):
     torch.manual_seed(0)
-    drop = dt.LearnedDrop(3, depth, hidden, as_="cost", residual=residual).double()
+    drop = dt.LearnedDrop(3, depth, hidden, output="cost", residual=residual).double()
     assert [p.shape[0] for n, p in drop.named_parameters() if "weight" in n] == [hidden or 3] * (depth - 1) + [3]
     Z, X = batch()
     found = drop(Z, X, **LENGTHS)

@@ -104,20 +104,24 @@ DROPS = {
     "list": case(lambda: dt.DropDTWLoss(0.1, [0.1]), "drop_z is [0.1]", "give None, a number, a tensor"),
     "logit of z": case(lambda: dt.DropDTWLoss(0.1, "logit:30"), "drop_z is a logit", "'percentile:30' or LearnedDrop("),
     "learned logit of z": case(
-        lambda: dt.DropDTWLoss(0.1, dt.LearnedDrop(4)), "drop_z is a logit", "LearnedDrop(dim, as_='cost')"
+        lambda: dt.DropDTWLoss(0.1, dt.LearnedDrop(4)), "drop_z is a logit", "LearnedDrop(dim, output='cost')"
     ),
     "logit in cosine": case(
         lambda: dt.DropDTWLoss("logit:30", match="cosine"), "drop_x with match='cosine'", "use 'percentile:30' or"
     ),
     "learned logit in cosine": case(
-        lambda: dt.DropDTWLoss(dt.LearnedDrop(4), match="cosine"), "drop_x with match='cosine'", "as_='cost'"
+        lambda: dt.DropDTWLoss(dt.LearnedDrop(4), match="cosine"), "drop_x with match='cosine'", "output='cost'"
     ),
     "learned dim": case(lambda: dt.LearnedDrop(0), "dim is 0", "give a whole number, 1 or more"),
     "learned depth": case(lambda: dt.LearnedDrop(4, 1.5), "depth is 1.5", "give a whole number, 1 or more"),
     "learned hidden": case(lambda: dt.LearnedDrop(4, 2, False), "hidden is False", "give a whole number, 1 or more"),
-    "learned as": case(lambda: dt.LearnedDrop(4, as_="price"), "as_ is 'price'", "choose 'logit' (in the softmax"),
+    "learned as": case(
+        lambda: dt.LearnedDrop(4, output="price"), "output is 'price'", "choose 'logit' (in the softmax"
+    ),
     "learned anchor": case(lambda: dt.LearnedDrop(4, anchor=101), "anchor is 101", "a percentile 0 to 100"),
-    "learned anchor of costs": case(lambda: dt.LearnedDrop(4, as_="cost", anchor=30), "as_ is 'cost'", "of logits"),
+    "learned anchor of costs": case(
+        lambda: dt.LearnedDrop(4, output="cost", anchor=30), "output is 'cost'", "of logits"
+    ),
     "learned scale": case(lambda: dt.LearnedDrop(4, scale=0), "scale is 0", ""),
     "learned for others": case(
         lambda: dt.LearnedDrop(5)(Z, X), "Z has 4 features, but this LearnedDrop was made for 5", ""

@@ -47,10 +47,10 @@ def test_derivatives_are_those_for_drop_costs_held_fixed(name):
     Z, X = (a.requires_grad_() for a in batch())
     p = pairs(Z, X, **LENGTHS)
     if name == "drop-dtw":
-        frozen = dt.percentile_drop(dt.softmax(p.Z, p.X, ids=p.names()), 30, p.z_lengths, p.x_lengths).detach()
+        frozen = dt.percentile_drop(dt.softmax(p.Z, p.X, ids=p.first_of_kind()), 30, p.z_lengths, p.x_lengths).detach()
         held = dt.DropDTWLoss(frozen)
     else:
-        S = (p.Z @ p.X.mT).masked_fill(p.names()[..., None] < 0, -torch.inf)
+        S = (p.Z @ p.X.mT).masked_fill(p.first_of_kind()[..., None] < 0, -torch.inf)
         frozen = dt.percentile_logit(S, 30, p.z_lengths, p.x_lengths)
         held = copy.deepcopy(loss)
         held._logit = lambda p: frozen

@@ -9,8 +9,9 @@ import numpy as np
 
 import dropdtw._cpp as _cpp
 from dropdtw.executors.emit import Place, locate
+from dropdtw.executors.protocol import Padded, Result, Trace, Values, Within
 from dropdtw.problem.inputs import Array
-from dropdtw.problem.problem import Costs, Padded, Result, Sequences, Trace, Values, Within
+from dropdtw.problem.problem import Costs
 from dropdtw.tables.recurrence import COSTS, Recurrence
 from dropdtw.tables.reducers import Reducer
 
@@ -83,9 +84,9 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
 
 
 def run_batch(
-    table: Recurrence, reducer: Reducer, padded: Padded, *, gradient: bool, threads: int
+    table: Recurrence, reducer: Reducer, padded: Padded, *, gradient: bool = False, threads: int = 1
 ) -> tuple[Array, Array, Array, Array]:
-    """See `executors.run_batch`."""
+    """See `Executor.run_batch`."""
     place = _place(table)
     match, d_x, d_z, z_lengths, x_lengths = padded
     if place.transposed:
@@ -118,7 +119,7 @@ def run_batch(
 
 
 def _as_derivatives(found: Trace, costs: Costs) -> Result:
-    match = np.zeros_like(costs.match)
+    match = np.zeros_like(costs.matrix)
     match[found.pairs[:, 0], found.pairs[:, 1]] = 1
     dtype = match.dtype
     return Result(found.value, match, found.drop_x.astype(dtype), found.drop_z.astype(dtype))
@@ -130,11 +131,12 @@ def _place(table: Recurrence) -> Place:
     return place
 
 
-def lanes(
+def pairwise(
     table: Recurrence,
     metric: str,
-    left: list[Array],
-    right: list[Array],
+    Zs: list[Array],
+    Xs: list[Array],
+    *,
     drop_x: float,
     drop_z: float,
     once: bool,
@@ -142,16 +144,16 @@ def lanes(
     report: Callable[[int, int], None],
     limit: float = np.inf,
 ) -> Values | None:
-    """The hard values of all pairs, a vector's worth at a time; None where there are too many features for that."""
-    if left[0].shape[1] > WIDEST:
+    """See `Executor.pairwise`: a pair to each lane of a vector; None where there are too many features for that."""
+    if Zs[0].shape[1] > WIDEST:
         return None
     place = _place(table)
-    dtype = np.result_type(*left, *right)
+    dtype = np.result_type(*Zs, *Xs)
     if place.transposed:
-        left, right, drop_x, drop_z = right, left, drop_z, drop_x
-    zs, z_ends = _joined(left, dtype)
-    xs, x_ends = (zs, z_ends) if right is left else _joined(right, dtype)
-    out = np.empty((len(left), len(right)), dtype)
+        Zs, Xs, drop_x, drop_z = Xs, Zs, drop_z, drop_x
+    zs, z_ends = _joined(Zs, dtype)
+    xs, x_ends = (zs, z_ends) if Xs is Zs else _joined(Xs, dtype)
+    out = np.empty((len(Zs), len(Xs)), dtype)
     abandoned, spared = _cpp.pairwise(
         place.family,
         place.mask,
@@ -210,7 +212,7 @@ def _solve(
         drop_x=_plain(drop_x, costs.dtype),
         drop_z=_plain(drop_z, costs.dtype),
         limit=limit,
-        least=costs.source.least if isinstance(costs.source, Sequences) else -np.inf,
+        least=costs.match.least,
         band_start=start,
         band_stop=stop,
     )
@@ -219,21 +221,20 @@ def _solve(
 def _match_arguments(costs: Costs, transposed: bool, want: int) -> dict[str, Any]:
     """How a kernel gets at the match costs: it computes them, or asks for strips of a large matrix, or has it whole."""
     how: dict[str, Any] = {"match": None, "strips": None, "strip_width": 0, "z": None, "x": None, "metric": 0}
-    source = costs.source
-    if isinstance(source, Sequences):
-        K, N = source.shape
-        if source.metric in _METRIC and source.Z.shape[1] <= WIDEST:
-            z, x = (source.X, source.Z) if transposed else (source.Z, source.X)
-            return how | {"z": _plain(z, z.dtype), "x": _plain(x, x.dtype), "metric": _METRIC[source.metric]}
-        large = K * N * source.dtype.itemsize > (STRIPS_FROM // 8 if want == _VALUE else STRIPS_FROM)
-        if large and "matrix" not in source.__dict__ and (source.by_pair or not transposed):
-            height, length = (N, K) if transposed else (K, N)
+    match = costs.match
+    if match.sequences is not None:
+        Z, X = match.sequences
+        if match.metric in _METRIC and Z.shape[1] <= WIDEST:
+            z, x = (X, Z) if transposed else (Z, X)
+            return how | {"z": _plain(z, z.dtype), "x": _plain(x, x.dtype), "metric": _METRIC[match.metric]}
+        large = len(Z) * len(X) * match.dtype.itemsize > (STRIPS_FROM // 8 if want == _VALUE else STRIPS_FROM)
+        if large and (match.by_pair or not transposed):
+            height, length = (len(X), len(Z)) if transposed else (len(Z), len(X))
             least = 256 if height < 1 << 16 else 64
             width = min(length, max(least, (STRIP // 4 if want == _VALUE else STRIP) // height))
-            strips = (lambda a, b: source.rows(a, b).T) if transposed else source.columns
+            strips = (lambda a, b: match.rows(a, b).T) if transposed else match.columns
             return how | {"strips": lambda a, b: _strided(strips(a, b)), "strip_width": width}
-    match = costs.match
-    return how | {"match": _strided(match.T if transposed else match)}
+    return how | {"match": _strided(match.matrix.T if transposed else match.matrix)}
 
 
 def _plain(array: Array, dtype: Any = np.int64) -> Array:

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from dropdtw.tables.recurrence import Edge, Recurrence
 
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""The λ that lower bounds try (`search/bounds.py`, and `rest.hpp` in the kernels); the largest bound counts."""
+
 NO_EDGE = "{0, 0, Move::same, Cost::free, false}"  # an array in C++ has at least one element
 
 
@@ -99,6 +102,7 @@ def header(recurrence: Any) -> str:
         '#include "edge.hpp"',
         "namespace dropdtw {",
         *map(_struct, found),
+        f"inline constexpr double bound_shares[] = {{{', '.join(map(str, SHARES))}}};",
         f"inline constexpr int family_count = {len(found)};",
         "#define DROPDTW_FAMILIES(X) " + " ".join(f"X({k}, {f.name})" for k, f in enumerate(found)),
         "}  // namespace dropdtw",

@@ -9,14 +9,21 @@ the optimal alignment. `Column` takes the same passes over one column after the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from dropdtw.executors.protocol import Padded, Result, Trace, Within
 from dropdtw.problem.inputs import Array
-from dropdtw.problem.problem import Costs, Result, Trace
+from dropdtw.problem.match import Matrix
+from dropdtw.problem.problem import Costs
 from dropdtw.tables.recurrence import MOVES, Recurrence
 from dropdtw.tables.reducers import Reducer, hard_min
+
+
+def supports(table: Recurrence) -> bool:
+    """Every table runs here."""
+    return True
 
 
 def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
@@ -36,6 +43,29 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
     """Find a best alignment: the derivatives of the hard minimum, which are 1 where it pays and 0 elsewhere."""
     value, match, drop_x, drop_z = run(table, hard_min, costs, gradient=True)
     return Trace(value, np.argwhere(match), drop_x, drop_z)
+
+
+def within(table: Recurrence, costs: Costs, limit: float) -> Within:
+    """The hard value, whatever the limit."""
+    return Within(run(table, hard_min, costs).value)
+
+
+def run_batch(
+    table: Recurrence, reducer: Reducer, padded: Padded, *, gradient: bool = False, threads: int = 1
+) -> tuple[Array, Array, Array, Array]:
+    """See `Executor.run_batch`: one item after the other."""
+    value = np.empty(len(padded.match))
+    parts = [np.zeros_like(part) if gradient else np.empty(0, part.dtype) for part in padded[:3]]
+    for b, (match, d_x, d_z, k, n) in enumerate(zip(*padded, strict=True)):
+        found = run(table, reducer, Costs(Matrix(match[:k, :n]), d_x[:n], d_z[:k]), gradient=gradient)
+        value[b] = found.value
+        if gradient:
+            parts[0][b, :k, :n], parts[1][b, :n], parts[2][b, :k] = found[1:]
+    return value, parts[0], parts[1], parts[2]
+
+
+def pairwise(*problems: Any, **options: Any) -> None:
+    """Nothing here takes many pairs at a time."""
 
 
 def sample(
@@ -63,7 +93,7 @@ class Column:
         K = len(drop_z)
         never = np.full((K, 1), np.inf, drop_z.dtype)
         self.reducer = reducer
-        self.grid = _Grid(table, Costs(never, never[0], drop_z))
+        self.grid = _Grid(table, Costs(Matrix(never), never[0], drop_z))
         self.rows = np.arange(K + 1)
         # Cells in parts without dependence: all at once where no edge leads down a column, else row by row.
         down = any(way.di and not way.dj for ways in self.grid.ways for way in ways)

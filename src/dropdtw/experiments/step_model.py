@@ -155,10 +155,10 @@ class StepModel(nn.Module):
 def _learned(dim: int, objective: Objective) -> LearnedDrop | None:
     scale = 1 / math.sqrt(dim)  # as if the steps were of length 1
     if objective.loss == "drop-learned":
-        return LearnedDrop(dim, as_="logit", scale=scale)
+        return LearnedDrop(dim, output="logit", scale=scale)
     if objective.loss != "drop-anchored":
         return None
-    drop = LearnedDrop(dim, as_="logit", residual=False, scale=scale, anchor=objective.percentile)
+    drop = LearnedDrop(dim, output="logit", residual=False, scale=scale, anchor=objective.percentile)
     for parameter in drop.parameters():
         nn.init.zeros_(parameter)  # training starts from the percentile alone
     return drop

@@ -78,15 +78,15 @@ class Session:
         Z, X = self.data.Z, self.data.X
         assert Z is not None
         assert X is not None
-        return self._matrices(match, lambda: costs.resolve(match)(Z, X))
+        return self._matrices(match, lambda: costs.resolve(match, Z.shape[1]).cost(Z, X))
 
     def opening(self, match: str | None = None, method: str | None = None) -> Settings:
         """Settings to begin with: those that came with the data, otherwise a suggested drop cost."""
         data = self.data
-        if data.Z is not None and match is None:
-            match = "cosine" if data.Z.shape[1] > 1 else "euclidean"
+        if data.Z is not None and match in (None, "auto"):
+            match = costs.resolve("auto", data.Z.shape[1]).name
         if match is not None and match not in self.matches:
-            costs.resolve(match)  # says what is wrong with it
+            costs.resolve(match, 1 if data.Z is None else data.Z.shape[1])  # says what is wrong with it
             self.matches.append(match)
         name = method or data.method or "drop_dtw"
         if name not in METHODS:
@@ -270,7 +270,7 @@ class Session:
         rule = drops.resolve(self._call(settings).get("threshold"), "threshold")
         if rule is None:
             return None
-        value = float(rule(self.costs(settings.match)) if callable(rule) else rule)  # type: ignore[arg-type]
+        value = float(rule(self.costs(settings.match)))  # type: ignore[arg-type]
         return value if np.isfinite(value) else None
 
     def _about_z(self, a: Alignment, settings: Settings, i: int) -> str:
@@ -278,7 +278,7 @@ class Session:
         here = a.pairs[a.pairs[:, 0] == i, 1]
         if len(here):
             more = f" … x_{here[-1]}, {len(here)} of them" if len(here) > 1 else ""
-            price = float(a.solved().costs.at(np.full(len(here), i), here).sum())
+            price = float(a.solved().costs.match.at(np.full(len(here), i), here).sum())
             return f"matched to x_{here[0]}{more}, for {price:.4g} in all"
         if not a.paid_z[i]:
             return f"left out, which costs nothing with {a.method}"

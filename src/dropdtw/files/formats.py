@@ -297,7 +297,7 @@ def _as_npz(a: Alignment, fps: float | None, costs: bool | None) -> bytes:
         arrays["fps"] = fps
     if a.shape[0] * a.shape[1] <= MANY_CELLS if costs is None else costs:
         given = a.solved().given
-        arrays |= {"C": given.match, "drop_x": given.drop_x, "drop_z": given.drop_z}
+        arrays |= {"C": given.matrix, "drop_x": given.drop_x, "drop_z": given.drop_z}
     out = io.BytesIO()
     np.savez_compressed(out, **arrays)
     return out.getvalue()

@@ -53,6 +53,10 @@ def as_match_costs(values: npt.ArrayLike, name: str = "C") -> Array:
 
 def as_drop_costs(values: npt.ArrayLike, name: str, length: int, element: str) -> Array:
     """A number, or one number per element, as a vector (length,); +∞ forbids a drop."""
+    if isinstance(values, float):
+        array = np.full(length, values)  # by far the usual case
+        refuse_nan_and_minus_inf(array[:1], name)
+        return array
     array = as_floats(values, name)
     if np.asarray(values).dtype == bool:
         raise ValueError(f"{name} is {_describe(values)}; give the drop cost itself, a number, or None for no drops")
@@ -74,8 +78,13 @@ def as_pair(Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Array, Array]:
         raise ValueError(
             f"Z has {Za.shape[1]} features and X has {Xa.shape[1]}; both need the same number, as (length, d)"
         )
-    dtype = np.result_type(Za, Xa)
-    return Za.astype(dtype, copy=False), Xa.astype(dtype, copy=False)
+    return same_precision(Za, Xa)
+
+
+def same_precision(Z: Array, X: Array) -> tuple[Array, Array]:
+    """Two arrays in their common precision."""
+    dtype = np.result_type(Z, X)
+    return Z.astype(dtype, copy=False), X.astype(dtype, copy=False)
 
 
 def refuse_nan_and_minus_inf(array: Array, name: str) -> None:

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dropdtw import executors
+from dropdtw.executors.protocol import Trace
 from dropdtw.problem.inputs import Array, as_floats
-from dropdtw.problem.prepare import Problem
-from dropdtw.problem.problem import Trace
+from dropdtw.problem.problem import Problem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dropdtw.results.explain import Explanation
+    from dropdtw.results.posterior import Posterior
 
 
 class Segment(NamedTuple):
@@ -58,13 +60,22 @@ class Alignment:
             array.flags.writeable = False
 
     @classmethod
+    def of(cls, problem: Problem) -> Alignment:
+        """A best alignment of `problem`; ValueError where every alignment is forbidden."""
+        found = executors.trace(problem)
+        if not np.isfinite(found.value):
+            raise executors.no_alignment(problem)
+        problem.given.match.own()  # the alignment keeps its costs, whatever becomes of the caller's arrays
+        return cls.from_trace(problem, found)
+
+    @classmethod
     def from_trace(cls, problem: Problem, found: Trace) -> Alignment:
         """The alignment that an executor found for `problem`."""
         i, j = found.pairs.T
         labels = np.full(problem.costs.shape[1], -1)
         if (np.diff(j) == 0).any():  # some x_j has several z
             # Written in falling order of cost, then of i, so that the cheapest pair of each x_j is written last.
-            order = np.lexsort((-i, -problem.costs.at(i, j)))
+            order = np.lexsort((-i, -problem.costs.match.at(i, j)))
             i, j = i[order], j[order]
         labels[j] = i
         return cls(
@@ -110,14 +121,14 @@ class Alignment:
         >>> dropdtw.solve(C, drop_x=1).segments()
         [Segment(label=0, start=0, stop=2), Segment(label=1, start=3, stop=4)]
         """
-        return segments_of(self.pairs)
+        return segments_of_pairs(self.pairs)
 
     def rescore(self) -> float:
         """The cost summed anew from the matched pairs and the paid drops; equals `cost` up to rounding."""
         costs = self.solved().costs
         i, j = self.pairs.T
         return float(
-            costs.at(i, j).sum(dtype=np.float64)
+            costs.match.at(i, j).sum(dtype=np.float64)
             + weighted_sum(self.paid_x, costs.drop_x)
             + weighted_sum(self.paid_z, costs.drop_z)
         )
@@ -132,6 +143,17 @@ class Alignment:
         from dropdtw.results.explain import explain
 
         return explain(self, self.solved(), j)
+
+    def posterior(self, gamma: float = 1.0) -> Posterior:
+        """How probable each match and each drop of this problem is, see `dropdtw.posterior`.
+
+        >>> import dropdtw
+        >>> dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).posterior(gamma=0.1).drop_x.round(2)
+        array([0.09, 1.  , 0.24])
+        """
+        from dropdtw.results.posterior import Posterior
+
+        return Posterior.of(self.solved(), gamma)
 
     def warp_z(self, Z: npt.ArrayLike, *, fill: float | Literal["linear"] = np.nan) -> Array:
         """Z on the time axis of X, (N, d): row j is the mean of the z matched to x_j.
@@ -186,7 +208,7 @@ class Alignment:
         return self.problem
 
 
-def segments_of(pairs: Array) -> list[Segment]:
+def segments_of_pairs(pairs: Array) -> list[Segment]:
     """The unbroken runs of x that match each z, for matched pairs (L, 2)."""
     i, j = pairs.T
     if len(i) == 0:

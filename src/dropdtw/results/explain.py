@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dropdtw.problem.problem import Costs, Trace
+from dropdtw import executors
+from dropdtw.executors.protocol import Trace
+from dropdtw.problem.problem import Costs, Problem
 
 if TYPE_CHECKING:
-    from dropdtw.problem.prepare import Problem
     from dropdtw.results.alignment import Alignment
 
 
@@ -56,11 +57,11 @@ def explain(alignment: Alignment, problem: Problem, j: int) -> Explanation:
     if not isinstance(j, (int, np.integer)) or not -N <= j < N:
         raise IndexError(f"j is {j!r}, but X has {N} elements; give 0 to {N - 1}, or −{N} to −1 from the end")
     j %= N
-    costs = replace(problem.costs, source=problem.costs.match.astype(np.float64))
+    costs = problem.costs.with_match(problem.costs.matrix.astype(np.float64))
     here = alignment.pairs[alignment.pairs[:, 1] == j, 0]
     if len(here):
         other = _otherwise(problem, costs, here, j)
-        price = float(costs.match[here, j].sum())
+        price = float(costs.matrix[here, j].sum())
     else:
         other = _matched(problem, costs, j)
         price = float(costs.drop_x[j]) if alignment.paid_x[j] else 0.0
@@ -72,9 +73,9 @@ def explain(alignment: Alignment, problem: Problem, j: int) -> Explanation:
 
 def _otherwise(problem: Problem, costs: Costs, here: np.ndarray, j: int) -> Trace:
     """The best alignment that matches x_j to none of `here`."""
-    match = costs.match.copy()
+    match = costs.matrix.copy()
     match[here, j] = np.inf
-    return problem.trace(replace(costs, source=match))
+    return executors.trace(problem.paying(costs.with_match(match)))
 
 
 def _matched(problem: Problem, costs: Costs, j: int) -> Trace:
@@ -82,15 +83,15 @@ def _matched(problem: Problem, costs: Costs, j: int) -> Trace:
     if not problem.table.skips_for_free:
         drop_x = costs.drop_x.astype(np.float64)
         drop_x[j] = np.inf
-        return problem.trace(replace(costs, drop_x=drop_x))
+        return executors.trace(problem.paying(replace(costs, drop_x=drop_x)))
     # A free skip has no price that could be raised: reward each match of x_j in turn so much that it is taken.
     nothing = np.empty(0, np.int64)
     best = Trace(np.inf, nothing.reshape(0, 2), nothing, nothing)
-    reward = 1 + 2 * sum(float(np.abs(a[np.isfinite(a)]).sum()) for a in (costs.match, costs.drop_x, costs.drop_z))
+    reward = 1 + 2 * sum(float(np.abs(a[np.isfinite(a)]).sum()) for a in (costs.matrix, costs.drop_x, costs.drop_z))
     for i in np.flatnonzero(np.isfinite(costs.banded()[:, j])):
-        match = costs.match.copy()
+        match = costs.matrix.copy()
         match[i, j] -= reward
-        found = problem.trace(replace(costs, source=match))
+        found = executors.trace(problem.paying(costs.with_match(match)))
         if (found.pairs == (i, j)).all(axis=1).any() and found.value + reward < best.value:
             best = found._replace(value=found.value + reward)
     return best

@@ -6,15 +6,16 @@ marginals are the derivatives of the soft value −γ log Σ exp(−cost/γ), so
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from dropdtw import executors
 from dropdtw.executors import reference
+from dropdtw.executors.protocol import Result
 from dropdtw.problem.inputs import Array
-from dropdtw.problem.prepare import Problem, no_alignment
-from dropdtw.problem.problem import Result
+from dropdtw.problem.problem import Problem
 from dropdtw.results.alignment import Alignment, weighted_sum
 from dropdtw.tables.reducers import Reducer, soft_min
 
@@ -37,6 +38,28 @@ class Posterior:
     expected_cost: float
     gamma: float
     problem: Problem = field(repr=False)
+
+    @classmethod
+    def of(cls, problem: Problem, gamma: float) -> Posterior:
+        """The posterior of a problem at temperature `gamma`."""
+        reducer = soft_min(gamma)
+        if reducer.gamma == 0:
+            raise ValueError("gamma is 0, where one alignment has all the probability; use dropdtw.solve for that one")
+        found = executors.run(problem, reducer, gradient=True)
+        if not np.isfinite(found.value):
+            raise executors.no_alignment(problem)
+        problem.given.match.own()  # draws are made from these costs, whatever becomes of the caller's arrays
+        costs = problem.costs
+        paid = ((found.match, costs.matrix), (found.drop_x, costs.drop_x), (found.drop_z, costs.drop_z))
+        return cls(
+            match=found.match,
+            drop_x=_empty_columns(problem, reducer, found),
+            drop_z=_empty_rows(problem, reducer, found),
+            log_partition=-found.value / reducer.gamma,
+            expected_cost=sum(weighted_sum(weights, prices) for weights, prices in paid),
+            gamma=reducer.gamma,
+            problem=problem,
+        )
 
     @property
     def cost(self) -> float:
@@ -63,27 +86,6 @@ class Posterior:
         return [Alignment.from_walk(self.problem, walk) for walk in walks]
 
 
-def posterior_of(problem: Problem, gamma: float) -> Posterior:
-    """The posterior of a problem at temperature `gamma`."""
-    reducer = soft_min(gamma)
-    if reducer.gamma == 0:
-        raise ValueError("gamma is 0, where one alignment has all the probability; use dropdtw.solve for that one")
-    found = problem.run(reducer, gradient=True)
-    if not np.isfinite(found.value):
-        raise no_alignment(problem)
-    costs = problem.costs
-    paid = ((found.match, costs.match), (found.drop_x, costs.drop_x), (found.drop_z, costs.drop_z))
-    return Posterior(
-        match=found.match,
-        drop_x=_empty_columns(problem, reducer, found),
-        drop_z=_empty_rows(problem, reducer, found),
-        log_partition=-found.value / reducer.gamma,
-        expected_cost=sum(weighted_sum(weights, prices) for weights, prices in paid),
-        gamma=reducer.gamma,
-        problem=problem,
-    )
-
-
 def _empty_columns(problem: Problem, reducer: Reducer, found: Result) -> Array:
     """The probability that x_j matches nothing. Where every drop is paid for, that is the derivative by d_x."""
     if not problem.table.skips_for_free:
@@ -103,7 +105,7 @@ def _empty_rows(problem: Problem, reducer: Reducer, found: Result) -> Array:
 
 def _without(problem: Problem, reducer: Reducer, found: Result, where: tuple[Any, ...]) -> float:
     """The share of the partition sum that is left when the matches `where` are forbidden."""
-    match = problem.costs.match.copy()
+    match = problem.costs.matrix.copy()
     match[where] = np.inf
-    rest = problem.run(reducer, costs=replace(problem.costs, source=match)).value
+    rest = executors.run(problem.paying(problem.costs.with_match(match)), reducer).value
     return float(np.exp((found.value - rest) / reducer.gamma))

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.problem.inputs import as_drop_costs, as_match_costs
-from dropdtw.problem.prepare import Problem
-from dropdtw.problem.problem import Costs
+from dropdtw.problem.match import Matrix
+from dropdtw.problem.problem import Costs, Problem
 from dropdtw.results.alignment import Alignment
 from dropdtw.tables.recurrence import Edge, Recurrence
 
@@ -38,7 +38,7 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
         data["problem"] = {
             "table": asdict(p.table),
             "C": _lists(p.C),
-            "match": _lists(p.costs.match),
+            "match": _lists(p.costs.matrix),
             "drop_x": _lists(p.costs.drop_x),
             "drop_z": _lists(p.costs.drop_z),
             "band": None if p.costs.band is None else [limit.tolist() for limit in p.costs.band],
@@ -98,8 +98,8 @@ def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int]) -> Pr
     if data["band"] is not None:
         start, stop = (np.asarray(limit, np.int64).reshape(K) for limit in data["band"])
         band = (start, stop)
-    costs = Costs(match, drop_x, drop_z, band)
-    return Problem(method, Recurrence(**table), costs, Costs(C, drop_x, drop_z, band), lambda given: costs, None)
+    costs = Costs(Matrix(match), drop_x, drop_z, band)
+    return Problem(method, Recurrence(**table), costs, Costs(Matrix(C), drop_x, drop_z, band), lambda given: costs)
 
 
 def _lists(array: npt.NDArray[Any]) -> list[Any]:

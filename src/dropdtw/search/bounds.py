@@ -23,21 +23,17 @@ for "euclidean" with f(u) = u, "sqeuclidean" u², and "cosine" 1 − cos u of th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw.drops import DropCost
-from dropdtw.problem.fixed import fixed
+from dropdtw.executors.emit import SHARES
 from dropdtw.problem.inputs import Array
-from dropdtw.problem.prepare import check_takes
-from dropdtw.tables.methods import Options, look_up
+from dropdtw.problem.match import Matrix
+from dropdtw.problem.spec import Spec
 from dropdtw.tables.recurrence import Recurrence
-
-SHARES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""The λ that are tried; the largest bound counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,53 +42,50 @@ class Prices:
 
     drop_x, drop_z : a number or one number per element.
     one_to_many, many_to_one : whether a z, an x, may have several matches.
-    threshold : LCSS pays −1 for a pair under it and forbids the others; None for match costs as they are.
+    both_x, both_z : whether an x, a z, may be passed over and still be matched.
+    pair : what a pair pays, of its match cost; None: that cost.
     """
 
     drop_x: npt.ArrayLike
     drop_z: npt.ArrayLike
     one_to_many: bool = True
     many_to_one: bool = True
-    threshold: float | None = None
+    both_x: bool = False
+    both_z: bool = False
+    pair: Callable[[Array], Array] | None = None
 
 
-def prices(
-    drop_x: DropCost = None,
-    drop_z: DropCost = None,
-    method: str | Recurrence = "drop_dtw",
-    options: Options | None = None,
-) -> Prices | None:
-    """The prices under which (1) holds for a method, or None where no bound is known: for a table of the caller's.
+def prices(spec: Spec) -> Prices:
+    """The prices under which (1) holds for a request, read off the edges of its table.
 
-    Drop-DTW in both forms and Needleman–Wunsch pay what (1) says; no drop cost is d = ∞. DTW is the case d_x = d_z = ∞.
-    `contiguous` and `window` only forbid alignments, and greedy drops are some of Drop-DTW's alignments at the same
-    price: a minimum over fewer is no smaller. OTAM and subsequence DTW drop x for nothing, d_x = 0, and Smith–Waterman
-    may pay or not, min(0, d). LCSS drops for nothing, and its pairs cost −1 or ∞.
+    An edge into a column or a row that pays for no match pays a drop cost or nothing; no such edge is d = ∞. A method
+    may make drops free and pairs worth something else. What it does beside that (`Method.narrow`), like `contiguous`
+    and `window`, only forbids alignments, and a minimum over fewer is no smaller.
     """
-    options = options or Options()
-    name, entry = look_up(method, options)
-    why = "so it differs from sequence to sequence and no bound is known before aligning"
-    d_x, d_z = fixed(drop_x, "drop_x", why), fixed(drop_z, "drop_z", why)
-    threshold = fixed(options.threshold, "threshold", why)
-    check_takes(name, entry, d_x is not None or d_z is not None, threshold is not None)
-    if isinstance(method, Recurrence):
-        return None
-    lost_x: npt.ArrayLike = np.inf if d_x is None else d_x
-    lost_z: npt.ArrayLike = np.inf if d_z is None else d_z
-    if name in ("otam", "subsequence", "lcss"):
-        lost_x = 0.0
-    if name == "lcss":
-        lost_z = 0.0
-    if name == "smith_waterman":
-        lost_x, lost_z = np.minimum(lost_x, 0), np.minimum(lost_z, 0)
-    several = not entry.one_to_one
+    spec.refuse_rules("so it differs from sequence to sequence and no bound is known before aligning")
+    table, method = spec.table, spec.method
+    mirrored = table.transpose()
+    no_costs = Matrix(np.empty((0, 0)))
+    d_x = np.inf if spec.drop_x is None else spec.drop_x.price(no_costs, "x")
+    d_z = np.inf if spec.drop_z is None else spec.drop_z.price(no_costs, "z")
+    worth, threshold = method.pair, np.inf if spec.threshold is None else spec.threshold.price(no_costs, "x")
     return Prices(
-        lost_x,
-        lost_z,
-        one_to_many=options.one_to_many and several,
-        many_to_one=options.many_to_one and several,
-        threshold=None if threshold is None else float(threshold),  # type: ignore[arg-type]
+        _least(table, 0.0 if method.free_x else d_x),
+        _least(mirrored, 0.0 if method.free_z else d_z),
+        one_to_many=table.matches_by("left"),
+        many_to_one=table.matches_by("top"),
+        both_x=table.matches_skipped_x(),
+        both_z=mirrored.matches_skipped_x(),
+        pair=None if worth is None else lambda m: np.asarray(worth(np, m, threshold)),
     )
+
+
+def _least(table: Recurrence, drop_x: npt.ArrayLike) -> npt.ArrayLike:
+    """The least that an x without a match pays in a table, where dropping it costs `drop_x`."""
+    paid = table.skips_x_for()
+    if not paid:
+        return np.inf
+    return drop_x if paid == {"drop_x"} else np.minimum(drop_x if "drop_x" in paid else np.inf, 0.0)
 
 
 def least_in_columns(C: Array, several: bool) -> Array:
@@ -109,24 +102,39 @@ def of_matrix(C: Array, p: Prices) -> float:
     """The bound (1) from the match costs (K, N) themselves, or from lower bounds on them; costs of any sign, +∞ too.
 
     >>> C = np.array([[0.1, 0.9], [0.9, 0.9]])
-    >>> round(of_matrix(C, prices(0.3, 0.3)), 6)        # λ = ½; the cost is 0.1 + 0.3 + 0.3 as well
+    >>> round(of_matrix(C, prices(Spec.of(0.3, 0.3))), 6)   # λ = ½; the cost is 0.1 + 0.3 + 0.3 as well
     0.7
     """
-    m, m_z = least_in_columns(C, p.many_to_one)[None], least_in_columns(C.T, p.one_to_many)[None]
-    return float(split(m, m_z, np.ones(m.shape), np.zeros(1, np.int64), p)[0])
+    if p.pair is not None:
+        C = p.pair(C)
+    m, m_z = least_in_columns(C, p.many_to_one), least_in_columns(C.T, p.one_to_many)[None]
+    return float(_largest(m, m_z, np.ones(len(m)), np.zeros(1, np.int64), p)[0])
 
 
 def split(columns: Array, rows: Array, count: Array, starts: Array, p: Prices) -> Array:
     """The bound (1), the largest over λ, for many problems with the same Z at a time: (n,).
 
-    columns : m_j of the columns of all problems, one after the other, each standing for `count` columns alike.
-    rows : (n, K), m′_i of each problem.
+    columns : the least match cost of the columns of all problems, ≥ 0, one after the other, each standing for `count`
+        columns alike.
+    rows : (n, K), that of the rows of each problem.
     starts : where each problem's columns begin.
     """
-    columns, count = columns.ravel().astype(np.float64), count.ravel()
-    rows = rows.astype(np.float64)
-    if p.threshold is not None:
-        columns, rows = (np.where(m < p.threshold, -1.0, np.inf) for m in (columns, rows))
+    columns, rows, count = columns.ravel(), rows, count.ravel()
+    if p.pair is not None:
+        lengths = np.add.reduceat(count, starts)[:, None]
+        columns = _several(p.pair(columns), rows.shape[1] if p.many_to_one else 1)
+        rows = _several(p.pair(rows), lengths if p.one_to_many else 1)
+    return _largest(columns, rows, count, starts, p)
+
+
+def _several(m: Array, times: Array | int) -> Array:
+    """The least that a column holds whose pairs pay m at least, so many times at most."""
+    return np.asarray(np.where(m < 0, m * times, m))
+
+
+def _largest(columns: Array, rows: Array, count: Array, starts: Array, p: Prices) -> Array:
+    """The same from m_j and m′_i, of any sign."""
+    columns, rows = columns.astype(np.float64), rows.astype(np.float64)
     d_x, d_z = np.asarray(p.drop_x, np.float64), np.asarray(p.drop_z, np.float64)
     if d_x.ndim:  # one price per x_j: all problems have that many
         columns = np.repeat(columns, count.astype(np.int64))
@@ -134,10 +142,16 @@ def split(columns: Array, rows: Array, count: Array, starts: Array, p: Prices) -
         starts, count, d_x = np.r_[0, ends[:-1]].astype(np.int64), np.ones(len(columns)), np.tile(d_x, len(rows))
     found = np.full(len(rows), -np.inf)
     for share in SHARES:
-        by_column = np.minimum(d_x, _share(share, columns)) * count
-        by_row = np.minimum(d_z, _share(1 - share, rows))
+        by_column = _pays(d_x, share, columns, p.both_x) * count
+        by_row = _pays(d_z, 1 - share, rows, p.both_z)
         np.maximum(found, np.add.reduceat(by_column, starts) + by_row.sum(axis=1), out=found)
     return found
+
+
+def _pays(lost: Array, share: float, m: Array, both: bool) -> Array:
+    """The least that columns pay: what a lost one pays, or a share of what they hold; `both`: one may pay both."""
+    held = _share(share, m)
+    return np.asarray(np.minimum(lost + np.minimum(held, 0) if both else lost, held))
 
 
 def _share(share: float, m: Array) -> Array:

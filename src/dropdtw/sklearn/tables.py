@@ -25,7 +25,7 @@ def columns(a: Alignment, of: Literal["pairs", "x", "z", "segments"] = "pairs") 
     """
     i, j = a.pairs.T
     if of == "pairs":
-        return {"z": i, "x": j} | ({} if a.problem is None else {"cost": a.problem.costs.at(i, j)})
+        return {"z": i, "x": j} | ({} if a.problem is None else {"cost": a.problem.costs.match.at(i, j)})
     if of == "x":
         return {"x": np.arange(a.shape[1]), "label": a.labels, "dropped": a.dropped_x}
     if of == "z":

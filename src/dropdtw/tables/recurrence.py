@@ -105,11 +105,32 @@ class Recurrence:
         return any(e.cost == "match" and e.move == move for e in self.edges)
 
     @property
+    def every_edge(self) -> tuple[Edge, ...]:
+        """All edges, those of the border included."""
+        return (*self.edges, *(self.border or ()))
+
+    @property
     def skips_for_free(self) -> bool:
         """Whether some edge passes over an element without paying: then d_x and d_z do not govern all drops."""
         pays_one_of_two = {("diag", "drop_x"), ("diag", "drop_z")}
-        listed = (*self.edges, *(self.border or ()))
-        return any((e.cost == "free" and e.move != "same") or (e.move, e.cost) in pays_one_of_two for e in listed)
+        return any(
+            (e.cost == "free" and e.move != "same") or (e.move, e.cost) in pays_one_of_two for e in self.every_edge
+        )
+
+    def skips_x_for(self) -> frozenset[str]:
+        """What an x without a match can pay on the way into its column: "drop_x", "free", both, or neither."""
+        return frozenset(
+            "drop_x" if e.cost == "drop_x" else "free"
+            for e in self.every_edge
+            if MOVES[e.move][1] and e.cost != "match"
+        )
+
+    def matches_skipped_x(self) -> bool:
+        """Whether a path that has entered a column without a match can still match its x further down."""
+        here = {e.dst for e in self.every_edge if MOVES[e.move][1] and e.cost != "match"}
+        while new := {e.dst for e in self.every_edge if e.src in here and not MOVES[e.move][1]} - here:
+            here |= new
+        return any(e.src in here and e.move == "top" and e.cost == "match" for e in self.edges)
 
 
 def _mirror(listed: tuple[Edge, ...]) -> tuple[Edge, ...]:
@@ -129,7 +150,7 @@ def _check(table: Recurrence) -> None:
     for role, listed in (("start", table.starts), ("final", table.final)):
         if not listed or not set(listed) <= known or len(set(listed)) < len(listed):
             refuse(f"{role} is {listed!r}; give one or more of the states {table.states!r}, each once")
-    for e in (*table.edges, *(table.border or ())):
+    for e in table.every_edge:
         if not {e.src, e.dst} <= known:
             refuse(f"{e} names a state that is not among {table.states!r}")
         if e.move not in MOVES or e.cost not in COSTS:
@@ -152,8 +173,7 @@ def _check(table: Recurrence) -> None:
 
 def _reachable(table: Recurrence) -> set[str]:
     found = set(table.starts)
-    listed = (*table.edges, *(table.border or ()))
-    while new := {e.dst for e in listed if e.src in found} - found:
+    while new := {e.dst for e in table.every_edge if e.src in found} - found:
         found |= new
     return found
 

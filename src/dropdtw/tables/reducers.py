@@ -11,11 +11,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
-from dropdtw.problem.inputs import Array
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from dropdtw import costs, drops
-from dropdtw.api import posterior, solve
-from dropdtw.drops import DropCost
+from dropdtw.api import solve
+from dropdtw.drops import DropCost, Suggest
 from dropdtw.problem.inputs import Array, as_floats
-from dropdtw.search import suggest
 from dropdtw.text.words import echo_costs
 
 GAMMA: Final = 0.07
@@ -51,8 +51,8 @@ def localize(
     sentences: Sequence[str],
     times: npt.ArrayLike,
     *,
-    drop_x: DropCost = None,
-    drop_z: DropCost = None,
+    drop_x: DropCost = "suggest",
+    skip: float | None = SKIP,
     model: str = "wordllama",
 ) -> list[FoundStep]:
     """Find where each step is talked about, in the order of the steps; what is off the topic is left out.
@@ -62,8 +62,9 @@ def localize(
     steps : what is to be found, in its order.
     sentences : what is said, in its order.
     times : (N, 2) start and stop of each sentence in seconds, or (N,) starts alone.
-    drop_x, drop_z : what leaving out a sentence and a step costs, see `dropdtw.solve`; None: `dropdtw.suggest_drop` for
-        sentences, and 15 % of that for steps.
+    drop_x : what leaving out a sentence costs, see `dropdtw.drops`; lower drops more.
+    skip : what leaving out a step costs, in drop costs of a sentence (of suggested ones where no sentence may be
+        dropped); lower reports more steps as not found. None: every step must be found.
     model : see `dropdtw.data.text.embed`.
     """
     from dropdtw.data.text import embed
@@ -73,13 +74,13 @@ def localize(
         raise ValueError(f"there are {len(steps)} steps and {len(sentences)} sentences; give at least one of each")
     spans = _spans(times, len(sentences))
     C = match_costs(steps, sentences, lambda texts: embed(texts, model))
-    if drop_x is None:
-        drop_x = suggest.constant(C)
-    if drop_z is None:
-        rule = drops.resolve(drop_x, "drop_x")
-        drop_z = SKIP * float(np.mean(rule(C) if callable(rule) else rule))  # type: ignore[arg-type]
-    a = solve(C, drop_x, drop_z, many_to_one=False, contiguous=True)
-    p = posterior(C, drop_x, drop_z, many_to_one=False, contiguous=True, gamma=GAMMA)
+    if skip is not None and not (isinstance(skip, Real) and 0 <= skip < np.inf):
+        raise ValueError(f"skip is {skip!r}; give a number ≥ 0, in drop costs of a sentence, or None to skip no step")
+    rule = drops.resolve(drop_x, "drop_x")
+    price = (rule or Suggest())(C)
+    drop_z = None if skip is None else skip * float(np.mean(price))
+    a = solve(C, None if rule is None else price, drop_z, many_to_one=False, contiguous=True)
+    p = a.posterior(GAMMA)
     where = {segment.label: segment for segment in a.segments()}
     found = []
     for i, step in enumerate(steps):

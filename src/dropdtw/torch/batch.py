@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from dropdtw.torch.costs import kinds
+from dropdtw.torch.costs import first_of_kind
 from dropdtw.torch.functional import Batch, Lengths
 
 Ids = Tensor | Sequence[Tensor] | Sequence[Sequence[int]] | None
@@ -29,9 +29,9 @@ class Pairs:
     x_lengths: Tensor | None
     ids: Tensor | None
 
-    def names(self) -> Tensor:
-        """(B, K): for each z the first z of its kind in its item, −1 in the padding; the softmax cost's ids."""
-        return torch.where(real(self.Z, self.z_lengths), kinds(self.Z, self.ids), -1)
+    def first_of_kind(self) -> Tensor:
+        """(B, K): for each z the first z of its kind in its item, −1 in the padding."""
+        return torch.where(real(self.Z, self.z_lengths), first_of_kind(self.Z, self.ids), -1)
 
     def select(self, z: Tensor, x: Tensor) -> Pairs:
         """The pairs of the z[b]-th sequence of Z and the x[b]-th of X."""

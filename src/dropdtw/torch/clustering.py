@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dropdtw.torch.batch import Ids, Pairs, pairs, real
-from dropdtw.torch.costs import kinds
+from dropdtw.torch.costs import first_of_kind, is_first
 from dropdtw.torch.functional import Batch, Lengths
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction, reduce
 
@@ -84,7 +84,7 @@ def attention_pool(Z: Tensor, X: Tensor, gamma: float, x_lengths: Tensor | None 
 
 def frobenius(p: Pairs, gamma: float) -> Tensor:
     """‖I − X̂ Zᵀ‖ over the unique z of each item: (B,)."""
-    one = unique(p.names())
+    one = is_first(p.first_of_kind())
     distance = torch.eye(p.Z.shape[1], dtype=p.Z.dtype, device=p.Z.device) - (
         attention_pool(p.Z, p.X, gamma, p.x_lengths) @ p.Z.mT
     )
@@ -99,22 +99,17 @@ def contrastive(p: Pairs, gamma: float, gamma_contrast: float, *, across: bool) 
     across : whether k runs over the unique z of the whole batch, otherwise of the item.
     """
     B, K, d = p.Z.shape
-    one = unique(p.names())
+    one = is_first(p.first_of_kind())
     pooled = attention_pool(p.Z, p.X, gamma, p.x_lengths)
     steps = p.Z
     counted = one
     if across:  # all items' steps are one long list
         steps, pooled = steps.reshape(1, B * K, d), pooled.reshape(1, B * K, d)
-        names = kinds(steps, None if p.ids is None else p.ids.reshape(1, B * K))
-        names = kinds(steps, torch.where(real(p.Z, p.z_lengths).expand(B, K).reshape(1, B * K), names, -1))
-        steps = steps.gather(1, names.clamp(min=0)[..., None].expand_as(steps))
-        counted = unique(names)
+        first = first_of_kind(steps, None if p.ids is None else p.ids.reshape(1, B * K))
+        first = first_of_kind(steps, torch.where(real(p.Z, p.z_lengths).expand(B, K).reshape(1, B * K), first, -1))
+        steps = steps.gather(1, first.clamp(min=0)[..., None].expand_as(steps))
+        counted = is_first(first)
     S = pooled @ steps.mT / gamma_contrast
     own = S.diagonal(dim1=1, dim2=2).reshape(B, K)
     total = S.masked_fill(~counted[:, None], -torch.inf).logsumexp(dim=-1).reshape(B, K)
     return torch.where(one, total - own, 0.0).sum(dim=1) / one.sum(dim=1)
-
-
-def unique(names: Tensor) -> Tensor:
-    """Which rows are the first of their kind, by `names` as `kinds` gives them."""
-    return names == torch.arange(names.shape[1], device=names.device)

@@ -77,7 +77,12 @@ def softmax(Z: Tensor, X: Tensor, gamma: float = 1.0, *, ids: Tensor | None = No
     >>> softmax(Z, torch.zeros(1, 1, 1)).mT            # two unique rows: each has probability 1/2
     tensor([[[0.6931, 0.6931, 0.6931]]])
     """
-    S, counted = _similarities(Z, X, ids)
+    return softmax_of_kinds(Z, X, first_of_kind(Z, ids), gamma)
+
+
+def softmax_of_kinds(Z: Tensor, X: Tensor, first: Tensor, gamma: float) -> Tensor:
+    """The same where the first z of each kind is known, as `first_of_kind` gives it."""
+    S, counted = _similarities(Z, X, first)
     S = S / gamma
     return S.masked_fill(~counted, -torch.inf).logsumexp(dim=-2, keepdim=True) - S
 
@@ -101,7 +106,19 @@ def softmax_with_drop(
     >>> (-d).exp()                                                              # the probability of a drop
     tensor([[0.1065, 0.3333]])
     """
-    S, counted = _similarities(Z, X, ids)
+    return softmax_with_drop_of_kinds(Z, X, first_of_kind(Z, ids), logit, gamma, epsilon)
+
+
+def softmax_with_drop_of_kinds(
+    Z: Tensor,
+    X: Tensor,
+    first: Tensor,
+    logit: Tensor | Callable[[Tensor], Tensor],
+    gamma: float = 1.0,
+    epsilon: float = 1e-5,
+) -> tuple[Tensor, Tensor]:
+    """The same where the first z of each kind is known, as `first_of_kind` gives it."""
+    S, counted = _similarities(Z, X, first)
     drop = logit(S.masked_fill(~counted, -torch.inf)) if callable(logit) else logit
     drop = drop.expand(S.shape[0], S.shape[2])[:, None] / gamma
     S = S / gamma
@@ -110,15 +127,14 @@ def softmax_with_drop(
     return C, -torch.log(torch.exp(drop - total) + epsilon)[:, 0]
 
 
-def _similarities(Z: Tensor, X: Tensor, ids: Tensor | None) -> tuple[Tensor, Tensor]:
+def _similarities(Z: Tensor, X: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
     """S = Z Xᵀ (B, K, N), each row that of the first z of its kind, and which rows count (B, K, 1)."""
-    first = kinds(Z, ids)
     S = Z @ X.mT
     # A row of padding becomes a copy of the first row: whatever stood there cannot overflow.
-    return S.gather(-2, first.clamp(min=0)[..., None].expand_as(S)), _counted(first)[..., None]
+    return S.gather(-2, first.clamp(min=0)[..., None].expand_as(S)), is_first(first)[..., None]
 
 
-def kinds(Z: Tensor, ids: Tensor | None = None) -> Tensor:
+def first_of_kind(Z: Tensor, ids: Tensor | None = None) -> Tensor:
     """(B, K): for each row of Z the first row of its kind, by id (negative: padding, −1) or by equality."""
     if ids is not None:
         return torch.where(ids < 0, -1, _first_equal(ids))
@@ -140,7 +156,8 @@ def _fingerprints(Z: Tensor) -> Tensor:
     return ((bits ^ (bits >> 32)) * powers).sum(-1)  # the low bits of a number such as 1.0 are all 0
 
 
-def _counted(first: Tensor) -> Tensor:
+def is_first(first: Tensor) -> Tensor:
+    """(B, K): which rows are the first of their kind, by what `first_of_kind` gives."""
     return first == torch.arange(first.shape[-1], device=first.device)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from dropdtw.torch.batch import Ids, Pairs, pairs, real
 from dropdtw.torch.functional import Batch, Lengths
-from dropdtw.torch.losses import AlignmentLoss, Options
+from dropdtw.torch.losses import AlignmentLoss, LossOptions
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction, reduce
 
 
@@ -24,8 +24,8 @@ class D3TWLoss(AlignmentLoss):
     tensor(0.)
     """
 
-    def __init__(self, margin: float = 1.0, **options: Unpack[Options]) -> None:
-        super().__init__(**(Options(reducer="soft") | options))
+    def __init__(self, margin: float = 1.0, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**(LossOptions(reducer="soft") | options))
         self.margin = check_number(margin, "margin", "≥ 0")
 
     def forward(
@@ -61,7 +61,7 @@ class D3TWLoss(AlignmentLoss):
             )
         else:
             q = pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong")
-        return reduce(torch.relu(self.margin + self.of(p) - self.of(q)), self.reduction)
+        return reduce(torch.relu(self.margin + self.values(p) - self.values(q)), self.reduction)
 
     def extra_repr(self) -> str:
         """What `print` adds."""
@@ -72,13 +72,13 @@ def shuffled(p: Pairs, generator: torch.Generator | None = None) -> Tensor:
     """(B, K): a random order of each item's z that does not read like the right one; padding stays in its place."""
     B, K, _ = p.Z.shape
     place = torch.arange(K, device=p.Z.device).expand(B, K)
-    names, there = p.names(), real(p.Z, p.z_lengths).expand(B, K)
+    first, there = p.first_of_kind(), real(p.Z, p.z_lengths).expand(B, K)
     device = p.Z.device if generator is None else generator.device
     key = torch.rand(B, K, generator=generator, device=device).to(p.Z.device)
     drawn = torch.where(there, key, 2.0 + place).argsort(dim=1)
     # Turning by one place changes every order that some shuffle would change.
     turned = torch.where(there, (place + 1) % there.sum(dim=1, keepdim=True), place)
-    same = (names.gather(1, drawn) == names).all(dim=1, keepdim=True)
+    same = (first.gather(1, drawn) == first).all(dim=1, keepdim=True)
     return torch.where(same, turned, drawn)
 
 
@@ -146,7 +146,7 @@ class MarginLoss(nn.Module):
     ) -> Tensor:
         """The loss of a batch; arguments as in `D3TWLoss`, but `wrong` are sequences, one per item."""
         p = pairs(Z, X, z_lengths, x_lengths, ids)
-        right = self.loss.of(p)
+        right = self.loss.values(p)
         if wrong is None:
             if wrong_lengths is not None or wrong_ids is not None:
                 raise ValueError("wrong_lengths and wrong_ids belong to wrong sequences, but none were given")
@@ -156,9 +156,9 @@ class MarginLoss(nn.Module):
                 )
             other = others(len(right), right.device, every=self.negatives == "all")
             own = torch.arange(len(right), device=right.device)[:, None].expand_as(other)
-            cost = self.loss.of(p.select(other.flatten(), own.flatten())).view_as(other)
+            cost = self.loss.values(p.select(other.flatten(), own.flatten())).view_as(other)
         else:
-            cost = self.loss.of(pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong"))[:, None]
+            cost = self.loss.values(pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong"))[:, None]
         return reduce(torch.relu(right[:, None] - cost + self.beta).mean(dim=1), self.reduction)
 
     def extra_repr(self) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from types import ModuleType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -17,17 +17,18 @@ from torch.nn.functional import pad
 from dropdtw import drops
 from dropdtw.drops import Percentile
 from dropdtw.executors import EXECUTORS
-from dropdtw.problem.prepare import check_fit, check_takes
-from dropdtw.problem.problem import window_width
-from dropdtw.tables.methods import METHODS, Options, look_up
+from dropdtw.problem.band import window_width
+from dropdtw.problem.spec import Spec
+from dropdtw.tables.methods import METHODS
 from dropdtw.tables.recurrence import Recurrence
-from dropdtw.tables.reducers import reducer as find_reducer
 from dropdtw.torch import ops, wavefront
-from dropdtw.torch.costs import percentile_drop
+from dropdtw.torch.costs import percentile_drop, within
 
 Batch = Tensor | Sequence[Tensor]
 Lengths = Tensor | Sequence[int] | None
 Drops = None | float | str | Tensor | Sequence[Tensor]
+Padding = tuple[Tensor, Tensor] | None
+"""The lengths (B,) of the Z and of the X of a padded batch; None where nothing is padded."""
 
 
 def drop_dtw(
@@ -74,91 +75,57 @@ def drop_dtw(
     >>> value, C.grad
     (tensor([0.6000], grad_fn=...), tensor([[[1., 0., 1.]]]))
     """
-    C, z_lengths, x_lengths = _batch(C, z_lengths, x_lengths)
-    _, K, N = C.shape
-    has_threshold = threshold is not None
-    chosen = _choose(
-        method, drop_x is not None, drop_z is not None, has_threshold, one_to_many, many_to_one, contiguous,
+    C, lengths = _batch(C, z_lengths, x_lengths)
+    spec, call, edits = _spec(
+        method, drop_x is not None, drop_z is not None, threshold is not None, one_to_many, many_to_one, contiguous,
         reducer, gamma,
     )  # fmt: skip
-    if z_lengths is None and not torch.compiler.is_compiling():
-        _check_fit(K, N, drop_x is None, drop_z is None, method, one_to_many, many_to_one, contiguous)
+    if lengths is None and not torch.compiler.is_compiling():
+        spec.check_fit(*C.shape[1:])
     costs = _Costs(  # rules look at all of C, as they do without a window
-        C if window is None else _banded(C, window, z_lengths, x_lengths),
-        _drops(drop_x, "drop_x", chosen.pays_x, C, z_lengths, x_lengths),
-        _drops(drop_z, "drop_z", chosen.pays_z, C, z_lengths, x_lengths),
-        None if z_lengths is None or x_lengths is None else (z_lengths, x_lengths),
+        C if window is None else _banded(C, window, lengths),
+        _drops(drop_x, "drop_x", call.table, C, lengths),
+        _drops(drop_z, "drop_z", call.table, C, lengths),
+        lengths,
     )
-    if chosen.edits:
-        edit: Any = METHODS[str(method)].edit
-        costs = edit(costs, None if threshold is None else _threshold(threshold, C, z_lengths, x_lengths))
-    return _value(costs, chosen, z_lengths, x_lengths, _executor(C, executor))
+    if edits:  # by name: a compiler can follow that, but not the method of the spec
+        costs = METHODS[str(method)].edit(costs, None if threshold is None else _threshold(threshold, C, lengths))
+    call = ops.Call(call.table, call.reducer, call.gamma, _executor(C, executor))
+    if call.executor == "wavefront":
+        return wavefront.value(costs.matrix, costs.drop_x, costs.drop_z, lengths, call)
+    return ops.value(costs.matrix, costs.drop_x, costs.drop_z, lengths, call)
 
 
 @dataclass(frozen=True)
 class _Costs:
-    """Costs of a batch, as the edits of `methods.py` take them."""
+    """Costs of a batch, as `Method.edit` takes them."""
 
-    source: Tensor
+    matrix: Tensor
     drop_x: Tensor
     drop_z: Tensor
-    lengths: tuple[Tensor, Tensor] | None
+    lengths: Padding
     xp: ClassVar[ModuleType] = torch
 
-    @property
-    def match(self) -> Tensor:
-        return self.source
+    def with_match(self, C: Tensor) -> _Costs:
+        """The same with other match costs."""
+        return replace(self, matrix=C)
 
     def banded(self) -> Tensor:
         """The match costs with +∞ where no match is possible: outside the window, and in the padding."""
-        if self.lengths is None:
-            return self.source
-        inside = [
-            torch.arange(n, device=self.source.device) < length[:, None]
-            for n, length in zip(self.source.shape[1:], self.lengths, strict=True)
-        ]
-        return torch.where(inside[0][:, :, None] & inside[1][:, None], self.source, torch.inf)
+        return self.matrix if self.lengths is None else self.matrix.where(within(self.matrix, *self.lengths), torch.inf)
 
 
-def _value(costs: _Costs, chosen: _Choice, z_lengths: Tensor | None, x_lengths: Tensor | None, executor: str) -> Tensor:
-    C, drop_x, drop_z = costs.source, costs.drop_x, costs.drop_z
-    if executor == "wavefront":
-        B, K, N = C.shape
-        if z_lengths is None or x_lengths is None:
-            z_lengths, x_lengths = (torch.full((B,), n, device=C.device) for n in (K, N))
-        C = C.to(drop_x.dtype)
-        table = ops.table(chosen.table)
-        return wavefront.value(table, chosen.reducer, chosen.gamma, C, drop_x, drop_z, z_lengths, x_lengths)
-    if z_lengths is None or x_lengths is None:
-        z_lengths = x_lengths = torch.empty(0, dtype=torch.int64, device=C.device)
-    return ops.value(
-        C, drop_x, drop_z, z_lengths, x_lengths, ops.How(chosen.table, chosen.reducer, chosen.gamma, executor)
-    )
-
-
-class _Choice(NamedTuple):
-    """What does not depend on tensors: the names of table and reducer, γ, and which drop costs the table pays,
-    and whether the method edits costs."""
-
-    table: str
-    reducer: str
-    gamma: float
-    pays_x: bool
-    pays_z: bool
-    edits: bool
-
-
-def _choose(*how: Any) -> _Choice:
-    return _chosen(*how)
+def _spec(*said: Any) -> tuple[Spec, ops.Call, bool]:
+    return _cached_spec(*said)
 
 
 # A compiler need not look inside: nothing there depends on tensors. This is what torch.compiler.assume_constant_result
 # does, which would import all of the compiler first, and that takes longer than importing everything else.
-_choose._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_spec._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
-@cache
-def _chosen(
+@lru_cache(maxsize=1024)
+def _cached_spec(
     method: str | Recurrence,
     x: bool,
     z: bool,
@@ -168,26 +135,27 @@ def _chosen(
     contiguous: bool,
     reducer: str,
     gamma: float,
-) -> _Choice:
-    """Check what the caller chose."""
-    options = Options(one_to_many, many_to_one, contiguous)
-    name, entry = look_up(method, options)
-    check_takes(name, entry, x or z, threshold)
-    found = find_reducer(reducer, gamma)
-    table = entry.table(x, z, options)
-    paid = {e.cost for e in (*table.edges, *(table.border or ()))}
-    return _Choice(
-        ops.register(table), found.name, found.gamma, "drop_x" in paid, "drop_z" in paid, entry.edit is not None
+) -> tuple[Spec, ops.Call, bool]:
+    """The request, what operators are told of it, and whether its method edits costs.
+
+    Of drop costs and thresholds it says only whether there are any: here they are tensors, or rules that read tensors.
+    """
+    spec = Spec.of(
+        0.0 if x else None,
+        0.0 if z else None,
+        method=method,
+        one_to_many=one_to_many,
+        many_to_one=many_to_one,
+        contiguous=contiguous,
+        threshold=0.0 if threshold else None,
+        reducer=reducer,
+        gamma=gamma,
     )
+    return spec, ops.Call(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma), spec.method.edits
 
 
-@lru_cache(maxsize=4096)
-def _check_fit(K: int, N: int, all_x: bool, all_z: bool, method: Any, *options: bool) -> None:
-    check_fit(K, N, all_x, all_z, Options(*options), method)
-
-
-def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """One padded tensor (B, K, N) and its lengths: none of both, or both."""
+def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Padding]:
+    """One padded tensor (B, K, N) and its lengths."""
     if not isinstance(C, Tensor):
         if z_lengths is not None or x_lengths is not None:
             raise ValueError("lengths belong to a padded batch (B, K, N); a list of matrices has its own")
@@ -205,7 +173,7 @@ def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Te
         raise ValueError(f"C is of dtype {C.dtype}; give floating-point match costs, for example C.float()")
     B, K, N = C.shape
     if z_lengths is None and x_lengths is None:
-        return C, None, None
+        return C, None
     both = []
     for name, lengths, full in (("z_lengths", z_lengths, K), ("x_lengths", x_lengths, N)):
         found = torch.full((B,), full, device=C.device) if lengths is None else torch.as_tensor(lengths)
@@ -214,20 +182,20 @@ def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Te
                 f"{name} has shape {tuple(found.shape)} and dtype {found.dtype}; give {B} whole numbers, one per item"
             )
         both.append(found.to(C.device, torch.int64, non_blocking=True))
-    return C, both[0], both[1]
+    return C, (both[0], both[1])
 
 
-def _drops(drop: Drops, name: str, pays: bool, C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
+def _drops(drop: Drops, name: str, table: str, C: Tensor, lengths: Padding) -> Tensor:
     """Drop costs as a tensor (B, N) for "drop_x", (B, K) for "drop_z", in the precision of the computation."""
     B, K, N = C.shape
     length = N if name == "drop_x" else K
     dtype = ops.computes_in(C)
     if drop is None:
-        if not pays and C.is_cuda:  # no edge pays it, so no kernel need fill it in
+        if C.is_cuda and not ops.pays(table, name):  # no edge pays it, so no kernel need fill it in
             return torch.empty(1, 1, dtype=dtype, device=C.device).expand(B, length)
         return torch.full((1, 1), torch.inf, dtype=dtype, device=C.device).expand(B, length)
     if isinstance(drop, str):
-        found = _rule(drop, name, C, z_lengths, x_lengths)
+        found = _rule(drop, name, C, lengths)
     elif isinstance(drop, (int, float)) and not isinstance(drop, bool):
         found = torch.full((1, 1), float(drop), dtype=dtype, device=C.device)
     elif isinstance(drop, Tensor):
@@ -250,28 +218,35 @@ def _drops(drop: Drops, name: str, pays: bool, C: Tensor, z_lengths: Tensor | No
         ) from None
 
 
-def _rule(drop: str, name: str, C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
+def _rule(drop: str, name: str, C: Tensor, lengths: Padding) -> Tensor:
     rule = drops.resolve(drop, name)
-    if not isinstance(rule, Percentile):
+    if isinstance(rule, Percentile):
+        return percentile_drop(C, rule.p, *(lengths or (None, None))).detach()
+    if isinstance(rule, drops.LogitPercentile):
         raise ValueError(
             f"{name} is {drop!r}, which is part of the softmax match cost; "
             "use dropdtw.torch.softmax_with_drop, or DropDTWLoss, which does"
         )
-    return percentile_drop(C, rule.p, z_lengths, x_lengths).detach()
+    raise ValueError(
+        f"{name} is {drop!r}, which is one number for one problem; on batches use 'percentile:30', "
+        "or a number that dropdtw.suggest_drop finds"
+    )
 
 
-def _threshold(threshold: float | str, C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> float | Tensor:
+def _threshold(threshold: float | str, C: Tensor, lengths: Padding) -> float | Tensor:
     if isinstance(threshold, str):
-        return _rule(threshold, "threshold", C, z_lengths, x_lengths)[..., None]
+        return _rule(threshold, "threshold", C, lengths)[..., None]
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or threshold != threshold:
         raise ValueError(f"threshold is {threshold!r}; give a number or a rule such as 'percentile:30'")
     return threshold
 
 
-def _banded(C: Tensor, window: float, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
-    """C with +∞ outside the window: |j (K − 1) − i (N − 1)| ≤ w (K − 1), as `dropdtw.problem.problem.band` has it."""
-    K = torch.as_tensor(C.shape[1], device=C.device) if z_lengths is None else z_lengths[:, None, None]
-    N = torch.as_tensor(C.shape[2], device=C.device) if x_lengths is None else x_lengths[:, None, None]
+def _banded(C: Tensor, window: float, lengths: Padding) -> Tensor:
+    """C with +∞ outside the window: |j (K − 1) − i (N − 1)| ≤ w (K − 1), as `dropdtw.problem.band` has it."""
+    if lengths is None:
+        K, N = (torch.as_tensor(n, device=C.device) for n in C.shape[1:])
+    else:
+        K, N = (length[:, None, None] for length in lengths)
     i = torch.arange(C.shape[1], device=C.device)[:, None]
     j = torch.arange(C.shape[2], device=C.device)
     reach = (window_width(N, window) * (K - 1) + 1e-9).floor()

@@ -20,7 +20,7 @@ class LearnedDrop(nn.Module):
 
     dim : d, the number of features.
     depth, hidden : f has `depth` linear layers with ReLU between them, of width `hidden` (None: d).
-    as_ : "logit": the result is a drop logit that competes with the steps in the softmax of the match costs, so that
+    output : "logit": the result is a drop logit that competes with the steps in the softmax of the match costs, so that
         the drop cost is −log of a probability; it needs `match="softmax"` and is for drop_x. "cost": the result is the
         drop cost itself, as Eq. 6 has it. Nothing bounds it below: a loss that is minimised over it can make drops
         ever cheaper, so train it with something that holds it up, such as `ClusteringLoss` and weight decay.
@@ -35,7 +35,7 @@ class LearnedDrop(nn.Module):
     One module serves one side. As drop_z of a `DropDTWLoss` it gives d^z = Z · f(mean X).
 
     >>> import torch
-    >>> drop = LearnedDrop(2, as_="cost")
+    >>> drop = LearnedDrop(2, output="cost")
     >>> for parameter in drop.parameters():
     ...     _ = torch.nn.init.zeros_(parameter)
     >>> drop(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]), torch.tensor([[[3.0, 1.0], [0.0, 0.5]]]))
@@ -47,7 +47,7 @@ class LearnedDrop(nn.Module):
         dim: int,
         depth: int = 1,
         hidden: int | None = None,
-        as_: Literal["logit", "cost"] = "logit",
+        output: Literal["logit", "cost"] = "logit",
         *,
         residual: bool = True,
         scale: float = 1.0,
@@ -57,11 +57,15 @@ class LearnedDrop(nn.Module):
         for name, size in (("dim", dim), ("depth", depth), ("hidden", dim if hidden is None else hidden)):
             if not isinstance(size, int) or isinstance(size, bool) or size < 1:
                 raise ValueError(f"{name} is {size!r}; give a whole number, 1 or more")
-        if as_ not in ("logit", "cost"):
-            raise ValueError(f"as_ is {as_!r}; choose 'logit' (in the softmax cost) or 'cost' (the drop cost itself)")
-        if anchor is not None and (as_ != "logit" or not 0 <= anchor <= 100):
-            raise ValueError(f"anchor is {anchor!r} and as_ is {as_!r}; an anchor is a percentile 0 to 100 of logits")
-        self.as_, self.residual, self.anchor = as_, residual, anchor
+        if output not in ("logit", "cost"):
+            raise ValueError(
+                f"output is {output!r}; choose 'logit' (in the softmax cost) or 'cost' (the drop cost itself)"
+            )
+        if anchor is not None and (output != "logit" or not 0 <= anchor <= 100):
+            raise ValueError(
+                f"anchor is {anchor!r} and output is {output!r}; an anchor is a percentile 0 to 100 of logits"
+            )
+        self.output, self.residual, self.anchor = output, residual, anchor
         self.scale = check_number(scale, "scale")
         widths = [dim, *[dim if hidden is None else hidden] * (depth - 1), dim]
         layers: list[nn.Module] = []
@@ -93,4 +97,4 @@ class LearnedDrop(nn.Module):
 
     def extra_repr(self) -> str:
         """What `print` adds."""
-        return f"as_={self.as_!r}, residual={self.residual}, scale={self.scale:g}, anchor={self.anchor}"
+        return f"output={self.output!r}, residual={self.residual}, scale={self.scale:g}, anchor={self.anchor}"

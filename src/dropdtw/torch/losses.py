@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from dropdtw import drops
 from dropdtw.drops import LogitPercentile
-from dropdtw.problem.problem import window_width
+from dropdtw.problem.band import window_width
 from dropdtw.tables.reducers import reducer as find_reducer
 from dropdtw.torch import costs
 from dropdtw.torch.batch import Ids, Pairs, pairs
@@ -35,7 +35,7 @@ MatchCost = Literal["softmax", "cosine", "sqeuclidean"] | Callable[[Tensor, Tens
 DropCost = None | float | str | Tensor | LearnedDrop
 
 
-class Options(TypedDict, total=False):
+class LossOptions(TypedDict, total=False):
     """What every alignment loss can be told; `AlignmentLoss` says what each means."""
 
     match: MatchCost
@@ -114,14 +114,14 @@ class AlignmentLoss(nn.Module):
         self, Z: Batch, X: Batch, *, z_lengths: Lengths = None, x_lengths: Lengths = None, ids: Ids = None
     ) -> Tensor:
         """What the alignment of each item costs (B,), normalised but not reduced."""
-        return self.of(pairs(Z, X, z_lengths, x_lengths, ids))
+        return self.values(pairs(Z, X, z_lengths, x_lengths, ids))
 
-    def of(self, p: Pairs) -> Tensor:
+    def values(self, p: Pairs) -> Tensor:
         """The same for checked pairs."""
         with torch.autocast(p.X.device.type, enabled=False):  # half precision would round the costs
-            return normalized(self.value(p), p, self.normalize)
+            return normalized(self.align(p), p, self.normalize)
 
-    def value(self, p: Pairs) -> Tensor:
+    def align(self, p: Pairs) -> Tensor:
         """D_{K,N} of each item: (B,)."""
         C, drop_x, drop_z = self.costs(p)
         return drop_dtw(
@@ -139,7 +139,7 @@ class AlignmentLoss(nn.Module):
     def costs(self, p: Pairs) -> tuple[Tensor, Drops, Drops]:
         """Match costs (B, K, N), and drop costs of x and z as `drop_dtw` takes them."""
         if self.match == "softmax":
-            return costs.softmax(p.Z, p.X, self.gamma_match, ids=p.names()), None, None
+            return costs.softmax_of_kinds(p.Z, p.X, p.first_of_kind(), self.gamma_match), None, None
         if not callable(self.match):
             return (costs.cosine if self.match == "cosine" else costs.sqeuclidean)(p.Z, p.X), None, None
         C = self.match(p.Z, p.X)
@@ -166,7 +166,7 @@ class DropDTWLoss(AlignmentLoss):
     drop_x, drop_z : what dropping costs. None: that side may not be dropped. A number, or a tensor that broadcasts to
         (B, N) or (B, K), such as a learnable one; "percentile:30" of each item's own match costs (Eq. 5), through
         which no derivative flows; a `LearnedDrop` (Eq. 6). For drop_x with the softmax cost also "logit:30" or a
-        `LearnedDrop(as_="logit")`: a drop logit that competes with the steps in the softmax (the authors' recipe).
+        `LearnedDrop(output="logit")`: a drop logit that competes with the steps in the softmax (the authors' recipe).
     method : "drop_dtw", or "drop_dtw_paper" for Algorithm 2 as printed, which counts some alignments several times
         when both sides may be dropped (docs/algorithm.md).
     The rest as in `AlignmentLoss`; softmax costs and smoothMin unless told otherwise, as in the paper.
@@ -185,7 +185,7 @@ class DropDTWLoss(AlignmentLoss):
         drop_z: DropCost = None,
         *,
         method: Literal["drop_dtw", "drop_dtw_paper"] = "drop_dtw",
-        **options: Unpack[Options],
+        **options: Unpack[LossOptions],
     ) -> None:
         super().__init__(**options)
         if method not in ("drop_dtw", "drop_dtw_paper"):
@@ -199,11 +199,11 @@ class DropDTWLoss(AlignmentLoss):
                 f"{name} is {drop!r}; give None, a number, a tensor, 'percentile:30', 'logit:30' or a LearnedDrop"
             )
         rule = drops.resolve(drop, name) if isinstance(drop, str) else drop
-        logit = isinstance(rule, LogitPercentile) or (isinstance(rule, LearnedDrop) and rule.as_ == "logit")
+        logit = isinstance(rule, LogitPercentile) or (isinstance(rule, LearnedDrop) and rule.output == "logit")
         if logit and (name == "drop_z" or self.match != "softmax"):
             raise ValueError(
                 f"{name} is a logit in the softmax over z, for drop_x with match='softmax', but this is {name} with "
-                f"match={self.match!r}; use 'percentile:30' or LearnedDrop(dim, as_='cost')"
+                f"match={self.match!r}; use 'percentile:30' or LearnedDrop(dim, output='cost')"
             )
         return drop
 
@@ -213,13 +213,13 @@ class DropDTWLoss(AlignmentLoss):
         if logit is None:
             C, drop_x = super().costs(p)[0], self._drop(self.drop_x, p)
         else:
-            C, drop_x = costs.softmax_with_drop(p.Z, p.X, logit, self.gamma_match, ids=p.names())
+            C, drop_x = costs.softmax_with_drop_of_kinds(p.Z, p.X, p.first_of_kind(), logit, self.gamma_match)
         return C, drop_x, self._drop(self.drop_z, Pairs(p.X, p.Z, p.x_lengths, p.z_lengths, None))
 
     def _logit(self, p: Pairs) -> Tensor | Callable[[Tensor], Tensor] | None:
         """The drop logit of x, as the softmax takes it; None where the drop cost is none."""
         if isinstance(self.drop_x, LearnedDrop):
-            return self.drop_x.logit(p) if self.drop_x.as_ == "logit" else None
+            return self.drop_x.logit(p) if self.drop_x.output == "logit" else None
         rule = drops.resolve(self.drop_x, "drop_x") if isinstance(self.drop_x, str) else None
         if not isinstance(rule, LogitPercentile):
             return None
@@ -259,8 +259,8 @@ class SoftDTWLoss(AlignmentLoss):
     tensor(-1.0986)
     """
 
-    def __init__(self, **options: Unpack[Options]) -> None:
-        super().__init__(**(Options(match="sqeuclidean", reducer="soft") | options))
+    def __init__(self, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**(LossOptions(match="sqeuclidean", reducer="soft") | options))
 
 
 class SoftDTWDivergence(SoftDTWLoss):
@@ -275,16 +275,16 @@ class SoftDTWDivergence(SoftDTWLoss):
     (tensor(0.), tensor(1.1241))
     """
 
-    def __init__(self, **options: Unpack[Options]) -> None:
+    def __init__(self, **options: Unpack[LossOptions]) -> None:
         super().__init__(**options)
         if self.match == "softmax":
             raise ValueError("match is 'softmax', which treats z and x differently; use 'sqeuclidean' or 'cosine'")
 
-    def value(self, p: Pairs) -> Tensor:
+    def align(self, p: Pairs) -> Tensor:
         """The divergence of each item: (B,)."""
         zz = Pairs(p.Z, p.Z, p.z_lengths, p.z_lengths, None)
         xx = Pairs(p.X, p.X, p.x_lengths, p.x_lengths, None)
-        return super().value(p) - 0.5 * super().value(zz) - 0.5 * super().value(xx)
+        return super().align(p) - 0.5 * super().align(zz) - 0.5 * super().align(xx)
 
 
 class OTAMLoss(AlignmentLoss):
@@ -299,5 +299,5 @@ class OTAMLoss(AlignmentLoss):
 
     method = "otam"
 
-    def __init__(self, **options: Unpack[Options]) -> None:
-        super().__init__(**(Options(reducer="soft") | options))
+    def __init__(self, **options: Unpack[LossOptions]) -> None:
+        super().__init__(**(LossOptions(reducer="soft") | options))

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from dropdtw import executors
+from dropdtw.executors.protocol import Padded
 from dropdtw.problem.inputs import Array, refuse_nan_and_minus_inf
-from dropdtw.problem.problem import Padded
 from dropdtw.tables.recurrence import Recurrence
 from dropdtw.tables.reducers import reducer as find_reducer
 
@@ -48,61 +48,77 @@ def computes_in(C: Tensor) -> torch.dtype:
     return torch.float64 if C.dtype == torch.float64 else torch.float32
 
 
-class How(NamedTuple):
+def pays(key: str, cost: str) -> bool:
+    """Whether some edge of the table of that name pays this cost."""
+    return any(e.cost == cost for e in _TABLES[key].every_edge)
+
+
+pays._dynamo_marked_constant = True  # type: ignore[attr-defined]  # see functional._spec
+
+
+class Call(NamedTuple):
     """What an operator is told beside its tensors: the table's name, the reducer, γ, and the executor ("" for any)."""
 
     table: str
     reducer: str
     gamma: float
-    executor: str
+    executor: str = ""
 
 
-def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, z_lengths: Tensor, x_lengths: Tensor, how: How) -> Tensor:
-    """The values (B,) of a batch. Lengths are two tensors (B,), or two empty ones where nothing is padded."""
+Padding = tuple[Tensor, Tensor] | None
+
+
+def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: Padding, call: Call) -> Tensor:
+    """The values (B,) of a batch. Lengths are those of the Z and of the X; None: nothing is padded."""
     wanted = torch.is_grad_enabled() and (C.requires_grad or drop_x.requires_grad or drop_z.requires_grad)
+    z_lengths, x_lengths = lengths or (None, None)
     if torch.compiler.is_compiling():
-        found, _ = forward(C, drop_x, drop_z, z_lengths, x_lengths, *how, wanted)
+        found, _ = forward(C, drop_x, drop_z, z_lengths, x_lengths, *call, wanted)
     elif wanted:
-        found = _Forward.apply(C, drop_x, drop_z, z_lengths, x_lengths, how)  # type: ignore[no-untyped-call]
+        found = _Forward.apply(C, drop_x, drop_z, z_lengths, x_lengths, call)  # type: ignore[no-untyped-call]
     else:
-        found, _ = _solve(C, drop_x, drop_z, z_lengths, x_lengths, how, False)
+        found, _ = _solve(C, drop_x, drop_z, lengths, call, False)
     return found  # type: ignore[no-any-return]
 
 
+def _padding(z_lengths: Tensor | None, x_lengths: Tensor | None) -> Padding:
+    """Lengths as operators take them, as a pair: there are both or none."""
+    return None if z_lengths is None or x_lengths is None else (z_lengths, x_lengths)
+
+
 def _solve(
-    C: Tensor, drop_x: Tensor, drop_z: Tensor, z_lengths: Tensor, x_lengths: Tensor, how: How, gradient: bool
+    C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: Padding, call: Call, gradient: bool
 ) -> tuple[Tensor, list[Tensor]]:
     """The values, and what the backward pass will need (nothing, without `gradient`)."""
-    if how.executor == "triton":
-        lengths = (z_lengths, x_lengths) if z_lengths.numel() else None
+    if call.executor == "triton":
         found, states = _triton().forward(
-            _TABLES[how.table], how.reducer, how.gamma, C, drop_x, drop_z, lengths, gradient
+            _TABLES[call.table], call.reducer, call.gamma, C, drop_x, drop_z, lengths, gradient
         )
         return found, [part for part in states if part is not None] if gradient else []
     dtype = computes_in(C)
     match, d_x, d_z = (a.detach().to(dtype).numpy() for a in (C, drop_x, drop_z))
-    padded = Padded(match, d_x, d_z, *_lengths(C, z_lengths, x_lengths))
+    padded = Padded(match, d_x, d_z, *_lengths(C, lengths))
     _check(padded)
-    values, *saved = executors.run_batch(
-        _TABLES[how.table],
-        find_reducer(how.reducer, how.gamma),
+    table = _TABLES[call.table]
+    values, *saved = executors.choose(table, call.executor or None).run_batch(
+        table,
+        find_reducer(call.reducer, call.gamma),
         padded,
         gradient=gradient,
-        executor=how.executor or None,
         threads=min(len(C), torch.get_num_threads()),
     )
     kept = [torch.from_numpy(np.ascontiguousarray(part)) for part in saved] if gradient else []
     return torch.from_numpy(values).to(dtype), kept
 
 
-def _lengths(C: Tensor, z_lengths: Tensor, x_lengths: Tensor) -> tuple[Array, Array]:
+def _lengths(C: Tensor, lengths: Padding) -> tuple[Array, Array]:
     B, K, N = C.shape
-    if not len(z_lengths):
+    if lengths is None:
         return np.full(B, K), np.full(B, N)
-    for name, lengths, full in (("z_lengths", z_lengths, K), ("x_lengths", x_lengths, N)):
-        if lengths.min() < 1 or lengths.max() > full:
-            raise ValueError(f"{name} is {lengths.tolist()}, but the batch has room for 1 to {full} elements")
-    return z_lengths.numpy(), x_lengths.numpy()
+    for name, some, full in (("z_lengths", lengths[0], K), ("x_lengths", lengths[1], N)):
+        if some.min() < 1 or some.max() > full:
+            raise ValueError(f"{name} is {some.tolist()}, but the batch has room for 1 to {full} elements")
+    return lengths[0].numpy(), lengths[1].numpy()
 
 
 def _check(padded: Padded) -> None:
@@ -115,21 +131,13 @@ def _check(padded: Padded) -> None:
 
 
 def _pull(
-    grad: Tensor,
-    C: Tensor,
-    drop_x: Tensor,
-    drop_z: Tensor,
-    z_lengths: Tensor,
-    x_lengths: Tensor,
-    saved: list[Tensor],
-    how: How,
+    grad: Tensor, C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: Padding, saved: list[Tensor], call: Call
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """The derivatives of Σ grad · value by C, drop_x and drop_z; None where it is 0."""
-    if how.executor == "triton":
-        lengths = (z_lengths, x_lengths) if z_lengths.numel() else None
+    if call.executor == "triton":
         kept = _triton().Saved(*saved)
         found: tuple[Tensor, Tensor | None, Tensor | None] = _triton().backward(
-            _TABLES[how.table], how.reducer, how.gamma, C, drop_x, drop_z, lengths, kept, grad
+            _TABLES[call.table], call.reducer, call.gamma, C, drop_x, drop_z, lengths, kept, grad
         )
         return found
     by_c, by_x, by_z = saved
@@ -147,26 +155,26 @@ class _Forward(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, C: Tensor, *rest: Any) -> Tensor:
-        drop_x, drop_z, z_lengths, x_lengths, ctx.how = rest
-        found, saved = _solve(C, drop_x, drop_z, z_lengths, x_lengths, ctx.how, True)
+        drop_x, drop_z, z_lengths, x_lengths, ctx.call = rest
+        found, saved = _solve(C, drop_x, drop_z, _padding(z_lengths, x_lengths), ctx.call, True)
         ctx.save_for_backward(C, drop_x, drop_z, z_lengths, x_lengths, *saved)
         return found
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         if torch.is_grad_enabled():  # with create_graph: the derivatives must know that they have none
-            found = _Backward.apply(grad, *ctx.saved_tensors, ctx.how)  # type: ignore[no-untyped-call]
+            found = _Backward.apply(grad, *ctx.saved_tensors, ctx.call)  # type: ignore[no-untyped-call]
         else:
             C, drop_x, drop_z, z_lengths, x_lengths, *saved = ctx.saved_tensors
-            found = _pull(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, ctx.how)
+            found = _pull(grad, C, drop_x, drop_z, _padding(z_lengths, x_lengths), saved, ctx.call)
         return *found, None, None, None
 
 
 class _Backward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, grad: Tensor, *rest: Any) -> tuple[Tensor | None, ...]:
-        C, drop_x, drop_z, z_lengths, x_lengths, *saved, how = rest
-        return _pull(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, how)
+        C, drop_x, drop_z, z_lengths, x_lengths, *saved, call = rest
+        return _pull(grad, C, drop_x, drop_z, _padding(z_lengths, x_lengths), saved, call)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -181,8 +189,8 @@ def forward(
     C: Tensor,
     drop_x: Tensor,
     drop_z: Tensor,
-    z_lengths: Tensor,
-    x_lengths: Tensor,
+    z_lengths: Tensor | None,
+    x_lengths: Tensor | None,
     table: str,
     reducer: str,
     gamma: float,
@@ -190,7 +198,7 @@ def forward(
     gradient: bool,
 ) -> tuple[Tensor, list[Tensor]]:
     """See `_solve`."""
-    return _solve(C, drop_x, drop_z, z_lengths, x_lengths, How(table, reducer, gamma, executor), gradient)
+    return _solve(C, drop_x, drop_z, _padding(z_lengths, x_lengths), Call(table, reducer, gamma, executor), gradient)
 
 
 @forward.register_fake
@@ -210,8 +218,8 @@ def backward(
     C: Tensor,
     drop_x: Tensor,
     drop_z: Tensor,
-    z_lengths: Tensor,
-    x_lengths: Tensor,
+    z_lengths: Tensor | None,
+    x_lengths: Tensor | None,
     saved: list[Tensor],
     table: str,
     reducer: str,
@@ -219,8 +227,8 @@ def backward(
     executor: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """See `_pull`."""
-    how = How(table, reducer, gamma, executor)
-    by_c, by_x, by_z = _pull(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, how)
+    call = Call(table, reducer, gamma, executor)
+    by_c, by_x, by_z = _pull(grad, C, drop_x, drop_z, _padding(z_lengths, x_lengths), saved, call)
     by_x = torch.zeros(drop_x.shape, dtype=drop_x.dtype, device=C.device) if by_x is None else by_x
     by_z = torch.zeros(drop_z.shape, dtype=drop_z.dtype, device=C.device) if by_z is None else by_z
     return by_c, by_x, by_z
@@ -232,13 +240,13 @@ def _(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, table, reducer, gamm
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, list[Tensor]]) -> None:
-    C, drop_x, drop_z, z_lengths, x_lengths, *ctx.how, _ = inputs
+    C, drop_x, drop_z, z_lengths, x_lengths, *ctx.call, _ = inputs
     ctx.save_for_backward(C, drop_x, drop_z, z_lengths, x_lengths, *output[1])
 
 
 def _back(ctx: Any, grad: Tensor, _: Any) -> tuple[Any, ...]:
     C, drop_x, drop_z, z_lengths, x_lengths, *saved = ctx.saved_tensors
-    found = backward(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, *ctx.how)
+    found = backward(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, *ctx.call)
     return (*found, *(None,) * 7)
 
 

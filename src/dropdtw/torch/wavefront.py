@@ -9,15 +9,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dropdtw.tables.recurrence import MOVES, Recurrence
+from dropdtw.tables.recurrence import MOVES
+from dropdtw.torch.ops import Call
+from dropdtw.torch.ops import table as find_table
 
 
-def value(
-    table: Recurrence, kind: str, gamma: float, C: Tensor, drop_x: Tensor, drop_z: Tensor,
-    z_lengths: Tensor, x_lengths: Tensor,
-) -> Tensor:  # fmt: skip
-    """The values (B,) of a batch C (B, K, N), drop_x (B, N), drop_z (B, K), lengths (B,)."""
+def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: tuple[Tensor, Tensor] | None, call: Call) -> Tensor:
+    """The values (B,) of a batch C (B, K, N), drop_x (B, N), drop_z (B, K), with lengths (B,) of Z and X if padded."""
+    table, reducer, gamma = find_table(call.table), call.reducer, call.gamma
     B, K, N = C.shape
+    C = C.to(drop_x.dtype)
+    z_lengths, x_lengths = lengths or (torch.full((B,), n, device=C.device) for n in (K, N))
     inf = C.new_full((), torch.inf)
     i = torch.arange(K + 1, device=C.device)
     within = (i[1:, None] <= z_lengths[:, None, None]) & (torch.arange(N, device=C.device) < x_lengths[:, None, None])
@@ -48,20 +50,20 @@ def value(
                     above = torch.nn.functional.pad(source, (1, -1), value=torch.inf) if di else source
                     arriving = above + price[e.cost]
                     ways.append(arriving if border is None else torch.where(on_border == border, arriving, inf))
-            here[state] = minimum(torch.stack(ways), kind, gamma) if ways else nowhere
+            here[state] = minimum(torch.stack(ways), reducer, gamma) if ways else nowhere
             if t == 0 and state in table.starts:
                 here[state] = torch.where(i == 0, 0.0, nowhere)
         is_end = (i == z_lengths[:, None]) & (j == x_lengths[:, None])
         for state in table.final:
             found = torch.where(is_end, here[state], 0.0).sum(dim=1)
             ends[state] = torch.where(is_end.any(dim=1), found, ends[state])
-    return minimum(torch.stack(list(ends.values())), kind, gamma)
+    return minimum(torch.stack(list(ends.values())), reducer, gamma)
 
 
-def minimum(v: Tensor, kind: str, gamma: float) -> Tensor:
+def minimum(v: Tensor, reducer: str, gamma: float) -> Tensor:
     """Reduce (E, ...) alternatives; +∞ marks one that does not exist."""
     low = v.min(dim=0)
-    if kind == "hard":
+    if reducer == "hard":
         return low.values
     some = torch.isfinite(low.values)
     base = torch.where(some, low.values, 0.0).detach()
@@ -69,5 +71,5 @@ def minimum(v: Tensor, kind: str, gamma: float) -> Tensor:
     u = torch.where(exists, v - base, 0.0)  # where the result is not used, nothing infinite may enter a derivative
     e = torch.where(exists, torch.exp(-u / gamma), 0.0)
     total = torch.where(some, e.sum(dim=0), 1.0)
-    found = (u * e).sum(dim=0) / total if kind == "smooth" else -gamma * torch.log(total)
+    found = (u * e).sum(dim=0) / total if reducer == "smooth" else -gamma * torch.log(total)
     return torch.where(some, base + found, torch.inf)

@@ -1,0 +1,42 @@
+"""Which matches a Sakoe–Chiba window allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dropdtw.problem.inputs import Array
+
+
+def band(K: int, N: int, window: float) -> tuple[Array, Array]:
+    """Where z_i may match under a Sakoe–Chiba window: columns start[i] ≤ j < stop[i].
+
+    The window runs along the straight line between the corners, |j − i (N − 1)/(K − 1)| ≤ w. An int is w, a count of
+    columns; a float in (0, 1] is a share of N. One row (K = 1) is the line itself and is not limited.
+
+    >>> start, stop = band(3, 5, 1)
+    >>> start.tolist(), stop.tolist()
+    ([0, 1, 3], [2, 4, 5])
+    """
+    width = window_width(N, window)
+    if K == 1:
+        return np.zeros(1, np.int64), np.full(1, N)
+    # In units of 1/(K − 1) columns the line is integral: no rounding decides whether a cell is inside.
+    centre = np.arange(K) * (N - 1)
+    reach = np.floor(width * (K - 1) + 1e-9)
+    start = -((reach - centre) // (K - 1))
+    stop = (centre + reach) // (K - 1) + 1
+    return np.maximum(start, 0).astype(np.int64), np.minimum(stop, N).astype(np.int64)
+
+
+def window_width(N: Any, window: float) -> Any:
+    """The w of a window for N columns (a number, or a tensor of them)."""
+    if isinstance(window, (int, np.integer)) and not isinstance(window, bool) and window >= 0:
+        return int(window)
+    if isinstance(window, (float, np.floating)) and 0 < window <= 1:
+        return float(window) * N
+    raise ValueError(
+        f"window is {window!r}; give an int ≥ 0 (columns on each side of the diagonal), "
+        "a float in (0, 1] (a share of N), or None"
+    )

@@ -1,0 +1,194 @@
+"""The match costs of one problem: a matrix, or a pair of sequences that become costs where they are needed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dropdtw.costs import Match
+from dropdtw.drops import percentile_drop, percentile_of_strips
+from dropdtw.problem.inputs import Array, as_match_costs
+
+WHOLE = 1 << 28
+"""Bytes of match costs up to which a percentile is read off all of them at once."""
+
+LARGEST = 1 << 32
+"""Bytes of match costs beyond which they are not computed all at once."""
+
+STRIP = 1 << 22
+"""Match costs that are computed at a time where not all of them are kept."""
+
+
+class MatchCosts(ABC):
+    """C (K, N), +∞ where a match is forbidden.
+
+    sequences : Z (K, d) and X (N, d) as long as C is not computed; None once it is, or where it was given.
+    metric : "sqeuclidean" or "euclidean" where kernels can compute C from the sequences themselves.
+    by_pair : whether C[i, j] depends on z_i and x_j alone, so that rows can be computed apart.
+    least : a lower bound on every cost.
+    """
+
+    sequences: tuple[Array, Array] | None = None
+    metric: str | None = None
+    by_pair: bool = False
+    least: float = -np.inf
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    @property
+    @abstractmethod
+    def matrix(self) -> Array:
+        """All of C."""
+
+    @abstractmethod
+    def at(self, i: Array, j: Array) -> Array:
+        """C[i, j] for pairs."""
+
+    @abstractmethod
+    def columns(self, start: int, stop: int) -> Array:
+        """C[:, start:stop]."""
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> Array:
+        """C[start:stop], where `by_pair`."""
+
+    @abstractmethod
+    def every(self, stride: int) -> Array:
+        """C[:, ::stride]."""
+
+    @abstractmethod
+    def percentile(self, p: float) -> float:
+        """The p-th percentile of the finite costs (paper Eq. 5)."""
+
+    @abstractmethod
+    def own(self) -> None:
+        """Keep what is needed, whatever becomes of the arrays it came from."""
+
+
+class Matrix(MatchCosts):
+    """Match costs that are given."""
+
+    by_pair = True
+
+    def __init__(self, C: Array) -> None:
+        self.C = C
+        self.shape, self.dtype = C.shape, C.dtype
+        self._owned = False
+
+    @property
+    def matrix(self) -> Array:
+        """All of C."""
+        return self.C
+
+    def at(self, i: Array, j: Array) -> Array:
+        """C[i, j] for pairs."""
+        return np.asarray(self.C[i, j])
+
+    def columns(self, start: int, stop: int) -> Array:
+        """C[:, start:stop]."""
+        return self.C[:, start:stop]
+
+    def rows(self, start: int, stop: int) -> Array:
+        """C[start:stop]."""
+        return self.C[start:stop]
+
+    def every(self, stride: int) -> Array:
+        """C[:, ::stride]."""
+        return self.C[:, ::stride]
+
+    def percentile(self, p: float) -> float:
+        """The p-th percentile of the finite costs."""
+        return percentile_drop(self.C, p)
+
+    def own(self) -> None:
+        """Keep C as it is now."""
+        if not self._owned:
+            self.C, self._owned = self.C.copy(), True
+
+
+class Pair(MatchCosts):
+    """The match costs of two sequences, computed where they are needed: all at once, in strips, or inside a kernel.
+
+    Z, X : (K, d) and (N, d), checked, of one precision.
+    match : gives C (K, n) for Z and any n elements of X; column j depends on Z and x_j alone.
+    """
+
+    def __init__(self, Z: Array, X: Array, match: Match) -> None:
+        self.Z, self.X, self.match = Z, X, match
+        self.shape, self.dtype = (len(Z), len(X)), Z.dtype
+        self.metric = match.kernel_metric(Z, X)
+        self.by_pair, self.least = match.by_pair, match.least
+        self.sequences = (Z, X)
+        self._C: Array | None = None
+        self._owned = False
+
+    @property
+    def matrix(self) -> Array:
+        """All of C, kept once computed."""
+        if self._C is None:
+            K, N = self.shape
+            if self._bytes > LARGEST:
+                raise ValueError(
+                    f"this needs all {K} × {N} match costs at once, {self._bytes / 2**30:.1f} GiB; "
+                    "give drop costs as numbers rather than rules, and use align, distance or solve a part at a time"
+                )
+            self._C = self._of(self.Z, self.X)
+            self.sequences = None
+        return self._C
+
+    def at(self, i: Array, j: Array) -> Array:
+        """C[i, j] for pairs, without all of C."""
+        if self._C is not None:
+            return np.asarray(self._C[i, j])
+        if self.metric is not None:
+            squares = ((self.Z[i] - self.X[j]) ** 2).sum(axis=1)
+            return np.asarray(squares if self.metric == "sqeuclidean" else np.sqrt(squares))
+        out = np.empty(len(i), self.dtype)
+        for start, stop in self._parts():
+            here = np.flatnonzero((start <= j) & (j < stop))
+            if len(here):
+                out[here] = self.columns(start, stop)[i[here], j[here] - start]
+        return out
+
+    def columns(self, start: int, stop: int) -> Array:
+        """C[:, start:stop]."""
+        return self._of(self.Z, self.X[start:stop])
+
+    def rows(self, start: int, stop: int) -> Array:
+        """C[start:stop], where `by_pair`."""
+        return self._of(self.Z[start:stop], self.X)
+
+    def every(self, stride: int) -> Array:
+        """C[:, ::stride]."""
+        return self.matrix if stride == 1 else self._of(self.Z, self.X[::stride])
+
+    def percentile(self, p: float) -> float:
+        """The p-th percentile of the finite costs; of a large C in strips."""
+        if self._C is not None or self._bytes <= WHOLE:
+            return percentile_drop(self.matrix, p)
+        K, N = self.shape
+        some = np.linspace(0, N - 1, min(N, max(64, (1 << 20) // K))).astype(np.int64)
+        strips = lambda: (self.columns(*part) for part in self._parts())  # noqa: E731
+        return percentile_of_strips(strips, self._of(self.Z, self.X[some]), p)
+
+    def own(self) -> None:
+        """Keep C where it has been computed, otherwise copies of the sequences."""
+        if self._C is None and not self._owned:
+            self.sequences = self.Z, self.X = self.Z.copy(), self.X.copy()
+            self._owned = True
+
+    @property
+    def _bytes(self) -> int:
+        K, N = self.shape
+        return K * N * self.dtype.itemsize
+
+    def _parts(self) -> Iterator[tuple[int, int]]:
+        """Columns, as many at a time as make a strip."""
+        width = max(1, STRIP // len(self.Z))
+        return ((start, start + width) for start in range(0, len(self.X), width))
+
+    def _of(self, Z: Array, X: Array) -> Array:
+        return as_match_costs(self.match.cost(Z, X), "the match cost of Z and X")

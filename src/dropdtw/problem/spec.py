@@ -1,0 +1,142 @@
+"""What a caller asked for, as one checked value: what to pay, which table, which options. Made once, at the door."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dropdtw import costs, drops
+from dropdtw.costs import MatchCost
+from dropdtw.drops import DropCost, Rule
+from dropdtw.problem.band import window_width
+from dropdtw.tables import reducers
+from dropdtw.tables.methods import METHODS, Method, Warp, look_up
+from dropdtw.tables.recurrence import Recurrence
+from dropdtw.tables.reducers import Reducer
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A request, free of sequences and match costs.
+
+    method, table : the entry of the registry, and the table that runs.
+    drop_x, drop_z, threshold : the rules; None where there is none.
+    match : how sequences become match costs, as the caller said it.
+    """
+
+    method: Method
+    table: Recurrence
+    warp: Warp
+    drop_x: Rule | None
+    drop_z: Rule | None
+    threshold: Rule | None
+    window: float | None
+    match: MatchCost
+    reducer: Reducer
+    executor: str | None
+
+    @classmethod
+    def of(
+        cls,
+        drop_x: DropCost = None,
+        drop_z: DropCost = None,
+        match: MatchCost = "auto",
+        method: str | Recurrence = "drop_dtw",
+        one_to_many: bool = True,
+        many_to_one: bool = True,
+        contiguous: bool = False,
+        window: float | None = None,
+        threshold: DropCost = None,
+        reducer: str = "hard",
+        gamma: float = 1.0,
+        executor: str | None = None,
+    ) -> Spec:
+        """Check what a caller said, as far as that needs no data."""
+        warp = Warp(one_to_many, many_to_one, contiguous)
+        entry = look_up(method, warp)
+        of_x, of_z = drops.resolve(drop_x, "drop_x"), drops.resolve(drop_z, "drop_z")
+        counts = drops.resolve(threshold, "threshold")
+        _check_takes(entry, of_x, of_z, counts)
+        if window is not None:
+            window_width(1, window)
+        table = entry.table(of_x is not None, of_z is not None, warp)
+        fold = reducers.reducer(reducer, gamma)
+        return cls(entry, table, warp, of_x, of_z, counts, window, match, fold, executor)
+
+    @property
+    def rules(self) -> dict[str, Rule | None]:
+        """What reads, or may read, the match costs, by its argument's name."""
+        return {"drop_x": self.drop_x, "drop_z": self.drop_z, "threshold": self.threshold}
+
+    @property
+    def needs_costs(self) -> bool:
+        """Whether some rule reads the match costs."""
+        return any(rule is not None and rule.needs_costs for rule in self.rules.values())
+
+    def refuse_rules(self, why: str) -> None:
+        """Raise where a rule reads the match costs; `why` says what goes wrong with it."""
+        for name, rule in self.rules.items():
+            if rule is not None and rule.needs_costs:
+                raise ValueError(
+                    f"{name} is {rule.plain() or rule!r}, a rule that reads the match costs, {why}; give a number "
+                    "(dropdtw.suggest_drop finds one)"
+                )
+
+    def check_fit(self, K: int, N: int) -> None:
+        """Refuse shapes that no alignment fits."""
+        entry, warp = self.method, self.warp
+        if self.drop_z is None and entry.must_match_z and K > N and (entry.one_to_one or not warp.many_to_one):
+            raise ValueError(
+                f"{K} elements of Z cannot each have an x of their own among {N}; "
+                "allow many_to_one, give drop_z, or exchange Z and X"
+            )
+        if self.drop_x is None and entry.must_match_x and N > K and (entry.one_to_one or not warp.one_to_many):
+            raise ValueError(
+                f"{N} elements of X cannot each have a z of their own among {K}; "
+                "allow one_to_many, give drop_x, or exchange Z and X"
+            )
+
+    def is_symmetric(self, features: int) -> bool:
+        """Whether the value of (Z, X) is surely that of (X, Z), for sequences of so many features."""
+        return (
+            self.method.symmetric
+            and costs.resolve(self.match, features).symmetric
+            and all(rule is None or rule.symmetric for rule in self.rules.values())
+            and self.drop_x == self.drop_z
+            and self.warp.one_to_many == self.warp.many_to_one
+            and not self.warp.contiguous
+            and self.window is None
+            # smoothMin depends on the order in which a table nests its minima; plain DTW has only one.
+            and (self.reducer.name != "smooth" or (self.drop_x is None and self.table.name == "dtw"))
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """The request as names and plain numbers, which a file can hold; ValueError where it is more than that."""
+        for name, known in (("match", isinstance(self.match, str)), ("method", self.method.name in METHODS)):
+            if not known:
+                raise ValueError(
+                    f"{name} is {getattr(self, name)!r}; give a name: the manifest of a run has to say what it was"
+                )
+        rules = {name: rule if rule is None else rule.plain() for name, rule in self.rules.items()}
+        for name, plain in rules.items():
+            if plain is None and self.rules[name] is not None:
+                raise ValueError(
+                    f"{name} is {self.rules[name]!r}; give a number, or a rule such as 'percentile:30': records differ "
+                    "in length"
+                )
+        warp = {name: bool(value) for name, value in self.warp._asdict().items()}
+        window = self.window if self.window is None else window_width(1, self.window)
+        return {"match": self.match, "method": self.method.name, **warp, "window": window, **rules}
+
+
+def _check_takes(entry: Method, drop_x: Rule | None, drop_z: Rule | None, threshold: Rule | None) -> None:
+    """Refuse what a method does not take: drop costs, a threshold; or lacks: a threshold."""
+    if (drop_x or drop_z) is not None and not entry.takes_drops:
+        raise ValueError(f"method {entry.name!r} takes no drop costs; leave out drop_x and drop_z, or use 'drop_dtw'")
+    if entry.takes_threshold is not (threshold is not None):
+        raise ValueError(
+            f"method {entry.name!r} takes no threshold; it is for 'lcss'"
+            if threshold is not None
+            else f"method {entry.name!r} needs threshold=: the match cost under which a pair counts "
+            "(a number or 'percentile:30')"
+        )
