@@ -38,6 +38,7 @@ test-kernels:
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror src/dropdtw/executors/cpp/*
 	$(BIN)/mypy
 
 # sdist and wheel, built and installed into empty environments: minutes.

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -123,10 +123,11 @@ struct Host {
 template <class T>
 nb::tuple solve(int family, unsigned mask, int min, double gamma, int want, std::size_t budget, int K, int N,
                 std::optional<Matrix<T>> match, std::optional<nb::object> strips, int strip_width,
-                std::optional<Sequence<T>> z, std::optional<Sequence<T>> x, int metric, Vector<T> drop_x, Vector<T> drop_z,
-                double limit, double least, Limits band_start, Limits band_stop, std::optional<OutMatrix<T>> grad_match,
-                std::optional<Out<T>> grad_x, std::optional<Out<T>> grad_z, std::optional<Out<std::int32_t>> path_i,
-                std::optional<Out<std::int32_t>> path_j, std::optional<Out<std::uint8_t>> path_cost) {
+                std::optional<Sequence<T>> z, std::optional<Sequence<T>> x, int metric, Vector<T> drop_x,
+                Vector<T> drop_z, double limit, double least, Limits band_start, Limits band_stop,
+                std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x, std::optional<Out<T>> grad_z,
+                std::optional<Out<std::int32_t>> path_i, std::optional<Out<std::int32_t>> path_j,
+                std::optional<Out<std::uint8_t>> path_cost) {
   check_family(family);
   require(K > 0 && N > 0 && int(drop_x.size()) == N && int(drop_z.size()) == K, "drop costs do not fit K and N");
   require(min >= 0 && min <= 2 && want >= 0 && want <= 2, "no such reducer or result");
@@ -232,9 +233,10 @@ void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t
   if (failed) throw std::bad_alloc();
 }
 
-// All pairs of sequences, one Z against W of the X at a time. Sequences lie one after the other in `zs` and `xs`, (total, d);
-// `z_ends` and `x_ends` say where each ends. With `once`, xs are the zs and each pair is computed once. What is sure to cost
-// more than `limit` may be ∞. Gives how many pairs were given up because of it, and how many cells that spared.
+// All pairs of sequences, one Z against W of the X at a time. Sequences lie one after the other in `zs` and `xs`,
+// (total, d); `z_ends` and `x_ends` say where each ends. With `once`, xs are the zs and each pair is computed once.
+// What is sure to cost more than `limit` may be ∞. Gives how many pairs were given up because of it, and how many cells
+// that spared.
 template <class T>
 nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector<std::int64_t> z_ends, Sequence<T> xs,
                    Vector<std::int64_t> x_ends, T drop_x, T drop_z, double limit, bool once, int threads,
@@ -281,8 +283,21 @@ nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector
       const T* from = xs.data() + begin(x_ends, order[first + lane]) * d;
       for (int e = 0; e < lengths[lane] * d; ++e) x[std::size_t(e) * W + lane] = from[e];
     }
-    LaneJob<T> job{0,       N,  mask,    Metric(metric), d, nullptr, x.data(), lengths.data(), price_x.data(), price_z.data(),
-                   rows.data(), values.data(), T(limit)};
+    LaneJob<T> job{
+        .K = 0,
+        .N = N,
+        .mask = mask,
+        .metric = Metric(metric),
+        .d = d,
+        .z = nullptr,
+        .x = x.data(),
+        .lengths = lengths.data(),
+        .drop_x = price_x.data(),
+        .drop_z = price_z.data(),
+        .rows = rows.data(),
+        .values = values.data(),
+        .limit = T(limit),
+    };
     std::int64_t kept = 0;
     for (int a = task.from; a < task.to; ++a) {
       const int i = once ? order[a] : a;
@@ -308,12 +323,13 @@ using Batch = nb::ndarray<const T, nb::ndim<3>, nb::device::cpu>;
 template <class T>
 using OutBatch = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
-// The values of a padded batch, and where there is room for them its derivatives. Item b has the first z_lengths[b] rows and
-// x_lengths[b] columns of its match costs.
+// The values of a padded batch, and where there is room for them its derivatives. Item b has the first z_lengths[b]
+// rows and x_lengths[b] columns of its match costs.
 template <class T>
 void batch(int family, unsigned mask, int min, double gamma, std::size_t budget, Batch<T> match, Sequence<T> drop_x,
-           Sequence<T> drop_z, Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int threads, Out<double> value,
-           std::optional<OutBatch<T>> grad_match, std::optional<OutMatrix<T>> grad_x, std::optional<OutMatrix<T>> grad_z) {
+           Sequence<T> drop_z, Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int threads,
+           Out<double> value, std::optional<OutBatch<T>> grad_match, std::optional<OutMatrix<T>> grad_x,
+           std::optional<OutMatrix<T>> grad_z) {
   check_family(family);
   const std::size_t B = match.shape(0), K = match.shape(1), N = match.shape(2);
   const auto fits = [&](const auto& a, std::size_t n) { return a.shape(0) == B && a.shape(1) == n; };
@@ -372,28 +388,30 @@ NB_MODULE(_cpp, module) {
   using nb::arg;
   module.attr("instruction_set") = instruction_set().c_str();
   const auto define_solve = [&](auto function) {
-    module.def("solve", function, arg("family"), arg("mask"), arg("min"), arg("gamma"), arg("want"), arg("budget"), arg("K"),
-               arg("N"), arg("match").noconvert().none(), arg("strips").none(), arg("strip_width"),
+    module.def("solve", function, arg("family"), arg("mask"), arg("min"), arg("gamma"), arg("want"), arg("budget"),
+               arg("K"), arg("N"), arg("match").noconvert().none(), arg("strips").none(), arg("strip_width"),
                arg("z").noconvert().none(), arg("x").noconvert().none(), arg("metric"), arg("drop_x").noconvert(),
                arg("drop_z").noconvert(), arg("limit"), arg("least"), arg("band_start").noconvert().none(),
                arg("band_stop").noconvert().none(), arg("grad_match").noconvert().none(),
-               arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(),
-               arg("path_i").noconvert().none(), arg("path_j").noconvert().none(), arg("path_cost").noconvert().none());
+               arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(), arg("path_i").noconvert().none(),
+               arg("path_j").noconvert().none(), arg("path_cost").noconvert().none());
   };
   define_solve(&solve<float>);
   define_solve(&solve<double>);
   const auto define_pairwise = [&](auto function) {
     module.def("pairwise", function, arg("family"), arg("mask"), arg("metric"), arg("zs").noconvert(),
-               arg("z_ends").noconvert(), arg("xs").noconvert(), arg("x_ends").noconvert(), arg("drop_x"), arg("drop_z"),
-               arg("limit"), arg("once"), arg("threads"), arg("progress").none(), arg("out").noconvert());
+               arg("z_ends").noconvert(), arg("xs").noconvert(), arg("x_ends").noconvert(), arg("drop_x"),
+               arg("drop_z"), arg("limit"), arg("once"), arg("threads"), arg("progress").none(),
+               arg("out").noconvert());
   };
   define_pairwise(&pairwise<float>);
   define_pairwise(&pairwise<double>);
   const auto define_batch = [&](auto function) {
     module.def("batch", function, arg("family"), arg("mask"), arg("min"), arg("gamma"), arg("budget"),
-               arg("match").noconvert(), arg("drop_x").noconvert(), arg("drop_z").noconvert(), arg("z_lengths").noconvert(),
-               arg("x_lengths").noconvert(), arg("threads"), arg("value").noconvert(), arg("grad_match").noconvert().none(),
-               arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none());
+               arg("match").noconvert(), arg("drop_x").noconvert(), arg("drop_z").noconvert(),
+               arg("z_lengths").noconvert(), arg("x_lengths").noconvert(), arg("threads"), arg("value").noconvert(),
+               arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(),
+               arg("grad_z").noconvert().none());
   };
   define_batch(&batch<float>);
   define_batch(&batch<double>);

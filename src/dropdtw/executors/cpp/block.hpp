@@ -1,10 +1,10 @@
 // A block of columns: which cells it has, by anti-diagonals, and which of them the band leaves out.
 //
 // Cells far outside the band are left out, and stand for ∞ where a neighbour looks at them. Left of the band only its
-// first column on that side is ever looked at. Right of it, a row that drops x runs on: with d_x on each further column,
-// and nothing else happens there. So each row ends where the next one can still use it, one column past the band at
-// least, and a state that is entered from a cell above that is left out (z dropped after such a run of x) is the same
-// state one column to the left plus that column's price: the drops in a gap cost the same in either order.
+// first column on that side is ever looked at. Right of it, a row that drops x runs on: with d_x on each further
+// column, and nothing else happens there. So each row ends where the next one can still use it, one column past the
+// band at least, and a state that is entered from a cell above that is left out (z dropped after such a run of x) is
+// the same state one column to the left plus that column's price: the drops in a gap cost the same in either order.
 #pragma once
 #include <cstdlib>
 
@@ -63,7 +63,6 @@ struct Block {
   }
   int begin(int t) { return low[t] / W * W; }
   int end(int t) { return high[t] < low[t] ? begin(t) : (high[t] + W) / W * W; }
-
 
   // The columns of row i that may match: [from, to), as cells.
   void matchable(int i, int& from, int& to) const {
@@ -125,8 +124,8 @@ struct Block {
   const Job<T>& job;
   const int K, N;
   int first = 0, last = 0, diagonals = 0;
-  Buffer<int> low, high;             // the lanes of each anti-diagonal, both inclusive
-  Buffer<std::size_t> offset;        // where what is stored of it begins
+  Buffer<int> low, high;       // the lanes of each anti-diagonal, both inclusive
+  Buffer<std::size_t> offset;  // where what is stored of it begins
 };
 
 }  // namespace dropdtw::DROPDTW_ISA

@@ -12,8 +12,8 @@ enum class Status { done, stopped, no_memory, abandoned };
 template <class T>
 struct Job {
   int K, N;
-  unsigned mask;    // the edges of the family that the table has
-  int min;          // 0 hard, 1 soft, 2 smooth
+  unsigned mask;  // the edges of the family that the table has
+  int min;        // 0 hard, 1 soft, 2 smooth
   double gamma;
   Want want;
   std::size_t budget;  // bytes for stored choices; beyond it they are computed again
@@ -28,8 +28,8 @@ struct Job {
   int d = 0;
 
   const T *drop_x = nullptr, *drop_z = nullptr;
-  // For the hard value alone: what costs more than `limit` may be given up. No match cost is below `least`, where they are
-  // not known in advance (−∞: nothing is known).
+  // For the hard value alone: what costs more than `limit` may be given up. No match cost is below `least`, where they
+  // are not known in advance (−∞: nothing is known).
   double limit = __builtin_inf(), least = -__builtin_inf();
   const std::int64_t *band_start = nullptr, *band_stop = nullptr;
 
@@ -55,13 +55,13 @@ struct LaneJob {
   unsigned mask;
   Metric metric;
   int d;
-  const T* z;                    // (K, d)
-  const T* x;                    // (N, d, W): the others, interleaved and padded
-  const std::int32_t* lengths;   // (W,): their lengths, 0 where a lane is empty
-  const T *drop_x, *drop_z;      // (N,), (K,): the same for every lane
-  T* rows;                       // scratch: states · (N + 1) · W
-  T* values;                     // (W,): ∞ in all lanes where every one was sure to exceed the limit
-  T limit;                       // match and drop costs are not negative, unless it is ∞
+  const T* z;                   // (K, d)
+  const T* x;                   // (N, d, W): the others, interleaved and padded
+  const std::int32_t* lengths;  // (W,): their lengths, 0 where a lane is empty
+  const T *drop_x, *drop_z;     // (N,), (K,): the same for every lane
+  T* rows;                      // scratch: states · (N + 1) · W
+  T* values;                    // (W,): ∞ in all lanes where every one was sure to exceed the limit
+  T limit;                      // match and drop costs are not negative, unless it is ∞
 };
 
 template <class T>

@@ -1,8 +1,8 @@
 // Many problems at a time: W sequences of their own share vectors, all against one Z.
 //
-// Each lane is a problem, so there is nothing to skew or to mask: a lane whose sequence is shorter simply reads its value
-// off an earlier column. Rows are taken R at a time: the cells of a column then stay in registers, and the processor works
-// on several of them at once.
+// Each lane is a problem, so there is nothing to skew or to mask: a lane whose sequence is shorter simply reads its
+// value off an earlier column. Rows are taken R at a time: the cells of a column then stay in registers, and the
+// processor works on several of them at once.
 #pragma once
 #include "cell.hpp"
 #include "job.hpp"
@@ -57,8 +57,8 @@ class LaneSweep {
     }
   }
 
-  // Whether no alignment of any lane can stay within the limit: each passes through the row, and costs are not negative. The
-  // cells beyond the end of a shorter lane can only make this more careful.
+  // Whether no alignment of any lane can stay within the limit: each passes through the row, and costs are not
+  // negative. The cells beyond the end of a shorter lane can only make this more careful.
   DROPDTW_FLAT bool hopeless() {
     if (!(job_.limit < inf<T>)) return false;
     Vec<T> best = all<T>(inf<T>);

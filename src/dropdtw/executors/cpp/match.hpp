@@ -59,8 +59,8 @@ class MatchCosts {
 
   std::ptrdiff_t match_row_stride() const { return job_.strip != nullptr ? strip_row_ : job_.row; }
 
-  // Match costs of the anti-diagonals [t, t + group): row g of costs_ holds those of t + g by lane. W rows at a time this is a
-  // transposition: each row starts one column further left than the one above.
+  // Match costs of the anti-diagonals [t, t + group): row g of costs_ holds those of t + g by lane. W rows at a time
+  // this is a transposition: each row starts one column further left than the one above.
   DROPDTW_FLAT void lay_out(int t) {
     const int bottom = block_.high[smaller(t + group, block_.diagonals) - 1];
     const std::ptrdiff_t stride = stride_;

@@ -1,8 +1,9 @@
 // What an alignment still has to pay at least, so that one that is sure to exceed a limit can be given up.
 //
-// It is the bound (1) of bounds.py, of what lies beyond a cell: each pair pays a share λ of its match cost out of its column
-// and the rest out of its row, an element without a match what the table makes it pay. Where match costs may be negative, the
-// column and the row that a cell is in may still get some: their negative costs count as if all of them were to come.
+// It is the bound (1) of bounds.py, of what lies beyond a cell: each pair pays a share λ of its match cost out of its
+// column and the rest out of its row, an element without a match what the table makes it pay. Where match costs may be
+// negative, the column and the row that a cell is in may still get some: their negative costs count as if all of them
+// were to come.
 #pragma once
 #include "block.hpp"
 

@@ -30,8 +30,9 @@ class Solver {
     if (!columns_.resize(column * blocks)) return Status::no_memory;
     for (int b = 0; b < blocks; ++b) {
       wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_));
-      const Status s = wave_.template forward<min, false, false>(b == 0 ? nullptr : &columns_[column * b],
-                                                  b + 1 < blocks ? &columns_[column * (b + 1)] : nullptr, nullptr, nullptr);
+      T* const left = b == 0 ? nullptr : &columns_[column * b];
+      T* const right = b + 1 < blocks ? &columns_[column * (b + 1)] : nullptr;
+      const Status s = wave_.template forward<min, false, false>(left, right, nullptr, nullptr);
       if (s != Status::done) return s;
     }
     return Status::done;
@@ -60,7 +61,7 @@ class Solver {
     for (int first = 0, b = 0; first <= N_; first += job_.strip_width, ++b) {
       wave_.block_.open(first, smaller(first + job_.strip_width - 1, N_));
       const Status s = wave_.template forward<min, false, false>(first == 0 ? nullptr : &columns_[column * (b % 2)],
-                                                  &columns_[column * ((b + 1) % 2)], nullptr, nullptr);
+                                                                 &columns_[column * ((b + 1) % 2)], nullptr, nullptr);
       if (s != Status::done) return s;
       const int last = wave_.block_.last;
       if (min == Min::hard && last < N_ && wave_.hopeless(&columns_[column * ((b + 1) % 2)], last)) {
@@ -93,7 +94,8 @@ class Solver {
     for (int b = (N_ + width) / width - 1; b >= 0; --b) {
       wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_));
       if (!chosen.resize(wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
-      const Status s = wave_.template forward<Min::hard, true, false>(b == 0 ? nullptr : &columns_[column * b], nullptr, nullptr, chosen.get());
+      const T* const left = b == 0 ? nullptr : &columns_[column * b];
+      const Status s = wave_.template forward<Min::hard, true, false>(left, nullptr, nullptr, chosen.get());
       if (s != Status::done) return s;
       if (whole) {
         finish<Min::hard>(weights);
@@ -123,12 +125,14 @@ class Solver {
     if (Tab::has_border && (i == 0 || j == 0))
       for (const Edge& e : Tab::border)
         if (e.dst == end_ && e.move == (i == 0 ? Move::left : Move::top)) return e;
-    if (Cost cost{}; wave_.block_.narrow() && !Tab::has_border && wave_.block_.below_nothing(i, j) && wave_.block_.runs(end_, cost))
+    if (Cost cost{};
+        wave_.block_.narrow() && !Tab::has_border && wave_.block_.below_nothing(i, j) && wave_.block_.runs(end_, cost))
       return {end_, end_, Move::left, cost, false};
     const int t = i + j - wave_.block_.first;
     int shift = 0;
     for (int s = 0; s < end_; ++s) shift += bits_for(in_degree<Tab>(s));
-    const int rank = chosen[wave_.block_.offset[t] + i - wave_.block_.begin(t)] >> shift & ((1 << bits_for(in_degree<Tab>(end_))) - 1);
+    const int rank = chosen[wave_.block_.offset[t] + i - wave_.block_.begin(t)] >> shift &
+                     ((1 << bits_for(in_degree<Tab>(end_))) - 1);
     int k = 0;
     for (const Edge& e : Tab::edges)
       if (e.dst == end_ && k++ == rank) return e;
@@ -137,8 +141,8 @@ class Solver {
 
   template <Min min>
   Status gradient() {
-    // All states of a problem that fits the cache; of a larger one those of a block, so that they stay below 1.3 × C even
-    // where each anti-diagonal takes up to two vectors more than it has cells.
+    // All states of a problem that fits the cache; of a larger one those of a block, so that they stay below 1.3 × C
+    // even where each anti-diagonal takes up to two vectors more than it has cells.
     int width = N_ + 1;
     if (double(S) * (K_ + 1) * (N_ + 1) * sizeof(T) > double(1 << 20))
       width = smaller(width, larger(16, smaller(128, int(1.2 * N_ / S) - 2 * W)));
@@ -156,7 +160,8 @@ class Solver {
       const T* left = b == 0 ? nullptr : &columns_[column * b];
       wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_));
       if (!kept.resize(S * wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
-      if (const Status s = wave_.template forward<min, false, true>(left, nullptr, kept.get(), nullptr); s != Status::done) return s;
+      const Status s = wave_.template forward<min, false, true>(left, nullptr, kept.get(), nullptr);
+      if (s != Status::done) return s;
       if (b == blocks - 1) {
         if (blocks == 1) finish<min>(weights);
         if (job_.value == inf<double>) return Status::done;

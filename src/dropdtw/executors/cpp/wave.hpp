@@ -1,9 +1,9 @@
 // One problem at a time: the cells of an anti-diagonal share vectors.
 //
-// The grid is cut into blocks of columns. A block needs the states of the column to its left and leaves those of its last
-// one, so a long problem is a chain of blocks, and what was not stored (choices, states) is computed again, block by
-// block, from the stored columns. Inside a block, lane i of anti-diagonal t is the cell (i, first + t − i); its left,
-// upper and diagonal neighbours are lane i of t − 1, lane i − 1 of t − 1 and lane i − 1 of t − 2.
+// The grid is cut into blocks of columns. A block needs the states of the column to its left and leaves those of its
+// last one, so a long problem is a chain of blocks, and what was not stored (choices, states) is computed again, block
+// by block, from the stored columns. Inside a block, lane i of anti-diagonal t is the cell (i, first + t − i); its
+// left, upper and diagonal neighbours are lane i of t − 1, lane i − 1 of t − 1 and lane i − 1 of t − 2.
 //
 // Vectors run over whole multiples of W lanes. Lanes outside the block hold rubbish that no cell inside looks at.
 #pragma once
@@ -105,7 +105,8 @@ struct Wave {
   // Row 0 and column 0 of a table that has edges of its own there: each state has one way in at most.
   void border_cells(int now, int last, int t) {
     if constexpr (Tab::has_border) {
-      const bool row = block_.low[t] == 0 && block_.first + t > 0, column = block_.first == 0 && t > 0 && block_.high[t] == t;
+      const bool row = block_.low[t] == 0 && block_.first + t > 0;
+      const bool column = block_.first == 0 && t > 0 && block_.high[t] == t;
       for (int s = 0; s < S; ++s) {
         T across = inf<T>, down = inf<T>;
         for (const Edge& e : Tab::border) {
@@ -152,8 +153,8 @@ struct Wave {
     return true;
   }
 
-  // Fills the block from the states of the column on its left (none: ∞). Keeps what is asked for: the states of the last
-  // column, every state, every choice.
+  // Fills the block from the states of the column on its left (none: ∞). Keeps what is asked for: the states of the
+  // last column, every state, every choice.
   template <Min min, bool codes, bool keep>
   DROPDTW_FLAT Status forward(const T* left, T* right, T* kept, Code* chosen) {
     if (!match_.fetch()) return Status::stopped;
@@ -189,8 +190,8 @@ struct Wave {
       if (block_.narrow()) wall(now, t);
       if constexpr (keep)
         for (int s = 0; s < S; ++s)
-          std::memcpy(kept + S * block_.offset[t] + s * (block_.offset[t + 1] - block_.offset[t]), states(now, s) + block_.begin(t),
-                      (block_.offset[t + 1] - block_.offset[t]) * sizeof(T));
+          std::memcpy(kept + S * block_.offset[t] + s * (block_.offset[t + 1] - block_.offset[t]),
+                      states(now, s) + block_.begin(t), (block_.offset[t + 1] - block_.offset[t]) * sizeof(T));
       if (const int i = t - (block_.last - block_.first); right != nullptr && i >= 0)
         for (int s = 0; s < S; ++s)
           right[std::size_t(s) * (K_ + 1) + i] = i >= block_.low[t] && i <= block_.high[t] ? states(now, s)[i] : inf<T>;
@@ -218,7 +219,8 @@ struct Wave {
   // --- Backward -------------------------------------------------------------------------------------------------
 
   bool prepare_backward() {
-    bool ok = grad_x_.resize(N_ + 1 + 4 * W) && grad_z_.resize(stride_) && grad_costs_.resize(std::size_t(group) * stride_);
+    bool ok = grad_x_.resize(N_ + 1 + 4 * W) && grad_z_.resize(stride_);
+    ok = ok && grad_costs_.resize(std::size_t(group) * stride_);
     for (auto& buffer : grad_) ok = ok && buffer.resize(std::size_t(S) * stride_);
     if (!ok) return false;
     for (int k = 0; k < N_ + 1 + 4 * W; ++k) grad_x_[k] = 0;
@@ -248,8 +250,8 @@ struct Wave {
         states(buffer, s)[t + 1] = left == nullptr ? inf<T> : left[std::size_t(s) * (K_ + 1) + t + 1];
   }
 
-  // Pushes `flow`, the derivatives by the states of the block's last column, back through the block; those by the column
-  // on its left are left in `next`.
+  // Pushes `flow`, the derivatives by the states of the block's last column, back through the block; those by the
+  // column on its left are left in `next`.
   template <Min min>
   DROPDTW_FLAT void backward(const T* left, const T* kept, const T* flow, T* next) {
     int now = 0, last = 1, before = 2;
@@ -266,8 +268,9 @@ struct Wave {
       run_back(now, last, t);
       T* const into_costs = grad_costs_.get() + W + std::size_t(t % group) * stride_;
       T* const into_x = grad_x_.get() + 2 * W + N_ - (block_.first + t);
+      T* const into_z = grad_z_.get() + W;
       const Sources from = sources(last, before, t);
-      const Sinks to{states(now, 0), flows(now, 0), flows(last, 0), flows(before, 0), into_costs, into_x, grad_z_.get() + W};
+      const Sinks to{states(now, 0), flows(now, 0), flows(last, 0), flows(before, 0), into_costs, into_x, into_z};
       const Rule<T> rule = rule_;
       for (int i = block_.begin(t), stop = block_.end(t); i < stop; i += W) push<min>(from, to, rule, i);
       if (t % group == 0) write_costs(t);
@@ -277,7 +280,8 @@ struct Wave {
           flows(last, s)[t] = 0;
         }
       // Nothing else of this anti-diagonal was written to.
-      for (int s = 0; s < S; ++s) std::memset(flows(now, s) + block_.begin(t) - W, 0, (block_.end(t) - block_.begin(t) + 2 * W) * sizeof(T));
+      for (int s = 0; s < S; ++s)
+        std::memset(flows(now, s) + block_.begin(t) - W, 0, (block_.end(t) - block_.begin(t) + 2 * W) * sizeof(T));
       const int free = now;
       now = last;
       last = before;
@@ -335,7 +339,8 @@ struct Wave {
 
   void border_flow(int now, int last, int t) {
     if constexpr (Tab::has_border) {
-      const bool row = block_.low[t] == 0 && block_.first + t > 0, column = block_.first == 0 && t > 0 && block_.high[t] == t;
+      const bool row = block_.low[t] == 0 && block_.first + t > 0;
+      const bool column = block_.first == 0 && t > 0 && block_.high[t] == t;
       for (const Edge& e : Tab::border) {
         if (row && e.move == Move::left && states(now, e.dst)[0] < inf<T>) {
           flows(last, e.src)[0] += flows(now, e.dst)[0];
@@ -360,7 +365,8 @@ struct Wave {
     const T* const in = grad_costs_.get() + W;
     for (int i = larger(block_.low[t], 1); i <= bottom;) {
       T* const out = job_.grad_match + (i - 1) * row + block_.first + t - i - 1;  // where anti-diagonal t is in row i
-      if (!block_.narrow() && until - t == group && i + W - 1 <= bottom && block_.full(i, t) && block_.full(i + W - 1, t)) {
+      if (!block_.narrow() && until - t == group && i + W - 1 <= bottom && block_.full(i, t) &&
+          block_.full(i + W - 1, t)) {
         for (int g = 0; g < group; g += W) {
           Vec<T> v[W];
           for (int r = 0; r < W; ++r) v[r] = load(in + (g + r) * stride + i);
