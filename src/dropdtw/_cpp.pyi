@@ -8,7 +8,7 @@ instruction_set: str
 def solve(
     family: int,
     mask: int,
-    min: int,
+    reducer: int,
     gamma: float,
     want: int,
     budget: int,
@@ -52,7 +52,7 @@ def pairwise(
 def batch(
     family: int,
     mask: int,
-    min: int,
+    reducer: int,
     gamma: float,
     budget: int,
     match: Array,

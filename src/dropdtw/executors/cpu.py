@@ -99,7 +99,7 @@ def run_batch(
     _cpp.batch(
         family=place.family,
         mask=place.mask,
-        min=_MIN[reducer.name],
+        reducer=_MIN[reducer.name],
         gamma=reducer.gamma,
         budget=BUDGET,
         match=_strided(match),
@@ -203,7 +203,7 @@ def _solve(
         **arguments | (out or {}),
         family=place.family,
         mask=place.mask,
-        min=0 if reducer is None else _MIN[reducer.name],
+        reducer=0 if reducer is None else _MIN[reducer.name],
         gamma=0.0 if reducer is None else reducer.gamma,
         want=want,
         budget=BUDGET,

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "job.hpp"
+#include "problem.hpp"
 #include "tables.hpp"
 
 namespace nb = nanobind;
@@ -77,7 +77,7 @@ template <class T>
 using OutMatrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Limits = std::optional<Vector<std::int64_t>>;
+using Columns = std::optional<Vector<std::int64_t>>;
 
 void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
@@ -121,73 +121,74 @@ struct Host {
 };
 
 template <class T>
-nb::tuple solve(int family, unsigned mask, int min, double gamma, int want, std::size_t budget, int K, int N,
+nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, std::size_t budget, int K, int N,
                 std::optional<Matrix<T>> match, std::optional<nb::object> strips, int strip_width,
                 std::optional<Sequence<T>> z, std::optional<Sequence<T>> x, int metric, Vector<T> drop_x,
-                Vector<T> drop_z, double limit, double least, Limits band_start, Limits band_stop,
+                Vector<T> drop_z, double limit, double least, Columns band_start, Columns band_stop,
                 std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x, std::optional<Out<T>> grad_z,
                 std::optional<Out<std::int32_t>> path_i, std::optional<Out<std::int32_t>> path_j,
                 std::optional<Out<std::uint8_t>> path_cost) {
   check_family(family);
   require(K > 0 && N > 0 && int(drop_x.size()) == N && int(drop_z.size()) == K, "drop costs do not fit K and N");
-  require(min >= 0 && min <= 2 && want >= 0 && want <= 2, "no such reducer or result");
+  require(reducer >= 0 && reducer <= 2 && want >= 0 && want <= 2, "no such reducer or result");
   Host<T> host;
-  Job<T> job{K, N, mask, min, gamma, Want(want), budget};
+  Problem<T> problem{K, N, mask, Reducer(reducer), gamma, Want(want), budget};
   if (match) {
     require(int(match->shape(0)) == K && int(match->shape(1)) == N, "match costs do not fit K and N");
-    job.match = match->data();
-    job.row = match->stride(0);
-    job.column = match->stride(1);
+    problem.match = match->data();
+    problem.row = match->stride(0);
+    problem.column = match->stride(1);
   } else if (strips) {
     require(strip_width > 0, "strips need a width");
     host.strips = *strips;
     host.rows = K;
-    job.strip = Host<T>::fetch;
-    job.strip_width = strip_width;
+    problem.strip = Host<T>::fetch;
+    problem.strip_width = strip_width;
   } else {
     require(z && x && int(z->shape(0)) == K && int(x->shape(0)) == N && z->shape(1) == x->shape(1), "no match costs");
-    job.metric = Metric(metric);
-    job.z = z->data();
-    job.x = x->data();
-    job.d = int(z->shape(1));
+    problem.metric = Metric(metric);
+    problem.z = z->data();
+    problem.x = x->data();
+    problem.d = int(z->shape(1));
   }
-  job.drop_x = drop_x.data();
-  job.drop_z = drop_z.data();
-  job.limit = min == 0 && job.want == Want::value ? limit : __builtin_inf();
-  job.least = least;
+  problem.drop_x = drop_x.data();
+  problem.drop_z = drop_z.data();
+  problem.limit = problem.reducer == Reducer::hard && problem.want == Want::value ? limit : __builtin_inf();
+  problem.least = least;
   if (band_start && band_stop) {
     require(int(band_start->size()) == K && int(band_stop->size()) == K, "the band does not fit K");
-    job.band_start = band_start->data();
-    job.band_stop = band_stop->data();
+    problem.band_start = band_start->data();
+    problem.band_stop = band_stop->data();
   }
-  if (job.want == Want::gradient) {
-    require(min != 0 && grad_match && int(grad_match->shape(0)) == K && int(grad_match->shape(1)) == N && grad_x &&
-                int(grad_x->size()) == N && grad_z && int(grad_z->size()) == K,
+  if (problem.want == Want::gradient) {
+    require(problem.reducer != Reducer::hard && grad_match && int(grad_match->shape(0)) == K &&
+                int(grad_match->shape(1)) == N && grad_x && int(grad_x->size()) == N && grad_z &&
+                int(grad_z->size()) == K,
             "nowhere to put the gradient");
-    job.grad_match = grad_match->data();
-    job.grad_row = N;
-    job.grad_x = grad_x->data();
-    job.grad_z = grad_z->data();
+    problem.grad_match = grad_match->data();
+    problem.grad_row = N;
+    problem.grad_x = grad_x->data();
+    problem.grad_z = grad_z->data();
   }
-  if (job.want == Want::trace) {
+  if (problem.want == Want::trace) {
     const std::size_t steps = std::size_t(K) + N;
-    require(min == 0 && path_i && path_j && path_cost && path_i->size() >= steps && path_j->size() >= steps &&
-                path_cost->size() >= steps,
+    require(problem.reducer == Reducer::hard && path_i && path_j && path_cost && path_i->size() >= steps &&
+                path_j->size() >= steps && path_cost->size() >= steps,
             "nowhere to put the path");
-    job.path_i = path_i->data();
-    job.path_j = path_j->data();
-    job.path_cost = path_cost->data();
+    problem.path_i = path_i->data();
+    problem.path_j = path_j->data();
+    problem.path_cost = path_cost->data();
   }
-  job.tick = Host<T>::tick;
-  job.self = &host;
+  problem.tick = Host<T>::tick;
+  problem.self = &host;
   Status status;
   {
     nb::gil_scoped_release free;
-    status = kernels<T>().family[family].solve(job);
+    status = kernels<T>().family[family].solve(problem);
   }
   if (status == Status::no_memory) throw std::bad_alloc();
   if (status == Status::stopped) throw nb::python_error();
-  return nb::make_tuple(job.value, job.path_length, job.spared);
+  return nb::make_tuple(problem.value, problem.path_length, problem.spared);
 }
 
 // Runs task(k) for k < count on several threads, while this one watches for signals and reports how much of `total` is
@@ -283,7 +284,7 @@ nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector
       const T* from = xs.data() + begin(x_ends, order[first + lane]) * d;
       for (int e = 0; e < lengths[lane] * d; ++e) x[std::size_t(e) * W + lane] = from[e];
     }
-    LaneJob<T> job{
+    LaneProblem<T> problem{
         .K = 0,
         .N = N,
         .mask = mask,
@@ -301,9 +302,9 @@ nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector
     std::int64_t kept = 0;
     for (int a = task.from; a < task.to; ++a) {
       const int i = once ? order[a] : a;
-      job.K = length(z_ends, i);
-      job.z = zs.data() + begin(z_ends, i) * d;
-      const int left = job.K - k.family[family].lanes(job);  // rows that were not computed
+      problem.K = length(z_ends, i);
+      problem.z = zs.data() + begin(z_ends, i) * d;
+      const int left = problem.K - k.family[family].solve_lanes(problem);  // rows that were not computed
       for (int lane = 0; lane < count; ++lane) {
         const int j = order[first + lane];
         if (once && a > first + lane) continue;  // the other order of the pair is computed in this group too
@@ -326,14 +327,14 @@ using OutBatch = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 // The values of a padded batch, and where there is room for them its derivatives. Item b has the first z_lengths[b]
 // rows and x_lengths[b] columns of its match costs.
 template <class T>
-void batch(int family, unsigned mask, int min, double gamma, std::size_t budget, Batch<T> match, Sequence<T> drop_x,
+void batch(int family, unsigned mask, int reducer, double gamma, std::size_t budget, Batch<T> match, Sequence<T> drop_x,
            Sequence<T> drop_z, Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int threads,
            Out<double> value, std::optional<OutBatch<T>> grad_match, std::optional<OutMatrix<T>> grad_x,
            std::optional<OutMatrix<T>> grad_z) {
   check_family(family);
   const std::size_t B = match.shape(0), K = match.shape(1), N = match.shape(2);
   const auto fits = [&](const auto& a, std::size_t n) { return a.shape(0) == B && a.shape(1) == n; };
-  require(min >= 0 && min <= 2 && threads > 0, "no such reducer, or no threads");
+  require(reducer >= 0 && reducer <= 2 && threads > 0, "no such reducer, or no threads");
   require(fits(drop_x, N) && fits(drop_z, K) && z_lengths.size() == B && x_lengths.size() == B && value.size() == B,
           "the parts of the batch do not fit");
   require(!grad_match || (grad_x && grad_z && fits(*grad_match, K) && grad_match->shape(2) == N && fits(*grad_x, N) &&
@@ -344,38 +345,38 @@ void batch(int family, unsigned mask, int min, double gamma, std::size_t budget,
             "lengths do not fit the batch");
   const auto solve_one = kernels<T>().family[family].solve;
   parallel(std::int64_t(B), threads, nb::none(), std::int64_t(B), [&](std::int64_t b, const std::atomic<bool>& stop) {
-    Job<T> job{int(z_lengths(b)), int(x_lengths(b)), mask, min, gamma, Want::value, budget};
-    job.match = match.data() + b * match.stride(0);
-    job.row = match.stride(1);
-    job.column = match.stride(2);
-    job.drop_x = drop_x.data() + b * N;
-    job.drop_z = drop_z.data() + b * K;
-    job.tick = [](void* self) { return !*static_cast<const std::atomic<bool>*>(self); };
-    job.self = const_cast<std::atomic<bool>*>(&stop);
+    Problem<T> problem{int(z_lengths(b)), int(x_lengths(b)), mask, Reducer(reducer), gamma, Want::value, budget};
+    problem.match = match.data() + b * match.stride(0);
+    problem.row = match.stride(1);
+    problem.column = match.stride(2);
+    problem.drop_x = drop_x.data() + b * N;
+    problem.drop_z = drop_z.data() + b * K;
+    problem.tick = [](void* self) { return !*static_cast<const std::atomic<bool>*>(self); };
+    problem.self = const_cast<std::atomic<bool>*>(&stop);
     std::vector<std::int32_t> path;
     std::vector<std::uint8_t> paid;
     if (grad_match) {
-      job.grad_match = grad_match->data() + b * K * N;
-      job.grad_row = N;
-      job.grad_x = grad_x->data() + b * N;
-      job.grad_z = grad_z->data() + b * K;
-      job.want = min == 0 ? Want::trace : Want::gradient;
-      if (min == 0) {
-        const std::size_t steps = std::size_t(job.K) + job.N;
+      problem.grad_match = grad_match->data() + b * K * N;
+      problem.grad_row = N;
+      problem.grad_x = grad_x->data() + b * N;
+      problem.grad_z = grad_z->data() + b * K;
+      problem.want = problem.reducer == Reducer::hard ? Want::trace : Want::gradient;
+      if (problem.want == Want::trace) {
+        const std::size_t steps = std::size_t(problem.K) + problem.N;
         path.resize(2 * steps);
         paid.resize(steps);
-        job.path_i = path.data();
-        job.path_j = path.data() + steps;
-        job.path_cost = paid.data();
+        problem.path_i = path.data();
+        problem.path_j = path.data() + steps;
+        problem.path_cost = paid.data();
       }
     }
-    if (solve_one(job) == Status::no_memory) throw std::bad_alloc();
-    value.data()[b] = job.value;
-    for (int step = 0; step < job.path_length; ++step) {  // the derivative of the hard minimum is its alignment
-      const int i = job.path_i[step], j = job.path_j[step];
-      if (Cost(paid[step]) == Cost::match) job.grad_match[i * job.grad_row + j] = 1;
-      if (Cost(paid[step]) == Cost::drop_x) job.grad_x[j] += 1;
-      if (Cost(paid[step]) == Cost::drop_z) job.grad_z[i] += 1;
+    if (solve_one(problem) == Status::no_memory) throw std::bad_alloc();
+    value.data()[b] = problem.value;
+    for (int step = 0; step < problem.path_length; ++step) {  // the derivative of the hard minimum is its alignment
+      const int i = problem.path_i[step], j = problem.path_j[step];
+      if (Cost(paid[step]) == Cost::match) problem.grad_match[i * problem.grad_row + j] = 1;
+      if (Cost(paid[step]) == Cost::drop_x) problem.grad_x[j] += 1;
+      if (Cost(paid[step]) == Cost::drop_z) problem.grad_z[i] += 1;
     }
     return std::int64_t(1);
   });
@@ -388,7 +389,7 @@ NB_MODULE(_cpp, module) {
   using nb::arg;
   module.attr("instruction_set") = instruction_set().c_str();
   const auto define_solve = [&](auto function) {
-    module.def("solve", function, arg("family"), arg("mask"), arg("min"), arg("gamma"), arg("want"), arg("budget"),
+    module.def("solve", function, arg("family"), arg("mask"), arg("reducer"), arg("gamma"), arg("want"), arg("budget"),
                arg("K"), arg("N"), arg("match").noconvert().none(), arg("strips").none(), arg("strip_width"),
                arg("z").noconvert().none(), arg("x").noconvert().none(), arg("metric"), arg("drop_x").noconvert(),
                arg("drop_z").noconvert(), arg("limit"), arg("least"), arg("band_start").noconvert().none(),
@@ -407,7 +408,7 @@ NB_MODULE(_cpp, module) {
   define_pairwise(&pairwise<float>);
   define_pairwise(&pairwise<double>);
   const auto define_batch = [&](auto function) {
-    module.def("batch", function, arg("family"), arg("mask"), arg("min"), arg("gamma"), arg("budget"),
+    module.def("batch", function, arg("family"), arg("mask"), arg("reducer"), arg("gamma"), arg("budget"),
                arg("match").noconvert(), arg("drop_x").noconvert(), arg("drop_z").noconvert(),
                arg("z_lengths").noconvert(), arg("x_lengths").noconvert(), arg("threads"), arg("value").noconvert(),
                arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(),

@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "cell.hpp"
-#include "job.hpp"
+#include "problem.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
 
@@ -36,9 +36,9 @@ class Buffer {
 
 template <class Tab, class T>
 struct Block {
-  static constexpr int W = Lanes<T>::W;
+  static constexpr int W = Register<T>::W;
 
-  explicit Block(const Job<T>& the_job) : job(the_job), K(the_job.K), N(the_job.N) {}
+  explicit Block(const Problem<T>& the_problem) : problem(the_problem), K(the_problem.K), N(the_problem.N) {}
 
   bool prepare() { return low.resize(K + N + 2) && high.resize(K + N + 2) && offset.resize(K + N + 3); }
 
@@ -69,9 +69,9 @@ struct Block {
     from = larger(first, 1);
     to = last + 1;
     if (i == 0) to = from;
-    if (job.band_start != nullptr && i > 0) {
-      if (job.band_start[i - 1] + 1 > from) from = int(job.band_start[i - 1]) + 1;
-      if (job.band_stop[i - 1] + 1 < to) to = int(job.band_stop[i - 1]) + 1;
+    if (problem.band_start != nullptr && i > 0) {
+      if (problem.band_start[i - 1] + 1 > from) from = int(problem.band_start[i - 1]) + 1;
+      if (problem.band_stop[i - 1] + 1 < to) to = int(problem.band_stop[i - 1]) + 1;
     }
   }
 
@@ -101,13 +101,15 @@ struct Block {
   }
 
   // Algorithm 2 reaches a gap by all its orders; under soft minima those that leave the band count too.
-  bool narrow() const { return job.band_start != nullptr && (!Tab::has_border || job.min == 0); }
-  std::int64_t leftmost(int i) const { return i == 0 ? 0 : job.band_start[i - 1] + !passes(Move::top); }
+  bool narrow() const {
+    return problem.band_start != nullptr && (!Tab::has_border || problem.reducer == Reducer::hard);
+  }
+  std::int64_t leftmost(int i) const { return i == 0 ? 0 : problem.band_start[i - 1] + !passes(Move::top); }
   std::int64_t rightmost(int i) const {
-    std::int64_t right = i == 0 ? 0 : job.band_stop[i - 1];
+    std::int64_t right = i == 0 ? 0 : problem.band_stop[i - 1];
     if (passes(Move::left)) {
       right += 1;
-      if (i < K && job.band_stop[i] - 1 > right) right = job.band_stop[i] - 1;
+      if (i < K && problem.band_stop[i] - 1 > right) right = problem.band_stop[i] - 1;
       if (i < K && leftmost(i + 1) > right) right = leftmost(i + 1);  // rows share a column, to move down in
     }
     return right < N ? right : N;
@@ -121,7 +123,7 @@ struct Block {
     for (int i = larger(low[t], 1); i <= high[t] && below_nothing(i, first + t - i); ++i) f(i);
   }
 
-  const Job<T>& job;
+  const Problem<T>& problem;
   const int K, N;
   int first = 0, last = 0, diagonals = 0;
   Buffer<int> low, high;       // the lanes of each anti-diagonal, both inclusive

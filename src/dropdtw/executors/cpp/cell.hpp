@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "edge.hpp"
+#include "problem.hpp"
 #include "vec.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
-
-enum class Min { hard, soft, smooth };
 
 // The neighbours' states and the prices of W cells.
 template <class Tab, class T>
@@ -210,15 +209,15 @@ DROPDTW_INLINE Vec<T> mean_above(const Around<Tab, T>& a, const Rule<T>& rule, V
 }
 
 // The value of state s. Sets `chosen` to the rank of the best edge where codes are wanted.
-template <class Tab, int s, class T, Min min, bool codes>
+template <class Tab, int s, class T, Reducer reducer, bool codes>
 DROPDTW_INLINE Vec<T> reduce(const Around<Tab, T>& a, const Rule<T>& rule, Mask<T>& chosen) {
-  if constexpr (min == Min::hard) return hard<Tab, s, T, codes>(a, rule, chosen);
+  if constexpr (reducer == Reducer::hard) return hard<Tab, s, T, codes>(a, rule, chosen);
   Vec<T> total;
   Mask<T> none;
   const Vec<T> m = weigh<Tab, s, T>(a, rule, total, none);
   Vec<T> v = m;
   if constexpr (in_degree<Tab>(s) > 1) {
-    if constexpr (min == Min::soft)
+    if constexpr (reducer == Reducer::soft)
       v = m - rule.gamma * log_of<T>(none ? all<T>(1) : total);
     else
       v = mean_above<Tab, s, T>(a, rule, m, none ? all<T>(1) : total);
@@ -227,19 +226,19 @@ DROPDTW_INLINE Vec<T> reduce(const Around<Tab, T>& a, const Rule<T>& rule, Mask<
 }
 
 // All states of W cells, in order; returns the packed codes.
-template <class Tab, class T, Min min, bool codes>
+template <class Tab, class T, Reducer reducer, bool codes>
 DROPDTW_INLINE Mask<T> step(Around<Tab, T>& a, const Rule<T>& rule) {
   Mask<T> packed{};
   each_state<Tab>([&](auto s) {
     Mask<T> chosen{};
-    a.here[s] = reduce<Tab, s, T, min, codes>(a, rule, chosen);
+    a.here[s] = reduce<Tab, s, T, reducer, codes>(a, rule, chosen);
     if constexpr (codes && in_degree<Tab>(s) > 1) packed |= chosen << code_shift<Tab>(s);
   });
   return packed;
 }
 
 // The derivatives of state s by each arriving value: f(edge, weight).
-template <class Tab, int s, class T, Min min, class F>
+template <class Tab, int s, class T, Reducer reducer, class F>
 DROPDTW_INLINE void weights(const Around<Tab, T>& a, const Rule<T>& rule, F&& f) {
   if constexpr (in_degree<Tab>(s) == 1) {
     each_edge<Tab, s>([&](auto e) { f(e, arriving<Tab, e, T>(a) == inf<T> ? Vec<T>{} : all<T>(1)); });
@@ -249,12 +248,12 @@ DROPDTW_INLINE void weights(const Around<Tab, T>& a, const Rule<T>& rule, F&& f)
     const Vec<T> m = weigh<Tab, s, T>(a, rule, total, none);
     const Vec<T> share = none ? Vec<T>{} : T(1) / (none ? all<T>(1) : total);
     Vec<T> mean{};
-    if constexpr (min == Min::smooth) mean = mean_above<Tab, s, T>(a, rule, m, none ? all<T>(1) : total);
+    if constexpr (reducer == Reducer::smooth) mean = mean_above<Tab, s, T>(a, rule, m, none ? all<T>(1) : total);
     each_edge<Tab, s>([&](auto e) {
       if (present<Tab, e>(rule)) {
         const Vec<T> v = arriving<Tab, e, T>(a);
         const Vec<T> p = exp_of<T>((m - v) * rule.inverse) * share;
-        if constexpr (min == Min::smooth)
+        if constexpr (reducer == Reducer::smooth)
           f(e, p > T(0) ? p * (T(1) - (v - mean) * rule.inverse) : Vec<T>{});
         else
           f(e, p);

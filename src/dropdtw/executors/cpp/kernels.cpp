@@ -6,18 +6,18 @@
 namespace dropdtw::DROPDTW_ISA {
 
 template <class Tab, class T>
-Status solve(Job<T>& job) {
-  return Solver<Tab, T>(job).solve();
+Status solve(Problem<T>& problem) {
+  return Solver<Tab, T>(problem).solve();
 }
 
 template <class Tab, class T>
-int lanes(const LaneJob<T>& job) {
-  return LaneSweep<Tab, T>(job).run();
+int solve_lanes(const LaneProblem<T>& problem) {
+  return LaneSolver<Tab, T>(problem).solve();
 }
 
 template <class T>
 const Kernel<T> table[] = {
-#define DROPDTW_KERNEL(number, name) {&solve<dropdtw::name, T>, &lanes<dropdtw::name, T>},
+#define DROPDTW_KERNEL(number, name) {&solve<dropdtw::name, T>, &solve_lanes<dropdtw::name, T>},
     DROPDTW_FAMILIES(DROPDTW_KERNEL)
 #undef DROPDTW_KERNEL
 };
@@ -31,7 +31,7 @@ const int states[] = {
 #define DROPDTW_TEXT_(x) #x
 #define DROPDTW_TEXT(x) DROPDTW_TEXT_(x)
 
-Kernels<float> single_precision() { return {table<float>, states, Lanes<float>::W, DROPDTW_TEXT(DROPDTW_ISA)}; }
-Kernels<double> double_precision() { return {table<double>, states, Lanes<double>::W, DROPDTW_TEXT(DROPDTW_ISA)}; }
+Kernels<float> single_precision() { return {table<float>, states, Register<float>::W, DROPDTW_TEXT(DROPDTW_ISA)}; }
+Kernels<double> double_precision() { return {table<double>, states, Register<double>::W, DROPDTW_TEXT(DROPDTW_ISA)}; }
 
 }  // namespace dropdtw::DROPDTW_ISA

@@ -5,41 +5,41 @@
 // processor works on several of them at once.
 #pragma once
 #include "cell.hpp"
-#include "job.hpp"
+#include "problem.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
 
 template <class Tab, class T>
-class LaneSweep {
-  static constexpr int S = Tab::states, W = Lanes<T>::W;
+class LaneSolver {
+  static constexpr int S = Tab::states, W = Register<T>::W;
   static constexpr int R = S == 1 ? 4 : 2;
   static constexpr int look = 8;  // rows after which costs are held against the limit
 
  public:
-  explicit LaneSweep(const LaneJob<T>& job) : job_(job), rule_{job.mask, 0, 0} {}
+  explicit LaneSolver(const LaneProblem<T>& problem) : problem_(problem), rule_{problem.mask, 0, 0} {}
 
   // Returns how many rows it computed: fewer than K where all lanes are sure to exceed the limit.
-  int run() {
+  int solve() {
     row_zero();
     int i = 1;
-    for (; i + R - 1 <= job_.K; i += R) {
+    for (; i + R - 1 <= problem_.K; i += R) {
       rows<R>(i);
-      if (i % look == 1 && i + R <= job_.K && hopeless()) return i + R - 1;
+      if (i % look == 1 && i + R <= problem_.K && hopeless()) return i + R - 1;
     }
-    for (; i <= job_.K; ++i) rows<1>(i);
+    for (; i <= problem_.K; ++i) rows<1>(i);
     for (int lane = 0; lane < W; ++lane) {
       T best = inf<T>;
       for (int s : Tab::final) {
-        const T v = at(job_.lengths[lane])[s * W + lane];
+        const T v = at(problem_.lengths[lane])[s * W + lane];
         best = v < best ? v : best;
       }
-      job_.values[lane] = best;
+      problem_.values[lane] = best;
     }
-    return job_.K;
+    return problem_.K;
   }
 
  private:
-  T* at(int j) { return job_.rows + std::size_t(j) * S * W; }
+  T* at(int j) { return problem_.rows + std::size_t(j) * S * W; }
 
   void row_zero() {
     Around<Tab, T> a;
@@ -49,9 +49,9 @@ class LaneSweep {
       store(at(0) + s * W, a.here[s]);
     }
     a.match = a.drop_z = all<T>(inf<T>);
-    for (int j = 1; j <= job_.N; ++j) {
+    for (int j = 1; j <= problem_.N; ++j) {
       for (int s = 0; s < S; ++s) a.left[s] = a.here[s];
-      a.drop_x = all<T>(job_.drop_x[j - 1]);
+      a.drop_x = all<T>(problem_.drop_x[j - 1]);
       border_or_step<Move::left>(a);
       for (int s = 0; s < S; ++s) store(at(j) + s * W, a.here[s]);
     }
@@ -60,12 +60,13 @@ class LaneSweep {
   // Whether no alignment of any lane can stay within the limit: each passes through the row, and costs are not
   // negative. The cells beyond the end of a shorter lane can only make this more careful.
   DROPDTW_FLAT bool hopeless() {
-    if (!(job_.limit < inf<T>)) return false;
+    if (!(problem_.limit < inf<T>)) return false;
     Vec<T> best = all<T>(inf<T>);
-    for (std::size_t k = 0; k < std::size_t(job_.N + 1) * S; ++k) best = least<T>(load(job_.rows + k * W), best);
+    for (std::size_t k = 0; k < std::size_t(problem_.N + 1) * S; ++k)
+      best = least<T>(load(problem_.rows + k * W), best);
     for (int lane = 0; lane < W; ++lane)
-      if (job_.lengths[lane] > 0 && !(best[lane] > job_.limit)) return false;
-    for (int lane = 0; lane < W; ++lane) job_.values[lane] = inf<T>;
+      if (problem_.lengths[lane] > 0 && !(best[lane] > problem_.limit)) return false;
+    for (int lane = 0; lane < W; ++lane) problem_.values[lane] = inf<T>;
     return true;
   }
 
@@ -82,7 +83,7 @@ class LaneSweep {
       }
       for (int s = 0; s < S; ++s) a.here[s] = out[s];
     } else {
-      step<Tab, T, Min::hard, false>(a, rule_);
+      step<Tab, T, Reducer::hard, false>(a, rule_);
     }
   }
 
@@ -96,12 +97,12 @@ class LaneSweep {
     }
     a.match = a.drop_x = all<T>(inf<T>);
     for (int r = 0; r < rows_at_once; ++r) {
-      a.drop_z = all<T>(job_.drop_z[i + r - 1]);
+      a.drop_z = all<T>(problem_.drop_z[i + r - 1]);
       border_or_step<Move::top>(a);
       for (int s = 0; s < S; ++s) left[r][s] = a.top[s] = a.here[s];
     }
     for (int s = 0; s < S; ++s) store(at(0) + s * W, a.here[s]);
-    if (job_.d == 1 && job_.metric == Metric::sqeuclidean)
+    if (problem_.d == 1 && problem_.metric == Metric::sqeuclidean)
       columns<rows_at_once, true>(i, left, diag);
     else
       columns<rows_at_once, false>(i, left, diag);
@@ -109,24 +110,24 @@ class LaneSweep {
 
   template <int rows_at_once, bool plain>
   DROPDTW_INLINE void columns(int i, Vec<T> (&left)[rows_at_once][S], Vec<T> (&diag)[S]) {
-    // Copies, since the compiler must assume that any store changes what job_ points to.
-    const LaneJob<T> job = job_;
+    // Copies, since the compiler must assume that any store changes what problem_ points to.
+    const LaneProblem<T> problem = problem_;
     const Rule<T> rule = rule_;
     Vec<T> z[rows_at_once], drop_z[rows_at_once];
     for (int r = 0; r < rows_at_once; ++r) {
-      z[r] = all<T>(job.z[std::size_t(i + r - 1) * job.d]);
-      drop_z[r] = all<T>(job.drop_z[i + r - 1]);
+      z[r] = all<T>(problem.z[std::size_t(i + r - 1) * problem.d]);
+      drop_z[r] = all<T>(problem.drop_z[i + r - 1]);
     }
-    T* here = job.rows;
-    const T* x = job.x;
-    for (int j = 0; j < job.N; ++j, x += job.d * W) {
+    T* here = problem.rows;
+    const T* x = problem.x;
+    for (int j = 0; j < problem.N; ++j, x += problem.d * W) {
       here += S * W;
       Around<Tab, T> a;
       each_state<Tab>([&](auto s) {
         a.diag[s] = diag[s];
         diag[s] = a.top[s] = load(here + s * W);
       });
-      a.drop_x = all<T>(job.drop_x[j]);
+      a.drop_x = all<T>(problem.drop_x[j]);
       each_row<rows_at_once>([&](auto r) {
         each_state<Tab>([&](auto s) { a.left[s] = left[r][s]; });
         a.drop_z = drop_z[r];
@@ -134,9 +135,9 @@ class LaneSweep {
           const Vec<T> gap = z[r] - load(x);
           a.match = gap * gap;
         } else {
-          a.match = cost(job, i + r, x);
+          a.match = cost(problem, i + r, x);
         }
-        step<Tab, T, Min::hard, false>(a, rule);
+        step<Tab, T, Reducer::hard, false>(a, rule);
         each_state<Tab>([&](auto s) {
           a.diag[s] = left[r][s];
           left[r][s] = a.top[s] = a.here[s];
@@ -151,19 +152,19 @@ class LaneSweep {
     visit_states(std::make_integer_sequence<int, n>{}, f);
   }
 
-  static DROPDTW_INLINE Vec<T> cost(const LaneJob<T>& job, int i, const T* x) {
-    const T* const z = job.z + std::size_t(i - 1) * job.d;
+  static DROPDTW_INLINE Vec<T> cost(const LaneProblem<T>& problem, int i, const T* x) {
+    const T* const z = problem.z + std::size_t(i - 1) * problem.d;
     Vec<T> sum{};
-    for (int f = 0; f < job.d; ++f) {
+    for (int f = 0; f < problem.d; ++f) {
       const Vec<T> gap = all<T>(z[f]) - load(x + f * W);
       sum += gap * gap;
     }
-    if (job.metric == Metric::euclidean)
+    if (problem.metric == Metric::euclidean)
       for (int k = 0; k < W; ++k) sum[k] = sizeof(T) == 4 ? __builtin_sqrtf(sum[k]) : __builtin_sqrt(sum[k]);
     return sum;
   }
 
-  const LaneJob<T>& job_;
+  const LaneProblem<T>& problem_;
   Rule<T> rule_;
 };
 

@@ -6,40 +6,41 @@ namespace dropdtw::DROPDTW_ISA {
 
 template <class Tab, class T>
 class MatchCosts {
-  static constexpr int W = Lanes<T>::W;
+  static constexpr int W = Register<T>::W;
 
  public:
-  MatchCosts(Job<T>& job, Block<Tab, T>& block) : job_(job), block_(block), K_(job.K), N_(job.N) {}
+  MatchCosts(Problem<T>& problem, Block<Tab, T>& block)
+      : problem_(problem), block_(block), K_(problem.K), N_(problem.N) {}
 
   bool prepare(int stride) {
     stride_ = stride;
     if (!costs_.resize(std::size_t(group) * stride_)) return false;
-    if (job_.metric == Metric::none) return true;
+    if (problem_.metric == Metric::none) return true;
     const std::size_t n = N_ + 1 + 4 * W;
-    if (!z_.resize(std::size_t(job_.d) * stride_) || !x_.resize(job_.d * n)) return false;
-    for (int f = 0; f < job_.d; ++f) {
+    if (!z_.resize(std::size_t(problem_.d) * stride_) || !x_.resize(problem_.d * n)) return false;
+    for (int f = 0; f < problem_.d; ++f) {
       for (int k = 0; k < stride_; ++k) {
         const int i = k - W;
-        z_[std::size_t(f) * stride_ + k] = i >= 1 && i <= K_ ? job_.z[std::size_t(i - 1) * job_.d + f] : T(0);
+        z_[std::size_t(f) * stride_ + k] = i >= 1 && i <= K_ ? problem_.z[std::size_t(i - 1) * problem_.d + f] : T(0);
       }
       // Reversed, so that along an anti-diagonal it is read forwards.
       for (std::size_t k = 0; k < n; ++k) x_[f * n + k] = 0;
-      for (int j = 1; j <= N_; ++j) x_[f * n + 2 * W + N_ - j] = job_.x[std::size_t(j - 1) * job_.d + f];
+      for (int j = 1; j <= N_; ++j) x_[f * n + 2 * W + N_ - j] = problem_.x[std::size_t(j - 1) * problem_.d + f];
     }
     return true;
   }
 
   // Fetches the block's strip of the matrix, where it comes in strips; false where that failed.
   bool fetch() {
-    if (job_.strip == nullptr || block_.last == 0) return true;
+    if (problem_.strip == nullptr || block_.last == 0) return true;
     strip_from_ = larger(block_.first, 1) - 1;
-    strip_ = job_.strip(job_.self, strip_from_, block_.last, &strip_row_, &strip_column_);
+    strip_ = problem_.strip(problem_.self, strip_from_, block_.last, &strip_row_, &strip_column_);
     return strip_ != nullptr;
   }
 
   // The match costs of anti-diagonal t, by lane. Anti-diagonals are to be asked for in ascending order.
   const T* of(int t) {
-    if (job_.metric != Metric::none) {
+    if (problem_.metric != Metric::none) {
       compute(t);
       return costs_.get() + W;
     }
@@ -49,15 +50,15 @@ class MatchCosts {
 
  private:
   const T* match_row(int i, std::ptrdiff_t& column) const {  // so that column j of cells is at [(j − 1) · column]
-    if (job_.strip != nullptr) {
+    if (problem_.strip != nullptr) {
       column = strip_column_;
       return strip_ + std::ptrdiff_t(i - 1) * strip_row_ - std::ptrdiff_t(strip_from_) * column;
     }
-    column = job_.column;
-    return job_.match + std::ptrdiff_t(i - 1) * job_.row;
+    column = problem_.column;
+    return problem_.match + std::ptrdiff_t(i - 1) * problem_.row;
   }
 
-  std::ptrdiff_t match_row_stride() const { return job_.strip != nullptr ? strip_row_ : job_.row; }
+  std::ptrdiff_t match_row_stride() const { return problem_.strip != nullptr ? strip_row_ : problem_.row; }
 
   // Match costs of the anti-diagonals [t, t + group): row g of costs_ holds those of t + g by lane. W rows at a time
   // this is a transposition: each row starts one column further left than the one above.
@@ -107,11 +108,11 @@ class MatchCosts {
     T* const out = costs_.get() + W;
     for (int i = block_.begin(t); i < block_.end(t); i += W) {
       Vec<T> sum{};
-      for (int f = 0; f < job_.d; ++f) {
+      for (int f = 0; f < problem_.d; ++f) {
         const Vec<T> gap = load(z + std::size_t(f) * stride_ + i) - load(x + f * n + i);
         sum += gap * gap;
       }
-      if (job_.metric == Metric::euclidean)
+      if (problem_.metric == Metric::euclidean)
         for (int k = 0; k < W; ++k) sum[k] = sizeof(T) == 4 ? __builtin_sqrtf(sum[k]) : __builtin_sqrt(sum[k]);
       store(out + i, sum);
     }
@@ -125,7 +126,7 @@ class MatchCosts {
     for (int i = block_.high[t]; i >= block_.low[t] && outside(i); --i) out[i] = inf<T>;
   }
 
-  Job<T>& job_;
+  Problem<T>& problem_;
   Block<Tab, T>& block_;
   const int K_, N_;
   int stride_ = 0;

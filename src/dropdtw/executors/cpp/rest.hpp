@@ -11,21 +11,21 @@ namespace dropdtw::DROPDTW_ISA {
 
 template <class Tab, class T>
 class Rest {
-  static constexpr int W = Lanes<T>::W;
+  static constexpr int W = Register<T>::W;
 
  public:
-  explicit Rest(const Job<T>& job) : job_(job), K_(job.K), N_(job.N) {}
+  explicit Rest(const Problem<T>& problem) : problem_(problem), K_(problem.K), N_(problem.N) {}
 
   // Whether there is a limit, and something known about match costs: all of them, or a number that none is below.
-  bool wanted() const { return job_.limit < inf<double> && (job_.match != nullptr || job_.least >= 0); }
+  bool wanted() const { return problem_.limit < inf<double> && (problem_.match != nullptr || problem_.least >= 0); }
 
   bool prepare(int stride) {
     if (!x_.resize(N_ + 1 + 4 * W) || !z_.resize(stride) || !lost_x_.resize(N_) || !lost_z_.resize(K_) ||
         !column_.resize(N_ + W) || !row_.resize(K_ + W) || !below_x_.resize(N_) || !below_z_.resize(K_))
       return false;
     negative_ = 0;
-    for (int j = 0; j < N_; ++j) negative_ -= smaller_of(0, lost_x_[j] = lost<Move::left>(job_.drop_x[j]));
-    for (int i = 0; i < K_; ++i) negative_ -= smaller_of(0, lost_z_[i] = lost<Move::top>(job_.drop_z[i]));
+    for (int j = 0; j < N_; ++j) negative_ -= smaller_of(0, lost_x_[j] = lost<Move::left>(problem_.drop_x[j]));
+    for (int i = 0; i < K_; ++i) negative_ -= smaller_of(0, lost_z_[i] = lost<Move::top>(problem_.drop_z[i]));
     read();
     double best = -inf<double>, share = 0;
     for (const double l : {0., .25, .5, .75, 1.}) {
@@ -44,8 +44,8 @@ class Rest {
     x_[2 * W + N_] = T(sum);
     // Sums are rounded, those of the kernels too: by less than this as long as they do not exceed the limit.
     constexpr double epsilon = sizeof(T) == 4 ? 0x1p-23 : 0x1p-52;
-    const double size = __builtin_fabs(job_.limit) + 2 * negative_;
-    limit_ = T(job_.limit + 4 * (double(K_) + N_ + 2) * epsilon * size);
+    const double size = __builtin_fabs(problem_.limit) + 2 * negative_;
+    limit_ = T(problem_.limit + 4 * (double(K_) + N_ + 2) * epsilon * size);
     return true;
   }
 
@@ -68,7 +68,7 @@ class Rest {
 
   bool several(Move move) const {  // whether an element may get another match by this move
     for (int e = 0; e < edge_count<Tab>; ++e)
-      if (Tab::edges[e].move == move && Tab::edges[e].cost == Cost::match && job_.mask >> e & 1) return true;
+      if (Tab::edges[e].move == move && Tab::edges[e].cost == Cost::match && problem_.mask >> e & 1) return true;
     return false;
   }
 
@@ -81,18 +81,18 @@ class Rest {
 
   // The least that each column and row with a match can hold, and what is negative in each.
   void read() {
-    const bool known = job_.match != nullptr;
+    const bool known = problem_.match != nullptr;
     for (int j = 0; j < N_; ++j) column_[j] = known ? inf<T> : T(0), below_x_[j] = 0;
     for (int i = 0; i < K_; ++i) row_[i] = known ? inf<T> : T(0), below_z_[i] = 0;
     if (!known) return;
-    if (job_.column == 1)
-      minima(K_, N_, job_.row, 1, row_.get(), column_.get());
+    if (problem_.column == 1)
+      minima(K_, N_, problem_.row, 1, row_.get(), column_.get());
     else
-      minima(N_, K_, job_.column, job_.row, column_.get(), row_.get());
+      minima(N_, K_, problem_.column, problem_.row, column_.get(), row_.get());
     for (int i = 0; i < K_; ++i)
       if (row_[i] < 0)
         for (int j = 0; j < N_; ++j)
-          if (const double v = job_.match[i * job_.row + j * job_.column]; v < 0) {
+          if (const double v = problem_.match[i * problem_.row + j * problem_.column]; v < 0) {
             negative_ -= v;
             below_x_[j] += v;
             below_z_[i] += v;
@@ -114,7 +114,7 @@ class Rest {
     for (; near == 1 && a + W <= lines; a += W) {
       Vec<T> found[W];
       for (int r = 0; r < W; ++r) {
-        const T* const c = job_.match + (a + r) * far;
+        const T* const c = problem_.match + (a + r) * far;
         found[r] = all<T>(inf<T>);
         int b = 0;
         for (; b + W <= length; b += W) {
@@ -133,13 +133,13 @@ class Rest {
     }
     for (; a < lines; ++a)
       for (int b = 0; b < length; ++b) {
-        const T v = job_.match[a * far + b * near];
+        const T v = problem_.match[a * far + b * near];
         if (v < of_place[b]) of_place[b] = v;
         if (v < of_line[a]) of_line[a] = v;
       }
   }
 
-  const Job<T>& job_;
+  const Problem<T>& problem_;
   const int K_, N_;
   double negative_ = 0;  // all that can be negative, without its sign
   T limit_ = 0;

@@ -6,24 +6,24 @@ namespace dropdtw::DROPDTW_ISA {
 
 template <class Tab, class T>
 class Solver {
-  static constexpr int S = Tab::states, W = Lanes<T>::W;
+  static constexpr int S = Tab::states, W = Register<T>::W;
   using Code = typename Wave<Tab, T>::Code;
 
  public:
-  explicit Solver(Job<T>& job) : job_(job), K_(job.K), N_(job.N), wave_(job) {}
+  explicit Solver(Problem<T>& problem) : problem_(problem), K_(problem.K), N_(problem.N), wave_(problem) {}
 
   Status solve() {
     if (!wave_.prepare()) return Status::no_memory;
-    switch (job_.min) {
-      case 0: return job_.want == Want::trace ? trace() : value<Min::hard>();
-      case 1: return job_.want == Want::gradient ? gradient<Min::soft>() : value<Min::soft>();
-      default: return job_.want == Want::gradient ? gradient<Min::smooth>() : value<Min::smooth>();
+    switch (problem_.reducer) {
+      case Reducer::hard: return problem_.want == Want::trace ? trace() : value<Reducer::hard>();
+      case Reducer::soft: return problem_.want == Want::gradient ? gradient<Reducer::soft>() : value<Reducer::soft>();
+      default: return problem_.want == Want::gradient ? gradient<Reducer::smooth>() : value<Reducer::smooth>();
     }
   }
 
  private:
   // Runs over blocks of `width` columns and leaves the column to the left of block b in columns_.
-  template <Min min>
+  template <Reducer reducer>
   Status sweep(int width) {
     const int blocks = (N_ + width) / width;
     const std::size_t column = std::size_t(S) * (K_ + 1);
@@ -32,40 +32,40 @@ class Solver {
       wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_));
       T* const left = b == 0 ? nullptr : &columns_[column * b];
       T* const right = b + 1 < blocks ? &columns_[column * (b + 1)] : nullptr;
-      const Status s = wave_.template forward<min, false, false>(left, right, nullptr, nullptr);
+      const Status s = wave_.template forward<reducer, false, false>(left, right, nullptr, nullptr);
       if (s != Status::done) return s;
     }
     return Status::done;
   }
 
-  template <Min min>
+  template <Reducer reducer>
   Status value() {
     double weights[S];
     Status status;
-    if (job_.strip == nullptr) {
+    if (problem_.strip == nullptr) {
       wave_.block_.open(0, N_);
-      status = wave_.template forward<min, false, false>(nullptr, nullptr, nullptr, nullptr);
+      status = wave_.template forward<reducer, false, false>(nullptr, nullptr, nullptr, nullptr);
     } else {
-      status = pass<min>();
+      status = pass<reducer>();
     }
-    if (status == Status::done) finish<min>(weights);
-    if (status == Status::abandoned) job_.value = inf<double>;
+    if (status == Status::done) finish<reducer>(weights);
+    if (status == Status::abandoned) problem_.value = inf<double>;
     return status;
   }
 
   // As sweep, with two columns instead of all.
-  template <Min min>
+  template <Reducer reducer>
   Status pass() {
     const std::size_t column = std::size_t(S) * (K_ + 1);
     if (!columns_.resize(2 * column)) return Status::no_memory;
-    for (int first = 0, b = 0; first <= N_; first += job_.strip_width, ++b) {
-      wave_.block_.open(first, smaller(first + job_.strip_width - 1, N_));
-      const Status s = wave_.template forward<min, false, false>(first == 0 ? nullptr : &columns_[column * (b % 2)],
-                                                                 &columns_[column * ((b + 1) % 2)], nullptr, nullptr);
+    for (int first = 0, b = 0; first <= N_; first += problem_.strip_width, ++b) {
+      wave_.block_.open(first, smaller(first + problem_.strip_width - 1, N_));
+      const Status s = wave_.template forward<reducer, false, false>(
+          first == 0 ? nullptr : &columns_[column * (b % 2)], &columns_[column * ((b + 1) % 2)], nullptr, nullptr);
       if (s != Status::done) return s;
       const int last = wave_.block_.last;
-      if (min == Min::hard && last < N_ && wave_.hopeless(&columns_[column * ((b + 1) % 2)], last)) {
-        job_.spared = double(N_ - last) / N_;
+      if (reducer == Reducer::hard && last < N_ && wave_.hopeless(&columns_[column * ((b + 1) % 2)], last)) {
+        problem_.spared = double(N_ - last) / N_;
         return Status::abandoned;
       }
     }
@@ -75,17 +75,17 @@ class Solver {
   Status trace() {
     const double cells = double(K_ + 1 + 2 * W) * (N_ + 1);
     int width = N_ + 1;
-    if (job_.strip != nullptr || cells * sizeof(Code) > double(job_.budget)) {
+    if (problem_.strip != nullptr || cells * sizeof(Code) > double(problem_.budget)) {
       // Choices of one block and columns between blocks together are least for this width.
       width = int(__builtin_sqrt(double(N_) * S * sizeof(T) / sizeof(Code))) + 1;
-      if (job_.strip != nullptr) width = larger(width, job_.strip_width);
+      if (problem_.strip != nullptr) width = larger(width, problem_.strip_width);
       width = smaller(width, N_ + 1);
     }
     double weights[S];
     const bool whole = width > N_;
     if (!whole) {
-      if (const Status s = sweep<Min::hard>(width); s != Status::done) return s;
-      finish<Min::hard>(weights);
+      if (const Status s = sweep<Reducer::hard>(width); s != Status::done) return s;
+      finish<Reducer::hard>(weights);
       if (end_ < 0) return Status::done;
     }
     Buffer<Code> chosen;
@@ -95,10 +95,10 @@ class Solver {
       wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_));
       if (!chosen.resize(wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
       const T* const left = b == 0 ? nullptr : &columns_[column * b];
-      const Status s = wave_.template forward<Min::hard, true, false>(left, nullptr, nullptr, chosen.get());
+      const Status s = wave_.template forward<Reducer::hard, true, false>(left, nullptr, nullptr, chosen.get());
       if (s != Status::done) return s;
       if (whole) {
-        finish<Min::hard>(weights);
+        finish<Reducer::hard>(weights);
         if (end_ < 0) return Status::done;
       }
       follow(chosen.get(), i, j);
@@ -111,9 +111,9 @@ class Solver {
     while (j >= wave_.block_.first && (i > 0 || j > 0)) {
       const Edge e = way_in(chosen, i, j);
       if (e.move != Move::same) {
-        job_.path_i[job_.path_length] = i - 1;
-        job_.path_j[job_.path_length] = j - 1;
-        job_.path_cost[job_.path_length++] = std::uint8_t(e.cost);
+        problem_.path_i[problem_.path_length] = i - 1;
+        problem_.path_j[problem_.path_length] = j - 1;
+        problem_.path_cost[problem_.path_length++] = std::uint8_t(e.cost);
       }
       end_ = e.src;
       i -= e.move == Move::diag || e.move == Move::top;
@@ -139,7 +139,7 @@ class Solver {
     __builtin_unreachable();
   }
 
-  template <Min min>
+  template <Reducer reducer>
   Status gradient() {
     // All states of a problem that fits the cache; of a larger one those of a block, so that they stay below 1.3 × C
     // even where each anti-diagonal takes up to two vectors more than it has cells.
@@ -150,8 +150,8 @@ class Solver {
     const std::size_t column = std::size_t(S) * (K_ + 1);
     double weights[S];
     if (blocks > 1) {
-      if (const Status s = sweep<min>(width); s != Status::done) return s;
-      finish<min>(weights);
+      if (const Status s = sweep<reducer>(width); s != Status::done) return s;
+      finish<reducer>(weights);
     }
     Buffer<T> kept, flow, next;
     if (!flow.resize(column) || !next.resize(column) || !wave_.prepare_backward()) return Status::no_memory;
@@ -160,14 +160,14 @@ class Solver {
       const T* left = b == 0 ? nullptr : &columns_[column * b];
       wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_));
       if (!kept.resize(S * wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
-      const Status s = wave_.template forward<min, false, true>(left, nullptr, kept.get(), nullptr);
+      const Status s = wave_.template forward<reducer, false, true>(left, nullptr, kept.get(), nullptr);
       if (s != Status::done) return s;
       if (b == blocks - 1) {
-        if (blocks == 1) finish<min>(weights);
-        if (job_.value == inf<double>) return Status::done;
+        if (blocks == 1) finish<reducer>(weights);
+        if (problem_.value == inf<double>) return Status::done;
         for (int s = 0; s < S; ++s) flow[std::size_t(s) * (K_ + 1) + K_] = T(weights[s]);
       }
-      wave_.template backward<min>(left, kept.get(), flow.get(), next.get());
+      wave_.template backward<reducer>(left, kept.get(), flow.get(), next.get());
       std::memcpy(flow.get(), next.get(), column * sizeof(T));
     }
     wave_.write_drops();
@@ -175,37 +175,37 @@ class Solver {
   }
 
   // The value of the final states, and their weights.
-  template <Min min>
+  template <Reducer reducer>
   void finish(double* weights) {
     double m = inf<double>, total = 0, mean = 0;
     int first = -1;
     for (int k = 0; k < final_count<Tab>; ++k)
       if (double(wave_.corner_[Tab::final[k]]) < m) m = wave_.corner_[Tab::final[k]], first = k;
-    job_.value = m;
+    problem_.value = m;
     end_ = first < 0 ? -1 : Tab::final[first];
     for (int s = 0; s < S; ++s) weights[s] = 0;
     if (first < 0) return;
-    if (min == Min::hard) {
+    if (reducer == Reducer::hard) {
       weights[end_] = 1;
       return;
     }
     double w[final_count<Tab>], above[final_count<Tab>];
     for (int k = 0; k < final_count<Tab>; ++k) {
       above[k] = double(wave_.corner_[Tab::final[k]]) - m;
-      w[k] = final_count<Tab> == 1 ? 1 : __builtin_exp(-above[k] / job_.gamma);
+      w[k] = final_count<Tab> == 1 ? 1 : __builtin_exp(-above[k] / problem_.gamma);
       if (w[k] == 0) above[k] = 0;
       total += w[k];
       mean += w[k] * above[k];
     }
     mean /= total;
-    job_.value = min == Min::soft ? m - job_.gamma * __builtin_log(total) : m + mean;
+    problem_.value = reducer == Reducer::soft ? m - problem_.gamma * __builtin_log(total) : m + mean;
     for (int k = 0; k < final_count<Tab>; ++k) {
       const double p = w[k] / total;
-      weights[Tab::final[k]] = min == Min::soft ? p : p * (1 - (above[k] - mean) / job_.gamma);
+      weights[Tab::final[k]] = reducer == Reducer::soft ? p : p * (1 - (above[k] - mean) / problem_.gamma);
     }
   }
 
-  Job<T>& job_;
+  Problem<T>& problem_;
   const int K_, N_;
   Wave<Tab, T> wave_;
   Buffer<T> columns_;  // the states of the column on the left of each block

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #if defined(__SSE2__)
@@ -28,8 +29,9 @@
 
 namespace dropdtw::DROPDTW_ISA {
 
-template <class T, class Int>
+template <class T>
 struct Register {
+  using Int = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   static constexpr int W = DROPDTW_BYTES / sizeof(T);
   typedef T V __attribute__((vector_size(DROPDTW_BYTES)));
   typedef Int M __attribute__((vector_size(DROPDTW_BYTES)));
@@ -38,16 +40,9 @@ struct Register {
 };
 
 template <class T>
-struct Lanes;
-template <>
-struct Lanes<float> : Register<float, std::int32_t> {};
-template <>
-struct Lanes<double> : Register<double, std::int64_t> {};
-
+using Vec = typename Register<T>::V;
 template <class T>
-using Vec = typename Lanes<T>::V;
-template <class T>
-using Mask = typename Lanes<T>::M;
+using Mask = typename Register<T>::M;
 
 template <class T>
 inline constexpr T inf = T(__builtin_inf());
@@ -88,7 +83,7 @@ DROPDTW_INLINE Vec<T> least(Vec<T> a, Vec<T> b) {
 // Exchanges the off-diagonal d × d blocks of each 2d × 2d block of v, seen as a W × W matrix.
 template <class T, int d, int... k>
 DROPDTW_INLINE void exchange(Vec<T>* v, std::integer_sequence<int, k...>) {
-  constexpr int W = Lanes<T>::W;
+  constexpr int W = Register<T>::W;
   for (int r = 0; r < W; ++r)
     if (!(r & d)) {
       const Vec<T> a = v[r], b = v[r + d];
@@ -98,9 +93,9 @@ DROPDTW_INLINE void exchange(Vec<T>* v, std::integer_sequence<int, k...>) {
 }
 
 // Transposes the W × W matrix whose rows are v.
-template <class T, int d = Lanes<T>::W / 2>
+template <class T, int d = Register<T>::W / 2>
 DROPDTW_INLINE void transpose(Vec<T>* v) {
-  exchange<T, d>(v, std::make_integer_sequence<int, Lanes<T>::W>{});
+  exchange<T, d>(v, std::make_integer_sequence<int, Register<T>::W>{});
   if constexpr (d > 1) transpose<T, d / 2>(v);
 }
 

@@ -14,11 +14,12 @@ namespace dropdtw::DROPDTW_ISA {
 
 template <class Tab, class T>
 struct Wave {
-  static constexpr int S = Tab::states, W = Lanes<T>::W;
+  static constexpr int S = Tab::states, W = Register<T>::W;
   using Code = std::conditional_t<wide_code<Tab>, std::uint16_t, std::uint8_t>;  // the chosen edges of a cell
 
-  explicit Wave(Job<T>& job) : job_(job), K_(job.K), N_(job.N), block_(job), match_(job, block_), rest_(job) {
-    rule_ = {job.mask, T(job.gamma), inverse(job.gamma)};
+  explicit Wave(Problem<T>& problem)
+      : problem_(problem), K_(problem.K), N_(problem.N), block_(problem), match_(problem, block_), rest_(problem) {
+    rule_ = {problem.mask, T(problem.gamma), inverse(problem.gamma)};
     lanes_ = (K_ + 1 + W - 1) / W * W;
     stride_ = W + lanes_ + 2 * W;
   }
@@ -35,10 +36,10 @@ struct Wave {
     if (rest_.wanted()) ok = ok && rest_.prepare(stride_);
     if (!ok) return false;
     for (int k = 0; k < stride_; ++k) drop_z_[k] = inf<T>;
-    for (int i = 1; i <= K_; ++i) drop_z_[W + i] = job_.drop_z[i - 1];
+    for (int i = 1; i <= K_; ++i) drop_z_[W + i] = problem_.drop_z[i - 1];
     // Reversed, so that along an anti-diagonal it is read forwards: the price of column j is at 2W + N − j.
     for (int k = 0; k < N_ + 1 + 4 * W; ++k) drop_x_[k] = inf<T>;
-    for (int j = 1; j <= N_; ++j) drop_x_[2 * W + N_ - j] = job_.drop_x[j - 1];
+    for (int j = 1; j <= N_; ++j) drop_x_[2 * W + N_ - j] = problem_.drop_x[j - 1];
     return true;
   }
 
@@ -155,12 +156,13 @@ struct Wave {
 
   // Fills the block from the states of the column on its left (none: ∞). Keeps what is asked for: the states of the
   // last column, every state, every choice.
-  template <Min min, bool codes, bool keep>
+  template <Reducer reducer, bool codes, bool keep>
   DROPDTW_FLAT Status forward(const T* left, T* right, T* kept, Code* chosen) {
     if (!match_.fetch()) return Status::stopped;
     for (int b = 0; b < 3; ++b) fill(b, inf<T>);
     int now = 0, last = 1, before = 2;
-    const bool looks = min == Min::hard && !codes && !keep && rest_.wanted() && block_.first == 0 && block_.last == N_;
+    const bool looks =
+        reducer == Reducer::hard && !codes && !keep && rest_.wanted() && block_.first == 0 && block_.last == N_;
     for (int t = 0; t < block_.diagonals; ++t) {
       if (t % group == 0 && !alive(t)) return Status::stopped;
       if (t <= K_)
@@ -175,10 +177,10 @@ struct Wave {
         Around<Tab, T> a;
         gather(a, from, i);
         a.match = load(match + i);
-        const Mask<T> code = step<Tab, T, min, codes>(a, rule);
+        const Mask<T> code = step<Tab, T, reducer, codes>(a, rule);
         each_state<Tab>([&](auto s) { store(here + s * from.stride + i, a.here[s]); });
         if constexpr (codes) {
-          using Narrow = std::conditional_t<wide_code<Tab>, typename Lanes<T>::Word, typename Lanes<T>::Byte>;
+          using Narrow = std::conditional_t<wide_code<Tab>, typename Register<T>::Word, typename Register<T>::Byte>;
           const Narrow packed = __builtin_convertvector(code, Narrow);
           std::memcpy(choice + i, &packed, sizeof packed);
         }
@@ -196,7 +198,7 @@ struct Wave {
         for (int s = 0; s < S; ++s)
           right[std::size_t(s) * (K_ + 1) + i] = i >= block_.low[t] && i <= block_.high[t] ? states(now, s)[i] : inf<T>;
       if (looks && t % group == 1 && t + 1 < block_.diagonals && hopeless(now, last, t)) {
-        job_.spared = 1 - double(block_.offset[t + 1]) / double(block_.offset[block_.diagonals]);
+        problem_.spared = 1 - double(block_.offset[t + 1]) / double(block_.offset[block_.diagonals]);
         return Status::abandoned;
       }
       const int free = before;
@@ -209,11 +211,11 @@ struct Wave {
   }
 
   bool alive(int t) {
-    if (job_.tick == nullptr) return true;
+    if (problem_.tick == nullptr) return true;
     cells_ += std::int64_t(group) * (block_.high[t] - block_.low[t] + 1);
     if (cells_ < (1 << 24)) return true;
     cells_ = 0;
-    return job_.tick(job_.self);
+    return problem_.tick(problem_.self);
   }
 
   // --- Backward -------------------------------------------------------------------------------------------------
@@ -230,8 +232,8 @@ struct Wave {
 
   // What all blocks together gave for the drop costs.
   void write_drops() {
-    for (int i = 1; i <= K_; ++i) job_.grad_z[i - 1] = grad_z_[W + i];
-    for (int j = 1; j <= N_; ++j) job_.grad_x[j - 1] = grad_x_[2 * W + N_ - j];
+    for (int i = 1; i <= K_; ++i) problem_.grad_z[i - 1] = grad_z_[W + i];
+    for (int j = 1; j <= N_; ++j) problem_.grad_x[j - 1] = grad_x_[2 * W + N_ - j];
   }
 
   T* flows(int buffer, int s) { return grad_[buffer].get() + std::size_t(s) * stride_ + W; }
@@ -252,7 +254,7 @@ struct Wave {
 
   // Pushes `flow`, the derivatives by the states of the block's last column, back through the block; those by the
   // column on its left are left in `next`.
-  template <Min min>
+  template <Reducer reducer>
   DROPDTW_FLAT void backward(const T* left, const T* kept, const T* flow, T* next) {
     int now = 0, last = 1, before = 2;
     for (int b = 0; b < 3; ++b)
@@ -272,7 +274,7 @@ struct Wave {
       const Sources from = sources(last, before, t);
       const Sinks to{states(now, 0), flows(now, 0), flows(last, 0), flows(before, 0), into_costs, into_x, into_z};
       const Rule<T> rule = rule_;
-      for (int i = block_.begin(t), stop = block_.end(t); i < stop; i += W) push<min>(from, to, rule, i);
+      for (int i = block_.begin(t), stop = block_.end(t); i < stop; i += W) push<reducer>(from, to, rule, i);
       if (t % group == 0) write_costs(t);
       if (t <= K_)
         for (int s = 0; s < S; ++s) {
@@ -294,7 +296,7 @@ struct Wave {
     T *last, *before, *costs, *x, *z;
   };
 
-  template <Min min>
+  template <Reducer reducer>
   static DROPDTW_INLINE void push(const Sources& from, const Sinks& to, const Rule<T>& rule, int i) {
     Around<Tab, T> a;
     gather(a, from, i);
@@ -306,7 +308,7 @@ struct Wave {
     Vec<T> match{}, drop_x{}, drop_z{}, left[S]{}, top[S]{}, diag[S]{};
     each_state_backwards<Tab>([&](auto s) {
       const Vec<T> g = flow[s];
-      weights<Tab, s, T, min>(a, rule, [&](auto e, Vec<T> w) {
+      weights<Tab, s, T, reducer>(a, rule, [&](auto e, Vec<T> w) {
         constexpr Edge edge = Tab::edges[e];
         const Vec<T> share = g == T(0) ? Vec<T>{} : w * g;  // lanes outside the block may hold NaN
         if constexpr (edge.cost == Cost::match) match += share;
@@ -361,10 +363,11 @@ struct Wave {
   // The derivatives by the match costs of the anti-diagonals [t, t + group), back into rows and columns.
   DROPDTW_FLAT void write_costs(int t) {
     const int until = smaller(t + group, block_.diagonals), bottom = block_.high[until - 1];
-    const std::ptrdiff_t stride = stride_, row = job_.grad_row;
+    const std::ptrdiff_t stride = stride_, row = problem_.grad_row;
     const T* const in = grad_costs_.get() + W;
     for (int i = larger(block_.low[t], 1); i <= bottom;) {
-      T* const out = job_.grad_match + (i - 1) * row + block_.first + t - i - 1;  // where anti-diagonal t is in row i
+      // Where anti-diagonal t is in row i.
+      T* const out = problem_.grad_match + (i - 1) * row + block_.first + t - i - 1;
       if (!block_.narrow() && until - t == group && i + W - 1 <= bottom && block_.full(i, t) &&
           block_.full(i + W - 1, t)) {
         for (int g = 0; g < group; g += W) {
@@ -385,7 +388,7 @@ struct Wave {
     }
   }
 
-  Job<T>& job_;
+  Problem<T>& problem_;
   Rule<T> rule_;
   const int K_, N_;
   int lanes_, stride_;

@@ -5,15 +5,16 @@
 
 namespace dropdtw {
 
+enum class Reducer { hard, soft, smooth };
 enum class Want { value, trace, gradient };
 enum class Metric { none, sqeuclidean, euclidean };
 enum class Status { done, stopped, no_memory, abandoned };
 
 template <class T>
-struct Job {
+struct Problem {
   int K, N;
   unsigned mask;  // the edges of the family that the table has
-  int min;        // 0 hard, 1 soft, 2 smooth
+  Reducer reducer;
   double gamma;
   Want want;
   std::size_t budget;  // bytes for stored choices; beyond it they are computed again
@@ -50,7 +51,7 @@ struct Job {
 
 // One sequence against `count` ≤ W others, value only, hard minimum.
 template <class T>
-struct LaneJob {
+struct LaneProblem {
   int K, N;  // N: the longest of the others
   unsigned mask;
   Metric metric;
@@ -66,8 +67,8 @@ struct LaneJob {
 
 template <class T>
 struct Kernel {
-  Status (*solve)(Job<T>&);
-  int (*lanes)(const LaneJob<T>&);  // how many rows were computed
+  Status (*solve)(Problem<T>&);
+  int (*solve_lanes)(const LaneProblem<T>&);  // how many rows were computed
 };
 
 template <class T>
