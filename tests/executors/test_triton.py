@@ -30,9 +30,9 @@ def narrow(monkeypatch):
     rows = 32 if DEVICE == "cuda" else 4
     monkeypatch.setattr(kernels, "FEWEST", rows)
     monkeypatch.setattr(kernels, "LANES", rows)
-    kernels.plan.cache_clear()
+    kernels.schedule.cache_clear()
     yield rows
-    kernels.plan.cache_clear()
+    kernels.schedule.cache_clear()
 
 
 @pytest.fixture(autouse=True)
@@ -109,8 +109,8 @@ def test_options_choose_edges(options):
 def test_strips_of_rows_are_one_problem(narrow, method):
     """Three strips, each a few launches behind the one above, of items with one, two and three of them."""
     K, N = 2 * narrow + 2, 2 * narrow + 5
-    assert kernels.plan(K, N).strips == 3
-    assert len(kernels.plan(K, N).launches) > 5
+    assert kernels.schedule(K, N).strips == 3
+    assert len(kernels.schedule(K, N).launches) > 5
     lengths = {"z_lengths": [K, narrow, narrow + 1], "x_lengths": [N, N, 3]}
     check(random(6, 3, K, N), method=method, reducer="smooth", gamma=GAMMA, atol=1e-10, **lengths)
 
@@ -120,9 +120,9 @@ def test_strips_with_the_longer_sequence_first(narrow):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (33, 65), (129, 200), (1000, 300), (2000, 2000)])
-def test_the_plan_runs_every_block_once_and_after_what_it_needs(shape):
+def test_the_schedule_runs_every_block_once_and_after_what_it_needs(shape):
     K, N = min(shape), max(shape)
-    p = kernels.plan(K, N)
+    p = kernels.schedule(K, N)
     assert p.strips * p.lanes >= K
     blocks = -(-(min(p.lanes, K) + N) // kernels.BLOCK)
     done = np.zeros((p.strips, blocks), int)
@@ -234,13 +234,17 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from dropdtw.tables import recurrence
-from dropdtw.executors.triton import BLOCK, KIND_NUMBER, layout
+from dropdtw.executors.triton import BLOCK, REDUCER_NUMBER, layout
 from dropdtw.executors.triton.passes import backward_pass, forward_pass
 
-constants = {"KIND": KIND_NUMBER["smooth"], "RAGGED": True, "GRADIENT": True, "WIDE": False, "UNIT": True, "U": BLOCK}
-for table, lanes, strips in ((recurrence.two_sided(), 32, False), (recurrence.one_sided(), 64, True)):
+constants = {"REDUCER": REDUCER_NUMBER["smooth"], "GRADIENT": True, "WIDE": False, "UNIT": True, "U": BLOCK}
+unpadded = {"z_len": None, "x_len": None}
+for table, lanes, strips, lengths in (
+    (recurrence.two_sided(), 32, False, {}),
+    (recurrence.one_sided(), 64, True, unpadded),
+):
     for kernel in (forward_pass, backward_pass):
-        known = constants | {"TABLE": layout(table), "R": lanes, "STRIPS": strips}
+        known = constants | {"TABLE": layout(table), "R": lanes, "STRIPS": strips} | lengths
         numbers = set(kernel.arg_names) & {"K", "N", "slots", "launch", "chunk_blocks", "strip_0"}
         numbers |= {a for a in kernel.arg_names if len(a) == 3 and a[1] == "_" and a != "C"}
         kinds = {

@@ -24,14 +24,14 @@ import torch
 import triton
 from torch import Tensor
 
-from dropdtw.executors.triton.cells import KIND_NUMBER
+from dropdtw.executors.triton.cells import REDUCER_NUMBER
 from dropdtw.executors.triton.layout import DROP_X, DROP_Z, layout
 from dropdtw.executors.triton.passes import backward_pass, forward_pass
 from dropdtw.tables.recurrence import Recurrence
 
 
-class Plan(NamedTuple):
-    """How a batch is laid out: lanes, warps, strips of rows, blocks of steps per chunk, and the launches."""
+class Schedule(NamedTuple):
+    """How a batch is worked off: lanes, warps, strips of rows, blocks of steps per chunk, and the launches."""
 
     lanes: int
     warps: int
@@ -52,13 +52,13 @@ LANES: Final = 128
 
 
 @cache
-def plan(K: int, N: int) -> Plan:
-    """The plan for a batch of (K, N)."""
+def schedule(K: int, N: int) -> Schedule:
+    """The schedule for a batch of (K, N)."""
     R = max(FEWEST, min(LANES, 1 << (K - 1).bit_length()))
     strips = -(-K // R)
     blocks = -(-(min(R, K) + N) // BLOCK)
     if strips == 1:
-        return Plan(R, -(-R // 32), 1, blocks, ((0, 0, 1),))
+        return Schedule(R, -(-R // 32), 1, blocks, ((0, 0, 1),))
     # A chunk is long enough that a strip two launches behind the one above it never needs what is not yet there.
     chunk = -(-(R + BLOCK) // BLOCK)
     chunks = -(-blocks // chunk)
@@ -66,7 +66,7 @@ def plan(K: int, N: int) -> Plan:
     for number in range(chunks + 2 * (strips - 1)):
         first = max(0, -(-(number - chunks + 1) // 2))
         launches.append((number, first, min(strips - 1, number // 2) - first + 1))
-    return Plan(R, -(-R // 32), strips, chunk, tuple(launches))
+    return Schedule(R, -(-R // 32), strips, chunk, tuple(launches))
 
 
 class Saved(NamedTuple):
@@ -86,7 +86,7 @@ class Saved(NamedTuple):
 
 def forward(
     table: Recurrence,
-    kind: str,
+    reducer: str,
     gamma: float,
     C: Tensor,
     drop_x: Tensor,
@@ -99,17 +99,17 @@ def forward(
     value = torch.empty(len(C), dtype=saved.states.dtype, device=C.device)
     table, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths)
     _, K, N = C.shape
-    layed = plan(K, N)
-    tensors = (C, drop_x, drop_z, *(lengths or (value, value)), *saved.tensors, value)
+    work = schedule(K, N)
+    tensors = (C, drop_x, drop_z, *saved.tensors, value)
     numbers = (K, N, *C.stride(), *drop_x.stride(), *drop_z.stride(), _slots(N, gradient))
-    how = (layout(table), KIND_NUMBER[kind], lengths is not None, layed.strips > 1, gradient, _wide(C), numbers[4] == 1)
-    _launch(forward_pass, layed, layed.launches, tensors, numbers, gamma, how)
+    how = (layout(table), REDUCER_NUMBER[reducer], work.strips > 1, gradient, _wide(C), numbers[4] == 1)
+    _launch(forward_pass, work, work.launches, tensors, lengths, numbers, gamma, how)
     return value, saved
 
 
 def backward(
     table: Recurrence,
-    kind: str,
+    reducer: str,
     gamma: float,
     C: Tensor,
     drop_x: Tensor,
@@ -128,18 +128,18 @@ def backward(
     turned, C, first, second, lengths = _turned(table, C, drop_x, drop_z, lengths)
     out, by_first, by_second = (by_c, by_x, by_z) if turned is table else (by_c.mT, by_z, by_x)
     B, K, N = C.shape
-    layed = plan(K, N)
+    work = schedule(K, N)
     S = len(turned.states)
     carry = below = grad
-    if layed.strips > 1:
-        carry = torch.empty(B * layed.strips, 5 * S + 2, layed.lanes, dtype=dtype, device=device)
-        below = torch.empty(B * layed.strips, 2 * S + 1, N + 1, dtype=dtype, device=device)
+    if work.strips > 1:
+        carry = torch.empty(B * work.strips, 5 * S + 2, work.lanes, dtype=dtype, device=device)
+        below = torch.empty(B * work.strips, 2 * S + 1, N + 1, dtype=dtype, device=device)
     outputs = (out, grad if by_first is None else by_first, grad if by_second is None else by_second)
-    tensors = (C, first, second, *(lengths or (grad, grad)), *saved.tensors, grad, *outputs, carry, below)
+    tensors = (C, first, second, *saved.tensors, grad, *outputs, carry, below)
     numbers = (K, N, *C.stride(), *first.stride(), *second.stride(), *out.stride()[1:], grad.stride(0), _slots(N, True))
     unit = numbers[4] == 1 and out.stride(2) == 1
-    how = (layout(turned), KIND_NUMBER[kind], lengths is not None, layed.strips > 1, _wide(C), unit)
-    _launch(backward_pass, layed, reversed(layed.launches), tensors, numbers, gamma, how)
+    how = (layout(turned), REDUCER_NUMBER[reducer], work.strips > 1, _wide(C), unit)
+    _launch(backward_pass, work, reversed(work.launches), tensors, lengths, numbers, gamma, how)
     return by_c, by_x, by_z
 
 
@@ -148,29 +148,30 @@ _COMPILED: dict[tuple[Any, ...], Any] = {}
 
 def _launch(
     kernel: Any,
-    layed: Plan,
+    work: Schedule,
     launches: Iterable[tuple[int, int, int]],
     tensors: tuple[Tensor, ...],
+    lengths: tuple[Tensor, Tensor] | None,
     numbers: tuple[int, ...],
     gamma: float,
     how: tuple[Any, ...],
 ) -> None:
-    """Launch a kernel as planned. What is compiled is kept here: Triton takes longer to find it than to launch it."""
+    """Launch a kernel as scheduled. What is compiled is kept here: Triton takes longer to find it than to launch it."""
     C = tensors[0]
     rate = math.log2(math.e) / gamma if gamma > 0 else 1.0
     limit = 1e300 if C.dtype == torch.float64 else 1e37
     bits = struct.unpack("<q", struct.pack("<d", min(rate, limit)))[0]  # a plain float argument would be float32
-    constants = (*how, layed.lanes, BLOCK)
-    key = (id(kernel), C.device, C.dtype, constants, max(numbers) >= 1 << 31)
+    constants = (*how, work.lanes, BLOCK)
+    key = (id(kernel), C.device, C.dtype, lengths is None, constants, max(numbers) >= 1 << 31)
     with _on(C):
         for number, first, count in launches:
-            arguments = (*tensors, *numbers, number, layed.chunk, first, bits, *constants)
+            arguments = (*tensors, *(lengths or (None, None)), *numbers, number, work.chunk, first, bits, *constants)
             found = _COMPILED.get(key)
             if found is not None:
                 found[len(C), count, 1](*arguments)
                 continue
             # Without fusion no rounding depends on how a batch is padded.
-            found = kernel[(len(C), count)](*arguments, num_warps=layed.warps, enable_fp_fusion=False)
+            found = kernel[(len(C), count)](*arguments, num_warps=work.warps, enable_fp_fusion=False)
             if found is not None:  # the interpreter compiles nothing
                 _COMPILED[key] = found
 
@@ -209,7 +210,7 @@ def room(table: Recurrence, C: Tensor, gradient: bool) -> Saved:
     B, K, N = map(int, C.shape)
     if K > N:
         table, K, N = _transposed(table), N, K
-    found, strips = layout(table), plan(K, N).strips
+    found, strips = layout(table), schedule(K, N).strips
     dtype = torch.float64 if _wide(C) else torch.float32
     states = found.planes * _slots(N, gradient) * K if gradient or strips > 1 else 0
     size = B * (states + (len(found.final) if gradient else 0))

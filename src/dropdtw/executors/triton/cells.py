@@ -34,14 +34,14 @@ from dropdtw.executors.triton.layout import (
 
 LN_2 = tl.constexpr(math.log(2))
 HARD, SOFT, SMOOTH = (tl.constexpr(k) for k in range(3))
-KIND_NUMBER = {"hard": 0, "soft": 1, "smooth": 2}
+REDUCER_NUMBER = {"hard": 0, "soft": 1, "smooth": 2}
 
 
 # --- Reducers -----------------------------------------------------------------------------------------------------
 
 
 @triton.jit
-def fold(v, rate, KIND: tl.constexpr, WEIGH: tl.constexpr):
+def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
     """The minimum of the alternatives v, and with WEIGH its derivatives; `rate` is log₂(e)/γ."""
     INF: tl.constexpr = float("inf")
     n: tl.constexpr = len(v)
@@ -52,7 +52,7 @@ def fold(v, rate, KIND: tl.constexpr, WEIGH: tl.constexpr):
     value = low
     if n == 1:
         weights = (1.0,)
-    elif KIND == HARD:
+    elif REDUCER == HARD:
         if WEIGH:
             free = low < INF
             for k in tl.static_range(n):
@@ -65,13 +65,13 @@ def fold(v, rate, KIND: tl.constexpr, WEIGH: tl.constexpr):
         e = tl.exp2(-gap * rate)
         share = 1.0 / (1.0 + e)
         less = e * share
-        if KIND == SMOOTH:
+        if REDUCER == SMOOTH:
             gap = tl.where(e > 0, gap, 0.0)  # ∞ · 0 is NaN: what has no weight has no say
             value = low + gap * less
         else:
             value = low - tl.log2(1.0 + e) / rate
         if WEIGH:
-            if KIND == SMOOTH:
+            if REDUCER == SMOOTH:
                 slope = gap * less * share * (rate * LN_2)
                 share = share + slope
                 less = less - slope
@@ -86,12 +86,12 @@ def fold(v, rate, KIND: tl.constexpr, WEIGH: tl.constexpr):
             e = tl.exp2((base - v[k]) * rate)
             total += e
             powers = powers + (e,)
-            if KIND == SMOOTH:
+            if REDUCER == SMOOTH:
                 u = tl.where(e > 0, v[k] - base, 0.0)  # ∞ · 0 is NaN: what has no weight has no say
                 mean += u * e
                 above = above + (u,)
         share = 1.0 / tl.where(low == INF, 1.0, total)
-        if KIND == SMOOTH:
+        if REDUCER == SMOOTH:
             mean = mean * share
             value = base + mean
         else:
@@ -100,7 +100,7 @@ def fold(v, rate, KIND: tl.constexpr, WEIGH: tl.constexpr):
         if WEIGH:
             for k in tl.static_range(n):
                 w = powers[k] * share
-                if KIND == SMOOTH:
+                if REDUCER == SMOOTH:
                     w = w * (1.0 - (above[k] - mean) * (rate * LN_2))
                 weights = weights + (w,)
     return value, weights
@@ -141,7 +141,7 @@ def _arriving(TABLE: tl.constexpr, e: tl.constexpr, here, left, up, diag, c, d, 
 
 
 @triton.jit
-def _cells(left, up, diag, c, d, z, j, rate, TABLE: tl.constexpr, KIND: tl.constexpr, WEIGH: tl.constexpr):
+def _cells(left, up, diag, c, d, z, j, rate, TABLE: tl.constexpr, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
     """The states of one cell per lane, and with WEIGH the weights of all edges."""
     INF: tl.constexpr = float("inf")
     here = ()
@@ -153,7 +153,7 @@ def _cells(left, up, diag, c, d, z, j, rate, TABLE: tl.constexpr, KIND: tl.const
         if len(v) == 0:
             here = here + (tl.full(z.shape, INF, z.dtype),)
         else:
-            value, w = fold(v, rate, KIND, WEIGH)
+            value, w = fold(v, rate, REDUCER, WEIGH)
             if of(TABLE, "price", s) != -1 and of(TABLE, "price", s) != FREE:
                 value = value + _price(of(TABLE, "price", s), c, d, z)  # a price that all alternatives pay is paid once
             here = here + (value,)
@@ -173,7 +173,7 @@ def _along_row_0(TABLE: tl.constexpr, e: tl.constexpr, here, left, d):
 
 
 @triton.jit
-def _row_0(left, d, begins, rate, TABLE: tl.constexpr, KIND: tl.constexpr, WEIGH: tl.constexpr):
+def _row_0(left, d, begins, rate, TABLE: tl.constexpr, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
     """The states of cell (0, t), from those of (0, t − 1), and the weights of the edges of row 0 ordered by state."""
     INF: tl.constexpr = float("inf")
     here = ()
@@ -185,7 +185,7 @@ def _row_0(left, d, begins, rate, TABLE: tl.constexpr, KIND: tl.constexpr, WEIGH
         if len(v) == 0:
             value = tl.full(d.shape, INF, d.dtype)
         else:
-            value, w = fold(v, rate, KIND, WEIGH)
+            value, w = fold(v, rate, REDUCER, WEIGH)
             weights = weights + w
         if of(TABLE, "start", s):
             value = tl.where(begins, 0.0, value)
@@ -196,11 +196,11 @@ def _row_0(left, d, begins, rate, TABLE: tl.constexpr, KIND: tl.constexpr, WEIGH
 @triton.jit
 def step(
     own, diag, c, d, z, tops, t, lane, first, rate,
-    TABLE: tl.constexpr, KIND: tl.constexpr, STRIPS: tl.constexpr, WEIGH: tl.constexpr,
+    TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr, WEIGH: tl.constexpr,
 ):  # fmt: skip
     """All lanes one step on: their states, the states above them, and the weights of all edges."""
     INF: tl.constexpr = float("inf")
-    row, row_weights = _row_0(diag, d, t == 0, rate, TABLE, KIND, WEIGH)
+    row, row_weights = _row_0(diag, d, t == 0, rate, TABLE, REDUCER, WEIGH)
     up = ()
     above = tl.maximum(lane - 1, 0)
     for s in tl.static_range(count(TABLE, "up")):
@@ -211,7 +211,7 @@ def step(
             up = up + (tl.where(lane == 0, border, tl.gather(own[s], above, 0)),)
         else:
             up = up + (tl.full(z.shape, INF, z.dtype),)
-    here, weights = _cells(own, up, diag, c, d, z, t - lane, rate, TABLE, KIND, WEIGH)
+    here, weights = _cells(own, up, diag, c, d, z, t - lane, rate, TABLE, REDUCER, WEIGH)
     return here, up, weights, row_weights
 
 

@@ -131,7 +131,7 @@ def _slot(t, lane, row, K, U: tl.constexpr, KEEP_ALL: tl.constexpr):
 # --- The two passes -----------------------------------------------------------------------------------------------
 
 
-_TENSORS = ["C", "drop_x", "drop_z", "z_len", "x_len", "saved", "top"]
+_TENSORS = ["C", "drop_x", "drop_z", "saved", "top", "z_len", "x_len"]
 _NUMBERS = ["K", "N", "c_b", "c_k", "c_n", "x_b", "x_n", "z_b", "z_n", "slots", "launch", "chunk_blocks", "strip_0"]
 _NUMBERS += ["rate_bits"]
 
@@ -144,7 +144,7 @@ def _jit(*tensors: str, numbers: tuple[str, ...] = ()):
 @triton.jit
 def _extent(
     z_len, x_len, b, strip, K, N, launch, chunk_blocks,
-    RAGGED: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
+    R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
     """The size of a pair and whether it is wrong; a strip's steps and blocks; the blocks [k0, k1) of this launch.
 
@@ -152,7 +152,7 @@ def _extent(
     """
     Kb = K
     Nb = N
-    if RAGGED:
+    if z_len is not None:
         Kb = tl.load(z_len + b).to(tl.int32)
         Nb = tl.load(x_len + b).to(tl.int32)
     wrong = (Kb < 1) | (Kb > K) | (Nb < 1) | (Nb > N)
@@ -165,9 +165,9 @@ def _extent(
 
 @_jit("value")
 def forward_pass(
-    C, drop_x, drop_z, z_len, x_len, saved, top, value,
+    C, drop_x, drop_z, saved, top, value, z_len, x_len,
     K, N, c_b, c_k, c_n, x_b, x_n, z_b, z_n, slots, launch, chunk_blocks, strip_0, rate_bits,
-    TABLE: tl.constexpr, KIND: tl.constexpr, RAGGED: tl.constexpr, STRIPS: tl.constexpr, GRADIENT: tl.constexpr,
+    TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr, GRADIENT: tl.constexpr,
     WIDE: tl.constexpr, UNIT: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
     INF: tl.constexpr = float("inf")
@@ -181,7 +181,7 @@ def forward_pass(
     ends = saved + tl.num_programs(0).to(tl.int64) * (PLANES * area)
     b = tl.program_id(0).to(tl.int64)
     strip = strip_0 + tl.program_id(1)
-    Kb, Nb, wrong, steps, blocks, k0, k1 = _extent(z_len, x_len, b, strip, K, N, launch, chunk_blocks, RAGGED, R, U)
+    Kb, Nb, wrong, steps, blocks, k0, k1 = _extent(z_len, x_len, b, strip, K, N, launch, chunk_blocks, R, U)
     if wrong:  # nobody has looked at the lengths before
         if GRADIENT:
             for f in tl.static_range(count(TABLE, "final")):
@@ -223,7 +223,7 @@ def forward_pass(
         if k >= k0:
             for u in tl.static_range(U):
                 own, diag, _, _ = step(
-                    own, diag, c[u], d[u], z, tops[u], t + u, lane, strip == 0, rate, TABLE, KIND, STRIPS, False
+                    own, diag, c[u], d[u], z, tops[u], t + u, lane, strip == 0, rate, TABLE, REDUCER, STRIPS, False
                 )
                 if STRIPS:
                     j = t + u - lane
@@ -243,7 +243,7 @@ def forward_pass(
         last = ()
         for f in tl.static_range(count(TABLE, "final")):
             last = last + (tl.sum(tl.where(row == Kb - 1, own[of(TABLE, "final", f)], 0.0), axis=0),)
-        found, weights = fold(last, rate, KIND, GRADIENT)
+        found, weights = fold(last, rate, REDUCER, GRADIENT)
         tl.store(value + b, found)
         if GRADIENT:
             for f in tl.static_range(count(TABLE, "final")):
@@ -266,9 +266,9 @@ def _stored(at, values, stride: tl.constexpr):
 
 @_jit("grad", "grad_c", "grad_x", "grad_z", "carry", "grad_top", numbers=("g_k", "g_n", "g_b"))
 def backward_pass(
-    C, drop_x, drop_z, z_len, x_len, saved, top, grad, grad_c, grad_x, grad_z, carry, grad_top,
+    C, drop_x, drop_z, saved, top, grad, grad_c, grad_x, grad_z, carry, grad_top, z_len, x_len,
     K, N, c_b, c_k, c_n, x_b, x_n, z_b, z_n, g_k, g_n, g_b, slots, launch, chunk_blocks, strip_0, rate_bits,
-    TABLE: tl.constexpr, KIND: tl.constexpr, RAGGED: tl.constexpr, STRIPS: tl.constexpr,
+    TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr,
     WIDE: tl.constexpr, UNIT: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
     INF: tl.constexpr = float("inf")
@@ -283,7 +283,7 @@ def backward_pass(
     ends = saved + tl.num_programs(0).to(tl.int64) * (PLANES * area)
     b = tl.program_id(0).to(tl.int64)
     strip = strip_0 + tl.program_id(1)
-    Kb, Nb, wrong, steps, blocks, k0, k1 = _extent(z_len, x_len, b, strip, K, N, launch, chunk_blocks, RAGGED, R, U)
+    Kb, Nb, wrong, steps, blocks, k0, k1 = _extent(z_len, x_len, b, strip, K, N, launch, chunk_blocks, R, U)
     if wrong | (k0 >= k1):
         return
     begin = steps - U * blocks
@@ -353,7 +353,7 @@ def backward_pass(
             row_weights = ()
             for u in tl.static_range(U):
                 own, diag, w, r = step(
-                    own, diag, c[u], d[u], z, tops[u], t + u, lane, strip == 0, rate, TABLE, KIND, STRIPS, True
+                    own, diag, c[u], d[u], z, tops[u], t + u, lane, strip == 0, rate, TABLE, REDUCER, STRIPS, True
                 )
                 weights = weights + (w,)
                 row_weights = row_weights + (r,)
