@@ -1,71 +1,23 @@
-// The Python module: chooses the instruction set, hands arrays to the kernels, and lets Python interrupt them.
+// The Python module: hands arrays to the kernels, and lets Python interrupt them.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstdlib>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
-#include <string>
-#include <thread>
 #include <vector>
 
+#include "dispatch.hpp"
+#include "parallel.hpp"
 #include "problem.hpp"
 #include "tables.hpp"
 
 namespace nb = nanobind;
 
 namespace dropdtw {
-
-#define DROPDTW_DECLARE(isa)          \
-  namespace isa {                     \
-  Kernels<float> single_precision();  \
-  Kernels<double> double_precision(); \
-  }
-DROPDTW_DECLARE(baseline)
-#ifdef DROPDTW_X86
-DROPDTW_DECLARE(v3)
-DROPDTW_DECLARE(v4)
-#endif
-
-// The best instruction set of this processor, or the one that DROPDTW_ISA in the environment names.
-const std::string& instruction_set() {
-  static const std::string chosen = [] {
-    const char* wanted = std::getenv("DROPDTW_ISA");
-#ifdef DROPDTW_X86
-    __builtin_cpu_init();
-    const bool v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                    __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                    __builtin_cpu_supports("avx512vl");
-    const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-    if (v4 && (wanted == nullptr || std::string(wanted) == "v4")) return std::string("v4");
-    if (v3 && (wanted == nullptr || std::string(wanted) != "baseline")) return std::string("v3");
-#endif
-    return std::string("baseline");
-  }();
-  return chosen;
-}
-
-template <class T>
-Kernels<T> kernels() {
-  const auto pick = [](auto single, auto twice) {
-    if constexpr (sizeof(T) == 4)
-      return single();
-    else
-      return twice();
-  };
-#ifdef DROPDTW_X86
-  if (instruction_set() == "v4") return pick(v4::single_precision, v4::double_precision);
-  if (instruction_set() == "v3") return pick(v3::single_precision, v3::double_precision);
-#endif
-  return pick(baseline::single_precision, baseline::double_precision);
-}
 
 template <class T>
 using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
@@ -189,49 +141,6 @@ nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, 
   if (status == Status::no_memory) throw std::bad_alloc();
   if (status == Status::stopped) throw nb::python_error();
   return nb::make_tuple(problem.value, problem.path_length, problem.spared);
-}
-
-// Runs task(k) for k < count on several threads, while this one watches for signals and reports how much of `total` is
-// done; a task returns its share, and may look at a flag that says when to stop.
-template <class Task>
-void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t total, const Task& task) {
-  std::atomic<std::int64_t> next{0}, done{0};
-  std::atomic<int> running{threads};
-  std::atomic<bool> stop{false}, failed{false};
-  std::mutex mutex;
-  std::condition_variable idle;
-  const auto work = [&] {
-    try {
-      for (std::int64_t k; !stop && (k = next++) < count;) done += task(k, stop);
-    } catch (const std::bad_alloc&) {
-      failed = stop = true;
-    }
-    const std::lock_guard lock(mutex);
-    --running;
-    idle.notify_one();
-  };
-  std::vector<std::thread> pool;
-  for (int k = 0; k < threads; ++k) pool.emplace_back(work);
-  bool error = false;
-  for (bool finished = false; !finished;) {
-    {
-      nb::gil_scoped_release free;
-      std::unique_lock lock(mutex);
-      finished = idle.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; });
-    }
-    if (!error && PyErr_CheckSignals() != 0) error = stop = true;
-    if (!error && !progress.is_none()) {
-      try {
-        progress(std::int64_t(done), total);
-      } catch (nb::python_error& e) {
-        e.restore();
-        error = stop = true;
-      }
-    }
-  }
-  for (auto& thread : pool) thread.join();
-  if (error) throw nb::python_error();
-  if (failed) throw std::bad_alloc();
 }
 
 // All pairs of sequences, one Z against W of the X at a time. Sequences lie one after the other in `zs` and `xs`,

@@ -28,10 +28,7 @@ const int states[] = {
 #undef DROPDTW_STATES
 };
 
-#define DROPDTW_TEXT_(x) #x
-#define DROPDTW_TEXT(x) DROPDTW_TEXT_(x)
-
-Kernels<float> single_precision() { return {table<float>, states, Register<float>::W, DROPDTW_TEXT(DROPDTW_ISA)}; }
-Kernels<double> double_precision() { return {table<double>, states, Register<double>::W, DROPDTW_TEXT(DROPDTW_ISA)}; }
+Kernels<float> single_precision() { return {table<float>, states, Register<float>::W}; }
+Kernels<double> double_precision() { return {table<double>, states, Register<double>::W}; }
 
 }  // namespace dropdtw::DROPDTW_ISA

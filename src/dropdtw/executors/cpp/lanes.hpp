@@ -159,8 +159,7 @@ class LaneSolver {
       const Vec<T> gap = all<T>(z[f]) - load(x + f * W);
       sum += gap * gap;
     }
-    if (problem.metric == Metric::euclidean)
-      for (int k = 0; k < W; ++k) sum[k] = sizeof(T) == 4 ? __builtin_sqrtf(sum[k]) : __builtin_sqrt(sum[k]);
+    if (problem.metric == Metric::euclidean) sum = root_of<T>(sum);
     return sum;
   }
 

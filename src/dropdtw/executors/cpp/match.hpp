@@ -112,8 +112,7 @@ class MatchCosts {
         const Vec<T> gap = load(z + std::size_t(f) * stride_ + i) - load(x + f * n + i);
         sum += gap * gap;
       }
-      if (problem_.metric == Metric::euclidean)
-        for (int k = 0; k < W; ++k) sum[k] = sizeof(T) == 4 ? __builtin_sqrtf(sum[k]) : __builtin_sqrt(sum[k]);
+      if (problem_.metric == Metric::euclidean) sum = root_of<T>(sum);
       store(out + i, sum);
     }
     // Lanes outside the band, or on a border, lie at either end.

@@ -76,7 +76,6 @@ struct Kernels {
   const Kernel<T>* family;  // family_count of them
   const int* states;        // of each family
   int width;                // elements in a vector
-  const char* name;
 };
 
 }  // namespace dropdtw

@@ -22,18 +22,27 @@ class Solver {
   }
 
  private:
-  // Runs over blocks of `width` columns and leaves the column to the left of block b in columns_.
+  // Opens block b of those of `width` columns.
+  void open(int b, int width) { wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_)); }
+
+  // Runs over blocks of `width` columns and leaves the column to the left of block b in columns_; of these it keeps the
+  // last `kept`. Gives up where every alignment is sure to exceed the limit.
   template <Reducer reducer>
-  Status sweep(int width) {
+  Status sweep(int width, int kept) {
     const int blocks = (N_ + width) / width;
     const std::size_t column = std::size_t(S) * (K_ + 1);
-    if (!columns_.resize(column * blocks)) return Status::no_memory;
+    if (!columns_.resize(column * kept)) return Status::no_memory;
     for (int b = 0; b < blocks; ++b) {
-      wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_));
-      T* const left = b == 0 ? nullptr : &columns_[column * b];
-      T* const right = b + 1 < blocks ? &columns_[column * (b + 1)] : nullptr;
+      open(b, width);
+      const T* const left = b == 0 ? nullptr : &columns_[column * (b % kept)];
+      T* const right = b + 1 < blocks ? &columns_[column * ((b + 1) % kept)] : nullptr;
       const Status s = wave_.template forward<reducer, false, false>(left, right, nullptr, nullptr);
       if (s != Status::done) return s;
+      const int last = wave_.block_.last;
+      if (reducer == Reducer::hard && right != nullptr && wave_.hopeless(right, last)) {
+        problem_.spared = double(N_ - last) / N_;
+        return Status::abandoned;
+      }
     }
     return Status::done;
   }
@@ -46,30 +55,11 @@ class Solver {
       wave_.block_.open(0, N_);
       status = wave_.template forward<reducer, false, false>(nullptr, nullptr, nullptr, nullptr);
     } else {
-      status = pass<reducer>();
+      status = sweep<reducer>(problem_.strip_width, 2);
     }
     if (status == Status::done) finish<reducer>(weights);
     if (status == Status::abandoned) problem_.value = inf<double>;
     return status;
-  }
-
-  // As sweep, with two columns instead of all.
-  template <Reducer reducer>
-  Status pass() {
-    const std::size_t column = std::size_t(S) * (K_ + 1);
-    if (!columns_.resize(2 * column)) return Status::no_memory;
-    for (int first = 0, b = 0; first <= N_; first += problem_.strip_width, ++b) {
-      wave_.block_.open(first, smaller(first + problem_.strip_width - 1, N_));
-      const Status s = wave_.template forward<reducer, false, false>(
-          first == 0 ? nullptr : &columns_[column * (b % 2)], &columns_[column * ((b + 1) % 2)], nullptr, nullptr);
-      if (s != Status::done) return s;
-      const int last = wave_.block_.last;
-      if (reducer == Reducer::hard && last < N_ && wave_.hopeless(&columns_[column * ((b + 1) % 2)], last)) {
-        problem_.spared = double(N_ - last) / N_;
-        return Status::abandoned;
-      }
-    }
-    return Status::done;
   }
 
   Status trace() {
@@ -82,22 +72,22 @@ class Solver {
       width = smaller(width, N_ + 1);
     }
     double weights[S];
-    const bool whole = width > N_;
-    if (!whole) {
-      if (const Status s = sweep<Reducer::hard>(width); s != Status::done) return s;
+    const int blocks = (N_ + width) / width;
+    if (blocks > 1) {
+      if (const Status s = sweep<Reducer::hard>(width, blocks); s != Status::done) return s;
       finish<Reducer::hard>(weights);
       if (end_ < 0) return Status::done;
     }
     Buffer<Code> chosen;
     const std::size_t column = std::size_t(S) * (K_ + 1);
     int i = K_, j = N_;
-    for (int b = (N_ + width) / width - 1; b >= 0; --b) {
-      wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_));
+    for (int b = blocks - 1; b >= 0; --b) {
+      open(b, width);
       if (!chosen.resize(wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
       const T* const left = b == 0 ? nullptr : &columns_[column * b];
       const Status s = wave_.template forward<Reducer::hard, true, false>(left, nullptr, nullptr, chosen.get());
       if (s != Status::done) return s;
-      if (whole) {
+      if (blocks == 1) {
         finish<Reducer::hard>(weights);
         if (end_ < 0) return Status::done;
       }
@@ -150,7 +140,7 @@ class Solver {
     const std::size_t column = std::size_t(S) * (K_ + 1);
     double weights[S];
     if (blocks > 1) {
-      if (const Status s = sweep<reducer>(width); s != Status::done) return s;
+      if (const Status s = sweep<reducer>(width, blocks); s != Status::done) return s;
       finish<reducer>(weights);
     }
     Buffer<T> kept, flow, next;
@@ -158,7 +148,7 @@ class Solver {
     for (std::size_t k = 0; k < column; ++k) flow[k] = 0;
     for (int b = blocks - 1; b >= 0; --b) {
       const T* left = b == 0 ? nullptr : &columns_[column * b];
-      wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_));
+      open(b, width);
       if (!kept.resize(S * wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
       const Status s = wave_.template forward<reducer, false, true>(left, nullptr, kept.get(), nullptr);
       if (s != Status::done) return s;

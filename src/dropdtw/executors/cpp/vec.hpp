@@ -102,6 +102,20 @@ DROPDTW_INLINE void transpose(Vec<T>* v) {
 DROPDTW_INLINE constexpr int smaller(int a, int b) { return a < b ? a : b; }
 DROPDTW_INLINE constexpr int larger(int a, int b) { return a > b ? a : b; }
 
+// The polynomial with these coefficients, highest power first.
+template <class T, class... Rest>
+DROPDTW_INLINE Vec<T> polynomial(Vec<T> x, double highest, Rest... rest) {
+  Vec<T> p = all<T>(T(highest));
+  ((p = p * x + T(rest)), ...);
+  return p;
+}
+
+template <class T>
+DROPDTW_INLINE Vec<T> root_of(Vec<T> x) {
+  for (int k = 0; k < Register<T>::W; ++k) x[k] = sizeof(T) == 4 ? __builtin_sqrtf(x[k]) : __builtin_sqrt(x[k]);
+  return x;
+}
+
 // exp(x) for x ≤ 0, to within two units in the last place; 0 where it would underflow.
 // x = n log 2 + r with |r| ≤ log(2)/2, and the Taylor polynomial of exp(r).
 template <class T>
@@ -116,23 +130,11 @@ DROPDTW_INLINE Vec<T> exp_of(Vec<T> x) {
   const Vec<T> n = shifted - magic;
   const Vec<T> r = (y - n * log2_high) - n * log2_low;
   Vec<T> p;
-  if constexpr (single) {
-    p = r * T(1. / 5040) + T(1. / 720);
-  } else {
-    p = r * T(1. / 6227020800.) + T(1. / 479001600);
-    p = p * r + T(1. / 39916800);
-    p = p * r + T(1. / 3628800);
-    p = p * r + T(1. / 362880);
-    p = p * r + T(1. / 40320);
-    p = p * r + T(1. / 5040);
-    p = p * r + T(1. / 720);
-  }
-  p = p * r + T(1. / 120);
-  p = p * r + T(1. / 24);
-  p = p * r + T(1. / 6);
-  p = p * r + T(1. / 2);
-  p = p * r + T(1);
-  p = p * r + T(1);
+  if constexpr (single)
+    p = polynomial<T>(r, 1. / 5040, 1. / 720, 1. / 120, 1. / 24, 1. / 6, 1. / 2, 1., 1.);
+  else
+    p = polynomial<T>(r, 1. / 6227020800., 1. / 479001600, 1. / 39916800, 1. / 3628800, 1. / 362880, 1. / 40320,
+                      1. / 5040, 1. / 720, 1. / 120, 1. / 24, 1. / 6, 1. / 2, 1., 1.);
   // 2^n: the low bits of `shifted` hold n in two's complement.
   Mask<T> bits;
   std::memcpy(&bits, &shifted, sizeof bits);
@@ -158,19 +160,10 @@ DROPDTW_INLINE Vec<T> log_of(Vec<T> x) {
   const Vec<T> s = (m - T(1)) / (m + T(1));
   const Vec<T> q = s * s;
   Vec<T> p;
-  if constexpr (single) {
-    p = q * T(1. / 9) + T(1. / 7);
-  } else {
-    p = q * T(1. / 21) + T(1. / 19);
-    p = p * q + T(1. / 17);
-    p = p * q + T(1. / 15);
-    p = p * q + T(1. / 13);
-    p = p * q + T(1. / 11);
-    p = p * q + T(1. / 9);
-    p = p * q + T(1. / 7);
-  }
-  p = p * q + T(1. / 5);
-  p = p * q + T(1. / 3);
+  if constexpr (single)
+    p = polynomial<T>(q, 1. / 9, 1. / 7, 1. / 5, 1. / 3);
+  else
+    p = polynomial<T>(q, 1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13, 1. / 11, 1. / 9, 1. / 7, 1. / 5, 1. / 3);
   const Vec<T> log_m = T(2) * s + T(2) * s * q * p;
   return n * T(0.693147180559945309417) + log_m;
 }

@@ -44,7 +44,10 @@ struct Wave {
   }
 
   T* states(int buffer, int s) { return work_[buffer].get() + std::size_t(s) * stride_ + W; }
-  const T* prices_x(int t) { return drop_x_.get() + 2 * W + N_ - (block_.first + t); }
+  int along(int t) const {
+    return 2 * W + N_ - (block_.first + t);
+  }  // where anti-diagonal t begins in what is reversed
+  const T* prices_x(int t) { return drop_x_.get() + along(t); }
 
   void run_on(int now, int last, int t) {
     block_.each_run(t, [&](int i) {
@@ -60,7 +63,7 @@ struct Wave {
         if (Cost cost{}; block_.runs(s, cost)) {
           const T flow = states(now, s)[i] < inf<T> ? flows(now, s)[i] : T(0);
           flows(last, s)[i] += flow;
-          if (cost == Cost::drop_x) grad_x_[2 * W + N_ - (block_.first + t) + i] += flow;
+          if (cost == Cost::drop_x) grad_x_[along(t) + i] += flow;
           flows(now, s)[i] = 0;
         }
     });
@@ -103,11 +106,14 @@ struct Wave {
     }
   }
 
+  // Whether anti-diagonal t ends in a cell of row 0, and of column 0; the cell (0, 0) is neither.
+  bool on_row_0(int t) { return block_.low[t] == 0 && block_.first + t > 0; }
+  bool on_column_0(int t) { return block_.first == 0 && t > 0 && block_.high[t] == t; }
+
   // Row 0 and column 0 of a table that has edges of its own there: each state has one way in at most.
   void border_cells(int now, int last, int t) {
     if constexpr (Tab::has_border) {
-      const bool row = block_.low[t] == 0 && block_.first + t > 0;
-      const bool column = block_.first == 0 && t > 0 && block_.high[t] == t;
+      const bool row = on_row_0(t), column = on_column_0(t);
       for (int s = 0; s < S; ++s) {
         T across = inf<T>, down = inf<T>;
         for (const Edge& e : Tab::border) {
@@ -269,7 +275,7 @@ struct Wave {
       border_flow(now, last, t);
       run_back(now, last, t);
       T* const into_costs = grad_costs_.get() + W + std::size_t(t % group) * stride_;
-      T* const into_x = grad_x_.get() + 2 * W + N_ - (block_.first + t);
+      T* const into_x = grad_x_.get() + along(t);
       T* const into_z = grad_z_.get() + W;
       const Sources from = sources(last, before, t);
       const Sinks to{states(now, 0), flows(now, 0), flows(last, 0), flows(before, 0), into_costs, into_x, into_z};
@@ -341,12 +347,11 @@ struct Wave {
 
   void border_flow(int now, int last, int t) {
     if constexpr (Tab::has_border) {
-      const bool row = block_.low[t] == 0 && block_.first + t > 0;
-      const bool column = block_.first == 0 && t > 0 && block_.high[t] == t;
+      const bool row = on_row_0(t), column = on_column_0(t);
       for (const Edge& e : Tab::border) {
         if (row && e.move == Move::left && states(now, e.dst)[0] < inf<T>) {
           flows(last, e.src)[0] += flows(now, e.dst)[0];
-          grad_x_[2 * W + N_ - (block_.first + t)] += flows(now, e.dst)[0];
+          grad_x_[along(t)] += flows(now, e.dst)[0];
         }
         if (column && e.move == Move::top && states(now, e.dst)[t] < inf<T>) {
           flows(last, e.src)[t - 1] += flows(now, e.dst)[t];
