@@ -142,14 +142,14 @@ def _jit(*tensors: str, numbers: tuple[str, ...] = ()):
 
 
 @triton.jit
-def _extent(
-    z_len, x_len, b, strip, K, N, launch, chunk_blocks,
-    R: tl.constexpr, U: tl.constexpr,
-):  # fmt: skip
-    """The size of a pair and whether it is wrong; a strip's steps and blocks; the blocks [k0, k1) of this launch.
+def _extent(z_len, x_len, K, N, launch, chunk_blocks, strip_0, R: tl.constexpr, U: tl.constexpr):
+    """Which pair and strip; the pair's size and whether it is wrong; the strip's first step and its count of blocks.
 
-    The last step ends the last block, so that the pair's end is the loop's end; the first may begin before step 0.
+    Last, the blocks [k0, k1) of this launch. The last step ends the last block, so that the pair's end is the loop's
+    end; the first may begin before step 0.
     """
+    b = tl.program_id(0).to(tl.int64)
+    strip = strip_0 + tl.program_id(1)
     Kb = K
     Nb = N
     if z_len is not None:
@@ -160,7 +160,7 @@ def _extent(
     steps = rows + Nb
     blocks = tl.where(rows > 0, (steps + U - 1) // U, 0)
     k0 = (launch - 2 * strip) * chunk_blocks
-    return Kb, Nb, wrong, steps, blocks, k0, tl.minimum(k0 + chunk_blocks, blocks)
+    return b, strip, Kb, Nb, wrong, steps - U * blocks, blocks, k0, tl.minimum(k0 + chunk_blocks, blocks)
 
 
 @_jit("value")
@@ -179,9 +179,7 @@ def forward_pass(
     rate = rate_bits.to(tl.float64, bitcast=True).to(DT)
     area = K.to(tl.int64) * slots
     ends = saved + tl.num_programs(0).to(tl.int64) * (PLANES * area)
-    b = tl.program_id(0).to(tl.int64)
-    strip = strip_0 + tl.program_id(1)
-    Kb, Nb, wrong, steps, blocks, k0, k1 = _extent(z_len, x_len, b, strip, K, N, launch, chunk_blocks, R, U)
+    b, strip, Kb, Nb, wrong, begin, blocks, k0, k1 = _extent(z_len, x_len, K, N, launch, chunk_blocks, strip_0, R, U)
     if wrong:  # nobody has looked at the lengths before
         if GRADIENT:
             for f in tl.static_range(count(TABLE, "final")):
@@ -190,7 +188,6 @@ def forward_pass(
         return
     if k0 >= k1:
         return
-    begin = steps - U * blocks
 
     lane = tl.arange(0, R)
     row = strip * R + lane
@@ -281,12 +278,9 @@ def backward_pass(
     rate = rate_bits.to(tl.float64, bitcast=True).to(DT)
     area = K.to(tl.int64) * slots
     ends = saved + tl.num_programs(0).to(tl.int64) * (PLANES * area)
-    b = tl.program_id(0).to(tl.int64)
-    strip = strip_0 + tl.program_id(1)
-    Kb, Nb, wrong, steps, blocks, k0, k1 = _extent(z_len, x_len, b, strip, K, N, launch, chunk_blocks, R, U)
+    b, strip, Kb, Nb, wrong, begin, blocks, k0, k1 = _extent(z_len, x_len, K, N, launch, chunk_blocks, strip_0, R, U)
     if wrong | (k0 >= k1):
         return
-    begin = steps - U * blocks
 
     lane = tl.arange(0, R)
     row = strip * R + lane
@@ -317,7 +311,7 @@ def backward_pass(
         for f in tl.static_range(count(TABLE, "final")):
             if of(TABLE, "final", f) == s:
                 share = tl.load(ends + b * count(TABLE, "final") + f) * out
-                seed = tl.where((row == Kb - 1) & (t == steps), share, 0.0)
+                seed = tl.where((row == Kb - 1) & (k1 == blocks), share, 0.0)
         g_own = g_own + (seed,)
         zeros = zeros + (nothing,)
     g_up, g_late, g_diag, g_row = zeros, zeros, zeros, zeros
