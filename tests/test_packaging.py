@@ -83,7 +83,7 @@ def test_sdist_has_all_it_takes_to_build_and_test(built, package):
     sdist = built["sdist"]
     assert {f"src/dropdtw/{name}" for name in package} <= sdist
     assert {"pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", "CHANGELOG.md", "PKG-INFO"} <= sdist
-    assert {"src/dropdtw/py.typed", "src/dropdtw/executors/cpp/kernels.cpp", "tests/cases.py"} <= sdist
+    assert {"src/dropdtw/py.typed", "src/dropdtw/executors/cpp/kernels.cpp", "tests/support/cases.py"} <= sdist
     assert any(name.endswith(".hpp") for name in sdist)
 
 
