@@ -16,7 +16,7 @@ from dropdtw.tables.recurrence import COSTS, Recurrence
 from dropdtw.tables.reducers import Reducer
 
 _VALUE, _TRACE, _GRADIENT = range(3)
-_MIN = {"hard": 0, "soft": 1, "smooth": 2}
+_REDUCER = {"hard": 0, "soft": 1, "smooth": 2}
 _COST = {cost: number for number, cost in enumerate(COSTS)}
 
 _METRIC: dict[str | None, int] = {"sqeuclidean": 1, "euclidean": 2}
@@ -99,7 +99,7 @@ def run_batch(
     _cpp.batch(
         family=place.family,
         mask=place.mask,
-        reducer=_MIN[reducer.name],
+        reducer=_REDUCER[reducer.name],
         gamma=reducer.gamma,
         budget=BUDGET,
         match=_strided(match),
@@ -203,7 +203,7 @@ def _solve(
         **arguments | (out or {}),
         family=place.family,
         mask=place.mask,
-        reducer=0 if reducer is None else _MIN[reducer.name],
+        reducer=0 if reducer is None else _REDUCER[reducer.name],
         gamma=0.0 if reducer is None else reducer.gamma,
         want=want,
         budget=BUDGET,

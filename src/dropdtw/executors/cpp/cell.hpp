@@ -19,7 +19,7 @@ struct Around {
 
 // The reducer's parameters and the edges that this member of the family has.
 template <class T>
-struct Rule {
+struct Fold {
   unsigned mask;
   T gamma, inverse;  // γ and 1/γ
 };
@@ -116,8 +116,8 @@ DROPDTW_INLINE void each_state_backwards(F&& f) {
 }
 
 template <class Tab, int e, class T>
-DROPDTW_INLINE bool present(const Rule<T>& rule) {
-  if constexpr (Tab::edges[e].optional) return rule.mask >> e & 1;
+DROPDTW_INLINE bool present(const Fold<T>& fold) {
+  if constexpr (Tab::edges[e].optional) return fold.mask >> e & 1;
   return true;
 }
 
@@ -153,11 +153,11 @@ DROPDTW_INLINE Vec<T> settle(Vec<T> v, const Around<Tab, T>& a) {
 
 // min over the edges into s, and the rank of the first that attains it.
 template <class Tab, int s, class T, bool codes>
-DROPDTW_INLINE Vec<T> hard(const Around<Tab, T>& a, const Rule<T>& rule, Mask<T>& chosen) {
+DROPDTW_INLINE Vec<T> hard(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>& chosen) {
   Vec<T> best = arriving<Tab, first_edge<Tab>(s), T>(a);
   each_edge<Tab, s>([&](auto e) {
     if constexpr (e != first_edge<Tab>(s)) {
-      if (present<Tab, e>(rule)) {
+      if (present<Tab, e>(fold)) {
         const Vec<T> v = arriving<Tab, e, T>(a);
         if constexpr (codes) {
           const Mask<T> better = v < best;
@@ -174,11 +174,11 @@ DROPDTW_INLINE Vec<T> hard(const Around<Tab, T>& a, const Rule<T>& rule, Mask<T>
 
 // The smallest arriving value (0 where none is finite, so that no ∞ − ∞ arises) and Σ exp(−(v − m)/γ).
 template <class Tab, int s, class T>
-DROPDTW_INLINE Vec<T> weigh(const Around<Tab, T>& a, const Rule<T>& rule, Vec<T>& total, Mask<T>& none) {
+DROPDTW_INLINE Vec<T> weigh(const Around<Tab, T>& a, const Fold<T>& fold, Vec<T>& total, Mask<T>& none) {
   Vec<T> m = arriving<Tab, first_edge<Tab>(s), T>(a);
   each_edge<Tab, s>([&](auto e) {
     if constexpr (e != first_edge<Tab>(s))
-      if (present<Tab, e>(rule)) m = least<T>(arriving<Tab, e, T>(a), m);
+      if (present<Tab, e>(fold)) m = least<T>(arriving<Tab, e, T>(a), m);
   });
   none = m == inf<T>;
   m = none ? Vec<T>{} : m;
@@ -187,7 +187,7 @@ DROPDTW_INLINE Vec<T> weigh(const Around<Tab, T>& a, const Rule<T>& rule, Vec<T>
     total += T(1);
   } else {
     each_edge<Tab, s>([&](auto e) {
-      if (present<Tab, e>(rule)) total += exp_of<T>((m - arriving<Tab, e, T>(a)) * rule.inverse);
+      if (present<Tab, e>(fold)) total += exp_of<T>((m - arriving<Tab, e, T>(a)) * fold.inverse);
     });
   }
   return m;
@@ -195,13 +195,13 @@ DROPDTW_INLINE Vec<T> weigh(const Around<Tab, T>& a, const Rule<T>& rule, Vec<T>
 
 // The smooth minimum without the common price: m + Σ p (v − m); what has no weight has no say, even at ∞.
 template <class Tab, int s, class T>
-DROPDTW_INLINE Vec<T> mean_above(const Around<Tab, T>& a, const Rule<T>& rule, Vec<T> m, Vec<T> total) {
+DROPDTW_INLINE Vec<T> mean_above(const Around<Tab, T>& a, const Fold<T>& fold, Vec<T> m, Vec<T> total) {
   Vec<T> sum{};
   if constexpr (in_degree<Tab>(s) > 1)
     each_edge<Tab, s>([&](auto e) {
-      if (present<Tab, e>(rule)) {
+      if (present<Tab, e>(fold)) {
         const Vec<T> above = arriving<Tab, e, T>(a) - m;
-        const Vec<T> w = exp_of<T>(-above * rule.inverse);
+        const Vec<T> w = exp_of<T>(-above * fold.inverse);
         sum += w > T(0) ? w * above : Vec<T>{};
       }
     });
@@ -210,28 +210,28 @@ DROPDTW_INLINE Vec<T> mean_above(const Around<Tab, T>& a, const Rule<T>& rule, V
 
 // The value of state s. Sets `chosen` to the rank of the best edge where codes are wanted.
 template <class Tab, int s, class T, Reducer reducer, bool codes>
-DROPDTW_INLINE Vec<T> reduce(const Around<Tab, T>& a, const Rule<T>& rule, Mask<T>& chosen) {
-  if constexpr (reducer == Reducer::hard) return hard<Tab, s, T, codes>(a, rule, chosen);
+DROPDTW_INLINE Vec<T> reduce(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>& chosen) {
+  if constexpr (reducer == Reducer::hard) return hard<Tab, s, T, codes>(a, fold, chosen);
   Vec<T> total;
   Mask<T> none;
-  const Vec<T> m = weigh<Tab, s, T>(a, rule, total, none);
+  const Vec<T> m = weigh<Tab, s, T>(a, fold, total, none);
   Vec<T> v = m;
   if constexpr (in_degree<Tab>(s) > 1) {
     if constexpr (reducer == Reducer::soft)
-      v = m - rule.gamma * log_of<T>(none ? all<T>(1) : total);
+      v = m - fold.gamma * log_of<T>(none ? all<T>(1) : total);
     else
-      v = mean_above<Tab, s, T>(a, rule, m, none ? all<T>(1) : total);
+      v = mean_above<Tab, s, T>(a, fold, m, none ? all<T>(1) : total);
   }
   return settle<Tab, s, T>(none ? all<T>(inf<T>) : v, a);
 }
 
 // All states of W cells, in order; returns the packed codes.
 template <class Tab, class T, Reducer reducer, bool codes>
-DROPDTW_INLINE Mask<T> step(Around<Tab, T>& a, const Rule<T>& rule) {
+DROPDTW_INLINE Mask<T> step(Around<Tab, T>& a, const Fold<T>& fold) {
   Mask<T> packed{};
   each_state<Tab>([&](auto s) {
     Mask<T> chosen{};
-    a.here[s] = reduce<Tab, s, T, reducer, codes>(a, rule, chosen);
+    a.here[s] = reduce<Tab, s, T, reducer, codes>(a, fold, chosen);
     if constexpr (codes && in_degree<Tab>(s) > 1) packed |= chosen << code_shift<Tab>(s);
   });
   return packed;
@@ -239,22 +239,22 @@ DROPDTW_INLINE Mask<T> step(Around<Tab, T>& a, const Rule<T>& rule) {
 
 // The derivatives of state s by each arriving value: f(edge, weight).
 template <class Tab, int s, class T, Reducer reducer, class F>
-DROPDTW_INLINE void weights(const Around<Tab, T>& a, const Rule<T>& rule, F&& f) {
+DROPDTW_INLINE void weights(const Around<Tab, T>& a, const Fold<T>& fold, F&& f) {
   if constexpr (in_degree<Tab>(s) == 1) {
     each_edge<Tab, s>([&](auto e) { f(e, arriving<Tab, e, T>(a) == inf<T> ? Vec<T>{} : all<T>(1)); });
   } else {
     Vec<T> total;
     Mask<T> none;
-    const Vec<T> m = weigh<Tab, s, T>(a, rule, total, none);
+    const Vec<T> m = weigh<Tab, s, T>(a, fold, total, none);
     const Vec<T> share = none ? Vec<T>{} : T(1) / (none ? all<T>(1) : total);
     Vec<T> mean{};
-    if constexpr (reducer == Reducer::smooth) mean = mean_above<Tab, s, T>(a, rule, m, none ? all<T>(1) : total);
+    if constexpr (reducer == Reducer::smooth) mean = mean_above<Tab, s, T>(a, fold, m, none ? all<T>(1) : total);
     each_edge<Tab, s>([&](auto e) {
-      if (present<Tab, e>(rule)) {
+      if (present<Tab, e>(fold)) {
         const Vec<T> v = arriving<Tab, e, T>(a);
-        const Vec<T> p = exp_of<T>((m - v) * rule.inverse) * share;
+        const Vec<T> p = exp_of<T>((m - v) * fold.inverse) * share;
         if constexpr (reducer == Reducer::smooth)
-          f(e, p > T(0) ? p * (T(1) - (v - mean) * rule.inverse) : Vec<T>{});
+          f(e, p > T(0) ? p * (T(1) - (v - mean) * fold.inverse) : Vec<T>{});
         else
           f(e, p);
       }

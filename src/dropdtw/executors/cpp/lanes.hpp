@@ -16,7 +16,7 @@ class LaneSolver {
   static constexpr int look = 8;  // rows after which costs are held against the limit
 
  public:
-  explicit LaneSolver(const LaneProblem<T>& problem) : problem_(problem), rule_{problem.mask, 0, 0} {}
+  explicit LaneSolver(const LaneProblem<T>& problem) : problem_(problem), fold_{problem.mask, 0, 0} {}
 
   // Returns how many rows it computed: fewer than K where all lanes are sure to exceed the limit.
   int solve() {
@@ -83,7 +83,7 @@ class LaneSolver {
       }
       for (int s = 0; s < S; ++s) a.here[s] = out[s];
     } else {
-      step<Tab, T, Reducer::hard, false>(a, rule_);
+      step<Tab, T, Reducer::hard, false>(a, fold_);
     }
   }
 
@@ -112,7 +112,7 @@ class LaneSolver {
   DROPDTW_INLINE void columns(int i, Vec<T> (&left)[rows_at_once][S], Vec<T> (&diag)[S]) {
     // Copies, since the compiler must assume that any store changes what problem_ points to.
     const LaneProblem<T> problem = problem_;
-    const Rule<T> rule = rule_;
+    const Fold<T> fold = fold_;
     Vec<T> z[rows_at_once], drop_z[rows_at_once];
     for (int r = 0; r < rows_at_once; ++r) {
       z[r] = all<T>(problem.z[std::size_t(i + r - 1) * problem.d]);
@@ -137,7 +137,7 @@ class LaneSolver {
         } else {
           a.match = cost(problem, i + r, x);
         }
-        step<Tab, T, Reducer::hard, false>(a, rule);
+        step<Tab, T, Reducer::hard, false>(a, fold);
         each_state<Tab>([&](auto s) {
           a.diag[s] = left[r][s];
           left[r][s] = a.top[s] = a.here[s];
@@ -164,7 +164,7 @@ class LaneSolver {
   }
 
   const LaneProblem<T>& problem_;
-  Rule<T> rule_;
+  Fold<T> fold_;
 };
 
 }  // namespace dropdtw::DROPDTW_ISA

@@ -6,6 +6,7 @@
 // were to come.
 #pragma once
 #include "block.hpp"
+#include "tables.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
 
@@ -28,7 +29,7 @@ class Rest {
     for (int i = 0; i < K_; ++i) negative_ -= smaller_of(0, lost_z_[i] = lost<Move::top>(problem_.drop_z[i]));
     read();
     double best = -inf<double>, share = 0;
-    for (const double l : {0., .25, .5, .75, 1.}) {
+    for (const double l : bound_shares) {
       double total = 0;
       for (int j = 0; j < N_; ++j) total += pays_x(j, l);
       for (int i = 0; i < K_; ++i) total += pays_z(i, 1 - l);

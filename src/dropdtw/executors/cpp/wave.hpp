@@ -19,7 +19,7 @@ struct Wave {
 
   explicit Wave(Problem<T>& problem)
       : problem_(problem), K_(problem.K), N_(problem.N), block_(problem), match_(problem, block_), rest_(problem) {
-    rule_ = {problem.mask, T(problem.gamma), inverse(problem.gamma)};
+    fold_ = {problem.mask, T(problem.gamma), inverse(problem.gamma)};
     lanes_ = (K_ + 1 + W - 1) / W * W;
     stride_ = W + lanes_ + 2 * W;
   }
@@ -176,14 +176,14 @@ struct Wave {
       const T* const match = match_.of(t);
       Code* const choice = codes ? chosen + block_.offset[t] - block_.begin(t) : nullptr;
       const Sources from = sources(last, before, t);
-      const Rule<T> rule = rule_;
+      const Fold<T> fold = fold_;
       T* const here = states(now, 0);
       const int stop = block_.end(t);
       for (int i = block_.begin(t); i < stop; i += W) {
         Around<Tab, T> a;
         gather(a, from, i);
         a.match = load(match + i);
-        const Mask<T> code = step<Tab, T, reducer, codes>(a, rule);
+        const Mask<T> code = step<Tab, T, reducer, codes>(a, fold);
         each_state<Tab>([&](auto s) { store(here + s * from.stride + i, a.here[s]); });
         if constexpr (codes) {
           using Narrow = std::conditional_t<wide_code<Tab>, typename Register<T>::Word, typename Register<T>::Byte>;
@@ -279,8 +279,8 @@ struct Wave {
       T* const into_z = grad_z_.get() + W;
       const Sources from = sources(last, before, t);
       const Sinks to{states(now, 0), flows(now, 0), flows(last, 0), flows(before, 0), into_costs, into_x, into_z};
-      const Rule<T> rule = rule_;
-      for (int i = block_.begin(t), stop = block_.end(t); i < stop; i += W) push<reducer>(from, to, rule, i);
+      const Fold<T> fold = fold_;
+      for (int i = block_.begin(t), stop = block_.end(t); i < stop; i += W) push<reducer>(from, to, fold, i);
       if (t % group == 0) write_costs(t);
       if (t <= K_)
         for (int s = 0; s < S; ++s) {
@@ -303,7 +303,7 @@ struct Wave {
   };
 
   template <Reducer reducer>
-  static DROPDTW_INLINE void push(const Sources& from, const Sinks& to, const Rule<T>& rule, int i) {
+  static DROPDTW_INLINE void push(const Sources& from, const Sinks& to, const Fold<T>& fold, int i) {
     Around<Tab, T> a;
     gather(a, from, i);
     Vec<T> flow[S];
@@ -314,7 +314,7 @@ struct Wave {
     Vec<T> match{}, drop_x{}, drop_z{}, left[S]{}, top[S]{}, diag[S]{};
     each_state_backwards<Tab>([&](auto s) {
       const Vec<T> g = flow[s];
-      weights<Tab, s, T, reducer>(a, rule, [&](auto e, Vec<T> w) {
+      weights<Tab, s, T, reducer>(a, fold, [&](auto e, Vec<T> w) {
         constexpr Edge edge = Tab::edges[e];
         const Vec<T> share = g == T(0) ? Vec<T>{} : w * g;  // lanes outside the block may hold NaN
         if constexpr (edge.cost == Cost::match) match += share;
@@ -394,7 +394,7 @@ struct Wave {
   }
 
   Problem<T>& problem_;
-  Rule<T> rule_;
+  Fold<T> fold_;
   const int K_, N_;
   int lanes_, stride_;
   Block<Tab, T> block_;
