@@ -92,14 +92,14 @@ def on_gpu() -> None:
     import torch
 
     from dropdtw.corpus import gpu
-    from dropdtw.corpus.how import How
+    from dropdtw.problem.spec import Spec
 
     name = torch.cuda.get_device_name()
     for (K, N, d), count, what in ((VIDEO, 2000, "align"), (PAIR, 20_000, "values")):
         Zs, Xs = [sequence(K, d)] * (count if what == "align" else 1), [sequence(N, d) for _ in range(count)]
         moves = {"many_to_one": False, "contiguous": True} if what == "align" else {"drop_z": 0.3}
-        how = How(drop_x=0.5, device="cuda", **moves)
-        t = seconds(lambda: getattr(gpu, what)(Zs, Xs, how), 3) / count  # noqa: B023 (called at once)
+        spec = Spec.of(drop_x=0.5, **moves)
+        t = seconds(lambda: getattr(gpu, what)(Zs, Xs, spec, "cuda"), 3) / count  # noqa: B023 (called at once)
         print(f"{name}: {what} of {count} x {K} x {N}, d = {d}, from host memory: {1e6 * t:.1f} us each")
         x = torch.randn(min(count, 4000), N, d, device="cuda")
         z = torch.randn(len(x), K, d, device="cuda")

@@ -8,8 +8,9 @@ import pytest
 
 import dropdtw
 import dropdtw.corpus
-from corpus_cases import BOTH, STEPS, bad_corpus, corpus, errors, record, rows, table
-from dropdtw.corpus.how import How
+from corpus_cases import BOTH, STEPS, bad_corpus, corpus, errors, pretend_gpu, record, rows, table
+from dropdtw.corpus import compute
+from dropdtw.problem.spec import Spec
 
 
 def test_a_bad_record_is_noted_and_the_others_are_done(tmp_path):
@@ -106,27 +107,32 @@ def test_a_bad_record_of_pairs_is_noted_once(tmp_path):
 
 
 def test_a_pair_that_fails_does_not_keep_others_from_their_values(monkeypatch):
-    real = dropdtw.pairwise
+    real = compute.all_pairs
 
-    def picky(Zs, Xs, **how):
+    def picky(spec, Zs, Xs, *more, **how):
         if any(len(X) == 3 for X in Xs) and any(Z[0, 0] == 7 for Z in Zs):
             raise ValueError("three and seven")
-        return real(Zs, Xs, **how)
+        return real(spec, Zs, Xs, *more, **how)
 
-    monkeypatch.setattr(dropdtw, "pairwise", picky)
+    monkeypatch.setattr(compute, "all_pairs", picky)
     Zs, Xs = [np.full((2, 2), v) for v in (1.0, 7.0)], [np.ones((n, 2)) for n in (2, 3, 4)]
-    values, reasons = How(drop_x=0.1).values(Zs, Xs, 1)
+    values, reasons = compute.values(Spec.of(drop_x=0.1), "cpu", Zs, Xs, 1)
     assert reasons == {(1, 1): "three and seven"}
     assert np.isnan(values[1, 1])
     np.testing.assert_allclose(np.delete(values.ravel(), 4), 0, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:overflow")
-def test_a_drop_cost_that_cannot_be_suggested_is_an_error_of_its_record(tmp_path):
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_a_drop_cost_that_cannot_be_suggested_is_an_error_of_its_record(tmp_path, monkeypatch, device):
+    if device == "gpu":
+        pretend_gpu(monkeypatch)
     dropdtw.corpus.write(
         tmp_path / "c.parquet", [("far", np.full((10, 6), 1e200)), ("near", record(0).astype(np.float64))]
     )
-    done = dropdtw.corpus.localize(tmp_path / "c.parquet", tmp_path / "out", STEPS, match="sqeuclidean")
+    done = dropdtw.corpus.localize(
+        tmp_path / "c.parquet", tmp_path / "out", STEPS, match="sqeuclidean", num_gpus=int(device == "gpu")
+    )
     assert (done.rows, done.errors) == (1, 1)
     assert errors(tmp_path / "out")[0]["reason"].startswith("every match is forbidden")
 

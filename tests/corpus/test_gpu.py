@@ -5,12 +5,14 @@ import pytest
 
 import dropdtw
 import dropdtw.corpus
-from corpus_cases import BOTH, STEPS, corpus, cpu_batches, errors, nearest_of, record, rows, table
-from dropdtw.corpus.how import How
+from corpus_cases import BOTH, STEPS, corpus, errors, nearest_of, pretend_gpu, record, rows, table
+from dropdtw.problem.spec import Spec
 
 
 @pytest.mark.parametrize("match", ["cosine", "softmax:0.5", "euclidean", "sqeuclidean"])
-@pytest.mark.parametrize("drops", [BOTH, {"drop_x": "percentile:30"}, {}], ids=str)
+@pytest.mark.parametrize(
+    "drops", [BOTH, {"drop_x": "percentile:30"}, {"drop_x": "suggest", "drop_z": "suggest"}, {}], ids=str
+)
 def test_torch_gives_the_same_values_and_alignments(match, drops, monkeypatch):
     pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
     from dropdtw.corpus import gpu
@@ -20,21 +22,23 @@ def test_torch_gives_the_same_values_and_alignments(match, drops, monkeypatch):
     Zs = [STEPS.astype(np.float64)[: 1 + k % 3] + k for k in range(9)]
     expected = [dropdtw.align(Z, X, match=match, **drops) for Z, X in zip(Zs, Xs, strict=True)]
     costs = [a.cost for a in expected]
+    spec = Spec.of(match=match, **drops)
     every = dropdtw.pairwise(Zs, Xs, match=match, **drops)
-    np.testing.assert_allclose(gpu.values(Zs, Xs, How(match=match, **drops)), every, rtol=1e-6, atol=1e-6)
-    found = gpu.align(Zs, Xs, How(match=match, **drops))
+    np.testing.assert_allclose(gpu.values(Zs, Xs, spec, "cpu"), every, rtol=1e-6, atol=1e-6)
+    found = gpu.align(Zs, Xs, spec, "cpu")
     np.testing.assert_allclose([cost for cost, _ in found], costs, rtol=1e-6, atol=1e-6)
     assert [segments for _, segments in found] == [a.segments() for a in expected]
 
 
-def test_torch_takes_a_drop_cost_for_each_pair_and_says_where_there_is_no_alignment():
+def test_torch_suggests_a_drop_cost_for_each_pair_and_says_where_there_is_no_alignment():
     pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
     from dropdtw.corpus import gpu
 
     Xs = [record(0), record(1), record(2)[:2]]
-    found = gpu.align([STEPS] * 3, Xs, How(many_to_one=False, drop_x=9.0), [0.2, 0.9, 0.5])
-    for k, d in ((0, 0.2), (1, 0.9)):
-        a = dropdtw.align(STEPS, Xs[k], d, many_to_one=False)
+    how = {"many_to_one": False, "window": 0.9, "drop_x": "suggest"}
+    found = gpu.align([STEPS] * 3, Xs, Spec.of(**how), "cpu")
+    for k in (0, 1):
+        a = dropdtw.align(STEPS, Xs[k], **how)
         assert found[k] == (pytest.approx(a.cost, rel=1e-5), a.segments())
     assert found[2] == (np.inf, [])
 
@@ -45,9 +49,9 @@ def test_on_a_gpu_all_tasks_run(tmp_path, monkeypatch):
 
     real, seen = gpu._batches, []
 
-    def on_cpu(Zs, Xs, which, how):
-        assert how.device == "cuda"
-        for some, pairs in real(Zs, Xs, which, How(match=how.match)):
+    def on_cpu(Zs, Xs, which, device):
+        assert device == "cuda"
+        for some, pairs in real(Zs, Xs, which, "cpu"):
             seen.append(len(some))
             yield some, pairs
 
@@ -76,9 +80,7 @@ def test_on_a_gpu_all_tasks_run(tmp_path, monkeypatch):
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_pairs_without_an_alignment_cost_infinity_and_are_near_nothing(tmp_path, monkeypatch, device):
     if device == "gpu":
-        pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
-        monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-        monkeypatch.setattr("dropdtw.corpus.gpu._batches", cpu_batches())
+        pretend_gpu(monkeypatch)
     dropdtw.corpus.write(tmp_path / "c.parquet", [("short", np.ones((2, 2))), ("long", np.ones((4, 2)))])
     how = {"drop_x": 0.3, "many_to_one": False, "num_gpus": int(device == "gpu")}
     done = dropdtw.corpus.pairwise(tmp_path / "c.parquet", tmp_path / "c.parquet", tmp_path / "p", **how)

@@ -17,9 +17,9 @@ from corpus_cases import BOTH, STEPS, content, corpus, errors, table
 from dropdtw.corpus import engines
 from dropdtw.corpus.dataset import dataset
 from dropdtw.corpus.engines import Engine
-from dropdtw.corpus.how import How
-from dropdtw.corpus.jobs import Localize
 from dropdtw.corpus.run import run
+from dropdtw.corpus.tasks import Localize
+from dropdtw.problem.spec import Spec
 
 pytest.importorskip("ray", reason="ray is not installed: pip install 'dropdtw[ray]'")
 pytestmark = [
@@ -126,12 +126,12 @@ def test_a_failure_in_a_worker_is_told_and_the_run_goes_on_later(cluster, tmp_pa
     corpus(tmp_path / "c", 6)
     (tmp_path / "c/0.parquet").rename(tmp_path / "kept")
     (tmp_path / "c/0.parquet").symlink_to(tmp_path / "kept")
-    job = Localize(dataset(tmp_path / "c", 1000), How(drop_x=0.5), STEPS)
+    task = Localize(STEPS, dataset(tmp_path / "c", 1000), Spec.of(drop_x=0.5), "cpu")
     (tmp_path / "kept").rename(tmp_path / "away")  # the store loses a file
     with pytest.raises(RuntimeError, match=r"shard 0 failed; the same run again goes on with it\. FileNotFoundError"):
-        run(job, tmp_path / "out", Engine("ray", 2))
+        run(task, tmp_path / "out", Engine("ray", 2))
     (tmp_path / "away").rename(tmp_path / "kept")
-    assert run(job, tmp_path / "out", Engine("ray", 2)).rows == 6
+    assert run(task, tmp_path / "out", Engine("ray", 2)).rows == 6
 
 
 def test_what_the_user_has_set_stays_set(cluster, tmp_path):
@@ -235,9 +235,9 @@ from pathlib import Path
 import numpy as np
 from dropdtw.corpus.dataset import dataset
 from dropdtw.corpus.engines import Engine
-from dropdtw.corpus.how import How
-from dropdtw.corpus.jobs import Localize
 from dropdtw.corpus.run import run
+from dropdtw.corpus.tasks import Localize
+from dropdtw.problem.spec import Spec
 
 class Poison(Localize):
     def do(self, number, threads):
@@ -248,9 +248,9 @@ class Poison(Localize):
         return super().do(number, threads)
 
 folder = Path(sys.argv[1])
-job = Poison(dataset(folder / "c", 1000), How(drop_x=0.5), np.load(folder / "steps.npy"))
+task = Poison(np.load(folder / "steps.npy"), dataset(folder / "c", 1000), Spec.of(drop_x=0.5), "cpu")
 try:
-    run(job, folder / "out", Engine("ray", 2))
+    run(task, folder / "out", Engine("ray", 2))
 except RuntimeError as error:
     print(error)
 """

@@ -33,9 +33,9 @@ def test_it_says_what_ray_needs(tmp_path, monkeypatch):
         ({"match": np.dot}, r"match is <.*>; give a name: the manifest"),
         ({"match": "cosin"}, r"cosin"),
         ({"method": "drop"}, r"'drop'"),
-        ({"drop_x": [1.0, 2.0]}, r"drop_x is \[1.0, 2.0\]; give a number, or a rule"),
-        ({"drop_x": True}, r"drop_x is True; give a number"),
-        ({"drop_z": "suggest"}, r"suggest"),
+        ({"drop_x": [1.0, 2.0]}, r"drop_x is .*\[1.0, 2.0\].*; give a number, or a rule"),
+        ({"drop_x": True}, r"drop_x is .*True.*; give a number"),
+        ({"drop_z": "sugest"}, r"drop_z is 'sugest'; give None, a number"),
         ({"method": "dtw"}, r"drop"),
         ({"threshold": 0.5}, r"threshold"),
         ({"drop_x": np.bool_(True)}, r"drop_x is .*True.*; give a number"),
@@ -54,8 +54,6 @@ def test_other_refusals(tmp_path):
     corpus(tmp_path / "c", 3)
     with pytest.raises(TypeError, match="drop_y is no option; there are match"):
         dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_y=1)
-    with pytest.raises(ValueError, match="drop_x is 'suggest', which makes the values of different records"):
-        dropdtw.corpus.pairwise(tmp_path / "c", tmp_path / "c", tmp_path / "out", drop_x="suggest")
     with pytest.raises(ValueError, match=r"steps has 5 features and .* has 6; both need the same number"):
         dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS[:, :5])
     with pytest.raises(ValueError, match=r"queries has 5 features and .* has 6"):

@@ -16,9 +16,9 @@ class CutError(Exception):
 
 def cut_after(monkeypatch, count):
     """Let the run break off when so many shards are done."""
-    from dropdtw.corpus import run as runs
+    from dropdtw.corpus import engines
 
-    real, done = runs.Work.__call__, []
+    real, done = engines.Work.__call__, []
 
     def sometimes(self, number, threads):
         if number >= count:
@@ -26,7 +26,7 @@ def cut_after(monkeypatch, count):
         done.append(number)
         return real(self, number, threads)
 
-    monkeypatch.setattr(runs.Work, "__call__", sometimes)
+    monkeypatch.setattr(engines.Work, "__call__", sometimes)
 
 
 @pytest.mark.parametrize("task", ["localize", "pairwise", "retrieve"])
@@ -55,12 +55,12 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(tmp_path, monkeypatch, task
 
 
 def test_a_shard_that_is_there_is_not_done_again(tmp_path):
-    from dropdtw.corpus.run import Done, Work
-    from dropdtw.corpus.storage import Storage
+    from dropdtw.corpus.engines import Done, Work
+    from dropdtw.corpus.folder import RunFolder
 
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts/00007.parquet").touch()
-    assert Work(None, Storage(tmp_path), strict=False)(7, 1) == Done(7)  # there is no job that could do it
+    assert Work(None, RunFolder(tmp_path), strict=False)(7, 1) == Done(7)  # there is no task that could do it
 
 
 def test_far_files_appear_whole_as_well(monkeypatch):
@@ -173,7 +173,18 @@ def test_the_manifest_and_the_summary_say_what_was_done(tmp_path):
     dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert manifest["task"] == "localize"
-    assert manifest["settings"]["drop_x"] == 0.5
+    assert manifest["settings"] == {
+        "match": "auto",
+        "method": "drop_dtw",
+        "one_to_many": True,
+        "many_to_one": False,
+        "contiguous": True,
+        "window": None,
+        "drop_x": 0.5,
+        "drop_z": None,
+        "threshold": None,
+        "device": "cpu",
+    }
     assert manifest["corpus"]["rows"] == 6
     assert json.loads((tmp_path / "out/summary.json").read_text()) == {"rows": 6, "errors": 0, "shards": 3}
 

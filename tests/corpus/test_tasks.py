@@ -1,4 +1,4 @@
-"""Corpora in Parquet on one machine: what comes out. Ray does the same in test_scale_ray.py."""
+"""Corpora in Parquet on one machine: what comes out. Ray does the same in test_ray.py."""
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from corpus_cases import BOTH, STEPS, content, corpus, nearest_of, record, rows
 from dropdtw.corpus import dataset as datasets
 
 RULE = {"drop_x": "percentile:20"}
+SUGGEST = {"drop_x": "suggest", "drop_z": "suggest"}
 
 
 def test_localize_gives_what_align_gives(tmp_path):
@@ -33,6 +34,21 @@ def test_localize_suggests_a_drop_cost_for_each_record(tmp_path):
         assert row["cost"] == dropdtw.align(STEPS, X, d, **how).cost
 
 
+def test_localize_takes_suggest_for_both_sides_and_each(tmp_path):
+    made = corpus(tmp_path / "c", 12)
+    how = {"many_to_one": False, "contiguous": True}
+    for name, drops in (("both", SUGGEST), ("z", {"drop_x": 0.5, "drop_z": "suggest"})):
+        dropdtw.corpus.localize(tmp_path / "c", tmp_path / name, STEPS, **drops)
+        expected = dropdtw.pairwise([STEPS], [X for _, X in made], **drops, **how)[0]
+        assert [row["cost"] for row in rows(tmp_path / name)] == pytest.approx(expected.tolist(), rel=1e-6)
+
+
+def test_localize_may_be_told_to_drop_nothing(tmp_path):
+    made = corpus(tmp_path / "c", 6)
+    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=None, many_to_one=True, contiguous=False)
+    assert [row["cost"] for row in rows(tmp_path / "out")] == [dropdtw.align(STEPS, X).cost for _, X in made]
+
+
 def test_localize_finds_each_records_own_steps(tmp_path):
     made = corpus(tmp_path / "c", 12, steps=True)
     dropdtw.corpus.localize(
@@ -43,7 +59,9 @@ def test_localize_finds_each_records_own_steps(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "how", [BOTH, {"drop_x": "percentile:20"}, {"match": "euclidean"}, {"method": "otam"}], ids=str
+    "how",
+    [BOTH, RULE, SUGGEST, {"drop_x": "suggest"}, {"drop_z": "suggest"}, {"match": "euclidean"}, {"method": "otam"}],
+    ids=str,
 )
 def test_pairwise_gives_what_pairwise_gives(tmp_path, how):
     left, right = corpus(tmp_path / "a", 7, files=2, group=2), corpus(tmp_path / "b", 11, files=2, group=3)
@@ -56,7 +74,7 @@ def test_pairwise_gives_what_pairwise_gives(tmp_path, how):
         assert [found[z, x] for x, _ in right] == values.tolist()
 
 
-@pytest.mark.parametrize("how", [BOTH, RULE, {"match": "softmax:0.5"}], ids=str)
+@pytest.mark.parametrize("how", [BOTH, RULE, SUGGEST, {"match": "softmax:0.5"}], ids=str)
 def test_retrieve_gives_the_nearest_of_all(tmp_path, how):
     made = corpus(tmp_path / "c", 40, group=3)
     queries = [("q0", record(100)), ("q1", record(101)), ("q2", record(3))]

@@ -1,4 +1,4 @@
-"""Who does the shards of a run: this process, or the actors of Ray Data. Both call the same function."""
+"""Who does the shards of a run: this process, or the actors of Ray Data. Both call the same `Work`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from dropdtw.corpus.folder import RunFolder
 from dropdtw.corpus.records import whole
-from dropdtw.search.pairwise import _threads
-
-if TYPE_CHECKING:
-    from dropdtw.corpus.run import Done, Work
+from dropdtw.corpus.tasks import Task
+from dropdtw.search.pairwise import thread_count
 
 ENGINES: Final = ("local", "ray")
 
@@ -26,6 +25,34 @@ BLOCKS: Final = 4096
 
 RETRIES: Final = 3
 """How often a shard is tried again that its worker has died of."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A shard that was done. bad : in a strict run, the bad record that ends it.   broke : what a worker met with."""
+
+    number: int
+    bad: str = ""
+    broke: str = ""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a worker does: the shard of a number, unless it is there."""
+
+    task: Task
+    folder: RunFolder
+    strict: bool
+
+    def __call__(self, number: int, threads: int) -> Done:
+        """Do a shard."""
+        if self.folder.has(number):  # by a worker that died before it could say so
+            return Done(number)
+        table, bad = self.task.do(number, threads)
+        if self.strict and bad:
+            return Done(number, str(bad[0]))
+        self.folder.keep(number, table, bad)
+        return Done(number)
 
 
 @dataclass(frozen=True)
@@ -70,7 +97,7 @@ class Engine:
 
     def _here(self, work: Work, todo: Sequence[int]) -> Iterator[Done]:
         """By threads of this process."""
-        most = _threads(self.workers or -1)
+        most = thread_count(self.workers or -1)
         together = max(1, min(most, len(todo)))
         rest = iter(todo)
         with ThreadPoolExecutor(together) as pool:
@@ -84,8 +111,6 @@ class Engine:
         """By actors. Numbers of shards stream through Ray Data; each actor reads and writes files itself."""
         if not todo:
             return
-        from dropdtw.corpus.run import Done
-
         ray, _ = _connected()
         context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
         bars, level = context.enable_progress_bars, logger.level
@@ -140,8 +165,6 @@ class _Actor:
         return {name: [getattr(d, name) for d in done] for name in ("number", "bad", "broke")}
 
     def _do(self, number: int) -> Done:
-        from dropdtw.corpus.run import Done
-
         try:
             return self.work(number, self.threads)
         except Exception as error:  # told by the driver, who has the terminal

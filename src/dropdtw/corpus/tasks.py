@@ -1,135 +1,291 @@
-"""What can be done with a corpus: find steps in every record, all pairs of two corpora, the nearest of a corpus."""
+"""What is done to one shard of a corpus: steps are found in records, pairs are valued, the nearest are kept.
+
+What a shard gives depends on the files and the settings, not on who does it, or when.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from typing import Any, TypedDict, Unpack
+import hashlib
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import cached_property
+from typing import Any, Final, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
-from dropdtw.corpus.dataset import Given, dataset
-from dropdtw.corpus.engines import Engine
-from dropdtw.corpus.how import Drop, How
-from dropdtw.corpus.jobs import Localize, Pairwise, Retrieve
-from dropdtw.corpus.records import whole
-from dropdtw.corpus.run import Run, run
-from dropdtw.files.progress import Progress
-from dropdtw.tables.methods import METHODS
+import dropdtw
+from dropdtw.corpus import compute
+from dropdtw.corpus.compute import Found, Reasons
+from dropdtw.corpus.dataset import Dataset, Given, features
+from dropdtw.corpus.folder import RunFolder
+from dropdtw.corpus.records import Bad, Record, together, whole
+from dropdtw.corpus.storage import arrow, parquet_bytes
+from dropdtw.problem.inputs import Array, as_sequence
+from dropdtw.problem.spec import Spec
+from dropdtw.search.index import Index
+from dropdtw.search.nearest import search
 
-Url = str | os.PathLike[str]
+TOGETHER: Final = 256
+"""Records that are held at a time where they have nothing to do with each other."""
 
-
-class Options(TypedDict, total=False):
-    """What all tasks take, besides what they work on.
-
-    match, method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.align`; names, not
-        functions, since the manifest keeps them.
-    drop_x, drop_z : a number or a rule such as "percentile:30".
-    engine : "local", this machine, all cores; or "ray", a cluster: the one this process is connected to, the one that
-        RAY_ADDRESS names, or one that is started on this machine. The results are the same bytes.
-    workers : how many work at a time; None: as many as there are cores.
-    num_cpus, num_gpus : what one worker of Ray takes. With a GPU the values are computed on it, by `dropdtw.torch`.
-    shard_rows : records in a shard, the part that is done or not done; row groups of the files are not divided.
-    strict : stop at the first bad record. Otherwise it goes to errors.jsonl with its reason, and the run goes on.
-    progress : as in `dropdtw.pairwise`.
-    """
-
-    match: str
-    drop_x: Drop
-    drop_z: Drop
-    method: str
-    one_to_many: bool
-    many_to_one: bool
-    contiguous: bool
-    window: float | None
-    threshold: Drop
-    engine: str
-    workers: int | None
-    num_cpus: float
-    num_gpus: float
-    shard_rows: int
-    strict: bool
-    progress: Progress
+FIELDS: Final = ("step", "start", "stop")
+"""What a segment says: frames [start, stop) show this step."""
 
 
-def localize(corpus: Url, out: Url, steps: npt.ArrayLike | None = None, **options: Unpack[Options]) -> Run:
-    """Find steps in every record of a corpus.
+class Task(Protocol):
+    """What is to be done with a corpus. It is sent to the workers, so it holds little."""
 
-    corpus : a .parquet file or a folder of them, as `dropdtw.corpus.write` makes them; a path or any fsspec address.
-    out : a folder for the results, one file in parts/ for each shard, with the columns id, cost, and segments: a list
-        of {step, start, stop}. Started again with the same arguments, a run that was cut off does the rest.
-    steps : Z (K, d), the same for every record; None: each record has its own.
-    options : see `dropdtw.corpus.Options`. Unless told otherwise each frame belongs to one step and each step is one
-        stretch (`many_to_one=False, contiguous=True`), and `drop_x="suggest"` finds a drop cost for every record.
+    name: str
 
-    >>> import numpy as np, tempfile, dropdtw.corpus as corpora
-    >>> rng, folder = np.random.default_rng(0), tempfile.mkdtemp()
-    >>> Z = np.eye(3, 8)
-    >>> talks = ((f"talk {k}", rng.normal(size=(30, 8)) / 2 + 2 * np.repeat(Z, 10, axis=0)) for k in range(100))
-    >>> corpora.write(f"{folder}/talks.parquet", talks)
-    100
-    >>> run = corpora.localize(f"{folder}/talks.parquet", f"{folder}/found", Z, drop_x=0.5)
-    >>> run.rows, run.errors
-    (100, 0)
-    """
-    settings: dict[str, Any] = {"many_to_one": False, "contiguous": True} | dict(options)
-    entry = METHODS.get(str(settings.get("method", "drop_dtw")))
-    if entry is not None and entry.takes_drops:
-        settings.setdefault("drop_x", "suggest")
-    how, rows, running = _taken(settings)
-    return run(Localize(dataset(corpus, rows), how, steps), out, **running)
+    count: int
+    """How many shards there are."""
+
+    @property
+    def inputs(self) -> tuple[Dataset | Given, ...]:
+        """What is read."""
+
+    def manifest(self) -> dict[str, Any]:
+        """All that the results depend on, as plain data."""
+
+    def do(self, number: int, threads: int) -> tuple[Any, list[Bad]]:
+        """The results of a shard as an Arrow table, and its bad records. Depends on nothing but the number."""
+
+    def finish(self, folder: RunFolder) -> int:
+        """What is left to do when all shards are done; gives the number of results."""
 
 
-def pairwise(left: Url, right: Url, out: Url, **options: Unpack[Options]) -> Run:
-    """Compute the value of every record of one corpus with every record of another one.
+class Localize:
+    """Steps in every record: a shard of the corpus is a shard of the run."""
 
-    left, right : corpora, as in `localize`; the records of `left` are the Z, those of `right` the X.
-    out : a folder for the results, one file in parts/ for each pair of shards, with the columns z, x (ids) and cost.
-    options : see `dropdtw.corpus.Options`.
-    """
-    how, rows, running = _taken(_of_pairs(dict(options)))
-    return run(Pairwise(dataset(left, rows), dataset(right, rows), how), out, **running)
+    name = "localize"
+
+    def __init__(self, steps: npt.ArrayLike | None, data: Dataset, spec: Spec, device: str) -> None:
+        self.data, self.spec, self.device = data, spec, device
+        self.Z = None if steps is None else as_sequence(steps, "steps")
+        self.inputs = (data,)
+        self.count = len(data.shards)
+        if self.Z is not None:
+            _same_width("steps", self.Z.shape[1], data)
+
+    def manifest(self) -> dict[str, Any]:
+        """All that the results depend on."""
+        mark = None if self.Z is None else hashlib.sha256(self.Z.tobytes()).hexdigest()[:16]
+        steps = {"steps": None if self.Z is None else {"shape": self.Z.shape, "dtype": str(self.Z.dtype), "mark": mark}}
+        return _described(self.spec, self.device, corpus=self.data) | steps
+
+    def do(self, number: int, threads: int) -> tuple[Any, list[Bad]]:
+        """Align the records of a shard."""
+        good: list[tuple[str, float, list[dict[str, int]]]] = []
+        bad: list[Bad] = []
+        with ThreadPoolExecutor(threads) as pool:
+            for some in together(self.data.read(number, steps=self.Z is None), TOGETHER):
+                for record, found in self._found(some, pool):
+                    if isinstance(record, Bad):
+                        bad.append(record)
+                    elif isinstance(found, ValueError):
+                        bad.append(_because(record, found))
+                    else:
+                        cost, where = found
+                        good.append((record.id, cost, [dict(zip(FIELDS, s, strict=True)) for s in where]))
+        pa = arrow()
+        step = pa.struct([(name, pa.int32()) for name in FIELDS])
+        ids, costs, segments = zip(*good, strict=True) if good else ((), (), ())
+        columns = [pa.array(ids, pa.string()), pa.array(costs, pa.float64()), pa.array(segments, pa.list_(step))]
+        return pa.table(columns, names=["id", "cost", "segments"]), bad
+
+    def _found(self, some: list[Record | Bad], pool: Executor) -> Iterator[tuple[Record | Bad, Found]]:
+        """Each record with its cost and segments, or the error that it meets."""
+        steps = [self._steps(record) for record in some]
+        fine = [
+            (Z, r.X) for Z, r in zip(steps, some, strict=True) if isinstance(r, Record) and isinstance(Z, np.ndarray)
+        ]
+        Zs, Xs = [Z for Z, _ in fine], [X for _, X in fine]
+        found = iter(compute.alignments(self.spec, self.device, Zs, Xs, pool))
+        for record, Z in zip(some, steps, strict=True):
+            yield record, Z if isinstance(Z, ValueError) else next(found)
+
+    def _steps(self, record: Record | Bad) -> Array | ValueError:
+        """The steps to be found in a record, or what is wrong with them."""
+        if isinstance(record, Bad):
+            return ValueError(record.reason)
+        Z = record.steps if self.Z is None else self.Z
+        if Z is None:
+            return ValueError("it has no steps, and none were given for all records")
+        if Z.shape[1] != record.X.shape[1]:
+            return ValueError(f"it has {record.X.shape[1]} features, and the steps have {Z.shape[1]}")
+        return Z
+
+    def finish(self, folder: RunFolder) -> int:
+        """Nothing is left to do but to count."""
+        return folder.rows(self.count)
 
 
-def retrieve(
-    queries: Url | Iterable[tuple[object, npt.ArrayLike]],
-    corpus: Url,
-    out: Url,
-    k: int = 10,
-    **options: Unpack[Options],
-) -> Run:
-    """Find the k records of a corpus that are cheapest to align with each query, as `dropdtw.nearest` does.
+class Pairwise:
+    """All pairs: a shard of the run is a shard of each corpus."""
 
-    queries : the Z: a corpus that fits into memory, or a list of (id, sequence).   corpus : what is searched, the X.
-    out : a folder; nearest.parquet has the columns query, rank, id, length and cost, best first; of equal costs the
-        record that comes first in the corpus.
-    options : see `dropdtw.corpus.Options`. With drop costs that are numbers, lower bounds spare most alignments; a rule
-        that reads the match costs is another number for every record, so all of them are aligned.
-    """
-    how, rows, running = _taken(_of_pairs(dict(options)))
-    asked = dataset(queries, rows) if isinstance(queries, (str, os.PathLike)) else Given(queries, "queries")
-    return run(Retrieve(asked, dataset(corpus, rows), how, k), out, **running)
+    name = "pairwise"
+
+    def __init__(self, left: Dataset, right: Dataset, spec: Spec, device: str) -> None:
+        self.left, self.right, self.spec, self.device = left, right, spec, device
+        self.inputs = (left, right)
+        self.count = len(left.shards) * len(right.shards)
+        self.features = features(left)
+        _same_width(left.name, self.features, right)
+
+    def manifest(self) -> dict[str, Any]:
+        """All that the results depend on."""
+        return _described(self.spec, self.device, left=self.left, right=self.right)
+
+    def do(self, number: int, threads: int) -> tuple[Any, list[Bad]]:
+        """The values of two shards. A bad record is reported once, not with every shard of the other corpus."""
+        a, b = divmod(number, len(self.right.shards))
+        left, bad_left = _good(self.left, a, self.features)
+        right, bad_right = _good(self.right, b, self.features)
+        bad = [*(bad_left if b == 0 else []), *(bad_right if a == 0 else [])]
+        values, reasons = _values(self, left, right, threads)
+        bad += [_because(left[i], f"with {right[j].id!r}: {why}") for (i, j), why in reasons.items()]
+        pa = arrow()
+        keep = ~np.isnan(values.ravel())
+        z = pa.array([r.id for r in left for _ in right], pa.string())
+        x = pa.array([r.id for _ in left for r in right], pa.string())
+        table = pa.table([z, x, pa.array(values.ravel())], names=["z", "x", "cost"])
+        return table.filter(pa.array(keep)), bad
+
+    def finish(self, folder: RunFolder) -> int:
+        """Nothing is left to do but to count."""
+        return folder.rows(self.count)
 
 
-def _of_pairs(options: dict[str, Any]) -> dict[str, Any]:
-    if isinstance(options.get("drop_x"), str) and options["drop_x"] == "suggest":
-        raise ValueError(
-            "drop_x is 'suggest', which makes the values of different records incomparable; give a number "
-            "(dropdtw.suggest_drop finds one)"
+class Retrieve:
+    """The nearest records: a shard of the corpus is a shard of the run, and gives the nearest of its own."""
+
+    name = "retrieve"
+
+    def __init__(self, queries: Dataset | Given, corpus: Dataset, spec: Spec, device: str, k: int) -> None:
+        if not whole(k):
+            raise ValueError(f"k is {k!r}; give how many records to find for each query, 1 or more")
+        self.queries, self.corpus, self.k = queries, corpus, int(k)
+        self.spec, self.device = spec, device
+        self.inputs = (queries, corpus)
+        self.count = len(corpus.shards)
+        self.features = features(queries)
+        _same_width(queries.name, self.features, corpus)
+
+    def manifest(self) -> dict[str, Any]:
+        """All that the results depend on."""
+        return _described(self.spec, self.device, queries=self.queries, corpus=self.corpus) | {"k": self.k}
+
+    @cached_property
+    def _asked(self) -> tuple[list[Record], list[Bad]]:
+        """All queries, read once by each worker."""
+        good: list[Record] = []
+        bad: list[Bad] = []
+        for number in range(len(self.queries.shards)):
+            some, others = _good(self.queries, number, self.features)
+            good, bad = good + some, bad + others
+        return good, bad
+
+    def do(self, number: int, threads: int) -> tuple[Any, list[Bad]]:
+        """The nearest records of a shard, for each query."""
+        queries, bad_queries = self._asked
+        records, bad = _good(self.corpus, number, self.features)
+        bad = [*(bad_queries if number == 0 else []), *bad]
+        index = Index([r.X for r in records]) if records and self._prunable else None
+        found: list[tuple[int, str, int, float]] = []
+        for q, query in enumerate(queries if records else []):
+            best, costs, reasons = self._nearest(query, records, index, threads)
+            bad += [_because(records[i], f"with the query {query.id!r}: {why}") for i, why in reasons.items()]
+            near = zip(best.tolist(), costs.tolist(), strict=True)
+            found += [(q, records[i].id, len(records[i].X), cost) for i, cost in near if cost < np.inf]
+        pa = arrow()
+        columns = list(zip(*found, strict=True)) if found else [(), (), (), ()]
+        kinds = [("query", pa.int32()), ("id", pa.string()), ("length", pa.int64()), ("cost", pa.float64())]
+        return pa.table({name: pa.array(c, kind) for (name, kind), c in zip(kinds, columns, strict=True)}), bad
+
+    @property
+    def _prunable(self) -> bool:
+        """Whether lower bounds can rule out records: on the CPU, where drop costs are known before the match costs."""
+        return self.device == "cpu" and not self.spec.needs_costs
+
+    def _nearest(
+        self, query: Record, records: list[Record], index: Index | None, threads: int
+    ) -> tuple[Array, Array, dict[int, str]]:
+        """Places and costs of the nearest records, best first, and why others could not be aligned."""
+        if index is not None and all(compute.fits(self.spec, query.X, r.X) for r in records):
+            found = search(self.spec, query.X, index, self.k, threads, progress=False)
+            return found.indices, found.costs, {}
+        values, reasons = _values(self, [query], records, threads)
+        best = np.argsort(values[0], kind="stable")[: self.k]  # NaN is last
+        return best, values[0, best], {j: why for (_, j), why in reasons.items()}
+
+    def finish(self, folder: RunFolder) -> int:
+        """The nearest of all shards, into nearest.parquet."""
+        pa = arrow()
+        kept: Any = None
+        for part in folder.parts(self.count):
+            both = part if kept is None else pa.concat_tables([kept, part])
+            order = np.lexsort((both["cost"].to_numpy(), both["query"].to_numpy()))  # stable: the first shard first
+            rank = _rank(both["query"].to_numpy()[order])
+            kept = both.take(pa.array(order[rank <= self.k]))
+        query = kept["query"].to_numpy()
+        names = np.array([r.id for r in self._asked[0]], object)
+        table = pa.table(
+            [
+                pa.array(names[query] if len(query) else [], pa.string()),
+                pa.array(_rank(query), pa.int32()),
+                kept["id"],
+                kept["length"],
+                kept["cost"],
+            ],
+            names=["query", "rank", "id", "length", "cost"],
         )
-    return options
+        folder.storage.write("nearest.parquet", parquet_bytes(table))
+        return len(table)
 
 
-def _taken(options: dict[str, Any]) -> tuple[How, int, dict[str, Any]]:
-    """How to align, the size of a shard, and how to run."""
-    unknown = options.keys() - Options.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"{', '.join(sorted(unknown))} is no option; there are {', '.join(Options.__annotations__)}")
-    rows = options.pop("shard_rows", 1000)
-    if not whole(rows):
-        raise ValueError(f"shard_rows is {rows!r}; give how many records make a shard, 1 or more")
-    names = {"engine": "name", "workers": "workers", "num_cpus": "num_cpus", "num_gpus": "num_gpus"}
-    engine = Engine(**{inside: options.pop(name) for name, inside in names.items() if name in options})
-    running = {"engine": engine} | {name: options.pop(name) for name in ("strict", "progress") if name in options}
-    return How(**options, device="cuda" if engine.num_gpus else "cpu"), int(rows), running
+def _rank(sorted_groups: Array) -> Array:
+    """1, 2, … within each run of equal numbers.
+
+    >>> _rank(np.array([0, 0, 0, 4, 4]))
+    array([1, 2, 3, 1, 2])
+    """
+    n = np.arange(len(sorted_groups))
+    new = np.r_[True, np.diff(sorted_groups) != 0][: len(n)]
+    return np.asarray(n - np.maximum.accumulate(np.where(new, n, 0)) + 1)
+
+
+def _values(task: Pairwise | Retrieve, left: list[Record], right: list[Record], threads: int) -> tuple[Array, Reasons]:
+    if not left or not right:
+        return np.empty((len(left), len(right))), {}
+    return compute.values(task.spec, task.device, [r.X for r in left], [r.X for r in right], threads)
+
+
+def _good(data: Dataset | Given, number: int, width: int) -> tuple[list[Record], list[Bad]]:
+    """The records of a shard, and those that do not fit."""
+    good: list[Record] = []
+    bad: list[Bad] = []
+    for record in data.read(number):
+        if isinstance(record, Bad):
+            bad.append(record)
+        elif record.X.shape[1] != width:
+            bad.append(_because(record, f"it has {record.X.shape[1]} features, and the others have {width}"))
+        else:
+            good.append(record)
+    return good, bad
+
+
+def _same_width(name: str, width: int, data: Dataset | Given) -> None:
+    """Refuse what would fail on every record."""
+    if (found := features(data)) != width:
+        raise ValueError(f"{name} has {width} features and {data.name} has {found}; both need the same number")
+
+
+def _because(record: Record, reason: Exception | str) -> Bad:
+    return Bad(record.file, record.row, record.id, str(reason))
+
+
+def _described(spec: Spec, device: str, **inputs: Dataset | Given) -> dict[str, Any]:
+    """Settings and inputs, as a manifest has them."""
+    found = {name: {"rows": data.rows, "fingerprint": data.fingerprint} for name, data in inputs.items()}
+    return {"dropdtw": dropdtw.__version__, "settings": spec.settings() | {"device": device}, **found}

@@ -1,0 +1,92 @@
+"""What tasks compute, on the CPU or a GPU: values of all pairs, and alignments, each with a reason where one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from itertools import product
+
+import numpy as np
+
+from dropdtw.problem.inputs import Array
+from dropdtw.problem.problem import Problem
+from dropdtw.problem.spec import Spec
+from dropdtw.results.alignment import Alignment, Segment
+from dropdtw.search.pairwise import all_pairs
+
+Reasons = dict[tuple[int, int], str]
+"""Why pairs (a, b) failed."""
+
+Found = tuple[float, list[Segment]] | ValueError
+"""The cost of an alignment and its segments, or why there is none."""
+
+
+def fits(spec: Spec, Z: Array, X: Array) -> bool:
+    """Whether sequences of these lengths have an alignment at all, as far as lengths tell."""
+    try:
+        spec.check_fit(len(Z), len(X))
+    except ValueError:
+        return False
+    return True
+
+
+def values(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array], threads: int) -> tuple[Array, Reasons]:
+    """The values of all pairs, (n, m), +∞ where there is no alignment; NaN where a pair fails, and its reason."""
+    out: Array = np.full((len(Zs), len(Xs)), np.inf)
+    reasons: Reasons = {}
+    for rows, columns in _fitting(spec, Zs, Xs):
+        left, right = [Zs[a] for a in rows], [Xs[b] for b in columns]
+        try:
+            out[np.ix_(rows, columns)] = _values(spec, device, left, right, threads)
+        except ValueError:  # of one pair at least; which, is found out one by one
+            for a, b in product(rows, columns):
+                try:
+                    out[a, b] = _values(spec, device, [Zs[a]], [Xs[b]], 1)[0, 0]
+                except ValueError as error:
+                    out[a, b], reasons[a, b] = np.nan, str(error)
+    return out, reasons
+
+
+def alignments(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array], pool: Executor) -> list[Found]:
+    """The best alignment of each Z with its X, in their order."""
+    if device == "cpu":
+        return list(pool.map(lambda Z, X: _alignment(spec, Z, X), Zs, Xs))
+    from dropdtw.corpus import gpu
+
+    def some(left: Sequence[Array], right: Sequence[Array]) -> list[Found]:
+        try:
+            found = gpu.align(left, right, spec, device)
+        except ValueError as error:  # of one pair at least; which, is found out one by one
+            if len(left) == 1:
+                return [error]
+            return [some([Z], [X])[0] for Z, X in zip(left, right, strict=True)]
+        return [f if np.isfinite(f[0]) else ValueError("every alignment is forbidden") for f in found]
+
+    return some(Zs, Xs)
+
+
+def _alignment(spec: Spec, Z: Array, X: Array) -> Found:
+    try:
+        a = Alignment.of(Problem.of_sequences(spec, Z, X))
+    except ValueError as error:
+        return error
+    return a.cost, a.segments()
+
+
+def _fitting(spec: Spec, Zs: Sequence[Array], Xs: Sequence[Array]) -> Iterator[tuple[list[int], list[int]]]:
+    """The pairs whose lengths allow an alignment, as few blocks of (rows, columns): usually one."""
+    by_columns: dict[tuple[int, ...], list[int]] = {}
+    known: dict[int, tuple[int, ...]] = {}
+    for a, Z in enumerate(Zs):
+        if len(Z) not in known:
+            known[len(Z)] = tuple(b for b, X in enumerate(Xs) if fits(spec, Z, X))
+        by_columns.setdefault(known[len(Z)], []).append(a)
+    return ((rows, list(columns)) for columns, rows in by_columns.items() if columns)
+
+
+def _values(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array], threads: int) -> Array:
+    if device == "cpu":
+        return all_pairs(spec, Zs, Xs, threads, progress=False)
+    from dropdtw.corpus import gpu
+
+    return gpu.values(Zs, Xs, spec, device)

@@ -1,0 +1,66 @@
+"""The folder of a run. A part appears when its shard is done, complete, and after its errors: it is the only mark.
+
+out/manifest.json       what the run is, written first; another run is refused in the same folder
+out/parts/00000.parquet the results of a shard; there when it is done
+out/errors/00000.jsonl  its bad records, if it has any
+out/errors.jsonl        all bad records, at the end
+out/summary.json        counts, written last
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import Any
+
+from dropdtw.corpus.records import Bad
+from dropdtw.corpus.storage import Storage, parquet_bytes
+
+
+class RunFolder:
+    """What a run has written so far, by the numbers of its shards."""
+
+    def __init__(self, url: str | os.PathLike[str]) -> None:
+        self.storage = Storage(url)
+        self.url = self.storage.url
+
+    def has(self, number: int) -> bool:
+        """Whether a shard is done."""
+        return self.storage.exists(_part(number))
+
+    def done(self) -> set[int]:
+        """The shards that are done."""
+        return {int(name.split(".")[0]) for name in self.storage.names("parts") if name.endswith(".parquet")}
+
+    def keep(self, number: int, table: Any, bad: list[Bad]) -> None:
+        """Write what a shard gave; its errors first, so that a part tells that all is there."""
+        if bad:
+            self.storage.write(f"errors/{number:05}.jsonl", lines(bad))
+        self.storage.write(_part(number), parquet_bytes(table))
+
+    def parts(self, count: int) -> Iterator[Any]:
+        """The results of shards 0 to count − 1 as Arrow tables, in their order."""
+        return (self.storage.table(_part(number)) for number in range(count))
+
+    def rows(self, count: int) -> int:
+        """How many results shards 0 to count − 1 hold."""
+        with ThreadPoolExecutor(16) as pool:  # far stores answer slowly, but many at a time
+            return sum(pool.map(lambda number: self.storage.rows(_part(number)), range(count)))
+
+    def errors(self) -> Iterator[bytes]:
+        """The bad records of the shards as lines of JSON, one piece for each shard that has any."""
+        for name in self.storage.names("errors"):
+            if name.endswith(".jsonl"):
+                yield self.storage.read(f"errors/{name}") or b""
+
+
+def lines(bad: list[Bad]) -> bytes:
+    """Bad records as lines of JSON."""
+    return "".join(json.dumps(asdict(b), ensure_ascii=False) + "\n" for b in bad).encode()
+
+
+def _part(number: int) -> str:
+    return f"parts/{number:05}.parquet"
