@@ -80,7 +80,7 @@ def corpora(count: int) -> None:
             def run(engine: str = engine, workers: int = workers) -> None:
                 with tempfile.TemporaryDirectory() as out:
                     how = {"engine": engine, "workers": workers, "progress": False, "shard_rows": 100}
-                    dropdtw.corpus.localize(f"{folder}/c", f"{out}/out", Z, drop_x="percentile:30", **how)
+                    dropdtw.corpus.localize(Z, f"{folder}/c", f"{out}/out", drop_x="percentile:30", **how)
 
             t = seconds(run, 3)
             print(f"localize, {engine}, {workers} at a time: {count / t:,.0f} records a second ({t:.1f} s)")

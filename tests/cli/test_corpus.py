@@ -31,7 +31,7 @@ def test_localize_a_corpus(folder):
     )
     assert done.stdout == "20 results in out/parts (7 of 7 shards done now)\n"
     assert done.stderr == "dropdtw: bad records left out: 1; the reasons are in out/errors.jsonl\n"
-    dropdtw.corpus.localize("c", "same", STEPS, drop_x=0.5, shard_rows=4)
+    dropdtw.corpus.localize(STEPS, "c", "same", drop_x=0.5, shard_rows=4)
     assert content(folder / "out") == content(folder / "same")
     again = run(
         "localize", "steps.npy", "c", "--engine", "local", "--out", "out", "--drop-x", "0.5", "--shard-rows", "4"
@@ -42,7 +42,7 @@ def test_localize_a_corpus(folder):
 def test_localize_suggests_drop_costs_and_takes_each_records_own_steps(folder):
     corpus(folder / "own", 6, steps=True)
     run("localize", "own", "own", "--engine", "local", "--out", "out", "--match", "euclidean")
-    dropdtw.corpus.localize("own", "same", match="euclidean")
+    dropdtw.corpus.localize(None, "own", "same", match="euclidean")
     assert content(folder / "out") == content(folder / "same")
     assert len(rows(folder / "out")) == 6
 

@@ -18,7 +18,7 @@ def test_a_bad_record_is_noted_and_the_others_are_done(tmp_path):
     (tmp_path / "c/b.parquet").write_bytes(b"PAR1 this is no parquet PAR1")
     table(tmp_path / "c/c.parquet", id=["x"], frames=[[1.0]])
     table(tmp_path / "c/d.parquet", id=["narrow"], features=[[1.0, 2.0]], shape=[[1, 2]])
-    done = dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+    done = dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     assert [row["id"] for row in rows(tmp_path / "out")] == ["good", "also good"]
     assert rows(tmp_path / "out")[0]["cost"] == dropdtw.align(STEPS, X, 0.5, many_to_one=False, contiguous=True).cost
     found = {(e["file"], e["row"]): e for e in errors(tmp_path / "out")}
@@ -46,16 +46,16 @@ def test_strict_stops_at_the_first_bad_record_and_keeps_what_was_done(tmp_path):
     corpus(tmp_path / "c", 10, files=1)
     bad_corpus(tmp_path / "c")
     with pytest.raises(ValueError, match=r"a\.parquet, row 1: it has no id.*strict=True stops here"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, strict=True)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, strict=True)
     assert sorted(p.name for p in (tmp_path / "out/parts").iterdir()) == ["00000.parquet"]
-    done = dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+    done = dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     assert (done.rows, done.errors, done.done) == (12, 8, 1)
 
 
 def test_a_record_without_an_alignment_is_a_bad_one(tmp_path):
     corpus(tmp_path / "c", 3)
     table(tmp_path / "c/x.parquet", id=["short"], features=[[1.0] * 6], shape=[[1, 6]])
-    done = dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+    done = dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     assert (done.rows, done.errors) == (3, 1)
     assert errors(tmp_path / "out")[0]["reason"].startswith(
         "3 elements of Z cannot each have an x of their own among 1"
@@ -66,7 +66,7 @@ def test_strict_refuses_an_unreadable_file(tmp_path):
     corpus(tmp_path / "c", 3, files=1)
     (tmp_path / "c/b.parquet").write_bytes(b"nothing")
     with pytest.raises(ValueError, match=r"b\.parquet: it cannot be read as Parquet"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, strict=True)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, strict=True)
 
 
 def test_a_page_that_is_corrupt_costs_its_row_group_only(tmp_path):
@@ -79,7 +79,7 @@ def test_a_page_that_is_corrupt_costs_its_row_group_only(tmp_path):
     data = bytearray(path.read_bytes())
     data[where : where + 200] = b"\xff" * 200
     path.write_bytes(bytes(data))
-    done = dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, shard_rows=100)
+    done = dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, shard_rows=100)
     assert [row["id"] for row in rows(tmp_path / "out")] == [f"r{k}" for k in [*range(10), *range(20, 30)]]
     assert done.errors == 10
     (error,) = errors(tmp_path / "out")
@@ -92,7 +92,7 @@ def test_a_store_that_does_not_answer_is_no_bad_record(tmp_path, monkeypatch):
     broken = PermissionError(13, "no")
     monkeypatch.setattr("dropdtw.corpus.storage.Storage.open", lambda self, name: (_ for _ in ()).throw(broken))
     with pytest.raises(PermissionError):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
 
 
 def test_a_bad_record_of_pairs_is_noted_once(tmp_path):
@@ -131,7 +131,7 @@ def test_a_drop_cost_that_cannot_be_suggested_is_an_error_of_its_record(tmp_path
         tmp_path / "c.parquet", [("far", np.full((10, 6), 1e200)), ("near", record(0).astype(np.float64))]
     )
     done = dropdtw.corpus.localize(
-        tmp_path / "c.parquet", tmp_path / "out", STEPS, match="sqeuclidean", num_gpus=int(device == "gpu")
+        STEPS, tmp_path / "c.parquet", tmp_path / "out", match="sqeuclidean", num_gpus=int(device == "gpu")
     )
     assert (done.rows, done.errors) == (1, 1)
     assert errors(tmp_path / "out")[0]["reason"].startswith("every match is forbidden")
@@ -166,7 +166,7 @@ def test_a_store_that_falls_silent_stops_the_run(tmp_path, monkeypatch, moment):
 
     monkeypatch.setattr(Storage, "open", lambda self, name: Silent(real(self, name)))
     with pytest.raises(TimeoutError):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_columns_of_other_types_make_a_file_useless_and_no_more(tmp_path, column
     corpus(tmp_path / "c", 3)
     usual = {"id": ["a"], "features": [[1.0, 2.0]], "shape": [[1, 2]]}
     pq.write_table(pa.table(usual | columns), tmp_path / "c/x.parquet")
-    done = dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+    done = dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     assert (done.rows, done.errors) == (3, 1)
     assert re.search(reason, errors(tmp_path / "out")[0]["reason"])
 
@@ -205,12 +205,12 @@ def test_other_kinds_of_lists_and_numbers_are_read(tmp_path, kind):
     pq.write_table(
         pa.table({"id": ids, "features": features, "shape": [[1, 6]], "more": [1]}), tmp_path / "c/0.parquet"
     )
-    done = dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", np.eye(1, 6), drop_x=0.5)
+    done = dropdtw.corpus.localize(np.eye(1, 6), tmp_path / "c", tmp_path / "out", drop_x=0.5)
     assert (done.rows, done.errors) == (1, 0)
     assert rows(tmp_path / "out") == [{"id": "7", "cost": 0.0, "segments": [{"step": 0, "start": 0, "stop": 1}]}]
 
 
 def test_a_record_without_steps_is_a_bad_one(tmp_path):
     corpus(tmp_path / "c", 3)
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", drop_x=0.5)
+    dropdtw.corpus.localize(None, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     assert {e["reason"] for e in errors(tmp_path / "out")} == {"it has no steps, and none were given for all records"}

@@ -60,7 +60,7 @@ def test_on_a_gpu_all_tasks_run(tmp_path, monkeypatch):
     made = corpus(tmp_path / "c", 10)
     table(tmp_path / "c/x.parquet", id=["bad", "short"], features=[None, [1.0] * 6], shape=[[1, 6], [1, 6]])
     for name, drop_x in (("l", 0.5), ("s", "suggest")):
-        done = dropdtw.corpus.localize(tmp_path / "c", tmp_path / name, STEPS, num_gpus=1, drop_x=drop_x)
+        done = dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / name, num_gpus=1, drop_x=drop_x)
         assert (done.rows, done.errors) == (10, 2)
         for (_, X), row in zip(made, rows(tmp_path / name), strict=True):
             how = {"many_to_one": False, "contiguous": True}

@@ -89,7 +89,7 @@ def test_ray_gives_the_same_bytes(cluster, tmp_path, task):
     for engine in ("local", "ray"):
         if task == "localize":
             done = dropdtw.corpus.localize(
-                tmp_path / "c", tmp_path / engine, STEPS, engine=engine, shard_rows=4, drop_z=0.3
+                STEPS, tmp_path / "c", tmp_path / engine, engine=engine, shard_rows=4, drop_z=0.3
             )
         else:
             done = getattr(dropdtw.corpus, task)(
@@ -104,8 +104,8 @@ def test_strict_stops_a_run_on_ray(cluster, tmp_path):
     corpus(tmp_path / "c", 6)
     table(tmp_path / "c/x.parquet", id=["hole"], features=[[np.nan] * 6], shape=[[1, 6]])
     with pytest.raises(ValueError, match=r"x\.parquet, row 0 \(id 'hole'\): its features has NaN.*strict=True stops"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, engine="ray", strict=True)
-    done = dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, engine="ray")
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, engine="ray", strict=True)
+    done = dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, engine="ray")
     assert (done.rows, done.errors) == (6, 1)
     assert [e["id"] for e in errors(tmp_path / "out")] == ["hole"]
 
@@ -118,7 +118,7 @@ def test_what_the_cluster_does_not_have_is_refused(cluster, tmp_path):
         ({"num_cpus": 64}, "a worker takes 64 CPU, and the cluster has 2"),
     ):
         with pytest.raises(ValueError, match=message):
-            dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, engine="ray", **wanted)
+            dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, engine="ray", **wanted)
     assert not (tmp_path / "out").exists()
 
 
@@ -141,7 +141,7 @@ def test_what_the_user_has_set_stays_set(cluster, tmp_path):
     context.enable_progress_bars = True
     try:
         corpus(tmp_path / "c", 3)
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, engine="ray")
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, engine="ray")
         assert (context.enable_progress_bars, logger.level) == (True, logging.WARNING)
         assert cluster.is_initialized()
     finally:
@@ -175,7 +175,7 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(cluster, tmp_path):
     found = []
     thread = threading.Thread(
         target=lambda: found.append(
-            dropdtw.corpus.localize(tmp_path / "c", tmp_path / "ray", SLOW, engine="ray", workers=2, **how)
+            dropdtw.corpus.localize(SLOW, tmp_path / "c", tmp_path / "ray", engine="ray", workers=2, **how)
         )
     )
     thread.start()
@@ -188,7 +188,7 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(cluster, tmp_path):
     thread.join(120)
     assert not thread.is_alive()
     assert [(done.rows, done.errors, done.shards) for done in found] == [(40, 0, 40)]
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "local", SLOW, **how)
+    dropdtw.corpus.localize(SLOW, tmp_path / "c", tmp_path / "local", **how)
     assert content(tmp_path / "ray") == content(tmp_path / "local")
 
 
@@ -197,7 +197,7 @@ import sys
 import numpy as np
 import dropdtw.corpus
 folder, out, steps = sys.argv[1:]
-print(dropdtw.corpus.localize(folder, out, np.load(steps), engine="ray", workers=2, drop_x=0.5, drop_z=0.5,
+print(dropdtw.corpus.localize(np.load(steps), folder, out, engine="ray", workers=2, drop_x=0.5, drop_z=0.5,
                               shard_rows=1, many_to_one=True, contiguous=False))
 """
 
@@ -222,9 +222,9 @@ def test_a_driver_that_is_killed_is_resumed_and_leaves_no_workers(cluster, tmp_p
     assert not (tmp_path / "ray/summary.json").exists()
     kept = {p.name: p.stat().st_mtime_ns for p in done}
     how = {"drop_x": 0.5, "drop_z": 0.5, "shard_rows": 1, "many_to_one": True, "contiguous": False}
-    again = dropdtw.corpus.localize(tmp_path / "c", tmp_path / "ray", SLOW, engine="ray", **how)
+    again = dropdtw.corpus.localize(SLOW, tmp_path / "c", tmp_path / "ray", engine="ray", **how)
     assert (again.rows, again.errors, again.done) == (40, 0, 40 - len(done))
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "local", SLOW, **how)
+    dropdtw.corpus.localize(SLOW, tmp_path / "c", tmp_path / "local", **how)
     assert content(tmp_path / "ray") == content(tmp_path / "local")
     assert kept.items() <= {p.name: p.stat().st_mtime_ns for p in parts(tmp_path / "ray")}.items()
 
@@ -266,7 +266,7 @@ def test_a_shard_that_kills_every_worker_ends_the_run(tmp_path):
     assert "The same run again goes on" in done.stdout
     assert (tmp_path / "tries").read_text() == "xxxx"
     moves = {"many_to_one": True, "contiguous": False}
-    assert dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, **moves).rows == 12
+    assert dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, **moves).rows == 12
 
 
 MEMORY = """
@@ -276,9 +276,10 @@ import dropdtw.corpus
 from dropdtw.corpus import engines
 engines._connected(cpus=2)
 folder, out = sys.argv[1:]
-few = dropdtw.corpus.localize(folder + "/few.parquet", out + "/few", np.eye(3, 16), engine="ray", drop_x=0.5)
+Z = np.eye(3, 16)
+few = dropdtw.corpus.localize(Z, folder + "/few.parquet", out + "/few", engine="ray", drop_x=0.5)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-done = dropdtw.corpus.localize(folder + "/many", out + "/many", np.eye(3, 16), engine="ray", drop_x=0.5, shard_rows=500)
+done = dropdtw.corpus.localize(Z, folder + "/many", out + "/many", engine="ray", drop_x=0.5, shard_rows=500)
 print(few.rows, done.rows, done.shards, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 

@@ -20,7 +20,7 @@ def test_it_says_what_ray_needs(tmp_path, monkeypatch):
     corpus(tmp_path / "c", 3)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"pip install 'dropdtw\[ray\]', or take engine='local'"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, engine="ray")
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, engine="ray")
 
 
 @pytest.mark.parametrize(
@@ -46,16 +46,16 @@ def test_it_says_what_ray_needs(tmp_path, monkeypatch):
 def test_settings_that_would_fail_on_every_record_are_refused_at_once(tmp_path, options, message):
     corpus(tmp_path / "c", 3)
     with pytest.raises(ValueError, match=message):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, **({"drop_x": 0.5} | options))
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", **({"drop_x": 0.5} | options))
     assert not (tmp_path / "out").exists()
 
 
 def test_other_refusals(tmp_path):
     corpus(tmp_path / "c", 3)
     with pytest.raises(TypeError, match="drop_y is no option; there are match"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_y=1)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_y=1)
     with pytest.raises(ValueError, match=r"steps has 5 features and .* has 6; both need the same number"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS[:, :5])
+        dropdtw.corpus.localize(STEPS[:, :5], tmp_path / "c", tmp_path / "out")
     with pytest.raises(ValueError, match=r"queries has 5 features and .* has 6"):
         dropdtw.corpus.retrieve([("q", STEPS[:, :5])], tmp_path / "c", tmp_path / "out", **BOTH)
     with pytest.raises(ValueError, match="k is 0"):
@@ -64,15 +64,15 @@ def test_other_refusals(tmp_path):
         dropdtw.corpus.retrieve([], tmp_path / "c", tmp_path / "out", **BOTH)
     (tmp_path / "c").rename(tmp_path / ".c")  # hidden
     with pytest.raises(ValueError, match=r"holds no \.parquet files; write some with"):
-        dropdtw.corpus.localize(tmp_path, tmp_path / "out", STEPS)
+        dropdtw.corpus.localize(STEPS, tmp_path, tmp_path / "out")
     with pytest.raises(ValueError, match=r"holds no \.parquet files"):
-        dropdtw.corpus.localize(tmp_path / "nowhere", tmp_path / "out", STEPS)
+        dropdtw.corpus.localize(STEPS, tmp_path / "nowhere", tmp_path / "out")
     table(tmp_path / "e/0.parquet", id=[], features=[], shape=[])
     with pytest.raises(ValueError, match="hold no records"):
-        dropdtw.corpus.localize(tmp_path / "e", tmp_path / "out", STEPS)
+        dropdtw.corpus.localize(STEPS, tmp_path / "e", tmp_path / "out")
     (tmp_path / "e/0.parquet").write_bytes(b"x")
     with pytest.raises(ValueError, match=r"holds no records: 0\.parquet: it cannot be read as Parquet"):
-        dropdtw.corpus.localize(tmp_path / "e", tmp_path / "out", STEPS)
+        dropdtw.corpus.localize(STEPS, tmp_path / "e", tmp_path / "out")
     table(tmp_path / "n/0.parquet", id=["a"], features=[None], shape=[[1, 6]])
     with pytest.raises(
         ValueError, match=r"holds no good record; the first one: 0\.parquet, row 0 \(id 'a'\): it has no"

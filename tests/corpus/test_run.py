@@ -36,7 +36,7 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(tmp_path, monkeypatch, task
 
     def go(out):
         if task == "localize":
-            return dropdtw.corpus.localize(tmp_path / "c", out, STEPS, shard_rows=4)
+            return dropdtw.corpus.localize(STEPS, tmp_path / "c", out, shard_rows=4)
         return getattr(dropdtw.corpus, task)(tmp_path / "c", tmp_path / "c", out, shard_rows=8, **BOTH)
 
     with monkeypatch.context() as patch:
@@ -82,34 +82,34 @@ def test_far_files_appear_whole_as_well(monkeypatch):
 
 def test_another_run_is_refused_in_the_same_folder(tmp_path):
     corpus(tmp_path / "c", 6)
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+    dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     with pytest.raises(ValueError, match="holds another run, which differs in settings"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.6)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.6)
     with pytest.raises(ValueError, match="differs in steps"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS + 1, drop_x=0.5)
+        dropdtw.corpus.localize(STEPS + 1, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     corpus(tmp_path / "c", 6, group=1)  # the same records, in other row groups
     with pytest.raises(ValueError, match="differs in corpus"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     (tmp_path / "out/manifest.json").write_text("{")
     with pytest.raises(ValueError, match="is no JSON"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").touch()
     with pytest.raises(ValueError, match=r"holds other files, such as notes\.txt"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "mine", STEPS, drop_x=0.5)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "mine", drop_x=0.5)
     with pytest.raises(ValueError, match=r"notes\.txt is a file; give a folder"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "mine/notes.txt", STEPS, drop_x=0.5)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "mine/notes.txt", drop_x=0.5)
     for out in ("c", "c/out", "."):
         with pytest.raises(ValueError, match="lie in each other; give a folder elsewhere"):
-            dropdtw.corpus.localize(tmp_path / "c", tmp_path / out, STEPS, drop_x=0.5)
+            dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / out, drop_x=0.5)
 
 
 def test_a_corpus_whose_values_have_changed_is_another_one(tmp_path):
     dropdtw.corpus.write(tmp_path / "c.parquet", [("a", np.ones((3, 6)))])
-    dropdtw.corpus.localize(tmp_path / "c.parquet", tmp_path / "out", STEPS, drop_x=0.5)
+    dropdtw.corpus.localize(STEPS, tmp_path / "c.parquet", tmp_path / "out", drop_x=0.5)
     dropdtw.corpus.write(tmp_path / "c.parquet", [("a", 2 * np.ones((3, 6)))])
     with pytest.raises(ValueError, match="differs in corpus"):
-        dropdtw.corpus.localize(tmp_path / "c.parquet", tmp_path / "out", STEPS, drop_x=0.5)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c.parquet", tmp_path / "out", drop_x=0.5)
 
 
 def test_a_foreign_file_whose_values_were_exchanged_is_another_one(tmp_path):
@@ -118,9 +118,9 @@ def test_a_foreign_file_whose_values_were_exchanged_is_another_one(tmp_path):
         X = [[1.0] * 6, [2.0] * 6]
         table(tmp_path / "c/0.parquet", id=["a", "b"], features=[X[k] for k in order], shape=[[1, 6]] * 2)
         if order == (0, 1):
-            dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, drop_z=0.5)
+            dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, drop_z=0.5)
     with pytest.raises(ValueError, match="differs in corpus"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, drop_z=0.5)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, drop_z=0.5)
 
 
 def test_values_that_were_exchanged_make_another_corpus(tmp_path):
@@ -137,9 +137,9 @@ def test_a_corpus_that_was_copied_is_the_same(tmp_path):
     import shutil
 
     corpus(tmp_path / "c", 6)
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+    dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     shutil.copytree(tmp_path / "c", tmp_path / "copy")
-    assert dropdtw.corpus.localize(tmp_path / "copy", tmp_path / "out", STEPS, drop_x=0.5).done == 0
+    assert dropdtw.corpus.localize(STEPS, tmp_path / "copy", tmp_path / "out", drop_x=0.5).done == 0
 
 
 def test_a_file_that_changes_during_the_run_stops_it(tmp_path, monkeypatch):
@@ -163,14 +163,14 @@ def test_a_folder_is_claimed_by_one_run(tmp_path):
 
 def test_strict_refuses_a_run_with_errors(tmp_path):
     bad_corpus(tmp_path / "c")
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+    dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     with pytest.raises(ValueError, match=r"a\.parquet, row 1: it has no id; give a string \(strict=True stops here\)"):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, strict=True)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, strict=True)
 
 
 def test_the_manifest_and_the_summary_say_what_was_done(tmp_path):
     corpus(tmp_path / "c", 6)
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5)
+    dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert manifest["task"] == "localize"
     assert manifest["settings"] == {
@@ -193,6 +193,6 @@ def test_progress_is_told(tmp_path):
     corpus(tmp_path / "c", 6)
     seen = []
     dropdtw.corpus.localize(
-        tmp_path / "c", tmp_path / "out", STEPS, progress=lambda done, total: seen.append((done, total))
+        STEPS, tmp_path / "c", tmp_path / "out", progress=lambda done, total: seen.append((done, total))
     )
     assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]

@@ -16,7 +16,7 @@ SUGGEST = {"drop_x": "suggest", "drop_z": "suggest"}
 
 def test_localize_gives_what_align_gives(tmp_path):
     made = corpus(tmp_path / "c")
-    done = dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, shard_rows=10)
+    done = dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, shard_rows=10)
     assert (done.rows, done.errors, done.shards, done.done) == (60, 0, 6, 6)
     for (name, X), row in zip(made, rows(tmp_path / "out"), strict=True):
         a = dropdtw.align(STEPS, X, 0.5, many_to_one=False, contiguous=True)
@@ -27,7 +27,7 @@ def test_localize_gives_what_align_gives(tmp_path):
 
 def test_localize_suggests_a_drop_cost_for_each_record(tmp_path):
     made = corpus(tmp_path / "c", 12)
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS)
+    dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out")
     how = {"many_to_one": False, "contiguous": True}
     for (_, X), row in zip(made, rows(tmp_path / "out"), strict=True):
         d = dropdtw.suggest_drop(STEPS, X, **how).constant
@@ -38,21 +38,21 @@ def test_localize_takes_suggest_for_both_sides_and_each(tmp_path):
     made = corpus(tmp_path / "c", 12)
     how = {"many_to_one": False, "contiguous": True}
     for name, drops in (("both", SUGGEST), ("z", {"drop_x": 0.5, "drop_z": "suggest"})):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / name, STEPS, **drops)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / name, **drops)
         expected = dropdtw.pairwise([STEPS], [X for _, X in made], **drops, **how)[0]
         assert [row["cost"] for row in rows(tmp_path / name)] == pytest.approx(expected.tolist(), rel=1e-6)
 
 
 def test_localize_may_be_told_to_drop_nothing(tmp_path):
     made = corpus(tmp_path / "c", 6)
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=None, many_to_one=True, contiguous=False)
+    dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=None, many_to_one=True, contiguous=False)
     assert [row["cost"] for row in rows(tmp_path / "out")] == [dropdtw.align(STEPS, X).cost for _, X in made]
 
 
 def test_localize_finds_each_records_own_steps(tmp_path):
     made = corpus(tmp_path / "c", 12, steps=True)
     dropdtw.corpus.localize(
-        tmp_path / "c", tmp_path / "out", drop_x="percentile:30", many_to_one=True, contiguous=False
+        None, tmp_path / "c", tmp_path / "out", drop_x="percentile:30", many_to_one=True, contiguous=False
     )
     for (_, X, Z), row in zip(made, rows(tmp_path / "out"), strict=True):
         assert row["cost"] == dropdtw.align(Z, X, "percentile:30").cost
@@ -114,25 +114,25 @@ def test_any_fsspec_address_will_do(tmp_path):
     for f, part in content(tmp_path / "c").items():
         fs.pipe_file(f"/dropdtw/c/{f}", part)
     dropdtw.corpus.write("memory://dropdtw/one.parquet", made[:3])
-    dropdtw.corpus.localize("memory://dropdtw/c", "memory://dropdtw/out", STEPS, drop_x=0.5, shard_rows=4)
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, drop_x=0.5, shard_rows=4)
+    dropdtw.corpus.localize(STEPS, "memory://dropdtw/c", "memory://dropdtw/out", drop_x=0.5, shard_rows=4)
+    dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, shard_rows=4)
     there = {str(p).removeprefix("/dropdtw/out/"): fs.cat_file(p) for p in fs.find("/dropdtw/out")}
     assert there == content(tmp_path / "out")
-    assert dropdtw.corpus.localize("memory://dropdtw/one.parquet", tmp_path / "one", STEPS, drop_x=0.5).rows == 3
+    assert dropdtw.corpus.localize(STEPS, "memory://dropdtw/one.parquet", tmp_path / "one", drop_x=0.5).rows == 3
     fs.rm("/dropdtw", recursive=True)
 
 
 def test_a_single_file_is_a_corpus_as_well(tmp_path):
     corpus(tmp_path / "c", 10, files=1)
-    dropdtw.corpus.localize(tmp_path / "c/0.parquet", tmp_path / "a", STEPS, drop_x=0.5)
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "b", STEPS, drop_x=0.5)
+    dropdtw.corpus.localize(STEPS, tmp_path / "c/0.parquet", tmp_path / "a", drop_x=0.5)
+    dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "b", drop_x=0.5)
     assert content(tmp_path / "a") == content(tmp_path / "b")
 
 
 def test_threads_do_not_matter(tmp_path):
     corpus(tmp_path / "c")
     for workers in (1, 4):
-        dropdtw.corpus.localize(tmp_path / "c", tmp_path / f"{workers}", STEPS, workers=workers)
+        dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / f"{workers}", workers=workers)
         dropdtw.corpus.pairwise(tmp_path / "c", tmp_path / "c", tmp_path / f"p{workers}", workers=workers, **BOTH)
     assert content(tmp_path / "1") == content(tmp_path / "4")
     assert content(tmp_path / "p1") == content(tmp_path / "p4")
@@ -183,12 +183,12 @@ def test_large_records_are_held_one_by_one(monkeypatch):
 def test_numbers_of_numpy_are_numbers(tmp_path):
     corpus(tmp_path / "c", 6)
     how = {"drop_x": np.float32(0.5), "window": np.int64(30), "contiguous": np.bool_(True), "shard_rows": np.int64(9)}
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "a", STEPS, **how)
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "b", STEPS, drop_x=0.5, window=30, shard_rows=9)
+    dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "a", **how)
+    dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "b", drop_x=0.5, window=30, shard_rows=9)
     assert content(tmp_path / "a") == content(tmp_path / "b")
 
 
 def test_methods_without_drops_get_none(tmp_path):
     made = corpus(tmp_path / "c", 6)
-    dropdtw.corpus.localize(tmp_path / "c", tmp_path / "out", STEPS, method="dtw", many_to_one=True, contiguous=False)
+    dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", method="dtw", many_to_one=True, contiguous=False)
     assert rows(tmp_path / "out")[0]["cost"] == dropdtw.align(STEPS, made[0][1], method="dtw").cost

@@ -36,7 +36,7 @@ def localize(
     dx = "suggest" if drop_x is None else options.drop_cost(drop_x, "drop-x")
     dz = options.drop_cost(drop_z, "drop-z")
     place = _folder(out)
-    _told(dropdtw.corpus.localize(corpus, place, Z, match=match, drop_x=dx, drop_z=dz, **how), f"{place}/parts")  # type: ignore[arg-type]
+    _told(dropdtw.corpus.localize(Z, corpus, place, match=match, drop_x=dx, drop_z=dz, **how), f"{place}/parts")  # type: ignore[arg-type]
 
 
 def retrieve(

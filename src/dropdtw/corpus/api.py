@@ -56,13 +56,13 @@ class CorpusOptions(TypedDict, total=False):
     progress: Progress
 
 
-def localize(corpus: Url, out: Url, steps: npt.ArrayLike | None = None, **options: Unpack[CorpusOptions]) -> Run:
+def localize(steps: npt.ArrayLike | None, corpus: Url, out: Url, **options: Unpack[CorpusOptions]) -> Run:
     """Find steps in every record of a corpus.
 
+    steps : Z (K, d), the same for every record; None: each record has its own.
     corpus : a .parquet file or a folder of them, as `dropdtw.corpus.write` makes them; a path or any fsspec address.
     out : a folder for the results, one file in parts/ for each shard, with the columns id, cost, and segments: a list
         of {step, start, stop}. Started again with the same arguments, a run that was cut off does the rest.
-    steps : Z (K, d), the same for every record; None: each record has its own.
     options : see `dropdtw.corpus.CorpusOptions`. Unless told otherwise each frame belongs to one step and each step is
         one stretch (`many_to_one=False, contiguous=True`), and `drop_x="suggest"` finds a drop cost for every record.
 
@@ -72,7 +72,7 @@ def localize(corpus: Url, out: Url, steps: npt.ArrayLike | None = None, **option
     >>> talks = ((f"talk {k}", rng.normal(size=(30, 8)) / 2 + 2 * np.repeat(Z, 10, axis=0)) for k in range(100))
     >>> corpora.write(f"{folder}/talks.parquet", talks)
     100
-    >>> run = corpora.localize(f"{folder}/talks.parquet", f"{folder}/found", Z, drop_x=0.5)
+    >>> run = corpora.localize(Z, f"{folder}/talks.parquet", f"{folder}/found", drop_x=0.5)
     >>> run.rows, run.errors
     (100, 0)
     """
