@@ -24,7 +24,7 @@ def align(
     x: Annotated[str, typer.Argument(metavar="X", help="The signal or the frames, in which junk is dropped.")],
     drop_x: options.DropX = None,
     drop_z: options.DropZ = None,
-    match: options.Match = None,
+    match: options.Match = "auto",
     method: options.Method = "drop_dtw",
     one_to_many: options.OneToMany = True,
     many_to_one: options.ManyToOne = True,
@@ -62,26 +62,25 @@ def align(
         "contiguous": contiguous,
         "window": options.window_width(window),
     }
-    measure = options.match_cost(match, Z)
     dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
     entry = METHODS.get(method)  # an unknown one is refused below
     if drop_x is None and drop_z is None and entry and entry.takes_drops:
         dx, dz = "suggest", "suggest" if entry.one_to_one else None
     if "suggest" in (str(dx), str(dz)):
-        found = dropdtw.suggest_drop(Z, X, match=measure, drop_z=dz is not None, **how)
+        found = dropdtw.suggest_drop(Z, X, match=match, drop_z=dz is not None, **how)
         dx, dz = (found.constant if str(d) == "suggest" else d for d in (dx, dz))
         screen.note(
             f"drop cost {found.constant:.4g} suggested ({found.rule}, confidence {found.confidence:.0%}): {found.why}"
         )
     a = dropdtw.align(
-        Z, X, dx, dz, match=measure, method=method, threshold=options.drop_cost(threshold, "threshold"), **how
+        Z, X, dx, dz, match=match, method=method, threshold=options.drop_cost(threshold, "threshold"), **how
     )
     if out:
         formats.write(out, formats.alignment_content(a, kind, fps=fps, costs=costs))
     if plot:
         _draw(a, plot)
     if out != "-":
-        _show(a, measure, fps)
+        _show(a, dropdtw.costs.resolve(match, Z.shape[1]).name, fps)
 
 
 def _show(a: Alignment, measure: str, fps: float | None) -> None:

@@ -56,7 +56,7 @@ def retrieve(
 
     place = _folder(out)
     asked, first = _queries(query)
-    how = how | {"match": options.match_cost(how["match"], first), "window": options.window_width(how["window"])}
+    how = how | {"window": options.window_width(how["window"])}
     how["threshold"] = options.drop_cost(how["threshold"], "threshold")
     dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
     if options.takes_a_suggestion(drop_x, drop_z, how["method"]):

@@ -28,7 +28,7 @@ def explore(
         ),
     ] = None,
     drop_z: Annotated[str | None, typer.Option("--drop-z", metavar="COST", help="The same for elements of Z.")] = None,
-    match: options.Match = None,
+    match: options.Match = "auto",
     method: Annotated[str | None, typer.Option("--method", help="What to begin with; default: drop_dtw.")] = None,
     truth: Annotated[
         str | None, typer.Option(help="A file with the true z of each x, -1 for none: it is shown beside.")
@@ -48,8 +48,8 @@ def explore(
     from dropdtw.explore.session import Session
 
     session = Session(load.read(first, second, truth=truth, fps=fps))
-    if match or method or drop_x or drop_z:
-        session.first = _first(session, match, method, drop_x, drop_z)
+    if match != "auto" or method or drop_x or drop_z:
+        session.first = _first(session, None if match == "auto" else match, method, drop_x, drop_z)
 
     def opened(address: str) -> None:
         print(address, flush=True)

@@ -27,10 +27,11 @@ DropX = Annotated[
 ]
 DropZ = Annotated[str | None, typer.Option("--drop-z", metavar="COST", help="The same for an element of Z.")]
 Match = Annotated[
-    str | None,
+    str,
     typer.Option(
         "--match",
-        help="cosine, softmax, softmax:0.1, euclidean or sqeuclidean. Default: cosine; for plain numbers euclidean.",
+        help="auto (euclidean for plain numbers, cosine for vectors), cosine, softmax, softmax:0.1, euclidean or "
+        "sqeuclidean.",
     ),
 ]
 Method = Annotated[str, typer.Option("--method", help=", ".join(METHODS) + ".")]
@@ -123,8 +124,3 @@ def window_width(text: str | None) -> float | None:
         return int(text) if text.lstrip("+-").isdigit() else float(text)
     except ValueError:
         raise ValueError(f"--window is {text!r}; give a count of columns (20) or a share of X (0.1)") from None
-
-
-def match_cost(text: str | None, Z: Array) -> str:
-    """The match cost, which for plain numbers is not the cosine: that would compare only their signs."""
-    return text or ("cosine" if Z.shape[1] > 1 else "euclidean")

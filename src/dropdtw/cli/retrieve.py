@@ -38,7 +38,7 @@ def retrieve(
     top: Annotated[int, typer.Option(min=1, help="How many to show.")] = 10,
     drop_x: options.DropX = None,
     drop_z: options.DropZ = None,
-    match: options.Match = None,
+    match: options.Match = "auto",
     method: options.Method = "drop_dtw",
     one_to_many: options.OneToMany = True,
     many_to_one: options.ManyToOne = True,
@@ -78,7 +78,7 @@ def retrieve(
         raise ValueError(f"--out is {out!r}; rankings are written as .json or .csv: change the end of the name")
     Z, names = formats.read(query), formats.sequences(corpus)
     how = {
-        "match": options.match_cost(match, Z),
+        "match": match,
         "one_to_many": one_to_many,
         "many_to_one": many_to_one,
         "contiguous": contiguous,
@@ -150,9 +150,9 @@ def _costs(Z: Array, Xs: list[Array], top: int | None, how: dict[str, Any]) -> l
         found = dropdtw.nearest(Z, Xs, top, **how, progress=False)
         return list(zip(found.indices.tolist(), found.costs.tolist(), strict=True))
     # One row of pairs: threads take a part of it each.
-    from dropdtw.search.pairwise import _threads, useful_threads
+    from dropdtw.search.pairwise import thread_count, useful_threads
 
-    threads = useful_threads(min(len(Xs), _threads(-1)), len(Z) * sum(map(len, Xs)) / len(Xs))
+    threads = useful_threads(min(len(Xs), thread_count(-1)), len(Z) * sum(map(len, Xs)) / len(Xs))
     parts = [Xs[k::threads] for k in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
         rows = list(pool.map(lambda part: dropdtw.pairwise([Z], part, n_jobs=1, progress=False, **how)[0], parts))
