@@ -13,19 +13,14 @@ import numpy as np
 import pytest
 
 import dropdtw
+from cli_cases import call, run
 from dropdtw import cli
-
-pytest.importorskip("typer", reason="typer is not installed")
-pytest.importorskip("rich", reason="rich is not installed")
-
-from typer.testing import CliRunner
-
 from dropdtw.cli import bench, options, screen
-from dropdtw.cli.app import app
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "localize"
 STEPS, TALK = str(EXAMPLES / "steps.txt"), str(EXAMPLES / "talk.srt")
-COMMANDS = ["align", "localize", "retrieve", "explore", "reproduce", "bench", "info"]
+COMMANDS = ["align", "localize", "retrieve", "corpus", "explore", "reproduce", "bench", "info"]
+GROUPS = ["corpus", "reproduce"]
 
 
 @pytest.fixture
@@ -44,22 +39,6 @@ def folder(tmp_path, monkeypatch):
     np.save(tmp_path / "corpus" / "near.npy", np.repeat(Z, 3, axis=0) + 0.2 * rng.normal(size=(12, 16)))
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(*arguments, **options):
-    """What a command prints, in process."""
-    done = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False, **options)
-    assert done.exit_code == 0, done.output
-    return done
-
-
-def call(monkeypatch, capsys, *arguments):
-    """What `dropdtw …` as a program does: its exit code and what it prints."""
-    monkeypatch.setattr(sys, "argv", ["dropdtw", *map(str, arguments)])
-    with warnings.catch_warnings(), pytest.raises(SystemExit) as left:
-        cli.main()
-    said = capsys.readouterr()
-    return left.value.code, said.out, said.err
 
 
 # --- align ------------------------------------------------------------------------------------------------------
@@ -166,6 +145,8 @@ WRONG = {
     "no subtitles": (["localize", STEPS, STEPS], "there are no subtitles in it"),
     "format": (["localize", STEPS, TALK, "--format", "docx"], "--format is 'docx'; choose one of json"),
     "which format": (["localize", STEPS, TALK, "--out", "a.txt"], "add --format json|csv|srt|vtt|ffmetadata"),
+    "no engine": (["localize", STEPS, TALK, "--engine", "ray"], "No such option: --engine"),
+    "no ray": (["retrieve", "Z.npy", "corpus", "--engine", "ray"], "No such option: --engine"),
     "two texts": (["localize", "-", "-"], "can be read once"),
     "corpus": (["retrieve", "Z.npy", "X.npy"], "X.npy is no folder and no .npz file"),
     "top": (["retrieve", "Z.npy", "corpus", "--top", "0"], "Invalid value for '--top'"),
@@ -235,9 +216,7 @@ def test_localize_writes_json_alone_to_a_pipe():
 def test_localize_tells_the_format_by_the_name(folder):
     assert "steps found" in run("localize", STEPS, TALK, "--out", "a.vtt").stdout
     assert Path("a.vtt").read_text().startswith("WEBVTT\n")
-    run(
-        "localize", STEPS, TALK, "--out", "a.txt", "--format", "youtube", "--drop-x", "percentile:10", "--drop-z", "0.2"
-    )
+    run("localize", STEPS, TALK, "--out", "a.txt", "--format", "youtube", "--drop-x", "percentile:10", "--drop-z", "0.2")
     assert Path("a.txt").read_text().startswith("0:00 Introduction\n")
 
 
@@ -340,7 +319,7 @@ def test_help_of_every_command_is_worth_reading(command):
     for flag in ("--help", "-h"):
         shown = run(command, flag).stdout
     assert len(shown) > 200
-    if command != "reproduce":
+    if command not in GROUPS:
         assert f"dropdtw {command}" in shown.partition("Example:")[2]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dropdtw.cli import align, bench, explore, info, localize, reproduce, retrieve
+from dropdtw.cli import align, bench, corpus, explore, info, localize, reproduce, retrieve
 
 
 def _version(asked: bool) -> None:
@@ -31,6 +31,7 @@ app.command(
 )(align.align)
 app.command(epilog="Example: dropdtw localize steps.txt talk.srt --format youtube")(localize.localize)
 app.command(epilog="Example: dropdtw retrieve query.npy corpus/ --top 10 --drop-x 0.3 --drop-z 0.3")(retrieve.retrieve)
+app.add_typer(corpus.app, name="corpus")
 app.command(epilog="Example: dropdtw explore steps.npy frames.npy")(explore.explore)
 app.add_typer(reproduce.app, name="reproduce")
 app.command(epilog="Example: dropdtw bench")(bench.bench)

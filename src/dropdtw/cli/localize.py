@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from dropdtw.cli import corpora, options, screen
+from dropdtw.cli import options, screen
 
 if TYPE_CHECKING:
     from dropdtw.text import FoundStep, Sentence
@@ -22,15 +22,14 @@ def localize(
         str,
         typer.Argument(
             metavar="STEPS",
-            help="A text with one step to a line; numbers and bullets are ignored. "
-            "With --engine: a file of features, or 'own' for each record's own steps.",
+            help="A text with one step to a line; numbers and bullets are ignored.",
         ),
     ],
     talk: Annotated[
         str,
         typer.Argument(
             metavar="TALK",
-            help="Subtitles: .srt, .vtt, or JSON with start, stop and text; - for stdin. With --engine: a corpus.",
+            help="Subtitles: .srt, .vtt, or JSON with start, stop and text; - for stdin.",
         ),
     ],
     form: Annotated[
@@ -51,24 +50,12 @@ def localize(
     drop_z: Annotated[
         str | None, typer.Option(metavar="COST", help="What leaving out a step costs; lower reports more as not found.")
     ] = None,
-    engine: options.Engine = None,
-    match: Annotated[str, typer.Option("--match", help="With --engine: the match cost of the features.")] = "cosine",
-    workers: options.Workers = None,
-    num_gpus: options.NumGpus = 0,
-    shard_rows: options.ShardRows = 1000,
-    strict: options.Strict = False,
 ) -> None:
     """Find where each step of a written procedure is talked about, and write chapters.
 
     Off-topic talk is left out, and a step that nobody talks about is reported as not found. Nothing has to be set; the
     drop costs are chosen for each talk, and the confidence is the probability of the place.
     """
-    if engine is not None:
-        if form is not None:
-            raise ValueError(f"--format {form} is for subtitles; with --engine results are Parquet files in --out")
-        running = corpora.running(engine, workers, num_gpus, shard_rows, strict)
-        corpora.localize(steps, talk, out, match, drop_x, drop_z, running)
-        return
     from dropdtw import text
     from dropdtw.files import formats
 

@@ -37,7 +37,7 @@ Match = Annotated[
 Method = Annotated[str, typer.Option("--method", help=", ".join(METHODS) + ".")]
 OneToMany = Annotated[bool, typer.Option(help="One z may match several x.")]
 ManyToOne = Annotated[bool, typer.Option(help="One x may match several z.")]
-Contiguous = Annotated[bool, typer.Option("--contiguous", help="No x is dropped inside the run of a z.")]
+Contiguous = Annotated[bool, typer.Option(help="No x is dropped inside the run of a z.")]
 Window = Annotated[
     str | None,
     typer.Option(
@@ -46,24 +46,6 @@ Window = Annotated[
 ]
 Threshold = Annotated[
     str | None, typer.Option("--threshold", metavar="COST", help="For lcss: a number or percentile:30.")
-]
-
-Engine = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        metavar="ENGINE",
-        help="For a corpus in Parquet (a file, a folder or an fsspec address): local, all cores of this machine; or "
-        "ray, a cluster (RAY_ADDRESS, else one on this machine). --out is then a folder, and a run can be resumed.",
-    ),
-]
-Workers = Annotated[int | None, typer.Option(min=1, help="With --engine: how many work at a time. Default: all cores.")]
-NumGpus = Annotated[
-    float, typer.Option(min=0, help="With --engine: GPUs for each worker; values are computed on them.")
-]
-ShardRows = Annotated[int, typer.Option(min=1, help="With --engine: records in a shard, the part that is redone.")]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="With --engine: stop at the first bad record instead of noting it.")
 ]
 
 

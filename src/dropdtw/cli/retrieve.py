@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dropdtw.cli import corpora, options, screen
+from dropdtw.cli import options, screen
 
 if TYPE_CHECKING:
     from dropdtw.problem.inputs import Array
@@ -24,15 +24,14 @@ CHUNK = 1 << 26
 def retrieve(
     query: Annotated[
         str,
-        typer.Argument(
-            metavar="QUERY", help="The sequence to look for, Z; - for stdin. With --engine also a corpus of queries."
-        ),
+        typer.Argument(metavar="QUERY", help="The sequence to look for, Z; - for stdin."),
     ],
     corpus: Annotated[
         str,
         typer.Argument(
             metavar="CORPUS",
-            help="A folder of sequences, one to a file, or an .npz with one to an array. With --engine: Parquet.",
+            help="A folder of sequences, one to a file, or an .npz with one to an array. "
+            "For Parquet, see: dropdtw corpus retrieve.",
         ),
     ],
     top: Annotated[int, typer.Option(min=1, help="How many to show.")] = 10,
@@ -52,11 +51,6 @@ def retrieve(
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Write the ranking to a .json or .csv file; - for JSON on stdout.")
     ] = None,
-    engine: options.Engine = None,
-    workers: options.Workers = None,
-    num_gpus: options.NumGpus = 0,
-    shard_rows: options.ShardRows = 1000,
-    strict: options.Strict = False,
 ) -> None:
     """Rank the sequences of a folder by the cost of aligning them with a query; all cores work.
 
@@ -64,20 +58,11 @@ def retrieve(
     """
     from dropdtw.files import formats
 
-    how: dict[str, Any]
-    if engine is not None:
-        if mean or skip_broken:
-            raise ValueError("--mean and --skip-broken are for a folder of files; leave them out with --engine")
-        how = {"match": match, "method": method, "window": window, "threshold": threshold}
-        how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
-        running = corpora.running(engine, workers, num_gpus, shard_rows, strict)
-        corpora.retrieve(query, corpus, out, top, drop_x, drop_z, how, running)
-        return
     kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
     if out and kind not in (".json", ".csv"):
         raise ValueError(f"--out is {out!r}; rankings are written as .json or .csv: change the end of the name")
     Z, names = formats.read(query), formats.sequences(corpus)
-    how = {
+    how: dict[str, Any] = {
         "match": match,
         "one_to_many": one_to_many,
         "many_to_one": many_to_one,

@@ -1,0 +1,251 @@
+"""`dropdtw corpus …`: corpora in Parquet, of any size, see `dropdtw.corpus`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dropdtw.cli import options, screen
+
+if TYPE_CHECKING:
+    from dropdtw.corpus import Run
+    from dropdtw.corpus.dataset import Dataset
+    from dropdtw.problem.inputs import Array
+
+FEW = 3
+"""Queries whose nearest are shown; of more, the file tells."""
+
+FROM = 8
+"""Records that a drop cost is suggested from."""
+
+app = typer.Typer(
+    help="Work on corpora in Parquet, of any size, on this machine or on Ray. Needs: pip install 'dropdtw[parquet]'.",
+    no_args_is_help=True,
+)
+
+Corpus = Annotated[
+    str,
+    typer.Argument(metavar="CORPUS", help="A .parquet file or a folder of them: a path or an address, s3://bucket/x."),
+]
+Out = Annotated[
+    str,
+    typer.Option("--out", "-o", metavar="DIR", help="A folder for the results; the same command again resumes a run."),
+]
+DropX = Annotated[
+    str | None,
+    typer.Option(
+        "--drop-x",
+        metavar="COST",
+        help="What leaving out an element of X costs: a number, percentile:30 (of the match costs; lower drops more), "
+        "logit:30 (with softmax), suggest, or none (nothing may be left out).",
+    ),
+]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="local|ray",
+        help="local: all cores of this machine. ray: the cluster that RAY_ADDRESS names, or one started here.",
+    ),
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Shards in work at a time. Default: one for each core.")]
+NumGpus = Annotated[float, typer.Option(min=0, help="GPUs for each worker; alignments are then computed on them.")]
+ShardRows = Annotated[int, typer.Option(min=1, help="Records in a shard, the part of the work that is redone.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad record instead of noting it.")]
+
+
+@app.command(epilog="Example: dropdtw corpus localize steps.npy s3://bucket/talks --engine ray --out found")
+def localize(
+    steps: Annotated[
+        str, typer.Argument(metavar="STEPS", help="A file of features, (K, d); or 'own' for each record's own steps.")
+    ],
+    corpus: Corpus,
+    out: Out,
+    drop_x: DropX = None,
+    drop_z: options.DropZ = None,
+    match: options.Match = "auto",
+    method: options.Method = "drop_dtw",
+    one_to_many: options.OneToMany = True,
+    many_to_one: options.ManyToOne = False,
+    contiguous: options.Contiguous = True,
+    window: options.Window = None,
+    threshold: options.Threshold = None,
+    engine: Engine = "local",
+    workers: Workers = None,
+    num_gpus: NumGpus = 0,
+    shard_rows: ShardRows = 1000,
+    strict: Strict = False,
+) -> None:
+    """Find steps in every record of a corpus.
+
+    Unless you say otherwise, a frame shows one step at most, a step is one stretch of frames, and --drop-x is suggest:
+    every record gets a drop cost of its own.
+    """
+    import dropdtw.corpus
+    from dropdtw.files import formats
+
+    place = _folder(out)
+    Z = None if steps == "own" else formats.read(steps)
+    how: dict[str, Any] = {"match": match, "method": method, "window": options.window_width(window)}
+    how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
+    how |= {"drop_z": options.drop_cost(drop_z, "drop-z"), "threshold": options.drop_cost(threshold, "threshold")}
+    if drop_x is not None:  # otherwise the library suggests it, where the method has drops
+        how["drop_x"] = options.drop_cost(drop_x, "drop-x")
+    running = _running(engine, workers, num_gpus, shard_rows, strict)
+    _show(dropdtw.corpus.localize(Z, corpus, place, **how, **running), f"{place}/parts")
+
+
+@app.command(epilog="Example: dropdtw corpus retrieve query.npy talks/ --out near --top 10 --drop-x 0.3 --drop-z 0.3")
+def retrieve(
+    query: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUERY", help="The sequence to look for, Z: a file; or a corpus of queries, in Parquet."
+        ),
+    ],
+    corpus: Corpus,
+    out: Out,
+    top: Annotated[int, typer.Option(min=1, help="How many records to find for each query.")] = 10,
+    drop_x: DropX = None,
+    drop_z: options.DropZ = None,
+    match: options.Match = "auto",
+    method: options.Method = "drop_dtw",
+    one_to_many: options.OneToMany = True,
+    many_to_one: options.ManyToOne = True,
+    contiguous: options.Contiguous = False,
+    window: options.Window = None,
+    threshold: options.Threshold = None,
+    engine: Engine = "local",
+    workers: Workers = None,
+    num_gpus: NumGpus = 0,
+    shard_rows: ShardRows = 1000,
+    strict: Strict = False,
+) -> None:
+    """Find the records of a corpus that are cheapest to align with a query, or with each of many.
+
+    Without any drop cost, both are suggest: here one number for all records, from a few of them, so that their costs
+    can be compared.
+    """
+    import dropdtw.corpus
+    from dropdtw.corpus.storage import Storage
+
+    place = _folder(out)
+    asked, first = _queries(query)
+    how: dict[str, Any] = {"match": match, "window": options.window_width(window)}
+    how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
+    how |= _drops(drop_x, drop_z, method, first, corpus, how)
+    how |= {"method": method, "threshold": options.drop_cost(threshold, "threshold")}
+    running = _running(engine, workers, num_gpus, shard_rows, strict)
+    run = dropdtw.corpus.retrieve(asked, corpus, place, top, **how, **running)
+    rows = Storage(place).table("nearest.parquet").slice(0, FEW * top).to_pylist()
+    shown = [[r["query"], str(r["rank"]), f"{r['cost']:.6g}", str(r["length"]), r["id"]] for r in rows]
+    screen.table(["query", ">#", ">cost", ">length", "id"], shown)
+    _show(run, f"{place}/nearest.parquet")
+
+
+@app.command(epilog="Example: dropdtw corpus pairwise left/ right/ --out pairs --drop-x 0.3 --drop-z 0.3")
+def pairwise(
+    left: Annotated[str, typer.Argument(metavar="LEFT", help="A corpus, whose records are the Z.")],
+    right: Annotated[str, typer.Argument(metavar="RIGHT", help="A corpus, whose records are the X.")],
+    out: Out,
+    drop_x: DropX = None,
+    drop_z: options.DropZ = None,
+    match: options.Match = "auto",
+    method: options.Method = "drop_dtw",
+    one_to_many: options.OneToMany = True,
+    many_to_one: options.ManyToOne = True,
+    contiguous: options.Contiguous = False,
+    window: options.Window = None,
+    threshold: options.Threshold = None,
+    engine: Engine = "local",
+    workers: Workers = None,
+    num_gpus: NumGpus = 0,
+    shard_rows: ShardRows = 1000,
+    strict: Strict = False,
+) -> None:
+    """Compute what aligning every record of one corpus with every record of another costs.
+
+    Without any drop cost, both are suggest: here one number for all pairs, from a few of them, so that their costs can
+    be compared.
+    """
+    import dropdtw.corpus
+
+    place = _folder(out)
+    how: dict[str, Any] = {"match": match, "window": options.window_width(window)}
+    how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
+    how |= _drops(drop_x, drop_z, method, lambda: _first(left), right, how)
+    how |= {"method": method, "threshold": options.drop_cost(threshold, "threshold")}
+    running = _running(engine, workers, num_gpus, shard_rows, strict)
+    _show(dropdtw.corpus.pairwise(left, right, place, **how, **running), f"{place}/parts")
+
+
+def _running(engine: str, workers: int | None, num_gpus: float, shard_rows: int, strict: bool) -> dict[str, Any]:
+    """How to run, as `dropdtw.corpus` takes it."""
+    return {"engine": engine, "workers": workers, "num_gpus": num_gpus, "shard_rows": shard_rows, "strict": strict}
+
+
+def _folder(out: str) -> str:
+    if out == "-":
+        raise ValueError("--out is '-', but results are files of a folder, which standard output is not; give a folder")
+    return out
+
+
+def _drops(
+    drop_x: str | None, drop_z: str | None, method: str, query: Callable[[], Array], corpus: str, how: dict[str, Any]
+) -> dict[str, Any]:
+    """Drop costs of pairs; suggested ones are one number for all, found from a query and a few records."""
+    from dropdtw.corpus.dataset import dataset
+
+    dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
+    if options.takes_a_suggestion(drop_x, drop_z, method):
+        dx = dz = drop_x = drop_z = "suggest"
+    if "suggest" in (drop_x, drop_z):
+        Z, data = query(), dataset(corpus, 1000)
+        constant = options.suggested(Z, _some(data, Z.shape[1]), data.rows, how)
+        dx, dz = (constant if text == "suggest" else d for text, d in ((drop_x, dx), (drop_z, dz)))
+    return {"drop_x": dx, "drop_z": dz}
+
+
+def _some(data: Dataset, width: int) -> list[Array]:
+    """A few good sequences from all over a corpus."""
+    from dropdtw.corpus.records import Record
+
+    shards = sorted({round(k * (len(data.shards) - 1) / (FROM - 1)) for k in range(FROM)})
+    each = -(-FROM // len(shards))
+    fitting = (
+        [r.X for r in islice(data.read(number), 10 * each) if isinstance(r, Record) and r.X.shape[1] == width][:each]
+        for number in shards
+    )
+    return [X for some in fitting for X in some][:FROM]
+
+
+def _queries(query: str) -> tuple[Any, Callable[[], Array]]:
+    """What `dropdtw.corpus.retrieve` takes, and what gives the first sequence of it."""
+    from dropdtw.files import formats
+
+    if "://" not in query and not query.endswith(".parquet") and not Path(query).is_dir():
+        Z = formats.read(query)
+        return [(query, Z)], lambda: Z
+    return query, lambda: _first(query)
+
+
+def _first(corpus: str) -> Array:
+    from dropdtw.corpus.dataset import dataset
+    from dropdtw.corpus.records import Record
+
+    for record in dataset(corpus, 1).read(0):
+        if isinstance(record, Record):
+            return record.X
+    raise ValueError(f"{corpus} begins with records that cannot be used; mend or remove them")
+
+
+def _show(run: Run, where: str) -> None:
+    if run.errors and not run.rows:
+        raise ValueError(f"no record could be used; the reasons are in {run.out}/errors.jsonl")
+    print(f"{run.rows} results in {where} ({run.done} of {run.shards} shards done now)")
+    if run.errors:
+        screen.note(f"bad records left out: {run.errors}; the reasons are in {run.out}/errors.jsonl")
