@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import re
 import subprocess
@@ -145,6 +146,8 @@ WRONG = {
     "no subtitles": (["localize", STEPS, STEPS], "there are no subtitles in it"),
     "format": (["localize", STEPS, TALK, "--format", "docx"], "--format is 'docx'; choose one of json"),
     "which format": (["localize", STEPS, TALK, "--out", "a.txt"], "add --format json|csv|srt|vtt|ffmetadata"),
+    "skip": (["localize", STEPS, TALK, "--skip", "-1"], "Invalid value for '--skip'"),
+    "no drop_z": (["localize", STEPS, TALK, "--drop-z", "0.2"], "No such option: --drop-z"),
     "no engine": (["localize", STEPS, TALK, "--engine", "ray"], "No such option: --engine"),
     "no ray": (["retrieve", "Z.npy", "corpus", "--engine", "ray"], "No such option: --engine"),
     "two texts": (["localize", "-", "-"], "can be read once"),
@@ -216,8 +219,20 @@ def test_localize_writes_json_alone_to_a_pipe():
 def test_localize_tells_the_format_by_the_name(folder):
     assert "steps found" in run("localize", STEPS, TALK, "--out", "a.vtt").stdout
     assert Path("a.vtt").read_text().startswith("WEBVTT\n")
-    run("localize", STEPS, TALK, "--out", "a.txt", "--format", "youtube", "--drop-x", "percentile:10", "--drop-z", "0.2")
+    run("localize", STEPS, TALK, "--out", "a.txt", "--format", "youtube", "--drop-x", "percentile:10", "--skip", "0.2")
     assert Path("a.txt").read_text().startswith("0:00 Introduction\n")
+
+
+@pytest.mark.usefixtures("wordllama")
+def test_localize_passes_its_costs_on():
+    """A step that costs more to skip is found; without drops every sentence belongs to a step."""
+    usual = run("localize", STEPS, TALK).stdout
+    assert run("localize", STEPS, TALK, "--drop-x", "suggest", "--skip", "0.15").stdout == usual
+    assert "7 of 7 steps found" in run("localize", STEPS, TALK, "--skip", "100").stdout
+    done = run("localize", STEPS, TALK, "--drop-x", "none", "--format", "json")
+    found = [s for s in json.loads(done.stdout)["segments"] if s["start"] is not None]
+    assert all(a["stop"] <= b["start"] for a, b in itertools.pairwise(found))
+    assert found[0]["start"] == pytest.approx(0, abs=5)
 
 
 # --- retrieve ---------------------------------------------------------------------------------------------------

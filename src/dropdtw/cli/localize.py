@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from dropdtw.cli import options, screen
+from dropdtw.text.localize import SKIP
 
 if TYPE_CHECKING:
     from dropdtw.text import FoundStep, Sentence
@@ -42,14 +43,20 @@ def localize(
     ] = None,
     out: Annotated[str | None, typer.Option("--out", "-o", help="Write the chapters to this file.")] = None,
     drop_x: Annotated[
-        str | None,
+        str,
         typer.Option(
-            metavar="COST", help="What leaving out a sentence costs: a number or percentile:10; lower drops more."
+            metavar="COST",
+            help="What leaving out a sentence costs: a number, percentile:10, suggest, or none (every sentence belongs "
+            "to a step); lower drops more.",
         ),
-    ] = None,
-    drop_z: Annotated[
-        str | None, typer.Option(metavar="COST", help="What leaving out a step costs; lower reports more as not found.")
-    ] = None,
+    ] = "suggest",
+    skip: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="What leaving out a step costs, in drop costs of a sentence; lower reports more steps as not found.",
+        ),
+    ] = SKIP,
 ) -> None:
     """Find where each step of a written procedure is talked about, and write chapters.
 
@@ -64,8 +71,8 @@ def localize(
         raise ValueError("STEPS and TALK are both '-', but standard input can be read once; give one of them as a file")
     wanted = _parsed(steps, text.read_steps)
     said = text.sentences(_parsed(talk, text.read_subtitles))
-    dx, dz = (None if d == "suggest" else options.drop_cost(d, n) for d, n in ((drop_x, "drop-x"), (drop_z, "drop-z")))
-    found = text.localize(wanted, [s.text for s in said], [(s.start, s.stop) for s in said], drop_x=dx, drop_z=dz)
+    price = options.drop_cost(drop_x, "drop-x")
+    found = text.localize(wanted, [s.text for s in said], [(s.start, s.stop) for s in said], drop_x=price, skip=skip)
     if kind is not None:
         formats.write(out or "-", text.write_chapters(found, kind))
     if kind is None or out not in (None, "-"):
