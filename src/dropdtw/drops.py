@@ -51,6 +51,11 @@ class Rule(ABC):
         """The rule as a number or a string that `resolve` takes; None where neither can say it."""
         return None
 
+    @property
+    def said(self) -> object:
+        """What a caller said to get this rule, for errors."""
+        return self.plain() or self
+
     def __call__(self, C: npt.ArrayLike) -> npt.ArrayLike:
         """The cost of dropping any column of C, or of each of them."""
         from dropdtw.problem.match import Matrix
@@ -76,6 +81,11 @@ class Constant(Rule):
         real = isinstance(self.value, Real) and not isinstance(self.value, (bool, np.bool_))
         return float(self.value) if real else None
 
+    @property
+    def said(self) -> object:
+        """The number."""
+        return self.value
+
 
 @dataclass(frozen=True, eq=False)
 class PerElement(Rule):
@@ -86,6 +96,11 @@ class PerElement(Rule):
     needs_costs: ClassVar[bool] = False
 
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
+        """The values."""
+        return self.values
+
+    @property
+    def said(self) -> object:
         """The values."""
         return self.values
 
@@ -167,8 +182,9 @@ class _Function(Rule):
 
     function: Callable[[Array], npt.ArrayLike]
 
-    def __repr__(self) -> str:
-        return repr(self.function)
+    @property
+    def said(self) -> object:
+        return self.function
 
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
         return self.function(costs.matrix if side == "x" else costs.matrix.T)

@@ -222,7 +222,7 @@ OPTIONS = (
         ),
         "manifest of a vector": case(
             lambda: Spec.of([1.0, 2.0]).settings(),
-            "drop_x is PerElement(values=[1.0, 2.0])",
+            "drop_x is [1.0, 2.0]",
             "give a number, or a rule",
         ),
         "executor for other tables": case(

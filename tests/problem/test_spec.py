@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dropdtw
-from dropdtw.drops import Constant, Percentile, Suggest
+from dropdtw.drops import Constant, Percentile
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.tables import recurrence
@@ -33,7 +33,8 @@ def test_equal_requests_are_equal_and_survive_pickling():
     a, b = (Spec.of("percentile:30", match="cosine", window=3) for _ in range(2))
     assert a == b
     assert a != Spec.of("percentile:31", match="cosine", window=3)
-    assert pickle.loads(pickle.dumps(Suggest())) == Suggest()
+    for spec in (a, Spec.of("suggest", 0.3, reducer="soft", gamma=0.2), Spec.of(method="lcss", threshold=0.5)):
+        assert pickle.loads(pickle.dumps(spec)) == spec
 
 
 def test_settings_say_all_of_it_as_plain_data():
@@ -50,9 +51,9 @@ def test_settings_say_all_of_it_as_plain_data():
 NOT_PLAIN = {
     "a function as match": ({"match": lambda Z, X: Z @ X.T}, "match is <function .*give a name"),
     "a table": ({"method": LOCKSTEP}, "method is .*lockstep.*give a name"),
-    "a vector": ({"drop_x": [0.1, 0.2]}, "drop_x is PerElement.* give a number, or a rule such as"),
+    "a vector": ({"drop_x": [0.1, 0.2]}, r"drop_x is \[0.1, 0.2\]; give a number, or a rule such as"),
     "a function": ({"drop_z": np.min}, "drop_z is <function min.* give a number, or a rule such as"),
-    "a boolean": ({"drop_x": True}, "drop_x is Constant.value=True.* give a number"),
+    "a boolean": ({"drop_x": True}, "drop_x is True; give a number"),
 }
 
 

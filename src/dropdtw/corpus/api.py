@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy.typing as npt
 
-from dropdtw import costs
 from dropdtw.corpus.dataset import Given, dataset
 from dropdtw.corpus.engines import Engine
 from dropdtw.corpus.records import whole
@@ -142,5 +141,4 @@ def _asked(options: dict[str, Any]) -> _Asked:
     running = {"engine": engine} | {name: options.pop(name) for name in ("strict", "progress") if name in options}
     spec = Spec.of(**options)
     spec.settings()  # a manifest has to hold it
-    costs.resolve(spec.match, 1)  # whatever "auto" will be for the features of the records
     return _Asked(spec, "cuda" if engine.num_gpus else "cpu", int(rows), running)

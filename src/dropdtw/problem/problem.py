@@ -150,5 +150,5 @@ def _threshold(rule: Rule | None, match: MatchCosts) -> float:
     except ValueError:  # a ragged list, or a drop logit
         value = np.empty(2)
     if value.ndim != 0 or value.dtype.kind not in "iuf" or np.isnan(value):
-        raise ValueError(f"threshold is {rule.plain() or rule!r}; give a number or a rule such as 'percentile:30'")
+        raise ValueError(f"threshold is {rule.said!r}; give a number or a rule such as 'percentile:30'")
     return float(value)

@@ -57,6 +57,7 @@ class Spec:
         of_x, of_z = drops.resolve(drop_x, "drop_x"), drops.resolve(drop_z, "drop_z")
         counts = drops.resolve(threshold, "threshold")
         _check_takes(entry, of_x, of_z, counts)
+        costs.resolve(match, 1)
         if window is not None:
             window_width(1, window)
         table = entry.table(of_x is not None, of_z is not None, warp)
@@ -78,7 +79,7 @@ class Spec:
         for name, rule in self.rules.items():
             if rule is not None and rule.needs_costs:
                 raise ValueError(
-                    f"{name} is {rule.plain() or rule!r}, a rule that reads the match costs, {why}; give a number "
+                    f"{name} is {rule.said!r}, a rule that reads the match costs, {why}; give a number "
                     "(dropdtw.suggest_drop finds one)"
                 )
 
@@ -118,11 +119,11 @@ class Spec:
                     f"{name} is {getattr(self, name)!r}; give a name: the manifest of a run has to say what it was"
                 )
         rules = {name: rule if rule is None else rule.plain() for name, rule in self.rules.items()}
-        for name, plain in rules.items():
-            if plain is None and self.rules[name] is not None:
+        for name, rule in self.rules.items():
+            if rule is not None and rules[name] is None:
                 raise ValueError(
-                    f"{name} is {self.rules[name]!r}; give a number, or a rule such as 'percentile:30': records differ "
-                    "in length"
+                    f"{name} is {rule.said!r}; give a number, or a rule such as 'percentile:30': "
+                    "records differ in length"
                 )
         warp = {name: bool(value) for name, value in self.warp._asdict().items()}
         window = self.window if self.window is None else window_width(1, self.window)

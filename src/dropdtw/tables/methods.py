@@ -62,6 +62,10 @@ class Method:
         """Whether costs are paid otherwise than they were given."""
         return bool(self.free_x or self.free_z or self.pair or self.narrow)
 
+    def __reduce__(self) -> Any:
+        """Methods of the registry travel to other processes by name."""
+        return (look_up, (self.name,)) if METHODS.get(self.name) is self else super().__reduce__()
+
     def edit(self, costs: Any, threshold: Any) -> Any:
         """The costs that are paid, from those given: of arrays or tensors, whose module is `costs.xp`."""
         if self.pair is not None:

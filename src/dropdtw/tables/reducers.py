@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Final
 
@@ -25,8 +25,12 @@ class Reducer:
 
     name: str
     gamma: float
-    value: Callable[[Array], Array]
-    weights: Callable[[Array], Array]
+    value: Callable[[Array], Array] = field(compare=False)
+    weights: Callable[[Array], Array] = field(compare=False)
+
+    def __reduce__(self) -> Any:
+        """Reducers travel to other processes by name."""
+        return reducer, (self.name, self.gamma)
 
 
 def _hard_weights(v: Array) -> Array:
