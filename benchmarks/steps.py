@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from dropdtw.experiments.step_model import Objective, StepModel, Tensors
+from dropdtw.experiments.steps.model import Objective, StepModel, Tensors
 
 VIDEOS, K, N, D, BATCH = 2000, 10, 200, 512, 24
 

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip install dropdtw[experiments]")
 pytest.importorskip("lightning_fabric", reason="training needs Lightning Fabric: pip install dropdtw[experiments]")
 
-from dropdtw.experiments import steps  # noqa: E402
+from dropdtw.experiments.steps import experiment as steps  # noqa: E402
 from step_cases import DATA  # noqa: E402
 
 

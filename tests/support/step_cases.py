@@ -11,8 +11,9 @@ pytest.importorskip("lightning_fabric", reason="training needs Lightning Fabric:
 import dropdtw  # noqa: E402
 from dropdtw import metrics  # noqa: E402
 from dropdtw.data.steps import StepVideo  # noqa: E402
-from dropdtw.experiments import step_data, tmnist_steps  # noqa: E402
-from dropdtw.experiments.videos import Videos  # noqa: E402
+from dropdtw.experiments.common.pools import Videos  # noqa: E402
+from dropdtw.experiments.steps import data as step_data  # noqa: E402
+from dropdtw.experiments.steps import stand_in as tmnist_steps  # noqa: E402
 
 D = 32
 CLASSES = 14

@@ -43,7 +43,7 @@ def tmnist(
     ),
 ) -> None:
     """Retrieval and localization on moving digits (Section 4.1), beside the paper's figures."""
-    from dropdtw.experiments.tmnist import Settings, reproduce
+    from dropdtw.experiments.tmnist.experiment import Settings, reproduce
 
     settings = Settings(seed=seed, sets=seeds, sequences=sequences, epochs=epochs)
     reproduce(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from dropdtw.experiments.report import Table
-    from dropdtw.experiments.step_data import Splits
+    from dropdtw.experiments.common.report import Table
+    from dropdtw.experiments.steps.data import Splits
 
 Mnist = Annotated[
     Path | None,
@@ -42,10 +42,10 @@ class StandIn:
     def splits(self, seed: int) -> Splits:
         """The data of a seed; the encoder and the clips are the same for all."""
         from dropdtw.data import mnist
-        from dropdtw.experiments import videos
-        from dropdtw.experiments.cache import Cache
-        from dropdtw.experiments.step_data import tmnist_splits
-        from dropdtw.experiments.tmnist_steps import Procedures
+        from dropdtw.experiments.common import pools as videos
+        from dropdtw.experiments.common.cache import Cache
+        from dropdtw.experiments.steps.data import tmnist_splits
+        from dropdtw.experiments.steps.stand_in import Procedures
 
         data = mnist.load(None if self.mnist is None else str(self.mnist))
         cache = Cache(self.out / "cache")
@@ -60,9 +60,11 @@ class StandIn:
 
     def key(self) -> str:
         """What the data depend on, beside the seed."""
-        from dropdtw.experiments import step_data, tmnist_steps, videos
-        from dropdtw.experiments.cache import fingerprint
-        from dropdtw.experiments.tmnist_steps import Procedures
+        from dropdtw.experiments.common import pools as videos
+        from dropdtw.experiments.common.cache import fingerprint
+        from dropdtw.experiments.steps import data as step_data
+        from dropdtw.experiments.steps import stand_in as tmnist_steps
+        from dropdtw.experiments.steps.stand_in import Procedures
 
         weights = "" if self.encoder is None else self.encoder.read_bytes().hex()
         named = None if self.mnist is None else str(self.mnist)
@@ -102,9 +104,9 @@ def steps(
     out: Out = Path("runs/steps"),
 ) -> None:
     """Train a step-localization model from the order of steps alone, and evaluate it on test videos."""
-    from dropdtw.experiments import steps as experiment
-    from dropdtw.experiments.step_model import Objective
-    from dropdtw.experiments.training import Plan
+    from dropdtw.experiments.common.training import Plan
+    from dropdtw.experiments.steps import experiment
+    from dropdtw.experiments.steps.model import Objective
     from dropdtw.files import atomic
 
     objective = Objective(loss, cluster, percentile, reducer)
@@ -146,7 +148,7 @@ def _splits(
     seed: int,
     skip_broken: bool,
 ) -> Splits:
-    from dropdtw.experiments import step_data
+    from dropdtw.experiments.steps import data as step_data
 
     if data not in step_data.NAMES:
         raise ValueError(f"--data is {data!r}; choose one of {', '.join(step_data.NAMES)}")
@@ -183,8 +185,8 @@ def table(
     out: Out = Path("runs/steps"),
 ) -> None:
     """Make a table of Section 4.2 or its appendix, ours beside the paper's. What was trained before is kept."""
-    from dropdtw.experiments import step_tables
-    from dropdtw.experiments.training import Plan
+    from dropdtw.experiments.common.training import Plan
+    from dropdtw.experiments.steps import tables as step_tables
     from dropdtw.files import atomic
 
     if number not in step_tables.TITLES:
@@ -212,9 +214,10 @@ def table(
 
 
 def _inference(data: str, folder: Path | None, stand_in: StandIn) -> Table:
-    from dropdtw.experiments import step_data, step_tables
-    from dropdtw.experiments import steps as experiment
-    from dropdtw.experiments.step_model import Objective
+    from dropdtw.experiments.steps import data as step_data
+    from dropdtw.experiments.steps import experiment
+    from dropdtw.experiments.steps import tables as step_tables
+    from dropdtw.experiments.steps.model import Objective
     from dropdtw.files.progress import reporter
 
     report = reporter("methods")
@@ -243,11 +246,11 @@ def bars(
     out: Out = Path("runs/steps"),
 ) -> None:
     """Draw what methods find in test videos (Fig. 4 and its companions), on tmnist-steps."""
-    from dropdtw.experiments import step_bars
-    from dropdtw.experiments import steps as experiment
-    from dropdtw.experiments.report import Report
-    from dropdtw.experiments.step_model import Objective
-    from dropdtw.experiments.training import Plan
+    from dropdtw.experiments.common.report import Report
+    from dropdtw.experiments.common.training import Plan
+    from dropdtw.experiments.steps import bars as step_bars
+    from dropdtw.experiments.steps import experiment
+    from dropdtw.experiments.steps.model import Objective
 
     splits = StandIn(mnist, encoder, out, quick).splits(seed)
     plan = Plan(epochs=2 if quick else epochs, seed=seed)

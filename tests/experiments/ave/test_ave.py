@@ -15,11 +15,10 @@ torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip i
 h5py = pytest.importorskip("h5py", reason="AVE's files need h5py: pip install dropdtw[experiments]")
 
 from dropdtw.data import ave, grid, mnist  # noqa: E402
-from dropdtw.experiments import ave as experiment  # noqa: E402
-from dropdtw.experiments import ave_model as models  # noqa: E402
-from dropdtw.experiments import ave_tasks as tasks  # noqa: E402
-from dropdtw.experiments.ave import Recipe  # noqa: E402
-from dropdtw.experiments.ave_model import Objective, TwoBranches, chance, evaluate, locate, splice  # noqa: E402
+from dropdtw.experiments.ave import experiment, tasks  # noqa: E402
+from dropdtw.experiments.ave import model as models  # noqa: E402
+from dropdtw.experiments.ave.experiment import Recipe  # noqa: E402
+from dropdtw.experiments.ave.model import Objective, TwoBranches, chance, evaluate, locate, splice  # noqa: E402
 
 RNG = np.random.default_rng(0)
 DIGITS = made_up_digits(RNG)

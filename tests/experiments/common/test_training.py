@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install dropdtw[experiments]")
 pytest.importorskip("lightning_fabric", reason="training needs Lightning Fabric: pip install dropdtw[experiments]")
 
-from dropdtw.experiments.training import Plan, fit  # noqa: E402
+from dropdtw.experiments.common.training import Plan, fit  # noqa: E402
 
 
 @dataclass

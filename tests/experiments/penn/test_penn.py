@@ -14,11 +14,10 @@ torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip i
 pytest.importorskip("scipy", reason="Kendall's tau needs scipy: pip install dropdtw[experiments]")
 
 from dropdtw.data import mnist, penn  # noqa: E402
-from dropdtw.experiments import penn as experiment  # noqa: E402
-from dropdtw.experiments import penn_model as models  # noqa: E402
-from dropdtw.experiments import penn_standin as standin  # noqa: E402
-from dropdtw.experiments import penn_videos as videos  # noqa: E402
-from dropdtw.experiments.penn_model import Aligner, Clips, Objective, Pair, Windows, contaminate, make_pair  # noqa: E402
+from dropdtw.experiments.penn import experiment, videos  # noqa: E402
+from dropdtw.experiments.penn import model as models  # noqa: E402
+from dropdtw.experiments.penn import stand_in as standin  # noqa: E402
+from dropdtw.experiments.penn.model import Aligner, Clips, Objective, Pair, Windows, contaminate, make_pair  # noqa: E402
 
 RNG = np.random.default_rng(0)
 DIGITS = made_up_digits(RNG)

@@ -10,10 +10,14 @@ torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip i
 pytest.importorskip("lightning_fabric", reason="training needs Lightning Fabric: pip install dropdtw[experiments]")
 
 from dropdtw.data.steps import collate  # noqa: E402
-from dropdtw.experiments import paper_tables, step_bars, step_tables, steps, tmnist_steps  # noqa: E402
-from dropdtw.experiments.report import Table  # noqa: E402
-from dropdtw.experiments.step_model import LOSSES, Objective, StepModel, Tensors  # noqa: E402
-from dropdtw.experiments.training import Plan  # noqa: E402
+from dropdtw.experiments.common.report import Table  # noqa: E402
+from dropdtw.experiments.common.training import Plan  # noqa: E402
+from dropdtw.experiments.steps import bars as step_bars  # noqa: E402
+from dropdtw.experiments.steps import experiment as steps  # noqa: E402
+from dropdtw.experiments.steps import paper as paper_tables  # noqa: E402
+from dropdtw.experiments.steps import stand_in as tmnist_steps  # noqa: E402
+from dropdtw.experiments.steps import tables as step_tables  # noqa: E402
+from dropdtw.experiments.steps.model import LOSSES, Objective, StepModel, Tensors  # noqa: E402
 from step_cases import CLASSES, DATA, HOW, POOL, splits  # noqa: E402
 
 # --- The stand-in ---------------------------------------------------------------------------------------------------

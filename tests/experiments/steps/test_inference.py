@@ -10,8 +10,9 @@ pytest.importorskip("lightning_fabric", reason="training needs Lightning Fabric:
 
 from dropdtw import metrics  # noqa: E402
 from dropdtw.data.steps import StepDataset  # noqa: E402
-from dropdtw.experiments import step_data, steps  # noqa: E402
-from dropdtw.experiments.step_model import Objective  # noqa: E402
+from dropdtw.experiments.steps import data as step_data  # noqa: E402
+from dropdtw.experiments.steps import experiment as steps  # noqa: E402
+from dropdtw.experiments.steps.model import Objective  # noqa: E402
 from step_cases import DATA, cosine_cost, video  # noqa: E402
 
 

@@ -11,13 +11,11 @@ torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip i
 import dropdtw  # noqa: E402
 from dropdtw.data import tmnist  # noqa: E402
 from dropdtw.data.mnist import Mnist  # noqa: E402
-from dropdtw.experiments import encoder as encoders  # noqa: E402
-from dropdtw.experiments import tmnist as experiment  # noqa: E402
-from dropdtw.experiments import tmnist_localization as localization  # noqa: E402
-from dropdtw.experiments import tmnist_retrieval as retrieval  # noqa: E402
-from dropdtw.experiments import videos as pools  # noqa: E402
-from dropdtw.experiments.cache import Cache, fingerprint  # noqa: E402
-from dropdtw.experiments.videos import Videos  # noqa: E402
+from dropdtw.experiments.common import encoder as encoders  # noqa: E402
+from dropdtw.experiments.common import pools  # noqa: E402
+from dropdtw.experiments.common.cache import Cache, fingerprint  # noqa: E402
+from dropdtw.experiments.common.pools import Videos  # noqa: E402
+from dropdtw.experiments.tmnist import experiment, localization, retrieval  # noqa: E402
 
 
 def made_up(seed, classes=8, d=6, noise=0.3):

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dropdtw.data import mnist, tmnist
-from dropdtw.experiments import encoder as encoders
-from dropdtw.experiments.cache import Cache, fingerprint
-from dropdtw.experiments.encoder import Encoder
+from dropdtw.experiments.common import encoder as encoders
+from dropdtw.experiments.common.cache import Cache, fingerprint
+from dropdtw.experiments.common.encoder import Encoder
 from dropdtw.files.progress import Progress, reporter
 from dropdtw.problem.inputs import Array
 

@@ -14,14 +14,16 @@ from pathlib import Path
 import numpy as np
 
 from dropdtw import metrics
-from dropdtw.experiments import paper_tables as paper
-from dropdtw.experiments import step_model, steps, training
-from dropdtw.experiments.cache import fingerprint
-from dropdtw.experiments.report import Table
-from dropdtw.experiments.step_data import Splits
-from dropdtw.experiments.step_model import Objective
-from dropdtw.experiments.steps import Inference
-from dropdtw.experiments.training import Plan
+from dropdtw.experiments.common import training
+from dropdtw.experiments.common.cache import fingerprint
+from dropdtw.experiments.common.report import Table
+from dropdtw.experiments.common.training import Plan
+from dropdtw.experiments.steps import experiment as steps
+from dropdtw.experiments.steps import model as step_model
+from dropdtw.experiments.steps import paper
+from dropdtw.experiments.steps.data import Splits
+from dropdtw.experiments.steps.experiment import Inference
+from dropdtw.experiments.steps.model import Objective
 from dropdtw.files import atomic
 from dropdtw.files.progress import Progress, reporter
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dropdtw.experiments.cache import Cache
+from dropdtw.experiments.common.cache import Cache
 from dropdtw.files.progress import Progress, reporter
 
 Job = TypeVar("Job")

@@ -10,10 +10,9 @@ import numpy as np
 import dropdtw
 from dropdtw import plot
 from dropdtw.data import mnist, tmnist
-from dropdtw.experiments import tmnist_localization as localization
-from dropdtw.experiments import tmnist_retrieval as retrieval
-from dropdtw.experiments.report import Report
-from dropdtw.experiments.videos import Class, Videos
+from dropdtw.experiments.common.pools import Class, Videos
+from dropdtw.experiments.common.report import Report
+from dropdtw.experiments.tmnist import localization, retrieval
 from dropdtw.problem.inputs import runs
 
 BLUR = 0.5

@@ -10,7 +10,7 @@ import numpy as np
 
 from dropdtw import metrics
 from dropdtw.data import penn as data
-from dropdtw.experiments.penn_model import Clips
+from dropdtw.experiments.penn.model import Clips
 from dropdtw.problem.inputs import Array
 
 

@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="the encoder needs PyTorch: pip inst
 
 from dropdtw.data import tmnist  # noqa: E402
 from dropdtw.data.mnist import Mnist  # noqa: E402
-from dropdtw.experiments.encoder import Encoder, accuracy, shifted, train  # noqa: E402
+from dropdtw.experiments.common.encoder import Encoder, accuracy, shifted, train  # noqa: E402
 
 
 def digits(n, seed):

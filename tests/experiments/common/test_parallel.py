@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from dropdtw.experiments import jobs
+from dropdtw.experiments.common import parallel as jobs
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ import numpy as np
 from dropdtw.costs import cosine
 from dropdtw.data import coin, crosstask, mnist, transcripts, utkinect, youcook2
 from dropdtw.data.steps import StepDataset, StepVideo, prototypes, replace_steps
-from dropdtw.experiments import tmnist_steps, videos
-from dropdtw.experiments.cache import Cache
-from dropdtw.experiments.encoder import Encoder
-from dropdtw.experiments.steps import Fold
-from dropdtw.experiments.tmnist_steps import Procedures
+from dropdtw.experiments.common import pools as videos
+from dropdtw.experiments.common.cache import Cache
+from dropdtw.experiments.common.encoder import Encoder
+from dropdtw.experiments.steps import stand_in as tmnist_steps
+from dropdtw.experiments.steps.experiment import Fold
+from dropdtw.experiments.steps.stand_in import Procedures
 from dropdtw.files.progress import Progress
 from dropdtw.problem.inputs import Array
 

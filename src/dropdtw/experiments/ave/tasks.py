@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 
 from dropdtw.data import ave, grid, mnist, tmnist
-from dropdtw.experiments.ave_model import Batch, Event, cca, evaluate, splice
-from dropdtw.experiments.penn_standin import moving
+from dropdtw.experiments.ave.model import Batch, Event, cca, evaluate, splice
+from dropdtw.experiments.penn.stand_in import moving
 from dropdtw.problem.inputs import Array
 
 WAYS: Final = ("A2V", "V2A")

@@ -15,14 +15,13 @@ import numpy as np
 
 from dropdtw import metrics
 from dropdtw.data import mnist, tmnist
-from dropdtw.experiments import encoder as encoders
-from dropdtw.experiments import tmnist_localization as localization
-from dropdtw.experiments import tmnist_retrieval as retrieval
-from dropdtw.experiments import videos as pools
-from dropdtw.experiments.cache import Cache, fingerprint
-from dropdtw.experiments.report import Report, Table
-from dropdtw.experiments.tmnist_pictures import draw
-from dropdtw.experiments.videos import Videos
+from dropdtw.experiments.common import encoder as encoders
+from dropdtw.experiments.common import pools
+from dropdtw.experiments.common.cache import Cache, fingerprint
+from dropdtw.experiments.common.pools import Videos
+from dropdtw.experiments.common.report import Report, Table
+from dropdtw.experiments.tmnist import localization, retrieval
+from dropdtw.experiments.tmnist.pictures import draw
 from dropdtw.files import atomic
 from dropdtw.files.progress import Progress
 from dropdtw.problem.inputs import Array

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dropdtw import metrics
 from dropdtw.costs import cosine
-from dropdtw.experiments.videos import Videos
+from dropdtw.experiments.common.pools import Videos
 from dropdtw.files.progress import Progress, reporter
 from dropdtw.problem.inputs import Array
 from dropdtw.tables.methods import METHODS

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from dropdtw.data import mnist, tmnist
-from dropdtw.experiments.penn_model import Clips
-from dropdtw.experiments.penn_videos import Splits, held_out
+from dropdtw.experiments.penn.model import Clips
+from dropdtw.experiments.penn.videos import Splits, held_out
 from dropdtw.problem.inputs import Array
 
 POOLED = 4

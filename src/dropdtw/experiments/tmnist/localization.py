@@ -17,7 +17,7 @@ import dropdtw
 from dropdtw import metrics
 from dropdtw.costs import cosine
 from dropdtw.data import tmnist
-from dropdtw.experiments.videos import Videos
+from dropdtw.experiments.common.pools import Videos
 from dropdtw.files.progress import Progress, reporter
 from dropdtw.problem.inputs import Array, runs
 

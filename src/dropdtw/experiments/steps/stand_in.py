@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from dropdtw.data.steps import StepDataset, StepVideo
-from dropdtw.experiments.videos import Videos
+from dropdtw.experiments.common.pools import Videos
 from dropdtw.problem.inputs import Array
 
 CLIP_SECONDS: Final = 3.2

@@ -18,15 +18,15 @@ import torch
 from torch import nn
 
 from dropdtw.data import penn as data
-from dropdtw.experiments import penn_model as models
-from dropdtw.experiments import penn_standin as standin
-from dropdtw.experiments import penn_videos as videos
-from dropdtw.experiments.cache import fingerprint
-from dropdtw.experiments.jobs import Work, results
-from dropdtw.experiments.penn_model import Aligner, Clips, Objective, PoseEncoder, Windows, make_pair
-from dropdtw.experiments.penn_videos import Scores, Splits, evaluate, pairs_of, penn_splits, raw
-from dropdtw.experiments.report import Report
-from dropdtw.experiments.training import Plan, fit
+from dropdtw.experiments.common.cache import fingerprint
+from dropdtw.experiments.common.parallel import Work, results
+from dropdtw.experiments.common.report import Report
+from dropdtw.experiments.common.training import Plan, fit
+from dropdtw.experiments.penn import model as models
+from dropdtw.experiments.penn import stand_in as standin
+from dropdtw.experiments.penn import videos
+from dropdtw.experiments.penn.model import Aligner, Clips, Objective, PoseEncoder, Windows, make_pair
+from dropdtw.experiments.penn.videos import Scores, Splits, evaluate, pairs_of, penn_splits, raw
 from dropdtw.files import atomic
 from dropdtw.files.progress import Progress
 from dropdtw.problem.inputs import Array
@@ -222,7 +222,7 @@ def reproduce(
     folder : of Penn Action; None runs a stand-in of moving digits.   processes : to train in at the same time.
     command : is shown in the report.
     """
-    from dropdtw.experiments import penn_report as reports
+    from dropdtw.experiments.penn import report as reports
 
     out.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()

@@ -19,8 +19,8 @@ import dropdtw
 from dropdtw import metrics
 from dropdtw.costs import Softmax
 from dropdtw.data.steps import BACKGROUND, StepDataset, StepVideo, balanced_batches, collate
-from dropdtw.experiments.step_model import Objective, StepModel, Tensors
-from dropdtw.experiments.training import Fit, Plan, fit
+from dropdtw.experiments.common.training import Fit, Plan, fit
+from dropdtw.experiments.steps.model import Objective, StepModel, Tensors
 from dropdtw.files.progress import Progress, Report
 from dropdtw.problem.inputs import Array
 from dropdtw.tables.methods import METHODS

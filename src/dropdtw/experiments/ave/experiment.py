@@ -21,14 +21,14 @@ from torch import nn
 from dropdtw import metrics
 from dropdtw.data import ave as data
 from dropdtw.data import grid
-from dropdtw.experiments import ave_model as models
-from dropdtw.experiments import ave_tasks as tasks
-from dropdtw.experiments.ave_model import Objective, TwoBranches, chance
-from dropdtw.experiments.ave_tasks import WAYS, Part, Task, evaluated
-from dropdtw.experiments.cache import fingerprint
-from dropdtw.experiments.jobs import Work, results
-from dropdtw.experiments.report import Report, Table
-from dropdtw.experiments.training import Plan, fit
+from dropdtw.experiments.ave import model as models
+from dropdtw.experiments.ave import tasks
+from dropdtw.experiments.ave.model import Objective, TwoBranches, chance
+from dropdtw.experiments.ave.tasks import WAYS, Part, Task, evaluated
+from dropdtw.experiments.common.cache import fingerprint
+from dropdtw.experiments.common.parallel import Work, results
+from dropdtw.experiments.common.report import Report, Table
+from dropdtw.experiments.common.training import Plan, fit
 from dropdtw.files import atomic
 from dropdtw.files.progress import Progress
 from dropdtw.problem.inputs import Array

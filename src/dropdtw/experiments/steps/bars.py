@@ -10,8 +10,8 @@ import numpy as np
 
 from dropdtw import plot
 from dropdtw.data.steps import StepVideo
-from dropdtw.experiments.step_model import StepModel
-from dropdtw.experiments.steps import by_method, localize, softmax_cost
+from dropdtw.experiments.steps.experiment import by_method, localize, softmax_cost
+from dropdtw.experiments.steps.model import StepModel
 from dropdtw.problem.inputs import Array
 
 if TYPE_CHECKING:

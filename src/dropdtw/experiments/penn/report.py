@@ -10,10 +10,10 @@ import numpy as np
 
 from dropdtw import metrics, plot
 from dropdtw.data.penn import JOINTS, LIMBS
-from dropdtw.experiments.penn import NAMES, Settings
-from dropdtw.experiments.penn_model import Objective, make_pair
-from dropdtw.experiments.penn_videos import Scores, Splits
-from dropdtw.experiments.report import Report, Table
+from dropdtw.experiments.common.report import Report, Table
+from dropdtw.experiments.penn.experiment import NAMES, Settings
+from dropdtw.experiments.penn.model import Objective, make_pair
+from dropdtw.experiments.penn.videos import Scores, Splits
 from dropdtw.problem.inputs import Array
 
 if TYPE_CHECKING:

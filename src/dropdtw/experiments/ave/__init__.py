@@ -1,0 +1,1 @@
+"""Audio-visual localization (paper Section 4.4)."""

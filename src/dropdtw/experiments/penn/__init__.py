@@ -1,0 +1,1 @@
+"""Representation learning by alignment (paper Section 4.3)."""

@@ -1,0 +1,1 @@
+"""Multi-step localization (paper Section 4.2)."""

@@ -1,0 +1,1 @@
+"""Retrieval and localization on moving digits (paper Section 4.1)."""
