@@ -34,10 +34,11 @@ def penn(
     ),
 ) -> None:
     """Representation learning with outliers in training (Section 4.3, Fig. 5)."""
-    from dropdtw.experiments.penn.experiment import Settings, reproduce
+    from dropdtw.experiments.penn.experiment import Penn
+    from dropdtw.experiments.penn.settings import Settings
 
     settings = Settings(seed=seed, seeds=seeds, epochs=epochs, images=images, share_of=share_of)
-    _run(reproduce, settings.quick() if quick else settings, data, device, jobs, out)
+    _run(Penn.reproduce, settings.quick() if quick else settings, data, device, jobs, out)
 
 
 def ave(
@@ -54,10 +55,10 @@ def ave(
     out: Annotated[Path, typer.Option(help="Folder for report.html, results.json and the cache.")] = Path("runs/ave"),
 ) -> None:
     """Cross-modality localization (Section 4.4, Table 3): a passage of sound in the picture, and back."""
-    from dropdtw.experiments.ave.experiment import Settings, reproduce
+    from dropdtw.experiments.ave.experiment import Ave, Settings
 
     settings = Settings(seed=seed, seeds=seeds, epochs=epochs)
-    _run(reproduce, settings.quick() if quick else settings, data, device, jobs, out)
+    _run(Ave.reproduce, settings.quick() if quick else settings, data, device, jobs, out)
 
 
 def _run(

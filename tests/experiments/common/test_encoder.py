@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch", reason="the encoder needs PyTorch: pip inst
 
 from dropdtw.data import tmnist  # noqa: E402
 from dropdtw.data.mnist import Mnist  # noqa: E402
+from dropdtw.experiments.common import encoder as encoders  # noqa: E402
 from dropdtw.experiments.common.encoder import Encoder, accuracy, shifted, train  # noqa: E402
 
 
@@ -72,3 +73,23 @@ def test_shifting_moves_whole_images():
     assert (moved.sum(dim=(1, 2)) == 1).all()
     places = {tuple(p[1:].tolist()) for p in moved.nonzero()}
     assert places == {(i, j) for i in range(2, 7) for j in range(2, 7)}
+
+
+def test_an_encoder_is_saved_and_loaded_and_a_foreign_file_refused(tmp_path):
+    encoder = encoders.Encoder()
+    encoders.save(encoder, tmp_path / "e.npz")
+    for a, b in zip(
+        encoder.state_dict().values(), encoders.load(tmp_path / "e.npz").state_dict().values(), strict=True
+    ):
+        assert torch.equal(a, b)
+    np.savez(tmp_path / "other.npz", x=np.zeros(3))
+    with pytest.raises(ValueError, match=r"other\.npz holds other arrays"):
+        encoders.load(tmp_path / "other.npz")
+    np.save(tmp_path / "evil.npy", np.array([print], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"evil\.npy is not an \.npz of plain arrays"):
+        encoders.load(tmp_path / "evil.npy")
+    (tmp_path / "half.npz").write_bytes((tmp_path / "e.npz").read_bytes()[:500])
+    with pytest.raises(ValueError, match=r"half\.npz is not an \.npz of plain arrays"):
+        encoders.load(tmp_path / "half.npz")
+    with pytest.raises(FileNotFoundError):
+        encoders.load(tmp_path / "missing.npz")

@@ -9,28 +9,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip install dropdtw[experiments]")
 
 import dropdtw  # noqa: E402
+from clip_cases import made_up  # noqa: E402
 from dropdtw.data import tmnist  # noqa: E402
-from dropdtw.data.mnist import Mnist  # noqa: E402
 from dropdtw.experiments.common import encoder as encoders  # noqa: E402
-from dropdtw.experiments.common import pools  # noqa: E402
-from dropdtw.experiments.common.cache import Cache, fingerprint  # noqa: E402
-from dropdtw.experiments.common.pools import Videos  # noqa: E402
 from dropdtw.experiments.tmnist import experiment, localization, retrieval  # noqa: E402
-
-
-def made_up(seed, classes=8, d=6, noise=0.3):
-    """Each class is a path through random codes; a part of it, noisily; blurred frames are unlike anything."""
-    paths = np.random.default_rng(5).normal(size=(classes, 12, d))
-    rng = np.random.default_rng(seed)
-    full, part, blurred = [], [], []
-    for path in paths:
-        full.append(np.repeat(path, rng.integers(1, 3, 12), axis=0))
-        start = rng.integers(0, 5)
-        inside = np.repeat(path[start : start + 7], rng.integers(1, 3, 7), axis=0)
-        part.append(inside + noise * rng.normal(size=inside.shape))
-        blurred.append(np.abs(rng.normal(size=inside.shape)) + 1)
-    return Videos(full, part, blurred)
-
 
 # --- Sequences for localization ---------------------------------------------------------------------------------
 
@@ -59,86 +41,6 @@ def test_medleys_have_two_different_clips_of_the_event_among_others():
 def test_impossible_medleys_say_why(classes, copies, events, clips):
     with pytest.raises(ValueError, match=r"more clips than events, at least .* copies .* and more than .* classes"):
         tmnist.medley(classes, copies, np.random.default_rng(0), events, clips)
-
-
-# --- Pools of codes ---------------------------------------------------------------------------------------------
-
-
-def test_noise_replaces_a_share_of_the_frames_by_blurred_ones():
-    videos = made_up(0)
-    clips, chosen = videos.noisy(0.5, np.random.default_rng(1))
-    for clip, lost, clean, blurred in zip(clips, chosen, videos.part, videos.blurred, strict=True):
-        assert lost.sum() == round(0.5 * len(clean))
-        np.testing.assert_array_equal(clip[lost], blurred[lost])
-        np.testing.assert_array_equal(clip[~lost], clean[~lost])
-    for none, clean in zip(videos.noisy(0.0, np.random.default_rng(1))[0], videos.part, strict=True):
-        np.testing.assert_array_equal(none, clean)
-
-
-def test_centred_codes_have_mean_zero():
-    videos = made_up(0)
-    centred = videos.centred(videos.mean)
-    np.testing.assert_allclose(centred.mean, 0, atol=1e-12)
-    np.testing.assert_allclose(
-        centred.blurred[0] - videos.blurred[0], np.broadcast_to(-videos.mean, (len(videos.blurred[0]), 6))
-    )
-
-
-def test_videos_are_encoded_once(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    images, labels = rng.integers(0, 256, (20, 28, 28), dtype=np.uint8), np.arange(20) % 10
-    data = Mnist(images, labels, images, labels, "noise")
-    encoder = encoders.Encoder()
-    classes = [tmnist.CLASSES[3], tmnist.CLASSES[40]]
-    (first,) = pools.encode(encoder, data, [7], classes, Cache(tmp_path))
-    clips = tmnist.data_set(images, labels, True, 7, classes)
-    np.testing.assert_allclose(first.part[1], encoder.codes(clips[1].frames), atol=1e-5)
-    np.testing.assert_allclose(first.blurred[1], encoder.codes(tmnist.blurred(clips[1].frames)), atol=1e-5)
-    calls = []
-    monkeypatch.setattr(encoders.Encoder, "codes", lambda *a, **k: calls.append(1) or np.zeros((len(a[1]), 288)))
-    (again,) = pools.encode(encoder, data, [7], classes, Cache(tmp_path))
-    assert not calls
-    for a, b in zip(first.full + first.part + first.blurred, again.full + again.part + again.blurred, strict=True):
-        np.testing.assert_array_equal(a, b)
-    pools.encode(encoder, data, [8], classes, Cache(tmp_path))
-    pools.encode(encoders.Encoder(), data, [7], classes, Cache(tmp_path))  # other weights, other codes
-    assert len(calls) == 2
-
-
-def test_a_broken_cache_file_is_made_anew(tmp_path):
-    cache = Cache(tmp_path)
-    assert cache.arrays("a", "k", lambda: {"x": np.arange(3)})["x"].tolist() == [0, 1, 2]
-    assert cache.arrays("a", "k", lambda: {})["x"].tolist() == [0, 1, 2]
-    (tmp_path / "a-k.npz").write_bytes(b"PK\x03\x04 half a file")
-    assert cache.arrays("a", "k", lambda: {"x": np.arange(2)})["x"].tolist() == [0, 1]
-    assert cache.arrays("a", "k", lambda: {})["x"].tolist() == [0, 1]
-
-
-def test_fingerprints_tell_things_apart():
-    x = np.arange(6.0)
-    prints = [fingerprint(v) for v in (x, x.reshape(2, 3), x.astype(np.float32), x + 1, [1, 2], tmnist, pools)]
-    assert len(set(prints)) == len(prints)
-    assert fingerprint(x, 1) == fingerprint(x.copy(), 1) != fingerprint(x, 2)
-
-
-def test_an_encoder_is_saved_and_loaded_and_a_foreign_file_refused(tmp_path):
-    encoder = encoders.Encoder()
-    encoders.save(encoder, tmp_path / "e.npz")
-    for a, b in zip(
-        encoder.state_dict().values(), encoders.load(tmp_path / "e.npz").state_dict().values(), strict=True
-    ):
-        assert torch.equal(a, b)
-    np.savez(tmp_path / "other.npz", x=np.zeros(3))
-    with pytest.raises(ValueError, match=r"other\.npz holds other arrays"):
-        encoders.load(tmp_path / "other.npz")
-    np.save(tmp_path / "evil.npy", np.array([print], dtype=object), allow_pickle=True)
-    with pytest.raises(ValueError, match=r"evil\.npy is not an \.npz of plain arrays"):
-        encoders.load(tmp_path / "evil.npy")
-    (tmp_path / "half.npz").write_bytes((tmp_path / "e.npz").read_bytes()[:500])
-    with pytest.raises(ValueError, match=r"half\.npz is not an \.npz of plain arrays"):
-        encoders.load(tmp_path / "half.npz")
-    with pytest.raises(FileNotFoundError):
-        encoders.load(tmp_path / "missing.npz")
 
 
 # --- Retrieval --------------------------------------------------------------------------------------------------

@@ -14,12 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dropdtw.experiments.common.losses import DROP, OTAM, SMOOTH, Loss
+from dropdtw.experiments.common.registry import find
 from dropdtw.problem.inputs import Array
-from dropdtw.torch import DropDTWLoss, MarginLoss, OTAMLoss, SmoothDTWLoss
+from dropdtw.torch import MarginLoss
 from dropdtw.torch.losses import AlignmentLoss
 from dropdtw.torch.reduction import Normalize
 
-LOSSES: Final = ("otam", "smooth", "drop")
+LOSSES: Final[dict[str, Loss]] = {"otam": OTAM, "smooth": SMOOTH, "drop": DROP}
+"""The alignments that are compared; a new one is an entry."""
+
 Event = tuple[int, int, int]
 """(video, start, stop): elements [start, stop) of a video's streams, to be found."""
 
@@ -40,13 +44,24 @@ class Objective:
 
     def alignment(self) -> AlignmentLoss:
         """The alignment that is compared; Drop-DTW is the paper's Algorithm 2, both sides droppable."""
-        options: dict[str, Any] = {"match": "cosine", "gamma": self.gamma, "normalize": self.normalize}
-        if self.loss == "drop":
-            rule = f"percentile:{self.percentile:g}"
-            return DropDTWLoss(rule, rule, method="drop_dtw_paper", **options)
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss is {self.loss!r}; choose one of {', '.join(LOSSES)}")
-        return OTAMLoss(**options) if self.loss == "otam" else SmoothDTWLoss(**options)
+        rule = f"percentile:{self.percentile:g}"
+        drops = {"drop_x": rule, "drop_z": rule, "method": "drop_dtw_paper"}
+        loss = find(LOSSES, self.loss, "loss")
+        return loss.build(drops, match="cosine", gamma=self.gamma, normalize=self.normalize)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a row of the table is trained with."""
+
+    objective: Objective
+    lr: float
+    crop: int = 0
+
+    def __str__(self) -> str:
+        drop = f"{self.objective.percentile:g}th percentile, " if LOSSES[self.objective.loss].drops else ""
+        crop = f", crops of {self.crop}" if self.crop else ""
+        return f"{drop}γ {self.objective.gamma:g}, learning rate {self.lr:g}{crop}"
 
 
 @dataclass(frozen=True, eq=False)

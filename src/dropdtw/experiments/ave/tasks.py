@@ -6,13 +6,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from dropdtw.data import ave, grid, mnist, tmnist
 from dropdtw.experiments.ave.model import Batch, Event, cca, evaluate, splice
-from dropdtw.experiments.penn.stand_in import moving
+from dropdtw.experiments.common.moving import moving
 from dropdtw.problem.inputs import Array
 
 WAYS: Final = ("A2V", "V2A")
@@ -34,7 +35,8 @@ class Part:
 class Task:
     """What to train and test on, and how.
 
-    kind : "AVE", "GRID" or "stand-in".   tolerances : in elements; the one that counts in a choice is the last.
+    kind : "AVE", "GRID" or "stand-in".   papers : whether these are the paper's data, which are run with its settings,
+    without splices.   tolerances : in elements; the one that counts in a choice is the last.
     crops : how many elements of a pair a batch can have; none: all.   length : of a strange passage; each stretch of
     the shortest crop's length gets one.
     """
@@ -47,6 +49,7 @@ class Task:
     tolerances: tuple[int, ...] = (0,)
     crops: tuple[int, ...] = ()
     length: int = 8
+    papers: bool = False
 
     def load(self, numbers: Sequence[int], spliced: str, seed: int, crop: int = 0) -> Batch:
         """Training pairs by number; all that is random about one follows from its number and the seed.
@@ -114,7 +117,14 @@ def of_ave(folder: str | os.PathLike[str]) -> Task:
         return Part(streams.audio, streams.visual, events)
 
     train, validation, test = (part(parts[split]) for split in ave.SPLITS)
-    return Task("AVE", train, validation, test, f"AVE: {len(train)} + {len(validation)} + {len(test)} videos")
+    source = f"AVE: {len(train)} + {len(validation)} + {len(test)} videos"
+    return Task("AVE", train, validation, test, source, papers=True)
+
+
+def is_grid(folder: str | os.PathLike[str]) -> bool:
+    """Whether this is GRID's file, or the folder that holds it."""
+    place = Path(folder)
+    return place.name == grid.FILE or (place / grid.FILE).is_file()
 
 
 def of_grid(folder: str | os.PathLike[str], *, reach: int = 2, seed: int = 0) -> Task:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from dropdtw.experiments.common.cache import Cache
 from dropdtw.files.progress import Progress, reporter
 
-Job = TypeVar("Job")
+Item = TypeVar("Item")
 Place = TypeVar("Place")
 Result = TypeVar("Result")
 _work: Callable[[Any], object] | None = None
@@ -41,38 +41,38 @@ class Work:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def each(work: Callable[[Job], object], jobs: Sequence[Job], processes: int = 1, progress: Progress = None) -> None:
-    """Call `work` on each job. What it returns is not: it keeps its results, so that calling it again finds them.
+def each(work: Callable[[Item], object], items: Sequence[Item], processes: int = 1, progress: Progress = None) -> None:
+    """Call `work` on each item. What it returns is not: it keeps its results, so that calling it again finds them.
 
-    processes : more than one are started anew and share the cores; `work` and the jobs must be picklable.
+    processes : more than one are started anew and share the cores; `work` and the items must be picklable.
     """
     if processes < 1:
         raise ValueError(f"there are to be {processes} processes; give 1 or more")
     report = reporter("trainings", progress)
-    if processes == 1 or len(jobs) < 2:
-        for done, job in enumerate(jobs, 1):
-            work(job)
-            report(done, len(jobs))
+    if processes == 1 or len(items) < 2:
+        for done, item in enumerate(items, 1):
+            work(item)
+            report(done, len(items))
         return
-    count = min(processes, len(jobs))
+    count = min(processes, len(items))
     spawn = multiprocessing.get_context("spawn")  # a forked process could use neither CUDA nor, safely, threads
     with ProcessPoolExecutor(count, spawn, _start, (work, max(1, (os.cpu_count() or 1) // count))) as pool:
-        waiting = [pool.submit(_do, job) for job in jobs]
+        waiting = [pool.submit(_do, item) for item in items]
         try:
             for done, ended in enumerate(as_completed(waiting), 1):
                 ended.result()
-                report(done, len(jobs))
+                report(done, len(items))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
 
 
 def results(
-    work: Callable[[Job], Result], jobs: Mapping[Place, Sequence[Job]], processes: int = 1, progress: Progress = None
+    work: Callable[[Item], Result], items: Mapping[Place, Sequence[Item]], processes: int = 1, progress: Progress = None
 ) -> dict[Place, list[Result]]:
-    """Do all jobs, and give what `work` finds for them, by their places."""
-    each(work, [job for some in jobs.values() for job in some], processes, progress)
-    return {place: [work(job) for job in some] for place, some in jobs.items()}
+    """Do all items, and give what `work` finds for them, by their places."""
+    each(work, [item for some in items.values() for item in some], processes, progress)
+    return {place: [work(item) for item in some] for place, some in items.items()}
 
 
 def _start(work: Callable[[Any], object], threads: int) -> None:
@@ -83,6 +83,6 @@ def _start(work: Callable[[Any], object], threads: int) -> None:
         torch.set_num_threads(min(threads, torch.get_num_threads()))  # OMP_NUM_THREADS may say less
 
 
-def _do(job: object) -> None:
+def _do(item: object) -> None:
     assert _work is not None
-    _work(job)
+    _work(item)

@@ -10,7 +10,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dropdtw import metrics
 from dropdtw.files import atomic
+from dropdtw.problem.inputs import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,6 +68,21 @@ class Table:
         return "\n".join([self.caption, *lines])
 
 
+def cells(values: Array, digits: int, scale: float = 1) -> list[str]:
+    """The mean ± standard error of each column of (n, columns) values, times a scale, as texts."""
+    return [f"{mean:.{digits}f} ± {error:.{digits}f}" for mean, error in _means(values, scale)]
+
+
+def rounded(values: Array, digits: int, scale: float = 1) -> list[dict[str, float]]:
+    """The same as numbers, for results.json."""
+    return [{"mean": round(mean, digits), "error": round(error, digits)} for mean, error in _means(values, scale)]
+
+
+def _means(values: Array, scale: float) -> list[tuple[float, float]]:
+    errors = metrics.standard_error(values)
+    return [(scale * float(m), scale * float(e)) for m, e in zip(values.mean(axis=0), errors, strict=True)]
+
+
 @dataclass
 class Report:
     """Collects parts in order, then writes `report.html` and one PNG for each picture into a folder."""
@@ -73,6 +90,13 @@ class Report:
     title: str
     folder: Path
     parts: list[str] = field(default_factory=list)
+
+    def introduce(self, about: str, command: str, facts: str) -> None:
+        """Say what the report is about, the command that made it, where there is one, and what it was run on."""
+        self.text(about)
+        if command:
+            self.code(command)
+        self.text(facts)
 
     def heading(self, text: str) -> None:
         """Begin a section."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,14 @@ class Fit:
     best: Metrics
     epoch: int
     history: tuple[Metrics, ...]
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Random numbers of PyTorch that follow from the seed, for new weights; afterwards they go on as before."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
 
 
 def fit(

@@ -16,11 +16,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dropdtw.experiments.common.losses import DROP, SMOOTH, Loss
+from dropdtw.experiments.common.registry import find
 from dropdtw.problem.inputs import Array
-from dropdtw.torch import DropDTWLoss, SmoothDTWLoss
 
 FRAMES: Final = 20
 """N: how many frames of a video a pair has."""
+
+LOSSES: Final[dict[str, Loss]] = {"smooth": SMOOTH, "drop": DROP}
+"""The alignment losses that are compared; a new one is an entry."""
 
 OFFSETS: Final = (-4, -2, 0, 2, 4)
 """The neighbours of a frame that an encoder sees, itself among them."""
@@ -250,7 +254,7 @@ def _small_convnet(channels: int) -> nn.Module:
 
 @dataclass(frozen=True)
 class Objective:
-    """loss : "smooth" (SmoothDTW) or "drop" (Drop-DTW).   percentile : of the drop cost.
+    """loss : a name of `LOSSES`.   percentile : of the drop cost, where the loss has one.
 
     gamma_match : temperature of the softmax over X's frames (Eq. 4).   gamma : of the smooth minimum.
     """
@@ -262,12 +266,13 @@ class Objective:
 
     def module(self) -> nn.Module:
         """The loss: Z is the clean X, all of which is matched; Ŷ is what may be dropped."""
-        options: dict[str, Any] = {"gamma_match": self.gamma_match, "gamma": self.gamma, "normalize": "x"}
-        if self.loss == "smooth":
-            return SmoothDTWLoss(**options, reduction="none")
-        if self.loss == "drop":
-            return DropDTWLoss(f"percentile:{self.percentile:g}", **options, reduction="none")
-        raise ValueError(f"loss is {self.loss!r}; choose 'smooth' or 'drop'")
+        return find(LOSSES, self.loss, "loss").build(
+            {"drop_x": f"percentile:{self.percentile:g}"},
+            gamma_match=self.gamma_match,
+            gamma=self.gamma,
+            normalize="x",
+            reduction="none",
+        )
 
 
 class Aligner(nn.Module):

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dropdtw import metrics, plot
+from dropdtw import plot
 from dropdtw.data.penn import JOINTS, LIMBS
-from dropdtw.experiments.common.report import Report, Table
-from dropdtw.experiments.penn.experiment import NAMES, Settings
-from dropdtw.experiments.penn.model import Objective, make_pair
+from dropdtw.experiments.common.losses import DROP
+from dropdtw.experiments.common.report import Report, Table, cells, rounded
+from dropdtw.experiments.penn.model import LOSSES, Objective, make_pair
+from dropdtw.experiments.penn.settings import Settings
 from dropdtw.experiments.penn.videos import Scores, Splits
 from dropdtw.problem.inputs import Array
 
@@ -26,7 +27,7 @@ def described(settings: Settings, objectives: Sequence[Objective]) -> str:
     """The chosen settings in words, level by level."""
     told = []
     for level, objective in zip(settings.levels, objectives, strict=True):
-        drop = f"{objective.percentile:g}th percentile, " if objective.loss == "drop" else ""
+        drop = f"{objective.percentile:g}th percentile, " if LOSSES[objective.loss].drops else ""
         told.append(f"at {100 * level:.0f} %: {drop}temperature {objective.gamma_match:g}")
     return "; ".join(told)
 
@@ -55,78 +56,53 @@ def tables(splits: Splits, settings: Settings, base: Scores, found: Found) -> li
     for group, actions in groups(splits).items():
         rows.append([f"{group}: raw", *[f"{base.over(actions):.3f}"] * len(settings.levels)])
         for name, values in found.items():
-            rows.append([f"{group}: {NAMES[name]}", *_cells(by_seed(values, actions))])
+            rows.append([f"{group}: {LOSSES[name].title}", *cells(by_seed(values, actions), 3)])
         gap = by_seed(found["drop"], actions) - by_seed(found["smooth"], actions)
-        rows.append([f"{group}: difference", *_cells(gap)])
+        rows.append([f"{group}: difference", *cells(gap, 3)])
     made = [Table(f"Kendall's τ on clean test videos, {what}", head, rows)]
     if base.error:
         plain = 100 * float(np.mean(list(base.error.values())))
         rows = [["raw", *[f"{plain:.1f}"] * len(settings.levels)]]
-        rows += [[NAMES[name], *_cells(100 * errors(values), 1)] for name, values in found.items()]
+        rows += [[LOSSES[name].title, *cells(errors(values), 1, 100)] for name, values in found.items()]
         made.append(Table(f"Phase error of the nearest neighbour in % of the action, {what}", head, rows))
     each = [
         [action, f"{base.tau[action]:.2f}",
          *(f"{np.mean([s.tau[action] for s in values[k]]):.2f}" for k in (0, -1) for values in found.values())]
         for actions in splits.groups.values() for action in actions
     ]  # fmt: skip
-    ends = [f"{NAMES[name]}, {100 * settings.levels[k]:.0f} %" for k in (0, -1) for name in found]
+    ends = [f"{LOSSES[name].title}, {100 * settings.levels[k]:.0f} %" for k in (0, -1) for name in found]
     made.append(Table("Kendall's τ by action", ["action", "raw", *ends], each))
     return made
 
 
-def _cells(values: Array, digits: int = 3) -> list[str]:
-    spread = metrics.standard_error(values)
-    return [f"{m:.{digits}f} ± {e:.{digits}f}" for m, e in zip(values.mean(axis=0), spread, strict=True)]
-
-
-def results(
-    splits: Splits, settings: Settings, chosen: Mapping[str, Sequence[Objective]], base: Scores, found: Found
-) -> dict[str, object]:
-    """What results.json holds."""
-
-    def rounded(values: Array) -> list[dict[str, float]]:
-        spread = metrics.standard_error(values)
-        pairs = zip(values.mean(axis=0), spread, strict=True)
-        return [{"mean": round(float(m), 4), "error": round(float(e), 4)} for m, e in pairs]
-
+def results(splits: Splits, chosen: Mapping[str, Sequence[Objective]], base: Scores, found: Found) -> dict[str, object]:
+    """What results.json holds about them."""
     return {
-        "experiment": "penn",
-        "videos": splits.source,
-        "settings": asdict(settings),
         "chosen": {name: [asdict(objective) for objective in some] for name, some in chosen.items()},
         "raw": {group: round(base.over(actions), 4) for group, actions in groups(splits).items()},
         "raw_by_action": {action: round(value, 4) for action, value in base.tau.items()},
         "tau": {
-            group: {name: rounded(by_seed(values, actions)) for name, values in found.items()}
+            group: {name: rounded(by_seed(values, actions), 4) for name, values in found.items()}
             for group, actions in groups(splits).items()
         },
-        "phase_error": {name: rounded(errors(values)) for name, values in found.items()} if base.error else {},
+        "phase_error": {name: rounded(errors(values), 4) for name, values in found.items()} if base.error else {},
     }
 
 
 def compose(
     report: Report,
-    command: str,
+    *,
     splits: Splits,
     settings: Settings,
     chosen: Mapping[str, Sequence[Objective]],
     tables: Sequence[Table],
     base: Scores,
     found: Found,
-    *,
     poses: bool,
 ) -> None:
     """Words, tables and pictures."""
-    report.text(
-        "An encoder of frames is trained to align two videos of the same action, one of them contaminated with frames "
-        "of other actions. Tests are on clean videos: each frame's nearest neighbour in another video of the action, "
-        "and how well the order of those neighbours agrees with the order of time (Kendall's τ)."
-    )
-    if command:
-        report.code(command)
-    report.text(f"Videos: {splits.source}.")
     for name, objectives in chosen.items():
-        report.text(f"{NAMES[name]}, chosen on held-out training videos: {described(settings, objectives)}.")
+        report.text(f"{LOSSES[name].title}, chosen on held-out training videos: {described(settings, objectives)}.")
     report.heading("Robustness to outliers (Section 4.3, Fig. 5)")
     report.picture("tau", curves(splits, settings, base, found), "Kendall's τ against the share of outliers")
     for table in tables:
@@ -145,10 +121,10 @@ def curves(splits: Splits, settings: Settings, base: Scores, found: Found) -> Fi
     figure, axes = plt.subplots(1, len(shown), figsize=(5.2 * len(shown), 3.8), layout="constrained", squeeze=False)
     at = [100 * level for level in settings.levels]
     for ax, (group, actions) in zip(axes[0], shown.items(), strict=True):
-        lines = {NAMES[name]: by_seed(found[name], actions) for name in ("drop", "smooth")}
+        lines = {LOSSES[name].title: by_seed(found[name], actions) for name in reversed(list(found))}
         lines["raw"] = np.full((1, len(at)), base.over(actions))
         plot.curves(
-            at, lines, emphasis=["Drop-DTW"], xlabel="outliers in training, %", ylabel="Kendall's τ", title=group, ax=ax
+            at, lines, emphasis=[DROP.title], xlabel="outliers in training, %", ylabel="Kendall's τ", title=group, ax=ax
         )
         ax.legend(fontsize="small", frameon=False)
     return figure

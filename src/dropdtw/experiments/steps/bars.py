@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,22 +11,25 @@ import numpy as np
 from dropdtw import plot
 from dropdtw.data.steps import StepVideo
 from dropdtw.experiments.steps.experiment import by_method, localize, softmax_cost
+from dropdtw.experiments.steps.losses import LOSSES
 from dropdtw.experiments.steps.model import StepModel
 from dropdtw.problem.inputs import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+SHOWN: Final = ("drop-percentile", "otam", "smooth")
+"""The losses of the pictures."""
+
 
 def same_method(
     models: Mapping[str, StepModel], percentiles: Mapping[str, float | None], video: StepVideo
 ) -> dict[str, Array]:
-    """Each loss with the inference of its own kind: DTW for "smooth", OTAM for "otam", Drop-DTW for the others."""
-    inference = {"smooth": "dtw", "otam": "otam"}
+    """Each loss with the inference of its own kind, as `LOSSES` says: DTW for "smooth", OTAM for "otam"."""
     rows = {"truth": video.labels}
     for name, model in models.items():
-        own = inference.get(model.objective.loss)
-        if own is None:
+        own = LOSSES[model.objective.loss].inference
+        if own == "drop_dtw":
             found = localize(*model.costs(video, percentiles[name]))
         else:
             found = by_method(softmax_cost(model)(video), own, 0.0)

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from torch import nn
 
 import dropdtw
 from dropdtw import metrics
 from dropdtw.costs import Softmax
 from dropdtw.data.steps import BACKGROUND, StepDataset, StepVideo, balanced_batches, collate
-from dropdtw.experiments.common.training import Fit, Plan, fit
+from dropdtw.experiments.common.training import Fit, Plan, fit, seeded
 from dropdtw.experiments.steps.model import Objective, StepModel, Tensors
 from dropdtw.files.progress import Progress, Report
 from dropdtw.problem.inputs import Array
@@ -191,8 +190,7 @@ def choose_percentile(model: StepModel, videos: StepDataset) -> float | None:
 
 def make_model(train: StepDataset, objective: Objective, seed: int) -> StepModel:
     """A model for a data set, its features standardised by it; the same for the same seed."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    with seeded(seed):
         model = StepModel(train[0].frames.shape[1], train[0].steps.shape[1], objective)
     model.standardise(train)
     return model

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,12 +18,10 @@ from torch import Tensor, nn
 from dropdtw.costs import Softmax
 from dropdtw.data.steps import Batch, StepVideo
 from dropdtw.drops import LogitPercentile
+from dropdtw.experiments.common.registry import find
+from dropdtw.experiments.steps.losses import LOSSES
 from dropdtw.problem.inputs import Array
-from dropdtw.torch import ClusteringLoss, D3TWLoss, DropDTWLoss, LearnedDrop, OTAMLoss, SmoothDTWLoss
-
-LOSSES: Final = ("drop-percentile", "drop-learned", "drop-anchored", "smooth", "d3tw", "otam", "none")
-"""Alignment losses by name. "drop-learned" is the paper's learned drop cost (Eq. 6, as a logit); "drop-anchored" learns
-which frames to drop and leaves how many to a percentile; "none" trains with L_clust alone, or not at all."""
+from dropdtw.torch import ClusteringLoss, LearnedDrop
 
 
 @dataclass(frozen=True)
@@ -49,13 +47,12 @@ class Objective:
     cluster_weight: float = 4.0
 
     def __post_init__(self) -> None:
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss is {self.loss!r}; choose one of {', '.join(LOSSES)}")
+        find(LOSSES, self.loss, "loss")
 
     @property
     def trains(self) -> bool:
         """Whether there is anything to minimise."""
-        return self.cluster or self.loss != "none"
+        return self.cluster or LOSSES[self.loss].make is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +97,8 @@ class StepModel(nn.Module):
         assert isinstance(last, nn.Linear)
         nn.init.zeros_(last.weight)  # training starts from the features as they are
         nn.init.zeros_(last.bias)
-        self.drop = _learned(step_dim, objective)
+        learned = LOSSES[objective.loss].learned
+        self.drop = None if learned is None else learned(step_dim, objective.percentile)
         scale = step_dim / 512
         self.gamma_test = objective.gamma_test * scale
         self.align = _alignment(objective, self.drop, objective.gamma_match * scale)
@@ -152,6 +150,7 @@ class StepModel(nn.Module):
         return match.with_drop_logits(Z, X, lambda S: rule.logits(S) + own - own.mean(), rule.epsilon)
 
 
+<<<<<<< HEAD
 def _learned(dim: int, objective: Objective) -> LearnedDrop | None:
     scale = 1 / math.sqrt(dim)  # as if the steps were of length 1
     if objective.loss == "drop-learned":
@@ -164,6 +163,8 @@ def _learned(dim: int, objective: Objective) -> LearnedDrop | None:
     return drop
 
 
+=======
+>>>>>>> 832238f (Losses in registries; what ave and penn share, once)
 def _scaled(steps: Tensor) -> Tensor:
     """Step embeddings of length √d, like standardised frames: the temperatures are made for products of such."""
     return nn.functional.normalize(steps, dim=-1) * math.sqrt(steps.shape[-1])
@@ -171,14 +172,10 @@ def _scaled(steps: Tensor) -> Tensor:
 
 def _alignment(objective: Objective, drop: LearnedDrop | None, gamma_match: float) -> nn.Module | None:
     """The alignment loss of an objective, per video and frame."""
-    if objective.loss == "none":
+    loss = LOSSES[objective.loss]
+    if loss.make is None:
         return None
     options: dict[str, Any] = {"gamma_match": gamma_match, "normalize": "x", "reduction": "none"}
     if objective.reducer is not None:
         options["reducer"] = objective.reducer
-    if drop is not None:
-        return DropDTWLoss(drop, **options)
-    if objective.loss == "drop-percentile":
-        return DropDTWLoss(f"logit:{objective.percentile:g}", **options)
-    losses: dict[str, type[nn.Module]] = {"smooth": SmoothDTWLoss, "d3tw": D3TWLoss, "otam": OTAMLoss}
-    return losses[objective.loss](**options)
+    return loss.build({"drop_x": f"logit:{objective.percentile:g}" if drop is None else drop}, **options)

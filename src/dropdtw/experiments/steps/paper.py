@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from dropdtw.experiments.common.losses import D3TW, DROP, OTAM, SMOOTH
+from dropdtw.experiments.steps.losses import LOSSES
+
 Cells = tuple[float | None, ...]
 
 DATA_SETS: Final = ("CrossTask", "COIN", "YouCook2")
@@ -20,11 +23,11 @@ TABLE_1: Final[dict[str, tuple[Cells, ...]]] = {
     "ISBA": (NONE, (None, 34.3, None), NONE),
     "ProcNet": (NONE, NONE, (None, None, 37.5)),
     "MIL-NCE": ((39.1, 66.9, 20.9), (33.0, 50.2, 23.3), (70.7, 63.7, 43.7)),
-    "SmoothDTW": ((43.1, 70.2, 30.5), (37.7, 52.7, 27.7), (75.3, 66.0, 47.5)),
-    "D³TW": ((43.2, 70.4, 30.6), (37.9, 52.8, 27.7), (75.3, 66.4, 47.1)),
-    "OTAM": ((43.8, 70.6, 30.8), (37.2, 52.6, 27.2), (75.4, 66.9, 46.8)),
-    "Drop-DTW, percentile": ((48.9, 71.3, 34.2), (40.8, 54.8, 29.5), (77.4, 68.4, 49.4)),
-    "Drop-DTW, learned": ((49.7, 74.1, 36.9), (42.8, 59.6, 29.5), (76.8, 69.6, 48.4)),
+    SMOOTH.title: ((43.1, 70.2, 30.5), (37.7, 52.7, 27.7), (75.3, 66.0, 47.5)),
+    D3TW.title: ((43.2, 70.4, 30.6), (37.9, 52.8, 27.7), (75.3, 66.4, 47.1)),
+    OTAM.title: ((43.8, 70.6, 30.8), (37.2, 52.6, 27.2), (75.4, 66.9, 46.8)),
+    LOSSES["drop-percentile"].label: ((48.9, 71.3, 34.2), (40.8, 54.8, 29.5), (77.4, 68.4, 49.4)),
+    LOSSES["drop-learned"].label: ((49.7, 74.1, 36.9), (42.8, 59.6, 29.5), (76.8, 69.6, 48.4)),
 }
 """Training: the losses are each with L_clust."""
 
@@ -40,11 +43,11 @@ TABLE_2: Final[dict[str, tuple[Cells, ...]]] = {
 
 TABLE_4: Final[dict[str, tuple[Cells, ...]]] = {
     "pre-trained features": TABLE_1["MIL-NCE"],
-    "SmoothDTW": ((29.6, 48.5, 9.0), (29.1, 38.8, 17.8), (70.2, 61.1, 39.7)),
-    "Drop-DTW": ((33.8, 56.6, 14.2), (30.6, 43.7, 20.1), (71.5, 63.4, 41.6)),
+    SMOOTH.title: ((29.6, 48.5, 9.0), (29.1, 38.8, 17.8), (70.2, 61.1, 39.7)),
+    DROP.title: ((33.8, 56.6, 14.2), (30.6, 43.7, 20.1), (71.5, 63.4, 41.6)),
     "L_clust": ((43.4, 70.2, 29.8), (37.7, 53.6, 27.6), (75.8, 66.3, 47.3)),
-    "SmoothDTW + L_clust": TABLE_1["SmoothDTW"],
-    "Drop-DTW + L_clust": TABLE_1["Drop-DTW, percentile"],
+    f"{SMOOTH.title} + L_clust": TABLE_1[SMOOTH.title],
+    f"{DROP.title} + L_clust": TABLE_1[LOSSES["drop-percentile"].label],
 }
 """Ablation of the losses."""
 
@@ -61,6 +64,6 @@ TABLE_6: Final[dict[str, tuple[Cells, ...]]] = {
     "p = 50": ((46.2, 69.5, 31.0), NONE, NONE),
     "p = 70": ((45.3, 68.4, 31.0), NONE, NONE),
     "p = 90": ((44.6, 67.7, 30.0), NONE, NONE),
-    "learned": ((49.7, 74.1, 36.9), NONE, NONE),
+    LOSSES["drop-learned"].variant: ((49.7, 74.1, 36.9), NONE, NONE),
 }
 """Ablation of the drop cost."""

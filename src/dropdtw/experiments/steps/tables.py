@@ -13,16 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from dropdtw import metrics
+from dropdtw.experiments.common import losses as common_losses
 from dropdtw.experiments.common import training
 from dropdtw.experiments.common.cache import fingerprint
-from dropdtw.experiments.common.report import Table
+from dropdtw.experiments.common.report import Table, cells
 from dropdtw.experiments.common.training import Plan
-from dropdtw.experiments.steps import experiment as steps
-from dropdtw.experiments.steps import model as step_model
-from dropdtw.experiments.steps import paper
+from dropdtw.experiments.steps import experiment, losses, model, paper
 from dropdtw.experiments.steps.data import Splits
 from dropdtw.experiments.steps.experiment import Inference
+from dropdtw.experiments.steps.losses import LOSSES
 from dropdtw.experiments.steps.model import Objective
 from dropdtw.files import atomic
 from dropdtw.files.progress import Progress, reporter
@@ -30,22 +29,15 @@ from dropdtw.files.progress import Progress, reporter
 ROWS: dict[int, dict[str, Objective]] = {
     1: {
         "MIL-NCE": Objective("none", cluster=False),
-        "SmoothDTW": Objective("smooth"),
-        "D³TW": Objective("d3tw"),
-        "OTAM": Objective("otam"),
-        "Drop-DTW, percentile": Objective("drop-percentile"),
-        "Drop-DTW, learned": Objective("drop-learned"),
-        "Drop-DTW, learned and anchored": Objective("drop-anchored"),
+        **{loss.label: Objective(name) for name, loss in LOSSES.items() if loss.make is not None},
     },
     4: {
         "pre-trained features": Objective("none", cluster=False),
-        "SmoothDTW": Objective("smooth", cluster=False),
-        "D³TW": Objective("d3tw", cluster=False),
-        "OTAM": Objective("otam", cluster=False),
-        "Drop-DTW": Objective("drop-percentile", cluster=False),
+        **{
+            LOSSES[name].title: Objective(name, cluster=False) for name in ("smooth", "d3tw", "otam", "drop-percentile")
+        },
         "L_clust": Objective("none"),
-        "SmoothDTW + L_clust": Objective("smooth"),
-        "Drop-DTW + L_clust": Objective("drop-percentile"),
+        **{f"{LOSSES[name].title} + L_clust": Objective(name) for name in ("smooth", "drop-percentile")},
     },
     5: {
         "soft minimum": Objective("drop-percentile", reducer="soft"),
@@ -54,11 +46,13 @@ ROWS: dict[int, dict[str, Objective]] = {
     },
     6: {
         **{f"p = {p}": Objective("drop-percentile", percentile=float(p)) for p in (10, 30, 50, 70, 90)},
-        "learned": Objective("drop-learned"),
-        "learned and anchored": Objective("drop-anchored"),
+        **{loss.variant: Objective(name) for name, loss in LOSSES.items() if loss.learned is not None},
     },
 }
-"""What each table trains, by the names of its rows; MIL-NCE stands for the features before training."""
+"""What each table trains, by the names of its rows; MIL-NCE stands for the features before training.
+
+Table 1 has every loss of the registry, Table 6 every learned drop cost.
+"""
 
 PAPER = {1: paper.TABLE_1, 2: paper.TABLE_2, 4: paper.TABLE_4, 5: paper.TABLE_5, 6: paper.TABLE_6}
 TITLES = {
@@ -79,8 +73,7 @@ class Result:
 
     def cells(self) -> list[str]:
         """Mean ± standard error of recall, accuracy and IoU."""
-        values = np.array(self.scores)
-        return [f"{m:.1f} ± {e:.1f}" for m, e in zip(values.mean(axis=0), metrics.standard_error(values), strict=True)]
+        return cells(np.array(self.scores), 1)
 
 
 def trained_rows(
@@ -99,7 +92,7 @@ def trained_rows(
     splits : the data of a seed.   data_key : names everything that the data depend on.
     """
     plan = plan or Plan()
-    code = fingerprint(steps, step_model, training)
+    code = fingerprint(experiment, model, losses, common_losses, training)
     results: dict[str, list[tuple[float, ...]]] = {name: [] for name in rows}
     report = reporter("rows", progress)
     done = 0
@@ -120,8 +113,8 @@ def trained_rows(
 
 
 def _train_row(data: Splits, objective: Objective, plan: Plan, seed: int) -> list[float]:
-    model, _ = steps.train_model(data.train, data.val, objective, replace(plan, seed=seed), progress=False)
-    found = steps.evaluate(model, data.test, steps.choose_percentile(model, data.val))
+    trained, _ = experiment.train_model(data.train, data.val, objective, replace(plan, seed=seed), progress=False)
+    found = experiment.evaluate(trained, data.test, experiment.choose_percentile(trained, data.val))
     return [round(100 * getattr(found, name), 4) for name in TRIPLE]
 
 

@@ -13,13 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dropdtw import metrics
 from dropdtw.data import mnist, tmnist
 from dropdtw.experiments.common import encoder as encoders
 from dropdtw.experiments.common import pools
 from dropdtw.experiments.common.cache import Cache, fingerprint
 from dropdtw.experiments.common.pools import Videos
-from dropdtw.experiments.common.report import Report, Table
+from dropdtw.experiments.common.report import Report, Table, rounded
 from dropdtw.experiments.tmnist import localization, retrieval
 from dropdtw.experiments.tmnist.pictures import draw
 from dropdtw.files import atomic
@@ -184,8 +183,7 @@ def _percent(values: Array, digits: int = 0, error_digits: int = 0) -> str:
 
 def _mean(values: Array) -> dict[str, float]:
     """Mean and standard error in per cent."""
-    mean, error = float(values.mean()), float(metrics.standard_error(values))
-    return {"mean": round(100 * mean, 3), "error": round(100 * error, 3)}
+    return rounded(values[:, None], 3, 100)[0]
 
 
 def _results(
@@ -237,14 +235,13 @@ def _compose(
     placed: localization.Localization,
 ) -> None:
     """The words and tables of the report; the pictures follow."""
-    report.text(
-        "Videos of MNIST digits that move along eight trajectories. Parts of them, spoiled by blurred frames, are "
-        "looked up among whole ones; and passages of one kind are found in sequences of several."
-    )
-    if command:
-        report.code(command)
     named = f"{100 * accuracy:.2f} % of the test digits named right; paper: {PAPER_ENCODER} %"
-    report.text(f"Digits: {data.source}. Encoder: {named}.")
+    report.introduce(
+        "Videos of MNIST digits that move along eight trajectories. Parts of them, spoiled by blurred frames, are "
+        "looked up among whole ones; and passages of one kind are found in sequences of several.",
+        command,
+        f"Digits: {data.source}. Encoder: {named}.",
+    )
     report.heading("Retrieval (Section 4.1.1)")
     report.table(retrieval_table(found))
     report.text(ratio_sentence(found) + ".")

@@ -1,0 +1,73 @@
+"""What `dropdtw reproduce ave` says: tables, results.json and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Final
+
+from dropdtw.experiments.ave.model import Recipe, chance
+from dropdtw.experiments.ave.tasks import WAYS, Task
+from dropdtw.experiments.common.losses import DROP, OTAM, SMOOTH
+from dropdtw.experiments.common.report import Report, Table, cells, rounded
+from dropdtw.problem.inputs import Array
+
+PAPER: Final = {
+    OTAM.title: (37.5, 32.7),
+    SMOOTH.title: (39.8, 33.9),
+    DROP.title: (41.1, 35.8),
+    "supervised (Tian et al.)": (44.8, 34.8),
+}
+"""Table 3: A2V and V2A in per cent."""
+
+
+def tables(task: Task, found: Mapping[str, Mapping[str, Array]], lines: Mapping[str, Array]) -> list[Table]:
+    """One table for each kind of splicing, A2V and V2A in per cent; beside the paper's where the data are its own."""
+    near = ["" if t == 0 else f" ±{t}" for t in task.tolerances]
+    head = ["", *(f"{way}{tolerance}" for way in WAYS for tolerance in near)]
+    guess = chance(task.test.events, task.test.audio.shape[1], task.tolerances)
+    made = []
+    for spliced, rows in found.items():
+        seeds = len(next(iter(rows.values())))
+        body = [["chance", *(f"{100 * g:.1f}" for _ in WAYS for g in guess)]]
+        if spliced in lines:
+            body.append(["linear CCA", *(f"{100 * v:.1f}" for v in lines[spliced].ravel())])
+        body += [[name, *cells(values.reshape(seeds, -1), 1, 100)] for name, values in rows.items()]
+        if task.papers:
+            body += [[f"paper: {name}", *(f"{v:.1f}" for v in values)] for name, values in PAPER.items()]
+        strange = {"none": "clean training streams", "visual": "strange passages in the visual streams"}
+        caption = f"{task.kind}: found in %, mean ± standard error of {seeds} models"
+        if not task.papers:
+            caption += f"; {strange.get(spliced, 'strange passages in both streams')}"
+        made.append(Table(caption, head, body))
+    return made
+
+
+def results(
+    task: Task,
+    chosen: Mapping[str, Recipe],
+    found: Mapping[str, Mapping[str, Array]],
+    lines: Mapping[str, Array],
+) -> dict[str, object]:
+    """What results.json holds about them."""
+    return {
+        "chosen": {title: asdict(recipe) for title, recipe in chosen.items()},
+        "tolerances": list(task.tolerances),
+        "paper": {title: dict(zip(WAYS, values, strict=True)) for title, values in PAPER.items()},
+        "linear_cca": {spliced: _percent(values[None]) for spliced, values in lines.items()},
+        "found": {s: {title: _percent(values) for title, values in rows.items()} for s, rows in found.items()},
+    }
+
+
+def _percent(values: Array) -> dict[str, list[dict[str, float]]]:
+    return {way: rounded(values[:, k], 2, 100) for k, way in enumerate(WAYS)}
+
+
+def compose(report: Report, *, task: Task, tables: Sequence[Table], told: str) -> None:
+    """Words and tables. told : what was chosen, row by row."""
+    report.heading("Cross-modality localization (Section 4.4, Table 3)")
+    if not task.papers:
+        report.text(f"These are not the paper's data but {task.kind}: its figures on AVE are no yardstick here.")
+        report.text(f"Chosen on validation videos, among as many settings for each row: {told}.")
+    for table in tables:
+        report.table(table)

@@ -1,0 +1,216 @@
+"""Experiments that choose their settings on validation data, train every seed, and write a report (Sections 4.3, 4.4).
+
+An experiment is an `Experiment` with its own data, model and words. What is here is the same for all: trainings are
+cached and can run side by side, settings are chosen by short trainings, results.json and report.html are written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+from torch import nn
+
+from dropdtw.experiments.common import losses, training
+from dropdtw.experiments.common.cache import Arrays, fingerprint
+from dropdtw.experiments.common.parallel import Work, results
+from dropdtw.experiments.common.report import Report, Table
+from dropdtw.files import atomic
+from dropdtw.files.progress import Progress
+
+Recipe = TypeVar("Recipe")
+Condition = TypeVar("Condition")
+Place = TypeVar("Place")
+
+
+class Sourced(Protocol):
+    """Data that say where they are from."""
+
+    @property
+    def source(self) -> str:
+        """In words, with how many there are."""
+
+
+Data = TypeVar("Data", bound=Sourced)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much of an experiment to run.
+
+    seed : of everything random.   seeds : trained models of each kind.   pairs : of an epoch.
+    lr : where none is chosen.   percentiles : of drop costs, to choose among.   clips : of the stand-in.
+    """
+
+    seed: int = 0
+    seeds: int = 3
+    epochs: int = 60
+    pairs: int = 1024
+    batch: int = 32
+    lr: float = 1e-3
+    percentiles: tuple[float, ...] = ()
+    clips: int = 40
+
+    def sizes(self) -> list[object]:
+        """What every training depends on."""
+        return [self.seed, self.epochs, self.pairs, self.batch, self.lr, self.clips]
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        """The numbers of an epoch's pairs, in batches; no number comes twice."""
+        numbers = range(epoch * self.pairs, (epoch + 1) * self.pairs)
+        return [list(numbers[k : k + self.batch]) for k in range(0, self.pairs, self.batch)]
+
+
+@dataclass(frozen=True)
+class Training(Generic[Recipe, Condition]):
+    """A training to be run.
+
+    recipe : what to train with.   condition : on what data, such as a share of outliers.
+    choice : half as long, to see the validation score; otherwise the trained model is tested.
+    """
+
+    recipe: Recipe
+    condition: Condition
+    seed: int
+    choice: bool = False
+
+
+@dataclass(frozen=True)
+class Dataset(Generic[Data]):
+    """A data set of an experiment.
+
+    fits : whether a folder is this data set's; the folder is None where none was given.
+    load : reads or makes it, from the folder and the experiment's settings.
+    """
+
+    fits: Callable[[Any], bool]
+    load: Callable[[Any, Any], Data]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment found. results : for results.json.   tables : to print.   compose : writes the report."""
+
+    results: dict[str, object]
+    tables: Sequence[Table]
+    compose: Callable[[Report], None]
+
+
+@dataclass(frozen=True)
+class Experiment(Work, Generic[Data, Recipe, Condition]):
+    """Runs a training, or finds it in the cache: {"score": …} of a choice, otherwise what `test` gives."""
+
+    settings: Settings = field(default_factory=Settings)
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    about: ClassVar[str]
+    """What the report says first."""
+    data_name: ClassVar[str]
+    """What the data are, such as "videos"."""
+    code: ClassVar[tuple[ModuleType, ...]]
+    """The modules that decide what a training gives: when they change, it is run again."""
+    datasets: ClassVar[Mapping[str, Dataset[Any]]]
+    """The first that fits the folder is used."""
+
+    @cached_property
+    def data(self) -> Data:
+        """What to train and test on."""
+        found: Data = next(d for d in self.datasets.values() if d.fits(self.folder)).load(self.folder, self.settings)
+        return found
+
+    def label(self, recipe: Recipe, condition: Condition) -> str:
+        """Names a training's folder."""
+        raise NotImplementedError
+
+    def train(self, training: Training[Recipe, Condition], epochs: int, out: Path | None) -> tuple[nn.Module, float]:
+        """A trained model and its validation score."""
+        raise NotImplementedError
+
+    def test(self, model: nn.Module) -> Arrays:
+        """What a trained model reaches on test data."""
+        raise NotImplementedError
+
+    def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
+        """Choose, train and test everything."""
+        raise NotImplementedError
+
+    def __call__(self, one: Training[Recipe, Condition]) -> Arrays:
+        """The scores of a training."""
+        total = self.settings.epochs
+        key = fingerprint(
+            *self.code, losses, training, self.data.source, self.settings.sizes(), self.device, asdict(one)
+        )
+
+        def make() -> Arrays:
+            if one.choice:
+                return {"score": np.array(self.train(one, max(1, total // 2), None)[1])}
+            folder = self.cache.folder / "runs" / f"{self.label(one.recipe, one.condition)}-{one.seed}-{key}"
+            return self.test(self.train(one, total, folder)[0])
+
+        return self.cache.arrays("choice" if one.choice else "scores", key, make)
+
+    def best(
+        self,
+        options: Mapping[Place, Sequence[Recipe]],
+        condition: Callable[[Place], Condition],
+        processes: int = 1,
+        progress: Progress = None,
+    ) -> dict[Place, Recipe]:
+        """For each place the recipe with the best validation score, with one seed. A sole recipe is not trained."""
+        trainings = {
+            place: [Training(recipe, condition(place), self.settings.seed, choice=True) for recipe in some]
+            for place, some in options.items()
+            if len(some) > 1
+        }
+        done = results(self, trainings, processes, progress)
+        first = {place: int(np.argmax([found["score"] for found in some])) for place, some in done.items()}
+        return {place: some[first.get(place, 0)] for place, some in options.items()}
+
+    def every_seed(
+        self, chosen: Mapping[Place, tuple[Recipe, Condition]], processes: int = 1, progress: Progress = None
+    ) -> dict[Place, list[Arrays]]:
+        """What each place's recipe reaches with every seed. What is done is not done again."""
+        seeds = range(self.settings.seed, self.settings.seed + self.settings.seeds)
+        trainings = {place: [Training(*what, seed) for seed in seeds] for place, what in chosen.items()}
+        return results(self, trainings, processes, progress)
+
+    @classmethod
+    def reproduce(
+        cls,
+        settings: Settings,
+        out: Path,
+        *,
+        folder: str | None = None,
+        device: str = "cpu",
+        processes: int = 1,
+        command: str = "",
+        say: Callable[[str], None] = print,
+        progress: Progress = None,
+    ) -> dict[str, object]:
+        """Run the experiment and write its report into `out`; returns what results.json holds.
+
+        folder : of the data set; None runs a stand-in of moving digits.   processes : to train in at the same time.
+        command : is shown in the report.
+        """
+        out.mkdir(parents=True, exist_ok=True)
+        start = time.monotonic()
+        work = cls(folder, out, device, settings)
+        say(f"{cls.data_name}: {work.data.source}")
+        found = work.outcome(processes, say, progress)
+        for table in found.tables:
+            say(f"\n{table.text()}")
+        about = {"experiment": cls.name, cls.data_name: work.data.source, "settings": asdict(settings)}
+        whole = {**about, **found.results}
+        atomic.write_json(out / "results.json", whole)
+        report = Report(cls.title, out)
+        report.introduce(cls.about, command, f"{cls.data_name.capitalize()}: {work.data.source}.")
+        found.compose(report)
+        say(f"report: {report.write()} ({time.monotonic() - start:.0f} s)")
+        return whole
