@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dropdtw.data.features import Embed, Features, StepEmbeddings, step_embeddings
-from dropdtw.data.records import CLIP_SECONDS, Record, build, find, in_subset, in_time, read_json, wrong
+from dropdtw.data.records import CLIP_SECONDS, Record, build, find, in_time, read_json, wrong
 from dropdtw.data.steps import StepDataset
 
 SUBSETS: Final = {"training": "train", "testing": "test"}
@@ -43,7 +43,7 @@ def load(
     """COIN as a data set. subset : "train" or "test", None for both.   steps : a file, or see `records.build`."""
     known = records(place)
     vectors = step_embeddings(steps, STEP_IDS) if isinstance(steps, str | os.PathLike) else steps
-    return build(known if subset is None else in_subset(known, subset), features, vectors, clip_seconds=clip_seconds)
+    return build(known, features, vectors, subset=subset, clip_seconds=clip_seconds)
 
 
 def _entries(content: Any, path: Path) -> list[tuple[str, Any]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from dropdtw.data.features import Embed, Features, StepEmbeddings, step_embeddings
-from dropdtw.data.records import CLIP_SECONDS, Record, build, in_subset, in_time, wrong
+from dropdtw.data.records import CLIP_SECONDS, Record, build, in_time, wrong
 from dropdtw.data.steps import StepDataset
 
 PACKED: Final = ("crosstask_release.tar.gz", "crosstask_release.tar", "crosstask_release.zip")
@@ -92,7 +92,7 @@ def load(
         every = tasks(place).values()
         primary, both = (sum(len(task.steps) for task in every if task.primary or related) for related in (False, True))
         vectors = step_embeddings(vectors, range(primary), range(both))
-    return build(known if subset is None else in_subset(known, subset), features, vectors, clip_seconds=clip_seconds)
+    return build(known, features, vectors, subset=subset, clip_seconds=clip_seconds)
 
 
 def _release(place: str | os.PathLike[str]) -> dict[str, bytes]:

@@ -44,14 +44,16 @@ def build(
     features: Features | str | os.PathLike[str],
     steps: StepEmbeddings | Embed,
     *,
+    subset: str | None = None,
     clip_seconds: float = CLIP_SECONDS,
     cache: int = 64,
 ) -> StepDataset:
     """A data set of records and features; videos are read when they are asked for.
 
     features : of all videos, `clip_seconds` apart.   steps : step embeddings by id, or a function of texts.
+    subset : the published subset to take, None for all.
     """
-    known = tuple(records)
+    known = tuple(records if subset is None else in_subset(records, subset))
     frames = features if isinstance(features, Features) else Features(features)
     if isinstance(steps, StepEmbeddings):
         unknown = sorted({step for record in known for step in record.step_ids} - set(steps))

@@ -9,7 +9,7 @@ import os
 from typing import Any, Final
 
 from dropdtw.data.features import Embed, Features, StepEmbeddings, step_embeddings
-from dropdtw.data.records import CLIP_SECONDS, Record, build, find, in_subset, in_time, read_json, wrong
+from dropdtw.data.records import CLIP_SECONDS, Record, build, find, in_time, read_json, wrong
 from dropdtw.data.steps import StepDataset
 
 FILE: Final = "youcookii_annotations_trainval.json"
@@ -45,7 +45,7 @@ def load(
     known = records(place)
     ids = [step for record in known for step in record.step_ids]
     vectors = step_embeddings(steps, ids) if isinstance(steps, str | os.PathLike) else steps
-    return build(known if subset is None else in_subset(known, subset), features, vectors, clip_seconds=clip_seconds)
+    return build(known, features, vectors, subset=subset, clip_seconds=clip_seconds)
 
 
 def _record(video: str, entry: dict[str, Any], first: int) -> Record:
