@@ -1,6 +1,7 @@
 """`dropdtw reproduce steps`, `table` and `bars`."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip install dropdtw[experiments]")
 pytest.importorskip("lightning_fabric", reason="training needs Lightning Fabric: pip install dropdtw[experiments]")
 
-from dropdtw.experiments.steps import experiment as steps  # noqa: E402
+from dropdtw.experiments.steps import inference  # noqa: E402
+from dropdtw.experiments.steps.datasets import DATASETS, STAND_IN  # noqa: E402
+from dropdtw.experiments.steps.experiment import untrained  # noqa: E402
 from step_cases import DATA  # noqa: E402
 
 
@@ -16,10 +19,10 @@ from step_cases import DATA  # noqa: E402
 def run(monkeypatch, tmp_path):
     """Run `dropdtw reproduce …` on the small data of this file."""
     runner = pytest.importorskip("typer.testing").CliRunner()
-    from dropdtw.cli import reproduce_steps
     from dropdtw.cli.app import app
 
-    monkeypatch.setattr(reproduce_steps.StandIn, "splits", lambda self, seed: DATA)
+    small = replace(DATASETS[STAND_IN], splits=lambda source, seed: DATA, folds=lambda source: [untrained(DATA)])
+    monkeypatch.setitem(DATASETS, STAND_IN, small)
 
     def call(*words):
         return runner.invoke(app, ["reproduce", *words, "--out", str(tmp_path)])
@@ -64,7 +67,7 @@ def test_bars_are_drawn(run, tmp_path):
     [
         (("table", "3"), "there is no table 3 of step localization; choose 1, 2, 4, 5 or 6"),
         (("table", "1", "--data", "utkinect"), "table 1 is trained on tmnist-steps"),
-        (("table", "2", "--data", "nothing"), "--data is 'nothing'; choose tmnist-steps, utkinect or transcripts"),
+        (("table", "2", "--data", "nothing"), "--data is 'nothing'; choose one of tmnist-steps, utkinect, transcripts"),
         (("table", "2", "--data", "utkinect"), "utkinect needs --folder"),
         (("steps", "--data", "nothing"), "--data is 'nothing'; choose one of tmnist-steps"),
         (("steps", "--data", "coin"), "coin needs --folder"),
@@ -119,4 +122,4 @@ def test_a_published_data_set_trains_from_its_files(tmp_path, monkeypatch):
     assert skipped.exit_code == 0, (skipped.output, skipped.exception)
     assert "left out video3" in skipped.output
     with pytest.raises(ValueError, match="there are no videos to score"):
-        steps.scores([])
+        inference.scores([])

@@ -12,8 +12,8 @@ import dropdtw  # noqa: E402
 from dropdtw import metrics  # noqa: E402
 from dropdtw.data.steps import StepVideo  # noqa: E402
 from dropdtw.experiments.common.pools import Videos  # noqa: E402
-from dropdtw.experiments.steps import data as step_data  # noqa: E402
-from dropdtw.experiments.steps import stand_in as tmnist_steps  # noqa: E402
+from dropdtw.experiments.steps import stand_in  # noqa: E402
+from dropdtw.experiments.steps.splits import Splits  # noqa: E402
 
 D = 32
 CLASSES = 14
@@ -30,17 +30,17 @@ def pool(seed):
     return Videos(clips(1.0, 30), clips(1.0, 20), clips(0.0, 20))
 
 
-HOW = tmnist_steps.Procedures(tasks=8, videos=9, classes=CLASSES, imperfection=0.65)
+HOW = stand_in.Procedures(tasks=8, videos=9, classes=CLASSES, imperfection=0.65)
 POOL = [pool(k) for k in range(3)]
 
 
 def splits(how=HOW, held_out=3):
-    z = tmnist_steps.step_embeddings(POOL, how)
+    z = stand_in.step_embeddings(POOL, how)
     made = [
-        tmnist_steps.data_set(POOL[k : k + 1], z, replace(how, videos=n), k)
+        stand_in.data_set(POOL[k : k + 1], z, replace(how, videos=n), k)
         for k, n in enumerate((how.videos, held_out, held_out))
     ]
-    return step_data.Splits(*made)
+    return Splits(*made)
 
 
 DATA = splits()

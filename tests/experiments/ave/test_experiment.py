@@ -13,6 +13,7 @@ from dropdtw.data import grid, mnist  # noqa: E402
 from dropdtw.experiments.ave import experiment, tasks  # noqa: E402
 from dropdtw.experiments.ave.experiment import Ave  # noqa: E402
 from dropdtw.experiments.ave.model import LOSSES, Objective, Recipe, TwoBranches, chance  # noqa: E402
+from dropdtw.experiments.common.losses import D3TW  # noqa: E402
 from loader_cases import made_up_digits  # noqa: E402
 
 DIGITS = made_up_digits(np.random.default_rng(0))
@@ -104,8 +105,17 @@ def test_settings_are_chosen_by_validation_with_the_same_budget(sentences, tmp_p
     assert len(asked) == 48
 
 
+def test_a_new_loss_is_one_entry(sentences, tmp_path, monkeypatch):
+    monkeypatch.setitem(LOSSES, "d3tw", D3TW)
+    settings = experiment.Settings()
+    rows = experiment.tried(Ave(str(sentences), tmp_path, settings=settings).data, settings)
+    assert list(rows) == ["OTAM", "SmoothDTW", "Drop-DTW", "D³TW"]
+    assert {recipe.objective.gamma for recipe in rows["D³TW"]} == set(settings.gammas)
+    assert {recipe.objective.percentile for recipe in rows["D³TW"]} == {70.0}  # it drops nothing: none is chosen
+
+
 def test_the_command_prints_the_papers_rows_beside_those_of_ave(folder, tmp_path, monkeypatch, capsys):
-    cli = pytest.importorskip("dropdtw.cli.reproduce_video", reason="needs typer: pip install dropdtw[cli]")
+    cli = pytest.importorskip("dropdtw.cli.reproduce.video", reason="needs typer: pip install dropdtw[cli]")
     monkeypatch.setattr(experiment.Settings, "quick", lambda self: TINY)
     cli.ave(data=folder, quick=True, out=tmp_path / "out")
     shown = capsys.readouterr().out

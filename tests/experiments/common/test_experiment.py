@@ -109,7 +109,8 @@ def test_losses_are_built_with_drop_costs_only_where_they_take_them():
 
 
 def test_registries_are_listed_without_pytorch():
-    code = "import sys, dropdtw.experiments.steps.losses; print('torch' in sys.modules)"
+    modules = "dropdtw.experiments.steps.datasets, dropdtw.experiments.steps.losses"
+    code = f"import sys, {modules}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "False"
 

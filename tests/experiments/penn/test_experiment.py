@@ -10,11 +10,13 @@ torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip i
 pytest.importorskip("scipy", reason="Kendall's tau needs scipy: pip install dropdtw[experiments]")
 
 from dropdtw.data import mnist, penn  # noqa: E402
+from dropdtw.experiments.common import losses  # noqa: E402
 from dropdtw.experiments.penn import experiment, videos  # noqa: E402
 from dropdtw.experiments.penn import model as models  # noqa: E402
 from dropdtw.experiments.penn.experiment import Penn  # noqa: E402
 from dropdtw.experiments.penn.model import Aligner, Clips, Objective, Windows, make_pair  # noqa: E402
 from dropdtw.experiments.penn.settings import Settings  # noqa: E402
+from dropdtw.torch import OTAMLoss  # noqa: E402
 from loader_cases import made_up_digits  # noqa: E402
 from penn_cases import made_up  # noqa: E402
 from penn_labels import write_labels  # noqa: E402
@@ -101,10 +103,28 @@ def test_settings_are_chosen_at_each_level_by_validation_and_fairly(tmp_path, mo
     assert {(seed, epochs) for _, _, seed, epochs in asked} == {(0, 3)}
 
 
+def test_a_new_loss_is_one_entry(monkeypatch):
+    monkeypatch.setitem(models.LOSSES, "otam", losses.OTAM)
+    options = experiment.tried(Settings())["otam"]
+    assert [o.gamma_match for o in options] == list(Settings().temperatures)  # it drops nothing: no percentiles
+    assert isinstance(options[0].module(), OTAMLoss)
+    with pytest.raises(ValueError, match="loss is 'l2'; choose one of smooth, drop, otam"):
+        Objective("l2").module()
+
+
+def test_a_new_data_set_is_one_entry(tmp_path, monkeypatch):
+    mine = videos.Splits(*[made_up()] * 3, {}, "mine")
+    new = experiment.Dataset(lambda folder: folder == "mine", lambda folder, settings: mine)
+    monkeypatch.setattr(Penn, "datasets", {"mine": new, **experiment.DATASETS})
+    assert Penn("mine", tmp_path).data.source == "mine"
+    with pytest.raises(FileNotFoundError):
+        assert Penn("yours", tmp_path).data
+
+
 def test_the_command_runs_on_labels_in_the_published_layout(folder, tmp_path, monkeypatch):
     from scipy.io import loadmat, savemat
 
-    cli = pytest.importorskip("dropdtw.cli.reproduce_video", reason="needs typer: pip install dropdtw[cli]")
+    cli = pytest.importorskip("dropdtw.cli.reproduce.video", reason="needs typer: pip install dropdtw[cli]")
     with pytest.raises(ValueError, match="tennis_serve has 1 video to evaluate on"):
         videos.pairs_of(Clips(("tennis_serve",), (20,), lambda k, at: at), 3)
     for k in range(6, 12):  # four videos of each action to train on, two to test

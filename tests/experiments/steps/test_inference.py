@@ -10,31 +10,29 @@ pytest.importorskip("lightning_fabric", reason="training needs Lightning Fabric:
 
 from dropdtw import metrics  # noqa: E402
 from dropdtw.data.steps import StepDataset  # noqa: E402
-from dropdtw.experiments.steps import data as step_data  # noqa: E402
-from dropdtw.experiments.steps import experiment as steps  # noqa: E402
-from dropdtw.experiments.steps.model import Objective  # noqa: E402
-from step_cases import DATA, cosine_cost, video  # noqa: E402
+from dropdtw.experiments.steps import inference, utkinect  # noqa: E402
+from step_cases import cosine_cost, video  # noqa: E402
 
 
 def test_scores_by_hand():
     v = video([0, 0, -1, 1, 2])
     S = np.array([[9, 0, 0, 0, 0], [0, 0, 9, 0, 0], [0, 0, 0, 0, 9]])
-    found = steps.scores([(v, np.array([0, -1, -1, 1, 1]), S)])
+    found = inference.scores([(v, np.array([0, -1, -1, 1, 1]), S)])
     assert found.accuracy == 3 / 5
     assert found.iou == 2 / 5  # step 0: 1 of 2, step 1: 1 of 2, step 2: 0 of 1
     assert found.f1 == 2 * 2 / (3 + 4)
     assert found.recall == pytest.approx(2 / 3)  # the frame for step 1 is background
-    both = steps.scores(
+    both = inference.scores(
         [(v, np.array([0, -1, -1, 1, 1]), S), (video([0], K=2, name="w"), np.array([0]), np.zeros((2, 1)))]
     )
     assert both.recall == pytest.approx(2 / 5)  # two steps cannot have one frame each: missed
     assert both.accuracy == (3 / 5 + 1) / 2
 
 
-@pytest.mark.parametrize("method", steps.METHODS_COMPARED)
+@pytest.mark.parametrize("method", inference.METHODS_COMPARED)
 def test_every_method_finds_plain_steps(method):
     v = video([-1, 0, 0, -1, 1, 1, -1, -1, 2, 2, -1])
-    rows = steps.by_method(cosine_cost(v), method, 17.2)  # half way between the costs 0 (6 of 33) and 1
+    rows = inference.by_method(cosine_cost(v), method, 17.2)  # half way between the costs 0 (6 of 33) and 1
     assert rows.shape == (11,)
     assert set(rows.tolist()) <= {-1, 0, 1, 2}
     if method in ("drop_dtw", "greedy"):
@@ -45,9 +43,9 @@ def test_every_method_finds_plain_steps(method):
 
 def test_more_steps_than_frames_one_step_and_one_frame():
     for C in (np.ones((4, 2)), np.ones((1, 5)), np.ones((3, 1)), np.ones((1, 1))):
-        for method in steps.METHODS_COMPARED:
-            assert steps.by_method(C, method, 50.0).shape == (C.shape[1],)
-        assert steps.localize(C, 0.5).shape == (C.shape[1],)
+        for method in inference.METHODS_COMPARED:
+            assert inference.by_method(C, method, 50.0).shape == (C.shape[1],)
+        assert inference.localize(C, 0.5).shape == (C.shape[1],)
 
 
 def test_drop_dtw_is_ahead_and_percentiles_come_from_the_validation_videos():
@@ -60,35 +58,32 @@ def test_drop_dtw_is_ahead_and_percentiles_come_from_the_validation_videos():
         StepDataset([f"v{k}" for k in part], ["t"] * len(part), lambda i, part=part: noisy(part[i]))
         for part in (range(8), range(8, 20))
     ]
-    table = steps.compare_methods([steps.Fold(cosine_cost, *sets)])
-    assert list(table) == ["all background", *steps.METHODS_COMPARED]
+    table = inference.compare_methods([inference.Fold(cosine_cost, *sets)])
+    assert list(table) == ["all background", *inference.METHODS_COMPARED]
     best = table.pop("drop_dtw")
     assert best.scores.iou > 0.8
     assert all(best.scores.iou > other.scores.iou for other in table.values())
     assert table["all background"].scores.iou == 0
     assert table["dtw"].percentiles == ()
     tried = {
-        p: np.mean([metrics.iou(v.ids_of(steps.by_method(cosine_cost(v), "drop_dtw", p)), v.labels) for v in sets[0]])
-        for p in steps.PERCENTILES
+        p: np.mean(
+            [metrics.iou(v.ids_of(inference.by_method(cosine_cost(v), "drop_dtw", p)), v.labels) for v in sets[0]]
+        )
+        for p in inference.PERCENTILES
     }
     assert tried[best.percentiles[0]] == max(tried.values())
 
 
 def test_a_step_is_one_run_and_a_frame_has_one_step():
-    assert steps.localize(np.array([[0.0, 0.9, 0.0]]), 0.5).tolist() == [0, 0, 0]  # two runs would cost 0.5
-    assert steps.localize(np.array([[0.0, 9.0], [0.1, 0.6]]), 9.0).tolist() == [0, 1]  # sharing a frame would cost 0.1
+    assert inference.localize(np.array([[0.0, 0.9, 0.0]]), 0.5).tolist() == [0, 0, 0]  # two runs would cost 0.5
+    assert inference.localize(np.array([[0.0, 9.0], [0.1, 0.6]]), 9.0).tolist() == [
+        0,
+        1,
+    ]  # sharing a frame would cost 0.1
 
 
 def test_as_many_steps_as_frames_can_have_one_each():
-    assert steps.scores([(video([0, 1, 2]), np.array([0, 1, 2]), np.eye(3))]).recall == 1
-
-
-def test_the_percentile_with_the_best_iou_is_chosen():
-    model = steps.make_model(DATA.train, Objective(), 0)
-    tried = {p: steps.evaluate(model, DATA.val, p).iou for p in steps.PERCENTILES}
-    assert len(set(tried.values())) > 1
-    assert tried[steps.choose_percentile(model, DATA.val)] == max(tried.values())
-    assert steps.choose_percentile(steps.make_model(DATA.train, Objective("drop-learned"), 0), DATA.val) is None
+    assert inference.scores([(video([0, 1, 2]), np.array([0, 1, 2]), np.eye(3))]).recall == 1
 
 
 def test_whitened_prototypes_tell_steps_apart():
@@ -101,7 +96,7 @@ def test_whitened_prototypes_tell_steps_apart():
         return replace(v, frames=(v.frames + noise).astype(np.float32))
 
     train, test = [mixed(k) for k in range(6)], mixed(9)
-    moved = step_data.whitened(train, shrink=0.001)(test)
+    moved = utkinect.whitened(train, shrink=0.001)(test)
     nearest = cosine_cost(moved).argmin(axis=0)
     inside = test.labels >= 0
     assert (nearest[inside] == test.labels[inside]).mean() > 0.9

@@ -40,7 +40,7 @@ DATASETS: Final[dict[str, Dataset[Task]]] = {
     "GRID": Dataset(tasks.is_grid, lambda folder, s: tasks.of_grid(folder, seed=s.seed)),
     "AVE": Dataset(lambda folder: True, lambda folder, s: tasks.of_ave(folder)),
 }
-"""The streams; a new data set is an entry. The first that fits the folder is used."""
+"""The streams; a new data set is an entry. The first that fits the folder is used; the last takes any."""
 
 
 @dataclass(frozen=True)

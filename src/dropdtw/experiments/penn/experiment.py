@@ -33,7 +33,7 @@ DATASETS: Final[dict[str, Dataset[Splits]]] = {
     "stand-in": Dataset(lambda folder: folder is None, lambda folder, s: stand_in.splits(s.clips, s.seed)),
     "Penn Action": Dataset(lambda folder: True, lambda folder, s: penn_splits(folder, s.images, s.seed)),
 }
-"""The videos; a new data set is an entry. The first that fits the folder is used."""
+"""The videos; a new data set is an entry. The first that fits the folder is used; the last takes any."""
 
 
 def train(

@@ -10,7 +10,8 @@ import numpy as np
 
 from dropdtw import plot
 from dropdtw.data.steps import StepVideo
-from dropdtw.experiments.steps.experiment import by_method, localize, softmax_cost
+from dropdtw.experiments.steps.experiment import softmax_cost
+from dropdtw.experiments.steps.inference import by_method, localize
 from dropdtw.experiments.steps.losses import LOSSES
 from dropdtw.experiments.steps.model import StepModel
 from dropdtw.problem.inputs import Array

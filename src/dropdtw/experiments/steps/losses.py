@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _learned(dim: int, percentile: float) -> LearnedDrop:
     from dropdtw.torch import LearnedDrop
 
-    return LearnedDrop(dim, as_="logit", scale=1 / math.sqrt(dim))  # as if the steps were of length 1
+    return LearnedDrop(dim, output="logit", scale=1 / math.sqrt(dim))  # as if the steps were of length 1
 
 
 def _anchored(dim: int, percentile: float) -> LearnedDrop:
@@ -23,7 +23,7 @@ def _anchored(dim: int, percentile: float) -> LearnedDrop:
 
     from dropdtw.torch import LearnedDrop
 
-    drop = LearnedDrop(dim, as_="logit", residual=False, scale=1 / math.sqrt(dim), anchor=percentile)
+    drop = LearnedDrop(dim, output="logit", residual=False, scale=1 / math.sqrt(dim), anchor=percentile)
     for parameter in drop.parameters():
         nn.init.zeros_(parameter)  # training starts from the percentile alone
     return drop

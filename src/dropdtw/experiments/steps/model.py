@@ -150,21 +150,6 @@ class StepModel(nn.Module):
         return match.with_drop_logits(Z, X, lambda S: rule.logits(S) + own - own.mean(), rule.epsilon)
 
 
-<<<<<<< HEAD
-def _learned(dim: int, objective: Objective) -> LearnedDrop | None:
-    scale = 1 / math.sqrt(dim)  # as if the steps were of length 1
-    if objective.loss == "drop-learned":
-        return LearnedDrop(dim, output="logit", scale=scale)
-    if objective.loss != "drop-anchored":
-        return None
-    drop = LearnedDrop(dim, output="logit", residual=False, scale=scale, anchor=objective.percentile)
-    for parameter in drop.parameters():
-        nn.init.zeros_(parameter)  # training starts from the percentile alone
-    return drop
-
-
-=======
->>>>>>> 832238f (Losses in registries; what ave and penn share, once)
 def _scaled(steps: Tensor) -> Tensor:
     """Step embeddings of length √d, like standardised frames: the temperatures are made for products of such."""
     return nn.functional.normalize(steps, dim=-1) * math.sqrt(steps.shape[-1])

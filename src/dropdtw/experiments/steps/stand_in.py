@@ -11,15 +11,25 @@ mixed with something that has nothing to do with it. Training has that to gain.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dropdtw.data import mnist
 from dropdtw.data.steps import StepDataset, StepVideo
-from dropdtw.experiments.common.pools import Videos
+from dropdtw.data.tmnist import CLASSES
+from dropdtw.experiments.common.cache import Cache, fingerprint
+from dropdtw.experiments.steps.inference import Fold
+from dropdtw.experiments.steps.splits import Source, Splits
+from dropdtw.files.progress import Progress
 from dropdtw.problem.inputs import Array
+
+if TYPE_CHECKING:
+    from dropdtw.experiments.common.encoder import Encoder
+    from dropdtw.experiments.common.pools import Videos
 
 CLIP_SECONDS: Final = 3.2
 
@@ -34,6 +44,9 @@ GAP_SECONDS: Final = 8.0
 """Mean background between segments."""
 REPEATED: Final = 0.39
 """Share of videos in which a step comes more than once."""
+
+SETS: Final = {"train": 3, "val": 1, "test": 2}
+"""How many generated pairs of TMNIST sets the clips of each split come from."""
 
 
 @dataclass(frozen=True)
@@ -149,3 +162,61 @@ def _passage(pool: Sequence[Videos], kind: str, event: int, length: int, rng: np
 
 def _unit(rows: Array) -> Array:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def splits(source: Source, seed: int) -> Splits:
+    """The data of a seed; the encoder and the clips are the same for all."""
+    from dropdtw.experiments.common import pools
+
+    data = mnist.load(None if source.mnist is None else str(source.mnist))
+    cache = Cache(source.cache)
+    how = Procedures(seed=seed)
+    path = None if source.encoder is None else str(source.encoder)
+    if source.quick:
+        how = replace(how, tasks=6, videos=6, classes=12)
+        encoder = pools.trained_encoder(data, cache, path=path, epochs=3, batch=32, digits=800)
+    else:
+        encoder = pools.trained_encoder(data, cache, path=path)
+    return compose(encoder, data, how, 2 if source.quick else 6, cache)
+
+
+def key(source: Source) -> str:
+    """What the data depend on, beside the seed."""
+    from dropdtw.experiments.common import pools
+
+    weights = "" if source.encoder is None else source.encoder.read_bytes().hex()
+    named = None if source.mnist is None else str(source.mnist)
+    return fingerprint(sys.modules[__name__], pools, asdict(Procedures()), source.quick, weights, named)
+
+
+def folds(source: Source) -> list[Fold]:
+    """The features before training."""
+    from dropdtw.experiments.steps.experiment import untrained
+
+    return [untrained(splits(source, 0))]
+
+
+def compose(
+    encoder: Encoder, data: mnist.Mnist, how: Procedures, held_out: int, cache: Cache, progress: Progress = None
+) -> Splits:
+    """Videos of other digits in each split, all out of the digits the encoder has not seen.
+
+    how.videos : of each task for training;   held_out : for validation, and as many for testing.
+    """
+    from dropdtw.experiments.common import pools
+
+    classes = [CLASSES[k] for k in np.linspace(0, len(CLASSES) - 1, how.classes).round().astype(int)]
+    # Every fourth digit is for validation, every fourth for testing: no image is in two splits.
+    share = {"train": (0, 1), "val": (2,), "test": (3,)}
+    encoded: dict[str, list[Videos]] = {}
+    for number, (name, sets) in enumerate(SETS.items()):
+        mine = np.isin(np.arange(len(data.test_labels)) // 10 % 4, share[name])
+        part = replace(data, test_images=data.test_images[mine], test_labels=data.test_labels[mine])
+        seeds = [10_000 + 100 * number + k for k in range(sets)]
+        encoded[name] = pools.encode(encoder, part, seeds, classes, cache, progress)
+    steps = step_embeddings(encoded["train"], how)
+    made = []
+    for number, (name, pool) in enumerate(encoded.items()):
+        count = how.videos if name == "train" else held_out
+        made.append(data_set(pool, steps, replace(how, videos=count), number))
+    return Splits(*made)

@@ -18,11 +18,11 @@ from dropdtw.experiments.common import training
 from dropdtw.experiments.common.cache import fingerprint
 from dropdtw.experiments.common.report import Table, cells
 from dropdtw.experiments.common.training import Plan
-from dropdtw.experiments.steps import experiment, losses, model, paper
-from dropdtw.experiments.steps.data import Splits
-from dropdtw.experiments.steps.experiment import Inference
+from dropdtw.experiments.steps import experiment, inference, losses, model, paper
+from dropdtw.experiments.steps.inference import Inference
 from dropdtw.experiments.steps.losses import LOSSES
 from dropdtw.experiments.steps.model import Objective
+from dropdtw.experiments.steps.splits import Splits
 from dropdtw.files import atomic
 from dropdtw.files.progress import Progress, reporter
 
@@ -92,7 +92,7 @@ def trained_rows(
     splits : the data of a seed.   data_key : names everything that the data depend on.
     """
     plan = plan or Plan()
-    code = fingerprint(experiment, model, losses, common_losses, training)
+    code = fingerprint(experiment, inference, model, losses, common_losses, training)
     results: dict[str, list[tuple[float, ...]]] = {name: [] for name in rows}
     report = reporter("rows", progress)
     done = 0

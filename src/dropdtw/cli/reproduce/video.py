@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from dropdtw.cli.reproduce import options
+from dropdtw.cli.reproduce.options import Seed
+
+if TYPE_CHECKING:
+    from dropdtw.experiments.common.experiment import Experiment, Settings
+
+Quick = Annotated[bool, typer.Option("--quick", help="Seconds: only to see that everything works.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Trainings at a time, each in a process of its own.")]
+Device = Annotated[str, typer.Option(help="For the training: cpu or cuda.")]
 
 
 def penn(
@@ -19,16 +26,16 @@ def penn(
     images: Annotated[
         int, typer.Option(min=0, help="Train on images of this side (frames/NNNN/*.jpg) instead of poses.")
     ] = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="Seconds: only to see that everything works.")] = False,
+    quick: Quick = False,
     seeds: Annotated[int, typer.Option(min=2, help="Trained encoders of each kind.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything random: same seed, same numbers.")] = 0,
+    seed: Seed = 0,
     epochs: Annotated[int, typer.Option(min=1, help="Of each training, 1,024 pairs each.")] = 60,
     share_of: Annotated[
         str,
         typer.Option(help="What the share of outliers is of: mixed (the contaminated sequence) or own (Y's frames)."),
     ] = "mixed",
-    device: Annotated[str, typer.Option(help="For the training: cpu or cuda.")] = "cpu",
-    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, each in a process of its own.")] = 1,
+    device: Device = "cpu",
+    jobs: Jobs = 1,
     out: Annotated[Path, typer.Option(help="Folder for report.html, results.json, pictures and the cache.")] = Path(
         "runs/penn"
     ),
@@ -38,7 +45,7 @@ def penn(
     from dropdtw.experiments.penn.settings import Settings
 
     settings = Settings(seed=seed, seeds=seeds, epochs=epochs, images=images, share_of=share_of)
-    _run(Penn.reproduce, settings.quick() if quick else settings, data, device, jobs, out)
+    _run(Penn, settings.quick() if quick else settings, data, device, jobs, out)
 
 
 def ave(
@@ -46,32 +53,35 @@ def ave(
         Path | None,
         typer.Option(help="Folder of AVE with its features, or of GRID's npz. Without it: moving digits."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Seconds: only to see that everything works.")] = False,
+    quick: Quick = False,
     seeds: Annotated[int, typer.Option(min=2, help="Trained models of each kind.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything random: same seed, same numbers.")] = 0,
+    seed: Seed = 0,
     epochs: Annotated[int, typer.Option(min=1, help="Of each training, 30 batches of 24 videos each.")] = 80,
-    device: Annotated[str, typer.Option(help="For the training: cpu or cuda.")] = "cpu",
-    jobs: Annotated[int, typer.Option(min=1, help="Trainings at a time, each in a process of its own.")] = 1,
+    device: Device = "cpu",
+    jobs: Jobs = 1,
     out: Annotated[Path, typer.Option(help="Folder for report.html, results.json and the cache.")] = Path("runs/ave"),
 ) -> None:
     """Cross-modality localization (Section 4.4, Table 3): a passage of sound in the picture, and back."""
     from dropdtw.experiments.ave.experiment import Ave, Settings
 
     settings = Settings(seed=seed, seeds=seeds, epochs=epochs)
-    _run(Ave.reproduce, settings.quick() if quick else settings, data, device, jobs, out)
+    _run(Ave, settings.quick() if quick else settings, data, device, jobs, out)
 
 
 def _run(
-    reproduce: Callable[..., object], settings: object, data: Path | None, device: str, jobs: int, out: Path
+    experiment: type[Experiment[Any, Any, Any]],
+    settings: Settings,
+    data: Path | None,
+    device: str,
+    jobs: int,
+    out: Path,
 ) -> None:
-    from dropdtw.cli.reproduce import _device as checked
-
-    reproduce(
+    experiment.reproduce(
         settings,
         out,
         folder=None if data is None else str(data),
-        device=checked(device),
+        device=options.device(device),
         processes=jobs,
-        command=shlex.join(["dropdtw", *sys.argv[1:]]),
+        command=options.command(),
         say=typer.echo,
     )

@@ -1,0 +1,212 @@
+"""`dropdtw reproduce steps`, `table` and `bars`: multi-step localization (paper Section 4.2)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dropdtw.cli.reproduce import options
+from dropdtw.cli.reproduce.options import Seed
+from dropdtw.experiments.common.registry import find
+from dropdtw.experiments.steps.datasets import DATASETS, STAND_IN, comparable, load_folds, load_splits, trainable
+from dropdtw.experiments.steps.losses import LOSSES
+from dropdtw.experiments.steps.splits import Source
+
+if TYPE_CHECKING:
+    from dropdtw.experiments.common.report import Table
+
+Mnist = Annotated[
+    Path | None,
+    typer.Option(
+        help="For tmnist-steps: folder with the four MNIST files. Without it: DROPDTW_DATA, else 5,000 digits."
+    ),
+]
+EncoderFile = Annotated[
+    Path | None, typer.Option(help="For tmnist-steps: weights of the frame encoder instead of training it.")
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Tiny data, seconds: only to see that everything works.")]
+Out = Annotated[Path, typer.Option(help="Folder for results, checkpoints, pictures and the cache.")]
+Folder = Annotated[Path | None, typer.Option(help="Folder of the data set, in its published layout.")]
+Epochs = Annotated[int, typer.Option(min=1, help="Of training.")]
+
+
+def steps(
+    data: Annotated[str, typer.Option(help=f"{_with_notes(trainable())}.")] = STAND_IN,
+    loss: Annotated[str, typer.Option(help=f"{', '.join(LOSSES)}.")] = "drop-percentile",
+    cluster: Annotated[bool, typer.Option(help="Whether L_clust is added.")] = True,
+    percentile: Annotated[float, typer.Option(min=0, max=100, help="Of the drop logit in training.")] = 30.0,
+    reducer: Annotated[str | None, typer.Option(help="The minimum inside: smooth, soft or hard.")] = None,
+    epochs: Epochs = 10,
+    lr: Annotated[float, typer.Option(min=0, help="Adam's learning rate.")] = 3e-4,
+    seed: Seed = 0,
+    folder: Folder = None,
+    features: Annotated[
+        Path | None, typer.Option(help=f"Folder or HDF5 file of frame features, for {_that_need('features')}.")
+    ] = None,
+    embeddings: Annotated[
+        Path | None, typer.Option(help=f"File of step embeddings, for {_that_need('embeddings')}.")
+    ] = None,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out videos that cannot be read, and say so.")
+    ] = False,
+    mnist: Mnist = None,
+    encoder: EncoderFile = None,
+    accelerator: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    devices: Annotated[int, typer.Option(min=1, help="Several are several processes.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in OUT.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files too.")] = False,
+    quick: Quick = False,
+    out: Out = Path("runs/steps"),
+) -> None:
+    """Train a step-localization model from the order of steps alone, and evaluate it on test videos."""
+    from dropdtw.experiments.common.training import Plan
+    from dropdtw.experiments.steps import experiment
+    from dropdtw.experiments.steps.model import Objective
+    from dropdtw.files import atomic
+
+    objective = Objective(loss, cluster, percentile, reducer)
+    plan = Plan(epochs=2 if quick else epochs, lr=lr, seed=seed, accelerator=accelerator, devices=devices)
+    source = Source(
+        out / "cache", folder, features, embeddings, skip_broken, mnist, encoder, quick,
+        say=lambda text: typer.echo(text, err=True),
+    )  # fmt: skip
+    splits = load_splits(data, source, seed)
+    _say(f"{data}: {len(splits.train)} videos to train on, {len(splits.val)} to choose on, {len(splits.test)} to test")
+    model, fit = experiment.train_model(
+        splits.train, splits.val, objective, plan, out=out, resume=resume, tensorboard=tensorboard, say=typer.echo
+    )
+    chosen = experiment.choose_percentile(model, splits.val)
+    found = {name: 100 * value for name, value in asdict(experiment.evaluate(model, splits.test, chosen)).items()}
+    results = {
+        "experiment": "steps",
+        "data": data,
+        "stand_in": DATASETS[data].stand_in,
+        "command": options.command(),
+        "objective": asdict(objective),
+        "best_epoch": None if fit is None else fit.epoch,
+        "percentile": chosen,
+        "test": found,
+    }
+    atomic.write_json(out / "results.json", results)
+    label = " (a stand-in)" if DATASETS[data].stand_in else ""
+    _say(f"{data}{label}, test: " + ", ".join(f"{name} {value:.1f}" for name, value in found.items()))
+
+
+def _with_notes(names: Iterable[str]) -> str:
+    return ", ".join(f"{name} (a stand-in for everyone)" if DATASETS[name].stand_in else name for name in names)
+
+
+def _that_need(what: str) -> str:
+    return ", ".join(name for name, entry in DATASETS.items() if what in entry.needs)
+
+
+def _say(text: str) -> None:
+    """Print, in the first of several processes."""
+    if os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0":
+        typer.echo(text)
+
+
+def table(
+    number: Annotated[int, typer.Argument(help="Of the paper: 1, 2, 4, 5 or 6.")],
+    data: Annotated[
+        str,
+        typer.Option(help=f"{_for_tables()}; for table 2 one of {', '.join(comparable())}, with --folder if needed."),
+    ] = STAND_IN,
+    folder: Folder = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How often each row is trained.")] = 3,
+    epochs: Epochs = 10,
+    mnist: Mnist = None,
+    encoder: EncoderFile = None,
+    quick: Quick = False,
+    out: Out = Path("runs/steps"),
+) -> None:
+    """Make a table of Section 4.2 or its appendix, ours beside the paper's. What was trained before is kept."""
+    from dropdtw.experiments.steps import tables
+    from dropdtw.files import atomic
+
+    if number not in tables.TITLES:
+        raise ValueError(f"there is no table {number} of step localization; choose 1, 2, 4, 5 or 6")
+    source = Source(out / "cache", folder, mnist=mnist, encoder=encoder, quick=quick)
+    if number == 2:
+        made = _inference(data, source)
+    else:
+        made = _trained(number, data, source, seeds, 2 if quick else epochs, out)
+    typer.echo(made.text())
+    atomic.write(out / f"table-{number}-{data}.txt", made.text() + "\n")
+    atomic.write_json(out / f"table-{number}-{data}.json", asdict(made))
+
+
+def _for_tables() -> str:
+    return ", ".join(name for name, entry in DATASETS.items() if entry.key is not None)
+
+
+def _trained(number: int, data: str, source: Source, seeds: int, epochs: int, out: Path) -> Table:
+    from dropdtw.experiments.common.training import Plan
+    from dropdtw.experiments.steps import tables
+
+    key = find(DATASETS, data, "--data").key
+    if key is None:
+        raise ValueError(
+            f"table {number} is trained on {_for_tables()}; `dropdtw reproduce steps --data {data}` trains on others"
+        )
+    rows = tables.trained_rows(
+        tables.ROWS[number],
+        lambda seed: load_splits(data, source, seed),
+        key(source),
+        range(seeds),
+        out,
+        plan=Plan(epochs=epochs),
+    )
+    return tables.table(number, rows, DATASETS[data].title, seeds)
+
+
+def _inference(data: str, source: Source) -> Table:
+    from dropdtw.experiments.steps import inference, tables
+    from dropdtw.files.progress import reporter
+
+    folds, entry = load_folds(data, source), DATASETS[data]
+    found = inference.compare_methods(folds, entry.chosen_by, report=reporter("methods"))
+    return tables.inference_table(found, entry.title)
+
+
+def bars(
+    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
+    epochs: Epochs = 10,
+    mnist: Mnist = None,
+    encoder: EncoderFile = None,
+    quick: Quick = False,
+    out: Out = Path("runs/steps"),
+) -> None:
+    """Draw what methods find in test videos (Fig. 4 and its companions), on tmnist-steps."""
+    from dropdtw.experiments.common.report import Report
+    from dropdtw.experiments.common.training import Plan
+    from dropdtw.experiments.steps import bars as pictures
+    from dropdtw.experiments.steps import experiment
+    from dropdtw.experiments.steps.model import Objective
+
+    splits = load_splits(STAND_IN, Source(out / "cache", mnist=mnist, encoder=encoder, quick=quick), seed)
+    plan = Plan(epochs=2 if quick else epochs, seed=seed)
+    models, percentiles = {}, {}
+    for loss in pictures.SHOWN:
+        name = LOSSES[loss].title
+        models[name], _ = experiment.train_model(splits.train, splits.val, Objective(loss), plan)
+        percentiles[name] = experiment.choose_percentile(models[name], splits.val)
+        typer.echo(f"trained with {name}")
+    shown = pictures.telling(list(splits.test), 3, seed)
+    report = Report(f"Step localization on {DATASETS[STAND_IN].title}", out)
+    for name, title, make in (
+        ("bars-same", "The same method in training and inference", pictures.same_method),
+        ("bars-drop", "Drop-DTW as inference, on features trained with each loss", pictures.drop_inference),
+    ):
+        rows = [make(models, percentiles, video) for video in shown]
+        figure = pictures.draw(title, shown, rows)
+        report.heading(title)
+        report.picture(
+            name, figure, f"{title}: the true steps and what was found; colours are steps, blank is background."
+        )
+    typer.echo(f"report: {report.write()}")

@@ -1,0 +1,14 @@
+"""Key steps in the sentences of cooking videos, to compare methods on."""
+
+from __future__ import annotations
+
+from dropdtw.data import transcripts
+from dropdtw.experiments.steps.inference import Fold, cosine_cost
+from dropdtw.experiments.steps.splits import Source
+
+
+def folds(source: Source) -> list[Fold]:
+    """A third of the videos to choose on, the rest to test."""
+    assert source.folder is not None
+    parts = transcripts.load(source.folder).split({"val": 1 / 3, "test": 2 / 3}, seed=0)
+    return [Fold(cosine_cost, parts["val"], parts["test"])]
