@@ -134,7 +134,7 @@ WRONG = {
     "drops": (["align", "Z.npy", "X.npy", "--drop-x", "X.npy"], "holds 16 numbers a row"),
     "method": (["align", "Z.npy", "X.npy", "--method", "magic"], "method is 'magic'; choose one of"),
     "not taken": (["align", "Z.npy", "X.npy", "--method", "dtw", "--drop-x", "1"], "takes no drop costs"),
-    "match": (["align", "Z.npy", "X.npy", "--match", "magic"], "match is 'magic'; choose 'auto', 'cosine'"),
+    "match": (["align", "Z.npy", "X.npy", "--match", "magic"], "match is 'magic'; choose one of 'cosine'"),
     "window": (["align", "Z.npy", "X.npy", "--window", "wide"], "--window is 'wide'"),
     "fps": (["align", "Z.npy", "X.npy", "--fps", "0"], "--fps is 0.0"),
     "out": (["align", "Z.npy", "X.npy", "--out", "a.xml"], "written as .json, .csv, .npz"),

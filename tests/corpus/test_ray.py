@@ -284,6 +284,7 @@ print(few.rows, done.rows, done.shards, resource.getrusage(resource.RUSAGE_SELF)
 """
 
 
+@pytest.mark.exhaustive
 def test_the_driver_holds_little_while_fifty_thousand_records_stream_by(tmp_path):
     rng = np.random.default_rng(0)
     frames = rng.normal(size=(40, 16)).astype(np.float32)

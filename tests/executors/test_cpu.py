@@ -227,7 +227,7 @@ def test_misaligned_and_foreign_byte_order():
 # --- Bands, lanes, interruptions ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [0, 1, 3, 20])
+@pytest.mark.parametrize("width", [0, 3, *(pytest.param(w, marks=pytest.mark.exhaustive) for w in (1, 20))])
 @pytest.mark.parametrize("size", [(30, 30), (10, 50), (50, 10), (1, 20), (20, 1), (33, 64)])
 def test_narrow_bands(size, width):
     rng = np.random.default_rng(1)
@@ -253,7 +253,7 @@ def test_narrow_bands(size, width):
                     np.testing.assert_allclose(getattr(found, part), getattr(expected, part), atol=1e-9)
 
 
-@precisions
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
 @pytest.mark.parametrize("d", [1, 2, 8])
 def test_lanes_equal_single_pairs(metric, d, dtype):

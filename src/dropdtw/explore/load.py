@@ -201,7 +201,7 @@ def _imports(lines: tuple[str, ...]) -> tuple[str, ...]:
     return (
         *(("import numpy as np",) if "np." in text else ()),
         "import dropdtw",
-        *(("from dropdtw import io",) if "io.read" in text else ()),
+        *(("from dropdtw.files import formats",) if "formats.read" in text else ()),
         "",
         *lines,
     )
