@@ -1,0 +1,139 @@
+"""Random and broken files through the commands: an exit status of 0, 1 or 2, and one line where it is not 0."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from dropdtw import cli
+
+
+SAID = ("now we chop the onions", "(music)", "((((", "the water boils.", "<i>hello</i>", "okay so")
+
+
+def case(rng: np.random.Generator) -> str:
+    """One command on files of which some are broken."""
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        command = str(rng.choice(["align", "retrieve", "localize"]))
+        if command == "localize":
+            words = [steps(rng, here), talk(rng, here)]
+        elif command == "retrieve":
+            (here / "many").mkdir()
+            for k in range(3):
+                data(rng, here / "many", f"s{k}")
+            words = [data(rng, here, "q"), str(here / "many")]
+        else:
+            words = [data(rng, here, "z"), data(rng, here, "x")]
+        words += options(rng, command, here)
+        code, said = call([command, *words])
+    assert code in (0, 1, 2), (code, words, said)
+    assert "Traceback" not in said, said
+    lines = [line for line in said.splitlines() if line.startswith("dropdtw:")]
+    assert code != 2 or lines, (code, words, said)
+    return f"{command} {code}"
+
+
+def call(words: list[str]) -> tuple[int, str]:
+    """What the program does with these words: its exit status, and all it prints."""
+    out, err, before, argv = io.StringIO(), io.StringIO(), os.getcwd(), sys.argv
+    sys.argv = ["dropdtw", *words]
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            cli.main()
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else 0 if left.code is None else 1
+    else:
+        code = 0
+    finally:
+        sys.argv = argv
+        os.chdir(before)
+    return code, out.getvalue() + err.getvalue()
+
+
+def options(rng: np.random.Generator, command: str, here: Path) -> list[str]:
+    """A few options, sensible or not."""
+    drops = ["0.3", "percentile:30", "suggest", "none", "nan", "inf", "-1", "1e400", "lots", "percentile:x"]
+    some = [["--drop-x", str(rng.choice(drops))]]
+    if command == "localize":
+        some += [["--format", str(rng.choice(["json", "csv", "srt", "vtt", "youtube", "html", "pdf"]))]]
+        some += [["--skip", str(rng.choice(["0.1", "0", "-1", "nan", "x"]))]]
+    else:
+        some += [["--drop-z", str(rng.choice(drops))], ["--window", str(rng.choice(["3", "0.1", "-2", "x"]))]]
+        some += [["--match", str(rng.choice(["cosine", "euclidean", "softmax:0.1", "magic"]))]]
+        some += [["--method", str(rng.choice(["dtw", "lcss", "greedy", "zzz"]))]]
+    some += [["--out", str(here / str(rng.choice(["a.json", "a.csv", "a.npz", "no/where/a.json", "a.xyz"])))]]
+    chosen = rng.choice(len(some), rng.integers(0, len(some)), replace=False)
+    return [word for k in chosen for word in some[k]]
+
+
+def data(rng: np.random.Generator, here: Path, name: str) -> str:
+    """A file of a sequence, in some format, whole or broken."""
+    values = rng.normal(size=(int(rng.integers(1, 9)), int(rng.integers(1, 4))))
+    path = here / f"{name}.{rng.choice(['npy', 'csv', 'txt', 'jsonl', 'npz', 'json'])}"
+    if path.suffix == ".npy":
+        np.save(path, values)
+    elif path.suffix == ".npz":
+        np.savez(path, x=values)
+    elif path.suffix in (".csv", ".txt"):
+        header = str(rng.choice(["", "a,b,c\n", "0,1,2\n", "1_000\n"]))
+        path.write_text(header + "\n".join(",".join(f"{v:.6g}" for v in row) for row in values) + "\n")
+    else:
+        path.write_text("\n".join(json.dumps(row.tolist()) for row in values) + "\n")
+    spoil(rng, path)
+    return str(path) if rng.random() > 0.03 else str(here / "nothing.npy")
+
+
+def steps(rng: np.random.Generator, here: Path) -> str:
+    """A list of steps, as people write them."""
+    path = here / "steps.txt"
+    lines = ["1. Chop the onions", "- Boil the water", "", "Serve", "=cmd()", "\x1b[31mred"]
+    path.write_text("\n".join(str(rng.choice(lines)) for _ in range(int(rng.integers(0, 6)))) + "\n")
+    spoil(rng, path)
+    return str(path)
+
+
+def talk(rng: np.random.Generator, here: Path) -> str:
+    """Subtitles, some with times that cannot be."""
+    path = here / "talk.srt"
+    cues, t = [], 0.0
+    for k in range(int(rng.integers(0, 12))):
+        t += float(rng.uniform(-1 if rng.random() < 0.1 else 0, 9))
+        begin, end = clock(t), clock(t + float(rng.uniform(-1 if rng.random() < 0.05 else 0, 5)))
+        text = str(
+            rng.choice(["now we chop the onions", "(music)", "((((", "the water boils.", "<i>hello</i>", "okay so"])
+        )
+        cues.append(f"{k + 1}\n{begin} --> {end}\n{text}\n")
+    path.write_text("\n".join(cues))
+    spoil(rng, path)
+    return str(path)
+
+
+def clock(seconds: float) -> str:
+    """As subtitles write times."""
+    whole = max(0, int(seconds))
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02},{int(abs(seconds) * 1000) % 1000:03}"
+
+
+def spoil(rng: np.random.Generator, path: Path) -> None:
+    """Now and then cut a file, change bytes in it, or fill it with something else."""
+    kind = rng.random()
+    content = path.read_bytes()
+    if kind < 0.1:
+        path.write_bytes(content[: rng.integers(len(content) + 1)])
+    elif kind < 0.25 and content:
+        spoiled = bytearray(content)
+        for _ in range(int(rng.integers(1, 5))):
+            spoiled[rng.integers(len(spoiled))] = rng.integers(256)
+        path.write_bytes(bytes(spoiled))
+    elif kind < 0.3:
+        path.write_bytes(rng.bytes(int(rng.integers(0, 200))))
+    elif kind < 0.33:
+        path.write_text("[" * 5000 if rng.random() < 0.5 else "1" + "0" * 400)
