@@ -61,7 +61,7 @@ def corpora(count: int) -> None:
     """From Parquet to Parquet, on this machine and on Ray."""
     import dropdtw.corpus
     from dropdtw.corpus import engines
-    from dropdtw.corpus.dataset import dataset
+    from dropdtw.corpus.shards import open_corpus
 
     K, N, d = VIDEO
     Z = sequence(K, d)
@@ -71,7 +71,7 @@ def corpora(count: int) -> None:
                 f"{folder}/c/{f}.parquet", ((f"{f}-{k}", sequence(N, d)) for k in range(count // 4)), group=50
             )
         size = sum(p.stat().st_size for p in Path(folder, "c").iterdir())
-        data = dataset(f"{folder}/c", 100)
+        data = open_corpus(f"{folder}/c", 100)
         t = seconds(lambda: [sum(1 for _ in data.read(k)) for k in range(len(data.shards))], 3)
         print(f"reading {count} records of {N} x {d}: {count / t:,.0f} a second, {size / t / 1e6:,.0f} MB/s")
         ray, _ = engines._connected(cpus=2)

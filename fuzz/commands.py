@@ -14,7 +14,6 @@ import numpy as np
 
 from dropdtw import cli
 
-
 SAID = ("now we chop the onions", "(music)", "((((", "the water boils.", "<i>hello</i>", "okay so")
 
 

@@ -8,7 +8,7 @@ import pytest
 import dropdtw.corpus
 
 FOLDER = Path(dropdtw.corpus.__file__).parent
-LAYERS = ["storage", "records", "dataset", "folder", "gpu", "compute", "tasks", "engines", "run", "api", "__init__"]
+LAYERS = ["storage", "records", "shards", "folder", "gpu", "compute", "tasks", "engines", "run", "api", "__init__"]
 """Files; alignments; the work on one shard; who does it; which are done; what users call."""
 
 

@@ -15,9 +15,9 @@ import pytest
 import dropdtw.corpus
 from corpus_cases import BOTH, STEPS, content, corpus, errors, table
 from dropdtw.corpus import engines
-from dropdtw.corpus.dataset import dataset
 from dropdtw.corpus.engines import Engine
 from dropdtw.corpus.run import run
+from dropdtw.corpus.shards import open_corpus
 from dropdtw.corpus.tasks import Localize
 from dropdtw.problem.spec import Spec
 
@@ -126,7 +126,7 @@ def test_a_failure_in_a_worker_is_told_and_the_run_goes_on_later(cluster, tmp_pa
     corpus(tmp_path / "c", 6)
     (tmp_path / "c/0.parquet").rename(tmp_path / "kept")
     (tmp_path / "c/0.parquet").symlink_to(tmp_path / "kept")
-    task = Localize(STEPS, dataset(tmp_path / "c", 1000), Spec.of(drop_x=0.5), "cpu")
+    task = Localize(STEPS, open_corpus(tmp_path / "c", 1000), Spec.of(drop_x=0.5), "cpu")
     (tmp_path / "kept").rename(tmp_path / "away")  # the store loses a file
     with pytest.raises(RuntimeError, match=r"shard 0 failed; the same run again goes on with it\. FileNotFoundError"):
         run(task, tmp_path / "out", Engine("ray", 2))
@@ -233,7 +233,7 @@ POISON = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from dropdtw.corpus.dataset import dataset
+from dropdtw.corpus.shards import open_corpus
 from dropdtw.corpus.engines import Engine
 from dropdtw.corpus.run import run
 from dropdtw.corpus.tasks import Localize
@@ -248,7 +248,7 @@ class Poison(Localize):
         return super().do(number, threads)
 
 folder = Path(sys.argv[1])
-task = Poison(np.load(folder / "steps.npy"), dataset(folder / "c", 1000), Spec.of(drop_x=0.5), "cpu")
+task = Poison(np.load(folder / "steps.npy"), open_corpus(folder / "c", 1000), Spec.of(drop_x=0.5), "cpu")
 try:
     run(task, folder / "out", Engine("ray", 2))
 except RuntimeError as error:

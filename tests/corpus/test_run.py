@@ -7,7 +7,7 @@ import pytest
 
 import dropdtw.corpus
 from corpus_cases import BOTH, STEPS, bad_corpus, content, corpus, table
-from dropdtw.corpus import dataset as datasets
+from dropdtw.corpus import shards as corpora
 
 
 class CutError(Exception):
@@ -18,7 +18,7 @@ def cut_after(monkeypatch, count):
     """Let the run break off when so many shards are done."""
     from dropdtw.corpus import engines
 
-    real, done = engines.Work.__call__, []
+    real, done = engines.ShardWork.__call__, []
 
     def sometimes(self, number, threads):
         if number >= count:
@@ -26,7 +26,7 @@ def cut_after(monkeypatch, count):
         done.append(number)
         return real(self, number, threads)
 
-    monkeypatch.setattr(engines.Work, "__call__", sometimes)
+    monkeypatch.setattr(engines.ShardWork, "__call__", sometimes)
 
 
 @pytest.mark.parametrize("task", ["localize", "pairwise", "retrieve"])
@@ -55,12 +55,12 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(tmp_path, monkeypatch, task
 
 
 def test_a_shard_that_is_there_is_not_done_again(tmp_path):
-    from dropdtw.corpus.engines import Done, Work
+    from dropdtw.corpus.engines import Done, ShardWork
     from dropdtw.corpus.folder import RunFolder
 
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts/00007.parquet").touch()
-    assert Work(None, RunFolder(tmp_path), strict=False)(7, 1) == Done(7)  # there is no task that could do it
+    assert ShardWork(None, RunFolder(tmp_path), strict=False)(7, 1) == Done(7)  # there is no task that could do it
 
 
 def test_far_files_appear_whole_as_well(monkeypatch):
@@ -126,11 +126,11 @@ def test_a_foreign_file_whose_values_were_exchanged_is_another_one(tmp_path):
 def test_values_that_were_exchanged_make_another_corpus(tmp_path):
     one, two = np.random.default_rng(0).normal(size=(2, 1, 6))  # which nothing compresses: all sizes stay the same
     dropdtw.corpus.write(tmp_path / "c.parquet", [("a", one), ("b", two)])
-    before = datasets.dataset(tmp_path / "c.parquet", 1000).fingerprint
+    before = corpora.open_corpus(tmp_path / "c.parquet", 1000).fingerprint
     dropdtw.corpus.write(tmp_path / "c.parquet", [("a", two), ("b", one)])
-    assert datasets.dataset(tmp_path / "c.parquet", 1000).fingerprint != before
+    assert corpora.open_corpus(tmp_path / "c.parquet", 1000).fingerprint != before
     dropdtw.corpus.write(tmp_path / "c.parquet", [("a", one), ("b", two)])
-    assert datasets.dataset(tmp_path / "c.parquet", 1000).fingerprint == before
+    assert corpora.open_corpus(tmp_path / "c.parquet", 1000).fingerprint == before
 
 
 def test_a_corpus_that_was_copied_is_the_same(tmp_path):
@@ -144,7 +144,7 @@ def test_a_corpus_that_was_copied_is_the_same(tmp_path):
 
 def test_a_file_that_changes_during_the_run_stops_it(tmp_path, monkeypatch):
     corpus(tmp_path / "c", 10, files=2)
-    data = datasets.dataset(tmp_path / "c", 1000)
+    data = corpora.open_corpus(tmp_path / "c", 1000)
     corpus(tmp_path / "c", 12, files=2)
     with pytest.raises(ValueError, match=r"0\.parquet of .* has changed since the run began; start anew elsewhere"):
         list(data.read(0))

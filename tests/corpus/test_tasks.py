@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import dropdtw
 import dropdtw.corpus
 from corpus_cases import BOTH, STEPS, content, corpus, nearest_of, record, rows
-from dropdtw.corpus import dataset as datasets
+from dropdtw.corpus import shards as corpora
 
 RULE = {"drop_x": "percentile:20"}
 SUGGEST = {"drop_x": "suggest", "drop_z": "suggest"}
@@ -141,7 +141,7 @@ def test_threads_do_not_matter(tmp_path):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 20))
 def test_shards_hold_every_row_once_and_in_order(groups, shard_rows):
-    shards = list(datasets._shards(datasets._File("f", tuple(groups), ""), shard_rows))
+    shards = list(corpora._shards(corpora._File("f", tuple(groups), ""), shard_rows))
     assert sum(s.rows for s in shards) == sum(groups)
     row, covered = 0, []
     for s in shards:
@@ -157,9 +157,9 @@ def test_shards_hold_every_row_once_and_in_order(groups, shard_rows):
 def test_a_file_with_very_many_row_groups(tmp_path):
     """Its end is longer than what is read at first."""
     dropdtw.corpus.write(tmp_path / "c/0.parquet", ((str(k), np.ones((1, 2))) for k in range(500)), group=1)
-    data = datasets.dataset(tmp_path / "c", 100)
+    data = corpora.open_corpus(tmp_path / "c", 100)
     with data.storage.open("0.parquet") as file:
-        assert len(datasets._end(file).footer) > 1 << 16
+        assert len(corpora._end(file).footer) > 1 << 16
     assert [shard.rows for shard in data.shards] == [100] * 5
     assert [r.id for r in data.read(3)] == [str(k) for k in range(300, 400)]
 
@@ -167,7 +167,7 @@ def test_a_file_with_very_many_row_groups(tmp_path):
 def test_a_giant_row_group_is_warned_of(tmp_path):
     corpus(tmp_path / "c", 30, files=1, group=30)
     with pytest.warns(UserWarning, match=r"0\.parquet has 30 records in one row group"):
-        datasets.dataset(tmp_path / "c", 2)
+        corpora.open_corpus(tmp_path / "c", 2)
 
 
 def test_large_records_are_held_one_by_one(monkeypatch):

@@ -13,7 +13,7 @@ from dropdtw.cli import options, screen
 
 if TYPE_CHECKING:
     from dropdtw.corpus import Run
-    from dropdtw.corpus.dataset import Dataset
+    from dropdtw.corpus.shards import Corpus
     from dropdtw.problem.inputs import Array
 
 FEW = 3
@@ -27,7 +27,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Corpus = Annotated[
+Place = Annotated[
     str,
     typer.Argument(metavar="CORPUS", help="A .parquet file or a folder of them: a path or an address, s3://bucket/x."),
 ]
@@ -63,7 +63,7 @@ def localize(
     steps: Annotated[
         str, typer.Argument(metavar="STEPS", help="A file of features, (K, d); or 'own' for each record's own steps.")
     ],
-    corpus: Corpus,
+    corpus: Place,
     out: Out,
     drop_x: DropX = None,
     drop_z: options.DropZ = None,
@@ -107,7 +107,7 @@ def retrieve(
             metavar="QUERY", help="The sequence to look for, Z: a file; or a corpus of queries, in Parquet."
         ),
     ],
-    corpus: Corpus,
+    corpus: Place,
     out: Out,
     top: Annotated[int, typer.Option(min=1, help="How many records to find for each query.")] = 10,
     drop_x: DropX = None,
@@ -198,19 +198,19 @@ def _drops(
     drop_x: str | None, drop_z: str | None, method: str, query: Callable[[], Array], corpus: str, how: dict[str, Any]
 ) -> dict[str, Any]:
     """Drop costs of pairs; suggested ones are one number for all, found from a query and a few records."""
-    from dropdtw.corpus.dataset import dataset
+    from dropdtw.corpus.shards import open_corpus
 
     dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
     if options.takes_a_suggestion(drop_x, drop_z, method):
         dx = dz = drop_x = drop_z = "suggest"
     if "suggest" in (drop_x, drop_z):
-        Z, data = query(), dataset(corpus, 1000)
+        Z, data = query(), open_corpus(corpus, 1000)
         constant = options.suggested(Z, _some(data, Z.shape[1]), data.rows, how)
         dx, dz = (constant if text == "suggest" else d for text, d in ((drop_x, dx), (drop_z, dz)))
     return {"drop_x": dx, "drop_z": dz}
 
 
-def _some(data: Dataset, width: int) -> list[Array]:
+def _some(data: Corpus, width: int) -> list[Array]:
     """A few good sequences from all over a corpus."""
     from dropdtw.corpus.records import Record
 
@@ -234,10 +234,10 @@ def _queries(query: str) -> tuple[Any, Callable[[], Array]]:
 
 
 def _first(corpus: str) -> Array:
-    from dropdtw.corpus.dataset import dataset
     from dropdtw.corpus.records import Record
+    from dropdtw.corpus.shards import open_corpus
 
-    for record in dataset(corpus, 1).read(0):
+    for record in open_corpus(corpus, 1).read(0):
         if isinstance(record, Record):
             return record.X
     raise ValueError(f"{corpus} begins with records that cannot be used; mend or remove them")

@@ -2,7 +2,7 @@
 
 `import dropdtw` does not import this. It needs `pip install dropdtw[parquet]`, and for `engine="ray"` `dropdtw[ray]`.
 
-The modules, each importing only those before it: `storage`, `records`, `dataset`, `folder` (files); `gpu`, `compute`
+The modules, each importing only those before it: `storage`, `records`, `shards`, `folder` (files); `gpu`, `compute`
 (alignments); `tasks` (the work on one shard); `engines` (who does the shards); `run` (claim, resume, finish); `api`.
 """
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy.typing as npt
 
-from dropdtw.corpus.dataset import Given, dataset
 from dropdtw.corpus.engines import Engine
 from dropdtw.corpus.records import whole
 from dropdtw.corpus.run import Run, run
+from dropdtw.corpus.shards import Given, open_corpus
 from dropdtw.corpus.tasks import Localize, Pairwise, Retrieve
 from dropdtw.files.progress import Progress
 from dropdtw.problem.spec import Spec
@@ -80,7 +80,7 @@ def localize(steps: npt.ArrayLike | None, corpus: Url, out: Url, **options: Unpa
     if entry is not None and entry.takes_drops:
         settings.setdefault("drop_x", "suggest")
     asked = _asked(settings)
-    task = Localize(steps, dataset(corpus, asked.shard_rows), asked.spec, asked.device)
+    task = Localize(steps, open_corpus(corpus, asked.shard_rows), asked.spec, asked.device)
     return run(task, out, **asked.running)
 
 
@@ -92,7 +92,7 @@ def pairwise(left: Url, right: Url, out: Url, **options: Unpack[CorpusOptions]) 
     options : see `dropdtw.corpus.CorpusOptions`.
     """
     asked = _asked(dict(options))
-    both = dataset(left, asked.shard_rows), dataset(right, asked.shard_rows)
+    both = open_corpus(left, asked.shard_rows), open_corpus(right, asked.shard_rows)
     return run(Pairwise(*both, asked.spec, asked.device), out, **asked.running)
 
 
@@ -113,8 +113,8 @@ def retrieve(
     """
     asked = _asked(dict(options))
     rows = asked.shard_rows
-    Zs = dataset(queries, rows) if isinstance(queries, (str, os.PathLike)) else Given(queries, "queries")
-    task = Retrieve(Zs, dataset(corpus, rows), asked.spec, asked.device, k)
+    Zs = open_corpus(queries, rows) if isinstance(queries, (str, os.PathLike)) else Given(queries, "queries")
+    task = Retrieve(Zs, open_corpus(corpus, rows), asked.spec, asked.device, k)
     return run(task, out, **asked.running)
 
 

@@ -1,4 +1,4 @@
-"""Who does the shards of a run: this process, or the actors of Ray Data. Both call the same `Work`."""
+"""Who does the shards of a run: this process, or the actors of Ray Data. Both call the same `ShardWork`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Work:
+class ShardWork:
     """What a worker does: the shard of a number, unless it is there."""
 
     task: Task
@@ -91,11 +91,11 @@ class Engine:
             if own:
                 ray.shutdown()
 
-    def do(self, work: Work, todo: Sequence[int]) -> Iterator[Done]:
+    def do(self, work: ShardWork, todo: Sequence[int]) -> Iterator[Done]:
         """The shards of these numbers, as they finish."""
         return self._in_ray(work, todo) if self.name == "ray" else self._here(work, todo)
 
-    def _here(self, work: Work, todo: Sequence[int]) -> Iterator[Done]:
+    def _here(self, work: ShardWork, todo: Sequence[int]) -> Iterator[Done]:
         """By threads of this process."""
         most = thread_count(self.workers or -1)
         together = max(1, min(most, len(todo)))
@@ -107,7 +107,7 @@ class Engine:
                 running |= {pool.submit(work, number, most // together) for number in islice(rest, len(done))}
                 yield from (future.result() for future in done)
 
-    def _in_ray(self, work: Work, todo: Sequence[int]) -> Iterator[Done]:
+    def _in_ray(self, work: ShardWork, todo: Sequence[int]) -> Iterator[Done]:
         """By actors. Numbers of shards stream through Ray Data; each actor reads and writes files itself."""
         if not todo:
             return
@@ -157,7 +157,7 @@ def _room(ray: Any, num_cpus: float, num_gpus: float) -> int:
 
 
 class _Actor:
-    def __init__(self, work: Work, threads: int) -> None:
+    def __init__(self, work: ShardWork, threads: int) -> None:
         self.work, self.threads = work, threads
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:

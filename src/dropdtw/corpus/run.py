@@ -9,10 +9,10 @@ import json
 import os
 from dataclasses import dataclass
 
-from dropdtw.corpus.dataset import Dataset
-from dropdtw.corpus.engines import Engine, Work
+from dropdtw.corpus.engines import Engine, ShardWork
 from dropdtw.corpus.folder import RunFolder, lines
 from dropdtw.corpus.records import Bad
+from dropdtw.corpus.shards import Corpus
 from dropdtw.corpus.tasks import Task
 from dropdtw.files.progress import Progress, Report, reporter
 
@@ -45,11 +45,11 @@ def run(
             _refuse_errors(folder, broken)
         there = folder.done()  # from a run that was cut off
         todo = [number for number in range(task.count) if number not in there]
-        _do(todo, Work(task, folder, strict), engine, reporter(f"dropdtw.corpus.{task.name}", progress))
+        _do(todo, ShardWork(task, folder, strict), engine, reporter(f"dropdtw.corpus.{task.name}", progress))
         return _finish(folder, task, broken, len(todo))
 
 
-def _do(todo: list[int], work: Work, engine: Engine, report: Report) -> None:
+def _do(todo: list[int], work: ShardWork, engine: Engine, report: Report) -> None:
     count = work.task.count
     done = count - len(todo)
     report(done, count)
@@ -66,7 +66,7 @@ def _check_place(folder: RunFolder, task: Task) -> None:
     """Refuse a folder for the results that is a file, or overlaps with what is read."""
     out = folder.storage
     for data in task.inputs:
-        if isinstance(data, Dataset) and out.overlaps(data.source):
+        if isinstance(data, Corpus) and out.overlaps(data.source):
             raise ValueError(f"{out.url} and {data.name} lie in each other; give a folder elsewhere for the results")
     if out.fs.isfile(out.root):
         raise ValueError(f"{out.url} is a file; give a folder for the results")

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip install dropdtw[experiments]")
 
 from dropdtw.experiments.penn import model as models  # noqa: E402
-from dropdtw.experiments.penn.model import Aligner, Clips, Objective, Pair, Windows, contaminate, make_pair  # noqa: E402
+from dropdtw.experiments.penn.model import Aligner, ClipPair, Clips, Objective, Windows, contaminate, make_pair  # noqa: E402
 from penn_cases import made_up  # noqa: E402
 
 
@@ -68,7 +68,7 @@ def test_windows_are_frames_with_their_neighbours():
     assert clips.inside(0).tolist() == list(range(4, 16))
     x = np.array([[0, 5], [0, 6]])
     y = np.array([[1, 5], [0, 8], [1, 4]])
-    batch = Windows.of(clips, [Pair(x, y, np.zeros(3, bool))])
+    batch = Windows.of(clips, [ClipPair(x, y, np.zeros(3, bool))])
     assert batch.x.shape == (1, 2, 5, 1)
     assert batch.y[0, :, 2, 0].tolist() == [105, 8, 104]
     some = made_up().only([7, 2])

@@ -7,6 +7,7 @@ cached and can run side by side, settings are chosen by short trainings, results
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -103,7 +104,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Experiment(Work, Generic[Data, Recipe, Condition]):
+class Experiment(Work, ABC, Generic[Data, Recipe, Condition]):
     """Runs a training, or finds it in the cache: {"score": …} of a choice, otherwise what `test` gives."""
 
     settings: Settings = field(default_factory=Settings)
@@ -125,21 +126,21 @@ class Experiment(Work, Generic[Data, Recipe, Condition]):
         found: Data = next(d for d in self.datasets.values() if d.fits(self.folder)).load(self.folder, self.settings)
         return found
 
+    @abstractmethod
     def label(self, recipe: Recipe, condition: Condition) -> str:
         """Names a training's folder."""
-        raise NotImplementedError
 
+    @abstractmethod
     def train(self, training: Training[Recipe, Condition], epochs: int, out: Path | None) -> tuple[nn.Module, float]:
         """A trained model and its validation score."""
-        raise NotImplementedError
 
+    @abstractmethod
     def test(self, model: nn.Module) -> Arrays:
         """What a trained model reaches on test data."""
-        raise NotImplementedError
 
+    @abstractmethod
     def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
         """Choose, train and test everything."""
-        raise NotImplementedError
 
     def __call__(self, one: Training[Recipe, Condition]) -> Arrays:
         """The scores of a training."""

@@ -86,7 +86,7 @@ class Clips:
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class ClipPair:
     """X (N, 2) and Ŷ (M, 2) as (video, frame), and which of Ŷ are outliers, (M,)."""
 
     x: Array
@@ -135,7 +135,7 @@ def make_pair(
     share_of: str = "mixed",
     count: int = FRAMES,
     offsets: Sequence[int] = OFFSETS,
-) -> Pair:
+) -> ClipPair:
     """The pair of this number: an action, two of its videos, and outliers from a video of another action."""
     rng = np.random.default_rng([seed, number])
     actions = list(clips.by_action)
@@ -148,14 +148,14 @@ def make_pair(
     # The random numbers above are the same for every share: levels differ in their outliers alone.
     wanted = outliers(share, count, share_of)
     if not wanted:
-        return Pair(x, y, np.zeros(count, bool))
+        return ClipPair(x, y, np.zeros(count, bool))
     if action == other:
         raise ValueError("there is one action only, and no other to take outliers from; give videos of two or more")
     c = int(rng.choice(clips.of(actions[other])))
     inside = clips.inside(c, offsets)
     drawn = rng.choice(inside, wanted, replace=len(inside) < wanted)
     mixed, outlier = contaminate(y, np.stack([np.full(wanted, c), drawn], axis=1), rng)
-    return Pair(x, mixed, outlier)
+    return ClipPair(x, mixed, outlier)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ class Windows:
     y: Tensor
 
     @classmethod
-    def of(cls, clips: Clips, chosen: Sequence[Pair], offsets: Sequence[int] = OFFSETS) -> Windows:
+    def of(cls, clips: Clips, chosen: Sequence[ClipPair], offsets: Sequence[int] = OFFSETS) -> Windows:
         """The frames of these pairs."""
         return cls(*(_stacked([_frames(clips, part, offsets) for part in parts])
                      for parts in ([p.x for p in chosen], [p.y for p in chosen])))  # fmt: skip

@@ -37,7 +37,7 @@ class Shard:
 
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
+class Corpus:
     """The files of a corpus and its shards.
 
     source : what was asked for, a file or a folder.   storage : the folder that names of files are relative to.
@@ -94,7 +94,7 @@ class Given:
         return iter(self.records)
 
 
-def features(data: Dataset | Given) -> int:
+def features(data: Corpus | Given) -> int:
     """How many features its records have, by the first good ones."""
     every = (record for number in range(len(data.shards)) for record in data.read(number))
     some = islice((r for r in every if isinstance(r, Record)), FIRST)
@@ -121,7 +121,7 @@ class _File:
     broken: str = ""
 
 
-def dataset(url: str | os.PathLike[str], shard_rows: int) -> Dataset:
+def open_corpus(url: str | os.PathLike[str], shard_rows: int) -> Corpus:
     """Look at the ends of all files. url : a .parquet file, or a folder of them; those below it count as well.
 
     shard_rows : row groups are put together until they hold so many records; one that holds more is a shard alone.
@@ -152,7 +152,7 @@ def dataset(url: str | os.PathLike[str], shard_rows: int) -> Dataset:
         )
     known = json.dumps([[f.name, f.groups, f.mark, f.broken] for f in files])
     marks = {f.name: f.mark for f in files}
-    return Dataset(source, storage, tuple(shards), marks, broken, hashlib.sha256(known.encode()).hexdigest()[:16])
+    return Corpus(source, storage, tuple(shards), marks, broken, hashlib.sha256(known.encode()).hexdigest()[:16])
 
 
 def _file(storage: Storage, name: str) -> _File:
