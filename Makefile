@@ -5,7 +5,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 KERNELS := CMakeLists.txt src/dropdtw/tables/recurrence.py $(wildcard src/dropdtw/executors/emit.py src/dropdtw/executors/cpp/*)
 
 # runs/ holds what experiments wrote; `make clean` leaves it alone.
-.PHONY: setup demo test test-core test-around test-all lint bench sanitize docs packages clean
+.PHONY: setup demo test test-core test-around test-all fuzz lint bench sanitize docs packages clean
 
 setup: .venv/.ready
 
@@ -48,6 +48,10 @@ test-around:
 # The same with the sweeps that are exhaustive rather than necessary.
 test-all:
 	@$(MAKE) --no-print-directory test ARGS='-m "exhaustive or not exhaustive"'
+
+# Random problems, inputs, files and kills for some minutes, against the oracle and each other; a failure prints how to repeat it.
+fuzz: setup
+	$(BIN)/python fuzz --seconds $(or $(SECONDS),180) --seed $(or $(SEED),0)
 
 lint: setup
 	$(BIN)/ruff check .

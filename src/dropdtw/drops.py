@@ -77,9 +77,13 @@ class Constant(Rule):
         return self.value
 
     def plain(self) -> float | None:
-        """The number; None where it is none."""
-        real = isinstance(self.value, Real) and not isinstance(self.value, (bool, np.bool_))
-        return float(self.value) if real else None
+        """The number; None where it is none, or too large for a float."""
+        if not isinstance(self.value, Real) or isinstance(self.value, (bool, np.bool_)):
+            return None
+        try:
+            return float(self.value)
+        except OverflowError:
+            return None
 
     @property
     def said(self) -> object:

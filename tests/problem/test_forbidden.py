@@ -65,3 +65,9 @@ def test_least_window_is_the_least(method, shape, early):
     assert feasible[least]
     assert not any(feasible[:least])
     assert solve(detour, window=least, **options).rescore() < np.inf
+
+
+def test_a_window_of_any_size_is_no_window():
+    C = np.random.default_rng(0).random((3, 7))
+    for window in (7, 10**9, 10**400):
+        assert dropdtw.cost(C, 0.3, window=window) == dropdtw.cost(C, 0.3)

@@ -115,6 +115,11 @@ DROPS = {
         lambda: solve(C, drop_z=np.ones(4)), "drop_z has shape (4,), but there are 2 elements z_i", "shape (2,)"
     ),
     "matrix": case(lambda: solve(C, C), "drop_x has shape (2, 4), but there are 4 elements x_j", "give a number or"),
+    "too large for a float": case(
+        lambda: pairwise([Z], drop_x=10**400, match="euclidean"),
+        "drop_x is int 1000",
+        "give a rectangular array of real",
+    ),
     "bool": case(lambda: solve(C, True), "drop_x is bool True", "the drop cost itself, a number, or None for no drops"),
     "bools": case(lambda: cost(C, drop_z=[True, False]), "drop_z is list [True, False]", "None for no drops"),
     "bool array": case(lambda: cost(C, np.ones(4, bool)), "drop_x is an array of dtype bool", "None for no drops"),

@@ -8,6 +8,9 @@ import numpy as np
 
 from dropdtw.problem.inputs import Array
 
+WIDEST = 1 << 40
+"""Columns beyond which a window limits nothing; products with larger numbers could overflow."""
+
 
 def band(K: int, N: int, window: float) -> tuple[Array, Array]:
     """Where z_i may match under a Sakoe–Chiba window: columns start[i] ≤ j < stop[i].
@@ -33,7 +36,7 @@ def band(K: int, N: int, window: float) -> tuple[Array, Array]:
 def window_width(N: Any, window: float) -> Any:
     """The w of a window for N columns (a number, or a tensor of them)."""
     if isinstance(window, (int, np.integer)) and not isinstance(window, bool) and window >= 0:
-        return int(window)
+        return min(int(window), WIDEST)
     if isinstance(window, (float, np.floating)) and 0 < window <= 1:
         return float(window) * N
     raise ValueError(
