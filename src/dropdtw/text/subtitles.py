@@ -7,14 +7,15 @@ import json
 import re
 from collections.abc import Sequence
 from itertools import accumulate
+from math import isfinite
 from typing import Any, Final, NamedTuple
 
 TIMES: Final = re.compile(
     r"^\s*((?:\d+:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)\s*-->\s*((?:\d+:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)"
 )
-TAG: Final = re.compile(r"<[^>]*>|\{\\[^}]*\}")
-SOUND: Final = re.compile(r"^\W*[\[(♪♫][^\])♪♫]*[\])♪♫]\W*$")
-"""A line that is a sound and nothing that is said: [Music], (applause), ♪ la ♪."""
+TAG: Final = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")  # what opens a tag cannot stand inside one: no rescanning
+SPOKEN: Final = re.compile(r"\w(?:.*\w)?", re.S)
+OPENING, CLOSING = "[(♪♫", "])♪♫"
 END: Final = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
 ABBREVIATION: Final = re.compile(r"(?:^|\W)(?:mr|mrs|ms|dr|st|vs|etc|approx|no|e\.g|i\.e|[a-z])\.$", re.I)
 
@@ -97,13 +98,13 @@ def _words(cue: Sentence) -> list[_Word]:
 def _timed_text(text: str) -> list[Sentence]:
     cues: list[Sentence] = []
     lines: list[str] | None = None
-    for line in [*text.splitlines(), ""]:
+    for number, line in enumerate([*text.splitlines(), ""], 1):
         times = TIMES.match(line)
         if times:
             if lines is not None:
                 cues[-1] = cues[-1]._replace(text="\n".join(lines))
-            start, stop = map(_seconds, times.groups())
-            cues.append(Sentence(start, stop, ""))
+            start, stop = (_seconds(clock, number) for clock in times.groups())
+            cues.append(Sentence(*_in_order(start, stop, f"line {number}: the cue"), ""))
             lines = []
         elif lines is not None:
             if not line.strip():
@@ -117,14 +118,44 @@ def _timed_text(text: str) -> list[Sentence]:
 def _plain(line: str) -> str:
     line = html.unescape(TAG.sub("", line)).replace("\u200b", "").strip()
     line = re.sub(r"^(?:>>+|-)\s*", "", line)  # a change of speaker
-    return "" if SOUND.match(line) else line
+    return "" if _is_sound(line) else line
 
 
-def _seconds(clock: str) -> float:
-    total = 0.0
-    for part in clock.replace(",", ".").split(":"):
-        total = 60 * total + float(part)
-    return total
+def _is_sound(line: str) -> bool:
+    """Whether a line is a sound and nothing that is said.
+
+    >>> [_is_sound(line) for line in ("[Music]", "- (applause)", "♪ la la ♪", "Stop (now) or never", "(one) (two)")]
+    [True, True, True, False, False]
+    """
+    spoken = SPOKEN.search(line)
+    if spoken is None:
+        return any(mark in line for mark in OPENING)
+    before, inside, after = line[: spoken.start()], spoken.group(), line[spoken.end() :]
+    opened = max(map(before.rfind, OPENING))
+    return (
+        opened >= 0
+        and not any(mark in before[opened + 1 :] or mark in inside for mark in CLOSING)
+        and any(mark in after for mark in CLOSING)
+    )
+
+
+def _seconds(clock: str, line: int) -> float:
+    *hours, minutes, seconds = map(float, clock.replace(",", ".").split(":"))
+    if minutes >= 60 or seconds >= 60:
+        raise ValueError(
+            f"line {line} has the time {clock}, but minutes and seconds end at 59; correct it as hours:minutes:seconds"
+        )
+    return 3600 * sum(hours) + 60 * minutes + seconds
+
+
+def _in_order(start: float, stop: float, whose: str) -> tuple[float, float]:
+    if not (isfinite(start) and isfinite(stop)):
+        raise ValueError(f"{whose} lasts from {start:g} s to {stop:g} s; give finite seconds")
+    if stop < start:
+        raise ValueError(
+            f"{whose} stops at {stop:.3f} s, before it starts at {start:.3f} s; correct its times, or delete it"
+        )
+    return start, stop
 
 
 def _json(text: str) -> list[Sentence]:
@@ -144,11 +175,13 @@ def _cue(k: int, entry: Any) -> Sentence:
         start = float(entry["start"])
         after = next((float(entry[name]) for name in ("stop", "end") if entry.get(name) is not None), None)
         stop = start + float(entry["duration"]) if after is None else after
-        return Sentence(start, stop, "\n".join(filter(None, map(_plain, str(entry["text"]).splitlines()))))
-    except (KeyError, TypeError, ValueError, AttributeError):
+        spoken = str(entry["text"])
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise ValueError(
             f'entry {k} of the timed JSON is {json.dumps(entry)[:80]}; give {{"start", "stop", "text"}} in seconds'
         ) from None
+    start, stop = _in_order(start, stop, f"entry {k} of the timed JSON")
+    return Sentence(start, stop, "\n".join(filter(None, map(_plain, spoken.splitlines()))))
 
 
 def _without_repeats(cues: list[Sentence]) -> list[Sentence]:
@@ -157,7 +190,8 @@ def _without_repeats(cues: list[Sentence]) -> list[Sentence]:
     shown: list[str] = []
     for cue in cues:
         lines = cue.text.splitlines()
-        known = next((n for n in range(min(len(shown), len(lines)), 0, -1) if shown[-n:] == lines[:n]), 0)
+        sizes = range(min(len(shown), len(lines)), 0, -1)
+        known = next((n for n in sizes if shown[-n] == lines[0] and shown[-n:] == lines[:n]), 0)
         new = lines[known:]
         overlaps = known and found and cue.start - found[-1].stop < PAUSE
         shown = lines
