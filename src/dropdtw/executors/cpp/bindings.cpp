@@ -182,7 +182,7 @@ nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector
   if (drop_x < 0 || drop_z < 0) limit = __builtin_inf();
   std::atomic<std::int64_t> abandoned{0}, spared{0};
   const std::int64_t pairs = once ? std::int64_t(n) * (n + 1) / 2 : std::int64_t(n) * m;
-  parallel(std::int64_t(tasks.size()), threads, progress, pairs, [&](std::int64_t number, const std::atomic<bool>&) {
+  parallel(std::int64_t(tasks.size()), threads, progress, pairs, [&](std::int64_t number, const Alive& alive) {
     const Task task = tasks[number];
     const int first = task.group * W, count = std::min(W, m - first);
     std::vector<std::int32_t> lengths(W, 0);
@@ -207,6 +207,8 @@ nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector
         .rows = rows.data(),
         .values = values.data(),
         .limit = T(limit),
+        .tick = alive.tick,
+        .self = alive.self,
     };
     std::int64_t kept = 0;
     for (int a = task.from; a < task.to; ++a) {
@@ -214,6 +216,7 @@ nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector
       problem.K = length(z_ends, i);
       problem.z = zs.data() + begin(z_ends, i) * d;
       const int left = problem.K - k.family[family].solve_lanes(problem);  // rows that were not computed
+      if (!alive()) break;
       for (int lane = 0; lane < count; ++lane) {
         const int j = order[first + lane];
         if (once && a > first + lane) continue;  // the other order of the pair is computed in this group too
@@ -253,15 +256,15 @@ void batch(int family, unsigned mask, int reducer, double gamma, std::size_t bud
     require(z_lengths(b) > 0 && std::size_t(z_lengths(b)) <= K && x_lengths(b) > 0 && std::size_t(x_lengths(b)) <= N,
             "lengths do not fit the batch");
   const auto solve_one = kernels<T>().family[family].solve;
-  parallel(std::int64_t(B), threads, nb::none(), std::int64_t(B), [&](std::int64_t b, const std::atomic<bool>& stop) {
+  parallel(std::int64_t(B), threads, nb::none(), std::int64_t(B), [&](std::int64_t b, const Alive& alive) {
     Problem<T> problem{int(z_lengths(b)), int(x_lengths(b)), mask, Reducer(reducer), gamma, Want::value, budget};
     problem.match = match.data() + b * match.stride(0);
     problem.row = match.stride(1);
     problem.column = match.stride(2);
     problem.drop_x = drop_x.data() + b * N;
     problem.drop_z = drop_z.data() + b * K;
-    problem.tick = [](void* self) { return !*static_cast<const std::atomic<bool>*>(self); };
-    problem.self = const_cast<std::atomic<bool>*>(&stop);
+    problem.tick = alive.tick;
+    problem.self = alive.self;
     std::vector<std::int32_t> path;
     std::vector<std::uint8_t> paid;
     if (grad_match) {
@@ -279,7 +282,9 @@ void batch(int family, unsigned mask, int reducer, double gamma, std::size_t bud
         problem.path_cost = paid.data();
       }
     }
-    if (solve_one(problem) == Status::no_memory) throw std::bad_alloc();
+    const Status status = solve_one(problem);
+    if (status == Status::no_memory) throw std::bad_alloc();
+    if (status == Status::stopped) return std::int64_t(0);
     value.data()[b] = problem.value;
     for (int step = 0; step < problem.path_length; ++step) {  // the derivative of the hard minimum is its alignment
       const int i = problem.path_i[step], j = problem.path_j[step];

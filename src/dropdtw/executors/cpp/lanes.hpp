@@ -18,13 +18,14 @@ class LaneSolver {
  public:
   explicit LaneSolver(const LaneProblem<T>& problem) : problem_(problem), fold_{problem.mask, 0, 0} {}
 
-  // Returns how many rows it computed: fewer than K where all lanes are sure to exceed the limit.
+  // Returns how many rows it computed: fewer than K where all lanes are sure to exceed the limit, or when told to stop.
   int solve() {
     row_zero();
     int i = 1;
     for (; i + R - 1 <= problem_.K; i += R) {
       rows<R>(i);
       if (i % look == 1 && i + R <= problem_.K && hopeless()) return i + R - 1;
+      if (!alive(R)) return i + R - 1;
     }
     for (; i <= problem_.K; ++i) rows<1>(i);
     for (int lane = 0; lane < W; ++lane) {
@@ -39,6 +40,14 @@ class LaneSolver {
   }
 
  private:
+  // Whether to go on after so many more rows.
+  bool alive(int rows) {
+    steps_ += std::int64_t(rows) * problem_.N;
+    if (steps_ < (1 << 22)) return true;
+    steps_ = 0;
+    return problem_.tick(problem_.self);
+  }
+
   T* at(int j) { return problem_.rows + std::size_t(j) * S * W; }
 
   void row_zero() {
@@ -165,6 +174,7 @@ class LaneSolver {
 
   const LaneProblem<T>& problem_;
   Fold<T> fold_;
+  std::int64_t steps_ = 0;  // columns of rows since the last tick
 };
 
 }  // namespace dropdtw::DROPDTW_ISA

@@ -2,12 +2,14 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -15,47 +17,139 @@ namespace dropdtw {
 
 namespace nb = nanobind;
 
-// Runs task(k) for k < count on several threads, while this one watches for signals and reports how much of `total` is
-// done; a task returns its share, and may look at a flag that says when to stop.
+// What a task calls now and then, in the form in which kernels take it: false tells it to stop.
+struct Alive {
+  bool (*tick)(void* self);
+  void* self;
+  bool operator()() const { return tick(self); }
+};
+
+// Work on tasks 0, 1, … below `count`, each done once, by threads and by the one that started them.
 template <class Task>
-void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t total, const Task& task) {
-  std::atomic<std::int64_t> next{0}, done{0};
-  std::atomic<int> running{threads};
-  std::atomic<bool> stop{false}, failed{false};
-  std::mutex mutex;
-  std::condition_variable idle;
-  const auto work = [&] {
-    try {
-      for (std::int64_t k; !stop && (k = next++) < count;) done += task(k, stop);
-    } catch (const std::bad_alloc&) {
-      failed = stop = true;
-    }
-    const std::lock_guard lock(mutex);
-    --running;
-    idle.notify_one();
-  };
-  std::vector<std::thread> pool;
-  for (int k = 0; k < threads; ++k) pool.emplace_back(work);
-  bool error = false;
-  for (bool finished = false; !finished;) {
-    {
-      nb::gil_scoped_release free;
-      std::unique_lock lock(mutex);
-      finished = idle.wait_for(lock, std::chrono::milliseconds(100), [&] { return running == 0; });
-    }
-    if (!error && PyErr_CheckSignals() != 0) error = stop = true;
-    if (!error && !progress.is_none()) {
-      try {
-        progress(std::int64_t(done), total);
-      } catch (nb::python_error& e) {
-        e.restore();
-        error = stop = true;
+class Work {
+ public:
+  Work(std::int64_t count, nb::object progress, std::int64_t total, const Task& task)
+      : count_(count), progress_(std::move(progress)), total_(total), task_(task) {}
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+  ~Work() {  // a thread that is not joined would end the program
+    stop_ = true;
+    for (auto& thread : pool_) thread.join();
+  }
+
+  // Starts up to `threads` threads, fewer where the system refuses, and returns when all of them have ended.
+  void in_threads(int threads) {
+    const auto most = std::size_t(std::min<std::int64_t>(threads, count_));
+    pool_.reserve(most);
+    left_.reserve(most);
+    while (pool_.size() < most && start()) continue;
+    for (bool finished = false; !finished;) {
+      {
+        nb::gil_scoped_release free;
+        std::unique_lock lock(mutex_);
+        finished = idle_.wait_for(lock, pause, [&] { return running_ == 0; });
       }
+      if (!finished) attend();
+    }
+    for (auto& thread : pool_) thread.join();
+    pool_.clear();
+  }
+
+  // Does what is left on this thread: all of it where there were no threads, and the tasks that found no memory beside
+  // others.
+  void here() {
+    nb::gil_scoped_release free;
+    const Alive alive{[](void* self) { return static_cast<Work*>(self)->attend_now_and_then(); }, this};
+    for (; alive() && !left_.empty(); left_.pop_back()) done_ += task_(left_.back(), alive);
+    for (std::int64_t k; alive() && (k = next_++) < count_;) done_ += task_(k, alive);
+  }
+
+  // Answers signals and reports progress, with the interpreter held; an error of Python's stops all work.
+  void attend() {
+    if (!error_ && PyErr_CheckSignals() != 0) error_ = stop_ = true;
+    if (error_ || progress_.is_none()) return;
+    try {
+      progress_(std::int64_t(done_), total_);
+    } catch (nb::python_error& e) {
+      e.restore();
+      error_ = stop_ = true;
     }
   }
-  for (auto& thread : pool) thread.join();
-  if (error) throw nb::python_error();
-  if (failed) throw std::bad_alloc();
+
+  bool error() const { return error_; }
+
+ private:
+  static constexpr std::chrono::milliseconds pause{100};
+
+  bool start() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++running_;
+    }
+    try {
+      pool_.emplace_back([this] { run(); });
+      return true;
+    } catch (const std::system_error&) {  // the system gives no more threads
+    } catch (const std::bad_alloc&) {
+    }
+    const std::lock_guard lock(mutex_);
+    --running_;
+    return false;
+  }
+
+  // One thread: takes tasks until there are none, or no memory for the one it has.
+  void run() {
+    const Alive alive{[](void* self) { return !static_cast<Work*>(self)->stop_; }, this};
+    std::int64_t k = 0;
+    bool kept = false;  // whether task k is still to be done
+    try {
+      while (alive() && (k = next_++) < count_) {
+        kept = true;
+        done_ += task_(k, alive);
+        kept = false;
+      }
+    } catch (const std::bad_alloc&) {
+    }
+    const std::lock_guard lock(mutex_);
+    if (kept) left_.push_back(k);
+    --running_;
+    idle_.notify_one();
+  }
+
+  bool attend_now_and_then() {
+    const auto now = std::chrono::steady_clock::now();
+    if (!stop_ && now - attended_ >= pause) {
+      nb::gil_scoped_acquire gil;
+      attend();
+      attended_ = now;
+    }
+    return !stop_;
+  }
+
+  const std::int64_t count_;
+  const nb::object progress_;
+  const std::int64_t total_;
+  const Task& task_;
+  std::atomic<std::int64_t> next_{0}, done_{0};
+  std::atomic<bool> stop_{false};
+  bool error_ = false;
+  std::chrono::steady_clock::time_point attended_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  int running_ = 0;
+  std::vector<std::int64_t> left_;
+  std::vector<std::thread> pool_;
+};
+
+// Runs task(k, alive) for k < count on several threads, while this one watches for signals and reports how much of
+// `total` is done; a task returns its share. Where threads are refused, there are fewer; with none, this one works.
+template <class Task>
+void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t total, const Task& task) {
+  Work<Task> work(count, std::move(progress), total, task);
+  work.in_threads(threads);
+  work.here();
+  work.attend();
+  if (work.error()) throw nb::python_error();
 }
 
 }  // namespace dropdtw

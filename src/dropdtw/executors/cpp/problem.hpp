@@ -63,6 +63,8 @@ struct LaneProblem {
   T* rows;                      // scratch: states · (N + 1) · W
   T* values;                    // (W,): ∞ in all lanes where every one was sure to exceed the limit
   T limit;                      // match and drop costs are not negative, unless it is ∞
+  bool (*tick)(void* self);     // called now and then, with `self`; false stops the work, and the values mean nothing
+  void* self;
 };
 
 template <class T>

@@ -1,0 +1,157 @@
+"""Threads of the compiled executor: as many as there is work for, and where the system refuses them, fewer or none."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and /proc are those of Linux")
+
+SCARCE = """
+import resource, signal, sys, time
+import numpy as np, dropdtw
+
+rng = np.random.default_rng(0)
+few, many = ([rng.normal(size=(3, 2)) for _ in range(n)] for n in (64, 1024))  # 64 tasks or more
+
+def leave(mebibytes):
+    # Address space: the stack of a thread takes as much of it as it may grow to.
+    pages = int(open("/proc/self/statm").read().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (mebibytes << 20), -1))
+
+def leave_all():
+    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+"""
+
+
+def in_a_process_of_its_own(program, **more):
+    """Runs the program, whose threads may be refused; a crash is an error here, with what it said."""
+    found = subprocess.run(
+        [sys.executable, "-c", SCARCE + program], capture_output=True, text=True, timeout=120, check=False, **more
+    )
+    assert found.returncode == 0, f"exit status {found.returncode}: {found.stderr}"
+    return found.stdout
+
+
+def stacks_of(mebibytes):
+    """For a process yet to start: how much address space the stack of each of its threads takes."""
+    import resource
+
+    size = mebibytes << 20
+    return lambda: resource.setrlimit(resource.RLIMIT_STACK, (size, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+
+
+def test_there_are_no_more_threads_than_tasks():
+    program = """
+assert (dropdtw.pairwise([np.zeros((3, 2))] * 4, match="euclidean", n_jobs=40000) == 0).all()
+"""
+    in_a_process_of_its_own(program)
+
+
+@linux
+@pytest.mark.parametrize("room", [32, 200])
+def test_where_threads_are_refused_those_there_are_do_the_work(room):
+    """In 32 MiB there is no room for the stack of one, in 200 MiB for those of a few."""
+    program = f"""
+leave({room})
+found = dropdtw.pairwise(many, few, match="euclidean", n_jobs=64)
+leave_all()
+assert (found == dropdtw.pairwise(many, few, match="euclidean")).all()
+"""
+    in_a_process_of_its_own(program, preexec_fn=stacks_of(64))
+
+
+@linux
+def test_a_limit_on_processes_is_a_limit_on_threads():
+    """The limit counts the threads of a user, and does not bind root: as another user, whose only process this is."""
+    if os.getuid() != 0:
+        pytest.skip("only root can become a user without other processes")
+    program = """
+import os
+resource.setrlimit(resource.RLIMIT_NPROC, (10, 10))
+os.setgroups([])
+os.setgid(54321)
+os.setuid(54321)
+found = dropdtw.pairwise(many, few, match="euclidean", n_jobs=16)
+assert (found == dropdtw.pairwise(many, few, match="euclidean")).all()
+"""
+    in_a_process_of_its_own(program, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+
+
+@linux
+@pytest.mark.parametrize("kind", ["hard", "soft"])
+def test_a_batch_in_torch_with_more_threads_than_the_system_gives(kind):
+    pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
+    program = f"""
+import torch
+from dropdtw.torch import drop_dtw
+
+def everything(threads):
+    torch.set_num_threads(threads)
+    C = torch.from_numpy(np.random.default_rng(0).random((64, 5, 7), np.float32)).requires_grad_()
+    value = drop_dtw(C, 0.3, reducer={kind!r})
+    value.sum().backward()
+    return value.detach(), C.grad
+
+everything(1)
+leave(200)
+found = everything(64)
+leave_all()
+assert all(torch.equal(a, b) for a, b in zip(everything(1), found, strict=True))
+"""
+    in_a_process_of_its_own(program, preexec_fn=stacks_of(64))
+
+
+# One long sequence against 256 short ones: four tasks with 51 MB of columns each.
+LONG = """
+short = [rng.normal(size=(1, 1)).astype(np.float32)] * 256
+long = rng.normal(size=(400_000, 1)).astype(np.float32)
+how = dict(match="sqeuclidean", method="dtw")
+"""
+
+
+@linux
+def test_a_task_that_finds_no_memory_beside_others_is_done_alone():
+    program = """
+leave(120)
+found = dropdtw.pairwise(short, [long], n_jobs=4, **how)
+leave_all()
+assert (found == dropdtw.pairwise(short[:1], [long], **how)).all()
+"""
+    in_a_process_of_its_own(LONG + program, preexec_fn=stacks_of(1))
+
+
+@linux
+def test_what_does_not_fit_into_memory_at_all_is_an_error():
+    program = """
+leave(40)
+try:
+    dropdtw.pairwise(short, [long], n_jobs=4, **how)
+except MemoryError:
+    print("MemoryError")
+"""
+    assert in_a_process_of_its_own(LONG + program, preexec_fn=stacks_of(1)).strip() == "MemoryError"
+
+
+@linux
+def test_without_a_thread_signals_are_answered_and_errors_pass():
+    program = """
+def alarm(*_):
+    raise TimeoutError("enough")
+def refuse(done, total):
+    raise RuntimeError("no more")
+signal.signal(signal.SIGALRM, alarm)
+long = [rng.normal(size=(12_000, 1)).astype(np.float32) for _ in range(32)]
+leave(32)
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+for progress in (False, refuse):
+    start = time.monotonic()
+    try:
+        dropdtw.pairwise(long, match="sqeuclidean", n_jobs=2, progress=progress)
+    except Exception as error:
+        print(error, time.monotonic() - start < 5)   # the work itself takes much longer
+"""
+    answers = in_a_process_of_its_own(program, preexec_fn=stacks_of(64)).splitlines()
+    assert answers == ["enough True", "no more True"]
