@@ -171,6 +171,30 @@ def test_distance_is_right_where_its_square_would_overflow_or_vanish(d, dtype, s
     np.testing.assert_allclose(euclidean(Z, X) / scale, np.sqrt(d) * np.array([[1, 2]]), rtol=1e-6)
 
 
+@pytest.mark.parametrize("d", [1, 2, 9])
+@pytest.mark.parametrize(
+    ("dtype", "huge"), [(np.float32, -3.4e38), (np.float32, 1e25), (np.float64, 1e200), (np.float64, -1e308)]
+)
+def test_a_huge_element_leaves_the_other_distances_alone(d, dtype, huge):
+    Z, X = rows(0, 6, d, dtype), rows(1, 70, d, dtype)
+    X[3] = Z[2]
+    X[5, -1] = huge
+    expected = [[math.dist(z, x) for x in X.astype(float)] for z in Z.astype(float)]
+    C = euclidean(Z, X)
+    assert C.dtype == dtype
+    np.testing.assert_allclose(C, expected, rtol=4 * np.finfo(dtype).eps)
+    assert C[2, 3] == 0
+    assert dropdtw.align(Z, X, 1e9, match="euclidean").cost == pytest.approx(dropdtw.cost(expected, 1e9), rel=1e-6)
+
+
+@pytest.mark.parametrize("d", [1, 2, 9])
+@pytest.mark.parametrize(("dtype", "power"), [(np.float32, 100), (np.float32, -100), (np.float64, -1000)])
+def test_distance_scales_with_its_elements(d, dtype, power):
+    Z, X = rows(0, 5, d, dtype), rows(1, 7, d, dtype)
+    found = euclidean(np.ldexp(Z, power), np.ldexp(X, power))
+    np.testing.assert_allclose(found, np.ldexp(euclidean(Z, X), power), rtol=1e-6)
+
+
 @every_name
 def test_costs_of_some_pairs_are_those_of_all(name):
     Z, X = rows(0, 2100, 2), rows(1, 2100, 2)  # more pairs than are computed in one go

@@ -70,8 +70,31 @@ def euclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
 def _euclidean(A: Array, B: Array) -> Array:
     if _moderate(A, B):
         return np.asarray(np.sqrt(_sqeuclidean(A, B)))
-    scale = max(np.abs(A).max(), np.abs(B).max())  # squares would overflow, or vanish
-    return np.asarray(np.sqrt(_sqeuclidean(A / scale, B / scale)) * scale)
+    # Squares would overflow or vanish: make the largest value about 1. Squares of pairs much closer than that still
+    # vanish, so these get a scale of their own.
+    exponent = int(np.frexp(_largest(A, B))[1]) - 1
+    C = _sqeuclidean(np.ldexp(A, -exponent), np.ldexp(B, -exponent))
+    info = np.finfo(C.dtype)
+    close = C < info.tiny / info.eps**2
+    with np.errstate(over="ignore"):
+        C = np.asarray(np.ldexp(np.sqrt(C), exponent))
+    _by_differences(C, close, A, B, _length)
+    return C
+
+
+def _length(differences: Array) -> Array:
+    """The Euclidean length of each row, each at its own scale."""
+    scale = np.abs(differences).max(axis=1)
+    units = differences / np.where(scale > 0, scale, 1)[:, None]
+    return np.asarray(np.sqrt((units**2).sum(axis=1)) * scale)
+
+
+def _by_differences(C: Array, chosen: Array, A: Array, B: Array, cost: Callable[[Array], Array]) -> None:
+    """Replace the `chosen` entries of C by the cost of the differences z − x, some thousands of pairs at a time."""
+    i, j = np.nonzero(chosen)
+    for k in range(0, len(i), 4096):
+        part = slice(k, k + 4096)
+        C[i[part], j[part]] = cost(A[i[part]] - B[j[part]])
 
 
 def sqeuclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
@@ -100,10 +123,7 @@ def _sqeuclidean(A: Array, B: Array) -> Array:
     np.maximum(C, 0, out=C)
     if C.min() > 1e-2 * (p.max() + q.max()):
         return C
-    i, j = np.nonzero(1e-2 * (p[:, None] + q) >= C)
-    for k in range(0, len(i), 4096):
-        near = slice(k, k + 4096)
-        C[i[near], j[near]] = ((A[i[near]] - B[j[near]]) ** 2).sum(axis=1)
+    _by_differences(C, 1e-2 * (p[:, None] + q) >= C, A, B, lambda differences: (differences**2).sum(axis=1))
     return C
 
 
@@ -245,9 +265,14 @@ def _checked(match: Callable[[Array, Array], npt.ArrayLike]) -> Callable[[Array,
 
 def _moderate(*sequences: Array) -> bool:
     """Whether squares of these values neither overflow nor vanish."""
-    largest = max(max(float(A.max()), -float(A.min())) for A in sequences)
+    largest = _largest(*sequences)
     info = np.finfo(sequences[0].dtype)
     return largest == 0 or float(info.tiny) ** 0.25 < largest < float(info.max) ** 0.25
+
+
+def _largest(*sequences: Array) -> float:
+    """The largest absolute value."""
+    return max(max(float(A.max()), -float(A.min())) for A in sequences)
 
 
 def row_lengths(A: Array) -> Array | None:
