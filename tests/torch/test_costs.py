@@ -93,7 +93,92 @@ def test_squared_distances_do_not_cancel_far_from_zero(d):
 def test_squared_distances_of_half_precision_are_rounded_once(d):
     Z, X = batch(d=d, dtype=torch.bfloat16)
     found = dt.sqeuclidean(Z, X)
-    origin = X[:, :1]
-    expected = (((Z - origin).float()[:, :, None] - (X - origin).float()[:, None]) ** 2).sum(-1)
+    expected = ((Z.float()[:, :, None] - X.float()[:, None]) ** 2).sum(-1)
     assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found, expected.bfloat16(), rtol=2**-7, atol=0)
+    torch.testing.assert_close(found, expected.bfloat16(), rtol=2**-8, atol=0)
+
+
+def spread(how, d, dtype):
+    """Sequences some of whose elements are far from the others."""
+    Z, X = batch(d=d)
+    if how == "first frame":
+        X[:, 0, 0] += 1000
+    elif how == "first of both":
+        X[:, 0] += 1e5
+        Z[:, 0] -= 1e5
+    elif how == "two clusters":
+        X[:, ::2] += 1e4
+        Z[:, ::2] += 1e4
+    elif how == "twins":
+        X[:, :3] = Z[:, 1:] + 1e-4 * X[:, :3]
+        X[:, 3] = 1e4
+    elif how == "padding":
+        Z, X = (torch.cat([A + 1e4, torch.zeros(3, 40, d, dtype=A.dtype)], 1) for A in (Z, X))
+    Z, X = Z.to(dtype), X.to(dtype)
+    Z[:, 2] = X[:, 4]
+    return Z, X
+
+
+far_apart = pytest.mark.parametrize("how", ["first frame", "first of both", "two clusters", "twins", "padding"])
+
+
+def by_differences(Z, X):
+    return ((Z.double()[:, :, None] - X.double()[:, None]) ** 2).sum(-1)
+
+
+@far_apart
+@pytest.mark.parametrize("d", [3, 17, 32, 200])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_squared_distances_of_close_elements_do_not_depend_on_far_ones(how, d, dtype):
+    Z, X = spread(how, d, dtype)
+    found = dt.sqeuclidean(Z, X)
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-12
+    torch.testing.assert_close(found.double(), by_differences(Z, X), rtol=tolerance, atol=0)
+    assert (found[:, 2, 4] == 0).all()
+
+
+@far_apart
+@pytest.mark.filterwarnings("ignore")  # compilers have much to say
+def test_squared_distances_are_as_good_where_values_cannot_be_looked_at(how):
+    Z, X = spread(how, 32, torch.float32)
+    found = torch.compile(dt.sqeuclidean, backend="eager", fullgraph=True)(Z, X)
+    torch.testing.assert_close(found.double(), by_differences(Z, X), rtol=1e-5, atol=0)
+    assert (found[:, 2, 4] == 0).all()
+
+
+@pytest.mark.parametrize("how", ["first frame", "first of both"])
+@pytest.mark.parametrize("d", [3, 32])
+def test_slopes_of_squared_distances_do_not_depend_on_far_elements(how, d):
+    Z, X = (A.requires_grad_() for A in spread(how, d, torch.float32))
+    weight = torch.rand(3, Z.shape[1], X.shape[1], generator=torch.Generator().manual_seed(0))
+    weight[:, 0] = weight[:, :, 0] = 0
+    ours = torch.autograd.grad((dt.sqeuclidean(Z, X) * weight).sum(), (Z, X))
+    exact = torch.autograd.grad((by_differences(Z, X) * weight).sum(), (Z, X))
+    for a, b in zip(ours, exact, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("d", [3, 32])
+def test_squared_distances_that_overflow_are_infinite_and_nan_stays_nan(d):
+    Z, X = (A.float() for A in batch(d=d))
+    X[:, 0] = 1e25
+    X[0, 1, 0] = torch.nan
+    found = dt.sqeuclidean(Z, X)
+    assert (found[:, :, 0] == torch.inf).all()
+    assert found[0, :, 1].isnan().all()
+    torch.testing.assert_close(found[1:, :, 1:].double(), by_differences(Z, X)[1:, :, 1:], rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize(("dtype", "power"), [(torch.float32, 100), (torch.float32, -100), (torch.float64, 800)])
+def test_cosine_knows_no_scale(dtype, power):
+    Z, X = (A.to(dtype) for A in batch())
+    X[0, 2] = 0
+    far = X.clone()
+    far[:, 1:] *= 2.0**power
+    near, far = (A.requires_grad_() for A in (X, far))
+    plain, scaled = dt.cosine(Z, near), dt.cosine(Z, far)
+    torch.testing.assert_close(scaled, plain, rtol=0, atol=1e-6)
+    assert (scaled[0, :, 2] == 1).all()
+    there = (slice(1, None), slice(1, None))  # a zero vector has no slope to speak of
+    by_plain, by_scaled = (torch.autograd.grad(C.sum(), A)[0][there] for C, A in ((plain, near), (scaled, far)))
+    torch.testing.assert_close(by_scaled * 2.0**power, by_plain, rtol=1e-5, atol=1e-6)

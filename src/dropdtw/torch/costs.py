@@ -20,24 +20,29 @@ def cosine(Z: Tensor, X: Tensor) -> Tensor:
     >>> cosine(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[2.0, 0.0], [0.0, 3.0]]]))
     tensor([[[0., 1.]]])
     """
-    return 1 - normalize(Z, dim=-1) @ normalize(X, dim=-1).mT
+    return 1 - _units(Z) @ _units(X).mT
+
+
+def _units(A: Tensor) -> Tensor:
+    """Rows of length 1; zero rows stay zero."""
+    largest = A.detach().abs().amax(-1, keepdim=True)  # without it, squares would overflow or vanish
+    return normalize(A / torch.where(largest > 0, largest, 1.0), dim=-1)
 
 
 def sqeuclidean(Z: Tensor, X: Tensor) -> Tensor:
     """‖z_i − x_j‖², exactly 0 for equal elements.
 
-    Up to 16 features the differences are squared; beyond, one matrix product does the work, |z|² + |x|² − 2 z·x, and
-    what lies below its rounding error is 0.
+    Up to 16 features the differences are squared; beyond, one matrix product does the work, |z|² + |x|² − 2 z·x, which
+    cancels where z ≈ x. On the CPU close pairs are computed anew from their differences. On CUDA, where looking for
+    them would mean waiting for the device, and under a compiler the product is taken in double precision, and what
+    lies below its rounding error is 0.
 
     >>> sqeuclidean(torch.tensor([[[0.0], [3.0]]]), torch.tensor([[[0.0], [1.0]]]))
     tensor([[[0., 1.],
              [9., 4.]]])
     """
     batch = torch.broadcast_shapes(Z.shape[:-2], X.shape[:-2])  # type: ignore[no-untyped-call]
-    origin = X[..., :1, :].detach()  # squares of numbers far from 0 would cancel; the first x is never padding
-    found: Tensor = _Squares.apply(  # type: ignore[no-untyped-call]
-        *((A - origin).expand(*batch, -1, -1) for A in (Z, X))
-    )
+    found: Tensor = _Squares.apply(*(A.expand(*batch, -1, -1) for A in (Z, X)))  # type: ignore[no-untyped-call]
     return found
 
 
@@ -51,9 +56,13 @@ class _Squares(torch.autograd.Function):
             Z, X = Z.float(), X.float()
         if d <= 16:
             return (torch.cdist(Z, X, compute_mode="donot_use_mm_for_euclid_dist") ** 2).to(dtype)
-        scale = (Z**2).sum(-1)[..., :, None] + (X**2).sum(-1)[..., None, :]
-        C = scale - 2 * Z @ X.mT
-        return torch.where(2 * d**0.5 * torch.finfo(C.dtype).eps * scale >= C, 0, C).to(dtype)  # a NaN stays
+        origin = _middle(Z, X)
+        if Z.is_cuda or torch.compiler.is_compiling():
+            C, scale = _products(Z.double() - origin, X.double() - origin)
+            return torch.where(2 * d**0.5 * torch.finfo(C.dtype).eps * scale >= C, 0, C).to(dtype)  # a NaN stays
+        C, scale = _products(Z - origin, X - origin)
+        _by_differences(C, ~(C > 1e-2 * scale), Z, X)  # not ≤: what overflowed is NaN
+        return C.to(dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
@@ -62,8 +71,34 @@ class _Squares(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         Z, X = ctx.saved_tensors
+        origin = _middle(Z, X)
+        Z, X = Z - origin, X - origin
         by_z = 2 * (grad.sum(-1)[..., None] * Z - grad @ X)
         return by_z, 2 * (grad.sum(-2)[..., None] * X - grad.mT @ Z)
+
+
+def _middle(Z: Tensor, X: Tensor) -> Tensor:
+    """A point among most elements, from which products cancel least: (..., 1, d).
+
+    For each feature the median of the first z, the first x and the x halfway: one of these may be far away, or padding.
+    """
+    half = X.shape[-2] // 2
+    a, b, c = Z[..., :1, :].detach(), X[..., :1, :].detach(), X[..., half : half + 1, :].detach()
+    return torch.maximum(torch.minimum(a, b), torch.minimum(torch.maximum(a, b), c))
+
+
+def _products(Z: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
+    """Squared distances by a matrix product, and |z|² + |x|², to which their rounding error is in proportion."""
+    scale = (Z**2).sum(-1)[..., :, None] + (X**2).sum(-1)[..., None, :]
+    return scale - 2 * Z @ X.mT, scale
+
+
+def _by_differences(C: Tensor, chosen: Tensor, Z: Tensor, X: Tensor) -> None:
+    """Replace the `chosen` entries of C by the squares of the differences, some thousands of pairs at a time."""
+    C, chosen, Z, X = (A.reshape(-1, *A.shape[-2:]) for A in (C, chosen, Z, X))
+    for part in chosen.nonzero().split(1 << 14):
+        b, i, j = part.unbind(1)
+        C[b, i, j] = ((Z[b, i] - X[b, j]) ** 2).sum(-1)
 
 
 def softmax(Z: Tensor, X: Tensor, gamma: float = 1.0, *, ids: Tensor | None = None) -> Tensor:
