@@ -75,7 +75,7 @@ def _euclidean(A: Array, B: Array) -> Array:
     exponent = int(np.frexp(_largest(A, B))[1]) - 1
     C = _sqeuclidean(np.ldexp(A, -exponent), np.ldexp(B, -exponent))
     info = np.finfo(C.dtype)
-    close = C < info.tiny / info.eps**2
+    close = info.tiny / info.eps**2 > C
     with np.errstate(over="ignore"):
         C = np.asarray(np.ldexp(np.sqrt(C), exponent))
     _by_differences(C, close, A, B, _length)

@@ -250,3 +250,78 @@ def test_second_derivatives_raise_or_come_from_the_wavefront():
     assert torch.autograd.gradgradcheck(
         lambda *g: drop_dtw(*g, reducer="soft", gamma=GAMMA, executor="wavefront"), tuple(given)
     )
+
+
+RAGGED = [torch.rand(2, 4), torch.rand(3, 2)]
+EVERY = [None, *EXECUTORS]
+
+
+@pytest.mark.parametrize("executor", EVERY)
+@pytest.mark.parametrize("lengths", [(4, 3), (3, 2), (4, 4), (4, 1), (2, 4)])
+def test_drop_vectors_of_another_length_than_their_item_are_refused(executor, lengths):
+    vectors = [torch.rand(n) for n in lengths]
+    b = next(b for b, c in enumerate(RAGGED) if c.shape[1] != lengths[b])
+    wrong = rf"drop_x\[{b}\] has {lengths[b]} entries, but item {b} has {RAGGED[b].shape[1]} elements x_j; give one"
+    with pytest.raises(ValueError, match=wrong):
+        drop_dtw(RAGGED, vectors, executor=executor)
+    padded = torch.zeros(2, 3, 4)
+    with pytest.raises(ValueError, match=wrong):
+        drop_dtw(padded, vectors, z_lengths=[2, 3], x_lengths=[4, 2], executor=executor)
+
+
+@pytest.mark.parametrize("executor", EVERY)
+def test_drop_vectors_of_the_length_of_their_item_are_its_drop_costs(executor):
+    vectors = [torch.rand(4), torch.rand(2)]
+    found = drop_dtw(RAGGED, vectors, reducer="hard", executor=executor)
+    for value, C, d in zip(found.tolist(), RAGGED, vectors, strict=True):
+        assert value == pytest.approx(dropdtw.cost(C.numpy(), d.numpy()), rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")  # compilers have much to say
+def test_where_lengths_cannot_be_looked_at_a_drop_vector_of_another_length_makes_its_item_nan():
+    C = torch.rand(2, 3, 4)
+    loss = torch.compile(
+        lambda n, *d: drop_dtw(C, list(d), x_lengths=n, reducer="hard"), fullgraph=True, backend="eager"
+    )
+    vectors = [torch.rand(4), torch.rand(2)]
+    right = drop_dtw(C, vectors, x_lengths=[4, 2], reducer="hard")
+    assert torch.equal(loss(torch.tensor([4, 2]), *vectors), right)
+    with pytest.raises(ValueError, match=r"drop_x\[1\] has NaN at 0"):
+        loss(torch.tensor([4, 3]), *vectors)
+
+
+@pytest.mark.parametrize("executor", EVERY)
+@pytest.mark.parametrize("reducer", REDUCERS)
+def test_every_executor_refuses_nan_and_lengths_out_of_room(executor, reducer):
+    def value(C, d=0.5, **lengths):
+        return drop_dtw(C, d, reducer=reducer, executor=executor, **lengths)
+
+    C = torch.rand(2, 3, 4)
+    spoilt = C.clone()
+    spoilt[1, 2, 1] = torch.nan
+    with pytest.raises(ValueError, match=r"C\[1\] has NaN at \(2, 1\)"):
+        value(spoilt)
+    with pytest.raises(ValueError, match=r"C\[1\] has -inf at \(2, 1\)"):
+        value(torch.where(spoilt.isnan(), -torch.inf, C))
+    with pytest.raises(ValueError, match=r"drop_x\[0\] has NaN at 0"):
+        value(C, torch.nan)
+    for lengths in ([0, 3], [-1, 3], [3, 4]):
+        with pytest.raises(ValueError, match=r"z_lengths is \[.*\], but the batch has room for 1 to 3"):
+            value(C, z_lengths=lengths)
+    beyond = value(spoilt, z_lengths=[3, 2], x_lengths=[4, 4])  # in the padding it does not matter
+    assert torch.equal(beyond, value(C, z_lengths=[3, 2], x_lengths=[4, 4]))
+
+
+@pytest.mark.parametrize("reducer", REDUCERS)
+@pytest.mark.filterwarnings("ignore")  # compilers have much to say
+def test_where_values_cannot_be_looked_at_nan_makes_its_item_nan(reducer):
+    C = torch.rand(4, 3, 4)
+    C[1, 2, 1] = torch.nan
+    C[2, 0, 3] = -torch.inf
+    drop = torch.rand(4, 4)
+    drop[3, 0] = torch.nan
+    plain = lambda C, *given: drop_dtw(C, *given, reducer=reducer, executor="wavefront")  # noqa: E731
+    found = torch.compile(plain, fullgraph=True, backend="eager")(C, drop)
+    assert found[0] == plain(C[:1], drop[:1])
+    assert found[1:].isnan().all()
+    assert torch.func.vmap(plain)(C[None], drop[None])[0].isnan().tolist() == [False, True, True, True]

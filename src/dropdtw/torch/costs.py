@@ -61,7 +61,7 @@ class _Squares(torch.autograd.Function):
             C, scale = _products(Z.double() - origin, X.double() - origin)
             return torch.where(2 * d**0.5 * torch.finfo(C.dtype).eps * scale >= C, 0, C).to(dtype)  # a NaN stays
         C, scale = _products(Z - origin, X - origin)
-        _by_differences(C, ~(C > 1e-2 * scale), Z, X)  # not ≤: what overflowed is NaN
+        _by_differences(C, ~(1e-2 * scale < C), Z, X)  # not ≥: what overflowed is NaN
         return C.to(dtype)
 
     @staticmethod
@@ -96,7 +96,7 @@ def _products(Z: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
 def _by_differences(C: Tensor, chosen: Tensor, Z: Tensor, X: Tensor) -> None:
     """Replace the `chosen` entries of C by the squares of the differences, some thousands of pairs at a time."""
     C, chosen, Z, X = (A.reshape(-1, *A.shape[-2:]) for A in (C, chosen, Z, X))
-    for part in chosen.nonzero().split(1 << 14):
+    for part in chosen.nonzero().split(1 << 14):  # type: ignore[no-untyped-call]
         b, i, j = part.unbind(1)
         C[b, i, j] = ((Z[b, i] - X[b, j]) ** 2).sum(-1)
 

@@ -65,7 +65,7 @@ def drop_dtw(
 
     float16 and bfloat16 are computed in float32, and so is the result. An item without any alignment has value +∞ and
     derivative 0. NaN and −∞ raise on the CPU; on CUDA, where looking would mean waiting for the device, the value of
-    their item is NaN (for −∞ and the hard minimum, −∞).
+    their item is NaN (for −∞ and the hard minimum, it may be −∞).
 
     >>> import torch
     >>> from dropdtw.torch import drop_dtw
@@ -197,12 +197,14 @@ def _drops(drop: Drops, name: str, table: str, C: Tensor, lengths: Padding) -> T
     if isinstance(drop, str):
         found = _rule(drop, name, C, lengths)
     elif isinstance(drop, (int, float)) and not isinstance(drop, bool):
+        if torch.finfo(dtype).max < abs(drop) < torch.inf:
+            raise ValueError(f"{name} is {drop!r}, which {_called(dtype)} cannot hold; {DOUBLE}")
         found = torch.full((1, 1), float(drop), dtype=dtype, device=C.device)
     elif isinstance(drop, Tensor):
         found = drop
     elif isinstance(drop, Sequence) and len(drop) == B and all(isinstance(d, Tensor) and d.ndim == 1 for d in drop):
         vectors: Sequence[Any] = drop
-        found = torch.stack([pad(d, (0, length - len(d))) for d in vectors])
+        found = torch.stack(_vectors(vectors, name, length, lengths))
     else:
         raise ValueError(
             f"{name} is {drop!r}; give None, a number, a tensor that broadcasts to {(B, length)}, "
@@ -210,12 +212,41 @@ def _drops(drop: Drops, name: str, table: str, C: Tensor, lengths: Padding) -> T
         )
     if found.shape == (B, length) and found.dtype == dtype and found.device == C.device:
         return found
+    fitted = found.to(C.device, dtype)
+    if found.dtype == torch.float64 != dtype and ops.can_look(found) and (fitted.isinf() & found.isfinite()).any():
+        raise ValueError(f"{name} has values that {_called(dtype)} cannot hold; {DOUBLE}")
     try:
-        return found.to(C.device, dtype).expand(B, length)
+        return fitted.expand(B, length)
     except RuntimeError:
         raise ValueError(
             f"{name} has shape {tuple(found.shape)}; give a number or a tensor that broadcasts to {(B, length)}"
         ) from None
+
+
+DOUBLE = "give the match costs as float64"
+
+
+def _called(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _vectors(vectors: Sequence[Tensor], name: str, length: int, lengths: Padding) -> list[Tensor]:
+    """One vector per item, padded to `length`. Where lengths cannot be looked at, one of another length becomes NaN."""
+    side = 1 if name == "drop_x" else 0
+    known = [length] * len(vectors)
+    if lengths is not None:
+        known = lengths[side].tolist() if ops.can_look(lengths[side]) else [min(len(d), length) for d in vectors]
+    for b, (d, n) in enumerate(zip(vectors, known, strict=True)):
+        if len(d) != n:
+            raise ValueError(
+                f"{name}[{b}] has {len(d)} entries, but item {b} has {n} elements {('z_i', 'x_j')[side]}; "
+                f"give one drop cost per {('z_i', 'x_j')[side]}"
+            )
+    padded = [pad(d, (0, length - len(d))) for d in vectors]
+    if lengths is None or ops.can_look(lengths[side]):
+        return padded
+    fits = zip(padded, vectors, lengths[side].unbind(), strict=True)
+    return [torch.where(n == len(d), p, torch.nan) for p, d, n in fits]
 
 
 def _rule(drop: str, name: str, C: Tensor, lengths: Padding) -> Tensor:

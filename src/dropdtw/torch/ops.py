@@ -95,20 +95,31 @@ def _solve(
             _TABLES[call.table], call.reducer, call.gamma, C, drop_x, drop_z, lengths, gradient
         )
         return found, [part for part in states if part is not None] if gradient else []
-    dtype = computes_in(C)
-    match, d_x, d_z = (a.detach().to(dtype).numpy() for a in (C, drop_x, drop_z))
-    padded = Padded(match, d_x, d_z, *_lengths(C, lengths))
-    _check(padded)
     table = _TABLES[call.table]
     values, *saved = executors.choose(table, call.executor or None).run_batch(
         table,
         find_reducer(call.reducer, call.gamma),
-        padded,
+        checked(C, drop_x, drop_z, lengths),
         gradient=gradient,
         threads=min(len(C), torch.get_num_threads()),
     )
     kept = [torch.from_numpy(np.ascontiguousarray(part)) for part in saved] if gradient else []
-    return torch.from_numpy(values).to(dtype), kept
+    return torch.from_numpy(values).to(computes_in(C)), kept
+
+
+def can_look(A: Tensor) -> bool:
+    """Whether values can be looked at: not on a GPU, which would have to be waited for, nor in transformed code."""
+    return (
+        A.device.type == "cpu" and not torch.compiler.is_compiling() and not torch._C._are_functorch_transforms_active()
+    )
+
+
+def checked(C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: Padding) -> Padded:
+    """A batch on the CPU as arrays; NaN, −∞ and lengths that the batch has no room for are refused."""
+    match, d_x, d_z = (a.detach().to(computes_in(C)).numpy() for a in (C, drop_x, drop_z))
+    padded = Padded(match, d_x, d_z, *_lengths(C, lengths))
+    _check(padded)
+    return padded
 
 
 def _lengths(C: Tensor, lengths: Padding) -> tuple[Array, Array]:

@@ -10,20 +10,28 @@ import torch
 from torch import Tensor
 
 from dropdtw.tables.recurrence import MOVES
-from dropdtw.torch.ops import Call
+from dropdtw.torch.ops import Call, can_look, checked
 from dropdtw.torch.ops import table as find_table
 
 
 def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: tuple[Tensor, Tensor] | None, call: Call) -> Tensor:
-    """The values (B,) of a batch C (B, K, N), drop_x (B, N), drop_z (B, K), with lengths (B,) of Z and X if padded."""
+    """The values (B,) of a batch C (B, K, N), drop_x (B, N), drop_z (B, K), with lengths (B,) of Z and X if padded.
+
+    Input that makes no sense raises where it can be looked at; elsewhere it makes the value of its item NaN.
+    """
+    if can_look(C):
+        checked(C, drop_x, drop_z, lengths)
     table, reducer, gamma = find_table(call.table), call.reducer, call.gamma
     B, K, N = C.shape
-    C = C.to(drop_x.dtype)
     z_lengths, x_lengths = lengths or (torch.full((B,), n, device=C.device) for n in (K, N))
-    inf = C.new_full((), torch.inf)
+    inf = drop_x.new_full((), torch.inf)
     i = torch.arange(K + 1, device=C.device)
-    within = (i[1:, None] <= z_lengths[:, None, None]) & (torch.arange(N, device=C.device) < x_lengths[:, None, None])
-    C = torch.where(within, C, inf)
+    there_z, there_x = i[1:] <= z_lengths[:, None], torch.arange(N, device=C.device) < x_lengths[:, None]
+    C = torch.where(there_z[:, :, None] & there_x[:, None], C.to(drop_x.dtype), inf)
+    drop_x, drop_z = torch.where(there_x, drop_x, inf), torch.where(there_z, drop_z, inf)
+    spoilt = (z_lengths < 1) | (z_lengths > K) | (x_lengths < 1) | (x_lengths > N)
+    for part in (C.flatten(1), drop_x, drop_z):
+        spoilt = spoilt | (part.isnan() | part.isneginf()).any(dim=1)
     nowhere = inf.expand(B, K + 1)
     listed = [(e, None if table.border is None else False) for e in table.edges]
     listed += [(e, True) for e in table.border or ()]
@@ -57,7 +65,7 @@ def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: tuple[Tensor, Tens
         for state in table.final:
             found = torch.where(is_end, here[state], 0.0).sum(dim=1)
             ends[state] = torch.where(is_end.any(dim=1), found, ends[state])
-    return minimum(torch.stack(list(ends.values())), reducer, gamma)
+    return torch.where(spoilt, torch.nan, minimum(torch.stack(list(ends.values())), reducer, gamma))
 
 
 def minimum(v: Tensor, reducer: str, gamma: float) -> Tensor:
