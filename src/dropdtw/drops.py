@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw.problem.inputs import Array, as_match_costs
+from dropdtw.problem.inputs import Array, as_match_costs, owned
 
 if TYPE_CHECKING:
     from dropdtw.problem.match import MatchCosts
@@ -213,7 +213,11 @@ def resolve(drop: DropCost, name: str) -> Rule | None:
         single = np.ndim(drop) == 0
     except ValueError:  # a ragged list, which is refused together with its length
         single = False
-    return Constant(drop) if single else PerElement(drop)  # type: ignore[arg-type]
+    if single:
+        return Constant(drop)  # type: ignore[arg-type]
+    if isinstance(drop, np.ndarray):
+        return PerElement(owned(drop))
+    return PerElement(list(drop) if isinstance(drop, list) else drop)
 
 
 def _parsed(drop: str, name: str) -> Rule:

@@ -65,3 +65,34 @@ def test_gamma_zero_and_bad_counts_are_refused():
     with pytest.raises(ValueError, match="n is -2; give the number of alignments to draw"):
         dropdtw.posterior(C, D_X).sample(-2)
     assert dropdtw.posterior(C, D_X).sample(0) == []
+
+
+@pytest.mark.parametrize("method", ["drop_dtw", "lcss", "greedy", "smith_waterman", "otam"])
+def test_draws_are_made_from_the_costs_as_they_were(method):
+    entry = dropdtw.METHODS[method]
+    given = [C.copy(), *((D_X.copy(), D_Z.copy()) if entry.takes_drops else ())]
+    threshold = 0.5 if entry.takes_threshold else None
+    p = dropdtw.posterior(*given, method=method, threshold=threshold, gamma=0.5)
+    before = [(a.pairs.tolist(), a.cost) for a in p.sample(20, seed=1)]
+    for array in given:
+        array[...] = rng.normal(size=array.shape)
+    assert [(a.pairs.tolist(), a.cost) for a in p.sample(20, seed=1)] == before
+
+
+def test_a_read_only_view_of_a_writable_array_is_copied():
+    theirs = C.copy()
+    view = theirs[:, :]
+    view.flags.writeable = False
+    p = dropdtw.posterior(view, D_X)
+    theirs[...] = 9
+    np.testing.assert_array_equal(p.problem.C, C)
+
+
+def test_what_nobody_can_write_to_is_not_copied(tmp_path):
+    np.save(tmp_path / "C.npy", C)
+    mapped = np.load(tmp_path / "C.npy", mmap_mode="r")
+    assert np.shares_memory(dropdtw.posterior(mapped, D_X).problem.C, mapped)
+    a = dropdtw.align(mapped, mapped, match="sqeuclidean")
+    assert all(np.shares_memory(A, mapped) for A in a.problem.costs.match.sequences)
+    private = np.load(tmp_path / "C.npy", mmap_mode="c")
+    assert not np.shares_memory(dropdtw.posterior(private, D_X).problem.C, private)

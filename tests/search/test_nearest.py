@@ -1,5 +1,7 @@
 """Bounds stay below the cost, and retrieval with them finds what brute force finds."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -314,3 +316,29 @@ def test_blocks_cover_everything_once():
         covered = [k for part in runs_of_size(np.array(sizes), 4) for k in range(len(sizes))[part]]
         assert covered == list(range(len(sizes)))
     assert list(runs_of_size(np.empty(0, int), 4)) == []
+
+
+@pytest.mark.parametrize("d", [1, 3, 12])
+def test_an_index_answers_as_on_the_day_it_was_made(d):
+    draw = np.random.default_rng(d)
+    corpus = [draw.normal(size=(9, d)) for _ in range(30)]
+    query = draw.normal(size=(7, d))
+    before = dropdtw.nearest(query, [X.copy() for X in corpus], 5, 0.5, 0.5)
+    index = dropdtw.Index(corpus)
+    for X in corpus:
+        X[...] = draw.normal(size=X.shape)
+    found = dropdtw.nearest(query, index, 5, 0.5, 0.5)
+    assert found.indices.tolist() == before.indices.tolist()
+    assert found.costs.tolist() == before.costs.tolist()
+
+
+def test_one_search_copies_no_corpus_and_an_index_only_what_can_change(tmp_path):
+    np.save(tmp_path / "X.npy", np.arange(6.0)[:, None])
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    theirs = np.arange(4.0)[:, None]
+    index = dropdtw.Index([mapped, theirs])
+    assert [np.shares_memory(a, b) for a, b in zip(index.sequences, (mapped, theirs), strict=True)] == [True, False]
+    made = []
+    with mock.patch("dropdtw.search.nearest.search", lambda spec, query, index, *rest: made.append(index)):
+        dropdtw.nearest(theirs, [theirs], 1)
+    assert np.shares_memory(made[0].sequences[0], theirs)

@@ -298,3 +298,12 @@ def test_constant_rules_are_numbers():
     o = Online(np.eye(2), dropdtw.drops.Constant(0.3), dropdtw.drops.PerElement((0.1, 0.2)))
     o.push([-1, -1])
     assert o.finish().cost == approx(0.6)
+
+
+def test_a_stream_drops_at_the_prices_it_was_given_first():
+    drop_z = np.array([0.5, 0.5, 0.5])
+    o = dropdtw.Online([0.0, 5.0, 1.0], 0.3, drop_z, gamma=None)
+    drop_z[:] = 9
+    for x in (0.0, 1.0):
+        o.push(x)
+    assert o.finish().cost == 0.5

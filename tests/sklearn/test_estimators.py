@@ -239,3 +239,16 @@ def test_features_feed_other_estimators_and_data_frames():
     frame = AlignmentTransformer(3, random_state=0).set_output(transform="pandas").fit(TRAIN).transform(TEST)
     assert isinstance(frame, pandas.DataFrame)
     assert list(frame.columns) == [f"alignmenttransformer{k}" for k in range(3)]
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_what_was_fitted_stays_when_the_callers_arrays_change(as_list):
+    X = np.random.default_rng(0).normal(size=(6, 8))
+    given, y = (list(X.copy()) if as_list else X.copy()), [0, 1] * 3
+    knn = AlignmentKNeighborsClassifier().fit(given, y)
+    maps = AlignmentTransformer(prototypes=given).fit(given)
+    before = knn.distances(X), maps.transform(X)
+    for row in given:
+        row[...] = 0
+    np.testing.assert_array_equal(knn.distances(X), before[0])
+    np.testing.assert_array_equal(maps.transform(X), before[1])

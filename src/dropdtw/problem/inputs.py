@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,14 @@ def same_precision(Z: Array, X: Array) -> tuple[Array, Array]:
     """Two arrays in their common precision."""
     dtype = np.result_type(Z, X)
     return Z.astype(dtype, copy=False), X.astype(dtype, copy=False)
+
+
+def owned(array: Array) -> Array:
+    """The array itself where nobody can write to it, such as a memory map opened read-only; otherwise a copy."""
+    base: object = array
+    while isinstance(base, np.ndarray) and not base.flags.writeable:
+        base = base.base
+    return array if base is None or isinstance(base, (mmap.mmap, bytes)) else array.copy()
 
 
 def refuse_nan_and_minus_inf(array: Array, name: str) -> None:

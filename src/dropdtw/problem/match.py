@@ -10,7 +10,7 @@ import numpy as np
 
 from dropdtw.costs import Match
 from dropdtw.drops import percentile_drop, percentile_of_strips
-from dropdtw.problem.inputs import Array, as_match_costs
+from dropdtw.problem.inputs import Array, as_match_costs, owned
 
 WHOLE = 1 << 28
 """Bytes of match costs up to which a percentile is read off all of them at once."""
@@ -106,7 +106,7 @@ class Matrix(MatchCosts):
     def own(self) -> None:
         """Keep C as it is now."""
         if not self._owned:
-            self.C, self._owned = self.C.copy(), True
+            self.C, self._owned = owned(self.C), True
 
 
 class Pair(MatchCosts):
@@ -155,15 +155,17 @@ class Pair(MatchCosts):
 
     def columns(self, start: int, stop: int) -> Array:
         """C[:, start:stop]."""
-        return self._of(self.Z, self.X[start:stop])
+        return self._of(self.Z, self.X[start:stop]) if self._C is None else self._C[:, start:stop]
 
     def rows(self, start: int, stop: int) -> Array:
         """C[start:stop], where `by_pair`."""
-        return self._of(self.Z[start:stop], self.X)
+        return self._of(self.Z[start:stop], self.X) if self._C is None else self._C[start:stop]
 
     def every(self, stride: int) -> Array:
         """C[:, ::stride]."""
-        return self.matrix if stride == 1 else self._of(self.Z, self.X[::stride])
+        if stride == 1 or self._C is not None:
+            return self.matrix[:, ::stride]
+        return self._of(self.Z, self.X[::stride])
 
     def percentile(self, p: float) -> float:
         """The p-th percentile of the finite costs; of a large C in strips."""
@@ -177,7 +179,7 @@ class Pair(MatchCosts):
     def own(self) -> None:
         """Keep C where it has been computed, otherwise copies of the sequences."""
         if self._C is None and not self._owned:
-            self.sequences = self.Z, self.X = self.Z.copy(), self.X.copy()
+            self.sequences = self.Z, self.X = owned(self.Z), owned(self.X)
             self._owned = True
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.costs import Match, row_lengths, unit_rows
-from dropdtw.problem.inputs import Array
+from dropdtw.problem.inputs import Array, owned
 from dropdtw.search import bounds
 from dropdtw.search.bounds import Prices
 from dropdtw.search.pairwise import as_sequences
@@ -53,7 +53,8 @@ class _Level:
 class Index:
     """Sequences to search in, prepared once for many queries of `nearest`.
 
-    sequences : a list of (length, d).
+    sequences : a list of (length, d). They are copied, except memory maps opened read-only and other arrays that
+        nobody can write to.
     run : how many frames in a row share a centre. Short runs bound better and take longer; frames that hardly change
         bear long ones.
 
@@ -66,7 +67,17 @@ class Index:
     def __init__(self, sequences: Sequence[npt.ArrayLike], *, run: int = 4) -> None:
         if not isinstance(run, (int, np.integer)) or run < 1:
             raise ValueError(f"run is {run!r}; give the number of frames that share a centre, 1 or more")
-        self.sequences = as_sequences(sequences, "corpus")
+        self._prepare([owned(X) for X in as_sequences(sequences, "corpus")], run)
+
+    @classmethod
+    def borrowing(cls, sequences: Sequence[npt.ArrayLike]) -> Index:
+        """An index of the caller's own arrays, for one search."""
+        index = cls.__new__(cls)
+        index._prepare(as_sequences(sequences, "corpus"))
+        return index
+
+    def _prepare(self, sequences: list[Array], run: int = 4) -> None:
+        self.sequences = sequences
         self.run = int(run)
         self.features = self.sequences[0].shape[1]
         for k, X in enumerate(self.sequences):

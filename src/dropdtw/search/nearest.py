@@ -105,7 +105,7 @@ def nearest(
     spec = Spec.of(
         drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, window, threshold, executor=executor
     )
-    index = corpus if isinstance(corpus, Index) else Index(corpus)
+    index = corpus if isinstance(corpus, Index) else Index.borrowing(corpus)
     return search(spec, query, index, int(k), n_jobs, progress)
 
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 from dropdtw.api import pairwise
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
-from dropdtw.problem.inputs import Array
+from dropdtw.problem.inputs import Array, owned
 from dropdtw.sklearn.panel import Layout, Panel, as_series, check_features, is_collection
 from dropdtw.tables.recurrence import Recurrence
 
@@ -41,7 +41,7 @@ class Aligner(BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop(known, None)
         if not is_collection(X):
             validate_data(self, X, skip_check_array=False, dtype=None)
-        series = as_series(X, self.layout)
+        series = [owned(each) for each in as_series(X, self.layout)]
         self.n_channels_ = series[0].shape[1]
         return series
 

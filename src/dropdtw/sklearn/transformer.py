@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
-from dropdtw.problem.inputs import Array
+from dropdtw.problem.inputs import Array, owned
 from dropdtw.sklearn.aligner import Aligner
 from dropdtw.sklearn.panel import Layout, Panel, as_series
 from dropdtw.tables.recurrence import Recurrence
@@ -102,7 +102,7 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         return self._distances(self.prototypes_, self._new_series(X)).T
 
     def _own_prototypes(self, prototypes: Panel) -> list[Array]:
-        series = as_series(prototypes, self.layout, "prototypes")
+        series = [owned(each) for each in as_series(prototypes, self.layout, "prototypes")]
         if series[0].shape[1] != self.n_channels_:
             raise ValueError(
                 f"prototypes have {series[0].shape[1]} features and the series of fit {self.n_channels_}; "
