@@ -191,7 +191,7 @@ class Retrieve:
         queries, bad_queries = self._asked
         records, bad = _good(self.corpus, number, self.features)
         bad = [*(bad_queries if number == 0 else []), *bad]
-        index = Index([r.X for r in records]) if records and self._prunable else None
+        index = Index.borrowing([r.X for r in records]) if records and self._prunable else None
         found: list[tuple[int, str, int, float]] = []
         for q, query in enumerate(queries if records else []):
             best, costs, reasons = self._nearest(query, records, index, threads)
