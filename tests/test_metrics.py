@@ -347,3 +347,11 @@ def test_errors_say_what_arrived_and_what_fits(call, message):
 def test_every_label_metric_checks_its_labels(metric, predicted, true, message):
     with pytest.raises(ValueError, match=message):
         metric(predicted, true)
+
+
+def test_masked_labels_and_numbers_are_refused():
+    labels = np.ma.masked_equal([0, 1, 9], 9)
+    with pytest.raises(ValueError, match="predicted has masked values, the first at 2; remove them or fill them in"):
+        frame_accuracy(labels, [0, 1, 1])
+    with pytest.raises(ValueError, match=r"S has masked values, the first at \(0, 1\)"):
+        one_frame_per_step(np.ma.masked_equal([[0.0, 9.0]], 9))

@@ -40,7 +40,7 @@ def solve(
 
     Parameters
     ----------
-    C : (K, N) cost of matching z_i with x_j; any sign; +∞ forbids the match.
+    C : (K, N) cost of matching z_i with x_j; any sign; +∞, or a mask, forbids the match.
     drop_x, drop_z : d_x and d_z, what dropping x_j or z_i costs. None: it may not be dropped. A number, one number
         per element (+∞: this one may not be dropped), "percentile:30" (of C) or another rule, see `dropdtw.drops`.
         With no drop cost at all this is DTW.

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dropdtw.api import cost, solve
+from dropdtw.problem.inputs import refuse_masked
 
 BACKGROUND = -1
 
@@ -295,6 +296,7 @@ def _segment_iou(one: tuple[int, int, int], other: tuple[int, int, int]) -> floa
 
 def _floats(values: ArrayLike, name: str, axes: str, *, finite: bool = True) -> NDArray[np.float64]:
     """Values as a non-empty float64 array with one dimension per letter of axes, free of NaN (and of inf)."""
+    refuse_masked(values, name)
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != len(axes) or array.size == 0:
         shape = ", ".join(axes) + "," * (len(axes) == 1)
@@ -309,6 +311,7 @@ def _floats(values: ArrayLike, name: str, axes: str, *, finite: bool = True) -> 
 
 def _labels(values: ArrayLike, name: str) -> NDArray[np.int64]:
     """Values as labels (N,): integers >= -1. An empty list, which numpy takes for floats, has no labels."""
+    refuse_masked(values, name)
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}; give one label per frame, shape (N,)")

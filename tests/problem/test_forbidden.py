@@ -29,6 +29,24 @@ def test_values_of_the_impossible_are_infinite(method, reducer):
     np.testing.assert_array_equal(pairwise([Z, Z], match=forbid, **options), np.full((2, 2), np.inf))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_a_masked_match_is_forbidden(dtype):
+    hidden = np.array([[0, 0, 1, 0], [0, 0, 0, 0]], bool)
+    C = np.array([[5, 2, -9999, 4], [6, 1, 2, 3]], dtype)
+    masked, forbidden = np.ma.array(C, mask=hidden), np.where(hidden, np.inf, C)
+    for given in (masked, list(masked)):
+        np.testing.assert_array_equal(solve(given, 9.0).problem.C, forbidden)
+        assert cost(given, "percentile:50") == cost(forbidden, "percentile:50")
+    assert C[0, 2] == -9999
+    assert (masked.mask == hidden).all()
+    assert distance(np.eye(2), np.ones((4, 2)), 9.0, match=lambda Z, X: masked) == cost(forbidden, 9.0)
+
+
+def test_a_masked_array_without_a_masked_value_is_plain_data():
+    Z = np.ma.masked_equal([[0.0, 1.0], [2.0, 3.0]], -9999.0)
+    assert distance(Z, Z.data + 1, np.ma.array([0.5, 0.5])) == distance(Z.data, Z.data + 1, 0.5)
+
+
 @must_match
 def test_answers_to_the_impossible_are_errors(method):
     for ask in (

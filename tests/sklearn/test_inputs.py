@@ -197,3 +197,18 @@ def test_example_runs_and_draws(tmp_path):
     row = next(line for line in done.stdout.splitlines() if line.split()[:1] == ["Drop-DTW"])
     assert [float(share.rstrip("%")) for share in row.split()[1:]] == pytest.approx([100] * 6, abs=7)
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("layout", ["ntd", "nct"])
+@pytest.mark.parametrize("axes", [2, 3])
+def test_masked_values_are_refused(axes, layout):
+    X = np.random.default_rng(0).normal(size=(4, 6, 3)[:axes])
+    X[1, 2] = -9999
+    masked = np.ma.masked_equal(X, -9999)
+    at = "X" if axes == 2 else "X\\[1\\]"
+    with pytest.raises(ValueError, match=f"{at} has masked values, the first at .*; remove them or fill"):
+        as_series(masked, layout)
+    with pytest.raises(ValueError, match="has masked values"):
+        as_series(list(masked), layout)
+    plain = as_series(np.ma.array(X), layout)
+    assert all((a == b).all() for a, b in zip(plain, as_series(X, layout), strict=True))

@@ -27,6 +27,9 @@ LOCKSTEP = dropdtw.Recurrence(
 )
 
 
+MASKED = np.ma.masked_equal([[1.0, 2.0], [3.0, -9999.0], [5.0, 6.0]], -9999.0)
+
+
 def changed(**entries):
     """Read back a written alignment some of whose entries were changed; None: removed."""
     data = solve(C).to_dict(costs=True) | entries
@@ -92,6 +95,13 @@ INPUT = {
         lambda: distance(Z, [[1, 1], [1, np.nan]]), "X has NaN or infinity in element 1", "remove such elements or fill"
     ),
     "Z inf": case(lambda: align([[np.inf, 1]], X), "Z has NaN or infinity in element 0", "remove such elements"),
+    "X masked": case(lambda: align(Z, MASKED), "X has masked values, the first at (1, 1)", "remove them or fill"),
+    "Xs masked": case(lambda: pairwise([Z], [X, MASKED]), "Xs[1] has masked values, the first at (1, 1)", "fill"),
+    "rows masked": case(lambda: distance(list(MASKED), Z), "Z has masked values, the first at (1, 1)", "fill them"),
+    "corpus masked": case(lambda: dropdtw.Index([MASKED]), "corpus[0] has masked values", "remove them"),
+    "frame masked": case(lambda: dropdtw.Online(Z).push(MASKED[1]), "frame 0 has masked values", "remove them"),
+    "suggest masked": case(lambda: dropdtw.suggest_drop(Z, MASKED), "X has masked values", "remove them"),
+    "warp masked": case(lambda: solve(C[:, :3]).warp_x(MASKED), "X has masked values", "remove them"),
     "features differ": case(lambda: align(Z, np.ones((3, 5))), "Z has 2 features and X has 5", "both need the same"),
     "features differ, numbers": case(lambda: align([1, 2], X), "Z has 1 features and X has 2", "as (length, d)"),
     "too large for rules": case(
@@ -124,6 +134,11 @@ DROPS = {
     "bools": case(lambda: cost(C, drop_z=[True, False]), "drop_z is list [True, False]", "None for no drops"),
     "bool array": case(lambda: cost(C, np.ones(4, bool)), "drop_x is an array of dtype bool", "None for no drops"),
     "NaN": case(lambda: solve(C, np.nan), "drop_x has NaN at 0", "fill it in, or use +inf to forbid that choice"),
+    "masked": case(
+        lambda: solve(C, np.ma.masked_equal([1.0, 2.0, 9.0, 1.0], 9)),
+        "drop_x has masked values, the first at 2",
+        "fill them in",
+    ),
     "NaN inside": case(lambda: solve(C, drop_z=[1, np.nan]), "drop_z has NaN at 1", "fill it in"),
     "-inf": case(lambda: posterior(C, [0, 0, -np.inf, 0]), "drop_x has -inf at 2", "use a finite cost"),
     "ragged": case(lambda: solve(C, [[1], [1, 2]]), "drop_x is list [[1], [1, 2]]", "give a rectangular array"),
@@ -242,6 +257,11 @@ OPTIONS = (
         "gamma NaN": case(lambda: posterior(C, gamma=np.nan), "gamma is nan", "give a finite number ≥ 0"),
         "gamma of words": case(lambda: posterior(C, gamma="1"), "gamma is '1'", "give a finite number ≥ 0"),
         "gamma 0": case(lambda: posterior(C, gamma=0), "gamma is 0, where one alignment has all", "use dropdtw.solve"),
+    }
+    | {
+        "threshold masked": case(
+            lambda: solve(C, method="lcss", threshold=np.ma.masked), "threshold has masked values", "fill them in"
+        )
     }
     | {
         f"threshold {t!r}": case(

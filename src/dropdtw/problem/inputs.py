@@ -11,8 +11,16 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 
-def as_floats(values: npt.ArrayLike, name: str) -> Array:
-    """`values` as a float32 or float64 array; float32 stays, half precision becomes float32, all else float64."""
+def as_floats(values: npt.ArrayLike, name: str, masked: float | None = None) -> Array:
+    """`values` as a float32 or float64 array; float32 stays, half precision becomes float32, all else float64.
+
+    masked : what takes the place of masked values; None: they are refused.
+    """
+    if masked is None:
+        refuse_masked(values, name)
+    elif (hidden := _hidden(values)) is not None:
+        array = as_floats(np.ma.getdata(np.ma.array(values)), name)
+        return np.where(hidden, array.dtype.type(masked), array)
     try:
         array = np.asarray(values)
         if array.dtype.kind not in "biuf":
@@ -42,8 +50,8 @@ def as_sequence(values: npt.ArrayLike, name: str) -> Array:
 
 
 def as_match_costs(values: npt.ArrayLike, name: str = "C") -> Array:
-    """A (K, N) matrix of match costs; +∞ forbids a match."""
-    array = as_floats(values, name)
+    """A (K, N) matrix of match costs; +∞ forbids a match, and so does a mask."""
+    array = as_floats(values, name, masked=np.inf)
     if array.ndim != 2:
         raise ValueError(f"{name} has shape {array.shape}; give one matrix (K, N): a row per z_i, a column per x_j")
     if 0 in array.shape:
@@ -86,6 +94,27 @@ def same_precision(Z: Array, X: Array) -> tuple[Array, Array]:
     """Two arrays in their common precision."""
     dtype = np.result_type(Z, X)
     return Z.astype(dtype, copy=False), X.astype(dtype, copy=False)
+
+
+def refuse_masked(values: object, name: str) -> None:
+    """Raise where values are masked: what stands behind the mask is no data."""
+    hidden = _hidden(values)
+    if hidden is not None:
+        where = tuple(int(k) for k in np.argwhere(hidden)[0])
+        at = where if len(where) != 1 else where[0]
+        raise ValueError(f"{name} has masked values, the first at {at}; remove them or fill them in")
+
+
+def _hidden(values: Any) -> Array | None:
+    """Which values are masked, in a masked array or a list of them; None where none is."""
+    rows = values if isinstance(values, (list, tuple)) else (values,)
+    if not any(isinstance(row, np.ma.MaskedArray) for row in rows):
+        return None
+    try:
+        hidden = np.ma.getmaskarray(np.ma.array(values))
+    except ValueError:  # rows of different lengths, which are refused as such
+        return None
+    return hidden if hidden.any() else None
 
 
 def owned(array: Array) -> Array:

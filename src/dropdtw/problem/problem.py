@@ -15,7 +15,7 @@ from dropdtw import costs as match_costs
 from dropdtw.costs import Match
 from dropdtw.drops import LogitPercentile, PerElement, Rule
 from dropdtw.problem.band import band
-from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair
+from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair, refuse_masked
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.recurrence import Recurrence
@@ -145,6 +145,7 @@ def _prices(rule: Rule | None, side: str, match: MatchCosts, limits: tuple[Array
 def _threshold(rule: Rule | None, match: MatchCosts) -> float:
     if rule is None:
         return np.inf
+    refuse_masked(rule.said, "threshold")
     try:
         value = np.asarray(rule.price(match, "x"))
     except ValueError:  # a ragged list, or a drop logit

@@ -19,7 +19,7 @@ from dropdtw import executors
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost, PerElement
 from dropdtw.executors.reference import Column
-from dropdtw.problem.inputs import Array, as_drop_costs, as_pair, as_sequence
+from dropdtw.problem.inputs import Array, as_drop_costs, as_pair, as_sequence, refuse_masked
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs, Problem, between
 from dropdtw.problem.spec import Spec
@@ -218,5 +218,7 @@ class Online:
 
     def _column(self, x: npt.ArrayLike) -> Array:
         """The match costs of a frame, (K, 1)."""
-        frame = as_sequence(np.reshape(np.asarray(x), (1, -1)), f"frame {self.frames}")
+        name = f"frame {self.frames}"
+        refuse_masked(x, name)
+        frame = as_sequence(np.reshape(np.asarray(x), (1, -1)), name)
         return between(*as_pair(self.Z, frame), self._match).matrix

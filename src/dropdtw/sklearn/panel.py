@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array
 
-from dropdtw.problem.inputs import Array, as_sequence
+from dropdtw.problem.inputs import Array, as_sequence, refuse_masked
 
 Layout = Literal["ntd", "nct"] | None
 Panel = npt.ArrayLike | Sequence[npt.ArrayLike]
@@ -33,6 +33,7 @@ def as_series(X: Panel, layout: Layout = None, name: str = "X") -> list[Array]:
     if layout not in (None, "ntd", "nct"):
         raise ValueError(f"layout is {layout!r}; give 'ntd' (time, then features), 'nct' (channels, then time) or None")
     if not is_collection(X):
+        refuse_masked(X, name)
         return [row[:, None] for row in as_table(X)]
     if isinstance(X, np.ndarray) and X.ndim == 3:
         if layout is None:
@@ -49,6 +50,8 @@ def as_series(X: Panel, layout: Layout = None, name: str = "X") -> list[Array]:
             f"{name} has shape {X.shape}; give (n, t), (n, t, d) with layout='ntd', (n, c, t) with layout='nct', "
             "or a list of series"
         )
+    for k, each in enumerate(X):  # type: ignore[arg-type]
+        refuse_masked(each, f"{name}[{k}]")
     given = [np.asarray(each) for each in X]  # type: ignore[union-attr]
     if layout == "nct":
         given = [each.T if each.ndim == 2 else each for each in given]
