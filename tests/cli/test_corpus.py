@@ -111,7 +111,10 @@ WRONG = {
     "no mean": (["retrieve", "query.npy", "c", "--out", "o", "--mean"], "No such option: --mean"),
     "bad queries": (["retrieve", "c/bad.parquet", "c", "--out", "o"], "begins with records that cannot"),
     "no steps": (["localize", "nothing.npy", "c", "--out", "o"], "there is no file nothing.npy"),
-    "match": (["localize", "steps.npy", "c", "--out", "o", "--match", "magic"], "match is 'magic'; choose one of"),
+    "match": (
+        ["localize", "steps.npy", "c", "--out", "o", "--match", "magic"],
+        "match is 'magic'; choose one of 'cosine'",
+    ),
     "drop": (["localize", "steps.npy", "c", "--out", "o", "--drop-x", "lots"], "--drop-x is 'lots'; give a number"),
     "drops": (["localize", "steps.npy", "c", "--out", "o", "--drop-x", "d.txt"], "records differ in length"),
 }

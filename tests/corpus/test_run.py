@@ -99,7 +99,8 @@ def test_another_run_is_refused_in_the_same_folder(tmp_path):
         dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "mine", drop_x=0.5)
     with pytest.raises(ValueError, match=r"notes\.txt is a file; give a folder"):
         dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "mine/notes.txt", drop_x=0.5)
-    for out in ("c", "c/out", "."):
+    (tmp_path / "link").symlink_to("c")
+    for out in ("c", "c/out", ".", "link/out"):
         with pytest.raises(ValueError, match="lie in each other; give a folder elsewhere"):
             dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / out, drop_x=0.5)
 

@@ -2,6 +2,9 @@
 
 import os
 import stat
+import subprocess
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -50,3 +53,128 @@ def test_arrays_come_back_and_foreign_files_are_refused(tmp_path):
             atomic.read_arrays(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         atomic.read_arrays(tmp_path / "missing.npz")
+
+
+# --- What is there already --------------------------------------------------------------------------------------
+
+
+def test_links_are_followed_to_the_file_they_name(tmp_path):
+    (tmp_path / "far").mkdir()
+    there = atomic.write(tmp_path / "far" / "real.txt", "old")
+    link, chain, dangling = (tmp_path / name for name in ("link", "chain", "dangling"))
+    link.symlink_to("far/real.txt")
+    chain.symlink_to(link)
+    dangling.symlink_to("far/new.txt")
+    for path in (link, chain):
+        atomic.write(path, f"by {path.name}")
+        assert path.is_symlink()
+        assert there.read_text() == f"by {path.name}"
+    atomic.write(dangling, "made")
+    assert dangling.is_symlink()
+    assert sorted(os.listdir(tmp_path / "far")) == ["new.txt", "real.txt"]
+    assert (tmp_path / "far" / "new.txt").read_text() == "made"
+
+
+def test_a_link_that_leads_nowhere_is_refused(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(OSError, match="symbolic links"):
+        atomic.write(tmp_path / "a", "lost")
+    assert (tmp_path / "a").is_symlink()
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o755])
+def test_a_file_keeps_its_mode(tmp_path, mode):
+    path = atomic.write(tmp_path / "a", "old")
+    path.chmod(mode)
+    atomic.write(path, "new")
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+def test_a_file_keeps_its_owner(tmp_path):
+    path = atomic.write(tmp_path / "a", "old")
+    os.chown(path, 12345, 23456)
+    path.chmod(0o640)
+    atomic.write(path, "new")
+    found = path.stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (12345, 23456, 0o640)
+
+
+def test_a_file_that_may_not_be_written_is_refused(tmp_path, monkeypatch):
+    path = atomic.write(tmp_path / "a", "old")
+    monkeypatch.setattr(os, "access", lambda place, mode: mode != os.W_OK)  # root may write everything
+    with pytest.raises(PermissionError, match=r"a is read-only; .*another name"):
+        atomic.write(path, "new")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_folder_is_refused(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
+        atomic.write(tmp_path, "lost")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_named_pipe_is_written_to_and_stays(tmp_path):
+    pipe, got = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    atomic.write(pipe, "through")
+    reader.join(10)
+    assert got == [b"through"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+# Devices of a test are terminals of its own and names below /proc: code that is wrong cannot replace those.
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals here")
+def test_a_device_is_written_to_and_stays():
+    far, near = os.openpty()
+    name = os.ttyname(near)
+    atomic.write(name, "shown")
+    assert os.read(far, 100) == b"shown"
+    assert stat.S_ISCHR(os.stat(name).st_mode)
+    os.close(near)
+    os.close(far)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="descriptors have no names here")
+@pytest.mark.parametrize("where", ["pipe", "file"])
+def test_standard_output_by_its_name_keeps_the_order(tmp_path, where):
+    """Redirected into a file, what is printed before and after is still there."""
+    code = "from dropdtw.files import atomic; print('a'); atomic.write('/proc/self/fd/1', 'b\\n'); print('c')"
+    out = tmp_path / "out.txt"
+    with out.open("w") as file:
+        to = {"stdout": file} if where == "file" else {"capture_output": True}
+        done = subprocess.run([sys.executable, "-c", code], check=True, timeout=60, **to)
+    assert (out.read_bytes() if where == "file" else done.stdout) == b"a\nb\nc\n"
+
+
+def test_names_of_descriptors_are_known():
+    names = {"/dev/stdout": 1, "/dev/stderr": 2, "/dev/fd/63": 63, "/proc/self/fd/7": 7, "/dev/null": None, "1": None}
+    assert {name: atomic.descriptor(name) for name in names} == names
+
+
+def test_errors_name_the_file_and_not_its_stand_in(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise PermissionError(13, "Permission denied", "/somewhere/.hidden")
+
+    monkeypatch.setattr("builtins.open", fail)
+    with pytest.raises(PermissionError, match=r"Permission denied: '.*a\.json'"):
+        atomic.write(tmp_path / "a.json", "new")
+
+
+def test_long_names_can_be_written(tmp_path):
+    path = atomic.write(tmp_path / ("ä" * 120), "kept")
+    assert path.read_text() == "kept"
+
+
+def test_the_umask_is_never_touched(tmp_path, monkeypatch):
+    """Changing it, if only to look, changes it for other threads."""
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("it was changed"))
+    atomic.write(tmp_path / "a", "new")

@@ -55,6 +55,9 @@ def align(
         raise ValueError(
             f"--out is {out!r}; alignments are written as {', '.join(formats.WRITERS)}: change the end of the name"
         )
+    if plot:
+        _check_picture(plot)
+    options.refuse_overwriting({"--out": out, "--plot": plot}, (z, x, drop_x, drop_z, threshold))
     Z, X = formats.read(z), formats.read(x)
     how: dict[str, Any] = {
         "one_to_many": one_to_many,
@@ -101,20 +104,23 @@ def _show(a: Alignment, measure: str, fps: float | None) -> None:
         print(f"… and {len(segments) - SHOWN} more; --out writes them all")
 
 
-def _draw(a: Alignment, path: Path) -> None:
-    import io as memory
-
+def _check_picture(path: Path) -> None:
+    """Refuse what cannot be drawn, before anything is computed."""
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--plot is {path}; pictures are written as .png, .svg or .pdf")
     try:
         import matplotlib
     except ImportError:
         raise ImportError("--plot needs matplotlib: pip install 'dropdtw[plot]'") from None
+    matplotlib.use("agg")
+
+
+def _draw(a: Alignment, path: Path) -> None:
+    import io as memory
+
     from dropdtw.files import atomic
 
-    kind = path.suffix.lower().lstrip(".")
-    if kind not in ("png", "svg", "pdf"):
-        raise ValueError(f"--plot is {path}; pictures are written as .png, .svg or .pdf")
-    matplotlib.use("agg")
     figure: Any = a.plot().figure
     content = memory.BytesIO()
-    figure.savefig(content, format=kind, dpi=150)
+    figure.savefig(content, format=path.suffix.lower().lstrip("."), dpi=150)
     atomic.write(path, content.getvalue())

@@ -69,6 +69,7 @@ def localize(
     kind = _kind(form, out)
     if steps == talk == "-":
         raise ValueError("STEPS and TALK are both '-', but standard input can be read once; give one of them as a file")
+    options.refuse_overwriting({"--out": out}, (steps, talk, drop_x))
     wanted = _parsed(steps, text.read_steps)
     said = text.sentences(_parsed(talk, text.read_subtitles))
     price = options.drop_cost(drop_x, "drop-x")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import stat
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,6 +76,33 @@ def drop_cost(text: str | None, name: str) -> DropCost:
             f"--{name} is {text!r}; give a number, percentile:30, logit:30, suggest, none, or an existing file"
         ) from None
     return text
+
+
+def refuse_overwriting(outputs: Mapping[str, str | os.PathLike[str] | None], inputs: Iterable[str | None]) -> None:
+    """Refuse to write over what is read. Files are compared, not names: links and redirections are seen through.
+
+    outputs : the files to be written, by option.   inputs : what is read, as `formats.read` takes it; None is nothing.
+    """
+    from dropdtw.files import formats
+
+    for option, out in outputs.items():
+        there = None if out is None else _regular(os.fspath(out), sys.stdout)
+        if there is None:
+            continue
+        for name in inputs:
+            read = None if name is None else _regular(formats.file_of(name), sys.stdin)
+            if read is not None and os.path.samestat(there, read):
+                same = "standard input" if name == "-" else name
+                raise ValueError(f"{option} is {out}, which would overwrite what is read ({same}); give another file")
+
+
+def _regular(name: str, stream: Any) -> os.stat_result | None:
+    """A file that is there and can be overwritten; "-" is what `stream` is redirected to."""
+    try:
+        found = os.fstat(stream.fileno()) if name == "-" else os.stat(name)
+    except (OSError, ValueError, AttributeError):  # not there, or a stream without a file behind it
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
 
 
 def takes_a_suggestion(drop_x: str | None, drop_z: str | None, method: str) -> bool:

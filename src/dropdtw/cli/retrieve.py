@@ -61,7 +61,14 @@ def retrieve(
     kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
     if out and kind not in (".json", ".csv"):
         raise ValueError(f"--out is {out!r}; rankings are written as .json or .csv: change the end of the name")
-    Z, names = formats.read(query), formats.sequences(corpus)
+    names = formats.sequences(corpus)
+    options.refuse_overwriting({"--out": out}, (query, *names, drop_x, drop_z, threshold))
+    if out and out != "-" and Path(corpus).resolve() in Path(out).resolve().parents:
+        raise ValueError(
+            f"--out is {out}, in the folder that is searched: the next search would take it for a sequence; "
+            "give a file elsewhere"
+        )
+    Z = formats.read(query)
     how: dict[str, Any] = {
         "match": match,
         "one_to_many": one_to_many,

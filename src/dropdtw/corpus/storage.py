@@ -41,7 +41,7 @@ class Storage:
 
     def overlaps(self, other: Storage) -> bool:
         """Whether one of both lies in the other."""
-        a, b = f"{self.root}/", f"{other.root}/"
+        a, b = (f"{os.path.realpath(s.root) if s.local else s.root}/" for s in (self, other))
         return type(self.fs) is type(other.fs) and (a.startswith(b) or b.startswith(a))
 
     def open(self, name: str) -> BinaryIO:

@@ -52,6 +52,11 @@ def read(place: str | os.PathLike[str]) -> Array:
     return as_sequence(values, shown)
 
 
+def file_of(place: str | os.PathLike[str]) -> str:
+    """The file that `read` opens: "file.npz" for "file.npz:name"."""
+    return _split(os.fspath(place))[0]
+
+
 def sequences(place: str | os.PathLike[str]) -> list[str]:
     """The sequences in a folder (its subfolders too), or the arrays of an .npz file, as names for `read`."""
     path = Path(place)
