@@ -45,7 +45,7 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(tmp_path, monkeypatch, task
             go(tmp_path / "out")
     before = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "out/parts").iterdir()}
     assert sorted(before) == ["00000.parquet", "00001.parquet"]
-    (tmp_path / "out/parts/.00002.parquet.half").write_bytes(b"half")  # as a killed writer leaves it
+    (tmp_path / "out/parts/.00002.parquet.0123abcd.tmp").write_bytes(b"half")  # as a killed writer leaves it
     done = go(tmp_path / "out")
     whole = go(tmp_path / "whole")
     assert done.done == whole.done - 2
@@ -72,8 +72,6 @@ def test_far_files_appear_whole_as_well(monkeypatch):
         with pytest.raises(CutError):
             place.write("parts/00000.parquet", b"half of it")
     assert place.read("parts/00000.parquet") is None
-    assert len(place.fs.find(place.root)) == 1
-    place.sweep("parts")
     assert not place.fs.find(place.root)
     place.write("parts/00000.parquet", b"all of it")
     assert place.read("parts/00000.parquet") == b"all of it"

@@ -178,3 +178,79 @@ def test_the_umask_is_never_touched(tmp_path, monkeypatch):
     """Changing it, if only to look, changes it for other threads."""
     monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("it was changed"))
     atomic.write(tmp_path / "a", "new")
+
+
+# --- What killed writers leave ----------------------------------------------------------------------------------
+
+
+def test_the_next_write_removes_what_a_killed_one_left(tmp_path):
+    code = (
+        "import os, signal, sys\nfrom dropdtw.files import atomic\n"
+        "os.replace = lambda *paths: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "atomic.write(sys.argv[1], 'half')"
+    )
+    for name in ("a.npz", "b.npz"):
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / name)], check=False, timeout=60)
+    assert len(os.listdir(tmp_path)) == 2
+    atomic.write(tmp_path / "a.npz", "new")
+    assert sorted(name.split(".")[1] for name in os.listdir(tmp_path)) == ["b", "npz"]  # b is another file
+    atomic.sweep(tmp_path)
+    assert os.listdir(tmp_path) == ["a.npz"]
+
+
+def test_what_is_being_written_is_not_swept(tmp_path):
+    path = tmp_path / "a.npz"
+    with atomic.writing(path) as file:
+        file.write(b"first")
+        atomic.write(path, "second")  # another process writes the same file, and removes what killed ones left
+        atomic.sweep(tmp_path)
+    assert path.read_bytes() == b"first"
+    assert os.listdir(tmp_path) == ["a.npz"]
+
+
+def test_a_file_that_was_swept_before_it_was_locked_is_made_anew(tmp_path, monkeypatch):
+    real, made = atomic._opened, []
+
+    def swept(path, mode):
+        made.append(path)
+        file = real(path, mode)
+        if len(made) == 1:
+            path.unlink()
+        return file
+
+    monkeypatch.setattr(atomic, "_opened", swept)
+    assert atomic.write(tmp_path / "a", "new").read_text() == "new"
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize(("age", "left"), [(2.0, []), (0.5, [".a.00000000.tmp"])])
+def test_without_locks_age_decides(tmp_path, monkeypatch, age, left):
+    path = tmp_path / ".a.00000000.tmp"
+    path.touch()
+    then = path.stat().st_mtime - age * atomic.DAY
+    os.utime(path, (then, then))
+
+    def no_locks(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    atomic.sweep(tmp_path)
+    assert os.listdir(tmp_path) == left
+    atomic.write(tmp_path / "b", "new")
+    assert sorted(os.listdir(tmp_path)) == [*left, "b"]
+
+
+def test_without_fcntl_files_are_written_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(atomic, "fcntl", None)
+    (tmp_path / ".a.00000000.tmp").touch()
+    atomic.write(tmp_path / "a", "old")
+    assert atomic.write(tmp_path / "a", "new").read_text() == "new"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_file_is_created_once(tmp_path):
+    path = tmp_path / "deep" / "a"
+    assert atomic.create(path, b"mine")
+    assert not atomic.create(path, b"yours")
+    assert path.read_bytes() == b"mine"
+    assert os.listdir(path.parent) == ["a"]

@@ -111,6 +111,6 @@ def _finish(folder: RunFolder, task: Task, broken: list[Bad], done: int) -> Run:
             file.write(some)
     counts = {"rows": task.finish(folder), "errors": errors, "shards": task.count}
     out.write("summary.json", (json.dumps(counts) + "\n").encode())
-    for name in ("parts", "errors"):
+    for name in ("", "parts", "errors"):
         out.sweep(name)
     return Run(folder.url, done=done, **counts)

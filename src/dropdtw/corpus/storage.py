@@ -5,15 +5,19 @@ from __future__ import annotations
 import copy
 import io
 import os
+import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from importlib import import_module
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Final, cast
 
 from dropdtw.files import atomic
+
+UNFINISHED: Final = ".tmp"
+"""How names of files end that are not whole yet, in far stores."""
 
 
 class Storage:
@@ -85,37 +89,29 @@ class Storage:
                 return False
             self.write(name, content)
             return self.read(name) == content
-        place = Path(self.path(name))
-        beside = atomic.write(place.with_name(f".{place.name}.{uuid.uuid4().hex}"), content)
-        try:
-            os.link(beside, place)
-        except FileExistsError:
-            return False
-        finally:
-            beside.unlink()
-        return True
+        return atomic.create(self.path(name), content)
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
         """A file to write to; it appears at its place, complete, when all is done."""
         place = self.path(name)
         if self.local:
-            Path(place).parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            dir=Path(place).parent if self.local else None, prefix=".", ignore_cleanup_errors=True
-        ) as folder:
-            beside = Path(folder, "whole")
-            with beside.open("wb") as file:
+            with atomic.writing(place) as file:
                 yield file
-                file.flush()
-                os.fsync(file.fileno())
-            if self.local:
-                os.replace(beside, place)
-                return
-            far = f"{place}.{uuid.uuid4().hex}.tmp"
+            return
+        with tempfile.TemporaryFile() as whole:  # without a name: a kill leaves nothing
+            yield cast(BinaryIO, whole)
+            whole.seek(0)
+            far = f"{place}.{uuid.uuid4().hex}{UNFINISHED}"
             self.fs.makedirs(place.rpartition("/")[0], exist_ok=True)
-            self.fs.put_file(str(beside), far)
-            self.fs.mv(far, place)
+            try:
+                with self.fs.open(far, "wb") as file:
+                    shutil.copyfileobj(whole, file, 1 << 22)
+                self.fs.mv(far, place)
+            except BaseException:
+                with suppress(Exception):  # the first error is the one to report
+                    self.fs.rm_file(far)
+                raise
 
     def names(self, folder: str = "") -> list[str]:
         """The files in a folder and below it, sorted; what is hidden or begins with an underscore is left out."""
@@ -129,14 +125,19 @@ class Storage:
         return sorted(name for name in cut if not any(part[:1] in "._" for part in name.split("/")))
 
     def sweep(self, folder: str) -> None:
-        """Remove what writers that were killed have left behind."""
-        base = self.path(folder)
-        for path in map(str, self.fs.find(base)):
-            first = path[len(base) :].lstrip("/").partition("/")[0]
-            if first.startswith(".") or path.endswith(".tmp"):
-                self.fs.rm_file(path)
-                if self.local and Path(path).parent != Path(base):
-                    Path(path).parent.rmdir()
+        """Remove what killed writers have left in a folder; what others are writing stays.
+
+        Far stores do not tell whether a writer lives: there a file is left alone for a day.
+        """
+        if self.local:
+            atomic.sweep(self.path(folder))
+            return
+        for path in map(str, self.fs.find(self.path(folder), maxdepth=1)):
+            if path.endswith(UNFINISHED):
+                with suppress(FileNotFoundError, NotImplementedError):  # gone already, or a store without times
+                    written = self.fs.modified(path)
+                    if (datetime.now(written.tzinfo) - written).total_seconds() > atomic.DAY:
+                        self.fs.rm_file(path)
 
 
 def parquet_bytes(table: Any) -> bytes:

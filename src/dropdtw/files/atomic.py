@@ -9,6 +9,7 @@ import re
 import secrets
 import stat
 import sys
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,14 +20,51 @@ import numpy as np
 
 from dropdtw.problem.inputs import Array
 
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody can remove a file that is open
+    fcntl = None  # type: ignore[assignment]
+
 DESCRIPTOR: Final = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
+BESIDE: Final = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.S)
+"""The name of a file that is being written, or was when its writer was killed."""
+LONGEST: Final = 40
+"""Letters of a file's name that stand in such a name."""
+DAY: Final = 86400.0
+"""Seconds after which such a file is taken for abandoned where nothing else tells."""
 
 
 def write(path: str | os.PathLike[str], content: bytes | str) -> Path:
-    """Write a file atomically, see `writing`."""
+    """Write a file atomically, see `writing`; what killed writers of the same file left behind is removed."""
     with writing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+    place = Path(os.path.realpath(path))
+    if place.is_file():
+        sweep(place.parent, place.name)
     return Path(path)
+
+
+def create(path: str | os.PathLike[str], content: bytes) -> bool:
+    """Write a file unless there is one; False: there is. Of several that try at the same time, one gets True."""
+    place = Path(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with _beside(place, 0o666) as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+        try:
+            os.link(file.name, place)
+        except FileExistsError:
+            return False
+        return True
+
+
+def sweep(folder: str | os.PathLike[str], name: str | None = None) -> None:
+    """Remove what killed writers left in a folder, all of them or those of one file; live writers keep theirs."""
+    for path in Path(folder).glob(".*.tmp"):
+        found = BESIDE.fullmatch(path.name)
+        if found and (name is None or found[1] == name[:LONGEST]):
+            _remove_abandoned(path)
 
 
 @contextmanager
@@ -55,7 +93,8 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         os.fsync(file.fileno())
         if there is not None:
             _dress(file.name, there)
-        file.close()
+        if fcntl is None:
+            file.close()
         os.replace(file.name, place)
 
 
@@ -94,11 +133,47 @@ def _beside(place: Path, mode: int) -> Iterator[BinaryIO]:
 
 
 def _created(place: Path, mode: int) -> BinaryIO:
-    beside = place.with_name(f".{place.name[:40]}.{secrets.token_hex(4)}.tmp")
+    """A new file beside its place, locked while it is open: that is how `sweep` knows that its writer lives."""
+    while True:
+        beside = place.with_name(f".{place.name[:LONGEST]}.{secrets.token_hex(4)}.tmp")
+        try:
+            file = _opened(beside, mode)
+        except OSError as error:
+            raise type(error)(error.errno, error.strerror, str(place)) from None
+        if _lock(file) is not False and beside.exists():
+            return file
+        file.close()  # it was swept before it was locked
+
+
+def _opened(path: Path, mode: int) -> BinaryIO:
+    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
+
+
+def _lock(file: BinaryIO) -> bool | None:
+    """Lock a file for as long as it is open; False: somebody else holds it. None: there are no locks here."""
+    if fcntl is None:
+        return None
     try:
-        return open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode))
-    except OSError as error:
-        raise type(error)(error.errno, error.strerror, str(place)) from None
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some network file systems
+        return None
+    return True
+
+
+def _remove_abandoned(path: Path) -> None:
+    # It may be gone already, or not be ours; on Windows, what is being written gives a PermissionError.
+    with suppress(FileNotFoundError, IsADirectoryError, PermissionError):
+        if fcntl is None:
+            path.unlink()
+            return
+        with path.open("r+b") as file:
+            free = _lock(file)
+            if free is None:
+                free = time.time() - os.fstat(file.fileno()).st_mtime > DAY
+            if free:
+                path.unlink()
 
 
 def _dress(name: str, like: os.stat_result) -> None:
