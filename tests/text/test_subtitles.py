@@ -139,4 +139,33 @@ def test_sentences_keep_all_words_and_their_time():
     assert " ".join(s.text for s in found) == " ".join(c.text for c in cues)
     assert (found[0].start, found[-1].stop) == (0, 20)
     assert all(a.stop == b.start for a, b in pairwise(found))
-    assert {len(s.text.split()) for s in found} == {12}  # nobody set full stops: cut at cues, in short pieces
+    assert len(found) == 20  # nobody set full stops: every cue is a piece
+
+
+def spoken(*lines):
+    return [s.text for s in sentences([Sentence(2 * k, 2 * k + 2, line) for k, line in enumerate(lines)])]
+
+
+def test_without_full_stops_a_line_is_not_joined_to_the_one_before():
+    lines = ["today my brother is visiting from canada", "okay then", "peel and chop the onions", "mind your fingers"]
+    assert spoken(*lines) == lines
+
+
+def test_cues_of_single_words_are_joined():
+    assert spoken("now", "peel", "and", "chop", "the", "onions", "for") == ["now peel and chop", "the onions for"]
+
+
+def test_where_a_full_stop_was_forgotten_a_capital_begins_a_sentence():
+    lines = ["Hello. Today my brother is visiting from Canada", "Peel and chop the onions.", "See", "you, then."]
+    assert spoken(*lines) == [
+        "Hello.",
+        "Today my brother is visiting from Canada",
+        "Peel and chop the onions.",
+        "See you, then.",
+    ]
+
+
+@pytest.mark.parametrize("after", ["I do.", "I'm told.", "NASA does.", "he does.", "“really” does."])
+def test_other_capitals_begin_no_sentence(after):
+    assert spoken("So.", "That is how", after) == ["So.", f"That is how {after}"]
+    assert spoken("So.", "Ask for him,", "Mister Bun.") == ["So.", "Ask for him, Mister Bun."]

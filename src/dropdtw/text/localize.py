@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +13,8 @@ from dropdtw import costs, drops
 from dropdtw.api import solve
 from dropdtw.drops import DropCost, Suggest
 from dropdtw.problem.inputs import Array, as_floats
+from dropdtw.text.evidence import FLOOR, SKIP, passages, probability, trimmed
 from dropdtw.text.words import echo_costs
-
-GAMMA: Final = 0.07
-"""The temperature of the confidences, tuned on transcripts: of the steps at 70 %, about 70 % are right."""
-
-SKIP: Final = 0.15
-"""What leaving out a step costs, in drop costs of a sentence: a step needs a sentence that is nearly a good match."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +23,7 @@ class FoundStep:
 
     index, step : its number, from 0, and its text.
     start, stop : seconds, None where nobody talks about it.
-    confidence : the probability of its likeliest sentence, 0 to 1; None where it is not found.
+    confidence : the probability that it is talked about there, 0 to 1; None where it is not found.
     sentences : the sentences [first, last + 1) that it was found in; None where it is not found.
     """
 
@@ -57,15 +51,20 @@ def localize(
 ) -> list[FoundStep]:
     """Find where each step is talked about, in the order of the steps; what is off the topic is left out.
 
+    A step is found where it is likely enough to be talked about (see `dropdtw.text.evidence` for what speaks for it
+    and how that was calibrated); if most steps are missing, the talk is probably about something else.
+
     Parameters
     ----------
     steps : what is to be found, in its order.
     sentences : what is said, in its order.
     times : (N, 2) start and stop of each sentence in seconds, or (N,) starts alone.
-    drop_x : what leaving out a sentence costs, see `dropdtw.drops`; lower drops more.
+    drop_x : what leaving out a sentence costs, see `dropdtw.drops`; lower drops more. With "suggest", sentences at the
+        ends of a passage that are hardly about the step are left out as well.
     skip : what leaving out a step costs, in drop costs of a sentence (of suggested ones where no sentence may be
-        dropped); lower reports more steps as not found. None: every step must be found.
-    model : see `dropdtw.data.text.embed`.
+        dropped); lower reports more steps as not found. A step also needs a confidence of 0.25 ** (skip / 0.15).
+        None: every step must be found.
+    model : see `dropdtw.data.text.embed`. Confidences are calibrated for "wordllama".
     """
     from dropdtw.data.text import embed
 
@@ -80,16 +79,19 @@ def localize(
     price = (rule or Suggest())(C)
     drop_z = None if skip is None else skip * float(np.mean(price))
     a = solve(C, None if rule is None else price, drop_z, many_to_one=False, contiguous=True)
-    p = a.posterior(GAMMA)
-    where = {segment.label: segment for segment in a.segments()}
+    floor = 0.0 if skip is None else FLOOR ** (float(skip) / SKIP)
+    there = passages(C, a)
     found = []
     for i, step in enumerate(steps):
-        if i not in where:
+        sure = probability(there[i].evidence) if i in there else 0.0
+        if i not in there or sure < floor:
             found.append(FoundStep(i, step, None, None, None, None))
             continue
-        _, first, after = where[i]
-        sure = round(min(1.0, float(p.match[i, first:after].max())), 3)
-        found.append(FoundStep(i, step, float(spans[first, 0]), float(spans[after - 1, 1]), sure, (first, after)))
+        first, after, _ = there[i]
+        if isinstance(rule, Suggest):  # other drop costs are the caller's, and so is what they let in
+            first, after = trimmed(C[i], first, after)
+        start, stop = float(spans[first, 0]), float(spans[after - 1, 1])
+        found.append(FoundStep(i, step, start, stop, round(sure, 3), (first, after)))
     return found
 
 

@@ -23,8 +23,10 @@ PAUSE: Final = 1.5
 """Seconds of silence that end a sentence."""
 LONGEST: Final = 30
 """Words after which a sentence ends with its cue."""
-UNPUNCTUATED: Final = 8
-"""The same where nobody set full stops, as in automatic captions: shorter, for one piece belongs to one step."""
+PUNCTUATED: Final = 20
+"""Words to a full stop, at most; with fewer stops, as in automatic captions, every cue is a piece of its own."""
+SHORTEST: Final = 4
+"""Words that such a cue has at least; shorter ones in a row are joined."""
 
 
 class Sentence(NamedTuple):
@@ -52,7 +54,8 @@ def read_subtitles(text: str) -> list[Sentence]:
 def sentences(cues: Sequence[Sentence]) -> list[Sentence]:
     """Cues cut and joined into sentences: they end at full stops, at pauses, and when they grow too long.
 
-    Within a cue, time passes evenly with its letters.
+    Where few full stops are set, as in automatic captions, a piece ends with its cue: joined to the next line, talk off
+    the topic would become the start of a step. Within a cue, time passes evenly with its letters.
 
     >>> cues = [Sentence(0, 2, "Hello. Now we"), Sentence(2, 4, "boil the water."), Sentence(9, 10, "Good")]
     >>> [(s.start, s.stop, s.text) for s in sentences(cues)]
@@ -60,17 +63,12 @@ def sentences(cues: Sequence[Sentence]) -> list[Sentence]:
     """
     words = [word for cue in cues for word in _words(cue)]
     stops = sum(bool(END.search(word.text)) for word in words)
-    longest = LONGEST if stops * LONGEST >= len(words) else UNPUNCTUATED
+    punctuated = stops * PUNCTUATED >= len(words)
     found: list[Sentence] = []
     current: list[_Word] = []
     for word, following in zip(words, [*words[1:], None], strict=True):
         current.append(word)
-        if (
-            following is None
-            or (END.search(word.text) and not ABBREVIATION.search(word.text))
-            or following.start - word.stop > PAUSE
-            or (following.begins_cue and len(current) >= longest)
-        ):
+        if following is None or _ends(current, following, punctuated):
             text = " ".join(w.text for w in current)
             if any(c.isalnum() for c in text):
                 found.append(Sentence(round(current[0].start, 2), round(current[-1].stop, 2), text))
@@ -78,11 +76,28 @@ def sentences(cues: Sequence[Sentence]) -> list[Sentence]:
     return found
 
 
+def _ends(current: Sequence[_Word], following: _Word, punctuated: bool) -> bool:
+    """Whether a sentence ends before the following word."""
+    last = current[-1]
+    if END.search(last.text) and not ABBREVIATION.search(last.text):
+        return True
+    if following.start - last.stop > PAUSE:
+        return True
+    if not following.begins_cue:
+        return False
+    if not punctuated:
+        return max(len(current), following.cue_words) >= SHORTEST
+    first = following.text.lstrip("\"'“‘(")
+    capital = first[:1].isupper() and first[1:2].islower()  # but not I'm or NASA
+    return len(current) >= LONGEST or (capital and last.text[-1].isalnum())  # somebody forgot the full stop
+
+
 class _Word(NamedTuple):
     start: float
     stop: float
     text: str
     begins_cue: bool
+    cue_words: int
 
 
 def _words(cue: Sentence) -> list[_Word]:
@@ -90,7 +105,7 @@ def _words(cue: Sentence) -> list[_Word]:
     ends = list(accumulate(map(len, texts)))
     pace = max(0.0, cue.stop - cue.start) / max(1, sum(map(len, texts)))
     return [
-        _Word(cue.start + pace * (end - len(text)), cue.start + pace * end, text, end == len(text))
+        _Word(cue.start + pace * (end - len(text)), cue.start + pace * end, text, end == len(text), len(texts))
         for text, end in zip(texts, ends, strict=True)
     ]
 

@@ -1,0 +1,33 @@
+"""`dropdtw localize` on a talk that does not have the steps."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli_cases import call, run
+
+pytest.importorskip("wordllama", reason="wordllama is not installed")
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "localize"
+STEPS, TALK, FOREIGN = EXAMPLES / "steps.txt", EXAMPLES / "talk.srt", EXAMPLES / "telescope-steps.txt"
+
+
+def test_steps_that_do_not_seem_to_be_in_the_talk_are_said_to_be_missing():
+    done = run("localize", FOREIGN, TALK)
+    assert done.stdout.splitlines()[-1] == "0 of 6 steps found among 40 sentences"
+    assert done.stderr.startswith("dropdtw: 6 of 6 steps were not found: these steps do not seem to be in this talk")
+
+
+def test_strict_leaves_with_status_1_if_most_steps_are_missing(monkeypatch, capsys, tmp_path):
+    out = tmp_path / "a.json"
+    code, _, said = call(monkeypatch, capsys, "localize", FOREIGN, TALK, "--strict", "--out", out)
+    assert code == 1
+    assert "do not seem to be in this talk; check that STEPS and TALK belong together" in said
+    assert len(json.loads(out.read_text())["segments"]) == 6  # written all the same
+
+
+def test_strict_says_nothing_of_one_missing_step(monkeypatch, capsys):
+    code, shown, said = call(monkeypatch, capsys, "localize", STEPS, TALK, "--strict")
+    assert (code, said) == (0, "")
+    assert "6 of 7 steps found" in shown

@@ -1,0 +1,215 @@
+"""Where each step is talked about."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dropdtw import text
+from dropdtw.text import Sentence, read_steps, read_subtitles, sentences
+from dropdtw.text.evidence import EDGE, FLOOR, WEIGHTS, Evidence, probability, trimmed
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "localize"
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("wordllama") is None, reason="wordllama is not installed")
+
+
+def talk(steps, subtitles):
+    said = sentences(read_subtitles((EXAMPLES / subtitles).read_text(encoding="utf-8")))
+    wanted = read_steps((EXAMPLES / steps).read_text(encoding="utf-8"))
+    return wanted, [s.text for s in said], [(s.start, s.stop) for s in said]
+
+
+TRUTH = {  # seconds in which each step is talked about; None: nobody does
+    ("steps.txt", "talk.srt"): [
+        *((35.9, 46.3), (56.2, 66.6), (84.1, 95.8), (109.8, 119.4), None, (141.2, 152.8), (160.4, 170.7))
+    ],
+    ("telescope-steps.txt", "telescope.vtt"): [
+        *((22.6, 34.0), (42.3, 52.3), (69.0, 80.2), (94.7, 102.7), (119.8, 130.8), (138.5, 145.5))
+    ],
+}
+
+
+@pytest.mark.parametrize(("steps", "subtitles"), TRUTH)
+def test_steps_of_the_samples_are_found_where_they_are_talked_about(steps, subtitles):
+    wanted, said, times = talk(steps, subtitles)
+    found = text.localize(wanted, said, times)
+    assert [f.step for f in found] == wanted
+    for f, truth in zip(found, TRUTH[steps, subtitles], strict=True):
+        assert f.found == (truth is not None), f
+        if truth is not None:
+            assert truth[0] - 0.5 <= f.start < f.stop <= truth[1] + 0.5, f
+            assert f.confidence > 0.5, f
+
+
+def test_foreign_steps_are_not_found():
+    _, said, times = talk("steps.txt", "talk.srt")
+    wanted, _, _ = talk("telescope-steps.txt", "telescope.vtt")
+    bicycle = read_steps((EXAMPLES / "steps.txt").read_text(encoding="utf-8"))
+    found = text.localize([*bicycle[:4], *wanted[3:], *bicycle[4:]], said, times)
+    assert [f.index for f in found if not f.found] == [4, 5, 6, 7]
+
+
+def test_times_may_be_starts_alone():
+    wanted, said, times = talk("telescope-steps.txt", "telescope.vtt")
+    starts = [start for start, _ in times]
+    a, b = text.localize(wanted, said, times), text.localize(wanted, said, starts)
+    assert [f.sentences for f in a] == [f.sentences for f in b]
+    assert all(g.stop == starts[g.sentences[1]] for g in b)
+
+
+def test_drop_costs_can_be_given():
+    wanted, said, times = talk("telescope-steps.txt", "telescope.vtt")
+    assert not any(f.found for f in text.localize(wanted, said, times, drop_x=0.01, skip=1.0))
+    more = text.localize(wanted, said, times, drop_x="percentile:30")
+    assert sum(f.stop - f.start for f in more if f.found) > sum(
+        f.stop - f.start for f in text.localize(wanted, said, times)
+    )
+
+
+def test_smallest_talks():
+    (one,) = text.localize(["boil water"], ["boil the water"], [(2.0, 3.0)])
+    assert (one.start, one.stop) in ((2.0, 3.0), (None, None))
+    assert len(text.localize(["a b", "c d", "e f"], ["hello"], [0.0])) == 3
+
+
+def test_automatic_captions_without_full_stops_do_as_well():
+    cues = read_subtitles((EXAMPLES / "talk.srt").read_text(encoding="utf-8"))
+    said = sentences([cue._replace(text=cue.text.lower().translate(str.maketrans("", "", ".,!?"))) for cue in cues])
+    wanted = read_steps((EXAMPLES / "steps.txt").read_text(encoding="utf-8"))
+    found = text.localize(wanted, [s.text for s in said], [(s.start, s.stop) for s in said])
+    right = [
+        f.found and min(f.stop, truth[1]) - max(f.start, truth[0]) > 1 if truth else not f.found
+        for f, truth in zip(found, TRUTH["steps.txt", "talk.srt"], strict=True)
+    ]
+    assert sum(right) >= 6, found
+
+
+# --- Steps that are not there -----------------------------------------------------------------------------------
+
+BREAD = [
+    *("Mix the flour, water, salt and yeast", "Knead the dough until it is smooth"),
+    *("Let the dough rise until it has doubled", "Shape the dough into a loaf"),
+    *("Preheat the oven and bake the bread", "Let the bread cool on a rack"),
+]
+DRIVE = """Hi everyone, today we put a faster drive into this old laptop.
+Before you do anything, copy all your files to an external disk.
+Mine took about an hour, so I made myself a sandwich.
+Now shut the machine down completely and pull out the power cable.
+Turn it over and undo the ten small screws on the bottom.
+Two of them are longer, so remember where they go.
+Lift the cover off gently, it is only held by clips.
+There is a lot of dust in here, let me blow that out.
+Loosen the screw of the old drive and it pops up by itself.
+Push the new one in at an angle and press it down.
+Do not use too much force.
+Plug it in, switch it on, and it should see the new drive.
+Let it rest for a moment while the system is installed.""".splitlines()
+
+
+def test_steps_of_another_procedure_are_not_found():
+    bicycle, telescope = TRUTH
+    for (steps, _), (_, subtitles) in ((bicycle, telescope), (telescope, bicycle)):
+        wanted, said, times = talk(steps, subtitles)[0], *talk(*next(t for t in TRUTH if t[1] == subtitles))[1:]
+        assert not any(f.found for f in text.localize(wanted, said, times))
+    for first in range(len(DRIVE) - 8):  # short talks as well
+        said = DRIVE[first : first + 9]
+        assert not any(f.found for f in text.localize(BREAD, said, np.arange(9)))
+    assert sum(f.found for f in text.localize(["Loosen the screw of the drive"], DRIVE, np.arange(13))) == 1
+
+
+def test_without_skips_every_step_is_found_however_unlikely():
+    found = text.localize(BREAD, DRIVE, np.arange(13), skip=None)
+    assert all(f.found for f in found)
+    assert all(f.confidence < FLOOR for f in found)
+
+
+def test_the_more_a_skip_costs_the_less_confidence_is_needed():
+    counts = [sum(f.found for f in text.localize(BREAD, DRIVE, np.arange(13), skip=s)) for s in (0, 0.15, 0.5, 5)]
+    assert counts == sorted(counts)
+    assert (counts[0], counts[1], counts[-1]) == (0, 0, 6)
+
+
+def test_evidence_speaks_for_a_step():
+    usual = Evidence(cost=0.6, place=0.8, others=0.7)
+    better = [usual._replace(cost=0.5), usual._replace(place=0.9), usual._replace(others=0.6)]
+    assert all(0 < probability(usual) < probability(e) < 1 for e in better)
+
+
+# --- Where a passage begins -------------------------------------------------------------------------------------
+
+SOUP = ["Peel and chop the onions", "Fry the onions in butter", "Stir in the flour", "Whisk in the milk", "Add salt"]
+KITCHEN = """Hello everyone and welcome back to my kitchen
+The weather has been lovely this week.
+Today my brother is visiting from Canada
+Begin with the onions, peel them and chop them small.
+I always cry when I do this.
+My brother laughs at me every time
+Now melt the butter in a pan and fry the onions until they are golden.
+By the way, the pan was a present from my mother.
+She bought it in France
+Add the flour and stir it well so there are no lumps.
+My brother is a pilot, did I mention that?
+He flies to Tokyo twice a month
+Pour in the milk little by little and keep whisking.
+The cat wants to go out again.
+One moment please
+Add a pinch of salt.
+That smells wonderful.
+Thanks for watching.
+See you next week.""".splitlines()
+
+
+@pytest.mark.parametrize("punctuated", [True, False])
+def test_a_step_does_not_begin_with_the_line_before_it(punctuated):
+    bare = str.maketrans("", "", ".,?")
+    lines = KITCHEN if punctuated else [line.lower().translate(bare) for line in KITCHEN]
+    said = sentences([Sentence(3 * k, 3 * k + 3, line) for k, line in enumerate(lines)])
+    found = text.localize(SOUP, [s.text for s in said], [(s.start, s.stop) for s in said])
+    assert [f.start for f in found] == [3 * k for k in (3, 6, 9, 12, 15)]
+
+
+def test_the_ends_of_a_passage_are_about_the_step():
+    """Half as like as the best sentence, counted from the usual cost; in between anything may stand."""
+    row = np.array([1.0, 0.71, 0.69, 0.95, 0.4, 0.72, 1.0, 1.0, 1.0, 1.0, 1.0])
+    assert trimmed(row, 0, 9, edge=0.5) == (2, 5)
+    assert trimmed(row, 0, 9, edge=0.0) == (0, 9)
+    assert trimmed(row, 0, 9, edge=1.0) == (4, 5)
+    assert trimmed(np.ones(3), 1, 3) == (1, 3)
+
+
+def test_only_suggested_drop_costs_are_trimmed():
+    """Where no sentence may be left out, none is."""
+    wanted, said, times = talk("telescope-steps.txt", "telescope.vtt")
+    found = [f.sentences for f in text.localize(wanted, said, times, drop_x=None, skip=None)]
+    assert [first for first, _ in found[1:]] == [after for _, after in found[:-1]]
+    assert (found[0][0], found[-1][1]) == (0, len(said))
+
+
+# --- On real transcripts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive
+def test_on_transcripts_it_was_not_chosen_on():
+    """Foreign steps are not found, own ones stay where they are, confidences say how often they are right."""
+    place = Path(os.environ.get("DROPDTW_DATA", "/nonexistent")) / "youcook2_text"
+    if not place.is_dir():
+        pytest.skip("the transcripts are not here: set DROPDTW_DATA to a folder with youcook2_text/")
+    name = Path(__file__).parents[2] / "benchmarks" / "localize.py"
+    spec = importlib.util.spec_from_file_location("benchmark_localize", name)
+    benchmark = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    folds = benchmark.measure(place)
+    outcomes = benchmark.held_out(folds)
+    bars = benchmark.summary(outcomes)
+    assert bars["foreign found"] <= 0.1
+    assert bars["own right"] >= 0.95 * bars["own right, alignment alone"]
+    for low in (0.3, 0.5, 0.7, 0.9):
+        part = [o for o in outcomes if o.search.passage is not None and low <= o.sure <= low + 0.1]
+        right, sure = np.mean([o.search.right() for o in part]), np.mean([o.sure for o in part])
+        assert right == pytest.approx(sure, abs=0.1)
+    weights, floor, edge = benchmark.choose([s for part in folds for s in part])
+    assert np.round(weights, 2) == pytest.approx(WEIGHTS)
+    assert (floor, edge) == (FLOOR, EDGE)
