@@ -31,6 +31,7 @@ def align(
     contiguous: options.Contiguous = False,
     window: options.Window = None,
     threshold: options.Threshold = None,
+    header: options.Header = None,
     fps: Annotated[float | None, typer.Option(help="Elements of X per second: times are given as well.")] = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Write it to a .json, .csv or .npz file; - for JSON on stdout.")
@@ -58,7 +59,7 @@ def align(
     if plot:
         _check_picture(plot)
     options.refuse_overwriting({"--out": out, "--plot": plot}, (z, x, drop_x, drop_z, threshold))
-    Z, X = formats.read(z), formats.read(x)
+    Z, X = formats.read(z, header=header), formats.read(x, header=header)
     how: dict[str, Any] = {
         "one_to_many": one_to_many,
         "many_to_one": many_to_one,

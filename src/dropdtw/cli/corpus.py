@@ -74,6 +74,7 @@ def localize(
     contiguous: options.Contiguous = True,
     window: options.Window = None,
     threshold: options.Threshold = None,
+    header: options.Header = None,
     engine: Engine = "local",
     workers: Workers = None,
     num_gpus: NumGpus = 0,
@@ -89,7 +90,7 @@ def localize(
     from dropdtw.files import formats
 
     place = _folder(out)
-    Z = None if steps == "own" else formats.read(steps)
+    Z = None if steps == "own" else formats.read(steps, header=header)
     how: dict[str, Any] = {"match": match, "method": method, "window": options.window_width(window)}
     how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
     how |= {"drop_z": options.drop_cost(drop_z, "drop-z"), "threshold": options.drop_cost(threshold, "threshold")}
@@ -119,6 +120,7 @@ def retrieve(
     contiguous: options.Contiguous = False,
     window: options.Window = None,
     threshold: options.Threshold = None,
+    header: options.Header = None,
     engine: Engine = "local",
     workers: Workers = None,
     num_gpus: NumGpus = 0,
@@ -134,7 +136,7 @@ def retrieve(
     from dropdtw.corpus.storage import Storage
 
     place = _folder(out)
-    asked, first = _queries(query)
+    asked, first = _queries(query, header)
     how: dict[str, Any] = {"match": match, "window": options.window_width(window)}
     how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
     how |= _drops(drop_x, drop_z, method, first, corpus, how)
@@ -223,12 +225,12 @@ def _some(data: Corpus, width: int) -> list[Array]:
     return [X for some in fitting for X in some][:FROM]
 
 
-def _queries(query: str) -> tuple[Any, Callable[[], Array]]:
+def _queries(query: str, header: bool | None) -> tuple[Any, Callable[[], Array]]:
     """What `dropdtw.corpus.retrieve` takes, and what gives the first sequence of it."""
     from dropdtw.files import formats
 
     if "://" not in query and not query.endswith(".parquet") and not Path(query).is_dir():
-        Z = formats.read(query)
+        Z = formats.read(query, header=header)
         return [(query, Z)], lambda: Z
     return query, lambda: _first(query)
 

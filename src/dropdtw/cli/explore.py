@@ -30,6 +30,7 @@ def explore(
     drop_z: Annotated[str | None, typer.Option("--drop-z", metavar="COST", help="The same for elements of Z.")] = None,
     match: options.Match = "auto",
     method: Annotated[str | None, typer.Option("--method", help="What to begin with; default: drop_dtw.")] = None,
+    header: options.Header = None,
     truth: Annotated[
         str | None, typer.Option(help="A file with the true z of each x, -1 for none: it is shown beside.")
     ] = None,
@@ -47,7 +48,7 @@ def explore(
     from dropdtw.explore.server import serve
     from dropdtw.explore.session import Session
 
-    session = Session(load.read(first, second, truth=truth, fps=fps))
+    session = Session(load.read(first, second, truth=truth, fps=fps, header=header))
     if match != "auto" or method or drop_x or drop_z:
         session.first = _first(session, None if match == "auto" else match, method, drop_x, drop_z)
 

@@ -51,6 +51,15 @@ Threshold = Annotated[
     str | None, typer.Option("--threshold", metavar="COST", help="For lcss: a number or percentile:30.")
 ]
 
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether sequences in .csv, .tsv and .txt begin with a line of names. Default: if it holds no number, or "
+        "0,1,2 … as pandas writes.",
+    ),
+]
+
 
 def drop_cost(text: str | None, name: str) -> DropCost:
     """What `--drop-x` and its like say; "none" and nothing at all are None, "suggest" stays a word."""
@@ -58,13 +67,13 @@ def drop_cost(text: str | None, name: str) -> DropCost:
         return None
     if text == "suggest":
         return text
+    from dropdtw.files import formats
+
     try:
-        return float(text)
+        return formats.number(text)
     except ValueError:
         pass
     if Path(text).exists():
-        from dropdtw.files import formats
-
         values = formats.read(text)
         if values.shape[1] != 1:
             raise ValueError(f"--{name} is {text}, which holds {values.shape[1]} numbers a row; give one per element")

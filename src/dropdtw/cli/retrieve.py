@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io as memory
 import json
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,6 +46,7 @@ def retrieve(
     contiguous: options.Contiguous = False,
     window: options.Window = None,
     threshold: options.Threshold = None,
+    header: options.Header = None,
     mean: Annotated[
         bool, typer.Option("--mean", help="Rank by cost per element, so that long sequences are not punished.")
     ] = False,
@@ -68,7 +71,8 @@ def retrieve(
             f"--out is {out}, in the folder that is searched: the next search would take it for a sequence; "
             "give a file elsewhere"
         )
-    Z = formats.read(query)
+    Z = formats.read(query, header=header)
+    reader = Reader(Z.shape[1], skip_broken, header)
     how: dict[str, Any] = {
         "match": match,
         "one_to_many": one_to_many,
@@ -80,17 +84,19 @@ def retrieve(
     if options.takes_a_suggestion(drop_x, drop_z, method):
         dx = dz = "suggest"
     if "suggest" in (str(dx), str(dz)):
-        constant = _suggested(Z, names, how, skip_broken)
+        constant = _suggested(Z, names, how, reader)
         dx, dz = (constant if str(d) == "suggest" else d for d in (dx, dz))
     how |= {"method": method, "threshold": options.drop_cost(threshold, "threshold"), "drop_x": dx, "drop_z": dz}
     ranking: list[tuple[float, str, int]] = []
     with screen.progress("aligning", len(names)) as advance:
-        for chunk in _chunks(names, Z.shape[1], skip_broken, advance):
+        for chunk in _chunks(names, reader, advance):
             lengths = [len(X) for _, X in chunk]
             found = _costs(Z, [X for _, X in chunk], None if mean else top, how)
             ranking += [(cost / (len(Z) + lengths[k]) if mean else cost, chunk[k][0], lengths[k]) for k, cost in found]
             ranking = sorted(ranking)[:top]
             advance(len(chunk))
+    if reader.numbered > 1:
+        screen.note(f"{reader.numbered - 1} more sequences begin with such names of columns")
     if not ranking:
         raise ValueError(f"{corpus} holds no readable sequence")
     if out:
@@ -100,12 +106,50 @@ def retrieve(
         screen.table([">#", ">cost", ">length", "sequence"], rows)
 
 
-def _chunks(names: list[str], width: int, skip_broken: bool, advance: Any) -> Iterator[list[tuple[str, Array]]]:
+@dataclass
+class Reader:
+    """Reads the sequences of a corpus.
+
+    width : the features that one must have.   header : as `formats.read` takes it.
+    numbered : how many began with numbered columns; of the first one the user is told.
+    """
+
+    width: int
+    skip_broken: bool
+    header: bool | None
+    numbered: int = 0
+
+    def read(self, name: str, *, quiet: bool = False) -> Array | None:
+        """A sequence; None for a broken one that is skipped. Quietly: nothing is said of it."""
+        from dropdtw.files import formats
+
+        try:
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                X = formats.read(name, header=self.header)
+            if X.shape[1] != self.width:
+                raise ValueError(
+                    f"{name} has {X.shape[1]} features and the query {self.width}; both need the same number"
+                )
+        except (ValueError, OSError) as error:
+            if not self.skip_broken:
+                raise ValueError(f"{error} (--skip-broken goes on without it)") from None
+            if not quiet:
+                screen.note(f"skipped: {error}")
+            return None
+        if said and not quiet:
+            self.numbered += 1
+            if self.numbered == 1:
+                screen.note(str(said[0].message))
+        return X
+
+
+def _chunks(names: list[str], reader: Reader, advance: Any) -> Iterator[list[tuple[str, Array]]]:
     """The sequences by their names, as many at a time as fit."""
     chunk: list[tuple[str, Array]] = []
     held = 0
     for name in names:
-        X = _read(name, width, skip_broken)
+        X = reader.read(name)
         if X is None:
             advance(1)
             continue
@@ -116,22 +160,6 @@ def _chunks(names: list[str], width: int, skip_broken: bool, advance: Any) -> It
             chunk, held = [], 0
     if chunk:
         yield chunk
-
-
-def _read(name: str, width: int, skip_broken: bool, quiet: bool = False) -> Array | None:
-    from dropdtw.files import formats
-
-    try:
-        X = formats.read(name)
-        if X.shape[1] != width:
-            raise ValueError(f"{name} has {X.shape[1]} features and the query {width}; both need the same number")
-    except (ValueError, OSError) as error:
-        if not skip_broken:
-            raise ValueError(f"{error} (--skip-broken goes on without it)") from None
-        if not quiet:
-            screen.note(f"skipped: {error}")
-        return None
-    return X
 
 
 def _costs(Z: Array, Xs: list[Array], top: int | None, how: dict[str, Any]) -> list[tuple[int, float]]:
@@ -151,12 +179,12 @@ def _costs(Z: Array, Xs: list[Array], top: int | None, how: dict[str, Any]) -> l
     return [(k + threads * n, cost) for k, row in enumerate(rows) for n, cost in enumerate(row.tolist())]
 
 
-def _suggested(Z: Array, names: list[str], how: dict[str, Any], skip_broken: bool) -> float:
+def _suggested(Z: Array, names: list[str], how: dict[str, Any], reader: Reader) -> float:
     """A drop cost that suits the query with a few sequences from all over the corpus."""
     import numpy as np
 
     some = [names[k] for k in sorted({round(k) for k in np.linspace(0, len(names) - 1, min(8, len(names)))})]
-    read = [X for X in (_read(name, Z.shape[1], skip_broken, quiet=True) for name in some) if X is not None]
+    read = [X for X in (reader.read(name, quiet=True) for name in some) if X is not None]
     return options.suggested(Z, read, len(names), how)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io as memory
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw.files import formats
+from dropdtw.files import arrays, formats
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair
 from dropdtw.results.alignment import Alignment
 
@@ -78,12 +76,20 @@ def from_costs(C: npt.ArrayLike, **more: Any) -> Data:
     return Data(**{"title": "C", "lines": ("# C (K, N) are your match costs",), "C": as_match_costs(C)} | more)
 
 
-def read(first: str, second: str | None = None, *, truth: str | None = None, fps: float | None = None) -> Data:
+def read(
+    first: str,
+    second: str | None = None,
+    *,
+    truth: str | None = None,
+    fps: float | None = None,
+    header: bool | None = None,
+) -> Data:
     """Read what is to be explored.
 
     first, second : two sequences (as `dropdtw align` reads them), or one file alone: an .npz with Z and X, or with C
         (which `dropdtw align --out a.npz` writes), a .json that `align --out a.json --costs` wrote, or match costs.
     truth : a file with the true z of each x, −1 for none.
+    header : whether sequences in text begin with a line of names, see `formats.read`.
     """
     if "-" in (first, second):
         raise ValueError("explore reads files, not standard input: the code that it exports loads them again")
@@ -91,9 +97,10 @@ def read(first: str, second: str | None = None, *, truth: str | None = None, fps
     if truth is not None:
         more["truth"] = _labels(formats.read(truth))
     if second is not None:
-        lines = (_loading("Z", first), _loading("X", second))
+        lines = (_loading("Z", first, header), _loading("X", second, header))
         title = f"{Path(first).name} × {Path(second).name}"
-        return from_sequences(formats.read(first), formats.read(second), title=title, lines=_imports(lines), **more)
+        Z, X = formats.read(first, header=header), formats.read(second, header=header)
+        return from_sequences(Z, X, title=title, lines=_imports(lines), **more)
     kind = Path(first).suffix.lower()
     more |= {"title": Path(first).name}
     if kind == ".npz":
@@ -106,20 +113,21 @@ def read(first: str, second: str | None = None, *, truth: str | None = None, fps
         if isinstance(content, dict):
             return _written(first, content, more)
     if kind == ".npy":  # match costs may be infinite, which sequences may not
+        content = Path(first).read_bytes()
         try:
-            C = np.load(first, allow_pickle=False)
-        except (ValueError, EOFError) as error:
+            C = arrays.npy(content)
+        except ValueError as error:
             raise ValueError(f"{first} cannot be read as .npy: {error}") from None
     else:
-        C = formats.read(first)
-    return from_costs(C, lines=_imports((_loading("C", first),)), **more)
+        C = formats.read(first, header=header)
+    return from_costs(C, lines=_imports((_loading("C", first, header),)), **more)
 
 
 def _archive(place: str, more: dict[str, Any]) -> Data:
+    content = Path(place).read_bytes()
     try:
-        with np.load(memory.BytesIO(Path(place).read_bytes()), allow_pickle=False) as arrays:
-            held = {name: np.asarray(arrays[name]) for name in arrays.files}
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        held = {name: arrays.npz(content, name) for name in arrays.npz_names(content)}
+    except ValueError as error:
         raise ValueError(f"{place} cannot be read as .npz: {error}") from None
     data = f"data = np.load({os.path.abspath(place)!r})"
     if "truth" in held:
@@ -187,13 +195,14 @@ def _labels(values: Array) -> Array:
     return flat.astype(np.int64)
 
 
-def _loading(name: str, place: str) -> str:
+def _loading(name: str, place: str, header: bool | None) -> str:
     head, mark, member = place.rpartition(".npz:")
     if mark:
         return f"{name} = np.load({os.path.abspath(head + '.npz')!r})[{member!r}]"
     if place.lower().endswith(".npy"):
         return f"{name} = np.load({os.path.abspath(place)!r})"
-    return f"{name} = formats.read({os.path.abspath(place)!r})"
+    told = "" if header is None else f", header={header}"
+    return f"{name} = formats.read({os.path.abspath(place)!r}{told})"
 
 
 def _imports(lines: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ import secrets
 import stat
 import sys
 import time
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import BinaryIO, Final
 
 import numpy as np
 
+from dropdtw.files import arrays
 from dropdtw.problem.inputs import Array
 
 try:
@@ -189,20 +189,17 @@ def write_json(path: str | os.PathLike[str], value: object) -> Path:
     return write(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> Path:
+def write_arrays(path: str | os.PathLike[str], named: Mapping[str, Array]) -> Path:
     """Write named arrays as an .npz."""
     memory = io.BytesIO()
-    np.savez(memory, **arrays)  # type: ignore[arg-type]  # numpy's stub takes them for its own options
+    np.savez(memory, **named)  # type: ignore[arg-type]  # numpy's stub takes them for its own options
     return write(path, memory.getvalue())
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
     """Read an .npz of plain arrays; nothing is unpickled."""
-    memory = io.BytesIO(Path(path).read_bytes())  # np.load leaves a broken file open
+    content = Path(path).read_bytes()
     try:
-        stored = np.load(memory, allow_pickle=False)
-        if not isinstance(stored, np.lib.npyio.NpzFile):
-            raise ValueError("it holds one array without a name")
-        return {name: stored[name] for name in stored.files}
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        return {name: arrays.npz(content, name) for name in arrays.npz_names(content)}
+    except ValueError as error:
         raise ValueError(f"{os.fspath(path)} is not an .npz of plain arrays: {error}; make it anew") from None

@@ -8,7 +8,7 @@ import json
 import math
 import os
 import sys
-import zipfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -16,20 +16,25 @@ from typing import Any, Final
 
 import numpy as np
 
-from dropdtw.files import atomic
+from dropdtw.files import arrays, atomic
 from dropdtw.problem.inputs import Array, as_sequence
 from dropdtw.results.alignment import Alignment
+
+TABLES: Final = (".csv", ".tsv", ".txt")
+"""Ends of names of files with a row a line, which may have a line of names."""
 
 MANY_CELLS: Final = 1 << 24
 """Match costs up to which an alignment in .npz carries them along."""
 
 
-def read(place: str | os.PathLike[str]) -> Array:
+def read(place: str | os.PathLike[str], *, header: bool | None = None) -> Array:
     """Read a sequence (length, d).
 
     place : a file that ends in .npy, .npz (with several arrays, name one: "file.npz:name"), .csv, .tsv or .txt (with
         or without a line of names), .parquet, .jsonl or .ndjson (a row a line), .json (a list of rows); or "-" for
         standard input, in any of these formats. Nothing is unpickled.
+    header : whether .csv, .tsv and .txt begin with a line of names. None: they do if it holds no number, or exactly
+        0,1,…,d−1 in two or more columns, as pandas numbers them; of the latter a warning is given.
     """
     name, _, member = _split(os.fspath(place))
     if name == "-":
@@ -43,12 +48,22 @@ def read(place: str | os.PathLike[str]) -> Array:
         content = _content(path)
     if not content:
         raise ValueError(f"{shown} is empty; give a file with a row per element")
+    names: list[str] = []
     try:
-        values = _npz(content, member) if kind == ".npz" else READERS[kind](content)
-    except ImportError:
-        raise
-    except (ValueError, TypeError, KeyError, EOFError, OSError, zipfile.BadZipFile) as error:
+        if kind == ".npz":
+            values = _npz(content, member)
+        elif kind in TABLES:
+            values, names = _table(content, header)
+        else:
+            values = READERS[kind](content)
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{shown} cannot be read as {kind}: {error}") from None
+    if header is None and names and _is_number(names[0]):
+        warnings.warn(
+            f"{shown} begins with {_brief(names)}, which is taken for names of columns, as pandas writes them; "
+            "if it is an element, say --no-header (header=False)",
+            stacklevel=2,
+        )
     return as_sequence(values, shown)
 
 
@@ -66,10 +81,10 @@ def sequences(place: str | os.PathLike[str]) -> list[str]:
             raise ValueError(f"{path} holds no sequences; files that end in {', '.join(READERS)} are looked for")
         return found
     if path.suffix.lower() == ".npz":
+        content = _content(path)
         try:
-            with np.load(io.BytesIO(_content(path)), allow_pickle=False) as arrays:
-                return [f"{path}:{name}" for name in arrays.files]
-        except (ValueError, OSError, zipfile.BadZipFile) as error:
+            return [f"{path}:{name}" for name in arrays.npz_names(content)]
+        except ValueError as error:
             raise ValueError(f"{path} cannot be read as .npz: {error}") from None
     raise ValueError(f"{path} is no folder and no .npz file; give a folder of sequences, one to a file")
 
@@ -116,7 +131,7 @@ def _content(path: Path) -> bytes:
 
 def _sniff(content: bytes) -> str:
     """What standard input holds, by its first bytes."""
-    for start, kind in ((b"\x93NUMPY", ".npy"), (b"PK", ".npz"), (b"PAR1", ".parquet")):
+    for start, kind in ((arrays.MAGIC, ".npy"), (b"PK", ".npz"), (b"PAR1", ".parquet")):
         if content.startswith(start):
             return kind
     text = content.lstrip()
@@ -129,29 +144,21 @@ def _sniff(content: bytes) -> str:
     return ".json" if isinstance(whole, list) and whole and isinstance(whole[0], list | dict) else ".jsonl"
 
 
-def _npy(content: bytes) -> Array:
-    if not content.startswith(b"\x93NUMPY"):
-        raise ValueError("it does not begin like such a file")
-    return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
-
-
 def _npz(content: bytes, member: str = "") -> Array:
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        names = list(arrays.files)
-        if member:
-            if member not in names:
-                raise ValueError(f"it has no array {member!r}, but {', '.join(names)}")
-            return np.asarray(arrays[member])
-        if len(names) != 1:
-            raise ValueError(f"it holds {len(names)} arrays ({', '.join(names)}); name one: file.npz:name")
-        return np.asarray(arrays[names[0]])
+    names = arrays.npz_names(content)
+    if member and member not in names:
+        raise ValueError(f"it has no array {member!r}, but {', '.join(names)}")
+    if not member and len(names) != 1:
+        raise ValueError(f"it holds {len(names)} arrays ({', '.join(names)}); name one: file.npz:name")
+    return arrays.npz(content, member or names[0])
 
 
 def _text(content: bytes) -> str:
     return content.decode("utf-8-sig")
 
 
-def _csv(content: bytes) -> Array:
+def _table(content: bytes, header: bool | None = None) -> tuple[Array, list[str]]:
+    """Rows of numbers, and the names of the columns, empty where there are none."""
     lines = [(n, line) for n, line in enumerate(_text(content).splitlines(), 1) if line.strip()]
     lines = [(n, line) for n, line in lines if not line.lstrip().startswith("#")]
     if not lines:
@@ -163,17 +170,38 @@ def _csv(content: bytes) -> Array:
         (n, [cell for cell in next(csv.reader([line.strip()], delimiter=delimiter)) if cell or delimiter != " "])
         for n, line in lines
     ]
-    if not any(_is_number(cell) for cell in rows[0][1]):
+    names = [cell.strip() for cell in rows[0][1]]
+    numbered = len(names) > 1 and names == [str(k) for k in range(len(names))]
+    if header is None:
+        header = numbered or not any(_is_number(cell) for cell in names)
+        if numbered and len(rows) == 1:
+            raise ValueError(
+                f"its only line is {_brief(names)}, which may be names of columns or an element; "
+                "say --header or --no-header (header=True, header=False)"
+            )
+    if header:
         rows = rows[1:]
-    return _rectangle([_numbers(cells, f"line {n}") for n, cells in rows])
+    return _rectangle([_numbers(cells, f"line {n}") for n, cells in rows]), names if header else []
+
+
+def _brief(names: list[str]) -> str:
+    return ",".join(names if len(names) < 6 else [*names[:2], "…", names[-1]])
 
 
 def _is_number(text: str) -> bool:
+    """Whether Python would take it for a number: then it is no name, even if `number` refuses it."""
     try:
         float(text)
     except ValueError:
         return False
     return True
+
+
+def number(text: str) -> float:
+    """The number that a text is; Python's own "1_000" is not one."""
+    if "_" in text:
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
 
 
 def _numbers(cells: Iterable[Any], where: str) -> list[float]:
@@ -182,7 +210,7 @@ def _numbers(cells: Iterable[Any], where: str) -> list[float]:
         try:
             if isinstance(cell, bool) or cell is None:
                 raise TypeError
-            out.append(float(cell))
+            out.append(number(cell) if isinstance(cell, str) else float(cell))
         except (TypeError, ValueError):
             raise ValueError(f"{where}, column {k} is {cell!r}, not a number") from None
     return out
@@ -247,11 +275,9 @@ def _parquet(content: bytes) -> Array:
 
 
 READERS: Final[dict[str, Callable[[bytes], Array]]] = {
-    ".npy": _npy,
+    ".npy": arrays.npy,
     ".npz": _npz,
-    ".csv": _csv,
-    ".tsv": _csv,
-    ".txt": _csv,
+    **dict.fromkeys(TABLES, lambda content: _table(content)[0]),
     ".parquet": _parquet,
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
@@ -288,7 +314,7 @@ def _as_csv(a: Alignment, fps: float | None, costs: bool | None) -> str:
 
 
 def _as_npz(a: Alignment, fps: float | None, costs: bool | None) -> bytes:
-    arrays: dict[str, Any] = {
+    held: dict[str, Any] = {
         "cost": a.cost,
         "pairs": a.pairs,
         "labels": a.labels,
@@ -299,12 +325,12 @@ def _as_npz(a: Alignment, fps: float | None, costs: bool | None) -> bytes:
         "method": a.method,
     }
     if fps is not None:
-        arrays["fps"] = fps
+        held["fps"] = fps
     if a.shape[0] * a.shape[1] <= MANY_CELLS if costs is None else costs:
         given = a.solved().given
-        arrays |= {"C": given.matrix, "drop_x": given.drop_x, "drop_z": given.drop_z}
+        held |= {"C": given.matrix, "drop_x": given.drop_x, "drop_z": given.drop_z}
     out = io.BytesIO()
-    np.savez_compressed(out, **arrays)
+    np.savez_compressed(out, **held)
     return out.getvalue()
 
 

@@ -1,0 +1,79 @@
+"""`--header` and `--no-header` on every command that reads sequences."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli_cases import call, run
+from dropdtw.cli.app import app
+
+pytestmark = pytest.mark.filterwarnings("default:.*names of columns")
+ROWS = np.random.default_rng(3).normal(size=(6, 3))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Numbered columns in front of sequences, one line more than there are elements."""
+    monkeypatch.chdir(tmp_path)
+    Path("corpus").mkdir()
+    np.save("q.npy", ROWS)
+    for name in ("z.csv", "x.csv", "corpus/a.csv", "corpus/b.csv", "corpus/c.csv"):
+        np.savetxt(name, ROWS, delimiter=",", header="0,1,2", comments="")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("option", "length"), [(None, 6), ("--header", 6), ("--no-header", 7)])
+def test_align_takes_names_for_names(folder, monkeypatch, capsys, option, length):
+    arguments = ["align", "z.csv", "x.csv", "--drop-x", "1", "--out", "a.json", *([option] if option else [])]
+    code, _, err = call(monkeypatch, capsys, *arguments)
+    assert code == 0
+    assert json.loads(Path("a.json").read_text())["shape"] == [length, length]
+    notes = [line for line in err.splitlines() if "names of columns" in line]
+    assert [line.split()[1] for line in notes] == ([] if option else ["z.csv", "x.csv"])
+
+
+@pytest.mark.parametrize(("option", "length"), [(None, "6"), ("--header", "6"), ("--no-header", "7")])
+def test_retrieve_says_it_once(folder, option, length):
+    done = run("retrieve", "q.npy", "corpus", "--drop-x", "1", *([option] if option else []))
+    assert [line.split()[2] for line in done.stdout.splitlines()[1:]] == [length] * 3
+    assert done.stderr.count("begins with 0,1,2,") == (0 if option else 1)
+    assert ("2 more sequences begin with such names" in done.stderr) == (option is None)
+
+
+def test_explore_loads_as_it_was_told(folder, monkeypatch):
+    pytest.importorskip("starlette", reason="starlette is not installed: pip install 'dropdtw[explore]'")
+    seen = []
+    monkeypatch.setattr("dropdtw.explore.server.serve", lambda session, *_, **__: seen.append(session.data))
+    run("explore", "z.csv", "x.csv", "--no-header", "--no-browser")
+    assert seen[0].shape == (7, 7)
+    assert seen[0].lines[-1].endswith("x.csv', header=False)")
+
+
+def test_corpora_take_it_for_their_queries(folder):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'dropdtw[parquet]'")
+    import dropdtw.corpus
+
+    dropdtw.corpus.write("c.parquet", [("a", ROWS)])
+    for option, length in (("--header", 6), ("--no-header", 7)):
+        run("corpus", "localize", "z.csv", "c.parquet", option, "--out", f"steps{length}", "--drop-z", "1")
+        assert json.loads(Path(f"steps{length}/manifest.json").read_text())["steps"]["shape"] == [length, 3]
+        run("corpus", "retrieve", "z.csv", "c.parquet", option, "--out", f"near{length}", "--drop-x", "1")
+
+
+def test_every_command_that_reads_sequences_has_it():
+    from typer.main import get_command
+
+    commands = get_command(app).commands
+    for command in (
+        *(commands[name] for name in ("align", "retrieve", "explore")),
+        *(commands["corpus"].commands[name] for name in ("localize", "retrieve")),
+    ):
+        assert any("--no-header" in option.secondary_opts for option in command.params)
+
+
+def test_an_underscore_makes_no_drop_cost(folder, monkeypatch, capsys):
+    code, _, err = call(monkeypatch, capsys, "align", "z.csv", "x.csv", "--drop-x", "1_000")
+    assert code == 2
+    assert "--drop-x is '1_000'; give a number" in err
