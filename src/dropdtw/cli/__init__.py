@@ -18,6 +18,11 @@ def main() -> None:
         if error.name not in ("typer", "rich"):
             raise
         sys.exit(f"the command line needs {error.name}: pip install 'dropdtw[cli]'")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  print would write notes to standard output instead
+    if sys.stdout is None:
+        _say("standard output is closed; leave it open, or send it to a file")
+        sys.exit(2)
     warnings.showwarning = lambda message, *_: _say(str(message))
     # Click's UsageError, wherever this version of typer keeps it.
     wrong_use = cast("type[Exception]", typer.BadParameter.__mro__[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -74,8 +73,8 @@ def localize(
     if steps == talk == "-":
         raise ValueError("STEPS and TALK are both '-', but standard input can be read once; give one of them as a file")
     options.refuse_overwriting({"--out": out}, (steps, talk, drop_x))
-    wanted = _parsed(steps, text.read_steps)
-    said = text.sentences(_parsed(talk, text.read_subtitles))
+    wanted = _parsed(steps, text.read_steps, "a step to a line")
+    said = text.sentences(_parsed(talk, text.read_subtitles, "subtitles"))
     price = options.drop_cost(drop_x, "drop-x")
     found = text.localize(wanted, [s.text for s in said], [(s.start, s.stop) for s in said], drop_x=price, skip=skip)
     if kind is not None:
@@ -106,14 +105,10 @@ def _kind(form: str | None, out: str | None) -> str | None:
     return form
 
 
-def _parsed(place: str, parse: Callable[[str], T]) -> T:
-    if place == "-":
-        content, shown = sys.stdin.buffer.read(), "standard input"
-    else:
-        path, shown = Path(place), place
-        if not path.is_file():
-            raise FileNotFoundError(f"there is no file {place}")
-        content = path.read_bytes()
+def _parsed(place: str, parse: Callable[[str], T], holding: str) -> T:
+    from dropdtw.files import formats
+
+    content, shown = formats.content_of(place, holding)
     try:
         return parse(content.decode("utf-8-sig"))
     except UnicodeDecodeError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw.files import arrays, formats
+from dropdtw.files import arrays, formats, jsons
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair
 from dropdtw.results.alignment import Alignment
 
@@ -107,7 +106,7 @@ def read(
         return _archive(first, more)
     if kind == ".json":
         try:
-            content: object = json.loads(Path(first).read_text("utf-8"))
+            content: object = jsons.loads(Path(first).read_text("utf-8"))
         except ValueError as error:
             raise ValueError(f"{first} cannot be read as .json: {error}") from None
         if isinstance(content, dict):

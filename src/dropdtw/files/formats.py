@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dropdtw.files import arrays, atomic
+from dropdtw.files import arrays, atomic, jsons
 from dropdtw.problem.inputs import Array, as_sequence
 from dropdtw.results.alignment import Alignment
 
@@ -37,15 +37,14 @@ def read(place: str | os.PathLike[str], *, header: bool | None = None) -> Array:
         0,1,…,d−1 in two or more columns, as pandas numbers them; of the latter a warning is given.
     """
     name, _, member = _split(os.fspath(place))
-    if name == "-":
-        content = sys.stdin.buffer.read()
-        kind, shown = _sniff(content), "standard input"
-    else:
-        path = Path(name)
-        kind, shown = path.suffix.lower(), name
-        if kind not in READERS and not path.is_dir():
-            raise ValueError(f"{name} ends in {kind or 'nothing'!r}; sequences are read from {', '.join(READERS)}")
-        content = _content(path)
+    path = Path(name)
+    kind = path.suffix.lower()
+    told = kind in READERS and name != "-"
+    if not told and not _is_stream(path) and not path.is_dir():
+        raise ValueError(f"{name} ends in {kind or 'nothing'!r}; sequences are read from {', '.join(READERS)}")
+    content, shown = content_of(name, "one sequence")
+    if not told:
+        kind = _sniff(content)
     if not content:
         raise ValueError(f"{shown} is empty; give a file with a row per element")
     names: list[str] = []
@@ -56,7 +55,7 @@ def read(place: str | os.PathLike[str], *, header: bool | None = None) -> Array:
             values, names = _table(content, header)
         else:
             values = READERS[kind](content)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, csv.Error) as error:
         raise ValueError(f"{shown} cannot be read as {kind}: {error}") from None
     if header is None and names and _is_number(names[0]):
         warnings.warn(
@@ -72,6 +71,23 @@ def file_of(place: str | os.PathLike[str]) -> str:
     return _split(os.fspath(place))[0]
 
 
+def content_of(place: str, holding: str) -> tuple[bytes, str]:
+    """The bytes of a file, a pipe or, for "-", of standard input, and what to call it in errors.
+
+    holding : what the file should hold, for the error where it is a folder.
+    """
+    if place == "-":
+        if sys.stdin is None:
+            raise ValueError("standard input is closed; give a file instead of '-'")
+        return sys.stdin.buffer.read(), "standard input"
+    path = Path(place)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {place}")
+    if path.is_dir():
+        raise ValueError(f"{place} is a folder; give a file with {holding}")
+    return path.read_bytes(), place
+
+
 def sequences(place: str | os.PathLike[str]) -> list[str]:
     """The sequences in a folder (its subfolders too), or the arrays of an .npz file, as names for `read`."""
     path = Path(place)
@@ -81,7 +97,7 @@ def sequences(place: str | os.PathLike[str]) -> list[str]:
             raise ValueError(f"{path} holds no sequences; files that end in {', '.join(READERS)} are looked for")
         return found
     if path.suffix.lower() == ".npz":
-        content = _content(path)
+        content, _ = content_of(os.fspath(place), "sequences")
         try:
             return [f"{path}:{name}" for name in arrays.npz_names(content)]
         except ValueError as error:
@@ -121,16 +137,13 @@ def _split(name: str) -> tuple[str, str, str]:
     return (f"{head}.npz", mark, member) if mark else (name, "", "")
 
 
-def _content(path: Path) -> bytes:
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; give a file with one sequence")
-    return path.read_bytes()
+def _is_stream(path: Path) -> bool:
+    """Whether this is standard input or a pipe, whose name does not say what it holds."""
+    return str(path) == "-" or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def _sniff(content: bytes) -> str:
-    """What standard input holds, by its first bytes."""
+    """What a stream holds, by its first bytes."""
     for start, kind in ((arrays.MAGIC, ".npy"), (b"PK", ".npz"), (b"PAR1", ".parquet")):
         if content.startswith(start):
             return kind
@@ -138,7 +151,7 @@ def _sniff(content: bytes) -> str:
     if not text.startswith((b"[", b"{")):
         return ".csv"
     try:
-        whole = json.loads(text)
+        whole = jsons.loads(text, parse_int=float)
     except ValueError:
         return ".jsonl"
     return ".json" if isinstance(whole, list) and whole and isinstance(whole[0], list | dict) else ".jsonl"
@@ -241,7 +254,7 @@ def _rows(values: Iterable[tuple[str, Any]]) -> Array:
 
 
 def _json(content: bytes) -> Array:
-    whole = json.loads(_text(content))
+    whole = jsons.loads(_text(content), parse_int=float)
     if not isinstance(whole, list):
         raise ValueError("it holds no list of rows")
     return _rows((f"row {k}", row) for k, row in enumerate(whole, 1))
@@ -252,7 +265,7 @@ def _json_lines(content: bytes) -> Array:
         for n, line in enumerate(_text(content).splitlines(), 1):
             if line.strip():
                 try:
-                    yield f"line {n}", json.loads(line)
+                    yield f"line {n}", jsons.loads(line, parse_int=float)
                 except ValueError as error:
                     raise ValueError(f"line {n} is no JSON ({error})") from None
 
@@ -266,7 +279,7 @@ def _parquet(content: bytes) -> Array:
         raise ImportError("parquet files need pyarrow: pip install 'dropdtw[parquet]'") from None
     try:
         table = parquet.read_table(arrow.BufferReader(content))
-    except arrow.ArrowException as error:
+    except (arrow.ArrowException, OSError) as error:
         raise ValueError(str(error)) from None
     columns = [column.to_pylist() for column in table.columns]
     if len(columns) == 1 and columns[0] and isinstance(columns[0][0], list):  # one vector to a row

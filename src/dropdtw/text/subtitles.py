@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Sequence
 from itertools import accumulate
 from math import isfinite
 from typing import Any, Final, NamedTuple
+
+from dropdtw.files import jsons
 
 TIMES: Final = re.compile(
     r"^\s*((?:\d+:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)\s*-->\s*((?:\d+:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)"
@@ -175,7 +176,7 @@ def _in_order(start: float, stop: float, whose: str) -> tuple[float, float]:
 
 def _json(text: str) -> list[Sentence]:
     try:
-        data = json.loads(text)
+        data = jsons.loads(text)
     except ValueError as error:
         raise ValueError(f"these subtitles begin like JSON, but are none ({error})") from None
     if isinstance(data, dict):
@@ -193,7 +194,7 @@ def _cue(k: int, entry: Any) -> Sentence:
         spoken = str(entry["text"])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise ValueError(
-            f'entry {k} of the timed JSON is {json.dumps(entry)[:80]}; give {{"start", "stop", "text"}} in seconds'
+            f'entry {k} of the timed JSON is {jsons.brief(entry)}; give {{"start", "stop", "text"}} in seconds'
         ) from None
     start, stop = _in_order(start, stop, f"entry {k} of the timed JSON")
     return Sentence(start, stop, "\n".join(filter(None, map(_plain, spoken.splitlines()))))
