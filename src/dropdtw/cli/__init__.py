@@ -59,4 +59,6 @@ def _explain(error: BaseException) -> None:
 
 
 def _say(text: str) -> None:
-    print(f"dropdtw: {' '.join(text.split())}", file=sys.stderr)
+    from dropdtw.files.strangers import one_line
+
+    print(f"dropdtw: {one_line(' '.join(text.split()))}", file=sys.stderr)

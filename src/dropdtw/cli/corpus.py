@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dropdtw.cli import options, screen
+from dropdtw.files.strangers import one_line
 
 if TYPE_CHECKING:
     from dropdtw.corpus import Run
@@ -248,6 +249,6 @@ def _first(corpus: str) -> Array:
 def _show(run: Run, where: str) -> None:
     if run.errors and not run.rows:
         raise ValueError(f"no record could be used; the reasons are in {run.out}/errors.jsonl")
-    print(f"{run.rows} results in {where} ({run.done} of {run.shards} shards done now)")
+    print(f"{run.rows} results in {one_line(where)} ({run.done} of {run.shards} shards done now)")
     if run.errors:
         screen.note(f"bad records left out: {run.errors}; the reasons are in {run.out}/errors.jsonl")

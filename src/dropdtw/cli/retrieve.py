@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dropdtw.cli import options, screen
+from dropdtw.files.strangers import cell
 
 if TYPE_CHECKING:
     from dropdtw.problem.inputs import Array
@@ -198,5 +199,5 @@ def _content(ranking: list[tuple[float, str, int]], kind: str) -> str:
     out = memory.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(["rank", "sequence", "cost", "length"])
-    table.writerows([n, name, cost, length] for n, (cost, name, length) in enumerate(ranking, 1))
+    table.writerows([n, cell(name), cost, length] for n, (cost, name, length) in enumerate(ranking, 1))
     return out.getvalue()

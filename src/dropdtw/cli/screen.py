@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from dropdtw.files.strangers import one_line
+
 LEAST = 12
 """Letters below which a column that takes the room that is left is left out."""
 
@@ -13,8 +15,10 @@ LEAST = 12
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table. NO_COLOR is honoured.
 
-    A column whose name begins with ">" is set flush right; one that begins with "~" gets the room that is left.
+    A column whose name begins with ">" is set flush right; one that begins with "~" gets the room that is left. Cells
+    may hold anything: what a terminal would obey is replaced.
     """
+    rows = [[one_line(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         for line in plain_lines(columns, rows):
             print(line)
@@ -59,7 +63,7 @@ def plain_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
 
 def note(text: str) -> None:
     """Say something that is not the answer, on standard error."""
-    print(f"dropdtw: {text}", file=sys.stderr)
+    print(f"dropdtw: {one_line(text)}", file=sys.stderr)
 
 
 @contextmanager

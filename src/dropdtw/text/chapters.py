@@ -7,19 +7,22 @@ import html
 import io
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
+from dropdtw.files.strangers import cell, one_line
 from dropdtw.text.localize import FoundStep
 
 
 def write_chapters(found: Sequence[FoundStep], kind: str) -> str:
     """Found steps as the content of a file; `kind` is one of `FORMATS`.
 
-    Steps that were not found have nulls in json, empty cells in csv, a line in html, and are left out elsewhere.
+    Steps that were not found have nulls in json, empty cells in csv, a line in html, and are left out elsewhere. A step
+    is one line without control characters; in csv, one that a spreadsheet would compute begins with an apostrophe.
     """
     if kind not in FORMATS:
         raise ValueError(f"the format is {kind!r}; choose one of {', '.join(FORMATS)}")
-    return FORMATS[kind](found)
+    return FORMATS[kind]([replace(f, step=one_line(f.step)) for f in found])
 
 
 def clock(seconds: float) -> str:
@@ -43,7 +46,7 @@ def _csv(found: Sequence[FoundStep]) -> str:
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(["index", "step", "start", "stop", "confidence"])
-    table.writerows([f.index, f.step, f.start, f.stop, f.confidence] for f in found)
+    table.writerows([f.index, cell(f.step), f.start, f.stop, f.confidence] for f in found)
     return out.getvalue()
 
 
