@@ -22,15 +22,16 @@ def case(rng: np.random.Generator) -> str:
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         command = str(rng.choice(["align", "retrieve", "localize"]))
+        d = int(rng.integers(1, 4))
         if command == "localize":
             words = [steps(rng, here), talk(rng, here)]
         elif command == "retrieve":
             (here / "many").mkdir()
             for k in range(3):
-                data(rng, here / "many", f"s{k}")
-            words = [data(rng, here, "q"), str(here / "many")]
+                data(rng, here / "many", f"s{k}", d)
+            words = [data(rng, here, "q", d), str(here / "many")]
         else:
-            words = [data(rng, here, "z"), data(rng, here, "x")]
+            words = [data(rng, here, "z", d), data(rng, here, "x", d)]
         words += options(rng, command, here)
         code, said = call([command, *words])
     assert code in (0, 1, 2), (code, words, said)
@@ -59,30 +60,32 @@ def call(words: list[str]) -> tuple[int, str]:
 
 def options(rng: np.random.Generator, command: str, here: Path) -> list[str]:
     """A few options, sensible or not."""
-    drops = ["0.3", "percentile:30", "suggest", "none", "nan", "inf", "-1", "1e400", "lots", "percentile:x"]
+    drops = ["0.3", "1", "percentile:30", "suggest", "none"] * 4 + ["nan", "inf", "-1", "1e400", "lots", "percentile:x"]
     some = [["--drop-x", str(rng.choice(drops))]]
     if command == "localize":
         some += [["--format", str(rng.choice(["json", "csv", "srt", "vtt", "youtube", "html", "pdf"]))]]
         some += [["--skip", str(rng.choice(["0.1", "0", "-1", "nan", "x"]))]]
     else:
         some += [["--drop-z", str(rng.choice(drops))], ["--window", str(rng.choice(["3", "0.1", "-2", "x"]))]]
-        some += [["--match", str(rng.choice(["cosine", "euclidean", "softmax:0.1", "magic"]))]]
-        some += [["--method", str(rng.choice(["dtw", "lcss", "greedy", "zzz"]))]]
+        some += [["--match", str(rng.choice(["cosine", "euclidean", "softmax:0.1", "auto", "auto", "magic"]))]]
+        some += [
+            ["--method", str(rng.choice(["drop_dtw", "drop_dtw", "needleman_wunsch", "dtw", "lcss", "greedy", "zzz"]))]
+        ]
     some += [["--out", str(here / str(rng.choice(["a.json", "a.csv", "a.npz", "no/where/a.json", "a.xyz"])))]]
     chosen = rng.choice(len(some), rng.integers(0, len(some)), replace=False)
     return [word for k in chosen for word in some[k]]
 
 
-def data(rng: np.random.Generator, here: Path, name: str) -> str:
-    """A file of a sequence, in some format, whole or broken."""
-    values = rng.normal(size=(int(rng.integers(1, 9)), int(rng.integers(1, 4))))
-    path = here / f"{name}.{rng.choice(['npy', 'csv', 'txt', 'jsonl', 'npz', 'json'])}"
+def data(rng: np.random.Generator, here: Path, name: str, d: int) -> str:
+    """A file of a sequence of d features, or now and then of others, in some format, whole or broken."""
+    values = rng.normal(size=(int(rng.integers(1, 9)), d if rng.random() < 0.95 else d + 1))
+    path = here / f"{name}.{rng.choice(['npy', 'csv', 'tsv', 'jsonl', 'npz'])}"
     if path.suffix == ".npy":
         np.save(path, values)
     elif path.suffix == ".npz":
         np.savez(path, x=values)
-    elif path.suffix in (".csv", ".txt"):
-        header = str(rng.choice(["", "a,b,c\n", "0,1,2\n", "1_000\n"]))
+    elif path.suffix in (".csv", ".tsv"):
+        header = str(rng.choice(["", "", "", ",".join("abcd"[:d]) + "\n", ",".join("0123"[:d]) + "\n", "1_000\n"]))
         path.write_text(header + "\n".join(",".join(f"{v:.6g}" for v in row) for row in values) + "\n")
     else:
         path.write_text("\n".join(json.dumps(row.tolist()) for row in values) + "\n")
