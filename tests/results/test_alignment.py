@@ -307,3 +307,39 @@ def test_free_skips_on_a_border_are_explained_too():
     assert a.labels.tolist() == [-1, -1, 0]
     e = a.explain(0)
     assert (e.matched, e.alternative, e.alternative_cost) == ((), (0,), 6)
+
+
+@pytest.mark.parametrize("huge", [1e17, -1e17, 1e300])
+@pytest.mark.parametrize("method", ["smith_waterman", "subsequence", "drop_dtw"])
+def test_explanations_are_exact_beside_huge_costs(huge, method):
+    C = np.random.default_rng(3).normal(size=(4, 5)).round(1)
+    C[0, 4] = huge
+    drops = {} if method == "subsequence" else {"drop_x": 0.5, "drop_z": 0.5}
+    a = solve(C, method=method, **drops)
+    listed = oracle.alignments(C, *drops.values(), method=method)
+    for j in np.flatnonzero(a.dropped_x):
+        best = min((c for M, c in listed if M[:, j].any()), default=np.inf)
+        assert a.explain(j).alternative_cost == pytest.approx(best, rel=1e-12)
+
+
+def test_an_alternative_that_avoids_a_huge_cost_costs_what_its_own_pairs_cost():
+    e = solve([[-1.0, -0.8, 1e17]], 9.0, 9.0, method="smith_waterman").explain(1)
+    assert (e.matched, e.alternative, e.alternative_cost) == ((), (0,), -0.8)
+
+
+def test_the_best_match_of_an_x_with_several_z_is_found_where_skips_are_free():
+    C = np.array([[3.0, 1.0, 5.0], [2.0, -4.0, 2.0], [5.0, 1.0, -9.0]])
+    table = dropdtw.Recurrence(  # any monotone matches, everything else for free
+        name="free",
+        states=("m", "x", "z"),
+        edges=dropdtw.edges("m x z", to="m", moves="diag", cost="match")
+        + dropdtw.edges("m", to="m", moves="left top", cost="match")
+        + dropdtw.edges("m x", to="x", moves="left", cost="free")
+        + dropdtw.edges("m x z", to="z", moves="top", cost="free"),
+        start="m",
+        final=("m", "x", "z"),
+    )
+    a = solve(C, method=table)
+    assert (a.cost, a.labels.tolist()) == (-13.0, [-1, 1, 2])
+    e = a.explain(0)
+    assert (e.alternative, e.alternative_cost) == ((1,), -11.0)

@@ -28,7 +28,10 @@ def supports(table: Recurrence) -> bool:
 
 def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
     """Solve one problem: the value, and with `gradient` also its derivatives (for `hard_min`, the alignment)."""
-    grid = _Grid(table, costs)
+    return _run(_Grid(table, costs), reducer, gradient)
+
+
+def _run(grid: _Grid, reducer: Reducer, gradient: bool) -> Result:
     _forward(grid, reducer)
     ends = grid.ends()
     value = float(reducer.value(ends)[0])
@@ -41,7 +44,16 @@ def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = F
 
 def trace(table: Recurrence, costs: Costs) -> Trace:
     """Find a best alignment: the derivatives of the hard minimum, which are 1 where it pays and 0 elsewhere."""
-    value, match, drop_x, drop_z = run(table, hard_min, costs, gradient=True)
+    return _trace(_Grid(table, costs))
+
+
+def trace_matching(table: Recurrence, costs: Costs, j: int) -> Trace:
+    """Find a best alignment among those that match x_j."""
+    return _trace(_Grid(table, costs, matching=j))
+
+
+def _trace(grid: _Grid) -> Trace:
+    value, match, drop_x, drop_z = _run(grid, hard_min, gradient=True)
     return Trace(value, np.argwhere(match), drop_x, drop_z)
 
 
@@ -130,19 +142,26 @@ class Column:
 
 
 class _Way(NamedTuple):
-    """An edge into a state, with its source's number; `border` is None where the edge holds everywhere."""
+    """An edge into a state, with its source's number.
+
+    border : None where the edge holds everywhere.   column : the one that it holds in, None for all.
+    """
 
     src: int
     di: int
     dj: int
     cost: str
     border: bool | None
+    column: int | None = None
 
 
 class _Grid:
-    """A table laid over one problem: the value D of every state in every cell, and what each edge pays there."""
+    """A table laid over one problem: the value D of every state in every cell, and what each edge pays there.
 
-    def __init__(self, table: Recurrence, costs: Costs) -> None:
+    matching : an x that every alignment has to match; None: no matter which.
+    """
+
+    def __init__(self, table: Recurrence, costs: Costs, matching: int | None = None) -> None:
         K, N = self.shape = costs.shape
         number = {state: s for s, state in enumerate(table.states)}
         self.start = [number[state] for state in table.starts]
@@ -153,8 +172,16 @@ class _Grid:
             [_Way(number[e.src], *MOVES[e.move], e.cost, border) for e, border in listed if e.dst == state]
             for state in table.states
         ]
+        if matching is not None:
+            # Every state a second time, for after x has been matched. Only matches of x lead from the first ones to the
+            # second, and only these are final.
+            S = len(self.ways)
+            across = [[w._replace(column=matching + 1) for w in into if w.cost == "match"] for into in self.ways]
+            after = [[w._replace(src=w.src + S) for w in into] for into in self.ways]
+            self.ways += [one + other for one, other in zip(across, after, strict=True)]
+            self.final = [s + S for s in self.final]
         # A cell before row or column 0 has index −1, which is the last one: kept at ∞, nothing comes from there.
-        self.D = np.full((len(table.states), K + 2, N + 2), np.inf, costs.dtype)
+        self.D = np.full((len(self.ways), K + 2, N + 2), np.inf, costs.dtype)
         # Row and column 0 have nothing to match or to drop: their prices are ∞.
         self.match = np.pad(costs.banded(), ((1, 0), (1, 0)), constant_values=np.inf)
         self.drop_x = np.concatenate([[np.inf], costs.drop_x]).astype(self.D.dtype)
@@ -174,6 +201,8 @@ class _Grid:
             v[:] = self.D[way.src, i - way.di, j - way.dj] + self.price(way.cost, i, j)
             if way.border is not None:
                 v[((i == 0) | (j == 0)) != way.border] = np.inf
+            if way.column is not None:
+                v[j != way.column] = np.inf
         return values
 
     def price(self, cost: str, i: Array, j: Array) -> Array | float:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dropdtw import executors
+from dropdtw.executors import reference
 from dropdtw.executors.protocol import Trace
 from dropdtw.problem.problem import Costs, Problem
 
@@ -84,17 +85,8 @@ def _matched(problem: Problem, costs: Costs, j: int) -> Trace:
         drop_x = costs.drop_x.astype(np.float64)
         drop_x[j] = np.inf
         return executors.trace(problem.paying(replace(costs, drop_x=drop_x)))
-    # A free skip has no price that could be raised: reward each match of x_j in turn so much that it is taken.
-    nothing = np.empty(0, np.int64)
-    best = Trace(np.inf, nothing.reshape(0, 2), nothing, nothing)
-    reward = 1 + 2 * sum(float(np.abs(a[np.isfinite(a)]).sum()) for a in (costs.matrix, costs.drop_x, costs.drop_z))
-    for i in np.flatnonzero(np.isfinite(costs.banded()[:, j])):
-        match = costs.matrix.copy()
-        match[i, j] -= reward
-        found = executors.trace(problem.paying(costs.with_match(match)))
-        if (found.pairs == (i, j)).all(axis=1).any() and found.value + reward < best.value:
-            best = found._replace(value=found.value + reward)
-    return best
+    # A free skip has no price that could be raised.
+    return reference.trace_matching(problem.table, costs, j)
 
 
 def _name(matched: tuple[int, ...]) -> str:
