@@ -68,6 +68,30 @@ def test_round_trip_with_costs_brings_back_everything(more):
         assert theirs.alternative_cost == pytest.approx(ours.alternative_cost)
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1, 1e6])
+def test_a_cost_that_is_not_that_of_its_pairs_is_not_read(scale):
+    data = solve(scale * np.random.default_rng(0).random((4, 7)), 0.5 * scale).to_dict(costs=True)
+    assert Alignment.from_dict(data).cost == data["cost"]
+    for cost in (1.01 * data["cost"], 0.0, -data["cost"]):
+        with pytest.raises(ValueError, match="but its pairs and drops cost"):
+            Alignment.from_dict(data | {"cost": cost})
+
+
+@pytest.mark.parametrize("match", ["cosine", "euclidean", "sqeuclidean"])
+@pytest.mark.parametrize("d", [2, 12])
+def test_an_alignment_of_single_precision_is_read_back(match, d):
+    Z = np.random.default_rng(d).normal(size=(300, d)).astype(np.float32)
+    for X in (Z, Z + np.float32(0.1), 1000 + Z):
+        a = dropdtw.align(Z, X, 1.0, 1.0, match=match)
+        assert same(a, through_json(a, costs=True))
+
+
+def test_a_long_alignment_is_read_in_linear_time():
+    N = 100_000  # quadratic, this would take minutes
+    data = solve(np.zeros((1, N))).to_dict()
+    assert Alignment.from_dict(data).labels.tolist() == [0] * N
+
+
 def test_dictionary_says_what_it_holds():
     data = solve([[0, 0, 9], [9, 9, 0]]).to_dict()
     assert data == {

@@ -36,6 +36,12 @@ def changed(**entries):
     return dropdtw.Alignment.from_dict({k: v for k, v in data.items() if v is not None})
 
 
+def banded(band):
+    """Read back a written alignment with another band."""
+    data = solve(C).to_dict(costs=True)
+    return dropdtw.Alignment.from_dict(data | {"problem": data["problem"] | {"band": band}})
+
+
 def with_holes(value):
     holes = C.copy()
     holes[1, 2] = value
@@ -377,25 +383,50 @@ ANSWERS = {
 }
 
 WRITTEN = "give what Alignment.to_dict wrote"
-READ = {
-    "nothing": case(lambda: dropdtw.Alignment.from_dict({}), "no alignment in format 1 (format missing)", WRITTEN),
-    "None": case(lambda: dropdtw.Alignment.from_dict(None), "no alignment in format 1", WRITTEN),
-    "no pairs": case(lambda: changed(pairs=None), "no alignment in format 1 (pairs missing)", WRITTEN),
-    "no cost": case(lambda: changed(cost=None), "no alignment in format 1 (cost missing)", WRITTEN),
-    "format": case(lambda: changed(format=2), "no alignment in format 1 (its format is 2)", WRITTEN),
-    "row outside": case(lambda: changed(pairs=[[2, 0]]), "a pair lies outside shape (2, 4)", WRITTEN),
-    "column outside": case(lambda: changed(pairs=[[0, 4]]), "a pair lies outside shape (2, 4)", WRITTEN),
-    "negative": case(lambda: changed(pairs=[[-1, 0]]), "a pair lies outside shape (2, 4)", WRITTEN),
-    "crossing": case(lambda: changed(pairs=[[1, 0], [0, 1]]), "its pairs cross, or repeat", WRITTEN),
-    "repeating": case(lambda: changed(pairs=[[0, 0], [0, 0]]), "its pairs cross, or repeat", WRITTEN),
-    "labels": case(lambda: changed(labels=[1, 1, 0, 0]), "its labels are not those of its pairs", WRITTEN),
-    "cost": case(lambda: changed(cost="nan"), "its cost is nan", WRITTEN),
-} | {
-    f"{name} {value}": case(
-        lambda name=name, value=value: changed(**{name: value}), "no alignment in format 1 (cannot reshape", WRITTEN
-    )
-    for name, value in [("shape", [2, 5]), ("shape", [3, 4]), ("labels", [0]), ("paid_x", [0]), ("paid_z", [0] * 3)]
-}
+READ = (
+    {
+        "nothing": case(lambda: dropdtw.Alignment.from_dict({}), "no alignment in format 1 (format missing)", WRITTEN),
+        "None": case(lambda: dropdtw.Alignment.from_dict(None), "no alignment in format 1", WRITTEN),
+        "no pairs": case(lambda: changed(pairs=None), "no alignment in format 1 (pairs missing)", WRITTEN),
+        "no cost": case(lambda: changed(cost=None), "no alignment in format 1 (cost missing)", WRITTEN),
+        "format": case(lambda: changed(format=2), "no alignment in format 1 (its format is 2)", WRITTEN),
+        "row outside": case(lambda: changed(pairs=[[2, 0]]), "a pair lies outside shape (2, 4)", WRITTEN),
+        "column outside": case(lambda: changed(pairs=[[0, 4]]), "a pair lies outside shape (2, 4)", WRITTEN),
+        "negative": case(lambda: changed(pairs=[[-1, 0]]), "a pair lies outside shape (2, 4)", WRITTEN),
+        "crossing": case(lambda: changed(pairs=[[1, 0], [0, 1]]), "its pairs cross, or repeat", WRITTEN),
+        "repeating": case(lambda: changed(pairs=[[0, 0], [0, 0]]), "its pairs cross, or repeat", WRITTEN),
+        "labels": case(lambda: changed(labels=[1, 1, 0, 0]), "its labels are not those of its pairs", WRITTEN),
+        "cost": case(lambda: changed(cost="nan"), "its cost is nan", WRITTEN),
+        "another cost": case(
+            lambda: changed(cost=7.5), "its cost is 7.5, but its pairs and drops cost 1.4", WRITTEN
+        ),
+        "an empty shape": case(
+            lambda: changed(shape=[2, 0], labels=[], pairs=[], paid_x=[]), "its shape is (2, 0)", WRITTEN
+        ),
+        "half a pair": case(lambda: changed(pairs=[[0.5, 0]]), "its pairs are not whole numbers", WRITTEN),
+        "half a label": case(lambda: changed(labels=[0.5] * 4), "its labels are not whole numbers", WRITTEN),
+        "paid twice": case(lambda: changed(paid_x=[2, 0, 0, 0]), "its paid_x are not all 0 or 1", WRITTEN),
+        "a label without a pair": case(lambda: changed(labels=[0, 1, 1, -1]), "its labels are not those of", WRITTEN),
+    }
+    | {
+        f"band {band}": case(lambda band=band: banded(band), f"its band {says}", WRITTEN)
+        for band, says in [
+            ([[0, 0], [4, 5]], "does not lie in its shape"),
+            ([[0, -1], [4, 4]], "does not lie in its shape"),
+            ([[3, 0], [2, 4]], "does not lie in its shape"),
+            ([[1, 0], [4, 4]], "falls from one row to the next"),
+            ([[0, 0], [4, 3]], "falls from one row to the next"),
+            ([[0.5, 0], [4, 4]], "is not whole numbers"),
+            ([[1, 1], [4, 4]], "does not hold its pairs"),
+        ]
+    }
+    | {
+        f"{name} {value}": case(
+            lambda name=name, value=value: changed(**{name: value}), "no alignment in format 1 (cannot reshape", WRITTEN
+        )
+        for name, value in [("shape", [2, 5]), ("shape", [3, 4]), ("labels", [0]), ("paid_x", [0]), ("paid_z", [0] * 3)]
+    }
+)
 
 CASES = {
     f"{part}: {name}": row

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw.problem.inputs import as_drop_costs, as_match_costs
+from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs, Problem
 from dropdtw.results.alignment import Alignment
@@ -61,25 +61,69 @@ def _read(data: Mapping[str, Any]) -> Alignment:
     if data["format"] != FORMAT:
         raise ValueError(f"its format is {data['format']!r}")
     K, N = (operator.index(n) for n in data["shape"])
-    cost, pairs = float(data["cost"]), np.asarray(data["pairs"], np.int64).reshape(-1, 2)
-    labels, paid_x, paid_z = (
-        np.asarray(data[name], dtype).reshape(length)
-        for name, dtype, length in (("labels", np.int64, N), ("paid_x", float, N), ("paid_z", float, K))
-    )
-    i, j = pairs.T
-    steps = np.diff(pairs, axis=0)
-    if len(pairs) and not (i.min() >= 0 and j.min() >= 0 and i.max() < K and j.max() < N):
-        raise ValueError(f"a pair lies outside shape {(K, N)}")
-    if (steps < 0).any() or (steps.sum(axis=1) == 0).any():
-        raise ValueError("its pairs cross, or repeat")
-    known = {*zip(i.tolist(), j.tolist(), strict=True), *((-1, k) for k in range(N) if k not in set(j.tolist()))}
-    if not set(zip(labels.tolist(), range(N), strict=True)) <= known:
-        raise ValueError("its labels are not those of its pairs")
+    shape = (K, N)
+    if min(shape) < 1:
+        raise ValueError(f"its shape is {shape}")
+    cost = float(data["cost"])
     if not np.isfinite(cost):
         raise ValueError(f"its cost is {cost}")
+    pairs, labels = _whole(data["pairs"], "its pairs are").reshape(-1, 2), _whole(data["labels"], "its labels are")
+    labels = labels.reshape(N)
+    paid_x, paid_z = (np.asarray(data[name], float).reshape(length) for name, length in (("paid_x", N), ("paid_z", K)))
+    _check_pairs(pairs, shape)
+    _check_labels(labels, pairs)
+    for name, paid in (("paid_x", paid_x), ("paid_z", paid_z)):
+        if not np.isin(paid, (0, 1)).all():
+            raise ValueError(f"its {name} are not all 0 or 1")
     method = str(data["method"])
-    problem = _problem(data["problem"], method, (K, N)) if data.get("problem") is not None else None
-    return Alignment(cost, pairs, (K, N), labels, method, paid_x, paid_z, problem)
+    problem = _problem(data["problem"], method, shape) if data.get("problem") is not None else None
+    found = Alignment(cost, pairs, shape, labels, method, paid_x, paid_z, problem)
+    if problem is not None:
+        _check_costs(found, problem.costs)
+    return found
+
+
+def _whole(values: Any, what: str) -> npt.NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise ValueError(f"{what} not whole numbers")
+    return array.astype(np.int64)
+
+
+def _check_pairs(pairs: Array, shape: tuple[int, int]) -> None:
+    steps = np.diff(pairs, axis=0)
+    if ((pairs < 0) | (pairs >= shape)).any():
+        raise ValueError(f"a pair lies outside shape {shape}")
+    if (steps < 0).any() or (steps.sum(axis=1) == 0).any():
+        raise ValueError("its pairs cross, or repeat")
+
+
+def _check_labels(labels: Array, pairs: Array) -> None:
+    """Each label is a z that its x matches, −1 where there is none."""
+    i, j = pairs.T
+    known = labels == -1
+    known[j] = False
+    known[j[labels[j] == i]] = True
+    if not known.all():
+        raise ValueError("its labels are not those of its pairs")
+
+
+def _check_costs(a: Alignment, costs: Costs) -> None:
+    """The pairs lie in the band, and what they and the drops cost is the cost, as precisely as it may be known."""
+    i, j = a.pairs.T
+    if costs.band is not None:
+        start, stop = costs.band
+        if ((j < start[i]) | (j >= stop[i])).any():
+            raise ValueError("its band does not hold its pairs")
+    paid = np.concatenate([costs.match.at(i, j), costs.drop_x[a.paid_x == 1], costs.drop_z[a.paid_z == 1]])
+    # Sums of single precision drift with their length, and so do single costs that are computed in two ways.
+    finite = costs.matrix[np.isfinite(costs.matrix)]
+    usual = float(np.median(np.abs(finite))) if finite.size else 0.0
+    single = float(np.finfo(np.float32).eps)
+    room = (1e-4 + len(paid) * single) * np.abs(paid).sum() + len(paid) * single * usual
+    total = a.rescore()
+    if not abs(total - a.cost) <= room:
+        raise ValueError(f"its cost is {a.cost}, but its pairs and drops cost {total}")
 
 
 def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int]) -> Problem:
@@ -96,7 +140,11 @@ def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int]) -> Pr
     drop_z = as_drop_costs(np.asarray(data["drop_z"], float), "drop_z", K, "z_i")
     band = None
     if data["band"] is not None:
-        start, stop = (np.asarray(limit, np.int64).reshape(K) for limit in data["band"])
+        start, stop = (_whole(limit, "its band is").reshape(K) for limit in data["band"])
+        if not ((start >= 0) & (start <= stop) & (stop <= N)).all():
+            raise ValueError("its band does not lie in its shape")
+        if (np.diff(start) < 0).any() or (np.diff(stop) < 0).any():
+            raise ValueError("its band falls from one row to the next")
         band = (start, stop)
     costs = Costs(Matrix(match), drop_x, drop_z, band)
     return Problem(method, Recurrence(**table), costs, Costs(Matrix(C), drop_x, drop_z, band), lambda given: costs)
