@@ -87,7 +87,7 @@ sanitize: .venv-sanitize/.ready
 .venv-sanitize/.ready: constraints.txt $(KERNELS)
 	test -x .venv-sanitize/bin/python || $(PYTHON) -m venv .venv-sanitize
 	.venv-sanitize/bin/pip install $(PIP_FLAGS) -c constraints.txt pytest hypothesis
-	.venv-sanitize/bin/pip install $(PIP_FLAGS) -c constraints.txt -C cmake.define.DROPDTW_SANITIZE=ON -e .
+	.venv-sanitize/bin/pip install $(PIP_FLAGS) -c constraints.txt -C build-dir=build/sanitize -C cmake.define.DROPDTW_SANITIZE=ON -e .
 	@touch $@
 
 clean:
