@@ -121,6 +121,33 @@ def test_cosine_of_numbers_warns_and_blames_the_caller():
     assert caught[0].filename == __file__
 
 
+NUMBERS = [np.arange(n) - 1.5 for n in (3, 4, 5, 6)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda **how: dropdtw.align(*NUMBERS[:2], **how),
+        lambda **how: dropdtw.distance(*NUMBERS[:2], **how),
+        lambda **how: dropdtw.pairwise(NUMBERS, NUMBERS, n_jobs=2, **how),
+        lambda **how: dropdtw.pairwise(NUMBERS, reducer="soft", n_jobs=1, **how),
+        lambda **how: dropdtw.nearest(NUMBERS[0], NUMBERS, 2, 0.5, **how),
+        lambda **how: dropdtw.suggest_drop(*NUMBERS[:2], **how),
+        lambda **how: [o.push(x) for o in [dropdtw.Online(NUMBERS[0], **how)] for x in (1.0, 2.0)],
+    ],
+    ids=["align", "distance", "pairwise", "pairwise soft", "nearest", "suggest", "online"],
+)
+def test_a_request_for_signs_warns_once_at_the_callers_line(call, monkeypatch):
+    monkeypatch.setattr("dropdtw.problem.match.STRIP", 4)  # costs in many parts
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call(match="cosine")
+    assert [(w.filename, w.lineno) for w in caught] == [(__file__, call.__code__.co_firstlineno)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call(match="auto")
+
+
 def test_cosine_of_vectors_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.problem.inputs import Array, as_match_costs, as_pair
+from dropdtw.problem.warn import warn
 
 MatchCost = str | Callable[[Array, Array], npt.ArrayLike]
 
@@ -23,15 +23,12 @@ def cosine(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     array([[0., 1., 2.],
            [1., 1., 1.]])
     """
-    return _cosine(*as_pair(Z, X))
+    A, B = as_pair(Z, X)
+    _NAMED["cosine"].warn_of_signs(A.shape[1])
+    return _cosine(A, B)
 
 
 def _cosine(A: Array, B: Array) -> Array:
-    if A.shape[1] == 1:
-        warnings.warn(
-            "the cosine of one-dimensional elements is only their signs; match='euclidean' compares values",
-            stacklevel=3,
-        )
     lengths = row_lengths(B)
     return cosine_of(unit_rows(A), unit_rows(B), None) if lengths is None else cosine_of(unit_rows(A), B, 1 / lengths)
 
@@ -206,6 +203,11 @@ class Match:
     def kernel_metric(self, *sequences: Array) -> str | None:
         """Its name where kernels may compute it themselves for these sequences, otherwise None."""
         return self.name if self.in_kernels and _moderate(*sequences) else None
+
+    def warn_of_signs(self, features: int) -> None:
+        """Warn where it compares signs, and hardly anybody means that. Once for each request, whatever its size."""
+        if self.name == "cosine" and features == 1:
+            warn("the cosine of one-dimensional elements is only their signs; match='euclidean' compares values")
 
 
 _NAMED: Final = {

@@ -8,7 +8,9 @@ from itertools import product
 
 import numpy as np
 
-from dropdtw.problem.inputs import Array
+from dropdtw import costs
+from dropdtw.costs import Match
+from dropdtw.problem.inputs import Array, as_pair
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment, Segment
@@ -49,8 +51,12 @@ def values(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array], th
 
 def alignments(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array], pool: Executor) -> list[Found]:
     """The best alignment of each Z with its X, in their order."""
+    if not Zs:
+        return []
+    match = costs.resolve(spec.match, Zs[0].shape[1])
+    match.warn_of_signs(Zs[0].shape[1])
     if device == "cpu":
-        return list(pool.map(lambda Z, X: _alignment(spec, Z, X), Zs, Xs))
+        return list(pool.map(lambda Z, X: _alignment(spec, Z, X, match), Zs, Xs))
     from dropdtw.corpus import gpu
 
     def some(left: Sequence[Array], right: Sequence[Array]) -> list[Found]:
@@ -65,9 +71,9 @@ def alignments(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array]
     return some(Zs, Xs)
 
 
-def _alignment(spec: Spec, Z: Array, X: Array) -> Found:
+def _alignment(spec: Spec, Z: Array, X: Array, match: Match) -> Found:
     try:
-        a = Alignment.of(Problem.of_sequences(spec, Z, X))
+        a = Alignment.of(Problem.of_checked(spec, *as_pair(Z, X), match))
     except ValueError as error:
         return error
     return a.cost, a.segments()

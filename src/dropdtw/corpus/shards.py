@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from dropdtw.corpus import records
 from dropdtw.corpus.records import CONTENT, Bad, Record
 from dropdtw.corpus.storage import Storage, arrow
 from dropdtw.problem.inputs import as_sequence
+from dropdtw.problem.warn import warn
 
 FIRST: Final = 100
 """Records that are looked at to find out how many features they have."""
@@ -145,10 +145,9 @@ def open_corpus(url: str | os.PathLike[str], shard_rows: int) -> Corpus:
         )
     largest = max(shards, key=lambda shard: shard.rows)
     if largest.rows > 10 * shard_rows:
-        warnings.warn(
+        warn(
             f"{largest.file} has {largest.rows} records in one row group, which one worker has to take, and to hold "
-            "where pairs are asked for; write it with smaller row groups (dropdtw.corpus.write makes them of 256)",
-            stacklevel=3,
+            "where pairs are asked for; write it with smaller row groups (dropdtw.corpus.write makes them of 256)"
         )
     known = json.dumps([[f.name, f.groups, f.mark, f.broken] for f in files])
     marks = {f.name: f.mark for f in files}

@@ -6,7 +6,6 @@ The reference is always among them and runs every table.
 from __future__ import annotations
 
 import bisect
-import warnings
 from dataclasses import replace
 from typing import Final
 
@@ -16,6 +15,7 @@ from dropdtw.executors import reference
 from dropdtw.executors.protocol import Executor, Result, Trace
 from dropdtw.problem.band import band
 from dropdtw.problem.problem import Problem
+from dropdtw.problem.warn import warn
 from dropdtw.tables.recurrence import Recurrence
 from dropdtw.tables.reducers import Reducer, hard_min
 
@@ -82,9 +82,8 @@ def _say_once_what_is_missing() -> None:
     global _missing
     if _missing is not None:
         reason, _missing = _missing, None
-        warnings.warn(
+        warn(
             f"the compiled executor is not installed ({reason}); the reference executor does the work, slower. "
             "Install a C++20 compiler and reinstall dropdtw to have it built",
             RuntimeWarning,
-            stacklevel=5,
         )

@@ -95,7 +95,9 @@ class Problem:
     def of_sequences(cls, spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> Problem:
         """The problem of two sequences (K, d) and (N, d)."""
         A, B = as_pair(Z, X)
-        return cls.of_checked(spec, A, B, match_costs.resolve(spec.match, A.shape[1]))
+        match = match_costs.resolve(spec.match, A.shape[1])
+        match.warn_of_signs(A.shape[1])
+        return cls.of_checked(spec, A, B, match)
 
     @classmethod
     def of_checked(cls, spec: Spec, Z: Array, X: Array, match: Match) -> Problem:

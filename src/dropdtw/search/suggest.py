@@ -104,7 +104,9 @@ def _match_costs(Z: npt.ArrayLike, X: npt.ArrayLike | None, match: MatchCost) ->
     if X is None:
         return Matrix(as_match_costs(Z))
     A, B = as_pair(Z, X)
-    return between(A, B, match_costs.resolve(match, A.shape[1]))
+    found = match_costs.resolve(match, A.shape[1])
+    found.warn_of_signs(A.shape[1])
+    return between(A, B, found)
 
 
 def _steadiness(C: Array, prices: list[float], drop_z: bool, warp: dict[str, bool]) -> float:
