@@ -222,6 +222,20 @@ def test_distance_scales_with_its_elements(d, dtype, power):
     np.testing.assert_allclose(found, np.ldexp(euclidean(Z, X), power), rtol=1e-6)
 
 
+@pytest.mark.parametrize("d", [2, 8, 9, 40])
+@pytest.mark.parametrize(("dtype", "huge"), [(np.float64, 1e200), (np.float32, 1e25), (np.float64, 1.7e308)])
+def test_squares_that_overflow_are_infinite_and_leave_the_others_alone(d, dtype, huge):
+    Z, X = rows(0, 4, d, dtype), rows(1, 6, d, dtype)
+    X[2] = Z[3] = huge
+    C = sqeuclidean(Z, X)
+    assert C[3, 2] == 0
+    assert (np.delete(C[3], 2) == np.inf).all()
+    assert (C[:3, 2] == np.inf).all()
+    others = np.ix_([0, 1, 2], [0, 1, 3, 4, 5])
+    expected = naive("sqeuclidean", Z[:3], X[[0, 1, 3, 4, 5]])
+    np.testing.assert_allclose(C[others], expected, rtol=1e-5 if dtype == np.float32 else 1e-12)
+
+
 @every_name
 def test_costs_of_some_pairs_are_those_of_all(name):
     Z, X = rows(0, 2100, 2), rows(1, 2100, 2)  # more pairs than are computed in one go

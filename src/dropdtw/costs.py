@@ -95,7 +95,7 @@ def _by_differences(C: Array, chosen: Array, A: Array, B: Array, cost: Callable[
 
 
 def sqeuclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
-    """‖z_i − x_j‖².
+    """‖z_i − x_j‖²; +∞ where that overflows.
 
     >>> sqeuclidean([0, 3], [0, 1])
     array([[0., 1.],
@@ -107,20 +107,23 @@ def sqeuclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
 def _sqeuclidean(A: Array, B: Array) -> Array:
     if A.shape[1] <= 8:
         C: Array = np.zeros((len(A), len(B)), A.dtype)
-        for a, b in zip(A.T, B.T, strict=True):
-            C += (a[:, None] - b[None, :]) ** 2
+        with np.errstate(over="ignore"):
+            for a, b in zip(A.T, B.T, strict=True):
+                C += (a[:, None] - b[None, :]) ** 2
         return C
     # |z|² + |x|² − 2 z·x is one matrix product, but cancels where z ≈ x: centre first, and do close pairs by hand.
-    centre = np.concatenate([A, B]).mean(axis=0)
-    P, Q = A - centre, B - centre
-    p, q = (P**2).sum(axis=1), (Q**2).sum(axis=1)
-    C = P @ (-2 * Q).T
-    C += p[:, None]
-    C += q
-    np.maximum(C, 0, out=C)
-    if C.min() > 1e-2 * (p.max() + q.max()):
-        return C
-    _by_differences(C, 1e-2 * (p[:, None] + q) >= C, A, B, lambda differences: (differences**2).sum(axis=1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = np.concatenate([A, B]).mean(axis=0)
+        P, Q = A - centre, B - centre
+        p, q = (P**2).sum(axis=1), (Q**2).sum(axis=1)
+        C = P @ (-2 * Q).T
+        C += p[:, None]
+        C += q
+        np.maximum(C, 0, out=C)
+        if C.min() > 1e-2 * (p.max() + q.max()):
+            return C
+        close = ~(1e-2 * (p[:, None] + q) < C)  # not ≥: what overflowed is NaN
+        _by_differences(C, close, A, B, lambda differences: (differences**2).sum(axis=1))
     return C
 
 
@@ -142,7 +145,8 @@ class Softmax:
     def __call__(self, Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
         """C (K, N)."""
         S, row = self.similarities(Z, X)
-        C: Array = _log_sum_exp(S / self.gamma) - S / self.gamma
+        S = self._logits(S)
+        C: Array = _log_sum_exp(S) - S
         return C[row]
 
     def with_drop_logits(
@@ -150,7 +154,7 @@ class Softmax:
     ) -> tuple[Array, Array]:
         """C (K, N) and d_x (N,) where a drop logit, computed from the similarities of unique z, joins the softmax."""
         S, row = self.similarities(Z, X)
-        S = np.concatenate([S, np.broadcast_to(logits(S), (1, S.shape[1]))]) / self.gamma
+        S = self._logits(np.concatenate([S, np.broadcast_to(logits(S), (1, S.shape[1]))]))
         C = -np.log(np.exp(S - _log_sum_exp(S)) + epsilon)
         return C[:-1][row], C[-1]
 
@@ -166,7 +170,16 @@ class Softmax:
             where: dict[Hashable, int] = {}
             row = np.array([where.setdefault(name, len(where)) for name in self.ids])
             first = np.array([self.ids.index(name) for name in where])
-        return A[first] @ B.T, row
+        with np.errstate(over="ignore", invalid="ignore"):
+            return A[first] @ B.T, row
+
+    def _logits(self, S: Array) -> Array:
+        with np.errstate(over="ignore"):
+            logits: Array = S / self.gamma
+        if not np.isfinite(logits).all():
+            wider = ", or give them as float64" if S.dtype == np.float32 else ""
+            raise ValueError(f"z·x / {self.gamma:g} overflows {S.dtype}; scale Z and X down, raise gamma{wider}")
+        return logits
 
 
 MATCH_COSTS: Final[dict[str, Callable[[Array, Array], Array]]] = {

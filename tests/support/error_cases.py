@@ -27,6 +27,7 @@ LOCKSTEP = dropdtw.Recurrence(
 )
 
 
+FORBIDDEN = ("every alignment is forbidden", "allow more matches in C, give drop costs (drop_x, drop_z)")
 MASKED = np.ma.masked_equal([[1.0, 2.0], [3.0, -9999.0], [5.0, 6.0]], -9999.0)
 
 
@@ -194,6 +195,17 @@ MATCH = {
         "the result of match(Z, X) has NaN at (0, 0)",
         "fill it in",
     ),
+    "softmax overflows": case(
+        lambda: align(1e30 * np.eye(2, dtype=np.float32), 1e30 * np.eye(2, dtype=np.float32), match="softmax"),
+        "z·x / 1 overflows float32",
+        "scale Z and X down, raise gamma, or give them as float64",
+    ),
+    "softmax overflows by gamma": case(
+        lambda: align(1e10 * Z, X, "logit:30", match=Softmax(1e-300)), "z·x / 1e-300 overflows float64", "raise gamma"
+    ),
+    "squares overflow": case(
+        lambda: align(np.full((2, 9), 1e200), np.zeros((3, 9)), match="sqeuclidean"), FORBIDDEN[0], "scale down values"
+    ),
     "callable, nothing": case(
         lambda: align(Z, X, match=lambda Z, X: None), "the result of match(Z, X) is NoneType None", "give a rectangular"
     ),
@@ -326,7 +338,6 @@ FIT = {
     "pairwise, some": case(lambda: pairwise([Z, TALL], one_to_many=False), *TOO_WIDE),
 }
 
-FORBIDDEN = ("every alignment is forbidden", "allow more matches in C, give drop costs (drop_x, drop_z)")
 NONE_LEFT = {
     "solve": case(lambda: solve([[ANY]]), *FORBIDDEN),
     "posterior": case(lambda: posterior([[ANY, ANY]]), *FORBIDDEN),
@@ -397,9 +408,7 @@ READ = (
         "repeating": case(lambda: changed(pairs=[[0, 0], [0, 0]]), "its pairs cross, or repeat", WRITTEN),
         "labels": case(lambda: changed(labels=[1, 1, 0, 0]), "its labels are not those of its pairs", WRITTEN),
         "cost": case(lambda: changed(cost="nan"), "its cost is nan", WRITTEN),
-        "another cost": case(
-            lambda: changed(cost=7.5), "its cost is 7.5, but its pairs and drops cost 1.4", WRITTEN
-        ),
+        "another cost": case(lambda: changed(cost=7.5), "its cost is 7.5, but its pairs and drops cost 1.4", WRITTEN),
         "an empty shape": case(
             lambda: changed(shape=[2, 0], labels=[], pairs=[], paid_x=[]), "its shape is (2, 0)", WRITTEN
         ),

@@ -19,6 +19,13 @@ Z, X = torch.ones(2, 3, 4), torch.ones(2, 5, 4)
 LOSS = dt.DropDTWLoss()
 
 
+def spoilt(A, value):
+    """The batch with a value at the end of item 1's last but one element, or last."""
+    A = A.clone()
+    A[1, min(3, A.shape[1] - 1), -1] = value
+    return A
+
+
 def case(call, says, does=""):
     """A row: the call, what its message says of what arrived, and what it says to do."""
     return call, says, does
@@ -40,6 +47,22 @@ INPUT = {
     "batch sizes": case(lambda: LOSS(Z[:1], X), "Z has 1 items and X has 2", "one sequence of each per item"),
     "features": case(lambda: LOSS(Z[..., :2], X), "Z has 2 features and X has 4", "both need the same number"),
     "devices": case(lambda: LOSS(Z.to("meta"), X), "Z is on meta and X on cpu", "move one of them"),
+    "NaN": case(
+        lambda: LOSS(Z, spoilt(X, torch.nan)), "X[1] has NaN or infinity in element 3", "remove such elements or"
+    ),
+    "infinity": case(lambda: LOSS(spoilt(Z, torch.inf), X), "Z[1] has NaN or infinity in element 2", "fill them in"),
+    "wrong NaN": case(
+        lambda: dt.D3TWLoss()(Z, X, wrong=spoilt(Z, torch.nan)), "wrong[1] has NaN or infinity in element 2", "fill"
+    ),
+    "overflow": case(
+        lambda: LOSS(1e30 * Z, 1e30 * X), "products z·x overflow float32", "scale the features down, or give"
+    ),
+    "overflow in double": case(
+        lambda: dt.SmoothDTWLoss()(1e200 * Z.double(), -1e200 * X.double()), "products z·x overflow float64", "down"
+    ),
+    "clustering overflow": case(
+        lambda: dt.ClusteringLoss()(1e30 * Z, 1e30 * X), "products z·x overflow float32", "scale the features down"
+    ),
     "too few lengths": case(lambda: LOSS(Z, X, x_lengths=[5]), "x_lengths has shape (1,)", "give 2 whole numbers"),
     "lengths in part": case(lambda: LOSS(Z, X, z_lengths=[1.0, 2.0]), "dtype torch.float32", "2 whole numbers"),
     "masks": case(lambda: LOSS(Z, X, z_lengths=[True, True]), "dtype torch.bool", "2 whole numbers, one per item"),

@@ -353,3 +353,15 @@ def test_own_match_cost_may_be_anything_in_the_padding():
     there = dt.costs.within(torch.empty(3, 4, 7), *(torch.tensor(n) for n in LENGTHS.values()))
     spoilt = dt.SmoothDTWLoss(match=lambda Z, X: torch.where(there, dt.cosine(Z, X), torch.nan))
     assert torch.equal(spoilt(Z, X, **LENGTHS), dt.SmoothDTWLoss(match="cosine")(Z, X, **LENGTHS))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_every_loss_refuses_nan_and_infinity_but_not_in_the_padding(name, value):
+    Z, X = batch()
+    X[0, 6] = value  # item 0 has 5
+    loss = LOSSES[name]()
+    assert torch.isfinite(loss(Z, X, **LENGTHS))
+    X[1, 6, 2] = value
+    with pytest.raises(ValueError, match=r"X\[1\] has NaN or infinity in element 6; remove such elements or fill"):
+        loss(Z, X, **LENGTHS)

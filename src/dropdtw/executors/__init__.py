@@ -74,7 +74,7 @@ def no_alignment(problem: Problem) -> ValueError:
             )
     return ValueError(
         "every alignment is forbidden: each one needs a match or a drop that costs +inf; "
-        "allow more matches in C, give drop costs (drop_x, drop_z), or scale down costs whose sum overflows"
+        "allow more matches in C, give drop costs (drop_x, drop_z), or scale down values that overflow"
     )
 
 

@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from dropdtw.torch.costs import first_of_kind
 from dropdtw.torch.functional import Batch, Lengths
+from dropdtw.torch.ops import can_look
 
 Ids = Tensor | Sequence[Tensor] | Sequence[Sequence[int]] | None
 
@@ -60,6 +61,8 @@ def pairs(
     if Z.device != X.device:
         raise ValueError(f"{name} is on {Z.device} and X on {X.device}; move one of them")
     dtype = torch.promote_types(Z.dtype, X.dtype)
+    for A, called in ((Z, name), (X, "X")):
+        _refuse_not_finite(A, called)
     named = None if ids is None else _ids(ids, Z, z_lengths, "ids" if name == "Z" else f"{name}_ids")
     return Pairs(Z.to(dtype), X.to(dtype), z_lengths, x_lengths, named)
 
@@ -108,6 +111,21 @@ def padded(A: Batch, lengths: Lengths, name: str) -> tuple[Tensor, Tensor | None
         )
     found = found.to(A.device, torch.int64, non_blocking=True)
     return torch.where(real(A, found)[..., None], A, 0.0), found
+
+
+def _refuse_not_finite(A: Tensor, name: str) -> None:
+    if can_look(A) and not torch.isfinite(A.detach().sum()):  # one quick pass; a sum that overflows is looked at again
+        bad = (~torch.isfinite(A.detach()).all(-1)).nonzero()
+        if len(bad):
+            b, i = bad[0].tolist()
+            raise ValueError(f"{name}[{b}] has NaN or infinity in element {i}; remove such elements or fill them in")
+
+
+def refuse_overflow(found: Tensor) -> None:
+    """Raise where what was made of products of finite features is not finite."""
+    if can_look(found) and not torch.isfinite(found.detach()).all():
+        wider = ", or give them as float64" if found.dtype == torch.float32 else ""
+        raise ValueError(f"products z·x overflow {str(found.dtype)[6:]}; scale the features down{wider}")
 
 
 def _fits(a: object, first: object) -> bool:

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from dropdtw.torch.batch import Ids, Pairs, pairs, real
+from dropdtw.torch.batch import Ids, Pairs, pairs, real, refuse_overflow
 from dropdtw.torch.costs import first_of_kind, is_first
 from dropdtw.torch.functional import Batch, Lengths
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction, reduce
@@ -66,9 +66,11 @@ class ClusteringLoss(nn.Module):
         p = pairs(Z, X, z_lengths, x_lengths, ids)
         with torch.autocast(p.X.device.type, enabled=False):
             if self.form == "frobenius":
-                return reduce(frobenius(p, self.gamma), self.reduction)
-            across = self.negatives == "batch"
-            return reduce(contrastive(p, self.gamma, self.gamma_contrast, across=across), self.reduction)
+                found = frobenius(p, self.gamma)
+            else:
+                found = contrastive(p, self.gamma, self.gamma_contrast, across=self.negatives == "batch")
+            refuse_overflow(found)
+            return reduce(found, self.reduction)
 
     def extra_repr(self) -> str:
         """What `print` adds."""

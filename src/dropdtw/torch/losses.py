@@ -18,7 +18,7 @@ from dropdtw.drops import LogitPercentile
 from dropdtw.problem.band import window_width
 from dropdtw.tables.reducers import reducer as find_reducer
 from dropdtw.torch import costs
-from dropdtw.torch.batch import Ids, Pairs, pairs
+from dropdtw.torch.batch import Ids, Pairs, pairs, refuse_overflow
 from dropdtw.torch.functional import Batch, Drops, Lengths, drop_dtw
 from dropdtw.torch.learned import LearnedDrop
 from dropdtw.torch.reduction import (
@@ -124,6 +124,8 @@ class AlignmentLoss(nn.Module):
     def align(self, p: Pairs) -> Tensor:
         """D_{K,N} of each item: (B,)."""
         C, drop_x, drop_z = self.costs(p)
+        if self.match == "softmax":
+            refuse_overflow(C)
         return drop_dtw(
             C,
             drop_x,
