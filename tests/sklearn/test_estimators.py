@@ -252,3 +252,23 @@ def test_what_was_fitted_stays_when_the_callers_arrays_change(as_list):
         row[...] = 0
     np.testing.assert_array_equal(knn.distances(X), before[0])
     np.testing.assert_array_equal(maps.transform(X), before[1])
+
+
+@both
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"method": "zzz"}, "method is 'zzz'; choose one of"),
+        ({"match": "manhattan"}, "match is 'manhattan'; choose one of"),
+        ({"drop_x": "quantile:3"}, "drop_x is 'quantile:3'; give None"),
+        ({"drop_z": 1.0, "method": "dtw"}, "method 'dtw' takes no drop costs"),
+        ({"window": -1}, "window is -1; give an int"),
+        ({"threshold": 0.5}, "method 'drop_dtw' takes no threshold"),
+        ({"method": "lcss"}, "method 'lcss' needs threshold="),
+        ({"n_jobs": 0}, "n_jobs is 0; give a number of threads"),
+    ],
+    ids=str,
+)
+def test_fit_refuses_what_no_prediction_could_use(estimator, wrong, says):
+    with pytest.raises(ValueError, match=says):
+        estimator(**wrong).fit(TRAIN, LABELS)

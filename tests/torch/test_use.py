@@ -11,7 +11,7 @@ import dropdtw.executors
 
 torch = pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
 
-from dropdtw.torch import drop_dtw, ops  # noqa: E402
+from dropdtw.torch import drop_dtw, functional, ops  # noqa: E402
 from torch_cases import GAMMA, assert_same, everything, grads, random  # noqa: E402
 
 
@@ -192,3 +192,15 @@ def test_a_table_of_ones_own_works_and_is_differentiable():
     value, by_c = everything((C,), method=lockstep)
     torch.testing.assert_close(value, C.detach().diagonal(dim1=1, dim2=2).sum(1))
     assert torch.equal(by_c, torch.eye(4, dtype=torch.float64).expand(2, 4, 4))
+
+
+def test_what_is_kept_does_not_grow_with_the_temperatures():
+    C = torch.rand(1, 2, 3)
+    drop_dtw(C, 0.5)
+    tables = len(ops._TABLES)
+    for k in range(1500):
+        drop_dtw(C, 0.5, gamma=1 + k / 1000)
+    kept = functional._cached_spec.cache_info()
+    assert kept.maxsize is not None
+    assert kept.currsize <= kept.maxsize <= 1024
+    assert len(ops._TABLES) == tables

@@ -11,6 +11,8 @@ from dropdtw.api import pairwise
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
 from dropdtw.problem.inputs import Array, owned
+from dropdtw.problem.spec import Spec
+from dropdtw.search.pairwise import thread_count
 from dropdtw.sklearn.panel import Layout, Panel, as_series, check_features, is_collection
 from dropdtw.tables.recurrence import Recurrence
 
@@ -36,7 +38,10 @@ class Aligner(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _learn_series(self, X: Panel) -> list[Array]:
-        """The series to be fitted to; remembers their number of features."""
+        """The series to be fitted to; remembers their number of features. Refuses parameters that fit nothing."""
+        told = {name: getattr(self, name) for name in PARAMETERS}
+        thread_count(told.pop("n_jobs"))
+        Spec.of(**told)
         for known in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
             self.__dict__.pop(known, None)
         if not is_collection(X):
