@@ -113,12 +113,9 @@ FIRST = {"match": "cosine", "drop_x": {"kind": "percentile", "value": 30}, "gamm
 
 def start(session):
     """The real server, in a thread: its address, and a function that ends it."""
-    import uvicorn
-
     held = server.listen()
     port = held.getsockname()[1]
-    config = uvicorn.Config(server.make_app(session, TOKEN, port), log_level="error", lifespan="off", ws="none")
-    running = uvicorn.Server(config)
+    running = server.make_server(server.make_app(session, TOKEN, port))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [held]}, daemon=True)
     thread.start()
 

@@ -30,13 +30,13 @@ try:
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from dropdtw.explore.connections import PATIENCE, Connection
 except ImportError as error:
     raise ImportError(f"the explorer needs {error.name}: pip install 'dropdtw[explore]'") from None
 
 LOOPBACK: Final = "127.0.0.1"
 LARGEST_BODY: Final = 1 << 16
-PATIENCE: Final = 10.0
-"""Seconds in which a request has to have arrived."""
 
 PAGE: Final = {
     "": ("index.html", "text/html; charset=utf-8"),
@@ -235,14 +235,12 @@ def listen(port: int = 0) -> socket.socket:
     return held
 
 
-def serve(session: Session, port: int = 0, *, opened: Callable[[str], object] = print) -> None:
-    """Serve until Ctrl-C; `opened` is called with the address, in a thread of its own, once it answers."""
-    token = secrets.token_urlsafe(24)
-    held = listen(port)
-    address = f"http://{LOOPBACK}:{held.getsockname()[1]}/{token}/"
-    server = uvicorn.Server(
+def make_server(app: ASGIApp) -> uvicorn.Server:
+    """What serves the application, to be run with the socket of `listen`."""
+    return uvicorn.Server(
         uvicorn.Config(
-            make_app(session, token, held.getsockname()[1]),
+            app,
+            http=Connection,
             lifespan="off",
             log_level="error",
             access_log=False,
@@ -254,6 +252,14 @@ def serve(session: Session, port: int = 0, *, opened: Callable[[str], object] = 
             timeout_graceful_shutdown=1,
         )
     )
+
+
+def serve(session: Session, port: int = 0, *, opened: Callable[[str], object] = print) -> None:
+    """Serve until Ctrl-C; `opened` is called with the address, in a thread of its own, once it answers."""
+    token = secrets.token_urlsafe(24)
+    held = listen(port)
+    address = f"http://{LOOPBACK}:{held.getsockname()[1]}/{token}/"
+    server = make_server(make_app(session, token, held.getsockname()[1]))
     threading.Thread(target=opened, args=(address,), daemon=True).start()
     try:
         server.run(sockets=[held])
