@@ -82,10 +82,11 @@ def drop_dtw(
     )  # fmt: skip
     if lengths is None and not torch.compiler.is_compiling():
         spec.check_fit(*C.shape[1:])
+    unedited = None if edits else call.table
     costs = _Costs(  # rules look at all of C, as they do without a window
         C if window is None else _banded(C, window, lengths),
-        _drops(drop_x, "drop_x", call.table, C, lengths),
-        _drops(drop_z, "drop_z", call.table, C, lengths),
+        _drops(drop_x, "drop_x", unedited, C, lengths),
+        _drops(drop_z, "drop_z", unedited, C, lengths),
         lengths,
     )
     if edits:  # by name: a compiler can follow that, but not the method of the spec
@@ -185,13 +186,14 @@ def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Pa
     return C, (both[0], both[1])
 
 
-def _drops(drop: Drops, name: str, table: str, C: Tensor, lengths: Padding) -> Tensor:
+def _drops(drop: Drops, name: str, table: str | None, C: Tensor, lengths: Padding) -> Tensor:
     """Drop costs as a tensor (B, N) for "drop_x", (B, K) for "drop_z", in the precision of the computation."""
     B, K, N = C.shape
     length = N if name == "drop_x" else K
     dtype = ops.computes_in(C)
     if drop is None:
-        if C.is_cuda and not ops.pays(table, name):  # no edge pays it, so no kernel need fill it in
+        # Where no edge pays it and no method reads it, no kernel need fill it in.
+        if C.is_cuda and table is not None and not ops.pays(table, name):
             return torch.empty(1, 1, dtype=dtype, device=C.device).expand(B, length)
         return torch.full((1, 1), torch.inf, dtype=dtype, device=C.device).expand(B, length)
     if isinstance(drop, str):
