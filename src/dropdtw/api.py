@@ -10,6 +10,7 @@ from dropdtw import executors
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
 from dropdtw.files.progress import Progress
+from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
@@ -28,6 +29,9 @@ def solve(
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
+    open_x: Opening = 0.0,
+    open_z: Opening = 0.0,
+    warp: float = 0.0,
     window: float | None = None,
     threshold: DropCost = None,
     executor: str | None = None,
@@ -36,7 +40,9 @@ def solve(
 
     Solves, over all monotone binary matrices M that the options allow (paper Eq. 2),
 
-        min_M  Σ_ij M_ij C_ij  +  Σ_j [column j of M is empty] d_x[j]  +  Σ_i [row i of M is empty] d_z[i].
+        min_M  Σ_ij M_ij C_ij  +  Σ_j [column j of M is empty] d_x[j]  +  Σ_i [row i of M is empty] d_z[i],
+
+    and with opening costs also open_x for each run of empty columns and open_z for each run of empty rows.
 
     Parameters
     ----------
@@ -49,6 +55,9 @@ def solve(
     many_to_one : one x may match several z.
     contiguous : no x is dropped inside the run of a z. `many_to_one=False, contiguous=True` is what step
         localization usually means.
+    open_x, open_z : what the first dropped x, z, of a run pays on top of its drop cost: junk then goes in few long runs
+        instead of many short ones. A number ≥ 0, or "suggest".
+    warp : what a match that repeats an element pays on top of its match cost (ADTW's penalty): a number ≥ 0.
     window : forbid matches far from the diagonal, |j − i (N−1)/(K−1)| > w: an int is w, in columns, a float in (0, 1]
         a share of N. Drops are not limited.
     threshold : for "lcss": pairs cheaper than this count; a number or a rule.
@@ -66,7 +75,19 @@ def solve(
     0.7
     """
     spec = Spec.of(
-        drop_x, drop_z, "auto", method, one_to_many, many_to_one, contiguous, window, threshold, executor=executor
+        drop_x,
+        drop_z,
+        "auto",
+        method,
+        one_to_many,
+        many_to_one,
+        contiguous,
+        window,
+        threshold,
+        executor=executor,
+        open_x=open_x,
+        open_z=open_z,
+        warp=warp,
     )
     return Alignment.of(Problem.of_costs(spec, C))
 
@@ -82,6 +103,9 @@ def align(
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
+    open_x: Opening = 0.0,
+    open_z: Opening = 0.0,
+    warp: float = 0.0,
     window: float | None = None,
     threshold: DropCost = None,
     executor: str | None = None,
@@ -103,7 +127,19 @@ def align(
     array([ 0,  0, -1,  1,  2, -1,  2])
     """
     spec = Spec.of(
-        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, window, threshold, executor=executor
+        drop_x,
+        drop_z,
+        match,
+        method,
+        one_to_many,
+        many_to_one,
+        contiguous,
+        window,
+        threshold,
+        executor=executor,
+        open_x=open_x,
+        open_z=open_z,
+        warp=warp,
     )
     return Alignment.of(Problem.of_sequences(spec, Z, X))
 
@@ -117,16 +153,22 @@ def cost(
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
+    open_x: Opening = 0.0,
+    open_z: Opening = 0.0,
+    warp: float = 0.0,
     window: float | None = None,
     threshold: DropCost = None,
     reducer: str = "hard",
     gamma: float = 1.0,
+    normalize: str | None = None,
     executor: str | None = None,
 ) -> float:
     """Compute the value alone, from match costs: no path is kept. +∞ where every alignment is forbidden.
 
     reducer, gamma : "hard" for the minimum, "soft" for −γ log Σ exp(−cost/γ) over all alignments, "smooth" for the
         paper's smoothMin (Eq. 7).
+    normalize : "pattern" divides by what all paths of a step pattern weigh, so that values of different lengths
+        compare; for methods that have such a number ("symmetric2", "asymmetric" and their P1 forms).
     others : as in `solve`.
 
     >>> import dropdtw
@@ -147,8 +189,13 @@ def cost(
         reducer,
         gamma,
         executor,
+        open_x=open_x,
+        open_z=open_z,
+        warp=warp,
+        normalize=normalize,
     )
-    return executors.run(Problem.of_costs(spec, C), spec.reducer).value
+    problem = Problem.of_costs(spec, C)
+    return executors.run(problem, spec.reducer).value / spec.norm(*problem.costs.shape)
 
 
 def distance(
@@ -162,10 +209,14 @@ def distance(
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
+    open_x: Opening = 0.0,
+    open_z: Opening = 0.0,
+    warp: float = 0.0,
     window: float | None = None,
     threshold: DropCost = None,
     reducer: str = "hard",
     gamma: float = 1.0,
+    normalize: str | None = None,
     executor: str | None = None,
 ) -> float:
     """Compute the value alone, from sequences: a plain sum of costs, no square root. Arguments as in `align`, `cost`.
@@ -175,9 +226,25 @@ def distance(
     0.5
     """
     spec = Spec.of(
-        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, window, threshold, reducer, gamma, executor
+        drop_x,
+        drop_z,
+        match,
+        method,
+        one_to_many,
+        many_to_one,
+        contiguous,
+        window,
+        threshold,
+        reducer,
+        gamma,
+        executor,
+        open_x=open_x,
+        open_z=open_z,
+        warp=warp,
+        normalize=normalize,
     )
-    return executors.run(Problem.of_sequences(spec, Z, X), spec.reducer).value
+    problem = Problem.of_sequences(spec, Z, X)
+    return executors.run(problem, spec.reducer).value / spec.norm(*problem.costs.shape)
 
 
 def posterior(
@@ -190,6 +257,9 @@ def posterior(
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
+    open_x: Opening = 0.0,
+    open_z: Opening = 0.0,
+    warp: float = 0.0,
     window: float | None = None,
     threshold: DropCost = None,
     executor: str | None = None,
@@ -205,7 +275,19 @@ def posterior(
     (array([[0.91, 0.  , 0.76]]), array([0.09, 1.  , 0.24]))
     """
     spec = Spec.of(
-        drop_x, drop_z, "auto", method, one_to_many, many_to_one, contiguous, window, threshold, executor=executor
+        drop_x,
+        drop_z,
+        "auto",
+        method,
+        one_to_many,
+        many_to_one,
+        contiguous,
+        window,
+        threshold,
+        executor=executor,
+        open_x=open_x,
+        open_z=open_z,
+        warp=warp,
     )
     return Posterior.of(Problem.of_costs(spec, C), gamma)
 
@@ -221,10 +303,14 @@ def pairwise(
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
+    open_x: Opening = 0.0,
+    open_z: Opening = 0.0,
+    warp: float = 0.0,
     window: float | None = None,
     threshold: DropCost = None,
     reducer: str = "hard",
     gamma: float = 1.0,
+    normalize: str | None = None,
     n_jobs: int | None = -1,
     progress: Progress = None,
     executor: str | None = None,
@@ -246,6 +332,21 @@ def pairwise(
            [ 9., 13.,  0.]])
     """
     spec = Spec.of(
-        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, window, threshold, reducer, gamma, executor
+        drop_x,
+        drop_z,
+        match,
+        method,
+        one_to_many,
+        many_to_one,
+        contiguous,
+        window,
+        threshold,
+        reducer,
+        gamma,
+        executor,
+        open_x=open_x,
+        open_z=open_z,
+        warp=warp,
+        normalize=normalize,
     )
     return all_pairs(spec, Zs, Xs, n_jobs, progress)

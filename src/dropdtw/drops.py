@@ -343,3 +343,25 @@ def otsu(values: Array) -> tuple[float, float]:
     apart = k * (n - k) / n * (total[:-1] / k - (total[-1] - total[:-1]) / (n - k)) ** 2
     i = int(apart.argmax())
     return float((v[i] + v[i + 1]) / 2), float(apart[i] / ((v - v.mean()) ** 2).sum())
+
+
+def chance_gain(C: Array, d_x: Array, d_z: Array) -> tuple[float, float]:
+    """What a stretch of matches that chance makes saves at most: by columns, and by rows.
+
+    Such a match costs about what an x pays for its best match elsewhere in Z (see `Suggest`), and saves the drops of
+    its x and, where z may be dropped, of its z. An opening cost of this size makes it too dear to break into a run of
+    drops for it.
+    """
+    saved_x, saved_z = (float(np.median(d[np.isfinite(d)])) if np.isfinite(d).any() else 0.0 for d in (d_x, d_z))
+
+    def most(C: Array) -> float:
+        if not np.isfinite(C).any():
+            return 0.0
+        K = len(C)
+        near = np.abs(np.arange(K)[:, None] - C.argmin(axis=0)) <= K // 8
+        other = np.where(near, np.inf, C).min(axis=0)
+        gains = np.where(np.isfinite(other), saved_x + saved_z - other, 0.0)
+        total = np.concatenate([[0.0], np.cumsum(gains)])
+        return float((total - np.minimum.accumulate(total)).max())  # the largest sum of neighbours
+
+    return most(C), most(C.T)

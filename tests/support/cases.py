@@ -10,6 +10,7 @@ import numpy as np
 
 import dropdtw
 import oracle
+from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs
 from dropdtw.problem.spec import Spec
@@ -46,9 +47,11 @@ def spec_of(variant: dict[str, Any], drop_x: Any = None, drop_z: Any = None, **m
     return Spec.of(drop_x if x else None, drop_z if z else None, **options)
 
 
-def paid(C: np.ndarray, drop_x: np.ndarray, drop_z: np.ndarray, band: Any = None) -> Costs:
+def paid(
+    C: np.ndarray, drop_x: np.ndarray, drop_z: np.ndarray, band: Any = None, charges: Charges = NO_CHARGES
+) -> Costs:
     """Costs as executors take them, from a matrix."""
-    return Costs(Matrix(C), drop_x, drop_z, band)
+    return Costs(Matrix(C), drop_x, drop_z, band, charges)
 
 
 def costs(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -65,9 +68,9 @@ def variants(method: str) -> list[dict[str, Any]]:
     """Every combination of options that means something for a method, with the sides it may drop from."""
     entry = dropdtw.METHODS[method]
     sides = [(True, True), (True, False), (False, True), (False, False)] if entry.takes_drops else [(False, False)]
-    moves = [(True, True)] if entry.one_to_one else list(product((True, False), repeat=2))
+    moves = [(True, True)] if entry.one_to_one or entry.states_moves else list(product((True, False), repeat=2))
     contiguous = (False, True) if method.startswith(("drop", "greedy")) else (False,)
-    return [
+    plain = [
         {
             "sides": s,
             "method": method,
@@ -79,6 +82,17 @@ def variants(method: str) -> list[dict[str, Any]]:
         }
         for s, (o, m), c, w in product(sides, moves, contiguous, (None, 1))
     ]
+    # Every other variant also with charges, so that each option is there with and without them.
+    charging = [(v, charges(method, v["sides"])) for k, v in enumerate(plain) if (k + k // 2) % 2]
+    return plain + [v | charged for v, charged in charging if charged]
+
+
+def charges(method: str, sides: tuple[bool, bool]) -> dict[str, float]:
+    """Charges that a method can make; sums of them are exact."""
+    entry = dropdtw.METHODS[method]
+    found = {"open_x": 0.5, "open_z": 0.25, "warp": 0.125}
+    taken = {"open_x": entry.takes_opening and sides[0], "open_z": entry.takes_opening and sides[1]}
+    return {name: value for name, value in found.items() if taken.get(name, entry.takes_warp)}
 
 
 def cases(variant: dict[str, Any], seed: int = 0) -> list[Case]:
@@ -116,6 +130,7 @@ def name(variant: dict[str, Any]) -> str:
         [variant["method"], f"drop_{sides}", *(f"not_{f}" for f in flags)]
         + ["contiguous"] * variant["contiguous"]
         + ["window"] * ("window" in variant)
+        + ["charged"] * bool({"open_x", "open_z", "warp"} & set(variant))
     )
 
 

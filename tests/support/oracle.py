@@ -8,6 +8,14 @@ import numpy as np
 Drop = np.ndarray | float | None
 Alignment = tuple[np.ndarray, float]
 METHODS = ["drop_dtw", "dtw", "subsequence", "otam", "needleman_wunsch", "lcss", "smith_waterman", "greedy"]
+PATTERNS = {
+    # Steps as (rows, columns, weight of the cell arrived at), one after the other; as dtw-python states them.
+    "symmetric1": [[(1, 1, 1)], [(0, 1, 1)], [(1, 0, 1)]],
+    "symmetric2": [[(1, 1, 2)], [(0, 1, 1)], [(1, 0, 1)]],
+    "asymmetric": [[(1, 0, 1)], [(1, 1, 1)], [(1, 2, 1)]],
+    "symmetricP1": [[(1, 1, 2), (0, 1, 1)], [(1, 1, 2)], [(1, 1, 2), (1, 0, 1)]],
+    "asymmetricP1": [[(1, 1, 0.5), (0, 1, 0.5)], [(1, 1, 1)], [(1, 1, 1), (1, 0, 1)]],
+}
 
 
 @functools.cache
@@ -52,6 +60,54 @@ def _inside(used: np.ndarray) -> np.ndarray:
     return before & after & ~used
 
 
+def _runs(unused: np.ndarray) -> np.ndarray:
+    """How many runs of unused positions each row of (n, length) has."""
+    before = np.pad(unused, ((0, 0), (1, 0)))[:, :-1]
+    return (unused & ~before).sum(axis=1)
+
+
+def _repeats(A: np.ndarray) -> np.ndarray:
+    """How many pairs of each chain share their row or column with the pair before."""
+    found = []
+    for M in A:
+        pairs = np.argwhere(M)
+        found.append(int((np.diff(pairs, axis=0) == 0).any(axis=1).sum()))
+    return np.array(found)
+
+
+@functools.cache
+def _walks(pattern: str, K: int, N: int) -> tuple[tuple[tuple[int, int, float], ...], ...]:
+    """All ways through a step pattern from (0, 0) to (K − 1, N − 1), as cells with their weights."""
+    found = []
+
+    def extend(walk: tuple[tuple[int, int, float], ...]) -> None:
+        i, j, _ = walk[-1]
+        if (i, j) == (K - 1, N - 1):
+            found.append(walk)
+        for step in PATTERNS[pattern]:
+            a, b, more = i, j, []
+            for di, dj, weight in step:
+                a, b = a + di, b + dj
+                more.append((a, b, weight))
+            if a < K and b < N:
+                extend(walk + tuple(more))
+
+    extend(((0, 0, 1.0),))
+    return tuple(found)
+
+
+def _pattern_alignments(pattern: str, C: np.ndarray) -> list[Alignment]:
+    found = []
+    for walk in _walks(pattern, *C.shape):
+        M = np.zeros(C.shape, bool)
+        for i, j, _ in walk:
+            M[i, j] = True
+        cost = sum(weight * C[i, j] for i, j, weight in walk)
+        if cost < np.inf:
+            found.append((M, float(cost)))
+    return found
+
+
 def _total(mask: np.ndarray, cost: np.ndarray) -> np.ndarray:
     """Sum of cost where mask holds, over all axes but the first (never inf * 0)."""
     return np.where(mask, cost, 0.0).reshape(len(mask), -1).sum(axis=1)
@@ -68,14 +124,19 @@ def alignments(
     contiguous: bool = False,
     band: np.ndarray | None = None,
     threshold: float | None = None,
+    open_x: float = 0.0,
+    open_z: float = 0.0,
+    warp: float = 0.0,
 ) -> list[Alignment]:
     """Every feasible alignment of the method, with its cost."""
-    if method not in METHODS:
+    if method not in [*METHODS, *PATTERNS]:
         raise ValueError(f"unknown method {method!r}")
     C = np.asarray(C, float)
     K, N = C.shape
     if band is not None:
         C = np.where(band, C, np.inf)
+    if method in PATTERNS:
+        return _pattern_alignments(method, C)
     dx = np.broadcast_to(np.asarray(np.inf if d_x is None else d_x, float), (N,))
     dz = np.broadcast_to(np.asarray(np.inf if d_z is None else d_z, float), (K,))
     if not all((a > -np.inf).all() for a in (C, dx, dz)):
@@ -106,6 +167,12 @@ def alignments(
     elif method == "greedy":
         keep &= (cols == (C.min(axis=0) <= dx)).all(axis=1) & (rows == (C.min(axis=1) <= dz)).all(axis=1)
         cost = cost + _total(~cols, dx) + _total(~rows, dz)
+    if open_x or open_z:
+        inside = method == "smith_waterman"
+        cost = cost + open_x * _runs(_inside(cols) if inside else ~cols)
+        cost = cost + open_z * _runs(_inside(rows) if inside else ~rows)
+    if warp:
+        cost = cost + warp * _repeats(A)
     keep &= cost < np.inf
     return [(M, float(c)) for M, c in zip(A[keep], cost[keep], strict=True)]
 

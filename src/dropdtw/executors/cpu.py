@@ -10,6 +10,7 @@ import numpy as np
 import dropdtw._cpp as _cpp
 from dropdtw.executors.emit import Place, locate
 from dropdtw.executors.protocol import Padded, Result, Trace, Values, Within
+from dropdtw.problem.charges import Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs
 from dropdtw.tables.recurrence import COSTS, Recurrence
@@ -85,10 +86,10 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
 
 def run_batch(
     table: Recurrence, reducer: Reducer, padded: Padded, *, gradient: bool = False, threads: int = 1
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array, Array]:
     """See `Executor.run_batch`."""
     place = _place(table)
-    match, d_x, d_z, z_lengths, x_lengths = padded
+    match, d_x, d_z, z_lengths, x_lengths, _ = padded
     if place.transposed:
         match, d_x, d_z, z_lengths, x_lengths = match.transpose(0, 2, 1), d_z, d_x, x_lengths, z_lengths
     B, K, N = match.shape
@@ -114,8 +115,12 @@ def run_batch(
         grad_z=by_z,
     )
     if by_match is None or by_x is None or by_z is None:
-        return value, *(np.empty(0, dtype),) * 3
-    return (value, by_match.transpose(0, 2, 1), by_z, by_x) if place.transposed else (value, by_match, by_x, by_z)
+        none = np.empty(0, dtype)
+        return value, none, none, none, none
+    charges = np.zeros((B, 3), dtype)
+    if place.transposed:
+        return value, by_match.transpose(0, 2, 1), by_z, by_x, charges
+    return value, by_match, by_x, by_z, charges
 
 
 def _as_derivatives(found: Trace, costs: Costs) -> Result:
@@ -139,6 +144,7 @@ def pairwise(
     *,
     drop_x: float,
     drop_z: float,
+    charges: Charges,
     once: bool,
     threads: int,
     report: Callable[[int, int], None],

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs
 from dropdtw.tables.recurrence import Recurrence
@@ -14,21 +15,38 @@ from dropdtw.tables.reducers import Reducer
 
 
 class Result(NamedTuple):
-    """The value, and its derivatives by the match costs, drop_x and drop_z: empty unless asked for."""
+    """The value, and its derivatives by the match costs, drop_x, drop_z and the charges: empty unless asked for."""
 
     value: float
     match: Array = np.empty(0)
     drop_x: Array = np.empty(0)
     drop_z: Array = np.empty(0)
+    charges: Charges = NO_CHARGES
 
 
 class Trace(NamedTuple):
-    """A best alignment: its value, its pairs (L, 2), and how often each x_j and z_i is paid for as dropped."""
+    """A best alignment: its value, its pairs (L, 2), and how often each x_j and z_i is paid for as dropped.
+
+    weights : (L,) how many times each pair pays its match cost; None: once.
+    charges : how often it pays each charge.
+    """
 
     value: float
     pairs: Array
     drop_x: Array
     drop_z: Array
+    weights: Array | None = None
+    charges: Charges = NO_CHARGES
+
+
+class Step(NamedTuple):
+    """An edge of a path: what it pays, in which cell (0-based)."""
+
+    cost: str
+    i: int
+    j: int
+    weight: float = 1.0
+    plus: str | None = None
 
 
 class Within(NamedTuple):
@@ -47,13 +65,17 @@ class Values(NamedTuple):
 
 
 class Padded(NamedTuple):
-    """Many problems as one batch: (B, K, N), (B, N) and (B, K); item b has the first lengths[b] rows and columns."""
+    """Many problems as one batch: (B, K, N), (B, N) and (B, K); item b has the first lengths[b] rows and columns.
+
+    charges : (B, 3), as `Charges`; None where the table charges nothing.
+    """
 
     match: Array
     drop_x: Array
     drop_z: Array
     z_lengths: Array
     x_lengths: Array
+    charges: Array | None = None
 
 
 class Executor(Protocol):
@@ -77,11 +99,11 @@ class Executor(Protocol):
 
     def run_batch(
         self, table: Recurrence, reducer: Reducer, padded: Padded, *, gradient: bool = False, threads: int = 1
-    ) -> tuple[Array, Array, Array, Array]:
+    ) -> tuple[Array, Array, Array, Array, Array]:
         """A padded batch, each item exactly as it would be alone.
 
         Gives the values (B,) and, with `gradient`, their derivatives by match costs (B, K, N), drop_x and drop_z, 0 in
-        the padding.
+        the padding, and by charges (B, 3).
         """
         ...
 
@@ -94,6 +116,7 @@ class Executor(Protocol):
         *,
         drop_x: float,
         drop_z: float,
+        charges: Charges,
         once: bool,
         threads: int,
         report: Callable[[int, int], None],

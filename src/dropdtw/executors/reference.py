@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dropdtw.executors.protocol import Padded, Result, Trace, Within
+from dropdtw.executors.protocol import Padded, Result, Step, Trace, Within
+from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs
@@ -53,8 +54,19 @@ def trace_matching(table: Recurrence, costs: Costs, j: int) -> Trace:
 
 
 def _trace(grid: _Grid) -> Trace:
-    value, match, drop_x, drop_z = _run(grid, hard_min, gradient=True)
-    return Trace(value, np.argwhere(match), drop_x, drop_z)
+    value, match, drop_x, drop_z, charges = _run(grid, hard_min, gradient=True)
+    pairs = np.argwhere(match)
+    weights = None if grid.weights <= {1.0} else match[tuple(pairs.T)]
+    return Trace(value, pairs, drop_x, drop_z, weights, charges)
+
+
+def marginals(table: Recurrence, reducer: Reducer, costs: Costs) -> Array:
+    """How much of the value passes through each match, whatever that weighs: under `soft_min`, its probability."""
+    grid = _Grid(table, costs)
+    _forward(grid, reducer)
+    G = np.zeros_like(grid.D)
+    G[grid.final, *grid.shape] = reducer.weights(grid.ends())[:, 0]
+    return _backward(grid, reducer, G, grid.diagonals(), weighted=False)[0]
 
 
 def within(table: Recurrence, costs: Costs, limit: float) -> Within:
@@ -64,29 +76,30 @@ def within(table: Recurrence, costs: Costs, limit: float) -> Within:
 
 def run_batch(
     table: Recurrence, reducer: Reducer, padded: Padded, *, gradient: bool = False, threads: int = 1
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array, Array]:
     """See `Executor.run_batch`: one item after the other."""
     value = np.empty(len(padded.match))
-    parts = [np.zeros_like(part) if gradient else np.empty(0, part.dtype) for part in padded[:3]]
-    for b, (match, d_x, d_z, k, n) in enumerate(zip(*padded, strict=True)):
-        found = run(table, reducer, Costs(Matrix(match[:k, :n]), d_x[:n], d_z[:k]), gradient=gradient)
+    charges = np.zeros((len(value), len(NO_CHARGES))) if padded.charges is None else padded.charges
+    parts = [np.zeros_like(part) if gradient else np.empty(0, part.dtype) for part in (*padded[:3], charges)]
+    items = zip(*padded[:5], charges, strict=True)
+    for b, (match, d_x, d_z, k, n, charged) in enumerate(items):
+        costs = Costs(Matrix(match[:k, :n]), d_x[:n], d_z[:k], None, Charges(*map(float, charged)))
+        found = run(table, reducer, costs, gradient=gradient)
         value[b] = found.value
         if gradient:
-            parts[0][b, :k, :n], parts[1][b, :n], parts[2][b, :k] = found[1:]
-    return value, parts[0], parts[1], parts[2]
+            parts[0][b, :k, :n], parts[1][b, :n], parts[2][b, :k], parts[3][b] = found[1:]
+    return value, parts[0], parts[1], parts[2], parts[3]
 
 
 def pairwise(*problems: Any, **options: Any) -> None:
     """Nothing here takes many pairs at a time."""
 
 
-def sample(
-    table: Recurrence, reducer: Reducer, costs: Costs, n: int, rng: np.random.Generator
-) -> list[list[tuple[str, int, int]]]:
+def sample(table: Recurrence, reducer: Reducer, costs: Costs, n: int, rng: np.random.Generator) -> list[list[Step]]:
     """Draw n alignments from the distribution in which a path's probability is the product of its edges' weights.
 
-    Each draw walks from the end to the start and chooses every edge by its weight; it comes back from start to end
-    as what it pays in each cell, (cost, i, j), 0-based. Meant for `soft_min`, whose weights are probabilities.
+    Each draw walks from the end to the start and chooses every edge by its weight; it comes back from start to end.
+    Meant for `soft_min`, whose weights are probabilities.
     """
     grid = _Grid(table, costs)
     _forward(grid, reducer)
@@ -101,11 +114,11 @@ class Column:
     values of the last column, its column 1 is filled anew.
     """
 
-    def __init__(self, table: Recurrence, reducer: Reducer, drop_z: Array) -> None:
+    def __init__(self, table: Recurrence, reducer: Reducer, drop_z: Array, charges: Charges = NO_CHARGES) -> None:
         K = len(drop_z)
         never = np.full((K, 1), np.inf, drop_z.dtype)
         self.reducer = reducer
-        self.grid = _Grid(table, Costs(Matrix(never), never[0], drop_z))
+        self.grid = _Grid(table, Costs(Matrix(never), never[0], drop_z, None, charges))
         self.rows = np.arange(K + 1)
         # Cells in parts without dependence: all at once where no edge leads down a column, else row by row.
         down = any(way.di and not way.dj for ways in self.grid.ways for way in ways)
@@ -137,7 +150,7 @@ class Column:
         """How much of weights (states, K + 1) on the column's values goes to each match of its x, and to its drop."""
         G = np.zeros_like(self.grid.D)
         G[:, :-1, 1] = weights
-        match, drop_x, _ = _backward(self.grid, self.reducer, G, self.cells)
+        match, drop_x, _, _ = _backward(self.grid, self.reducer, G, self.cells)
         return match[:, 0], float(drop_x[0])
 
 
@@ -151,6 +164,8 @@ class _Way(NamedTuple):
     di: int
     dj: int
     cost: str
+    weight: float
+    plus: str | None
     border: bool | None
     column: int | None = None
 
@@ -169,7 +184,11 @@ class _Grid:
         listed = [(e, None if table.border is None else False) for e in table.edges]
         listed += [(e, True) for e in table.border or ()]
         self.ways = [
-            [_Way(number[e.src], *MOVES[e.move], e.cost, border) for e, border in listed if e.dst == state]
+            [
+                _Way(number[e.src], *MOVES[e.move], e.cost, e.weight, e.plus, border)
+                for e, border in listed
+                if e.dst == state
+            ]
             for state in table.states
         ]
         if matching is not None:
@@ -180,6 +199,8 @@ class _Grid:
             after = [[w._replace(src=w.src + S) for w in into] for into in self.ways]
             self.ways += [one + other for one, other in zip(across, after, strict=True)]
             self.final = [s + S for s in self.final]
+        self.weights = table.weights
+        self.charges = costs.charges._asdict()
         # A cell before row or column 0 has index −1, which is the last one: kept at ∞, nothing comes from there.
         self.D = np.full((len(self.ways), K + 2, N + 2), np.inf, costs.dtype)
         # Row and column 0 have nothing to match or to drop: their prices are ∞.
@@ -198,18 +219,21 @@ class _Grid:
         """The value of each way into state s at each of the cells (i, j): (ways, cells), ∞ where there is none."""
         values = np.full((max(1, len(self.ways[s])), len(i)), np.inf, self.D.dtype)
         for v, way in zip(values, self.ways[s], strict=False):
-            v[:] = self.D[way.src, i - way.di, j - way.dj] + self.price(way.cost, i, j)
+            v[:] = self.D[way.src, i - way.di, j - way.dj] + self.price(way, i, j)
             if way.border is not None:
                 v[((i == 0) | (j == 0)) != way.border] = np.inf
             if way.column is not None:
                 v[j != way.column] = np.inf
         return values
 
-    def price(self, cost: str, i: Array, j: Array) -> Array | float:
-        """What a cost charges on arrival at the cells (i, j)."""
-        if cost == "match":
-            return self.match[i, j]
-        return 0.0 if cost == "free" else self.drop_x[j] if cost == "drop_x" else self.drop_z[i]
+    def price(self, way: _Way, i: Array, j: Array) -> Array | float:
+        """What an edge pays on arrival at the cells (i, j)."""
+        if way.cost == "free":
+            return 0.0
+        paid = self.match[i, j] if way.cost == "match" else self.drop_x[j] if way.cost == "drop_x" else self.drop_z[i]
+        if way.weight != 1:
+            paid = way.weight * paid
+        return paid if way.plus is None else paid + self.charges[way.plus]
 
     def ends(self) -> Array:
         """The values of the final states in the last cell: (states, 1)."""
@@ -233,17 +257,19 @@ def _enter(grid: _Grid, reducer: Reducer, i: Array, j: Array) -> None:
 
 
 def _backward(
-    grid: _Grid, reducer: Reducer, G: Array, cells: Iterable[tuple[Array, Array]]
-) -> tuple[Array, Array, Array]:
+    grid: _Grid, reducer: Reducer, G: Array, cells: Iterable[tuple[Array, Array]], weighted: bool = True
+) -> tuple[Array, Array, Array, Charges]:
     """Push the weights G of all states back along the edges; what arrives at the prices are their derivatives.
 
     cells : in the order of the forward pass, in parts none of whose cells depends on another.
+    weighted : False gives what passes through each price, whatever an edge multiplies it by.
     """
     into = {
         "match": np.zeros_like(grid.match),
         "drop_x": np.zeros_like(grid.drop_x),
         "drop_z": np.zeros_like(grid.drop_z),
     }
+    charged = dict.fromkeys(grid.charges, 0.0)
     for i, j in reversed(list(cells)):
         for s in reversed(range(len(grid.ways))):
             live = np.flatnonzero(G[s, i, j])  # of a hard alignment, one cell or none
@@ -254,23 +280,27 @@ def _backward(
             for w, way in zip(weights, grid.ways[s], strict=True):
                 # No cell occurs twice, so += adds every contribution; but several may share their x.
                 G[way.src, il - way.di, jl - way.dj] += w
+                if way.plus is not None:
+                    charged[way.plus] += float(w.sum())
+                if weighted:
+                    w = way.weight * w
                 if way.cost == "match":
                     into["match"][il, jl] += w
                 elif way.cost == "drop_x":
                     np.add.at(into["drop_x"], jl, w)
                 elif way.cost == "drop_z":
                     into["drop_z"][il] += w
-    return into["match"][1:, 1:], into["drop_x"][1:], into["drop_z"][1:]
+    return into["match"][1:, 1:], into["drop_x"][1:], into["drop_z"][1:], Charges(**charged)
 
 
-def _walk(grid: _Grid, reducer: Reducer, s: int, rng: np.random.Generator) -> list[tuple[str, int, int]]:
+def _walk(grid: _Grid, reducer: Reducer, s: int, rng: np.random.Generator) -> list[Step]:
     """One random path from state s in the last cell back to the origin, as what it pays where."""
     i, j = grid.shape
     path = []
     while (i, j) != (0, 0):
         w = reducer.weights(grid.arriving(s, np.array([i]), np.array([j])))[:, 0]
         way = grid.ways[s][_draw(w, rng)]
-        path.append((way.cost, i - 1, j - 1))
+        path.append(Step(way.cost, i - 1, j - 1, way.weight, way.plus))
         s, i, j = way.src, i - way.di, j - way.dj
     return path[::-1]
 

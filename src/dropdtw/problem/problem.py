@@ -15,6 +15,7 @@ from dropdtw import costs as match_costs
 from dropdtw.costs import Match
 from dropdtw.drops import LogitPercentile, PerElement, Rule
 from dropdtw.problem.band import band
+from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair, refuse_masked
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
 from dropdtw.problem.spec import Spec
@@ -26,12 +27,14 @@ class Costs:
     """What one alignment pays: match costs (K, N), drop costs (N,) and (K,), and where it may match.
 
     `band` is None or (start, stop), two (K,) integer arrays: z_i may match x_j only for start[i] ≤ j < stop[i].
+    `charges` are what some edges pay on top.
     """
 
     match: MatchCosts
     drop_x: Array
     drop_z: Array
     band: tuple[Array, Array] | None = None
+    charges: Charges = NO_CHARGES
     xp: ClassVar[ModuleType] = np
 
     @property
@@ -51,7 +54,7 @@ class Costs:
 
     def with_match(self, C: Array) -> Costs:
         """The same with other match costs."""
-        return Costs(Matrix(C), self.drop_x, self.drop_z, self.band)
+        return Costs(Matrix(C), self.drop_x, self.drop_z, self.band, self.charges)
 
     def banded(self) -> Array:
         """The match costs with +∞ outside the band."""
@@ -119,7 +122,8 @@ class Problem:
         limits = None if spec.window is None else band(K, N, spec.window)
         d_x, d_z = _prices(drop_x, "x", match, limits), _prices(spec.drop_z, "z", match, limits)
         edit: Callable[[Costs], Costs] = partial(spec.method.edit, threshold=_threshold(spec.threshold, match))
-        given = Costs(match, d_x, d_z, limits)
+        charges = spec.charges.price(match, d_x, d_z, limits) if spec.charges.any else NO_CHARGES
+        given = Costs(match, d_x, d_z, limits, charges)
         return cls(spec.method.name, spec.table, edit(given), given, edit, spec.executor)
 
 

@@ -8,7 +8,9 @@ from typing import Any
 from dropdtw import costs, drops
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost, Rule
+from dropdtw.problem import charges
 from dropdtw.problem.band import window_width
+from dropdtw.problem.charges import Asked, Opening
 from dropdtw.tables import reducers
 from dropdtw.tables.methods import METHODS, Method, Warp, look_up
 from dropdtw.tables.recurrence import Recurrence
@@ -21,6 +23,7 @@ class Spec:
 
     method, table : the entry of the registry, and the table that runs.
     drop_x, drop_z, threshold : the rules; None where there is none.
+    charges : opening costs and the warp penalty.
     match : how sequences become match costs, as the caller said it.
     """
 
@@ -30,10 +33,12 @@ class Spec:
     drop_x: Rule | None
     drop_z: Rule | None
     threshold: Rule | None
+    charges: Asked
     window: float | None
     match: MatchCost
     reducer: Reducer
     executor: str | None
+    normalize: str | None = None
 
     @classmethod
     def of(
@@ -50,19 +55,36 @@ class Spec:
         reducer: str = "hard",
         gamma: float = 1.0,
         executor: str | None = None,
+        *,
+        open_x: Opening = 0.0,
+        open_z: Opening = 0.0,
+        warp: float = 0.0,
+        charged: bool = False,
+        normalize: str | None = None,
     ) -> Spec:
-        """Check what a caller said, as far as that needs no data."""
-        warp = Warp(one_to_many, many_to_one, contiguous)
-        entry = look_up(method, warp)
+        """Check what a caller said, as far as that needs no data.
+
+        charged : whether the table charges whatever the charges are, 0 too.
+        """
+        moves = Warp(one_to_many, many_to_one, contiguous)
+        entry = look_up(method, moves)
         of_x, of_z = drops.resolve(drop_x, "drop_x"), drops.resolve(drop_z, "drop_z")
         counts = drops.resolve(threshold, "threshold")
         _check_takes(entry, of_x, of_z, counts)
         costs.resolve(match, 1)
         if window is not None:
             window_width(1, window)
-        table = entry.table(of_x is not None, of_z is not None, warp)
+        asked = charges.resolve(open_x, open_z, warp)
+        sides = (of_x is not None, of_z is not None)
+        table = entry.table(*sides, moves, charged or asked.any)
+        charges.check(asked, entry, table, sides)
         fold = reducers.reducer(reducer, gamma)
-        return cls(entry, table, warp, of_x, of_z, counts, window, match, fold, executor)
+        _check_normalize(entry, normalize)
+        return cls(entry, table, moves, of_x, of_z, counts, asked, window, match, fold, executor, normalize)
+
+    def norm(self, K: int, N: int) -> int:
+        """What values of this shape are divided by."""
+        return 1 if self.normalize is None or self.method.norm is None else self.method.norm(K, N)
 
     @property
     def rules(self) -> dict[str, Rule | None]:
@@ -72,7 +94,7 @@ class Spec:
     @property
     def needs_costs(self) -> bool:
         """Whether some rule reads the match costs."""
-        return any(rule is not None and rule.needs_costs for rule in self.rules.values())
+        return self.charges.needs_costs or any(rule is not None and rule.needs_costs for rule in self.rules.values())
 
     def refuse_rules(self, why: str) -> None:
         """Raise where a rule reads the match costs; `why` says what goes wrong with it."""
@@ -82,6 +104,9 @@ class Spec:
                     f"{name} is {rule.said!r}, a rule that reads the match costs, {why}; give a number "
                     "(dropdtw.suggest_drop finds one)"
                 )
+        for name, value in self.charges._asdict().items():
+            if isinstance(value, str):
+                raise ValueError(f"{name} is {value!r}, which reads the match costs, {why}; give a number")
 
     def check_fit(self, K: int, N: int) -> None:
         """Refuse shapes that no alignment fits."""
@@ -104,11 +129,12 @@ class Spec:
             and costs.resolve(self.match, features).symmetric
             and all(rule is None or rule.symmetric for rule in self.rules.values())
             and self.drop_x == self.drop_z
+            and self.charges.open_x == self.charges.open_z
             and self.warp.one_to_many == self.warp.many_to_one
             and not self.warp.contiguous
             and self.window is None
             # smoothMin depends on the order in which a table nests its minima; plain DTW has only one.
-            and (self.reducer.name != "smooth" or (self.drop_x is None and self.table.name == "dtw"))
+            and (self.reducer.name != "smooth" or (self.drop_x is None and len(self.table.states) == 1))
         )
 
     def settings(self) -> dict[str, Any]:
@@ -127,7 +153,21 @@ class Spec:
                 )
         warp = {name: bool(value) for name, value in self.warp._asdict().items()}
         window = self.window if self.window is None else window_width(1, self.window)
-        return {"match": self.match, "method": self.method.name, **warp, "window": window, **rules}
+        charged = {name: value for name, value in self.charges._asdict().items() if value != 0}
+        return {"match": self.match, "method": self.method.name, **warp, "window": window, **rules, **charged}
+
+
+def _check_normalize(entry: Method, normalize: str | None) -> None:
+    if normalize is None:
+        return
+    if normalize != "pattern":
+        raise ValueError(f"normalize is {normalize!r}; give 'pattern', or None to divide by nothing")
+    if entry.norm is None:
+        known = ", ".join(repr(method.name) for method in METHODS.values() if method.norm is not None)
+        raise ValueError(
+            f"normalize is 'pattern', but the paths of method {entry.name!r} have no common weight; "
+            f"choose one of {known}"
+        )
 
 
 def _check_takes(entry: Method, drop_x: Rule | None, drop_z: Rule | None, threshold: Rule | None) -> None:

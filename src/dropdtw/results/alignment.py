@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw import executors
-from dropdtw.executors.protocol import Trace
+from dropdtw.executors.protocol import Step, Trace
+from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array, as_floats
 from dropdtw.problem.problem import Problem
 
@@ -44,6 +45,8 @@ class Alignment:
     shape : (K, N), the lengths of Z and X.
     labels : (N,) for each x_j the z_i it matches, −1 where it is dropped; of several z the cheapest (ties: the first).
     method : the name of the method.
+    weights : (L,) how many times each pair pays its match cost; None: once.
+    charged : how often each charge is paid: `charged.open_x` is the number of runs of dropped x.
     """
 
     cost: float
@@ -54,10 +57,13 @@ class Alignment:
     paid_x: Array = field(repr=False)
     paid_z: Array = field(repr=False)
     problem: Problem | None = field(default=None, repr=False)
+    weights: Array | None = field(default=None, repr=False)
+    charged: Charges = field(default=NO_CHARGES, repr=False)
 
     def __post_init__(self) -> None:
-        for array in (self.pairs, self.labels, self.paid_x, self.paid_z):
-            array.flags.writeable = False
+        for array in (self.pairs, self.labels, self.paid_x, self.paid_z, self.weights):
+            if array is not None:
+                array.flags.writeable = False
 
     @classmethod
     def of(cls, problem: Problem) -> Alignment:
@@ -79,17 +85,29 @@ class Alignment:
             i, j = i[order], j[order]
         labels[j] = i
         return cls(
-            found.value, found.pairs, problem.costs.shape, labels, problem.method, found.drop_x, found.drop_z, problem
+            found.value,
+            found.pairs,
+            problem.costs.shape,
+            labels,
+            problem.method,
+            found.drop_x,
+            found.drop_z,
+            problem,
+            found.weights,
+            found.charges,
         )
 
     @classmethod
-    def from_walk(cls, problem: Problem, walk: list[tuple[str, int, int]]) -> Alignment:
-        """The alignment of a path, given as what it pays in each cell: (cost, i, j), 0-based."""
+    def from_walk(cls, problem: Problem, walk: list[Step]) -> Alignment:
+        """The alignment of a path, given as its steps."""
         K, N = problem.costs.shape
-        pairs = np.array([(i, j) for cost, i, j in walk if cost == "match"], np.int64).reshape(-1, 2)
-        paid_x = np.bincount([j for cost, _, j in walk if cost == "drop_x"], minlength=N)
-        paid_z = np.bincount([i for cost, i, _ in walk if cost == "drop_z"], minlength=K)
-        found = cls.from_trace(problem, Trace(np.nan, pairs, paid_x, paid_z))
+        matches = [step for step in walk if step.cost == "match"]
+        pairs = np.array([(step.i, step.j) for step in matches], np.int64).reshape(-1, 2)
+        paid_x = np.bincount([step.j for step in walk if step.cost == "drop_x"], minlength=N)
+        paid_z = np.bincount([step.i for step in walk if step.cost == "drop_z"], minlength=K)
+        weights = None if problem.table.weights <= {1.0} else np.array([step.weight for step in matches])
+        charged = Charges(*(float(sum(step.plus == plus for step in walk)) for plus in Charges._fields))
+        found = cls.from_trace(problem, Trace(np.nan, pairs, paid_x, paid_z, weights, charged))
         return replace(found, cost=found.rescore())
 
     @cached_property
@@ -124,11 +142,13 @@ class Alignment:
         return segments_of_pairs(self.pairs)
 
     def rescore(self) -> float:
-        """The cost summed anew from the matched pairs and the paid drops; equals `cost` up to rounding."""
+        """The cost summed anew from the matched pairs, the paid drops and the charges; equals `cost` up to rounding."""
         costs = self.solved().costs
         i, j = self.pairs.T
+        matched = costs.match.at(i, j)
         return float(
-            costs.match.at(i, j).sum(dtype=np.float64)
+            (matched if self.weights is None else self.weights * matched).sum(dtype=np.float64)
+            + sum(count * charge for count, charge in zip(self.charged, costs.charges, strict=True))
             + weighted_sum(self.paid_x, costs.drop_x)
             + weighted_sum(self.paid_z, costs.drop_z)
         )

@@ -26,6 +26,7 @@ class Explanation:
     alternative : the z that x_j matches in the best alignment that treats it otherwise; empty where that drops it,
         None where there is no other alignment.
     alternative_cost : the cost of that alignment, +∞ where there is none.
+    opening : what x_j pays for opening a run of drops, 0 where it opens none.
     margin : alternative_cost − cost, never negative but for rounding (or for a draw from a posterior, which
         need not be a best alignment).
     """
@@ -36,6 +37,7 @@ class Explanation:
     cost: float
     alternative: tuple[int, ...] | None
     alternative_cost: float
+    opening: float = 0.0
 
     @property
     def margin(self) -> float:
@@ -44,6 +46,8 @@ class Explanation:
 
     def __str__(self) -> str:
         now = f"x_{self.j} is {_name(self.matched)} for {self.price:.4g}"
+        if self.opening:
+            now += f" and opens a run of drops for {self.opening:.4g}"
         if self.alternative is None:
             return f"{now}; there is no alignment that treats it otherwise"
         return (
@@ -62,14 +66,16 @@ def explain(alignment: Alignment, problem: Problem, j: int) -> Explanation:
     here = alignment.pairs[alignment.pairs[:, 1] == j, 0]
     if len(here):
         other = _otherwise(problem, costs, here, j)
-        price = float(costs.matrix[here, j].sum())
+        weights = 1.0 if alignment.weights is None else alignment.weights[alignment.pairs[:, 1] == j]
+        price = float((weights * costs.matrix[here, j]).sum())
+        opening = 0.0
     else:
         other = _matched(problem, costs, j)
         price = float(costs.drop_x[j]) if alignment.paid_x[j] else 0.0
-    if not np.isfinite(other.value):
-        return Explanation(j, tuple(map(int, here)), price, alignment.cost, None, np.inf)
-    instead = tuple(map(int, other.pairs[other.pairs[:, 1] == j, 0]))
-    return Explanation(j, tuple(map(int, here)), price, alignment.cost, instead, other.value)
+        opens = alignment.paid_x[j] and (j == 0 or not alignment.dropped_x[j - 1])
+        opening = costs.charges.open_x if opens else 0.0
+    instead = tuple(map(int, other.pairs[other.pairs[:, 1] == j, 0])) if np.isfinite(other.value) else None
+    return Explanation(j, tuple(map(int, here)), price, alignment.cost, instead, other.value, opening)
 
 
 def _otherwise(problem: Problem, costs: Costs, here: np.ndarray, j: int) -> Trace:

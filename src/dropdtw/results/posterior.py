@@ -50,13 +50,21 @@ class Posterior:
             raise executors.no_alignment(problem)
         problem.given.match.own()  # draws are made from these costs, whatever becomes of the caller's arrays
         costs = problem.costs
-        paid = ((found.match, costs.matrix), (found.drop_x, costs.drop_x), (found.drop_z, costs.drop_z))
+        paid = (
+            (found.match, costs.matrix),
+            (found.drop_x, costs.drop_x),
+            (found.drop_z, costs.drop_z),
+            (np.array(found.charges), np.array(costs.charges)),
+        )
+        expected_cost = sum(weighted_sum(weights, prices) for weights, prices in paid)
+        if not problem.table.weights <= {1.0}:  # a derivative counts a match as often as its weight says
+            found = found._replace(match=reference.marginals(problem.table, reducer, costs))
         return cls(
             match=found.match,
             drop_x=_empty_columns(problem, reducer, found),
             drop_z=_empty_rows(problem, reducer, found),
             log_partition=-found.value / reducer.gamma,
-            expected_cost=sum(weighted_sum(weights, prices) for weights, prices in paid),
+            expected_cost=expected_cost,
             gamma=reducer.gamma,
             problem=problem,
         )

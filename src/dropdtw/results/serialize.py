@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dropdtw.problem.charges import Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs, Problem
@@ -32,6 +33,8 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
         "segments": [s._asdict() for s in a.segments()],
         "paid_x": a.paid_x.tolist(),
         "paid_z": a.paid_z.tolist(),
+        "weights": None if a.weights is None else a.weights.tolist(),
+        "charged": a.charged._asdict(),
     }
     if costs:
         p = a.solved()
@@ -42,6 +45,7 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
             "drop_x": _lists(p.costs.drop_x),
             "drop_z": _lists(p.costs.drop_z),
             "band": None if p.costs.band is None else [limit.tolist() for limit in p.costs.band],
+            "charges": p.costs.charges._asdict(),
         }
     return data
 
@@ -77,9 +81,21 @@ def _read(data: Mapping[str, Any]) -> Alignment:
             raise ValueError(f"its {name} are not all 0 or 1")
     method = str(data["method"])
     problem = _problem(data["problem"], method, shape) if data.get("problem") is not None else None
-    found = Alignment(cost, pairs, shape, labels, method, paid_x, paid_z, problem)
+    weights = None if data.get("weights") is None else np.asarray(data["weights"], float).reshape(len(pairs))
+    if weights is not None and not ((weights > 0) & (weights < np.inf)).all():
+        raise ValueError("its weights are not all finite and above 0")
+    charged = _charges(data.get("charged", {}), "charged")
+    found = Alignment(cost, pairs, shape, labels, method, paid_x, paid_z, problem, weights, charged)
     if problem is not None:
         _check_costs(found, problem.costs)
+    return found
+
+
+def _charges(data: Mapping[str, Any], name: str) -> Charges:
+    """Charges, or how often they are paid; older dictionaries have none."""
+    found = Charges(**{plus: float(value) for plus, value in data.items()})
+    if not all(0 <= value < np.inf for value in found):
+        raise ValueError(f"its {name} are not all finite and ≥ 0")
     return found
 
 
@@ -115,7 +131,9 @@ def _check_costs(a: Alignment, costs: Costs) -> None:
         start, stop = costs.band
         if ((j < start[i]) | (j >= stop[i])).any():
             raise ValueError("its band does not hold its pairs")
-    paid = np.concatenate([costs.match.at(i, j), costs.drop_x[a.paid_x == 1], costs.drop_z[a.paid_z == 1]])
+    matched = costs.match.at(i, j) * (1.0 if a.weights is None else a.weights)
+    charged = np.repeat(costs.charges, np.asarray(a.charged).astype(int))
+    paid = np.concatenate([matched, costs.drop_x[a.paid_x == 1], costs.drop_z[a.paid_z == 1], charged])
     # Sums of single precision drift with their length, and so do single costs that are computed in two ways.
     finite = costs.matrix[np.isfinite(costs.matrix)]
     usual = float(np.median(np.abs(finite))) if finite.size else 0.0
@@ -146,8 +164,9 @@ def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int]) -> Pr
         if (np.diff(start) < 0).any() or (np.diff(stop) < 0).any():
             raise ValueError("its band falls from one row to the next")
         band = (start, stop)
-    costs = Costs(Matrix(match), drop_x, drop_z, band)
-    return Problem(method, Recurrence(**table), costs, Costs(Matrix(C), drop_x, drop_z, band), lambda given: costs)
+    charges = _charges(data.get("charges", {}), "charges")
+    costs = Costs(Matrix(match), drop_x, drop_z, band, charges)
+    return Problem(method, Recurrence(**table), costs, costs.with_match(C), lambda given: costs)
 
 
 def _lists(array: npt.NDArray[Any]) -> list[Any]:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +60,8 @@ def prices(spec: Spec) -> Prices:
     """The prices under which (1) holds for a request, read off the edges of its table.
 
     An edge into a column or a row that pays for no match pays a drop cost or nothing; no such edge is d = ∞. A method
-    may make drops free and pairs worth something else. What it does beside that (`Method.narrow`), like `contiguous`
+    may make drops free and pairs worth something else, and a table may weigh them. Charges are never below 0, and
+    only raise the cost. What it does beside that (`Method.narrow`), like `contiguous`
     and `window`, only forbids alignments, and a minimum over fewer is no smaller.
     """
     spec.refuse_rules("so it differs from sequence to sequence and no bound is known before aligning")
@@ -76,8 +78,23 @@ def prices(spec: Spec) -> Prices:
         many_to_one=table.matches_by("top"),
         both_x=table.matches_skipped_x(),
         both_z=mirrored.matches_skipped_x(),
-        pair=None if worth is None else lambda m: np.asarray(worth(np, m, threshold)),
+        pair=_pays(table, worth, threshold),
     )
+
+
+def _pays(
+    table: Recurrence, worth: Callable[[Any, Any, Any], Any] | None, threshold: Any
+) -> Callable[[Array], Array] | None:
+    """The least that a pair pays, of its match cost: what that is worth, weighed as the table does; None: the cost."""
+    if worth is None and table.weights <= {1.0}:
+        return None
+    light, heavy = min(table.weights), max(table.weights)
+
+    def pays(m: Array) -> Array:
+        m = m if worth is None else np.asarray(worth(np, m, threshold))
+        return np.asarray(np.where(m < 0, heavy * m, light * m))
+
+    return pays
 
 
 def _least(table: Recurrence, drop_x: npt.ArrayLike) -> npt.ArrayLike:
@@ -142,13 +159,13 @@ def _largest(columns: Array, rows: Array, count: Array, starts: Array, p: Prices
         starts, count, d_x = np.r_[0, ends[:-1]].astype(np.int64), np.ones(len(columns)), np.tile(d_x, len(rows))
     found = np.full(len(rows), -np.inf)
     for share in SHARES:
-        by_column = _pays(d_x, share, columns, p.both_x) * count
-        by_row = _pays(d_z, 1 - share, rows, p.both_z)
+        by_column = _least_paid(d_x, share, columns, p.both_x) * count
+        by_row = _least_paid(d_z, 1 - share, rows, p.both_z)
         np.maximum(found, np.add.reduceat(by_column, starts) + by_row.sum(axis=1), out=found)
     return found
 
 
-def _pays(lost: Array, share: float, m: Array, both: bool) -> Array:
+def _least_paid(lost: Array, share: float, m: Array, both: bool) -> Array:
     """The least that columns pay: what a lost one pays, or a share of what they hold; `both`: one may pay both."""
     held = _share(share, m)
     return np.asarray(np.minimum(lost + np.minimum(held, 0) if both else lost, held))

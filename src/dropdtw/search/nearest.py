@@ -81,6 +81,9 @@ def nearest(
     n_jobs: int | None = -1,
     progress: Progress = None,
     executor: str | None = None,
+    open_x: float = 0.0,
+    open_z: float = 0.0,
+    warp: float = 0.0,
 ) -> Nearest:
     """Find the k sequences of a corpus that are cheapest to align with a query.
 
@@ -103,7 +106,19 @@ def nearest(
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k is {k!r}; give how many sequences to find, 1 or more")
     spec = Spec.of(
-        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, window, threshold, executor=executor
+        drop_x,
+        drop_z,
+        match,
+        method,
+        one_to_many,
+        many_to_one,
+        contiguous,
+        window,
+        threshold,
+        executor=executor,
+        open_x=open_x,
+        open_z=open_z,
+        warp=warp,
     )
     index = corpus if isinstance(corpus, Index) else Index.borrowing(corpus)
     return search(spec, query, index, int(k), n_jobs, progress)

@@ -19,6 +19,7 @@ from dropdtw import executors
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost, PerElement
 from dropdtw.executors.reference import Column
+from dropdtw.problem.charges import Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_pair, as_sequence, refuse_masked
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs, Problem, between
@@ -85,10 +86,25 @@ class Online:
         gamma: float | None = 1.0,
         beam: float | None = None,
         keep_costs: bool = False,
+        open_x: float = 0.0,
+        open_z: float = 0.0,
+        warp: float = 0.0,
     ) -> None:
         self.Z = as_sequence(Z, "Z").copy()
         self.beam, self.keep_costs = beam, keep_costs
-        self.spec = Spec.of(drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, None, threshold)
+        self.spec = Spec.of(
+            drop_x,
+            drop_z,
+            match,
+            method,
+            one_to_many,
+            many_to_one,
+            contiguous,
+            threshold=threshold,
+            open_x=open_x,
+            open_z=open_z,
+            warp=warp,
+        )
         self.spec.refuse_rules("which a stream does not have until it ends")
         if np.ndim(
             drop_x := 0.0 if self.spec.drop_x is None else self.spec.drop_x.price(Matrix(np.empty((0, 0))), "x")
@@ -133,11 +149,13 @@ class Online:
             self._problem = self._prepared(C.dtype)
             self._stream = Stream(self._problem)
             if self.gamma is not None:
-                self._soft = Column(self._problem.table, soft_min(self.gamma), self._problem.costs.drop_z)
+                self._soft = Column(
+                    self._problem.table, soft_min(self.gamma), self._problem.costs.drop_z, self._problem.costs.charges
+                )
         given = self._problem.given
         C = C.astype(given.dtype, copy=False)
         price = given.drop_x[:1] if price is None else price.astype(given.dtype)
-        paid = self._problem.edit(Costs(Matrix(C), price, given.drop_z))
+        paid = self._problem.edit(Costs(Matrix(C), price, given.drop_z, None, given.charges))
         column, lost = paid.matrix[:, 0], float(paid.drop_x[0])
         self._stream.push(column, lost, self.beam)
         if self.keep_costs:
@@ -191,6 +209,8 @@ class Online:
             np.array(path.paid_x, np.int64),
             path.paid_z,
             self._whole() if self.keep_costs else None,
+            None if self.spec.table.weights <= {1.0} else np.array(path.weights),
+            Charges(*(float(path.charged[plus]) for plus in Charges._fields)),
         )
 
     def _probabilities(self, column: Array, lost: float) -> tuple[Array, float]:

@@ -15,6 +15,7 @@ from dropdtw import costs as match_costs
 from dropdtw import executors
 from dropdtw.executors.protocol import Values
 from dropdtw.files.progress import Progress, Report, reporter
+from dropdtw.problem.charges import Charges
 from dropdtw.problem.inputs import Array, as_sequence, same_precision
 from dropdtw.problem.match import MatchCosts
 from dropdtw.problem.problem import Costs, Problem, between
@@ -47,7 +48,7 @@ class Comparison:
         if (like := self.prepared.get(shape)) is not None:
             given = like.given
             match = match or between(Z, X, self.match)
-            return like.edit(Costs(match, given.drop_x, given.drop_z, given.band))
+            return like.edit(Costs(match, given.drop_x, given.drop_z, given.band, given.charges))
         found = Problem.of_checked(self.spec, *same_precision(Z, X), self.match)
         if Z.dtype == X.dtype and not self.spec.needs_costs:
             if len(self.prepared) >= SHAPES:
@@ -75,7 +76,7 @@ class Comparison:
         prices = [np.inf if rule is None else rule.plain() for rule in (spec.drop_x, spec.drop_z)]
         if metric is None or spec.reducer.name != "hard" or spec.method.edits or spec.window is not None:
             return None
-        if not all(isinstance(price, float) for price in prices):
+        if spec.charges.needs_costs or not all(isinstance(price, float) for price in prices):
             return None
         if not self.prepared:
             self.value(Zs[0], Xs[0])  # one pair the usual way checks what the caller said
@@ -87,6 +88,7 @@ class Comparison:
             Xs,
             drop_x=drop_x,  # type: ignore[arg-type]
             drop_z=drop_z,  # type: ignore[arg-type]
+            charges=Charges(*map(float, spec.charges)),
             once=once,
             threads=threads,
             report=report,
@@ -133,7 +135,10 @@ def all_pairs(
     if comparison.match.in_kernels:
         metric = comparison.match.kernel_metric(np.concatenate(left), np.concatenate(right))
     found = comparison.in_lanes(left, right, metric, once=once, threads=threads, report=report)
-    return _in_threads(comparison, left, right, once, threads, report) if found is None else found.values
+    values = _in_threads(comparison, left, right, once, threads, report) if found is None else found.values
+    if spec.normalize is None:
+        return values
+    return values / np.array([[spec.norm(len(Z), len(X)) for X in right] for Z in left])
 
 
 def _in_threads(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -26,6 +27,8 @@ class Path:
     j: array[int] = field(default_factory=lambda: array("q"))
     labels: array[int] = field(default_factory=lambda: array("q"))
     paid_x: array[int] = field(default_factory=lambda: array("q"))
+    weights: array[float] = field(default_factory=lambda: array("d"))
+    charged: Counter[str | None] = field(default_factory=Counter)
 
     def extend(self, steps: list[_Step], frames: int) -> None:
         """Go on, up to a number of frames."""
@@ -34,7 +37,9 @@ class Path:
         self.paid_x.extend([0] * new)
         least = np.inf
         for step in steps:
+            self.charged[step.plus] += 1
             if step.cost == "match":
+                self.weights.append(step.weight)
                 again = len(self.j) > 0 and self.j[-1] == step.j
                 self.i.append(step.i)
                 self.j.append(step.j)
@@ -52,6 +57,8 @@ class _Step(NamedTuple):
     cost: str
     i: int
     j: int
+    weight: float
+    plus: str | None
     price: float
 
 
@@ -67,9 +74,12 @@ class Stream:
 
     def __init__(self, problem: Problem) -> None:
         table, K = problem.table, len(problem.costs.drop_z)
-        self.column = Column(table, hard_min, problem.costs.drop_z)
+        self.column = Column(table, hard_min, problem.costs.drop_z, problem.costs.charges)
         self.height = K + 1
-        self.ways = [[(way.src, way.di, way.dj, way.cost) for way in ways] for ways in self.column.grid.ways]
+        self.ways = [
+            [(way.src, way.di, way.dj, way.cost, way.weight, way.plus) for way in ways]
+            for ways in self.column.grid.ways
+        ]
         widest = max(1, *map(len, self.ways))
         self.moves = np.array([[way[:3] for way in ways] + [(0, 0, 1)] * (widest - len(ways)) for ways in self.ways])
         # Each alignment of what has come so far ends in one of these: not in a state that is part of a later one.
@@ -180,9 +190,9 @@ class Stream:
         steps = []
         while j >= stop and (i, j) != (0, 0):
             past = self.past[j - self.first]
-            src, di, dj, cost = self.ways[s][past.choices[s, i]]
+            src, di, dj, cost, *more = self.ways[s][past.choices[s, i]]
             price = float(past.match[i - 1]) if cost == "match" and self.prices else np.inf
-            steps.append(_Step(cost, i - 1, j - 1, price))
+            steps.append(_Step(cost, i - 1, j - 1, *more, price))
             s, i, j = src, i - di, j - dj
         return steps[::-1]
 

@@ -32,8 +32,9 @@ class Warp(NamedTuple):
 class Method:
     """An entry of the registry.
 
-    table : the recurrence for (may x be dropped?, may z be dropped?, warp).
-    takes_drops, takes_threshold : what the caller may give.
+    table : the recurrence for (may x be dropped?, may z be dropped?, warp, does it charge for runs and repeats?).
+    takes_drops, takes_threshold, takes_opening, takes_warp : what the caller may give.
+    states_moves : whether the table states its moves itself, so that there is nothing to choose.
     one_to_one : whether each element is matched once at most, whatever the options say.
     must_match_x, must_match_z : whether an element without a drop cost has to be matched.
     symmetric : whether exchanging Z and X (and drop_x and drop_z, and the options) leaves the hard value alone.
@@ -41,13 +42,17 @@ class Method:
     pair : what a pair pays, given (module, its match cost, the threshold); never falls as the match cost rises. None:
         its match cost.
     narrow : forbids alignments before the table runs, and makes none cheaper; None: nothing.
+    norm : what all paths weigh together for lengths (K, N), so that costs divided by it compare; None: no such number.
     """
 
     name: str
     summary: str
-    table: Callable[[bool, bool, Warp], Recurrence]
+    table: Callable[[bool, bool, Warp, bool], Recurrence]
     takes_drops: bool = True
     takes_threshold: bool = False
+    takes_opening: bool = False
+    takes_warp: bool = False
+    states_moves: bool = False
     one_to_one: bool = False
     must_match_x: bool = True
     must_match_z: bool = True
@@ -56,15 +61,21 @@ class Method:
     free_z: bool = False
     pair: Callable[[Any, Any, Any], Any] | None = None
     narrow: Callable[[Any], Any] | None = None
+    norm: Callable[[int, int], int] | None = None
 
     @property
     def edits(self) -> bool:
         """Whether costs are paid otherwise than they were given."""
         return bool(self.free_x or self.free_z or self.pair or self.narrow)
 
+    @property
+    def built_in(self) -> bool:
+        """Whether it is in the registry, not made of a table of the caller's."""
+        return METHODS.get(self.name) is self
+
     def __reduce__(self) -> Any:
         """Methods of the registry travel to other processes by name."""
-        return (look_up, (self.name,)) if METHODS.get(self.name) is self else super().__reduce__()
+        return (look_up, (self.name,)) if self.built_in else super().__reduce__()
 
     def edit(self, costs: Any, threshold: Any) -> Any:
         """The costs that are paid, from those given: of arrays or tensors, whose module is `costs.xp`."""
@@ -77,22 +88,35 @@ class Method:
         return costs if self.narrow is None else self.narrow(costs)
 
 
-def _by_side(x: bool, z: bool, warp: Warp, both: Callable[..., Recurrence]) -> Recurrence:
+def _drop_dtw(x: bool, z: bool, warp: Warp, charged: bool) -> Recurrence:
     if x and z:
-        return both(**warp._asdict())
+        return recurrence.two_sided(**warp._asdict(), charged=charged)
     if x:
-        return recurrence.one_sided(**warp._asdict())
+        return recurrence.one_sided(**warp._asdict(), charged=charged)
     if z:  # Algorithm 1 with exchanged roles. Where no x can be dropped, every run is contiguous.
-        return recurrence.one_sided(one_to_many=warp.many_to_one, many_to_one=warp.one_to_many).transpose()
-    return recurrence.dtw(**warp.repeats)
+        exchanged = {"one_to_many": warp.many_to_one, "many_to_one": warp.one_to_many}
+        return recurrence.one_sided(**exchanged, charged=charged).transpose()
+    return recurrence.dtw(**warp.repeats, charged=charged)
 
 
-def _drop_dtw(x: bool, z: bool, warp: Warp) -> Recurrence:
-    return _by_side(x, z, warp, recurrence.two_sided)
+def _algorithm_2(x: bool, z: bool, warp: Warp, charged: bool) -> Recurrence:
+    return recurrence.algorithm_2(**warp._asdict()) if x and z else _drop_dtw(x, z, warp, charged)
 
 
-def _subsequence(x: bool, z: bool, warp: Warp) -> Recurrence:
-    return recurrence.subsequence(**warp.repeats)
+def _dtw(x: bool, z: bool, warp: Warp, charged: bool) -> Recurrence:
+    return recurrence.dtw(**warp.repeats, charged=charged)
+
+
+def _subsequence(x: bool, z: bool, warp: Warp, charged: bool) -> Recurrence:
+    return recurrence.subsequence(**warp.repeats, charged=charged)
+
+
+def _needleman_wunsch(x: bool, z: bool, warp: Warp, charged: bool) -> Recurrence:
+    return recurrence.needleman_wunsch(charged=charged)
+
+
+def _smith_waterman(x: bool, z: bool, warp: Warp, charged: bool) -> Recurrence:
+    return recurrence.smith_waterman(charged=charged)
 
 
 def _counts(xp: Any, match: Any, threshold: Any) -> Any:
@@ -113,24 +137,45 @@ def _greedy(costs: Any) -> Any:
     )
 
 
+def _pattern(
+    name: str,
+    summary: str,
+    table: Callable[[], Recurrence],
+    norm: Callable[[int, int], int] | None = None,
+    **more: bool,
+) -> Method:
+    """A step pattern: it states its own moves, and everything is matched or passed over as these say."""
+    return Method(
+        name,
+        summary,
+        lambda x, z, warp, charged: table(),
+        takes_drops=False,
+        states_moves=True,
+        norm=norm,
+        **more,  # type: ignore[arg-type]
+    )
+
+
 _ALL: Final = (
-    Method("drop_dtw", "Drop-DTW: DTW that drops what does not fit (paper Algorithms 1 and 2)", _drop_dtw),
+    Method(
+        "drop_dtw",
+        "Drop-DTW: DTW that drops what does not fit (paper Algorithms 1 and 2)",
+        _drop_dtw,
+        takes_opening=True,
+        takes_warp=True,
+    ),
     Method(
         "drop_dtw_paper",
         "Drop-DTW with Algorithm 2 as printed: other values under soft minima, for reproductions of the paper",
-        lambda x, z, warp: _by_side(x, z, warp, recurrence.algorithm_2),
+        _algorithm_2,
     ),
-    Method(
-        "dtw",
-        "dynamic time warping: everything is matched",
-        lambda x, z, warp: recurrence.dtw(**warp.repeats),
-        takes_drops=False,
-    ),
+    Method("dtw", "dynamic time warping: everything is matched", _dtw, takes_drops=False, takes_warp=True),
     Method(
         "otam",
         "OTAM (Cao et al. 2020) as the paper uses it: both ends of X are free; one_to_many=False is Cao's own",
         _subsequence,
         takes_drops=False,
+        takes_warp=True,
         must_match_x=False,
         symmetric=False,
         free_x=True,
@@ -140,20 +185,23 @@ _ALL: Final = (
         "subsequence DTW: all of Z against the best-matching stretch of X",
         _subsequence,
         takes_drops=False,
+        takes_warp=True,
         must_match_x=False,
         symmetric=False,
         free_x=True,
     ),
     Method(
         "needleman_wunsch",
-        "Needleman–Wunsch (1970): one-to-one matches, paid drops on both sides",
-        lambda x, z, warp: recurrence.needleman_wunsch(),
+        "Needleman–Wunsch (1970): one-to-one matches, paid drops on both sides; Gotoh's with opening costs",
+        _needleman_wunsch,
+        takes_opening=True,
         one_to_one=True,
     ),
     Method(
         "smith_waterman",
         "Smith–Waterman (1981): the best-scoring local stretch; useful costs are signed, a match below 0",
-        lambda x, z, warp: recurrence.smith_waterman(),
+        _smith_waterman,
+        takes_opening=True,
         one_to_one=True,
         must_match_x=False,
         must_match_z=False,
@@ -161,7 +209,7 @@ _ALL: Final = (
     Method(
         "lcss",
         "longest common subsequence (Vlachos et al. 2002): minus the number of pairs under a threshold",
-        lambda x, z, warp: recurrence.needleman_wunsch(),
+        _needleman_wunsch,
         takes_drops=False,
         takes_threshold=True,
         one_to_one=True,
@@ -175,7 +223,37 @@ _ALL: Final = (
         "greedy",
         "greedy drop + DTW: drop what matches nothing cheaply, then warp the rest",
         _drop_dtw,
+        takes_opening=True,
+        takes_warp=True,
         narrow=_greedy,
+    ),
+    _pattern("symmetric1", "step pattern symmetric1 of R's dtw and dtw-python: plain DTW", recurrence.dtw),
+    _pattern(
+        "symmetric2",
+        "step pattern symmetric2: DTW in which a diagonal step counts twice",
+        recurrence.symmetric2,
+        norm=lambda K, N: K + N,
+    ),
+    _pattern(
+        "asymmetric",
+        "step pattern asymmetric: each z counts once, every other x at most is passed over",
+        recurrence.asymmetric,
+        norm=lambda K, N: K,
+        symmetric=False,
+        must_match_x=False,
+    ),
+    _pattern(
+        "symmetricP1",
+        "step pattern symmetricP1: symmetric2 with slopes from 1/2 to 2",
+        recurrence.symmetric_p1,
+        norm=lambda K, N: K + N,
+    ),
+    _pattern(
+        "asymmetricP1",
+        "step pattern asymmetricP1: each z counts once, with slopes from 1/2 to 2",
+        recurrence.asymmetric_p1,
+        norm=lambda K, N: K,
+        symmetric=False,
     ),
 )
 METHODS: Final[dict[str, Method]] = {method.name: method for method in _ALL}
@@ -193,7 +271,9 @@ def look_up(method: str | Recurrence, warp: Warp = Warp()) -> Method:  # noqa: B
         return Method(
             method.name,
             "a table of the caller's",
-            lambda x, z, warp: method,
+            lambda x, z, warp, charged: method,
+            takes_opening=True,
+            takes_warp=True,
             must_match_x=False,
             must_match_z=False,
             symmetric=False,
@@ -202,4 +282,10 @@ def look_up(method: str | Recurrence, warp: Warp = Warp()) -> Method:  # noqa: B
         raise ValueError(
             f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}, or give a dropdtw.Recurrence"
         )
-    return METHODS[method]
+    entry = METHODS[method]
+    if entry.states_moves and warp != Warp():
+        raise ValueError(
+            f"method {method!r} is a step pattern, which states its own moves; "
+            "leave out one_to_many, many_to_one and contiguous"
+        )
+    return entry

@@ -1,0 +1,124 @@
+"""Charges: what some edges pay on top of their cost (`Edge.plus`): opening a run of drops, repeating an element."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dropdtw.drops import Band, chance_gain, looked_at
+from dropdtw.problem.inputs import Array
+from dropdtw.problem.match import MatchCosts
+from dropdtw.tables.methods import Method
+from dropdtw.tables.recurrence import CHARGES, Recurrence
+
+Opening = float | str
+"""An opening cost: a number ≥ 0, or "suggest"."""
+
+
+class Charges(NamedTuple):
+    """The charges of a problem, in the order of `recurrence.CHARGES`.
+
+    open_x, open_z : what the first dropped x, z, of a run pays on top of its drop cost.
+    warp : what a match that repeats an element pays on top of its match cost.
+    """
+
+    open_x: float = 0.0
+    open_z: float = 0.0
+    warp: float = 0.0
+
+    def exchanged(self) -> Charges:
+        """The same with Z and X exchanged."""
+        return Charges(self.open_z, self.open_x, self.warp)
+
+
+NO_CHARGES: Final = Charges()
+
+
+class Asked(NamedTuple):
+    """Charges as a caller asked for them: numbers, or "suggest" for an opening cost."""
+
+    open_x: Opening = 0.0
+    open_z: Opening = 0.0
+    warp: float = 0.0
+
+    @property
+    def any(self) -> bool:
+        """Whether something is charged."""
+        return any(value != 0 for value in self)
+
+    @property
+    def needs_costs(self) -> bool:
+        """Whether some charge depends on the match costs."""
+        return any(isinstance(value, str) for value in self)
+
+    def price(self, costs: MatchCosts, d_x: Array, d_z: Array, band: Band) -> Charges:
+        """The charges of one problem; its drop costs are +∞ where nothing may be dropped."""
+        wanted = [value == "suggest" for value in self]
+        if not any(wanted):
+            found = Charges(*map(float, self))
+        else:
+            # A match that chance makes saves a drop, of each side that may drop, and costs an opening on each.
+            open_x, open_z = chance_gain(looked_at(costs, band), d_x, d_z)
+            sides = sum(wanted)
+            found = Charges(
+                open_x / sides if wanted[0] else float(self.open_x),
+                open_z / sides if wanted[1] else float(self.open_z),
+                float(self.warp),
+            )
+        if max(found) > np.finfo(costs.dtype).max:
+            raise ValueError(f"{dict(found._asdict())} has values that {costs.dtype} cannot hold; give float64 costs")
+        return found
+
+
+def resolve(open_x: Opening, open_z: Opening, warp: float) -> Asked:
+    """Check the charges that a caller asked for, by themselves."""
+    for name, value in (("open_x", open_x), ("open_z", open_z), ("warp", warp)):
+        if value == "suggest" and name != "warp" and isinstance(value, str):
+            continue
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0 <= value < math.inf:
+            raise ValueError(
+                f"{name} is {value!r}; give a finite number ≥ 0" + (", or 'suggest'" if name != "warp" else "")
+            )
+        try:
+            float(value)
+        except OverflowError:
+            raise ValueError(f"{name} is a number that no float can hold; give a smaller one") from None
+    return Asked(open_x, open_z, warp)
+
+
+def check(asked: Asked, entry: Method, table: Recurrence, drops: tuple[bool, bool]) -> None:
+    """Refuse charges that a method, or a table of the caller's, cannot make.
+
+    drops : whether the caller gave a drop cost for x, and for z.
+    """
+    for name, value, given in (("open_x", asked.open_x, drops[0]), ("open_z", asked.open_z, drops[1])):
+        if value == 0:
+            continue
+        if not entry.takes_opening:
+            raise ValueError(
+                f"method {entry.name!r} takes no opening costs, but {name} is {value!r}; leave it out, "
+                "or use 'drop_dtw', 'needleman_wunsch', 'smith_waterman' or 'greedy'"
+            )
+        side = name[-1]
+        if not given:
+            raise ValueError(f"{name} is {value!r}, but no {side} may be dropped; give drop_{side} as well")
+        if not table.charges(name):
+            raise _no_edge(table, name, value)
+    if asked.warp != 0:
+        if not entry.takes_warp:
+            raise ValueError(
+                f"method {entry.name!r} takes no warp penalty, but warp is {asked.warp!r}; leave it out, "
+                "or use 'drop_dtw' or 'dtw'"
+            )
+        if not entry.built_in and not table.charges("warp"):
+            raise _no_edge(table, "warp", asked.warp)
+
+
+def _no_edge(table: Recurrence, name: str, value: object) -> ValueError:
+    return ValueError(
+        f"{name} is {value!r}, but no edge of {table.name!r} charges it; "
+        f"give an edge that pays {CHARGES[name]!r} plus={name!r}, or leave {name} out"
+    )
