@@ -1,10 +1,12 @@
 """Files of features and step embeddings: every layout, and what is said of broken ones."""
 
 import sys
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from array_cases import claiming, saved, zipped
 from dropdtw.data.features import Features, step_embeddings
 from dropdtw.data.steps import BrokenVideoError
 from loader_cases import frames
@@ -77,8 +79,8 @@ def test_broken_features_are_named_with_a_fix(tmp_path):
     for name, message in {
         "cut": r"cut\.npy cannot be read .*; get it anew, or delete it and skip the video",
         "empty": r"empty\.npy cannot be read",
-        "junk": r"junk\.npy holds Python objects or is no NumPy file; write it anew",
-        "pickled": r"pickled\.npy holds Python objects or is no NumPy file; write it anew as plain numbers",
+        "junk": r"junk\.npy cannot be read \(it does not begin like such a file\); get it anew",
+        "pickled": r"pickled\.npy cannot be read \(it holds Python objects, .*save plain numbers\); get it anew",
         "words": r"words\.npy holds <U1, not numbers; write the features as float32",
         "flat": r"flat\.npy has shape \(6,\); give \(length, d\)",
         "none": r"none\.npy has shape \(0, 6\); give \(length, d\), with at least one row",
@@ -94,6 +96,51 @@ def test_broken_features_are_named_with_a_fix(tmp_path):
         Features(tmp_path / "nowhere")
     with pytest.raises(ValueError, match=r"cut\.npy is neither a folder nor an \.h5 file"):
         Features(tmp_path / "cut.npy")
+
+
+class Waking:
+    """Says so when it is unpickled."""
+
+    woken: ClassVar = []
+
+    def __reduce__(self):
+        return Waking.woken.append, (1,)
+
+
+LIES = {
+    "lying header": (claiming((10**12, 3), follow=bytes(40)), r"header claims [\d,]+ bytes of numbers, but 40 follow"),
+    "header beyond any address": (claiming((10**30, 3)), r"header claims [\d,]+ bytes of numbers, but 0 follow"),
+    "cut": (saved(np.save, np.ones((50, 6)))[:300], r"header claims 2,400 bytes of numbers, but 172 follow"),
+    "cut header": (saved(np.save, np.ones((50, 6)))[:50], "its header is damaged"),
+    "no NumPy file": (b"<html>404</html>", "it does not begin like such a file"),
+    "objects": (saved(np.save, np.array([Waking()], object), allow_pickle=True), "it holds Python objects, which are"),
+}
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz"])
+@pytest.mark.parametrize(("content", "message"), LIES.values(), ids=LIES)
+def test_files_that_lie_are_broken_videos_and_nothing_is_unpickled(tmp_path, content, message, ending):
+    path = tmp_path / f"a.{ending}"
+    path.write_bytes(content if ending == "npy" else zipped(features=content))
+    for read in (lambda: Features(tmp_path)["a"], lambda: step_embeddings(path, [1, 2])):
+        with pytest.raises(BrokenVideoError, match=rf"a\.{ending} cannot be read \(.*{message}.*; get it anew"):
+            read()
+    assert not Waking.woken
+
+
+def test_arrays_that_are_not_asked_for_may_be_anything(tmp_path):
+    """Only what is asked for is read."""
+    X = frames(5)
+    (tmp_path / "a.npz").write_bytes(zipped(features=saved(np.save, X), extra=LIES["objects"][0]))
+    np.testing.assert_array_equal(Features(tmp_path)["a"], X)
+
+
+def test_a_dataset_larger_than_memory_is_a_broken_video(tmp_path):
+    h5py = pytest.importorskip("h5py", reason="HDF5 files need h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("features", (10**12, 300), "f8", chunks=(1, 300))
+    with pytest.raises(BrokenVideoError, match=r"a\.h5 cannot be read \(.*allocate.*get it anew"):
+        Features(tmp_path)["a"]
 
 
 def test_broken_hdf5_and_missing_h5py(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from array_cases import claiming, saved, zipped
 from dropdtw.data import text, transcripts, utkinect
 from dropdtw.data.steps import check
 from loader_cases import embed
@@ -152,9 +153,20 @@ def test_utkinect_in_one_file(tmp_path):
     np.savez(tmp_path / "one" / "utkinect.npz", recording=content["recording"])
     with pytest.raises(ValueError, match="not in the published layout"):
         utkinect.recordings(tmp_path / "one")
-    (tmp_path / "one" / "utkinect.npz").write_bytes(b"PK\x03\x04 junk")
-    with pytest.raises(ValueError, match="not in the published layout"):
-        utkinect.recordings(tmp_path / "one")
+    for broken, message in (
+        (b"PK\x03\x04 junk", "it is damaged"),
+        (zipped(joints=claiming((10**12, 20, 3))), r"its array 'joints' cannot be read: its header claims"),
+        (
+            zipped(joints=saved(np.save, content["joints"])[:300]),
+            r"its array 'joints' cannot be read: its header claims",
+        ),
+        (saved(np.savez, joints=np.array([{}], object)), r"its array 'joints' cannot be read: it holds Python objects"),
+    ):
+        (tmp_path / "one" / "utkinect.npz").write_bytes(broken)
+        with pytest.raises(
+            ValueError, match=rf"utkinect\.npz is not an \.npz of plain arrays: {message}.*; make it anew"
+        ):
+            utkinect.recordings(tmp_path / "one")
 
 
 def test_wrong_utkinect(tmp_path):

@@ -1,38 +1,15 @@
 """Arrays from bytes that may be anything."""
 
-import io
 import random
-import struct
 import warnings
-import zipfile
 
 import numpy as np
 import pytest
 
+from array_cases import claiming, saved, zipped
 from dropdtw.files import arrays, atomic, formats
 
 VALUES = np.arange(60.0).reshape(20, 3)
-
-
-def saved(save, *given, **named):
-    out = io.BytesIO()
-    save(out, *given, **named)
-    return out.getvalue()
-
-
-def claiming(shape, dtype="<f8", follow=b"", version=1):
-    """An .npy whose header says what is not so."""
-    text = repr({"descr": dtype, "fortran_order": False, "shape": shape}).encode().ljust(117) + b"\n"
-    size = struct.pack("<H" if version == 1 else "<I", len(text))
-    return arrays.MAGIC + bytes([version, 0]) + size + text + follow
-
-
-def zipped(**members):
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(f"{name}.npy", content)
-    return out.getvalue()
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -59,6 +36,14 @@ def test_no_memory_is_taken_for_numbers_that_are_not_there(tmp_path, shape, vers
         formats.read(tmp_path / "a.npz")
     with pytest.raises(ValueError, match=r"header claims .*make it anew"):
         atomic.read_arrays(tmp_path / "a.npz")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's own, of the product of the lengths
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("shape", [(10**30, 0), (True, 3), (-1, 3), (0, 1 << 62, 1 << 62)])
+def test_lengths_that_cannot_be_are_a_damage(shape, version):
+    with pytest.raises(ValueError, match="damaged"):
+        arrays.npy(claiming(shape, follow=bytes(40), version=version))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ Nothing is unpickled: a file that holds Python objects is refused.
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from dropdtw.data.steps import BrokenVideoError
+from dropdtw.files import arrays
 from dropdtw.problem.inputs import Array
 
 ENDINGS: Final = (".npy", ".npz", ".h5", ".hdf5")
@@ -162,13 +162,13 @@ def _one_array(path: Path, key: str | None, *, prefer: str = "features", missing
     """The array of a file: the only one, or the one under `key` or a usual name; `missing` if `key` is not there."""
     with _opening(path):
         if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
+            return arrays.npy(path.read_bytes())
         if path.suffix == ".npz":
-            # np.load leaves a broken archive open if it has opened it itself
-            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                if missing is not _REQUIRED and key not in file.files:
-                    return missing
-                return file[_name(list(file.files), key, prefer, str(path))]
+            content = path.read_bytes()
+            names = arrays.npz_names(content)
+            if missing is not _REQUIRED and key not in names:
+                return missing
+            return arrays.npz(content, _name(names, key, prefer, str(path)))
         if path.suffix in (".h5", ".hdf5"):
             with _h5py(path).File(path, "r") as file:
                 if missing is not _REQUIRED and key not in file:
@@ -208,11 +208,10 @@ class _opening:  # noqa: N801 (reads like a function where it is used)
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, BrokenVideoError | ImportError):
             return
-        if isinstance(error, OSError | EOFError | ValueError | KeyError | zipfile.BadZipFile):
-            pickled = "allow_pickle" in str(error) or "pickled" in str(error)
-            what = "holds Python objects or is no NumPy file" if pickled else f"cannot be read ({error})"
-            fix = "write it anew as plain numbers" if pickled else "get it anew, or delete it and skip the video"
-            raise BrokenVideoError(f"{self.path} {what}; {fix}") from error
+        if isinstance(error, OSError | ValueError | KeyError | MemoryError):
+            raise BrokenVideoError(
+                f"{self.path} cannot be read ({error}); get it anew, or delete it and skip the video"
+            ) from error
 
 
 def _h5py(path: Path) -> ModuleType:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 from dropdtw.data.features import Embed, default_embed
 from dropdtw.data.records import wrong
 from dropdtw.data.steps import StepDataset, StepVideo
+from dropdtw.files import atomic
 from dropdtw.problem.inputs import Array
 
 STEPS: Final = (
@@ -158,10 +158,10 @@ def leave_out(data: StepDataset, subjects: Iterable[str]) -> dict[str, StepDatas
 
 
 def _from_npz(path: Path) -> list[Recording]:
+    stored = atomic.read_arrays(path)
     try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            names, lengths, frames = file["recording"].tolist(), file["length"], file["frame"]
-            joints, spans, steps = file["joints"], file["segments"], file["step_names"].tolist()
+        names, lengths, frames = stored["recording"].tolist(), stored["length"], stored["frame"]
+        joints, spans, steps = stored["joints"], stored["segments"], stored["step_names"].tolist()
         if int(lengths.sum()) != len(frames) or joints.shape != (len(frames), JOINTS, 3):
             raise ValueError(f"lengths sum to {lengths.sum()}, with {len(frames)} frames and joints {joints.shape}")
         if spans.shape != (len(names), len(steps), 2):
@@ -176,7 +176,7 @@ def _from_npz(path: Path) -> list[Recording]:
             )
             for name, start, stop, times in zip(names, edges[:-1], edges[1:], spans, strict=True)
         ]
-    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (KeyError, ValueError) as error:
         raise wrong(path, "see the documentation of dropdtw.data.utkinect", error) from None
 
 

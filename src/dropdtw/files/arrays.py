@@ -68,6 +68,8 @@ def _damages() -> Iterator[None]:
         OSError,
         RuntimeError,  # encrypted, or compressed in a way that is not known here
         MemoryError,
+        OverflowError,  # a length that no integer of the machine holds
+        TypeError,  # a length that is no integer
         zipfile.BadZipFile,
         zlib.error,
         lzma.LZMAError,
