@@ -30,6 +30,43 @@ def test_torch_gives_the_same_values_and_alignments(match, drops, monkeypatch):
     assert [segments for _, segments in found] == [a.segments() for a in expected]
 
 
+POWERS = [
+    (np.float32, 0),
+    (np.float32, 100),
+    (np.float32, -100),
+    (np.float64, 0),
+    (np.float64, 900),
+    (np.float64, -900),
+]
+
+
+@pytest.mark.parametrize(("dtype", "power"), POWERS, ids=str)
+@pytest.mark.parametrize("d", [1, 3, 24])
+@pytest.mark.parametrize("apart", [1.0, 1e-3, 1e-30])
+def test_euclidean_costs_are_those_of_distance_at_any_scale(d, dtype, power, apart):
+    """Values about 2^power, and pairs that are closer than that by any factor; some are equal."""
+    pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
+    from dropdtw.corpus import gpu
+
+    rng = np.random.default_rng(d)
+    size = 2.0**power
+    Zs = [(rng.normal(size=(K, d)) * size).astype(dtype) for K in (3, 5)]
+    for Z in Zs:
+        Z[1] = 0
+    Xs = [np.repeat(Z, 2, axis=0) for Z in Zs]
+    for X in Xs:
+        X += (apart * size * rng.normal(size=X.shape)).astype(dtype)
+        X[0] = 0
+    how = {"match": "euclidean", "drop_x": size, "drop_z": 2 * size}
+    expected = [[dropdtw.distance(Z.astype(np.float64), X.astype(np.float64), **how) for X in Xs] for Z in Zs]
+    tolerance = 100 * np.finfo(dtype).eps
+    spec = Spec.of(**how)
+    np.testing.assert_allclose(gpu.values(Zs, Xs, spec, "cpu"), expected, rtol=tolerance, atol=0)
+    np.testing.assert_allclose([c for c, _ in gpu.align(Zs, Xs, spec, "cpu")], np.diag(expected), rtol=tolerance)
+    ours = [[dropdtw.distance(Z, X, **how) for X in Xs] for Z in Zs]
+    np.testing.assert_allclose(gpu.values(Zs, Xs, spec, "cpu"), ours, rtol=tolerance, atol=0)
+
+
 def test_torch_suggests_a_drop_cost_for_each_pair_and_says_where_there_is_no_alignment():
     pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
     from dropdtw.corpus import gpu

@@ -6,9 +6,11 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
+import dropdtw
 from dropdtw import torch as dt
 from dropdtw.costs import Softmax
 from dropdtw.drops import LogitPercentile
+from dropdtw.torch import costs
 from dropdtw.torch.batch import pairs
 from loss_cases import LENGTHS, LOSSES, batch, items
 
@@ -167,6 +169,40 @@ def test_squared_distances_that_overflow_are_infinite_and_nan_stays_nan(d):
     assert (found[:, :, 0] == torch.inf).all()
     assert found[0, :, 1].isnan().all()
     torch.testing.assert_close(found[1:, :, 1:].double(), by_differences(Z, X)[1:, :, 1:], rtol=1e-5, atol=0)
+
+
+@far_apart
+@pytest.mark.parametrize("d", [1, 3, 17, 200])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_distances_of_close_elements_do_not_depend_on_far_ones(how, d, dtype):
+    Z, X = spread(how, d, dtype)
+    found = costs.euclidean(Z, X)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.double(), by_differences(Z, X).sqrt(), rtol=8 * torch.finfo(dtype).eps, atol=0)
+    assert (found[:, 2, 4] == 0).all()
+    assert torch.equal(costs.euclidean(Z[:1], X), costs.euclidean(Z[:1].expand(3, -1, -1), X))
+
+
+@pytest.mark.parametrize("d", [1, 3, 32])
+@pytest.mark.parametrize(("dtype", "power"), [(torch.float32, 120), (torch.float32, -120), (torch.float64, 1000)])
+def test_distances_know_no_scale(d, dtype, power):
+    """Also between elements of different sizes; beyond the largest number they are infinite."""
+    Z, X = (A.to(dtype) for A in batch(d=d))
+    torch.testing.assert_close(
+        costs.euclidean(Z * 2.0**power, X * 2.0**power) * 2.0**-power,
+        costs.euclidean(Z, X),
+        rtol=8 * torch.finfo(dtype).eps,
+        atol=0,
+    )
+    X[:, 1] *= 2.0**power
+    Z[:, 2] *= 2.0 ** -abs(power)
+    X[:, 4] = 0
+    for z, x, found in zip(Z, X, costs.euclidean(Z, X), strict=True):
+        expected = dropdtw.costs.euclidean(z.double().numpy(), x.double().numpy())
+        np.testing.assert_allclose(found, expected, rtol=8 * torch.finfo(dtype).eps)
+    most = torch.full((1, 1, d), torch.finfo(dtype).max, dtype=dtype)
+    assert costs.euclidean(most, -most).item() == torch.inf
+    assert costs.euclidean(most, most).item() == 0
 
 
 @pytest.mark.parametrize(("dtype", "power"), [(torch.float32, 100), (torch.float32, -100), (torch.float64, 800)])

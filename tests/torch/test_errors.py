@@ -14,7 +14,7 @@ import torch
 from dropdtw import torch as dt
 from dropdtw.drops import LogitPercentile
 
-MODULES = ["batch", "clustering", "discriminative", "learned", "losses", "reduction"]
+MODULES = ["batch", "clustering", "costs", "discriminative", "learned", "losses", "reduction"]
 Z, X = torch.ones(2, 3, 4), torch.ones(2, 5, 4)
 LOSS = dt.DropDTWLoss()
 
@@ -83,6 +83,11 @@ INPUT = {
 }
 
 OPTIONS = {
+    "slope of a distance": case(
+        lambda: dt.costs.euclidean(Z.clone().requires_grad_(), X),
+        "have no slope where z = x",
+        "use sqeuclidean, or detach",
+    ),
     "match": case(lambda: dt.SmoothDTWLoss(match="euclidean"), "match is 'euclidean'", "'cosine' or 'sqeuclidean', or"),
     "gamma_match elsewhere": case(
         lambda: dt.DropDTWLoss(match="cosine", gamma_match=10), "but match is 'cosine'", "leave it out"

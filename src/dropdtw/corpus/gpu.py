@@ -17,8 +17,9 @@ from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Segment, segments_of_pairs
-from dropdtw.torch import cosine, drop_dtw, softmax, sqeuclidean
+from dropdtw.torch import drop_dtw
 from dropdtw.torch.batch import Pairs
+from dropdtw.torch.costs import cosine, euclidean, softmax, sqeuclidean
 
 CELLS: Final = 1 << 27
 """Match costs that are on the GPU at a time."""
@@ -80,8 +81,7 @@ def _costs(p: Pairs, spec: Spec) -> Tensor:
     match = costs.resolve(spec.match, p.Z.shape[2])
     if match.softmax is not None:
         return softmax(p.Z, p.X, match.softmax.gamma, ids=p.first_of_kind())
-    C = cosine(p.Z, p.X) if match.name == "cosine" else sqeuclidean(p.Z, p.X)
-    return C.sqrt() if match.name == "euclidean" else C
+    return {"cosine": cosine, "euclidean": euclidean, "sqeuclidean": sqeuclidean}[match.name](p.Z, p.X)
 
 
 def _value(C: Tensor, p: Pairs, spec: Spec) -> Tensor:

@@ -41,9 +41,44 @@ def sqeuclidean(Z: Tensor, X: Tensor) -> Tensor:
     tensor([[[0., 1.],
              [9., 4.]]])
     """
-    batch = torch.broadcast_shapes(Z.shape[:-2], X.shape[:-2])  # type: ignore[no-untyped-call]
-    found: Tensor = _Squares.apply(*(A.expand(*batch, -1, -1) for A in (Z, X)))  # type: ignore[no-untyped-call]
+    found: Tensor = _Squares.apply(*_expanded(Z, X))  # type: ignore[no-untyped-call]
     return found
+
+
+def euclidean(Z: Tensor, X: Tensor) -> Tensor:
+    """‖z_i − x_j‖ at any scale, exactly 0 for equal elements; without a derivative, and it waits for the device.
+
+    The root of `sqeuclidean` would do for values whose squares neither overflow nor vanish, and which lie far apart.
+    Here all other pairs are computed anew from their differences, each at its own scale.
+
+    >>> euclidean(torch.tensor([[[0.0], [3.0]]]), torch.tensor([[[0.0], [1e-30]]]))
+    tensor([[[0.0000e+00, 1.0000e-30],
+             [3.0000e+00, 3.0000e+00]]])
+    """
+    if Z.requires_grad or X.requires_grad:
+        raise ValueError("Euclidean distances have no slope where z = x; use sqeuclidean, or detach Z and X")
+    Z, X = _expanded(Z, X)
+    if Z.shape[-1] == 1:
+        return torch.cdist(Z, X, p=1.0)  # |z − x|: no squares at all
+    if Z.shape[-1] <= 16:
+        C = torch.cdist(Z, X, compute_mode="donot_use_mm_for_euclid_dist")
+        sound = torch.inf > C
+    else:
+        origin = _middle(Z, X)
+        C, scale = _products(Z.double() - origin, X.double() - origin)
+        sound = 1e-2 * scale < C  # neither what overflowed: it is NaN, or both are infinite
+        C = C.sqrt()
+    info = torch.finfo(C.dtype)
+    sound &= info.tiny**0.5 / info.eps < C
+    C = C.to(Z.dtype)
+    _by_differences(C, ~sound, Z, X, _lengths)
+    return C
+
+
+def _expanded(Z: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
+    """Both with the same batch dimensions."""
+    batch = torch.broadcast_shapes(Z.shape[:-2], X.shape[:-2])  # type: ignore[no-untyped-call]
+    return Z.expand(*batch, -1, -1), X.expand(*batch, -1, -1)
 
 
 class _Squares(torch.autograd.Function):
@@ -61,7 +96,7 @@ class _Squares(torch.autograd.Function):
             C, scale = _products(Z.double() - origin, X.double() - origin)
             return torch.where(2 * d**0.5 * torch.finfo(C.dtype).eps * scale >= C, 0, C).to(dtype)  # a NaN stays
         C, scale = _products(Z - origin, X - origin)
-        _by_differences(C, ~(1e-2 * scale < C), Z, X)  # not ≥: what overflowed is NaN
+        _by_differences(C, ~(1e-2 * scale < C), Z, X, _squares)  # not ≥: what overflowed is NaN
         return C.to(dtype)
 
     @staticmethod
@@ -93,12 +128,23 @@ def _products(Z: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
     return scale - 2 * Z @ X.mT, scale
 
 
-def _by_differences(C: Tensor, chosen: Tensor, Z: Tensor, X: Tensor) -> None:
-    """Replace the `chosen` entries of C by the squares of the differences, some thousands of pairs at a time."""
+def _by_differences(C: Tensor, chosen: Tensor, Z: Tensor, X: Tensor, cost: Callable[[Tensor], Tensor]) -> None:
+    """Replace the `chosen` entries of C by the cost of the differences z − x, some thousands of pairs at a time."""
     C, chosen, Z, X = (A.reshape(-1, *A.shape[-2:]) for A in (C, chosen, Z, X))
     for part in chosen.nonzero().split(1 << 14):  # type: ignore[no-untyped-call]
         b, i, j = part.unbind(1)
-        C[b, i, j] = ((Z[b, i] - X[b, j]) ** 2).sum(-1)
+        C[b, i, j] = cost(Z[b, i] - X[b, j])
+
+
+def _squares(differences: Tensor) -> Tensor:
+    return (differences**2).sum(-1)
+
+
+def _lengths(differences: Tensor) -> Tensor:
+    """The Euclidean length of each row, each at its own scale; infinite where a difference is."""
+    scale = differences.abs().amax(-1)
+    units = differences / torch.where(scale > 0, scale, 1)[:, None]
+    return torch.where(scale < torch.inf, _squares(units).sqrt() * scale, scale)
 
 
 def softmax(Z: Tensor, X: Tensor, gamma: float = 1.0, *, ids: Tensor | None = None) -> Tensor:
