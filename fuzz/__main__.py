@@ -1,4 +1,4 @@
-"""`make fuzz`: random problems, inputs, files and kills, seeded and bounded, until something is wrong or time is up.
+"""`make fuzz`: random problems, inputs, files, kills and requests, seeded, until something is wrong or time is up.
 
     python fuzz                             # two minutes, from seed 0
     python fuzz --seconds 600 --seed 7      # longer, elsewhere
@@ -23,15 +23,17 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 import commands
+import explorer
 import inputs
 import kills
 import problems
 
 PARTS: dict[str, tuple[Callable[[np.random.Generator], str], float]] = {
-    "problems": (problems.case, 0.5),
+    "problems": (problems.case, 0.45),
     "inputs": (inputs.case, 0.15),
     "commands": (commands.case, 0.15),
-    "kills": (kills.case, 0.2),
+    "kills": (kills.case, 0.15),
+    "explorer": (explorer.case, 0.1),
 }
 """What is tried, and its share of the time. A case gives a word for what it tried, for the count at the end."""
 

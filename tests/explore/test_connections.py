@@ -2,18 +2,20 @@
 
 import contextlib
 import http.client
+import json
 import socket
 import threading
 import time
 import urllib.parse
 
+import numpy as np
 import pytest
 
 pytest.importorskip("starlette", reason="starlette is not installed: pip install 'dropdtw[explore]'")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'dropdtw[explore]'")
 
 import explore_cases
-from explore_cases import start
+from explore_cases import FIRST, start
 
 pair, session = map(pytest.fixture, (explore_cases.pair, explore_cases.session))
 SOON = 0.3
@@ -162,3 +164,75 @@ def test_those_that_are_served_do_not_give_way(served):
             stack.enter_context(socket.create_connection(place, timeout=LATE)).sendall(half(path))
         kept.sendall(whole(place, path))
         assert answer(kept) == 200
+
+
+def posted(place, path, what, body, *, size):
+    head = f"POST {path}{what} HTTP/1.1\r\nHost: {place[0]}:{place[1]}\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {size}\r\n\r\n".encode() + body
+
+
+def unread(place, path):
+    return f"GET {path}matrix?match=cosine HTTP/1.1\r\nHost: {place[0]}:{place[1]}\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("sent", "most"),
+    [
+        (lambda place, path: b"", 1.0),
+        (lambda place, path: half(path), 1.0),
+        (lambda place, path: posted(place, path, "align", b'{"seq"', size=100), 1.0),
+        (unread, 2.0),
+    ],
+    ids=["nothing", "half a header", "half a body", "unread answer"],
+)
+def test_the_end_waits_for_nobody_and_says_nothing(session, capfd, monkeypatch, sent, most):
+    monkeypatch.setattr(session, "matrix", lambda match: ({}, {"levels": np.zeros(1 << 24, np.uint8)}))
+    address, stop = start(session)
+    place = urllib.parse.urlsplit(address)
+    with socket.create_connection((place.hostname, place.port), timeout=LATE) as held:
+        held.sendall(sent((place.hostname, place.port), place.path))
+        time.sleep(0.2)
+        began = time.monotonic()
+        stop()
+        assert time.monotonic() - began < most
+        assert closed(held) or sent is unread
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("parting", "ending", "work"),
+    [(LATE, 2, 0.1), (0.1, 2, 0.7), (0.1, 0.2, 0.7)],
+    ids=["answered", "late", "cancelled"],
+)
+def test_at_the_end_what_is_in_work_has_its_time_and_what_waits_is_not_begun(
+    session, capfd, monkeypatch, parting, ending, work
+):
+    """Two posteriors are in work at a time; those behind them go without an answer if these take too long."""
+    begun, done = [], threading.Event()
+
+    def slowly(chosen):
+        begun.append(chosen)
+        assert done.wait(LATE)
+        return {}, {}
+
+    monkeypatch.setattr("dropdtw.explore.connections.PARTING", parting)
+    monkeypatch.setattr("dropdtw.explore.server.ENDING", ending)
+    monkeypatch.setattr(session, "probabilities", slowly)
+    address, stop = start(session)
+    place = urllib.parse.urlsplit(address)
+    body = json.dumps({"seq": 1, "settings": FIRST}).encode()
+    asked = posted((place.hostname, place.port), place.path, "posterior", body, size=len(body))
+    with contextlib.ExitStack() as stack:
+        waiting = [stack.enter_context(socket.create_connection((place.hostname, place.port))) for _ in range(5)]
+        for held in waiting:
+            held.sendall(asked)
+        time.sleep(0.2)
+        threading.Timer(work, done.set).start()
+        stop()
+        if work < parting:
+            assert [answer(held) for held in waiting] == [200] * 5
+        else:
+            assert all(closed(held) for held in waiting)
+    assert len(begun) == (5 if work < parting else 2)
+    said = capfd.readouterr().err.splitlines()
+    assert ["Cancel" in line for line in said] == [True] * (ending < work)  # one line at most

@@ -13,6 +13,9 @@ PATIENCE: Final = 10.0
 MOST_IDLE: Final = 32
 """Connections that wait for their first request, and again for a next one, at a time; a page needs half a dozen."""
 
+PARTING: Final = 1.0
+"""Seconds that requests in work have once the server is to end."""
+
 
 class Connection(H11Protocol):
     """A connection that is closed unless its headers arrive in time.
@@ -55,6 +58,14 @@ class Connection(H11Protocol):
         """Stop the clock."""
         self._stop_waiting()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Close, at once where a request cannot be answered: the rest of its body would not be waited for."""
+        super().shutdown()
+        if self.conn.their_state is h11.SEND_BODY:
+            self.transport.abort()
+        else:
+            self.loop.call_later(PARTING, self.transport.abort)  # also where nobody reads the answer
 
     @property
     def idle(self) -> bool:

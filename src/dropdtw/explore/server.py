@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
 import secrets
@@ -37,6 +38,8 @@ except ImportError as error:
 
 LOOPBACK: Final = "127.0.0.1"
 LARGEST_BODY: Final = 1 << 16
+ENDING: Final = 2
+"""Seconds until what is in work is cancelled when the server ends; connections are closed before that."""
 
 PAGE: Final = {
     "": ("index.html", "text/html; charset=utf-8"),
@@ -80,7 +83,9 @@ class Guard:
             await send(message)
 
         refusal = self._refusal(scope)
-        await (self.app if refusal is None else refusal)(scope, receive, guarded)
+        # The server cancels what is in work when it ends and its connections are closed: nobody waits for an answer.
+        with contextlib.suppress(asyncio.CancelledError):
+            await (self.app if refusal is None else refusal)(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -249,7 +254,7 @@ def make_server(app: ASGIApp) -> uvicorn.Server:
             ws="none",
             limit_concurrency=100,
             timeout_keep_alive=60,
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=ENDING,
         )
     )
 
