@@ -345,23 +345,28 @@ def otsu(values: Array) -> tuple[float, float]:
     return float((v[i] + v[i + 1]) / 2), float(apart[i] / ((v - v.mean()) ** 2).sum())
 
 
-def chance_gain(C: Array, d_x: Array, d_z: Array) -> tuple[float, float]:
-    """What a stretch of matches that chance makes saves at most: by columns, and by rows.
+def chance_gain(C: Array, saved_x: float, saved_z: float) -> float:
+    """What a stretch of matches that chance makes saves at most: an opening of that price is not worth it.
 
-    Such a match costs about what an x pays for its best match elsewhere in Z (see `Suggest`), and saves the drops of
-    its x and, where z may be dropped, of its z. An opening cost of this size makes it too dear to break into a run of
-    drops for it.
+    Chance matches are those of each x with z far from its best one (as for `Suggest`). A stretch of them runs along a
+    diagonal, where each saves the drops of its x and its z, or along a row, where each saves that of its x.
+
+    saved_x, saved_z : what a drop costs, 0 where there is none.
+
+    >>> C = np.ones((9, 6))
+    >>> C[range(6), range(6)], C[range(5, 8), range(3)] = 0, 0.25      # the best matches, and three by chance
+    >>> chance_gain(C, 0.25, 0.25)
+    0.75
     """
-    saved_x, saved_z = (float(np.median(d[np.isfinite(d)])) if np.isfinite(d).any() else 0.0 for d in (d_x, d_z))
-
-    def most(C: Array) -> float:
-        if not np.isfinite(C).any():
-            return 0.0
-        K = len(C)
-        near = np.abs(np.arange(K)[:, None] - C.argmin(axis=0)) <= K // 8
-        other = np.where(near, np.inf, C).min(axis=0)
-        gains = np.where(np.isfinite(other), saved_x + saved_z - other, 0.0)
-        total = np.concatenate([[0.0], np.cumsum(gains)])
-        return float((total - np.minimum.accumulate(total)).max())  # the largest sum of neighbours
-
-    return most(C), most(C.T)
+    K = len(C)
+    near = np.abs(np.arange(K)[:, None] - C.argmin(axis=0)) <= K // 8
+    gain = np.where(near, -np.inf, saved_x + saved_z - C.astype(np.float64))
+    best, here = 0.0, np.zeros(C.shape[1])
+    for row in gain:
+        here = row + np.concatenate([[0.0], np.maximum(here[:-1], 0)])
+        best = max(best, float(here.max()))
+    gain -= saved_z
+    never = np.maximum(gain, 0).sum(axis=1, keepdims=True) + 1  # dearer than all that a row can save
+    total = np.pad(np.cumsum(np.maximum(gain, -never), axis=1), ((0, 0), (1, 0)))
+    along = float((total - np.minimum.accumulate(total, axis=1)).max())
+    return max(best, along + saved_z if along > 0 else 0.0)

@@ -59,7 +59,7 @@ def runs(M):
 @every_method
 @pytest.mark.parametrize("seed", range(4))
 def test_segments_are_the_runs_of_M(method, seed):
-    a = solved(method, seed=seed, N=9)
+    a = solved(method, seed=seed, K=5, N=9)
     assert a.segments() == list(runs(a.M))
     assert sum(s.length for s in a.segments()) == len(a.pairs)
 
@@ -255,7 +255,9 @@ def test_price_is_what_x_pays(method, seed):
     a = solved(method, seed=seed)
     costs = a.problem.costs
     for j in range(7):
-        paid = costs.matrix[a.M[:, j], j].sum() if a.M[:, j].any() else a.paid_x[j] and costs.drop_x[j]
+        weights = 1 if a.weights is None else a.weights[a.pairs[:, 1] == j]
+        matched = (weights * costs.matrix[a.M[:, j], j]).sum()
+        paid = matched if a.M[:, j].any() else a.paid_x[j] and costs.drop_x[j]
         assert a.explain(j).price == pytest.approx(paid)
 
 

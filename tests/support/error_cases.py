@@ -285,6 +285,78 @@ FIT = {
     "pairwise, some": case(lambda: pairwise([Z, TALL], one_to_many=False), *TOO_WIDE),
 }
 
+CHARGED = (
+    {
+        "negative": case(lambda: solve(C, 1, open_x=-1), "open_x is -1", "finite number ≥ 0, or 'suggest'"),
+        "infinite": case(lambda: cost(C, 1, 1, open_z=np.inf), "open_z is inf", "a finite number ≥ 0"),
+        "NaN": case(lambda: solve(C, 1, open_x=np.nan), "open_x is nan", "a finite number ≥ 0"),
+        "bool": case(lambda: align(Z, X, 1, open_x=True), "open_x is True", "a finite number ≥ 0"),
+        "vector": case(lambda: solve(C, 1, open_x=[1, 2, 3, 4]), "open_x is [1, 2, 3, 4]", "a finite number ≥ 0"),
+        "too large": case(
+            lambda: solve(C, 1, open_x=10**400), "open_x is a number that no float", "give a smaller one"
+        ),
+        "too large for single": case(
+            lambda: solve(C.astype(np.float32), 1, open_x=1e300),
+            "values that float32 cannot hold",
+            "give float64 costs",
+        ),
+        "warp suggested": case(lambda: solve(C, warp="suggest"), "warp is 'suggest'", "give a finite number ≥ 0"),
+        "no drop": case(lambda: solve(C, open_x=1), "open_x is 1, but no x may be dropped", "give drop_x as well"),
+        "no drop of z": case(lambda: solve(C, 1, open_z=2), "open_z is 2, but no z may be dropped", "give drop_z"),
+        "suggest without drop": case(
+            lambda: solve(C, open_x="suggest"), "open_x is 'suggest', but no x", "give drop_x"
+        ),
+        "own table": case(
+            lambda: solve(C, 1, method=LOCKSTEP, open_x=1),
+            "no edge of 'lockstep' charges it",
+            "plus='open_x', or leave",
+        ),
+        "own table, warp": case(lambda: cost(C, method=LOCKSTEP, warp=1), "warp is 1, but no edge", "plus='warp'"),
+        "stream": case(
+            lambda: dropdtw.Online(Z, 1, open_x="suggest"), "open_x is 'suggest', which reads", "give a number"
+        ),
+        "nearest": case(
+            lambda: dropdtw.nearest(Z, [X], drop_x=1, open_x="suggest"), "open_x is 'suggest', which reads", "a number"
+        ),
+        "pattern with moves": case(
+            lambda: solve(C, method="symmetric2", one_to_many=False),
+            "'symmetric2' is a step pattern",
+            "leave out one_to",
+        ),
+        "pattern that does not reach": case(
+            lambda: solve(np.ones((2, 5)), method="symmetricP1"),
+            "no path of method 'symmetricP1' leads through 2 × 5",
+            "use 'symmetric2'",
+        ),
+        "normalize": case(lambda: cost(C, normalize="path length"), "normalize is 'path length'", "give 'pattern', or"),
+        "no norm": case(
+            lambda: distance(Z, X, normalize="pattern"),
+            "the paths of method 'drop_dtw' have no common weight",
+            "choose",
+        ),
+    }
+    | {
+        f"{m} opening": case(
+            lambda m=m, t=t: cost(C, method=m, threshold=t, open_x=1),
+            f"method {m!r} takes no opening costs",
+            "leave it out",
+        )
+        for m, entry in dropdtw.METHODS.items()
+        if not entry.takes_opening
+        for t in (1 if entry.takes_threshold else None,)
+    }
+    | {
+        f"{m} warp": case(
+            lambda m=m, t=t: cost(C, method=m, threshold=t, warp=1),
+            f"method {m!r} takes no warp penalty",
+            "leave it out",
+        )
+        for m, entry in dropdtw.METHODS.items()
+        if not entry.takes_warp
+        for t in (1 if entry.takes_threshold else None,)
+    }
+)
+
 NONE_LEFT = {
     "solve": case(lambda: solve([[ANY]]), *FORBIDDEN),
     "posterior": case(lambda: posterior([[ANY, ANY]]), *FORBIDDEN),
@@ -355,6 +427,8 @@ READ = (
         "repeating": case(lambda: changed(pairs=[[0, 0], [0, 0]]), "its pairs cross, or repeat", WRITTEN),
         "labels": case(lambda: changed(labels=[1, 1, 0, 0]), "its labels are not those of its pairs", WRITTEN),
         "cost": case(lambda: changed(cost="nan"), "its cost is nan", WRITTEN),
+        "weights": case(lambda: changed(weights=[0.0] * 4), "its weights are not all finite and above 0", WRITTEN),
+        "charged": case(lambda: changed(charged={"warp": -1}), "its charged are not all finite and ≥ 0", WRITTEN),
         "another cost": case(lambda: changed(cost=7.5), "its cost is 7.5, but its pairs and drops cost 1.4", WRITTEN),
         "an empty shape": case(
             lambda: changed(shape=[2, 0], labels=[], pairs=[], paid_x=[]), "its shape is (2, 0)", WRITTEN
@@ -392,6 +466,7 @@ CASES = {
         "match": MATCH,
         "options": OPTIONS,
         "fit": FIT,
+        "charges": CHARGED,
         "none left": NONE_LEFT,
         "answers": ANSWERS,
         "read": READ,

@@ -60,17 +60,23 @@ class Asked(NamedTuple):
         if not any(wanted):
             found = Charges(*map(float, self))
         else:
-            # A match that chance makes saves a drop, of each side that may drop, and costs an opening on each.
-            open_x, open_z = chance_gain(looked_at(costs, band), d_x, d_z)
-            sides = sum(wanted)
+            # A stretch of chance matches inside a run makes two runs of it, on each side that may drop.
+            C = looked_at(costs, band)
+            opening = chance_gain(C, _usual(d_x), _usual(d_z)) * costs.shape[1] / C.shape[1] / sum(wanted)
             found = Charges(
-                open_x / sides if wanted[0] else float(self.open_x),
-                open_z / sides if wanted[1] else float(self.open_z),
+                opening if wanted[0] else float(self.open_x),
+                opening if wanted[1] else float(self.open_z),
                 float(self.warp),
             )
-        if max(found) > np.finfo(costs.dtype).max:
+        if max(found) > float(np.finfo(costs.dtype).max):
             raise ValueError(f"{dict(found._asdict())} has values that {costs.dtype} cannot hold; give float64 costs")
         return found
+
+
+def _usual(drop: Array) -> float:
+    """The usual drop cost of a side, 0 where nothing may be dropped."""
+    finite = drop[np.isfinite(drop)]
+    return float(np.median(finite)) if finite.size else 0.0
 
 
 def resolve(open_x: Opening, open_z: Opening, warp: float) -> Asked:

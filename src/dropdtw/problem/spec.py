@@ -111,6 +111,13 @@ class Spec:
     def check_fit(self, K: int, N: int) -> None:
         """Refuse shapes that no alignment fits."""
         entry, warp = self.method, self.warp
+        if entry.slopes is not None:
+            least, most = entry.slopes
+            if not least * (K - 1) <= N - 1 <= most * (K - 1):
+                raise ValueError(
+                    f"no path of method {entry.name!r} leads through {K} × {N}: it needs "
+                    f"{least:g} (K − 1) ≤ N − 1 ≤ {most:g} (K − 1); use 'symmetric2', or bring the lengths closer"
+                )
         if self.drop_z is None and entry.must_match_z and K > N and (entry.one_to_one or not warp.many_to_one):
             raise ValueError(
                 f"{K} elements of Z cannot each have an x of their own among {N}; "

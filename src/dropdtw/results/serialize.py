@@ -33,9 +33,11 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
         "segments": [s._asdict() for s in a.segments()],
         "paid_x": a.paid_x.tolist(),
         "paid_z": a.paid_z.tolist(),
-        "weights": None if a.weights is None else a.weights.tolist(),
-        "charged": a.charged._asdict(),
     }
+    if a.weights is not None:
+        data["weights"] = a.weights.tolist()
+    if any(a.charged):
+        data["charged"] = a.charged._asdict()
     if costs:
         p = a.solved()
         data["problem"] = {

@@ -138,7 +138,7 @@ def all_pairs(
     values = _in_threads(comparison, left, right, once, threads, report) if found is None else found.values
     if spec.normalize is None:
         return values
-    return values / np.array([[spec.norm(len(Z), len(X)) for X in right] for Z in left])
+    return np.asarray(values / np.array([[spec.norm(len(Z), len(X)) for X in right] for Z in left]))
 
 
 def _in_threads(

@@ -190,9 +190,9 @@ class Stream:
         steps = []
         while j >= stop and (i, j) != (0, 0):
             past = self.past[j - self.first]
-            src, di, dj, cost, *more = self.ways[s][past.choices[s, i]]
+            src, di, dj, cost, weight, plus = self.ways[s][past.choices[s, i]]
             price = float(past.match[i - 1]) if cost == "match" and self.prices else np.inf
-            steps.append(_Step(cost, i - 1, j - 1, *more, price))
+            steps.append(_Step(cost, i - 1, j - 1, weight, plus, price))
             s, i, j = src, i - di, j - dj
         return steps[::-1]
 

@@ -42,6 +42,7 @@ class Method:
     pair : what a pair pays, given (module, its match cost, the threshold); never falls as the match cost rises. None:
         its match cost.
     narrow : forbids alignments before the table runs, and makes none cheaper; None: nothing.
+    slopes : the least and the largest (N − 1)/(K − 1) that its paths reach; None: any.
     norm : what all paths weigh together for lengths (K, N), so that costs divided by it compare; None: no such number.
     """
 
@@ -61,6 +62,7 @@ class Method:
     free_z: bool = False
     pair: Callable[[Any, Any, Any], Any] | None = None
     narrow: Callable[[Any], Any] | None = None
+    slopes: tuple[float, float] | None = None
     norm: Callable[[int, int], int] | None = None
 
     @property
@@ -142,6 +144,7 @@ def _pattern(
     summary: str,
     table: Callable[[], Recurrence],
     norm: Callable[[int, int], int] | None = None,
+    slopes: tuple[float, float] | None = None,
     **more: bool,
 ) -> Method:
     """A step pattern: it states its own moves, and everything is matched or passed over as these say."""
@@ -151,6 +154,7 @@ def _pattern(
         lambda x, z, warp, charged: table(),
         takes_drops=False,
         states_moves=True,
+        slopes=slopes,
         norm=norm,
         **more,  # type: ignore[arg-type]
     )
@@ -239,6 +243,7 @@ _ALL: Final = (
         "step pattern asymmetric: each z counts once, every other x at most is passed over",
         recurrence.asymmetric,
         norm=lambda K, N: K,
+        slopes=(0, 2),
         symmetric=False,
         must_match_x=False,
     ),
@@ -247,12 +252,14 @@ _ALL: Final = (
         "step pattern symmetricP1: symmetric2 with slopes from 1/2 to 2",
         recurrence.symmetric_p1,
         norm=lambda K, N: K + N,
+        slopes=(0.5, 2),
     ),
     _pattern(
         "asymmetricP1",
         "step pattern asymmetricP1: each z counts once, with slopes from 1/2 to 2",
         recurrence.asymmetric_p1,
         norm=lambda K, N: K,
+        slopes=(0.5, 2),
         symmetric=False,
     ),
 )
