@@ -14,6 +14,7 @@
 #include "parallel.hpp"
 #include "problem.hpp"
 #include "tables.hpp"
+#include "widen.hpp"
 
 namespace nb = nanobind;
 
@@ -136,7 +137,7 @@ nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, 
   Status status;
   {
     nb::gil_scoped_release free;
-    status = kernels<T>().family[family].solve(problem);
+    status = solve_exactly(family, problem);
   }
   if (status == Status::no_memory) throw std::bad_alloc();
   if (status == Status::stopped) throw nb::python_error();
@@ -189,6 +190,7 @@ nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector
     for (int lane = 0; lane < count; ++lane) lengths[lane] = length(x_ends, order[first + lane]);
     const int N = lengths[count - 1];
     std::vector<T> x(std::size_t(N) * d * W + W, T(0)), rows(std::size_t(k.states[family]) * (N + 1) * W), values(W);
+    std::vector<double> bases(sizeof(T) == 4 ? std::size_t(N / lane_tile + 1) * W : 0);
     for (int lane = 0; lane < count; ++lane) {
       const T* from = xs.data() + begin(x_ends, order[first + lane]) * d;
       for (int e = 0; e < lengths[lane] * d; ++e) x[std::size_t(e) * W + lane] = from[e];
@@ -205,26 +207,60 @@ nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector
         .drop_x = price_x.data(),
         .drop_z = price_z.data(),
         .rows = rows.data(),
+        .bases = nullptr,
         .values = values.data(),
         .limit = T(limit),
         .tick = alive.tick,
         .self = alive.self,
     };
     std::int64_t kept = 0;
-    for (int a = task.from; a < task.to; ++a) {
-      const int i = once ? order[a] : a;
-      problem.K = length(z_ends, i);
-      problem.z = zs.data() + begin(z_ends, i) * d;
+    // Stores the value of a pair, and counts the cells that were left out.
+    const auto take = [&](int a, int i, int lane, T value, std::int64_t left) {
+      const int j = order[first + lane];
+      if (once && a > first + lane) return;  // the other order of the pair is computed in this group too
+      out.data()[std::size_t(i) * m + j] = value;
+      if (once) out.data()[std::size_t(j) * m + i] = value;
+      ++kept;
+      if (left > 0) ++abandoned, spared += left;
+    };
+    // Solves the pairs in lanes [from, to); the other lanes are empty.
+    std::vector<std::int32_t> some(W);
+    const auto in_lanes = [&](int a, int i, int from, int to) {
+      std::fill(some.begin(), some.end(), 0);
+      std::copy(lengths.begin() + from, lengths.begin() + to, some.begin() + from);
+      problem.N = lengths[to - 1];
+      problem.lengths = some.data();
+      problem.bases = long_sums<T>(problem.K, lengths[from]) ? bases.data() : nullptr;
       const int left = problem.K - k.family[family].solve_lanes(problem);  // rows that were not computed
-      if (!alive()) break;
-      for (int lane = 0; lane < count; ++lane) {
-        const int j = order[first + lane];
-        if (once && a > first + lane) continue;  // the other order of the pair is computed in this group too
-        out.data()[std::size_t(i) * m + j] = values[lane];
-        if (once) out.data()[std::size_t(j) * m + i] = values[lane];
-        ++kept;
-        if (left > 0) ++abandoned, spared += std::int64_t(left) * lengths[lane];
-      }
+      if (!alive()) return;
+      for (int lane = from; lane < to; ++lane) take(a, i, lane, values[lane], std::int64_t(left) * lengths[lane]);
+    };
+    // Solves one pair in double precision.
+    const auto alone = [&](int a, int i, int lane) {
+      Problem<T> pair{problem.K, lengths[lane], mask, Reducer::hard, 0, Want::value, 0};
+      pair.metric = problem.metric;
+      pair.z = problem.z;
+      pair.x = xs.data() + begin(x_ends, order[first + lane]) * d;
+      pair.d = d;
+      pair.drop_x = price_x.data();
+      pair.drop_z = price_z.data();
+      pair.limit = limit;
+      pair.least = 0;
+      pair.tick = alive.tick;
+      pair.self = alive.self;
+      if (solve_exactly(family, pair) == Status::no_memory) throw std::bad_alloc();
+      if (alive()) take(a, i, lane, T(pair.value), std::int64_t(pair.spared * pair.K * pair.N));
+    };
+    for (int a = task.from; a < task.to && alive(); ++a) {
+      const int i = once ? order[a] : a, K = length(z_ends, i);
+      problem.K = K;
+      problem.z = zs.data() + begin(z_ends, i) * d;
+      // How a pair is computed depends on its own lengths alone. As lengths ascend, pairs with short sums come first.
+      int lane = 0;
+      while (lane < count && !long_sums<T>(K, lengths[lane])) ++lane;
+      if (lane > 0) in_lanes(a, i, 0, lane);
+      for (; lane < count && needs_double<T>(K, lengths[lane]); ++lane) alone(a, i, lane);
+      if (lane < count) in_lanes(a, i, lane, count);
     }
     return kept;
   });
@@ -255,7 +291,6 @@ void batch(int family, unsigned mask, int reducer, double gamma, std::size_t bud
   for (std::size_t b = 0; b < B; ++b)
     require(z_lengths(b) > 0 && std::size_t(z_lengths(b)) <= K && x_lengths(b) > 0 && std::size_t(x_lengths(b)) <= N,
             "lengths do not fit the batch");
-  const auto solve_one = kernels<T>().family[family].solve;
   parallel(std::int64_t(B), threads, nb::none(), std::int64_t(B), [&](std::int64_t b, const Alive& alive) {
     Problem<T> problem{int(z_lengths(b)), int(x_lengths(b)), mask, Reducer(reducer), gamma, Want::value, budget};
     problem.match = match.data() + b * match.stride(0);
@@ -282,7 +317,7 @@ void batch(int family, unsigned mask, int reducer, double gamma, std::size_t bud
         problem.path_cost = paid.data();
       }
     }
-    const Status status = solve_one(problem);
+    const Status status = solve_exactly(family, problem);
     if (status == Status::no_memory) throw std::bad_alloc();
     if (status == Status::stopped) return std::int64_t(0);
     value.data()[b] = problem.value;

@@ -114,6 +114,8 @@ struct Block {
     }
     return right < N ? right : N;
   }
+  // Whether row i begins on anti-diagonal t, in a cell to whose left it has none.
+  bool begins(int i, int t) const { return i > 0 && first + t - i == (narrow() ? leftmost(i) : 0); }
   bool below_nothing(int i, int j) const { return i > 0 && j > rightmost(i - 1); }
 
   // The cells of anti-diagonal t whose upper neighbour is left out on the right: f(lane).

@@ -15,6 +15,7 @@ template <class Tab, class T>
 struct Around {
   Vec<T> diag[Tab::states], left[Tab::states], top[Tab::states], here[Tab::states];
   Vec<T> match, drop_x, drop_z;
+  Vec<T> descent;  // from the base of the row above to that of the row (base.hpp); drop_z includes it
 };
 
 // The reducer's parameters and the edges that this member of the family has.
@@ -64,6 +65,23 @@ template <class Tab>
 constexpr bool one_price(int s) {
   for (const Edge& e : Tab::edges)
     if (e.dst == s && e.cost != Tab::edges[first_edge<Tab>(s)].cost) return false;
+  return true;
+}
+
+// Whether edge e pays the descent on top of its price.
+template <class Tab>
+constexpr bool descends(int e) {
+  return (Tab::edges[e].move == Move::diag || Tab::edges[e].move == Move::top) && Tab::edges[e].cost != Cost::drop_z;
+}
+
+// Whether edge e pays it together with others: those into a state whose edges cost the same take their minimum first
+// and then pay once. The first edge of the state must be among them. Adding may round two values to a tie, so where the
+// choice is wanted, no edge before e may be left out.
+template <class Tab, bool codes>
+constexpr bool joins(int e) {
+  if (!one_price<Tab>(Tab::edges[e].dst) || !descends<Tab>(e)) return false;
+  for (int f = 0; f < e; ++f)
+    if (Tab::edges[f].dst == Tab::edges[e].dst && !descends<Tab>(f) && (codes || rank<Tab>(f) == 0)) return false;
   return true;
 }
 
@@ -139,10 +157,12 @@ DROPDTW_INLINE Vec<T> plus_price(Vec<T> v, const Around<Tab, T>& a) {
 }
 
 // The value of edge e; where all edges into its state cost the same, without that price.
-template <class Tab, int e, class T>
+template <class Tab, int e, class T, bool based = false>
 DROPDTW_INLINE Vec<T> arriving(const Around<Tab, T>& a) {
-  if constexpr (one_price<Tab>(Tab::edges[e].dst)) return source<Tab, e, T>(a);
-  return plus_price<Tab::edges[e].cost, Tab, T>(source<Tab, e, T>(a), a);
+  Vec<T> v = source<Tab, e, T>(a);
+  if constexpr (based && descends<Tab>(e)) v += a.descent;
+  if constexpr (one_price<Tab>(Tab::edges[e].dst)) return v;
+  return plus_price<Tab::edges[e].cost, Tab, T>(v, a);
 }
 
 template <class Tab, int s, class T>
@@ -151,23 +171,33 @@ DROPDTW_INLINE Vec<T> settle(Vec<T> v, const Around<Tab, T>& a) {
   return v;
 }
 
+template <int rank, class T, bool codes>
+DROPDTW_INLINE void take_if_less(Vec<T> v, Vec<T>& best, Mask<T>& chosen) {
+  if constexpr (codes) {
+    const Mask<T> better = v < best;
+    chosen = better ? (Mask<T>{} + rank) : chosen;
+    best = better ? v : best;
+  } else {
+    best = least<T>(v, best);
+  }
+}
+
 // min over the edges into s, and the rank of the first that attains it.
-template <class Tab, int s, class T, bool codes>
+template <class Tab, int s, class T, bool codes, bool based>
 DROPDTW_INLINE Vec<T> hard(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>& chosen) {
-  Vec<T> best = arriving<Tab, first_edge<Tab>(s), T>(a);
-  each_edge<Tab, s>([&](auto e) {
-    if constexpr (e != first_edge<Tab>(s)) {
-      if (present<Tab, e>(fold)) {
-        const Vec<T> v = arriving<Tab, e, T>(a);
-        if constexpr (codes) {
-          const Mask<T> better = v < best;
-          chosen = better ? (Mask<T>{} + rank<Tab>(e)) : chosen;
-          best = better ? v : best;
-        } else {
-          best = least<T>(v, best);
-        }
-      }
-    }
+  constexpr int first = first_edge<Tab>(s);
+  constexpr bool together = based && joins<Tab, codes>(first);
+  Vec<T> best = together ? source<Tab, first, T>(a) : arriving<Tab, first, T, based>(a);
+  if constexpr (together) {
+    each_edge<Tab, s>([&](auto e) DROPDTW_INLINE_LAMBDA {
+      if constexpr (e != first && joins<Tab, codes>(e))
+        if (present<Tab, e>(fold)) take_if_less<rank<Tab>(e), T, codes>(source<Tab, e, T>(a), best, chosen);
+    });
+    best += a.descent;
+  }
+  each_edge<Tab, s>([&](auto e) DROPDTW_INLINE_LAMBDA {
+    if constexpr (e != first && !(together && joins<Tab, codes>(e)))
+      if (present<Tab, e>(fold)) take_if_less<rank<Tab>(e), T, codes>(arriving<Tab, e, T, based>(a), best, chosen);
   });
   return settle<Tab, s, T>(best, a);
 }
@@ -209,9 +239,9 @@ DROPDTW_INLINE Vec<T> mean_above(const Around<Tab, T>& a, const Fold<T>& fold, V
 }
 
 // The value of state s. Sets `chosen` to the rank of the best edge where codes are wanted.
-template <class Tab, int s, class T, Reducer reducer, bool codes>
+template <class Tab, int s, class T, Reducer reducer, bool codes, bool based>
 DROPDTW_INLINE Vec<T> reduce(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>& chosen) {
-  if constexpr (reducer == Reducer::hard) return hard<Tab, s, T, codes>(a, fold, chosen);
+  if constexpr (reducer == Reducer::hard) return hard<Tab, s, T, codes, based>(a, fold, chosen);
   Vec<T> total;
   Mask<T> none;
   const Vec<T> m = weigh<Tab, s, T>(a, fold, total, none);
@@ -226,12 +256,12 @@ DROPDTW_INLINE Vec<T> reduce(const Around<Tab, T>& a, const Fold<T>& fold, Mask<
 }
 
 // All states of W cells, in order; returns the packed codes.
-template <class Tab, class T, Reducer reducer, bool codes>
+template <class Tab, class T, Reducer reducer, bool codes, bool based = false>
 DROPDTW_INLINE Mask<T> step(Around<Tab, T>& a, const Fold<T>& fold) {
   Mask<T> packed{};
-  each_state<Tab>([&](auto s) {
+  each_state<Tab>([&](auto s) DROPDTW_INLINE_LAMBDA {
     Mask<T> chosen{};
-    a.here[s] = reduce<Tab, s, T, reducer, codes>(a, fold, chosen);
+    a.here[s] = reduce<Tab, s, T, reducer, codes, based>(a, fold, chosen);
     if constexpr (codes && in_degree<Tab>(s) > 1) packed |= chosen << code_shift<Tab>(s);
   });
   return packed;

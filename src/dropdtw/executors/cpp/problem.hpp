@@ -10,6 +10,12 @@ enum class Want { value, trace, gradient };
 enum class Metric { none, sqeuclidean, euclidean };
 enum class Status { done, stopped, no_memory, abandoned };
 
+// Whether paths are so long that their sums need bases (base.hpp).
+template <class T>
+constexpr bool long_sums(int K, int N) {
+  return sizeof(T) == 4 && std::int64_t(K) + N >= 1 << 14;
+}
+
 template <class T>
 struct Problem {
   int K, N;
@@ -49,6 +55,8 @@ struct Problem {
   std::ptrdiff_t grad_row = 0;                                    // from row to row of grad_match
 };
 
+inline constexpr int lane_tile = 64;  // columns that share a base in lanes.hpp
+
 // One sequence against `count` ≤ W others, value only, hard minimum.
 template <class T>
 struct LaneProblem {
@@ -61,6 +69,7 @@ struct LaneProblem {
   const std::int32_t* lengths;  // (W,): their lengths, 0 where a lane is empty
   const T *drop_x, *drop_z;     // (N,), (K,): the same for every lane
   T* rows;                      // scratch: states · (N + 1) · W
+  double* bases;                // scratch for long sums: W for each lane_tile columns; null: sums are short
   T* values;                    // (W,): ∞ in all lanes where every one was sure to exceed the limit
   T limit;                      // match and drop costs are not negative, unless it is ∞
   bool (*tick)(void* self);     // called now and then, with `self`; false stops the work, and the values mean nothing

@@ -1,6 +1,6 @@
 // What is wanted of a problem (its value, its path, its derivatives), as waves over blocks of columns.
 #pragma once
-#include "wave.hpp"
+#include "back.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
 
@@ -25,21 +25,29 @@ class Solver {
   // Opens block b of those of `width` columns.
   void open(int b, int width) { wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_)); }
 
+  bool prepare_columns(int kept) {
+    const std::size_t rows = std::size_t(K_ + 1) * kept;
+    return columns_.resize(S * rows) && (!wave_.bases_.wanted() || bases_.resize(rows));
+  }
+  Column<T> column(int k) {
+    const std::size_t rows = std::size_t(K_ + 1) * k;
+    return {&columns_[S * rows], wave_.bases_.wanted() ? &bases_[rows] : nullptr};
+  }
+
   // Runs over blocks of `width` columns and leaves the column to the left of block b in columns_; of these it keeps the
   // last `kept`. Gives up where every alignment is sure to exceed the limit.
   template <Reducer reducer>
   Status sweep(int width, int kept) {
     const int blocks = (N_ + width) / width;
-    const std::size_t column = std::size_t(S) * (K_ + 1);
-    if (!columns_.resize(column * kept)) return Status::no_memory;
+    if (!prepare_columns(kept)) return Status::no_memory;
     for (int b = 0; b < blocks; ++b) {
       open(b, width);
-      const T* const left = b == 0 ? nullptr : &columns_[column * (b % kept)];
-      T* const right = b + 1 < blocks ? &columns_[column * ((b + 1) % kept)] : nullptr;
+      const Column<T> left = b == 0 ? Column<T>{} : column(b % kept);
+      const Column<T> right = b + 1 < blocks ? column((b + 1) % kept) : Column<T>{};
       const Status s = wave_.template forward<reducer, false, false>(left, right, nullptr, nullptr);
       if (s != Status::done) return s;
       const int last = wave_.block_.last;
-      if (reducer == Reducer::hard && right != nullptr && wave_.hopeless(right, last)) {
+      if (reducer == Reducer::hard && right.states != nullptr && wave_.hopeless(right, last)) {
         problem_.spared = double(N_ - last) / N_;
         return Status::abandoned;
       }
@@ -53,7 +61,7 @@ class Solver {
     Status status;
     if (problem_.strip == nullptr) {
       wave_.block_.open(0, N_);
-      status = wave_.template forward<reducer, false, false>(nullptr, nullptr, nullptr, nullptr);
+      status = wave_.template forward<reducer, false, false>({}, {}, nullptr, nullptr);
     } else {
       status = sweep<reducer>(problem_.strip_width, 2);
     }
@@ -79,13 +87,12 @@ class Solver {
       if (end_ < 0) return Status::done;
     }
     Buffer<Code> chosen;
-    const std::size_t column = std::size_t(S) * (K_ + 1);
     int i = K_, j = N_;
     for (int b = blocks - 1; b >= 0; --b) {
       open(b, width);
       if (!chosen.resize(wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
-      const T* const left = b == 0 ? nullptr : &columns_[column * b];
-      const Status s = wave_.template forward<Reducer::hard, true, false>(left, nullptr, nullptr, chosen.get());
+      const Column<T> left = b == 0 ? Column<T>{} : column(b);
+      const Status s = wave_.template forward<Reducer::hard, true, false>(left, {}, nullptr, chosen.get());
       if (s != Status::done) return s;
       if (blocks == 1) {
         finish<Reducer::hard>(weights);
@@ -137,20 +144,21 @@ class Solver {
     if (double(S) * (K_ + 1) * (N_ + 1) * sizeof(T) > double(1 << 20))
       width = smaller(width, larger(16, smaller(128, int(1.2 * N_ / S) - 2 * W)));
     const int blocks = (N_ + width) / width;
-    const std::size_t column = std::size_t(S) * (K_ + 1);
+    const std::size_t size = std::size_t(S) * (K_ + 1);
     double weights[S];
     if (blocks > 1) {
       if (const Status s = sweep<reducer>(width, blocks); s != Status::done) return s;
       finish<reducer>(weights);
     }
     Buffer<T> kept, flow, next;
-    if (!flow.resize(column) || !next.resize(column) || !wave_.prepare_backward()) return Status::no_memory;
-    for (std::size_t k = 0; k < column; ++k) flow[k] = 0;
+    if (!flow.resize(size) || !next.resize(size) || !wave_.prepare_back()) return Status::no_memory;
+    for (std::size_t k = 0; k < size; ++k) flow[k] = 0;
     for (int b = blocks - 1; b >= 0; --b) {
-      const T* left = b == 0 ? nullptr : &columns_[column * b];
+      const Column<T> left = b == 0 ? Column<T>{} : column(b);
       open(b, width);
       if (!kept.resize(S * wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
-      const Status s = wave_.template forward<reducer, false, true>(left, nullptr, kept.get(), nullptr);
+      if (!wave_.bases_.keep(wave_.block_.diagonals)) return Status::no_memory;
+      const Status s = wave_.template forward<reducer, false, true>(left, {}, kept.get(), nullptr);
       if (s != Status::done) return s;
       if (b == blocks - 1) {
         if (blocks == 1) finish<reducer>(weights);
@@ -158,7 +166,7 @@ class Solver {
         for (int s = 0; s < S; ++s) flow[std::size_t(s) * (K_ + 1) + K_] = T(weights[s]);
       }
       wave_.template backward<reducer>(left, kept.get(), flow.get(), next.get());
-      std::memcpy(flow.get(), next.get(), column * sizeof(T));
+      std::memcpy(flow.get(), next.get(), size * sizeof(T));
     }
     wave_.write_drops();
     return Status::done;
@@ -167,11 +175,12 @@ class Solver {
   // The value of the final states, and their weights.
   template <Reducer reducer>
   void finish(double* weights) {
+    const double base = wave_.bases_.of(K_);
     double m = inf<double>, total = 0, mean = 0;
     int first = -1;
     for (int k = 0; k < final_count<Tab>; ++k)
       if (double(wave_.corner_[Tab::final[k]]) < m) m = wave_.corner_[Tab::final[k]], first = k;
-    problem_.value = m;
+    problem_.value = base + m;
     end_ = first < 0 ? -1 : Tab::final[first];
     for (int s = 0; s < S; ++s) weights[s] = 0;
     if (first < 0) return;
@@ -188,7 +197,7 @@ class Solver {
       mean += w[k] * above[k];
     }
     mean /= total;
-    problem_.value = reducer == Reducer::soft ? m - problem_.gamma * __builtin_log(total) : m + mean;
+    problem_.value = base + (reducer == Reducer::soft ? m - problem_.gamma * __builtin_log(total) : m + mean);
     for (int k = 0; k < final_count<Tab>; ++k) {
       const double p = w[k] / total;
       weights[Tab::final[k]] = reducer == Reducer::soft ? p : p * (1 - (above[k] - mean) / problem_.gamma);
@@ -197,9 +206,10 @@ class Solver {
 
   Problem<T>& problem_;
   const int K_, N_;
-  Wave<Tab, T> wave_;
-  Buffer<T> columns_;  // the states of the column on the left of each block
-  int end_ = -1;       // the state that the path is in
+  Back<Tab, T> wave_;
+  Buffer<T> columns_;     // the states of the column on the left of each block
+  Buffer<double> bases_;  // and the bases of its rows
+  int end_ = -1;          // the state that the path is in
 };
 
 }  // namespace dropdtw::DROPDTW_ISA

@@ -20,10 +20,12 @@
 #endif
 #ifdef DROPDTW_SANITIZED  // instrumented code that is inlined throughout takes minutes to compile
 #define DROPDTW_INLINE inline
+#define DROPDTW_INLINE_LAMBDA
 #define DROPDTW_FLAT
 #else
 #define DROPDTW_INLINE inline __attribute__((always_inline))
-// For functions with inner loops: what they call becomes part of them, lambdas included.
+#define DROPDTW_INLINE_LAMBDA __attribute__((always_inline))
+// For functions with inner loops: what they call becomes part of them, lambdas included, as far as compilers go.
 #define DROPDTW_FLAT __attribute__((flatten))
 #endif
 
@@ -35,6 +37,7 @@ struct Register {
   static constexpr int W = DROPDTW_BYTES / sizeof(T);
   typedef T V __attribute__((vector_size(DROPDTW_BYTES)));
   typedef Int M __attribute__((vector_size(DROPDTW_BYTES)));
+  typedef double Wide __attribute__((vector_size(W * sizeof(double))));
   typedef std::uint8_t Byte __attribute__((vector_size(W)));
   typedef std::uint16_t Word __attribute__((vector_size(2 * W)));
 };
@@ -78,6 +81,38 @@ DROPDTW_INLINE Vec<T> least(Vec<T> a, Vec<T> b) {
   if constexpr (sizeof(T) == 8) return (Vec<T>)_mm_min_pd((__m128d)a, (__m128d)b);
 #endif
   return a < b ? a : b;
+}
+
+// A product that is rounded before it is added to a sum. Otherwise compilers fuse the two in some places and not in
+// others, and pairs would cost a bit more or less in lanes than alone.
+template <class T>
+DROPDTW_INLINE Vec<T> rounded(Vec<T> v) {
+#if defined(__x86_64__)
+  asm("" : "+v"(v));
+#elif defined(__aarch64__)
+  asm("" : "+w"(v));
+#endif
+  return v;
+}
+
+template <class T, int... k>
+DROPDTW_INLINE constexpr Mask<T> count_up(std::integer_sequence<int, k...>) {
+  return Mask<T>{k...};
+}
+template <class T>
+DROPDTW_INLINE constexpr Mask<T> lane_numbers() {
+  return count_up<T>(std::make_integer_sequence<int, Register<T>::W>{});
+}
+
+template <class T>
+DROPDTW_INLINE bool everywhere(Mask<T> mask) {
+  const typename Register<T>::Byte bytes = __builtin_convertvector(mask, typename Register<T>::Byte);
+  constexpr int words = (Register<T>::W + 7) / 8;
+  std::uint64_t held[words];
+  std::memset(held, -1, sizeof held);
+  std::memcpy(held, &bytes, sizeof bytes);
+  for (int k = 1; k < words; ++k) held[0] &= held[k];
+  return held[0] == ~std::uint64_t(0);
 }
 
 // Exchanges the off-diagonal d × d blocks of each 2d × 2d block of v, seen as a W × W matrix.

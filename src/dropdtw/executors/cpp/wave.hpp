@@ -7,6 +7,7 @@
 //
 // Vectors run over whole multiples of W lanes. Lanes outside the block hold rubbish that no cell inside looks at.
 #pragma once
+#include "base.hpp"
 #include "match.hpp"
 #include "rest.hpp"
 
@@ -32,7 +33,8 @@ struct Wave {
   bool prepare() {
     bool ok = true;
     for (auto& buffer : work_) ok = ok && buffer.resize(std::size_t(S) * stride_);
-    ok = ok && block_.prepare() && match_.prepare(stride_) && drop_z_.resize(stride_) && drop_x_.resize(N_ + 1 + 4 * W);
+    ok = ok && bases_.prepare(K_, N_, stride_) && block_.prepare() && match_.prepare(stride_);
+    ok = ok && drop_z_.resize(stride_) && drop_x_.resize(N_ + 1 + 4 * W);
     if (rest_.wanted()) ok = ok && rest_.prepare(stride_);
     if (!ok) return false;
     for (int k = 0; k < stride_; ++k) drop_z_[k] = inf<T>;
@@ -57,38 +59,32 @@ struct Wave {
     });
   }
 
-  void run_back(int now, int last, int t) {
-    block_.each_run(t, [&](int i) {
-      for (int s = 0; s < S; ++s)
-        if (Cost cost{}; block_.runs(s, cost)) {
-          const T flow = states(now, s)[i] < inf<T> ? flows(now, s)[i] : T(0);
-          flows(last, s)[i] += flow;
-          if (cost == Cost::drop_x) grad_x_[along(t) + i] += flow;
-          flows(now, s)[i] = 0;
-        }
-    });
-  }
-
-  // --- Forward --------------------------------------------------------------------------------------------------
-
   // Where the inner loops read; copied into locals, since the compiler must assume that any store changes a member.
   struct Sources {
-    const T *last, *before, *drop_x, *drop_z;
+    const T *last, *before, *drop_x, *drop_z, *descents;
     std::ptrdiff_t stride;
   };
 
   Sources sources(int last, int before, int t) {
-    return {states(last, 0), states(before, 0), prices_x(t), drop_z_.get() + W, stride_};
+    return {states(last, 0), states(before, 0), prices_x(t), drop_z_.get() + W, bases_.descents(), stride_};
   }
 
+  // With `based`, hard minima pay the descent with their prices; for soft ones the row above moves to the row's base.
+  template <Reducer reducer, bool based>
   static DROPDTW_INLINE void gather(Around<Tab, T>& a, const Sources& from, int i) {
+    a.drop_x = load(from.drop_x + i);
+    a.drop_z = load(from.drop_z + i);
+    if constexpr (based) a.descent = load(from.descents + i);
+    if constexpr (based && reducer == Reducer::hard) a.drop_z += a.descent;
     each_state<Tab>([&](auto s) {
       a.left[s] = load(from.last + s * from.stride + i);
       a.top[s] = load(from.last + s * from.stride + i - 1);
       a.diag[s] = load(from.before + s * from.stride + i - 1);
+      if constexpr (based && reducer != Reducer::hard) {
+        a.top[s] += a.descent;
+        a.diag[s] += a.descent;
+      }
     });
-    a.drop_x = load(from.drop_x + i);
-    a.drop_z = load(from.drop_z + i);
   }
 
   void fill(int buffer, T value) {
@@ -111,15 +107,17 @@ struct Wave {
   bool on_column_0(int t) { return block_.first == 0 && t > 0 && block_.high[t] == t; }
 
   // Row 0 and column 0 of a table that has edges of its own there: each state has one way in at most.
+  template <bool based>
   void border_cells(int now, int last, int t) {
     if constexpr (Tab::has_border) {
       const bool row = on_row_0(t), column = on_column_0(t);
+      const T descent = based && column ? bases_.descents()[t] : T(0);
       for (int s = 0; s < S; ++s) {
         T across = inf<T>, down = inf<T>;
         for (const Edge& e : Tab::border) {
           if (e.dst != s) continue;
           if (e.move == Move::left && row) across = states(last, e.src)[0] + prices_x(t)[0];
-          if (e.move == Move::top && column) down = states(last, e.src)[t - 1] + drop_z_[W + t];
+          if (e.move == Move::top && column) down = states(last, e.src)[t - 1] + descent + drop_z_[W + t];
         }
         if (row) states(now, s)[0] = across;
         if (column) states(now, s)[t] = down;
@@ -135,6 +133,7 @@ struct Wave {
       for (int i = block_.begin(u); i < block_.end(u); i += W) {
         Vec<T> v = load(from + i);
         for (int s = 1; s < S; ++s) v = least<T>(load(from + std::size_t(s) * stride_ + i), v);
+        if (bases_.wanted()) v += bases_.level(i);
         v += load(x + i) + load(z + i);
         if (i < block_.low[u] || i + W - 1 > block_.high[u])  // rubbish at either end
           for (int k = 0; k < W; ++k)
@@ -146,11 +145,14 @@ struct Wave {
   }
 
   // The same for the states of column j, which every alignment passes through.
-  bool hopeless(const T* column, int j) {
+  bool hopeless(const Column<T>& column, int j) {
     if (!rest_.wanted()) return false;
     for (int s = 0; s < S; ++s)
-      for (int i = 0; i <= K_; ++i)
-        if (!(column[std::size_t(s) * (K_ + 1) + i] + rest_.of_x(j)[0] + rest_.of_z()[i] > rest_.limit())) return false;
+      for (int i = 0; i <= K_; ++i) {
+        const T v =
+            column.states[std::size_t(s) * (K_ + 1) + i] + (column.bases == nullptr ? T(0) : T(column.bases[i]));
+        if (!(v + rest_.of_x(j)[0] + rest_.of_z()[i] > rest_.limit())) return false;
+      }
     return true;
   }
 
@@ -160,19 +162,73 @@ struct Wave {
     return true;
   }
 
+  // Before anti-diagonal t: moves the base of each row to the least state of its last cell.
+  DROPDTW_FLAT void rebase(int last, int before, int t) {
+    const int low = t > 0 ? block_.low[t - 1] : 0, high = t > 0 ? block_.high[t - 1] : -1;
+    const int bottom = t <= K_ && high == t - 1 ? t : high;  // row t has just entered from the column on the left
+    const int from = rebased_from(t), to = rebased_to(t);
+    const std::ptrdiff_t stride = stride_;
+    T *const near = states(last, 0), *const far = states(before, 0), *const by = bases_.by();
+    for (int i = from; i < to; i += W) {
+      Vec<T> v = load(near + i);
+      for (int s = 1; s < S; ++s) v = least<T>(load(near + s * stride + i), v);
+      const Mask<T> row = i + lane_numbers<T>(), inside = (row >= low) & (row <= bottom);
+      const Mask<T> found = (v < inf<T>)&(v > -inf<T>);
+      v = inside ? v : Vec<T>{};
+      if (!everywhere<T>(found | ~inside))
+        for (int k = 0; k < W; ++k)
+          if (inside[k] && !found[k]) v[k] = elsewhere(before, i + k, t, k > 0 ? v[k - 1] : T(0));
+      store(by + i, v);
+      bases_.move(i, v);
+      for (int s = 0; s < S; ++s) {
+        store(near + s * stride + i, load(near + s * stride + i) - v);
+        store(far + s * stride + i, load(far + s * stride + i) - v);
+      }
+    }
+    bases_.measure(from, to);
+  }
+
+  // Where rebasing before anti-diagonal t begins and ends: whole vectors around the lanes of t − 1 and t − 2, and the
+  // row that enters beside each of them.
+  int reach(int t) { return (t < 0 ? 0 : smaller(K_, block_.high[t] + 1)) / W * W + W; }
+  int rebased_from(int t) { return t > 1 ? block_.begin(t - 2) : 0; }
+  int rebased_to(int t) { return larger(reach(t - 1), reach(t - 2)); }
+
+  // How far the base of row i moves where its last cell is unreachable: to the cell before that one, or to the base of
+  // the row above, which has still to move by `above`.
+  T elsewhere(int before, int i, int t, T above) {
+    T found = inf<T>;
+    if (i == t - 1 || (t > 1 && i >= block_.low[t - 2] && i <= block_.high[t - 2]))
+      for (int s = 0; s < S; ++s) found = states(before, s)[i] < found ? states(before, s)[i] : found;
+    if (found < inf<T> && found > -inf<T>) return found;
+    return i == 0 ? T(0) : T(bases_.of(i - 1) + above - bases_.of(i));
+  }
+
   // Fills the block from the states of the column on its left (none: ∞). Keeps what is asked for: the states of the
   // last column, every state, every choice.
   template <Reducer reducer, bool codes, bool keep>
-  DROPDTW_FLAT Status forward(const T* left, T* right, T* kept, Code* chosen) {
+  Status forward(Column<T> left, Column<T> right, T* kept, Code* chosen) {
+    if constexpr (Bases<T>::possible)
+      if (bases_.wanted()) return walk<reducer, codes, keep, true>(left, right, kept, chosen);
+    return walk<reducer, codes, keep, false>(left, right, kept, chosen);
+  }
+
+  template <Reducer reducer, bool codes, bool keep, bool based>
+  DROPDTW_FLAT Status walk(Column<T> left, Column<T> right, T* kept, Code* chosen) {
     if (!match_.fetch()) return Status::stopped;
+    if (based) bases_.open(block_.first, left);
     for (int b = 0; b < 3; ++b) fill(b, inf<T>);
     int now = 0, last = 1, before = 2;
     const bool looks =
         reducer == Reducer::hard && !codes && !keep && rest_.wanted() && block_.first == 0 && block_.last == N_;
     for (int t = 0; t < block_.diagonals; ++t) {
       if (t % group == 0 && !alive(t)) return Status::stopped;
-      if (t <= K_)
-        for (int s = 0; s < S; ++s) states(last, s)[t] = left == nullptr ? inf<T> : left[std::size_t(s) * (K_ + 1) + t];
+      if (t <= K_) enter(last, t, left);
+      if (based && bases_.due(t)) {
+        rebase(last, before, t);
+        if constexpr (keep) std::memcpy(bases_.kept(t), bases_.by(), rebased_to(t) * sizeof(T));
+      }
+      if (based && block_.begins(block_.high[t], t)) bases_.begin_row(block_.high[t]);
       const T* const match = match_.of(t);
       Code* const choice = codes ? chosen + block_.offset[t] - block_.begin(t) : nullptr;
       const Sources from = sources(last, before, t);
@@ -181,9 +237,9 @@ struct Wave {
       const int stop = block_.end(t);
       for (int i = block_.begin(t); i < stop; i += W) {
         Around<Tab, T> a;
-        gather(a, from, i);
+        gather<reducer, based>(a, from, i);
         a.match = load(match + i);
-        const Mask<T> code = step<Tab, T, reducer, codes>(a, fold);
+        const Mask<T> code = step<Tab, T, reducer, codes, based>(a, fold);
         each_state<Tab>([&](auto s) { store(here + s * from.stride + i, a.here[s]); });
         if constexpr (codes) {
           using Narrow = std::conditional_t<wide_code<Tab>, typename Register<T>::Word, typename Register<T>::Byte>;
@@ -193,16 +249,14 @@ struct Wave {
       }
       if (block_.first == 0 && t == 0)
         for (int s = 0; s < S; ++s) states(now, s)[0] = Tab::start[s] ? T(0) : inf<T>;
-      border_cells(now, last, t);
+      border_cells<based>(now, last, t);
       run_on(now, last, t);
       if (block_.narrow()) wall(now, t);
       if constexpr (keep)
         for (int s = 0; s < S; ++s)
           std::memcpy(kept + S * block_.offset[t] + s * (block_.offset[t + 1] - block_.offset[t]),
                       states(now, s) + block_.begin(t), (block_.offset[t + 1] - block_.offset[t]) * sizeof(T));
-      if (const int i = t - (block_.last - block_.first); right != nullptr && i >= 0)
-        for (int s = 0; s < S; ++s)
-          right[std::size_t(s) * (K_ + 1) + i] = i >= block_.low[t] && i <= block_.high[t] ? states(now, s)[i] : inf<T>;
+      if (const int i = t - (block_.last - block_.first); right.states != nullptr && i >= 0) leave(now, i, right, t);
       if (looks && t % group == 1 && t + 1 < block_.diagonals && hopeless(now, last, t)) {
         problem_.spared = 1 - double(block_.offset[t + 1]) / double(block_.offset[block_.diagonals]);
         return Status::abandoned;
@@ -216,6 +270,19 @@ struct Wave {
     return Status::done;
   }
 
+  // Puts row i of the column on the left where anti-diagonal i looks for it.
+  void enter(int buffer, int i, const Column<T>& left) {
+    for (int s = 0; s < S; ++s)
+      states(buffer, s)[i] = left.states == nullptr ? inf<T> : left.states[std::size_t(s) * (K_ + 1) + i];
+  }
+
+  // Takes row i of the last column, in which anti-diagonal t ends.
+  void leave(int now, int i, const Column<T>& right, int t) {
+    const bool inside = i >= block_.low[t] && i <= block_.high[t];
+    for (int s = 0; s < S; ++s) right.states[std::size_t(s) * (K_ + 1) + i] = inside ? states(now, s)[i] : inf<T>;
+    if (bases_.wanted()) right.bases[i] = bases_.of(i);
+  }
+
   bool alive(int t) {
     if (problem_.tick == nullptr) return true;
     cells_ += std::int64_t(group) * (block_.high[t] - block_.low[t] + 1);
@@ -224,185 +291,17 @@ struct Wave {
     return problem_.tick(problem_.self);
   }
 
-  // --- Backward -------------------------------------------------------------------------------------------------
-
-  bool prepare_backward() {
-    bool ok = grad_x_.resize(N_ + 1 + 4 * W) && grad_z_.resize(stride_);
-    ok = ok && grad_costs_.resize(std::size_t(group) * stride_);
-    for (auto& buffer : grad_) ok = ok && buffer.resize(std::size_t(S) * stride_);
-    if (!ok) return false;
-    for (int k = 0; k < N_ + 1 + 4 * W; ++k) grad_x_[k] = 0;
-    for (int k = 0; k < stride_; ++k) grad_z_[k] = 0;
-    return true;
-  }
-
-  // What all blocks together gave for the drop costs.
-  void write_drops() {
-    for (int i = 1; i <= K_; ++i) problem_.grad_z[i - 1] = grad_z_[W + i];
-    for (int j = 1; j <= N_; ++j) problem_.grad_x[j - 1] = grad_x_[2 * W + N_ - j];
-  }
-
-  T* flows(int buffer, int s) { return grad_[buffer].get() + std::size_t(s) * stride_ + W; }
-
-  // The states of anti-diagonal t as `forward` had them when t + 1 looked back.
-  void restore(int buffer, int t, const T* left, const T* kept) {
-    if (t < 0) fill(buffer, inf<T>);
-    if (t >= 0)
-      for (int s = 0; s < S; ++s) {
-        const std::size_t n = block_.offset[t + 1] - block_.offset[t];
-        std::memcpy(states(buffer, s) + block_.begin(t), kept + S * block_.offset[t] + s * n, n * sizeof(T));
-      }
-    if (t >= 0 && block_.narrow()) wall(buffer, t);
-    if (t + 1 >= 0 && t + 1 <= K_)
-      for (int s = 0; s < S; ++s)
-        states(buffer, s)[t + 1] = left == nullptr ? inf<T> : left[std::size_t(s) * (K_ + 1) + t + 1];
-  }
-
-  // Pushes `flow`, the derivatives by the states of the block's last column, back through the block; those by the
-  // column on its left are left in `next`.
-  template <Reducer reducer>
-  DROPDTW_FLAT void backward(const T* left, const T* kept, const T* flow, T* next) {
-    int now = 0, last = 1, before = 2;
-    for (int b = 0; b < 3; ++b)
-      for (int s = 0; s < S; ++s) std::memset(flows(b, s) - W, 0, stride_ * sizeof(T));
-    std::memset(next, 0, std::size_t(S) * (K_ + 1) * sizeof(T));
-    restore(now, block_.diagonals - 1, left, kept);
-    restore(last, block_.diagonals - 2, left, kept);
-    for (int t = block_.diagonals - 1; t >= 0; --t) {
-      restore(before, t - 2, left, kept);
-      if (const int i = t - (block_.last - block_.first); i >= 0)
-        for (int s = 0; s < S; ++s) flows(now, s)[i] += flow[std::size_t(s) * (K_ + 1) + i];
-      border_flow(now, last, t);
-      run_back(now, last, t);
-      T* const into_costs = grad_costs_.get() + W + std::size_t(t % group) * stride_;
-      T* const into_x = grad_x_.get() + along(t);
-      T* const into_z = grad_z_.get() + W;
-      const Sources from = sources(last, before, t);
-      const Sinks to{states(now, 0), flows(now, 0), flows(last, 0), flows(before, 0), into_costs, into_x, into_z};
-      const Fold<T> fold = fold_;
-      for (int i = block_.begin(t), stop = block_.end(t); i < stop; i += W) push<reducer>(from, to, fold, i);
-      if (t % group == 0) write_costs(t);
-      if (t <= K_)
-        for (int s = 0; s < S; ++s) {
-          next[std::size_t(s) * (K_ + 1) + t] += flows(last, s)[t];
-          flows(last, s)[t] = 0;
-        }
-      // Nothing else of this anti-diagonal was written to.
-      for (int s = 0; s < S; ++s)
-        std::memset(flows(now, s) + block_.begin(t) - W, 0, (block_.end(t) - block_.begin(t) + 2 * W) * sizeof(T));
-      const int free = now;
-      now = last;
-      last = before;
-      before = free;
-    }
-  }
-
-  struct Sinks {
-    const T *here, *flow;
-    T *last, *before, *costs, *x, *z;
-  };
-
-  template <Reducer reducer>
-  static DROPDTW_INLINE void push(const Sources& from, const Sinks& to, const Fold<T>& fold, int i) {
-    Around<Tab, T> a;
-    gather(a, from, i);
-    Vec<T> flow[S];
-    each_state<Tab>([&](auto s) {
-      a.here[s] = load(to.here + s * from.stride + i);
-      flow[s] = load(to.flow + s * from.stride + i);
-    });
-    Vec<T> match{}, drop_x{}, drop_z{}, left[S]{}, top[S]{}, diag[S]{};
-    each_state_backwards<Tab>([&](auto s) {
-      const Vec<T> g = flow[s];
-      weights<Tab, s, T, reducer>(a, fold, [&](auto e, Vec<T> w) {
-        constexpr Edge edge = Tab::edges[e];
-        const Vec<T> share = g == T(0) ? Vec<T>{} : w * g;  // lanes outside the block may hold NaN
-        if constexpr (edge.cost == Cost::match) match += share;
-        if constexpr (edge.cost == Cost::drop_x) drop_x += share;
-        if constexpr (edge.cost == Cost::drop_z) drop_z += share;
-        if constexpr (edge.move == Move::same) flow[edge.src] += share;
-        if constexpr (edge.move == Move::left) left[edge.src] += share;
-        if constexpr (edge.move == Move::top) top[edge.src] += share;
-        if constexpr (edge.move == Move::diag) diag[edge.src] += share;
-      });
-    });
-    each_state<Tab>([&](auto s) {
-      if constexpr (leaves<s, Move::left>()) add(to.last + s * from.stride + i, left[s]);
-      if constexpr (leaves<s, Move::top>()) add(to.last + s * from.stride + i - 1, top[s]);
-      if constexpr (leaves<s, Move::diag>()) add(to.before + s * from.stride + i - 1, diag[s]);
-    });
-    store(to.costs + i, match);
-    add(to.x + i, drop_x);
-    add(to.z + i, drop_z);
-  }
-
-  static DROPDTW_INLINE void add(T* p, Vec<T> v) { store(p, load(p) + v); }
-
-  template <int s, Move move>
-  static constexpr bool leaves() {  // whether an edge leaves state s by this move
-    for (const Edge& e : Tab::edges)
-      if (e.src == s && e.move == move) return true;
-    return false;
-  }
-
-  void border_flow(int now, int last, int t) {
-    if constexpr (Tab::has_border) {
-      const bool row = on_row_0(t), column = on_column_0(t);
-      for (const Edge& e : Tab::border) {
-        if (row && e.move == Move::left && states(now, e.dst)[0] < inf<T>) {
-          flows(last, e.src)[0] += flows(now, e.dst)[0];
-          grad_x_[along(t)] += flows(now, e.dst)[0];
-        }
-        if (column && e.move == Move::top && states(now, e.dst)[t] < inf<T>) {
-          flows(last, e.src)[t - 1] += flows(now, e.dst)[t];
-          grad_z_[W + t] += flows(now, e.dst)[t];
-        }
-      }
-      for (int s = 0; s < S; ++s) {
-        if (row) flows(now, s)[0] = 0;
-        if (column) flows(now, s)[t] = 0;
-      }
-    }
-  }
-
-  // The derivatives by the match costs of the anti-diagonals [t, t + group), back into rows and columns.
-  DROPDTW_FLAT void write_costs(int t) {
-    const int until = smaller(t + group, block_.diagonals), bottom = block_.high[until - 1];
-    const std::ptrdiff_t stride = stride_, row = problem_.grad_row;
-    const T* const in = grad_costs_.get() + W;
-    for (int i = larger(block_.low[t], 1); i <= bottom;) {
-      // Where anti-diagonal t is in row i.
-      T* const out = problem_.grad_match + (i - 1) * row + block_.first + t - i - 1;
-      if (!block_.narrow() && until - t == group && i + W - 1 <= bottom && block_.full(i, t) &&
-          block_.full(i + W - 1, t)) {
-        for (int g = 0; g < group; g += W) {
-          Vec<T> v[W];
-          for (int r = 0; r < W; ++r) v[r] = load(in + (g + r) * stride + i);
-          transpose<T>(v);
-          for (int r = 0; r < W; ++r) store(out + r * (row - 1) + g, v[r]);
-        }
-        i += W;
-        continue;
-      }
-      int from, to;
-      block_.matchable(i, from, to);
-      const int start = block_.first + t - i;
-      for (int g = larger(from - start, 0); g < smaller(to - start, until - t); ++g)
-        if (i >= block_.low[t + g] && i <= block_.high[t + g]) out[g] = in[g * stride + i];
-      ++i;
-    }
-  }
-
   Problem<T>& problem_;
   Fold<T> fold_;
   const int K_, N_;
   int lanes_, stride_;
   Block<Tab, T> block_;
+  Bases<T> bases_;
   MatchCosts<Tab, T> match_;
   Rest<Tab, T> rest_;
   std::int64_t cells_ = 0;
   T corner_[S];
-  Buffer<T> work_[3], grad_[3], grad_costs_, drop_x_, drop_z_, grad_x_, grad_z_;
+  Buffer<T> work_[3], drop_x_, drop_z_;
 };
 
 }  // namespace dropdtw::DROPDTW_ISA
