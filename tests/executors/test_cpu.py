@@ -288,8 +288,9 @@ def test_a_users_table_runs_on_the_reference():
 
 def test_every_built_in_table_has_a_kernel():
     for variant in VARIANTS:
-        table = METHODS[variant["method"]].table(*variant["sides"], Warp(*[variant[k] for k in list(variant)[2:5]]))
-        assert cpu.supports(table), name(variant)
+        warp = Warp(*[variant[k] for k in list(variant)[2:5]])
+        for charged in (False, True):
+            assert cpu.supports(METHODS[variant["method"]].table(*variant["sides"], warp, charged)), name(variant)
     assert next(iter(EXECUTORS)) == "cpp"
 
 

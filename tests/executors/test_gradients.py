@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from cases import VARIANTS, costs, name, paid, spec_of
+from cases import VARIANTS, charges, costs, name, paid, spec_of
 from dropdtw import METHODS
 from dropdtw.executors import choose
 from dropdtw.problem.match import Matrix
@@ -44,6 +44,12 @@ def test_gradient_is_the_slope(variant, kind, executor):
                 there = replace(p.costs, **{part: Matrix(moved) if part == "match" else moved})
                 ends.append(choose(p.table, executor).run(p.table, fold, there).value)
             assert slope[index] == approx((ends[0] - ends[1]) / (2 * h), abs=2e-7)
+    for charge, slope in found.charges._asdict().items():
+        ends = []
+        for sign in (1, -1):
+            moved = p.costs.charges._replace(**{charge: getattr(p.costs.charges, charge) + sign * h})
+            ends.append(choose(p.table, executor).run(p.table, fold, replace(p.costs, charges=moved)).value)
+        assert slope == approx((ends[0] - ends[1]) / (2 * h), abs=2e-7)
 
 
 @pytest.mark.parametrize("kind", ["hard", "soft", "smooth"])
@@ -60,11 +66,13 @@ def test_gradients_with_infinite_costs_are_finite(variant, kind, executor):
 
 
 @pytest.mark.parametrize("kind", ["hard", "soft", "smooth"])
-def test_value_is_linear_in_what_it_pays(kind, executor):
+@pytest.mark.parametrize("charged", [False, True])
+def test_value_is_linear_in_what_it_pays(kind, charged, executor):
     """Σ costs · gradient is the value for hard min, and the mean cost of all alignments for soft min."""
-    p = problem(VARIANTS[0], 6, 9, 3)
+    p = problem(VARIANTS[0] | (charges("drop_dtw", (True, True)) if charged else {}), 6, 9, 3)
     found = choose(p.table, executor).run(p.table, reducer(kind, 0.5), p.costs, gradient=True)
-    mean = sum((g * c).sum() for g, c in zip(found[1:], (p.costs.matrix, p.costs.drop_x, p.costs.drop_z), strict=True))
+    prices = (p.costs.matrix, p.costs.drop_x, p.costs.drop_z, np.array(p.costs.charges))
+    mean = sum((g * c).sum() for g, c in zip(found[1:], prices, strict=True))
     if kind == "hard":
         assert mean == approx(found.value)
     elif kind == "soft":

@@ -26,7 +26,7 @@ def problem(variant, C, d_x, d_z, executor=None):
     try:
         return Problem.of_costs(spec_of(variant, d_x, d_z, executor=executor), C)
     except ValueError as error:
-        if "cannot each have" in str(error):
+        if "cannot each have" in str(error) or "no path of method" in str(error):
             return None
         raise
 

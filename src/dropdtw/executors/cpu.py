@@ -10,7 +10,7 @@ import numpy as np
 import dropdtw._cpp as _cpp
 from dropdtw.executors.emit import Place, locate
 from dropdtw.executors.protocol import Padded, Result, Trace, Values, Within
-from dropdtw.problem.charges import Charges
+from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs
 from dropdtw.tables.recurrence import COSTS, Recurrence
@@ -21,6 +21,9 @@ _REDUCER = {"hard": 0, "soft": 1, "smooth": 2}
 _COST = {cost: number for number, cost in enumerate(COSTS)}
 
 _METRIC: dict[str | None, int] = {"sqeuclidean": 1, "euclidean": 2}
+
+_EXCHANGED = [1, 0, 2]
+"""The order of charges with Z and X exchanged."""
 
 WIDEST = 8
 """Features up to which kernels compute match costs themselves; beyond, a matrix product is faster."""
@@ -53,15 +56,15 @@ def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = F
     match = np.zeros((N, K) if place.transposed else (K, N), dtype)
     first, second = np.zeros(match.shape[1], dtype), np.zeros(match.shape[0], dtype)
     out = {"grad_match": match, "grad_x": first, "grad_z": second}
-    value = _solve(table, costs, reducer=reducer, want=_GRADIENT, out=out)[0]
+    value, _, _, charges = _solve(table, costs, reducer=reducer, want=_GRADIENT, out=out)
     if place.transposed:
-        return Result(value, match.T, second, first)
-    return Result(value, match, first, second)
+        return Result(value, match.T, second, first, charges.exchanged())
+    return Result(value, match, first, second, charges)
 
 
 def within(table: Recurrence, costs: Costs, limit: float) -> Within:
     """The hard value; +∞, and cells spared, as soon as it is sure to be above `limit`."""
-    value, _, spared = _solve(table, costs, want=_VALUE, limit=limit)
+    value, _, spared, _ = _solve(table, costs, want=_VALUE, limit=limit)
     return Within(value, spared)
 
 
@@ -70,17 +73,25 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
     K, N = costs.shape
     path: dict[str, Array] = {name: np.empty(K + N, np.int32) for name in ("path_i", "path_j")}
     path["path_cost"] = np.empty(K + N, np.uint8)
-    value, length, _ = _solve(table, costs, want=_TRACE, out=path)
-    i, j, cost = (part[:length][::-1] for part in path.values())  # kernels walk from the end
+    weighted = not table.weights <= {1.0}
+    if weighted:
+        path["path_weight"] = np.empty(K + N)
+    value, length, *_ = _solve(table, costs, want=_TRACE, out=path)
+    i, j, paid, *weight = (part[:length][::-1] for part in path.values())  # kernels walk from the end
+    cost, charges = paid & 3, NO_CHARGES
+    if any(costs.charges):
+        charges = Charges(*np.bincount(paid >> 2, minlength=1 + len(charges))[1:].astype(float))
     drop_x, drop_z = _COST["drop_x"], _COST["drop_z"]
     if _place(table).transposed:
-        i, j, drop_x, drop_z = j, i, drop_z, drop_x
+        i, j, drop_x, drop_z, charges = j, i, drop_z, drop_x, charges.exchanged()
     matched = cost == _COST["match"]
     return Trace(
         value,
         np.stack([i[matched], j[matched]], axis=1).astype(np.int64),
         np.bincount(j[cost == drop_x], minlength=N),
         np.bincount(i[cost == drop_z], minlength=K),
+        weight[0][matched] if weighted else None,
+        charges,
     )
 
 
@@ -89,14 +100,16 @@ def run_batch(
 ) -> tuple[Array, Array, Array, Array, Array]:
     """See `Executor.run_batch`."""
     place = _place(table)
-    match, d_x, d_z, z_lengths, x_lengths, _ = padded
+    match, d_x, d_z, z_lengths, x_lengths, charges = padded
     if place.transposed:
         match, d_x, d_z, z_lengths, x_lengths = match.transpose(0, 2, 1), d_z, d_x, x_lengths, z_lengths
+        charges = None if charges is None else charges[:, _EXCHANGED]
     B, K, N = match.shape
     dtype = match.dtype
     value = np.empty(B)
     shapes = ((B, K, N), (B, N), (B, K))
     by_match, by_x, by_z = (np.zeros(shape, dtype) for shape in shapes) if gradient else (None, None, None)
+    by_charges = np.zeros((B, len(NO_CHARGES)), dtype)
     _cpp.batch(
         family=place.family,
         mask=place.mask,
@@ -113,21 +126,22 @@ def run_batch(
         grad_match=by_match,
         grad_x=by_x,
         grad_z=by_z,
+        charges=None if charges is None else _plain(charges, dtype),
+        grad_charges=by_charges,
     )
     if by_match is None or by_x is None or by_z is None:
         none = np.empty(0, dtype)
         return value, none, none, none, none
-    charges = np.zeros((B, 3), dtype)
     if place.transposed:
-        return value, by_match.transpose(0, 2, 1), by_z, by_x, charges
-    return value, by_match, by_x, by_z, charges
+        return value, by_match.transpose(0, 2, 1), by_z, by_x, by_charges[:, _EXCHANGED]
+    return value, by_match, by_x, by_z, by_charges
 
 
 def _as_derivatives(found: Trace, costs: Costs) -> Result:
     match = np.zeros_like(costs.matrix)
-    match[found.pairs[:, 0], found.pairs[:, 1]] = 1
+    match[found.pairs[:, 0], found.pairs[:, 1]] = 1 if found.weights is None else found.weights
     dtype = match.dtype
-    return Result(found.value, match, found.drop_x.astype(dtype), found.drop_z.astype(dtype))
+    return Result(found.value, match, found.drop_x.astype(dtype), found.drop_z.astype(dtype), found.charges)
 
 
 def _place(table: Recurrence) -> Place:
@@ -156,7 +170,7 @@ def pairwise(
     place = _place(table)
     dtype = np.result_type(*Zs, *Xs)
     if place.transposed:
-        Zs, Xs, drop_x, drop_z = Xs, Zs, drop_z, drop_x
+        Zs, Xs, drop_x, drop_z, charges = Xs, Zs, drop_z, drop_x, charges.exchanged()
     zs, z_ends = _joined(Zs, dtype)
     xs, x_ends = (zs, z_ends) if Xs is Zs else _joined(Xs, dtype)
     out = np.empty((len(Zs), len(Xs)), dtype)
@@ -170,6 +184,7 @@ def pairwise(
         x_ends,
         drop_x,
         drop_z,
+        charges,
         limit,
         once,
         threads,
@@ -193,18 +208,21 @@ def _solve(
     reducer: Reducer | None = None,
     out: dict[str, Array] | None = None,
     limit: float = np.inf,
-) -> tuple[float, int, float]:
-    """One call into the kernels; a transposed table is its mirror image on exchanged sequences."""
+) -> tuple[float, int, float, Charges]:
+    """One call into the kernels; a transposed table is its mirror image on exchanged sequences.
+
+    Gives the value, the length of the path, the share of cells spared, and the derivatives by the charges.
+    """
     place = _place(table)
-    drop_x, drop_z, band = costs.drop_x, costs.drop_z, costs.band
+    drop_x, drop_z, band, charges = costs.drop_x, costs.drop_z, costs.band, costs.charges
     if place.transposed:
-        drop_x, drop_z = drop_z, drop_x
+        drop_x, drop_z, charges = drop_z, drop_x, charges.exchanged()
         band = None if band is None else _transposed_band(band, len(drop_z))
     start, stop = (None, None) if band is None else map(_plain, band)
     arguments: dict[str, Any] = dict.fromkeys(
-        ("grad_match", "grad_x", "grad_z", "path_i", "path_j", "path_cost"),
+        ("grad_match", "grad_x", "grad_z", "path_i", "path_j", "path_cost", "path_weight"),
     )
-    return _cpp.solve(
+    value, length, spared, by_charges = _cpp.solve(
         **_match_arguments(costs, place.transposed, want),
         **arguments | (out or {}),
         family=place.family,
@@ -217,11 +235,13 @@ def _solve(
         N=len(drop_x),
         drop_x=_plain(drop_x, costs.dtype),
         drop_z=_plain(drop_z, costs.dtype),
+        charges=charges,
         limit=limit,
         least=costs.match.least,
         band_start=start,
         band_stop=stop,
     )
+    return value, length, spared, Charges(*by_charges)
 
 
 def _match_arguments(costs: Costs, transposed: bool, want: int) -> dict[str, Any]:

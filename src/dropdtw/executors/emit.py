@@ -51,6 +51,16 @@ def families(recurrence: Any) -> list[Family]:
         "subsequence": [recurrence.subsequence(**m) for m in moves],
         "needleman_wunsch": [recurrence.needleman_wunsch()],
         "smith_waterman": [recurrence.smith_waterman()],
+        "dtw_charged": [recurrence.dtw(**m, charged=True) for m in moves],
+        "one_sided_charged": [recurrence.one_sided(**r, charged=True) for r in runs],
+        "two_sided_charged": [recurrence.two_sided(**r, charged=True) for r in runs],
+        "subsequence_charged": [recurrence.subsequence(**m, charged=True) for m in moves],
+        "needleman_wunsch_charged": [recurrence.needleman_wunsch(charged=True)],
+        "smith_waterman_charged": [recurrence.smith_waterman(charged=True)],
+        "symmetric2": [recurrence.symmetric2()],
+        "asymmetric": [recurrence.asymmetric()],
+        "symmetric_p1": [recurrence.symmetric_p1()],
+        "asymmetric_p1": [recurrence.asymmetric_p1()],
     }
     return [_family(name, tables) for name, tables in members.items()]
 
@@ -117,7 +127,8 @@ def _struct(family: Family) -> str:
 
     def rows(edges: tuple[Edge, ...], optional: tuple[bool, ...]) -> str:
         return ", ".join(
-            f"{{{number[e.src]}, {number[e.dst]}, Move::{e.move}, Cost::{e.cost}, {str(o).lower()}}}"
+            f"{{{number[e.src]}, {number[e.dst]}, Move::{e.move}, Cost::{e.cost}, {str(o).lower()}, "
+            f"{e.weight}, Plus::{e.plus or 'none'}}}"
             for e, o in zip(edges, optional, strict=True)
         )
 

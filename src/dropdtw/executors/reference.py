@@ -219,7 +219,10 @@ class _Grid:
         """The value of each way into state s at each of the cells (i, j): (ways, cells), ∞ where there is none."""
         values = np.full((max(1, len(self.ways[s])), len(i)), np.inf, self.D.dtype)
         for v, way in zip(values, self.ways[s], strict=False):
-            v[:] = self.D[way.src, i - way.di, j - way.dj] + self.price(way, i, j)
+            v[:] = self.D[way.src, i - way.di, j - way.dj]
+            if way.plus is not None:
+                v += self.charges[way.plus]
+            v += self.price(way, i, j)
             if way.border is not None:
                 v[((i == 0) | (j == 0)) != way.border] = np.inf
             if way.column is not None:
@@ -227,13 +230,11 @@ class _Grid:
         return values
 
     def price(self, way: _Way, i: Array, j: Array) -> Array | float:
-        """What an edge pays on arrival at the cells (i, j)."""
+        """What an edge pays on arrival at the cells (i, j), without its charge."""
         if way.cost == "free":
             return 0.0
         paid = self.match[i, j] if way.cost == "match" else self.drop_x[j] if way.cost == "drop_x" else self.drop_z[i]
-        if way.weight != 1:
-            paid = way.weight * paid
-        return paid if way.plus is None else paid + self.charges[way.plus]
+        return paid if way.weight == 1 else way.weight * paid
 
     def ends(self) -> Array:
         """The values of the final states in the last cell: (states, 1)."""

@@ -8,20 +8,21 @@ template <class Tab, class T>
 struct Back : Wave<Tab, T> {
   using Forward = Wave<Tab, T>;
   using Forward::along, Forward::bases_, Forward::block_, Forward::drop_z_, Forward::enter, Forward::fill,
-      Forward::fold_, Forward::K_, Forward::N_, Forward::on_column_0, Forward::on_row_0, Forward::problem_,
-      Forward::reach, Forward::rebased_from, Forward::rebased_to, Forward::S, Forward::sources, Forward::states,
-      Forward::stride_, Forward::W, Forward::wall;
+      Forward::fold_, Forward::K_, Forward::match_, Forward::N_, Forward::on_column_0, Forward::on_row_0,
+      Forward::problem_, Forward::reach, Forward::rebased_from, Forward::rebased_to, Forward::S, Forward::sources,
+      Forward::states, Forward::stride_, Forward::W, Forward::wall;
   using typename Forward::Sources;
 
   using Forward::Forward;
 
   bool prepare_back() {
-    bool ok = grad_x_.resize(N_ + 1 + 4 * W) && grad_z_.resize(stride_);
+    bool ok = grad_x_.resize(N_ + 1 + 4 * W) && grad_z_.resize(stride_) && grad_charges_.resize(charge_count * W);
     ok = ok && grad_costs_.resize(std::size_t(group) * stride_);
     for (auto& buffer : grad_) ok = ok && buffer.resize(std::size_t(S) * stride_);
     if (!ok) return false;
     for (int k = 0; k < N_ + 1 + 4 * W; ++k) grad_x_[k] = 0;
     for (int k = 0; k < stride_; ++k) grad_z_[k] = 0;
+    for (int k = 0; k < charge_count * W; ++k) grad_charges_[k] = 0;
     return true;
   }
 
@@ -62,7 +63,7 @@ struct Back : Wave<Tab, T> {
   // column on its left are left in `next`.
   template <Reducer reducer>
   void backward(Column<T> left, const T* kept, const T* flow, T* next) {
-    if constexpr (Bases<T>::possible)
+    if constexpr (Forward::template has_bases<reducer>)
       if (bases_.wanted()) return walk_back<reducer, true>(left, kept, flow, next);
     walk_back<reducer, false>(left, kept, flow, next);
   }
@@ -89,13 +90,19 @@ struct Back : Wave<Tab, T> {
       T* const into_x = grad_x_.get() + along(t);
       T* const into_z = grad_z_.get() + W;
       const Sources from = sources(last, before, t);
-      const Sinks to{states(now, 0), flows(now, 0), flows(last, 0), flows(before, 0), into_costs, into_x, into_z};
+      const Sinks to{states(now, 0), flows(now, 0), flows(last, 0), flows(before, 0),
+                     into_costs,     into_x,        into_z,         grad_charges_.get()};
       const Fold<T> fold = fold_;
-      for (int i = block_.begin(t), stop = block_.end(t); i < stop; i += W) push<reducer, based>(from, to, fold, i);
+      const T* const match = weighted<Tab>() ? match_.of(t) : nullptr;
+      for (int i = block_.begin(t), stop = block_.end(t); i < stop; i += W)
+        push<reducer, based>(from, to, fold, match, i);
       if (moves) restore(last, t - 1, left, kept);
       if (moves || moved) restore(before, t - 2, left, kept);
       if (moves) move_back(t);
-      if (t % group == 0) write_costs(t);
+      if (t % group == 0) {
+        write_costs(t);
+        write_charges();
+      }
       if (t <= K_)
         for (int s = 0; s < S; ++s) {
           next[std::size_t(s) * (K_ + 1) + t] += flows(last, s)[t];
@@ -113,27 +120,30 @@ struct Back : Wave<Tab, T> {
 
   struct Sinks {
     const T *here, *flow;
-    T *last, *before, *costs, *x, *z;
+    T *last, *before, *costs, *x, *z, *charges;
   };
 
   template <Reducer reducer, bool based>
-  static DROPDTW_INLINE void push(const Sources& from, const Sinks& to, const Fold<T>& fold, int i) {
+  static DROPDTW_INLINE void push(const Sources& from, const Sinks& to, const Fold<T>& fold, const T* match_costs,
+                                  int i) {
     Around<Tab, T> a;
     Forward::template gather<reducer, based>(a, from, i);
+    if constexpr (weighted<Tab>()) a.match = load(match_costs + i);  // else no choice depends on them
     Vec<T> flow[S];
     each_state<Tab>([&](auto s) {
       a.here[s] = load(to.here + s * from.stride + i);
       flow[s] = load(to.flow + s * from.stride + i);
     });
-    Vec<T> match{}, drop_x{}, drop_z{}, left[S]{}, top[S]{}, diag[S]{};
+    Vec<T> match{}, drop_x{}, drop_z{}, charges[charge_count]{}, left[S]{}, top[S]{}, diag[S]{};
     each_state_backwards<Tab>([&](auto s) {
       const Vec<T> g = flow[s];
       weights<Tab, s, T, reducer>(a, fold, [&](auto e, Vec<T> w) {
         constexpr Edge edge = Tab::edges[e];
         const Vec<T> share = g == T(0) ? Vec<T>{} : w * g;  // lanes outside the block may hold NaN
-        if constexpr (edge.cost == Cost::match) match += share;
+        if constexpr (edge.cost == Cost::match) match += edge.weight == 1 ? share : T(edge.weight) * share;
         if constexpr (edge.cost == Cost::drop_x) drop_x += share;
         if constexpr (edge.cost == Cost::drop_z) drop_z += share;
+        if constexpr (edge.plus != Plus::none) charges[int(edge.plus) - 1] += share;
         if constexpr (edge.move == Move::same) flow[edge.src] += share;
         if constexpr (edge.move == Move::left) left[edge.src] += share;
         if constexpr (edge.move == Move::top) top[edge.src] += share;
@@ -148,6 +158,24 @@ struct Back : Wave<Tab, T> {
     store(to.costs + i, match);
     add(to.x + i, drop_x);
     add(to.z + i, drop_z);
+    for (int c = 0; c < charge_count; ++c)
+      if (charging(c)) add(to.charges + c * W, charges[c]);
+  }
+
+  static constexpr bool charging(int c) {  // whether some edge pays this charge
+    for (const Edge& e : Tab::edges)
+      if (int(e.plus) == c + 1) return true;
+    return false;
+  }
+
+  // Adds what has gathered for the charges to their derivatives, which are of double precision.
+  void write_charges() {
+    for (int c = 0; c < charge_count; ++c)
+      if (charging(c))
+        for (int k = c * W; k < (c + 1) * W; ++k) {
+          problem_.grad_charges[c] += grad_charges_[k];
+          grad_charges_[k] = 0;
+        }
   }
 
   static DROPDTW_INLINE void add(T* p, Vec<T> v) { store(p, load(p) + v); }
@@ -219,7 +247,7 @@ struct Back : Wave<Tab, T> {
     }
   }
 
-  Buffer<T> grad_[3], grad_costs_, grad_x_, grad_z_;
+  Buffer<T> grad_[3], grad_costs_, grad_x_, grad_z_, grad_charges_;
 };
 
 }  // namespace dropdtw::DROPDTW_ISA

@@ -52,8 +52,8 @@ class Bases {
     descent_[W + i] = 0;
   }
 
-  // Whether bases change before anti-diagonal t.
-  bool due(int t) const { return wanted_ && t >= 0 && first_ + t > 0 && (first_ + t) % period == 0; }
+  // Whether bases, where they are wanted, move before anti-diagonal t.
+  bool due(int t) const { return t >= 0 && first_ + t > 0 && (first_ + t) % period == 0; }
 
   double of(int i) { return wanted_ ? base_[W + i] : 0; }
   const T* descents() { return wanted_ ? descent_.get() + W : nullptr; }  // lane i: from row i − 1 to row i

@@ -1,9 +1,11 @@
 // The Python module: hands arrays to the kernels, and lets Python interrupt them.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <numeric>
 #include <optional>
@@ -31,6 +33,7 @@ using OutMatrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Columns = std::optional<Vector<std::int64_t>>;
+using Charges = std::array<double, charge_count>;
 
 void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
@@ -77,10 +80,10 @@ template <class T>
 nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, std::size_t budget, int K, int N,
                 std::optional<Matrix<T>> match, std::optional<nb::object> strips, int strip_width,
                 std::optional<Sequence<T>> z, std::optional<Sequence<T>> x, int metric, Vector<T> drop_x,
-                Vector<T> drop_z, double limit, double least, Columns band_start, Columns band_stop,
+                Vector<T> drop_z, Charges charges, double limit, double least, Columns band_start, Columns band_stop,
                 std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x, std::optional<Out<T>> grad_z,
                 std::optional<Out<std::int32_t>> path_i, std::optional<Out<std::int32_t>> path_j,
-                std::optional<Out<std::uint8_t>> path_cost) {
+                std::optional<Out<std::uint8_t>> path_cost, std::optional<Out<double>> path_weight) {
   check_family(family);
   require(K > 0 && N > 0 && int(drop_x.size()) == N && int(drop_z.size()) == K, "drop costs do not fit K and N");
   require(reducer >= 0 && reducer <= 2 && want >= 0 && want <= 2, "no such reducer or result");
@@ -106,6 +109,7 @@ nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, 
   }
   problem.drop_x = drop_x.data();
   problem.drop_z = drop_z.data();
+  std::copy(charges.begin(), charges.end(), problem.charges);
   problem.limit = problem.reducer == Reducer::hard && problem.want == Want::value ? limit : __builtin_inf();
   problem.least = least;
   if (band_start && band_stop) {
@@ -126,11 +130,12 @@ nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, 
   if (problem.want == Want::trace) {
     const std::size_t steps = std::size_t(K) + N;
     require(problem.reducer == Reducer::hard && path_i && path_j && path_cost && path_i->size() >= steps &&
-                path_j->size() >= steps && path_cost->size() >= steps,
+                path_j->size() >= steps && path_cost->size() >= steps && (!path_weight || path_weight->size() >= steps),
             "nowhere to put the path");
     problem.path_i = path_i->data();
     problem.path_j = path_j->data();
     problem.path_cost = path_cost->data();
+    if (path_weight) problem.path_weight = path_weight->data();
   }
   problem.tick = Host<T>::tick;
   problem.self = &host;
@@ -141,7 +146,8 @@ nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, 
   }
   if (status == Status::no_memory) throw std::bad_alloc();
   if (status == Status::stopped) throw nb::python_error();
-  return nb::make_tuple(problem.value, problem.path_length, problem.spared);
+  const double* const by = problem.grad_charges;
+  return nb::make_tuple(problem.value, problem.path_length, problem.spared, nb::make_tuple(by[0], by[1], by[2]));
 }
 
 // All pairs of sequences, one Z against W of the X at a time. Sequences lie one after the other in `zs` and `xs`,
@@ -150,8 +156,8 @@ nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, 
 // that spared.
 template <class T>
 nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector<std::int64_t> z_ends, Sequence<T> xs,
-                   Vector<std::int64_t> x_ends, T drop_x, T drop_z, double limit, bool once, int threads,
-                   nb::object progress, OutMatrix<T> out) {
+                   Vector<std::int64_t> x_ends, T drop_x, T drop_z, Charges charges, double limit, bool once,
+                   int threads, nb::object progress, OutMatrix<T> out) {
   check_family(family);
   const Kernels<T> k = kernels<T>();
   const int W = k.width, d = int(zs.shape(1)), n = int(z_ends.size()), m = int(x_ends.size());
@@ -206,6 +212,7 @@ nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector
         .lengths = lengths.data(),
         .drop_x = price_x.data(),
         .drop_z = price_z.data(),
+        .charges = {T(charges[0]), T(charges[1]), T(charges[2])},
         .rows = rows.data(),
         .bases = nullptr,
         .values = values.data(),
@@ -244,6 +251,7 @@ nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector
       pair.d = d;
       pair.drop_x = price_x.data();
       pair.drop_z = price_z.data();
+      std::copy(charges.begin(), charges.end(), pair.charges);
       pair.limit = limit;
       pair.least = 0;
       pair.tick = alive.tick;
@@ -278,7 +286,8 @@ template <class T>
 void batch(int family, unsigned mask, int reducer, double gamma, std::size_t budget, Batch<T> match, Sequence<T> drop_x,
            Sequence<T> drop_z, Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int threads,
            Out<double> value, std::optional<OutBatch<T>> grad_match, std::optional<OutMatrix<T>> grad_x,
-           std::optional<OutMatrix<T>> grad_z) {
+           std::optional<OutMatrix<T>> grad_z, std::optional<Sequence<T>> charges,
+           std::optional<OutMatrix<T>> grad_charges) {
   check_family(family);
   const std::size_t B = match.shape(0), K = match.shape(1), N = match.shape(2);
   const auto fits = [&](const auto& a, std::size_t n) { return a.shape(0) == B && a.shape(1) == n; };
@@ -288,6 +297,8 @@ void batch(int family, unsigned mask, int reducer, double gamma, std::size_t bud
   require(!grad_match || (grad_x && grad_z && fits(*grad_match, K) && grad_match->shape(2) == N && fits(*grad_x, N) &&
                           fits(*grad_z, K)),
           "nowhere to put the derivatives");
+  require((!charges || fits(*charges, charge_count)) && (!grad_charges || fits(*grad_charges, charge_count)),
+          "charges do not fit the batch");
   for (std::size_t b = 0; b < B; ++b)
     require(z_lengths(b) > 0 && std::size_t(z_lengths(b)) <= K && x_lengths(b) > 0 && std::size_t(x_lengths(b)) <= N,
             "lengths do not fit the batch");
@@ -298,10 +309,12 @@ void batch(int family, unsigned mask, int reducer, double gamma, std::size_t bud
     problem.column = match.stride(2);
     problem.drop_x = drop_x.data() + b * N;
     problem.drop_z = drop_z.data() + b * K;
+    if (charges) std::copy_n(charges->data() + b * charge_count, charge_count, problem.charges);
     problem.tick = alive.tick;
     problem.self = alive.self;
     std::vector<std::int32_t> path;
     std::vector<std::uint8_t> paid;
+    std::vector<double> weight;
     if (grad_match) {
       problem.grad_match = grad_match->data() + b * K * N;
       problem.grad_row = N;
@@ -312,6 +325,8 @@ void batch(int family, unsigned mask, int reducer, double gamma, std::size_t bud
         const std::size_t steps = std::size_t(problem.K) + problem.N;
         path.resize(2 * steps);
         paid.resize(steps);
+        weight.resize(steps);
+        problem.path_weight = weight.data();
         problem.path_i = path.data();
         problem.path_j = path.data() + steps;
         problem.path_cost = paid.data();
@@ -322,11 +337,15 @@ void batch(int family, unsigned mask, int reducer, double gamma, std::size_t bud
     if (status == Status::stopped) return std::int64_t(0);
     value.data()[b] = problem.value;
     for (int step = 0; step < problem.path_length; ++step) {  // the derivative of the hard minimum is its alignment
-      const int i = problem.path_i[step], j = problem.path_j[step];
-      if (Cost(paid[step]) == Cost::match) problem.grad_match[i * problem.grad_row + j] = 1;
-      if (Cost(paid[step]) == Cost::drop_x) problem.grad_x[j] += 1;
-      if (Cost(paid[step]) == Cost::drop_z) problem.grad_z[i] += 1;
+      const int i = problem.path_i[step], j = problem.path_j[step], plus = paid[step] >> 2;
+      const Cost cost = Cost(paid[step] & 3);
+      if (cost == Cost::match) problem.grad_match[i * problem.grad_row + j] = T(weight[step]);
+      if (cost == Cost::drop_x) problem.grad_x[j] += 1;
+      if (cost == Cost::drop_z) problem.grad_z[i] += 1;
+      if (plus > 0) problem.grad_charges[plus - 1] += 1;
     }
+    if (grad_charges)
+      for (int c = 0; c < charge_count; ++c) grad_charges->data()[b * charge_count + c] = T(problem.grad_charges[c]);
     return std::int64_t(1);
   });
 }
@@ -341,17 +360,18 @@ NB_MODULE(_cpp, module) {
     module.def("solve", function, arg("family"), arg("mask"), arg("reducer"), arg("gamma"), arg("want"), arg("budget"),
                arg("K"), arg("N"), arg("match").noconvert().none(), arg("strips").none(), arg("strip_width"),
                arg("z").noconvert().none(), arg("x").noconvert().none(), arg("metric"), arg("drop_x").noconvert(),
-               arg("drop_z").noconvert(), arg("limit"), arg("least"), arg("band_start").noconvert().none(),
-               arg("band_stop").noconvert().none(), arg("grad_match").noconvert().none(),
-               arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(), arg("path_i").noconvert().none(),
-               arg("path_j").noconvert().none(), arg("path_cost").noconvert().none());
+               arg("drop_z").noconvert(), arg("charges"), arg("limit"), arg("least"),
+               arg("band_start").noconvert().none(), arg("band_stop").noconvert().none(),
+               arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(),
+               arg("path_i").noconvert().none(), arg("path_j").noconvert().none(), arg("path_cost").noconvert().none(),
+               arg("path_weight").noconvert().none());
   };
   define_solve(&solve<float>);
   define_solve(&solve<double>);
   const auto define_pairwise = [&](auto function) {
     module.def("pairwise", function, arg("family"), arg("mask"), arg("metric"), arg("zs").noconvert(),
                arg("z_ends").noconvert(), arg("xs").noconvert(), arg("x_ends").noconvert(), arg("drop_x"),
-               arg("drop_z"), arg("limit"), arg("once"), arg("threads"), arg("progress").none(),
+               arg("drop_z"), arg("charges"), arg("limit"), arg("once"), arg("threads"), arg("progress").none(),
                arg("out").noconvert());
   };
   define_pairwise(&pairwise<float>);
@@ -360,8 +380,8 @@ NB_MODULE(_cpp, module) {
     module.def("batch", function, arg("family"), arg("mask"), arg("reducer"), arg("gamma"), arg("budget"),
                arg("match").noconvert(), arg("drop_x").noconvert(), arg("drop_z").noconvert(),
                arg("z_lengths").noconvert(), arg("x_lengths").noconvert(), arg("threads"), arg("value").noconvert(),
-               arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(),
-               arg("grad_z").noconvert().none());
+               arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(),
+               arg("charges").noconvert().none(), arg("grad_charges").noconvert().none());
   };
   define_batch(&batch<float>);
   define_batch(&batch<double>);

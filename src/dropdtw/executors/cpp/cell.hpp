@@ -23,6 +23,7 @@ template <class T>
 struct Fold {
   unsigned mask;
   T gamma, inverse;  // γ and 1/γ
+  T charges[charge_count];
 };
 
 template <class Tab>
@@ -60,12 +61,20 @@ constexpr int rank(int e) {  // which of the edges into its state
   return k;
 }
 
-// Whether all edges into s cost the same: then the price is added once, after the minimum.
+// Whether all edges into s cost the same, charges aside: then the price is added once, after the minimum.
 template <class Tab>
 constexpr bool one_price(int s) {
+  const Edge& first = Tab::edges[first_edge<Tab>(s)];
   for (const Edge& e : Tab::edges)
-    if (e.dst == s && e.cost != Tab::edges[first_edge<Tab>(s)].cost) return false;
+    if (e.dst == s && (e.cost != first.cost || e.weight != first.weight)) return false;
   return true;
+}
+
+template <class Tab>
+constexpr bool weighted() {
+  for (const Edge& e : Tab::edges)
+    if (e.weight != 1) return true;
+  return false;
 }
 
 // Whether edge e pays the descent on top of its price.
@@ -74,15 +83,31 @@ constexpr bool descends(int e) {
   return (Tab::edges[e].move == Move::diag || Tab::edges[e].move == Move::top) && Tab::edges[e].cost != Cost::drop_z;
 }
 
-// Whether edge e pays it together with others: those into a state whose edges cost the same take their minimum first
-// and then pay once. The first edge of the state must be among them. Adding may round two values to a tie, so where the
-// choice is wanted, no edge before e may be left out.
-template <class Tab, bool codes>
+// Whether edge e pays it together with others, where the choice is wanted: those into a state whose edges cost the same
+// take their minimum first and then pay once. Adding may round two values to a tie, so no edge before e may be left
+// out.
+template <class Tab>
 constexpr bool joins(int e) {
-  if (!one_price<Tab>(Tab::edges[e].dst) || !descends<Tab>(e)) return false;
-  for (int f = 0; f < e; ++f)
-    if (Tab::edges[f].dst == Tab::edges[e].dst && !descends<Tab>(f) && (codes || rank<Tab>(f) == 0)) return false;
+  if (!one_price<Tab>(Tab::edges[e].dst)) return false;
+  for (int f = 0; f <= e; ++f)
+    if (Tab::edges[f].dst == Tab::edges[e].dst && !descends<Tab>(f)) return false;
   return true;
+}
+
+// Whether two edges pay the same on top of their price.
+template <class Tab, bool based>
+constexpr bool alike(int e, int f) {
+  return Tab::edges[e].plus == Tab::edges[f].plus && (!based || descends<Tab>(e) == descends<Tab>(f));
+}
+
+// The first edge into the state of e that pays the same on top, of those that every member has if there is one.
+template <class Tab, bool based>
+constexpr int leader(int e) {
+  for (bool optional : {false, true})
+    for (int f = 0; f < edge_count<Tab>; ++f)
+      if (Tab::edges[f].dst == Tab::edges[e].dst && alike<Tab, based>(e, f) && Tab::edges[f].optional == optional)
+        return f;
+  return e;
 }
 
 // The chosen edges of all states of a cell are packed into one code; state s has the bits from code_shift(s) on.
@@ -148,56 +173,87 @@ DROPDTW_INLINE Vec<T> source(const Around<Tab, T>& a) {
   return a.here[edge.src];
 }
 
-template <Cost cost, class Tab, class T>
+// v and the price of edge e, without its charge.
+template <class Tab, int e, class T>
 DROPDTW_INLINE Vec<T> plus_price(Vec<T> v, const Around<Tab, T>& a) {
-  if constexpr (cost == Cost::match) return v + a.match;
-  if constexpr (cost == Cost::drop_x) return v + a.drop_x;
-  if constexpr (cost == Cost::drop_z) return v + a.drop_z;
-  return v;
+  constexpr Edge edge = Tab::edges[e];
+  if constexpr (edge.cost == Cost::free) return v;
+  const Vec<T>& price = edge.cost == Cost::match ? a.match : edge.cost == Cost::drop_x ? a.drop_x : a.drop_z;
+  if constexpr (edge.weight == 1) return v + price;
+  return v + T(edge.weight) * price;
+}
+
+template <class Tab, int e, class T>
+DROPDTW_INLINE Vec<T> plus_charge(Vec<T> v, const Fold<T>& fold) {
+  if constexpr (Tab::edges[e].plus == Plus::none) return v;
+  return v + fold.charges[int(Tab::edges[e].plus) - 1];
 }
 
 // The value of edge e; where all edges into its state cost the same, without that price.
 template <class Tab, int e, class T, bool based = false>
-DROPDTW_INLINE Vec<T> arriving(const Around<Tab, T>& a) {
-  Vec<T> v = source<Tab, e, T>(a);
+DROPDTW_INLINE Vec<T> arriving(const Around<Tab, T>& a, const Fold<T>& fold) {
+  Vec<T> v = plus_charge<Tab, e, T>(source<Tab, e, T>(a), fold);
   if constexpr (based && descends<Tab>(e)) v += a.descent;
   if constexpr (one_price<Tab>(Tab::edges[e].dst)) return v;
-  return plus_price<Tab::edges[e].cost, Tab, T>(v, a);
+  return plus_price<Tab, e, T>(v, a);
 }
 
 template <class Tab, int s, class T>
 DROPDTW_INLINE Vec<T> settle(Vec<T> v, const Around<Tab, T>& a) {
-  if constexpr (one_price<Tab>(s)) return plus_price<Tab::edges[first_edge<Tab>(s)].cost, Tab, T>(v, a);
+  if constexpr (one_price<Tab>(s)) return plus_price<Tab, first_edge<Tab>(s), T>(v, a);
   return v;
 }
 
-template <int rank, class T, bool codes>
+template <int rank, class T>
 DROPDTW_INLINE void take_if_less(Vec<T> v, Vec<T>& best, Mask<T>& chosen) {
-  if constexpr (codes) {
-    const Mask<T> better = v < best;
-    chosen = better ? (Mask<T>{} + rank) : chosen;
-    best = better ? v : best;
-  } else {
-    best = least<T>(v, best);
-  }
+  const Mask<T> better = v < best;
+  chosen = better ? (Mask<T>{} + rank) : chosen;
+  best = better ? v : best;
 }
 
 // min over the edges into s, and the rank of the first that attains it.
-template <class Tab, int s, class T, bool codes, bool based>
-DROPDTW_INLINE Vec<T> hard(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>& chosen) {
+template <class Tab, int s, class T, bool based>
+DROPDTW_INLINE Vec<T> first_least(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>& chosen) {
   constexpr int first = first_edge<Tab>(s);
-  constexpr bool together = based && joins<Tab, codes>(first);
-  Vec<T> best = together ? source<Tab, first, T>(a) : arriving<Tab, first, T, based>(a);
+  constexpr bool together = based && joins<Tab>(first);
+  Vec<T> best = arriving < Tab, first, T, based && !together > (a, fold);
   if constexpr (together) {
     each_edge<Tab, s>([&](auto e) DROPDTW_INLINE_LAMBDA {
-      if constexpr (e != first && joins<Tab, codes>(e))
-        if (present<Tab, e>(fold)) take_if_less<rank<Tab>(e), T, codes>(source<Tab, e, T>(a), best, chosen);
+      if constexpr (e != first && joins<Tab>(e))
+        if (present<Tab, e>(fold)) take_if_less<rank<Tab>(e), T>(arriving<Tab, e, T>(a, fold), best, chosen);
     });
     best += a.descent;
   }
   each_edge<Tab, s>([&](auto e) DROPDTW_INLINE_LAMBDA {
-    if constexpr (e != first && !(together && joins<Tab, codes>(e)))
-      if (present<Tab, e>(fold)) take_if_less<rank<Tab>(e), T, codes>(arriving<Tab, e, T, based>(a), best, chosen);
+    if constexpr (e != first && !(together && joins<Tab>(e)))
+      if (present<Tab, e>(fold)) take_if_less<rank<Tab>(e), T>(arriving<Tab, e, T, based>(a, fold), best, chosen);
+  });
+  return settle<Tab, s, T>(best, a);
+}
+
+// The same without the rank: edges that pay the same on top take their minimum first, and pay once.
+template <class Tab, int s, class T, bool based>
+DROPDTW_INLINE Vec<T> just_least(const Around<Tab, T>& a, const Fold<T>& fold) {
+  constexpr bool grouped = one_price<Tab>(s);
+  constexpr int first = first_edge<Tab>(s);  // every member has it
+  Vec<T> best;
+  each_edge<Tab, s>([&](auto e) DROPDTW_INLINE_LAMBDA {
+    if constexpr (!grouped) {
+      if constexpr (e == first)
+        best = arriving<Tab, e, T, based>(a, fold);
+      else if (present<Tab, e>(fold))
+        best = least<T>(arriving<Tab, e, T, based>(a, fold), best);
+    } else if constexpr (leader<Tab, based>(e) == e) {
+      Vec<T> v = source<Tab, e, T>(a);
+      if (!present<Tab, e>(fold)) v = all<T>(inf<T>);
+      each_edge<Tab, s>([&](auto f) DROPDTW_INLINE_LAMBDA {
+        if constexpr (f != e && alike<Tab, based>(e, f))
+          if (present<Tab, f>(fold)) v = least<T>(source<Tab, f, T>(a), v);
+      });
+      v = plus_charge<Tab, e, T>(v, fold);
+      if constexpr (based && descends<Tab>(e)) v += a.descent;
+      best = e == first ? v : least<T>(v, best);
+    }
   });
   return settle<Tab, s, T>(best, a);
 }
@@ -205,10 +261,10 @@ DROPDTW_INLINE Vec<T> hard(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>
 // The smallest arriving value (0 where none is finite, so that no ∞ − ∞ arises) and Σ exp(−(v − m)/γ).
 template <class Tab, int s, class T>
 DROPDTW_INLINE Vec<T> weigh(const Around<Tab, T>& a, const Fold<T>& fold, Vec<T>& total, Mask<T>& none) {
-  Vec<T> m = arriving<Tab, first_edge<Tab>(s), T>(a);
+  Vec<T> m = arriving<Tab, first_edge<Tab>(s), T>(a, fold);
   each_edge<Tab, s>([&](auto e) {
     if constexpr (e != first_edge<Tab>(s))
-      if (present<Tab, e>(fold)) m = least<T>(arriving<Tab, e, T>(a), m);
+      if (present<Tab, e>(fold)) m = least<T>(arriving<Tab, e, T>(a, fold), m);
   });
   none = m == inf<T>;
   m = none ? Vec<T>{} : m;
@@ -217,7 +273,7 @@ DROPDTW_INLINE Vec<T> weigh(const Around<Tab, T>& a, const Fold<T>& fold, Vec<T>
     total += T(1);
   } else {
     each_edge<Tab, s>([&](auto e) {
-      if (present<Tab, e>(fold)) total += exp_of<T>((m - arriving<Tab, e, T>(a)) * fold.inverse);
+      if (present<Tab, e>(fold)) total += exp_of<T>((m - arriving<Tab, e, T>(a, fold)) * fold.inverse);
     });
   }
   return m;
@@ -230,7 +286,7 @@ DROPDTW_INLINE Vec<T> mean_above(const Around<Tab, T>& a, const Fold<T>& fold, V
   if constexpr (in_degree<Tab>(s) > 1)
     each_edge<Tab, s>([&](auto e) {
       if (present<Tab, e>(fold)) {
-        const Vec<T> above = arriving<Tab, e, T>(a) - m;
+        const Vec<T> above = arriving<Tab, e, T>(a, fold) - m;
         const Vec<T> w = exp_of<T>(-above * fold.inverse);
         sum += w > T(0) ? w * above : Vec<T>{};
       }
@@ -241,18 +297,24 @@ DROPDTW_INLINE Vec<T> mean_above(const Around<Tab, T>& a, const Fold<T>& fold, V
 // The value of state s. Sets `chosen` to the rank of the best edge where codes are wanted.
 template <class Tab, int s, class T, Reducer reducer, bool codes, bool based>
 DROPDTW_INLINE Vec<T> reduce(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>& chosen) {
-  if constexpr (reducer == Reducer::hard) return hard<Tab, s, T, codes, based>(a, fold, chosen);
-  Vec<T> total;
-  Mask<T> none;
-  const Vec<T> m = weigh<Tab, s, T>(a, fold, total, none);
-  Vec<T> v = m;
-  if constexpr (in_degree<Tab>(s) > 1) {
-    if constexpr (reducer == Reducer::soft)
-      v = m - fold.gamma * log_of<T>(none ? all<T>(1) : total);
-    else
-      v = mean_above<Tab, s, T>(a, fold, m, none ? all<T>(1) : total);
+  if constexpr (in_degree<Tab>(s) == 0) {
+    return all<T>(inf<T>);  // only the origin is in this state
+  } else if constexpr (reducer == Reducer::hard) {
+    if constexpr (codes) return first_least<Tab, s, T, based>(a, fold, chosen);
+    return just_least<Tab, s, T, based>(a, fold);
+  } else {
+    Vec<T> total;
+    Mask<T> none;
+    const Vec<T> m = weigh<Tab, s, T>(a, fold, total, none);
+    Vec<T> v = m;
+    if constexpr (in_degree<Tab>(s) > 1) {
+      if constexpr (reducer == Reducer::soft)
+        v = m - fold.gamma * log_of<T>(none ? all<T>(1) : total);
+      else
+        v = mean_above<Tab, s, T>(a, fold, m, none ? all<T>(1) : total);
+    }
+    return settle<Tab, s, T>(none ? all<T>(inf<T>) : v, a);
   }
-  return settle<Tab, s, T>(none ? all<T>(inf<T>) : v, a);
 }
 
 // All states of W cells, in order; returns the packed codes.
@@ -270,8 +332,8 @@ DROPDTW_INLINE Mask<T> step(Around<Tab, T>& a, const Fold<T>& fold) {
 // The derivatives of state s by each arriving value: f(edge, weight).
 template <class Tab, int s, class T, Reducer reducer, class F>
 DROPDTW_INLINE void weights(const Around<Tab, T>& a, const Fold<T>& fold, F&& f) {
-  if constexpr (in_degree<Tab>(s) == 1) {
-    each_edge<Tab, s>([&](auto e) { f(e, arriving<Tab, e, T>(a) == inf<T> ? Vec<T>{} : all<T>(1)); });
+  if constexpr (in_degree<Tab>(s) <= 1) {
+    each_edge<Tab, s>([&](auto e) { f(e, arriving<Tab, e, T>(a, fold) == inf<T> ? Vec<T>{} : all<T>(1)); });
   } else {
     Vec<T> total;
     Mask<T> none;
@@ -281,7 +343,7 @@ DROPDTW_INLINE void weights(const Around<Tab, T>& a, const Fold<T>& fold, F&& f)
     if constexpr (reducer == Reducer::smooth) mean = mean_above<Tab, s, T>(a, fold, m, none ? all<T>(1) : total);
     each_edge<Tab, s>([&](auto e) {
       if (present<Tab, e>(fold)) {
-        const Vec<T> v = arriving<Tab, e, T>(a);
+        const Vec<T> v = arriving<Tab, e, T>(a, fold);
         const Vec<T> p = exp_of<T>((m - v) * fold.inverse) * share;
         if constexpr (reducer == Reducer::smooth)
           f(e, p > T(0) ? p * (T(1) - (v - mean) * fold.inverse) : Vec<T>{});

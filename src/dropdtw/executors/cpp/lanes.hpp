@@ -21,7 +21,11 @@ class LaneSolver {
 
  public:
   explicit LaneSolver(const LaneProblem<T>& problem)
-      : problem_(problem), fold_{problem.mask, 0, 0}, tiles_(problem.bases == nullptr ? 1 : tile_of(problem.N) + 1) {}
+      : problem_(problem),
+        fold_{problem.mask, 0, 0, {}},
+        tiles_(problem.bases == nullptr ? 1 : tile_of(problem.N) + 1) {
+    for (int c = 0; c < charge_count; ++c) fold_.charges[c] = problem.charges[c];
+  }
 
   // Returns how many rows it computed: fewer than K where all lanes are sure to exceed the limit, or when told to stop.
   int solve() {

@@ -32,19 +32,21 @@ class MatchCosts {
 
   // Fetches the block's strip of the matrix, where it comes in strips; false where that failed.
   bool fetch() {
+    laid_out_ = -1;
     if (problem_.strip == nullptr || block_.last == 0) return true;
     strip_from_ = larger(block_.first, 1) - 1;
     strip_ = problem_.strip(problem_.self, strip_from_, block_.last, &strip_row_, &strip_column_);
     return strip_ != nullptr;
   }
 
-  // The match costs of anti-diagonal t, by lane. Anti-diagonals are to be asked for in ascending order.
+  // The match costs of anti-diagonal t, by lane.
   const T* of(int t) {
     if (problem_.metric != Metric::none) {
       compute(t);
       return costs_.get() + W;
     }
-    if (t % group == 0) lay_out(t);
+    if (t / group != laid_out_) lay_out(t / group * group);
+    laid_out_ = t / group;
     return costs_.get() + W + std::size_t(t % group) * stride_;
   }
 
@@ -128,7 +130,7 @@ class MatchCosts {
   Problem<T>& problem_;
   Block<Tab, T>& block_;
   const int K_, N_;
-  int stride_ = 0;
+  int stride_ = 0, laid_out_ = -1;  // the group of anti-diagonals in costs_
   Buffer<T> costs_, z_, x_;
   const T* strip_ = nullptr;
   std::ptrdiff_t strip_row_ = 0, strip_column_ = 0;

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "edge.hpp"
+
 namespace dropdtw {
 
 enum class Reducer { hard, soft, smooth };
@@ -35,6 +37,7 @@ struct Problem {
   int d = 0;
 
   const T *drop_x = nullptr, *drop_z = nullptr;
+  double charges[charge_count] = {};
   // For the hard value alone: what costs more than `limit` may be given up. No match cost is below `least`, where they
   // are not known in advance (−∞: nothing is known).
   double limit = __builtin_inf(), least = -__builtin_inf();
@@ -44,15 +47,17 @@ struct Problem {
   bool (*tick)(void* self) = nullptr;
   void* self = nullptr;
 
-  // Results. A path has K + N steps at most; step k pays path_cost[k] (a Cost) in cell (path_i[k], path_j[k]), from the
-  // end to the start.
+  // Results. A path has K + N steps at most; step k pays path_cost[k] (a Cost, and four times a Plus) in cell
+  // (path_i[k], path_j[k]), from the end to the start. Its weight is kept where there is room for it.
   double value = 0;
   double spared = 0;  // the share of cells that were left out because of the limit; the value is then ∞
   std::int32_t *path_i = nullptr, *path_j = nullptr;
   std::uint8_t* path_cost = nullptr;
+  double* path_weight = nullptr;
   int path_length = 0;
   T *grad_match = nullptr, *grad_x = nullptr, *grad_z = nullptr;  // zeroed by the caller
   std::ptrdiff_t grad_row = 0;                                    // from row to row of grad_match
+  double grad_charges[charge_count] = {};
 };
 
 inline constexpr int lane_tile = 64;  // columns that share a base in lanes.hpp
@@ -68,6 +73,7 @@ struct LaneProblem {
   const T* x;                   // (N, d, W): the others, interleaved and padded
   const std::int32_t* lengths;  // (W,): their lengths, 0 where a lane is empty
   const T *drop_x, *drop_z;     // (N,), (K,): the same for every lane
+  T charges[charge_count];      // as well
   T* rows;                      // scratch: states · (N + 1) · W
   double* bases;                // scratch for long sums: W for each lane_tile columns; null: sums are short
   T* values;                    // (W,): ∞ in all lanes where every one was sure to exceed the limit

@@ -55,6 +55,14 @@ class Rest {
   const T* of_z() { return z_.get() + W; }                    // lane i: after row i
 
  private:
+  static constexpr T extreme(bool heavy) {  // the least or the largest weight of a match
+    T found = heavy ? T(0) : inf<T>;
+    for (const Edge& e : Tab::edges)
+      if (e.cost == Cost::match && (heavy ? T(e.weight) > found : T(e.weight) < found)) found = T(e.weight);
+    return found;
+  }
+  static constexpr T lightest = extreme(false), heaviest = extreme(true);
+
   // What an element without a match pays at least: its price, or nothing; ∞ where the table has no edge for that.
   template <Move move>
   static T lost(T price) {
@@ -93,12 +101,16 @@ class Rest {
     for (int i = 0; i < K_; ++i)
       if (row_[i] < 0)
         for (int j = 0; j < N_; ++j)
-          if (const double v = problem_.match[i * problem_.row + j * problem_.column]; v < 0) {
+          if (const double v = heaviest * problem_.match[i * problem_.row + j * problem_.column]; v < 0) {
             negative_ -= v;
             below_x_[j] += v;
             below_z_[i] += v;
           }
     const bool again_x = several(Move::top), again_z = several(Move::left);
+    if (weighted<Tab>()) {
+      for (int j = 0; j < N_; ++j) column_[j] *= column_[j] < 0 ? heaviest : lightest;
+      for (int i = 0; i < K_; ++i) row_[i] *= row_[i] < 0 ? heaviest : lightest;
+    }
     for (int j = 0; j < N_; ++j) {
       if (again_x && column_[j] < 0) column_[j] = T(below_x_[j]);
       if (!again_x) below_x_[j] = 0;

@@ -44,7 +44,7 @@ class Solver {
       open(b, width);
       const Column<T> left = b == 0 ? Column<T>{} : column(b % kept);
       const Column<T> right = b + 1 < blocks ? column((b + 1) % kept) : Column<T>{};
-      const Status s = wave_.template forward<reducer, false, false>(left, right, nullptr, nullptr);
+      const Status s = wave_.template forward<reducer, false>(left, right, nullptr, nullptr);
       if (s != Status::done) return s;
       const int last = wave_.block_.last;
       if (reducer == Reducer::hard && right.states != nullptr && wave_.hopeless(right, last)) {
@@ -61,7 +61,7 @@ class Solver {
     Status status;
     if (problem_.strip == nullptr) {
       wave_.block_.open(0, N_);
-      status = wave_.template forward<reducer, false, false>({}, {}, nullptr, nullptr);
+      status = wave_.template forward<reducer, false>({}, {}, nullptr, nullptr);
     } else {
       status = sweep<reducer>(problem_.strip_width, 2);
     }
@@ -92,7 +92,7 @@ class Solver {
       open(b, width);
       if (!chosen.resize(wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
       const Column<T> left = b == 0 ? Column<T>{} : column(b);
-      const Status s = wave_.template forward<Reducer::hard, true, false>(left, {}, nullptr, chosen.get());
+      const Status s = wave_.template forward<Reducer::hard, true>(left, {}, nullptr, chosen.get());
       if (s != Status::done) return s;
       if (blocks == 1) {
         finish<Reducer::hard>(weights);
@@ -110,7 +110,8 @@ class Solver {
       if (e.move != Move::same) {
         problem_.path_i[problem_.path_length] = i - 1;
         problem_.path_j[problem_.path_length] = j - 1;
-        problem_.path_cost[problem_.path_length++] = std::uint8_t(e.cost);
+        if (problem_.path_weight != nullptr) problem_.path_weight[problem_.path_length] = e.weight;
+        problem_.path_cost[problem_.path_length++] = std::uint8_t(int(e.cost) | int(e.plus) << 2);
       }
       end_ = e.src;
       i -= e.move == Move::diag || e.move == Move::top;
@@ -158,7 +159,7 @@ class Solver {
       open(b, width);
       if (!kept.resize(S * wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
       if (!wave_.bases_.keep(wave_.block_.diagonals)) return Status::no_memory;
-      const Status s = wave_.template forward<reducer, false, true>(left, {}, kept.get(), nullptr);
+      const Status s = wave_.template forward<reducer, false>(left, {}, kept.get(), nullptr);
       if (s != Status::done) return s;
       if (b == blocks - 1) {
         if (blocks == 1) finish<reducer>(weights);

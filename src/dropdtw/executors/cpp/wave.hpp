@@ -20,7 +20,8 @@ struct Wave {
 
   explicit Wave(Problem<T>& problem)
       : problem_(problem), K_(problem.K), N_(problem.N), block_(problem), match_(problem, block_), rest_(problem) {
-    fold_ = {problem.mask, T(problem.gamma), inverse(problem.gamma)};
+    fold_ = {problem.mask, T(problem.gamma), inverse(problem.gamma), {}};
+    for (int c = 0; c < charge_count; ++c) fold_.charges[c] = T(problem.charges[c]);
     lanes_ = (K_ + 1 + W - 1) / W * W;
     stride_ = W + lanes_ + 2 * W;
   }
@@ -206,29 +207,34 @@ struct Wave {
 
   // Fills the block from the states of the column on its left (none: ∞). Keeps what is asked for: the states of the
   // last column, every state, every choice.
-  template <Reducer reducer, bool codes, bool keep>
+  template <Reducer reducer, bool codes>
   Status forward(Column<T> left, Column<T> right, T* kept, Code* chosen) {
-    if constexpr (Bases<T>::possible)
-      if (bases_.wanted()) return walk<reducer, codes, keep, true>(left, right, kept, chosen);
-    return walk<reducer, codes, keep, false>(left, right, kept, chosen);
+    if constexpr (has_bases<reducer>)
+      if (bases_.wanted()) return walk<reducer, codes, true>(left, right, kept, chosen);
+    return walk<reducer, codes, false>(left, right, kept, chosen);
   }
 
-  template <Reducer reducer, bool codes, bool keep, bool based>
+  // Soft sums of tables that weigh or charge are solved in double precision where they are long (widen.hpp).
+  template <Reducer reducer>
+  static constexpr bool has_bases = Bases<T>::possible && (reducer == Reducer::hard || !extended(Tab::edges));
+
+  template <Reducer reducer, bool codes, bool based>
   DROPDTW_FLAT Status walk(Column<T> left, Column<T> right, T* kept, Code* chosen) {
     if (!match_.fetch()) return Status::stopped;
     if (based) bases_.open(block_.first, left);
     for (int b = 0; b < 3; ++b) fill(b, inf<T>);
     int now = 0, last = 1, before = 2;
-    const bool looks =
-        reducer == Reducer::hard && !codes && !keep && rest_.wanted() && block_.first == 0 && block_.last == N_;
+    // No row begins after this anti-diagonal.
+    const int rows_begin_until = block_.narrow() ? block_.diagonals : block_.first == 0 ? K_ : -1;
+    const bool looks = reducer == Reducer::hard && !codes && rest_.wanted() && block_.first == 0 && block_.last == N_;
     for (int t = 0; t < block_.diagonals; ++t) {
       if (t % group == 0 && !alive(t)) return Status::stopped;
       if (t <= K_) enter(last, t, left);
       if (based && bases_.due(t)) {
         rebase(last, before, t);
-        if constexpr (keep) std::memcpy(bases_.kept(t), bases_.by(), rebased_to(t) * sizeof(T));
+        if (kept != nullptr) std::memcpy(bases_.kept(t), bases_.by(), rebased_to(t) * sizeof(T));
       }
-      if (based && block_.begins(block_.high[t], t)) bases_.begin_row(block_.high[t]);
+      if (based && t <= rows_begin_until && block_.begins(block_.high[t], t)) bases_.begin_row(block_.high[t]);
       const T* const match = match_.of(t);
       Code* const choice = codes ? chosen + block_.offset[t] - block_.begin(t) : nullptr;
       const Sources from = sources(last, before, t);
@@ -252,7 +258,7 @@ struct Wave {
       border_cells<based>(now, last, t);
       run_on(now, last, t);
       if (block_.narrow()) wall(now, t);
-      if constexpr (keep)
+      if (kept != nullptr)
         for (int s = 0; s < S; ++s)
           std::memcpy(kept + S * block_.offset[t] + s * (block_.offset[t + 1] - block_.offset[t]),
                       states(now, s) + block_.begin(t), (block_.offset[t + 1] - block_.offset[t]) * sizeof(T));

@@ -9,6 +9,7 @@
 
 #include "dispatch.hpp"
 #include "problem.hpp"
+#include "tables.hpp"
 
 namespace dropdtw {
 
@@ -16,6 +17,13 @@ template <class T>
 constexpr bool needs_double(int K, int N) {
   return long_sums<T>(K, N) && K > 2 * std::int64_t(N);
 }
+
+// The families whose soft minima have no bases.
+inline constexpr bool no_soft_bases[] = {
+#define DROPDTW_EXTENDED(number, name) extended(name::edges),
+    DROPDTW_FAMILIES(DROPDTW_EXTENDED)
+#undef DROPDTW_EXTENDED
+};
 
 // Solves a problem as a twin in double precision. Match costs are converted strip by strip.
 class Widened {
@@ -43,6 +51,7 @@ class Widened {
     }
     twin.drop_x = drop_x.data();
     twin.drop_z = drop_z.data();
+    std::copy_n(p.charges, charge_count, twin.charges);
     twin.limit = p.limit;
     twin.least = p.least;
     twin.band_start = p.band_start;
@@ -52,6 +61,7 @@ class Widened {
     twin.path_i = p.path_i;
     twin.path_j = p.path_j;
     twin.path_cost = p.path_cost;
+    twin.path_weight = p.path_weight;
     twin.grad_match = grad_match.data();
     twin.grad_x = grad_x.data();
     twin.grad_z = grad_z.data();
@@ -60,6 +70,7 @@ class Widened {
     p.value = twin.value;
     p.spared = twin.spared;
     p.path_length = twin.path_length;
+    std::copy_n(twin.grad_charges, charge_count, p.grad_charges);
     if (matrix > 0) {
       for (std::size_t i = 0; i < K; ++i)
         std::copy_n(&grad_match[i * N], N, p.grad_match + std::ptrdiff_t(i) * p.grad_row);
@@ -98,7 +109,9 @@ class Widened {
 template <class T>
 Status solve_exactly(int family, Problem<T>& problem) {
   if constexpr (sizeof(T) == 4)
-    if (needs_double<T>(problem.K, problem.N)) return Widened(problem).solve(kernels<double>().family[family].solve);
+    if (needs_double<T>(problem.K, problem.N) ||
+        (long_sums<T>(problem.K, problem.N) && problem.reducer != Reducer::hard && no_soft_bases[family]))
+      return Widened(problem).solve(kernels<double>().family[family].solve);
   return kernels<T>().family[family].solve(problem);
 }
 
