@@ -138,8 +138,13 @@ def videos(folder: Path) -> list[Video]:
     return found
 
 
-def searches(fold: Sequence[Video], embed: Embedder, rng: np.random.Generator) -> Iterator[Search]:
-    """Every setting for every video of a fold; foreign steps are of the same fold."""
+def searches(
+    fold: Sequence[Video], embed: Embedder, rng: np.random.Generator, opening: float = 0.0
+) -> Iterator[Search]:
+    """Every setting for every video of a fold; foreign steps are of the same fold.
+
+    opening : what opening a run of dropped sentences costs, in drop costs.
+    """
     for kind, video in product(KINDS, fold):
         own = video.steps[kind]
         others = [v for v in fold if v.dish != video.dish and v.steps[kind]]
@@ -161,7 +166,8 @@ def searches(fold: Sequence[Video], embed: Embedder, rng: np.random.Generator) -
                 continue
             C = match_costs([s.text for s in steps], video.sentences, embed)
             price = float(np.mean(Suggest()(C)))
-            there = passages(C, solve(C, price, SKIP * price, many_to_one=False, contiguous=True))
+            how = {"many_to_one": False, "contiguous": True, "open_x": opening * price}
+            there = passages(C, solve(C, price, SKIP * price, **how))  # type: ignore[arg-type]
             for i, step in enumerate(steps):
                 yield Search(kind, setting, video.name, step, there.get(i), C[i], video.times)
 
@@ -294,12 +300,15 @@ def report(outcomes: Sequence[Outcome]) -> None:
         )
 
 
-def measure(folder: Path, folds: int = 5, seed: int = 0) -> list[list[Search]]:
+def measure(
+    folder: Path, folds: int = 5, seed: int = 0, opening: float = 0.0, embed: Embedder | None = None
+) -> list[list[Search]]:
     """The searches of every fold."""
-    rng, embed = np.random.default_rng(seed), Embedder()
+    rng, embed = np.random.default_rng(seed), embed or Embedder()
     there = videos(folder)
     place = rng.permutation(len(there)) % folds
-    return [list(searches([v for v, p in zip(there, place, strict=True) if p == k], embed, rng)) for k in range(folds)]
+    parts = [[v for v, p in zip(there, place, strict=True) if p == k] for k in range(folds)]
+    return [list(searches(part, embed, rng, opening)) for part in parts]
 
 
 def main() -> None:

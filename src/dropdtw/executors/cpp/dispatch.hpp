@@ -7,10 +7,10 @@
 
 namespace dropdtw {
 
-#define DROPDTW_DECLARE(isa)          \
-  namespace isa {                     \
-  Kernels<float> single_precision();  \
-  Kernels<double> double_precision(); \
+#define DROPDTW_DECLARE(isa)  \
+  namespace isa {             \
+  void get(Kernels<float>&);  \
+  void get(Kernels<double>&); \
   }
 DROPDTW_DECLARE(baseline)
 #ifdef DROPDTW_X86
@@ -38,17 +38,16 @@ inline const std::string& instruction_set() {
 
 template <class T>
 Kernels<T> kernels() {
-  const auto pick = [](auto single, auto twice) {
-    if constexpr (sizeof(T) == 4)
-      return single();
-    else
-      return twice();
-  };
+  Kernels<T> found;
 #ifdef DROPDTW_X86
-  if (instruction_set() == "v4") return pick(v4::single_precision, v4::double_precision);
-  if (instruction_set() == "v3") return pick(v3::single_precision, v3::double_precision);
+  if (instruction_set() == "v4")
+    v4::get(found);
+  else if (instruction_set() == "v3")
+    v3::get(found);
+  else
 #endif
-  return pick(baseline::single_precision, baseline::double_precision);
+    baseline::get(found);
+  return found;
 }
 
 }  // namespace dropdtw

@@ -1,4 +1,5 @@
-// Every family's kernels for one instruction set; the build compiles this file once for each (see CMakeLists.txt).
+// Every family's kernels for one instruction set and one precision; the build compiles this file once for each (see
+// CMakeLists.txt).
 #include "lanes.hpp"
 #include "solve.hpp"
 #include "tables.hpp"
@@ -28,7 +29,6 @@ const int states[] = {
 #undef DROPDTW_STATES
 };
 
-Kernels<float> single_precision() { return {table<float>, states, Register<float>::W}; }
-Kernels<double> double_precision() { return {table<double>, states, Register<double>::W}; }
+void get(Kernels<DROPDTW_REAL>& found) { found = {table<DROPDTW_REAL>, states, Register<DROPDTW_REAL>::W}; }
 
 }  // namespace dropdtw::DROPDTW_ISA
