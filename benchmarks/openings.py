@@ -148,7 +148,7 @@ def on_utkinect(folder: Path, seed: int) -> list[Row]:
     from dropdtw.experiments.steps.inference import cosine_cost, scores
     from dropdtw.experiments.steps.splits import Source
 
-    parts = utkinect.folds(Source(folder / "utkinect"))
+    parts = utkinect.folds(Source(cache=folder, folder=folder / "utkinect"))
     percentiles, openings = (5, 10, 20, 30, 50, 70), (0.25, 0.5, 1.0, 2.0, 4.0)
 
     def run(videos: Any, setting: tuple[float, Opening]) -> list[Any]:

@@ -66,10 +66,11 @@ def layout(table: Recurrence) -> tuple[dict[str, Any], dict[str, Any]]:
             columns[-1].append(ring)
         else:
             columns.append([ring])
+    room = 1.4 if any(e.plus or e.weight != 1 for e in listed) else 1.0  # for longer labels
     places, out, x = {}, {}, 0.0
     for number, column in enumerate(columns):
         n = len(column[0])
-        size = 0.0 if n == 1 else 1.55 if n < 4 else 1.9
+        size = 0.0 if n == 1 else room * (1.55 if n < 4 else 1.9)
         x += size
         for row, ring in enumerate(column):
             y = 0.0 if len(column) == 1 else 2.4 - 2.2 * row
@@ -83,15 +84,18 @@ def layout(table: Recurrence) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def label(listed: list[Edge]) -> list[tuple[str, str]]:
-    """What to write at an arrow, a line for each cost: the moves, then the cost; and its colour.
+    """What to write at an arrow, a line for each price: the moves, then what is paid; and its colour.
 
     >>> label([Edge("a", "b", "diag", "match"), Edge("a", "b", "left", "match")])
     [('↘ → match', '#0072b2')]
+    >>> label([Edge("a", "b", "diag", "match", 2.0), Edge("a", "b", "left", "match", plus="warp")])
+    [('↘ 2 × match', '#0072b2'), ('→ match + warp', '#0072b2')]
     """
-    moves: dict[str, list[str]] = defaultdict(list)
+    moves: dict[tuple[str, str], list[str]] = defaultdict(list)
     for e in listed:
-        moves[e.cost].append(MOVES[e.move])
-    return [(" ".join([*m, cost] if cost != "free" else [*m, "0"]), COLOURS[cost]) for cost, m in moves.items()]
+        price = "0" if e.cost == "free" else e.cost if e.weight == 1 else f"{e.weight:g} × {e.cost}"
+        moves[price + (f" + {e.plus}" if e.plus else ""), e.cost].append(MOVES[e.move])
+    return [(" ".join([*m, price]), COLOURS[cost]) for (price, cost), m in moves.items()]
 
 
 def _arrow(ax: Axes, places: dict[str, Any], src: str, dst: str, out: Any, listed: list[Edge], dashed: bool) -> None:

@@ -19,7 +19,10 @@ from typing import Any
 DOCS = Path(__file__).resolve().parent
 PICTURES = DOCS / "pictures"
 PAGES = ("start.md", "drop-cost.md", "recipes.md", "gallery.md")
-TABLES = ("dtw", "one_sided", "two_sided", "algorithm_2", "subsequence", "needleman_wunsch", "smith_waterman")
+TABLES = (
+    *("dtw", "one_sided", "two_sided", "algorithm_2", "subsequence", "needleman_wunsch", "smith_waterman"),
+    *("one_sided_charged", "two_sided_charged", "symmetric2", "symmetric_p1", "asymmetric"),
+)
 SHOWN = re.compile(r"!\[[^\]]*\]\(pictures/([\w-]+\.svg)\)")
 STYLE = {"svg.hashsalt": "dropdtw", "font.size": 9, "savefig.facecolor": "white"}
 
@@ -79,7 +82,8 @@ def draw_table(name: str) -> None:
 
     automaton = _beside("automaton")
     figure, ax = plt.subplots(layout="constrained")
-    automaton.draw(getattr(recurrence, name)(), ax)
+    plain = name.removesuffix("_charged")
+    automaton.draw(getattr(recurrence, plain)(**({} if plain == name else {"charged": True})), ax)
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     figure.set_size_inches(0.85 * (right - left), 0.85 * (top - bottom))
     _save(figure, f"table-{name}.svg")

@@ -149,8 +149,10 @@ def test_a_drawing_names_every_state_and_edge():
         import automaton
     finally:
         sys.path.remove(str(DOCS))
-    for name in ("dtw", "one_sided", "two_sided", "algorithm_2", "subsequence", "needleman_wunsch", "smith_waterman"):
-        table = getattr(recurrence, name)()
+    plain = ("dtw", "one_sided", "two_sided", "algorithm_2", "subsequence", "needleman_wunsch", "smith_waterman")
+    tables = [getattr(recurrence, name)() for name in (*plain, "symmetric2", "asymmetric", "symmetric_p1")]
+    tables += [recurrence.one_sided(charged=True), recurrence.two_sided(charged=True)]
+    for table in tables:
         figure, ax = plt.subplots()
         automaton.draw(table, ax)
         written = [text.get_text() for text in ax.texts]
