@@ -5,7 +5,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 KERNELS := CMakeLists.txt src/dropdtw/tables/recurrence.py $(wildcard src/dropdtw/executors/emit.py src/dropdtw/executors/cpp/*)
 
 # runs/ holds what experiments wrote; `make clean` leaves it alone.
-.PHONY: setup demo test test-core test-around test-all fuzz lint bench sanitize docs packages clean
+.PHONY: setup demo test test-core test-around test-all fuzz lint bench peers sanitize docs packages clean
 
 setup: .venv/.ready
 
@@ -28,6 +28,7 @@ demo: setup
 # Two halves side by side, about equally long: the core, and what is built around it. The CUDA kernels run without coverage,
 # which cannot see what Triton's interpreter runs.
 TRITON := tests/executors/test_triton.py
+PEERS := tests/peers
 AROUND := $(addprefix tests/,cli corpus data experiments explore files sklearn text test_docs.py test_packaging.py)
 PYTEST := $(BIN)/python -m pytest
 COVERED := --cov --cov-report= --cov-fail-under=0
@@ -39,7 +40,7 @@ test: lint
 	@$(BIN)/coverage report
 
 test-core:
-	COVERAGE_FILE=.coverage.core $(PYTEST) $(COVERED) $(ARGS) tests $(addprefix --ignore=,$(TRITON) $(AROUND))
+	COVERAGE_FILE=.coverage.core $(PYTEST) $(COVERED) $(ARGS) tests $(addprefix --ignore=,$(TRITON) $(PEERS) $(AROUND))
 
 test-around:
 	$(PYTEST) $(ARGS) $(TRITON)
@@ -79,6 +80,16 @@ bench: .venv-bench/.ready
 	.venv-bench/bin/pip install $(PIP_FLAGS) .
 	@touch $@
 
+# What other libraries compute too, compared with them: in an environment of its own, where all of them are installed.
+peers: .venv-peers/.ready
+	.venv-peers/bin/python -m pytest $(ARGS) $(PEERS)
+
+.venv-peers/.ready: $(PEERS)/requirements.txt pyproject.toml $(KERNELS)
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install $(PIP_FLAGS) -r $(PEERS)/requirements.txt
+	.venv-peers/bin/pip install $(PIP_FLAGS) -C build-dir=build/peers -e .
+	@touch $@
+
 # The kernels under the address and undefined-behaviour sanitizers: compiled without optimization, then tested.
 sanitize: .venv-sanitize/.ready
 	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" \
@@ -91,4 +102,4 @@ sanitize: .venv-sanitize/.ready
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-bench .venv-sanitize build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .venv-bench .venv-peers .venv-sanitize build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
