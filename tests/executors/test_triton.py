@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -60,22 +61,25 @@ def random(seed, B, K, N, kind="positive", dtype=torch.float64):
     return made
 
 
-def everything(given, executor, **how):
-    value = drop_dtw(*given, executor=executor, **how)
+def everything(given, executor, charges=None, **how):
+    charges = charges or {}
+    value = drop_dtw(*given, executor=executor, **charges, **how)
     if not value.requires_grad:
         return [value]
+    given = [g for g in (*given, *charges.values()) if g is not None]
     weights = torch.arange(1, len(value) + 1, dtype=value.dtype, device=value.device)
     total = torch.where(torch.isfinite(value), value * weights, 0.0).sum()
     found = torch.autograd.grad(total, given, allow_unused=True)
     return [value.detach(), *(torch.zeros_like(g) if f is None else f for f, g in zip(found, given, strict=True))]
 
 
-def check(given, atol=1e-12, **how):
-    ours, truth = everything(given, "triton", **how), everything(given, TRUTH, **how)
+def check(given, atol=1e-12, charges=None, **how):
+    ours, truth = (everything(given, executor, charges, **how) for executor in ("triton", TRUTH))
     for a, b in zip(ours, truth, strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=atol)
     with torch.no_grad():  # without derivatives another kernel runs
-        torch.testing.assert_close(drop_dtw(*given, executor="triton", **how), ours[0], rtol=0, atol=0)
+        alone = drop_dtw(*given, executor="triton", **(charges or {}), **how)
+        torch.testing.assert_close(alone, ours[0], rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("method", dropdtw.METHODS)
@@ -103,6 +107,64 @@ def test_awkward_costs(kind, reducer):
 @pytest.mark.parametrize("options", [{"one_to_many": False}, {"many_to_one": False, "contiguous": True}])
 def test_options_choose_edges(options):
     check(random(5, 1, 4, 9), reducer="soft", gamma=GAMMA, **options)
+
+
+def charged(names, B, dtype=torch.float64):
+    """Charges as `drop_dtw` takes them, one of each for every item."""
+    made = {name: torch.linspace(0.1, 0.5, B, dtype=dtype, device=DEVICE) + 0.1 * k for k, name in enumerate(names)}
+    return {name: v.requires_grad_() for name, v in made.items()}
+
+
+TAKEN = {"drop_dtw": "open_x open_z warp", "dtw": "warp", "otam": "warp", "greedy": "open_x open_z warp"}
+TAKEN |= {"needleman_wunsch": "open_x open_z", "smith_waterman": "open_x open_z"}
+
+
+def thorough(*case):
+    """A case that others stand for: the interpreter is slow."""
+    return pytest.param(*case, marks=pytest.mark.exhaustive)
+
+
+@pytest.mark.parametrize(
+    ("method", "shape"),
+    [("drop_dtw", (3, 5)), ("drop_dtw", (5, 3))]
+    + [thorough(method, shape) for method in TAKEN for shape in ((4, 8), (8, 4))],
+)
+def test_charges_and_their_derivatives(method, shape):
+    """More rows than columns: the kernel runs the transposed table."""
+    given = random(8, 2, *shape, "signed")[: 3 if dropdtw.METHODS[method].takes_drops else 1]
+    z, x = shape
+    how = {"z_lengths": [z, z - 1], "x_lengths": [x, x - 1], "reducer": "soft", "gamma": GAMMA, "method": method}
+    check(given, charges=charged(TAKEN[method].split(), 2), **how)
+
+
+@pytest.mark.parametrize(
+    ("reducer", "shape", "side"),
+    [("hard", (2, 5), "z"), ("smooth", (1, 9), "x"), ("smooth", (9, 1), "x")]
+    + [thorough(*c) for c in product(("hard", "smooth"), ((1, 1), (1, 9), (9, 1), (17, 10)), "xz")],
+)
+def test_charges_of_one_side_at_awkward_sizes(reducer, shape, side):
+    C, d_x, d_z = random(9, 1, *shape)
+    given = (C, d_x) if side == "x" else (C, None, d_z)
+    check(given, charges=charged([f"open_{side}", "warp"], 1), reducer=reducer, gamma=GAMMA)
+
+
+@pytest.mark.parametrize(
+    ("strips", "longer", "sides"),
+    [(2, "x", 1), (2, "z", 1)] + [thorough(3, longer, sides) for longer, sides in product("xz", (1, 2))],
+)
+def test_strips_of_rows_pay_the_same_charges(narrow, strips, longer, sides):
+    short = (strips - 1) * narrow + 2
+    K, N = (short, short + 3) if longer == "x" else (short + 3, short)
+    assert kernels.schedule(min(K, N), max(K, N)).strips == strips
+    lengths = {"z_lengths": [K, narrow + 1], "x_lengths": [N, 3]}
+    charges = charged(["open_x", "warp", "open_z"][: sides + 1], 2)
+    check(random(6, 2, K, N)[: sides + 1], charges=charges, gamma=GAMMA, atol=1e-10, **lengths)
+
+
+@pytest.mark.parametrize("method", ["symmetric2", thorough("asymmetricP1")])
+def test_strips_of_rows_weigh_the_same(narrow, method):
+    """Its derivatives by C are weight × flow."""
+    check(random(6, 1, narrow + 1, narrow + 3)[:1], method=method, reducer="soft", gamma=GAMMA, atol=1e-10)
 
 
 @pytest.mark.parametrize("method", ["drop_dtw", "drop_dtw_paper"])
@@ -141,21 +203,28 @@ def test_the_schedule_runs_every_block_once_and_after_what_it_needs(shape):
     assert done.all()
 
 
-def test_neighbours_and_padding_change_no_bit():
+@pytest.mark.parametrize("names", [[], ["open_x", "open_z", "warp"]])
+def test_neighbours_and_padding_change_no_bit(names):
+    """Among them an item that is transposed when it is alone."""
     sizes = [(3, 7), (6, 2), (1, 5)]
     items = [random(10 + k, 1, *size, dtype=torch.float32) for k, size in enumerate(sizes)]
-    alone = [everything(item, "triton", gamma=GAMMA) for item in items]
+    charges = charged(names, 3, torch.float32)
+    alone = [
+        everything(item, "triton", {n: v.detach()[b].requires_grad_() for n, v in charges.items()}, gamma=GAMMA)
+        for b, item in enumerate(items)
+    ]
     padded = [torch.full(s, torch.nan, device=DEVICE) for s in ((3, 7, 9), (3, 9), (3, 7))]
     for b, item in enumerate(items):
         for whole, part in zip(padded, item, strict=True):
             whole[(b, *map(slice, part.shape[1:]))] = part.detach()[0]
     padded = [part.requires_grad_() for part in padded]
     z, x = zip(*sizes, strict=True)
-    value = drop_dtw(*padded, z_lengths=z, x_lengths=x, gamma=GAMMA, executor="triton")
-    parts = torch.autograd.grad(value.sum(), padded)
+    value = drop_dtw(*padded, z_lengths=z, x_lengths=x, gamma=GAMMA, executor="triton", **charges)
+    parts = torch.autograd.grad(value.sum(), [*padded, *charges.values()])
     for b, (wanted, *others) in enumerate(alone):
         assert torch.equal(value[b], wanted[0])
-        for whole, part in zip(parts, others, strict=True):
+        assert [whole[b] for whole in parts[3:]] == others[3:]
+        for whole, part in zip(parts[:3], others[:3], strict=True):
             assert torch.equal(whole[(b, *map(slice, part.shape[1:]))], part[0])
             assert (whole[b] != 0).sum() == (part != 0).sum()
 
@@ -172,6 +241,15 @@ def test_what_cannot_be_checked_beforehand_comes_out_as_nan():
     assert torch.isfinite(by_c[0]).all()
     assert by_c[0].any()
     assert not by_c[2:].any()
+
+
+def test_charges_that_cannot_be_checked_beforehand_come_out_as_nan():
+    given = random(20, 4, 3, 5)[:2]
+    opening = torch.tensor([0.5, -0.5, torch.nan, torch.inf], dtype=torch.float64, device=DEVICE, requires_grad=True)
+    for reducer in ("hard", "smooth"):
+        value = drop_dtw(*given, open_x=opening, reducer=reducer, executor="triton")
+        assert torch.isnan(value).tolist() == [False, True, True, True]
+    assert torch.isfinite(torch.autograd.grad(value[0], opening)[0][0])
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -218,9 +296,12 @@ except ValueError as error:
 
 def test_every_states_sources_are_kept():
     """A layout holds what its table says: each edge once, by destination, and what other cells look at."""
-    for table in (recurrence.one_sided(), recurrence.algorithm_2(), recurrence.smith_waterman()):
+    plain = (recurrence.one_sided(), recurrence.algorithm_2(), recurrence.smith_waterman())
+    charging = (recurrence.one_sided(charged=True), recurrence.smith_waterman(charged=True))
+    for table in (*plain, *charging, recurrence.asymmetric_p1()):
         found = kernels.layout(table)
         assert len(found.src) == len(set(table.edges) | set(table.border or ()))
+        assert bool(found.kinds) == (table in charging)
         assert list(found.dst) == sorted(found.dst)
         for e in table.edges:
             s = table.states.index(e.src)
@@ -235,16 +316,19 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from dropdtw.tables import recurrence
 from dropdtw.executors.triton import BLOCK, REDUCER_NUMBER, layout
-from dropdtw.executors.triton.passes import backward_pass, forward_pass
+from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows
 
 constants = {"REDUCER": REDUCER_NUMBER["smooth"], "GRADIENT": True, "WIDE": False, "UNIT": True, "U": BLOCK}
 unpadded = {"z_len": None, "x_len": None}
-for table, lanes, strips, lengths in (
-    (recurrence.two_sided(), 32, False, {}),
-    (recurrence.one_sided(), 64, True, unpadded),
+free = {"charges": None, "grad_rows": None}
+for table, lanes, strips, none in (
+    (layout(recurrence.two_sided()), 32, False, free),
+    (layout(recurrence.one_sided()), 64, True, unpadded | free),
+    (layout(recurrence.one_sided(charged=True)), 32, False, unpadded),
+    (layout(recurrence.dtw(charged=True), turned=True), 32, True, {}),
 ):
     for kernel in (forward_pass, backward_pass):
-        known = constants | {"TABLE": layout(table), "R": lanes, "STRIPS": strips} | lengths
+        known = constants | {"TABLE": table, "R": lanes, "STRIPS": strips} | none
         numbers = set(kernel.arg_names) & {"K", "N", "slots", "launch", "chunk_blocks", "strip_0"}
         numbers |= {a for a in kernel.arg_names if len(a) == 3 and a[1] == "_" and a != "C"}
         kinds = {
@@ -255,7 +339,11 @@ for table, lanes, strips, lengths in (
         source = ASTSource(kernel, kinds, {a: known[a] for a in kernel.arg_names if a in known})
         built = triton.compile(source, GPUTarget("cuda", 90, 32), options={"num_warps": lanes // 32})
         assert len(built.asm["cubin"]) > 1000
-        print(kernel.__name__, table.name)
+        print(kernel.__name__)
+kinds = {"grad_rows": "*fp32", "grad_charges": "*fp32", "K": "i32"}
+known = {"TABLE": layout(recurrence.two_sided(charged=True)), "WIDE": False, "R": 128}
+source = ASTSource(sum_rows, kinds | {a: "constexpr" for a in known}, known)
+assert len(triton.compile(source, GPUTarget("cuda", 90, 32), options={"num_warps": 4}).asm["cubin"]) > 1000
 """
 
 
@@ -264,7 +352,7 @@ def test_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
     env = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, env=env, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("pass") == 4
+    assert done.stdout.count("pass") == 8
 
 
 @on_gpu

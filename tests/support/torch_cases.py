@@ -4,6 +4,7 @@ import pytest
 
 import dropdtw
 import dropdtw.executors
+from dropdtw.problem.spec import Spec
 
 torch = pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
 
@@ -12,6 +13,14 @@ from dropdtw.torch import drop_dtw  # noqa: E402
 REDUCERS = ["hard", "soft", "smooth"]
 EXECUTORS = [*dropdtw.executors.EXECUTORS, "wavefront"]
 GAMMA = 0.4
+
+
+def supporting(case):
+    """The executors that have kernels for the table of a case."""
+    sides = {"drop_x": case.drop_x is not None, "drop_z": case.drop_z is not None}
+    table = Spec.of(**{name: 0.0 for name, given in sides.items() if given}, **case.options).table
+    known = dropdtw.executors.EXECUTORS
+    return [name for name in EXECUTORS if name not in known or known[name].supports(table)]
 
 
 def tensors(case):

@@ -14,7 +14,7 @@ import torch
 from dropdtw import torch as dt
 from dropdtw.drops import LogitPercentile
 
-MODULES = ["batch", "clustering", "costs", "discriminative", "learned", "losses", "reduction"]
+MODULES = ["batch", "charges", "clustering", "costs", "discriminative", "learned", "losses", "reduction"]
 Z, X = torch.ones(2, 3, 4), torch.ones(2, 5, 4)
 LOSS = dt.DropDTWLoss()
 
@@ -156,6 +156,58 @@ DROPS = {
     ),
 }
 
+C = torch.ones(2, 3, 5)
+CHARGES = {
+    "without drops": case(lambda: dt.drop_dtw(C, open_x=0.5), "open_x is 0.5, but no x may be dropped", "give drop_x"),
+    "of tensors without drops": case(
+        lambda: dt.drop_dtw(C, 0.5, open_z=torch.zeros(2)), "open_z is a tensor, but no z may be dropped", "give drop_z"
+    ),
+    "where the method takes none": case(
+        lambda: dt.drop_dtw(C, 0.5, 0.5, method="drop_dtw_paper", open_x=torch.tensor(0.1)),
+        "method 'drop_dtw_paper' takes no opening costs, but open_x is a tensor",
+        "leave it out, or use 'drop_dtw'",
+    ),
+    "of repeats where nothing repeats": case(
+        lambda: dt.drop_dtw(C, 0.5, 0.5, method="needleman_wunsch", warp=0.1),
+        "method 'needleman_wunsch' takes no warp penalty",
+        "use 'drop_dtw' or 'dtw'",
+    ),
+    "of a pattern": case(
+        lambda: dt.drop_dtw(C, method="symmetric2", warp=torch.zeros(())),
+        "method 'symmetric2' takes no",
+        "leave it out",
+    ),
+    "suggested": case(
+        lambda: dt.drop_dtw(C, 0.5, open_x="suggest"), "open_x is 'suggest'; on batches give", "a tensor () or (B,)"
+    ),
+    "below 0": case(lambda: dt.drop_dtw(C, 0.5, open_x=-0.5), "open_x is -0.5", "a finite number ≥ 0"),
+    "infinite": case(lambda: dt.drop_dtw(C, warp=torch.inf), "warp is inf", "a finite number ≥ 0"),
+    "NaN": case(lambda: dt.drop_dtw(C, warp=torch.nan), "warp is nan", "a finite number ≥ 0"),
+    "bool": case(lambda: dt.drop_dtw(C, warp=True), "warp is True", "a finite number ≥ 0"),
+    "huge": case(lambda: dt.drop_dtw(C, warp=10**400), "warp is 1000", "a finite number ≥ 0"),
+    "too large for the costs": case(
+        lambda: dt.drop_dtw(C, warp=1e300), "warp is 1e+300, which float32 cannot hold", "the match costs as float64"
+    ),
+    "of another batch": case(
+        lambda: dt.drop_dtw(C, 0.5, open_x=torch.zeros(3)), "open_x has shape (3,)", "a tensor () or (2,)"
+    ),
+    "per element": case(
+        lambda: dt.drop_dtw(C, 0.5, open_x=torch.zeros(2, 5)), "open_x has shape (2, 5)", "a tensor () or (2,)"
+    ),
+    "masks": case(
+        lambda: dt.drop_dtw(C, warp=torch.tensor(True)), "warp has shape () and dtype torch.bool", "of numbers"
+    ),
+    "tensor below 0": case(
+        lambda: dt.drop_dtw(C, 0.5, open_x=torch.tensor([0.5, -0.5])), "open_x is -0.5 for item 1", "numbers ≥ 0"
+    ),
+    "tensor of NaN": case(
+        lambda: dt.drop_dtw(C, 0.5, warp=torch.tensor(torch.nan), executor="wavefront"), "warp is nan for item 0", "≥ 0"
+    ),
+    "tensor too large": case(
+        lambda: dt.drop_dtw(C, 0.5, open_x=torch.tensor(1e300, dtype=torch.float64)), "open_x is inf for item 0", "≥ 0"
+    ),
+}
+
 WRONG = {
     "margin": case(lambda: dt.D3TWLoss(-1), "margin is -1", "give a finite number ≥ 0"),
     "beta": case(lambda: dt.MarginLoss(LOSS, np.nan), "beta is nan", "give a finite number ≥ 0"),
@@ -208,7 +260,7 @@ WRONG = {
 
 CASES = {
     f"{part}: {name}": row
-    for part, table in {"input": INPUT, "options": OPTIONS, "drops": DROPS, "wrong": WRONG}.items()
+    for part, table in {"input": INPUT, "options": OPTIONS, "drops": DROPS, "charges": CHARGES, "wrong": WRONG}.items()
     for name, row in table.items()
 }
 

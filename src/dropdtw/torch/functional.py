@@ -21,7 +21,8 @@ from dropdtw.problem.band import window_width
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS
 from dropdtw.tables.recurrence import Recurrence
-from dropdtw.torch import ops, wavefront
+from dropdtw.torch import charges, ops, wavefront
+from dropdtw.torch.charges import Charge
 from dropdtw.torch.costs import percentile_drop, within
 
 Batch = Tensor | Sequence[Tensor]
@@ -47,8 +48,11 @@ def drop_dtw(
     reducer: str = "smooth",
     gamma: float = 1.0,
     executor: str | None = None,
+    open_x: Charge = 0.0,
+    open_z: Charge = 0.0,
+    warp: Charge = 0.0,
 ) -> Tensor:
-    """The values (B,) of a batch of alignment problems, differentiable in C, drop_x and drop_z.
+    """The values (B,) of a batch of alignment problems, differentiable in C, in drop costs and in charges.
 
     Parameters
     ----------
@@ -57,15 +61,21 @@ def drop_dtw(
         to (B, N) or (B, K); a list of B vectors; or "percentile:30" of each item's own match costs, through which no
         derivative flows.
     z_lengths, x_lengths : (B,) lengths of a padded batch; what lies beyond has no influence, and derivative 0.
+    open_x, open_z : what the first dropped x (z) of each run pays on top of its drop cost. A number ≥ 0, or a tensor
+        () or (B,), one number per item.
+    warp : what a match that repeats an element pays on top of its match cost. A number ≥ 0, or such a tensor.
     reducer, gamma : "smooth" is the paper's smoothMin (Eq. 7), "soft" is −γ log Σ exp(−cost/γ), whose derivatives are
         the probabilities of matches and drops, and "hard" the minimum, whose derivative is the alignment itself.
     method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.solve`.
     executor : None picks by device: compiled kernels on the CPU, Triton's on CUDA. "wavefront" is made of ordinary
         PyTorch operations: slow, anywhere, and differentiable more than once.
 
+    Charges of 0 given as numbers run the table that charges nothing; a tensor runs the one that charges, whatever its
+    values, and nothing waits for the device.
+
     float16 and bfloat16 are computed in float32, and so is the result. An item without any alignment has value +∞ and
-    derivative 0. NaN and −∞ raise on the CPU; on CUDA, where looking would mean waiting for the device, the value of
-    their item is NaN (for −∞ and the hard minimum, it may be −∞).
+    derivative 0. NaN, −∞ and charges below 0 raise on the CPU; on CUDA, where looking would mean waiting for the
+    device, the value of their item is NaN (for −∞ and the hard minimum, it may be −∞).
 
     >>> import torch
     >>> from dropdtw.torch import drop_dtw
@@ -78,7 +88,7 @@ def drop_dtw(
     C, lengths = _batch(C, z_lengths, x_lengths)
     spec, call, edits = _spec(
         method, drop_x is not None, drop_z is not None, threshold is not None, one_to_many, many_to_one, contiguous,
-        reducer, gamma,
+        reducer, gamma, charges.said(open_x, "open_x"), charges.said(open_z, "open_z"), charges.said(warp, "warp"),
     )  # fmt: skip
     if lengths is None and not torch.compiler.is_compiling():
         spec.check_fit(*C.shape[1:])
@@ -92,9 +102,11 @@ def drop_dtw(
     if edits:  # by name: a compiler can follow that, but not the method of the spec
         costs = METHODS[str(method)].edit(costs, None if threshold is None else _threshold(threshold, C, lengths))
     call = ops.Call(call.table, call.reducer, call.gamma, _executor(C, executor))
-    if call.executor == "wavefront":
-        return wavefront.value(costs.matrix, costs.drop_x, costs.drop_z, lengths, call)
-    return ops.value(costs.matrix, costs.drop_x, costs.drop_z, lengths, call)
+    charged = None
+    if charges.given(open_x, open_z, warp) or ops.charges(call.table):
+        charged = charges.stack((open_x, open_z, warp), len(C), ops.computes_in(C), C.device)
+    value = wavefront.value if call.executor == "wavefront" else ops.value
+    return value(costs.matrix, costs.drop_x, costs.drop_z, charged, lengths, call)
 
 
 @dataclass(frozen=True)
@@ -136,6 +148,9 @@ def _cached_spec(
     contiguous: bool,
     reducer: str,
     gamma: float,
+    open_x: charges.Said,
+    open_z: charges.Said,
+    warp: charges.Said,
 ) -> tuple[Spec, ops.Call, bool]:
     """The request, what operators are told of it, and whether its method edits costs.
 
@@ -151,6 +166,9 @@ def _cached_spec(
         threshold=0.0 if threshold else None,
         reducer=reducer,
         gamma=gamma,
+        open_x=charges.as_asked(open_x),
+        open_z=charges.as_asked(open_z),
+        warp=charges.as_asked(warp),
     )
     return spec, ops.Call(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma), spec.method.edits
 

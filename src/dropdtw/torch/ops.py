@@ -17,7 +17,7 @@ from torch import Tensor
 from dropdtw import executors
 from dropdtw.executors.protocol import Padded
 from dropdtw.problem.inputs import Array, refuse_nan_and_minus_inf
-from dropdtw.tables.recurrence import Recurrence
+from dropdtw.tables.recurrence import CHARGES, Recurrence
 from dropdtw.tables.reducers import reducer as find_reducer
 
 _TABLES: dict[str, Recurrence] = {}
@@ -53,7 +53,13 @@ def pays(key: str, cost: str) -> bool:
     return any(e.cost == cost for e in _TABLES[key].every_edge)
 
 
+def charges(key: str) -> bool:
+    """Whether some edge of the table of that name pays a charge."""
+    return any(e.plus is not None for e in _TABLES[key].every_edge)
+
+
 pays._dynamo_marked_constant = True  # type: ignore[attr-defined]  # see functional._spec
+charges._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 class Call(NamedTuple):
@@ -68,43 +74,66 @@ class Call(NamedTuple):
 Padding = tuple[Tensor, Tensor] | None
 
 
-def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: Padding, call: Call) -> Tensor:
-    """The values (B,) of a batch. Lengths are those of the Z and of the X; None: nothing is padded."""
-    wanted = torch.is_grad_enabled() and (C.requires_grad or drop_x.requires_grad or drop_z.requires_grad)
+class Given(NamedTuple):
+    """The tensors of a batch: C (B, K, N), drop_x (B, N), drop_z (B, K), charges (B, 3) or None, lengths or None."""
+
+    C: Tensor
+    drop_x: Tensor
+    drop_z: Tensor
+    charges: Tensor | None = None
+    lengths: Padding = None
+
+
+def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, charges: Tensor | None, lengths: Padding, call: Call) -> Tensor:
+    """The values (B,) of a batch.
+
+    charges : (B, 3), as `Charges`; None: none are made.
+    lengths : of the Z and of the X; None: nothing is padded.
+    """
+    wanted = torch.is_grad_enabled() and (
+        C.requires_grad
+        or drop_x.requires_grad
+        or drop_z.requires_grad
+        or (charges is not None and charges.requires_grad)
+    )
     z_lengths, x_lengths = lengths or (None, None)
     if torch.compiler.is_compiling():
-        found, _ = forward(C, drop_x, drop_z, z_lengths, x_lengths, *call, wanted)
+        found, _ = forward(C, drop_x, drop_z, charges, z_lengths, x_lengths, *call, wanted)
     elif wanted:
-        found = _Forward.apply(C, drop_x, drop_z, z_lengths, x_lengths, call)  # type: ignore[no-untyped-call]
+        found = _Forward.apply(C, drop_x, drop_z, charges, z_lengths, x_lengths, call)  # type: ignore[no-untyped-call]
     else:
-        found, _ = _solve(C, drop_x, drop_z, lengths, call, False)
+        found, _ = _solve(Given(C, drop_x, drop_z, charges, lengths), call, False)
     return found  # type: ignore[no-any-return]
 
 
-def _padding(z_lengths: Tensor | None, x_lengths: Tensor | None) -> Padding:
-    """Lengths as operators take them, as a pair: there are both or none."""
-    return None if z_lengths is None or x_lengths is None else (z_lengths, x_lengths)
+def _given(
+    C: Tensor,
+    drop_x: Tensor,
+    drop_z: Tensor,
+    charges: Tensor | None,
+    z_lengths: Tensor | None,
+    x_lengths: Tensor | None,
+) -> Given:
+    """Tensors as operators take them, with lengths as a pair: there are both or none."""
+    lengths = None if z_lengths is None or x_lengths is None else (z_lengths, x_lengths)
+    return Given(C, drop_x, drop_z, charges, lengths)
 
 
-def _solve(
-    C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: Padding, call: Call, gradient: bool
-) -> tuple[Tensor, list[Tensor]]:
+def _solve(given: Given, call: Call, gradient: bool) -> tuple[Tensor, list[Tensor]]:
     """The values, and what the backward pass will need (nothing, without `gradient`)."""
+    table, C = _TABLES[call.table], given.C
     if call.executor == "triton":
-        found, states = _triton().forward(
-            _TABLES[call.table], call.reducer, call.gamma, C, drop_x, drop_z, lengths, gradient
-        )
+        found, states = _triton().forward(table, call.reducer, call.gamma, *given, gradient)
         return found, [part for part in states if part is not None] if gradient else []
-    table = _TABLES[call.table]
-    values, *saved = executors.choose(table, call.executor or None).run_batch(
+    values, *derivatives = executors.choose(table, call.executor or None).run_batch(
         table,
         find_reducer(call.reducer, call.gamma),
-        checked(C, drop_x, drop_z, lengths),
+        checked(given),
         gradient=gradient,
         threads=min(len(C), torch.get_num_threads()),
     )
-    kept = [torch.from_numpy(np.ascontiguousarray(part)) for part in saved] if gradient else []
-    return torch.from_numpy(values).to(computes_in(C)), kept
+    saved = derivatives[: 3 if given.charges is None else 4] if gradient else []
+    return torch.from_numpy(values).to(computes_in(C)), [torch.from_numpy(np.ascontiguousarray(d)) for d in saved]
 
 
 def can_look(A: Tensor) -> bool:
@@ -114,12 +143,20 @@ def can_look(A: Tensor) -> bool:
     )
 
 
-def checked(C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: Padding) -> Padded:
-    """A batch on the CPU as arrays; NaN, −∞ and lengths that the batch has no room for are refused."""
-    match, d_x, d_z = (a.detach().to(computes_in(C)).numpy() for a in (C, drop_x, drop_z))
-    padded = Padded(match, d_x, d_z, *_lengths(C, lengths))
+def checked(given: Given) -> Padded:
+    """A batch on the CPU as arrays.
+
+    NaN, −∞, charges that are no finite numbers ≥ 0 and lengths that the batch has no room for are refused.
+    """
+    dtype = computes_in(given.C)
+    match, d_x, d_z = (a.detach().to(dtype).numpy() for a in given[:3])
+    padded = Padded(match, d_x, d_z, *_lengths(given.C, given.lengths))
     _check(padded)
-    return padded
+    if given.charges is None:
+        return padded
+    charges = given.charges.detach().to(dtype).numpy()
+    _check_charges(charges)
+    return padded._replace(charges=charges)
 
 
 def _lengths(C: Tensor, lengths: Padding) -> tuple[Array, Array]:
@@ -134,25 +171,38 @@ def _lengths(C: Tensor, lengths: Padding) -> tuple[Array, Array]:
 
 def _check(padded: Padded) -> None:
     """Refuse NaN and −∞, but not in the padding."""
-    for name, part in zip(("C", "drop_x", "drop_z"), padded, strict=False):
+    for name, part in zip(("C", "drop_x", "drop_z"), padded[:3], strict=True):
         if not part.min() > -np.inf:
             for b, (k, n) in enumerate(zip(padded.z_lengths, padded.x_lengths, strict=True)):
                 within = {"C": (slice(k), slice(n)), "drop_x": (slice(n),), "drop_z": (slice(k),)}[name]
                 refuse_nan_and_minus_inf(part[b][within], f"{name}[{b}]")
 
 
-def _pull(
-    grad: Tensor, C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: Padding, saved: list[Tensor], call: Call
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """The derivatives of Σ grad · value by C, drop_x and drop_z; None where it is 0."""
+def _check_charges(charges: Array) -> None:
+    bad = ~((charges >= 0) & (charges < np.inf))
+    if bad.any():
+        b, k = np.argwhere(bad)[0]
+        raise ValueError(f"{list(CHARGES)[k]} is {charges[b, k]} for item {b}; give finite numbers ≥ 0")
+
+
+Derivatives = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]
+"""By C, drop_x, drop_z and charges; None where it is 0, or where there are no charges."""
+
+
+def _pull(grad: Tensor, given: Given, saved: list[Tensor], call: Call) -> Derivatives:
+    """The derivatives of Σ grad · value."""
     if call.executor == "triton":
         kept = _triton().Saved(*saved)
-        found: tuple[Tensor, Tensor | None, Tensor | None] = _triton().backward(
-            _TABLES[call.table], call.reducer, call.gamma, C, drop_x, drop_z, lengths, kept, grad
-        )
+        found: Derivatives = _triton().backward(_TABLES[call.table], call.reducer, call.gamma, *given, kept, grad)
         return found
-    by_c, by_x, by_z = saved
-    return (by_c * grad[:, None, None]).to(C.dtype), by_x * grad[:, None], by_z * grad[:, None]
+    by_c, by_x, by_z, *by_charges = saved
+    by_charges = [by * grad[:, None] for by in by_charges]
+    return (
+        (by_c * grad[:, None, None]).to(given.C.dtype),
+        by_x * grad[:, None],
+        by_z * grad[:, None],
+        by_charges[0] if by_charges else None,
+    )
 
 
 ONCE = (
@@ -165,10 +215,10 @@ class _Forward(torch.autograd.Function):
     """The operator as eager code runs it: the registered one costs several times as much per call."""
 
     @staticmethod
-    def forward(ctx: Any, C: Tensor, *rest: Any) -> Tensor:
-        drop_x, drop_z, z_lengths, x_lengths, ctx.call = rest
-        found, saved = _solve(C, drop_x, drop_z, _padding(z_lengths, x_lengths), ctx.call, True)
-        ctx.save_for_backward(C, drop_x, drop_z, z_lengths, x_lengths, *saved)
+    def forward(ctx: Any, *given: Any) -> Tensor:
+        *tensors, ctx.call = given
+        found, saved = _solve(_given(*tensors), ctx.call, True)
+        ctx.save_for_backward(*tensors, *saved)
         return found
 
     @staticmethod
@@ -176,16 +226,16 @@ class _Forward(torch.autograd.Function):
         if torch.is_grad_enabled():  # with create_graph: the derivatives must know that they have none
             found = _Backward.apply(grad, *ctx.saved_tensors, ctx.call)  # type: ignore[no-untyped-call]
         else:
-            C, drop_x, drop_z, z_lengths, x_lengths, *saved = ctx.saved_tensors
-            found = _pull(grad, C, drop_x, drop_z, _padding(z_lengths, x_lengths), saved, ctx.call)
+            tensors = ctx.saved_tensors
+            found = _pull(grad, _given(*tensors[:6]), list(tensors[6:]), ctx.call)
         return *found, None, None, None
 
 
 class _Backward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, grad: Tensor, *rest: Any) -> tuple[Tensor | None, ...]:
-        C, drop_x, drop_z, z_lengths, x_lengths, *saved, call = rest
-        return _pull(grad, C, drop_x, drop_z, _padding(z_lengths, x_lengths), saved, call)
+        *tensors, call = rest
+        return _pull(grad, _given(*tensors[:6]), tensors[6:], call)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -200,6 +250,7 @@ def forward(
     C: Tensor,
     drop_x: Tensor,
     drop_z: Tensor,
+    charges: Tensor | None,
     z_lengths: Tensor | None,
     x_lengths: Tensor | None,
     table: str,
@@ -209,18 +260,20 @@ def forward(
     gradient: bool,
 ) -> tuple[Tensor, list[Tensor]]:
     """See `_solve`."""
-    return _solve(C, drop_x, drop_z, _padding(z_lengths, x_lengths), Call(table, reducer, gamma, executor), gradient)
+    given = _given(C, drop_x, drop_z, charges, z_lengths, x_lengths)
+    return _solve(given, Call(table, reducer, gamma, executor), gradient)
 
 
 @forward.register_fake
-def _(C, drop_x, drop_z, z_lengths, x_lengths, table, reducer, gamma, executor, gradient):  # type: ignore[no-untyped-def]
+def _(C, drop_x, drop_z, charges, z_lengths, x_lengths, table, reducer, gamma, executor, gradient):  # type: ignore[no-untyped-def]
     B, K, N = C.shape
     found = C.new_empty(B, dtype=computes_in(C))
     if not gradient:
         return found, []
     if executor == "triton":
         return found, [part for part in _triton().room(_TABLES[table], C, gradient) if part is not None]
-    return found, [found.new_empty(shape) for shape in ((B, K, N), (B, N), (B, K))]
+    shapes = ((B, K, N), (B, N), (B, K), (B, 3))
+    return found, [found.new_empty(shape) for shape in (shapes[:3] if charges is None else shapes)]
 
 
 @torch.library.custom_op("dropdtw::backward", mutates_args=())
@@ -229,6 +282,7 @@ def backward(
     C: Tensor,
     drop_x: Tensor,
     drop_z: Tensor,
+    charges: Tensor | None,
     z_lengths: Tensor | None,
     x_lengths: Tensor | None,
     saved: list[Tensor],
@@ -236,29 +290,33 @@ def backward(
     reducer: str,
     gamma: float,
     executor: str,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """See `_pull`."""
-    call = Call(table, reducer, gamma, executor)
-    by_c, by_x, by_z = _pull(grad, C, drop_x, drop_z, _padding(z_lengths, x_lengths), saved, call)
-    by_x = torch.zeros(drop_x.shape, dtype=drop_x.dtype, device=C.device) if by_x is None else by_x
-    by_z = torch.zeros(drop_z.shape, dtype=drop_z.dtype, device=C.device) if by_z is None else by_z
-    return by_c, by_x, by_z
+) -> list[Tensor]:
+    """See `_pull`; here every derivative is a tensor, and there is none by charges where there are none."""
+    given = _given(C, drop_x, drop_z, charges, z_lengths, x_lengths)
+    found = _pull(grad, given, saved, Call(table, reducer, gamma, executor))
+    return [
+        torch.zeros(part.shape, dtype=part.dtype, device=C.device) if by is None else by
+        for part, by in zip(given[:4], found, strict=True)
+        if part is not None
+    ]
 
 
 @backward.register_fake
-def _(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, table, reducer, gamma, executor):  # type: ignore[no-untyped-def]
-    return tuple(torch.empty_like(a, memory_format=torch.contiguous_format) for a in (C, drop_x, drop_z))
+def _(grad, C, drop_x, drop_z, charges, z_lengths, x_lengths, saved, table, reducer, gamma, executor):  # type: ignore[no-untyped-def]
+    parts = (C, drop_x, drop_z, charges)
+    return [torch.empty_like(a, memory_format=torch.contiguous_format) for a in parts if a is not None]
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, list[Tensor]]) -> None:
-    C, drop_x, drop_z, z_lengths, x_lengths, *ctx.call, _ = inputs
-    ctx.save_for_backward(C, drop_x, drop_z, z_lengths, x_lengths, *output[1])
+    *tensors, ctx.table, ctx.reducer, ctx.gamma, ctx.executor, _ = inputs
+    ctx.save_for_backward(*tensors, *output[1])
 
 
 def _back(ctx: Any, grad: Tensor, _: Any) -> tuple[Any, ...]:
-    C, drop_x, drop_z, z_lengths, x_lengths, *saved = ctx.saved_tensors
-    found = backward(grad, C, drop_x, drop_z, z_lengths, x_lengths, saved, *ctx.call)
-    return (*found, *(None,) * 7)
+    tensors = ctx.saved_tensors
+    call = (ctx.table, ctx.reducer, ctx.gamma, ctx.executor)
+    by_c, by_x, by_z, *by_charges = backward(grad, *tensors[:6], list(tensors[6:]), *call)
+    return (by_c, by_x, by_z, by_charges[0] if by_charges else None, *(None,) * 7)
 
 
 def _refuse(ctx: Any, *grads: Any) -> Any:

@@ -9,18 +9,27 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dropdtw.tables.recurrence import MOVES
-from dropdtw.torch.ops import Call, can_look, checked
+from dropdtw.tables.recurrence import CHARGES, MOVES
+from dropdtw.torch.ops import Call, Given, can_look, checked
 from dropdtw.torch.ops import table as find_table
 
 
-def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: tuple[Tensor, Tensor] | None, call: Call) -> Tensor:
+def value(
+    C: Tensor,
+    drop_x: Tensor,
+    drop_z: Tensor,
+    charges: Tensor | None,
+    lengths: tuple[Tensor, Tensor] | None,
+    call: Call,
+) -> Tensor:
     """The values (B,) of a batch C (B, K, N), drop_x (B, N), drop_z (B, K), with lengths (B,) of Z and X if padded.
+
+    charges : (B, 3), as `Charges`; None: none are made.
 
     Input that makes no sense raises where it can be looked at; elsewhere it makes the value of its item NaN.
     """
     if can_look(C):
-        checked(C, drop_x, drop_z, lengths)
+        checked(Given(C, drop_x, drop_z, charges, lengths))
     table, reducer, gamma = find_table(call.table), call.reducer, call.gamma
     B, K, N = C.shape
     z_lengths, x_lengths = lengths or (torch.full((B,), n, device=C.device) for n in (K, N))
@@ -32,6 +41,10 @@ def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: tuple[Tensor, Tens
     spoilt = (z_lengths < 1) | (z_lengths > K) | (x_lengths < 1) | (x_lengths > N)
     for part in (C.flatten(1), drop_x, drop_z):
         spoilt = spoilt | (part.isnan() | part.isneginf()).any(dim=1)
+    charge = {}
+    if charges is not None:
+        spoilt = spoilt | ~((charges >= 0) & (charges < torch.inf)).all(dim=1)
+        charge = {name: charges[:, k, None] for k, name in enumerate(CHARGES)}
     nowhere = inf.expand(B, K + 1)
     listed = [(e, None if table.border is None else False) for e in table.edges]
     listed += [(e, True) for e in table.border or ()]
@@ -56,7 +69,8 @@ def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: tuple[Tensor, Tens
                     di, dj = MOVES[e.move]
                     source = before[di + dj][e.src]
                     above = torch.nn.functional.pad(source, (1, -1), value=torch.inf) if di else source
-                    arriving = above + price[e.cost]
+                    paid = price[e.cost] if e.weight == 1 else e.weight * price[e.cost]
+                    arriving = above + (paid if e.plus is None else paid + charge[e.plus])
                     ways.append(arriving if border is None else torch.where(on_border == border, arriving, inf))
             here[state] = minimum(torch.stack(ways), reducer, gamma) if ways else nowhere
             if t == 0 and state in table.starts:

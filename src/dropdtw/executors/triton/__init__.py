@@ -25,9 +25,9 @@ import triton
 from torch import Tensor
 
 from dropdtw.executors.triton.cells import REDUCER_NUMBER
-from dropdtw.executors.triton.layout import DROP_X, DROP_Z, layout
-from dropdtw.executors.triton.passes import backward_pass, forward_pass
-from dropdtw.tables.recurrence import Recurrence
+from dropdtw.executors.triton.layout import DROP_X, DROP_Z, Layout, layout
+from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows
+from dropdtw.tables.recurrence import CHARGES, Recurrence
 
 
 class Schedule(NamedTuple):
@@ -91,18 +91,19 @@ def forward(
     C: Tensor,
     drop_x: Tensor,
     drop_z: Tensor,
+    charges: Tensor | None,
     lengths: tuple[Tensor, Tensor] | None,
     gradient: bool,
 ) -> tuple[Tensor, Saved]:
     """The values of a batch, (B,), and what `backward` needs."""
     saved = room(table, C, gradient)
     value = torch.empty(len(C), dtype=saved.states.dtype, device=C.device)
-    table, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths)
+    found, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths)
     _, K, N = C.shape
     work = schedule(K, N)
-    tensors = (C, drop_x, drop_z, *saved.tensors, value)
+    tensors = (C, drop_x, drop_z, _paid(found, charges), *saved.tensors, value)
     numbers = (K, N, *C.stride(), *drop_x.stride(), *drop_z.stride(), _slots(N, gradient))
-    how = (layout(table), REDUCER_NUMBER[reducer], work.strips > 1, gradient, _wide(C), numbers[4] == 1)
+    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, gradient, _wide(C), numbers[4] == 1)
     _launch(forward_pass, work, work.launches, tensors, lengths, numbers, gamma, how)
     return value, saved
 
@@ -114,33 +115,52 @@ def backward(
     C: Tensor,
     drop_x: Tensor,
     drop_z: Tensor,
+    charges: Tensor | None,
     lengths: tuple[Tensor, Tensor] | None,
     saved: Saved,
     grad: Tensor,
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """The derivatives of Σ grad · value by C, drop_x and drop_z; None where the table does not pay a drop cost."""
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+    """The derivatives of Σ grad · value by C, drop_x, drop_z and charges; None where the table does not pay such."""
     make = torch.empty if lengths is None else torch.zeros  # padding has derivative 0
     dtype, device = saved.states.dtype, C.device
     by_c = make(C.shape, dtype=C.dtype, device=device)
     paid = layout(table).cost
     by_x = make(drop_x.shape, dtype=dtype, device=device) if DROP_X.value in paid else None
     by_z = make(drop_z.shape, dtype=dtype, device=device) if DROP_Z.value in paid else None
-    turned, C, first, second, lengths = _turned(table, C, drop_x, drop_z, lengths)
-    out, by_first, by_second = (by_c, by_x, by_z) if turned is table else (by_c.mT, by_z, by_x)
+    rows = C.shape[1]
+    found, C, first, second, lengths = _turned(table, C, drop_x, drop_z, lengths)
+    exchanged = C.shape[1] != rows
+    out, by_first, by_second = (by_c.mT, by_z, by_x) if exchanged else (by_c, by_x, by_z)
     B, K, N = C.shape
     work = schedule(K, N)
-    S = len(turned.states)
+    by_row = make(B, len(found.kinds), rows + 1, dtype=dtype, device=device) if found.kinds else None
     carry = below = grad
     if work.strips > 1:
-        carry = torch.empty(B * work.strips, 5 * S + 2, work.lanes, dtype=dtype, device=device)
-        below = torch.empty(B * work.strips, 2 * S + 1, N + 1, dtype=dtype, device=device)
-    outputs = (out, grad if by_first is None else by_first, grad if by_second is None else by_second)
-    tensors = (C, first, second, *saved.tensors, grad, *outputs, carry, below)
+        carry = torch.empty(B * work.strips, found.carried, work.lanes, dtype=dtype, device=device)
+        below = torch.empty(B * work.strips, len(found.sent), N + 1, dtype=dtype, device=device)
+    outputs = (out, grad if by_first is None else by_first, grad if by_second is None else by_second, by_row)
+    tensors = (C, first, second, _paid(found, charges), *saved.tensors, grad, *outputs, carry, below)
     numbers = (K, N, *C.stride(), *first.stride(), *second.stride(), *out.stride()[1:], grad.stride(0), _slots(N, True))
     unit = numbers[4] == 1 and out.stride(2) == 1
-    how = (layout(turned), REDUCER_NUMBER[reducer], work.strips > 1, _wide(C), unit)
+    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, _wide(C), unit)
     _launch(backward_pass, work, reversed(work.launches), tensors, lengths, numbers, gamma, how)
-    return by_c, by_x, by_z
+    return by_c, by_x, by_z, None if by_row is None else _summed(found, by_row)
+
+
+def _paid(found: Layout, charges: Tensor | None) -> Tensor | None:
+    """The charges (B, 3) as kernels read them; None where the table makes none."""
+    return charges.contiguous() if charges is not None and found.kinds else None
+
+
+def _summed(found: Layout, by_row: Tensor) -> Tensor:
+    """The derivatives (B, 3) by charges, of those (B, kinds, rows + 1) of each row."""
+    B, _, length = by_row.shape
+    summed = torch.empty(B, len(CHARGES), dtype=by_row.dtype, device=by_row.device)
+    constants = (found, _wide(by_row), LANES)
+    key = (id(sum_rows), by_row.device, constants)
+    with _on(by_row):
+        _run(sum_rows, key, (B, 1), (by_row, summed, length - 1, *constants), num_warps=-(-LANES // 32))
+    return summed
 
 
 _COMPILED: dict[tuple[Any, ...], Any] = {}
@@ -150,14 +170,15 @@ def _launch(
     kernel: Any,
     work: Schedule,
     launches: Iterable[tuple[int, int, int]],
-    tensors: tuple[Tensor, ...],
+    tensors: tuple[Tensor | None, ...],
     lengths: tuple[Tensor, Tensor] | None,
     numbers: tuple[int, ...],
     gamma: float,
     how: tuple[Any, ...],
 ) -> None:
-    """Launch a kernel as scheduled. What is compiled is kept here: Triton takes longer to find it than to launch it."""
+    """Launch a kernel as scheduled."""
     C = tensors[0]
+    assert C is not None
     rate = math.log2(math.e) / gamma if gamma > 0 else 1.0
     limit = 1e300 if C.dtype == torch.float64 else 1e37
     bits = struct.unpack("<q", struct.pack("<d", min(rate, limit)))[0]  # a plain float argument would be float32
@@ -166,14 +187,19 @@ def _launch(
     with _on(C):
         for number, first, count in launches:
             arguments = (*tensors, *(lengths or (None, None)), *numbers, number, work.chunk, first, bits, *constants)
-            found = _COMPILED.get(key)
-            if found is not None:
-                found[len(C), count, 1](*arguments)
-                continue
-            # Without fusion no rounding depends on how a batch is padded.
-            found = kernel[(len(C), count)](*arguments, num_warps=work.warps, enable_fp_fusion=False)
-            if found is not None:  # the interpreter compiles nothing
-                _COMPILED[key] = found
+            _run(kernel, key, (len(C), count), arguments, work.warps)
+
+
+def _run(kernel: Any, key: tuple[Any, ...], grid: tuple[int, int], arguments: tuple[Any, ...], num_warps: int) -> None:
+    """Launch a kernel once. What is compiled is kept here: Triton takes longer to find it than to launch it."""
+    found = _COMPILED.get(key)
+    if found is not None:
+        found[*grid, 1](*arguments)
+        return
+    # Without fusion no rounding depends on how a batch is padded.
+    found = kernel[grid](*arguments, num_warps=num_warps, enable_fp_fusion=False)
+    if found is not None:  # the interpreter compiles nothing
+        _COMPILED[key] = found
 
 
 def _wide(C: Tensor) -> bool:
@@ -189,16 +215,16 @@ def _on(C: Tensor) -> Any:
 
 def _turned(
     table: Recurrence, C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: tuple[Tensor, Tensor] | None
-) -> tuple[Recurrence, Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-    """The same problem with the shorter sequence along the lanes."""
+) -> tuple[Layout, Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
+    """The same problem with the shorter sequence along the lanes; its charges stay as they are."""
     if C.shape[1] <= C.shape[2]:
-        return table, C, drop_x, drop_z, lengths
+        return layout(table), C, drop_x, drop_z, lengths
     return _transposed(table), C.mT, drop_z, drop_x, lengths and (lengths[1], lengths[0])
 
 
 @cache
-def _transposed(table: Recurrence) -> Recurrence:
-    return table.transpose()
+def _transposed(table: Recurrence) -> Layout:
+    return layout(table.transpose(), turned=True)
 
 
 def _slots(N: int, gradient: bool) -> int:
@@ -208,9 +234,10 @@ def _slots(N: int, gradient: bool) -> int:
 def room(table: Recurrence, C: Tensor, gradient: bool) -> Saved:
     """Memory for what the forward pass writes down."""
     B, K, N = map(int, C.shape)
+    found = layout(table)
     if K > N:
-        table, K, N = _transposed(table), N, K
-    found, strips = layout(table), schedule(K, N).strips
+        found, K, N = _transposed(table), N, K
+    strips = schedule(K, N).strips
     dtype = torch.float64 if _wide(C) else torch.float32
     states = found.planes * _slots(N, gradient) * K if gradient or strips > 1 else 0
     size = B * (states + (len(found.final) if gradient else 0))

@@ -26,6 +26,7 @@ from dropdtw.executors.triton.layout import (
     count,
     edge,
     into,
+    is_turned,
     many,
     nth,
     of,
@@ -110,17 +111,25 @@ def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
 
 
 @triton.jit
-def _price(COST: tl.constexpr, c, d, z):
-    if COST == MATCH:
-        return c
-    elif COST == DROP_X:
-        return d
+def _times(WEIGHT: tl.constexpr, a):
+    if WEIGHT == 1:
+        return a
     else:
-        return z
+        return a * WEIGHT
 
 
 @triton.jit
-def _arriving(TABLE: tl.constexpr, e: tl.constexpr, here, left, up, diag, c, d, z, j):
+def _price(COST: tl.constexpr, WEIGHT: tl.constexpr, c, d, z):
+    if COST == MATCH:
+        return _times(WEIGHT, c)
+    elif COST == DROP_X:
+        return _times(WEIGHT, d)
+    else:
+        return _times(WEIGHT, z)
+
+
+@triton.jit
+def _arriving(TABLE: tl.constexpr, e: tl.constexpr, here, left, up, diag, c, d, z, charges, j):
     """The value that one edge brings into its state."""
     INF: tl.constexpr = float("inf")
     if of(TABLE, "move", e) == DIAG:
@@ -132,7 +141,9 @@ def _arriving(TABLE: tl.constexpr, e: tl.constexpr, here, left, up, diag, c, d, 
     else:
         a = here[of(TABLE, "src", e)]
     if of(TABLE, "price", of(TABLE, "dst", e)) == -1 and of(TABLE, "cost", e) != FREE:
-        a = a + _price(of(TABLE, "cost", e), c, d, z)
+        a = a + _price(of(TABLE, "cost", e), of(TABLE, "weight", e), c, d, z)
+    if of(TABLE, "plus", e) != -1:
+        a = a + charges[of(TABLE, "plus", e)]
     if of(TABLE, "where", e) == INSIDE:
         a = tl.where(j == 0, INF, a)
     if of(TABLE, "where", e) == BORDER:
@@ -141,7 +152,9 @@ def _arriving(TABLE: tl.constexpr, e: tl.constexpr, here, left, up, diag, c, d, 
 
 
 @triton.jit
-def _cells(left, up, diag, c, d, z, j, rate, TABLE: tl.constexpr, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
+def _cells(
+    left, up, diag, c, d, z, charges, j, rate, TABLE: tl.constexpr, REDUCER: tl.constexpr, WEIGH: tl.constexpr
+):  # fmt: skip
     """The states of one cell per lane, and with WEIGH the weights of all edges."""
     INF: tl.constexpr = float("inf")
     here = ()
@@ -149,44 +162,60 @@ def _cells(left, up, diag, c, d, z, j, rate, TABLE: tl.constexpr, REDUCER: tl.co
     for s in tl.static_range(count(TABLE, "price")):
         v = ()
         for n in tl.static_range(into(TABLE, "all", s)):
-            v = v + (_arriving(TABLE, before(TABLE, "all", s) + n, here, left, up, diag, c, d, z, j),)
+            v = v + (_arriving(TABLE, before(TABLE, "all", s) + n, here, left, up, diag, c, d, z, charges, j),)
         if len(v) == 0:
             here = here + (tl.full(z.shape, INF, z.dtype),)
         else:
             value, w = fold(v, rate, REDUCER, WEIGH)
             if of(TABLE, "price", s) != -1 and of(TABLE, "price", s) != FREE:
-                value = value + _price(of(TABLE, "price", s), c, d, z)  # a price that all alternatives pay is paid once
+                # A price that all alternatives pay is paid once.
+                value = value + _price(of(TABLE, "price", s), of(TABLE, "times", s), c, d, z)
             here = here + (value,)
             weights = weights + w
     return here, weights
 
 
 @triton.jit
-def _along_row_0(TABLE: tl.constexpr, e: tl.constexpr, here, left, d):
-    if of(TABLE, "move", e) == LEFT:
-        a = left[of(TABLE, "src", e)]
+def _along_row_0(TABLE: tl.constexpr, n: tl.constexpr, START: tl.constexpr, here, left, d, charges):
+    """The value that the n-th edge of row 0 brings; START: it leaves the origin, where its source is worth 0."""
+    e: tl.constexpr = edge(TABLE, "row", n)
+    if START:
+        a = tl.zeros_like(d)
+    elif of(TABLE, "move", e) == LEFT:
+        a = left[of(TABLE, "row_left", of(TABLE, "src", e))]
     else:
         a = here[of(TABLE, "src", e)]
     if of(TABLE, "cost", e) == DROP_X:
-        a = a + d
+        a = a + _times(of(TABLE, "weight", e), d)
+    if of(TABLE, "plus", e) != -1:
+        a = a + charges[of(TABLE, "plus", e)]
     return a
 
 
 @triton.jit
-def _row_0(left, d, begins, rate, TABLE: tl.constexpr, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
-    """The states of cell (0, t), from those of (0, t − 1), and the weights of the edges of row 0 ordered by state."""
+def _row_0(left, d, charges, begins, leaves, rate, TABLE: tl.constexpr, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
+    """The states of cell (0, t), from those of (0, t − 1), and the weights of the edges of row 0 ordered by state.
+
+    begins, leaves : whether t is 0, and whether it is 1.
+    """
     INF: tl.constexpr = float("inf")
     here = ()
     weights = ()
     for s in tl.static_range(count(TABLE, "start")):
         v = ()
         for n in tl.static_range(into(TABLE, "row", s)):
-            v = v + (_along_row_0(TABLE, edge(TABLE, "row", before(TABLE, "row", s) + n), here, left, d),)
+            v = v + (
+                _along_row_0(TABLE, before(TABLE, "row", s) + n, of(TABLE, "opens", s) == n, here, left, d, charges),
+            )
         if len(v) == 0:
             value = tl.full(d.shape, INF, d.dtype)
-        else:
+        elif of(TABLE, "opens", s) == -1:
             value, w = fold(v, rate, REDUCER, WEIGH)
             weights = weights + w
+        else:
+            turn = leaves == (of(TABLE, "opens", s) == 0)
+            value = tl.where(turn, v[0], v[1])
+            weights = weights + (tl.where(turn, 1.0, 0.0).to(d.dtype), tl.where(turn, 0.0, 1.0).to(d.dtype))
         if of(TABLE, "start", s):
             value = tl.where(begins, 0.0, value)
         here = here + (value,)
@@ -195,12 +224,12 @@ def _row_0(left, d, begins, rate, TABLE: tl.constexpr, REDUCER: tl.constexpr, WE
 
 @triton.jit
 def step(
-    own, diag, c, d, z, tops, t, lane, first, rate,
+    own, diag, c, d, z, charges, tops, t, lane, first, rate,
     TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr, WEIGH: tl.constexpr,
 ):  # fmt: skip
     """All lanes one step on: their states, the states above them, and the weights of all edges."""
     INF: tl.constexpr = float("inf")
-    row, row_weights = _row_0(diag, d, t == 0, rate, TABLE, REDUCER, WEIGH)
+    row, row_weights = _row_0(diag, d, charges, t == 0, t == 1, rate, TABLE, REDUCER, WEIGH)
     up = ()
     above = tl.maximum(lane - 1, 0)
     for s in tl.static_range(count(TABLE, "up")):
@@ -211,7 +240,7 @@ def step(
             up = up + (tl.where(lane == 0, border, tl.gather(own[s], above, 0)),)
         else:
             up = up + (tl.full(z.shape, INF, z.dtype),)
-    here, weights = _cells(own, up, diag, c, d, z, t - lane, rate, TABLE, REDUCER, WEIGH)
+    here, weights = _cells(own, up, diag, c, d, z, charges, t - lane, rate, TABLE, REDUCER, WEIGH)
     return here, up, weights, row_weights
 
 
@@ -253,13 +282,52 @@ def _paid(COST: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.cons
     """The derivative by one cost."""
     a = tl.zeros_like(full[0])
     for n in tl.static_range(many(TABLE, AMONG, "cost", COST)):
-        a = a + _flow(TABLE, AMONG, nth(TABLE, AMONG, "cost", COST, None, n), 0, full, weights)
+        flow = _flow(TABLE, AMONG, nth(TABLE, AMONG, "cost", COST, None, n), 0, full, weights)
+        a = a + _times(of(TABLE, "weight", edge(TABLE, AMONG, nth(TABLE, AMONG, "cost", COST, None, n))), flow)
     return a
 
 
 @triton.jit
+def _charged(p: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
+    """The derivative by the p-th charge that the table makes."""
+    a = tl.zeros_like(full[0])
+    for n in tl.static_range(many(TABLE, AMONG, "plus", of(TABLE, "kinds", p))):
+        a = a + _flow(TABLE, AMONG, nth(TABLE, AMONG, "plus", of(TABLE, "kinds", p), None, n), 0, full, weights)
+    return a
+
+
+@triton.jit
+def _charges_back(
+    by_rows, by_row_0, full, weights, full_0, weights_0, below, store, first, lane, row,
+    TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr, u: tl.constexpr,
+):  # fmt: skip
+    """Derivatives by charges so far, for each row of the problem.
+
+    A batch may hold the problem with rows and columns exchanged. To the last bit, sums must not depend on it: so each
+    row of the problem is summed by itself, from right to left. Where it is a row of the kernel it has a lane of its
+    own; where it is a column, its sum wanders up from lane to lane and is stored from the first one.
+    """
+    rows = ()
+    row_0 = ()
+    for p in tl.static_range(count(TABLE, "kinds")):
+        if is_turned(TABLE):
+            a = _from_below(by_rows[p], below[2 * count(TABLE, "price") + 1 + p], lane, STRIPS, R)
+            a = a + _charged(p, full, weights, "all", TABLE)
+            tl.store(store[p * U + u], a + _charged(p, full_0, weights_0, "row", TABLE), mask=first & (row == 0))
+            rows = rows + (a,)
+        else:
+            rows = rows + (by_rows[p] + _charged(p, full, weights, "all", TABLE),)
+            if many(TABLE, "row", "plus", of(TABLE, "kinds", p)) > 0:
+                row_0 = row_0 + (by_row_0[p] + _charged(p, full_0, weights_0, "row", TABLE),)
+            else:
+                row_0 = row_0 + (by_row_0[p],)
+    return rows, row_0
+
+
+@triton.jit
 def step_back(
-    g_own, g_up, g_late, g_diag, g_row, by_x, by_z, weights, row_weights, below, grad_x, grad_top, t, lane, row, Nb,
+    g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, weights, row_weights, below,
+    grad_x, grad_rows, grad_top, t, lane, row, Nb,
     TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr, u: tl.constexpr,
 ):  # fmt: skip
     """All lanes one step back: the derivatives on their way to step t − 1, and the derivative by the match costs.
@@ -290,11 +358,15 @@ def step_back(
     for s in tl.static_range(S):
         a = g_row[s] + g_up[s] + g_late[s]
         on_row_0 = on_row_0 + (tl.where(row == 0, a, 0.0),)  # row 0 lies above the row of number 0
-    full = _arrived(on_row_0, row_weights, "row", TABLE)
-    g_row = _back_by(LEFT, full, row_weights, "row", TABLE)
+    full_0 = _arrived(on_row_0, row_weights, "row", TABLE)
+    g_row = _back_by(LEFT, full_0, row_weights, "row", TABLE)
     first = (lane == 0) & (j >= 0) & (j <= Nb)
+    by_rows, by_row_0 = _charges_back(
+        by_rows, by_row_0, full, weights, full_0, row_weights, below, grad_rows, first, lane, row,
+        TABLE, STRIPS, R, U, u,
+    )  # fmt: skip
     if pays(TABLE, DROP_X):
-        by_drop = by_x + _paid(DROP_X, full, row_weights, "row", TABLE)
+        by_drop = by_x + _paid(DROP_X, full_0, row_weights, "row", TABLE)
         tl.store(grad_x[u], by_drop, mask=first & (j >= 1) & (row == 0))
     if STRIPS:
         for s in tl.static_range(S):
@@ -303,7 +375,10 @@ def step_back(
             if of(TABLE, "diag", s):
                 tl.store(grad_top[(S + 1 + s) * U + u], g_late[s], mask=first & (row > 0))
         tl.store(grad_top[S * U + u], by_x, mask=first & (row > 0))
-    return g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_c
+        if is_turned(TABLE):
+            for p in tl.static_range(count(TABLE, "kinds")):
+                tl.store(grad_top[(2 * S + 1 + p) * U + u], by_rows[p], mask=first & (row > 0))
+    return g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, by_c
 
 
 @triton.jit

@@ -2,58 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import triton
 import triton.language as tl
 
-from dropdtw.tables.recurrence import COSTS, MOVES, Edge, Recurrence
+from dropdtw.tables.recurrence import CHARGES, COSTS, MOVES, Edge, Recurrence
 
 DIAG, LEFT, TOP, SAME = (tl.constexpr(k) for k in range(4))
 MATCH, DROP_X, DROP_Z, FREE = (tl.constexpr(k) for k in range(4))
 EVERYWHERE, INSIDE, BORDER = (tl.constexpr(k) for k in range(3))
 MOVE_NUMBER = {move: k for k, move in enumerate(MOVES)}
 COST_NUMBER = {cost: k for k, cost in enumerate(COSTS)}
+CHARGE_NUMBER = {None: -1} | {plus: k for k, plus in enumerate(CHARGES)}
+TURNED_NUMBER = {None: -1, "open_x": CHARGE_NUMBER["open_z"], "open_z": CHARGE_NUMBER["open_x"]}
 
 
 @dataclass(frozen=True, eq=False)  # one for each table: told apart, quickly, by what they are and not by what they hold
 class Layout:
     """A table as kernels read it: numbers in place of names.
 
-    src, dst, move, cost, where : of each edge, by destination and then in tie order.
+    src, dst, move, cost, weight, plus, where : of each edge, by destination and then in tie order. `plus` is the place
+        of its charge among the problem's, −1 for none.
+    kinds : the charges that some edge pays.
+    turned : whether rows of kernels are columns of the problem; False where nothing is charged, as only sums of
+        derivatives by charges depend on it.
     all, row : the numbers of all edges, and of those that matter on row 0.
-    price : for each state, the cost that all edges into it pay, or −1 where they differ.
+    price, times : for each state, the cost that all edges into it pay, and how many times; −1 where they differ.
     start : whether a state may begin; final : the states that may end.
     up : whether a state is looked at from the row below; top : whether from the cell just below.
     diag : whether diagonally, or along row 0; keep : whether from any other cell.
+    opens : for each state, which of its two ways along row 0 leads to column 1; the other one leads on from there. −1
+        where it is not so, and where nothing is charged.
+    row_left : for each state, the one in whose `diag` its last value on row 0 is found.
     """
 
     src: tuple[int, ...]
     dst: tuple[int, ...]
     move: tuple[int, ...]
     cost: tuple[int, ...]
+    weight: tuple[float, ...]
+    plus: tuple[int, ...]
     where: tuple[int, ...]
     all: tuple[int, ...]
     row: tuple[int, ...]
     price: tuple[int, ...]
+    times: tuple[float, ...]
     start: tuple[bool, ...]
     final: tuple[int, ...]
     up: tuple[bool, ...]
     top: tuple[bool, ...]
     diag: tuple[bool, ...]
     keep: tuple[bool, ...]
+    opens: tuple[int, ...]
+    row_left: tuple[int, ...]
+    kinds: tuple[int, ...]
+    turned: bool
 
     @property
     def planes(self) -> int:
         """How many values per lane describe where a program stands."""
         return sum(self.keep) + sum(self.diag)
 
+    @property
+    def sent(self) -> tuple[bool, ...]:
+        """Which planes of derivatives a strip sends to the one above.
+
+        By `top` states, by d_x, by `diag` states, and by charges where columns of kernels are summed.
+        """
+        return (*self.top, True, *self.diag, *(True,) * (len(self.kinds) * self.turned))
+
+    @property
+    def carried(self) -> int:
+        """How many planes of derivatives a strip takes along from one chunk to the next."""
+        return 5 * len(self.start) + 2 + len(self.kinds) * (1 if self.turned else 2)
+
 
 @cache
-def layout(table: Recurrence) -> Layout:
-    """The table as kernels read it."""
+def layout(table: Recurrence, turned: bool = False) -> Layout:
+    """The table as kernels read it.
+
+    turned : whether it is the transpose of the problem's table; charges keep the problem's order.
+    """
     number = {state: k for k, state in enumerate(table.states)}
     inside = EVERYWHERE.value if table.border is None else INSIDE.value
     border = table.border or ()
@@ -68,17 +100,24 @@ def layout(table: Recurrence) -> Layout:
         for k, (e, where) in enumerate(listed)
         if MOVES[e.move][0] == 0 and e.cost in ("drop_x", "free") and where != INSIDE.value
     ]
-    live = {number[s] for s in table.starts}
+    starts = {number[s] for s in table.starts}
+    live = set(starts)
     while new := {dst[k] for k in on_row_0 if src[k] in live} - live:
         live |= new
-    row = [k for k in on_row_0 if src[k] in live]
+    place = CHARGE_NUMBER | (TURNED_NUMBER if turned else {})
+    plus = tuple(place[e.plus] for e, _ in listed)
+    kinds = tuple(sorted(set(plus) - {-1}))
 
-    def left_by(move: str, among: Iterable[int] = range(len(listed))) -> set[int]:
-        return {src[k] for k in among if listed[k][0].move == move}
+    def left_by(move: str) -> set[int]:
+        return {src[k] for k, (e, _) in enumerate(listed) if e.move == move}
 
     states = range(len(table.states))
-    paid = [{COST_NUMBER[e.cost] for e, _ in listed if number[e.dst] == s} for s in states]
-    diag = left_by("diag") | left_by("left", row)
+    paid = [{(COST_NUMBER[e.cost], e.weight) for e, _ in listed if number[e.dst] == s} for s in states]
+    shared = [next(iter(p)) if len(p) == 1 else (-1, 1.0) for p in paid]
+    ways = [_Way(k, src[k], dst[k], listed[k][0].move) for k in on_row_0 if src[k] in live]
+    ways, opens, row_left = _row_0(ways, starts, left_by("diag")) if kinds else (ways, {}, {})
+    first = {way for s, n in opens.items() for way in [[way for way in ways if way.dst == s][n]]}
+    diag = left_by("diag") | {row_left.get(way.src, way.src) for way in ways if way.move == "left" and way not in first}
     top = left_by("top")
     up = diag | top
     keep = up | left_by("left")
@@ -87,17 +126,64 @@ def layout(table: Recurrence) -> Layout:
         dst=dst,
         move=tuple(MOVE_NUMBER[e.move] for e, _ in listed),
         cost=tuple(COST_NUMBER[e.cost] for e, _ in listed),
+        weight=tuple(float(e.weight) for e, _ in listed),
+        plus=plus,
         where=tuple(where for _, where in listed),
         all=tuple(range(len(listed))),
-        row=tuple(row),
-        price=tuple(next(iter(p)) if len(p) == 1 else -1 for p in paid),
+        row=tuple(way.edge for way in ways),
+        price=tuple(cost for cost, _ in shared),
+        times=tuple(float(weight) for _, weight in shared),
         start=tuple(s in table.starts for s in table.states),
         final=tuple(number[s] for s in table.final),
         up=tuple(s in up for s in states),
         top=tuple(s in top for s in states),
         diag=tuple(s in diag for s in states),
         keep=tuple(s in keep for s in states),
+        opens=tuple(opens.get(s, -1) for s in states),
+        row_left=tuple(row_left.get(s, s) for s in states),
+        kinds=kinds,
+        turned=turned and bool(kinds),
     )
+
+
+class _Way(NamedTuple):
+    """An edge of row 0, with its number."""
+
+    edge: int
+    src: int
+    dst: int
+    move: str
+
+
+def _row_0(ways: list[_Way], starts: set[int], kept: set[int]) -> tuple[list[_Way], dict[int, int], dict[int, int]]:
+    """Row 0 with as few minima and as few values to remember as it takes: its ways, `opens` and `row_left`.
+
+    A state that no way enters is ∞ from column 1 on, which leaves those with one way only, or one at a time.
+    kept : the states whose values are remembered anyway.
+    """
+    entered = {way.dst for way in ways}
+    ways = [way for way in ways if way.move != "same" or way.src in entered or way.dst not in starts]
+    entered = {way.dst for way in ways}
+    at_origin = set(starts)
+    for way in ways:
+        if way.move == "same" and way.src in at_origin:
+            at_origin.add(way.dst)
+    opens = {}
+    later = set()
+    for s in entered:
+        into = [way for way in ways if way.dst == s]
+        first = [way for way in into if way.src not in entered]
+        more = [way for way in into if way.src not in at_origin]
+        if len(into) == 2 and len(first) == len(more) == 1 and {way.move for way in into} == {"left"}:
+            opens[s] = into.index(first[0])
+            later.add(more[0])
+    row_left: dict[int, int] = {}
+    for way in later:
+        if way.src not in kept and {w for w in ways if w.src == way.src and w.move == "left"} <= later:
+            same = [s for s in sorted(kept) if [w[1:] for w in ways if w.dst == s] == [(way.src, s, "same")]]
+            if same:
+                row_left[way.src] = same[0]
+    return ways, opens, row_left
 
 
 # What kernels ask of a layout while they are compiled.
@@ -126,8 +212,24 @@ def plane(table, part, s):
 
 @triton.constexpr_function
 def is_sent(table, plane):
-    """Whether a strip sends that plane of derivatives to the one above: by `top` states, by d_x, by `diag` states."""
-    return (*table.top, True, *table.diag)[plane]
+    """Whether a strip sends that plane of derivatives to the one above."""
+    return table.sent[plane]
+
+
+@triton.constexpr_function
+def carried(table):
+    return table.carried
+
+
+@triton.constexpr_function
+def kind(table, k):
+    """The place of charge k among those that the table makes, −1 where it makes none."""
+    return table.kinds.index(k) if k in table.kinds else -1
+
+
+@triton.constexpr_function
+def is_turned(table):
+    return table.turned
 
 
 @triton.constexpr_function

@@ -1,4 +1,4 @@
-"""The two kernels: a program walks one pair of sequences, or a strip of its rows, forwards or backwards."""
+"""The kernels: a program walks one pair of sequences, or a strip of its rows, forwards or backwards."""
 
 from __future__ import annotations
 
@@ -6,132 +6,23 @@ import triton
 import triton.language as tl
 
 from dropdtw.executors.triton.cells import fold, step, step_back
-from dropdtw.executors.triton.layout import DROP_Z, count, is_sent, of, pays, plane, planes
+from dropdtw.executors.triton.layout import DROP_Z, carried, count, is_turned, kind, of, pays, planes
+from dropdtw.executors.triton.memory import (
+    advance,
+    begun,
+    charges_of,
+    costs_of,
+    loaded,
+    row_above,
+    row_below,
+    slot,
+    spread,
+    state_at,
+    stored,
+    write_down,
+)
 
-# --- Memory -------------------------------------------------------------------------------------------------------
-#
-# Addresses are carried from block to block and advanced, never computed where they are used: Triton's layout pass
-# follows the arithmetic behind every computed address through the whole kernel, which makes compiling quadratic.
-
-
-@triton.jit
-def _spread(base, stride, n: tl.constexpr, each: tl.constexpr = 1):
-    """The addresses base, base + stride, …, n of them, and of each so many in a row."""
-    found = ()
-    for s in tl.static_range(n):
-        for u in tl.static_range(each):
-            found = found + (base + (s * stride + u),)
-    return found
-
-
-@triton.jit
-def _advance(addresses, by):
-    moved = ()
-    for u in tl.static_range(len(addresses)):
-        moved = moved + (addresses[u] + by,)
-    return moved
-
-
-@triton.jit
-def _costs(match, drop, t, lane, inside, Nb, w):
-    """What a block of steps from t on pays: tuples over the steps."""
-    INF: tl.constexpr = float("inf")
-    c = ()
-    d = ()
-    for u in tl.static_range(len(match)):
-        j = t + u - lane
-        there = (j >= 1) & (j <= Nb)
-        c = c + (tl.load(match[u], mask=there & inside, other=INF).to(w.dtype),)
-        d = d + (tl.load(drop[u], mask=there, other=INF).to(w.dtype),)
-    return c, d
-
-
-@triton.jit
-def _row_above(top, t, N, Nb, w, TABLE: tl.constexpr, STRIPS: tl.constexpr, U: tl.constexpr):
-    """The states of the row above the strip in a block's columns: for each step, a tuple over the states."""
-    INF: tl.constexpr = float("inf")
-    tops = ()
-    for u in tl.static_range(U):
-        above = ()
-        for s in tl.static_range(count(TABLE, "up")):
-            if STRIPS and of(TABLE, "up", s):
-                there = (t + u >= 0) & (t + u <= Nb)
-                above = above + (tl.load(top + s * (N + 1) + t + u, mask=there, other=INF),)
-            else:
-                above = above + (w,)
-        tops = tops + (above,)
-    return tops
-
-
-@triton.jit
-def _row_below(
-    grad_top, t, N, Nb, more, w, TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr
-):  # fmt: skip
-    """What the strip below has for the last lane in a block: for each step `g_up`, by d_x, and `g_late`."""
-    S: tl.constexpr = count(TABLE, "price")
-    found = ()
-    for u in tl.static_range(U):
-        below = ()
-        j = t + u - (R - 1)
-        there = (j >= 0) & (j <= Nb) & more
-        for s in tl.static_range(2 * S + 1):
-            if STRIPS and is_sent(TABLE, s):
-                below = below + (tl.load(grad_top + (2 * S + 1 + s) * (N + 1) + j, mask=there, other=0.0),)
-            else:
-                below = below + (w,)
-        found = found + (below,)
-    return found
-
-
-@triton.jit
-def _state_at(saved, begun, w, TABLE: tl.constexpr):
-    """What was written down at the start of a block: the states of each lane, and its `diag`."""
-    INF: tl.constexpr = float("inf")
-    own = ()
-    diag = ()
-    for s in tl.static_range(count(TABLE, "keep")):
-        if of(TABLE, "keep", s):
-            own = own + (tl.load(saved[plane(TABLE, "keep", s)], mask=begun, other=INF),)
-        else:
-            own = own + (tl.full(w.shape, INF, w.dtype),)
-    for s in tl.static_range(count(TABLE, "diag")):
-        if of(TABLE, "diag", s):
-            diag = diag + (tl.load(saved[plane(TABLE, "diag", s)], mask=begun, other=INF),)
-        else:
-            diag = diag + (tl.full(w.shape, INF, w.dtype),)
-    return own, diag
-
-
-@triton.jit
-def _write_down(saved, begun, own, diag, TABLE: tl.constexpr):
-    """The counterpart of `_state_at`."""
-    for s in tl.static_range(count(TABLE, "keep")):
-        if of(TABLE, "keep", s):
-            tl.store(saved[plane(TABLE, "keep", s)], own[s], mask=begun)
-        if of(TABLE, "diag", s):
-            tl.store(saved[plane(TABLE, "diag", s)], diag[s], mask=begun)
-
-
-@triton.jit
-def _begun(t, lane, Nb):
-    """Whether a lane's state matters at step t: it has begun, and it or the lane below is not past its end."""
-    return (t > lane) & (t <= lane + Nb + 1)
-
-
-@triton.jit
-def _slot(t, lane, row, K, U: tl.constexpr, KEEP_ALL: tl.constexpr):
-    """Where a lane's state at step t, the start of a block, is written down: each lane counts from its own start."""
-    if KEEP_ALL:
-        ahead = (t - lane - 1 + 4096 * U) // U - 4096  # rounded down, also where a lane has yet to begin
-        return ahead.to(tl.int64) * K + row
-    else:
-        return row.to(tl.int64)
-
-
-# --- The two passes -----------------------------------------------------------------------------------------------
-
-
-_TENSORS = ["C", "drop_x", "drop_z", "saved", "top", "z_len", "x_len"]
+_TENSORS = ["C", "drop_x", "drop_z", "charges", "saved", "top", "z_len", "x_len"]
 _NUMBERS = ["K", "N", "c_b", "c_k", "c_n", "x_b", "x_n", "z_b", "z_n", "slots", "launch", "chunk_blocks", "strip_0"]
 _NUMBERS += ["rate_bits"]
 
@@ -165,7 +56,7 @@ def _extent(z_len, x_len, K, N, launch, chunk_blocks, strip_0, R: tl.constexpr, 
 
 @_jit("value")
 def forward_pass(
-    C, drop_x, drop_z, saved, top, value, z_len, x_len,
+    C, drop_x, drop_z, charges, saved, top, value, z_len, x_len,
     K, N, c_b, c_k, c_n, x_b, x_n, z_b, z_n, slots, launch, chunk_blocks, strip_0, rate_bits,
     TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr, GRADIENT: tl.constexpr,
     WIDE: tl.constexpr, UNIT: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
@@ -193,13 +84,14 @@ def forward_pass(
     row = strip * R + lane
     inside = row < Kb
     z = tl.load(drop_z + b * z_b + row * z_n, mask=inside, other=INF).to(DT)
+    o = charges_of(charges, b, z, TABLE)
     strips = (K + R - 1) // R
     top += (b * strips + strip) * (S * (N + 1))
     t = begin + k0 * U
-    match = _spread(C + b * c_b + row.to(tl.int64) * c_k + (t - lane - 1).to(tl.int64) * c_n, c_n, U)
-    drop = _spread(drop_x + b * x_b + (t - lane - 1) * x_n, x_n, U)
-    states = _spread(saved + b * (PLANES * area) + _slot(t, lane, row, K, U, GRADIENT), area, PLANES)
-    last_row = _spread(top + S * (N + 1) + (t - U - lane), N + 1, S * STRIPS, U)
+    match = spread(C + b * c_b + row.to(tl.int64) * c_k + (t - lane - 1).to(tl.int64) * c_n, c_n, U)
+    drop = spread(drop_x + b * x_b + (t - lane - 1) * x_n, x_n, U)
+    states = spread(saved + b * (PLANES * area) + slot(t, lane, row, K, U, GRADIENT), area, PLANES)
+    last_row = spread(top + S * (N + 1) + (t - U - lane), N + 1, S * STRIPS, U)
 
     own = ()
     diag = ()
@@ -207,20 +99,20 @@ def forward_pass(
         own = own + (tl.full([R], INF, DT),)
         diag = diag + (tl.full([R], INF, DT),)
     if STRIPS:
-        own, diag = _state_at(states, _begun(t, lane, Nb) & inside, z, TABLE)
-    c = _spread(z, 0, U)
+        own, diag = state_at(states, begun(t, lane, Nb) & inside, z, TABLE)
+    c = spread(z, 0, U)
     d = c
-    tops = _row_above(top, t, N, Nb, z, TABLE, STRIPS, U)
+    tops = row_above(top, t, N, Nb, z, TABLE, STRIPS, U)
     for k in range(k0 - 1, k1):  # the first round only loads
         t = begin + k * U
-        next_c, next_d = _costs(match, drop, t + U, lane, inside, Nb, z)
-        next_tops = _row_above(top, t + U, N, Nb, z, TABLE, STRIPS, U)
-        match = _advance(match, U * c_n)
-        drop = _advance(drop, U * x_n)
+        next_c, next_d = costs_of(match, drop, t + U, lane, inside, Nb, z)
+        next_tops = row_above(top, t + U, N, Nb, z, TABLE, STRIPS, U)
+        match = advance(match, U * c_n)
+        drop = advance(drop, U * x_n)
         if k >= k0:
             for u in tl.static_range(U):
                 own, diag, _, _ = step(
-                    own, diag, c[u], d[u], z, tops[u], t + u, lane, strip == 0, rate, TABLE, REDUCER, STRIPS, False
+                    own, diag, c[u], d[u], z, o, tops[u], t + u, lane, strip == 0, rate, TABLE, REDUCER, STRIPS, False
                 )
                 if STRIPS:
                     j = t + u - lane
@@ -229,13 +121,13 @@ def forward_pass(
                         if of(TABLE, "up", s):
                             tl.store(last_row[s * U + u], own[s], mask=wanted)
             if GRADIENT:
-                _write_down(states, _begun(t + U, lane, Nb) & inside, own, diag, TABLE)
+                write_down(states, begun(t + U, lane, Nb) & inside, own, diag, TABLE)
         if GRADIENT:
-            states = _advance(states, K)
-        last_row = _advance(last_row, U)
+            states = advance(states, K)
+        last_row = advance(last_row, U)
         c, d, tops = next_c, next_d, next_tops
     if STRIPS and not GRADIENT:
-        _write_down(states, inside, own, diag, TABLE)
+        write_down(states, inside, own, diag, TABLE)
     if (k1 == blocks) & (Kb <= (strip + 1) * R):
         last = ()
         for f in tl.static_range(count(TABLE, "final")):
@@ -247,29 +139,17 @@ def forward_pass(
                 tl.store(ends + b * count(TABLE, "final") + f, tl.where(found < INF, weights[f], 0.0))
 
 
-@triton.jit
-def _loaded(at, n: tl.constexpr, stride: tl.constexpr):
-    found = ()
-    for s in tl.static_range(n):
-        found = found + (tl.load(at + s * stride),)
-    return found
-
-
-@triton.jit
-def _stored(at, values, stride: tl.constexpr):
-    for s in tl.static_range(len(values)):
-        tl.store(at + s * stride, values[s])
-
-
-@_jit("grad", "grad_c", "grad_x", "grad_z", "carry", "grad_top", numbers=("g_k", "g_n", "g_b"))
+@_jit("grad", "grad_c", "grad_x", "grad_z", "grad_rows", "carry", "grad_top", numbers=("g_k", "g_n", "g_b"))
 def backward_pass(
-    C, drop_x, drop_z, saved, top, grad, grad_c, grad_x, grad_z, carry, grad_top, z_len, x_len,
+    C, drop_x, drop_z, charges, saved, top, grad, grad_c, grad_x, grad_z, grad_rows, carry, grad_top, z_len, x_len,
     K, N, c_b, c_k, c_n, x_b, x_n, z_b, z_n, g_k, g_n, g_b, slots, launch, chunk_blocks, strip_0, rate_bits,
     TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr,
     WIDE: tl.constexpr, UNIT: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
     INF: tl.constexpr = float("inf")
     S: tl.constexpr = count(TABLE, "price")
+    P: tl.constexpr = count(TABLE, "kinds")
+    SENT: tl.constexpr = count(TABLE, "sent")
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     PLANES: tl.constexpr = planes(TABLE)
     if UNIT:
@@ -286,18 +166,23 @@ def backward_pass(
     row = strip * R + lane
     inside = row < Kb
     z = tl.load(drop_z + b * z_b + row * z_n, mask=inside, other=INF).to(DT)
+    o = charges_of(charges, b, z, TABLE)
     strips = (K + R - 1) // R
     top += (b * strips + strip) * (S * (N + 1))
-    grad_top += (b * strips + strip) * ((2 * S + 1) * (N + 1))
-    carry += (b * strips + strip) * ((5 * S + 2) * R) + lane
+    grad_top += (b * strips + strip) * (SENT * (N + 1))
+    carry += (b * strips + strip) * (carried(TABLE) * R) + lane
     t = begin + k1 * U
     p = t - U
-    match = _spread(C + b * c_b + row.to(tl.int64) * c_k + (p - lane - 1).to(tl.int64) * c_n, c_n, U)
-    drop = _spread(drop_x + b * x_b + (p - lane - 1) * x_n, x_n, U)
-    states = _spread(saved + b * (PLANES * area) + _slot(p, lane, row, K, U, True), area, PLANES)
-    by_match = _spread(grad_c + b * K * N + row.to(tl.int64) * g_k + (t - lane - 1).to(tl.int64) * g_n, g_n, U)
-    by_drop = _spread(grad_x + b * N + (t - lane - 1), 1, U)
-    by_top = _spread(grad_top + (t - lane), N + 1, (2 * S + 1) * STRIPS, U)
+    match = spread(C + b * c_b + row.to(tl.int64) * c_k + (p - lane - 1).to(tl.int64) * c_n, c_n, U)
+    drop = spread(drop_x + b * x_b + (p - lane - 1) * x_n, x_n, U)
+    states = spread(saved + b * (PLANES * area) + slot(p, lane, row, K, U, True), area, PLANES)
+    by_match = spread(grad_c + b * K * N + row.to(tl.int64) * g_k + (t - lane - 1).to(tl.int64) * g_n, g_n, U)
+    by_drop = spread(grad_x + b * N + (t - lane - 1), 1, U)
+    by_top = spread(grad_top + (t - lane), N + 1, SENT * STRIPS, U)
+    by_row = ()
+    if is_turned(TABLE):
+        grad_rows += b * (P * (N + 1))
+        by_row = spread(grad_rows + (t - lane), N + 1, P, U)
 
     # Derivatives on their way to step t; `step_back` says where each goes.
     nothing = tl.zeros([R], DT)
@@ -305,6 +190,8 @@ def backward_pass(
     zeros = ()
     by_x = nothing
     by_z = nothing
+    by_rows = spread(nothing, 0, P)
+    by_row_0 = spread(nothing, 0, 0 if is_turned(TABLE) else P)
     out = tl.load(grad + b * g_b).to(DT)
     for s in tl.static_range(S):
         seed = nothing
@@ -317,53 +204,76 @@ def backward_pass(
     g_up, g_late, g_diag, g_row = zeros, zeros, zeros, zeros
     if STRIPS:
         if k1 < blocks:
-            g_own = _loaded(carry, S, R)
-            g_up = _loaded(carry + S * R, S, R)
-            g_late = _loaded(carry + 2 * S * R, S, R)
-            g_diag = _loaded(carry + 3 * S * R, S, R)
-            g_row = _loaded(carry + 4 * S * R, S, R)
+            g_own = loaded(carry, S, R)
+            g_up = loaded(carry + S * R, S, R)
+            g_late = loaded(carry + 2 * S * R, S, R)
+            g_diag = loaded(carry + 3 * S * R, S, R)
+            g_row = loaded(carry + 4 * S * R, S, R)
             by_x = tl.load(carry + 5 * S * R)
             by_z = tl.load(carry + (5 * S + 1) * R)
+            by_rows = loaded(carry + (5 * S + 2) * R, P, R)
+            by_row_0 = loaded(carry + (5 * S + 2 + P) * R, 0 if is_turned(TABLE) else P, R)
 
     own = ()
     diag = ()
     for s in tl.static_range(S):
         own = own + (z,)
         diag = diag + (z,)
-    c = _spread(z, 0, U)
+    c = spread(z, 0, U)
     d = c
-    tops = _row_above(top, t, N, Nb, z, TABLE, STRIPS, U)
+    tops = row_above(top, t, N, Nb, z, TABLE, STRIPS, U)
     for back in range(0, k1 - k0 + 1):  # the first round only loads
         t = begin + (k1 - back) * U
-        next_own, next_diag = _state_at(states, _begun(t - U, lane, Nb) & inside, z, TABLE)
-        next_c, next_d = _costs(match, drop, t - U, lane, inside, Nb, z)
-        next_tops = _row_above(top, t - U, N, Nb, z, TABLE, STRIPS, U)
-        states = _advance(states, -K)
-        match = _advance(match, -U * c_n)
-        drop = _advance(drop, -U * x_n)
+        next_own, next_diag = state_at(states, begun(t - U, lane, Nb) & inside, z, TABLE)
+        next_c, next_d = costs_of(match, drop, t - U, lane, inside, Nb, z)
+        next_tops = row_above(top, t - U, N, Nb, z, TABLE, STRIPS, U)
+        states = advance(states, -K)
+        match = advance(match, -U * c_n)
+        drop = advance(drop, -U * x_n)
         if back > 0:
-            below = _row_below(grad_top, t, N, Nb, Kb > (strip + 1) * R, z, TABLE, STRIPS, R, U)
+            below = row_below(grad_top, t, N, Nb, Kb > (strip + 1) * R, z, TABLE, STRIPS, R, U)
             weights = ()
             row_weights = ()
             for u in tl.static_range(U):
                 own, diag, w, r = step(
-                    own, diag, c[u], d[u], z, tops[u], t + u, lane, strip == 0, rate, TABLE, REDUCER, STRIPS, True
+                    own, diag, c[u], d[u], z, o, tops[u], t + u, lane, strip == 0, rate, TABLE, REDUCER, STRIPS, True
                 )
                 weights = weights + (w,)
                 row_weights = row_weights + (r,)
             for u in tl.static_range(U - 1, -1, -1):
-                g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_c = step_back(
-                    g_own, g_up, g_late, g_diag, g_row, by_x, by_z, weights[u], row_weights[u], below[u],
-                    by_drop, by_top, t + u, lane, row, Nb, TABLE, STRIPS, R, U, u,
+                g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, by_c = step_back(
+                    g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, weights[u], row_weights[u],
+                    below[u], by_drop, by_row, by_top, t + u, lane, row, Nb, TABLE, STRIPS, R, U, u,
                 )  # fmt: skip
                 j = t + u - lane
                 tl.store(by_match[u], by_c, mask=(j >= 1) & (j <= Nb) & inside)
-        by_match = _advance(by_match, -U * g_n)
-        by_drop = _advance(by_drop, -U)
-        by_top = _advance(by_top, -U)
+        by_match = advance(by_match, -U * g_n)
+        by_drop = advance(by_drop, -U)
+        by_top = advance(by_top, -U)
+        by_row = advance(by_row, -U)
         own, diag = next_own, next_diag
         c, d, tops = next_c, next_d, next_tops
     if STRIPS and k0 > 0:
-        _stored(carry, g_own + g_up + g_late + g_diag + g_row + (by_x, by_z), R)
-    elif pays(TABLE, DROP_Z):
-        tl.store(grad_z + b * K + row, by_z, mask=inside)
+        stored(carry, g_own + g_up + g_late + g_diag + g_row + (by_x, by_z) + by_rows + by_row_0, R)
+    else:
+        if pays(TABLE, DROP_Z):
+            tl.store(grad_z + b * K + row, by_z, mask=inside)
+        if not is_turned(TABLE):
+            for n in tl.static_range(P):
+                of_row = grad_rows + (b * P + n) * (K + 1) + row
+                tl.store(of_row + 1, by_rows[n], mask=inside)
+                tl.store(of_row, by_row_0[n], mask=row == 0)
+
+
+@_jit("grad_rows", "grad_charges")
+def sum_rows(grad_rows, grad_charges, K, TABLE: tl.constexpr, WIDE: tl.constexpr, R: tl.constexpr):
+    """The derivatives by charges, from those of each row: R rows at a time, so that padding changes no bit."""
+    b = tl.program_id(0).to(tl.int64)
+    row = tl.arange(0, R)
+    for k in tl.static_range(3):
+        total = tl.zeros([], tl.float64 if WIDE else tl.float32)
+        if kind(TABLE, k) != -1:
+            rows = grad_rows + (b * count(TABLE, "kinds") + kind(TABLE, k)) * (K + 1)
+            for start in range(0, K + 1, R):
+                total += tl.sum(tl.load(rows + start + row, mask=start + row <= K, other=0.0), axis=0)
+        tl.store(grad_charges + b * 3 + k, total)

@@ -1,0 +1,155 @@
+"""What the two passes read and write, apart from their results: costs, states between blocks, rows between strips.
+
+Addresses are carried from block to block and advanced, never computed where they are used: Triton's layout pass
+follows the arithmetic behind every computed address through the whole kernel, which makes compiling quadratic.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from dropdtw.executors.triton.layout import count, is_sent, of, plane
+
+
+@triton.jit
+def spread(base, stride, n: tl.constexpr, each: tl.constexpr = 1):
+    """The addresses base, base + stride, …, n of them, and of each so many in a row."""
+    found = ()
+    for s in tl.static_range(n):
+        for u in tl.static_range(each):
+            found = found + (base + (s * stride + u),)
+    return found
+
+
+@triton.jit
+def advance(addresses, by):
+    moved = ()
+    for u in tl.static_range(len(addresses)):
+        moved = moved + (addresses[u] + by,)
+    return moved
+
+
+@triton.jit
+def costs_of(match, drop, t, lane, inside, Nb, w):
+    """What a block of steps from t on pays: tuples over the steps."""
+    INF: tl.constexpr = float("inf")
+    c = ()
+    d = ()
+    for u in tl.static_range(len(match)):
+        j = t + u - lane
+        there = (j >= 1) & (j <= Nb)
+        c = c + (tl.load(match[u], mask=there & inside, other=INF).to(w.dtype),)
+        d = d + (tl.load(drop[u], mask=there, other=INF).to(w.dtype),)
+    return c, d
+
+
+@triton.jit
+def row_above(top, t, N, Nb, w, TABLE: tl.constexpr, STRIPS: tl.constexpr, U: tl.constexpr):
+    """The states of the row above the strip in a block's columns: for each step, a tuple over the states."""
+    INF: tl.constexpr = float("inf")
+    tops = ()
+    for u in tl.static_range(U):
+        above = ()
+        for s in tl.static_range(count(TABLE, "up")):
+            if STRIPS and of(TABLE, "up", s):
+                there = (t + u >= 0) & (t + u <= Nb)
+                above = above + (tl.load(top + s * (N + 1) + t + u, mask=there, other=INF),)
+            else:
+                above = above + (w,)
+        tops = tops + (above,)
+    return tops
+
+
+@triton.jit
+def row_below(
+    grad_top, t, N, Nb, more, w, TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr
+):  # fmt: skip
+    """What the strip below has for the last lane in a block, for each step: see `Layout.sent`."""
+    SENT: tl.constexpr = count(TABLE, "sent")
+    found = ()
+    for u in tl.static_range(U):
+        below = ()
+        j = t + u - (R - 1)
+        there = (j >= 0) & (j <= Nb) & more
+        for s in tl.static_range(SENT):
+            if STRIPS and is_sent(TABLE, s):
+                below = below + (tl.load(grad_top + (SENT + s) * (N + 1) + j, mask=there, other=0.0),)
+            else:
+                below = below + (w,)
+        found = found + (below,)
+    return found
+
+
+@triton.jit
+def charges_of(charges, b, w, TABLE: tl.constexpr):
+    """The charges of a pair; all are NaN where one is no finite number ≥ 0, as nobody has looked at them before."""
+    INF: tl.constexpr = float("inf")
+    NAN: tl.constexpr = float("nan")
+    if count(TABLE, "kinds") == 0:
+        return ()
+    else:
+        x = tl.load(charges + b * 3).to(w.dtype)
+        z = tl.load(charges + b * 3 + 1).to(w.dtype)
+        again = tl.load(charges + b * 3 + 2).to(w.dtype)
+        fine = (x >= 0) & (x < INF) & (z >= 0) & (z < INF) & (again >= 0) & (again < INF)
+        return tl.where(fine, x, NAN), tl.where(fine, z, NAN), tl.where(fine, again, NAN)
+
+
+@triton.jit
+def state_at(saved, begun, w, TABLE: tl.constexpr):
+    """What was written down at the start of a block: the states of each lane, and its `diag`."""
+    INF: tl.constexpr = float("inf")
+    own = ()
+    diag = ()
+    for s in tl.static_range(count(TABLE, "keep")):
+        if of(TABLE, "keep", s):
+            own = own + (tl.load(saved[plane(TABLE, "keep", s)], mask=begun, other=INF),)
+        else:
+            own = own + (tl.full(w.shape, INF, w.dtype),)
+    for s in tl.static_range(count(TABLE, "diag")):
+        if of(TABLE, "diag", s):
+            diag = diag + (tl.load(saved[plane(TABLE, "diag", s)], mask=begun, other=INF),)
+        else:
+            diag = diag + (tl.full(w.shape, INF, w.dtype),)
+    return own, diag
+
+
+@triton.jit
+def write_down(saved, begun, own, diag, TABLE: tl.constexpr):
+    """The counterpart of `_state_at`."""
+    for s in tl.static_range(count(TABLE, "keep")):
+        if of(TABLE, "keep", s):
+            tl.store(saved[plane(TABLE, "keep", s)], own[s], mask=begun)
+        if of(TABLE, "diag", s):
+            tl.store(saved[plane(TABLE, "diag", s)], diag[s], mask=begun)
+
+
+@triton.jit
+def begun(t, lane, Nb):
+    """Whether a lane's state matters at step t: it has begun, and it or the lane below is not past its end."""
+    return (t > lane) & (t <= lane + Nb + 1)
+
+
+@triton.jit
+def slot(t, lane, row, K, U: tl.constexpr, KEEP_ALL: tl.constexpr):
+    """Where a lane's state at step t, the start of a block, is written down: each lane counts from its own start."""
+    if KEEP_ALL:
+        ahead = (t - lane - 1 + 4096 * U) // U - 4096  # rounded down, also where a lane has yet to begin
+        return ahead.to(tl.int64) * K + row
+    else:
+        return row.to(tl.int64)
+
+
+@triton.jit
+def loaded(at, n: tl.constexpr, stride: tl.constexpr):
+    found = ()
+    for s in tl.static_range(n):
+        found = found + (tl.load(at + s * stride),)
+    return found
+
+
+@triton.jit
+def stored(at, values, stride: tl.constexpr):
+    for s in tl.static_range(len(values)):
+        tl.store(at + s * stride, values[s])

@@ -1,0 +1,77 @@
+"""Charges of a batch: opening costs and the warp penalty, as numbers or as tensors that can be learned."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dropdtw.tables.recurrence import CHARGES
+
+Charge = float | Tensor
+"""A number ≥ 0; or a tensor () or (B,), one number per item."""
+
+Said = float | str
+"""A charge as far as it is known without looking at a tensor."""
+
+
+class Unseen(float):
+    """Stands for a tensor where a request is checked: not 0, whatever its values, and described in words."""
+
+    def __new__(cls, words: str) -> Unseen:
+        """What errors call it."""
+        made = super().__new__(cls, 1.0)
+        made.words = words
+        return made
+
+    words: str
+
+    def __repr__(self) -> str:
+        return self.words
+
+
+def said(value: Any, name: str) -> Said:
+    """The number, or words for a tensor; all else is refused."""
+    if isinstance(value, Tensor):
+        return "a tensor"
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if number and 0 <= value < math.inf and (not isinstance(value, int) or value <= sys.float_info.max):
+        return float(value)
+    raise ValueError(
+        f"{name} is {value!r}; on batches give a finite number ≥ 0, or a tensor () or (B,), one number per item"
+        + (": 'suggest' reads the match costs of one problem" if isinstance(value, str) else "")
+    )
+
+
+def given(*charges: Charge) -> bool:
+    """Whether any charge is made: tensors count, whatever their values."""
+    return any(isinstance(value, Tensor) or value != 0 for value in charges)
+
+
+def as_asked(value: Said) -> float:
+    """What `Spec.of` is given."""
+    return Unseen(value) if isinstance(value, str) else value
+
+
+def stack(charges: tuple[Charge, Charge, Charge], B: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Charges in the order of `CHARGES` as one tensor (B, 3); nothing waits for a device."""
+    columns = []
+    for name, value in zip(CHARGES, charges, strict=True):
+        if not isinstance(value, Tensor):
+            if value > torch.finfo(dtype).max:
+                raise ValueError(
+                    f"{name} is {value!r}, which {str(dtype)[6:]} cannot hold; give the match costs as float64"
+                )
+            columns.append(torch.full((1,), float(value), dtype=dtype, device=device).expand(B))
+            continue
+        if value.ndim > 1 or (value.ndim == 1 and len(value) != B) or value.is_complex() or value.dtype == torch.bool:
+            raise ValueError(
+                f"{name} has shape {tuple(value.shape)} and dtype {value.dtype}; give a number, "
+                f"or a tensor () or ({B},) of numbers, one per item"
+            )
+        columns.append(value.to(device, dtype).expand(B))
+    return torch.stack(columns, dim=1)
