@@ -11,8 +11,10 @@ import oracle
 
 torch = pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
 
+from dropdtw import torch as dt  # noqa: E402
 from dropdtw.tables.recurrence import CHARGES, Recurrence, edges  # noqa: E402
 from dropdtw.torch import drop_dtw, ops  # noqa: E402
+from loss_cases import LENGTHS, batch, items  # noqa: E402
 from torch_cases import GAMMA, REDUCERS, assert_same, random, supporting, tensors  # noqa: E402
 
 CHARGED = [v for v in cases.VARIANTS if "charged" in cases.name(v)]
@@ -254,3 +256,38 @@ def test_where_values_cannot_be_looked_at_a_charge_below_0_makes_its_item_nan():
     found = torch.compile(value, fullgraph=True, backend="eager")(C, d_x, opening)
     assert found.isnan().tolist() == [False, True, True, True]
     assert found[0] == value(C[:1], d_x[:1], opening[:1])
+
+
+# --- Losses ------------------------------------------------------------------------------------------------------
+
+
+def test_losses_charge_what_the_library_charges():
+    Z, X = batch()
+    how = {"match": "cosine", "reducer": "soft", "gamma": GAMMA}
+    drops = {"drop_x": 0.3, "drop_z": 0.4}
+    charges = {"open_x": 0.2, "open_z": 0.1, "warp": 0.05}
+    found = dt.DropDTWLoss(**drops, **charges, **how, reduction="none")(Z, X, **LENGTHS)
+    dtw = dt.SmoothDTWLoss(**how, warp=0.05, reduction="none")(Z, X, **LENGTHS)
+    for value, other, (z, x) in zip(found.tolist(), dtw.tolist(), items(Z, X), strict=True):
+        assert value == pytest.approx(dropdtw.distance(z, x, **drops, **charges, **how))
+        assert other == pytest.approx(dropdtw.distance(z, x, method="dtw", warp=0.05, **how))
+
+
+@pytest.mark.parametrize("loss", ["SmoothDTWLoss", "SoftDTWLoss", "SoftDTWDivergence", "OTAMLoss", "DropDTWLoss"])
+def test_every_alignment_loss_takes_a_warp_penalty(loss):
+    Z, X = batch()
+    none, some = (getattr(dt, loss)(warp=w, reducer="hard", match="cosine")(Z, X, **LENGTHS) for w in (0.0, 0.5))
+    assert some > none
+
+
+def test_parameters_are_learned_along():
+    Z, X = batch()
+    opening, penalty = (torch.nn.Parameter(torch.tensor(v, dtype=torch.float64)) for v in (0.2, 0.1))
+    loss = dt.DropDTWLoss(0.3, match="cosine", open_x=opening, warp=penalty)
+    assert dict(loss.named_parameters()) == {"open_x": opening, "warp": penalty}
+    loss(Z, X, **LENGTHS).backward()
+    assert opening.grad > 0
+    assert penalty.grad > 0
+    assert "open_x" not in repr(loss)
+    assert "open_x=0.2" in repr(dt.DropDTWLoss(0.3, open_x=0.2))
+    assert "warp" not in repr(dt.DropDTWLoss(0.3))

@@ -206,6 +206,16 @@ CHARGES = {
     "tensor too large": case(
         lambda: dt.drop_dtw(C, 0.5, open_x=torch.tensor(1e300, dtype=torch.float64)), "open_x is inf for item 0", "≥ 0"
     ),
+    "loss without drops": case(
+        lambda: dt.DropDTWLoss(0.1, open_z=0.2), "open_z is 0.2, but no z may be dropped", "give drop_z as well"
+    ),
+    "loss as printed": case(
+        lambda: dt.DropDTWLoss(0.1, 0.1, method="drop_dtw_paper", warp=torch.zeros(())),
+        "method 'drop_dtw_paper' takes no warp penalty, but warp is a tensor",
+        "leave it out",
+    ),
+    "loss that suggests": case(lambda: dt.DropDTWLoss(0.1, open_x="suggest"), "open_x is 'suggest'", "a finite number"),
+    "loss of repeats": case(lambda: dt.SoftDTWLoss(warp=-1), "warp is -1", "a finite number ≥ 0"),
 }
 
 WRONG = {

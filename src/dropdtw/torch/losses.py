@@ -16,9 +16,11 @@ from torch import Tensor, nn
 from dropdtw import drops
 from dropdtw.drops import LogitPercentile
 from dropdtw.problem.band import window_width
+from dropdtw.problem.spec import Spec
 from dropdtw.tables.reducers import reducer as find_reducer
-from dropdtw.torch import costs
+from dropdtw.torch import charges, costs
 from dropdtw.torch.batch import Ids, Pairs, pairs, refuse_overflow
+from dropdtw.torch.charges import Charge
 from dropdtw.torch.functional import Batch, Drops, Lengths, drop_dtw
 from dropdtw.torch.learned import LearnedDrop
 from dropdtw.torch.reduction import (
@@ -46,6 +48,7 @@ class LossOptions(TypedDict, total=False):
     many_to_one: bool
     contiguous: bool
     window: float | None
+    warp: Charge
     normalize: Normalize
     reduction: Reduction
 
@@ -59,6 +62,8 @@ class AlignmentLoss(nn.Module):
         standardised features.
     reducer, gamma : the minimum and its smoothness, as in `drop_dtw`.
     one_to_many, many_to_one, contiguous, window : which matches are allowed, as in `dropdtw.solve`.
+    warp : what a match that repeats an element pays on top. A number ≥ 0, or a tensor () or (B,), which may be an
+        `nn.Parameter`.
     normalize : "x", "z" or "both" divides the value of an item by N_b, K_b or their sum. The authors' is "x".
     reduction : "mean", "sum" or "none" over the items.
     """
@@ -76,6 +81,7 @@ class AlignmentLoss(nn.Module):
         many_to_one: bool = True,
         contiguous: bool = False,
         window: float | None = None,
+        warp: Charge = 0.0,
         normalize: Normalize = None,
         reduction: Reduction = "mean",
     ) -> None:
@@ -96,6 +102,8 @@ class AlignmentLoss(nn.Module):
         self.moves: dict[str, Any] = {
             "one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous, "window": window,
         }  # fmt: skip
+        charges.said(warp, "warp")
+        self.warp = warp
         self.normalize, self.reduction = check_normalize(normalize), check_reduction(reduction)
 
     def forward(
@@ -136,7 +144,12 @@ class AlignmentLoss(nn.Module):
             reducer=self.reducer,
             gamma=self.gamma,
             **self.moves,
+            **self.charges(),
         )
+
+    def charges(self) -> dict[str, Any]:
+        """What some steps pay on top, as `drop_dtw` takes it."""
+        return {"warp": self.warp}
 
     def costs(self, p: Pairs) -> tuple[Tensor, Drops, Drops]:
         """Match costs (B, K, N), and drop costs of x and z as `drop_dtw` takes them."""
@@ -158,6 +171,7 @@ class AlignmentLoss(nn.Module):
         """What `print` adds."""
         told: dict[str, Any] = {"gamma_match": self.gamma_match} if self.match == "softmax" else {}
         told |= {"reducer": self.reducer, "gamma": self.gamma, **self.moves, "normalize": self.normalize}
+        told |= {name: v for name, v in self.charges().items() if charges.given(v) and not isinstance(v, nn.Parameter)}
         match = "" if isinstance(self.match, nn.Module) else f"match={self.match!r}, "
         return match + ", ".join(f"{k}={v!r}" for k, v in told.items()) + f", reduction={self.reduction!r}"
 
@@ -169,8 +183,10 @@ class DropDTWLoss(AlignmentLoss):
         (B, N) or (B, K), such as a learnable one; "percentile:30" of each item's own match costs (Eq. 5), through
         which no derivative flows; a `LearnedDrop` (Eq. 6). For drop_x with the softmax cost also "logit:30" or a
         `LearnedDrop(output="logit")`: a drop logit that competes with the steps in the softmax (the authors' recipe).
-    method : "drop_dtw", or "drop_dtw_paper" for Algorithm 2 as printed, which counts some alignments several times
-        when both sides may be dropped (docs/algorithm.md).
+    open_x, open_z : what the first dropped x (z) of each run pays on top of its drop cost, so that junk is dropped in
+        few runs. A number ≥ 0, or a tensor () or (B,). An `nn.Parameter` is learned along with the rest.
+    method : "drop_dtw", or "drop_dtw_paper" for Algorithm 2 as printed, which takes no charges, and counts some
+        alignments several times when both sides may be dropped (docs/algorithm.md).
     The rest as in `AlignmentLoss`; softmax costs and smoothMin unless told otherwise, as in the paper.
 
     >>> Z = torch.eye(2)[None]
@@ -179,6 +195,8 @@ class DropDTWLoss(AlignmentLoss):
     tensor(0.1000)
     >>> DropDTWLoss(drop_x=None, reducer="hard", match="cosine")(Z, X)
     tensor(1.7071)
+    >>> DropDTWLoss(drop_x=0.1, open_x=0.5, reducer="hard", match="cosine")(Z, X)       # a run costs 0.5 more
+    tensor(0.6000)
     """
 
     def __init__(
@@ -186,6 +204,8 @@ class DropDTWLoss(AlignmentLoss):
         drop_x: DropCost = "percentile:30",
         drop_z: DropCost = None,
         *,
+        open_x: Charge = 0.0,
+        open_z: Charge = 0.0,
         method: Literal["drop_dtw", "drop_dtw_paper"] = "drop_dtw",
         **options: Unpack[LossOptions],
     ) -> None:
@@ -194,6 +214,11 @@ class DropDTWLoss(AlignmentLoss):
             raise ValueError(f"method is {method!r}; choose 'drop_dtw', or 'drop_dtw_paper' for Algorithm 2 as printed")
         self.method = method
         self.drop_x, self.drop_z = self._checked(drop_x, "drop_x"), self._checked(drop_z, "drop_z")
+        self.open_x, self.open_z = open_x, open_z
+        said: dict[str, Any] = {
+            name: charges.as_asked(charges.said(value, name)) for name, value in self.charges().items()
+        }
+        Spec.of(None if drop_x is None else 0.0, None if drop_z is None else 0.0, method=method, **said)
 
     def _checked(self, drop: DropCost, name: str) -> DropCost:
         if isinstance(drop, bool) or not (drop is None or isinstance(drop, (int, float, str, Tensor, LearnedDrop))):
@@ -208,6 +233,10 @@ class DropDTWLoss(AlignmentLoss):
                 f"match={self.match!r}; use 'percentile:30' or LearnedDrop(dim, output='cost')"
             )
         return drop
+
+    def charges(self) -> dict[str, Any]:
+        """What some steps pay on top, as `drop_dtw` takes it."""
+        return {"open_x": self.open_x, "open_z": self.open_z, **super().charges()}
 
     def costs(self, p: Pairs) -> tuple[Tensor, Drops, Drops]:
         """Match costs (B, K, N), and drop costs of x and z as `drop_dtw` takes them."""
