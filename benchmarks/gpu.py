@@ -4,10 +4,11 @@
     python benchmarks/gpu.py --check         # the checks alone
 
 Times are medians of CUDA events around forward + backward of `drop_dtw`, after warm-up, with fresh random inputs in
-rotation. `queued` lets the CPU run ahead, as in training, where other work hides the launches; `alone` waits for the
-device before each call, so that Python's own time counts. The floor is what the dependency chain allows: the same
-kernels on one pair alone, which keeps one warp busy and nothing else. Bytes are those that must move: C read by both
-passes, its gradient written, and the states between blocks written and read.
+rotation. Tables that charge are timed in turn with plain ones, on the same costs. `queued` lets the CPU run ahead, as
+in training, where other work hides the launches; `alone` waits for the device before each call, so that Python's own
+time counts. The floor is what the dependency chain allows: the same kernels on one pair alone, which keeps one warp
+busy and nothing else. Bytes are those that must move: C read by both passes, its gradient written, and the states
+between blocks written and read.
 """
 
 from __future__ import annotations
@@ -37,6 +38,18 @@ ROWS = [  # name, batch, K, N, both sides?, goal
 GAMMA = 0.5
 
 
+PAIRS = [  # name, batch, K, N, both sides?
+    ("training shape", 24, 10, 200, False),
+    ("many pairs", 1024, 32, 512, False),
+    ("many pairs, two-sided", 1024, 32, 512, True),
+    ("long, two-sided", 512, 64, 2000, True),
+    ("longer Z", 512, 512, 64, False),
+    ("few, square", 8, 2000, 2000, False),
+]
+BAR = 0.8
+"""The least speed of a kernel that charges, as a share of the plain one's."""
+
+
 def problem(B: int, K: int, N: int, both: bool, dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
     made = [torch.rand(B, K, N, dtype=dtype, device="cuda"), torch.rand(B, N, dtype=dtype, device="cuda") * 0.3]
     if both:
@@ -49,23 +62,42 @@ def forward(tensors: list[torch.Tensor], **how: object) -> torch.Tensor:
 
 
 def both_ways(tensors: list[torch.Tensor], **how: object) -> tuple[torch.Tensor, ...]:
-    return torch.autograd.grad(forward(tensors, **how).sum(), tensors)
+    wanted = [*tensors, *(part for part in how.values() if isinstance(part, torch.Tensor))]
+    return torch.autograd.grad(forward(tensors, **how).sum(), wanted)
+
+
+def charges(B: int, names: list[str], dtype: torch.dtype = torch.float32) -> dict[str, torch.Tensor]:
+    """Charges (B,) of these names, with derivatives wanted."""
+    return {name: (torch.rand(B, dtype=dtype, device="cuda") * 0.3).requires_grad_() for name in names}
+
+
+def charged_by(method: str) -> list[str]:
+    """The charges that a method can make."""
+    entry = METHODS[method]
+    return ["open_x", "open_z"] * entry.takes_opening + ["warp"] * entry.takes_warp
 
 
 def milliseconds(work: Callable[[int], object], repeats: int, alone: bool, warm_up: int = 3) -> float:
-    for k in range(warm_up):
+    return interleaved([work], repeats, alone, warm_up)[0]
+
+
+def interleaved(
+    works: list[Callable[[int], object]], repeats: int, alone: bool = False, warm_up: int = 3
+) -> list[float]:
+    """Milliseconds of each, run in turn, so that clocks and neighbours are the same for all."""
+    for k, work in product(range(warm_up), works):
         work(k)
-    events = []
-    for k in range(repeats):
+    events: list[list[tuple[torch.cuda.Event, torch.cuda.Event]]] = [[] for _ in works]
+    for k, (work, mine) in product(range(repeats), zip(works, events, strict=True)):
         if alone:
             torch.cuda.synchronize()
         start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         work(k)
         stop.record()
-        events.append((start, stop))
+        mine.append((start, stop))
     torch.cuda.synchronize()
-    return statistics.median(start.elapsed_time(stop) for start, stop in events)
+    return [statistics.median(start.elapsed_time(stop) for start, stop in mine) for mine in events]
 
 
 def copy_bandwidth() -> float:
@@ -98,49 +130,60 @@ def check_method(method: str) -> float:
     def rand(*shape: int) -> torch.Tensor:
         return torch.rand(*shape, dtype=torch.float64, device="cuda", generator=generator, requires_grad=True)
 
-    for kind, ragged in product(("hard", "soft", "smooth"), (False, True)):
-        K, N = SIZES[(number + 3 * ragged) % len(SIZES)]
-        given = [rand(3, K, N)]
-        if METHODS[method].takes_drops:
-            given += [rand(3, N), rand(3, K)]
-        how = {"method": method, "reducer": kind, "gamma": GAMMA}
+    sides = [("x", "z"), ("x",), ("z",)] if METHODS[method].takes_drops else [()]
+    asked = [(("x", "z")[: 2 * METHODS[method].takes_drops], False)]
+    if charged_by(method):
+        asked += [(some, True) for some in sides]
+    for kind, ragged, (dropped, charging) in product(("hard", "soft", "smooth"), (False, True), asked):
+        K, N = SIZES[(number + 3 * ragged + charging) % len(SIZES)]
+        drops = {f"drop_{side}": rand(3, N if side == "x" else K) for side in dropped}
+        names = [n for n in charged_by(method) if charging and (n == "warp" or n[-1] in dropped)]
+        paid = drops | {name: rand(3) for name in names}
+        C = rand(3, K, N)
+        given = [C, *paid.values()]
+        how = {"method": method, "reducer": kind, "gamma": GAMMA, **paid}
         how |= {"threshold": 0.4} if METHODS[method].takes_threshold else {}
         if ragged:
             how |= {"z_lengths": [K, max(1, K // 2), 1], "x_lengths": [N, max(1, N - 3), N]}
-        ours, truth = ((v := drop_dtw(*given, **how, executor=e), *grads(v, given)) for e in ("triton", "wavefront"))
+        ours, truth = ((v := drop_dtw(C, **how, executor=e), *grads(v, given)) for e in ("triton", "wavefront"))
         for a, b in zip(ours, truth, strict=True):
             same = (a == b) | ((a - b).abs() < 1e-9)
-            assert same.all(), f"{method} {how} {K} × {N}: {(a - b).abs().max()}"
+            said = f"{method} {kind}{' ragged' * ragged} {list(paid)} {K} × {N}"
+            assert same.all(), f"{said}: {(a - b).abs().max()}"
             worst = max(worst, float(torch.where(a == b, 0.0, (a - b).abs()).max()))
-    worst = max(worst, check_bits(method))
+    worst = max(worst, check_bits(method, []), check_bits(method, charged_by(method)))
     print(f"checked {method}", flush=True)
     return worst
 
 
-def check_bits(method: str) -> float:
+def check_bits(method: str, names: list[str]) -> float:
     """Single precision: an item alone and the same item in a padded batch agree to the last bit, on any stream."""
     if not METHODS[method].takes_drops:
         return 0.0
     sizes = [(6, 2), (3, 40), (70, 9), (90, 140)]
     padded = [torch.full(shape, torch.nan, device="cuda") for shape in ((4, 150, 150), (4, 150), (4, 150))]
+    paid = charges(len(sizes), names)
     alone = []
     for b, (K, N) in enumerate(sizes):
         item = [torch.rand(1, K, N, device="cuda"), torch.rand(1, N, device="cuda"), torch.rand(1, K, device="cuda")]
         for whole, part in zip(padded, item, strict=True):
             whole[(b, *map(slice, part.shape[1:]))] = part[0]
         item = [part.requires_grad_() for part in item]
-        value = drop_dtw(*item, method=method, gamma=GAMMA)
-        alone.append((value, *torch.autograd.grad(value.sum(), item)))
+        own = {name: part.detach()[b : b + 1].requires_grad_() for name, part in paid.items()}
+        value = drop_dtw(*item, method=method, gamma=GAMMA, **own)
+        alone.append((value, *torch.autograd.grad(value.sum(), [*item, *own.values()])))
     padded = [part.requires_grad_() for part in padded]
     z, x = (torch.tensor(n, device="cuda") for n in zip(*sizes, strict=True))
     torch.cuda.synchronize()
     with torch.cuda.stream(torch.cuda.Stream()):
-        value = drop_dtw(*padded, z_lengths=z, x_lengths=x, method=method, gamma=GAMMA)
-        parts = torch.autograd.grad(value.sum(), padded)
+        value = drop_dtw(*padded, z_lengths=z, x_lengths=x, method=method, gamma=GAMMA, **paid)
+        parts = torch.autograd.grad(value.sum(), [*padded, *paid.values()])
     torch.cuda.synchronize()
     for b, (wanted, *others) in enumerate(alone):
         assert torch.equal(value[b], wanted[0]), f"{method} {sizes[b]}: {value[b]} in a batch, {wanted[0]} alone"
-        for whole, part in zip(parts, others, strict=True):
+        for name, whole, part in zip(names, parts[3:], others[3:], strict=True):
+            assert torch.equal(whole[b], part[0]), f"{method} {sizes[b]}: {name} {whole[b]} in a batch, {part[0]} alone"
+        for whole, part in zip(parts[:3], others[:3], strict=True):
             inside = whole[(b, *map(slice, part.shape[1:]))]
             assert torch.equal(inside, part[0]), f"{method} {sizes[b]}: {(inside - part[0]).abs().max()}"
             assert (whole[b] != 0).sum() == (part != 0).sum(), f"{method}: derivatives in the padding"
@@ -190,6 +233,23 @@ def measure(name: str, B: int, K: int, N: int, both: bool, goal: str, wavefront:
     )
 
 
+def compare(name: str, B: int, K: int, N: int, both: bool) -> str:
+    """Tables that charge beside plain ones: with charges as tensors whose derivatives are wanted, too."""
+    sets = [problem(B, K, N, both) for _ in range(3)]
+    paid = charges(B, ["open_x", "open_z", "warp"] if both else ["open_x", "warp"])
+    works = [lambda k: both_ways(sets[k % 3]), lambda k: both_ways(sets[k % 3], **paid)]
+    plain, charging = interleaved(works, 50 if B * K * N < 1 << 26 else 15)
+    kernels = [graph_replay(lambda work=work: work(0)) for work in works]
+    with torch.no_grad():
+        values = interleaved([lambda k: forward(sets[k % 3]), lambda k: forward(sets[k % 3], **paid)], 50)
+    ratios = [plain / charging, kernels[0] / kernels[1], values[0] / values[1]]
+    short = "" if min(ratios[1:]) >= BAR else f" below {BAR}"
+    return (
+        f"| {name}: {B} × {K} × {N} | {plain:.3f} | {charging:.3f} | {ratios[0]:.2f} | {kernels[0]:.3f} | "
+        f"{kernels[1]:.3f} | {ratios[1]:.2f} | {values[0]:.3f} | {values[1]:.3f} | {ratios[2]:.2f}{short} |"
+    )
+
+
 def graph_replay(work: Callable[[], object]) -> float:
     """Milliseconds of the kernels alone: captured once, replayed without Python."""
     side = torch.cuda.Stream()
@@ -227,6 +287,14 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for row in ROWS:
         print(measure(*row, wavefront=not chosen.no_wavefront), flush=True)
+    print(f"\nTables that charge, as a share of the speed of plain ones (the bar is {BAR}):")
+    print(
+        "| forward + backward, float32, smooth | plain, queued ms | charged | ratio | plain, kernels ms | charged "
+        "| ratio | plain, forward ms | charged | ratio |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for pair in PAIRS:
+        print(compare(*pair), flush=True)
 
 
 if __name__ == "__main__":
