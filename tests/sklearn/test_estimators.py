@@ -81,6 +81,8 @@ WAYS = {
     "subsequence": {"method": "subsequence"},
     "exclusive": {"drop_x": 0.3, "drop_z": 0.3, "many_to_one": False, "contiguous": True},
     "lcss": {"method": "lcss", "threshold": 0.2},
+    "charged": {"drop_x": 0.3, "drop_z": 0.4, "open_x": 0.5, "open_z": 0.2, "warp": 0.1},
+    "suggested opening": {"drop_x": 0.3, "open_x": "suggest"},
 }
 every_way = pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 
@@ -120,6 +122,13 @@ def test_drops_keep_junk_from_deciding():
     assert dtw.score(TEST, TRUTH) == drop.score(TEST, TRUTH) == 1
     assert drop.score(SPOILED, TRUTH) == 1
     assert dtw.score(SPOILED, TRUTH) < 0.7  # to DTW, all that has a high before a low goes down
+
+
+def test_an_opening_cost_is_paid_for_each_run_of_drops():
+    plain, charged = (AlignmentKNeighborsClassifier(drop_x=0.25, open_x=o).fit([[0.0, 1.0]], ["a"]) for o in (0, 1))
+    one, two = [0.0, 9.0, 9.0, 1.0], [0.0, 9.0, 1.0, 9.0]
+    assert plain.distances([one, two]).tolist() == [[0.5], [0.5]]
+    assert charged.distances([one, two]).tolist() == [[1.5], [2.5]]
 
 
 def test_neighbours_of_training_series_are_others():
@@ -165,7 +174,7 @@ def test_lists_go_through_cross_validation_and_search():
 
 @both
 def test_clones_and_pickles_answer_alike(estimator):
-    given = estimator(drop_x=0.3, drop_z=0.2, window=5)
+    given = estimator(drop_x=0.3, drop_z=0.2, open_x=0.4, open_z="suggest", warp=0.1, window=5)
     fitted = given.fit(TRAIN, LABELS)
     assert clone(fitted).get_params() == given.get_params()
     np.testing.assert_array_equal(answer(pickle.loads(pickle.dumps(fitted)), TEST), answer(fitted, TEST))
@@ -266,6 +275,11 @@ def test_what_was_fitted_stays_when_the_callers_arrays_change(as_list):
         ({"threshold": 0.5}, "method 'drop_dtw' takes no threshold"),
         ({"method": "lcss"}, "method 'lcss' needs threshold="),
         ({"n_jobs": 0}, "n_jobs is 0; give a number of threads"),
+        ({"drop_x": 0.3, "open_x": -1}, "open_x is -1; give a finite number ≥ 0, or 'suggest'"),
+        ({"drop_x": 0.3, "open_z": 1.0}, "open_z is 1.0, but no z may be dropped; give drop_z as well"),
+        ({"method": "dtw", "open_x": 1.0}, "method 'dtw' takes no opening costs"),
+        ({"warp": "suggest"}, "warp is 'suggest'; give a finite number ≥ 0"),
+        ({"method": "symmetric2", "warp": 1.0}, "method 'symmetric2' takes no warp penalty"),
     ],
     ids=str,
 )

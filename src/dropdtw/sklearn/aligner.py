@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 from dropdtw.api import pairwise
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
+from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array, owned
 from dropdtw.problem.spec import Spec
 from dropdtw.search.pairwise import thread_count
@@ -18,7 +19,7 @@ from dropdtw.tables.recurrence import Recurrence
 
 PARAMETERS = (
     *("drop_x", "drop_z", "match", "method"),
-    *("one_to_many", "many_to_one", "contiguous", "window", "threshold", "n_jobs"),
+    *("one_to_many", "many_to_one", "contiguous", "open_x", "open_z", "warp", "window", "threshold", "n_jobs"),
 )
 """Those of `dropdtw.pairwise` that the estimators take."""
 
@@ -30,6 +31,9 @@ class Aligner(BaseEstimator):  # type: ignore[misc]
     drop_z: DropCost
     match: MatchCost
     method: str | Recurrence
+    open_x: Opening
+    open_z: Opening
+    warp: float
     layout: Layout
 
     def __sklearn_tags__(self) -> Any:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
+from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array
 from dropdtw.sklearn.aligner import Aligner
 from dropdtw.sklearn.panel import Layout, Panel
@@ -30,8 +31,9 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
     ----------
     n_neighbors : how many training series vote.
     weights : "uniform", or "distance" for votes of 1/cost (a cost of 0 or less outvotes any other).
-    drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.align`,
-        except that "euclidean" is the default `match`: most series are of numbers, whose cosine says little.
+    drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold : as in
+        `dropdtw.align`, except that "euclidean" is the default `match`: most series are of numbers, whose cosine says
+        little.
     layout : which axis is time, "ntd" or "nct"; needed for arrays of three axes, see `dropdtw.sklearn.as_series`.
     n_jobs : threads; None for one, −1 for all cores.
 
@@ -59,6 +61,9 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         one_to_many: bool = True,
         many_to_one: bool = True,
         contiguous: bool = False,
+        open_x: Opening = 0.0,
+        open_z: Opening = 0.0,
+        warp: float = 0.0,
         window: float | None = None,
         threshold: DropCost = None,
         layout: Layout = None,
@@ -73,6 +78,9 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         self.one_to_many = one_to_many
         self.many_to_one = many_to_one
         self.contiguous = contiguous
+        self.open_x = open_x
+        self.open_z = open_z
+        self.warp = warp
         self.window = window
         self.threshold = threshold
         self.layout = layout

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
+from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array, owned
 from dropdtw.sklearn.aligner import Aligner
 from dropdtw.sklearn.panel import Layout, Panel, as_series
@@ -57,6 +58,9 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         one_to_many: bool = True,
         many_to_one: bool = True,
         contiguous: bool = False,
+        open_x: Opening = 0.0,
+        open_z: Opening = 0.0,
+        warp: float = 0.0,
         window: float | None = None,
         threshold: DropCost = None,
         layout: Layout = None,
@@ -73,6 +77,9 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         self.one_to_many = one_to_many
         self.many_to_one = many_to_one
         self.contiguous = contiguous
+        self.open_x = open_x
+        self.open_z = open_z
+        self.warp = warp
         self.window = window
         self.threshold = threshold
         self.layout = layout
