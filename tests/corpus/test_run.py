@@ -188,6 +188,20 @@ def test_the_manifest_and_the_summary_say_what_was_done(tmp_path):
     assert json.loads((tmp_path / "out/summary.json").read_text()) == {"rows": 6, "errors": 0, "shards": 3}
 
 
+def test_the_manifest_keeps_charges_as_plain_numbers(tmp_path):
+    corpus(tmp_path / "c", 6)
+
+    def go(**more):
+        return dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, **more)
+
+    go(open_x=np.float32(0.5), warp=1)
+    settings = json.loads((tmp_path / "out/manifest.json").read_text())["settings"]
+    assert (settings["open_x"], settings["warp"], "open_z" in settings) == (0.5, 1, False)
+    assert go(open_x=0.5, warp=1.0).done == 0
+    with pytest.raises(ValueError, match="holds another run, which differs in settings"):
+        go(open_x="suggest", warp=1)
+
+
 def test_progress_is_told(tmp_path):
     corpus(tmp_path / "c", 6)
     seen = []

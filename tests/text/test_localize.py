@@ -1,6 +1,7 @@
 """Where each step is talked about."""
 
 import importlib.util
+import itertools
 import os
 import sys
 from pathlib import Path
@@ -213,3 +214,16 @@ def test_on_transcripts_it_was_not_chosen_on():
     weights, floor, edge = benchmark.choose([s for part in folds for s in part])
     assert np.round(weights, 2) == pytest.approx(WEIGHTS)
     assert (floor, edge) == (FLOOR, EDGE)
+
+
+def test_an_opening_cost_leaves_fewer_gaps():
+    wanted, said, times = talk("steps.txt", "talk.srt")
+
+    def gaps(**more):
+        found = [f.sentences for f in text.localize(wanted, said, times, drop_x=0.6, skip=None, **more)]
+        return sum(before[1] < after[0] for before, after in itertools.pairwise(found))
+
+    assert gaps() > 2
+    assert gaps(open_x=0.0) == gaps() > gaps(open_x=0.5) > gaps(open_x=100.0) == 0
+    with pytest.raises(ValueError, match=r"open_x is 1\.0, but no x may be dropped"):
+        text.localize(wanted, said, times, drop_x=None, open_x=1.0)

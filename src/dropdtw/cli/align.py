@@ -29,6 +29,9 @@ def align(
     one_to_many: options.OneToMany = True,
     many_to_one: options.ManyToOne = True,
     contiguous: options.Contiguous = False,
+    open_x: options.OpenX = None,
+    open_z: options.OpenZ = None,
+    warp: options.Warp = 0.0,
     window: options.Window = None,
     threshold: options.Threshold = None,
     header: options.Header = None,
@@ -76,9 +79,15 @@ def align(
         screen.note(
             f"drop cost {found.constant:.4g} suggested ({found.rule}, confidence {found.confidence:.0%}): {found.why}"
         )
-    a = dropdtw.align(
-        Z, X, dx, dz, match=match, method=method, threshold=options.drop_cost(threshold, "threshold"), **how
-    )
+    how |= {"match": match, "method": method, "threshold": options.drop_cost(threshold, "threshold"), "warp": warp}
+    how |= {"open_x": options.opening_cost(open_x, "open-x"), "open_z": options.opening_cost(open_z, "open-z")}
+    a = dropdtw.align(Z, X, dx, dz, **how)
+    for side in ("x", "z"):
+        if how[f"open_{side}"] == "suggest":
+            opening = getattr(a.solved().given.charges, f"open_{side}")
+            screen.note(
+                f"opening cost {opening:.4g} suggested for {side}: a stretch of chance matches saves no more than that"
+            )
     if out:
         formats.write(out, formats.alignment_content(a, kind, fps=fps, costs=costs))
     if plot:
@@ -91,7 +100,7 @@ def _show(a: Alignment, measure: str, fps: float | None) -> None:
     K, N = a.shape
     print(
         f"{a.method}, {measure} costs: {K} z with {N} x, cost {a.cost:.6g}, {len(a.pairs)} pairs, "
-        f"{int(a.dropped_z.sum())} z and {int(a.dropped_x.sum())} x dropped"
+        f"{int(a.dropped_z.sum())} z and {int(a.dropped_x.sum())} x dropped{_runs(a)}"
     )
     segments = a.segments()
     columns = [">z", ">start", ">stop", ">length", *([">from", ">to"] if fps else [])]
@@ -103,6 +112,19 @@ def _show(a: Alignment, measure: str, fps: float | None) -> None:
     screen.table(columns, rows)
     if len(segments) > SHOWN:
         print(f"… and {len(segments) - SHOWN} more; --out writes them all")
+
+
+def _runs(a: Alignment) -> str:
+    """How many runs of drops there are, of the sides whose runs are charged."""
+    charges = a.solved().given.charges
+    counts = {side: int(getattr(a.charged, f"open_{side}")) for side in "zx" if getattr(charges, f"open_{side}")}
+    if len(counts) == 2:
+        return f", in {_count(counts['z'])} of z and {counts['x']} of x"
+    return "".join(f", in {_count(n)}" + (" of z" if side == "z" else "") for side, n in counts.items())
+
+
+def _count(runs: int) -> str:
+    return f"{runs} run{'' if runs == 1 else 's'}"
 
 
 def _check_picture(path: Path) -> None:

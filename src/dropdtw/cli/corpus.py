@@ -11,6 +11,7 @@ import typer
 
 from dropdtw.cli import options, screen
 from dropdtw.files.strangers import one_line
+from dropdtw.tables.methods import Warp
 
 if TYPE_CHECKING:
     from dropdtw.corpus import Run
@@ -73,6 +74,9 @@ def localize(
     one_to_many: options.OneToMany = True,
     many_to_one: options.ManyToOne = False,
     contiguous: options.Contiguous = True,
+    open_x: options.OpenX = None,
+    open_z: options.OpenZ = None,
+    warp: options.Warp = 0.0,
     window: options.Window = None,
     threshold: options.Threshold = None,
     header: options.Header = None,
@@ -95,6 +99,7 @@ def localize(
     how: dict[str, Any] = {"match": match, "method": method, "window": options.window_width(window)}
     how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
     how |= {"drop_z": options.drop_cost(drop_z, "drop-z"), "threshold": options.drop_cost(threshold, "threshold")}
+    how |= _charges(open_x, open_z, warp)
     if drop_x is not None:  # otherwise the library suggests it, where the method has drops
         how["drop_x"] = options.drop_cost(drop_x, "drop-x")
     running = _running(engine, workers, num_gpus, shard_rows, strict)
@@ -119,6 +124,9 @@ def retrieve(
     one_to_many: options.OneToMany = True,
     many_to_one: options.ManyToOne = True,
     contiguous: options.Contiguous = False,
+    open_x: options.OpenX = None,
+    open_z: options.OpenZ = None,
+    warp: options.Warp = 0.0,
     window: options.Window = None,
     threshold: options.Threshold = None,
     header: options.Header = None,
@@ -140,8 +148,8 @@ def retrieve(
     asked, first = _queries(query, header)
     how: dict[str, Any] = {"match": match, "window": options.window_width(window)}
     how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
-    how |= _drops(drop_x, drop_z, method, first, corpus, how)
     how |= {"method": method, "threshold": options.drop_cost(threshold, "threshold")}
+    how |= _prices(drop_x, drop_z, _charges(open_x, open_z, warp), first, corpus, how)
     running = _running(engine, workers, num_gpus, shard_rows, strict)
     run = dropdtw.corpus.retrieve(asked, corpus, place, top, **how, **running)
     rows = Storage(place).table("nearest.parquet").slice(0, FEW * top).to_pylist()
@@ -162,6 +170,9 @@ def pairwise(
     one_to_many: options.OneToMany = True,
     many_to_one: options.ManyToOne = True,
     contiguous: options.Contiguous = False,
+    open_x: options.OpenX = None,
+    open_z: options.OpenZ = None,
+    warp: options.Warp = 0.0,
     window: options.Window = None,
     threshold: options.Threshold = None,
     engine: Engine = "local",
@@ -180,8 +191,8 @@ def pairwise(
     place = _folder(out)
     how: dict[str, Any] = {"match": match, "window": options.window_width(window)}
     how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
-    how |= _drops(drop_x, drop_z, method, lambda: _first(left), right, how)
     how |= {"method": method, "threshold": options.drop_cost(threshold, "threshold")}
+    how |= _prices(drop_x, drop_z, _charges(open_x, open_z, warp), lambda: _first(left), right, how)
     running = _running(engine, workers, num_gpus, shard_rows, strict)
     _show(dropdtw.corpus.pairwise(left, right, place, **how, **running), f"{place}/parts")
 
@@ -197,20 +208,36 @@ def _folder(out: str) -> str:
     return out
 
 
-def _drops(
-    drop_x: str | None, drop_z: str | None, method: str, query: Callable[[], Array], corpus: str, how: dict[str, Any]
+def _charges(open_x: str | None, open_z: str | None, warp: float) -> dict[str, Any]:
+    """Opening costs and the warp penalty, as `dropdtw.corpus` takes them."""
+    openings = {"open_x": options.opening_cost(open_x, "open-x"), "open_z": options.opening_cost(open_z, "open-z")}
+    return {**openings, "warp": warp}
+
+
+def _prices(
+    drop_x: str | None,
+    drop_z: str | None,
+    charges: dict[str, Any],
+    query: Callable[[], Array],
+    corpus: str,
+    how: dict[str, Any],
 ) -> dict[str, Any]:
-    """Drop costs of pairs; suggested ones are one number for all, found from a query and a few records."""
+    """Drop costs and charges of pairs; suggested ones are one number for all, from a query and a few records."""
     from dropdtw.corpus.shards import open_corpus
 
     dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
-    if options.takes_a_suggestion(drop_x, drop_z, method):
+    if options.takes_a_suggestion(drop_x, drop_z, how["method"]):
         dx = dz = drop_x = drop_z = "suggest"
-    if "suggest" in (drop_x, drop_z):
+    if "suggest" in (drop_x, drop_z, *charges.values()):
         Z, data = query(), open_corpus(corpus, 1000)
-        constant = options.suggested(Z, _some(data, Z.shape[1]), data.rows, how)
-        dx, dz = (constant if text == "suggest" else d for text, d in ((drop_x, dx), (drop_z, dz)))
-    return {"drop_x": dx, "drop_z": dz}
+        some = _some(data, Z.shape[1])
+        if "suggest" in (drop_x, drop_z):
+            warped = {name: how[name] for name in ("match", "window", *Warp._fields)}
+            constant = options.suggested(Z, some, data.rows, warped)
+            dx, dz = (constant if text == "suggest" else d for text, d in ((drop_x, dx), (drop_z, dz)))
+        told = how | charges | {"drop_x": dx, "drop_z": dz}
+        charges = charges | options.suggested_openings(Z, some, data.rows, told)
+    return {"drop_x": dx, "drop_z": dz, **charges}
 
 
 def _some(data: Corpus, width: int) -> list[Array]:

@@ -49,6 +49,15 @@ def localize(
             "to a step); lower drops more.",
         ),
     ] = "suggest",
+    open_x: Annotated[
+        str | None,
+        typer.Option(
+            "--open-x",
+            metavar="COST",
+            help="What each run of left-out sentences costs on top: a number, or suggest; higher leaves fewer, longer "
+            "gaps. Default: 0.",
+        ),
+    ] = None,
     skip: Annotated[
         float,
         typer.Option(
@@ -75,8 +84,9 @@ def localize(
     options.refuse_overwriting({"--out": out}, (steps, talk, drop_x))
     wanted = _parsed(steps, text.read_steps, "a step to a line")
     said = text.sentences(_parsed(talk, text.read_subtitles, "subtitles"))
-    price = options.drop_cost(drop_x, "drop-x")
-    found = text.localize(wanted, [s.text for s in said], [(s.start, s.stop) for s in said], drop_x=price, skip=skip)
+    price, opening = options.drop_cost(drop_x, "drop-x"), options.opening_cost(open_x, "open-x")
+    times = [(s.start, s.stop) for s in said]
+    found = text.localize(wanted, [s.text for s in said], times, drop_x=price, open_x=opening, skip=skip)
     if kind is not None:
         formats.write(out or "-", text.write_chapters(found, kind))
     if kind is None or out not in (None, "-"):

@@ -14,6 +14,7 @@ import typer
 from dropdtw import drops
 from dropdtw.cli import screen
 from dropdtw.drops import DropCost
+from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array
 from dropdtw.tables.methods import METHODS
 
@@ -29,6 +30,19 @@ DropX = Annotated[
     ),
 ]
 DropZ = Annotated[str | None, typer.Option("--drop-z", metavar="COST", help="The same for an element of Z.")]
+OpenX = Annotated[
+    str | None,
+    typer.Option(
+        "--open-x",
+        metavar="COST",
+        help="What each run of left-out elements of X costs on top, so that junk goes in few long runs: a number, or "
+        "suggest. Default: 0.",
+    ),
+]
+OpenZ = Annotated[str | None, typer.Option("--open-z", metavar="COST", help="The same for runs of Z.")]
+Warp = Annotated[
+    float, typer.Option("--warp", metavar="COST", help="What a match that repeats an element costs on top: a number.")
+]
 Match = Annotated[
     str,
     typer.Option(
@@ -87,6 +101,18 @@ def drop_cost(text: str | None, name: str) -> DropCost:
     return text
 
 
+def opening_cost(text: str | None, name: str) -> Opening:
+    """What `--open-x` and its like say; nothing at all is 0."""
+    if text is None or text == "suggest":
+        return text or 0.0
+    from dropdtw.files import formats
+
+    try:
+        return formats.number(text)
+    except ValueError:
+        raise ValueError(f"--{name} is {text!r}; give a number, or suggest") from None
+
+
 def refuse_overwriting(outputs: Mapping[str, str | os.PathLike[str] | None], inputs: Iterable[str | None]) -> None:
     """Refuse to write over what is read. Files are compared, not names: links and redirections are seen through.
 
@@ -135,6 +161,29 @@ def suggested(Z: Array, some: Sequence[Array], total: int, how: Mapping[str, Any
         f"(confidence {sure:.0%})"
     )
     return constant
+
+
+def suggested_openings(Z: Array, some: Sequence[Array], total: int, how: Mapping[str, Any]) -> dict[str, float]:
+    """Opening costs, where they are to be suggested, that suit a query with some sequences of a corpus; says so.
+
+    how : keyword arguments of `dropdtw.align`, with the drop costs.
+    """
+    import numpy as np
+
+    from dropdtw.problem.problem import Problem
+    from dropdtw.problem.spec import Spec
+
+    wanted = [name for name in ("open_x", "open_z") if how[name] == "suggest"]
+    spec = Spec.of(**how)
+    if not wanted:
+        return {}
+    found = [Problem.of_sequences(spec, Z, X).given.charges for X in some if spec.fits(len(Z), len(X))]
+    if not found:
+        raise ValueError(f"there is no sequence to suggest {wanted[0]} from; give a number")
+    openings = {name: float(np.median([getattr(charges, name) for charges in found])) for name in wanted}
+    for name, cost in openings.items():
+        screen.note(f"opening cost {cost:.4g} suggested for {name[-1]}, from {len(found)} of {total} sequences")
+    return openings
 
 
 def window_width(text: str | None) -> float | None:

@@ -45,6 +45,9 @@ def retrieve(
     one_to_many: options.OneToMany = True,
     many_to_one: options.ManyToOne = True,
     contiguous: options.Contiguous = False,
+    open_x: options.OpenX = None,
+    open_z: options.OpenZ = None,
+    warp: options.Warp = 0.0,
     window: options.Window = None,
     threshold: options.Threshold = None,
     header: options.Header = None,
@@ -85,9 +88,13 @@ def retrieve(
     if options.takes_a_suggestion(drop_x, drop_z, method):
         dx = dz = "suggest"
     if "suggest" in (str(dx), str(dz)):
-        constant = _suggested(Z, names, how, reader)
+        constant = options.suggested(Z, _some(names, reader), len(names), how)
         dx, dz = (constant if str(d) == "suggest" else d for d in (dx, dz))
     how |= {"method": method, "threshold": options.drop_cost(threshold, "threshold"), "drop_x": dx, "drop_z": dz}
+    how |= {"open_x": options.opening_cost(open_x, "open-x"), "open_z": options.opening_cost(open_z, "open-z")}
+    how["warp"] = warp
+    if "suggest" in (how["open_x"], how["open_z"]):
+        how |= options.suggested_openings(Z, _some(names, reader), len(names), how)
     ranking: list[tuple[float, str, int]] = []
     with screen.progress("aligning", len(names)) as advance:
         for chunk in _chunks(names, reader, advance):
@@ -180,13 +187,12 @@ def _costs(Z: Array, Xs: list[Array], top: int | None, how: dict[str, Any]) -> l
     return [(k + threads * n, cost) for k, row in enumerate(rows) for n, cost in enumerate(row.tolist())]
 
 
-def _suggested(Z: Array, names: list[str], how: dict[str, Any], reader: Reader) -> float:
-    """A drop cost that suits the query with a few sequences from all over the corpus."""
+def _some(names: list[str], reader: Reader) -> list[Array]:
+    """A few sequences from all over the corpus, those that can be read."""
     import numpy as np
 
     some = [names[k] for k in sorted({round(k) for k in np.linspace(0, len(names) - 1, min(8, len(names)))})]
-    read = [X for X in (reader.read(name, quiet=True) for name in some) if X is not None]
-    return options.suggested(Z, read, len(names), how)
+    return [X for X in (reader.read(name, quiet=True) for name in some) if X is not None]
 
 
 def _content(ranking: list[tuple[float, str, int]], kind: str) -> str:

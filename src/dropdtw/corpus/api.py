@@ -14,6 +14,7 @@ from dropdtw.corpus.run import Run, run
 from dropdtw.corpus.shards import Given, open_corpus
 from dropdtw.corpus.tasks import Localize, Pairwise, Retrieve
 from dropdtw.files.progress import Progress
+from dropdtw.problem.charges import Opening
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS
 
@@ -28,6 +29,7 @@ class CorpusOptions(TypedDict, total=False):
     match, method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.align`; names, not
         functions, since the manifest keeps them.
     drop_x, drop_z : a number or a rule: "percentile:30", or "suggest", which finds a drop cost for each pair.
+    open_x, open_z : a number, or "suggest", which finds an opening cost for each pair.   warp : a number.
     engine : "local", this machine, all cores; or "ray", a cluster: the one this process is connected to, the one that
         RAY_ADDRESS names, or one that is started on this machine. The results are the same bytes.
     workers : how many work at a time; None: as many as there are cores.
@@ -44,6 +46,9 @@ class CorpusOptions(TypedDict, total=False):
     one_to_many: bool
     many_to_one: bool
     contiguous: bool
+    open_x: Opening
+    open_z: Opening
+    warp: float
     window: float | None
     threshold: Drop
     engine: str
@@ -108,8 +113,8 @@ def retrieve(
     queries : the Z: a corpus that fits into memory, or a list of (id, sequence).   corpus : what is searched, the X.
     out : a folder; nearest.parquet has the columns query, rank, id, length and cost, best first; of equal costs the
         record that comes first in the corpus.
-    options : see `dropdtw.corpus.CorpusOptions`. With drop costs that are numbers, lower bounds spare most alignments;
-        a rule that reads the match costs is another number for every record, so all of them are aligned.
+    options : see `dropdtw.corpus.CorpusOptions`. With drop and opening costs that are numbers, lower bounds spare most
+        alignments; one that is read off the match costs is another number for every record, so all are aligned.
     """
     asked = _asked(dict(options))
     rows = asked.shard_rows

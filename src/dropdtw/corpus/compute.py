@@ -23,15 +23,6 @@ Found = tuple[float, list[Segment]] | ValueError
 """The cost of an alignment and its segments, or why there is none."""
 
 
-def fits(spec: Spec, Z: Array, X: Array) -> bool:
-    """Whether sequences of these lengths have an alignment at all, as far as lengths tell."""
-    try:
-        spec.check_fit(len(Z), len(X))
-    except ValueError:
-        return False
-    return True
-
-
 def values(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array], threads: int) -> tuple[Array, Reasons]:
     """The values of all pairs, (n, m), +∞ where there is no alignment; NaN where a pair fails, and its reason."""
     out: Array = np.full((len(Zs), len(Xs)), np.inf)
@@ -85,7 +76,7 @@ def _fitting(spec: Spec, Zs: Sequence[Array], Xs: Sequence[Array]) -> Iterator[t
     known: dict[int, tuple[int, ...]] = {}
     for a, Z in enumerate(Zs):
         if len(Z) not in known:
-            known[len(Z)] = tuple(b for b, X in enumerate(Xs) if fits(spec, Z, X))
+            known[len(Z)] = tuple(b for b, X in enumerate(Xs) if spec.fits(len(Z), len(X)))
         by_columns.setdefault(known[len(Z)], []).append(a)
     return ((rows, list(columns)) for columns, rows in by_columns.items() if columns)
 

@@ -212,7 +212,7 @@ class Retrieve:
         self, query: Record, records: list[Record], index: Index | None, threads: int
     ) -> tuple[Array, Array, dict[int, str]]:
         """Places and costs of the nearest records, best first, and why others could not be aligned."""
-        if index is not None and all(compute.fits(self.spec, query.X, r.X) for r in records):
+        if index is not None and all(self.spec.fits(len(query.X), len(r.X)) for r in records):
             found = search(self.spec, query.X, index, self.k, threads, progress=False)
             return found.indices, found.costs, {}
         values, reasons = _values(self, [query], records, threads)

@@ -342,6 +342,8 @@ def _as_npz(a: Alignment, fps: float | None, costs: bool | None) -> bytes:
     if a.shape[0] * a.shape[1] <= MANY_CELLS if costs is None else costs:
         given = a.solved().given
         held |= {"C": given.matrix, "drop_x": given.drop_x, "drop_z": given.drop_z}
+        if any(given.charges):
+            held |= given.charges._asdict()
     out = io.BytesIO()
     np.savez_compressed(out, **held)
     return out.getvalue()

@@ -129,6 +129,14 @@ class Spec:
                 "allow one_to_many, give drop_x, or exchange Z and X"
             )
 
+    def fits(self, K: int, N: int) -> bool:
+        """Whether sequences of these lengths have an alignment at all, as far as lengths tell."""
+        try:
+            self.check_fit(K, N)
+        except ValueError:
+            return False
+        return True
+
     def is_symmetric(self, features: int) -> bool:
         """Whether the value of (Z, X) is surely that of (X, Z), for sequences of so many features."""
         return (
@@ -160,7 +168,8 @@ class Spec:
                 )
         warp = {name: bool(value) for name, value in self.warp._asdict().items()}
         window = self.window if self.window is None else window_width(1, self.window)
-        charged = {name: value for name, value in self.charges._asdict().items() if value != 0}
+        charges = self.charges._asdict().items()
+        charged = {name: value if isinstance(value, str) else float(value) for name, value in charges if value != 0}
         return {"match": self.match, "method": self.method.name, **warp, "window": window, **rules, **charged}
 
 

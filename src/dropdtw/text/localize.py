@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dropdtw import costs, drops
 from dropdtw.api import solve
 from dropdtw.drops import DropCost, Suggest
+from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array, as_floats
 from dropdtw.text.evidence import FLOOR, SKIP, passages, probability, trimmed
 from dropdtw.text.words import echo_costs
@@ -46,6 +47,7 @@ def localize(
     times: npt.ArrayLike,
     *,
     drop_x: DropCost = "suggest",
+    open_x: Opening = 0.0,
     skip: float | None = SKIP,
     model: str = "wordllama",
 ) -> list[FoundStep]:
@@ -61,6 +63,8 @@ def localize(
     times : (N, 2) start and stop of each sentence in seconds, or (N,) starts alone.
     drop_x : what leaving out a sentence costs, see `dropdtw.drops`; lower drops more. With "suggest", sentences at the
         ends of a passage that are hardly about the step are left out as well.
+    open_x : what each run of left-out sentences costs on top: a number ≥ 0, or "suggest"; higher leaves fewer, longer
+        gaps between the passages.
     skip : what leaving out a step costs, in drop costs of a sentence (of suggested ones where no sentence may be
         dropped); lower reports more steps as not found. A step also needs a confidence of 0.25 ** (skip / 0.15).
         None: every step must be found.
@@ -78,7 +82,7 @@ def localize(
     rule = drops.resolve(drop_x, "drop_x")
     price = (rule or Suggest())(C)
     drop_z = None if skip is None else skip * float(np.mean(price))
-    a = solve(C, None if rule is None else price, drop_z, many_to_one=False, contiguous=True)
+    a = solve(C, None if rule is None else price, drop_z, open_x=open_x, many_to_one=False, contiguous=True)
     floor = 0.0 if skip is None else FLOOR ** (float(skip) / SKIP)
     there = passages(C, a)
     found = []
