@@ -11,7 +11,16 @@ from dropdtw.problem.spec import Spec
 
 @pytest.mark.parametrize("match", ["cosine", "softmax:0.5", "euclidean", "sqeuclidean"])
 @pytest.mark.parametrize(
-    "drops", [BOTH, {"drop_x": "percentile:30"}, {"drop_x": "suggest", "drop_z": "suggest"}, {}], ids=str
+    "drops",
+    [
+        BOTH,
+        {"drop_x": "percentile:30"},
+        {"drop_x": "suggest", "drop_z": "suggest"},
+        {},
+        {**BOTH, "open_x": 0.3, "open_z": 0.2, "warp": 0.05},
+        {"drop_x": "suggest", "drop_z": 0.3, "open_x": "suggest", "open_z": "suggest", "window": 0.9},
+    ],
+    ids=str,
 )
 def test_torch_gives_the_same_values_and_alignments(match, drops, monkeypatch):
     pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
@@ -72,7 +81,7 @@ def test_torch_suggests_a_drop_cost_for_each_pair_and_says_where_there_is_no_ali
     from dropdtw.corpus import gpu
 
     Xs = [record(0), record(1), record(2)[:2]]
-    how = {"many_to_one": False, "window": 0.9, "drop_x": "suggest"}
+    how = {"many_to_one": False, "window": 0.9, "drop_x": "suggest", "open_x": "suggest"}
     found = gpu.align([STEPS] * 3, Xs, Spec.of(**how), "cpu")
     for k in (0, 1):
         a = dropdtw.align(STEPS, Xs[k], **how)

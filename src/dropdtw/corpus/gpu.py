@@ -13,8 +13,10 @@ from torch.nn.utils.rnn import pad_sequence
 from dropdtw import costs
 from dropdtw.drops import Rule, Suggest
 from dropdtw.problem.band import band
+from dropdtw.problem.charges import NO_CHARGES
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import Matrix
+from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Segment, segments_of_pairs
 from dropdtw.torch import drop_dtw
@@ -91,7 +93,18 @@ def _value(C: Tensor, p: Pairs, spec: Spec) -> Tensor:
     if Suggest() in (spec.drop_x, spec.drop_z):
         prices = _suggested(Suggest(), C, p, spec.window)  # the same number for both sides
         given |= {name: prices for name in ("drop_x", "drop_z") if given[name] == "suggest"}
+    if spec.charges.needs_costs:
+        given |= _openings(C, p, spec)
     return drop_dtw(C, z_lengths=p.z_lengths, x_lengths=p.x_lengths, reducer="hard", **given)
+
+
+def _openings(C: Tensor, p: Pairs, spec: Spec) -> dict[str, Tensor]:
+    """Opening costs, (B,), where they are to be suggested: from each item's own match costs; 0 without an alignment."""
+    lengths: Any = zip(p.z_lengths.tolist(), p.x_lengths.tolist(), strict=True)  # type: ignore[union-attr]
+    items = [c[:K, :N] for c, (K, N) in zip(C.detach().cpu().numpy(), lengths, strict=True)]
+    found = [Problem.of_costs(spec, c).given.charges if spec.fits(*c.shape) else NO_CHARGES for c in items]
+    wanted = [name for name, value in spec.charges._asdict().items() if value == "suggest"]
+    return {name: C.new_tensor([getattr(charges, name) for charges in found]) for name in wanted}
 
 
 def _suggested(rule: Rule, C: Tensor, p: Pairs, window: float | None) -> Tensor:
