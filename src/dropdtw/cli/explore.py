@@ -28,6 +28,9 @@ def explore(
         ),
     ] = None,
     drop_z: Annotated[str | None, typer.Option("--drop-z", metavar="COST", help="The same for elements of Z.")] = None,
+    open_x: options.OpenX = None,
+    open_z: options.OpenZ = None,
+    warp: options.Warp = 0.0,
     match: options.Match = "auto",
     method: Annotated[str | None, typer.Option("--method", help="What to begin with; default: drop_dtw.")] = None,
     header: options.Header = None,
@@ -51,6 +54,8 @@ def explore(
     session = Session(load.read(first, second, truth=truth, fps=fps, header=header))
     if match != "auto" or method or drop_x or drop_z:
         session.first = _first(session, None if match == "auto" else match, method, drop_x, drop_z)
+    if open_x or open_z or warp:
+        session.first = _charged(session, open_x, open_z, warp)
 
     def opened(address: str) -> None:
         print(address, flush=True)
@@ -75,6 +80,21 @@ def _first(session: Any, match: str | None, method: str | None, drop_x: str | No
     sides = {"drop_x": drop_x or options.NOTHING, "drop_z": drop_z or options.NOTHING}
     suggested = {side: begin.drop_x for side, text in sides.items() if text == "suggest"}
     return replace(begin, **{side: _choice(text, side) for side, text in sides.items()} | suggested)
+
+
+def _charged(session: Any, open_x: str | None, open_z: str | None, warp: float) -> Any:
+    """The settings to begin with, with charges; refused where they cannot be paid, since the page would hide them."""
+    from dataclasses import replace
+
+    from dropdtw.explore.settings import arguments
+    from dropdtw.problem.spec import Spec
+
+    asked = {"open_x": options.opening_cost(open_x, "open-x"), "open_z": options.opening_cost(open_z, "open-z")}
+    Spec.of(**arguments(session.first, session.data.given) | asked | {"warp": warp})
+    if "suggest" in asked.values():
+        found = session.suggest_opening(session.first)
+        asked = {name: found[name] if cost == "suggest" else cost for name, cost in asked.items()}
+    return replace(session.first, **asked, warp=warp)
 
 
 def _choice(text: str, side: str) -> Any:

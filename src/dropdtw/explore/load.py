@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.files import arrays, formats, jsons
+from dropdtw.problem import charges
+from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair
 from dropdtw.results.alignment import Alignment
 
@@ -26,6 +28,7 @@ class Data:
     Z, X : the sequences, or None where only C is known.   C : the match costs, or None where sequences are.
     title : what the page is called.   lines : code that makes Z and X, or C.
     given : drop costs that came along, one per element, and `given_code`, the code for them.
+    charges : opening costs and the warp penalty that came along.
     method, cost : of the alignment that came along.
     truth : (N,) the true z of each x, −1 for none.   fps : elements of X per second.
     """
@@ -37,6 +40,7 @@ class Data:
     C: Array | None = None
     given: Mapping[str, Array] = field(default_factory=dict)
     given_code: Mapping[str, str] = field(default_factory=dict)
+    charges: Charges = NO_CHARGES
     method: str | None = None
     cost: float | None = None
     truth: Array | None = None
@@ -147,6 +151,7 @@ def _archive(place: str, more: dict[str, Any]) -> Data:
         lines=lines,
         given=_drops({name: held[name] for name in code}, held["C"]),
         given_code=code,
+        charges=_charges({name: held[name] for name in Charges._fields if name in held}),
         method=str(held["method"]) if "method" in held else None,
         cost=float(held["cost"]) if "cost" in held else None,
         **more,
@@ -174,6 +179,7 @@ def _written(place: str, content: dict[str, Any], more: dict[str, Any]) -> Data:
         lines=lines,
         given=_drops({"drop_x": given.drop_x, "drop_z": given.drop_z}, a.problem.C),
         given_code={name: f"problem.given.{name}" for name in ("drop_x", "drop_z")},
+        charges=given.charges,
         method=a.method,
         cost=a.cost,
         **more,
@@ -185,6 +191,11 @@ def _drops(held: dict[str, Array], C: Array) -> dict[str, Array]:
     sides = {"drop_x": (C.shape[1], "x_j"), "drop_z": (C.shape[0], "z_i")}
     found = {name: as_drop_costs(values, name, *sides[name]) for name, values in held.items()}
     return {name: values for name, values in found.items() if np.isfinite(values).any()}
+
+
+def _charges(held: dict[str, Array]) -> Charges:
+    """The charges that came with C."""
+    return Charges(*map(float, charges.resolve(**{name: values.tolist() for name, values in held.items()})))
 
 
 def _labels(values: Array) -> Array:

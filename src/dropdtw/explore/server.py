@@ -177,21 +177,21 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
         i, j = settings.whole("i", asked["i"], K), settings.whole("j", asked["j"], N)
         return lambda: session.explain(chosen, i, j) | {"i": i, "j": j}
 
-    def suggest(asked: dict[str, Any]) -> Callable[[], Any]:
-        chosen = settings.parse(asked["settings"])
-        return lambda: session.suggest(chosen)
+    def about(method: Callable[[settings.Settings], Any]) -> Callable[[dict[str, Any]], Callable[[], Any]]:
+        def prepare(asked: dict[str, Any]) -> Callable[[], Any]:
+            chosen = settings.parse(asked["settings"])
+            return lambda: method(chosen)
 
-    def export(asked: dict[str, Any]) -> Callable[[], Any]:
-        chosen = settings.parse(asked["settings"])
-        return lambda: session.export(chosen)
+        return prepare
 
     asked = ("settings",)
     posts = {
         "align": answering(("seq", *asked), "quick", binary(session.align)),
         "posterior": answering(("seq", *asked), "long", binary(session.probabilities)),
         "explain": answering(("i", "j", *asked), "quick", plain(explain)),
-        "suggest": answering(asked, "quick", plain(suggest)),
-        "export": answering(asked, "quick", plain(export)),
+        "suggest": answering(asked, "quick", plain(about(session.suggest))),
+        "suggest-opening": answering(asked, "quick", plain(about(session.suggest_opening))),
+        "export": answering(asked, "quick", plain(about(session.export))),
     }
     app = Starlette(
         routes=[

@@ -19,6 +19,8 @@ from dropdtw.explore.load import Data
 from dropdtw.explore.settings import Choice, Settings, arguments
 from dropdtw.files import formats
 from dropdtw.problem.inputs import Array
+from dropdtw.problem.problem import Problem
+from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
 from dropdtw.tables.methods import METHODS
@@ -93,13 +95,19 @@ class Session:
             raise ValueError(f"method is {name!r}; choose one of {', '.join(METHODS)}")
         entry, C = METHODS[name], self.costs(match)
         settings = Settings(match=match, method=name, gamma=self.usual_gamma(C))
+        if entry.takes_warp:
+            settings = replace(settings, warp=data.charges.warp)
         if entry.takes_threshold:
             return replace(settings, threshold=Choice("percentile", 30.0))
         if not entry.takes_drops:
             return settings
         if data.given:
             x, z = (_kind(data.given[side]) if side in data.given else Choice() for side in ("drop_x", "drop_z"))
-            return replace(settings, drop_x=x, drop_z=z)
+            settings = replace(settings, drop_x=x, drop_z=z)
+            if not entry.takes_opening:
+                return settings
+            open_x, open_z, _ = data.charges
+            return replace(settings, open_x=open_x, open_z=open_z)
         if data.method is not None:  # an alignment came along that dropped nothing
             return settings
         drop = Choice("constant", _rounded(dropdtw.suggest_drop(C, drop_z=entry.one_to_one).constant))
@@ -124,7 +132,10 @@ class Session:
                     "summary": m.summary,
                     "drops": m.takes_drops,
                     "threshold": m.takes_threshold,
+                    "opening": m.takes_opening,
+                    "warp": m.takes_warp,
                     "one_to_one": m.one_to_one,
+                    "states_moves": m.states_moves,
                 }
                 for name, m in METHODS.items()
             },
@@ -239,6 +250,13 @@ class Session:
             "why": found.why,
         }
 
+    def suggest_opening(self, settings: Settings) -> dict[str, float]:
+        """Opening costs for these settings, of each side that is dropped."""
+        sides = [side for side in ("x", "z") if getattr(settings, f"drop_{side}").kind != "none"]
+        asked = self._call(settings) | {f"open_{side}": "suggest" for side in sides}
+        charges = Problem.of_costs(Spec.of(**asked), self.costs(settings.match)).given.charges
+        return {f"open_{side}": _rounded(getattr(charges, f"open_{side}")) for side in sides}
+
     def export(self, settings: Settings) -> dict[str, Any]:
         """The alignment as `Alignment.from_dict` reads it, with the settings that gave it."""
         content = formats.alignment_content(self.alignment(settings), ".json", fps=self.data.fps)
@@ -285,11 +303,15 @@ class Session:
         given = a.solved().given
         drop_z = given.drop_z.copy()
         price, drop_z[i] = float(drop_z[i]), np.inf
+        opens = given.charges.open_z and (i == 0 or not a.dropped_z[i - 1])
+        now = f"dropped for {price:.4g}" + (
+            f" and opens a run of drops for {given.charges.open_z:.4g}" if opens else ""
+        )
         other = dropdtw.cost(self.costs(settings.match), **self._call(settings) | {"drop_z": drop_z})
         if not np.isfinite(other):
-            return f"dropped for {price:.4g}; no alignment matches it"
+            return f"{now}; no alignment matches it"
         return (
-            f"dropped for {price:.4g}; matched instead, the whole would cost {other:.4g} rather than {a.cost:.4g}: "
+            f"{now}; matched instead, the whole would cost {other:.4g} rather than {a.cost:.4g}: "
             f"margin {other - a.cost:.4g}"
         )
 

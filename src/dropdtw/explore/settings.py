@@ -12,6 +12,7 @@ Call = dict[str, Any]
 
 DROPS: Final = ("none", "constant", "percentile", "given")
 WINDOWS: Final = ("none", "share", "columns")
+CHARGES: Final = ("open_x", "open_z", "warp")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to align. `match` is None where only match costs were loaded, `gamma` where no posterior is wanted."""
+    """How to align. `match` is None where only match costs were loaded, `gamma` where no posterior is wanted.
+
+    open_x, open_z, warp : what runs of drops and repeated elements cost on top; 0 for nothing.
+    """
 
     match: str | None = None
     method: str = "drop_dtw"
@@ -39,6 +43,9 @@ class Settings:
     one_to_many: bool = True
     many_to_one: bool = True
     contiguous: bool = False
+    open_x: float = 0.0
+    open_z: float = 0.0
+    warp: float = 0.0
     gamma: float | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -66,6 +73,8 @@ def parse(data: object) -> Settings:
             found[name] = value
         elif name in ("drop_x", "drop_z", "threshold", "window"):
             found[name] = _choice(name, value, WINDOWS if name == "window" else DROPS)
+        elif name in CHARGES:
+            found[name] = number(name, value)
         elif name == "gamma":
             found[name] = None if value is None else number(name, value)
         elif value is None and name == "match":
@@ -131,6 +140,7 @@ def arguments(settings: Settings, given: Mapping[str, Any]) -> Call:
     for name, default in (("one_to_many", True), ("many_to_one", True), ("contiguous", False)):
         if getattr(settings, name) is not default:
             call[name] = getattr(settings, name)
+    call |= {name: value for name in CHARGES if (value := getattr(settings, name)) != 0}
     if settings.window.kind != "none":
         value = settings.window.value
         call["window"] = int(value) if settings.window.kind == "columns" else value

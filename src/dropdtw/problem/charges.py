@@ -79,7 +79,7 @@ def _usual(drop: Array) -> float:
     return float(np.median(finite)) if finite.size else 0.0
 
 
-def resolve(open_x: Opening, open_z: Opening, warp: float) -> Asked:
+def resolve(open_x: Opening = 0.0, open_z: Opening = 0.0, warp: float = 0.0) -> Asked:
     """Check the charges that a caller asked for, by themselves."""
     for name, value in (("open_x", open_x), ("open_z", open_z), ("warp", warp)):
         if value == "suggest" and name != "warp" and isinstance(value, str):

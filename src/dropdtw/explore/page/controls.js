@@ -2,6 +2,7 @@
 
 const $ = (id) => document.getElementById(id);
 const SIDES = ["drop_x", "drop_z", "threshold", "window"];
+const CHARGES = ["open_x", "open_z", "warp"];
 const FLAGS = ["one_to_many", "many_to_one", "contiguous"];
 
 export const short = (value, digits = 4) => String(Number(value.toPrecision(digits)));
@@ -11,6 +12,7 @@ export function controls(info, changed) {
   const [K, N] = info.shape;
   let costs = { low: 0, high: 1, gamma: 1 };
   const kept = {}; // the number last chosen for each kind of each side
+  const charged = { open_x: 0, open_z: 0, warp: 0 };
 
   for (const name of info.matches) $("match").add(new Option(name, name));
   $("match-row").hidden = !info.matches.length;
@@ -43,10 +45,37 @@ export function controls(info, changed) {
     (kept[side] ??= {})[kind] = value;
   }
 
+  /** The most that a slider charges; a run is worth several drops. Sliders go up by squares, finest near 0. */
+  const most = (name) => (name === "warp" ? 1 : 5) * Math.max(costs.high - Math.min(0, costs.low), 1e-9);
+
+  function moveCharge(name, value) {
+    charged[name] = value;
+    $(`${name}-range`).value = Math.sqrt(value / most(name));
+    $(`${name}-range`).setAttribute("aria-valuetext", short(value));
+  }
+
+  function showCharge(name, value) {
+    $(`${name}-number`).value = value;
+    moveCharge(name, value);
+  }
+
+  for (const name of CHARGES) {
+    const range = $(`${name}-range`), number = $(`${name}-number`);
+    range.addEventListener("input", () => {
+      showCharge(name, Number(short(most(name) * range.valueAsNumber ** 2, 3)));
+      changed();
+    });
+    number.addEventListener("input", () => {
+      if (!(number.valueAsNumber >= 0) || !Number.isFinite(number.valueAsNumber)) return;
+      moveCharge(name, number.valueAsNumber);
+      changed();
+    });
+  }
   for (const side of SIDES) {
     const kind = $(`${side}-kind`), range = $(`${side}-range`), number = $(`${side}-number`);
     kind.addEventListener("change", () => {
       showValue(side, kept[side]?.[kind.value] ?? usual(side, kind.value));
+      adapt();
       changed();
     });
     range.addEventListener("input", () => {
@@ -75,6 +104,12 @@ export function controls(info, changed) {
   const scale = () => costs.gamma * 20;
   const number = (side) => $(`${side}-number`).valueAsNumber;
 
+  /** Whether a charge is paid: the method takes it, and the elements can be dropped. */
+  function pays(name) {
+    const method = info.methods[$("method").value];
+    return name === "warp" ? method.warp : method.opening && $(`drop_${name.at(-1)}-kind`).value !== "none";
+  }
+
   /** Enable what the method takes. */
   function adapt() {
     const method = info.methods[$("method").value];
@@ -83,7 +118,8 @@ export function controls(info, changed) {
       for (const part of ["kind", "range", "number"]) $(`${side}-${part}`).disabled = !method.drops;
     $("suggest").disabled = !method.drops && !method.threshold;
     $("threshold").hidden = !method.threshold;
-    for (const flag of FLAGS) $(flag).disabled = method.one_to_one;
+    for (const name of CHARGES) $(name).hidden = !pays(name);
+    for (const flag of FLAGS) $(flag).disabled = method.one_to_one || method.states_moves;
     $("gamma").hidden = !$("posterior").checked;
   }
 
@@ -98,6 +134,7 @@ export function controls(info, changed) {
         $(`${side}-kind`).value = side === "threshold" && kind === "none" ? "percentile" : kind;
         showValue(side, kind === "none" || kind === "given" ? usual(side, $(`${side}-kind`).value) : value);
       }
+      for (const name of CHARGES) showCharge(name, settings[name]);
       for (const flag of FLAGS) $(flag).checked = settings[flag];
       $("posterior").checked = settings.gamma !== null;
       const gamma = settings.gamma ?? costs.gamma;
@@ -120,9 +157,10 @@ export function controls(info, changed) {
         drop_z: choice("drop_z", method.drops),
         threshold: choice("threshold", method.threshold),
         window: choice("window", true),
-        one_to_many: $("one_to_many").checked,
-        many_to_one: $("many_to_one").checked,
-        contiguous: $("contiguous").checked,
+        one_to_many: method.states_moves || $("one_to_many").checked,
+        many_to_one: method.states_moves || $("many_to_one").checked,
+        contiguous: !method.states_moves && $("contiguous").checked,
+        ...Object.fromEntries(CHARGES.map((name) => [name, pays(name) ? charged[name] : 0])),
         gamma: $("posterior").checked ? $("gamma-number").valueAsNumber || costs.gamma : null,
       };
     },
@@ -136,14 +174,21 @@ export function controls(info, changed) {
         if (kind.value !== "percentile") kind.value = "constant";
         showValue(side, found[kind.value]);
       }
+      adapt();
+    },
+    /** Take over suggested opening costs. */
+    open(found) {
+      for (const [name, value] of Object.entries(found)) showCharge(name, value);
     },
     /** Fit the sliders to other match costs. */
     fit({ histogram, gamma }) {
       costs = { low: histogram.low, high: histogram.high, gamma };
       for (const side of SIDES) showValue(side, number(side));
+      for (const name of CHARGES) showCharge(name, charged[name]);
     },
-    /** After a change of the match cost, constants and γ of the old one mean nothing. */
+    /** After a change of the match cost, constants, charges and γ of the old one mean nothing. */
     forget(gamma, found) {
+      for (const name of CHARGES) showCharge(name, 0);
       for (const side of SIDES) {
         if (kept[side]) delete kept[side].constant;
         if ($(`${side}-kind`).value === "constant") showValue(side, found?.constant ?? usual(side, "constant"));

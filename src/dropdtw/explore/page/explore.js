@@ -86,7 +86,7 @@ function showError(text) {
   for (const id of ["cost", "matched", "lost-x", "lost-z", "agreement"]) $(id).textContent = "–";
   for (const id of ["save-picture", "save-alignment", "copy-code"]) $(id).disabled = true;
   $("code").value = "";
-  for (const side of ["drop_x", "drop_z"]) $(`${side}-note`).textContent = "";
+  for (const side of ["drop_x", "drop_z", "open_x", "open_z"]) $(`${side}-note`).textContent = "";
   for (const part of ["cell", "x", "z"]) $(`why-${part}`).textContent = "";
 }
 
@@ -102,6 +102,10 @@ function show(found) {
   $("lost-z").textContent = `${count(found.dropped_z)} of ${K}`;
   if (found.agreement !== null) $("agreement").textContent = `${(100 * found.agreement).toFixed(1)} %`;
   $("code").value = found.code;
+  for (const side of ["x", "z"]) {
+    const n = found[`runs_${side}`].length;
+    $(`open_${side}-note`).textContent = `${n} run${n === 1 ? "" : "s"} of dropped ${side}; a higher cost makes fewer, longer ones.`;
+  }
   for (const side of ["drop_x", "drop_z"]) {
     const price = found.prices[side], kind = state.settings[side].kind;
     $(`${side}-note`).textContent = !state.info.methods[state.settings.method].drops ? `${state.settings.method} takes no drop costs.`
@@ -258,6 +262,20 @@ $("suggest").addEventListener("click", async () => {
   }
 });
 
+$("suggest-opening").addEventListener("click", async () => {
+  try {
+    const found = await post("suggest-opening", { settings: panel.read() });
+    if (found.error) { showError(found.error); return; }
+    const cost = Math.max(0, ...Object.values(found));
+    $("opening").textContent = cost ? `${short(cost)}: a stretch of chance matches inside junk saves no more.`
+      : "Chance matches save nothing at this drop cost: no opening cost is needed.";
+    panel.open(found);
+    changed();
+  } catch (error) {
+    showError(lost(error));
+  }
+});
+
 function save(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
@@ -288,7 +306,7 @@ $("copy-code").addEventListener("click", async () => {
   setTimeout(() => { $("copied").textContent = ""; }, 3000);
 });
 $("reset").addEventListener("click", () => {
-  $("suggestion").textContent = "";
+  $("suggestion").textContent = $("opening").textContent = "";
   restored = state.info.settings;
   panel.write(restored);
   changed();
