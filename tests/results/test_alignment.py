@@ -345,3 +345,9 @@ def test_the_best_match_of_an_x_with_several_z_is_found_where_skips_are_free():
     assert (a.cost, a.labels.tolist()) == (-13.0, [-1, 1, 2])
     e = a.explain(0)
     assert (e.alternative, e.alternative_cost) == ((1,), -11.0)
+
+
+@pytest.mark.parametrize("executor", [None, "reference"])
+def test_charges_are_counted_in_plain_numbers(executor):
+    a = dropdtw.solve([[0.1, 0.9, 0.2, 0.9]], drop_x=0.3, open_x=0.05, executor=executor)
+    assert repr(a.charged) == "Charges(open_x=2.0, open_z=0.0, warp=1.0)"

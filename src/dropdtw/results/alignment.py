@@ -94,7 +94,7 @@ class Alignment:
             found.drop_z,
             problem,
             found.weights,
-            found.charges,
+            Charges(*map(float, found.charges)),
         )
 
     @classmethod
