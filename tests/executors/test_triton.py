@@ -156,9 +156,10 @@ def test_strips_of_rows_pay_the_same_charges(narrow, strips, longer, sides):
     short = (strips - 1) * narrow + 2
     K, N = (short, short + 3) if longer == "x" else (short + 3, short)
     assert kernels.schedule(min(K, N), max(K, N)).strips == strips
-    lengths = {"z_lengths": [K, narrow + 1], "x_lengths": [N, 3]}
-    charges = charged(["open_x", "warp", "open_z"][: sides + 1], 2)
-    check(random(6, 2, K, N)[: sides + 1], charges=charges, gamma=GAMMA, atol=1e-10, **lengths)
+    B = strips - 1
+    lengths = {"z_lengths": [K, narrow + 1][:B], "x_lengths": [N, 3][:B]}
+    charges = charged(["open_x", "warp", "open_z"][: sides + 1], B)
+    check(random(6, B, K, N)[: sides + 1], charges=charges, gamma=GAMMA, atol=1e-10, **lengths)
 
 
 @pytest.mark.parametrize("method", ["symmetric2", thorough("asymmetricP1")])
@@ -206,14 +207,15 @@ def test_the_schedule_runs_every_block_once_and_after_what_it_needs(shape):
 @pytest.mark.parametrize("names", [[], ["open_x", "open_z", "warp"]])
 def test_neighbours_and_padding_change_no_bit(names):
     """Among them an item that is transposed when it is alone."""
-    sizes = [(3, 7), (6, 2), (1, 5)]
+    sizes = [(3, 4), (4, 3)] if names else [(3, 7), (6, 2), (1, 5)]
     items = [random(10 + k, 1, *size, dtype=torch.float32) for k, size in enumerate(sizes)]
-    charges = charged(names, 3, torch.float32)
+    charges = charged(names, len(sizes), torch.float32)
     alone = [
         everything(item, "triton", {n: v.detach()[b].requires_grad_() for n, v in charges.items()}, gamma=GAMMA)
         for b, item in enumerate(items)
     ]
-    padded = [torch.full(s, torch.nan, device=DEVICE) for s in ((3, 7, 9), (3, 9), (3, 7))]
+    B, K, N = len(sizes), *(max(n) + 1 for n in zip(*sizes, strict=True))
+    padded = [torch.full(s, torch.nan, device=DEVICE) for s in ((B, K, N), (B, N), (B, K))]
     for b, item in enumerate(items):
         for whole, part in zip(padded, item, strict=True):
             whole[(b, *map(slice, part.shape[1:]))] = part.detach()[0]

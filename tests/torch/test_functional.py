@@ -105,7 +105,7 @@ def test_padding_order_and_neighbours_change_nothing(kind, executor):
 def test_no_method_looks_at_the_padding(method, content):
     entry = dropdtw.METHODS[method]
     how = {"method": method, "reducer": "hard", "threshold": "percentile:40" if entry.takes_threshold else None}
-    sizes = [(3, 7), (2, 3), (5, 6)]
+    sizes = [(3, 5), (2, 3), (5, 6)]  # slopes that every step pattern allows
     items = [torch.rand(size, generator=torch.Generator().manual_seed(k)) + 0.1 for k, size in enumerate(sizes)]
     for drop in (0.2, 0.4, 0.8) if entry.takes_drops else (None,):
         C = torch.full((3, 6, 9), content)

@@ -15,20 +15,22 @@ from dropdtw.torch import drop_dtw, functional, ops  # noqa: E402
 from torch_cases import GAMMA, assert_same, everything, grads, random  # noqa: E402
 
 
-@pytest.mark.parametrize("ragged", [False, True])
-def test_the_operator_is_registered_as_compilers_want_it(ragged):
+@pytest.mark.parametrize(("ragged", "charged"), [(False, False), (True, True)])
+def test_the_operator_is_registered_as_compilers_want_it(ragged, charged):
     C, d_x, d_z = random(15, 2, 3, 4)
+    charges = torch.full((2, 3), 0.3, dtype=torch.float64, requires_grad=True) if charged else None
     lengths = [torch.tensor(n) if ragged else None for n in ([3, 2], [4, 4])]
-    key = ops.register(dropdtw.tables.recurrence.two_sided())
+    call = (ops.register(dropdtw.tables.recurrence.two_sided(charged=charged)), "smooth", 0.5, "")
     torch.library.opcheck(
         ops.forward,
-        (C, d_x, d_z, *lengths, key, "smooth", 0.5, "", True),
+        (C, d_x, d_z, charges, *lengths, *call, True),
         test_utils=("test_schema", "test_faketensor", "test_autograd_registration", "test_aot_dispatch_static"),
     )
-    value, saved = ops.forward(C, d_x, d_z, *lengths, key, "smooth", 0.5, "", True)
+    value, saved = ops.forward(C, d_x, d_z, charges, *lengths, *call, True)
+    tensors = (torch.ones_like(value), C, d_x, d_z, charges)
     torch.library.opcheck(
         ops.backward,
-        (*(t.detach() for t in (torch.ones_like(value), C, d_x, d_z)), *lengths, saved, key, "smooth", 0.5, ""),
+        (*(None if t is None else t.detach() for t in tensors), *lengths, saved, *call),
         test_utils=("test_schema", "test_faketensor"),
     )
     first = torch.autograd.grad(value.sum(), C, create_graph=True)[0]
