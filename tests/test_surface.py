@@ -57,8 +57,11 @@ def test_methods_have_summaries(method):
 
 def test_registry_says_which_costs_a_method_takes():
     assert {name for name, entry in dropdtw.METHODS.items() if not entry.takes_drops} == {
-        *("dtw", "otam", "subsequence", "lcss")
+        *("dtw", "otam", "subsequence", "lcss"),
+        *("symmetric1", "symmetric2", "asymmetric", "symmetricP1", "asymmetricP1"),
     }
+    opening = {"drop_dtw", "greedy", "needleman_wunsch", "smith_waterman"}
+    assert {name for name, entry in dropdtw.METHODS.items() if entry.takes_opening} == opening
     assert {name for name, entry in dropdtw.METHODS.items() if entry.takes_threshold} == {"lcss"}
 
 

@@ -22,6 +22,7 @@ def solve(
     metric: int,
     drop_x: Array,
     drop_z: Array,
+    charges: tuple[float, float, float],
     limit: float,
     least: float,
     band_start: Array | None,
@@ -32,7 +33,8 @@ def solve(
     path_i: Array | None,
     path_j: Array | None,
     path_cost: Array | None,
-) -> tuple[float, int, float]: ...
+    path_weight: Array | None,
+) -> tuple[float, int, float, tuple[float, float, float]]: ...
 def pairwise(
     family: int,
     mask: int,
@@ -43,6 +45,7 @@ def pairwise(
     x_ends: Array,
     drop_x: float,
     drop_z: float,
+    charges: tuple[float, float, float],
     limit: float,
     once: bool,
     threads: int,
@@ -65,4 +68,6 @@ def batch(
     grad_match: Array | None,
     grad_x: Array | None,
     grad_z: Array | None,
+    charges: Array | None,
+    grad_charges: Array | None,
 ) -> None: ...
