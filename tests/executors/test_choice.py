@@ -12,6 +12,7 @@ import dropdtw
 from cases import paid
 from dropdtw.executors import choose, emit
 from dropdtw.executors.protocol import Padded
+from dropdtw.problem.charges import Charges
 from dropdtw.tables import recurrence
 from dropdtw.tables.reducers import reducer
 
@@ -40,8 +41,11 @@ def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
     rng = np.random.default_rng(0)
     fold = reducer(kind, 0.5)
     sizes = np.array([(1, 1), (9, 2), (3, 40), (17, 17)])
-    for table in (recurrence.two_sided(), recurrence.one_sided(), recurrence.one_sided().transpose()):
-        batch = Padded(rng.random((4, 17, 40)), rng.random((4, 40)), rng.random((4, 17)), *sizes.T)
+    plain = (recurrence.two_sided(), recurrence.one_sided(), recurrence.one_sided().transpose())
+    charged = (recurrence.two_sided(charged=True), recurrence.one_sided(charged=True).transpose())
+    for table in (*plain, *charged, recurrence.symmetric2()):
+        charges = rng.random((4, 3)) if table in charged else np.zeros((4, 3))
+        batch = Padded(rng.random((4, 17, 40)), rng.random((4, 40)), rng.random((4, 17)), *sizes.T, charges)
         for part, *limits in ((batch.match, 0, 1), (batch.drop_x, 1), (batch.drop_z, 0)):
             for b in range(4):  # what lies beyond the lengths must not matter
                 inside = tuple(slice(sizes[b, k]) for k in limits)
@@ -50,7 +54,10 @@ def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
                 part[b][inside] = kept
         alone = [
             choose(table, executor).run(
-                table, fold, paid(batch.match[b, :k, :n], batch.drop_x[b, :n], batch.drop_z[b, :k]), gradient=True
+                table,
+                fold,
+                paid(batch.match[b, :k, :n], batch.drop_x[b, :n], batch.drop_z[b, :k], None, Charges(*charges[b])),
+                gradient=True,
             )
             for b, (k, n) in enumerate(sizes)
         ]
@@ -63,7 +70,7 @@ def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
                 k, n = sizes[item]
                 assert value[b] == alone[item].value
                 for part, wanted, inside in zip(
-                    parts, alone[item][1:], ((slice(k), slice(n)), slice(n), slice(k)), strict=True
+                    parts, alone[item][1:], ((slice(k), slice(n)), slice(n), slice(k), slice(3)), strict=True
                 ):
                     np.testing.assert_array_equal(part[b][inside], wanted)
                     part[b][inside] = 0

@@ -82,7 +82,7 @@ def _usual(drop: Array) -> float:
 def resolve(open_x: Opening = 0.0, open_z: Opening = 0.0, warp: float = 0.0) -> Asked:
     """Check the charges that a caller asked for, by themselves."""
     for name, value in (("open_x", open_x), ("open_z", open_z), ("warp", warp)):
-        if value == "suggest" and name != "warp" and isinstance(value, str):
+        if isinstance(value, str) and value == "suggest" and name != "warp":
             continue
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0 <= value < math.inf:
             raise ValueError(
