@@ -11,6 +11,7 @@ import dropdtw
 import oracle
 from cases import VARIANTS, same
 from dropdtw.executors import EXECUTORS
+from dropdtw.tables.recurrence import CHARGES
 
 RELATIVE = {np.float32: 2e-4, np.float64: 1e-9}
 Law = Callable[[np.random.Generator], None]
@@ -55,6 +56,10 @@ def random_request(rng: np.random.Generator, K: int, N: int, dtype: Any) -> dict
         if wanted:
             rules = [f"percentile:{rng.integers(0, 101)}", "suggest"]
             variant[name] = [float(rng.normal()), random_costs(rng, (length,), dtype), *rules][rng.integers(4)]
+    for name in CHARGES:
+        if name in variant:
+            suggested = "suggest" if name != "warp" else 0.0
+            variant[name] = [variant[name], float(10 ** rng.uniform(-2, 2)), suggested][rng.integers(3)]
     return variant
 
 
@@ -84,8 +89,8 @@ def close(a: float, b: float, C: np.ndarray, *more: Any) -> bool:
 
 
 def numbers(request: dict[str, Any]) -> list[Any]:
-    """The drop costs that are numbers."""
-    return [request[n] for n in ("drop_x", "drop_z") if n in request and not isinstance(request[n], str)]
+    """The drop costs and charges that are numbers."""
+    return [request[n] for n in ("drop_x", "drop_z", *CHARGES) if n in request and not isinstance(request[n], str)]
 
 
 def executors_agree(rng: np.random.Generator) -> None:
