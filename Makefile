@@ -84,9 +84,9 @@ bench: .venv-bench/.ready
 peers: .venv-peers/.ready
 	.venv-peers/bin/python -m pytest $(ARGS) $(PEERS)
 
-.venv-peers/.ready: $(PEERS)/requirements.txt pyproject.toml $(KERNELS)
+.venv-peers/.ready: benchmarks/peers.txt pyproject.toml $(KERNELS)
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/pip install $(PIP_FLAGS) -r $(PEERS)/requirements.txt
+	.venv-peers/bin/pip install $(PIP_FLAGS) -r benchmarks/peers.txt
 	.venv-peers/bin/pip install $(PIP_FLAGS) -C build-dir=build/peers -e .
 	@touch $@
 

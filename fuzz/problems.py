@@ -9,7 +9,8 @@ import numpy as np
 
 import dropdtw
 import oracle
-from cases import VARIANTS, same
+from cases import EVERY_VARIANT as VARIANTS
+from cases import same
 from dropdtw.executors import EXECUTORS
 from dropdtw.tables.recurrence import CHARGES
 

@@ -165,7 +165,9 @@ def test_costs_from_sequences_in_strips_and_in_kernels(metric, d, dtype, monkeyp
     rng = np.random.default_rng(d)
     Z, X = (rng.normal(size=(n, d)).astype(dtype) for n in (13, 90))
     monkeypatch.setattr(cpu, "STRIPS_FROM", 0)
-    for drops in ({"drop_x": 0.6}, {"drop_z": 0.6}, {"drop_x": 0.6, "drop_z": 0.6}, {}, {"method": "otam"}):
+    both = {"drop_x": 0.6, "drop_z": 0.6}
+    charged = both | {"open_x": 0.5, "open_z": 0.3, "warp": 0.1}
+    for drops in ({"drop_x": 0.6}, {"drop_z": 0.6}, both, charged, {}, {"method": "otam"}):
         for window in (None, 0.4):
             a = dropdtw.align(Z, X, match=metric, window=window, executor="cpp", **drops)
             b = dropdtw.align(Z, X, match=metric, window=window, executor="reference", **drops)

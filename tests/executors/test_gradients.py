@@ -45,6 +45,9 @@ def test_gradient_is_the_slope(variant, kind, executor):
                 ends.append(choose(p.table, executor).run(p.table, fold, there).value)
             assert slope[index] == approx((ends[0] - ends[1]) / (2 * h), abs=2e-7)
     for charge, slope in found.charges._asdict().items():
+        if not p.table.charges(charge):
+            assert slope == 0
+            continue
         ends = []
         for sign in (1, -1):
             moved = p.costs.charges._replace(**{charge: getattr(p.costs.charges, charge) + sign * h})

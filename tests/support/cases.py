@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -14,6 +15,7 @@ from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs
 from dropdtw.problem.spec import Spec
+from dropdtw.tables.recurrence import CHARGES
 
 SHAPES = [(1, 1), (1, 4), (4, 1), (2, 2), (2, 3), (3, 2), (3, 5), (4, 4)]
 KINDS = ["positive", "signed", "tied", "holes"]
@@ -82,10 +84,7 @@ def variants(method: str) -> list[dict[str, Any]]:
         }
         for s, (o, m), c, w in product(sides, moves, contiguous, (None, 1))
     ]
-    # Every other variant also with charges, so that each option is there with and without them; of "greedy", which runs
-    # the tables of "drop_dtw", fewer.
-    every = 8 if method == "greedy" else 2
-    charging = [(v, charges(method, v["sides"])) for k, v in enumerate(plain) if (k + k // every) % every == every - 1]
+    charging = [(v, charges(method, v["sides"])) for v in plain]
     return plain + [v | charged for v, charged in charging if charged]
 
 
@@ -121,7 +120,27 @@ def fits(case: Case) -> bool:
     return bool(oracle.alignments(**options))
 
 
-VARIANTS = [v for method in dropdtw.METHODS for v in variants(method)]
+EVERY_VARIANT = [v for method in dropdtw.METHODS for v in variants(method)]
+
+
+def _enough() -> list[dict[str, Any]]:
+    """Of variants that run the same tables, some: each option with each other one, if not with all at once.
+
+    "drop_dtw_paper" has a table of its own for both sides alone, and "greedy" has none.
+    """
+    found, seen = [], Counter[tuple[Any, ...]]()
+    for v in EVERY_VARIANT:
+        charged = bool(CHARGES.keys() & v.keys())
+        shared = v["method"] == "greedy" or (v["method"] == "drop_dtw_paper" and not all(v["sides"]))
+        k = seen[v["method"], charged]
+        seen[v["method"], charged] += 1
+        every = (8 if charged else 3) if shared else 3 if charged and v["method"] == "drop_dtw" else 1
+        if k % every == 0:
+            found.append(v)
+    return found
+
+
+VARIANTS = _enough()
 
 
 def name(variant: dict[str, Any]) -> str:
