@@ -42,7 +42,10 @@ def forgetful(Z, X):
     return np.abs(Z[:, None] - 2 * X[None]).sum(axis=2)
 
 
-SYMMETRIC = {name: options_of(name) for name, entry in dropdtw.METHODS.items() if entry.symmetric} | {
+REACHING = {name: entry for name, entry in dropdtw.METHODS.items() if entry.slopes is None}
+SYMMETRIC = {name: options_of(name) for name, entry in REACHING.items() if entry.symmetric} | {
+    "charged": {"drop_x": 0.4, "drop_z": 0.4, "open_x": 0.3, "open_z": 0.3, "warp": 0.1},
+    "warp": {"warp": 0.1},
     "no drops": {},
     "percentile": {"drop_x": "percentile:30", "drop_z": "percentile:30"},
     "euclidean": {"match": "euclidean", "drop_x": 1, "drop_z": 1},
@@ -51,7 +54,9 @@ SYMMETRIC = {name: options_of(name) for name, entry in dropdtw.METHODS.items() i
     "smooth, no drops": {"reducer": "smooth", "gamma": 0.1},
     "one to one": {"one_to_many": False, "many_to_one": False, "drop_x": 0.4, "drop_z": 0.4},
 }
-ASYMMETRIC = {name: options_of(name) for name, entry in dropdtw.METHODS.items() if not entry.symmetric} | {
+ASYMMETRIC = {name: options_of(name) for name, entry in REACHING.items() if not entry.symmetric} | {
+    "charged on one side": {"drop_x": 0.4, "drop_z": 0.4, "open_x": 0.3},
+    "suggested": {"drop_x": 0.4, "drop_z": 0.4, "open_x": "suggest", "open_z": "suggest"},
     "drop x": {"drop_x": 0.4},
     "drop costs": {"drop_x": 0.4, "drop_z": 0.5},
     "percentiles": {"drop_x": "percentile:30", "drop_z": "percentile:40"},

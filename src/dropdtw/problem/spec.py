@@ -145,6 +145,7 @@ class Spec:
             and all(rule is None or rule.symmetric for rule in self.rules.values())
             and self.drop_x == self.drop_z
             and self.charges.open_x == self.charges.open_z
+            and not self.charges.needs_costs
             and self.warp.one_to_many == self.warp.many_to_one
             and not self.warp.contiguous
             and self.window is None
