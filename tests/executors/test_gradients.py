@@ -27,7 +27,7 @@ def problem(variant, K, N, seed):
 @pytest.mark.parametrize("kind", ["soft", "smooth"])
 @pytest.mark.parametrize("variant", SMOOTH, ids=name)
 def test_gradient_is_the_slope(variant, kind, executor):
-    p = problem(variant, 4, 4, 1)
+    p = problem(variant, 3, 3, 1)
     fold, h = reducer(kind, 0.7), 1e-6
     found = choose(p.table, executor).run(p.table, fold, p.costs, gradient=True)
     for part in ("match", "drop_x", "drop_z"):

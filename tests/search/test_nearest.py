@@ -186,7 +186,8 @@ def test_nearest_is_brute_force(variant, match, d, dtype, run, k, kind, price, s
 
     Z = sequence(int(rng.integers(1, 9)))
     # Some shapes fit no alignment of some tables; equal lengths fit all.
-    square = dropdtw.METHODS[method].one_to_one or not (variant["one_to_many"] and variant["many_to_one"])
+    entry = dropdtw.METHODS[method]
+    square = entry.one_to_one or entry.slopes is not None or not (variant["one_to_many"] and variant["many_to_one"])
     corpus = [sequence(len(Z) if square else int(rng.integers(1, 9))) for _ in range(40)]
     corpus += corpus[:5]  # equal costs
     x, z = variant["sides"]

@@ -66,10 +66,11 @@ def _runs(unused: np.ndarray) -> np.ndarray:
     return (unused & ~before).sum(axis=1)
 
 
-def _repeats(A: np.ndarray) -> np.ndarray:
+@functools.cache
+def _repeats(K: int, N: int) -> np.ndarray:
     """How many pairs of each chain share their row or column with the pair before."""
     found = []
-    for M in A:
+    for M in chains(K, N):
         pairs = np.argwhere(M)
         found.append(int((np.diff(pairs, axis=0) == 0).any(axis=1).sum()))
     return np.array(found)
@@ -172,7 +173,7 @@ def alignments(
         cost = cost + open_x * _runs(_inside(cols) if inside else ~cols)
         cost = cost + open_z * _runs(_inside(rows) if inside else ~rows)
     if warp:
-        cost = cost + warp * _repeats(A)
+        cost = cost + warp * _repeats(K, N)
     keep &= cost < np.inf
     return [(M, float(c)) for M, c in zip(A[keep], cost[keep], strict=True)]
 

@@ -36,17 +36,17 @@ def test_alignment_is_a_best_one(variant, executor):
 
 
 @unambiguous
-@pytest.mark.parametrize("gamma", [0.05, 1.0])
-def test_soft_value_sums_over_every_alignment_once(variant, gamma, executor):
-    for case in cases(variant):
+@pytest.mark.parametrize(("gamma", "first"), [(0.05, 0), (1.0, 1)])
+def test_soft_value_sums_over_every_alignment_once(variant, gamma, first, executor):
+    for case in cases(variant)[first::2]:
         value = dropdtw.cost(**case.library(executor=executor), reducer="soft", gamma=gamma)
         assert value == approx(oracle.soft(**case.oracle(), gamma=gamma), abs=1e-11)
 
 
 @unambiguous
-@pytest.mark.parametrize("gamma", [0.2, 2.0])
-def test_posterior_is_the_gibbs_distribution(variant, gamma, executor):
-    for case in cases(variant):
+@pytest.mark.parametrize(("gamma", "first"), [(0.2, 0), (2.0, 1)])
+def test_posterior_is_the_gibbs_distribution(variant, gamma, first, executor):
+    for case in cases(variant)[first::2]:
         truth = oracle.marginals(**case.oracle(), gamma=gamma)
         if np.isneginf(truth["log_partition"]):
             with pytest.raises(ValueError, match=r"forbidden|window"):
