@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
-KERNELS := CMakeLists.txt src/dropdtw/tables/recurrence.py $(wildcard src/dropdtw/executors/emit.py src/dropdtw/executors/cpp/*)
+KERNELS := CMakeLists.txt $(addprefix src/dropdtw/tables/,table.py recurrence.py) $(wildcard src/dropdtw/executors/emit.py src/dropdtw/executors/cpp/*)
 
 # runs/ holds what experiments wrote; `make clean` leaves it alone.
 .PHONY: setup demo test test-core test-around test-all fuzz lint bench peers sanitize docs packages clean

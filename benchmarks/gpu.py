@@ -26,7 +26,8 @@ import torch
 
 from dropdtw import METHODS
 from dropdtw.executors.triton import room
-from dropdtw.tables.recurrence import Recurrence, one_sided, two_sided
+from dropdtw.tables.recurrence import one_sided, two_sided
+from dropdtw.tables.table import Recurrence
 from dropdtw.torch import drop_dtw
 
 ROWS = [  # name, batch, K, N, both sides?, goal

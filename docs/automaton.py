@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dropdtw.plot import DROPPED, MATCH
-from dropdtw.tables.recurrence import Edge, Recurrence
+from dropdtw.tables.table import Edge, Recurrence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

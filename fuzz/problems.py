@@ -12,7 +12,7 @@ import oracle
 from cases import EVERY_VARIANT as VARIANTS
 from cases import same
 from dropdtw.executors import EXECUTORS
-from dropdtw.tables.recurrence import CHARGES
+from dropdtw.tables.table import CHARGES
 
 RELATIVE = {np.float32: 2e-4, np.float64: 1e-9}
 Law = Callable[[np.random.Generator], None]

@@ -14,7 +14,7 @@ from dropdtw.search.nearest import Nearest, nearest
 from dropdtw.search.online import Online, StreamState
 from dropdtw.search.suggest import Suggestion, suggest_drop
 from dropdtw.tables.methods import METHODS
-from dropdtw.tables.recurrence import Edge, Recurrence, edges
+from dropdtw.tables.table import Edge, Recurrence, edges
 
 __version__ = "0.1.0"
 

@@ -17,7 +17,7 @@ from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
 from dropdtw.search.pairwise import all_pairs
-from dropdtw.tables.recurrence import Recurrence
+from dropdtw.tables.table import Recurrence
 
 
 def solve(

@@ -14,7 +14,7 @@ from error_cases import CASES
 
 MODULES = [
     *("api", "costs", "drops", "plot", "tables.methods", "problem.band", "problem.inputs"),
-    *("problem.match", "problem.problem", "problem.spec"),
+    *("problem.charges", "problem.match", "problem.problem", "problem.spec"),
     *("executors", "results.alignment", "results.explain", "results.html", "results.posterior"),
     *("results.serialize", "search.pairwise", "files.progress"),
 ]

@@ -15,7 +15,7 @@ from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs
 from dropdtw.problem.spec import Spec
-from dropdtw.tables.recurrence import CHARGES
+from dropdtw.tables.table import CHARGES
 
 SHAPES = [(1, 1), (1, 4), (4, 1), (2, 2), (2, 3), (3, 2), (3, 5), (4, 4)]
 KINDS = ["positive", "signed", "tied", "holes"]

@@ -12,7 +12,7 @@ import oracle
 torch = pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
 
 from dropdtw import torch as dt  # noqa: E402
-from dropdtw.tables.recurrence import CHARGES, Recurrence, edges  # noqa: E402
+from dropdtw.tables.table import CHARGES, Recurrence, edges  # noqa: E402
 from dropdtw.torch import drop_dtw, ops  # noqa: E402
 from loss_cases import LENGTHS, batch, items  # noqa: E402
 from torch_cases import GAMMA, REDUCERS, assert_same, random, supporting, tensors  # noqa: E402

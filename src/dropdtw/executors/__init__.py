@@ -16,8 +16,8 @@ from dropdtw.executors.protocol import Executor, Result, Trace
 from dropdtw.problem.band import band
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.warn import warn
-from dropdtw.tables.recurrence import Recurrence
 from dropdtw.tables.reducers import Reducer, hard_min
+from dropdtw.tables.table import Recurrence
 
 EXECUTORS: Final[dict[str, Executor]] = {"reference": reference}
 """The executors of this installation by name, the preferred one first."""

@@ -13,8 +13,8 @@ from dropdtw.executors.protocol import Padded, Result, Trace, Values, Within
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs
-from dropdtw.tables.recurrence import COSTS, Recurrence
 from dropdtw.tables.reducers import Reducer
+from dropdtw.tables.table import COSTS, Recurrence
 
 _VALUE, _TRACE, _GRADIENT = range(3)
 _REDUCER = {"hard": 0, "soft": 1, "smooth": 2}

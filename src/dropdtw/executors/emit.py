@@ -7,14 +7,16 @@ program; `kernels.cpp` then unrolls the edges by templates.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from functools import cache
 from itertools import product
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from dropdtw.tables.recurrence import Edge, Recurrence
+    from dropdtw.tables.table import Edge, Recurrence
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """The λ that lower bounds try (`search/bounds.py`, and `rest.hpp` in the kernels); the largest bound counts."""
@@ -143,15 +145,15 @@ def _struct(family: Family) -> str:
 
 
 def _main() -> None:
-    """Write the header to the path given on the command line, without importing the package (it needs NumPy)."""
-    import importlib.util
+    """Write the header to the path given on the command line.
 
-    spec = importlib.util.spec_from_file_location("recurrence", Path(__file__).parents[1] / "tables" / "recurrence.py")
-    assert spec is not None and spec.loader is not None  # noqa: PT018
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["recurrence"] = module
-    spec.loader.exec_module(module)
-    Path(sys.argv[1]).write_text(header(module), encoding="utf-8")
+    The package itself is not imported, since its `__init__` needs NumPy, which may be missing while it is being built.
+    """
+    package = ModuleType("dropdtw")
+    package.__path__ = [str(Path(__file__).parents[1])]
+    sys.modules["dropdtw"] = package
+    recurrence = importlib.import_module("dropdtw.tables.recurrence")
+    Path(sys.argv[1]).write_text(header(recurrence), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import numpy as np
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs
-from dropdtw.tables.recurrence import Recurrence
 from dropdtw.tables.reducers import Reducer
+from dropdtw.tables.table import Recurrence
 
 
 class Result(NamedTuple):

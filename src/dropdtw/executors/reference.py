@@ -18,8 +18,8 @@ from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs
-from dropdtw.tables.recurrence import MOVES, Recurrence
 from dropdtw.tables.reducers import Reducer, hard_min
+from dropdtw.tables.table import MOVES, Recurrence
 
 
 def supports(table: Recurrence) -> bool:

@@ -12,7 +12,7 @@ from dropdtw.drops import Band, chance_gain, looked_at
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import MatchCosts
 from dropdtw.tables.methods import Method
-from dropdtw.tables.recurrence import CHARGES, Recurrence
+from dropdtw.tables.table import CHARGES, Recurrence
 
 Opening = float | str
 """An opening cost: a number ≥ 0, or "suggest"."""

@@ -19,7 +19,7 @@ from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair, refuse_masked
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
 from dropdtw.problem.spec import Spec
-from dropdtw.tables.recurrence import Recurrence
+from dropdtw.tables.table import Recurrence
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from dropdtw.problem.band import window_width
 from dropdtw.problem.charges import Asked, Opening
 from dropdtw.tables import reducers
 from dropdtw.tables.methods import METHODS, Method, Warp, look_up
-from dropdtw.tables.recurrence import Recurrence
 from dropdtw.tables.reducers import Reducer
+from dropdtw.tables.table import Recurrence
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs, Problem
 from dropdtw.results.alignment import Alignment
-from dropdtw.tables.recurrence import Edge, Recurrence
+from dropdtw.tables.table import Edge, Recurrence
 
 FORMAT = 1
 """Raised when a dictionary written by an older version could no longer be read."""

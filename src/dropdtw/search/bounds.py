@@ -34,7 +34,7 @@ from dropdtw.executors.emit import SHARES
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.spec import Spec
-from dropdtw.tables.recurrence import Recurrence
+from dropdtw.tables.table import Recurrence
 
 
 @dataclass(frozen=True, eq=False)

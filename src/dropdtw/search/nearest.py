@@ -24,7 +24,7 @@ from dropdtw.problem.spec import Spec
 from dropdtw.search import bounds
 from dropdtw.search.index import BLOCK, Index, bound_for
 from dropdtw.search.pairwise import Comparison, thread_count, useful_threads
-from dropdtw.tables.recurrence import Recurrence
+from dropdtw.tables.table import Recurrence
 
 TRIAL = 256
 """Sequences that are looked at first; where their frames rule out next to nothing, the others are not asked."""

@@ -26,8 +26,8 @@ from dropdtw.problem.problem import Costs, Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.search.stream import Stream
-from dropdtw.tables.recurrence import Recurrence
 from dropdtw.tables.reducers import soft_min
+from dropdtw.tables.table import Recurrence
 
 
 class StreamState(NamedTuple):

@@ -14,8 +14,8 @@ from dropdtw.executors.reference import Column
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
 from dropdtw.results.alignment import Segment
-from dropdtw.tables.recurrence import MOVES
 from dropdtw.tables.reducers import hard_min
+from dropdtw.tables.table import MOVES
 
 
 @dataclass

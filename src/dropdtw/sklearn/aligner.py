@@ -15,7 +15,7 @@ from dropdtw.problem.inputs import Array, owned
 from dropdtw.problem.spec import Spec
 from dropdtw.search.pairwise import thread_count
 from dropdtw.sklearn.panel import Layout, Panel, as_series, check_features, is_collection
-from dropdtw.tables.recurrence import Recurrence
+from dropdtw.tables.table import Recurrence
 
 PARAMETERS = (
     *("drop_x", "drop_z", "match", "method"),

@@ -17,7 +17,7 @@ from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array
 from dropdtw.sklearn.aligner import Aligner
 from dropdtw.sklearn.panel import Layout, Panel
-from dropdtw.tables.recurrence import Recurrence
+from dropdtw.tables.table import Recurrence
 
 
 class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[misc]

@@ -16,7 +16,7 @@ from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array, owned
 from dropdtw.sklearn.aligner import Aligner
 from dropdtw.sklearn.panel import Layout, Panel, as_series
-from dropdtw.tables.recurrence import Recurrence
+from dropdtw.tables.table import Recurrence
 
 
 class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Aligner):  # type: ignore[misc]

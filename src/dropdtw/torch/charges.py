@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dropdtw.tables.recurrence import CHARGES
+from dropdtw.tables.table import CHARGES
 
 Charge = float | Tensor
 """A number ≥ 0; or a tensor () or (B,), one number per item."""

@@ -20,7 +20,7 @@ from dropdtw.executors import EXECUTORS
 from dropdtw.problem.band import window_width
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS
-from dropdtw.tables.recurrence import Recurrence
+from dropdtw.tables.table import Recurrence
 from dropdtw.torch import charges, ops, wavefront
 from dropdtw.torch.charges import Charge
 from dropdtw.torch.costs import percentile_drop, within

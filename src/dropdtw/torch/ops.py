@@ -17,8 +17,8 @@ from torch import Tensor
 from dropdtw import executors
 from dropdtw.executors.protocol import Padded
 from dropdtw.problem.inputs import Array, refuse_nan_and_minus_inf
-from dropdtw.tables.recurrence import CHARGES, Recurrence
 from dropdtw.tables.reducers import reducer as find_reducer
+from dropdtw.tables.table import CHARGES, Recurrence
 
 _TABLES: dict[str, Recurrence] = {}
 

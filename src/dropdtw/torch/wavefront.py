@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dropdtw.tables.recurrence import CHARGES, MOVES
+from dropdtw.tables.table import CHARGES, MOVES
 from dropdtw.torch.ops import Call, Given, can_look, checked
 from dropdtw.torch.ops import table as find_table
 

@@ -1,4 +1,4 @@
-// What a table is made of; see recurrence.py for what moves, costs, weights and charges mean.
+// What a table is made of; see table.py for what moves, costs, weights and charges mean.
 #pragma once
 
 namespace dropdtw {

@@ -27,7 +27,7 @@ from torch import Tensor
 from dropdtw.executors.triton.cells import REDUCER_NUMBER
 from dropdtw.executors.triton.layout import DROP_X, DROP_Z, Layout, layout
 from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows
-from dropdtw.tables.recurrence import CHARGES, Recurrence
+from dropdtw.tables.table import CHARGES, Recurrence
 
 
 class Schedule(NamedTuple):

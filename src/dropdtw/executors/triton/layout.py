@@ -9,7 +9,7 @@ from typing import NamedTuple
 import triton
 import triton.language as tl
 
-from dropdtw.tables.recurrence import CHARGES, COSTS, MOVES, Edge, Recurrence
+from dropdtw.tables.table import CHARGES, COSTS, MOVES, Edge, Recurrence
 
 DIAG, LEFT, TOP, SAME = (tl.constexpr(k) for k in range(4))
 MATCH, DROP_X, DROP_Z, FREE = (tl.constexpr(k) for k in range(4))

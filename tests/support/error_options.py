@@ -1,0 +1,193 @@
+"""One call for each wrong option: methods and their options, shapes that do not fit, charges."""
+
+import numpy as np
+
+import dropdtw
+from dropdtw import align, cost, distance, pairwise, posterior, solve
+from dropdtw.problem.spec import Spec
+from error_calls import LOCKSTEP, C, X, Z, case, on_a_picky_executor
+
+OPTIONS = (
+    {
+        "method": case(lambda: solve(C, method="ddtw"), "method is 'ddtw'", "choose one of 'drop_dtw', "),
+        "method None": case(lambda: solve(C, method=None), "method is None", "or give a dropdtw.Recurrence"),
+        "method, pairwise": case(
+            lambda: pairwise([Z], method="ddtw"), "method is 'ddtw'", "choose one of 'drop_dtw', "
+        ),
+        "method a list": case(lambda: solve(C, method=["dtw"]), "method is ['dtw']", "choose one of 'drop_dtw', "),
+        "match a list": case(lambda: align(Z, Z, match=["cosine"]), "match is ['cosine']", "choose one of 'cosine', "),
+        "executor a list": case(lambda: solve(C, executor=["cpp"]), "executor is ['cpp']", "(None picks the best)"),
+        "reducer a list": case(lambda: cost(C, reducer=["soft"]), "reducer is ['soft']", "choose one of 'hard', "),
+        "softmax of a word": case(lambda: dropdtw.costs.Softmax("a"), "gamma is 'a'", "give a finite number > 0"),
+        "percentile of a word": case(lambda: dropdtw.drops.Percentile("a"), "is 'a'", "give a number from 0 to 100"),
+        "no list": case(lambda: pairwise(3), "Zs is 3", "give a list of sequences"),
+        "too large for single precision": case(
+            lambda: solve(np.ones((2, 3), np.float32), drop_x=1e39), "drop_x has values that float32", "as float64"
+        ),
+        "half a draw": case(lambda: posterior(C, 1.0).sample(1.5), "n is 1.5", "give the number of alignments"),
+        "n_jobs 0": case(lambda: pairwise([Z], n_jobs=0), "n_jobs is 0", "−1 for all cores, or None for one"),
+        "n_jobs 1.5": case(lambda: pairwise([Z], n_jobs=1.5), "n_jobs is 1.5", "give a number of threads"),
+        "executor": case(
+            lambda: solve(C, executor="gpu"),
+            "executor is 'gpu'; this installation has '",
+            "'reference' (None picks the best)",
+        ),
+        "rule where a number is needed": case(
+            lambda: dropdtw.nearest(Z, [X], 1, "percentile:30"),
+            "drop_x is 'percentile:30', a rule that reads the match costs",
+            "give a number (dropdtw.suggest_drop finds one)",
+        ),
+        "manifest of a function": case(
+            lambda: Spec.of(match=max).settings(), "match is <built-in function max>", "give a name"
+        ),
+        "manifest of a vector": case(
+            lambda: Spec.of([1.0, 2.0]).settings(),
+            "drop_x is [1.0, 2.0]",
+            "give a number, or a rule",
+        ),
+        "executor for other tables": case(
+            on_a_picky_executor, "executor 'picky' has kernels for the built-in tables only", "run 'drop_dtw"
+        ),
+        "options of a table": case(
+            lambda: solve(C, method=LOCKSTEP, one_to_many=False),
+            "a Recurrence states its own matches",
+            "change the edges of 'lockstep' instead",
+        ),
+        "contiguous table": case(
+            lambda: solve(C, method=LOCKSTEP, contiguous=True), "contiguous", "change the edges of"
+        ),
+        "no threshold": case(
+            lambda: solve(C, method="lcss"), "method 'lcss' needs threshold=", "a number or 'percentile:30'"
+        ),
+        "threshold": case(lambda: solve(C, threshold=1), "method 'drop_dtw' takes no threshold", "it is for 'lcss'"),
+        "threshold of a table": case(
+            lambda: solve(C, method=LOCKSTEP, threshold=1), "'lockstep' takes no threshold", "'lcss'"
+        ),
+        "reducer": case(lambda: cost(C, reducer="min"), "reducer is 'min'", "choose one of 'hard', 'soft', 'smooth'"),
+        "gamma": case(lambda: cost(C, reducer="soft", gamma=-1), "gamma is -1", "give a finite number ≥ 0"),
+        "gamma of hard": case(lambda: distance(Z, X, gamma=-1), "gamma is -1", "give a finite number ≥ 0"),
+        "gamma, posterior": case(lambda: posterior(C, gamma=-0.5), "gamma is -0.5", "give a finite number ≥ 0"),
+        "gamma inf": case(lambda: pairwise([Z], reducer="smooth", gamma=np.inf), "gamma is inf", "a finite number"),
+        "gamma NaN": case(lambda: posterior(C, gamma=np.nan), "gamma is nan", "give a finite number ≥ 0"),
+        "gamma of words": case(lambda: posterior(C, gamma="1"), "gamma is '1'", "give a finite number ≥ 0"),
+        "gamma 0": case(lambda: posterior(C, gamma=0), "gamma is 0, where one alignment has all", "use dropdtw.solve"),
+    }
+    | {
+        "threshold masked": case(
+            lambda: solve(C, method="lcss", threshold=np.ma.masked), "threshold has masked values", "fill them in"
+        )
+    }
+    | {
+        f"threshold {t!r}": case(
+            lambda t=t: solve(C, method="lcss", threshold=t), "threshold is ", "give a number or a rule"
+        )
+        for t in ([1, 2], np.nan, True, "logit:30", [[1], [1, 2]])
+    }
+    | {
+        f"threshold {t!r}": case(
+            lambda t=t: solve(C, method="lcss", threshold=t), f"threshold is {t!r}", "'percentile:30'"
+        )
+        for t in ("low", "percentile:-1")
+    }
+    | {
+        f"window {w!r}": case(
+            lambda w=w: solve(C, window=w),
+            f"window is {w!r}",
+            "give an int ≥ 0 (columns on each side of the diagonal), a float",
+        )
+        for w in (-1, True, 0.0, 1.5, np.nan, "1", -0.5, np.float64(2))
+    }
+    | {
+        f"drops of {m}": case(
+            lambda m=m, t=t, d=d: solve(C, **d, method=m, threshold=t),
+            f"method {m!r} takes no drop costs",
+            "leave out drop_x and drop_z, or use",
+        )
+        for m, entry in dropdtw.METHODS.items()
+        if not entry.takes_drops
+        for t, d in [(1 if entry.takes_threshold else None, d) for d in ({"drop_x": 1}, {"drop_z": "percentile:30"})]
+    }
+)
+
+TALL, WIDE = np.ones((5, 2)), np.ones((2, 5))
+TOO_TALL = ("5 elements of Z cannot each have an x of their own among 2", "allow many_to_one, give drop_z, or exchange")
+TOO_WIDE = ("5 elements of X cannot each have a z of their own among 2", "allow one_to_many, give drop_x, or exchange")
+FIT = {
+    "drop_dtw tall": case(lambda: solve(TALL, many_to_one=False), *TOO_TALL),
+    "drop_dtw tall, x droppable": case(lambda: solve(TALL, 1, many_to_one=False), *TOO_TALL),
+    "drop_dtw wide": case(lambda: cost(WIDE, one_to_many=False), *TOO_WIDE),
+    "drop_dtw wide, z droppable": case(lambda: posterior(WIDE, drop_z=1, one_to_many=False), *TOO_WIDE),
+    "paper tall": case(lambda: solve(TALL, 1, method="drop_dtw_paper", many_to_one=False), *TOO_TALL),
+    "paper wide": case(lambda: solve(WIDE, None, 1, method="drop_dtw_paper", one_to_many=False), *TOO_WIDE),
+    "greedy tall": case(lambda: solve(TALL, 1, method="greedy", many_to_one=False), *TOO_TALL),
+    "greedy wide": case(lambda: solve(WIDE, None, 1, method="greedy", one_to_many=False), *TOO_WIDE),
+    "dtw tall": case(lambda: solve(TALL, method="dtw", many_to_one=False), *TOO_TALL),
+    "dtw wide": case(lambda: cost(WIDE, method="dtw", one_to_many=False), *TOO_WIDE),
+    "nw tall": case(lambda: solve(TALL, method="needleman_wunsch"), *TOO_TALL),
+    "nw tall, x droppable": case(lambda: solve(TALL, 1, method="needleman_wunsch"), *TOO_TALL),
+    "nw wide": case(lambda: solve(WIDE, method="needleman_wunsch"), *TOO_WIDE),
+    "nw wide, z droppable": case(lambda: cost(WIDE, None, 1, method="needleman_wunsch"), *TOO_WIDE),
+    "otam tall": case(lambda: solve(TALL, method="otam", many_to_one=False), *TOO_TALL),
+    "subsequence tall": case(lambda: posterior(TALL, method="subsequence", many_to_one=False), *TOO_TALL),
+    "distance": case(lambda: distance(TALL, WIDE.T[:2], many_to_one=False), *TOO_TALL),
+    "pairwise": case(lambda: pairwise([TALL], [WIDE.T[:2]], many_to_one=False), *TOO_TALL),
+    "pairwise, some": case(lambda: pairwise([Z, TALL], one_to_many=False), *TOO_WIDE),
+}
+
+CHARGED = {
+    "negative": case(lambda: solve(C, 1, open_x=-1), "open_x is -1", "finite number ≥ 0, or 'suggest'"),
+    "infinite": case(lambda: cost(C, 1, 1, open_z=np.inf), "open_z is inf", "a finite number ≥ 0"),
+    "NaN": case(lambda: solve(C, 1, open_x=np.nan), "open_x is nan", "a finite number ≥ 0"),
+    "bool": case(lambda: align(Z, X, 1, open_x=True), "open_x is True", "a finite number ≥ 0"),
+    "vector": case(lambda: solve(C, 1, open_x=[1, 2, 3, 4]), "open_x is [1, 2, 3, 4]", "a finite number ≥ 0"),
+    "array": case(lambda: solve(C, 1, open_x=np.ones(4)), "open_x is array([1., 1., 1., 1.])", "a finite number ≥ 0"),
+    "too large": case(lambda: solve(C, 1, open_x=10**400), "open_x is a number that no float", "give a smaller one"),
+    "too large for single": case(
+        lambda: solve(C.astype(np.float32), 1, open_x=1e300),
+        "values that float32 cannot hold",
+        "give float64 costs",
+    ),
+    "warp suggested": case(lambda: solve(C, warp="suggest"), "warp is 'suggest'", "give a finite number ≥ 0"),
+    "no drop": case(lambda: solve(C, open_x=1), "open_x is 1, but no x may be dropped", "give drop_x as well"),
+    "no drop of z": case(lambda: solve(C, 1, open_z=2), "open_z is 2, but no z may be dropped", "give drop_z"),
+    "suggest without drop": case(lambda: solve(C, open_x="suggest"), "open_x is 'suggest', but no x", "give drop_x"),
+    "own table": case(
+        lambda: solve(C, 1, method=LOCKSTEP, open_x=1),
+        "no edge of 'lockstep' charges it",
+        "plus='open_x', or leave",
+    ),
+    "own table, warp": case(lambda: cost(C, method=LOCKSTEP, warp=1), "warp is 1, but no edge", "plus='warp'"),
+    "stream": case(lambda: dropdtw.Online(Z, 1, open_x="suggest"), "open_x is 'suggest', which reads", "give a number"),
+    "nearest": case(
+        lambda: dropdtw.nearest(Z, [X], drop_x=1, open_x="suggest"), "open_x is 'suggest', which reads", "a number"
+    ),
+    "pattern with moves": case(
+        lambda: solve(C, method="symmetric2", one_to_many=False),
+        "'symmetric2' is a step pattern",
+        "leave out one_to",
+    ),
+    "pattern that does not reach": case(
+        lambda: solve(np.ones((2, 5)), method="symmetricP1"),
+        "no path of method 'symmetricP1' leads through 2 × 5",
+        "use 'symmetric2'",
+    ),
+    "normalize": case(lambda: cost(C, normalize="path length"), "normalize is 'path length'", "give 'pattern', or"),
+    "no norm": case(
+        lambda: distance(Z, X, normalize="pattern"),
+        "the paths of method 'drop_dtw' have no common weight",
+        "choose",
+    ),
+} | {
+    f"{m} {charge}": case(
+        lambda m=m, t=t, charge=charge: cost(C, method=m, threshold=t, **{charge: 1}),
+        f"method {m!r} takes no {said}, but {charge} is 1",
+        "leave it out",
+    )
+    for m, entry in dropdtw.METHODS.items()
+    for charge, said, taken in (
+        ("open_x", "opening costs", entry.takes_opening),
+        ("warp", "warp penalty", entry.takes_warp),
+    )
+    if not taken
+    for t in (1 if entry.takes_threshold else None,)
+}
