@@ -19,7 +19,7 @@ from dropdtw.problem.band import band
 from dropdtw.problem.match import Pair
 from dropdtw.problem.problem import Problem
 from dropdtw.tables import recurrence
-from dropdtw.tables.methods import Warp
+from dropdtw.tables.methods import Matching
 from dropdtw.tables.reducers import hard_min, reducer
 
 cpu = pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
@@ -294,9 +294,9 @@ def test_a_users_table_runs_on_the_reference():
 
 def test_every_built_in_table_has_a_kernel():
     for variant in VARIANTS:
-        warp = Warp(*[variant[k] for k in list(variant)[2:5]])
+        matching = Matching(*[variant[k] for k in list(variant)[2:5]])
         for charged in (False, True):
-            assert cpu.supports(METHODS[variant["method"]].table(*variant["sides"], warp, charged)), name(variant)
+            assert cpu.supports(METHODS[variant["method"]].table(*variant["sides"], matching, charged)), name(variant)
     assert next(iter(EXECUTORS)) == "cpp"
 
 

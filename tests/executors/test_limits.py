@@ -212,7 +212,7 @@ def test_lanes(variant, match, dtype, prices, seed):
     spec = spec_of(variant, *prices, match=match)
     many = Comparison(spec, 2)
     Z = rng.normal(size=(20, 2)).astype(dtype)
-    square = spec.method.one_to_one or not all(spec.warp[:2]) or spec.method.slopes is not None
+    square = spec.method.one_to_one or not all(spec.matching[:2]) or spec.method.slopes is not None
     Xs = [rng.normal(size=(20 if square else n, 2)).astype(dtype) for n in rng.integers(1, 40, 40)]
     found = many.in_lanes([Z], Xs, match)
     if found is None:

@@ -11,7 +11,7 @@ import typer
 
 from dropdtw.cli import options, screen
 from dropdtw.files.strangers import one_line
-from dropdtw.tables.methods import Warp
+from dropdtw.tables.methods import Matching
 
 if TYPE_CHECKING:
     from dropdtw.corpus import Run
@@ -232,8 +232,8 @@ def _prices(
         Z, data = query(), open_corpus(corpus, 1000)
         some = _some(data, Z.shape[1])
         if "suggest" in (drop_x, drop_z):
-            warped = {name: how[name] for name in ("match", "window", *Warp._fields)}
-            constant = options.suggested(Z, some, data.rows, warped)
+            matched = {name: how[name] for name in ("match", "window", *Matching._fields)}
+            constant = options.suggested(Z, some, data.rows, matched)
             dx, dz = (constant if text == "suggest" else d for text, d in ((drop_x, dx), (drop_z, dz)))
         told = how | charges | {"drop_x": dx, "drop_z": dz}
         charges = charges | options.suggested_openings(Z, some, data.rows, told)

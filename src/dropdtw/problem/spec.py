@@ -12,7 +12,7 @@ from dropdtw.problem import charges
 from dropdtw.problem.band import window_width
 from dropdtw.problem.charges import Asked, Opening
 from dropdtw.tables import reducers
-from dropdtw.tables.methods import METHODS, Method, Warp, look_up
+from dropdtw.tables.methods import METHODS, Matching, Method, look_up
 from dropdtw.tables.reducers import Reducer
 from dropdtw.tables.table import Recurrence
 
@@ -29,7 +29,7 @@ class Spec:
 
     method: Method
     table: Recurrence
-    warp: Warp
+    matching: Matching
     drop_x: Rule | None
     drop_z: Rule | None
     threshold: Rule | None
@@ -66,8 +66,8 @@ class Spec:
 
         charged : whether the table charges whatever the charges are, 0 too.
         """
-        moves = Warp(one_to_many, many_to_one, contiguous)
-        entry = look_up(method, moves)
+        matching = Matching(one_to_many, many_to_one, contiguous)
+        entry = look_up(method, matching)
         of_x, of_z = drops.resolve(drop_x, "drop_x"), drops.resolve(drop_z, "drop_z")
         counts = drops.resolve(threshold, "threshold")
         _check_takes(entry, of_x, of_z, counts)
@@ -76,11 +76,11 @@ class Spec:
             window_width(1, window)
         asked = charges.resolve(open_x, open_z, warp)
         sides = (of_x is not None, of_z is not None)
-        table = entry.table(*sides, moves, charged or asked.any)
+        table = entry.table(*sides, matching, charged or asked.any)
         charges.check(asked, entry, table, sides)
         fold = reducers.reducer(reducer, gamma)
         _check_normalize(entry, normalize)
-        return cls(entry, table, moves, of_x, of_z, counts, asked, window, match, fold, executor, normalize)
+        return cls(entry, table, matching, of_x, of_z, counts, asked, window, match, fold, executor, normalize)
 
     def norm(self, K: int, N: int) -> int:
         """What values of this shape are divided by."""
@@ -110,7 +110,7 @@ class Spec:
 
     def check_fit(self, K: int, N: int) -> None:
         """Refuse shapes that no alignment fits."""
-        entry, warp = self.method, self.warp
+        entry, matching = self.method, self.matching
         if entry.slopes is not None:
             least, most = entry.slopes
             if not least * (K - 1) <= N - 1 <= most * (K - 1):
@@ -118,12 +118,12 @@ class Spec:
                     f"no path of method {entry.name!r} leads through {K} × {N}: it needs "
                     f"{least:g} (K − 1) ≤ N − 1 ≤ {most:g} (K − 1); use 'symmetric2', or bring the lengths closer"
                 )
-        if self.drop_z is None and entry.must_match_z and K > N and (entry.one_to_one or not warp.many_to_one):
+        if self.drop_z is None and entry.must_match_z and K > N and (entry.one_to_one or not matching.many_to_one):
             raise ValueError(
                 f"{K} elements of Z cannot each have an x of their own among {N}; "
                 "allow many_to_one, give drop_z, or exchange Z and X"
             )
-        if self.drop_x is None and entry.must_match_x and N > K and (entry.one_to_one or not warp.one_to_many):
+        if self.drop_x is None and entry.must_match_x and N > K and (entry.one_to_one or not matching.one_to_many):
             raise ValueError(
                 f"{N} elements of X cannot each have a z of their own among {K}; "
                 "allow one_to_many, give drop_x, or exchange Z and X"
@@ -146,8 +146,8 @@ class Spec:
             and self.drop_x == self.drop_z
             and self.charges.open_x == self.charges.open_z
             and not self.charges.needs_costs
-            and self.warp.one_to_many == self.warp.many_to_one
-            and not self.warp.contiguous
+            and self.matching.one_to_many == self.matching.many_to_one
+            and not self.matching.contiguous
             and self.window is None
             # smoothMin depends on the order in which a table nests its minima; plain DTW has only one.
             and (self.reducer.name != "smooth" or (self.drop_x is None and len(self.table.states) == 1))
@@ -167,11 +167,11 @@ class Spec:
                     f"{name} is {rule.said!r}; give a number, or a rule such as 'percentile:30': "
                     "records differ in length"
                 )
-        warp = {name: bool(value) for name, value in self.warp._asdict().items()}
+        matching = {name: bool(value) for name, value in self.matching._asdict().items()}
         window = self.window if self.window is None else window_width(1, self.window)
         charges = self.charges._asdict().items()
         charged = {name: value if isinstance(value, str) else float(value) for name, value in charges if value != 0}
-        return {"match": self.match, "method": self.method.name, **warp, "window": window, **rules, **charged}
+        return {"match": self.match, "method": self.method.name, **matching, "window": window, **rules, **charged}
 
 
 def _check_normalize(entry: Method, normalize: str | None) -> None:

@@ -76,14 +76,14 @@ def nearest(
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
+    open_x: float = 0.0,
+    open_z: float = 0.0,
+    warp: float = 0.0,
     window: float | None = None,
     threshold: DropCost = None,
     n_jobs: int | None = -1,
     progress: Progress = None,
     executor: str | None = None,
-    open_x: float = 0.0,
-    open_z: float = 0.0,
-    warp: float = 0.0,
 ) -> Nearest:
     """Find the k sequences of a corpus that are cheapest to align with a query.
 

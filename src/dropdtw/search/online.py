@@ -81,14 +81,14 @@ class Online:
         one_to_many: bool = True,
         many_to_one: bool = True,
         contiguous: bool = False,
+        open_x: float = 0.0,
+        open_z: float = 0.0,
+        warp: float = 0.0,
         window: float | None = None,
         threshold: DropCost = None,
         gamma: float | None = 1.0,
         beam: float | None = None,
         keep_costs: bool = False,
-        open_x: float = 0.0,
-        open_z: float = 0.0,
-        warp: float = 0.0,
     ) -> None:
         self.Z = as_sequence(Z, "Z").copy()
         self.beam, self.keep_costs = beam, keep_costs

@@ -88,9 +88,9 @@ def suggest_drop(
     below, above = float(values[values <= constant].mean()), float(values[values > constant].mean())
     percentile = round(100 * float((C[np.isfinite(C)] <= constant).mean()), 2)
     clear = float(np.clip((found.explained - ONE_GROUP) / (1 - ONE_GROUP), 0, 1))
-    warp = {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
+    matching = {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
     prices = np.linspace((below + constant) / 2, (above + constant) / 2, 5)
-    steady = _steadiness(C, prices.tolist(), drop_z, warp)
+    steady = _steadiness(C, prices.tolist(), drop_z, matching)
     verdict = "far apart" if clear > 0.5 else "close together" if clear > 0.2 else "hardly apart"
     why = (
         f"good matches cost about {below:.3g} and chance ones about {above:.3g}: the two groups are {verdict}; "
@@ -109,11 +109,11 @@ def _match_costs(Z: npt.ArrayLike, X: npt.ArrayLike | None, match: MatchCost) ->
     return between(A, B, found)
 
 
-def _steadiness(C: Array, prices: list[float], drop_z: bool, warp: dict[str, bool]) -> float:
+def _steadiness(C: Array, prices: list[float], drop_z: bool, matching: dict[str, bool]) -> float:
     """The share of x that get the same label at each of several drop costs."""
 
     def labels(price: float, z: bool) -> Array:
-        spec = Spec.of(price, price if z else None, **warp)  # type: ignore[arg-type]
+        spec = Spec.of(price, price if z else None, **matching)  # type: ignore[arg-type]
         return Alignment.of(Problem.of_costs(spec, C)).labels
 
     try:

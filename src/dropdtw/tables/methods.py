@@ -15,7 +15,7 @@ from dropdtw.tables import recurrence
 from dropdtw.tables.table import Recurrence
 
 
-class Warp(NamedTuple):
+class Matching(NamedTuple):
     """Which matches a warping table allows; `dropdtw.solve` documents them."""
 
     one_to_many: bool = True
@@ -32,7 +32,7 @@ class Warp(NamedTuple):
 class Method:
     """An entry of the registry.
 
-    table : the recurrence for (may x be dropped?, may z be dropped?, warp, does it charge for runs and repeats?).
+    table : the recurrence for (may x be dropped?, may z be dropped?, matching, does it charge for runs and repeats?).
     takes_drops, takes_threshold, takes_opening, takes_warp : what the caller may give.
     states_moves : whether the table states its moves itself, so that there is nothing to choose.
     one_to_one : whether each element is matched once at most, whatever the options say.
@@ -48,7 +48,7 @@ class Method:
 
     name: str
     summary: str
-    table: Callable[[bool, bool, Warp, bool], Recurrence]
+    table: Callable[[bool, bool, Matching, bool], Recurrence]
     takes_drops: bool = True
     takes_threshold: bool = False
     takes_opening: bool = False
@@ -90,34 +90,34 @@ class Method:
         return costs if self.narrow is None else self.narrow(costs)
 
 
-def _drop_dtw(x: bool, z: bool, warp: Warp, charged: bool) -> Recurrence:
+def _drop_dtw(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
     if x and z:
-        return recurrence.two_sided(**warp._asdict(), charged=charged)
+        return recurrence.two_sided(**matching._asdict(), charged=charged)
     if x:
-        return recurrence.one_sided(**warp._asdict(), charged=charged)
+        return recurrence.one_sided(**matching._asdict(), charged=charged)
     if z:  # Algorithm 1 with exchanged roles. Where no x can be dropped, every run is contiguous.
-        exchanged = {"one_to_many": warp.many_to_one, "many_to_one": warp.one_to_many}
+        exchanged = {"one_to_many": matching.many_to_one, "many_to_one": matching.one_to_many}
         return recurrence.one_sided(**exchanged, charged=charged).transpose()
-    return recurrence.dtw(**warp.repeats, charged=charged)
+    return recurrence.dtw(**matching.repeats, charged=charged)
 
 
-def _algorithm_2(x: bool, z: bool, warp: Warp, charged: bool) -> Recurrence:
-    return recurrence.algorithm_2(**warp._asdict()) if x and z else _drop_dtw(x, z, warp, charged)
+def _algorithm_2(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
+    return recurrence.algorithm_2(**matching._asdict()) if x and z else _drop_dtw(x, z, matching, charged)
 
 
-def _dtw(x: bool, z: bool, warp: Warp, charged: bool) -> Recurrence:
-    return recurrence.dtw(**warp.repeats, charged=charged)
+def _dtw(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
+    return recurrence.dtw(**matching.repeats, charged=charged)
 
 
-def _subsequence(x: bool, z: bool, warp: Warp, charged: bool) -> Recurrence:
-    return recurrence.subsequence(**warp.repeats, charged=charged)
+def _subsequence(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
+    return recurrence.subsequence(**matching.repeats, charged=charged)
 
 
-def _needleman_wunsch(x: bool, z: bool, warp: Warp, charged: bool) -> Recurrence:
+def _needleman_wunsch(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
     return recurrence.needleman_wunsch(charged=charged)
 
 
-def _smith_waterman(x: bool, z: bool, warp: Warp, charged: bool) -> Recurrence:
+def _smith_waterman(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
     return recurrence.smith_waterman(charged=charged)
 
 
@@ -151,12 +151,26 @@ def _pattern(
     return Method(
         name,
         summary,
-        lambda x, z, warp, charged: table(),
+        lambda x, z, matching, charged: table(),
         takes_drops=False,
         states_moves=True,
         slopes=slopes,
         norm=norm,
         **more,  # type: ignore[arg-type]
+    )
+
+
+def _free_ends(name: str, summary: str) -> Method:
+    """DTW of all of Z with a stretch of X."""
+    return Method(
+        name,
+        summary,
+        _subsequence,
+        takes_drops=False,
+        takes_warp=True,
+        must_match_x=False,
+        symmetric=False,
+        free_x=True,
     )
 
 
@@ -174,26 +188,10 @@ _ALL: Final = (
         _algorithm_2,
     ),
     Method("dtw", "dynamic time warping: everything is matched", _dtw, takes_drops=False, takes_warp=True),
-    Method(
-        "otam",
-        "OTAM (Cao et al. 2020) as the paper uses it: both ends of X are free; one_to_many=False is Cao's own",
-        _subsequence,
-        takes_drops=False,
-        takes_warp=True,
-        must_match_x=False,
-        symmetric=False,
-        free_x=True,
+    _free_ends(
+        "otam", "OTAM (Cao et al. 2020) as the paper uses it: both ends of X are free; one_to_many=False is Cao's own"
     ),
-    Method(
-        "subsequence",
-        "subsequence DTW: all of Z against the best-matching stretch of X",
-        _subsequence,
-        takes_drops=False,
-        takes_warp=True,
-        must_match_x=False,
-        symmetric=False,
-        free_x=True,
-    ),
+    _free_ends("subsequence", "subsequence DTW: all of Z against the best-matching stretch of X"),
     Method(
         "needleman_wunsch",
         "Needleman–Wunsch (1970): one-to-one matches, paid drops on both sides; Gotoh's with opening costs",
@@ -267,10 +265,10 @@ METHODS: Final[dict[str, Method]] = {method.name: method for method in _ALL}
 """Every method by name."""
 
 
-def look_up(method: str | Recurrence, warp: Warp = Warp()) -> Method:  # noqa: B008
+def look_up(method: str | Recurrence, matching: Matching = Matching()) -> Method:  # noqa: B008
     """The entry of a method; a table of the caller's gets an entry of its own."""
     if isinstance(method, Recurrence):
-        if warp != Warp():
+        if matching != Matching():
             raise ValueError(
                 "one_to_many, many_to_one and contiguous choose among built-in tables, but a Recurrence states its "
                 f"own matches: change the edges of {method.name!r} instead"
@@ -278,7 +276,7 @@ def look_up(method: str | Recurrence, warp: Warp = Warp()) -> Method:  # noqa: B
         return Method(
             method.name,
             "a table of the caller's",
-            lambda x, z, warp, charged: method,
+            lambda x, z, matching, charged: method,
             takes_opening=True,
             takes_warp=True,
             must_match_x=False,
@@ -290,7 +288,7 @@ def look_up(method: str | Recurrence, warp: Warp = Warp()) -> Method:  # noqa: B
             f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}, or give a dropdtw.Recurrence"
         )
     entry = METHODS[method]
-    if entry.states_moves and warp != Warp():
+    if entry.states_moves and matching != Matching():
         raise ValueError(
             f"method {method!r} is a step pattern, which states its own moves; "
             "leave out one_to_many, many_to_one and contiguous"
