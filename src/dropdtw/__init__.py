@@ -5,7 +5,7 @@
 sequences, and `Online` an alignment that grows frame by frame.
 """
 
-from dropdtw import costs, drops
+from dropdtw import costs, drops, orders
 from dropdtw.api import align, cost, distance, pairwise, posterior, solve
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.results.posterior import Posterior
@@ -37,6 +37,7 @@ __all__ = [
     "drops",
     "edges",
     "nearest",
+    "orders",
     "pairwise",
     "posterior",
     "solve",

@@ -10,6 +10,7 @@ from dropdtw import executors
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
 from dropdtw.files.progress import Progress
+from dropdtw.orders.order import OrderLike
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
@@ -34,6 +35,7 @@ def solve(
     warp: float = 0.0,
     window: float | None = None,
     threshold: DropCost = None,
+    order: OrderLike | None = None,
     executor: str | None = None,
 ) -> Alignment:
     r"""Find the best alignment for given match costs.
@@ -61,6 +63,8 @@ def solve(
     window : forbid matches far from the diagonal, |j − i (N−1)/(K−1)| > w: an int is w, in columns, a float in (0, 1]
         a share of N. Drops are not limited.
     threshold : for "lcss": pairs cheaper than this count; a number or a rule.
+    order : which steps (z_i) may follow which: a partial order, alternatives, repeats or jumps, by `dropdtw.orders`.
+        None: one by one, as they stand in Z.
     executor : None for the best one, or the name of one: "cpp" (compiled) or "reference".
 
     Raises
@@ -88,6 +92,7 @@ def solve(
         open_x=open_x,
         open_z=open_z,
         warp=warp,
+        order=order,
     )
     return Alignment.of(Problem.of_costs(spec, C))
 
@@ -108,6 +113,7 @@ def align(
     warp: float = 0.0,
     window: float | None = None,
     threshold: DropCost = None,
+    order: OrderLike | None = None,
     executor: str | None = None,
 ) -> Alignment:
     """Find the best alignment of two sequences.
@@ -140,6 +146,7 @@ def align(
         open_x=open_x,
         open_z=open_z,
         warp=warp,
+        order=order,
     )
     return Alignment.of(Problem.of_sequences(spec, Z, X))
 
@@ -158,6 +165,7 @@ def cost(
     warp: float = 0.0,
     window: float | None = None,
     threshold: DropCost = None,
+    order: OrderLike | None = None,
     reducer: str = "hard",
     gamma: float = 1.0,
     normalize: str | None = None,
@@ -192,6 +200,7 @@ def cost(
         open_x=open_x,
         open_z=open_z,
         warp=warp,
+        order=order,
         normalize=normalize,
     )
     problem = Problem.of_costs(spec, C)
@@ -214,6 +223,7 @@ def distance(
     warp: float = 0.0,
     window: float | None = None,
     threshold: DropCost = None,
+    order: OrderLike | None = None,
     reducer: str = "hard",
     gamma: float = 1.0,
     normalize: str | None = None,
@@ -241,6 +251,7 @@ def distance(
         open_x=open_x,
         open_z=open_z,
         warp=warp,
+        order=order,
         normalize=normalize,
     )
     problem = Problem.of_sequences(spec, Z, X)
@@ -262,6 +273,7 @@ def posterior(
     warp: float = 0.0,
     window: float | None = None,
     threshold: DropCost = None,
+    order: OrderLike | None = None,
     executor: str | None = None,
 ) -> Posterior:
     """Compute how probable each match and each drop is under P(M) ∝ exp(−cost(M)/γ).
@@ -288,6 +300,7 @@ def posterior(
         open_x=open_x,
         open_z=open_z,
         warp=warp,
+        order=order,
     )
     return Posterior.of(Problem.of_costs(spec, C), gamma)
 

@@ -11,9 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from dropdtw.executors import reference
-from dropdtw.executors.protocol import Executor, Result, Trace
+from dropdtw.executors import graphs, reference
+from dropdtw.executors.protocol import Executor, Result, Step, Trace
 from dropdtw.problem.band import band
+from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.warn import warn
 from dropdtw.tables.reducers import Reducer, hard_min
@@ -48,14 +49,55 @@ def choose(table: Recurrence, name: str | None = None) -> Executor:
     return EXECUTORS[name]
 
 
+def _on_graphs(problem: Problem) -> Executor:
+    """The executor for the graph of a problem."""
+    name = problem.executor
+    return choose(problem.table, name) if name is not None else next(iter(EXECUTORS.values()))
+
+
 def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result:
     """The value of a problem under a reducer, +∞ where every alignment is forbidden; with `gradient`, derivatives."""
-    return choose(problem.table, problem.executor).run(problem.table, reducer, problem.costs, gradient=gradient)
+    table, graph, costs = problem.table, problem.graph, problem.costs
+    if graph is None:
+        return choose(table, problem.executor).run(table, reducer, costs, gradient=gradient)
+    rows = graph.chain
+    if rows is None:
+        return _on_graphs(problem).run_graph(table, graph, reducer, costs, gradient=gradient)
+    found = choose(table, problem.executor).run(table, reducer, costs.of_rows(rows), gradient=gradient)
+    if not gradient:
+        return found
+    match, drop_z = np.zeros_like(costs.matrix), np.zeros_like(costs.drop_z)
+    np.add.at(match, rows, found.match)
+    np.add.at(drop_z, rows, found.drop_z)
+    return found._replace(match=match, drop_z=drop_z, arcs=np.ones(len(rows), costs.dtype))
 
 
 def trace(problem: Problem) -> Trace:
     """A best alignment; its value is +∞ where every alignment is forbidden."""
-    return choose(problem.table, problem.executor).trace(problem.table, problem.costs)
+    table, graph, costs = problem.table, problem.graph, problem.costs
+    if graph is None:
+        return choose(table, problem.executor).trace(table, costs)
+    rows = graph.chain
+    if rows is None:
+        return _on_graphs(problem).trace_graph(table, graph, costs)
+    found = choose(table, problem.executor).trace(table, costs.of_rows(rows))
+    visit, j = found.pairs.T
+    drop_z = np.bincount(rows, found.drop_z, costs.shape[0])
+    return found._replace(pairs=np.stack([rows[visit], j], axis=1), drop_z=drop_z, walked=(rows.copy(), visit.copy()))
+
+
+def sample(problem: Problem, reducer: Reducer, n: int, rng: np.random.Generator) -> list[list[Step]]:
+    """Draw n alignments, each as its steps, see `reference.sample`."""
+    if problem.graph is None:
+        return reference.sample(problem.table, reducer, problem.costs, n, rng)
+    return graphs.sample(problem.table, problem.graph, reducer, problem.costs, n, rng)
+
+
+def marginals(problem: Problem, reducer: Reducer) -> Array:
+    """How much of the value passes through each match, see `reference.marginals`."""
+    if problem.graph is None:
+        return reference.marginals(problem.table, reducer, problem.costs)
+    return graphs.run(problem.table, problem.graph, reducer, problem.costs, gradient=True, weighted=False).match
 
 
 def no_alignment(problem: Problem) -> ValueError:

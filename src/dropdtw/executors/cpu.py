@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import dropdtw._cpp as _cpp
+from dropdtw.executors import reference
 from dropdtw.executors.emit import Place, locate
+from dropdtw.executors.graphs import run as run_graph
+from dropdtw.executors.graphs import trace as trace_graph
 from dropdtw.executors.protocol import Padded, Result, Trace, Values, Within
+from dropdtw.orders.graph import Graph
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs
@@ -37,6 +41,8 @@ STRIP = 1 << 22
 
 BUDGET = 1 << 30
 """Bytes that stored choices may take; beyond that, blocks are computed twice: half the speed, little memory."""
+
+__all__ = ["pairwise", "run", "run_batch", "run_graph", "supports", "trace", "trace_graph", "within"]
 
 
 def supports(table: Recurrence) -> bool:
@@ -96,9 +102,17 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
 
 
 def run_batch(
-    table: Recurrence, reducer: Reducer, padded: Padded, *, gradient: bool = False, threads: int = 1
+    table: Recurrence,
+    reducer: Reducer,
+    padded: Padded,
+    *,
+    graphs: Sequence[Graph] | None = None,
+    gradient: bool = False,
+    threads: int = 1,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """See `Executor.run_batch`."""
+    if graphs is not None:
+        return reference.run_batch(table, reducer, padded, graphs=graphs, gradient=gradient)
     place = _place(table)
     match, d_x, d_z, z_lengths, x_lengths, charges = padded
     if place.transposed:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from dropdtw.orders.graph import Graph
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs
@@ -15,13 +16,17 @@ from dropdtw.tables.table import Recurrence
 
 
 class Result(NamedTuple):
-    """The value, and its derivatives by the match costs, drop_x, drop_z and the charges: empty unless asked for."""
+    """The value, and its derivatives by the match costs, drop_x, drop_z and the charges: empty unless asked for.
+
+    arcs : (A,) the derivatives by the costs of a graph's arcs; empty where Z is a list.
+    """
 
     value: float
     match: Array = np.empty(0)
     drop_x: Array = np.empty(0)
     drop_z: Array = np.empty(0)
     charges: Charges = NO_CHARGES
+    arcs: Array = np.empty(0)
 
 
 class Trace(NamedTuple):
@@ -29,6 +34,8 @@ class Trace(NamedTuple):
 
     weights : (L,) how many times each pair pays its match cost; None: once.
     charges : how often it pays each charge.
+    walked : (W,) the z that it comes to, matched or dropped, in its order, and (L,) which of these each pair belongs
+        to; None where Z is a list.
     """
 
     value: float
@@ -37,6 +44,30 @@ class Trace(NamedTuple):
     drop_z: Array
     weights: Array | None = None
     charges: Charges = NO_CHARGES
+    walked: tuple[Array, Array] | None = None
+
+    @classmethod
+    def of_steps(cls, value: float, steps: list[Step], shape: tuple[int, int], table: Recurrence) -> Trace:
+        """The trace of a path through a graph. Pairs come by x; those of one x in the order of the walk."""
+        K, N = shape
+        walk: list[int] = []
+        pairs, visit, weights = [], [], []
+        for step in steps:
+            if step.move in ("diag", "top"):
+                walk.append(step.i)
+            if step.cost == "match":
+                pairs.append((step.i, step.j))
+                visit.append(len(walk) - 1)
+                weights.append(step.weight)
+        return cls(
+            value,
+            np.array(pairs, np.int64).reshape(-1, 2),
+            np.bincount([step.j for step in steps if step.cost == "drop_x"], minlength=N),
+            np.bincount([step.i for step in steps if step.cost == "drop_z"], minlength=K),
+            None if table.weights <= {1.0} else np.array(weights),
+            Charges(*(float(sum(step.plus == plus for step in steps)) for plus in Charges._fields)),
+            (np.array(walk, np.int64), np.array(visit, np.int64)),
+        )
 
 
 class Step(NamedTuple):
@@ -47,6 +78,7 @@ class Step(NamedTuple):
     j: int
     weight: float = 1.0
     plus: str | None = None
+    move: str = ""
 
 
 class Within(NamedTuple):
@@ -93,14 +125,33 @@ class Executor(Protocol):
         """A best alignment."""
         ...
 
+    def run_graph(
+        self, table: Recurrence, graph: Graph, reducer: Reducer, costs: Costs, *, gradient: bool = False
+    ) -> Result:
+        """The same as `run` where the steps form a graph."""
+        ...
+
+    def trace_graph(self, table: Recurrence, graph: Graph, costs: Costs) -> Trace:
+        """A best alignment where the steps form a graph."""
+        ...
+
     def within(self, table: Recurrence, costs: Costs, limit: float) -> Within:
         """The hard value under a limit."""
         ...
 
     def run_batch(
-        self, table: Recurrence, reducer: Reducer, padded: Padded, *, gradient: bool = False, threads: int = 1
+        self,
+        table: Recurrence,
+        reducer: Reducer,
+        padded: Padded,
+        *,
+        graphs: Sequence[Graph] | None = None,
+        gradient: bool = False,
+        threads: int = 1,
     ) -> tuple[Array, Array, Array, Array, Array]:
         """A padded batch, each item exactly as it would be alone.
+
+        graphs : the graph of each item's steps; None where Z are lists.
 
         Gives the values (B,) and, with `gradient`, their derivatives by match costs (B, K, N), drop_x and drop_z, 0 in
         the padding, and by charges (B, 3).

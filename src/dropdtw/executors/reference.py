@@ -8,18 +8,24 @@ the optimal alignment. `Column` takes the same passes over one column after the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dropdtw.executors.graphs import run as run_graph
+from dropdtw.executors.graphs import trace as trace_graph
 from dropdtw.executors.protocol import Padded, Result, Step, Trace, Within
+from dropdtw.orders.graph import Graph
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs
 from dropdtw.tables.reducers import Reducer, hard_min
 from dropdtw.tables.table import MOVES, Recurrence
+
+__all__ = ["Column", "marginals", "pairwise", "run", "run_batch", "run_graph", "sample", "supports", "trace"]
+__all__ += ["trace_graph", "trace_matching", "within"]
 
 
 def supports(table: Recurrence) -> bool:
@@ -54,7 +60,7 @@ def trace_matching(table: Recurrence, costs: Costs, j: int) -> Trace:
 
 
 def _trace(grid: _Grid) -> Trace:
-    value, match, drop_x, drop_z, charges = _run(grid, hard_min, gradient=True)
+    value, match, drop_x, drop_z, charges, _ = _run(grid, hard_min, gradient=True)
     pairs = np.argwhere(match)
     weights = None if grid.weights <= {1.0} else match[tuple(pairs.T)]
     return Trace(value, pairs, drop_x, drop_z, weights, charges)
@@ -75,7 +81,13 @@ def within(table: Recurrence, costs: Costs, limit: float) -> Within:
 
 
 def run_batch(
-    table: Recurrence, reducer: Reducer, padded: Padded, *, gradient: bool = False, threads: int = 1
+    table: Recurrence,
+    reducer: Reducer,
+    padded: Padded,
+    *,
+    graphs: Sequence[Graph] | None = None,
+    gradient: bool = False,
+    threads: int = 1,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """See `Executor.run_batch`: one item after the other."""
     value = np.empty(len(padded.match))
@@ -84,10 +96,13 @@ def run_batch(
     items = zip(*padded[:5], charges, strict=True)
     for b, (match, d_x, d_z, k, n, charged) in enumerate(items):
         costs = Costs(Matrix(match[:k, :n]), d_x[:n], d_z[:k], None, Charges(*map(float, charged)))
-        found = run(table, reducer, costs, gradient=gradient)
+        if graphs is None:
+            found = run(table, reducer, costs, gradient=gradient)
+        else:
+            found = run_graph(table, graphs[b], reducer, costs, gradient=gradient)
         value[b] = found.value
         if gradient:
-            parts[0][b, :k, :n], parts[1][b, :n], parts[2][b, :k], parts[3][b] = found[1:]
+            parts[0][b, :k, :n], parts[1][b, :n], parts[2][b, :k], parts[3][b] = found[1:5]
     return value, parts[0], parts[1], parts[2], parts[3]
 
 

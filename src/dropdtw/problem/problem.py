@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dropdtw import costs as match_costs
 from dropdtw.costs import Match
 from dropdtw.drops import LogitPercentile, PerElement, Rule
+from dropdtw.orders.graph import Graph
 from dropdtw.problem.band import band
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair, refuse_masked
@@ -56,6 +57,10 @@ class Costs:
         """The same with other match costs."""
         return Costs(Matrix(C), self.drop_x, self.drop_z, self.band, self.charges)
 
+    def of_rows(self, rows: Array) -> Costs:
+        """The costs of some z, in this order, without a band."""
+        return Costs(Matrix(self.matrix[rows]), self.drop_x, self.drop_z[rows], None, self.charges)
+
     def banded(self) -> Array:
         """The match costs with +∞ outside the band."""
         if self.band is None:
@@ -71,6 +76,7 @@ class Problem:
 
     given : the costs as given; `costs` are the ones that are paid (LCSS and greedy drops edit them).
     edit : what makes `costs` of `given`.
+    graph : the order of the steps; None where Z is a list.
     """
 
     method: str
@@ -79,6 +85,7 @@ class Problem:
     given: Costs
     edit: Callable[[Costs], Costs]
     executor: str | None = None
+    graph: Graph | None = None
 
     @property
     def C(self) -> Array:
@@ -87,7 +94,7 @@ class Problem:
 
     def paying(self, costs: Costs) -> Problem:
         """The same table with other costs to pay."""
-        return Problem(self.method, self.table, costs, self.given, self.edit, self.executor)
+        return replace(self, costs=costs)
 
     @classmethod
     def of_costs(cls, spec: Spec, C: npt.ArrayLike) -> Problem:
@@ -124,7 +131,7 @@ class Problem:
         edit: Callable[[Costs], Costs] = partial(spec.method.edit, threshold=_threshold(spec.threshold, match))
         charges = spec.charges.price(match, d_x, d_z, limits) if spec.charges.any else NO_CHARGES
         given = Costs(match, d_x, d_z, limits, charges)
-        return cls(spec.method.name, spec.table, edit(given), given, edit, spec.executor)
+        return cls(spec.method.name, spec.table, edit(given), given, edit, spec.executor, spec.graph(K))
 
 
 def between(Z: Array, X: Array, match: Match) -> MatchCosts:

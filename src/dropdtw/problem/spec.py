@@ -8,6 +8,8 @@ from typing import Any
 from dropdtw import costs, drops
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost, Rule
+from dropdtw.orders.graph import Graph
+from dropdtw.orders.order import Order, OrderLike, as_order
 from dropdtw.problem import charges
 from dropdtw.problem.band import window_width
 from dropdtw.problem.charges import Asked, Opening
@@ -25,6 +27,7 @@ class Spec:
     drop_x, drop_z, threshold : the rules; None where there is none.
     charges : opening costs and the warp penalty.
     match : how sequences become match costs, as the caller said it.
+    order : which steps may follow which; None: Z is a list.
     """
 
     method: Method
@@ -39,6 +42,7 @@ class Spec:
     reducer: Reducer
     executor: str | None
     normalize: str | None = None
+    order: Order | None = None
 
     @classmethod
     def of(
@@ -61,6 +65,7 @@ class Spec:
         warp: float = 0.0,
         charged: bool = False,
         normalize: str | None = None,
+        order: OrderLike | None = None,
     ) -> Spec:
         """Check what a caller said, as far as that needs no data.
 
@@ -80,7 +85,17 @@ class Spec:
         charges.check(asked, entry, table, sides)
         fold = reducers.reducer(reducer, gamma)
         _check_normalize(entry, normalize)
-        return cls(entry, table, matching, of_x, of_z, counts, asked, window, match, fold, executor, normalize)
+        said = None if order is None else as_order(order)
+        if said is not None and not said.is_plain:
+            _check_order(said, entry, asked, window)
+        return cls(entry, table, matching, of_x, of_z, counts, asked, window, match, fold, executor, normalize, said)
+
+    def graph(self, K: int) -> Graph | None:
+        """The order of K steps as a graph; None where it is a list of all, one by one."""
+        if self.order is None:
+            return None
+        self.order.check_steps(K)
+        return None if self.order.is_plain else self.order.graph(self.table)
 
     def norm(self, K: int, N: int) -> int:
         """What values of this shape are divided by."""
@@ -110,6 +125,10 @@ class Spec:
 
     def check_fit(self, K: int, N: int) -> None:
         """Refuse shapes that no alignment fits."""
+        if self.order is not None:
+            self.order.check_steps(K)
+            if not self.order.is_partial:  # how many steps a walk has, only the walk knows
+                return
         entry, matching = self.method, self.matching
         if entry.slopes is not None:
             least, most = entry.slopes
@@ -184,6 +203,25 @@ def _check_normalize(entry: Method, normalize: str | None) -> None:
         raise ValueError(
             f"normalize is 'pattern', but the paths of method {entry.name!r} have no common weight; "
             f"choose one of {known}"
+        )
+
+
+def _check_order(order: Order, entry: Method, asked: Asked, window: float | None) -> None:
+    """Refuse what cannot be combined with an order that is no list."""
+    if window is not None:
+        raise ValueError(
+            f"window is {window!r}, a band along the diagonal, which steps in another order do not follow; leave it out"
+        )
+    if not (entry.takes_orders or (not entry.built_in and not order.holds_partial)):
+        known = ", ".join(repr(method.name) for method in METHODS.values() if method.takes_orders)
+        raise ValueError(
+            f"method {entry.name!r} takes no order of steps: what it charges for a z depends on the z next to it, and "
+            f"of steps in any order none is next; use one of {known}"
+        )
+    if asked.open_z != 0 and order.holds_partial:
+        raise ValueError(
+            f"open_z is {asked.open_z!r}, but steps in any order have no runs of dropped z; leave it out, or give the "
+            "steps as a list"
         )
 
 

@@ -41,7 +41,7 @@ class Alignment:
     """Which z_i and x_j match. Made by `dropdtw.align` and `dropdtw.solve`.
 
     cost : what the alignment pays in all.
-    pairs : (L, 2) matched pairs (i, j), 0-based, ascending.
+    pairs : (L, 2) matched pairs (i, j), 0-based, ascending; where the steps have an order of their own, by x.
     shape : (K, N), the lengths of Z and X.
     labels : (N,) for each x_j the z_i it matches, −1 where it is dropped; of several z the cheapest (ties: the first).
     method : the name of the method.
@@ -59,9 +59,11 @@ class Alignment:
     problem: Problem | None = field(default=None, repr=False)
     weights: Array | None = field(default=None, repr=False)
     charged: Charges = field(default=NO_CHARGES, repr=False)
+    walked: tuple[Array, Array] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for array in (self.pairs, self.labels, self.paid_x, self.paid_z, self.weights):
+        arrays = (self.pairs, self.labels, self.paid_x, self.paid_z, self.weights, *(self.walked or ()))
+        for array in arrays:
             if array is not None:
                 array.flags.writeable = False
 
@@ -95,11 +97,15 @@ class Alignment:
             problem,
             found.weights,
             Charges(*map(float, found.charges)),
+            found.walked,
         )
 
     @classmethod
     def from_walk(cls, problem: Problem, walk: list[Step]) -> Alignment:
         """The alignment of a path, given as its steps."""
+        if problem.graph is not None:
+            found = cls.from_trace(problem, Trace.of_steps(np.nan, walk, problem.costs.shape, problem.table))
+            return replace(found, cost=found.rescore())
         K, N = problem.costs.shape
         matches = [step for step in walk if step.cost == "match"]
         pairs = np.array([(step.i, step.j) for step in matches], np.int64).reshape(-1, 2)
@@ -140,6 +146,43 @@ class Alignment:
         [Segment(label=0, start=0, stop=2), Segment(label=1, start=3, stop=4)]
         """
         return segments_of_pairs(self.pairs)
+
+    @property
+    def walk(self) -> Array:
+        """(W,) the z that the alignment comes to, matched or dropped, in its order: all of them, unless `order` says
+        otherwise."""
+        return np.arange(self.shape[0]) if self.walked is None else self.walked[0]
+
+    @property
+    def visit(self) -> Array:
+        """(L,) which entry of `walk` each pair belongs to."""
+        return self.pairs[:, 0] if self.walked is None else self.walked[1]
+
+    @property
+    def done(self) -> Array:
+        """The z that are matched, in the order in which they were done; one that is repeated comes again.
+
+        >>> import dropdtw
+        >>> C = [[9, 9, 0], [0, 9, 9], [9, 0, 9]]
+        >>> dropdtw.solve(C, order=dropdtw.orders.any_order(0, 1, 2)).done
+        array([1, 2, 0])
+        """
+        return np.asarray(self.walk[np.unique(self.visit)])
+
+    @property
+    def visits(self) -> list[Segment]:
+        """For each z that was done, in order, the x from its first match to its last: one for each time it was done.
+
+        >>> import dropdtw
+        >>> C = [[0, 9, 0, 9], [9, 0, 9, 0]]
+        >>> dropdtw.solve(C, order=dropdtw.orders.repeat([0, 1])).visits
+        [Segment(label=0, start=0, stop=1), Segment(label=1, start=1, stop=2), \
+Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
+        """
+        at, first, count = np.unique(self.visit, return_index=True, return_counts=True)  # visits never fall
+        j = self.pairs[:, 1]
+        runs = zip(self.walk[at], j[first], j[first + count - 1] + 1, strict=True)
+        return [Segment(*map(int, run)) for run in runs]
 
     def rescore(self) -> float:
         """The cost summed anew from the matched pairs, the paid drops and the charges; equals `cost` up to rounding."""

@@ -6,14 +6,16 @@ marginals are the derivatives of the soft value −γ log Σ exp(−cost/γ), so
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from dropdtw import executors
-from dropdtw.executors import reference
 from dropdtw.executors.protocol import Result
+from dropdtw.orders.graph import AGAIN, NEW, OTHER, Graph
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
 from dropdtw.results.alignment import Alignment, weighted_sum
@@ -29,6 +31,7 @@ class Posterior:
     log_partition : log Σ exp(−cost/γ) over all alignments.
     expected_cost : the mean cost of an alignment.
     gamma : the temperature.
+    visit : (K,) how often a walk comes to z_i, matched or dropped, on average: a probability where none repeats.
     """
 
     match: Array
@@ -38,6 +41,7 @@ class Posterior:
     expected_cost: float
     gamma: float
     problem: Problem = field(repr=False)
+    visit: Array = field(repr=False)
 
     @classmethod
     def of(cls, problem: Problem, gamma: float) -> Posterior:
@@ -58,7 +62,7 @@ class Posterior:
         )
         expected_cost = sum(weighted_sum(weights, prices) for weights, prices in paid)
         if not problem.table.weights <= {1.0}:  # a derivative counts a match as often as its weight says
-            found = found._replace(match=reference.marginals(problem.table, reducer, costs))
+            found = found._replace(match=executors.marginals(problem, reducer))
         return cls(
             match=found.match,
             drop_x=_empty_columns(problem, reducer, found),
@@ -67,6 +71,7 @@ class Posterior:
             expected_cost=expected_cost,
             gamma=reducer.gamma,
             problem=problem,
+            visit=_visits(problem, found),
         )
 
     @property
@@ -79,6 +84,22 @@ class Posterior:
         """−Σ p log p over alignments, in nats: 0 where one alignment has all the probability."""
         return max(0.0, self.log_partition + self.expected_cost / self.gamma)
 
+    @cached_property
+    def before(self) -> Array:
+        """(K, K): before[u, v] is the probability that both are matched and u's first x comes before v's.
+
+        Known where no step repeats and no x matches several z (`many_to_one=False`); otherwise it raises, and draws of
+        `sample` are a way to estimate it.
+
+        >>> import dropdtw
+        >>> C = [[0.0, 0.5], [1.0, 0.0]]
+        >>> either = dropdtw.orders.any_order(0, 1)
+        >>> dropdtw.posterior(C, many_to_one=False, order=either).before.round(2)
+        array([[0.  , 0.82],
+               [0.18, 0.  ]])
+        """
+        return _before(self.problem, soft_min(self.gamma))
+
     def sample(self, n: int = 1, *, seed: int | np.random.Generator | None = None) -> list[Alignment]:
         """Draw n independent alignments; the same seed gives the same draws.
 
@@ -90,7 +111,7 @@ class Posterior:
         if not isinstance(n, (int, np.integer)) or n < 0:
             raise ValueError(f"n is {n}; give the number of alignments to draw, 0 or more")
         rng = np.random.default_rng(seed)
-        walks = reference.sample(self.problem.table, soft_min(self.gamma), self.problem.costs, n, rng)
+        walks = executors.sample(self.problem, soft_min(self.gamma), n, rng)
         return [Alignment.from_walk(self.problem, walk) for walk in walks]
 
 
@@ -109,6 +130,67 @@ def _empty_rows(problem: Problem, reducer: Reducer, found: Result) -> Array:
     if not problem.table.matches_by("left"):
         return np.asarray(np.clip(1 - found.match.sum(axis=1), 0, 1))
     return np.array([_without(problem, reducer, found, (i,)) for i in range(problem.costs.shape[0])])
+
+
+def _visits(problem: Problem, found: Result) -> Array:
+    """What the arcs into the nodes of each z carry; those that go on with the same z do not count."""
+    K = problem.costs.shape[0]
+    graph = problem.graph
+    if graph is None:
+        return np.ones(K)
+    if graph.chain is not None:
+        return np.bincount(graph.chain, minlength=K).astype(float)
+    label = graph.label[graph.target]
+    begins = (label >= 0) & (graph.use & AGAIN == 0)
+    return np.bincount(label[begins], found.arcs[begins], K)
+
+
+def _before(problem: Problem, reducer: Reducer) -> Array:
+    """See `Posterior.before`: both are matched in this order exactly if u is dealt with where a match enters v.
+
+    Where u may be dropped, a pass of its own takes only the alignments that match it.
+    """
+    K = problem.costs.shape[0]
+    if problem.table.matches_by("top"):
+        raise ValueError(
+            "with many_to_one, several z may have the same first x: which of them comes first is not known here; "
+            "give many_to_one=False, or estimate it from sample()"
+        )
+    first = _first_matches(problem.graph, K)
+    all_must = executors.run(problem, reducer, gradient=True)
+    out = np.zeros((K, K))
+    for u in range(K):
+        found = all_must
+        if np.isfinite(problem.costs.drop_z[u]):
+            drop_z = problem.costs.drop_z.copy()
+            drop_z[u] = np.inf
+            found = executors.run(problem.paying(replace(problem.costs, drop_z=drop_z)), reducer, gradient=True)
+        if np.isfinite(found.value):
+            out[u] = np.exp((all_must.value - found.value) / reducer.gamma) * first(found, u)
+    return out
+
+
+def _first_matches(graph: Graph | None, K: int) -> Callable[[Result, int], Array]:
+    """How probable it is that each v is matched after u was dealt with, from derivatives: a function of them and u."""
+    rows = np.arange(K) if graph is None else graph.chain
+    if rows is not None and len(set(rows)) == len(rows):
+        place = np.argsort(rows)
+        return lambda found, u: np.where(place > place[u], 1 - found.drop_z, 0)
+    if graph is None or graph.past is None:
+        raise ValueError(
+            "steps that repeat, or of which one of several is taken, have no one place: which of them comes first is "
+            "not known here; estimate it from sample()"
+        )
+    label = graph.label[graph.target]
+    enters = np.flatnonzero((label >= 0) & (graph.use & (NEW | OTHER) != 0))
+    to = label[enters]
+    past = [graph.past[v] for v in graph.target[enters]]
+
+    def matches(found: Result, u: int) -> Array:
+        done = np.array([steps >> u & 1 for steps in past]) * (to != u)
+        return np.bincount(to, found.arcs[enters] * done, K)
+
+    return matches
 
 
 def _without(problem: Problem, reducer: Reducer, found: Result, where: tuple[Any, ...]) -> float:

@@ -44,6 +44,7 @@ class Method:
     narrow : forbids alignments before the table runs, and makes none cheaper; None: nothing.
     slopes : the least and the largest (N − 1)/(K − 1) that its paths reach; None: any.
     norm : what all paths weigh together for lengths (K, N), so that costs divided by it compare; None: no such number.
+    takes_orders : whether the steps of Z may come in other orders than a list's.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Method:
     narrow: Callable[[Any], Any] | None = None
     slopes: tuple[float, float] | None = None
     norm: Callable[[int, int], int] | None = None
+    takes_orders: bool = False
 
     @property
     def edits(self) -> bool:
@@ -171,6 +173,7 @@ def _free_ends(name: str, summary: str) -> Method:
         must_match_x=False,
         symmetric=False,
         free_x=True,
+        takes_orders=True,
     )
 
 
@@ -181,13 +184,21 @@ _ALL: Final = (
         _drop_dtw,
         takes_opening=True,
         takes_warp=True,
+        takes_orders=True,
     ),
     Method(
         "drop_dtw_paper",
         "Drop-DTW with Algorithm 2 as printed: other values under soft minima, for reproductions of the paper",
         _algorithm_2,
     ),
-    Method("dtw", "dynamic time warping: everything is matched", _dtw, takes_drops=False, takes_warp=True),
+    Method(
+        "dtw",
+        "dynamic time warping: everything is matched",
+        _dtw,
+        takes_drops=False,
+        takes_warp=True,
+        takes_orders=True,
+    ),
     _free_ends(
         "otam", "OTAM (Cao et al. 2020) as the paper uses it: both ends of X are free; one_to_many=False is Cao's own"
     ),
@@ -198,6 +209,7 @@ _ALL: Final = (
         _needleman_wunsch,
         takes_opening=True,
         one_to_one=True,
+        takes_orders=True,
     ),
     Method(
         "smith_waterman",
@@ -220,6 +232,7 @@ _ALL: Final = (
         free_x=True,
         free_z=True,
         pair=_counts,
+        takes_orders=True,
     ),
     Method(
         "greedy",
@@ -228,6 +241,7 @@ _ALL: Final = (
         takes_opening=True,
         takes_warp=True,
         narrow=_greedy,
+        takes_orders=True,
     ),
     _pattern("symmetric1", "step pattern symmetric1 of R's dtw and dtw-python: plain DTW", recurrence.dtw),
     _pattern(

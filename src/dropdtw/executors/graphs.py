@@ -1,0 +1,228 @@
+"""The reference executor for steps that form a graph: any table without borders, any reducer, in plain NumPy.
+
+It does what `reference.py` does, column by column. In each column, blocks of nodes follow each other as arcs need it
+(`orders.graph.Layout`). A state is entered as on a list; what it comes from is first reduced over a node's arcs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dropdtw.executors.protocol import Result, Step, Trace
+from dropdtw.orders.graph import AGAIN, NEW, OTHER, PASS, Block, Graph, use_of
+from dropdtw.problem.charges import Charges
+from dropdtw.problem.inputs import Array
+from dropdtw.problem.problem import Costs
+from dropdtw.tables.reducers import Reducer, hard_min
+from dropdtw.tables.table import MOVES, Recurrence
+
+CONSUMES = NEW | OTHER | AGAIN
+"""The uses of an arc that lead into the next column."""
+
+
+def run(
+    table: Recurrence, graph: Graph, reducer: Reducer, costs: Costs, *, gradient: bool = False, weighted: bool = True
+) -> Result:
+    """The value, and with `gradient` its derivatives, those by the costs of arcs included.
+
+    weighted : False gives what passes through each price, whatever an edge multiplies it by.
+    """
+    sheet = _Sheet(table, graph, costs)
+    sheet.fill(reducer)
+    ends = sheet.ends()
+    value = float(reducer.value(ends)[0])
+    if not gradient:
+        return Result(value)
+    G = np.zeros_like(sheet.D)
+    weights = reducer.weights(ends)[:, 0].reshape(len(sheet.final), -1)
+    for s, w in zip(sheet.final, weights, strict=True):
+        np.add.at(G[s, -1], np.array(graph.finals), w)
+    return Result(value, *sheet.push_back(reducer, G, range(len(sheet.D[0]) - 1, -1, -1), weighted))
+
+
+def trace(table: Recurrence, graph: Graph, costs: Costs) -> Trace:
+    """A best alignment, with the walk that it takes."""
+    sheet = _Sheet(table, graph, costs)
+    sheet.fill(hard_min)
+    ends = sheet.ends()
+    value = float(hard_min.value(ends)[0])
+    if not np.isfinite(value):
+        return Trace(value, np.empty((0, 2), np.int64), np.zeros(costs.shape[1]), np.zeros(costs.shape[0]))
+    steps = sheet.walk_back(hard_min, int(np.argmin(ends)), lambda weights: int(np.argmax(weights)))
+    return Trace.of_steps(value, steps, costs.shape, table)
+
+
+def sample(
+    table: Recurrence, graph: Graph, reducer: Reducer, costs: Costs, n: int, rng: np.random.Generator
+) -> list[list[Step]]:
+    """Draw n alignments, see `reference.sample`."""
+
+    def draw(weights: Array) -> int:
+        total = np.cumsum(weights, dtype=np.float64)
+        return int(np.searchsorted(total, rng.random() * total[-1], side="right"))
+
+    sheet = _Sheet(table, graph, costs)
+    sheet.fill(reducer)
+    ends = reducer.weights(sheet.ends())[:, 0]
+    return [sheet.walk_back(reducer, draw(ends), draw) for _ in range(n)]
+
+
+class _Way(NamedTuple):
+    """An edge into a state: its source's number, the use of the arc it takes (0: none), and what it pays."""
+
+    src: int
+    use: int
+    dj: int
+    cost: str
+    weight: float
+    plus: str | None
+    move: str
+
+
+class _Sheet:
+    """A table laid over a graph and its costs: D (states, N + 1, V + 1), whose last node is nowhere, at ∞."""
+
+    def __init__(self, table: Recurrence, graph: Graph, costs: Costs) -> None:
+        N = costs.shape[1]
+        number = {state: s for s, state in enumerate(table.states)}
+        self.graph, self.layout = graph, graph.on(table)
+        self.start, self.final = ([number[s] for s in states] for states in (table.starts, table.final))
+        self.ways = [
+            [
+                _Way(number[e.src], use_of(e), MOVES[e.move][1], e.cost, e.weight, e.plus, e.move)
+                for e in table.edges
+                if e.dst == state
+            ]
+            for state in table.states
+        ]
+        self.charges = costs.charges._asdict()
+        self.D = np.full((len(table.states), N + 1, len(graph) + 1), np.inf, costs.dtype)
+        # Label −1 is the last row and column 0 the last column: nothing to match or to drop, at ∞.
+        self.match = np.pad(costs.matrix, ((0, 1), (0, 1)), constant_values=np.inf)
+        self.drop_x = np.append(costs.drop_x, np.inf).astype(self.D.dtype)
+        self.drop_z = np.append(costs.drop_z, np.inf).astype(self.D.dtype)
+
+    def fill(self, reducer: Reducer) -> None:
+        """All columns."""
+        for j in range(self.D.shape[1]):
+            self.enter(reducer, j)
+
+    def enter(self, reducer: Reducer, j: int) -> None:
+        """Column j, from the one before it."""
+        for block in self.layout.blocks:
+            everywhere = np.arange(len(block.nodes))
+            for s in range(len(self.ways)):
+                self.D[s, j, block.nodes] = reducer.value(self.arriving(reducer, block, everywhere, s, j))
+            if j == 0:
+                at = block.nodes[block.nodes == self.graph.start]
+                for s in self.start:
+                    self.D[s, 0, at] = 0
+
+    def ends(self) -> Array:
+        """The values of the final states in the final nodes, states first: (states · nodes, 1)."""
+        return np.concatenate([self.D[s, -1, list(self.graph.finals)] for s in self.final])[:, None]
+
+    def sources(self, block: Block, at: Array, use: int, s: int, j: int) -> Array:
+        """The values (W, n) of state s that arcs of a use bring into the nodes `at` of a block in column j."""
+        gather = block.gathers[use]
+        j -= bool(use & CONSUMES)
+        if j < 0:
+            return np.full((len(gather.source), len(at)), np.inf, self.D.dtype)
+        return np.asarray(self.D[s, j, gather.source[:, at]] + gather.cost[:, at].astype(self.D.dtype))
+
+    def arriving(self, reducer: Reducer, block: Block, at: Array, s: int, j: int) -> Array:
+        """The value (ways, n) of each way into state s of the nodes `at` of a block in column j."""
+        if block.hub:
+            return self.sources(block, at, PASS, s, j)
+        nodes = block.nodes[at]
+        values = np.full((max(1, len(self.ways[s])), len(at)), np.inf, self.D.dtype)
+        for v, way in zip(values, self.ways[s], strict=False):
+            if way.use:
+                v[:] = reducer.value(self.sources(block, at, way.use, way.src, j))
+            elif j >= way.dj:
+                v[:] = self.D[way.src, j - way.dj, nodes]
+            if way.plus is not None:
+                v += self.charges[way.plus]
+            v += self.price(way, nodes, j)
+        return values
+
+    def price(self, way: _Way, nodes: Array, j: int) -> Array | float:
+        """What an edge pays on arrival in column j, without its charge."""
+        if way.cost == "free":
+            return 0.0
+        label = self.graph.label[nodes]
+        paid: Any = self.drop_x[j - 1]
+        if way.cost != "drop_x":
+            paid = self.match[label, j - 1] if way.cost == "match" else self.drop_z[label]
+        return np.asarray(paid if way.weight == 1 else way.weight * paid)
+
+    def push_back(
+        self, reducer: Reducer, G: Array, columns: Any, weighted: bool = True
+    ) -> tuple[Array, Array, Array, Charges, Array]:
+        """Push the weights G of all states back along edges and arcs: derivatives, those by arcs last."""
+        match, drop_x, drop_z = (np.zeros_like(part) for part in (self.match, self.drop_x, self.drop_z))
+        charged = dict.fromkeys(self.charges, 0.0)
+        arcs = np.zeros(len(self.layout.source) + 1, self.D.dtype)  # the last for padding
+        for j in columns:
+            for block in reversed(self.layout.blocks):
+                for s in reversed(range(len(self.ways))):
+                    g = G[s, j, block.nodes]
+                    if j == 0 and s in self.start:
+                        g[block.nodes == self.graph.start] = 0
+                    at = np.flatnonzero(g)
+                    if at.size == 0:
+                        continue
+                    weights = reducer.weights(self.arriving(reducer, block, at, s, j)) * g[at]
+                    if block.hub:
+                        self._to_sources(G, arcs, weights, block, at, PASS, s, j)
+                        continue
+                    nodes = block.nodes[at]
+                    label = self.graph.label[nodes]
+                    for w, way in zip(weights, self.ways[s], strict=False):
+                        if way.use:
+                            shares = reducer.weights(self.sources(block, at, way.use, way.src, j)) * w
+                            self._to_sources(G, arcs, shares, block, at, way.use, way.src, j)
+                        elif j >= way.dj:
+                            G[way.src, j - way.dj, nodes] += w
+                        if way.plus is not None:
+                            charged[way.plus] += float(w.sum())
+                        paid = way.weight * w if weighted else w
+                        if way.cost == "match":
+                            np.add.at(match[:, j - 1], label, paid)
+                        elif way.cost == "drop_x":
+                            drop_x[j - 1] += paid.sum()
+                        elif way.cost == "drop_z":
+                            np.add.at(drop_z, label, paid)
+        by_arcs = arcs[: len(self.graph.arcs)]
+        return match[:-1, :-1], drop_x[:-1], drop_z[:-1], Charges(**charged), by_arcs
+
+    def _to_sources(
+        self, G: Array, arcs: Array, shares: Array, block: Block, at: Array, use: int, s: int, j: int
+    ) -> None:
+        gather = block.gathers[use]
+        if j >= bool(use & CONSUMES):
+            np.add.at(G[s, j - bool(use & CONSUMES)], gather.source[:, at], shares)
+            np.add.at(arcs, gather.arcs[:, at], shares)
+
+    def walk_back(self, reducer: Reducer, end: int, draw: Callable[[Array], int]) -> list[Step]:
+        """One path from an end back to the start, as what it pays where; `draw` picks one of several weights."""
+        place = {int(v): (b, n) for b, block in enumerate(self.layout.blocks) for n, v in enumerate(block.nodes)}
+        s, v = self.final[end // len(self.graph.finals)], self.graph.finals[end % len(self.graph.finals)]
+        j, path = self.D.shape[1] - 1, []
+        while not (j == 0 and v == self.graph.start and s in self.start):
+            number, n = place[v]
+            block, at = self.layout.blocks[number], np.array([n])
+            chosen = draw(reducer.weights(self.arriving(reducer, block, at, s, j))[:, 0])
+            if block.hub:
+                v = int(block.gathers[PASS].source[chosen, n])
+                continue
+            way = self.ways[s][chosen]
+            path.append(Step(way.cost, int(self.graph.label[v]), j - 1, way.weight, way.plus, way.move))
+            if way.use:
+                arc = draw(reducer.weights(self.sources(block, at, way.use, way.src, j))[:, 0])
+                v = int(block.gathers[way.use].source[arc, n])
+            s, j = way.src, j - way.dj
+        return path[::-1]

@@ -1,0 +1,140 @@
+"""Orders as graphs: each part is built behind what comes before it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from dropdtw.orders.graph import MOST_NODES, NEW, PASS, STEP, Arc, Graph, graph_of
+from dropdtw.orders.lattice import Moves, lattice
+from dropdtw.orders.order import Order
+from dropdtw.orders.poset import Poset
+from dropdtw.tables.table import Recurrence
+
+
+def compiled(order: Order, table: Recurrence) -> Graph:
+    """The graph of an order under a table."""
+    moves = Moves(any(e.cost == "drop_z" for e in table.edges), table.matches_by("top"), table.matches_by("left"))
+    return _compiled(order, moves)
+
+
+@lru_cache(maxsize=64)
+def _compiled(order: Order, moves: Moves) -> Graph:
+    builder = _Builder(moves)
+    finals = builder.add(order, builder.node(-1, 0))
+    return builder.graph(finals)
+
+
+class _Builder:
+    """Nodes and arcs, as they come."""
+
+    def __init__(self, moves: Moves) -> None:
+        self.moves = moves
+        self.label: list[int] = []
+        self.past: list[int] = []
+        self.hub: list[bool] = []
+        self.again: list[bool] = []
+        self.arcs: list[Arc] = []
+        self.partial = False
+        self.chosen = False  # whether what is past depends on the walk
+
+    def graph(self, finals: list[int]) -> Graph:
+        return graph_of(
+            self.label,
+            self.arcs,
+            finals,
+            hub=self.hub,
+            again=self.again,
+            past=None if self.chosen else tuple(self.past),
+            partial=self.partial,
+        )
+
+    def node(self, label: int, past: int, *, hub: bool = False, again: bool = True) -> int:
+        if len(self.label) >= MOST_NODES:
+            raise ValueError(f"the order needs more than {MOST_NODES} nodes; leave out repetitions of large parts")
+        self.label.append(label)
+        self.past.append(past)
+        self.hub.append(hub)
+        self.again.append(again and not hub)
+        return len(self.label) - 1
+
+    def gate(self, nodes: list[int]) -> int:
+        """One node that stands for several."""
+        if len(nodes) == 1:
+            return nodes[0]
+        found = self.node(-1, self.past[nodes[0]], hub=True)
+        self.arcs += [Arc(n, found, PASS) for n in nodes]
+        return found
+
+    def add(self, order: Order, entry: int) -> list[int]:
+        """Build an order behind node `entry`; returns the nodes in which it may end."""
+        if order.kind == "step":
+            found = self.node(order.parts[0], self.past[entry] | 1 << order.parts[0])
+            self.arcs.append(Arc(entry, found, STEP))
+            return [found]
+        if order.kind == "list":
+            exits = [entry]
+            for part in order.parts:
+                exits = self.add(part, self.gate(exits))
+            if not order.is_partial and len(order.steps) < len(list(order._steps())):
+                self.chosen = True  # a step that comes twice may be the first or the second time
+            return exits
+        if order.kind in ("any", "before"):
+            return self.add_partial(order, entry)
+        self.chosen = True
+        if order.kind == "one":
+            return [end for part in order.parts for end in self.add(part, entry)]
+        if order.kind == "repeat":
+            return self.add_loop(order, entry)
+        if order.kind == "jumps":
+            return self.add_jumps(order, entry)
+        return self.add_walks(order, entry)
+
+    def add_partial(self, order: Order, entry: int) -> list[int]:
+        steps = order.steps
+        number = {step: n for n, step in enumerate(steps)}
+        poset = Poset(len(steps), [(number[a], number[b]) for a, b in order.pairs()], steps)
+        found = lattice(poset, self.moves, MOST_NODES - len(self.label))
+        self.partial = True
+        nodes = [entry]
+        sets: dict[int, int] = {}
+        for key, done in zip(found.keys[1:], found.done[1:], strict=True):
+            if done not in sets:
+                sets[done] = sum(1 << steps[n] for n in poset.members(done))
+            past = self.past[entry] | sets[done]
+            if key is None:
+                nodes.append(self.node(-1, past, hub=True))
+            else:
+                nodes.append(self.node(steps[key.last], past, again=not key.role))
+        self.arcs += [Arc(nodes[arc.source], nodes[arc.target], arc.use, arc.cost) for arc in found.arcs]
+        return [nodes[n] for n in found.finals]
+
+    def add_loop(self, order: Order, entry: int) -> list[int]:
+        body, cost = order.parts
+        if self.moves.drops and body.holds_partial:
+            raise ValueError(
+                "steps in any order are repeated, and drop_z lets them be dropped: then it is not said which time a "
+                "step was dropped; leave out drop_z, or repeat a list"
+            )
+        begun = len(self.arcs)
+        exits = self.add(body, entry)
+        first = [arc for arc in self.arcs[begun:] if arc.source == entry and arc.use & NEW]
+        back = self.gate(exits)
+        self.arcs += [Arc(back, arc.target, NEW, arc.cost + cost) for arc in first]
+        return exits
+
+    def add_jumps(self, order: Order, entry: int) -> list[int]:
+        steps, listed = order.parts
+        at = {}
+        last = entry
+        for step in steps:
+            (at[step],) = self.add(Order("step", (step,)), last)
+            last = at[step]
+        self.arcs += [Arc(at[a], at[b], NEW, cost) for a, b, cost in listed]
+        return [last]
+
+    def add_walks(self, order: Order, entry: int) -> list[int]:
+        labels, arcs, finals, jumps = order.parts
+        nodes = [entry, *(self.node(label, 0) for label in labels)]
+        for use, listed in ((STEP, arcs), (NEW, jumps)):
+            self.arcs += [Arc(nodes[a], nodes[b], use, cost) for a, b, cost in listed]
+        return [nodes[n] for n in finals]

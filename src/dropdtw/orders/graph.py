@@ -1,0 +1,242 @@
+"""Steps as a graph: what executors walk over where Z is no list.
+
+On a list, the cells of row i come from row i − 1. On a graph, those of *node* v come from its predecessors u, the
+sources of its incoming *arcs*. An arc that is taken adds its cost, and `use` says what it may be taken for:
+
+    use     an edge of the table that …                                    comes from
+    NEW     matches the next x with a new step (move diag, cost match)     (u, j − 1)
+    OTHER   goes on by diag and pays something else                        (u, j − 1)
+    SAME    matches the same x with a new step (top, match)                (u, j)
+    DROP    passes over a step (top, drop_z or free)                       (u, j)
+    AGAIN   matches the next x with the same step (left, match)            (u, j − 1)
+    PASS    none: all states of u are those of v, for free                 (u, j)
+
+A node comes from itself by `left` for whatever is no match, and where `again` says so for a match, too. A *hub* has no
+label and no `left`: it collects its predecessors by PASS, so that n nodes reach m others by n + m arcs.
+
+Where several arcs lead into a node, each state that an edge comes from is first reduced over them, in their order; then
+the table goes on as it does on a list. Arcs that consume no x (SAME, DROP, PASS) form no cycle; the others may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw.tables.table import Edge, Recurrence
+
+NEW, OTHER, SAME, DROP, AGAIN, PASS = (1 << bit for bit in range(6))
+STEP: Final = NEW | OTHER | SAME | DROP
+"""Any advance: what a list has between its rows."""
+
+MOST_NODES: Final = 1 << 18
+
+Ints = npt.NDArray[np.int64]
+
+
+def use_of(e: Edge) -> int:
+    """What an edge of a table needs of the arc that it takes; 0: it stays in its node."""
+    if e.move == "same" or (e.move == "left" and e.cost != "match"):
+        return 0
+    if e.move == "left":
+        return AGAIN
+    if e.move == "diag":
+        return NEW if e.cost == "match" else OTHER
+    return SAME if e.cost == "match" else DROP
+
+
+class Arc(NamedTuple):
+    """One way from node `source` to node `target`."""
+
+    source: int
+    target: int
+    use: int = STEP
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes 0 … V − 1 and the arcs between them; see the module's text.
+
+    label : (V,) the row of Z that a node stands for, −1 for none.
+    arcs : in tie order. Those into one node are reduced in this order.
+    start : the node in which alignments begin.   finals : those in which they may end, in tie order.
+    hub : (V,) bool.   again : (V,) bool, whether a node matches a further x by itself.
+    past : for each node, the steps that are surely dealt with, its own included, as bits of an integer; None where
+        that depends on the walk.
+    partial : whether it holds a partial order that is no list.
+    """
+
+    label: Ints
+    arcs: tuple[Arc, ...]
+    start: int
+    finals: tuple[int, ...]
+    hub: npt.NDArray[np.bool_]
+    again: npt.NDArray[np.bool_]
+    past: tuple[int, ...] | None = None
+    partial: bool = False
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @cached_property
+    def K(self) -> int:
+        """The number of rows of Z that it speaks of."""
+        return int(self.label.max()) + 1
+
+    @cached_property
+    def source(self) -> Ints:
+        """(A,) where each arc comes from."""
+        return np.array([arc.source for arc in self.arcs], np.int64)
+
+    @cached_property
+    def target(self) -> Ints:
+        """(A,) where each arc leads."""
+        return np.array([arc.target for arc in self.arcs], np.int64)
+
+    @cached_property
+    def use(self) -> Ints:
+        """(A,) what each arc may be taken for."""
+        return np.array([arc.use for arc in self.arcs], np.int64)
+
+    @cached_property
+    def cost(self) -> npt.NDArray[np.float64]:
+        """(A,) what each arc costs."""
+        return np.array([arc.cost for arc in self.arcs], np.float64)
+
+    @cached_property
+    def chain(self) -> Ints | None:
+        """The rows of Z one after the other, where the graph is nothing but a list; else None."""
+        V = len(self)
+        plain = all(
+            arc.source == v and arc.target == v + 1 and arc.use & (NEW | SAME | DROP) and not arc.cost
+            for v, arc in enumerate(self.arcs)
+        )
+        simple = self.start == 0 and self.finals == (V - 1,) and not self.hub.any() and bool(self.again.all())
+        return self.label[1:] if plain and simple and len(self.arcs) == V - 1 and V > 1 else None
+
+    def levels(self, uses: int) -> Ints:
+        """(V,) the longest way to each node along arcs that consume no x and have one of these `uses`."""
+        out: list[list[int]] = [[] for _ in range(len(self))]
+        waits = np.zeros(len(self), np.int64)
+        for arc in self.arcs:
+            if arc.use & uses & (SAME | DROP | PASS):
+                out[arc.source].append(arc.target)
+                waits[arc.target] += 1
+        level = np.zeros(len(self), np.int64)
+        ready = [int(v) for v in np.flatnonzero(waits == 0)]
+        seen = 0
+        while ready:
+            u = ready.pop()
+            seen += 1
+            for v in out[u]:
+                level[v] = max(level[v], level[u] + 1)
+                waits[v] -= 1
+                if waits[v] == 0:
+                    ready.append(v)
+        if seen < len(self):
+            raise ValueError("the graph has a cycle of arcs that consume no x; make one of them a jump")
+        return level
+
+    def on(self, table: Recurrence) -> Layout:
+        """The graph as a table walks over it."""
+        found: Layout | None = self._layouts.get(table)
+        if found is None:
+            found = self._layouts[table] = Layout(self, table)
+        return found
+
+    @cached_property
+    def _layouts(self) -> dict[Recurrence, Layout]:
+        return {}
+
+
+class Gather(NamedTuple):
+    """The arcs that one kind of edge takes into each node of a block, padded.
+
+    arcs : (W, n) numbers of arcs in their order, −1 for padding; the number A + v means that v comes from itself.
+    source : (W, n) the nodes these come from; V, which is nowhere, for padding.
+    cost : (W, n) what they cost.
+    """
+
+    arcs: Ints
+    source: Ints
+    cost: npt.NDArray[np.float64]
+
+
+class Block(NamedTuple):
+    """Nodes that need not wait for each other: their numbers, whether they are hubs, and their gathers by use."""
+
+    nodes: Ints
+    hub: bool
+    gathers: dict[int, Gather]
+
+
+class Layout:
+    """A graph under a table: blocks of nodes in an order in which nothing is needed before it is there."""
+
+    def __init__(self, graph: Graph, table: Recurrence) -> None:
+        self.graph, self.table = graph, table
+        self.uses = {use_of(e) for e in table.edges} - {0}
+        taken = sum(self.uses) | PASS
+        level = graph.levels(taken)
+        self.depth = int(level.max()) + 1
+        into: list[list[int]] = [[] for _ in range(len(graph))]
+        for number, arc in enumerate(graph.arcs):
+            if arc.use & taken:
+                into[arc.target].append(number)
+        self.source = np.concatenate([graph.source, np.arange(len(graph))])
+        self.cost = np.concatenate([graph.cost, np.zeros(len(graph))])
+        self.blocks: list[Block] = []
+        for at in range(self.depth):
+            for hub in (False, True):
+                nodes = np.flatnonzero((level == at) & (graph.hub == hub))
+                if len(nodes):
+                    uses = [PASS] if hub else sorted(self.uses)
+                    gathers = {use: self._gather(nodes, into, use) for use in uses}
+                    self.blocks.append(Block(nodes, hub, gathers))
+
+    def _gather(self, nodes: Ints, into: Sequence[Sequence[int]], use: int) -> Gather:
+        graph = self.graph
+        own = use == AGAIN
+        rows = [
+            [len(graph.arcs) + int(v)] * bool(own and graph.again[v]) + [k for k in into[v] if graph.arcs[k].use & use]
+            for v in nodes
+        ]
+        arcs = np.full((max(1, *map(len, rows), 1), len(rows)), -1)
+        for n, row in enumerate(rows):
+            arcs[: len(row), n] = row
+        there = arcs >= 0
+        return Gather(
+            arcs,
+            np.where(there, self.source[arcs], len(graph)),
+            np.where(there, self.cost[arcs], 0.0),
+        )
+
+
+def graph_of(
+    label: Sequence[int],
+    arcs: Sequence[Arc],
+    finals: Sequence[int],
+    *,
+    start: int = 0,
+    hub: Sequence[bool] | None = None,
+    again: Sequence[bool] | None = None,
+    **more: Any,
+) -> Graph:
+    """A `Graph` of plain lists."""
+    V = len(label)
+    hubs = np.zeros(V, bool) if hub is None else np.array(hub, bool)
+    return Graph(
+        np.array(label, np.int64),
+        tuple(arcs),
+        start,
+        tuple(finals),
+        hubs,
+        ~hubs if again is None else np.array(again, bool),
+        **more,
+    )

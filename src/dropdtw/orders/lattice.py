@@ -1,0 +1,178 @@
+"""A partial order as a graph in which each alignment is one walk.
+
+An alignment of a partial order is the matrix M of its matches; it is valid if it is monotone along *some* order of the
+steps that respects the partial one. Nodes are (I, v): the set of steps I is dealt with, and v came last. But by these
+alone, one M has several walks: one for each place where its dropped steps could have been passed, and for each order of
+incomparable steps that match the same single x. Minima would not mind; soft minima and probabilities would. So of all
+walks of an M only one is left, its normal form:
+
+- **Drops come as early as they can, by rank.** After a match of u only steps above u may be dropped, at the start any.
+  A node knows which may still be dropped now: those of higher rank than the last one dropped.
+- **Of incomparable steps that match one x and nothing else, the lowest rank comes first.** A node knows which steps may
+  not be the next to match this x alone, `late`. While there are some, a node that matches a second x moves to the one
+  without any (`single`); a late step may still enter if it goes on to match a further x (`must`).
+
+Nodes of the same set I can all be followed by the same steps with a new x: they share a hub.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dropdtw.orders.graph import AGAIN, DROP, MOST_NODES, NEW, PASS, SAME, Arc
+from dropdtw.orders.poset import Poset
+
+
+class Moves(NamedTuple):
+    """What a table can do: drop a z, match one x with several z, match one z with several x."""
+
+    drops: bool
+    top: bool
+    left: bool
+
+
+class Key(NamedTuple):
+    """What a node stands for.
+
+    done : the set of steps that are dealt with.   last : the last of them; −1: none yet.
+    droppable : the steps that may be dropped now.   late : those that may not be the next to match this x alone.
+    role : "single": matched by one x so far, with some late; "must": has to match a further x; "" otherwise.
+    """
+
+    done: int
+    last: int
+    droppable: int
+    late: int
+    role: str = ""
+
+
+class Lattice(NamedTuple):
+    """Nodes numbered by their place in `keys` (None: a hub), the first the start; arcs; final nodes; free steps."""
+
+    keys: list[Key | None]
+    done: list[int]
+    arcs: list[Arc]
+    finals: list[int]
+
+
+def lattice(poset: Poset, moves: Moves, limit: int = MOST_NODES) -> Lattice:
+    """The graph of a partial order for tables with these moves."""
+    return _Builder(poset, moves, limit).build()
+
+
+class _Builder:
+    def __init__(self, poset: Poset, moves: Moves, limit: int) -> None:
+        self.poset, self.moves, self.limit = poset, moves, limit
+        self.number: dict[Key, int] = {}
+        self.keys: list[Key | None] = []
+        self.done: list[int] = []
+        self.arcs: list[Arc] = []
+        self.widest = 0
+
+    def build(self) -> Lattice:
+        poset = self.poset
+        start = Key(0, -1, self.reach(0, poset.full), 0)
+        layer = {0: [self.node(start)]}
+        finals: list[int] = []
+        # Sets of equal size do not follow each other, so all nodes of a set are known when its turn comes.
+        while layer:
+            following: dict[int, list[int]] = {}
+            for done, nodes in layer.items():
+                self.widest = max(self.widest, poset.enabled(done).bit_count())
+                self.expand(done, nodes, following)
+                if done == poset.full:
+                    finals += [n for n in nodes if self.key(n).role != "must"]
+            layer = following
+        return Lattice(self.keys, self.done, self.arcs, finals)
+
+    def key(self, number: int) -> Key:
+        found = self.keys[number]
+        assert found is not None
+        return found
+
+    def node(self, key: Key, layer: dict[int, list[int]] | None = None) -> int:
+        number = self.number.get(key)
+        if number is None:
+            number = self.number[key] = self.new(key, key.done)
+            if layer is not None:
+                layer.setdefault(key.done, []).append(number)
+        return number
+
+    def new(self, key: Key | None, done: int) -> int:
+        if len(self.keys) >= self.limit:
+            raise ValueError(
+                f"too many steps are free at once: up to {self.widest} of {self.poset.n} could come next, and the order "
+                f"would need more than {self.limit} nodes. Say more about what comes before what; put steps "
+                "that follow each other into a list inside any_order; or split the order at a step that everything "
+                "waits for"
+            )
+        self.keys.append(key)
+        self.done.append(done)
+        return len(self.keys) - 1
+
+    def expand(self, done: int, nodes: list[int], following: dict[int, list[int]]) -> None:
+        """The arcs out of all nodes of a set; the list `nodes` grows by those that continue a run of matches."""
+        for n in nodes:  # also those that this loop adds
+            key = self.key(n)
+            if key.role and self.moves.left:
+                before = len(self.keys)
+                rest = self.node(Key(done, key.last, key.droppable, 0))
+                if len(self.keys) > before:
+                    nodes.append(rest)
+                self.arcs.append(Arc(n, rest, AGAIN))
+        leaving = [n for n in nodes if self.key(n).role != "must"]
+        steps = list(self.poset.members(self.poset.enabled(done)))
+        if not steps:
+            return
+        entries = {v: self.entry(done, v, self.fresh(done, v)) for v in steps}
+        if len(leaving) > 1:
+            gate = self.new(None, done)
+            self.arcs += [Arc(n, gate, PASS) for n in leaving]
+            self.arcs += [Arc(gate, self.node(entry, following), NEW) for entry in entries.values()]
+        for n in leaving:
+            for v in steps:
+                self.arcs_to(n, v, entries[v], NEW if len(leaving) == 1 else 0, following)
+
+    def arcs_to(self, n: int, v: int, entry: Key, new: int, following: dict[int, list[int]]) -> None:
+        """The arcs from node n to step v: for a match (with a new x, unless a hub does that), and for a drop."""
+        poset, key = self.poset, self.key(n)
+        same: list[Key] = []
+        if self.moves.top:
+            if not key.late >> v & 1:
+                late = key.late & poset.parallel[v] | poset.earlier[v] if key.last >= 0 else poset.earlier[v]
+                same = [self.entry(key.done, v, self.now(key.done, v, late))]
+            elif self.moves.left:
+                same = [entry._replace(late=0, role="must")]
+        if new:
+            shared = SAME if same == [entry] else 0
+            self.arcs.append(Arc(n, self.node(entry, following), NEW | shared))
+            same = [] if shared else same
+        self.arcs += [Arc(n, self.node(target, following), SAME) for target in same]
+        if key.droppable >> v & 1:
+            done = poset.with_step(key.done, v)
+            later = key.droppable & ~poset.ranked_to(v)
+            late = self.now(key.done, v, key.late & poset.parallel[v]) if self.moves.top else 0
+            self.arcs.append(Arc(n, self.node(Key(done, v, self.reach(done, later), late), following), DROP))
+
+    def entry(self, done: int, v: int, late: int) -> Key:
+        """The node that a match of v enters."""
+        more = self.poset.with_step(done, v)
+        return Key(more, v, self.reach(more, self.poset.above[v]), late, "single" if late and self.moves.left else "")
+
+    def fresh(self, done: int, v: int) -> int:
+        """The late steps after a match of v with a new x."""
+        return self.now(done, v, self.poset.earlier[v]) if self.moves.top else 0
+
+    def now(self, done: int, v: int, steps: int) -> int:
+        """Of some steps, those that may come next after v."""
+        return steps & self.poset.enabled(self.poset.with_step(done, v))
+
+    def reach(self, done: int, steps: int) -> int:
+        """Of some steps, those that can be dropped one after the other from here on, by rank."""
+        found = 0
+        if self.moves.drops:
+            for v in self.poset.members(steps & ~done):
+                if not self.poset.below[v] & ~done:
+                    found |= 1 << v
+                    done |= 1 << v
+        return found

@@ -1,0 +1,378 @@
+"""What users say about the order of steps: an immutable `Order`, made by the builders of `dropdtw.orders`.
+
+Steps are the rows of Z, numbered from 0. A list means "in this order", wherever an order is expected.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Final, Union
+
+if TYPE_CHECKING:
+    from dropdtw.orders.graph import Graph
+    from dropdtw.tables.table import Recurrence
+
+OrderLike = Union["Order", int, Sequence["OrderLike"]]
+"""What builders and `order=` take: an order, a step, or a list of such, which follow each other."""
+
+MOST_STEPS: Final = 1 << 14
+MOST_PAIRS: Final = 1 << 22
+MOST_NESTED: Final = 64
+
+
+@dataclass(frozen=True, repr=False)
+class Order:
+    """Which steps may follow which. Made by `before`, `any_order`, `one_of`, `repeat`, `jumps` and their like.
+
+    It compares and hashes by what it says, and `to_dict` gives it as JSON. `steps` are the rows of Z that it speaks of.
+
+    >>> from dropdtw import orders
+    >>> orders.any_order([0, 1], 2)
+    any_order([0, 1], 2)
+    """
+
+    kind: str
+    parts: tuple[Any, ...]
+
+    @cached_property
+    def steps(self) -> tuple[int, ...]:
+        """The steps that it speaks of, ascending, each once."""
+        return tuple(sorted(set(self._steps())))
+
+    @property
+    def K(self) -> int:
+        """How many rows Z must have."""
+        return self.steps[-1] + 1
+
+    def _steps(self) -> Iterable[int]:
+        if self.kind in ("before", "jumps", "walks"):
+            return self.parts[0]  # type: ignore[no-any-return]
+        if self.kind == "step":
+            return self.parts
+        return (step for part in self._inner for step in part.steps)
+
+    @property
+    def _inner(self) -> tuple[Order, ...]:
+        """The orders inside."""
+        return self.parts[:1] if self.kind == "repeat" else self.parts
+
+    @cached_property
+    def is_partial(self) -> bool:
+        """Whether it is a partial order: nothing to choose from, nothing that comes twice."""
+        if self.kind in ("step", "before"):
+            return True
+        listed = [step for part in self._inner for step in part._steps()] if self.kind in ("list", "any") else []
+        return bool(listed) and len(set(listed)) == len(listed) and all(part.is_partial for part in self._inner)
+
+    @cached_property
+    def holds_partial(self) -> bool:
+        """Whether some steps inside may come in any order."""
+        return self.kind in ("any", "before") or any(
+            part.holds_partial for part in self.parts if isinstance(part, Order)
+        )
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether it says what is so without it: all steps one by one."""
+        listed = self.parts if self.kind == "list" else (self,)
+        return all(part.kind == "step" and part.parts[0] == n for n, part in enumerate(listed))
+
+    def check_steps(self, K: int) -> None:
+        """Refuse an order that does not speak of K steps, all of them."""
+        if self.steps != tuple(range(K)):
+            missing = sorted(set(range(K)) - set(self.steps))
+            what = f"step {missing[0]} has no place in it" if missing else f"it names step {self.steps[-1]}"
+            raise ValueError(
+                f"Z has {K} steps, 0 to {K - 1}, but the order is {self._short()}: {what}; name each step of Z"
+            )
+
+    def _short(self) -> str:
+        said = repr(self)
+        return said if len(said) < 80 else said[:76] + " …"
+
+    @cached_property
+    def depth(self) -> int:
+        """How deeply orders lie inside each other."""
+        if self.kind in ("step", "before", "jumps", "walks"):
+            return 1
+        return 1 + max(part.depth for part in self._inner)
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Pairs of steps, the first before the second, that say all of a partial order (others follow from them)."""
+        if self.kind == "step":
+            return []
+        if self.kind == "before":
+            return list(self.parts[1])
+        found = [pair for part in self._inner for pair in part.pairs()]
+        if self.kind == "list":
+            for a, b in zip(self._inner, self._inner[1:], strict=False):
+                found += [(u, v) for u in a._last() for v in b._first()]
+        return found
+
+    def _first(self) -> list[int]:
+        """Steps of a partial order such that what comes before them comes before all of it."""
+        after = {b for _, b in self.pairs()}
+        return [step for step in self.steps if step not in after]
+
+    def _last(self) -> list[int]:
+        before = {a for a, _ in self.pairs()}
+        return [step for step in self.steps if step not in before]
+
+    def graph(self, table: Recurrence) -> Graph:
+        """The graph that executors walk over under a table; made once for each."""
+        from dropdtw.orders.compile import compiled
+
+        return compiled(self, table)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary, which `parse` reads."""
+        if self.kind == "step":
+            return {"step": self.parts[0]}
+        if self.kind == "before":
+            return {"steps": list(self.parts[0]), "before": [list(pair) for pair in self.parts[1]]}
+        if self.kind == "jumps":
+            return {"list": list(self.parts[0]), "jumps": [list(jump) for jump in self.parts[1]]}
+        if self.kind == "walks":
+            return {"walks": [list(part) for part in self.parts]}
+        if self.kind == "repeat":
+            return {"repeat": self.parts[0].to_dict(), "cost": self.parts[1]}
+        return {self.kind: [part.to_dict() for part in self.parts]}
+
+    def __repr__(self) -> str:
+        if self.kind == "step":
+            return str(self.parts[0])
+        if self.kind == "list":
+            return f"[{', '.join(map(repr, self.parts))}]"
+        if self.kind in ("before", "jumps"):
+            steps, listed = self.parts
+            plain = steps == tuple(range(len(steps)))
+            return f"{self.kind}({len(steps) if plain else list(steps)}, {_shortened(listed)})"
+        if self.kind == "walks":
+            return f"walks({', '.join(map(repr, map(list, self.parts)))})"
+        if self.kind == "repeat":
+            body, cost = self.parts
+            return f"repeat({body!r})" if cost == 0 else f"repeat({body!r}, {cost!r})"
+        return f"{self.kind}{'_order' if self.kind == 'any' else '_of'}({', '.join(map(repr, self.parts))})"
+
+
+def _shortened(listed: Sequence[Any]) -> str:
+    shown = ", ".join(map(repr, listed[:20]))
+    return f"[{shown}, … {len(listed) - 20} more]" if len(listed) > 20 else f"[{shown}]"
+
+
+# --- Builders -------------------------------------------------------------------------------------------------------
+
+
+def as_order(said: Any, name: str = "order") -> Order:
+    """An order from what a caller said."""
+    if isinstance(said, Order):
+        return said
+    if isinstance(said, (str, bytes, Mapping)) or (not isinstance(said, Iterable) and not _is_whole(said)):
+        raise ValueError(
+            f"{name} is {said!r}; give an order of dropdtw.orders, or a list of steps (numbers of rows of Z), which "
+            "then follow each other"
+        )
+    if not isinstance(said, Iterable):
+        return Order("step", (as_step(said),))
+    parts = [as_order(part, name) for part in said]
+    return _joined("list", parts)
+
+
+def before(steps: int | Sequence[int], pairs: Iterable[tuple[int, int]]) -> Order:
+    """A partial order: of each pair (a, b), a comes before b. Steps that no pair relates may come in any order.
+
+    steps : how many there are, or their numbers.
+
+    >>> from dropdtw import orders
+    >>> orders.before(4, [(0, 1), (0, 2), (1, 3), (2, 3)])          # first 0, then 1 and 2 as they come, then 3
+    before(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
+    """
+    from dropdtw.orders.poset import Poset
+
+    listed = _numbered(steps)
+    known = {step: n for n, step in enumerate(listed)}
+    found: dict[tuple[int, int], None] = {}
+    for pair in pairs:
+        try:
+            a, b = pair
+            a, b = as_step(a), as_step(b)
+        except (TypeError, ValueError):
+            raise ValueError(f"{pair!r} is no pair of steps; give (a, b) for 'a comes before b'") from None
+        for step in (a, b):
+            if step not in known:
+                raise ValueError(f"the pair {(a, b)} names step {step}, but the steps are {_span(listed)}")
+        found[a, b] = None
+        if len(found) > MOST_PAIRS:
+            raise ValueError(f"there are more than {MOST_PAIRS} pairs; leave out those that follow from others")
+    poset = Poset(len(listed), [(known[a], known[b]) for a, b in found], listed)
+    if poset.is_chain and len(listed) > 1:
+        return _joined("list", [Order("step", (listed[v],)) for v in poset.by_rank])
+    return Order("before", (tuple(listed), tuple(found)))
+
+
+def any_order(*parts: OrderLike) -> Order:
+    """All parts, in any order. A part is a step, a list of steps that follow each other, or a partial order.
+
+    Parts may be mixed: after the first step of one may come the first step of another.
+
+    >>> from dropdtw import orders
+    >>> orders.any_order([0, 1], 2, [3, 4])
+    any_order([0, 1], 2, [3, 4])
+    """
+    listed = [as_order(part, "a part of any_order") for part in parts]
+    for part in listed:
+        if not part.is_partial:
+            raise ValueError(
+                f"any_order holds {part!r}, in which a step may come twice or not at all; one_of, repeat and jumps may "
+                "hold partial orders, but not stand inside them"
+            )
+    return _joined("any", listed)
+
+
+def one_of(*parts: OrderLike) -> Order:
+    """One of the parts, whichever fits best; the steps of the others cost nothing.
+
+    >>> from dropdtw import orders
+    >>> orders.one_of([0, 1], 2)
+    one_of([0, 1], 2)
+    """
+    return _joined("one", [as_order(part, "a part of one_of") for part in parts])
+
+
+def repeat(part: OrderLike, cost: float = 0.0) -> Order:
+    """The part, once or several times. Each time after the first costs `cost`, and begins with a match.
+
+    >>> from dropdtw import orders
+    >>> orders.repeat([0, 1], 0.5)
+    repeat([0, 1], 0.5)
+    """
+    return _bounded(Order("repeat", (as_order(part, "what repeat takes"), as_cost(cost, "cost of repeat"))))
+
+
+def jumps(steps: int | Sequence[int], arcs: Iterable[tuple[int, int] | tuple[int, int, float]]) -> Order:
+    """A list of steps with jumps: from step a, the next x may match step b, for a cost.
+
+    steps : how many there are, or their numbers in order.
+    arcs : (a, b) or (a, b, cost).
+
+    >>> from dropdtw import orders
+    >>> orders.jumps(8, [(7, 0, 0.5)])                              # from the last step back to the first
+    jumps(8, [(7, 0, 0.5)])
+    """
+    listed = _numbered(steps)
+    known = set(listed)
+    found = []
+    for arc in arcs:
+        try:
+            a, b, *rest = arc
+            a, b = as_step(a), as_step(b)
+            (cost,) = rest or (0.0,)
+        except (TypeError, ValueError):
+            raise ValueError(f"{arc!r} is no jump; give (from, to) or (from, to, cost)") from None
+        if not {a, b} <= known:
+            raise ValueError(f"the jump {(a, b)} names a step that is not among the steps {_span(listed)}")
+        found.append((a, b, as_cost(cost, f"cost of the jump {(a, b)}")))
+    if len({jump[:2] for jump in found}) < len(found):
+        raise ValueError("a jump is listed twice; keep the cheaper one")
+    if not found:
+        return _joined("list", [Order("step", (step,)) for step in listed])
+    return Order("jumps", (tuple(listed), tuple(found)))
+
+
+def walks(
+    labels: Sequence[int],
+    arcs: Iterable[tuple[int, int] | tuple[int, int, float]],
+    finals: Sequence[int],
+    jumps: Iterable[tuple[int, int] | tuple[int, int, float]] = (),
+) -> Order:
+    """A graph of your own. Node 0 is the start; node n, from 1 on, stands for step labels[n − 1].
+
+    arcs : (from, to) or (from, to, cost), without a cycle.   jumps : the same; they lead anywhere, but only to a match
+        with a new x.
+    finals : the nodes in which an alignment may end.
+
+    Two walks that pass the same steps are told apart, so soft minima and posteriors count them twice: then this warns.
+
+    >>> from dropdtw import orders
+    >>> orders.walks([0, 1, 0], [(0, 1), (1, 2), (2, 3), (1, 3)], [3])      # step 0, maybe step 1, step 0 again
+    walks([0, 1, 0], [(0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0), (1, 3, 0.0)], [3], [])
+    """
+    from dropdtw.orders.ambiguity import checked
+
+    return checked(labels, arcs, finals, jumps)
+
+
+def from_networkx(graph: Any) -> Order:
+    """The partial order of a networkx DiGraph whose nodes are steps and whose edges mean "comes before"."""
+    if not getattr(graph, "is_directed", lambda: False)():
+        raise ValueError(f"{graph!r} is no directed graph; give a networkx.DiGraph whose edges mean 'comes before'")
+    return before(sorted(as_step(node) for node in graph.nodes), graph.edges)
+
+
+def _joined(kind: str, parts: Sequence[Order]) -> Order:
+    """Parts as one order of a kind: lists inside lists are one, and a single part is itself."""
+    if not parts:
+        raise ValueError("an order has an empty part; leave it out, or give its steps")
+    if kind in ("list", "any", "one"):
+        parts = [inner for part in parts for inner in (part.parts if part.kind == kind else (part,))]
+    if len(parts) == 1:
+        return parts[0]
+    found = Order(kind, tuple(parts))
+    if kind == "any" and not found.is_partial:
+        twice = Counter(step for part in parts for step in part._steps()).most_common(1)[0][0]
+        raise ValueError(f"step {twice} is in any_order twice; name each step once, or use repeat")
+    return _bounded(found)
+
+
+def _bounded(order: Order) -> Order:
+    if order.depth > MOST_NESTED:
+        raise ValueError(f"orders lie inside each other more than {MOST_NESTED} deep; flatten them")
+    if len(order.steps) > MOST_STEPS:
+        raise ValueError(f"the order has {len(order.steps)} steps; {MOST_STEPS} is the most")
+    return order
+
+
+def _numbered(steps: int | Sequence[int]) -> list[int]:
+    if _is_whole(steps):
+        if not 1 <= steps <= MOST_STEPS:  # type: ignore[operator]
+            raise ValueError(f"there are {steps} steps; give 1 to {MOST_STEPS}")
+        return list(range(operator.index(steps)))  # type: ignore[arg-type]
+    if not isinstance(steps, Iterable) or isinstance(steps, (str, bytes)):
+        raise ValueError(f"steps is {steps!r}; give how many there are, or a list of their numbers")
+    found = [as_step(step) for step in steps]
+    if not found:
+        raise ValueError("an order has an empty part; leave it out, or give its steps")
+    if len(set(found)) < len(found):
+        twice = Counter(found).most_common(1)[0][0]
+        raise ValueError(f"step {twice} is listed twice; name each step once, or use repeat")
+    return found
+
+
+def _is_whole(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool) and not hasattr(value, "__len__")
+
+
+def as_step(value: Any) -> int:
+    """A step from what a caller said."""
+    if not _is_whole(value) or not 0 <= operator.index(value) < MOST_STEPS:
+        raise ValueError(f"{value!r} is no step; steps are numbers of rows of Z, 0 to {MOST_STEPS - 1}")
+    return operator.index(value)
+
+
+def as_cost(value: Any, name: str) -> float:
+    """The cost of an arc from what a caller said."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < math.inf:
+        raise ValueError(f"the {name} is {value!r}; give a finite number ≥ 0")
+    return float(value)
+
+
+def _span(steps: Sequence[int]) -> str:
+    if list(steps) == list(range(len(steps))):
+        return f"0 to {len(steps) - 1}"
+    return ", ".join(map(str, steps[:10])) + (" …" if len(steps) > 10 else "")

@@ -1,0 +1,105 @@
+"""Partial orders of steps 0 … n − 1. Sets of steps are the bits of an integer."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+
+
+class Poset:
+    """Steps, and which come before which.
+
+    below, above : for each step, all that come before it, all that come after it.
+    rank : a fixed order of all steps that respects the partial one: of those that may come next, the least first.
+    """
+
+    def __init__(self, n: int, pairs: Iterable[tuple[int, int]], names: Sequence[int] | None = None) -> None:
+        self.n = n
+        self.full = (1 << n) - 1
+        after: list[set[int]] = [set() for _ in range(n)]
+        for a, b in pairs:
+            after[a].add(b)
+        waits = [0] * n
+        for followers in after:
+            for b in followers:
+                waits[b] += 1
+        ready = [v for v in range(n) if not waits[v]]
+        self.by_rank: list[int] = []
+        self.below = [0] * n
+        while ready:
+            u = heapq.heappop(ready)
+            self.by_rank.append(u)
+            for v in after[u]:
+                self.below[v] |= self.below[u] | 1 << u
+                waits[v] -= 1
+                if not waits[v]:
+                    heapq.heappush(ready, v)
+        if len(self.by_rank) < n:
+            cycle = " before ".join(str(v if names is None else names[v]) for v in _cycle(after, waits))
+            raise ValueError(f"the order has a cycle, {cycle}; take one of these pairs out, or use repeat or jumps")
+        self.rank = [0] * n
+        for k, v in enumerate(self.by_rank):
+            self.rank[v] = k
+        self.above = [0] * n
+        for u in reversed(self.by_rank):
+            for v in after[u]:
+                self.above[u] |= self.above[v] | 1 << v
+        self.after = [tuple(sorted(followers)) for followers in after]
+        self.parallel = [self.full & ~(self.above[v] | self.below[v] | 1 << v) for v in range(n)]
+        self._ranked: list[int] = []
+        ranked = 0
+        for v in self.by_rank:
+            ranked |= 1 << v
+            self._ranked.append(ranked)
+        self.earlier = [self.parallel[v] & self.ranked_to(v) for v in range(n)]
+        self._enabled: dict[int, int] = {0: sum(1 << v for v in range(n) if not self.below[v])}
+
+    def ranked_to(self, v: int) -> int:
+        """The steps of rank up to that of v."""
+        return self._ranked[self.rank[v]]
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether every two steps are comparable."""
+        return not any(self.parallel)
+
+    def members(self, steps: int) -> Iterator[int]:
+        """The steps of a set, by rank."""
+        found = []
+        while steps:
+            low = steps & -steps
+            found.append(low.bit_length() - 1)
+            steps ^= low
+        return iter(sorted(found, key=self.rank.__getitem__))
+
+    def enabled(self, done: int) -> int:
+        """The steps that may come next once the set `done` is dealt with."""
+        return self._enabled[done]
+
+    def with_step(self, done: int, v: int) -> int:
+        """The set `done` and v, which may come next."""
+        more = done | 1 << v
+        if more not in self._enabled:
+            now = self._enabled[done] & ~(1 << v)
+            for w in self.after[v]:
+                if not self.below[w] & ~more:
+                    now |= 1 << w
+            self._enabled[more] = now
+        return more
+
+
+def _cycle(after: Sequence[Iterable[int]], waits: Sequence[int]) -> list[int]:
+    """Steps that each come before the next, the last of them the first again; `waits` > 0 where a cycle is in the way."""
+    before: dict[int, int] = {}
+    for u, followers in enumerate(after):
+        if waits[u]:
+            for v in followers:
+                if waits[v]:
+                    before[v] = u
+    v = next(iter(before))
+    seen: dict[int, int] = {}
+    while v not in seen:
+        seen[v] = len(seen)
+        v = before[v]
+    found = [u for u, k in seen.items() if k >= seen[v]][::-1]
+    return [found[-1], *found] if len(found) < 6 else [found[-1], *found[:4]]
