@@ -101,10 +101,9 @@ class _Builder:
     def new(self, key: Key | None, done: int) -> int:
         if len(self.keys) >= self.limit:
             raise ValueError(
-                f"too many steps are free at once: up to {self.widest} of {self.poset.n} could come next, and the order "
-                f"would need more than {self.limit} nodes. Say more about what comes before what; put steps "
-                "that follow each other into a list inside any_order; or split the order at a step that everything "
-                "waits for"
+                f"too many steps are free at once: up to {self.widest} of {self.poset.n} could come next, and the "
+                f"order would need more than {self.limit} nodes. Say more about what comes before what; put steps that "
+                "follow each other into a list inside any_order; or split the order at a step that everything waits for"
             )
         self.keys.append(key)
         self.done.append(done)

@@ -89,7 +89,7 @@ class Poset:
 
 
 def _cycle(after: Sequence[Iterable[int]], waits: Sequence[int]) -> list[int]:
-    """Steps that each come before the next, the last of them the first again; `waits` > 0 where a cycle is in the way."""
+    """Steps that each come before the next, the last of them the first again; `waits` is 0 for those in no cycle."""
     before: dict[int, int] = {}
     for u, followers in enumerate(after):
         if waits[u]:
