@@ -1,0 +1,246 @@
+"""An order as boxes and arrows: plain data, for whoever draws them.
+
+Steps are boxes in layers, each layer after all that has to be done before it. Arrows are the transitive reduction: one
+that follows from others is left out. A *dot* is a node without a step: the start and the end of an order that offers a
+choice, and a place that many arrows lead through.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from dropdtw.orders.order import Order
+from dropdtw.orders.poset import Poset
+
+BEFORE, EITHER, REPEAT, JUMP = "before", "either", "repeat", "jump"
+
+CROWD: Final = 6
+"""Arrows between two groups of steps from which on they meet in a dot."""
+SWEEPS: Final = 6
+"""How often layers are sorted by their neighbours, so that few arrows cross."""
+
+
+class Node(NamedTuple):
+    """A box, or a dot.
+
+    step : the row of Z; −1 for a dot. A step that comes several times has several boxes.
+    layer : 0 for the first.   row : its place in the layer; the middle of a layer is 0.
+    """
+
+    step: int
+    layer: int
+    row: float
+
+
+class Edge(NamedTuple):
+    """An arrow between two nodes, by their numbers.
+
+    kind : "before"; "either": one of several ways; "repeat": back to the beginning of what is repeated; "jump".
+    cost : of taking it.
+    bends : the places (layer, row) between its ends that it passes, so that it runs through no box.
+    """
+
+    source: int
+    target: int
+    kind: str = BEFORE
+    cost: float = 0.0
+    bends: tuple[tuple[int, float], ...] = ()
+
+
+class Drawing(NamedTuple):
+    """Boxes, dots and arrows.
+
+    Arrows of the kinds "repeat" and "jump" may lead anywhere, also from a box to itself; all others to later layers.
+    """
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+    @property
+    def size(self) -> tuple[int, float]:
+        """The number of layers, and of rows in the fullest one."""
+        return 1 + max(node.layer for node in self.nodes), 1 + 2 * max(abs(node.row) for node in self.nodes)
+
+
+def drawing(order: Order) -> Drawing:
+    """Where the boxes and arrows of an order go.
+
+    >>> from dropdtw import orders
+    >>> found = drawing(orders.before(3, [(0, 1), (1, 2), (0, 2)]))         # 0 before 2 follows from the others
+    >>> [node.step for node in found.nodes], [edge[:2] for edge in found.edges]
+    ([0, 1, 2], [(0, 1), (1, 2)])
+    """
+    sketch = _Sketch()
+    firsts, lasts = sketch.add(order)
+    if any(end.kind == EITHER for end in (*firsts, *lasts)):
+        sketch.join([_End(sketch.node(-1))], firsts)
+        sketch.join(lasts, [_End(sketch.node(-1))])
+    return _placed(sketch.steps, sketch.edges)
+
+
+class _End(NamedTuple):
+    """A node where a part of an order begins or ends, and whether that is one of several ways."""
+
+    node: int
+    kind: str = BEFORE
+
+
+class _Sketch:
+    """Nodes and edges without places."""
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+        self.edges: list[Edge] = []
+
+    def node(self, step: int) -> int:
+        self.steps.append(step)
+        return len(self.steps) - 1
+
+    def join(self, lasts: Sequence[_End], firsts: Sequence[_End]) -> None:
+        """Arrows from where one part ends to where the next begins."""
+        kinds = {end.kind for end in (*lasts, *firsts)}
+        if min(len(lasts), len(firsts)) > 1 and (len(kinds) > 1 or len(lasts) * len(firsts) >= CROWD):
+            dot = [_End(self.node(-1))]
+            self.join(lasts, dot)
+            self.join(dot, firsts)
+            return
+        self.edges += [
+            Edge(a.node, b.node, EITHER if EITHER in (a.kind, b.kind) else BEFORE) for a in lasts for b in firsts
+        ]
+
+    def one(self, ends: list[_End], last: bool) -> int:
+        """One node in place of several ends."""
+        if len(ends) == 1:
+            return ends[0].node
+        dot = self.node(-1)
+        self.join(*((ends, [_End(dot)]) if last else ([_End(dot)], ends)))
+        return dot
+
+    def add(self, order: Order) -> tuple[list[_End], list[_End]]:
+        """The nodes of an order; where it begins, and where it ends."""
+        if order.kind == "step":
+            end = [_End(self.node(order.parts[0]))]
+            return end, end
+        if order.kind == "before":
+            return self.add_pairs(order)
+        if order.kind == "jumps":
+            steps, listed = order.parts
+            at = {step: self.node(step) for step in steps}
+            self.edges += [Edge(at[a], at[b]) for a, b in pairwise(steps)]
+            self.edges += [Edge(at[a], at[b], JUMP, cost) for a, b, cost in listed]
+            return [_End(at[steps[0]])], [_End(at[steps[-1]])]
+        if order.kind == "walks":
+            return self.add_walks(order)
+        if order.kind == "repeat":
+            body, cost = order.parts
+            firsts, lasts = self.add(body)
+            first, last = self.one(firsts, last=False), self.one(lasts, last=True)
+            self.edges.append(Edge(last, first, REPEAT, cost))
+            return [_End(first)], [_End(last)]
+        ends = [self.add(part) for part in order.parts]
+        if order.kind == "list":
+            for (_, lasts), (firsts, _) in pairwise(ends):
+                self.join(lasts, firsts)
+            return ends[0][0], ends[-1][1]
+        if order.kind == "one":
+            ways = [(self.one(firsts, last=False), self.one(lasts, last=True)) for firsts, lasts in ends]
+            return [_End(first, EITHER) for first, _ in ways], [_End(last, EITHER) for _, last in ways]
+        return [end for firsts, _ in ends for end in firsts], [end for _, lasts in ends for end in lasts]
+
+    def add_pairs(self, order: Order) -> tuple[list[_End], list[_End]]:
+        steps, pairs = order.parts
+        at = {step: self.node(step) for step in steps}
+        number = {step: n for n, step in enumerate(steps)}
+        poset = Poset(len(steps), [(number[a], number[b]) for a, b in pairs], steps)
+        for u, followers in enumerate(poset.after):
+            implied = 0
+            for v in followers:
+                implied |= poset.above[v]
+            self.edges += [Edge(at[steps[u]], at[steps[v]]) for v in followers if not implied >> v & 1]
+        firsts = [_End(at[step]) for step in steps if not poset.below[number[step]]]
+        return firsts, [_End(at[step]) for step in steps if not poset.above[number[step]]]
+
+    def add_walks(self, order: Order) -> tuple[list[_End], list[_End]]:
+        labels, arcs, finals, jumps = order.parts
+        at = [self.node(-1), *(self.node(label) for label in labels)]
+        out, into = Counter(a for a, *_ in arcs), Counter(b for _, b, _ in arcs)
+        for a, b, cost in arcs:
+            self.edges.append(Edge(at[a], at[b], EITHER if max(out[a], into[b]) > 1 else BEFORE, cost))
+        self.edges += [Edge(at[a], at[b], JUMP, cost) for a, b, cost in jumps]
+        several = len(finals) > 1 or out[finals[0]] > 0
+        return [_End(at[0])], [_End(at[n], EITHER if several else BEFORE) for n in finals]
+
+
+def _placed(steps: Sequence[int], edges: Sequence[Edge]) -> Drawing:
+    """Layers by the longest way from the start; rows so that neighbours lie near each other."""
+    ahead = [edge for edge in edges if edge.kind in (BEFORE, EITHER)]
+    layer = _layers(len(steps), ahead)
+    columns: list[list[int]] = [[] for _ in range(max(layer) + 1)]
+    for v, at in enumerate(layer):
+        columns[at].append(v)
+    long = sum(layer[edge.target] - layer[edge.source] - 1 for edge in ahead)
+    bent: dict[Edge, list[int]] = {}
+    links: list[tuple[int, int]] = []
+    count = len(steps)
+    for edge in ahead:
+        span = range(layer[edge.source] + 1, layer[edge.target])
+        # In a drawing too large to be read, straight arrows will do.
+        passed = list(range(count, count + len(span))) if long <= 1000 + 4 * len(steps) else []
+        for at, v in zip(span, passed, strict=False):
+            columns[at].append(v)
+        count += len(passed)
+        bent[edge] = passed
+        way = [edge.source, *passed, edge.target]
+        links += pairwise(way)
+    row = _rows(columns, links, count)
+    nodes = tuple(Node(step, layer[v], row[v]) for v, step in enumerate(steps))
+    return Drawing(
+        nodes,
+        tuple(
+            edge._replace(bends=tuple((layer[edge.source] + k, row[v]) for k, v in enumerate(bent.get(edge, ()), 1)))
+            for edge in edges
+        ),
+    )
+
+
+def _layers(n: int, edges: Sequence[Edge]) -> list[int]:
+    waits, out = [0] * n, [[] for _ in range(n)]  # type: tuple[list[int], list[list[int]]]
+    for edge in edges:
+        waits[edge.target] += 1
+        out[edge.source].append(edge.target)
+    layer = [0] * n
+    ready = [v for v in range(n) if not waits[v]]
+    while ready:
+        u = ready.pop()
+        for v in out[u]:
+            layer[v] = max(layer[v], layer[u] + 1)
+            waits[v] -= 1
+            if not waits[v]:
+                ready.append(v)
+    return layer
+
+
+def _rows(columns: Sequence[list[int]], links: Sequence[tuple[int, int]], n: int) -> list[float]:
+    """Rows in which each layer is sorted by the mean row of its neighbours, forth and back in turn."""
+    near: list[tuple[list[int], list[int]]] = [([], []) for _ in range(n)]
+    for a, b in links:
+        near[b][0].append(a)
+        near[a][1].append(b)
+    row = [0.0] * n
+
+    def settle(column: list[int]) -> None:
+        for place, v in enumerate(column):
+            row[v] = place - (len(column) - 1) / 2
+
+    for column in columns:
+        settle(column)
+    for sweep in range(SWEEPS):
+        side = sweep % 2
+        for column in columns[:: -1 if side else 1]:
+            mean = {v: sum(row[u] for u in near[v][side]) / len(near[v][side]) for v in column if near[v][side]}
+            column.sort(key=lambda v: mean.get(v, row[v]))
+            settle(column)
+    return row
