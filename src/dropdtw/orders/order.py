@@ -105,23 +105,33 @@ class Order:
 
     def pairs(self) -> list[tuple[int, int]]:
         """Pairs of steps, the first before the second, that say all of a partial order (others follow from them)."""
+        return list(self._pairs)
+
+    @cached_property
+    def _pairs(self) -> tuple[tuple[int, int], ...]:
         if self.kind == "step":
-            return []
+            return ()
         if self.kind == "before":
-            return list(self.parts[1])
-        found = [pair for part in self._inner for pair in part.pairs()]
+            return self.parts[1]  # type: ignore[no-any-return]
+        found = [pair for part in self._inner for pair in part._pairs]
         if self.kind == "list":
             for a, b in zip(self._inner, self._inner[1:], strict=False):
-                found += [(u, v) for u in a._last() for v in b._first()]
-        return found
+                last, first = a._last(), b._first()
+                if len(found) + len(last) * len(first) > MOST_PAIRS:
+                    raise ValueError(
+                        f"the order makes more than {MOST_PAIRS} pairs: {len(first)} steps wait for each of "
+                        f"{len(last)}; put a step between them that all wait for"
+                    )
+                found += [(u, v) for u in last for v in first]
+        return tuple(found)
 
     def _first(self) -> list[int]:
         """Steps of a partial order such that what comes before them comes before all of it."""
-        after = {b for _, b in self.pairs()}
+        after = {b for _, b in self._pairs}
         return [step for step in self.steps if step not in after]
 
     def _last(self) -> list[int]:
-        before = {a for a, _ in self.pairs()}
+        before = {a for a, _ in self._pairs}
         return [step for step in self.steps if step not in before]
 
     def graph(self, table: Recurrence) -> Graph:
@@ -180,7 +190,10 @@ def as_order(said: Any, name: str = "order") -> Order:
         )
     if not isinstance(said, Iterable):
         return Order("step", (as_step(said),))
-    parts = [as_order(part, name) for part in said]
+    try:
+        parts = [as_order(part, name) for part in said]
+    except RecursionError:
+        raise ValueError(f"orders lie inside each other more than {MOST_NESTED} deep; flatten them") from None
     return _joined("list", parts)
 
 
@@ -360,6 +373,8 @@ def _is_whole(value: Any) -> bool:
 
 def as_step(value: Any) -> int:
     """A step from what a caller said."""
+    if type(value) is int and 0 <= value < MOST_STEPS:  # of a million pairs nearly all
+        return value
     if not _is_whole(value) or not 0 <= operator.index(value) < MOST_STEPS:
         raise ValueError(f"{value!r} is no step; steps are numbers of rows of Z, 0 to {MOST_STEPS - 1}")
     return operator.index(value)
@@ -367,9 +382,12 @@ def as_step(value: Any) -> int:
 
 def as_cost(value: Any, name: str) -> float:
     """The cost of an arc from what a caller said."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < math.inf:
-        raise ValueError(f"the {name} is {value!r}; give a finite number ≥ 0")
-    return float(value)
+    try:
+        if isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < math.inf:
+            return float(value)
+    except OverflowError:
+        raise ValueError(f"the {name} is too large; give a finite number ≥ 0") from None
+    raise ValueError(f"the {name} is {value!r}; give a finite number ≥ 0")
 
 
 def _span(steps: Sequence[int]) -> str:
