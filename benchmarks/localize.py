@@ -167,7 +167,8 @@ def searches(
             C = match_costs([s.text for s in steps], video.sentences, embed)
             price = float(np.mean(Suggest()(C)))
             how = {"many_to_one": False, "contiguous": True, "open_x": opening * price}
-            there = passages(C, solve(C, price, SKIP * price, **how))  # type: ignore[arg-type]
+            a = solve(C, price, SKIP * price, **how)  # type: ignore[arg-type]
+            there = {passage.step: passage for passage in passages(C, a)}
             for i, step in enumerate(steps):
                 yield Search(kind, setting, video.name, step, there.get(i), C[i], video.times)
 

@@ -34,6 +34,7 @@ def align(
     warp: options.Warp = 0.0,
     window: options.Window = None,
     threshold: options.Threshold = None,
+    order: options.OrderFile = None,
     header: options.Header = None,
     fps: Annotated[float | None, typer.Option(help="Elements of X per second: times are given as well.")] = None,
     out: Annotated[
@@ -50,8 +51,9 @@ def align(
     from dropdtw.files import formats
     from dropdtw.tables.methods import METHODS
 
-    if z == x == "-":
-        raise ValueError("Z and X are both '-', but standard input can be read once; give one of them as a file")
+    if [z, x, order].count("-") > 1:
+        names = "Z and X are both" if z == x else "--order and Z or X are both"
+        raise ValueError(f"{names} '-', but standard input can be read once; give one of them as a file")
     if fps is not None and not 0 < fps < float("inf"):
         raise ValueError(f"--fps is {fps}; give the number of elements per second, > 0")
     kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
@@ -61,8 +63,9 @@ def align(
         )
     if plot:
         _check_picture(plot)
-    options.refuse_overwriting({"--out": out, "--plot": plot}, (z, x, drop_x, drop_z, threshold))
+    options.refuse_overwriting({"--out": out, "--plot": plot}, (z, x, drop_x, drop_z, threshold, order))
     Z, X = formats.read(z, header=header), formats.read(x, header=header)
+    steps = None if order is None else options.order_of(order, len(Z))
     how: dict[str, Any] = {
         "one_to_many": one_to_many,
         "many_to_one": many_to_one,
@@ -81,6 +84,8 @@ def align(
         )
     how |= {"match": match, "method": method, "threshold": options.drop_cost(threshold, "threshold"), "warp": warp}
     how |= {"open_x": options.opening_cost(open_x, "open-x"), "open_z": options.opening_cost(open_z, "open-z")}
+    if steps is not None:
+        how["order"], dz = steps.order, options.with_optional(dz, steps.optional, len(Z))
     a = dropdtw.align(Z, X, dx, dz, **how)
     for side in ("x", "z"):
         if how[f"open_{side}"] == "suggest":
@@ -103,6 +108,8 @@ def _show(a: Alignment, measure: str, fps: float | None) -> None:
         f"{int(a.dropped_z.sum())} z and {int(a.dropped_x.sum())} x dropped{_runs(a)}"
     )
     segments = a.segments()
+    if a.walked is not None:  # steps in an order of their own: as they were done
+        segments.sort(key=lambda s: (s.start, s.stop))
     columns = [">z", ">start", ">stop", ">length", *([">from", ">to"] if fps else [])]
     rows = [
         [str(s.label), str(s.start), str(s.stop), str(s.length)]

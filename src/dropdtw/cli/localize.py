@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dropdtw.cli import options, screen
+from dropdtw.files.strangers import one_line
+from dropdtw.orders.blocks import Steps
+from dropdtw.orders.order import Order
 from dropdtw.text.evidence import SKIP
 
 if TYPE_CHECKING:
     from dropdtw.text import FoundStep, Sentence
-
-T = TypeVar("T")
 
 
 def localize(
@@ -22,7 +23,8 @@ def localize(
         str,
         typer.Argument(
             metavar="STEPS",
-            help="A text with one step to a line; numbers and bullets are ignored.",
+            help="A text with one step to a line; numbers and bullets are ignored. `any order:`, `one of:`, "
+            "`optional:`, `repeat:` and `in order:` open indented blocks.",
         ),
     ],
     talk: Annotated[
@@ -65,6 +67,7 @@ def localize(
             help="What leaving out a step costs, in drop costs of a sentence; lower reports more steps as not found.",
         ),
     ] = SKIP,
+    order: options.OrderFile = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with status 1 if most steps are missing; the output is the same.")
     ] = False,
@@ -77,26 +80,37 @@ def localize(
     """
     from dropdtw import text
     from dropdtw.files import formats
+    from dropdtw.orders.blocks import read_blocks
 
     kind = _kind(form, out)
-    if steps == talk == "-":
-        raise ValueError("STEPS and TALK are both '-', but standard input can be read once; give one of them as a file")
-    options.refuse_overwriting({"--out": out}, (steps, talk, drop_x))
-    wanted = _parsed(steps, text.read_steps, "a step to a line")
-    said = text.sentences(_parsed(talk, text.read_subtitles, "subtitles"))
+    if [steps, talk, order].count("-") > 1:
+        names = "STEPS and TALK are both" if steps == talk else "--order and STEPS or TALK are both"
+        raise ValueError(f"{names} '-', but standard input can be read once; give one of them as a file")
+    options.refuse_overwriting({"--out": out}, (steps, talk, drop_x, order))
+    wanted = options.parsed(steps, read_blocks, "a step to a line")
+    if order is not None:
+        wanted = _ordered(wanted, order)
+    said = text.sentences(options.parsed(talk, text.read_subtitles, "subtitles"))
     price, opening = options.drop_cost(drop_x, "drop-x"), options.opening_cost(open_x, "open-x")
     times = [(s.start, s.stop) for s in said]
-    found = text.localize(wanted, [s.text for s in said], times, drop_x=price, open_x=opening, skip=skip)
+    found = text.localize(
+        wanted.names,
+        [s.text for s in said],
+        times,
+        order=wanted.order,
+        optional=wanted.optional,
+        drop_x=price,
+        open_x=opening,
+        skip=skip,
+    )
     if kind is not None:
         formats.write(out or "-", text.write_chapters(found, kind))
     if kind is None or out not in (None, "-"):
-        _show(found, said)
-    missing = sum(not f.found for f in found)
-    if 2 * missing > len(found):
-        screen.note(
-            f"{missing} of {len(found)} steps were not found: these steps do not seem to be in this talk; check that "
-            "STEPS and TALK belong together"
-        )
+        _show(found, said, wanted)
+    there, due = _counts(found)
+    if 2 * there < due or not there:
+        missing = f"{due - there} of {due} steps were not found" if due else "no step was found"
+        screen.note(f"{missing}: these steps do not seem to be in this talk; check that STEPS and TALK belong together")
         if strict:
             raise typer.Exit(1)
 
@@ -115,29 +129,55 @@ def _kind(form: str | None, out: str | None) -> str | None:
     return form
 
 
-def _parsed(place: str, parse: Callable[[str], T], holding: str) -> T:
-    from dropdtw.files import formats
-
-    content, shown = formats.content_of(place, holding)
-    try:
-        return parse(content.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise ValueError(f"{shown} is no text in UTF-8; save it as UTF-8") from None
-    except ValueError as error:
-        raise ValueError(f"{shown}: {error}") from None
+def _ordered(wanted: Steps, place: str) -> Steps:
+    """The steps with the order of a file."""
+    if wanted.order is not None:
+        raise ValueError(f"--order is {place}, but STEPS has blocks that say an order, too; leave out one of them")
+    found = options.order_of(place, wanted.names)
+    return found._replace(optional=tuple(sorted({*wanted.optional, *found.optional})))
 
 
-def _show(found: list[FoundStep], said: list[Sentence]) -> None:
-    from dropdtw.text.chapters import clock
+def _counts(found: list[FoundStep]) -> tuple[int, int]:
+    """How many steps were found, each counted once, and how many should have been."""
+    there = {f.index for f in found if f.found}
+    return len(there), len(there | {f.index for f in found if not f.left_out})
+
+
+def _show(found: list[FoundStep], said: list[Sentence], wanted: Steps) -> None:
+    from dropdtw.text.chapters import absence, clock
 
     rows = []
     for f in found:
         if f.start is None or f.stop is None or f.sentences is None:
-            rows.append([str(f.index + 1), f.step, "not found", "", "", ""])
+            rows.append([str(f.index + 1), f.step, absence(f), "", "", ""])
             continue
         words = said[f.sentences[0]].text
         short = words if len(words) <= 48 else f"{words[:47].rsplit(' ', 1)[0]} …"
         rows.append([str(f.index + 1), f.step, clock(f.start), clock(f.stop), f"{f.confidence:.0%}", short])
     screen.table([">#", "step", ">start", ">stop", ">sure", "~begins with"], rows)
-    missing = sum(not f.found for f in found)
-    print(f"{len(found) - missing} of {len(found)} steps found among {len(said)} sentences")
+    there, due = _counts(found)
+    print(f"{there} of {due} steps found among {len(said)} sentences")
+    for line in _choices(wanted, {f.index for f in found if f.found}):
+        print(one_line(line))
+
+
+def _choices(wanted: Steps, there: set[int]) -> list[str]:
+    """What was left out, and which alternatives were taken, in words."""
+    said = []
+    absent = [wanted.names[i] for i in wanted.optional if i not in there]
+    if absent:
+        said.append(f"optional and not found: {'; '.join(absent)}")
+    for parts in _alternatives(wanted.order):
+        names = [" → ".join(wanted.names[i] for i in part.steps) for part in parts]
+        taken = [name for name, part in zip(names, parts, strict=True) if there & set(part.steps)]
+        said.append(f"one of {' | '.join(names)}: {' and '.join(taken) or 'none found'}")
+    return said
+
+
+def _alternatives(order: Any) -> Iterator[tuple[Order, ...]]:
+    """The parts of each `one of` in an order."""
+    if isinstance(order, Order):
+        if order.kind == "one":
+            yield order.parts
+        for part in order.parts:
+            yield from _alternatives(part)

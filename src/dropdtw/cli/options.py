@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from dropdtw import drops
 from dropdtw.cli import screen
 from dropdtw.drops import DropCost
+from dropdtw.orders.blocks import Steps
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array
 from dropdtw.tables.methods import METHODS
 
 NOTHING = "none"
+
+T = TypeVar("T")
 
 DropX = Annotated[
     str | None,
@@ -65,6 +68,16 @@ Threshold = Annotated[
     str | None, typer.Option("--threshold", metavar="COST", help="For lcss: a number or percentile:30.")
 ]
 
+OrderFile = Annotated[
+    str | None,
+    typer.Option(
+        "--order",
+        metavar="FILE",
+        help='Which steps may follow which: JSON ({"before": [[0, 2]]}, a task graph with steps and edges, or what '
+        "Order.to_dict gives), or a step to a line with blocks such as `any order:`.",
+    ),
+]
+
 Header = Annotated[
     bool | None,
     typer.Option(
@@ -99,6 +112,42 @@ def drop_cost(text: str | None, name: str) -> DropCost:
             f"--{name} is {text!r}; give a number, percentile:30, logit:30, suggest, none, or an existing file"
         ) from None
     return text
+
+
+def parsed(place: str, parse: Callable[[str], T], holding: str) -> T:
+    """What a text says; `holding` is what should be in it."""
+    from dropdtw.files import formats
+
+    content, shown = formats.content_of(place, holding)
+    try:
+        return parse(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ValueError(f"{shown} is no text in UTF-8; save it as UTF-8") from None
+    except ValueError as error:
+        raise ValueError(f"{shown}: {error}") from None
+
+
+def order_of(place: str, steps: Sequence[str] | int) -> Steps:
+    """What `--order` says of these steps, or of so many."""
+    from dropdtw.orders import parse_steps
+
+    return parsed(place, lambda text: parse_steps(text, steps), "an order")
+
+
+def with_optional(drop_z: DropCost, optional: Sequence[int], K: int) -> DropCost:
+    """Drop costs of K steps of which some may be left out for free; without others, the rest may not."""
+    import numpy as np
+
+    if not optional:
+        return drop_z
+    if isinstance(drop_z, str):
+        raise ValueError(
+            f"--drop-z is {drop_z!r}, but the order has optional steps, which are dropped for free; give a number, or "
+            "leave it out: then the others are not dropped"
+        )
+    found = np.broadcast_to(np.inf if drop_z is None else np.asarray(drop_z, np.float64), (K,)).copy()
+    found[list(optional)] = 0.0
+    return found
 
 
 def opening_cost(text: str | None, name: str) -> Opening:

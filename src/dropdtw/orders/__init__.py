@@ -4,6 +4,7 @@ A list means "in this order". `before` and `any_order` make partial orders, whic
 `jumps` may hold partial orders, but not stand inside them.
 """
 
+from dropdtw.orders.blocks import Steps
 from dropdtw.orders.order import (
     Order,
     any_order,
@@ -15,5 +16,19 @@ from dropdtw.orders.order import (
     repeat,
     walks,
 )
+from dropdtw.orders.text import parse, parse_steps
 
-__all__ = ["Order", "any_order", "as_order", "before", "from_networkx", "jumps", "one_of", "repeat", "walks"]
+__all__ = [
+    "Order",
+    "Steps",
+    "any_order",
+    "as_order",
+    "before",
+    "from_networkx",
+    "jumps",
+    "one_of",
+    "parse",
+    "parse_steps",
+    "repeat",
+    "walks",
+]

@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -17,8 +18,9 @@ from dropdtw.text.localize import FoundStep
 def write_chapters(found: Sequence[FoundStep], kind: str) -> str:
     """Found steps as the content of a file; `kind` is one of `FORMATS`.
 
-    Steps that were not found have nulls in json, empty cells in csv, a line in html, and are left out elsewhere. A step
-    is one line without control characters; in csv, one that a spreadsheet would compute begins with an apostrophe.
+    Steps that were not found have nulls in json, empty cells in csv, a line in html, and are left out elsewhere; json
+    says in `left_out` why nobody had to talk about one. A step is one line without control characters; in csv, one that
+    a spreadsheet would compute begins with an apostrophe.
     """
     if kind not in FORMATS:
         raise ValueError(f"the format is {kind!r}; choose one of {', '.join(FORMATS)}")
@@ -36,9 +38,16 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def absence(f: FoundStep) -> str:
+    """How to say that a step was not found, in few letters."""
+    return {"optional": "optional", "alternative": "not taken"}.get(f.left_out, "not found")
+
+
 def _json(found: Sequence[FoundStep]) -> str:
     names = ("index", "step", "start", "stop", "confidence")
-    segments = [{name: getattr(f, name) for name in names} for f in found]
+    segments = [
+        {name: getattr(f, name) for name in names} | ({"left_out": f.left_out} if f.left_out else {}) for f in found
+    ]
     return json.dumps({"segments": segments}, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -67,10 +76,15 @@ def _srt(found: Sequence[FoundStep]) -> str:
 
 
 def _vtt(found: Sequence[FoundStep]) -> str:
-    return "WEBVTT\n\n" + "".join(
-        f"{f.index + 1}\n{_timestamp(start, '.')} --> {_timestamp(stop, '.')}\n{html.escape(f.step, quote=False)}\n\n"
-        for f, start, stop in _placed(found)
-    )
+    times: Counter[int] = Counter()
+    cues = []
+    for f, start, stop in _placed(found):
+        times[f.index] += 1
+        name = f"{f.index + 1}" + (f".{times[f.index]}" if times[f.index] > 1 else "")  # cues have names of their own
+        cues.append(
+            f"{name}\n{_timestamp(start, '.')} --> {_timestamp(stop, '.')}\n{html.escape(f.step, quote=False)}\n\n"
+        )
+    return "WEBVTT\n\n" + "".join(cues)
 
 
 def _ffmetadata(found: Sequence[FoundStep]) -> str:
@@ -98,7 +112,7 @@ def _html(found: Sequence[FoundStep]) -> str:
     for f in found:
         step = html.escape(f.step)
         if f.start is None or f.stop is None or f.confidence is None:
-            rows.append(f'<tr class="none"><td>{f.index + 1}</td><td>{step}</td><td colspan="2">not found</td></tr>')
+            rows.append(f'<tr class="none"><td>{f.index + 1}</td><td>{step}</td><td colspan="2">{absence(f)}</td></tr>')
             continue
         left, width = 100 * f.start / end, max(0.4, 100 * (f.stop - f.start) / end)
         when = f"{clock(f.start)}–{clock(f.stop)}"

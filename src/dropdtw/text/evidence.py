@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -54,22 +55,37 @@ UNKNOWN: Final = 0.8
 class Passage(NamedTuple):
     """The sentences [first, after) in which a step was found, and what speaks for them."""
 
+    step: int
     first: int
     after: int
     evidence: Evidence
 
 
-def passages(C: Array, a: Alignment) -> dict[int, Passage]:
-    """The passages of an alignment by the number of their step. C : (K, N) costs of steps and sentences."""
-    K = len(C)
-    found = {segment.label: (segment.start, segment.stop) for segment in a.segments()}
-    best = np.array([C[i, slice(*found.get(i, (None,)))].min() for i in range(K)], np.float64)
-    others = (best.sum() - best + UNKNOWN) / K
+def passages(C: Array, a: Alignment, optional: Sequence[int] = ()) -> list[Passage]:
+    """The passages of an alignment, in time; a step that is repeated has several. C : (K, N) costs of steps, sentences.
+
+    Steps that nobody has to talk about say nothing about the others if nobody does: the optional ones, and those that
+    the alignment passes by, such as alternatives.
+    """
+    visits = a.visits
+    runs: dict[int, list[tuple[int, int]]] = {}
+    for step, first, after in visits:
+        runs.setdefault(step, []).append((first, after))
+    due = np.array(sorted({int(i) for i in a.walk} - {i for i in optional if i not in runs}), np.int64)
+    best = np.array([min(C[i, slice(*run)].min() for run in runs.get(i, [(None,)])) for i in due], np.float64)
+    others = dict(zip(due.tolist(), (best.sum() - best + UNKNOWN) / len(due), strict=True))
     p = a.posterior(GAMMA).match
-    return {
-        i: Passage(first, after, Evidence(float(best[i]), min(1.0, float(p[i, first:after].max())), float(others[i])))
-        for i, (first, after) in found.items()
-    }
+    return [
+        Passage(
+            step,
+            first,
+            after,
+            Evidence(
+                float(C[step, first:after].min()), min(1.0, float(p[step, first:after].max())), float(others[step])
+            ),
+        )
+        for step, first, after in visits
+    ]
 
 
 def probability(evidence: Evidence, weights: Weights = WEIGHTS) -> float:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
-MARK: Final = re.compile(
-    r"^\s*(?:[-*+•–—▪◦·]+\s+|(?:step\s*)?\(?\d{1,3}\s*[.):]\s*|step\s+\d{1,3}\s+|\[[ xX]\]\s+)+", re.I
-)
-"""What may stand before a step: a bullet, a number, "Step 3:", a box to tick."""
+from dropdtw.orders.blocks import read_blocks
 
 
 def read_steps(text: str) -> list[str]:
     """The steps in a text: its lines without numbers and bullets; blank lines and lines that begin with # are no steps.
 
+    A text may say more about the order of its steps (`any order:` and its like, see `dropdtw.orders.blocks`);
+    `dropdtw.orders.parse_steps` reads that as well.
+
     >>> read_steps("# Tea\\n1. Boil water\\n\\n2) Warm 2 pots\\n- 3 minutes later: pour\\n")
     ['Boil water', 'Warm 2 pots', '3 minutes later: pour']
     """
-    lines = [MARK.sub("", line).strip() for line in text.lstrip("\ufeff").splitlines() if not line.startswith("#")]
-    steps = [line for line in lines if any(c.isalnum() for c in line)]
-    if not steps:
-        raise ValueError("there are no steps; give a text with one step to a line")
-    return steps
+    return list(read_blocks(text).names)

@@ -1,0 +1,330 @@
+"""Orders from what a file holds: dictionaries, JSON, or lines with blocks (`dropdtw.orders.blocks`)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from dropdtw.files import jsons
+from dropdtw.files.strangers import one_line
+from dropdtw.orders.blocks import MARK, Line, Steps, read_blocks
+from dropdtw.orders.order import (
+    MOST_NESTED,
+    MOST_STEPS,
+    Order,
+    any_order,
+    as_order,
+    before,
+    jumps,
+    one_of,
+    repeat,
+    walks,
+)
+
+FORMS: Final = (
+    '{"before": [[0, 2]]}, {"list": […]}, {"any": […]}, {"one": […]}, {"repeat": …}, {"steps": …, "edges": …}'
+)
+ENDS: Final = ("START", "END")
+"""What CaptainCook4D calls the nodes of a task graph that are no steps."""
+
+
+def parse(said: Any, steps: Sequence[str] | int | None = None) -> Order:
+    """An order from a dictionary, a list, or a text: JSON, or a step to a line with blocks.
+
+    Dictionaries are those that `Order.to_dict` writes, whose parts may also be bare steps and lists of them. In
+    `{"before": [[0, 2]]}` the `"steps"` may be given, as their number or one by one. CaptainCook4D's task graphs,
+    `{"steps": {"0": "START", "1": …}, "edges": [[0, 1], …]}`, have their steps numbered by ascending id, without START
+    and END. In a text without JSON each line is a step, see `dropdtw.orders.blocks`.
+
+    steps : the names of all steps, or how many there are. With names, steps may be named instead of numbered.
+
+    >>> from dropdtw import orders
+    >>> orders.parse({"before": [[0, 2]]})
+    before(3, [(0, 2)])
+    >>> orders.parse('{"any": [["open", "measure"], "warm"]}', ["warm", "open", "measure"])
+    any_order([1, 2], 0)
+    >>> orders.parse("one of:\\n  Add milk\\n  Add lemon")
+    one_of(0, 1)
+    """
+    found = parse_steps(said, steps)
+    return as_order(range(len(found.names))) if found.order is None else found.order
+
+
+def parse_steps(said: Any, steps: Sequence[str] | int | None = None) -> Steps:
+    """The same with the names of the steps, as far as they are known, and which are optional.
+
+    >>> from dropdtw import orders
+    >>> orders.parse_steps({"steps": ["boil", "warm", "pour"], "before": [["boil", "pour"], ["warm", "pour"]]})
+    Steps(names=('boil', 'warm', 'pour'), order=before(3, [(0, 2), (1, 2)]), optional=())
+    """
+    known = _Names(steps)
+    if isinstance(said, str):
+        if said.lstrip("\ufeff \t\r\n")[:1] not in ("{", "[") or MARK.match(said.lstrip("\ufeff")):
+            return _named(said, known)
+        try:
+            said = jsons.loads(said.lstrip("\ufeff"), parse_int=_whole)
+        except ValueError as error:
+            raise ValueError(f"the order is no JSON: {error}") from None
+    if isinstance(said, Order):
+        order = said
+    elif isinstance(said, Mapping) and "edges" in said:
+        names, order = _task_graph(said, known)
+        known = known if known.names else _Names(names)
+    else:
+        if isinstance(said, Mapping) and "before" in said and known.count is None:
+            known = _named_inside(said) or known
+        order = _order(said, known, 0)
+    known.check(order)
+    return Steps(known.names, order)
+
+
+class _Names:
+    """The steps that an order may speak of.
+
+    names : empty where they are not known.   count : how many there are; None where that is not known.
+    """
+
+    def __init__(self, steps: Sequence[str] | int | None) -> None:
+        self.names: tuple[str, ...] = ()
+        self.count: int | None = None
+        if _is_whole(steps):
+            self.count = operator.index(steps)  # type: ignore[arg-type]
+        elif steps is not None:
+            self.names = tuple(steps) if isinstance(steps, Sequence) and not isinstance(steps, str) else ()
+            self.count = len(self.names)
+            if not self.names or not all(isinstance(name, str) for name in self.names):
+                raise ValueError(f"steps is {_brief(steps)}; give a list of names, or how many there are")
+        self.most = MOST_STEPS if self.count is None else self.count
+        self.number: dict[str, list[int]] = {}
+        for n, name in enumerate(self.names):
+            self.number.setdefault(_alike(name), []).append(n)
+
+    def step(self, said: Any) -> int:
+        """The number of a step from its number or its name."""
+        if type(said) is int and 0 <= said < self.most:  # of a million pairs nearly all
+            return said
+        if isinstance(said, str):
+            at = self.number.get(_alike(said), [])
+            if len(at) == 1:
+                return at[0]
+            if at:
+                raise ValueError(
+                    f"{_brief(said)} is the name of {len(at)} steps, {at[0]} and {at[1]} among them; give the number, "
+                    "or make the names differ"
+                )
+            if not self.names:
+                raise ValueError(f"{_brief(said)} is a name, but no names of steps are known; give steps by number")
+            raise ValueError(f"{_brief(said)} is none of the {len(self.names)} steps, such as {_brief(self.names[0])}")
+        if not _is_whole(said) or not 0 <= said < self.most:
+            names = ", or have names" if self.names else ""
+            raise ValueError(f"{_brief(said)} is no step; steps are numbered from 0 to {self.most - 1}{names}")
+        return operator.index(said)
+
+    def check(self, order: Order) -> None:
+        """Refuse an order that leaves out a step, or names one that is not there."""
+        if self.count is None:
+            return
+        for n in order.steps:
+            self.step(n)
+        missing = sorted(set(range(self.count)) - set(order.steps))
+        if missing:
+            name = f" ({_brief(self.names[missing[0]])})" if self.names else ""
+            raise ValueError(
+                f"there are {self.count} steps, but the order does not name step {missing[0]}{name}; name each of them"
+            )
+
+
+def _order(said: Any, known: _Names, depth: int) -> Order:
+    """An order from a part of a dictionary."""
+    if depth > MOST_NESTED:
+        raise ValueError(f"orders lie inside each other more than {MOST_NESTED} deep; flatten them")
+    if isinstance(said, list | tuple | range):
+        return as_order(_parts(said, known, depth))
+    if not isinstance(said, Mapping):
+        if isinstance(said, str) or _is_whole(said):
+            return Order("step", (known.step(said),))
+        raise ValueError(f"the order holds {_brief(said)}; give a step, a list, or one of {FORMS}")
+    keys = frozenset(said)
+    for names, make in MAKERS.items():
+        if keys == frozenset(names) or (keys and keys == frozenset(names[:1])):
+            return make(said, known, depth)
+    raise ValueError(f"the order holds a dictionary with {_keys(said)}; give one of {FORMS}")
+
+
+def _parts(said: Any, known: _Names, depth: int) -> list[Order]:
+    return [_order(part, known, depth + 1) for part in _list(said, "a list of parts")]
+
+
+def _list(said: Any, what: str) -> Sequence[Any]:
+    if not isinstance(said, list | tuple | range):
+        raise ValueError(f"the order has {_brief(said)} where {what} belongs; give it in brackets")
+    return said
+
+
+def _pairs(said: Any, step: Callable[[Any], int], what: str) -> list[tuple[Any, ...]]:
+    """Pairs of steps, and what stands behind them."""
+    found = []
+    for pair in _list(said, f"a list of {what}s"):
+        if not isinstance(pair, list | tuple) or not 2 <= len(pair) <= (3 if what == "jump" else 2):
+            raise ValueError(f"{_brief(pair)} is no {what}; give [a, b] with two steps")
+        found.append((step(pair[0]), step(pair[1]), *pair[2:]))
+    return found
+
+
+def _before(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
+    given = said.get("steps")
+    pairs = _pairs(said["before"], known.step, "pair")
+    if given is None:
+        count = known.count or 1 + max((max(pair) for pair in pairs), default=-1)
+        if not count:
+            raise ValueError('there are neither pairs nor steps; add "steps": how many there are')
+        return before(count, pairs)
+    if isinstance(given, list | tuple):
+        return before([known.step(step) for step in given], pairs)
+    if not _is_whole(given) or not 1 <= given <= MOST_STEPS:
+        raise ValueError(f'"steps" is {_brief(given)}; give how many there are, 1 to {MOST_STEPS}, or a list of them')
+    return before(given, pairs)
+
+
+def _named_inside(said: Mapping[str, Any]) -> _Names | None:
+    """The names of the steps, where the dictionary itself gives them."""
+    given = said.get("steps")
+    if isinstance(given, list | tuple) and given and all(isinstance(name, str) for name in given):
+        names = _Names(given)
+        for name in given:
+            names.step(name)  # refuses one that comes twice
+        return names
+    return None
+
+
+def _jumps(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
+    if "jumps" not in said:
+        return as_order(_parts(said["list"], known, depth))
+    steps = [known.step(step) for step in _list(said["list"], "a list of steps")]
+    return jumps(steps, _pairs(said["jumps"], known.step, "jump"))
+
+
+def _walks(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
+    parts = _list(said["walks"], "a list of labels, arcs, finals and jumps")
+    if len(parts) != 4:
+        raise ValueError(f'"walks" holds {len(parts)} parts; give labels, arcs, final nodes and jumps, each a list')
+    labels, *lists = (_list(part, "a list") for part in parts)
+    arcs, finals, leaps = lists
+    return walks([known.step(label) for label in labels], arcs, finals, leaps)
+
+
+def _repeat(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
+    return repeat(_order(said["repeat"], known, depth + 1), said.get("cost", 0.0))
+
+
+MAKERS: Final[dict[tuple[str, ...], Callable[[Mapping[str, Any], _Names, int], Order]]] = {
+    ("step",): lambda said, known, depth: Order("step", (known.step(said["step"]),)),
+    ("any",): lambda said, known, depth: any_order(*_parts(said["any"], known, depth)),
+    ("one",): lambda said, known, depth: one_of(*_parts(said["one"], known, depth)),
+    ("list", "jumps"): _jumps,
+    ("before", "steps"): _before,
+    ("repeat", "cost"): _repeat,
+    ("walks",): _walks,
+}
+"""What makes an order of a dictionary with these keys; the first has to be there."""
+
+
+def _task_graph(said: Mapping[str, Any], known: _Names) -> tuple[tuple[str, ...], Order]:
+    """CaptainCook4D's task graphs. With names, steps go by them; where not all are known, by ascending id."""
+    nodes = said.get("steps")
+    if set(said) != {"steps", "edges"} or not isinstance(nodes, Mapping):
+        raise ValueError(
+            f'a dictionary with "edges" has {_keys(said)}; give {{"steps": {{"1": "a text", …}}, "edges": …}}'
+        )
+    if len(nodes) > MOST_STEPS:
+        raise ValueError(f"the order has {len(nodes)} steps; {MOST_STEPS} is the most")
+    text: dict[int, str] = {}
+    for key, name in nodes.items():
+        node = _whole(key) if isinstance(key, str) and key.isdecimal() else key
+        if not _is_whole(node) or not isinstance(name, str) or node in text:
+            raise ValueError(f"the step {_brief(key)}: {_brief(name)} is no number with a text; number each step once")
+        text[node] = name
+    listed = [node for node in sorted(text) if text[node] not in ENDS]
+    if not listed:
+        raise ValueError("the order has no steps besides START and END; give at least one")
+    names = tuple(text[node] for node in listed)
+    if known.count is not None and len(names) != known.count:
+        raise ValueError(
+            f"the order has {len(names)} steps, but there are {known.count}; give the order of these steps"
+        )
+    by_name = len({_alike(name) for name in names} & set(known.number)) == len(names)
+    at = {node: known.step(text[node]) if by_name else n for n, node in enumerate(listed)}
+
+    def node_of(value: Any) -> int:
+        if not _is_whole(value) or value not in text:
+            raise ValueError(f"an edge names {_brief(value)}, which is none of the steps; give ids that are there")
+        return operator.index(value)
+
+    pairs = []
+    for a, b in _pairs(said["edges"], node_of, "edge"):
+        if text[b] == "START" or text[a] == "END":
+            raise ValueError(f"the edge [{a}, {b}] leads to START or away from END; leave it out")
+        if a in at and b in at:
+            pairs.append((at[a], at[b]))
+    return names, before(len(names), pairs)
+
+
+def _named(text: str, known: _Names) -> Steps:
+    """The steps of a text, by the names that are known."""
+    if not known.names:
+        found = read_blocks(text)
+        if known.count not in (None, len(found.names)):
+            raise ValueError(f"the order has {len(found.names)} steps, but there are {known.count}; give each a line")
+        return found
+
+    def number(line: Line) -> int:
+        try:
+            return known.step(line.text)
+        except ValueError as error:
+            raise ValueError(f"line {line.number}: {error}") from None
+
+    found = read_blocks(text, number)
+    order = as_order(range(len(known.names))) if found.order is None else found.order
+    known.check(order)
+    return Steps(known.names, found.order, found.optional)
+
+
+def _alike(name: str) -> str:
+    """What names have in common that are taken for the same."""
+    return " ".join(name.casefold().split())
+
+
+def _is_whole(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool) and not hasattr(value, "__len__")
+
+
+def _whole(digits: str) -> int:
+    """A whole number that is short enough to be a step, or to say that it is none."""
+    if len(digits) > 18:
+        raise ValueError(f"it holds a number with {len(digits)} digits")
+    return int(digits)
+
+
+def _keys(said: Mapping[Any, Any]) -> str:
+    if not said:
+        return "nothing in it"
+    shown = ", ".join(_brief(key) for key, _ in zip(said, range(4), strict=False))
+    return shown + ("" if len(said) <= 4 else f" and {len(said) - 4} more")
+
+
+def _brief(value: Any) -> str:
+    """The beginning of what arrived, on one line."""
+    if isinstance(value, str):
+        return repr(one_line(value[:60]) + ("…" if len(value) > 60 else ""))
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 64:
+        return f"a number of {value.bit_length()} bits"
+    if isinstance(value, Mapping):
+        return f"a dictionary of {len(value)}"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}" if len(value) > 4 else f"[{', '.join(_brief_inside(v) for v in value)}]"
+    return one_line(repr(value)[:60])
+
+
+def _brief_inside(value: Any) -> str:
+    return f"a list of {len(value)}" if isinstance(value, list | tuple) else _brief(value)
