@@ -75,6 +75,7 @@ def test_a_choice_at_the_beginning_has_a_dot_to_begin_and_one_to_end():
     d = drawing(orders.one_of(0, 1))
     assert sorted(node.step for node in d.nodes) == [-1, -1, 0, 1]
     assert all(edge.kind == "either" for edge in d.edges)
+    assert [node.step for node in drawing(orders.as_order([0, orders.one_of(1, 2)])).nodes] == [0, 1, 2, -1]
     assert all(node.step >= 0 for node in drawing(orders.any_order(0, 1)).nodes)
 
 

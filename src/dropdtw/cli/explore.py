@@ -33,6 +33,7 @@ def explore(
     warp: options.Warp = 0.0,
     match: options.Match = "auto",
     method: Annotated[str | None, typer.Option("--method", help="What to begin with; default: drop_dtw.")] = None,
+    order: options.OrderFile = None,
     header: options.Header = None,
     truth: Annotated[
         str | None, typer.Option(help="A file with the true z of each x, -1 for none: it is shown beside.")
@@ -48,10 +49,16 @@ def explore(
     The page is served on this machine only, to those who know the address. Ctrl-C ends it.
     """
     from dropdtw.explore import load
+    from dropdtw.explore.order import with_order
     from dropdtw.explore.server import serve
     from dropdtw.explore.session import Session
 
-    session = Session(load.read(first, second, truth=truth, fps=fps, header=header))
+    if order == "-":
+        raise ValueError("explore reads files, not standard input: the code that it exports loads them again")
+    data = load.read(first, second, truth=truth, fps=fps, header=header)
+    if order is not None:
+        data = with_order(data, options.order_of(order, data.shape[0]), order)
+    session = Session(data)
     if match != "auto" or method or drop_x or drop_z:
         session.first = _first(session, None if match == "auto" else match, method, drop_x, drop_z)
     if open_x or open_z or warp:
@@ -90,7 +97,9 @@ def _charged(session: Any, open_x: str | None, open_z: str | None, warp: float) 
     from dropdtw.problem.spec import Spec
 
     asked = {"open_x": options.opening_cost(open_x, "open-x"), "open_z": options.opening_cost(open_z, "open-z")}
-    Spec.of(**arguments(session.first, session.data.given) | asked | {"warp": warp})
+    steps = session.data.steps
+    said = {} if steps is None else {"order": steps.order}
+    Spec.of(**arguments(session.first, session.data.given) | said | asked | {"warp": warp})
     if "suggest" in asked.values():
         found = session.suggest_opening(session.first)
         asked = {name: found[name] if cost == "suggest" else cost for name, cost in asked.items()}

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.files import arrays, formats, jsons
+from dropdtw.orders.blocks import Steps
 from dropdtw.problem import charges
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair
@@ -31,6 +32,7 @@ class Data:
     charges : opening costs and the warp penalty that came along.
     method, cost : of the alignment that came along.
     truth : (N,) the true z of each x, −1 for none.   fps : elements of X per second.
+    steps : what is known of the order of Z; None: it is a list.
     """
 
     title: str
@@ -45,6 +47,7 @@ class Data:
     cost: float | None = None
     truth: Array | None = None
     fps: float | None = None
+    steps: Steps | None = None
 
     def __post_init__(self) -> None:
         K, N = self.shape

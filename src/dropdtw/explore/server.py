@@ -45,6 +45,7 @@ PAGE: Final = {
     "": ("index.html", "text/html; charset=utf-8"),
     "explore.js": ("explore.js", "text/javascript; charset=utf-8"),
     "controls.js": ("controls.js", "text/javascript; charset=utf-8"),
+    "order.js": ("order.js", "text/javascript; charset=utf-8"),
     "draw.js": ("draw.js", "text/javascript; charset=utf-8"),
     "wire.js": ("wire.js", "text/javascript; charset=utf-8"),
     "explore.css": ("explore.css", "text/css; charset=utf-8"),

@@ -14,7 +14,7 @@ import numpy as np
 
 import dropdtw
 from dropdtw import costs, drops
-from dropdtw.explore import view
+from dropdtw.explore import order, view
 from dropdtw.explore.load import Data
 from dropdtw.explore.settings import Choice, Settings, arguments
 from dropdtw.files import formats
@@ -122,7 +122,7 @@ class Session:
 
     def info(self) -> dict[str, Any]:
         """What a page has to know before anything is aligned."""
-        data, (K, N) = self.data, self.data.shape
+        data, (K, N), drawn = self.data, self.data.shape, self._order
         return {
             "title": data.title,
             "shape": [K, N],
@@ -138,7 +138,9 @@ class Session:
                     "states_moves": m.states_moves,
                 }
                 for name, m in METHODS.items()
+                if drawn is None or m.takes_orders
             },
+            "order": drawn,
             "given": [side for side, values in data.given.items() if _kind(values).kind == "given"],
             "settings": self.first.to_json(),
             "curves": self._curves,
@@ -197,6 +199,8 @@ class Session:
             "dropped_x": a.dropped_x.astype(np.uint8),
             "dropped_z": a.dropped_z.astype(np.uint8),
         }
+        if self._order is not None:
+            arrays |= {"visits": np.array(a.visits, "<i4").reshape(-1, 3), "walk": np.unique(a.walk).astype("<i4")}
         return header, arrays
 
     def probabilities(self, settings: Settings) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -252,7 +256,9 @@ class Session:
 
     def suggest_opening(self, settings: Settings) -> dict[str, float]:
         """Opening costs for these settings, of each side that is dropped."""
-        sides = [side for side in ("x", "z") if getattr(settings, f"drop_{side}").kind != "none"]
+        free = self._order is not None and self._order["partial"]  # dropped z then have no runs
+        sides = ["x"] if settings.drop_x.kind != "none" else []
+        sides += ["z"] if settings.drop_z.kind != "none" and not free else []
         asked = self._call(settings) | {f"open_{side}": "suggest" for side in sides}
         charges = Problem.of_costs(Spec.of(**asked), self.costs(settings.match)).given.charges
         return {f"open_{side}": _rounded(getattr(charges, f"open_{side}")) for side in sides}
@@ -265,6 +271,12 @@ class Session:
     def code(self, settings: Settings) -> str:
         """Python that gives the same alignment, and the same posterior where one is wanted."""
         call = arguments(settings, {side: _Raw(code) for side, code in self.data.given_code.items()})
+        extra = order.added(self.data.steps, self._plain_call(settings), self.costs(settings.match))
+        if "drop_z" in extra:
+            extra["drop_z"] = _Raw(order.code_of(extra["drop_z"]))
+        if "order" in extra:
+            extra["order"] = _Raw("order")
+        call |= extra
         text = "".join(f", {name}={value!r}" for name, value in call.items())
         if settings.match is None:
             lines = [f"a = dropdtw.solve(C{text})"]
@@ -280,7 +292,15 @@ class Session:
     def _curves(self) -> dict[str, Any]:
         return view.curves(self.data.Z, self.data.X, self.data.C)
 
+    @cached_property
+    def _order(self) -> dict[str, Any] | None:
+        return order.drawn(self.data.steps)
+
     def _call(self, settings: Settings) -> dict[str, Any]:
+        call = self._plain_call(settings)
+        return call | order.added(self.data.steps, call, self.costs(settings.match))
+
+    def _plain_call(self, settings: Settings) -> dict[str, Any]:
         return arguments(settings, self.data.given)
 
     def _threshold(self, settings: Settings) -> float | None:
@@ -298,12 +318,15 @@ class Session:
             more = f" … x_{here[-1]}, {len(here)} of them" if len(here) > 1 else ""
             price = float(a.solved().costs.match.at(np.full(len(here), i), here).sum())
             return f"matched to x_{here[0]}{more}, for {price:.4g} in all"
+        if i not in a.walk:
+            return "not on the walk: another alternative was taken"
         if not a.paid_z[i]:
             return f"left out, which costs nothing with {a.method}"
         given = a.solved().given
         drop_z = given.drop_z.copy()
         price, drop_z[i] = float(drop_z[i]), np.inf
-        opens = given.charges.open_z and (i == 0 or not a.dropped_z[i - 1])
+        before = int(np.flatnonzero(a.walk == i)[0]) - 1
+        opens = given.charges.open_z and (before < 0 or not a.dropped_z[a.walk[before]])
         now = f"dropped for {price:.4g}" + (
             f" and opens a run of drops for {given.charges.open_z:.4g}" if opens else ""
         )

@@ -1,8 +1,8 @@
 """An order as boxes and arrows: plain data, for whoever draws them.
 
 Steps are boxes in layers, each layer after all that has to be done before it. Arrows are the transitive reduction: one
-that follows from others is left out. A *dot* is a node without a step: the start and the end of an order that offers a
-choice, and a place that many arrows lead through.
+that follows from others is left out. A *dot* is a node without a step: where a choice begins or ends the order, and a
+place that many arrows lead through.
 """
 
 from __future__ import annotations
@@ -75,9 +75,8 @@ def drawing(order: Order) -> Drawing:
     """
     sketch = _Sketch()
     firsts, lasts = sketch.add(order)
-    if any(end.kind == EITHER for end in (*firsts, *lasts)):
-        sketch.join([_End(sketch.node(-1))], firsts)
-        sketch.join(lasts, [_End(sketch.node(-1))])
+    sketch.one([end for end in firsts if end.kind == EITHER], last=False)
+    sketch.one([end for end in lasts if end.kind == EITHER], last=True)
     return _placed(sketch.steps, sketch.edges)
 
 
@@ -113,8 +112,8 @@ class _Sketch:
 
     def one(self, ends: list[_End], last: bool) -> int:
         """One node in place of several ends."""
-        if len(ends) == 1:
-            return ends[0].node
+        if len(ends) <= 1:
+            return ends[0].node if ends else -1
         dot = self.node(-1)
         self.join(*((ends, [_End(dot)]) if last else ([_End(dot)], ends)))
         return dot

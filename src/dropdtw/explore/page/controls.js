@@ -16,6 +16,7 @@ export function controls(info, changed) {
 
   for (const name of info.matches) $("match").add(new Option(name, name));
   $("match-row").hidden = !info.matches.length;
+  $("window-row").hidden = Boolean(info.order); // steps in another order do not follow the diagonal
   for (const name of Object.keys(info.methods)) $("method").add(new Option(name, name));
   for (const side of info.given) $(`${side}-kind`).add(new Option("those in the file, one each", "given"));
 
@@ -107,6 +108,7 @@ export function controls(info, changed) {
   /** Whether a charge is paid: the method takes it, and the elements can be dropped. */
   function pays(name) {
     const method = info.methods[$("method").value];
+    if (name === "open_z" && info.order?.partial) return false; // of steps in any order none is next to another
     return name === "warp" ? method.warp : method.opening && $(`drop_${name.at(-1)}-kind`).value !== "none";
   }
 

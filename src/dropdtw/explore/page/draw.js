@@ -105,6 +105,7 @@ export function paint(context, at, state, palette) {
   });
 
   if (found) {
+    walk(context, found.visits, toX, toY, palette);
     // Matches, with a pale edge so that they show on dark costs.
     const w = inner / N, h = m.height / K, size = Math.max(3, Math.min(w, h, 12)), edge = size > 5 ? 1.5 : 1;
     for (const [colour, grow] of [[palette.halo, edge], [BLUE, 0]]) {
@@ -277,6 +278,22 @@ export function paintHistogram(context, width, height, { low, high, all, best },
   for (const price of prices) {
     const x = (price - low) / (high - low || 1) * width;
     context.fillRect(Math.max(0, Math.min(width - 2.5, x - 1.25)), 0, 2.5, height);
+  }
+}
+
+/** From step to step, in the order in which they were done; nothing where Z is a list. */
+function walk(context, visits, toX, toY, palette) {
+  if (!visits) return;
+  for (const [colour, wide] of [[palette.halo, 4], [BLUE, 1.5]]) {
+    context.strokeStyle = colour;
+    context.lineWidth = wide;
+    context.beginPath();
+    for (let k = 0; k < visits.length; k += 3) {
+      const y = toY(visits[k] + 0.5, "matrix");
+      k ? context.lineTo(toX(visits[k + 1] + 0.5), y) : context.moveTo(toX(visits[1] + 0.5), y);
+      context.lineTo(toX(visits[k + 2] - 0.5), y);
+    }
+    context.stroke();
   }
 }
 

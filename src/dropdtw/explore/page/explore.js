@@ -3,6 +3,7 @@
 
 import { controls, short } from "./controls.js";
 import { cellAt, greyImage, heatImage, layout, paint, paintCursor, paintHistogram, PALETTES } from "./draw.js";
+import { drawOrder, showWalk } from "./order.js";
 import { get, latest, post } from "./wire.js";
 
 const $ = (id) => document.getElementById(id);
@@ -102,6 +103,7 @@ function show(found) {
   $("lost-z").textContent = `${count(found.dropped_z)} of ${K}`;
   if (found.agreement !== null) $("agreement").textContent = `${(100 * found.agreement).toFixed(1)} %`;
   $("code").value = found.code;
+  if (state.info.order) showWalk(state.info.order, found);
   for (const side of ["x", "z"]) {
     const n = found[`runs_${side}`].length;
     $(`open_${side}-note`).textContent = `${n} run${n === 1 ? "" : "s"} of dropped ${side}; a higher cost makes fewer, longer ones.`;
@@ -199,7 +201,8 @@ const explain = latest(async (cell) => {
     const seconds = state.info.fps ? ` (${(answer.j / state.info.fps).toFixed(2)} s)` : "";
     $("why-cell-name").textContent = `z_${answer.i}, x_${answer.j}`;
     $("why-x-name").textContent = `x_${answer.j}${seconds}`;
-    $("why-z-name").textContent = `z_${answer.i}`;
+    const name = state.info.order?.names[answer.i];
+    $("why-z-name").textContent = name ? `z_${answer.i}: ${name}` : `z_${answer.i}`;
     for (const part of ["cell", "x", "z"]) $(`why-${part}`).textContent = answer[part];
   } catch (error) {
     showError(lost(error));
@@ -218,6 +221,13 @@ function rowOf(j) {
   const pairs = state.found?.pairs ?? [];
   for (let k = 0; k < pairs.length; k += 2) if (pairs[k + 1] === j) return pairs[k];
   return cursor?.i ?? 0;
+}
+
+/** The column in which a step is first matched, otherwise the one the cursor is at. */
+function firstOf(step) {
+  const visits = state.found?.visits ?? [];
+  for (let k = 0; k < visits.length; k += 3) if (visits[k] === step) return visits[k + 1];
+  return cursor?.j ?? 0;
 }
 
 $("picture").addEventListener("pointermove", (event) => {
@@ -341,6 +351,7 @@ async function start() {
   $("note").hidden = !info.note;
   $("agreement-box").hidden = !info.truth;
   if (info.truth) state.truths = truthRuns(info.truth);
+  if (info.order) drawOrder(info.order, (step) => point({ i: step, j: firstOf(step) }));
   panel = controls(info, changed);
   const first = remembered(info.settings);
   panel.write(first);
