@@ -39,17 +39,23 @@ def place(tmp_path_factory):
     np.save(folder / "X.npy", np.where(truth[:, None] >= 0, Z[truth] + 0.5 * noise, noise))
     np.save(folder / "truth.npy", truth)
     data = load.read(str(folder / "Z.npy"), str(folder / "X.npy"), truth=str(folder / "truth.npy"), fps=10)
+    yield from serving(Session(data))
+
+
+def serving(session):
+    """The address of an explorer, which ends with its generator."""
     held = server.listen()
     port = held.getsockname()[1]
-    session = Session(data)
     app = server.make_app(session, "token", port)
     running = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [held]}, daemon=True)
     thread.start()
-    yield Place(f"http://127.0.0.1:{port}/token/", session)
-    running.should_exit = True
-    thread.join(10)
-    held.close()
+    try:
+        yield Place(f"http://127.0.0.1:{port}/token/", session)
+    finally:
+        running.should_exit = True
+        thread.join(10)
+        held.close()
 
 
 class Page:
