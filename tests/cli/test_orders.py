@@ -29,6 +29,14 @@ def test_the_example_says_what_was_done_left_out_and_chosen():
 
 
 @needs_words
+def test_the_guide_shows_the_example_as_it_is():
+    guide = (EXAMPLES.parent / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert f"```text\n{STEPS.read_text(encoding='utf-8')}```" in guide
+    command = "dropdtw localize examples/orders/steps.txt examples/orders/talk.srt"
+    assert f"$ {command}\n{run('localize', STEPS, TALK).stdout}```" in guide
+
+
+@needs_words
 @pytest.mark.parametrize("kind", ["json", "youtube", "html"])
 def test_files_have_the_chapters_in_time(kind, tmp_path):
     out = tmp_path / f"chapters.{kind}"
