@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 import dropdtw._cpp as _cpp
-from dropdtw.executors import reference
+from dropdtw.executors.cpu_graphs import REDUCER, plain, run_graph, run_graphs, strided, trace_graph
 from dropdtw.executors.emit import Place, locate
-from dropdtw.executors.graphs import run as run_graph
-from dropdtw.executors.graphs import trace as trace_graph
 from dropdtw.executors.protocol import Padded, Result, Trace, Values, Within
 from dropdtw.orders.graph import Graph
 from dropdtw.problem.charges import NO_CHARGES, Charges
@@ -21,7 +19,6 @@ from dropdtw.tables.reducers import Reducer
 from dropdtw.tables.table import COSTS, Recurrence
 
 _VALUE, _TRACE, _GRADIENT = range(3)
-_REDUCER = {"hard": 0, "soft": 1, "smooth": 2}
 _COST = {cost: number for number, cost in enumerate(COSTS)}
 
 _METRIC: dict[str | None, int] = {"sqeuclidean": 1, "euclidean": 2}
@@ -112,7 +109,7 @@ def run_batch(
 ) -> tuple[Array, Array, Array, Array, Array]:
     """See `Executor.run_batch`."""
     if graphs is not None:
-        return reference.run_batch(table, reducer, padded, graphs=graphs, gradient=gradient)
+        return run_graphs(table, graphs, reducer, padded, gradient=gradient, threads=threads)
     place = _place(table)
     match, d_x, d_z, z_lengths, x_lengths, charges = padded
     if place.transposed:
@@ -127,20 +124,20 @@ def run_batch(
     _cpp.batch(
         family=place.family,
         mask=place.mask,
-        reducer=_REDUCER[reducer.name],
+        reducer=REDUCER[reducer.name],
         gamma=reducer.gamma,
         budget=BUDGET,
-        match=_strided(match),
-        drop_x=_plain(d_x, dtype),
-        drop_z=_plain(d_z, dtype),
-        z_lengths=_plain(z_lengths),
-        x_lengths=_plain(x_lengths),
+        match=strided(match),
+        drop_x=plain(d_x, dtype),
+        drop_z=plain(d_z, dtype),
+        z_lengths=plain(z_lengths),
+        x_lengths=plain(x_lengths),
         threads=threads,
         value=value,
         grad_match=by_match,
         grad_x=by_x,
         grad_z=by_z,
-        charges=None if charges is None else _plain(charges, dtype),
+        charges=None if charges is None else plain(charges, dtype),
         grad_charges=by_charges,
     )
     if by_match is None or by_x is None or by_z is None:
@@ -211,7 +208,7 @@ def pairwise(
 
 def _joined(sequences: list[Array], dtype: Any) -> tuple[Array, Array]:
     """Sequences one after the other, and where each ends."""
-    return _plain(np.concatenate(sequences), dtype), np.cumsum([len(s) for s in sequences])
+    return plain(np.concatenate(sequences), dtype), np.cumsum([len(s) for s in sequences])
 
 
 def _solve(
@@ -232,7 +229,7 @@ def _solve(
     if place.transposed:
         drop_x, drop_z, charges = drop_z, drop_x, charges.exchanged()
         band = None if band is None else _transposed_band(band, len(drop_z))
-    start, stop = (None, None) if band is None else map(_plain, band)
+    start, stop = (None, None) if band is None else map(plain, band)
     arguments: dict[str, Any] = dict.fromkeys(
         ("grad_match", "grad_x", "grad_z", "path_i", "path_j", "path_cost", "path_weight"),
     )
@@ -241,14 +238,14 @@ def _solve(
         **arguments | (out or {}),
         family=place.family,
         mask=place.mask,
-        reducer=0 if reducer is None else _REDUCER[reducer.name],
+        reducer=0 if reducer is None else REDUCER[reducer.name],
         gamma=0.0 if reducer is None else reducer.gamma,
         want=want,
         budget=BUDGET,
         K=len(drop_z),
         N=len(drop_x),
-        drop_x=_plain(drop_x, costs.dtype),
-        drop_z=_plain(drop_z, costs.dtype),
+        drop_x=plain(drop_x, costs.dtype),
+        drop_z=plain(drop_z, costs.dtype),
         charges=charges,
         limit=limit,
         least=costs.match.least,
@@ -266,29 +263,15 @@ def _match_arguments(costs: Costs, transposed: bool, want: int) -> dict[str, Any
         Z, X = match.sequences
         if match.metric in _METRIC and Z.shape[1] <= WIDEST:
             z, x = (X, Z) if transposed else (Z, X)
-            return how | {"z": _plain(z, z.dtype), "x": _plain(x, x.dtype), "metric": _METRIC[match.metric]}
+            return how | {"z": plain(z, z.dtype), "x": plain(x, x.dtype), "metric": _METRIC[match.metric]}
         large = len(Z) * len(X) * match.dtype.itemsize > (STRIPS_FROM // 8 if want == _VALUE else STRIPS_FROM)
         if large and (match.by_pair or not transposed):
             height, length = (len(X), len(Z)) if transposed else (len(Z), len(X))
             least = 256 if height < 1 << 16 else 64
             width = min(length, max(least, (STRIP // 4 if want == _VALUE else STRIP) // height))
             strips = (lambda a, b: match.rows(a, b).T) if transposed else match.columns
-            return how | {"strips": lambda a, b: _strided(strips(a, b)), "strip_width": width}
-    return how | {"match": _strided(match.matrix.T if transposed else match.matrix)}
-
-
-def _plain(array: Array, dtype: Any = np.int64) -> Array:
-    return np.ascontiguousarray(array, dtype=dtype)
-
-
-def _strided(array: Array) -> Array:
-    """The array itself where its strides are whole elements, as kernels count them; otherwise a copy."""
-    whole = all(step % array.itemsize == 0 for step in array.strides)
-    return (
-        array
-        if whole and array.flags.aligned and array.dtype.isnative
-        else np.array(array, array.dtype.newbyteorder("="))
-    )
+            return how | {"strips": lambda a, b: strided(strips(a, b)), "strip_width": width}
+    return how | {"match": strided(match.matrix.T if transposed else match.matrix)}
 
 
 def _transposed_band(band: tuple[Array, Array], K: int) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "dispatch.hpp"
+#include "graph_bindings.hpp"
 #include "parallel.hpp"
 #include "problem.hpp"
 #include "tables.hpp"
@@ -385,4 +386,5 @@ NB_MODULE(_cpp, module) {
   };
   define_batch(&batch<float>);
   define_batch(&batch<double>);
+  define_graphs(module);
 }

@@ -1,0 +1,275 @@
+// The part of the Python module that is for graphs: plans, single problems and batches.
+#include "graph_bindings.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "dispatch.hpp"
+#include "parallel.hpp"
+#include "plan.hpp"
+#include "workspace.hpp"
+
+namespace dropdtw {
+
+#define DROPDTW_DECLARE_GRAPHS(isa) \
+  namespace isa {                   \
+  void get(GraphKernel<float>&);    \
+  void get(GraphKernel<double>&);   \
+  }
+DROPDTW_DECLARE_GRAPHS(baseline)
+#ifdef DROPDTW_X86
+DROPDTW_DECLARE_GRAPHS(v3)
+DROPDTW_DECLARE_GRAPHS(v4)
+#endif
+
+namespace {
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+template <class T>
+using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using OutMatrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Batch = nb::ndarray<const T, nb::ndim<3>, nb::device::cpu>;
+template <class T>
+using OutBatch = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Charges = std::array<double, charge_count>;
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(what);
+}
+
+template <class T>
+GraphKernel<T> graph_kernel() {
+  GraphKernel<T> found;
+#ifdef DROPDTW_X86
+  if (instruction_set() == "v4")
+    v4::get(found);
+  else if (instruction_set() == "v3")
+    v3::get(found);
+  else
+#endif
+    baseline::get(found);
+  return found;
+}
+
+// What happens beside a kernel: signals are answered, and its path is kept or becomes derivatives.
+template <class T>
+struct Beside {
+  Alive alive;
+  std::vector<std::int32_t>* path;  // way, row of Z and x of each step; null: into the derivatives
+  GraphProblem<T>* problem;
+
+  static bool tick(void* self) { return static_cast<Beside*>(self)->alive(); }
+
+  static void step(void* self, const Step& step) {
+    auto& [alive, path, problem] = *static_cast<Beside*>(self);
+    if (path != nullptr) {
+      if (step.way >= 0) path->insert(path->end(), {step.way, step.label, step.j});
+      return;
+    }
+    if (problem->grad_arcs != nullptr && step.arc >= 0) problem->grad_arcs[step.arc] += 1;
+    if (step.way < 0) return;
+    const Way& way = problem->plan->ways[step.way];
+    const T weight = T(way.weight);
+    if (way.cost == Cost::match) problem->grad_match[step.label * problem->grad_row + step.j] += weight;
+    if (way.cost == Cost::drop_x) problem->grad_x[step.j] += weight;
+    if (way.cost == Cost::drop_z) problem->grad_z[step.label] += weight;
+    if (way.plus != Plus::none) problem->grad_charges[int(way.plus) - 1] += 1;
+  }
+};
+
+template <class T>
+Status solve_plainly(GraphProblem<T>& problem, const Alive& alive, std::vector<std::int32_t>* path) {
+  Beside<T> beside{alive, path, &problem};
+  problem.tick = Beside<T>::tick;
+  problem.step = Beside<T>::step;
+  problem.self = &beside;
+  if (problem.want == Want::gradient && problem.reducer == Reducer::hard) problem.want = Want::trace;
+  const GraphKernel<T> kernel = graph_kernel<T>();
+  const Workspace work(kernel.bytes(problem));
+  problem.work = work.get();
+  return kernel.solve(problem);
+}
+
+// Long sums in single precision leave no digits for the next cost; so they are computed in double precision.
+Status solve_widened(GraphProblem<float>& p, const Alive& alive, std::vector<std::int32_t>* path) {
+  const std::size_t K = p.plan->rows, N = p.N, cells = p.grad_match == nullptr ? 0 : K * N;
+  std::vector<double> match(K * N), drop_x(p.drop_x, p.drop_x + N), drop_z(p.drop_z, p.drop_z + K);
+  for (std::size_t i = 0; i < K; ++i)
+    for (std::size_t j = 0; j < N; ++j)
+      match[i * N + j] = p.match[std::ptrdiff_t(i) * p.row + std::ptrdiff_t(j) * p.column];
+  std::vector<double> by_match(cells), by_x(N), by_z(K), by_arcs(p.grad_arcs == nullptr ? 0 : p.plan->arc_count);
+  GraphProblem<double> twin{p.plan, p.N,           p.reducer,    p.gamma,
+                            p.want, p.budget,      match.data(), std::ptrdiff_t(N),
+                            1,      drop_x.data(), drop_z.data()};
+  std::copy_n(p.charges, charge_count, twin.charges);
+  twin.grad_match = by_match.data();
+  twin.grad_row = std::ptrdiff_t(N);
+  twin.grad_x = by_x.data();
+  twin.grad_z = by_z.data();
+  twin.grad_arcs = p.grad_arcs == nullptr ? nullptr : by_arcs.data();
+  const Status status = solve_plainly(twin, alive, path);
+  p.value = twin.value;
+  std::copy_n(twin.grad_charges, charge_count, p.grad_charges);
+  if (cells > 0) {
+    for (std::size_t i = 0; i < K; ++i) std::copy_n(&by_match[i * N], N, p.grad_match + std::ptrdiff_t(i) * p.grad_row);
+    std::copy(by_x.begin(), by_x.end(), p.grad_x);
+    std::copy(by_z.begin(), by_z.end(), p.grad_z);
+    std::copy(by_arcs.begin(), by_arcs.end(), p.grad_arcs);
+  }
+  return status;
+}
+
+template <class T>
+Status solve_graph(GraphProblem<T>& problem, const Alive& alive, std::vector<std::int32_t>* path) {
+  if constexpr (sizeof(T) == 4)
+    if (long_sums<T>(problem.plan->rows, problem.N)) return solve_widened(problem, alive, path);
+  return solve_plainly(problem, alive, path);
+}
+
+void make_plan(GraphPlan* self, In<std::int64_t> label, In<std::int64_t> level, In<std::int64_t> source,
+               In<std::int64_t> target, In<std::int64_t> use, In<double> cost, In<bool> hub, In<bool> again, int start,
+               In<std::int64_t> finals, int states, Rows<std::int32_t> edges, In<double> weights,
+               In<std::int32_t> starts, In<std::int32_t> final_states) {
+  const auto all = [](const auto& a) { return std::span(a.data(), a.size()); };
+  require(edges.shape(1) == 6, "edges have six numbers");
+  new (self) GraphPlan(
+      {all(label), all(level), all(source), all(target), all(use), all(finals), all(hub), all(again), all(cost), start},
+      {states, all(edges), all(weights), all(starts), all(final_states)});
+}
+
+template <class T>
+nb::tuple solve(const GraphPlan& plan, int reducer, double gamma, int want, std::size_t budget, Matrix<T> match,
+                In<T> drop_x, In<T> drop_z, Charges charges, std::optional<OutMatrix<T>> grad_match,
+                std::optional<Out<T>> grad_x, std::optional<Out<T>> grad_z, std::optional<Out<T>> grad_arcs) {
+  const std::size_t K = plan.plan().rows, N = drop_x.size();
+  require(reducer >= 0 && reducer <= 2 && want >= 0 && want <= 2, "no such reducer or result");
+  require(N > 0 && drop_z.size() == K && match.shape(0) == K && match.shape(1) == N, "the costs do not fit the graph");
+  GraphProblem<T> problem{&plan.plan(),  int(N),          want == int(Want::trace) ? Reducer::hard : Reducer(reducer),
+                          gamma,         Want(want),      budget,
+                          match.data(),  match.stride(0), match.stride(1),
+                          drop_x.data(), drop_z.data()};
+  std::copy(charges.begin(), charges.end(), problem.charges);
+  if (problem.want == Want::gradient) {
+    require(grad_match && grad_match->shape(0) == K && grad_match->shape(1) == N && grad_x && grad_x->size() == N &&
+                grad_z && grad_z->size() == K && grad_arcs && int(grad_arcs->size()) == plan.plan().arc_count,
+            "nowhere to put the derivatives");
+    problem.grad_match = grad_match->data();
+    problem.grad_row = std::ptrdiff_t(N);
+    problem.grad_x = grad_x->data();
+    problem.grad_z = grad_z->data();
+    problem.grad_arcs = grad_arcs->data();
+  }
+  const Alive alive{[](void*) {
+                      nb::gil_scoped_acquire gil;
+                      return PyErr_CheckSignals() == 0;
+                    },
+                    nullptr};
+  auto path = std::make_unique<std::vector<std::int32_t>>();
+  Status status;
+  {
+    nb::gil_scoped_release free;
+    status = solve_graph(problem, alive, problem.want == Want::trace ? path.get() : nullptr);
+  }
+  if (status == Status::stopped) throw nb::python_error();
+  const double* const by = problem.grad_charges;
+  std::int32_t* const steps = path->data();
+  const std::size_t count = path->size() / 3;
+  nb::capsule owner(path.release(), [](void* kept) noexcept { delete static_cast<std::vector<std::int32_t>*>(kept); });
+  return nb::make_tuple(problem.value, nb::make_tuple(by[0], by[1], by[2]),
+                        nb::ndarray<nb::numpy, std::int32_t, nb::ndim<2>>(steps, {count, 3}, owner));
+}
+
+// The values of a padded batch, and where there is room for them its derivatives; see `batch` in bindings.cpp.
+template <class T>
+void batch(nb::list plans, int reducer, double gamma, std::size_t budget, Batch<T> match, Rows<T> drop_x,
+           Rows<T> drop_z, In<std::int64_t> z_lengths, In<std::int64_t> x_lengths, int threads, Out<double> value,
+           std::optional<OutBatch<T>> grad_match, std::optional<OutMatrix<T>> grad_x,
+           std::optional<OutMatrix<T>> grad_z, std::optional<Rows<T>> charges, OutMatrix<T> grad_charges) {
+  const std::size_t B = match.shape(0), K = match.shape(1), N = match.shape(2);
+  const auto fits = [&](const auto& a, std::size_t n) { return a.shape(0) == B && a.shape(1) == n; };
+  require(reducer >= 0 && reducer <= 2 && threads > 0, "no such reducer, or no threads");
+  require(nb::len(plans) == B && fits(drop_x, N) && fits(drop_z, K) && z_lengths.size() == B && x_lengths.size() == B &&
+              value.size() == B,
+          "the parts of the batch do not fit");
+  require(!grad_match || (grad_x && grad_z && fits(*grad_match, K) && grad_match->shape(2) == N && fits(*grad_x, N) &&
+                          fits(*grad_z, K)),
+          "nowhere to put the derivatives");
+  require((!charges || fits(*charges, charge_count)) && fits(grad_charges, charge_count),
+          "charges do not fit the batch");
+  std::vector<const Plan*> of;
+  for (std::size_t b = 0; b < B; ++b) {
+    of.push_back(&nb::cast<const GraphPlan&>(plans[b]).plan());
+    require(z_lengths(b) == of[b]->rows && std::size_t(z_lengths(b)) <= K && x_lengths(b) > 0 &&
+                std::size_t(x_lengths(b)) <= N,
+            "lengths do not fit the batch");
+  }
+  parallel(std::int64_t(B), threads, nb::none(), std::int64_t(B), [&](std::int64_t b, const Alive& alive) {
+    GraphProblem<T> problem{of[b],
+                            int(x_lengths(b)),
+                            Reducer(reducer),
+                            gamma,
+                            grad_match ? Want::gradient : Want::value,
+                            budget,
+                            match.data() + b * match.stride(0),
+                            match.stride(1),
+                            match.stride(2),
+                            drop_x.data() + b * N,
+                            drop_z.data() + b * K};
+    if (charges) std::copy_n(charges->data() + b * charge_count, charge_count, problem.charges);
+    if (grad_match) {
+      problem.grad_match = grad_match->data() + b * K * N;
+      problem.grad_row = std::ptrdiff_t(N);
+      problem.grad_x = grad_x->data() + b * N;
+      problem.grad_z = grad_z->data() + b * K;
+    }
+    if (solve_graph(problem, alive, nullptr) == Status::stopped) return std::int64_t(0);
+    value.data()[b] = problem.value;
+    for (int c = 0; c < charge_count; ++c) grad_charges.data()[b * charge_count + c] = T(problem.grad_charges[c]);
+    return std::int64_t(1);
+  });
+}
+
+}  // namespace
+
+void define_graphs(nb::module_& module) {
+  using nb::arg;
+  nb::class_<GraphPlan>(module, "Plan")
+      .def("__init__", &make_plan, arg("label").noconvert(), arg("level").noconvert(), arg("source").noconvert(),
+           arg("target").noconvert(), arg("use").noconvert(), arg("cost").noconvert(), arg("hub").noconvert(),
+           arg("again").noconvert(), arg("start"), arg("finals").noconvert(), arg("states"), arg("edges").noconvert(),
+           arg("weights").noconvert(), arg("starts").noconvert(), arg("final_states").noconvert());
+  const auto define_solve = [&](auto function) {
+    module.def("graph", function, arg("plan"), arg("reducer"), arg("gamma"), arg("want"), arg("budget"),
+               arg("match").noconvert(), arg("drop_x").noconvert(), arg("drop_z").noconvert(), arg("charges"),
+               arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(),
+               arg("grad_arcs").noconvert().none());
+  };
+  define_solve(&solve<float>);
+  define_solve(&solve<double>);
+  const auto define_batch = [&](auto function) {
+    module.def("graph_batch", function, arg("plans"), arg("reducer"), arg("gamma"), arg("budget"),
+               arg("match").noconvert(), arg("drop_x").noconvert(), arg("drop_z").noconvert(),
+               arg("z_lengths").noconvert(), arg("x_lengths").noconvert(), arg("threads"), arg("value").noconvert(),
+               arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(),
+               arg("charges").noconvert().none(), arg("grad_charges").noconvert());
+  };
+  define_batch(&batch<float>);
+  define_batch(&batch<double>);
+}
+
+}  // namespace dropdtw

@@ -1,0 +1,191 @@
+"""The compiled CPU executor where steps form a graph: one kernel for every table without a border.
+
+The kernel reads a *plan*: the nodes of a graph in the order in which it walks over them, what leads into each, and the
+edges of a table. A plan is made once for each graph and table, and kept as long as the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+import dropdtw._cpp as _cpp
+from dropdtw.executors.protocol import Padded, Result, Trace
+from dropdtw.orders.graph import PASS, Graph, use_of
+from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.inputs import Array
+from dropdtw.problem.problem import Costs
+from dropdtw.tables.reducers import Reducer
+from dropdtw.tables.table import CHARGES, COSTS, MOVES, Recurrence
+
+_VALUE, _TRACE, _GRADIENT = range(3)
+REDUCER = {"hard": 0, "soft": 1, "smooth": 2}
+_COST = {cost: number for number, cost in enumerate(COSTS)}
+_PLUS = {None: 0} | {plus: number for number, plus in enumerate(CHARGES, 1)}
+
+BUDGET = 1 << 29
+"""Bytes that stored columns may take; beyond that, columns are computed twice: half the speed, little memory."""
+
+
+class _Plan(NamedTuple):
+    """A graph under a table: what the kernel reads, and by the number of a way what a path pays on it."""
+
+    kernel: Any
+    enters: Array
+    cost: Array
+    plus: Array
+    weight: Array
+
+
+_plans: WeakKeyDictionary[Graph, dict[Recurrence, _Plan]] = WeakKeyDictionary()
+
+
+def _plan(graph: Graph, table: Recurrence) -> _Plan:
+    made = _plans.setdefault(graph, {})
+    found = made.get(table)
+    if found is None:
+        found = made[table] = _planned(graph, table)
+    return found
+
+
+def _planned(graph: Graph, table: Recurrence) -> _Plan:
+    number = {state: s for s, state in enumerate(table.states)}
+    uses = [use_of(e) for e in table.edges]
+    edges = [
+        (number[e.src], number[e.dst], use.bit_length() - 1, MOVES[e.move][1], _COST[e.cost], _PLUS[e.plus])
+        for e, use in zip(table.edges, uses, strict=True)
+    ]
+    taken = PASS
+    for use in uses:
+        taken |= use
+    kernel = _cpp.Plan(
+        label=plain(graph.label),
+        level=plain(graph.levels(taken)),
+        source=graph.source,
+        target=graph.target,
+        use=graph.use,
+        cost=graph.cost,
+        hub=plain(graph.hub, np.bool_),
+        again=plain(graph.again, np.bool_),
+        start=graph.start,
+        finals=plain(graph.finals),
+        states=len(table.states),
+        edges=np.array(edges, np.int32).reshape(-1, 6),
+        weights=np.array([e.weight for e in table.edges], np.float64),
+        starts=np.array([number[s] for s in table.starts], np.int32),
+        final_states=np.array([number[s] for s in table.final], np.int32),
+    )
+    ways = [e for state in table.states for e in table.edges if e.dst == state]
+    return _Plan(
+        kernel,
+        np.array([e.move in ("diag", "top") for e in ways], bool),
+        np.array([_COST[e.cost] for e in ways]),
+        np.array([_PLUS[e.plus] for e in ways]),
+        np.array([e.weight for e in ways]),
+    )
+
+
+def run_graph(table: Recurrence, graph: Graph, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
+    """See `Executor.run_graph`."""
+    if not gradient:
+        return Result(_solve(_plan(graph, table), costs, _VALUE, reducer)[0])
+    K, N = costs.shape
+    shapes = ((K, N), N, K, len(graph.arcs))
+    match, drop_x, drop_z, arcs = parts = [np.zeros(shape, costs.dtype) for shape in shapes]
+    value, charges, _ = _solve(_plan(graph, table), costs, _GRADIENT, reducer, parts)
+    return Result(value, match, drop_x, drop_z, Charges(*charges), arcs)
+
+
+def trace_graph(table: Recurrence, graph: Graph, costs: Costs) -> Trace:
+    """See `Executor.trace_graph`."""
+    K, N = costs.shape
+    plan = _plan(graph, table)
+    value, _, path = _solve(plan, costs, _TRACE)
+    if not np.isfinite(value):
+        return Trace(value, np.empty((0, 2), np.int64), np.zeros(N), np.zeros(K))
+    way, i, j = path[::-1].T  # the kernel walks from the end
+    cost, enters = plan.cost[way], plan.enters[way]
+    matched = cost == _COST["match"]
+    charges = NO_CHARGES
+    if any(costs.charges):
+        charges = Charges(*np.bincount(plan.plus[way], minlength=1 + len(charges))[1:].astype(float))
+    return Trace(
+        value,
+        path[::-1, 1:][matched].astype(np.int64),
+        np.bincount(j[cost == _COST["drop_x"]], minlength=N),
+        np.bincount(i[cost == _COST["drop_z"]], minlength=K),
+        None if table.weights <= {1.0} else plan.weight[way][matched],
+        charges,
+        (i[enters].astype(np.int64), np.cumsum(enters)[matched] - 1),
+    )
+
+
+def run_graphs(
+    table: Recurrence, graphs: Sequence[Graph], reducer: Reducer, padded: Padded, *, gradient: bool, threads: int
+) -> tuple[Array, Array, Array, Array, Array]:
+    """See `Executor.run_batch`."""
+    match, d_x, d_z, z_lengths, x_lengths, charges = padded
+    dtype = match.dtype
+    value = np.empty(len(match))
+    parts = [np.zeros(part.shape, dtype) for part in (match, d_x, d_z)] if gradient else [None, None, None]
+    by_charges = np.zeros((len(match), len(NO_CHARGES)), dtype)
+    _cpp.graph_batch(
+        [_plan(graph, table).kernel for graph in graphs],
+        REDUCER[reducer.name],
+        reducer.gamma,
+        BUDGET,
+        strided(match),
+        plain(d_x, dtype),
+        plain(d_z, dtype),
+        plain(z_lengths),
+        plain(x_lengths),
+        threads,
+        value,
+        *parts,
+        None if charges is None else plain(charges, dtype),
+        by_charges,
+    )
+    if not gradient:
+        none = np.empty(0, dtype)
+        return value, none, none, none, none
+    by_match, by_x, by_z = parts
+    assert by_match is not None and by_x is not None and by_z is not None
+    return value, by_match, by_x, by_z, by_charges
+
+
+def _solve(
+    plan: _Plan, costs: Costs, want: int, reducer: Reducer | None = None, parts: Sequence[Array | None] = (None,) * 4
+) -> tuple[float, tuple[float, float, float], Array]:
+    """The value, the derivatives by the charges, and the steps of a path, as far as wanted."""
+    dtype = costs.dtype
+    found: tuple[float, tuple[float, float, float], Array] = _cpp.graph(
+        plan.kernel,
+        0 if reducer is None else REDUCER[reducer.name],
+        0.0 if reducer is None else reducer.gamma,
+        want,
+        BUDGET,
+        strided(costs.matrix),
+        plain(costs.drop_x, dtype),
+        plain(costs.drop_z, dtype),
+        costs.charges,
+        *parts,
+    )
+    return found
+
+
+def plain(array: Any, dtype: Any = np.int64) -> Array:
+    """An array as kernels take it: one number after the other."""
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def strided(array: Array) -> Array:
+    """The array itself where its strides are whole elements, as kernels count them; otherwise a copy."""
+    whole = all(step % array.itemsize == 0 for step in array.strides)
+    return (
+        array
+        if whole and array.flags.aligned and array.dtype.isnative
+        else np.array(array, array.dtype.newbyteorder("="))
+    )
