@@ -21,7 +21,6 @@ from dropdtw.problem.problem import Costs
 from dropdtw.tables.reducers import Reducer
 from dropdtw.tables.table import CHARGES, COSTS, MOVES, Recurrence
 
-_VALUE, _TRACE, _GRADIENT = range(3)
 REDUCER = {"hard": 0, "soft": 1, "smooth": 2}
 _COST = {cost: number for number, cost in enumerate(COSTS)}
 _PLUS = {None: 0} | {plus: number for number, plus in enumerate(CHARGES, 1)}
@@ -31,13 +30,10 @@ BUDGET = 1 << 29
 
 
 class _Plan(NamedTuple):
-    """A graph under a table: what the kernel reads, and by the number of a way what a path pays on it."""
+    """A graph under a table: what the kernel reads, and what match costs are multiplied by, by the number of a way."""
 
     kernel: Any
-    enters: Array
-    cost: Array
-    plus: Array
-    weight: Array
+    weights: Array | None
 
 
 _plans: WeakKeyDictionary[Graph, dict[Recurrence, _Plan]] = WeakKeyDictionary()
@@ -78,24 +74,21 @@ def _planned(graph: Graph, table: Recurrence) -> _Plan:
         starts=np.array([number[s] for s in table.starts], np.int32),
         final_states=np.array([number[s] for s in table.final], np.int32),
     )
-    ways = [e for state in table.states for e in table.edges if e.dst == state]
-    return _Plan(
-        kernel,
-        np.array([e.move in ("diag", "top") for e in ways], bool),
-        np.array([_COST[e.cost] for e in ways]),
-        np.array([_PLUS[e.plus] for e in ways]),
-        np.array([e.weight for e in ways]),
-    )
+    weights = [e.weight for state in table.states for e in table.edges if e.dst == state]
+    return _Plan(kernel, None if table.weights <= {1.0} else np.array(weights))
 
 
 def run_graph(table: Recurrence, graph: Graph, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
     """See `Executor.run_graph`."""
-    if not gradient:
-        return Result(_solve(_plan(graph, table), costs, _VALUE, reducer)[0])
     K, N = costs.shape
     shapes = ((K, N), N, K, len(graph.arcs))
-    match, drop_x, drop_z, arcs = parts = [np.zeros(shape, costs.dtype) for shape in shapes]
-    value, charges, _ = _solve(_plan(graph, table), costs, _GRADIENT, reducer, parts)
+    parts = [np.zeros(shape, costs.dtype) for shape in shapes] if gradient else [None] * 4
+    value, charges = _cpp.graph(
+        _plan(graph, table).kernel, REDUCER[reducer.name], reducer.gamma, BUDGET, *_arguments(costs), *parts
+    )
+    if not gradient:
+        return Result(value)
+    match, drop_x, drop_z, arcs = (np.asarray(part) for part in parts)
     return Result(value, match, drop_x, drop_z, Charges(*charges), arcs)
 
 
@@ -103,24 +96,13 @@ def trace_graph(table: Recurrence, graph: Graph, costs: Costs) -> Trace:
     """See `Executor.trace_graph`."""
     K, N = costs.shape
     plan = _plan(graph, table)
-    value, _, path = _solve(plan, costs, _TRACE)
+    drop_x, drop_z = np.zeros(N, np.int64), np.zeros(K, np.int64)
+    value, L, charges, told = _cpp.graph_trace(plan.kernel, BUDGET, *_arguments(costs), drop_x, drop_z)
+    pairs, visit, way, walk = told[: 2 * L].reshape(L, 2), told[2 * L : 3 * L], told[3 * L : 4 * L], told[4 * L :]
     if not np.isfinite(value):
-        return Trace(value, np.empty((0, 2), np.int64), np.zeros(N), np.zeros(K))
-    way, i, j = path[::-1].T  # the kernel walks from the end
-    cost, enters = plan.cost[way], plan.enters[way]
-    matched = cost == _COST["match"]
-    charges = NO_CHARGES
-    if any(costs.charges):
-        charges = Charges(*np.bincount(plan.plus[way], minlength=1 + len(charges))[1:].astype(float))
-    return Trace(
-        value,
-        path[::-1, 1:][matched].astype(np.int64),
-        np.bincount(j[cost == _COST["drop_x"]], minlength=N),
-        np.bincount(i[cost == _COST["drop_z"]], minlength=K),
-        None if table.weights <= {1.0} else plan.weight[way][matched],
-        charges,
-        (i[enters].astype(np.int64), np.cumsum(enters)[matched] - 1),
-    )
+        return Trace(value, pairs, drop_x, drop_z)
+    weights = None if plan.weights is None else plan.weights[way]
+    return Trace(value, pairs, drop_x, drop_z, weights, Charges(*map(float, charges)), (walk, visit))
 
 
 def run_graphs(
@@ -130,7 +112,7 @@ def run_graphs(
     match, d_x, d_z, z_lengths, x_lengths, charges = padded
     dtype = match.dtype
     value = np.empty(len(match))
-    parts = [np.zeros(part.shape, dtype) for part in (match, d_x, d_z)] if gradient else [None, None, None]
+    parts = [np.zeros(part.shape, dtype) for part in (match, d_x, d_z)] if gradient else [None] * 3
     by_charges = np.zeros((len(match), len(NO_CHARGES)), dtype)
     _cpp.graph_batch(
         [_plan(graph, table).kernel for graph in graphs],
@@ -151,29 +133,13 @@ def run_graphs(
     if not gradient:
         none = np.empty(0, dtype)
         return value, none, none, none, none
-    by_match, by_x, by_z = parts
-    assert by_match is not None and by_x is not None and by_z is not None
+    by_match, by_x, by_z = (np.asarray(part) for part in parts)
     return value, by_match, by_x, by_z, by_charges
 
 
-def _solve(
-    plan: _Plan, costs: Costs, want: int, reducer: Reducer | None = None, parts: Sequence[Array | None] = (None,) * 4
-) -> tuple[float, tuple[float, float, float], Array]:
-    """The value, the derivatives by the charges, and the steps of a path, as far as wanted."""
+def _arguments(costs: Costs) -> tuple[Array, Array, Array, Charges]:
     dtype = costs.dtype
-    found: tuple[float, tuple[float, float, float], Array] = _cpp.graph(
-        plan.kernel,
-        0 if reducer is None else REDUCER[reducer.name],
-        0.0 if reducer is None else reducer.gamma,
-        want,
-        BUDGET,
-        strided(costs.matrix),
-        plain(costs.drop_x, dtype),
-        plain(costs.drop_z, dtype),
-        costs.charges,
-        *parts,
-    )
-    return found
+    return strided(costs.matrix), plain(costs.drop_x, dtype), plain(costs.drop_z, dtype), costs.charges
 
 
 def plain(array: Any, dtype: Any = np.int64) -> Array:

@@ -70,7 +70,7 @@ GraphKernel<T> graph_kernel() {
 template <class T>
 struct Beside {
   Alive alive;
-  std::vector<std::int32_t>* path;  // way, row of Z and x of each step; null: into the derivatives
+  std::vector<Step>* path;  // null: into the derivatives
   GraphProblem<T>* problem;
 
   static bool tick(void* self) { return static_cast<Beside*>(self)->alive(); }
@@ -78,7 +78,7 @@ struct Beside {
   static void step(void* self, const Step& step) {
     auto& [alive, path, problem] = *static_cast<Beside*>(self);
     if (path != nullptr) {
-      if (step.way >= 0) path->insert(path->end(), {step.way, step.label, step.j});
+      if (step.way >= 0) path->push_back(step);
       return;
     }
     if (problem->grad_arcs != nullptr && step.arc >= 0) problem->grad_arcs[step.arc] += 1;
@@ -93,7 +93,7 @@ struct Beside {
 };
 
 template <class T>
-Status solve_plainly(GraphProblem<T>& problem, const Alive& alive, std::vector<std::int32_t>* path) {
+Status solve_plainly(GraphProblem<T>& problem, const Alive& alive, std::vector<Step>* path) {
   Beside<T> beside{alive, path, &problem};
   problem.tick = Beside<T>::tick;
   problem.step = Beside<T>::step;
@@ -106,7 +106,7 @@ Status solve_plainly(GraphProblem<T>& problem, const Alive& alive, std::vector<s
 }
 
 // Long sums in single precision leave no digits for the next cost; so they are computed in double precision.
-Status solve_widened(GraphProblem<float>& p, const Alive& alive, std::vector<std::int32_t>* path) {
+Status solve_widened(GraphProblem<float>& p, const Alive& alive, std::vector<Step>* path) {
   const std::size_t K = p.plan->rows, N = p.N, cells = p.grad_match == nullptr ? 0 : K * N;
   std::vector<double> match(K * N), drop_x(p.drop_x, p.drop_x + N), drop_z(p.drop_z, p.drop_z + K);
   for (std::size_t i = 0; i < K; ++i)
@@ -135,7 +135,7 @@ Status solve_widened(GraphProblem<float>& p, const Alive& alive, std::vector<std
 }
 
 template <class T>
-Status solve_graph(GraphProblem<T>& problem, const Alive& alive, std::vector<std::int32_t>* path) {
+Status solve_graph(GraphProblem<T>& problem, const Alive& alive, std::vector<Step>* path) {
   if constexpr (sizeof(T) == 4)
     if (long_sums<T>(problem.plan->rows, problem.N)) return solve_widened(problem, alive, path);
   return solve_plainly(problem, alive, path);
@@ -153,20 +153,43 @@ void make_plan(GraphPlan* self, In<std::int64_t> label, In<std::int64_t> level, 
 }
 
 template <class T>
-nb::tuple solve(const GraphPlan& plan, int reducer, double gamma, int want, std::size_t budget, Matrix<T> match,
-                In<T> drop_x, In<T> drop_z, Charges charges, std::optional<OutMatrix<T>> grad_match,
-                std::optional<Out<T>> grad_x, std::optional<Out<T>> grad_z, std::optional<Out<T>> grad_arcs) {
-  const std::size_t K = plan.plan().rows, N = drop_x.size();
-  require(reducer >= 0 && reducer <= 2 && want >= 0 && want <= 2, "no such reducer or result");
-  require(N > 0 && drop_z.size() == K && match.shape(0) == K && match.shape(1) == N, "the costs do not fit the graph");
-  GraphProblem<T> problem{&plan.plan(),  int(N),          want == int(Want::trace) ? Reducer::hard : Reducer(reducer),
-                          gamma,         Want(want),      budget,
-                          match.data(),  match.stride(0), match.stride(1),
-                          drop_x.data(), drop_z.data()};
+GraphProblem<T> problem_of(const GraphPlan& plan, int reducer, double gamma, Want want, std::size_t budget,
+                           const Matrix<T>& match, const In<T>& drop_x, const In<T>& drop_z, const Charges& charges) {
+  const std::size_t K = drop_z.size(), N = drop_x.size();
+  require(reducer >= 0 && reducer <= 2, "no such reducer");
+  require(N > 0 && int(K) >= plan.plan().rows && match.shape(0) == K && match.shape(1) == N,
+          "the costs do not fit the graph");
+  GraphProblem<T> problem{&plan.plan(), int(N),          Reducer(reducer), gamma,         want,         budget,
+                          match.data(), match.stride(0), match.stride(1),  drop_x.data(), drop_z.data()};
   std::copy(charges.begin(), charges.end(), problem.charges);
-  if (problem.want == Want::gradient) {
-    require(grad_match && grad_match->shape(0) == K && grad_match->shape(1) == N && grad_x && grad_x->size() == N &&
-                grad_z && grad_z->size() == K && grad_arcs && int(grad_arcs->size()) == plan.plan().arc_count,
+  return problem;
+}
+
+template <class T>
+void solve_for_python(GraphProblem<T>& problem, std::vector<Step>* path) {
+  const auto tick = [](void*) {
+    nb::gil_scoped_acquire gil;
+    return PyErr_CheckSignals() == 0;
+  };
+  Status status;
+  {
+    nb::gil_scoped_release free;
+    status = solve_graph(problem, {tick, nullptr}, path);
+  }
+  if (status == Status::stopped) throw nb::python_error();
+}
+
+// The value, and where there is room for them its derivatives; gives those by the charges as well.
+template <class T>
+nb::tuple solve(const GraphPlan& plan, int reducer, double gamma, std::size_t budget, Matrix<T> match, In<T> drop_x,
+                In<T> drop_z, Charges charges, std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x,
+                std::optional<Out<T>> grad_z, std::optional<Out<T>> grad_arcs) {
+  auto problem = problem_of(plan, reducer, gamma, grad_match ? Want::gradient : Want::value, budget, match, drop_x,
+                            drop_z, charges);
+  if (grad_match) {
+    const std::size_t K = drop_z.size(), N = drop_x.size();
+    require(grad_match->shape(0) == K && grad_match->shape(1) == N && grad_x && grad_x->size() == N && grad_z &&
+                grad_z->size() == K && grad_arcs && int(grad_arcs->size()) == plan.plan().arc_count,
             "nowhere to put the derivatives");
     problem.grad_match = grad_match->data();
     problem.grad_row = std::ptrdiff_t(N);
@@ -174,24 +197,51 @@ nb::tuple solve(const GraphPlan& plan, int reducer, double gamma, int want, std:
     problem.grad_z = grad_z->data();
     problem.grad_arcs = grad_arcs->data();
   }
-  const Alive alive{[](void*) {
-                      nb::gil_scoped_acquire gil;
-                      return PyErr_CheckSignals() == 0;
-                    },
-                    nullptr};
-  auto path = std::make_unique<std::vector<std::int32_t>>();
-  Status status;
-  {
-    nb::gil_scoped_release free;
-    status = solve_graph(problem, alive, problem.want == Want::trace ? path.get() : nullptr);
-  }
-  if (status == Status::stopped) throw nb::python_error();
+  solve_for_python(problem, nullptr);
   const double* const by = problem.grad_charges;
-  std::int32_t* const steps = path->data();
-  const std::size_t count = path->size() / 3;
-  nb::capsule owner(path.release(), [](void* kept) noexcept { delete static_cast<std::vector<std::int32_t>*>(kept); });
-  return nb::make_tuple(problem.value, nb::make_tuple(by[0], by[1], by[2]),
-                        nb::ndarray<nb::numpy, std::int32_t, nb::ndim<2>>(steps, {count, 3}, owner));
+  return nb::make_tuple(problem.value, nb::make_tuple(by[0], by[1], by[2]));
+}
+
+// A best path. Gives its value, how many pairs it matches, how often it pays each charge, and in one array: the pairs,
+// for each of them which row it belongs to and by which way it came, and the rows of Z in the order of the walk. Counts
+// what is dropped.
+template <class T>
+nb::tuple trace(const GraphPlan& plan, std::size_t budget, Matrix<T> match, In<T> drop_x, In<T> drop_z, Charges charges,
+                Out<std::int64_t> dropped_x, Out<std::int64_t> dropped_z) {
+  auto problem = problem_of(plan, int(Reducer::hard), 0, Want::trace, budget, match, drop_x, drop_z, charges);
+  require(dropped_x.size() == drop_x.size() && dropped_z.size() == drop_z.size(), "nowhere to count what is dropped");
+  std::vector<Step> path;
+  path.reserve(2 * drop_x.size() + drop_z.size());
+  solve_for_python(problem, &path);
+  const auto way_of = [&](const Step& step) -> const Way& { return plan.plan().ways[step.way]; };
+  std::size_t pairs = 0, rows = 0;
+  const auto enters = [&](const Way& way) {
+    return way.source >= 0 && plan.plan().sources[way.source].use != use_again;
+  };
+  for (const Step& step : path) {
+    pairs += way_of(step).cost == Cost::match;
+    rows += enters(way_of(step));
+  }
+  auto told = std::make_unique<std::vector<std::int64_t>>(4 * pairs + rows);
+  std::int64_t *pair = told->data(), *visit = pair + 2 * pairs, *by = visit + pairs, *row = by + pairs;
+  std::int64_t entered = 0, charged[charge_count + 1] = {};
+  for (auto step = path.rbegin(); step != path.rend(); ++step) {  // kernels walk from the end
+    const Way& way = way_of(*step);
+    if (enters(way)) row[entered++] = step->label;
+    ++charged[int(way.plus)];
+    if (way.cost == Cost::drop_x) ++dropped_x.data()[step->j];
+    if (way.cost == Cost::drop_z) ++dropped_z.data()[step->label];
+    if (way.cost != Cost::match) continue;
+    *pair++ = step->label;
+    *pair++ = step->j;
+    *visit++ = entered - 1;
+    *by++ = step->way;
+  }
+  std::int64_t* const begin = told->data();
+  const std::size_t size = told->size();
+  nb::capsule owner(told.release(), [](void* kept) noexcept { delete static_cast<std::vector<std::int64_t>*>(kept); });
+  return nb::make_tuple(problem.value, pairs, nb::make_tuple(charged[1], charged[2], charged[3]),
+                        nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(begin, {size}, owner));
 }
 
 // The values of a padded batch, and where there is room for them its derivatives; see `batch` in bindings.cpp.
@@ -214,7 +264,7 @@ void batch(nb::list plans, int reducer, double gamma, std::size_t budget, Batch<
   std::vector<const Plan*> of;
   for (std::size_t b = 0; b < B; ++b) {
     of.push_back(&nb::cast<const GraphPlan&>(plans[b]).plan());
-    require(z_lengths(b) == of[b]->rows && std::size_t(z_lengths(b)) <= K && x_lengths(b) > 0 &&
+    require(z_lengths(b) >= of[b]->rows && std::size_t(z_lengths(b)) <= K && x_lengths(b) > 0 &&
                 std::size_t(x_lengths(b)) <= N,
             "lengths do not fit the batch");
   }
@@ -254,13 +304,19 @@ void define_graphs(nb::module_& module) {
            arg("again").noconvert(), arg("start"), arg("finals").noconvert(), arg("states"), arg("edges").noconvert(),
            arg("weights").noconvert(), arg("starts").noconvert(), arg("final_states").noconvert());
   const auto define_solve = [&](auto function) {
-    module.def("graph", function, arg("plan"), arg("reducer"), arg("gamma"), arg("want"), arg("budget"),
-               arg("match").noconvert(), arg("drop_x").noconvert(), arg("drop_z").noconvert(), arg("charges"),
+    module.def("graph", function, arg("plan"), arg("reducer"), arg("gamma"), arg("budget"), arg("match").noconvert(),
+               arg("drop_x").noconvert(), arg("drop_z").noconvert(), arg("charges"),
                arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(),
                arg("grad_arcs").noconvert().none());
   };
   define_solve(&solve<float>);
   define_solve(&solve<double>);
+  const auto define_trace = [&](auto function) {
+    module.def("graph_trace", function, arg("plan"), arg("budget"), arg("match").noconvert(), arg("drop_x").noconvert(),
+               arg("drop_z").noconvert(), arg("charges"), arg("dropped_x").noconvert(), arg("dropped_z").noconvert());
+  };
+  define_trace(&trace<float>);
+  define_trace(&trace<double>);
   const auto define_batch = [&](auto function) {
     module.def("graph_batch", function, arg("plans"), arg("reducer"), arg("gamma"), arg("budget"),
                arg("match").noconvert(), arg("drop_x").noconvert(), arg("drop_z").noconvert(),

@@ -35,7 +35,7 @@ class Push {
     weights_before = arena.piece<T>(sheet.size);
     by_z = arena.piece<T>(plan.stride);
     by_price = arena.piece<T>(chunk_places);
-    by_row = arena.piece<T>(plan.rows + 1);
+    by_row = arena.piece<T>(4 * (std::size_t(plan.rows) + 1));
     arriving = arena.piece<T>(std::size_t(chunk_places) * (plan.source_count + 1));
     slots = arena.piece<T>(p.grad_arcs == nullptr ? 0 : plan.entry_count);
     sheet.bytes = arena.used();
@@ -96,7 +96,7 @@ class Push {
 
   void leave(int j, const T* here, const T* before) {
     sheet.price_column(j);
-    fill(by_row, plan.rows + 1, T(0));
+    fill(by_row, 4 * (std::size_t(plan.rows) + 1), T(0));
     by_x = 0;
     for (int c = plan.chunk_count - 1; c >= 0; --c) {
       const Chunk& chunk = plan.chunks[c];
@@ -110,7 +110,10 @@ class Push {
         leave_nodes(chunk, j, here, before);
     }
     if (j > 0) {
-      for (int i = 0; i < plan.rows; ++i) p.grad_match[i * p.grad_row + j - 1] += by_row[i];
+      for (int i = 0; i < plan.rows; ++i) {
+        const T* const sum = by_row + 4 * i;
+        p.grad_match[i * p.grad_row + j - 1] += (sum[0] + sum[1]) + (sum[2] + sum[3]);
+      }
       p.grad_x[j - 1] += T(by_x);
     }
     T* const done = weights;
@@ -201,17 +204,11 @@ class Push {
       for (int e = 0; e < take.count; ++e) to[places[e]] += shares[e];
   }
 
-  // Nodes of one label lie side by side as a rule.
+  // Neighbours often have the same label: four sums for each, so that they need not wait for each other.
   void add_by_label(const Chunk& chunk, int n) {
     const std::int32_t* const label = plan.label + chunk.begin;
-    T total = 0;
-    for (int i = 0; i < n; ++i) {
-      total += by_price[i];
-      if (i + 1 == n || label[i + 1] != label[i]) {
-        by_row[label[i]] += total;
-        total = 0;
-      }
-    }
+    for (int i = 0; i < n; i += 4)
+      for (int k = 0; k < 4; ++k) by_row[4 * label[i + k] + k] += by_price[i + k];
   }
 
   Sheet<T, R> sheet;
@@ -247,7 +244,6 @@ class Walk {
     for (int a = sheet.segments - 1; a >= 0; --a) {
       if (a < sheet.segments - 1 && !sheet.fill_segment(a)) return Status::stopped;
       const int first = a * sheet.length;
-      sheet.price_column(j);
       while (!begun() && (j > first || a == 0))
         take_step(sheet.slot(j - first), j > first ? sheet.slot(j - first - 1) : sheet.nowhere);
     }
@@ -282,6 +278,13 @@ class Walk {
     return best;
   }
 
+  T price(Cost cost) const {
+    if (cost == Cost::drop_z) return sheet.priced_z[place];
+    const int label = plan.label[place];
+    if (j == 0 || (cost == Cost::match && label == plan.rows)) return inf<T>;
+    return cost == Cost::drop_x ? p.drop_x[j - 1] : p.match[label * p.row + (j - 1) * p.column];
+  }
+
   void take_step(const T* here, const T* before) {
     const Chunk& chunk = plan.chunks[plan.chunk_of[place / slice]];
     if (chunk.hub) {
@@ -292,7 +295,6 @@ class Walk {
     }
     Choice best;
     int chosen = -1;
-    const int label = plan.label[place];
     for (int w = state == 0 ? 0 : plan.ways_end[state - 1]; w < plan.ways_end[state]; ++w) {
       const Way& way = plan.ways[w];
       const bool back = way.source < 0 ? way.left : consumes(plan.sources[way.source].use);
@@ -300,11 +302,10 @@ class Walk {
       Choice found{states[place]};
       if (way.source >= 0) found = choose(chunk, plan.sources[way.source].use, states);
       if (way.plus != Plus::none) found.value += sheet.charges[int(way.plus)];
-      const T price = way.cost == Cost::match    ? sheet.prices[label]
-                      : way.cost == Cost::drop_x ? sheet.paid_x
-                      : way.cost == Cost::drop_z ? sheet.priced_z[place]
-                                                 : T(0);
-      found.value += rounded<T>(all<T>(price) * T(way.weight))[0];
+      if (way.cost != Cost::free) {
+        const T paid = price(way.cost);
+        found.value += way.weight == 1 ? paid : rounded<T>(all<T>(paid) * T(way.weight))[0];
+      }
       if (found.value < best.value) {
         best = found;
         chosen = w;
@@ -312,10 +313,10 @@ class Walk {
     }
     const Way& way = plan.ways[chosen];
     const bool back = way.source < 0 ? way.left : consumes(plan.sources[way.source].use);
-    p.step(p.self, {chosen, label, j - 1, best.entry < 0 ? -1 : plan.arcs[best.entry]});
+    p.step(p.self, {chosen, plan.label[place], j - 1, best.entry < 0 ? -1 : plan.arcs[best.entry]});
     if (best.entry >= 0) place = plan.entries[best.entry];
     state = way.state;
-    if (back) sheet.price_column(--j);
+    j -= back;
   }
 
   Sheet<T, Reducer::hard> sheet;

@@ -49,11 +49,11 @@ class Sheet {
       length = larger(1, int(std::sqrt(double(p.N))));
     segments = (p.N + length - 1) / length;
     size = column;
-    nowhere = arena.piece<T>(column);
-    kept = arena.piece<T>(column * (length + 1));
+    nowhere = arena.piece<T>(column + most_shuffled * W);
+    kept = arena.piece<T>(column * (length + 1) + most_shuffled * W);
     saved = arena.piece<T>(p.want == Want::value ? 0 : column * segments);
     priced_z = arena.piece<T>(plan.stride);
-    prices = arena.piece<T>(plan.rows + 1 + 4 * W);
+    prices = arena.piece<T>(plan.rows + 1 + most_shuffled * W);
     price = arena.piece<T>(chunk_places);
     ways = arena.piece<T>(std::size_t(chunk_places) * larger(1, plan.way_count));
     at = arena.piece<const T*>(plan.source_count + 1);
@@ -69,11 +69,8 @@ class Sheet {
   // Everything that does not change from column to column.
   void begin() {
     fill(nowhere, size, inf<T>);
-    for (int k = 0; k <= length; ++k)
-      for (int s = 0; s < plan.states; ++s)
-        fill(kept + k * size + std::size_t(s) * plan.stride + plan.places, slice, inf<T>);
     for (int k = 0; k < plan.places; ++k) priced_z[k] = plan.label[k] < plan.rows ? p.drop_z[plan.label[k]] : inf<T>;
-    fill(prices, plan.rows + 1 + 4 * W, inf<T>);
+    fill(prices, plan.rows + 1 + most_shuffled * W, inf<T>);
     for (int c = 0; c < charge_count; ++c) charges[c + 1] = T(p.charges[c]);
   }
 
@@ -121,6 +118,7 @@ class Sheet {
 
   void enter(int j, T* here, const T* before) {
     price_column(j);
+    for (int s = 0; s < plan.states; ++s) fill(here + std::size_t(s) * plan.stride + plan.places, slice, inf<T>);
     for (const Chunk* chunk = plan.chunks; chunk < plan.chunks + plan.chunk_count; ++chunk) {
       if (chunk->hub)
         enter_hubs(*chunk, here);
@@ -194,7 +192,7 @@ class Sheet {
   }
 
   DROPDTW_INLINE void gather_entries(const Take& take, const T* states, T* entries) {
-    gather(states, plan.entries + take.begin, take.count, entries);
+    look_up(states, plan.stride, plan.entries + take.begin, take.count, entries);
     if (take.costs)
       for (int e = 0; e < take.count; ++e) entries[e] += T(plan.costs[take.begin + e]);
   }
