@@ -50,9 +50,12 @@ def choose(table: Recurrence, name: str | None = None) -> Executor:
 
 
 def _on_graphs(problem: Problem) -> Executor:
-    """The executor for the graph of a problem."""
+    """The executor for the graph of a problem: each of them runs every table there."""
     name = problem.executor
-    return choose(problem.table, name) if name is not None else next(iter(EXECUTORS.values()))
+    if name is None:
+        _say_once_what_is_missing()
+        return next(iter(EXECUTORS.values()))
+    return EXECUTORS[name] if isinstance(name, str) and name in EXECUTORS else choose(problem.table, name)
 
 
 def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result:
