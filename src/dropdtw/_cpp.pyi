@@ -71,3 +71,66 @@ def batch(
     charges: Array | None,
     grad_charges: Array | None,
 ) -> None: ...
+
+class Plan:
+    def __init__(
+        self,
+        label: Array,
+        level: Array,
+        source: Array,
+        target: Array,
+        use: Array,
+        cost: Array,
+        hub: Array,
+        again: Array,
+        start: int,
+        finals: Array,
+        states: int,
+        edges: Array,
+        weights: Array,
+        starts: Array,
+        final_states: Array,
+    ) -> None: ...
+
+def graph(
+    plan: Plan,
+    reducer: int,
+    gamma: float,
+    budget: int,
+    match: Array,
+    drop_x: Array,
+    drop_z: Array,
+    charges: tuple[float, float, float],
+    grad_match: Array | None,
+    grad_x: Array | None,
+    grad_z: Array | None,
+    grad_arcs: Array | None,
+) -> tuple[float, tuple[float, float, float]]: ...
+def graph_trace(
+    plan: Plan,
+    budget: int,
+    match: Array,
+    drop_x: Array,
+    drop_z: Array,
+    charges: tuple[float, float, float],
+    dropped_x: Array,
+    dropped_z: Array,
+) -> tuple[float, int, tuple[int, int, int], Array]: ...
+def graph_batch(
+    plans: list[Plan],
+    reducer: int,
+    gamma: float,
+    budget: int,
+    match: Array,
+    drop_x: Array,
+    drop_z: Array,
+    z_lengths: Array,
+    x_lengths: Array,
+    threads: int,
+    value: Array,
+    grad_match: Array | None,
+    grad_x: Array | None,
+    grad_z: Array | None,
+    charges: Array | None,
+    grad_charges: Array,
+) -> None: ...

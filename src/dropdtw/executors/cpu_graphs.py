@@ -32,7 +32,7 @@ BUDGET = 1 << 29
 class _Plan(NamedTuple):
     """A graph under a table: what the kernel reads, and what match costs are multiplied by, by the number of a way."""
 
-    kernel: Any
+    kernel: _cpp.Plan
     weights: Array | None
 
 
@@ -112,7 +112,7 @@ def run_graphs(
     match, d_x, d_z, z_lengths, x_lengths, charges = padded
     dtype = match.dtype
     value = np.empty(len(match))
-    parts = [np.zeros(part.shape, dtype) for part in (match, d_x, d_z)] if gradient else [None] * 3
+    by_match, by_x, by_z = (np.zeros(part.shape if gradient else 0, dtype) for part in (match, d_x, d_z))
     by_charges = np.zeros((len(match), len(NO_CHARGES)), dtype)
     _cpp.graph_batch(
         [_plan(graph, table).kernel for graph in graphs],
@@ -126,15 +126,13 @@ def run_graphs(
         plain(x_lengths),
         threads,
         value,
-        *parts,
+        by_match if gradient else None,
+        by_x if gradient else None,
+        by_z if gradient else None,
         None if charges is None else plain(charges, dtype),
         by_charges,
     )
-    if not gradient:
-        none = np.empty(0, dtype)
-        return value, none, none, none, none
-    by_match, by_x, by_z = (np.asarray(part) for part in parts)
-    return value, by_match, by_x, by_z, by_charges
+    return value, by_match, by_x, by_z, by_charges if gradient else by_x
 
 
 def _arguments(costs: Costs) -> tuple[Array, Array, Array, Charges]:

@@ -244,13 +244,31 @@ class Walk {
     for (int a = sheet.segments - 1; a >= 0; --a) {
       if (a < sheet.segments - 1 && !sheet.fill_segment(a)) return Status::stopped;
       const int first = a * sheet.length;
-      while (!begun() && (j > first || a == 0))
+      for (int seen = j + 1; !begun() && (j > first || a == 0);) {
+        if (j < seen && j - first > ahead) look_ahead(sheet.slot(j - first - ahead));
+        seen = j;
         take_step(sheet.slot(j - first), j > first ? sheet.slot(j - first - 1) : sheet.nowhere);
+      }
     }
     return Status::done;
   }
 
  private:
+  static constexpr int ahead = 8;  // columns
+
+  // A path stays where it is more often than not: what it will read there is fetched from memory in time.
+  void look_ahead(const T* states) const {
+    for (int s = 0; s < plan.states; ++s) __builtin_prefetch(states + std::size_t(s) * plan.stride + place);
+    const Chunk& chunk = plan.chunks[plan.chunk_of[place / slice]];
+    for (int k = 0; k < plan.source_count; ++k) {
+      const Take& take = chunk.takes[plan.sources[k].use];
+      if (take.count == 0 || take.neighbours) continue;
+      const int n = (place - chunk.begin) / slice, from = n == 0 ? 0 : plan.ends[take.ends + n - 1];
+      const int there = plan.entries[take.begin + from + (place - chunk.begin) % slice];
+      __builtin_prefetch(states + std::size_t(plan.sources[k].state) * plan.stride + there);
+    }
+  }
+
   struct Choice {
     T value = inf<T>;
     std::int64_t entry = -1;
