@@ -116,10 +116,8 @@ class _Sheet:
             everywhere = np.arange(len(block.nodes))
             for s in range(len(self.ways)):
                 self.D[s, j, block.nodes] = reducer.value(self.arriving(reducer, block, everywhere, s, j))
-            if j == 0:
-                at = block.nodes[block.nodes == self.graph.start]
-                for s in self.start:
-                    self.D[s, 0, at] = 0
+                if j == 0 and s in self.start:
+                    self.D[s, 0, block.nodes[block.nodes == self.graph.start]] = 0
 
     def ends(self) -> Array:
         """The values of the final states in the final nodes, states first: (states · nodes, 1)."""

@@ -143,6 +143,75 @@ class Graph:
             raise ValueError("the graph has a cycle of arcs that consume no x; make one of them a jump")
         return level
 
+    def without_hubs(self) -> Graph:
+        """The same with direct arcs in place of hubs, wherever no value changes under any reducer.
+
+        That is so where an arc from a hub is the only one of its use into a node: what the hub reduces is then all
+        that the node reduces. Other hubs stay.
+        """
+        found: Graph = self._direct
+        return found
+
+    @cached_property
+    def _direct(self) -> Graph:
+        if not self.hub.any():
+            return self
+        arcs = [direct for arc in self.arcs for direct in self._expanded(arc)]
+        kept = ~self.hub | np.isin(np.arange(len(self)), [self.start, *self.finals])
+        while True:
+            needed = kept | np.isin(np.arange(len(self)), [arc.source for arc in arcs if kept[arc.target]])
+            if (needed == kept).all():
+                break
+            kept = needed
+        number = np.cumsum(kept) - 1
+        return Graph(
+            self.label[kept],
+            tuple(
+                arc._replace(source=int(number[arc.source]), target=int(number[arc.target]))
+                for arc in arcs
+                if kept[arc.target]
+            ),
+            int(number[self.start]),
+            tuple(int(number[v]) for v in self.finals),
+            self.hub[kept],
+            self.again[kept],
+            None if self.past is None else tuple(past for past, keep in zip(self.past, kept, strict=True) if keep),
+            self.partial,
+        )
+
+    def _expanded(self, arc: Arc) -> list[Arc]:
+        """An arc, or where it comes from a hub, the arcs that do the same without it."""
+        if not self.hub[arc.source]:
+            return [arc]
+        alone = sum(use for use, n in self._ways[arc.target].items() if arc.use & use and n == 1)
+        passing = [a for a in self._into[arc.source] if a.use & PASS]
+        direct = [
+            Arc(inner.source, arc.target, alone, arc.cost + inner.cost)
+            for a in passing
+            for inner in (self._expanded(a) if len(passing) == 1 else [a])
+        ]
+        rest = [arc._replace(use=arc.use & ~alone)] if arc.use & ~alone else []
+        return direct * bool(alone) + rest
+
+    @cached_property
+    def _into(self) -> list[list[Arc]]:
+        """The arcs into each node."""
+        found: list[list[Arc]] = [[] for _ in range(len(self))]
+        for arc in self.arcs:
+            found[arc.target].append(arc)
+        return found
+
+    @cached_property
+    def _ways(self) -> list[dict[int, int]]:
+        """For each node, how many arcs of each use lead into it; its own `again` counts as one."""
+        found: list[dict[int, int]] = [{AGAIN: 1} if again else {} for again in self.again]
+        for arc in self.arcs:
+            ways = found[arc.target]
+            for use in (NEW, OTHER, SAME, DROP, AGAIN, PASS):
+                if arc.use & use:
+                    ways[use] = ways.get(use, 0) + 1
+        return found
+
     def on(self, table: Recurrence) -> Layout:
         """The graph as a table walks over it."""
         found: Layout | None = self._layouts.get(table)

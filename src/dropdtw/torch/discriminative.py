@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from dropdtw.torch.batch import Ids, Pairs, pairs, real
 from dropdtw.torch.functional import Batch, Lengths
 from dropdtw.torch.losses import AlignmentLoss, LossOptions
+from dropdtw.torch.orders import Orders, select
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction, reduce
 
 
@@ -36,36 +37,49 @@ class D3TWLoss(AlignmentLoss):
         z_lengths: Lengths = None,
         x_lengths: Lengths = None,
         ids: Ids = None,
+        order: Orders = None,
         wrong: Batch | None = None,
         wrong_lengths: Lengths = None,
         wrong_ids: Ids = None,
+        wrong_order: Orders = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """The loss of a batch.
 
         wrong : whole numbers (B, K), for each item the wrong order of its z; or other sequences (B, K', d) or a list
             of them, with `wrong_lengths` and `wrong_ids`, such as another video's steps. None: shuffled.
+        order : which steps may follow which, as in `AlignmentLoss.forward`. Shuffled steps take each other's places in
+            it; where these places are alike, as in `any_order(0, 1)`, a shuffle is no wrong order.
+        wrong_order : the order of the sequences `wrong`; None: they are lists.
         generator : where the shuffles are drawn from; None: PyTorch's own.
         """
         p = pairs(Z, X, z_lengths, x_lengths, ids)
         if wrong is None or (isinstance(wrong, Tensor) and not wrong.is_floating_point()):
-            if wrong_lengths is not None or wrong_ids is not None:
-                raise ValueError("wrong_lengths and wrong_ids belong to wrong sequences, but none were given")
-            order = shuffled(p, generator) if wrong is None else _order(wrong, p)
+            _refuse_without_wrong(wrong_lengths, wrong_ids, wrong_order)
+            places = shuffled(p, generator) if wrong is None else _order(wrong, p)
             q = Pairs(
-                p.Z.gather(1, order[..., None].expand_as(p.Z)),
+                p.Z.gather(1, places[..., None].expand_as(p.Z)),
                 p.X,
                 p.z_lengths,
                 p.x_lengths,
-                None if p.ids is None else p.ids.gather(1, order),
+                None if p.ids is None else p.ids.gather(1, places),
             )
+            wrong_order = order
         else:
             q = pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong")
-        return reduce(torch.relu(self.margin + self.values(p) - self.values(q)), self.reduction)
+        right = self.values(p, order)
+        return reduce(torch.relu(self.margin + right - self.values(q, wrong_order)), self.reduction)
 
     def extra_repr(self) -> str:
         """What `print` adds."""
         return f"margin={self.margin}, {super().extra_repr()}"
+
+
+def _refuse_without_wrong(lengths: Lengths, ids: Ids, order: Orders) -> None:
+    if lengths is not None or ids is not None or order is not None:
+        raise ValueError(
+            "wrong_lengths, wrong_ids and wrong_order belong to wrong sequences, but none were given; leave them out"
+        )
 
 
 def shuffled(p: Pairs, generator: torch.Generator | None = None) -> Tensor:
@@ -140,25 +154,31 @@ class MarginLoss(nn.Module):
         z_lengths: Lengths = None,
         x_lengths: Lengths = None,
         ids: Ids = None,
+        order: Orders = None,
         wrong: Batch | None = None,
         wrong_lengths: Lengths = None,
         wrong_ids: Ids = None,
+        wrong_order: Orders = None,
     ) -> Tensor:
-        """The loss of a batch; arguments as in `D3TWLoss`, but `wrong` are sequences, one per item."""
+        """The loss of a batch; arguments as in `D3TWLoss`, but `wrong` are sequences, one per item.
+
+        A wrong Z from another item comes with that item's order.
+        """
         p = pairs(Z, X, z_lengths, x_lengths, ids)
-        right = self.loss.values(p)
+        right = self.loss.values(p, order)
         if wrong is None:
-            if wrong_lengths is not None or wrong_ids is not None:
-                raise ValueError("wrong_lengths and wrong_ids belong to wrong sequences, but none were given")
+            _refuse_without_wrong(wrong_lengths, wrong_ids, wrong_order)
             if len(right) < 2:
                 raise ValueError(
                     "the batch has one item, and no other to take a wrong Z from; give wrong, or more items"
                 )
             other = others(len(right), right.device, every=self.negatives == "all")
             own = torch.arange(len(right), device=right.device)[:, None].expand_as(other)
-            cost = self.loss.values(p.select(other.flatten(), own.flatten())).view_as(other)
+            theirs = select(order, _others(len(right), every=self.negatives == "all"))
+            cost = self.loss.values(p.select(other.flatten(), own.flatten()), theirs).view_as(other)
         else:
-            cost = self.loss.values(pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong"))[:, None]
+            q = pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong")
+            cost = self.loss.values(q, wrong_order)[:, None]
         return reduce(torch.relu(right[:, None] - cost + self.beta).mean(dim=1), self.reduction)
 
     def extra_repr(self) -> str:
@@ -170,3 +190,8 @@ def others(B: int, device: torch.device, *, every: bool) -> Tensor:
     """(B, 1) the item before each, or (B, B − 1) every item but itself, nearest before first."""
     steps = torch.arange(1, B if every else 2, device=device)
     return (torch.arange(B, device=device)[:, None] - steps) % B
+
+
+def _others(B: int, *, every: bool) -> list[int]:
+    """The same as plain numbers, one item's after the other's."""
+    return [(b - n) % B for b in range(B) for n in range(1, B if every else 2)]

@@ -17,13 +17,15 @@ from torch.nn.functional import pad
 from dropdtw import drops
 from dropdtw.drops import Percentile
 from dropdtw.executors import EXECUTORS
+from dropdtw.orders.order import Order
 from dropdtw.problem.band import window_width
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS
 from dropdtw.tables.table import Recurrence
-from dropdtw.torch import charges, ops, wavefront
+from dropdtw.torch import charges, columns, ops, wavefront
 from dropdtw.torch.charges import Charge
 from dropdtw.torch.costs import percentile_drop, within
+from dropdtw.torch.orders import Orders, Path, Plan, check_items, of_items
 
 Batch = Tensor | Sequence[Tensor]
 Lengths = Tensor | Sequence[int] | None
@@ -51,6 +53,7 @@ def drop_dtw(
     open_x: Charge = 0.0,
     open_z: Charge = 0.0,
     warp: Charge = 0.0,
+    order: Orders = None,
 ) -> Tensor:
     """The values (B,) of a batch of alignment problems, differentiable in C, in drop costs and in charges.
 
@@ -67,6 +70,9 @@ def drop_dtw(
     reducer, gamma : "smooth" is the paper's smoothMin (Eq. 7), "soft" is −γ log Σ exp(−cost/γ), whose derivatives are
         the probabilities of matches and drops, and "hard" the minimum, whose derivative is the alignment itself.
     method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.solve`.
+    order : which steps may follow which, see `dropdtw.orders`. None: Z is a list. One order, or a list of steps, holds
+        for all items. A list whose entries are all orders, lists or None says one order per item, B of them; to give
+        one order as a list of such parts, write `orders.as_order([...])`. Each order names all steps of its item.
     executor : None picks by device: compiled kernels on the CPU, Triton's on CUDA. "wavefront" is made of ordinary
         PyTorch operations: slow, anywhere, and differentiable more than once.
 
@@ -86,11 +92,16 @@ def drop_dtw(
     (tensor([0.6000], grad_fn=...), tensor([[[1., 0., 1.]]]))
     """
     C, lengths = _batch(C, z_lengths, x_lengths)
-    spec, call, edits = _spec(
+    said = (
         method, drop_x is not None, drop_z is not None, threshold is not None, one_to_many, many_to_one, contiguous,
         reducer, gamma, charges.said(open_x, "open_x"), charges.said(open_z, "open_z"), charges.said(warp, "warp"),
     )  # fmt: skip
-    if lengths is None and not torch.compiler.is_compiling():
+    spec, call, edits = _spec(*said)
+    chosen = _executor(C, executor)
+    plan = None
+    if order is not None:
+        plan = _plan(order, *map(int, C.shape), _known(lengths), said, window, chosen, torch.compiler.is_compiling())
+    elif lengths is None and not torch.compiler.is_compiling():
         spec.check_fit(*C.shape[1:])
     unedited = None if edits else call.table
     costs = _Costs(  # rules look at all of C, as they do without a window
@@ -101,12 +112,19 @@ def drop_dtw(
     )
     if edits:  # by name: a compiler can follow that, but not the method of the spec
         costs = METHODS[str(method)].edit(costs, None if threshold is None else _threshold(threshold, C, lengths))
-    call = ops.Call(call.table, call.reducer, call.gamma, _executor(C, executor))
+    call = ops.Call(call.table, call.reducer, call.gamma, chosen)
     charged = None
     if charges.given(open_x, open_z, warp) or ops.charges(call.table):
         charged = charges.stack((open_x, open_z, warp), len(C), ops.computes_in(C), C.device)
-    value = wavefront.value if call.executor == "wavefront" else ops.value
-    return value(costs.matrix, costs.drop_x, costs.drop_z, charged, lengths, call)
+    given = ops.Given(costs.matrix, costs.drop_x, costs.drop_z, charged, lengths)
+    return _value(given, call) if plan is None else plan.value(given, call, _value)
+
+
+def _value(given: ops.Given, call: ops.Call) -> Tensor:
+    """The values of a batch of lists, or of one of graphs."""
+    if call.executor != "wavefront":
+        return ops.value(*given, call)
+    return wavefront.value(*given, call) if call.walks is None else columns.value(*given, call)
 
 
 @dataclass(frozen=True)
@@ -151,6 +169,8 @@ def _cached_spec(
     open_x: charges.Said,
     open_z: charges.Said,
     warp: charges.Said,
+    window: float | None = None,
+    order: Order | None = None,
 ) -> tuple[Spec, ops.Call, bool]:
     """The request, what operators are told of it, and whether its method edits costs.
 
@@ -169,8 +189,68 @@ def _cached_spec(
         open_x=charges.as_asked(open_x),
         open_z=charges.as_asked(open_z),
         warp=charges.as_asked(warp),
+        window=window,
+        order=order,
     )
     return spec, ops.Call(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma), spec.method.edits
+
+
+def _known(lengths: Padding) -> Sequence[int] | None:
+    """The lengths of Z where they can be looked at; () where nothing is padded."""
+    if lengths is None:
+        return ()
+    return lengths[0].tolist() if ops.can_look(lengths[0]) else None
+
+
+def _plan(
+    order: Orders,
+    B: int,
+    K: int,
+    N: int,
+    z_lengths: Sequence[int] | None,
+    said: tuple[Any, ...],
+    window: float | None,
+    executor: str,
+    keyed: bool,
+) -> Plan:
+    """How a batch with orders is computed.
+
+    z_lengths : None where they cannot be looked at, () where nothing is padded.   keyed : whether for a compiler.
+    """
+    found = of_items(order, B)
+    number = {one: n for n, one in enumerate(dict.fromkeys(found))}
+    which = tuple(number[one] for one in found) if len(number) > 1 else None
+    specs = [_spec(*said, window, one)[0] for one in number]
+    for spec in specs:
+        if spec.order is not None and spec.order.K > K:
+            spec.order.check_steps(K)
+        if z_lengths is not None and not z_lengths:
+            spec.check_fit(K, N)
+    check_items(specs, which, z_lengths or ())
+    paths = [Path.of(spec) for spec in specs]
+    table = specs[0].table
+    if executor == "triton":
+        executor = _that_fits(paths, table)
+    return Plan.of(paths, which, executor, keyed)
+
+
+_plan._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+def _that_fits(paths: Sequence[Path], table: Recurrence) -> str:
+    """The executor on CUDA for these graphs."""
+    from dropdtw.executors.triton.arcs import LANES, SLOTS, fits
+
+    large = [path.graph for path in paths if path.graph is not None and not fits(path.graph, table)]
+    if not large:
+        return "triton"
+    warnings.warn(
+        f"an order has {len(large[0])} nodes, and the CUDA kernels take up to {LANES - 1}, with {SLOTS} arcs into or "
+        "out of each: ordinary PyTorch operations do the work, slowly. Say more about what comes before what",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+    return "wavefront"
 
 
 def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Padding]:

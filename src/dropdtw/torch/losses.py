@@ -1,7 +1,7 @@
 """Alignment losses: sequences in, a number to minimise out (paper Eq. 7–8, its baselines and its margin loss).
 
 Each is a thin module over `drop_dtw`: a match cost, a drop cost, a table, a minimum. All are called alike,
-`loss(Z, X, z_lengths=..., x_lengths=..., ids=...)`, with padded batches Z (B, K, d) and X (B, N, d), or with lists of
+`loss(Z, X, z_lengths=..., x_lengths=..., ids=..., order=...)`, with padded batches Z (B, K, d) and X (B, N, d), or with lists of
 sequences (K_b, d) and (N_b, d). What stands in the padding has no influence on any value or derivative.
 """
 
@@ -23,6 +23,7 @@ from dropdtw.torch.batch import Ids, Pairs, pairs, refuse_overflow
 from dropdtw.torch.charges import Charge
 from dropdtw.torch.functional import Batch, Drops, Lengths, drop_dtw
 from dropdtw.torch.learned import LearnedDrop
+from dropdtw.torch.orders import Orders
 from dropdtw.torch.reduction import (
     Normalize,
     Reduction,
@@ -107,7 +108,14 @@ class AlignmentLoss(nn.Module):
         self.normalize, self.reduction = check_normalize(normalize), check_reduction(reduction)
 
     def forward(
-        self, Z: Batch, X: Batch, *, z_lengths: Lengths = None, x_lengths: Lengths = None, ids: Ids = None
+        self,
+        Z: Batch,
+        X: Batch,
+        *,
+        z_lengths: Lengths = None,
+        x_lengths: Lengths = None,
+        ids: Ids = None,
+        order: Orders = None,
     ) -> Tensor:
         """The loss of a batch.
 
@@ -115,21 +123,31 @@ class AlignmentLoss(nn.Module):
         z_lengths, x_lengths : (B,) lengths of padded sequences.
         ids : (B, K) or a list of B rows, whole numbers: for the softmax cost, z of the same id count once. None: equal
             z count once.
+        order : which steps may follow which: one order for all items, or a list of B, as in `drop_dtw`. None: each Z
+            is a list.
         """
-        return reduce(self.per_item(Z, X, z_lengths=z_lengths, x_lengths=x_lengths, ids=ids), self.reduction)
+        found = self.per_item(Z, X, z_lengths=z_lengths, x_lengths=x_lengths, ids=ids, order=order)
+        return reduce(found, self.reduction)
 
     def per_item(
-        self, Z: Batch, X: Batch, *, z_lengths: Lengths = None, x_lengths: Lengths = None, ids: Ids = None
+        self,
+        Z: Batch,
+        X: Batch,
+        *,
+        z_lengths: Lengths = None,
+        x_lengths: Lengths = None,
+        ids: Ids = None,
+        order: Orders = None,
     ) -> Tensor:
         """What the alignment of each item costs (B,), normalised but not reduced."""
-        return self.values(pairs(Z, X, z_lengths, x_lengths, ids))
+        return self.values(pairs(Z, X, z_lengths, x_lengths, ids), order)
 
-    def values(self, p: Pairs) -> Tensor:
+    def values(self, p: Pairs, order: Orders = None) -> Tensor:
         """The same for checked pairs."""
         with torch.autocast(p.X.device.type, enabled=False):  # half precision would round the costs
-            return normalized(self.align(p), p, self.normalize)
+            return normalized(self.align(p, order), p, self.normalize)
 
-    def align(self, p: Pairs) -> Tensor:
+    def align(self, p: Pairs, order: Orders = None) -> Tensor:
         """D_{K,N} of each item: (B,)."""
         C, drop_x, drop_z = self.costs(p)
         if self.match == "softmax":
@@ -143,6 +161,7 @@ class AlignmentLoss(nn.Module):
             method=self.method,
             reducer=self.reducer,
             gamma=self.gamma,
+            order=order,
             **self.moves,
             **self.charges(),
         )
@@ -311,8 +330,13 @@ class SoftDTWDivergence(SoftDTWLoss):
         if self.match == "softmax":
             raise ValueError("match is 'softmax', which treats z and x differently; use 'sqeuclidean' or 'cosine'")
 
-    def align(self, p: Pairs) -> Tensor:
+    def align(self, p: Pairs, order: Orders = None) -> Tensor:
         """The divergence of each item: (B,)."""
+        if order is not None:
+            raise ValueError(
+                "an order says how Z is aligned with X, but the divergence also aligns Z with Z and X with X; use "
+                "SoftDTWLoss, or leave out order"
+            )
         zz = Pairs(p.Z, p.Z, p.z_lengths, p.z_lengths, None)
         xx = Pairs(p.X, p.X, p.x_lengths, p.x_lengths, None)
         return super().align(p) - 0.5 * super().align(zz) - 0.5 * super().align(xx)

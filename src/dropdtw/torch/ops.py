@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +19,12 @@ from dropdtw.executors.protocol import Padded
 from dropdtw.problem.inputs import Array, refuse_nan_and_minus_inf
 from dropdtw.tables.reducers import reducer as find_reducer
 from dropdtw.tables.table import CHARGES, Recurrence
+
+if TYPE_CHECKING:
+    from dropdtw.torch.orders import Walks
+
+WALKS: dict[str, Walks] = {}
+"""Graphs of batches that compilers have met, by their names."""
 
 _TABLES: dict[str, Recurrence] = {}
 
@@ -63,12 +69,17 @@ charges._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 class Call(NamedTuple):
-    """What an operator is told beside its tensors: the table's name, the reducer, γ, and the executor ("" for any)."""
+    """What an operator is told beside its tensors: the table's name, the reducer, γ, and the executor ("" for any).
+
+    walks : the graphs of the steps, None where Z are lists; `key` names them in `WALKS` for compilers.
+    """
 
     table: str
     reducer: str
     gamma: float
     executor: str = ""
+    walks: Walks | None = None
+    key: str = ""
 
 
 Padding = tuple[Tensor, Tensor] | None
@@ -98,7 +109,7 @@ def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, charges: Tensor | None, len
     )
     z_lengths, x_lengths = lengths or (None, None)
     if torch.compiler.is_compiling():
-        found, _ = forward(C, drop_x, drop_z, charges, z_lengths, x_lengths, *call, wanted)
+        found, _ = forward(C, drop_x, drop_z, charges, z_lengths, x_lengths, *call[:4], call.key, wanted)
     elif wanted:
         found = _Forward.apply(C, drop_x, drop_z, charges, z_lengths, x_lengths, call)  # type: ignore[no-untyped-call]
     else:
@@ -123,12 +134,16 @@ def _solve(given: Given, call: Call, gradient: bool) -> tuple[Tensor, list[Tenso
     """The values, and what the backward pass will need (nothing, without `gradient`)."""
     table, C = _TABLES[call.table], given.C
     if call.executor == "triton":
+        if call.walks is not None:
+            found, kept = _triton().forward_graphs(table, call.reducer, call.gamma, *given, call.walks, gradient)
+            return found, list(kept) if gradient else []
         found, states = _triton().forward(table, call.reducer, call.gamma, *given, gradient)
         return found, [part for part in states if part is not None] if gradient else []
     values, *derivatives = executors.choose(table, call.executor or None).run_batch(
         table,
         find_reducer(call.reducer, call.gamma),
         checked(given),
+        graphs=None if call.walks is None else call.walks.of_item(len(C)),
         gradient=gradient,
         threads=min(len(C), torch.get_num_threads()),
     )
@@ -192,8 +207,12 @@ Derivatives = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]
 def _pull(grad: Tensor, given: Given, saved: list[Tensor], call: Call) -> Derivatives:
     """The derivatives of Σ grad · value."""
     if call.executor == "triton":
-        kept = _triton().Saved(*saved)
-        found: Derivatives = _triton().backward(_TABLES[call.table], call.reducer, call.gamma, *given, kept, grad)
+        how = (_TABLES[call.table], call.reducer, call.gamma, *given)
+        found: Derivatives
+        if call.walks is not None:
+            found = _triton().backward_graphs(*how, call.walks, tuple(saved), grad)
+        else:
+            found = _triton().backward(*how, _triton().Saved(*saved), grad)
         return found
     by_c, by_x, by_z, *by_charges = saved
     by_charges = [by * grad[:, None] for by in by_charges]
@@ -257,19 +276,22 @@ def forward(
     reducer: str,
     gamma: float,
     executor: str,
+    key: str,
     gradient: bool,
 ) -> tuple[Tensor, list[Tensor]]:
     """See `_solve`."""
     given = _given(C, drop_x, drop_z, charges, z_lengths, x_lengths)
-    return _solve(given, Call(table, reducer, gamma, executor), gradient)
+    return _solve(given, Call(table, reducer, gamma, executor, WALKS.get(key), key), gradient)
 
 
 @forward.register_fake
-def _(C, drop_x, drop_z, charges, z_lengths, x_lengths, table, reducer, gamma, executor, gradient):  # type: ignore[no-untyped-def]
+def _(C, drop_x, drop_z, charges, z_lengths, x_lengths, table, reducer, gamma, executor, key, gradient):  # type: ignore[no-untyped-def]
     B, K, N = C.shape
     found = C.new_empty(B, dtype=computes_in(C))
     if not gradient:
         return found, []
+    if executor == "triton" and key:
+        return found, list(_triton().graph_room(_TABLES[table], C, WALKS[key], gradient))
     if executor == "triton":
         return found, [part for part in _triton().room(_TABLES[table], C, gradient) if part is not None]
     shapes = ((B, K, N), (B, N), (B, K), (B, 3))
@@ -290,10 +312,11 @@ def backward(
     reducer: str,
     gamma: float,
     executor: str,
+    key: str,
 ) -> list[Tensor]:
     """See `_pull`; here every derivative is a tensor, and there is none by charges where there are none."""
     given = _given(C, drop_x, drop_z, charges, z_lengths, x_lengths)
-    found = _pull(grad, given, saved, Call(table, reducer, gamma, executor))
+    found = _pull(grad, given, saved, Call(table, reducer, gamma, executor, WALKS.get(key), key))
     return [
         torch.zeros(part.shape, dtype=part.dtype, device=C.device) if by is None else by
         for part, by in zip(given[:4], found, strict=True)
@@ -302,21 +325,21 @@ def backward(
 
 
 @backward.register_fake
-def _(grad, C, drop_x, drop_z, charges, z_lengths, x_lengths, saved, table, reducer, gamma, executor):  # type: ignore[no-untyped-def]
+def _(grad, C, drop_x, drop_z, charges, z_lengths, x_lengths, saved, table, reducer, gamma, executor, key):  # type: ignore[no-untyped-def]
     parts = (C, drop_x, drop_z, charges)
     return [torch.empty_like(a, memory_format=torch.contiguous_format) for a in parts if a is not None]
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, list[Tensor]]) -> None:
-    *tensors, ctx.table, ctx.reducer, ctx.gamma, ctx.executor, _ = inputs
+    *tensors, ctx.table, ctx.reducer, ctx.gamma, ctx.executor, ctx.key, _ = inputs
     ctx.save_for_backward(*tensors, *output[1])
 
 
 def _back(ctx: Any, grad: Tensor, _: Any) -> tuple[Any, ...]:
     tensors = ctx.saved_tensors
-    call = (ctx.table, ctx.reducer, ctx.gamma, ctx.executor)
+    call = (ctx.table, ctx.reducer, ctx.gamma, ctx.executor, ctx.key)
     by_c, by_x, by_z, *by_charges = backward(grad, *tensors[:6], list(tensors[6:]), *call)
-    return (by_c, by_x, by_z, by_charges[0] if by_charges else None, *(None,) * 7)
+    return (by_c, by_x, by_z, by_charges[0] if by_charges else None, *(None,) * 8)
 
 
 def _refuse(ctx: Any, *grads: Any) -> Any:

@@ -6,6 +6,8 @@ an anti-diagonal (i + j = t) is one entry of a (B, K + 1) tensor, so a pass is a
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -28,23 +30,12 @@ def value(
 
     Input that makes no sense raises where it can be looked at; elsewhere it makes the value of its item NaN.
     """
-    if can_look(C):
-        checked(Given(C, drop_x, drop_z, charges, lengths))
     table, reducer, gamma = find_table(call.table), call.reducer, call.gamma
     B, K, N = C.shape
-    z_lengths, x_lengths = lengths or (torch.full((B,), n, device=C.device) for n in (K, N))
+    p = prepared(C, drop_x, drop_z, charges, lengths)
+    C, drop_x, drop_z, charge, z_lengths, x_lengths = p.C, p.drop_x, p.drop_z, p.charge, p.z_lengths, p.x_lengths
     inf = drop_x.new_full((), torch.inf)
     i = torch.arange(K + 1, device=C.device)
-    there_z, there_x = i[1:] <= z_lengths[:, None], torch.arange(N, device=C.device) < x_lengths[:, None]
-    C = torch.where(there_z[:, :, None] & there_x[:, None], C.to(drop_x.dtype), inf)
-    drop_x, drop_z = torch.where(there_x, drop_x, inf), torch.where(there_z, drop_z, inf)
-    spoilt = (z_lengths < 1) | (z_lengths > K) | (x_lengths < 1) | (x_lengths > N)
-    for part in (C.flatten(1), drop_x, drop_z):
-        spoilt = spoilt | (part.isnan() | part.isneginf()).any(dim=1)
-    charge = {}
-    if charges is not None:
-        spoilt = spoilt | ~((charges >= 0) & (charges < torch.inf)).all(dim=1)
-        charge = {name: charges[:, k, None] for k, name in enumerate(CHARGES)}
     nowhere = inf.expand(B, K + 1)
     listed = [(e, None if table.border is None else False) for e in table.edges]
     listed += [(e, True) for e in table.border or ()]
@@ -79,7 +70,42 @@ def value(
         for state in table.final:
             found = torch.where(is_end, here[state], 0.0).sum(dim=1)
             ends[state] = torch.where(is_end.any(dim=1), found, ends[state])
-    return torch.where(spoilt, torch.nan, minimum(torch.stack(list(ends.values())), reducer, gamma))
+    return torch.where(p.spoilt, torch.nan, minimum(torch.stack(list(ends.values())), reducer, gamma))
+
+
+class Prepared(NamedTuple):
+    """A batch with ∞ in its padding, its charges (B, 1) by name, and which items make no sense."""
+
+    C: Tensor
+    drop_x: Tensor
+    drop_z: Tensor
+    charge: dict[str, Tensor]
+    z_lengths: Tensor
+    x_lengths: Tensor
+    spoilt: Tensor
+
+
+def prepared(
+    C: Tensor, drop_x: Tensor, drop_z: Tensor, charges: Tensor | None, lengths: tuple[Tensor, Tensor] | None
+) -> Prepared:
+    """A batch, see `value`, checked and laid out."""
+    if can_look(C):
+        checked(Given(C, drop_x, drop_z, charges, lengths))
+    B, K, N = C.shape
+    z_lengths, x_lengths = lengths or (torch.full((B,), n, device=C.device) for n in (K, N))
+    inf = drop_x.new_full((), torch.inf)
+    there_z = torch.arange(K, device=C.device) < z_lengths[:, None]
+    there_x = torch.arange(N, device=C.device) < x_lengths[:, None]
+    C = torch.where(there_z[:, :, None] & there_x[:, None], C.to(drop_x.dtype), inf)
+    drop_x, drop_z = torch.where(there_x, drop_x, inf), torch.where(there_z, drop_z, inf)
+    spoilt = (z_lengths < 1) | (z_lengths > K) | (x_lengths < 1) | (x_lengths > N)
+    for part in (C.flatten(1), drop_x, drop_z):
+        spoilt = spoilt | (part.isnan() | part.isneginf()).any(dim=1)
+    charge = {}
+    if charges is not None:
+        spoilt = spoilt | ~((charges >= 0) & (charges < torch.inf)).all(dim=1)
+        charge = {name: charges[:, k, None] for k, name in enumerate(CHARGES)}
+    return Prepared(C, drop_x, drop_z, charge, z_lengths, x_lengths, spoilt)
 
 
 def minimum(v: Tensor, reducer: str, gamma: float) -> Tensor:

@@ -1,0 +1,122 @@
+"""The tables over graphs of steps in ordinary PyTorch operations: slow, short, and differentiable as often as you like.
+
+The counterpart of `wavefront.py` where Z is no list. A pass is a loop over columns, and in each column over blocks of
+nodes (`orders.graph.Layout`); what arcs bring is one `index_select` for each use, reduced before the table goes on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dropdtw.orders.graph import PASS, Graph, use_of
+from dropdtw.tables.table import MOVES, Recurrence
+from dropdtw.torch.ops import Call
+from dropdtw.torch.ops import table as find_table
+from dropdtw.torch.wavefront import Prepared, minimum, prepared
+
+
+def value(
+    C: Tensor,
+    drop_x: Tensor,
+    drop_z: Tensor,
+    charges: Tensor | None,
+    lengths: tuple[Tensor, Tensor] | None,
+    call: Call,
+) -> Tensor:
+    """The values (B,) of a batch, as `wavefront.value` gives them, with `call.walks` as the graphs of its items."""
+    assert call.walks is not None
+    batch = prepared(C, drop_x, drop_z, charges, lengths)
+    table, which = find_table(call.table), call.walks.which
+    found = torch.empty(len(C), dtype=batch.C.dtype, device=C.device)
+    for n, graph in enumerate(call.walks.graphs):
+        items = torch.tensor([b for b in range(len(C)) if which is None or which[b] == n], device=C.device)
+        found = found.index_copy(0, items, _sweep(_items(batch, items), graph, table, call))
+    return found
+
+
+def _items(batch: Prepared, items: Tensor) -> Prepared:
+    """Some items of a batch."""
+    charge = {name: paid[items] for name, paid in batch.charge.items()}
+    C, drop_x, drop_z, _, *lengths = (part if isinstance(part, dict) else part[items] for part in batch)
+    return Prepared(C, drop_x, drop_z, charge, *lengths)
+
+
+def _sweep(batch: Prepared, graph: Graph, table: Recurrence, call: Call) -> Tensor:
+    """The values of items that share a graph.
+
+    A column is one (b, 1 + V) tensor for each state: first nowhere, at ∞, then the nodes block by block.
+    """
+    layout, device = graph.on(table), batch.C.device
+    b, K, N = batch.C.shape
+    place = np.zeros(len(graph) + 1, np.int64)  # the last node is nowhere
+    place[np.concatenate([block.nodes for block in layout.blocks])] = np.arange(1, len(graph) + 1)
+
+    def tensor(numbers: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(numbers)).to(device)
+
+    inf = batch.C.new_full((), torch.inf)
+    nowhere = inf.expand(b, 1)
+    C = torch.cat([batch.C, inf.expand(b, 1, N)], dim=1)  # label −1 is the last row
+    drop_z = torch.cat([batch.drop_z, nowhere], dim=1)
+    blocks = []
+    for block in layout.blocks:
+        gathers = {
+            use: (tensor(place[g.source]), tensor(g.cost).to(C.dtype)) for use, g in block.gathers.items()
+        }  # fmt: skip
+        label = graph.label[block.nodes]
+        parts = (place[block.nodes], np.where(label < 0, K, label), block.nodes == graph.start)
+        blocks.append((block.hub, gathers, *map(tensor, parts)))
+
+    def brought(states: Tensor, arcs: tuple[Tensor, Tensor]) -> Tensor:
+        source, cost = arcs
+        found = states.index_select(1, source.flatten()).view(b, *source.shape) + cost
+        return minimum(found.movedim(1, 0), call.reducer, call.gamma)
+
+    finals = tensor(place[list(graph.finals)])
+    before = dict.fromkeys(table.states, inf.expand(b, 1 + len(graph)))
+    ends = inf.expand(len(table.final) * len(finals), b)
+    for j in range(N + 1):
+        here = dict.fromkeys(table.states, nowhere)
+        for hub, gathers, own, label, is_start in blocks:
+            new: dict[str, Tensor] = {}
+            for state in table.states:
+                ways = [brought(here[state], gathers[PASS])] if hub else []
+                for e in table.edges if not hub else ():
+                    if e.dst != state:
+                        continue
+                    use, (_, dj) = use_of(e), MOVES[e.move]
+                    if use:
+                        source = brought(before[e.src] if dj else here[e.src], gathers[use])
+                    else:
+                        source = before[e.src].index_select(1, own) if dj else new[e.src]
+                    ways.append(source + _paid(batch, C, drop_z, label, j, e.cost, e.weight, e.plus))
+                new[state] = minimum(torch.stack(ways), call.reducer, call.gamma) if ways else inf.expand(b, len(own))
+                if j == 0 and state in table.starts:
+                    new[state] = torch.where(is_start, 0.0, new[state])
+            here = {state: torch.cat([here[state], new[state]], dim=1) for state in table.states}
+        before = here
+        last = torch.cat([here[state].index_select(1, finals).T for state in table.final])
+        ends = torch.where(batch.x_lengths == j, last, ends)
+    spoilt = batch.spoilt | (batch.z_lengths != graph.K)
+    return torch.where(spoilt, torch.nan, minimum(ends, call.reducer, call.gamma))
+
+
+def _paid(
+    batch: Prepared, C: Tensor, drop_z: Tensor, label: Tensor, j: int, cost: str, weight: float, plus: str | None
+) -> Tensor:
+    """What an edge pays on arrival in column j, for each node of a block."""
+    inf = C.new_full((), torch.inf)
+    if cost == "free":
+        paid = C.new_zeros(())
+    elif cost == "drop_z":
+        paid = drop_z.index_select(1, label)
+    elif j == 0:
+        paid = inf
+    elif cost == "match":
+        paid = C[:, :, j - 1].index_select(1, label)
+    else:
+        paid = batch.drop_x[:, j - 1, None]
+    paid = paid if weight == 1 else weight * paid
+    return paid if plus is None else paid + batch.charge[plus]

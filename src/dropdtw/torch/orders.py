@@ -1,0 +1,203 @@
+"""Orders of steps in a batch: one for all items, or one per item, and how each is computed.
+
+Items whose order is a list run the kernels for lists, on rows gathered in that order; those whose order is a graph
+run over it. A batch with both is split and put together again, so each item is exactly as it would be alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dropdtw.orders.graph import Graph
+from dropdtw.orders.order import Order, OrderLike, as_order
+from dropdtw.problem.spec import Spec
+from dropdtw.torch import ops
+
+Orders = OrderLike | Sequence[OrderLike | None] | None
+"""One order; or a list of B orders, in which None stands for the plain list 0, 1, …"""
+
+
+def of_items(order: Orders, B: int) -> tuple[Order | None, ...]:
+    """The orders of a batch: (order,) where all items share one, else one per item.
+
+    A list in which each entry is an `Order`, a list or None holds one order per item. Any other list, such as one with
+    a step number in it, is one order for all items.
+    """
+    if isinstance(order, Tensor):
+        raise ValueError(
+            f"order is a tensor of shape {tuple(order.shape)}; give an order of dropdtw.orders or a list of steps, "
+            "for example order.tolist()"
+        )
+    if not each_its_own(order):
+        return (as_order(order),)
+    assert isinstance(order, (list, tuple))
+    if len(order) != B:
+        raise ValueError(
+            f"order is a list of {len(order)} orders, one per item, but the batch has {B} items; give {B} of them, or "
+            "one for all: orders.as_order([...]) makes one order of parts that follow each other"
+        )
+    return tuple(None if said is None else as_order(said) for said in order)
+
+
+def each_its_own(order: Any) -> bool:
+    """Whether `order` says one order per item."""
+    own = (Order, list, tuple)
+    return isinstance(order, (list, tuple)) and bool(order) and all(o is None or isinstance(o, own) for o in order)
+
+
+def select(order: Orders, items: Sequence[int]) -> Orders:
+    """The orders of some items of a batch."""
+    return [order[b] for b in items] if each_its_own(order) else order  # type: ignore[index]
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """What an order comes to: a `graph`, or the `rows` of Z one after the other. None and None: the plain list of K."""
+
+    K: int | None
+    rows: tuple[int, ...] | None = None
+    graph: Graph | None = None
+
+    @classmethod
+    def of(cls, spec: Spec) -> Path:
+        """The path of a request's order."""
+        order = spec.order
+        if order is None or order.is_plain:
+            return cls(None if order is None else order.K)
+        graph = spec.graph(order.K)
+        assert graph is not None
+        return cls(order.K, graph=graph) if graph.chain is None else cls(order.K, tuple(map(int, graph.chain)))
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """The graphs of a batch: each one once, and for each item the number of its graph (None: all have the first)."""
+
+    graphs: tuple[Graph, ...]
+    which: tuple[int, ...] | None = None
+
+    def of_item(self, B: int) -> list[Graph]:
+        """The graph of each of B items."""
+        return [self.graphs[n] for n in self.which or (0,) * B]
+
+    @cached_property
+    def key(self) -> str:
+        """A name that an operator can take; the same graphs have the same name."""
+        said = hashlib.sha256(repr(self.which).encode())
+        for graph in self.graphs:
+            parts = (graph.label, graph.source, graph.target, graph.use, graph.cost, graph.hub, graph.again)
+            for part in (*parts, np.array([graph.start, *graph.finals])):
+                said.update(repr(part.shape).encode() + part.tobytes())
+        found = said.hexdigest()[:32]
+        ops.WALKS[found] = self
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How a batch with orders is computed: the paths in it, each once, and the number of each item's (None: the first).
+
+    walks : the graphs of those items that have one.   executor : what runs these.   key : see `Walks.key`.
+    """
+
+    paths: tuple[Path, ...]
+    which: tuple[int, ...] | None
+    walks: Walks | None
+    executor: str
+    key: str = ""
+
+    @classmethod
+    def of(cls, paths: Sequence[Path], which: tuple[int, ...] | None, executor: str, keyed: bool) -> Plan:
+        """The plan for these paths."""
+        graphs = tuple(dict.fromkeys(path.graph for path in paths if path.graph is not None))
+        if not graphs:
+            return cls(tuple(paths), which, None, executor)
+        number = {graph: n for n, graph in enumerate(graphs)}
+        mine = [paths[n].graph for n in which or ()]
+        walks = Walks(graphs, tuple(number[graph] for graph in mine if graph is not None) if len(graphs) > 1 else None)
+        return cls(tuple(paths), which, walks, executor, walks.key if keyed else "")
+
+    def value(self, given: ops.Given, call: ops.Call, solve: Callable[[ops.Given, ops.Call], Tensor]) -> Tensor:
+        """The values (B,); `solve` computes a batch of lists, or one of graphs."""
+        B = len(given.C)
+        own = [self.paths[n].graph is not None for n in self.which or (0,)]
+        if all(own):
+            return self._walk(given, call, solve)
+        listed = [self.paths[n] for n in self.which or (0,)]
+        if not any(own):
+            return solve(_gathered(given, listed), call)
+        parts = [[b for b in range(B) if not own[b]], [b for b in range(B) if own[b]]]
+        some = [torch.tensor(items, device=given.C.device) for items in parts]
+        values = torch.cat(
+            [
+                solve(_gathered(_items(given, some[0]), [listed[b] for b in parts[0]]), call),
+                self._walk(_items(given, some[1]), call, solve),
+            ]
+        )
+        back = torch.tensor(np.argsort(parts[0] + parts[1]), device=given.C.device)
+        return values[back]
+
+    def _walk(self, given: ops.Given, call: ops.Call, solve: Callable[[ops.Given, ops.Call], Tensor]) -> Tensor:
+        return solve(given, replace_call(call, self))
+
+
+def replace_call(call: ops.Call, plan: Plan) -> ops.Call:
+    """The call for the items of a plan that have a graph."""
+    return ops.Call(call.table, call.reducer, call.gamma, plan.executor, plan.walks, plan.key)
+
+
+def _items(given: ops.Given, items: Tensor) -> ops.Given:
+    """Some items of a batch."""
+    lengths = None if given.lengths is None else (given.lengths[0][items], given.lengths[1][items])
+    charges = None if given.charges is None else given.charges[items]
+    return ops.Given(given.C[items], given.drop_x[items], given.drop_z[items], charges, lengths)
+
+
+def _gathered(given: ops.Given, paths: Sequence[Path]) -> ops.Given:
+    """A batch whose rows come in the order of their paths, one for all items or one per item.
+
+    Where lengths cannot be looked at, an item of another length than its order's gets length 0, which makes it NaN.
+    """
+    C, drop_z, lengths = given.C, given.drop_z, given.lengths
+    B, K, N = C.shape
+    device = C.device
+    if lengths is not None and any(path.K is not None for path in paths):
+        expected = torch.tensor([-1 if path.K is None else path.K for path in paths], device=device)
+        fits = (expected < 0) | (lengths[0] == expected)
+        lengths = (torch.where(fits, lengths[0], 0), lengths[1])
+    if all(path.rows is None for path in paths):
+        return given._replace(lengths=lengths)
+    rows = [tuple(range(K)) if path.rows is None else path.rows for path in paths]
+    if len(rows) == 1:
+        at = torch.tensor(rows[0], device=device)
+        C, drop_z = C[:, at], drop_z[:, at]
+    else:
+        most = max(map(len, rows))
+        at = torch.tensor([row + (0,) * (most - len(row)) for row in rows], device=device)
+        item = torch.arange(B, device=device)[:, None]
+        C, drop_z = C[item, at], drop_z[item, at]
+    if lengths is None and len(set(map(len, rows))) == 1:
+        return given._replace(C=C, drop_z=drop_z)
+    z_lengths, x_lengths = lengths or (torch.full((B,), K, device=device), torch.full((B,), N, device=device))
+    count = torch.tensor([0 if path.rows is None else len(path.rows) for path in paths], device=device)
+    z_lengths = torch.where((count > 0) & (z_lengths > 0), count, z_lengths)
+    return given._replace(C=C, drop_z=drop_z, lengths=(z_lengths, x_lengths))
+
+
+def check_items(specs: Sequence[Spec], which: tuple[int, ...] | None, z_lengths: Sequence[int]) -> None:
+    """Refuse an order that does not fit its item: `specs` are the requests, `which` the number of each item's."""
+    for b, K in enumerate(z_lengths):
+        order = specs[0 if which is None else which[b]].order
+        if order is not None and order.steps != tuple(range(K)):
+            try:
+                order.check_steps(K)
+            except ValueError as error:
+                raise ValueError(f"item {b}: {error}") from None
