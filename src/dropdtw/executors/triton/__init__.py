@@ -13,10 +13,7 @@ edges in registers, and pushes derivatives back along them. Nothing else of the 
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Iterable
-from contextlib import nullcontext
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +22,8 @@ import triton
 from torch import Tensor
 
 from dropdtw.executors.triton.cells import REDUCER_NUMBER
+from dropdtw.executors.triton.graphs import backward_graphs, forward_graphs, graph_room
+from dropdtw.executors.triton.launch import current, is_wide, rate_bits, run
 from dropdtw.executors.triton.layout import DROP_X, DROP_Z, Layout, layout
 from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows
 from dropdtw.tables.table import CHARGES, Recurrence
@@ -103,7 +102,7 @@ def forward(
     work = schedule(K, N)
     tensors = (C, drop_x, drop_z, _paid(found, charges), *saved.tensors, value)
     numbers = (K, N, *C.stride(), *drop_x.stride(), *drop_z.stride(), _slots(N, gradient))
-    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, gradient, _wide(C), numbers[4] == 1)
+    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, gradient, is_wide(C), numbers[4] == 1)
     _launch(forward_pass, work, work.launches, tensors, lengths, numbers, gamma, how)
     return value, saved
 
@@ -142,7 +141,7 @@ def backward(
     tensors = (C, first, second, _paid(found, charges), *saved.tensors, grad, *outputs, carry, below)
     numbers = (K, N, *C.stride(), *first.stride(), *second.stride(), *out.stride()[1:], grad.stride(0), _slots(N, True))
     unit = numbers[4] == 1 and out.stride(2) == 1
-    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, _wide(C), unit)
+    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, is_wide(C), unit)
     _launch(backward_pass, work, reversed(work.launches), tensors, lengths, numbers, gamma, how)
     return by_c, by_x, by_z, None if by_row is None else _summed(found, by_row)
 
@@ -156,14 +155,11 @@ def _summed(found: Layout, by_row: Tensor) -> Tensor:
     """The derivatives (B, 3) by charges, of those (B, kinds, rows + 1) of each row."""
     B, _, length = by_row.shape
     summed = torch.empty(B, len(CHARGES), dtype=by_row.dtype, device=by_row.device)
-    constants = (found, _wide(by_row), LANES)
+    constants = (found, is_wide(by_row), LANES)
     key = (id(sum_rows), by_row.device, constants)
-    with _on(by_row):
-        _run(sum_rows, key, (B, 1), (by_row, summed, length - 1, *constants), num_warps=-(-LANES // 32))
+    with current(by_row):
+        run(sum_rows, key, (B, 1), (by_row, summed, length - 1, *constants), num_warps=-(-LANES // 32))
     return summed
-
-
-_COMPILED: dict[tuple[Any, ...], Any] = {}
 
 
 def _launch(
@@ -179,38 +175,13 @@ def _launch(
     """Launch a kernel as scheduled."""
     C = tensors[0]
     assert C is not None
-    rate = math.log2(math.e) / gamma if gamma > 0 else 1.0
-    limit = 1e300 if C.dtype == torch.float64 else 1e37
-    bits = struct.unpack("<q", struct.pack("<d", min(rate, limit)))[0]  # a plain float argument would be float32
+    bits = rate_bits(gamma, C)
     constants = (*how, work.lanes, BLOCK)
     key = (id(kernel), C.device, C.dtype, lengths is None, constants, max(numbers) >= 1 << 31)
-    with _on(C):
+    with current(C):
         for number, first, count in launches:
             arguments = (*tensors, *(lengths or (None, None)), *numbers, number, work.chunk, first, bits, *constants)
-            _run(kernel, key, (len(C), count), arguments, work.warps)
-
-
-def _run(kernel: Any, key: tuple[Any, ...], grid: tuple[int, int], arguments: tuple[Any, ...], num_warps: int) -> None:
-    """Launch a kernel once. What is compiled is kept here: Triton takes longer to find it than to launch it."""
-    found = _COMPILED.get(key)
-    if found is not None:
-        found[*grid, 1](*arguments)
-        return
-    # Without fusion no rounding depends on how a batch is padded.
-    found = kernel[grid](*arguments, num_warps=num_warps, enable_fp_fusion=False)
-    if found is not None:  # the interpreter compiles nothing
-        _COMPILED[key] = found
-
-
-def _wide(C: Tensor) -> bool:
-    return C.dtype == torch.float64
-
-
-def _on(C: Tensor) -> Any:
-    """Makes the tensor's device the current one, where it is not."""
-    if C.is_cuda and C.device.index != torch.cuda.current_device():
-        return torch.cuda.device(C.device)
-    return nullcontext()
+            run(kernel, key, (len(C), count), arguments, work.warps)
 
 
 def _turned(
@@ -238,7 +209,7 @@ def room(table: Recurrence, C: Tensor, gradient: bool) -> Saved:
     if K > N:
         found, K, N = _transposed(table), N, K
     strips = schedule(K, N).strips
-    dtype = torch.float64 if _wide(C) else torch.float32
+    dtype = torch.float64 if is_wide(C) else torch.float32
     states = found.planes * _slots(N, gradient) * K if gradient or strips > 1 else 0
     size = B * (states + (len(found.final) if gradient else 0))
     kept = torch.empty(size, dtype=dtype, device=C.device)

@@ -119,7 +119,7 @@ def _times(WEIGHT: tl.constexpr, a):
 
 
 @triton.jit
-def _price(COST: tl.constexpr, WEIGHT: tl.constexpr, c, d, z):
+def price_of(COST: tl.constexpr, WEIGHT: tl.constexpr, c, d, z):
     if COST == MATCH:
         return _times(WEIGHT, c)
     elif COST == DROP_X:
@@ -141,7 +141,7 @@ def _arriving(TABLE: tl.constexpr, e: tl.constexpr, here, left, up, diag, c, d, 
     else:
         a = here[of(TABLE, "src", e)]
     if of(TABLE, "price", of(TABLE, "dst", e)) == -1 and of(TABLE, "cost", e) != FREE:
-        a = a + _price(of(TABLE, "cost", e), of(TABLE, "weight", e), c, d, z)
+        a = a + price_of(of(TABLE, "cost", e), of(TABLE, "weight", e), c, d, z)
     if of(TABLE, "plus", e) != -1:
         a = a + charges[of(TABLE, "plus", e)]
     if of(TABLE, "where", e) == INSIDE:
@@ -169,7 +169,7 @@ def _cells(
             value, w = fold(v, rate, REDUCER, WEIGH)
             if of(TABLE, "price", s) != -1 and of(TABLE, "price", s) != FREE:
                 # A price that all alternatives pay is paid once.
-                value = value + _price(of(TABLE, "price", s), of(TABLE, "times", s), c, d, z)
+                value = value + price_of(of(TABLE, "price", s), of(TABLE, "times", s), c, d, z)
             here = here + (value,)
             weights = weights + w
     return here, weights
@@ -248,7 +248,7 @@ def step(
 
 
 @triton.jit
-def _flow(TABLE: tl.constexpr, AMONG: tl.constexpr, n: tl.constexpr, SKIP: tl.constexpr, full, weights):
+def flow_back(TABLE: tl.constexpr, AMONG: tl.constexpr, n: tl.constexpr, SKIP: tl.constexpr, full, weights):
     """What goes back along the n-th edge of a list; `full` lacks the first SKIP states."""
     return weights[n] * full[of(TABLE, "dst", edge(TABLE, AMONG, n)) - SKIP]
 
@@ -260,7 +260,7 @@ def _arrived(g, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
     for s in tl.static_range(count(TABLE, "price") - 1, -1, -1):
         a = g[s]
         for n in tl.static_range(many(TABLE, AMONG, "src", s, SAME)):
-            a = a + _flow(TABLE, AMONG, nth(TABLE, AMONG, "src", s, SAME, n), s + 1, full, weights)
+            a = a + flow_back(TABLE, AMONG, nth(TABLE, AMONG, "src", s, SAME, n), s + 1, full, weights)
         full = (a,) + full
     return full
 
@@ -272,27 +272,27 @@ def _back_by(MOVE: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.c
     for s in tl.static_range(count(TABLE, "price")):
         a = tl.zeros_like(full[0])
         for n in tl.static_range(many(TABLE, AMONG, "src", s, MOVE)):
-            a = a + _flow(TABLE, AMONG, nth(TABLE, AMONG, "src", s, MOVE, n), 0, full, weights)
+            a = a + flow_back(TABLE, AMONG, nth(TABLE, AMONG, "src", s, MOVE, n), 0, full, weights)
         back = back + (a,)
     return back
 
 
 @triton.jit
-def _paid(COST: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
+def cost_back(COST: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
     """The derivative by one cost."""
     a = tl.zeros_like(full[0])
     for n in tl.static_range(many(TABLE, AMONG, "cost", COST)):
-        flow = _flow(TABLE, AMONG, nth(TABLE, AMONG, "cost", COST, None, n), 0, full, weights)
+        flow = flow_back(TABLE, AMONG, nth(TABLE, AMONG, "cost", COST, None, n), 0, full, weights)
         a = a + _times(of(TABLE, "weight", edge(TABLE, AMONG, nth(TABLE, AMONG, "cost", COST, None, n))), flow)
     return a
 
 
 @triton.jit
-def _charged(p: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
+def charge_back(p: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
     """The derivative by the p-th charge that the table makes."""
     a = tl.zeros_like(full[0])
     for n in tl.static_range(many(TABLE, AMONG, "plus", of(TABLE, "kinds", p))):
-        a = a + _flow(TABLE, AMONG, nth(TABLE, AMONG, "plus", of(TABLE, "kinds", p), None, n), 0, full, weights)
+        a = a + flow_back(TABLE, AMONG, nth(TABLE, AMONG, "plus", of(TABLE, "kinds", p), None, n), 0, full, weights)
     return a
 
 
@@ -312,13 +312,13 @@ def _charges_back(
     for p in tl.static_range(count(TABLE, "kinds")):
         if is_turned(TABLE):
             a = _from_below(by_rows[p], below[2 * count(TABLE, "price") + 1 + p], lane, STRIPS, R)
-            a = a + _charged(p, full, weights, "all", TABLE)
-            tl.store(store[p * U + u], a + _charged(p, full_0, weights_0, "row", TABLE), mask=first & (row == 0))
+            a = a + charge_back(p, full, weights, "all", TABLE)
+            tl.store(store[p * U + u], a + charge_back(p, full_0, weights_0, "row", TABLE), mask=first & (row == 0))
             rows = rows + (a,)
         else:
-            rows = rows + (by_rows[p] + _charged(p, full, weights, "all", TABLE),)
+            rows = rows + (by_rows[p] + charge_back(p, full, weights, "all", TABLE),)
             if many(TABLE, "row", "plus", of(TABLE, "kinds", p)) > 0:
-                row_0 = row_0 + (by_row_0[p] + _charged(p, full_0, weights_0, "row", TABLE),)
+                row_0 = row_0 + (by_row_0[p] + charge_back(p, full_0, weights_0, "row", TABLE),)
             else:
                 row_0 = row_0 + (by_row_0[p],)
     return rows, row_0
@@ -347,9 +347,9 @@ def step_back(
             a = a + _from_below(g_late[s], below[S + 1 + s], lane, STRIPS, R)
         g = g + (a,)
     full = _arrived(g, weights, "all", TABLE)
-    by_c = _paid(MATCH, full, weights, "all", TABLE)
-    by_x = _from_below(by_x, below[S], lane, STRIPS, R) + _paid(DROP_X, full, weights, "all", TABLE)
-    by_z += _paid(DROP_Z, full, weights, "all", TABLE)
+    by_c = cost_back(MATCH, full, weights, "all", TABLE)
+    by_x = _from_below(by_x, below[S], lane, STRIPS, R) + cost_back(DROP_X, full, weights, "all", TABLE)
+    by_z += cost_back(DROP_Z, full, weights, "all", TABLE)
     g_own = _back_by(LEFT, full, weights, "all", TABLE)
     g_up = _back_by(TOP, full, weights, "all", TABLE)
     g_late = g_diag
@@ -366,7 +366,7 @@ def step_back(
         TABLE, STRIPS, R, U, u,
     )  # fmt: skip
     if pays(TABLE, DROP_X):
-        by_drop = by_x + _paid(DROP_X, full_0, row_weights, "row", TABLE)
+        by_drop = by_x + cost_back(DROP_X, full_0, row_weights, "row", TABLE)
         tl.store(grad_x[u], by_drop, mask=first & (j >= 1) & (row == 0))
     if STRIPS:
         for s in tl.static_range(S):

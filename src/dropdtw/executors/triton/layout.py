@@ -67,6 +67,11 @@ class Layout:
         return sum(self.keep) + sum(self.diag)
 
     @property
+    def kept(self) -> int:
+        """How many states are looked at from other cells."""
+        return sum(self.keep)
+
+    @property
     def sent(self) -> tuple[bool, ...]:
         """Which planes of derivatives a strip sends to the one above.
 

@@ -1,0 +1,148 @@
+"""Batches whose steps form graphs: how the kernels of `walks.py` are run.
+
+Derivatives by match costs and by drop_z come out of the backward pass for each node, and `sum_labels` adds up those of
+one label, always in the same order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import triton
+from torch import Tensor
+
+from dropdtw.executors.triton.arcs import Stacked, numbers, shape_of, stacked
+from dropdtw.executors.triton.cells import REDUCER_NUMBER
+from dropdtw.executors.triton.launch import current, is_wide, rate_bits, run
+from dropdtw.executors.triton.layout import DROP_X, DROP_Z, layout
+from dropdtw.executors.triton.walks import sum_labels, walk_backward, walk_forward
+from dropdtw.tables.table import CHARGES, Recurrence
+
+if TYPE_CHECKING:
+    from dropdtw.torch.orders import Walks
+
+Lengths = tuple[Tensor, Tensor] | None
+COLUMNS = 32
+"""Columns that a program of `sum_labels` adds up."""
+
+
+def forward_graphs(
+    table: Recurrence,
+    reducer: str,
+    gamma: float,
+    C: Tensor,
+    drop_x: Tensor,
+    drop_z: Tensor,
+    charges: Tensor | None,
+    lengths: Lengths,
+    walks: Walks,
+    gradient: bool,
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """The values of a batch, (B,), and what `backward_graphs` needs: all columns, and the weights of final nodes."""
+    saved = graph_room(table, C, walks, gradient)
+    value = torch.empty(len(C), dtype=saved[0].dtype, device=C.device)
+    graphs = _stacked(table, C, walks)
+    tensors = (*_read(graphs, table, C, drop_x, drop_z, charges, lengths, walks), *saved, value)
+    sizes = (*C.shape[1:], graphs.V, *C.stride(), *drop_x.stride(), *drop_z.stride())
+    how = (layout(table), graphs.shape, REDUCER_NUMBER[reducer], gradient, is_wide(C), graphs.lanes)
+    _launch(walk_forward, C, tensors, (*sizes, rate_bits(gamma, C)), how, _warps(graphs.lanes))
+    return value, saved
+
+
+def backward_graphs(
+    table: Recurrence,
+    reducer: str,
+    gamma: float,
+    C: Tensor,
+    drop_x: Tensor,
+    drop_z: Tensor,
+    charges: Tensor | None,
+    lengths: Lengths,
+    walks: Walks,
+    saved: tuple[Tensor, ...],
+    grad: Tensor,
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+    """The derivatives of Σ grad · value by C, drop_x, drop_z and charges; None where the table does not pay such."""
+    B, K, N = C.shape
+    found, graphs = layout(table), _stacked(table, C, walks)
+    new: dict[str, Any] = {"dtype": saved[0].dtype, "device": C.device}
+    by_node = torch.empty(B, N, graphs.V, **new)
+    by_x = torch.zeros(B, N, **new) if DROP_X.value in found.cost else None
+    by_drop = torch.empty(B, 1, graphs.V, **new) if DROP_Z.value in found.cost else None
+    by_charges = torch.zeros(B, len(CHARGES), **new) if found.kinds else None
+    outputs = (by_node, *(grad if by is None else by for by in (by_x, by_drop, by_charges)))
+    tensors = (*_read(graphs, table, C, drop_x, drop_z, charges, lengths, walks), *saved, grad, *outputs)
+    sizes = (K, N, graphs.V, *C.stride(), *drop_x.stride(), *drop_z.stride(), grad.stride(0))
+    how = (found, graphs.shape, REDUCER_NUMBER[reducer], is_wide(C), graphs.lanes)
+    _launch(walk_backward, C, tensors, (*sizes, rate_bits(gamma, C)), how, _warps(graphs.lanes))
+    by_c = torch.empty(B, K, N, dtype=C.dtype, device=C.device)
+    _sum_labels(graphs, by_node, by_c, lengths, walks, N, True)
+    by_z = None
+    if by_drop is not None:
+        by_z = torch.empty(B, K, **new)
+        _sum_labels(graphs, by_drop, by_z[..., None], lengths, walks, N, False)
+    return by_c, by_x, by_z, by_charges
+
+
+def graph_room(table: Recurrence, C: Tensor, walks: Walks, gradient: bool) -> tuple[Tensor, Tensor]:
+    """Memory for what the forward pass writes down."""
+    B, _, N = C.shape
+    V = shape_of(walks.graphs, table)[1]
+    found = layout(table)
+    dtype = torch.float64 if is_wide(C) else torch.float32
+    columns = (B, found.kept, N + 1, V) if gradient else (1,)
+    ends = (B, len(found.final), V) if gradient else (1,)
+    return torch.empty(columns, dtype=dtype, device=C.device), torch.empty(ends, dtype=dtype, device=C.device)
+
+
+def _stacked(table: Recurrence, C: Tensor, walks: Walks) -> Stacked:
+    return stacked(walks.graphs, table, int(C.shape[1]), is_wide(C), C.device)
+
+
+def _read(
+    graphs: Stacked,
+    table: Recurrence,
+    C: Tensor,
+    drop_x: Tensor,
+    drop_z: Tensor,
+    charges: Tensor | None,
+    lengths: Lengths,
+    walks: Walks,
+) -> tuple[Tensor | None, ...]:
+    """What both passes read, as kernels take it."""
+    charged = charges.contiguous() if charges is not None and layout(table).kinds else None
+    which = None if walks.which is None else numbers(walks.which, C.device)
+    return (C, drop_x, drop_z, charged, *(lengths or (None, None)), which, graphs.nodes, graphs.arcs, graphs.costs)
+
+
+def _warps(lanes: int) -> int:
+    return min(16, -(-lanes // 32))
+
+
+def _launch(
+    kernel: Any,
+    C: Tensor,
+    tensors: tuple[Tensor | None, ...],
+    sizes: tuple[int, ...],
+    constants: tuple[Any, ...],
+    warps: int,
+    grid: tuple[int, ...] = (),
+) -> None:
+    kinds = tuple(None if t is None else t.dtype for t in tensors)
+    key = (id(kernel), C.device, kinds, constants, max(sizes[:-1]) >= 1 << 31)
+    with current(C):
+        run(kernel, key, grid or (len(C),), (*tensors, *sizes, *constants), warps)
+
+
+def _sum_labels(
+    graphs: Stacked, parts: Tensor, found: Tensor, lengths: Lengths, walks: Walks, room: int, padded: bool
+) -> None:
+    B, K, N = found.shape
+    which = None if walks.which is None else numbers(walks.which, parts.device)
+    tensors = (parts, *(lengths or (None, None)), which, graphs.nodes, graphs.members, found)
+    rows = min(16, triton.next_power_of_2(K))
+    columns = COLUMNS if N > 1 else 1
+    sizes = (K, N, room, graphs.V, *found.stride(), graphs.members.shape[2])
+    grid = (B, -(-N // columns), -(-K // rows))
+    _launch(sum_labels, parts, tensors, sizes, (rows, columns, graphs.lanes, padded), 4, grid)
