@@ -4,6 +4,7 @@ import pytest
 
 import dropdtw
 import dropdtw.executors
+from dropdtw import orders
 from dropdtw.problem.spec import Spec
 
 torch = pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
@@ -13,6 +14,15 @@ from dropdtw.torch import drop_dtw  # noqa: E402
 REDUCERS = ["hard", "soft", "smooth"]
 EXECUTORS = [*dropdtw.executors.EXECUTORS, "wavefront"]
 GAMMA = 0.4
+ORDERS = {
+    "partial": orders.any_order([0, 1], 2, 3),
+    "diamond": orders.before(4, [(0, 1), (0, 2), (1, 3), (2, 3)]),
+    "alternatives": orders.as_order([orders.one_of(0, 1), orders.any_order(2, 3)]),
+    "jumps": orders.jumps(4, [(3, 0, 0.5), (1, 1, 0.1), (2, 0)]),
+    "loop": orders.repeat([0, 1, 2, 3], 0.3),
+    "permuted": orders.as_order([2, 0, 3, 1]),
+}
+"""Orders of four steps, of every kind."""
 
 
 def supporting(case):

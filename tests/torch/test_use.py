@@ -8,6 +8,7 @@ import pytest
 
 import dropdtw
 import dropdtw.executors
+from dropdtw import orders
 
 torch = pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
 
@@ -20,7 +21,7 @@ def test_the_operator_is_registered_as_compilers_want_it(ragged, charged):
     C, d_x, d_z = random(15, 2, 3, 4)
     charges = torch.full((2, 3), 0.3, dtype=torch.float64, requires_grad=True) if charged else None
     lengths = [torch.tensor(n) if ragged else None for n in ([3, 2], [4, 4])]
-    call = (ops.register(dropdtw.tables.recurrence.two_sided(charged=charged)), "smooth", 0.5, "")
+    call = (ops.register(dropdtw.tables.recurrence.two_sided(charged=charged)), "smooth", 0.5, "", "")
     torch.library.opcheck(
         ops.forward,
         (C, d_x, d_z, charges, *lengths, *call, True),
@@ -50,6 +51,22 @@ def test_compiled_code_gives_the_same():
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")(C, d_x, d_z)
     torch.testing.assert_close(compiled, plain, rtol=0, atol=1e-14)
     assert_same(grads(compiled, (C, d_x, d_z)), grads(plain, (C, d_x, d_z)), atol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("each", [False, True])
+def test_compiled_code_gives_the_same_with_orders(each):
+    C, d_x, _ = random(17, 2, 3, 5)
+    order = orders.any_order(0, [1, 2])
+
+    def loss(C, d_x):
+        said = [order, [2, 1, 0]] if each else order
+        return drop_dtw(C * 2, d_x, reducer="soft", gamma=GAMMA, order=said).mean()
+
+    plain = loss(C, d_x)
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")(C, d_x)
+    torch.testing.assert_close(compiled, plain, rtol=0, atol=1e-14)
+    assert_same(grads(compiled, (C, d_x)), grads(plain, (C, d_x)), atol=1e-14)
 
 
 def test_autocast_leaves_the_loss_in_single_precision():

@@ -218,8 +218,10 @@ def _plan(
     z_lengths : None where they cannot be looked at, () where nothing is padded.   keyed : whether for a compiler.
     """
     found = of_items(order, B)
-    number = {one: n for n, one in enumerate(dict.fromkeys(found))}
-    which = tuple(number[one] for one in found) if len(number) > 1 else None
+    objects = {id(one): one for one in found}  # items share orders; to hash one takes time
+    number = {one: n for n, one in enumerate(dict.fromkeys(objects.values()))}
+    place = {name: number[one] for name, one in objects.items()}
+    which = tuple(place[id(one)] for one in found) if len(number) > 1 else None
     specs = [_spec(*said, window, one)[0] for one in number]
     for spec in specs:
         if spec.order is not None and spec.order.K > K:
@@ -228,9 +230,8 @@ def _plan(
             spec.check_fit(K, N)
     check_items(specs, which, z_lengths or ())
     paths = [Path.of(spec) for spec in specs]
-    table = specs[0].table
     if executor == "triton":
-        executor = _that_fits(paths, table)
+        executor = _that_fits(paths, specs[0].table)
     return Plan.of(paths, which, executor, keyed)
 
 

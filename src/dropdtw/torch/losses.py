@@ -1,8 +1,8 @@
 """Alignment losses: sequences in, a number to minimise out (paper Eq. 7–8, its baselines and its margin loss).
 
 Each is a thin module over `drop_dtw`: a match cost, a drop cost, a table, a minimum. All are called alike,
-`loss(Z, X, z_lengths=..., x_lengths=..., ids=..., order=...)`, with padded batches Z (B, K, d) and X (B, N, d), or with lists of
-sequences (K_b, d) and (N_b, d). What stands in the padding has no influence on any value or derivative.
+`loss(Z, X, z_lengths=..., x_lengths=..., ids=..., order=...)`, with padded batches Z (B, K, d) and X (B, N, d), or
+with lists of sequences (K_b, d) and (N_b, d). What stands in the padding has no influence on any value or derivative.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Shape:
 
     use, state : of each pair.   edges : the edges that come from it.
     consumes, passes, own : whether it leads into the next column, is a hub's, and has the node itself as its first
-        alternative.
+        alternative.   single : whether there is one alternative only.
     first_in, slots_in, first_out, slots_out : where the slots of its use begin, and how many there are.
     pair : of each edge, −1 where it stays in its node.   stays : for each state, the edges that come from it in the same
         node and the column before.
@@ -57,6 +57,7 @@ class Shape:
     consumes: tuple[bool, ...]
     passes: tuple[bool, ...]
     own: tuple[bool, ...]
+    single: tuple[bool, ...]
     first_in: tuple[int, ...]
     slots_in: tuple[int, ...]
     first_out: tuple[int, ...]
@@ -97,6 +98,7 @@ def _shape(
         consumes=tuple(bool(use & CONSUMING) for use, _ in pairs),
         passes=tuple(use == PASS for use, _ in pairs),
         own=tuple(use == AGAIN for use, _ in pairs),
+        single=tuple(into[n] + (use == AGAIN) == 1 for (use, _), n in zip(pairs, at, strict=True)),
         first_in=tuple(sum(into[:n]) for n in at),
         slots_in=tuple(into[n] for n in at),
         first_out=tuple(sum(out[:n]) for n in at),

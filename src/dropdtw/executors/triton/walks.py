@@ -59,7 +59,7 @@ def _collect(values, again, ins, costs, rate, p: tl.constexpr, SHAPE: tl.constex
     """What the arcs of pair p bring into each node: their minimum, and notes for `_weigh`.
 
     Notes are the place of the first smallest alternative for the hard minimum (−2: none exists); else the smallest
-    alternative, one over the sum of exponentials, and the mean distance from the smallest.
+    alternative, one over the sum of exponentials, and the mean distance from the smallest. A single one needs none.
     """
     INF: tl.constexpr = float("inf")
     v = ()
@@ -77,7 +77,9 @@ def _collect(values, again, ins, costs, rate, p: tl.constexpr, SHAPE: tl.constex
         low = v[0]
         for w in tl.static_range(1, len(v)):
             low = tl.minimum(low, v[w], propagate_nan=tl.PropagateNan.ALL)
-        if REDUCER == HARD:
+        if of(SHAPE, "single", p):
+            return low, ()
+        elif REDUCER == HARD:
             chosen = tl.full(values.shape, -2, tl.int32)
             for w in tl.static_range(len(v) - 1, -1, -1):
                 chosen = tl.where((v[w] == low) & (low < INF), w, chosen)
@@ -115,7 +117,9 @@ def _weigh_arcs(
     found = ()
     for w in tl.static_range(of(SHAPE, "slots_out", p)):
         to = outs[of(SHAPE, "first_out", p) + w]
-        if REDUCER == HARD:
+        if of(SHAPE, "single", p):
+            e = tl.where(to == L - 1, 0.0, 1.0).to(values.dtype)
+        elif REDUCER == HARD:
             chosen = tl.gather(notes[0], to, 0)
             e = tl.where(chosen == places[of(SHAPE, "first_out", p) + w], 1.0, 0.0).to(values.dtype)
         else:
@@ -138,10 +142,12 @@ def _push(
     INF: tl.constexpr = float("inf")
     back = tl.zeros_like(flow)
     sent = flow
-    if REDUCER != HARD:
+    if REDUCER != HARD and not of(SHAPE, "single", p):
         sent = flow * notes[1]
     if of(SHAPE, "own", p):
-        if REDUCER == HARD:
+        if of(SHAPE, "single", p):
+            back = tl.where(again, flow, 0.0)
+        elif REDUCER == HARD:
             back = tl.where(notes[0] == 0, flow, 0.0)
         else:
             back = _weigh(tl.where(again, values, INF), notes[0], notes[2], rate, REDUCER) * sent
@@ -170,6 +176,16 @@ def _collect_all(
             found = found + (brought[p],)
             notes = notes + ((),)
     return found, notes
+
+
+@triton.jit
+def _values_of_all(
+    known, brought, again, ins, costs, rate,
+    CONSUMES: tl.constexpr, TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr,
+):  # fmt: skip
+    """The same without notes, which a loop would carry along."""
+    found, notes = _collect_all(known, brought, again, ins, costs, rate, CONSUMES, TABLE, SHAPE, REDUCER)
+    return found
 
 
 @triton.jit
@@ -225,6 +241,24 @@ def _enter(
             here = here + (tl.where(hub, passed, cell[s]),)
         cell = here
     return cell, weights
+
+
+@triton.jit
+def _states(
+    last, brought, c, d, z, charges, hub, origin, rate, TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr
+):  # fmt: skip
+    """The states of all nodes."""
+    found, weights = _enter(last, brought, c, d, z, charges, hub, origin, rate, TABLE, SHAPE, REDUCER, False)
+    return found
+
+
+@triton.jit
+def _weights(
+    last, brought, c, d, z, charges, hub, origin, rate, TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr
+):  # fmt: skip
+    """The weights of all edges."""
+    found, weights = _enter(last, brought, c, d, z, charges, hub, origin, rate, TABLE, SHAPE, REDUCER, True)
+    return weights
 
 
 @triton.jit
@@ -363,21 +397,21 @@ def walk_forward(
         next_d = tl.load(drop_x + j * x_n, mask=j < Nb, other=INF).to(DT)
         match += c_n
         origin = start & (column == 0)
-        along, _ = _collect_all(own, brought, again, ins, costs, rate, True, TABLE, SHAPE, REDUCER)
+        along = _values_of_all(own, brought, again, ins, costs, rate, True, TABLE, SHAPE, REDUCER)
         if flag(SHAPE, "levels"):
             here = ()
             for s in tl.static_range(S):
                 here = here + (nothing,)
             for at in range(0, depth):
-                ready, _ = _collect_all(here, along, again, ins, costs, rate, False, TABLE, SHAPE, REDUCER)
-                entered, _ = _enter(own, ready, c, d, z, paid, hub, origin, rate, TABLE, SHAPE, REDUCER, False)
+                ready = _values_of_all(here, along, again, ins, costs, rate, False, TABLE, SHAPE, REDUCER)
+                entered = _states(own, ready, c, d, z, paid, hub, origin, rate, TABLE, SHAPE, REDUCER)
                 updated = ()
                 for s in tl.static_range(S):
                     updated = updated + (tl.where(level == at, entered[s], here[s]),)
                 here = updated
             own = here
         else:
-            own, _ = _enter(own, along, c, d, z, paid, hub, origin, rate, TABLE, SHAPE, REDUCER, False)
+            own = _states(own, along, c, d, z, paid, hub, origin, rate, TABLE, SHAPE, REDUCER)
         if GRADIENT:
             for s in tl.static_range(S):
                 if of(TABLE, "keep", s):
@@ -507,7 +541,7 @@ def walk_backward(
         origin = start & (column == 0)
         along, notes = _collect_all(last, brought, again, ins, costs, rate, True, TABLE, SHAPE, REDUCER)
         ready, level_notes = _collect_all(own, along, again, ins, costs, rate, False, TABLE, SHAPE, REDUCER)
-        _, weights = _enter(last, ready, c, d, z, paid, hub, origin, rate, TABLE, SHAPE, REDUCER, True)
+        weights = _weights(last, ready, c, d, z, paid, hub, origin, rate, TABLE, SHAPE, REDUCER)
         if flag(SHAPE, "levels"):
             arc_weights = ()
             for p in tl.static_range(count(SHAPE, "use")):
