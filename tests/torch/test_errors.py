@@ -11,10 +11,11 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
+from dropdtw import orders
 from dropdtw import torch as dt
 from dropdtw.drops import LogitPercentile
 
-MODULES = ["batch", "charges", "clustering", "costs", "discriminative", "learned", "losses", "reduction"]
+MODULES = ["batch", "charges", "clustering", "costs", "discriminative", "learned", "losses", "orders", "reduction"]
 Z, X = torch.ones(2, 3, 4), torch.ones(2, 5, 4)
 LOSS = dt.DropDTWLoss()
 
@@ -218,6 +219,51 @@ CHARGES = {
     "loss of repeats": case(lambda: dt.SoftDTWLoss(warp=-1), "warp is -1", "a finite number ≥ 0"),
 }
 
+FREE = orders.any_order(0, 1, 2)
+ORDERS = {
+    "of a tensor": case(
+        lambda: dt.drop_dtw(C, order=torch.tensor([0, 1, 2])), "order is a tensor of shape (3,)", "order.tolist()"
+    ),
+    "of another batch": case(
+        lambda: dt.drop_dtw(C, 0.5, order=[FREE] * 3),
+        "order is a list of 3 orders, one per item, but the batch has 2 items",
+        "orders.as_order([...]) makes one order of parts",
+    ),
+    "of other steps": case(
+        lambda: dt.drop_dtw(C, 0.5, order=orders.any_order(0, 1)), "Z has 3 steps", "name each step of Z"
+    ),
+    "of too many steps": case(
+        lambda: dt.drop_dtw(C, 0.5, z_lengths=[3, 2], order=[[0, 1, 2], [0, 1, 2, 3]]), "it names step 3", "each step"
+    ),
+    "of another item": case(
+        lambda: dt.drop_dtw(C, 0.5, z_lengths=[3, 2], order=FREE),
+        "item 1: Z has 2 steps, 0 to 1, but the order is any_order(0, 1, 2)",
+        "name each step of Z",
+    ),
+    "that is none": case(lambda: dt.drop_dtw(C, 0.5, order="abc"), "order is 'abc'", "an order of dropdtw.orders"),
+    "with a window": case(
+        lambda: dt.drop_dtw(C, 0.5, window=2, order=FREE), "window is 2, a band along the diagonal", "leave it out"
+    ),
+    "with runs of z": case(
+        lambda: dt.drop_dtw(C, 0.5, 0.5, open_z=torch.zeros(2), order=FREE),
+        "open_z is a tensor, but steps in any order have no runs",
+        "leave it out",
+    ),
+    "of the paper's table": case(
+        lambda: dt.DropDTWLoss(0.1, 0.1, method="drop_dtw_paper")(Z, X, order=FREE),
+        "method 'drop_dtw_paper' takes no order of steps",
+        "use one of 'drop_dtw'",
+    ),
+    "of a divergence": case(
+        lambda: dt.SoftDTWDivergence()(Z, X, order=FREE), "also aligns Z with Z and X with X", "use SoftDTWLoss"
+    ),
+    "of wrong sequences that are not there": case(
+        lambda: dt.D3TWLoss()(Z, X, order=FREE, wrong_order=FREE),
+        "wrong_order belong to wrong sequences",
+        "leave them out",
+    ),
+}
+
 WRONG = {
     "margin": case(lambda: dt.D3TWLoss(-1), "margin is -1", "give a finite number ≥ 0"),
     "beta": case(lambda: dt.MarginLoss(LOSS, np.nan), "beta is nan", "give a finite number ≥ 0"),
@@ -234,12 +280,12 @@ WRONG = {
     ),
     "lengths of an order": case(
         lambda: dt.D3TWLoss()(Z, X, wrong=torch.tensor([[1, 0, 2]] * 2), wrong_lengths=[3, 3]),
-        "wrong_lengths and wrong_ids belong to wrong sequences",
+        "wrong_lengths, wrong_ids and wrong_order belong to wrong sequences",
         "none were given",
     ),
     "ids of nothing": case(
         lambda: dt.MarginLoss(LOSS)(Z, X, wrong_ids=[[1, 2, 3]] * 2),
-        "wrong_lengths and wrong_ids belong to wrong sequences",
+        "wrong_lengths, wrong_ids and wrong_order belong to wrong sequences",
         "none were given",
     ),
     "wrong features": case(
@@ -270,7 +316,14 @@ WRONG = {
 
 CASES = {
     f"{part}: {name}": row
-    for part, table in {"input": INPUT, "options": OPTIONS, "drops": DROPS, "charges": CHARGES, "wrong": WRONG}.items()
+    for part, table in {
+        "input": INPUT,
+        "options": OPTIONS,
+        "drops": DROPS,
+        "charges": CHARGES,
+        "orders": ORDERS,
+        "wrong": WRONG,
+    }.items()
     for name, row in table.items()
 }
 

@@ -49,10 +49,11 @@ def test_values_are_the_librarys_and_executors_agree(table, name):
                 assert_same(found["reference"], other, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", REDUCERS)
-@pytest.mark.parametrize("name", ["partial", "jumps", "permuted"])
-def test_gradcheck(kind, name):
-    given = problem(2, 1, "xz")
+@pytest.mark.parametrize(
+    ("name", "kind"), [("partial", "soft"), ("partial", "hard"), ("jumps", "smooth"), ("permuted", "soft")]
+)
+def test_gradcheck(name, kind):
+    given = problem(2, 1, "xz", N=3)
 
     def value(*given):
         return drop_dtw(*given, reducer=kind, gamma=GAMMA, order=ORDERS[name])
@@ -62,7 +63,7 @@ def test_gradcheck(kind, name):
 
 @pytest.mark.parametrize("kind", ["soft", "smooth"])
 def test_plain_operations_have_second_derivatives(kind):
-    C, d_x, _ = problem(3, 1, "x", K=3, N=4)
+    C, d_x, _ = problem(3, 1, "x", K=3, N=3)
     opening = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
 
     def value(C, d_x, opening):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dropdtw.orders.graph import PASS, Graph, use_of
 from dropdtw.tables.table import MOVES, Recurrence
-from dropdtw.torch.ops import Call
+from dropdtw.torch.ops import WALKS, Call
 from dropdtw.torch.ops import table as find_table
 from dropdtw.torch.wavefront import Prepared, minimum, prepared
 
@@ -26,11 +26,11 @@ def value(
     call: Call,
 ) -> Tensor:
     """The values (B,) of a batch, as `wavefront.value` gives them, with `call.walks` as the graphs of its items."""
-    assert call.walks is not None
+    walks = WALKS[call.key] if call.walks is None else call.walks
     batch = prepared(C, drop_x, drop_z, charges, lengths)
-    table, which = find_table(call.table), call.walks.which
+    table, which = find_table(call.table), walks.which
     found = torch.empty(len(C), dtype=batch.C.dtype, device=C.device)
-    for n, graph in enumerate(call.walks.graphs):
+    for n, graph in enumerate(walks.graphs):
         items = torch.tensor([b for b in range(len(C)) if which is None or which[b] == n], device=C.device)
         found = found.index_copy(0, items, _sweep(_items(batch, items), graph, table, call))
     return found

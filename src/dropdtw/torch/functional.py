@@ -22,10 +22,10 @@ from dropdtw.problem.band import window_width
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS
 from dropdtw.tables.table import Recurrence
-from dropdtw.torch import charges, columns, ops, wavefront
+from dropdtw.torch import charges, columns, ops, orders, wavefront
 from dropdtw.torch.charges import Charge
 from dropdtw.torch.costs import percentile_drop, within
-from dropdtw.torch.orders import Orders, Path, Plan, check_items, of_items
+from dropdtw.torch.orders import Orders, Path, Plan
 
 Batch = Tensor | Sequence[Tensor]
 Lengths = Tensor | Sequence[int] | None
@@ -100,7 +100,11 @@ def drop_dtw(
     chosen = _executor(C, executor)
     plan = None
     if order is not None:
-        plan = _plan(order, *map(int, C.shape), _known(lengths), said, window, chosen, torch.compiler.is_compiling())
+        spread = isinstance(order, (list, tuple))
+        plan = _plan(
+            *map(int, C.shape), _known(lengths), said, window, chosen, torch.compiler.is_compiling(),
+            spread, *(order if spread else (order,)),
+        )  # fmt: skip
     elif lengths is None and not torch.compiler.is_compiling():
         spec.check_fit(*C.shape[1:])
     unedited = None if edits else call.table
@@ -117,14 +121,15 @@ def drop_dtw(
     if charges.given(open_x, open_z, warp) or ops.charges(call.table):
         charged = charges.stack((open_x, open_z, warp), len(C), ops.computes_in(C), C.device)
     given = ops.Given(costs.matrix, costs.drop_x, costs.drop_z, charged, lengths)
-    return _value(given, call) if plan is None else plan.value(given, call, _value)
+    return _value(given, call) if plan is None else orders.value(given, call, plan, _value)
 
 
 def _value(given: ops.Given, call: ops.Call) -> Tensor:
     """The values of a batch of lists, or of one of graphs."""
     if call.executor != "wavefront":
         return ops.value(*given, call)
-    return wavefront.value(*given, call) if call.walks is None else columns.value(*given, call)
+    listed = call.walks is None and not call.key
+    return wavefront.value(*given, call) if listed else columns.value(*given, call)
 
 
 @dataclass(frozen=True)
@@ -203,7 +208,6 @@ def _known(lengths: Padding) -> Sequence[int] | None:
 
 
 def _plan(
-    order: Orders,
     B: int,
     K: int,
     N: int,
@@ -212,12 +216,15 @@ def _plan(
     window: float | None,
     executor: str,
     keyed: bool,
+    spread: bool,
+    *order: Any,
 ) -> Plan:
     """How a batch with orders is computed.
 
     z_lengths : None where they cannot be looked at, () where nothing is padded.   keyed : whether for a compiler.
+    order : what the caller said, or where that is a list (`spread`) its entries: a compiler takes these one by one.
     """
-    found = of_items(order, B)
+    found = orders.of_items(order if spread else order[0], B)
     objects = {id(one): one for one in found}  # items share orders; to hash one takes time
     number = {one: n for n, one in enumerate(dict.fromkeys(objects.values()))}
     place = {name: number[one] for name, one in objects.items()}
@@ -228,11 +235,11 @@ def _plan(
             spec.order.check_steps(K)
         if z_lengths is not None and not z_lengths:
             spec.check_fit(K, N)
-    check_items(specs, which, z_lengths or ())
-    paths = [Path.of(spec) for spec in specs]
+    orders.check_items(specs, which, z_lengths or ())
+    paths = [orders.path(spec) for spec in specs]
     if executor == "triton":
         executor = _that_fits(paths, specs[0].table)
-    return Plan.of(paths, which, executor, keyed)
+    return orders.plan(paths, which, executor, keyed)
 
 
 _plan._dynamo_marked_constant = True  # type: ignore[attr-defined]

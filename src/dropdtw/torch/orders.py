@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -59,25 +59,6 @@ def select(order: Orders, items: Sequence[int]) -> Orders:
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
-    """What an order comes to: a `graph`, or the `rows` of Z one after the other. None and None: the plain list of K."""
-
-    K: int | None
-    rows: tuple[int, ...] | None = None
-    graph: Graph | None = None
-
-    @classmethod
-    def of(cls, spec: Spec) -> Path:
-        """The path of a request's order."""
-        order = spec.order
-        if order is None or order.is_plain:
-            return cls(None if order is None else order.K)
-        graph = spec.graph(order.K)
-        assert graph is not None
-        return cls(order.K, graph=graph) if graph.chain is None else cls(order.K, tuple(map(int, graph.chain)))
-
-
-@dataclass(frozen=True, eq=False)
 class Walks:
     """The graphs of a batch: each one once, and for each item the number of its graph (None: all have the first)."""
 
@@ -101,57 +82,84 @@ class Walks:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """How a batch with orders is computed: the paths in it, each once, and the number of each item's (None: the first).
+class Path(NamedTuple):
+    """What an order comes to: a `graph`, or the `rows` of Z one after the other; neither for the plain list of K."""
 
-    walks : the graphs of those items that have one.   executor : what runs these.   key : see `Walks.key`.
+    K: int | None
+    rows: tuple[int, ...] | None = None
+    graph: Graph | None = None
+
+
+def path(spec: Spec) -> Path:
+    """The path of a request's order."""
+    order = spec.order
+    if order is None or order.is_plain:
+        return Path(None if order is None else order.K)
+    graph = spec.graph(order.K)
+    assert graph is not None
+    return Path(order.K, graph=graph) if graph.chain is None else Path(order.K, tuple(map(int, graph.chain)))
+
+
+class Plan(NamedTuple):
+    """How a batch with orders is computed, item by item; one entry where it is the same for all.
+
+    graphed : whether the item runs over a graph.   rows : otherwise, its rows of Z one after the other; None: all, as
+    they are.   steps : how many rows its Z must have; None: any.
+    executor, key, walks : what runs the graphs, their name for compilers, and they themselves.
+
+    Compilers follow its use, so it holds nothing else but plain data.
     """
 
-    paths: tuple[Path, ...]
-    which: tuple[int, ...] | None
-    walks: Walks | None
+    graphed: tuple[bool, ...]
+    rows: tuple[tuple[int, ...] | None, ...]
+    steps: tuple[int | None, ...]
     executor: str
     key: str = ""
+    walks: Walks | None = None
 
-    @classmethod
-    def of(cls, paths: Sequence[Path], which: tuple[int, ...] | None, executor: str, keyed: bool) -> Plan:
-        """The plan for these paths."""
-        graphs = tuple(dict.fromkeys(path.graph for path in paths if path.graph is not None))
-        if not graphs:
-            return cls(tuple(paths), which, None, executor)
+
+def plan(paths: Sequence[Path], which: tuple[int, ...] | None, executor: str, keyed: bool) -> Plan:
+    """The plan for some paths, where item b has the path which[b]; None: all have the first."""
+    each = [paths[n] for n in which or (0,)]
+    graphs = tuple(dict.fromkeys(path.graph for path in each if path.graph is not None))
+    walks = None
+    if graphs:
         number = {graph: n for n, graph in enumerate(graphs)}
-        mine = [paths[n].graph for n in which or ()]
-        walks = Walks(graphs, tuple(number[graph] for graph in mine if graph is not None) if len(graphs) > 1 else None)
-        return cls(tuple(paths), which, walks, executor, walks.key if keyed else "")
-
-    def value(self, given: ops.Given, call: ops.Call, solve: Callable[[ops.Given, ops.Call], Tensor]) -> Tensor:
-        """The values (B,); `solve` computes a batch of lists, or one of graphs."""
-        B = len(given.C)
-        own = [self.paths[n].graph is not None for n in self.which or (0,)]
-        if all(own):
-            return self._walk(given, call, solve)
-        listed = [self.paths[n] for n in self.which or (0,)]
-        if not any(own):
-            return solve(_gathered(given, listed), call)
-        parts = [[b for b in range(B) if not own[b]], [b for b in range(B) if own[b]]]
-        some = [torch.tensor(items, device=given.C.device) for items in parts]
-        values = torch.cat(
-            [
-                solve(_gathered(_items(given, some[0]), [listed[b] for b in parts[0]]), call),
-                self._walk(_items(given, some[1]), call, solve),
-            ]
-        )
-        back = torch.tensor(np.argsort(parts[0] + parts[1]), device=given.C.device)
-        return values[back]
-
-    def _walk(self, given: ops.Given, call: ops.Call, solve: Callable[[ops.Given, ops.Call], Tensor]) -> Tensor:
-        return solve(given, replace_call(call, self))
+        mine = tuple(number[path.graph] for path in each if path.graph is not None)
+        walks = Walks(graphs, mine if len(graphs) > 1 else None)
+    return Plan(
+        tuple(path.graph is not None for path in each),
+        tuple(path.rows for path in each),
+        tuple(path.K for path in each),
+        executor,
+        walks.key if walks is not None and keyed else "",
+        walks,
+    )
 
 
-def replace_call(call: ops.Call, plan: Plan) -> ops.Call:
-    """The call for the items of a plan that have a graph."""
-    return ops.Call(call.table, call.reducer, call.gamma, plan.executor, plan.walks, plan.key)
+Solve = Callable[[ops.Given, ops.Call], Tensor]
+
+
+def value(given: ops.Given, call: ops.Call, plan: Plan, solve: Solve) -> Tensor:
+    """The values (B,) of a batch; `solve` computes one of lists, or one of graphs."""
+    if all(plan.graphed):
+        return solve(given, _on_graphs(call, plan))
+    if not any(plan.graphed):
+        return solve(_gathered(given, plan.rows, plan.steps), call)
+    device = given.C.device
+    lists = [b for b, graphed in enumerate(plan.graphed) if not graphed]
+    graphs = [b for b, graphed in enumerate(plan.graphed) if graphed]
+    some = _items(given, torch.tensor(lists, device=device))
+    some = _gathered(some, tuple(plan.rows[b] for b in lists), tuple(plan.steps[b] for b in lists))
+    others = _items(given, torch.tensor(graphs, device=device))
+    values = torch.cat([solve(some, call), solve(others, _on_graphs(call, plan))])
+    place = {b: n for n, b in enumerate(lists + graphs)}
+    return values[torch.tensor([place[b] for b in range(len(place))], device=device)]
+
+
+def _on_graphs(call: ops.Call, plan: Plan) -> ops.Call:
+    walks = None if torch.compiler.is_compiling() else plan.walks
+    return ops.Call(call.table, call.reducer, call.gamma, plan.executor, walks, plan.key)
 
 
 def _items(given: ops.Given, items: Tensor) -> ops.Given:
@@ -161,33 +169,32 @@ def _items(given: ops.Given, items: Tensor) -> ops.Given:
     return ops.Given(given.C[items], given.drop_x[items], given.drop_z[items], charges, lengths)
 
 
-def _gathered(given: ops.Given, paths: Sequence[Path]) -> ops.Given:
-    """A batch whose rows come in the order of their paths, one for all items or one per item.
+def _gathered(given: ops.Given, rows: tuple[tuple[int, ...] | None, ...], steps: tuple[int | None, ...]) -> ops.Given:
+    """A batch whose rows come in their orders, one for all items or one per item.
 
     Where lengths cannot be looked at, an item of another length than its order's gets length 0, which makes it NaN.
     """
     C, drop_z, lengths = given.C, given.drop_z, given.lengths
     B, K, N = C.shape
     device = C.device
-    if lengths is not None and any(path.K is not None for path in paths):
-        expected = torch.tensor([-1 if path.K is None else path.K for path in paths], device=device)
-        fits = (expected < 0) | (lengths[0] == expected)
-        lengths = (torch.where(fits, lengths[0], 0), lengths[1])
-    if all(path.rows is None for path in paths):
+    if lengths is not None and any(n is not None for n in steps):
+        expected = torch.tensor([-1 if n is None else n for n in steps], device=device)
+        lengths = (torch.where((expected < 0) | (lengths[0] == expected), lengths[0], 0), lengths[1])
+    if all(row is None for row in rows):
         return given._replace(lengths=lengths)
-    rows = [tuple(range(K)) if path.rows is None else path.rows for path in paths]
-    if len(rows) == 1:
-        at = torch.tensor(rows[0], device=device)
+    listed = [tuple(range(K)) if row is None else row for row in rows]
+    if len(listed) == 1:
+        at = torch.tensor(listed[0], device=device)
         C, drop_z = C[:, at], drop_z[:, at]
     else:
-        most = max(map(len, rows))
-        at = torch.tensor([row + (0,) * (most - len(row)) for row in rows], device=device)
+        most = max(len(row) for row in listed)
+        at = torch.tensor([row + (0,) * (most - len(row)) for row in listed], device=device)
         item = torch.arange(B, device=device)[:, None]
         C, drop_z = C[item, at], drop_z[item, at]
-    if lengths is None and len(set(map(len, rows))) == 1:
+    if lengths is None and len({len(row) for row in listed}) == 1:
         return given._replace(C=C, drop_z=drop_z)
     z_lengths, x_lengths = lengths or (torch.full((B,), K, device=device), torch.full((B,), N, device=device))
-    count = torch.tensor([0 if path.rows is None else len(path.rows) for path in paths], device=device)
+    count = torch.tensor([0 if row is None else len(row) for row in rows], device=device)
     z_lengths = torch.where((count > 0) & (z_lengths > 0), count, z_lengths)
     return given._replace(C=C, drop_z=drop_z, lengths=(z_lengths, x_lengths))
 

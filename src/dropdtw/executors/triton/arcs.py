@@ -105,7 +105,8 @@ def _shape(
         slots_out=tuple(out[n] for n in at),
         pair=tuple(pairs.index(way) if way[0] else -1 for way in ways),
         stays=tuple(
-            tuple(e for e in edges if ways[e] == (0, s) and found.move[e] == LEFT.value) for s in range(len(found.start))
+            tuple(e for e in edges if ways[e] == (0, s) and found.move[e] == LEFT.value)
+            for s in range(len(found.start))
         ),
         into=into,
         out=out,
@@ -191,7 +192,8 @@ def shape_of(graphs: tuple[Graph, ...], table: Recurrence) -> tuple[Shape, int, 
     """The shape for some graphs, the most nodes of one, and the lanes for them."""
     found = [_compact(graph, table) for graph in graphs]
     into, out = (
-        tuple(_rounded(max(getattr(one, side)[n] for one in found)) for n in range(len(USES))) for side in ("into", "out")
+        tuple(_rounded(max(getattr(one, side)[n] for one in found)) for n in range(len(USES)))
+        for side in ("into", "out")
     )
     levels = any(one.level.max() > 0 for one in found)
     hubs = any(bool(one.graph.hub.any()) for one in found)

@@ -42,7 +42,20 @@ from dropdtw.executors.triton.layout import (
 )
 from dropdtw.executors.triton.memory import charges_of
 
-_TENSORS = ["C", "drop_x", "drop_z", "charges", "z_len", "x_len", "which", "nodes", "arcs", "arc_costs", "saved", "ends"]
+_TENSORS = [
+    "C",
+    "drop_x",
+    "drop_z",
+    "charges",
+    "z_len",
+    "x_len",
+    "which",
+    "nodes",
+    "arcs",
+    "arc_costs",
+    "saved",
+    "ends",
+]
 _NUMBERS = ["K", "N", "V", "c_b", "c_k", "c_n", "x_b", "x_n", "z_b", "z_n", "g_b", "rate_bits"]
 
 
