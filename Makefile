@@ -27,7 +27,7 @@ demo: setup
 
 # Two halves side by side, about equally long: the core, and what is built around it. The CUDA kernels run without coverage,
 # which cannot see what Triton's interpreter runs.
-TRITON := tests/executors/test_triton.py
+TRITON := tests/executors/test_triton.py tests/executors/test_triton_graphs.py
 PEERS := tests/peers
 AROUND := $(addprefix tests/,cli corpus data experiments explore files sklearn text test_docs.py test_packaging.py)
 PYTEST := $(BIN)/python -m pytest

@@ -38,9 +38,15 @@ def value(
 
 def _items(batch: Prepared, items: Tensor) -> Prepared:
     """Some items of a batch."""
-    charge = {name: paid[items] for name, paid in batch.charge.items()}
-    C, drop_x, drop_z, _, *lengths = (part if isinstance(part, dict) else part[items] for part in batch)
-    return Prepared(C, drop_x, drop_z, charge, *lengths)
+    return Prepared(
+        batch.C[items],
+        batch.drop_x[items],
+        batch.drop_z[items],
+        {name: paid[items] for name, paid in batch.charge.items()},
+        batch.z_lengths[items],
+        batch.x_lengths[items],
+        batch.spoilt[items],
+    )
 
 
 def _sweep(batch: Prepared, graph: Graph, table: Recurrence, call: Call) -> Tensor:
@@ -62,12 +68,10 @@ def _sweep(batch: Prepared, graph: Graph, table: Recurrence, call: Call) -> Tens
     drop_z = torch.cat([batch.drop_z, nowhere], dim=1)
     blocks = []
     for block in layout.blocks:
-        gathers = {
-            use: (tensor(place[g.source]), tensor(g.cost).to(C.dtype)) for use, g in block.gathers.items()
-        }  # fmt: skip
+        gathers = {use: (tensor(place[g.source]), tensor(g.cost).to(C.dtype)) for use, g in block.gathers.items()}
         label = graph.label[block.nodes]
-        parts = (place[block.nodes], np.where(label < 0, K, label), block.nodes == graph.start)
-        blocks.append((block.hub, gathers, *map(tensor, parts)))
+        own, rows, is_start = place[block.nodes], np.where(label < 0, K, label), block.nodes == graph.start
+        blocks.append((block.hub, gathers, tensor(own), tensor(rows), tensor(is_start)))
 
     def brought(states: Tensor, arcs: tuple[Tensor, Tensor]) -> Tensor:
         source, cost = arcs
@@ -79,22 +83,22 @@ def _sweep(batch: Prepared, graph: Graph, table: Recurrence, call: Call) -> Tens
     ends = inf.expand(len(table.final) * len(finals), b)
     for j in range(N + 1):
         here = dict.fromkeys(table.states, nowhere)
-        for hub, gathers, own, label, is_start in blocks:
+        for hub, arcs, nodes, labels, begins in blocks:
             new: dict[str, Tensor] = {}
             for state in table.states:
-                ways = [brought(here[state], gathers[PASS])] if hub else []
+                ways = [brought(here[state], arcs[PASS])] if hub else []
                 for e in table.edges if not hub else ():
                     if e.dst != state:
                         continue
                     use, (_, dj) = use_of(e), MOVES[e.move]
                     if use:
-                        source = brought(before[e.src] if dj else here[e.src], gathers[use])
+                        source = brought(before[e.src] if dj else here[e.src], arcs[use])
                     else:
-                        source = before[e.src].index_select(1, own) if dj else new[e.src]
-                    ways.append(source + _paid(batch, C, drop_z, label, j, e.cost, e.weight, e.plus))
-                new[state] = minimum(torch.stack(ways), call.reducer, call.gamma) if ways else inf.expand(b, len(own))
+                        source = before[e.src].index_select(1, nodes) if dj else new[e.src]
+                    ways.append(source + _paid(batch, C, drop_z, labels, j, e.cost, e.weight, e.plus))
+                new[state] = minimum(torch.stack(ways), call.reducer, call.gamma) if ways else inf.expand(b, len(nodes))
                 if j == 0 and state in table.starts:
-                    new[state] = torch.where(is_start, 0.0, new[state])
+                    new[state] = torch.where(begins, 0.0, new[state])
             here = {state: torch.cat([here[state], new[state]], dim=1) for state in table.states}
         before = here
         last = torch.cat([here[state].index_select(1, finals).T for state in table.final])

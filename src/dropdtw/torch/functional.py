@@ -25,7 +25,7 @@ from dropdtw.tables.table import Recurrence
 from dropdtw.torch import charges, columns, ops, orders, wavefront
 from dropdtw.torch.charges import Charge
 from dropdtw.torch.costs import percentile_drop, within
-from dropdtw.torch.orders import Orders, Path, Plan
+from dropdtw.torch.orders import Orders, Plan
 
 Batch = Tensor | Sequence[Tensor]
 Lengths = Tensor | Sequence[int] | None
@@ -100,11 +100,11 @@ def drop_dtw(
     chosen = _executor(C, executor)
     plan = None
     if order is not None:
+        B, K, N = map(int, C.shape)
         spread = isinstance(order, (list, tuple))
-        plan = _plan(
-            *map(int, C.shape), _known(lengths), said, window, chosen, torch.compiler.is_compiling(),
-            spread, *(order if spread else (order,)),
-        )  # fmt: skip
+        entries: Any = order if spread else (order,)
+        compiling = torch.compiler.is_compiling()
+        plan = _plan(B, K, N, _known(lengths), said, window, chosen, compiling, spread, *entries)
     elif lengths is None and not torch.compiler.is_compiling():
         spec.check_fit(*C.shape[1:])
     unedited = None if edits else call.table
@@ -238,27 +238,11 @@ def _plan(
     orders.check_items(specs, which, z_lengths or ())
     paths = [orders.path(spec) for spec in specs]
     if executor == "triton":
-        executor = _that_fits(paths, specs[0].table)
+        executor = orders.on_cuda(paths, specs[0].table)
     return orders.plan(paths, which, executor, keyed)
 
 
 _plan._dynamo_marked_constant = True  # type: ignore[attr-defined]
-
-
-def _that_fits(paths: Sequence[Path], table: Recurrence) -> str:
-    """The executor on CUDA for these graphs."""
-    from dropdtw.executors.triton.arcs import LANES, SLOTS, fits
-
-    large = [path.graph for path in paths if path.graph is not None and not fits(path.graph, table)]
-    if not large:
-        return "triton"
-    warnings.warn(
-        f"an order has {len(large[0])} nodes, and the CUDA kernels take up to {LANES - 1}, with {SLOTS} arcs into or "
-        "out of each: ordinary PyTorch operations do the work, slowly. Say more about what comes before what",
-        RuntimeWarning,
-        stacklevel=4,
-    )
-    return "wavefront"
 
 
 def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Padding]:

@@ -7,6 +7,7 @@ run over it. A batch with both is split and put together again, so each item is 
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ from torch import Tensor
 from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order, OrderLike, as_order
 from dropdtw.problem.spec import Spec
+from dropdtw.tables.table import Recurrence
 from dropdtw.torch import ops
 
 Orders = OrderLike | Sequence[OrderLike | None] | None
@@ -208,3 +210,19 @@ def check_items(specs: Sequence[Spec], which: tuple[int, ...] | None, z_lengths:
                 order.check_steps(K)
             except ValueError as error:
                 raise ValueError(f"item {b}: {error}") from None
+
+
+def on_cuda(paths: Sequence[Path], table: Recurrence) -> str:
+    """The executor for these graphs on CUDA."""
+    from dropdtw.executors.triton.arcs import LANES, SLOTS, fits
+
+    large = [path.graph for path in paths if path.graph is not None and not fits(path.graph, table)]
+    if not large:
+        return "triton"
+    warnings.warn(
+        f"an order has {len(large[0])} nodes, and the CUDA kernels take up to {LANES - 1}, with {SLOTS} arcs into or "
+        "out of each: ordinary PyTorch operations do the work, slowly. Say more about what comes before what",
+        RuntimeWarning,
+        stacklevel=5,
+    )
+    return "wavefront"

@@ -1,5 +1,7 @@
 """The CUDA executor: one Triton kernel forward and one backward, for every table and reducer.
 
+Where steps form a graph, `graphs.py` runs others, with nodes as lanes. What follows is about lists.
+
 A program walks one pair of sequences along its anti-diagonals. Its *lanes* are rows i of the grid, so at step t lane
 ℓ is in cell (ℓ + 1, t − ℓ), and all it needs lies in neighbouring lanes: `left` is its own last value, `up` is the
 last value of the lane above, and `diag` is the last `up`. Column 0 is a column like any other; row 0 is computed
@@ -22,7 +24,9 @@ import triton
 from torch import Tensor
 
 from dropdtw.executors.triton.cells import REDUCER_NUMBER
-from dropdtw.executors.triton.graphs import backward_graphs, forward_graphs, graph_room
+from dropdtw.executors.triton.graphs import backward_graphs as backward_graphs
+from dropdtw.executors.triton.graphs import forward_graphs as forward_graphs
+from dropdtw.executors.triton.graphs import graph_room as graph_room
 from dropdtw.executors.triton.launch import current, is_wide, rate_bits, run
 from dropdtw.executors.triton.layout import DROP_X, DROP_Z, Layout, layout
 from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows

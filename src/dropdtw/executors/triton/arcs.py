@@ -1,8 +1,8 @@
 """Graphs as kernels read them: nodes as lanes, arcs as tables of lanes to gather from, and what shapes these have.
 
-Each node has a lane. The last lane is nowhere and stays at ∞: slots that a node has no arc for point there. For each use,
-a node has so many slots for arcs that lead into it, and so many for those that lead out of it, along which derivatives
-go back.
+Each node has a lane. The last lane is nowhere and stays at ∞: slots that a node has no arc for point there. For each
+use, a node has so many slots for arcs that lead into it, and so many for those that lead out of it, along which
+derivatives go back.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Shape:
     consumes, passes, own : whether it leads into the next column, is a hub's, and has the node itself as its first
         alternative.   single : whether there is one alternative only.
     first_in, slots_in, first_out, slots_out : where the slots of its use begin, and how many there are.
-    pair : of each edge, −1 where it stays in its node.   stays : for each state, the edges that come from it in the same
-        node and the column before.
+    pair : of each edge, −1 where it stays in its node.   stays : for each state, the edges that come from it in the
+        same node and the column before.
     total_in, total_out : of all slots.
     levels : whether some nodes of a column wait for others.   hubs : whether there are any.   costs : whether some arc
         costs something.

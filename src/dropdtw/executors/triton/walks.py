@@ -5,7 +5,7 @@ then the table goes on as it does on a list. Nodes that wait for others of their
 
 The forward pass writes every column down. The backward pass reads two of them at a time, reduces over arcs again, and
 collects derivatives over the arcs that lead *out* of each node, so that nothing is added atomically: an arc's weight
-follows from its own value and what its target notes about the reduction (`_collect`).
+follows from its own value and what its target notes about the reduction (`nodes.collect_all`).
 """
 
 from __future__ import annotations
@@ -14,33 +14,21 @@ import triton
 import triton.language as tl
 
 from dropdtw.executors.triton.arcs import among, flag, listed
-from dropdtw.executors.triton.cells import (
-    HARD,
-    LN_2,
-    SMOOTH,
-    charge_back,
-    cost_back,
-    flow_back,
-    fold,
-    price_of,
-)
-from dropdtw.executors.triton.layout import (
-    DROP_X,
-    DROP_Z,
-    FREE,
-    LEFT,
-    MATCH,
-    SAME,
-    before,
-    count,
-    into,
-    many,
-    nth,
-    of,
-    pays,
-    plane,
-)
+from dropdtw.executors.triton.cells import HARD, SMOOTH, charge_back, cost_back, flow_back
+from dropdtw.executors.triton.layout import DROP_X, DROP_Z, MATCH, count, of, pays, plane
 from dropdtw.executors.triton.memory import charges_of
+from dropdtw.executors.triton.nodes import (
+    added,
+    collect_all,
+    flow_into,
+    leave,
+    push,
+    states_of,
+    values_of_all,
+    weigh,
+    weigh_arcs,
+    weights_of,
+)
 
 _TENSORS = [
     "C",
@@ -62,243 +50,6 @@ _NUMBERS = ["K", "N", "V", "c_b", "c_k", "c_n", "x_b", "x_n", "z_b", "z_n", "g_b
 def _jit(*tensors: str, numbers: tuple[str, ...] = ()):
     """Compile once for each table and shape, and not again for each property of an argument."""
     return triton.jit(do_not_specialize=[*_NUMBERS, *numbers], do_not_specialize_on_alignment=[*_TENSORS, *tensors])
-
-
-# --- Arcs -----------------------------------------------------------------------------------------------------------
-
-
-@triton.jit
-def _collect(values, again, ins, costs, rate, p: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr):
-    """What the arcs of pair p bring into each node: their minimum, and notes for `_weigh`.
-
-    Notes are the place of the first smallest alternative for the hard minimum (−2: none exists); else the smallest
-    alternative, one over the sum of exponentials, and the mean distance from the smallest. A single one needs none.
-    """
-    INF: tl.constexpr = float("inf")
-    v = ()
-    if of(SHAPE, "own", p):
-        v = v + (tl.where(again, values, INF),)
-    for w in tl.static_range(of(SHAPE, "slots_in", p)):
-        a = tl.gather(values, ins[of(SHAPE, "first_in", p) + w], 0)
-        if flag(SHAPE, "costs"):
-            a = a + costs[of(SHAPE, "first_in", p) + w]
-        v = v + (a,)
-    nothing = tl.full(values.shape, INF, values.dtype)
-    if len(v) == 0:
-        return nothing, ()
-    else:
-        low = v[0]
-        for w in tl.static_range(1, len(v)):
-            low = tl.minimum(low, v[w], propagate_nan=tl.PropagateNan.ALL)
-        if of(SHAPE, "single", p):
-            return low, ()
-        elif REDUCER == HARD:
-            chosen = tl.full(values.shape, -2, tl.int32)
-            for w in tl.static_range(len(v) - 1, -1, -1):
-                chosen = tl.where((v[w] == low) & (low < INF), w, chosen)
-            return low, (chosen,)
-        else:
-            base = tl.where(low == INF, 0.0, low)
-            total = tl.zeros_like(low)
-            mean = tl.zeros_like(low)
-            for w in tl.static_range(len(v)):
-                e = tl.exp2((base - v[w]) * rate)
-                total += e
-                if REDUCER == SMOOTH:
-                    mean += tl.where(e > 0, v[w] - base, 0.0) * e  # ∞ · 0 is NaN: what has no weight has no say
-            share = 1.0 / tl.where(low == INF, 1.0, total)
-            mean = mean * share
-            found = base + mean if REDUCER == SMOOTH else base - tl.log2(total) / rate
-            return tl.where(low == INF, INF, found), (base, share, mean)
-
-
-@triton.jit
-def _weigh(v, base, mean, rate, REDUCER: tl.constexpr):
-    """The weight of an alternative v but for its share, from the notes of the node that it leads into."""
-    e = tl.exp2((base - v) * rate)
-    if REDUCER == SMOOTH:
-        e = e * (1.0 - (tl.where(e > 0, v - base, 0.0) - mean) * (rate * LN_2))
-    return e
-
-
-@triton.jit
-def _weigh_arcs(
-    values, notes, outs, places, costs, lane, rate,
-    p: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr, L: tl.constexpr,
-):  # fmt: skip
-    """The weight, but for the share, of each arc of pair p out of a node."""
-    found = ()
-    for w in tl.static_range(of(SHAPE, "slots_out", p)):
-        to = outs[of(SHAPE, "first_out", p) + w]
-        if of(SHAPE, "single", p):
-            e = tl.where(to == L - 1, 0.0, 1.0).to(values.dtype)
-        elif REDUCER == HARD:
-            chosen = tl.gather(notes[0], to, 0)
-            e = tl.where(chosen == places[of(SHAPE, "first_out", p) + w], 1.0, 0.0).to(values.dtype)
-        else:
-            v = values
-            if flag(SHAPE, "costs"):
-                v = v + costs[flag(SHAPE, "total_in") + of(SHAPE, "first_out", p) + w]
-            mean = v
-            if REDUCER == SMOOTH:
-                mean = tl.gather(notes[2], to, 0)
-            e = tl.where(to == L - 1, 0.0, _weigh(v, tl.gather(notes[0], to, 0), mean, rate, REDUCER))
-        found = found + (e,)
-    return found
-
-
-@triton.jit
-def _push(
-    flow, values, again, notes, weights, outs, rate, p: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr
-):  # fmt: skip
-    """What goes back along the arcs of pair p, collected in the nodes that they come from."""
-    INF: tl.constexpr = float("inf")
-    back = tl.zeros_like(flow)
-    sent = flow
-    if REDUCER != HARD and not of(SHAPE, "single", p):
-        sent = flow * notes[1]
-    if of(SHAPE, "own", p):
-        if of(SHAPE, "single", p):
-            back = tl.where(again, flow, 0.0)
-        elif REDUCER == HARD:
-            back = tl.where(notes[0] == 0, flow, 0.0)
-        else:
-            back = _weigh(tl.where(again, values, INF), notes[0], notes[2], rate, REDUCER) * sent
-    for w in tl.static_range(of(SHAPE, "slots_out", p)):
-        back += tl.gather(sent, outs[of(SHAPE, "first_out", p) + w], 0) * weights[w]
-    return back
-
-
-# --- One column -----------------------------------------------------------------------------------------------------
-
-
-@triton.jit
-def _collect_all(
-    known, brought, again, ins, costs, rate,
-    CONSUMES: tl.constexpr, TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr,
-):  # fmt: skip
-    """`brought`, with what comes from the states `known` for those pairs that consume an x, or for the others."""
-    found = ()
-    notes = ()
-    for p in tl.static_range(count(SHAPE, "use")):
-        if of(SHAPE, "consumes", p) == CONSUMES:
-            value, noted = _collect(known[of(SHAPE, "state", p)], again, ins, costs, rate, p, SHAPE, REDUCER)
-            found = found + (value,)
-            notes = notes + (noted,)
-        else:
-            found = found + (brought[p],)
-            notes = notes + ((),)
-    return found, notes
-
-
-@triton.jit
-def _values_of_all(
-    known, brought, again, ins, costs, rate,
-    CONSUMES: tl.constexpr, TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr,
-):  # fmt: skip
-    """The same without notes, which a loop would carry along."""
-    found, notes = _collect_all(known, brought, again, ins, costs, rate, CONSUMES, TABLE, SHAPE, REDUCER)
-    return found
-
-
-@triton.jit
-def _arriving(TABLE: tl.constexpr, SHAPE: tl.constexpr, e: tl.constexpr, cell, last, brought, c, d, z, charges):
-    """The value that one edge brings into its state."""
-    if of(SHAPE, "pair", e) != -1:
-        a = brought[of(SHAPE, "pair", e)]
-    elif of(TABLE, "move", e) == LEFT:
-        a = last[of(TABLE, "src", e)]
-    else:
-        a = cell[of(TABLE, "src", e)]
-    if of(TABLE, "price", of(TABLE, "dst", e)) == -1 and of(TABLE, "cost", e) != FREE:
-        a = a + price_of(of(TABLE, "cost", e), of(TABLE, "weight", e), c, d, z)
-    if of(TABLE, "plus", e) != -1:
-        a = a + charges[of(TABLE, "plus", e)]
-    return a
-
-
-@triton.jit
-def _enter(
-    last, brought, c, d, z, charges, hub, origin, rate,
-    TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr, WEIGH: tl.constexpr,
-):  # fmt: skip
-    """The states of all nodes, and with WEIGH the weights of all edges.
-
-    last : the states of the column before.   brought : what arcs bring, for each pair.   origin : whether alignments
-    begin here.
-    """
-    INF: tl.constexpr = float("inf")
-    cell = ()
-    weights = ()
-    for s in tl.static_range(count(TABLE, "price")):
-        v = ()
-        for n in tl.static_range(into(TABLE, "all", s)):
-            v = v + (_arriving(TABLE, SHAPE, before(TABLE, "all", s) + n, cell, last, brought, c, d, z, charges),)
-        value = tl.full(z.shape, INF, z.dtype)
-        if len(v) > 0:
-            value, w = fold(v, rate, REDUCER, WEIGH)
-            weights = weights + w
-            if of(TABLE, "price", s) != -1 and of(TABLE, "price", s) != FREE:
-                # A price that all alternatives pay is paid once.
-                value = value + price_of(of(TABLE, "price", s), of(TABLE, "times", s), c, d, z)
-        if of(TABLE, "start", s):
-            value = tl.where(origin, 0.0, value)
-        cell = cell + (value,)
-    if flag(SHAPE, "hubs"):
-        here = ()
-        for s in tl.static_range(count(TABLE, "price")):
-            passed = tl.full(z.shape, INF, z.dtype)
-            for p in tl.static_range(count(SHAPE, "use")):
-                if of(SHAPE, "passes", p) and of(SHAPE, "state", p) == s:
-                    passed = brought[p]
-            here = here + (tl.where(hub, passed, cell[s]),)
-        cell = here
-    return cell, weights
-
-
-@triton.jit
-def _states(
-    last, brought, c, d, z, charges, hub, origin, rate, TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr
-):  # fmt: skip
-    """The states of all nodes."""
-    found, weights = _enter(last, brought, c, d, z, charges, hub, origin, rate, TABLE, SHAPE, REDUCER, False)
-    return found
-
-
-@triton.jit
-def _weights(
-    last, brought, c, d, z, charges, hub, origin, rate, TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr
-):  # fmt: skip
-    """The weights of all edges."""
-    found, weights = _enter(last, brought, c, d, z, charges, hub, origin, rate, TABLE, SHAPE, REDUCER, True)
-    return weights
-
-
-@triton.jit
-def _leave(g, weights, hub, origin, TABLE: tl.constexpr, SHAPE: tl.constexpr):
-    """The derivative by each state of a node, with what comes back along edges within it; 0 in hubs and at the origin."""
-    full = ()
-    for s in tl.static_range(count(TABLE, "price") - 1, -1, -1):
-        a = g[s]
-        if flag(SHAPE, "hubs"):
-            a = tl.where(hub, 0.0, a)
-        for n in tl.static_range(many(TABLE, "all", "src", s, SAME)):
-            a = a + flow_back(TABLE, "all", nth(TABLE, "all", "src", s, SAME, n), s + 1, full, weights)
-        if of(TABLE, "start", s):
-            a = tl.where(origin, 0.0, a)
-        full = (a,) + full
-    return full
-
-
-@triton.jit
-def _flow_into(g, full, weights, hub, p: tl.constexpr, TABLE: tl.constexpr, SHAPE: tl.constexpr):
-    """What goes back to the arcs of pair p."""
-    flow = tl.zeros_like(g[0])
-    if of(SHAPE, "passes", p):
-        flow = tl.where(hub, g[of(SHAPE, "state", p)], 0.0)
-    for n in tl.static_range(among(SHAPE, "edges", p)):
-        flow = flow + flow_back(TABLE, "all", listed(SHAPE, "edges", p, n), 0, full, weights)
-    return flow
 
 
 # --- Memory ---------------------------------------------------------------------------------------------------------
@@ -410,21 +161,21 @@ def walk_forward(
         next_d = tl.load(drop_x + j * x_n, mask=j < Nb, other=INF).to(DT)
         match += c_n
         origin = start & (column == 0)
-        along = _values_of_all(own, brought, again, ins, costs, rate, True, TABLE, SHAPE, REDUCER)
+        along = values_of_all(own, brought, again, ins, costs, rate, True, TABLE, SHAPE, REDUCER)
         if flag(SHAPE, "levels"):
             here = ()
             for s in tl.static_range(S):
                 here = here + (nothing,)
             for at in range(0, depth):
-                ready = _values_of_all(here, along, again, ins, costs, rate, False, TABLE, SHAPE, REDUCER)
-                entered = _states(own, ready, c, d, z, paid, hub, origin, rate, TABLE, SHAPE, REDUCER)
+                ready = values_of_all(here, along, again, ins, costs, rate, False, TABLE, SHAPE, REDUCER)
+                entered = states_of(own, ready, c, d, z, paid, hub, origin, rate, TABLE, SHAPE, REDUCER)
                 updated = ()
                 for s in tl.static_range(S):
                     updated = updated + (tl.where(level == at, entered[s], here[s]),)
                 here = updated
             own = here
         else:
-            own = _states(own, along, c, d, z, paid, hub, origin, rate, TABLE, SHAPE, REDUCER)
+            own = states_of(own, along, c, d, z, paid, hub, origin, rate, TABLE, SHAPE, REDUCER)
         if GRADIENT:
             for s in tl.static_range(S):
                 if of(TABLE, "keep", s):
@@ -466,7 +217,7 @@ def walk_forward(
         found = tl.where(low == INF, INF, found)
         if GRADIENT:
             for f in tl.static_range(F):
-                weight = _weigh(last[f], base, mean, rate, REDUCER) * share
+                weight = weigh(last[f], base, mean, rate, REDUCER) * share
                 tl.store(ends + f * V, tl.where(low < INF, weight, 0.0), mask=inside)
     tl.store(value + b, tl.where(lost > 0, float("nan"), found))
 
@@ -552,32 +303,32 @@ def walk_backward(
         next_c = tl.load(match, mask=labelled & (column >= 2), other=INF).to(DT)
         next_d = tl.load(drop_x + (j - 2) * x_n, mask=j >= 2, other=INF).to(DT)
         origin = start & (column == 0)
-        along, notes = _collect_all(last, brought, again, ins, costs, rate, True, TABLE, SHAPE, REDUCER)
-        ready, level_notes = _collect_all(own, along, again, ins, costs, rate, False, TABLE, SHAPE, REDUCER)
-        weights = _weights(last, ready, c, d, z, paid, hub, origin, rate, TABLE, SHAPE, REDUCER)
+        along, notes = collect_all(last, brought, again, ins, costs, rate, True, TABLE, SHAPE, REDUCER)
+        ready, level_notes = collect_all(own, along, again, ins, costs, rate, False, TABLE, SHAPE, REDUCER)
+        weights = weights_of(last, ready, c, d, z, paid, hub, origin, rate, TABLE, SHAPE, REDUCER)
         if flag(SHAPE, "levels"):
             arc_weights = ()
             for p in tl.static_range(count(SHAPE, "use")):
                 found = ()
                 if not of(SHAPE, "consumes", p) and of(SHAPE, "slots_in", p) > 0:
-                    found = _weigh_arcs(
-                        own[of(SHAPE, "state", p)], level_notes[p], outs, places, costs, lane, rate, p, SHAPE, REDUCER, L
+                    found = weigh_arcs(
+                        own[of(SHAPE, "state", p)], level_notes[p], outs, places, costs, rate, p, SHAPE, REDUCER, L
                     )  # fmt: skip
                 arc_weights = arc_weights + (found,)
             for up in range(0, depth):
                 now = level == depth - 1 - up
-                full = _leave(g, weights, hub, origin, TABLE, SHAPE)
+                full = leave(g, weights, hub, origin, TABLE, SHAPE)
                 more = g
                 for p in tl.static_range(count(SHAPE, "use")):
                     if not of(SHAPE, "consumes", p) and of(SHAPE, "slots_in", p) > 0:
-                        flow = tl.where(now, _flow_into(g, full, weights, hub, p, TABLE, SHAPE), 0.0)
-                        pushed = _push(
+                        flow = tl.where(now, flow_into(g, full, weights, hub, p, TABLE, SHAPE), 0.0)
+                        pushed = push(
                             flow, own[of(SHAPE, "state", p)], again, level_notes[p], arc_weights[p], outs, rate,
                             p, SHAPE, REDUCER,
                         )  # fmt: skip
-                        more = _added(more, pushed, of(SHAPE, "state", p))
+                        more = added(more, pushed, of(SHAPE, "state", p))
                 g = more
-        full = _leave(g, weights, hub, origin, TABLE, SHAPE)
+        full = leave(g, weights, hub, origin, TABLE, SHAPE)
         g_last = ()
         for s in tl.static_range(S):
             a = nothing
@@ -587,12 +338,12 @@ def walk_backward(
         for p in tl.static_range(count(SHAPE, "use")):
             if of(SHAPE, "consumes", p) and (of(SHAPE, "own", p) or of(SHAPE, "slots_in", p) > 0):
                 states = last[of(SHAPE, "state", p)]
-                flow = _flow_into(g, full, weights, hub, p, TABLE, SHAPE)
-                along_out = _weigh_arcs(
-                    states, notes[p], outs, places, costs, lane, rate, p, SHAPE, REDUCER, L
+                flow = flow_into(g, full, weights, hub, p, TABLE, SHAPE)
+                along_out = weigh_arcs(
+                    states, notes[p], outs, places, costs, rate, p, SHAPE, REDUCER, L
                 )  # fmt: skip
-                pushed = _push(flow, states, again, notes[p], along_out, outs, rate, p, SHAPE, REDUCER)
-                g_last = _added(g_last, pushed, of(SHAPE, "state", p))
+                pushed = push(flow, states, again, notes[p], along_out, outs, rate, p, SHAPE, REDUCER)
+                g_last = added(g_last, pushed, of(SHAPE, "state", p))
         tl.store(by_match, cost_back(MATCH, full, weights, "all", TABLE), mask=inside & (column >= 1))
         by_match -= V
         if pays(TABLE, DROP_X):
@@ -613,18 +364,6 @@ def walk_backward(
         tl.store(by_drop + b * V + lane, by_z, mask=inside)
     for n in tl.static_range(P):
         tl.store(grad_charges + b * 3 + of(TABLE, "kinds", n), tl.sum(by_charge[n], axis=0))
-
-
-@triton.jit
-def _added(g, more, s: tl.constexpr):
-    """g with `more` added to state s."""
-    found = ()
-    for k in tl.static_range(len(g)):
-        if k == s:
-            found = found + (g[k] + more,)
-        else:
-            found = found + (g[k],)
-    return found
 
 
 @_jit("parts", "members", "found", numbers=("room", "o_b", "o_k", "o_n", "most"))
