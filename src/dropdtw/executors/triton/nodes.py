@@ -33,13 +33,13 @@ def _collect(values, again, ins, costs, rate, p: tl.constexpr, SHAPE: tl.constex
         v = v + (a,)
     nothing = tl.full(values.shape, INF, values.dtype)
     if len(v) == 0:
-        return nothing, ()
+        return nothing, (nothing,)
     else:
         low = v[0]
         for w in tl.static_range(1, len(v)):
             low = tl.minimum(low, v[w], propagate_nan=tl.PropagateNan.ALL)
         if of(SHAPE, "single", p):
-            return low, ()
+            return low, (low,)
         elif REDUCER == HARD:
             chosen = tl.full(values.shape, -2, tl.int32)
             for w in tl.static_range(len(v) - 1, -1, -1):
@@ -135,7 +135,7 @@ def collect_all(
             notes = notes + (noted,)
         else:
             found = found + (brought[p],)
-            notes = notes + ((),)
+            notes = notes + ((brought[p],),)
     return found, notes
 
 

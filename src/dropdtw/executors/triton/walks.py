@@ -309,7 +309,7 @@ def walk_backward(
         if flag(SHAPE, "levels"):
             arc_weights = ()
             for p in tl.static_range(count(SHAPE, "use")):
-                found = ()
+                found = (nothing,)
                 if not of(SHAPE, "consumes", p) and of(SHAPE, "slots_in", p) > 0:
                     found = weigh_arcs(
                         own[of(SHAPE, "state", p)], level_notes[p], outs, places, costs, rate, p, SHAPE, REDUCER, L
