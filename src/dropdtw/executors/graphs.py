@@ -7,14 +7,16 @@ It does what `reference.py` does, column by column. In each column, blocks of no
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dropdtw.executors.protocol import Result, Step, Trace
 from dropdtw.orders.graph import AGAIN, NEW, OTHER, PASS, Block, Graph, use_of
-from dropdtw.problem.charges import Charges
+from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
+from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs
 from dropdtw.tables.reducers import Reducer, hard_min
 from dropdtw.tables.table import MOVES, Recurrence
@@ -43,9 +45,12 @@ def run(
     return Result(value, *sheet.push_back(reducer, G, range(len(sheet.D[0]) - 1, -1, -1), weighted))
 
 
-def trace(table: Recurrence, graph: Graph, costs: Costs) -> Trace:
-    """A best alignment, with the walk that it takes."""
-    sheet = _Sheet(table, graph, costs)
+def trace(table: Recurrence, graph: Graph, costs: Costs, *, matching: int | None = None) -> Trace:
+    """A best alignment, with the walk that it takes.
+
+    matching : an x that it has to match; None: no matter which.
+    """
+    sheet = _Sheet(table, graph, costs, matching)
     sheet.fill(hard_min)
     ends = sheet.ends()
     value = float(hard_min.value(ends)[0])
@@ -70,8 +75,67 @@ def sample(
     return [sheet.walk_back(reducer, draw(ends), draw) for _ in range(n)]
 
 
+class Column:
+    """One column of values after the other, for an X whose end is not known: `reference.Column` over nodes."""
+
+    def __init__(
+        self, table: Recurrence, graph: Graph, reducer: Reducer, drop_z: Array, charges: Charges = NO_CHARGES
+    ) -> None:
+        never = np.full((len(drop_z), 1), np.inf, drop_z.dtype)
+        self.reducer = reducer
+        self.sheet = _Sheet(table, graph, Costs(Matrix(never), never[0], drop_z, None, charges))
+        self.sheet.enter(reducer, 0)
+        self.place = 0  # column 1 has not been asked for yet
+
+    @property
+    def values(self) -> Array:
+        """(states, V): the value of every state in every node of the column."""
+        return self.sheet.D[:, self.place, :-1]
+
+    def push(self, match: Array, drop_x: float) -> None:
+        """Go on to the next column, where z_i matches for match[i] and x drops for drop_x."""
+        sheet = self.sheet
+        sheet.D[:, 0] = sheet.D[:, self.place]
+        sheet.match[:-1, 0], sheet.drop_x[0], self.place = match, drop_x, 1
+        sheet.enter(self.reducer, 1)
+
+    def choices(self) -> tuple[Array, Array]:
+        """(states, V) twice: the number of the best way into each state of each node, −1: none, and which of the
+        node's arcs of that use it takes (`Gather`). Into a hub there is way 0 alone."""
+        sheet = self.sheet
+        ways, arcs = (np.full(self.values.shape, fill) for fill in (-1, 0))
+        for block in sheet.layout.blocks:
+            everywhere = np.arange(len(block.nodes))
+            for s in range(len(sheet.ways)):
+                best = self._best(sheet.arriving(self.reducer, block, everywhere, s, self.place))
+                if block.hub:
+                    ways[s, block.nodes], arcs[s, block.nodes] = np.minimum(best, 0), np.maximum(best, 0)
+                    continue
+                ways[s, block.nodes] = best
+                for number, way in enumerate(sheet.ways[s]):
+                    at = everywhere[best == number]
+                    if way.use and len(at):
+                        arcs[s, block.nodes[at]] = self._best(sheet.sources(block, at, way.use, way.src, self.place))
+        return ways, arcs
+
+    def _best(self, values: Array) -> Array:
+        """The row of the best value in each column, the first of equals; −1 where none is finite."""
+        weights = self.reducer.weights(values)
+        return np.asarray(np.where(weights.any(axis=0), weights.argmax(axis=0), -1))
+
+    def derivatives(self, weights: Array) -> tuple[Array, float]:
+        """How much of weights (states, V) on the column's values goes to each match of its x, and to its drop."""
+        G = np.zeros_like(self.sheet.D)
+        G[:, 1, :-1] = weights
+        match, drop_x, *_ = self.sheet.push_back(self.reducer, G, [1])
+        return match[:, 0], float(drop_x[0])
+
+
 class _Way(NamedTuple):
-    """An edge into a state: its source's number, the use of the arc it takes (0: none), and what it pays."""
+    """An edge into a state: its source's number, the use of the arc it takes (0: none), and what it pays.
+
+    column : the one that it holds in, None for all.
+    """
 
     src: int
     use: int
@@ -80,15 +144,20 @@ class _Way(NamedTuple):
     weight: float
     plus: str | None
     move: str
+    column: int | None = None
 
 
 class _Sheet:
-    """A table laid over a graph and its costs: D (states, N + 1, V + 1), whose last node is nowhere, at ∞."""
+    """A table laid over a graph and its costs: D (states, N + 1, V + 1), whose last node is nowhere, at ∞.
 
-    def __init__(self, table: Recurrence, graph: Graph, costs: Costs) -> None:
+    matching : an x that every alignment has to match; None: no matter which.
+    """
+
+    def __init__(self, table: Recurrence, graph: Graph, costs: Costs, matching: int | None = None) -> None:
         N = costs.shape[1]
         number = {state: s for s, state in enumerate(table.states)}
         self.graph, self.layout = graph, graph.on(table)
+        self.seen: dict[tuple[int, ...], Array] = {}  # weights of ways and arcs, for walks back
         self.start, self.final = ([number[s] for s in states] for states in (table.starts, table.final))
         self.ways = [
             [
@@ -98,12 +167,24 @@ class _Sheet:
             ]
             for state in table.states
         ]
+        if matching is not None:
+            # As in `reference`: every state a second time, for after x has been matched.
+            S = len(self.ways)
+            across = [[w._replace(column=matching + 1) for w in into if w.cost == "match"] for into in self.ways]
+            after = [[w._replace(src=w.src + S) for w in into] for into in self.ways]
+            self.ways += [one + other for one, other in zip(across, after, strict=True)]
+            self.final = [s + S for s in self.final]
         self.charges = costs.charges._asdict()
-        self.D = np.full((len(table.states), N + 1, len(graph) + 1), np.inf, costs.dtype)
+        self.D = np.full((len(self.ways), N + 1, len(graph) + 1), np.inf, costs.dtype)
         # Label −1 is the last row and column 0 the last column: nothing to match or to drop, at ∞.
         self.match = np.pad(costs.matrix, ((0, 1), (0, 1)), constant_values=np.inf)
         self.drop_x = np.append(costs.drop_x, np.inf).astype(self.D.dtype)
         self.drop_z = np.append(costs.drop_z, np.inf).astype(self.D.dtype)
+
+    @cached_property
+    def places(self) -> dict[int, tuple[Block, int]]:
+        """The block of each node, and its number there."""
+        return {int(v): (block, n) for block in self.layout.blocks for n, v in enumerate(block.nodes)}
 
     def fill(self, reducer: Reducer) -> None:
         """All columns."""
@@ -138,6 +219,8 @@ class _Sheet:
         nodes = block.nodes[at]
         values = np.full((max(1, len(self.ways[s])), len(at)), np.inf, self.D.dtype)
         for v, way in zip(values, self.ways[s], strict=False):
+            if way.column not in (None, j):
+                continue
             if way.use:
                 v[:] = reducer.value(self.sources(block, at, way.use, way.src, j))
             elif j >= way.dj:
@@ -207,20 +290,24 @@ class _Sheet:
 
     def walk_back(self, reducer: Reducer, end: int, draw: Callable[[Array], int]) -> list[Step]:
         """One path from an end back to the start, as what it pays where; `draw` picks one of several weights."""
-        place = {int(v): (b, n) for b, block in enumerate(self.layout.blocks) for n, v in enumerate(block.nodes)}
         s, v = self.final[end // len(self.graph.finals)], self.graph.finals[end % len(self.graph.finals)]
         j, path = self.D.shape[1] - 1, []
         while not (j == 0 and v == self.graph.start and s in self.start):
-            number, n = place[v]
-            block, at = self.layout.blocks[number], np.array([n])
-            chosen = draw(reducer.weights(self.arriving(reducer, block, at, s, j))[:, 0])
+            block, n = self.places[v]
+            at = np.array([n])
+            if (s, v, j) not in self.seen:  # many walks come through the same cells
+                self.seen[s, v, j] = reducer.weights(self.arriving(reducer, block, at, s, j))[:, 0]
+            chosen = draw(self.seen[s, v, j])
             if block.hub:
                 v = int(block.gathers[PASS].source[chosen, n])
                 continue
             way = self.ways[s][chosen]
             path.append(Step(way.cost, int(self.graph.label[v]), j - 1, way.weight, way.plus, way.move))
             if way.use:
-                arc = draw(reducer.weights(self.sources(block, at, way.use, way.src, j))[:, 0])
+                if (s, v, j, chosen) not in self.seen:
+                    shares = reducer.weights(self.sources(block, at, way.use, way.src, j))
+                    self.seen[s, v, j, chosen] = shares[:, 0]
+                arc = draw(self.seen[s, v, j, chosen])
                 v = int(block.gathers[way.use].source[arc, n])
             s, j = way.src, j - way.dj
         return path[::-1]

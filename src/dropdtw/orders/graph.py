@@ -110,6 +110,14 @@ class Graph:
         return np.array([arc.cost for arc in self.arcs], np.float64)
 
     @cached_property
+    def leaving(self) -> list[list[tuple[int, int, float]]]:
+        """For each node, the target, use and cost of each arc that leaves it."""
+        found: list[list[tuple[int, int, float]]] = [[] for _ in range(len(self))]
+        for arc in self.arcs:
+            found[arc.source].append((arc.target, arc.use, arc.cost))
+        return found
+
+    @cached_property
     def chain(self) -> Ints | None:
         """The rows of Z one after the other, where the graph is nothing but a list; else None."""
         V = len(self)

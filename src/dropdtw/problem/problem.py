@@ -15,6 +15,7 @@ from dropdtw import costs as match_costs
 from dropdtw.costs import Match
 from dropdtw.drops import LogitPercentile, PerElement, Rule
 from dropdtw.orders.graph import Graph
+from dropdtw.orders.order import Order
 from dropdtw.problem.band import band
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair, refuse_masked
@@ -76,7 +77,7 @@ class Problem:
 
     given : the costs as given; `costs` are the ones that are paid (LCSS and greedy drops edit them).
     edit : what makes `costs` of `given`.
-    graph : the order of the steps; None where Z is a list.
+    order, graph : the order of the steps, and as a graph; None where Z is a list.
     """
 
     method: str
@@ -86,6 +87,7 @@ class Problem:
     edit: Callable[[Costs], Costs]
     executor: str | None = None
     graph: Graph | None = None
+    order: Order | None = None
 
     @property
     def C(self) -> Array:
@@ -131,7 +133,9 @@ class Problem:
         edit: Callable[[Costs], Costs] = partial(spec.method.edit, threshold=_threshold(spec.threshold, match))
         charges = spec.charges.price(match, d_x, d_z, limits) if spec.charges.any else NO_CHARGES
         given = Costs(match, d_x, d_z, limits, charges)
-        return cls(spec.method.name, spec.table, edit(given), given, edit, spec.executor, spec.graph(K))
+        graph = spec.graph(K)
+        order = None if graph is None else spec.order
+        return cls(spec.method.name, spec.table, edit(given), given, edit, spec.executor, graph, order)
 
 
 def between(Z: Array, X: Array, match: Match) -> MatchCosts:

@@ -131,7 +131,7 @@ class Alignment:
 
     @property
     def dropped_z(self) -> Array:
-        """(K,) bool: whether z_i matches nothing."""
+        """(K,) bool: whether z_i matches nothing; of an order with a choice, also where the walk misses it."""
         return np.asarray(np.bincount(self.pairs[:, 0], minlength=self.shape[0]) == 0)
 
     def segments(self) -> list[Segment]:
@@ -157,6 +157,11 @@ class Alignment:
     def visit(self) -> Array:
         """(L,) which entry of `walk` each pair belongs to."""
         return self.pairs[:, 0] if self.walked is None else self.walked[1]
+
+    @property
+    def reached_z(self) -> Array:
+        """(K,) bool: whether the walk comes to z_i: not to those in a branch of the order that it does not take."""
+        return np.isin(np.arange(self.shape[0]), self.walk)
 
     @property
     def done(self) -> Array:
@@ -185,7 +190,8 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         return [Segment(*map(int, run)) for run in runs]
 
     def rescore(self) -> float:
-        """The cost summed anew from the matched pairs, the paid drops and the charges; equals `cost` up to rounding."""
+        """The cost summed anew from the matched pairs, the paid drops, the charges, and the arcs of the order that the
+        walk takes; equals `cost` up to rounding."""
         costs = self.solved().costs
         i, j = self.pairs.T
         matched = costs.match.at(i, j)
@@ -194,7 +200,18 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
             + sum(count * charge for count, charge in zip(self.charged, costs.charges, strict=True))
             + weighted_sum(self.paid_x, costs.drop_x)
             + weighted_sum(self.paid_z, costs.drop_z)
+            + self.paid_arcs()
         )
+
+    def paid_arcs(self) -> float:
+        """What the walk pays for its arcs: jumps, and going through a part of the order again."""
+        from dropdtw.results.walked import arcs_cost
+
+        graph = self.solved().graph
+        if graph is None or not graph.cost.any():
+            return 0.0
+        found = arcs_cost(graph, self.walk, self.visit, self.pairs)
+        return np.inf if found is None else found
 
     def explain(self, j: int) -> Explanation:
         """Why x_j was matched or dropped: the best alignment that treats it otherwise, and what that costs more.
@@ -254,9 +271,14 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
 
     def __repr__(self) -> str:
         K, N = self.shape
+        passed = int((self.dropped_z & ~self.reached_z).sum())
+        lost = f"{int(self.dropped_z.sum()) - passed} z and {int(self.dropped_x.sum())} x dropped"
+        lost += f", {passed} z not taken" if passed else ""
+        if self.walked is not None:
+            done = self.done
+            lost += f", done {' '.join(map(str, done[:20]))}{' …' if len(done) > 20 else ''}" if len(done) else ""
         return (
-            f"<Alignment by {self.method} of {K} z with {N} x: cost {self.cost:.6g}, {len(self.pairs)} pairs, "
-            f"{int(self.dropped_z.sum())} z and {int(self.dropped_x.sum())} x dropped>"
+            f"<Alignment by {self.method} of {K} z with {N} x: cost {self.cost:.6g}, {len(self.pairs)} pairs, {lost}>"
         )
 
     def _repr_html_(self) -> str:
@@ -278,6 +300,8 @@ def segments_of_pairs(pairs: Array) -> list[Segment]:
         return []
     by_z = np.lexsort((j, i))
     i, j = i[by_z], j[by_z]
+    new = np.r_[True, (np.diff(i) != 0) | (np.diff(j) != 0)]  # a z that comes twice may match the same x twice
+    i, j = i[new], j[new]
     first = np.flatnonzero(np.r_[True, (np.diff(i) != 0) | (np.diff(j) != 1)])
     last = np.r_[first[1:], len(i)] - 1
     return [Segment(*map(int, run)) for run in zip(i[first], j[first], j[last] + 1, strict=True)]
@@ -299,7 +323,7 @@ def _warp(
         raise ValueError(f"{name} has shape {A.shape}, but {n} elements were aligned; give {name} as it was aligned")
     if isinstance(fill, str) and fill != "linear":
         raise ValueError(f"fill is {fill!r}; give a number for dropped elements, or 'linear' to interpolate")
-    source, target = pairs.T
+    source, target = np.unique(pairs, axis=0).T  # a z that comes twice may match the same x twice
     total = np.zeros((m, *A.shape[1:]))
     np.add.at(total, target, A[source])
     count = np.bincount(target, minlength=m)

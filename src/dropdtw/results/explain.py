@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dropdtw import executors
-from dropdtw.executors import reference
+from dropdtw.executors import graphs, reference
 from dropdtw.executors.protocol import Trace
 from dropdtw.problem.problem import Costs, Problem
 
@@ -74,8 +74,8 @@ def explain(alignment: Alignment, problem: Problem, j: int) -> Explanation:
         price = float(costs.drop_x[j]) if alignment.paid_x[j] else 0.0
         opens = alignment.paid_x[j] and (j == 0 or not alignment.dropped_x[j - 1])
         opening = costs.charges.open_x if opens else 0.0
-    instead = tuple(map(int, other.pairs[other.pairs[:, 1] == j, 0])) if np.isfinite(other.value) else None
-    return Explanation(j, tuple(map(int, here)), price, alignment.cost, instead, other.value, opening)
+    instead = _each(other.pairs[other.pairs[:, 1] == j, 0]) if np.isfinite(other.value) else None
+    return Explanation(j, _each(here), price, alignment.cost, instead, other.value, opening)
 
 
 def _otherwise(problem: Problem, costs: Costs, here: np.ndarray, j: int) -> Trace:
@@ -92,7 +92,14 @@ def _matched(problem: Problem, costs: Costs, j: int) -> Trace:
         drop_x[j] = np.inf
         return executors.trace(problem.paying(replace(costs, drop_x=drop_x)))
     # A free skip has no price that could be raised.
+    if problem.graph is not None:
+        return graphs.trace(problem.table, problem.graph, costs, matching=j)
     return reference.trace_matching(problem.table, costs, j)
+
+
+def _each(matched: np.ndarray) -> tuple[int, ...]:
+    """Each z once, in the order in which they were done: one that comes again may match the same x."""
+    return tuple(dict.fromkeys(map(int, matched)))
 
 
 def _name(matched: tuple[int, ...]) -> str:

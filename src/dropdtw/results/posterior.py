@@ -27,11 +27,14 @@ class Posterior:
     """The Gibbs distribution over the alignments of one problem. Made by `dropdtw.posterior`.
 
     match : (K, N) probability that z_i matches x_j.
-    drop_x, drop_z : (N,) and (K,) probability that x_j, that z_i, is dropped.
+    drop_x, drop_z : (N,) and (K,) probability that x_j, that z_i, is dropped. A z that the walk does not come to is not
+        dropped, see `visit`.
     log_partition : log Σ exp(−cost/γ) over all alignments.
     expected_cost : the mean cost of an alignment.
     gamma : the temperature.
-    visit : (K,) how often a walk comes to z_i, matched or dropped, on average: a probability where none repeats.
+    visit : (K,) how often a walk comes to z_i, matched or dropped, on average: a probability where none repeats, and
+        1 where nothing is left to choose. Where z_i repeats, `drop_z` is such an average too, and so is `match` if
+        two visits can match one x.
     """
 
     match: Array
@@ -61,6 +64,8 @@ class Posterior:
             (np.array(found.charges), np.array(costs.charges)),
         )
         expected_cost = sum(weighted_sum(weights, prices) for weights, prices in paid)
+        if problem.graph is not None:
+            expected_cost += weighted_sum(found.arcs, problem.graph.cost)
         if not problem.table.weights <= {1.0}:  # a derivative counts a match as often as its weight says
             found = found._replace(match=executors.marginals(problem, reducer))
         return cls(
@@ -88,8 +93,9 @@ class Posterior:
     def before(self) -> Array:
         """(K, K): before[u, v] is the probability that both are matched and u's first x comes before v's.
 
-        Known where no step repeats and no x matches several z (`many_to_one=False`); otherwise it raises, and draws of
-        `sample` are a way to estimate it.
+        So `before + before.T`, and the probability that both have the same first x, is the probability that both are
+        matched. Known where no step repeats and no x matches several z (`many_to_one=False`); otherwise it raises, and
+        draws of `sample` are a way to estimate it.
 
         >>> import dropdtw
         >>> C = [[0.0, 0.5], [1.0, 0.0]]

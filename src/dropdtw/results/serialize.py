@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dropdtw import orders
 from dropdtw.problem.charges import Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs, Problem
 from dropdtw.results.alignment import Alignment
+from dropdtw.results.walked import arcs_cost
 from dropdtw.tables.table import Edge, Recurrence
 
 FORMAT = 1
@@ -38,6 +40,8 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
         data["weights"] = a.weights.tolist()
     if any(a.charged):
         data["charged"] = a.charged._asdict()
+    if a.walked is not None:
+        data["walk"], data["visit"] = a.walk.tolist(), a.visit.tolist()
     if costs:
         p = a.solved()
         data["problem"] = {
@@ -49,6 +53,8 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
             "band": None if p.costs.band is None else [limit.tolist() for limit in p.costs.band],
             "charges": p.costs.charges._asdict(),
         }
+        if p.order is not None:
+            data["problem"]["order"] = p.order.to_dict()
     return data
 
 
@@ -76,19 +82,23 @@ def _read(data: Mapping[str, Any]) -> Alignment:
     pairs, labels = _whole(data["pairs"], "its pairs are").reshape(-1, 2), _whole(data["labels"], "its labels are")
     labels = labels.reshape(N)
     paid_x, paid_z = (np.asarray(data[name], float).reshape(length) for name, length in (("paid_x", N), ("paid_z", K)))
-    _check_pairs(pairs, shape)
+    walked = _walked(data, pairs, shape)
+    _check_pairs(pairs, shape, walked)
     _check_labels(labels, pairs)
-    for name, paid in (("paid_x", paid_x), ("paid_z", paid_z)):
-        if not np.isin(paid, (0, 1)).all():
-            raise ValueError(f"its {name} are not all 0 or 1")
+    most = np.ones(K) if walked is None else _unmatched(walked, K)
+    for name, paid, limit in (("paid_x", paid_x, np.ones(N)), ("paid_z", paid_z, most)):
+        if not ((paid >= 0) & (paid <= limit) & (paid == np.floor(paid))).all():
+            what = "all 0 or 1" if walked is None or name == "paid_x" else "what its walk can drop"
+            raise ValueError(f"its {name} are not {what}")
     method = str(data["method"])
     problem = _problem(data["problem"], method, shape) if data.get("problem") is not None else None
     weights = None if data.get("weights") is None else np.asarray(data["weights"], float).reshape(len(pairs))
     if weights is not None and not ((weights > 0) & (weights < np.inf)).all():
         raise ValueError("its weights are not all finite and above 0")
     charged = _charges(data.get("charged", {}), "charged")
-    found = Alignment(cost, pairs, shape, labels, method, paid_x, paid_z, problem, weights, charged)
+    found = Alignment(cost, pairs, shape, labels, method, paid_x, paid_z, problem, weights, charged, walked)
     if problem is not None:
+        _check_walk(found, problem)
         _check_costs(found, problem.costs)
     return found
 
@@ -108,12 +118,42 @@ def _whole(values: Any, what: str) -> npt.NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _check_pairs(pairs: Array, shape: tuple[int, int]) -> None:
-    steps = np.diff(pairs, axis=0)
+def _check_pairs(pairs: Array, shape: tuple[int, int], walked: tuple[Array, Array] | None) -> None:
     if ((pairs < 0) | (pairs >= shape)).any():
         raise ValueError(f"a pair lies outside shape {shape}")
+    # With a walk, pairs may come in any order of z, but not of its entries.
+    places = pairs if walked is None else np.stack([walked[1], pairs[:, 1]], axis=1)
+    steps = np.diff(places, axis=0)
     if (steps < 0).any() or (steps.sum(axis=1) == 0).any():
         raise ValueError("its pairs cross, or repeat")
+
+
+def _walked(data: Mapping[str, Any], pairs: Array, shape: tuple[int, int]) -> tuple[Array, Array] | None:
+    """The walk, and which of its entries each pair belongs to; None where the steps are a list."""
+    if data.get("walk") is None and data.get("visit") is None:
+        return None
+    walk, visit = _whole(data["walk"], "its walk is").reshape(-1), _whole(data["visit"], "its visits are").reshape(-1)
+    if len(visit) != len(pairs):
+        raise ValueError(f"it has {len(visit)} visits for {len(pairs)} pairs")
+    if ((walk < 0) | (walk >= shape[0])).any():
+        raise ValueError(f"its walk lies outside shape {shape}")
+    if ((visit < 0) | (visit >= len(walk))).any() or (walk[visit] != pairs[:, 0]).any():
+        raise ValueError("its visits are not those of its pairs")
+    return walk, visit
+
+
+def _unmatched(walked: tuple[Array, Array], K: int) -> npt.NDArray[np.int64]:
+    """(K,) how often the walk comes to each z without a match."""
+    walk, visit = walked
+    return np.bincount(walk, minlength=K) - np.bincount(walk[np.unique(visit)], minlength=K)
+
+
+def _check_walk(a: Alignment, problem: Problem) -> None:
+    """The walk is one of the order's."""
+    if (a.walked is None) is not (problem.graph is None):
+        raise ValueError("it has a walk without an order" if problem.graph is None else "its order has no walk")
+    if problem.graph is not None and arcs_cost(problem.graph, a.walk, a.visit, a.pairs) is None:
+        raise ValueError("its order allows no such walk")
 
 
 def _check_labels(labels: Array, pairs: Array) -> None:
@@ -135,7 +175,8 @@ def _check_costs(a: Alignment, costs: Costs) -> None:
             raise ValueError("its band does not hold its pairs")
     matched = costs.match.at(i, j) * (1.0 if a.weights is None else a.weights)
     charged = np.repeat(costs.charges, np.asarray(a.charged).astype(int))
-    paid = np.concatenate([matched, costs.drop_x[a.paid_x == 1], costs.drop_z[a.paid_z == 1], charged])
+    dropped_z = np.repeat(costs.drop_z, a.paid_z.astype(int))
+    paid = np.concatenate([matched, costs.drop_x[a.paid_x == 1], dropped_z, charged, [a.paid_arcs()]])
     # Sums of single precision drift with their length, and so do single costs that are computed in two ways.
     finite = costs.matrix[np.isfinite(costs.matrix)]
     usual = float(np.median(np.abs(finite))) if finite.size else 0.0
@@ -168,7 +209,16 @@ def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int]) -> Pr
         band = (start, stop)
     charges = _charges(data.get("charges", {}), "charges")
     costs = Costs(Matrix(match), drop_x, drop_z, band, charges)
-    return Problem(method, Recurrence(**table), costs, costs.with_match(C), lambda given: costs)
+    found = Problem(method, Recurrence(**table), costs, costs.with_match(C), lambda given: costs)
+    return found if data.get("order") is None else _ordered(found, data["order"])
+
+
+def _ordered(problem: Problem, said: Mapping[str, Any]) -> Problem:
+    """The problem with the order of its steps."""
+    if problem.table.border is not None or problem.costs.band is not None:
+        raise ValueError("its steps have an order, but its table a border or its costs a band")
+    order = orders.parse(said, len(problem.costs.drop_z))
+    return problem if order.is_plain else replace(problem, order=order, graph=order.graph(problem.table))
 
 
 def _lists(array: npt.NDArray[Any]) -> list[Any]:

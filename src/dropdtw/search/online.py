@@ -18,13 +18,14 @@ from dropdtw import costs as match_costs
 from dropdtw import executors
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost, PerElement
-from dropdtw.executors.reference import Column
+from dropdtw.orders.order import OrderLike
 from dropdtw.problem.charges import Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_pair, as_sequence, refuse_masked
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs, Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment, Segment
+from dropdtw.search.columns import Nodes, Rows, columns
 from dropdtw.search.stream import Stream
 from dropdtw.tables.reducers import soft_min
 from dropdtw.tables.table import Recurrence
@@ -35,7 +36,7 @@ class StreamState(NamedTuple):
 
     step : the last z that the cheapest alignment so far has dealt with; −1: none yet.
     label : the z that x matches in it; −1: x is dropped.
-    cost : what it has paid. It covers all x so far, and z up to `step`.
+    cost : what it has paid. It covers all x so far, and z up to `step`; with an order, those on its way to `step`.
     match : (K,) probability that x matches z_i, over all alignments so far; empty where γ is None.
     dropped : probability that x is dropped.
     """
@@ -86,6 +87,7 @@ class Online:
         warp: float = 0.0,
         window: float | None = None,
         threshold: DropCost = None,
+        order: OrderLike | None = None,
         gamma: float | None = 1.0,
         beam: float | None = None,
         keep_costs: bool = False,
@@ -104,6 +106,7 @@ class Online:
             open_x=open_x,
             open_z=open_z,
             warp=warp,
+            order=order,
         )
         self.spec.refuse_rules("which a stream does not have until it ends")
         if np.ndim(
@@ -132,7 +135,7 @@ class Online:
         self._costs: list[Array] = []
         self._prices: list[float] = []
         self._stream: Stream | None = None
-        self._soft: Column | None = None
+        self._soft: Rows | Nodes | None = None
 
     def push(self, x: npt.ArrayLike, *, drop_x: float | None = None) -> StreamState:
         """Take the next frame, (d,) or a number, and say where the stream stands.
@@ -149,9 +152,7 @@ class Online:
             self._problem = self._prepared(C.dtype)
             self._stream = Stream(self._problem)
             if self.gamma is not None:
-                self._soft = Column(
-                    self._problem.table, soft_min(self.gamma), self._problem.costs.drop_z, self._problem.costs.charges
-                )
+                self._soft = columns(self._problem, soft_min(self.gamma))
         given = self._problem.given
         C = C.astype(given.dtype, copy=False)
         price = given.drop_x[:1] if price is None else price.astype(given.dtype)
@@ -162,9 +163,9 @@ class Online:
             self._costs.append(C)
             self._prices.append(float(price[0]))
         self.frames += 1
-        cost, row, label = self._stream.best_prefix()
+        cost, step, label = self._stream.best_prefix()
         match, dropped = self._probabilities(column, lost)
-        return StreamState(row - 1, label, cost, match, dropped)
+        return StreamState(step, label, cost, match, dropped)
 
     @property
     def committed(self) -> list[Segment]:
@@ -211,16 +212,18 @@ class Online:
             self._whole() if self.keep_costs else None,
             None if self.spec.table.weights <= {1.0} else np.array(path.weights),
             Charges(*(float(path.charged[plus]) for plus in Charges._fields)),
+            None if self._problem.graph is None else (np.array(path.walk, np.int64), np.array(path.visit, np.int64)),
         )
 
     def _probabilities(self, column: Array, lost: float) -> tuple[Array, float]:
         """How probable each match and the drop of the newest x are, among the alignments of all x with any first z."""
         if self._soft is None or self._stream is None:
             return np.empty(0), np.nan
-        soft, ends = self._soft, self._stream.ends
+        soft, ends = self._soft, np.ix_(self._stream.ends, self._soft.counted)
         soft.push(column, lost)
         weights = np.zeros_like(soft.values)
-        weights[ends] = soft.reducer.weights(soft.values[ends].reshape(-1, 1)).reshape(len(ends), -1)
+        values = soft.values[ends]
+        weights[ends] = soft.column.reducer.weights(values.reshape(-1, 1)).reshape(values.shape)
         match, dropped = soft.derivatives(weights)
         if self._problem.table.skips_for_free:  # then not every drop is paid for
             dropped = float(np.clip(weights.sum() - match.sum(), 0, 1))

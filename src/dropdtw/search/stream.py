@@ -10,17 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dropdtw.executors.reference import Column
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
 from dropdtw.results.alignment import Segment
+from dropdtw.search.columns import Choices, columns
 from dropdtw.tables.reducers import hard_min
 from dropdtw.tables.table import MOVES
 
 
 @dataclass
 class Path:
-    """What a path has done from the start on: its pairs (i, j), the label of each x, the drops paid."""
+    """What a path has done from the start on: its pairs (i, j), the label of each x, the drops paid.
+
+    walk : the z that it has come to.   visit : which of these each pair belongs to.
+    """
 
     paid_z: Array
     i: array[int] = field(default_factory=lambda: array("q"))
@@ -29,6 +32,8 @@ class Path:
     paid_x: array[int] = field(default_factory=lambda: array("q"))
     weights: array[float] = field(default_factory=lambda: array("d"))
     charged: Counter[str | None] = field(default_factory=Counter)
+    walk: array[int] = field(default_factory=lambda: array("q"))
+    visit: array[int] = field(default_factory=lambda: array("q"))
 
     def extend(self, steps: list[_Step], frames: int) -> None:
         """Go on, up to a number of frames."""
@@ -38,12 +43,16 @@ class Path:
         least = np.inf
         for step in steps:
             self.charged[step.plus] += 1
+            if step.enters:
+                self.walk.append(step.i)
             if step.cost == "match":
                 self.weights.append(step.weight)
                 again = len(self.j) > 0 and self.j[-1] == step.j
                 self.i.append(step.i)
                 self.j.append(step.j)
-                if not again or step.price < least:  # of several z the cheapest, of equals the first
+                self.visit.append(len(self.walk) - 1)
+                # Of several z the cheapest, of equals the first.
+                if not again or (step.price, step.i) < (least, self.labels[step.j]):
                     self.labels[step.j], least = step.i, step.price
             elif step.cost == "drop_x":
                 self.paid_x[step.j] += 1
@@ -52,7 +61,10 @@ class Path:
 
 
 class _Step(NamedTuple):
-    """An edge of a path: what it pays for, in which cell (0-based), and the match cost where that is one."""
+    """An edge of a path: what it pays for, in which cell (0-based), and the match cost where that is one.
+
+    enters : whether it comes to another z.
+    """
 
     cost: str
     i: int
@@ -60,40 +72,36 @@ class _Step(NamedTuple):
     weight: float
     plus: str | None
     price: float
+    enters: bool
 
 
 class _Past(NamedTuple):
     """A column that is not decided: the way into each state of each cell, and its match costs."""
 
-    choices: Array
+    choices: Choices
     match: Array
 
 
 class Stream:
-    """The hard minimum over a stream, and the ways back. A cell is the number s (K + 1) + i of its state and row."""
+    """The hard minimum over a stream, and the ways back. A cell is the number s · places + place of its state and place
+    (`columns`)."""
 
     def __init__(self, problem: Problem) -> None:
-        table, K = problem.table, len(problem.costs.drop_z)
-        self.column = Column(table, hard_min, problem.costs.drop_z, problem.costs.charges)
-        self.height = K + 1
-        self.ways = [
-            [(way.src, way.di, way.dj, way.cost, way.weight, way.plus) for way in ways]
-            for ways in self.column.grid.ways
-        ]
-        widest = max(1, *map(len, self.ways))
-        self.moves = np.array([[way[:3] for way in ways] + [(0, 0, 1)] * (widest - len(ways)) for ways in self.ways])
+        table = problem.table
+        self.column = columns(problem, hard_min)
+        self.height = len(self.column.label)
         # Each alignment of what has come so far ends in one of these: not in a state that is part of a later one.
         number = {state: s for s, state in enumerate(table.states)}
         parts = {e.src for e in table.every_edge if e.move == "same"}
-        self.ends = [s for state, s in number.items() if state not in parts]
-        self.final = self.column.grid.final
+        self.ends = np.array([s for state, s in number.items() if state not in parts])
+        self.final = np.ix_([number[state] for state in table.final], self.column.finals)
         self.leaving = sorted({number[e.src] for e in table.every_edge if MOVES[e.move][1]})
         self.prices = table.matches_by("top")  # where an x may match several z, the cheapest is its label
         self.past = [self._newest(np.empty(0))]
         self.widths = [0]  # through how many cells of each such column paths went when it was last looked at
         self.first = 0  # the column of past[0]
         self.looked = 0  # how many columns were undecided at the last look
-        self.path = Path(np.zeros(K, np.int64))
+        self.path = Path(np.zeros(len(problem.costs.drop_z), np.int64))
         self.read = 0  # how many pairs of the path are in these two
         self.open: dict[int, Segment] = {}
         self.closed: list[Segment] = []
@@ -111,35 +119,38 @@ class Stream:
             values[values > values.min() + beam] = np.inf
 
     def best_prefix(self) -> tuple[float, int, int]:
-        """The cheapest end of all x so far with any first z: its cost, its row, and what the newest x matches."""
-        values = self.column.values[self.ends]
-        row, s = np.unravel_index(np.argmin(values.T), values.T.shape)  # of equals the least row
-        cost = float(values[s, row])
+        """The cheapest end of all x so far with any first z: its cost, its last z, and what the newest x matches."""
+        counted = self.column.counted
+        values = self.column.values[np.ix_(self.ends, counted)]
+        at, s = np.unravel_index(np.argmin(values.T), values.T.shape)  # of equals the least place
+        cost = float(values[s, at])
         if not np.isfinite(cost):
-            return cost, 0, -1
+            return cost, -1, -1
+        place = int(counted[at])
         newest = self.first + len(self.past) - 1
-        steps = self._walk(self.ends[s] * self.height + int(row), newest, newest)
+        steps = self._walk(int(self.ends[s]) * self.height + place, newest, newest)
         matches = [step for step in steps if step.cost == "match"]
-        return cost, int(row), min(matches, key=lambda step: step.price).i if matches else -1
+        label = min(matches, key=lambda step: (step.price, step.i)).i if matches else -1
+        return cost, int(self.column.label[place]), label
 
     def best_end(self) -> tuple[float, Path] | None:
         """The cheapest alignment with all of Z: its cost and its path; None where there is none."""
-        ends = self.column.values[self.final, -1]
-        s = int(np.argmin(ends))
-        if not np.isfinite(ends[s]):
+        ends = self.column.values[self.final]
+        s, at = np.unravel_index(np.argmin(ends), ends.shape)
+        if not np.isfinite(ends[s, at]):
             return None
         path = deepcopy(self.path)
         newest = self.first + len(self.past) - 1
-        steps = self._walk(self.final[s] * self.height + self.height - 1, newest, self.first) if self.past else []
-        path.extend(steps, newest)
-        return float(ends[s]), path
+        cell = int(self.final[0][s, 0]) * self.height + self.column.finals[at]
+        path.extend(self._walk(cell, newest, self.first) if self.past else [], newest)
+        return float(ends[s, at]), path
 
     def decide(self) -> int:
         """Commit what all paths share that may still win; gives the number of frames decided."""
         values = self.column.values
         alive = np.zeros(values.shape, bool)
         alive[self.leaving] = True
-        alive[self.final, -1] = True
+        alive[self.final] = True
         cells = np.flatnonzero(alive & np.isfinite(values))
         for k in reversed(range(len(self.past))):
             if len(cells) == 1:
@@ -157,7 +168,7 @@ class Stream:
         i, j = self.path.i, self.path.j
         for z, x in zip(i[self.read :], j[self.read :], strict=True):
             run = self.open.get(z)
-            if run is not None and run.stop != x:
+            if run is not None and run.stop < x:
                 self.closed.append(run)
                 run = None
             self.open[z] = Segment(z, run.start if run else x, x + 1)
@@ -168,32 +179,31 @@ class Stream:
         return sorted(self.closed)
 
     def _newest(self, match: Array) -> _Past:
-        return _Past(self.column.choices().astype(np.int8), match.copy() if self.prices else match[:0])
+        return _Past(self.column.choices(), match.copy() if self.prices else match[:0])
 
-    def _before(self, choices: Array, cells: Array) -> Array:
+    def _before(self, choices: Choices, cells: Array) -> Array:
         """The cells of the column before through which the paths to some cells come."""
-        s, i = np.divmod(cells, self.height)
+        s, place = np.divmod(cells, self.height)
         left = []
         while len(s):
-            way = choices[s, i]
-            s, i, way = s[way >= 0], i[way >= 0], way[way >= 0]  # the origin has no way into it
-            src, di, dj = self.moves[s, way].T
-            s, i, out = src, i - di, dj == 1
-            left.append(s[out] * self.height + i[out])
-            s, i = s[~out], i[~out]
+            s, place, out = self.column.sources(choices, s, place)
+            left.append(s[out] * self.height + place[out])
+            s, place = s[~out], place[~out]
         return np.unique(np.concatenate(left)) if left else cells[:0]
 
     def _walk(self, cell: int, column: int, stop: int) -> list[_Step]:
         """The path to a cell of a column, from column `stop` on, from its start."""
-        s, i = divmod(cell, self.height)
+        s, place = divmod(cell, self.height)
         j = column
         steps = []
-        while j >= stop and (i, j) != (0, 0):
+        while j >= stop and (j, place) != (0, self.column.start):
             past = self.past[j - self.first]
-            src, di, dj, cost, weight, plus = self.ways[s][past.choices[s, i]]
-            price = float(past.match[i - 1]) if cost == "match" and self.prices else np.inf
-            steps.append(_Step(cost, i - 1, j - 1, weight, plus, price))
-            s, i, j = src, i - di, j - dj
+            i = int(self.column.label[place])
+            way, s, place = self.column.source(past.choices, s, place)
+            if way is not None:
+                price = float(past.match[i]) if way.cost == "match" and self.prices else np.inf
+                steps.append(_Step(way.cost, i, j - 1, way.weight, way.plus, price, way.enters))
+                j -= way.dj
         return steps[::-1]
 
     def _commit(self, cell: int, k: int) -> None:

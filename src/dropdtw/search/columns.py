@@ -1,0 +1,176 @@
+"""Columns of a table over the rows of a list or the nodes of a graph, in one language: what `Stream` walks over.
+
+A *place* is a row (0: before the first z) or a node. Both kinds know the z of each place, where alignments begin and
+end, and from which place the best way into a place comes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dropdtw.executors import graphs, reference
+from dropdtw.orders.graph import AGAIN, PASS, Graph, use_of
+from dropdtw.problem.inputs import Array
+from dropdtw.problem.problem import Problem
+from dropdtw.tables.reducers import Reducer
+from dropdtw.tables.table import MOVES, Recurrence
+
+
+class Way(NamedTuple):
+    """An edge into a state: its source's number, whether it comes to another z and to another x, and what it pays."""
+
+    src: int
+    enters: bool
+    dj: int
+    cost: str
+    weight: float
+    plus: str | None
+
+
+class Choices(NamedTuple):
+    """(states, places): the number of the best way into each state of each place, −1: none, and the arc it takes."""
+
+    ways: Array
+    arcs: Array
+
+
+def columns(problem: Problem, reducer: Reducer) -> Rows | Nodes:
+    """The columns of a problem's table, of which none has come yet."""
+    graph = problem.graph
+    return Rows(problem, reducer) if graph is None or graph.chain is not None else Nodes(problem, reducer, graph)
+
+
+def _ways(table: Recurrence) -> list[list[Way]]:
+    number = {state: s for s, state in enumerate(table.states)}
+    listed = [(e, Way(number[e.src], *_moved(e.move), e.cost, e.weight, e.plus)) for e in table.every_edge]
+    return [[way for e, way in listed if e.dst == state] for state in table.states]
+
+
+def _moved(move: str) -> tuple[bool, int]:
+    di, dj = MOVES[move]
+    return bool(di), dj
+
+
+class Rows:
+    """The columns of a list: row i comes from row i or i − 1.
+
+    label : (places,) the z of each place, −1 before the first.
+    start, finals : the places where alignments begin and end.   counted : those in which a part of one may end.
+    """
+
+    def __init__(self, problem: Problem, reducer: Reducer) -> None:
+        costs = problem.costs
+        self.K = len(costs.drop_z)
+        self.rows = None if problem.graph is None else problem.graph.chain
+        drop_z = costs.drop_z if self.rows is None else costs.drop_z[self.rows]
+        self.column = reference.Column(problem.table, reducer, drop_z, costs.charges)
+        self.label = np.r_[-1, np.arange(self.K) if self.rows is None else self.rows]
+        self.start, self.finals = 0, (len(drop_z),)
+        self.counted = np.arange(len(self.label))
+        self.ways = _ways(problem.table)
+        widest = max(1, *map(len, self.ways))
+        moves = [[(way.src, way.enters, way.dj) for way in ways] for ways in self.ways]
+        self.moves = np.array([ways + [(0, False, 1)] * (widest - len(ways)) for ways in moves], int)
+
+    @property
+    def values(self) -> Array:
+        """(states, places)."""
+        return self.column.values
+
+    def push(self, match: Array, drop_x: float) -> None:
+        """Go on to the next x, where z_i matches for match[i] and x drops for drop_x."""
+        self.column.push(match if self.rows is None else match[self.rows], drop_x)
+
+    def choices(self) -> Choices:
+        """The best ways into the column."""
+        return Choices(self.column.choices().astype(np.int8), np.empty(0))
+
+    def derivatives(self, weights: Array) -> tuple[Array, float]:
+        """How much of weights (states, places) on the column goes to each match of its x, and to its drop."""
+        match, dropped = self.column.derivatives(weights)
+        return (match if self.rows is None else np.bincount(self.rows, match, self.K)), dropped
+
+    def source(self, choices: Choices, s: int, place: int) -> tuple[Way | None, int, int]:
+        """The best way into a state of a place, None where it only collects others, and the state and place before."""
+        way = self.ways[s][choices.ways[s, place]]
+        return way, way.src, place - way.enters
+
+    def sources(self, choices: Choices, s: Array, places: Array) -> tuple[Array, Array, Array]:
+        """The states and places before many, and whether they belong to the x before; those at the start have none."""
+        ways = choices.ways[s, places]
+        there = ways >= 0
+        src, enters, dj = self.moves[s[there], ways[there]].T
+        return src, places[there] - enters, dj == 1
+
+
+class Nodes:
+    """The columns of a graph: a node comes from itself, or from the source of one of its arcs. See `Rows`."""
+
+    def __init__(self, problem: Problem, reducer: Reducer, graph: Graph) -> None:
+        table = problem.table
+        self.column = graphs.Column(table, graph, reducer, problem.costs.drop_z, problem.costs.charges)
+        self.label, self.hub = graph.label, graph.hub
+        self.start, self.finals = graph.start, graph.finals
+        # Hubs repeat what their sources hold. A node that can but go on matching is no end, unless it is final.
+        leaves = np.zeros(len(graph), bool)
+        leaves[graph.source[graph.use & ~AGAIN != 0]] = True
+        leaves[list(graph.finals)] = True
+        self.counted = np.flatnonzero(leaves & ~graph.hub)
+        self.ways = _ways(table)
+        widest = max(1, *map(len, self.ways))
+        layout = graph.on(table)
+        uses = [0, PASS, *sorted(layout.uses)]
+        self.moves = np.zeros((len(table.states), widest, 3), np.int64)  # source state, whether x is new, use
+        number = {state: s for s, state in enumerate(table.states)}
+        for s, state in enumerate(table.states):
+            for n, e in enumerate(e for e in table.edges if e.dst == state):
+                self.moves[s, n] = number[e.src], MOVES[e.move][1], uses.index(use_of(e))
+        # The sources of the arcs of each use into each node lie one after the other.
+        self.first = np.zeros((len(uses), len(graph)), np.int64)
+        found: list[Array] = []
+        here = widest_in = 0
+        for block in layout.blocks:
+            for use, gather in block.gathers.items():
+                there = (gather.arcs >= 0).T
+                count = there.sum(axis=1)
+                self.first[uses.index(use), block.nodes] = here + np.cumsum(count) - count
+                found.append(gather.source.T[there])
+                here += int(count.sum())
+                widest_in = max(widest_in, int(count.max(initial=0)))
+        self.before = np.concatenate(found)
+        self.dtype = np.min_scalar_type(widest_in)
+
+    @property
+    def values(self) -> Array:
+        """(states, places)."""
+        return self.column.values
+
+    def push(self, match: Array, drop_x: float) -> None:
+        """Go on to the next x."""
+        self.column.push(match, drop_x)
+
+    def choices(self) -> Choices:
+        """The best ways into the column."""
+        ways, arcs = self.column.choices()
+        return Choices(ways.astype(np.int8), arcs.astype(self.dtype))
+
+    def derivatives(self, weights: Array) -> tuple[Array, float]:
+        """How much of weights (states, places) on the column goes to each match of its x, and to its drop."""
+        return self.column.derivatives(weights)
+
+    def source(self, choices: Choices, s: int, place: int) -> tuple[Way | None, int, int]:
+        """The best way into a state of a place, and the state and place before."""
+        (src,), (before,), _ = self.sources(choices, np.array([s]), np.array([place]))
+        return None if self.hub[place] else self.ways[s][choices.ways[s, place]], int(src), int(before)
+
+    def sources(self, choices: Choices, s: Array, places: Array) -> tuple[Array, Array, Array]:
+        """The states and places before many, and whether they belong to the x before; those at the start have none."""
+        there = choices.ways[s, places] >= 0
+        s, places = s[there], places[there]
+        hub = self.hub[places]
+        src, dj, use = self.moves[s, choices.ways[s, places]].T
+        src, dj, use = np.where(hub, s, src), np.where(hub, 0, dj), np.where(hub, 1, use)
+        place = self.first[use, places] + choices.arcs[s, places]
+        return src, np.where(use == 0, places, self.before[np.where(use == 0, 0, place)]), dj == 1
