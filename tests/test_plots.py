@@ -1,9 +1,10 @@
-"""Plots of signals and of posteriors: what is drawn is what was found."""
+"""Plots of signals, posteriors and orders: what is drawn is what was found."""
 
 import numpy as np
 import pytest
 
 import dropdtw
+from dropdtw import orders
 
 Z = np.array([1.0, 5.0, 3.0])
 X = np.array([1.1, 0.9, 9.0, 8.7, 5.2, 5.0, 0.0, 3.1])
@@ -125,3 +126,96 @@ def test_plots_make_their_own_axes(axes, plot):
     made = [plot.linked(Z, X, found()), plot.posterior(p)]
     assert axes not in made
     assert made[0].figure is not made[1].figure
+
+
+# --- Orders ---------------------------------------------------------------------------------------------------------
+
+
+def boxes(axes):
+    """What stands in boxes, from left to right, then from top to bottom."""
+    from matplotlib.patches import FancyBboxPatch
+
+    inside = [patch.get_window_extent() for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
+    texts = [text for text in axes.texts if any(box.contains(*place(text)) for box in inside)]
+    return [text.get_text() for text in sorted(texts, key=lambda text: (place(text)[0], -place(text)[1]))]
+
+
+def place(text):
+    return text.axes.transData.transform(text.get_position())
+
+
+def arrows(axes):
+    from matplotlib.patches import FancyArrowPatch
+
+    return [patch for patch in axes.patches if isinstance(patch, FancyArrowPatch)]
+
+
+def test_an_order_is_drawn_with_the_arrows_that_say_all(axes, plot):
+    order = orders.before(4, [(0, 1), (0, 2), (1, 3), (2, 3), (0, 3)])  # the last follows from the others
+    assert plot.order(order, ["boil", "chop", "fry", "serve"], ax=axes) is axes
+    axes.figure.canvas.draw()
+    assert boxes(axes) == ["boil", "chop", "fry", "serve"]
+    assert len(arrows(axes)) == 4
+    assert axes.get_legend() is None
+    assert not axes.axison
+
+
+def test_names_may_be_a_mapping_and_leave_some_out(axes, plot):
+    plot.order([0, 1, 2], {1: "a name that is too long for one line"}, ax=axes)
+    assert boxes(axes) == ["0", "a name that is\ntoo long for one\nline", "2"]
+
+
+def test_alternatives_are_dashed_and_loops_say_what_they_cost(axes, plot):
+    plot.order(orders.repeat([0, orders.one_of(1, 2)], 0.5), ax=axes)
+    dashed = [arrow for arrow in arrows(axes) if arrow.get_linestyle() != "solid"]
+    assert len(dashed) == 4  # to both and from both
+    assert [text.get_text() for text in axes.texts if text.get_text() not in "012"] == ["again, +0.5"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["one of these", "again"]
+    (back,) = [arrow for arrow in arrows(axes) if arrow.get_linestyle() == "solid"]
+    xs, ys = back.get_path().vertices.T
+    assert xs[0] > xs[-1]  # from the end to the beginning, above all boxes
+    assert ys.max() > max(box.get_y() + box.get_height() for box in axes.patches if hasattr(box, "get_boxstyle"))
+
+
+def test_jumps_run_above_or_below_and_clear_of_each_other(axes, plot):
+    plot.order(orders.jumps(5, [(4, 0, 0.5), (3, 1), (0, 3, 0.25), (2, 2)]), ax=axes)
+    _, _, _, _, outer, inner, forth, itself = (arrow.get_path().vertices[:, 1] for arrow in arrows(axes))
+    assert outer.max() > inner.max() > itself.max() > 0 > forth.min()
+    assert [text.get_text() for text in axes.texts[:2]] == ["+0.5", "+0.25"]
+
+
+def test_a_long_order_is_drawn_small(plot):
+    ax = plot.order(orders.as_order(range(200)), title="long")
+    assert ax.figure.get_size_inches()[0] <= 24
+    assert ax.texts[0].get_fontsize() < 9
+    assert ax.get_title() == "long"
+    assert plot.order([0, 1]).texts[0].get_fontsize() == 9
+
+
+def test_numbers_say_when_each_step_was_done(axes, plot):
+    C = np.array([[9, 9, 0, 0], [0, 9, 9, 9], [9, 9, 9, 9], [9, 0, 9, 9]])
+    a = dropdtw.solve(C, 1.0, 1.0, order=[orders.any_order(0, [1, 3]), orders.one_of(2)])
+    plot.alignment(a, ax=axes)
+    numbers = {text.get_text(): int(text.xy[1]) for text in axes.texts}
+    assert numbers == {str(n): visit.label for n, visit in enumerate(a.visits, 1)} == {"1": 1, "2": 3, "3": 0}
+    spans = sorted(tuple(path.get_extents().intervalx) for bars in axes.collections for path in bars.get_paths())
+    assert spans == [(-0.5, 0.5), (0.5, 1.5), (1.5, 3.5)]
+
+
+def test_branches_not_taken_are_hatched_not_dropped(axes, plot):
+    a = dropdtw.solve([[0, 0], [9, 9], [9, 9]], order=orders.one_of(0, [1, 2]))
+    plot.alignment(a, ax=axes)
+    (hatched,) = [patch for patch in axes.patches if patch.get_hatch()]
+    assert hatched.get_extents().transformed(axes.transData.inverted()).intervaly.tolist() == pytest.approx([2.5, 0.5])
+    assert "0 of 3 z dropped (orange), 2 not taken" in axes.get_title()
+
+
+def test_many_visits_have_no_numbers(axes, plot):
+    plot.alignment(dropdtw.solve(np.zeros((1, 70)), order=[0] * 70, many_to_one=False), ax=axes)
+    assert len(axes.texts) == 0
+
+
+def test_posteriors_of_orders_are_drawn(axes, plot):
+    p = dropdtw.posterior(np.eye(3), 1.0, order=orders.any_order(0, 1, 2))
+    plot.posterior(p, ax=axes)
+    np.testing.assert_array_equal(axes.images[0].get_array(), p.match)

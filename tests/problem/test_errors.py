@@ -13,7 +13,8 @@ import pytest
 from error_cases import CASES
 
 MODULES = [
-    *("api", "costs", "drops", "plot", "tables.methods", "problem.band", "problem.inputs"),
+    *("api", "costs", "drops", "tables.methods", "problem.band", "problem.inputs"),
+    *("plot.common", "plot.orders", "plot.pairs", "plot.series"),
     *("problem.charges", "problem.match", "problem.problem", "problem.spec"),
     *("executors", "results.alignment", "results.explain", "results.html", "results.posterior"),
     *("results.serialize", "search.pairwise", "files.progress"),

@@ -7,6 +7,7 @@ from dropdtw import align, posterior, solve
 from error_calls import ANY, FORBIDDEN, C, X, Z, banded, case, changed, plotting, without_matplotlib
 from error_inputs import DROPS, INPUT, MATCH
 from error_options import CHARGED, FIT, OPTIONS, WIDE
+from error_orders import ORDERED
 
 NONE_LEFT = {
     "solve": case(lambda: solve([[ANY]]), *FORBIDDEN),
@@ -121,6 +122,7 @@ CASES = {
         "none left": NONE_LEFT,
         "answers": ANSWERS,
         "read": READ,
+        "orders": ORDERED,
     }.items()
     for name, row in table.items()
 }

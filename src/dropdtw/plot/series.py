@@ -1,0 +1,132 @@
+"""Pictures along one time axis: film strips, the step of each frame, curves with their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw.metrics import standard_error
+from dropdtw.plot.common import DROPPED, SERIES, new_axes
+from dropdtw.problem.inputs import runs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def strip(
+    frames: npt.ArrayLike,
+    *,
+    count: int = 12,
+    marked: npt.ArrayLike | None = None,
+    vertical: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a film strip: `count` frames (H, W) or (H, W, 3) of a video, equally spaced, along its own time axis.
+
+    marked : (T,) bool; such frames get an orange edge.
+    """
+    video = np.asarray(frames)
+    if video.ndim not in (3, 4) or 0 in video.shape:
+        raise ValueError(f"frames has shape {video.shape}; give a video (T, H, W) or (T, H, W, 3)")
+    ax = ax or new_axes((1.6, 7) if vertical else (7, 1.2))
+    T = len(video)
+    count = min(count, T)
+    centres = (np.arange(count) + 0.5) * T / count - 0.5
+    half = 0.47 * T / count
+    spoiled = np.zeros(T, bool) if marked is None else np.asarray(marked, bool)
+    for centre in centres:
+        t = int(np.clip(round(float(centre)), 0, T - 1))
+        low, high = centre - half, centre + half
+        extent = (0.0, 1.0, high, low) if vertical else (low, high, 0.0, 1.0)
+        ax.imshow(video[t], cmap="gray", vmin=0, vmax=1 if video.max() <= 1 else 255, extent=extent, aspect="auto")
+        if spoiled[t]:
+            left, bottom = (0.0, low) if vertical else (low, 0.0)
+            wide, tall = (1.0, 2 * half) if vertical else (2 * half, 1.0)
+            ax.add_patch(_rectangle((left, bottom), wide, tall))
+    along = (-0.5, T - 0.5)
+    ax.set(xlim=(0, 1) if vertical else along, ylim=along[::-1] if vertical else (0, 1))
+    ax.set_axis_off()
+    return ax
+
+
+def step_bars(
+    rows: Mapping[str, npt.ArrayLike],
+    *,
+    names: Mapping[int, str] | None = None,
+    seconds: float = 1.0,
+    xlabel: str = "",
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw which step each frame shows, one bar for each way to tell: steps coloured, background blank.
+
+    rows : by name, labels (N,), −1 for background, such as the ground truth and what methods found.
+    names : what steps are called in the legend; without it, by number.   seconds : how long a frame lasts.
+    """
+    from matplotlib import colormaps
+
+    ax = ax or new_axes((9, 0.6 + 0.45 * len(rows)))
+    all_labels = [np.asarray(labels, int) for labels in rows.values()]
+    if len({len(labels) for labels in all_labels}) != 1:
+        raise ValueError(f"rows have {[len(labels) for labels in all_labels]} frames; give as many labels for each")
+    steps = sorted({int(step) for labels in all_labels for step in labels} - {-1})
+    colours = {step: SERIES[k] if k < len(SERIES) else colormaps["tab20"](k % 20) for k, step in enumerate(steps)}
+    known = set()
+    for y, labels in enumerate(all_labels):
+        for step in steps:
+            spans = [(start * seconds, (stop - start) * seconds) for start, stop in runs(labels == step)]
+            if spans:
+                called = f"step {step}" if names is None else names.get(step, f"step {step}")
+                label = None if step in known else called
+                known.add(step)
+                ax.broken_barh(spans, (y - 0.36, 0.72), facecolor=colours[step], edgecolor="white", linewidth=0.5,
+                               label=label)  # fmt: skip
+    ax.set_yticks(range(len(rows)), list(rows))
+    ax.set(xlim=(0, len(all_labels[0]) * seconds), ylim=(len(rows) - 0.5, -0.5), xlabel=xlabel)
+    ax.set_title(title, fontsize="medium")
+    for side in ("top", "right", "left"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    if known:
+        ax.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax
+
+
+def curves(
+    at: Sequence[float],
+    values: Mapping[str, npt.ArrayLike],
+    *,
+    emphasis: Sequence[str] = (),
+    xlabel: str = "",
+    ylabel: str = "",
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw curves with their standard errors, such as a retrieval's recall against noise.
+
+    values : by name, (runs, len(at)): the mean over the runs is drawn, with a band of one standard error.
+    emphasis : names of curves to draw thick; the others are thin.
+    """
+    ax = ax or new_axes((7, 4.5))
+    for number, (name, all_runs) in enumerate(values.items()):
+        each = np.atleast_2d(np.asarray(all_runs, float))
+        mean, error = each.mean(axis=0), standard_error(each)
+        colour, dashed = SERIES[number % len(SERIES)], number >= len(SERIES) // 2
+        thick = name in emphasis
+        ax.plot(at, mean, label=name, color=colour, linewidth=2.6 if thick else 1.2, marker="o" if thick else ".",
+                markersize=5, linestyle="--" if dashed else "-", zorder=3 if thick else 2)  # fmt: skip
+        ax.fill_between(at, mean - error, mean + error, color=colour, alpha=0.18, linewidth=0)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.set_title(title, fontsize="medium")
+    ax.grid(alpha=0.3)
+    ax.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax
+
+
+def _rectangle(corner: tuple[float, float], wide: float, tall: float) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle(corner, wide, tall, fill=False, edgecolor=DROPPED, linewidth=2)
