@@ -18,7 +18,7 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent
 PICTURES = DOCS / "pictures"
-PAGES = ("start.md", "drop-cost.md", "recipes.md", "gallery.md")
+PAGES = ("start.md", "drop-cost.md", "recipes.md", "gallery.md", "orders.md")
 TABLES = (
     *("dtw", "one_sided", "two_sided", "algorithm_2", "subsequence", "needleman_wunsch", "smith_waterman"),
     *("one_sided_charged", "two_sided_charged", "symmetric2", "symmetric_p1", "asymmetric"),
@@ -30,6 +30,7 @@ STYLE = {"svg.hashsalt": "dropdtw", "font.size": 9, "savefig.facecolor": "white"
 def on_pre_build(config: Any) -> None:
     """Draw what is missing or out of date before MkDocs reads the folder."""
     sources = [*DOCS.glob("*.md"), *DOCS.glob("*.py"), *(DOCS.parent / "src" / "dropdtw").glob("*.py")]
+    sources += (DOCS.parent / "src" / "dropdtw" / "plot").glob("*.py")
     made = [PICTURES / name for name in wanted()]
     if not all(p.exists() for p in made) or min(map(_age, made)) < max(map(_age, sources)):
         main()
