@@ -5,6 +5,14 @@ from dropdtw import orders, posterior, solve
 from error_calls import C, case, plotting
 
 EITHER = orders.any_order(0, 1)
+BORDERED = dropdtw.Recurrence(
+    name="bordered",
+    states=("m",),
+    start="m",
+    final=("m",),
+    edges=dropdtw.edges("m", to="m", moves="diag left", cost="match"),
+    border=dropdtw.edges("m", to="m", moves="left", cost="drop_x"),
+)
 WRITTEN = "give what Alignment.to_dict wrote"
 
 
@@ -37,6 +45,11 @@ ORDERED = {
         lambda: solve(C, method="smith_waterman", order=EITHER),
         "method 'smith_waterman' takes no order of steps",
         "use one of 'drop_dtw', 'dtw'",
+    ),
+    "border": case(
+        lambda: solve(C, 1, method=BORDERED, order=[1, 0]),
+        "recurrence 'bordered' has a border, edges for the first row of a list",
+        "state it without one",
     ),
     "open_z": case(
         lambda: solve(C, 0.5, 0.5, open_z=0.1, order=EITHER),

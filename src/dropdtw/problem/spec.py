@@ -87,7 +87,7 @@ class Spec:
         _check_normalize(entry, normalize)
         said = None if order is None else as_order(order)
         if said is not None and not said.is_plain:
-            _check_order(said, entry, asked, window)
+            _check_order(said, entry, table, asked, window)
         return cls(entry, table, matching, of_x, of_z, counts, asked, window, match, fold, executor, normalize, said)
 
     def graph(self, K: int) -> Graph | None:
@@ -206,7 +206,7 @@ def _check_normalize(entry: Method, normalize: str | None) -> None:
         )
 
 
-def _check_order(order: Order, entry: Method, asked: Asked, window: float | None) -> None:
+def _check_order(order: Order, entry: Method, table: Recurrence, asked: Asked, window: float | None) -> None:
     """Refuse what cannot be combined with an order that is no list."""
     if window is not None:
         raise ValueError(
@@ -217,6 +217,11 @@ def _check_order(order: Order, entry: Method, asked: Asked, window: float | None
         raise ValueError(
             f"method {entry.name!r} takes no order of steps: what it charges for a z depends on the z next to it, and "
             f"of steps in any order none is next; use one of {known}"
+        )
+    if table.border is not None:
+        raise ValueError(
+            f"recurrence {table.name!r} has a border, edges for the first row of a list, which steps in another order "
+            "do not have; state it without one"
         )
     if asked.open_z != 0 and order.holds_partial:
         raise ValueError(

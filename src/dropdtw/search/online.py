@@ -219,7 +219,7 @@ class Online:
         """How probable each match and the drop of the newest x are, among the alignments of all x with any first z."""
         if self._soft is None or self._stream is None:
             return np.empty(0), np.nan
-        soft, ends = self._soft, np.ix_(self._stream.ends, self._soft.counted)
+        soft, ends = self._soft, self._stream.ends
         soft.push(column, lost)
         weights = np.zeros_like(soft.values)
         values = soft.values[ends]

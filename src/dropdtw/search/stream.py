@@ -93,7 +93,9 @@ class Stream:
         # Each alignment of what has come so far ends in one of these: not in a state that is part of a later one.
         number = {state: s for s, state in enumerate(table.states)}
         parts = {e.src for e in table.every_edge if e.move == "same"}
-        self.ends = np.array([s for state, s in number.items() if state not in parts])
+        self.ends = np.ix_(
+            np.array([s for state, s in number.items() if state not in parts]), np.array(self.column.counted)
+        )
         self.final = np.ix_([number[state] for state in table.final], self.column.finals)
         self.leaving = sorted({number[e.src] for e in table.every_edge if MOVES[e.move][1]})
         self.prices = table.matches_by("top")  # where an x may match several z, the cheapest is its label
@@ -120,15 +122,14 @@ class Stream:
 
     def best_prefix(self) -> tuple[float, int, int]:
         """The cheapest end of all x so far with any first z: its cost, its last z, and what the newest x matches."""
-        counted = self.column.counted
-        values = self.column.values[np.ix_(self.ends, counted)]
+        values = self.column.values[self.ends]
         at, s = np.unravel_index(np.argmin(values.T), values.T.shape)  # of equals the least place
         cost = float(values[s, at])
         if not np.isfinite(cost):
             return cost, -1, -1
-        place = int(counted[at])
+        state, place = int(self.ends[0][s, 0]), int(self.ends[1][0, at])
         newest = self.first + len(self.past) - 1
-        steps = self._walk(int(self.ends[s]) * self.height + place, newest, newest)
+        steps = self._walk(state * self.height + place, newest, newest)
         matches = [step for step in steps if step.cost == "match"]
         label = min(matches, key=lambda step: (step.price, step.i)).i if matches else -1
         return cost, int(self.column.label[place]), label
