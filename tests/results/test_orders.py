@@ -287,6 +287,15 @@ def test_before_is_the_probability_of_that_order(pairs, contiguous, d_z):
     assert found + found.T == approx(both)  # no x matches several z, so none share their first
 
 
+@pytest.mark.parametrize("d_z", [None, Z3], ids=["x", "x and z"])
+def test_before_holds_on_a_list_with_steps_in_any_order_inside(d_z):
+    """The step behind them is entered by the same arc, matched or dropped."""
+    options = {"many_to_one": False, "contiguous": True}
+    nested = dropdtw.posterior(C3, X3, d_z, order=[orders.any_order(0, 2), 1], **options)
+    said = dropdtw.posterior(C3, X3, d_z, order=orders.before(3, PAIRS["Lambda"]), **options)
+    assert nested.before == approx(said.before)
+
+
 def test_before_is_refused_where_it_is_not_known():
     with pytest.raises(ValueError, match="several z may have the same first x"):
         _ = dropdtw.posterior(C3, X3, order=orders.any_order(0, 1, 2)).before

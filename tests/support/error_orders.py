@@ -64,6 +64,11 @@ ORDERED = {
         "steps that repeat, or of which one of several is taken, have no one place",
         "estimate it from sample()",
     ),
+    "before of free skips": case(
+        lambda: posterior(C, 0.5, 0.5, method="smith_waterman").before,
+        "method 'smith_waterman' passes over a z for free",
+        "estimate it from sample()",
+    ),
     "names": case(
         lambda: plotting("order", EITHER, ["one"]), "there are 1 names, but the order has step 1", "give one for each"
     ),

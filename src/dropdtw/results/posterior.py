@@ -15,7 +15,7 @@ import numpy as np
 
 from dropdtw import executors
 from dropdtw.executors.protocol import Result
-from dropdtw.orders.graph import AGAIN, NEW, OTHER, Graph
+from dropdtw.orders.graph import AGAIN, DROP, NEW, OTHER, Graph
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
 from dropdtw.results.alignment import Alignment, weighted_sum
@@ -94,8 +94,8 @@ class Posterior:
         """(K, K): before[u, v] is the probability that both are matched and u's first x comes before v's.
 
         So `before + before.T`, and the probability that both have the same first x, is the probability that both are
-        matched. Known where no step repeats and no x matches several z (`many_to_one=False`); otherwise it raises, and
-        draws of `sample` are a way to estimate it.
+        matched. Known where no step repeats, no x matches several z (`many_to_one=False`) and no z is passed over for
+        free; otherwise it raises, and draws of `sample` are a way to estimate it.
 
         >>> import dropdtw
         >>> C = [[0.0, 0.5], [1.0, 0.0]]
@@ -162,6 +162,11 @@ def _before(problem: Problem, reducer: Reducer) -> Array:
             "with many_to_one, several z may have the same first x: which of them comes first is not known here; "
             "give many_to_one=False, or estimate it from sample()"
         )
+    if problem.table.skips_for_free:
+        raise ValueError(
+            f"method {problem.method!r} passes over a z for free: whether it is matched is not known from derivatives; "
+            "estimate it from sample()"
+        )
     first = _first_matches(problem.graph, K)
     all_must = executors.run(problem, reducer, gradient=True)
     out = np.zeros((K, K))
@@ -191,10 +196,12 @@ def _first_matches(graph: Graph | None, K: int) -> Callable[[Result, int], Array
     enters = np.flatnonzero((label >= 0) & (graph.use & (NEW | OTHER) != 0))
     to = label[enters]
     past = [graph.past[v] for v in graph.target[enters]]
+    dropped_too = graph.use[enters] & DROP != 0  # such an arc is the only one to its step: all drops take it
 
     def matches(found: Result, u: int) -> Array:
         done = np.array([steps >> u & 1 for steps in past]) * (to != u)
-        return np.bincount(to, found.arcs[enters] * done, K)
+        matched = found.arcs[enters] - np.where(dropped_too, found.drop_z[to], 0)
+        return np.bincount(to, matched * done, K)
 
     return matches
 
