@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from dropdtw.orders.drawing import BEFORE, EITHER, JUMP, REPEAT, Drawing, Edge, Node, drawing
@@ -87,7 +88,8 @@ class _Picture:
             wide[node.layer] = max(wide[node.layer], width)
             self.tall = max(self.tall, tall)
         self.wide = wide
-        self.centre = [sum(wide[:k]) + wide[k] / 2 + GAP * k for k in range(layers)]
+        ends = accumulate(width + GAP for width in wide)
+        self.centre = [end - GAP - width / 2 for end, width in zip(ends, wide, strict=True)]
         self.apart = self.tall + 0.2
         self.levels = self.level_arcs()
         ys = [self.at(node)[1] for node in drawn.nodes]
@@ -128,7 +130,7 @@ class _Picture:
                 for other, level in found.items()
                 if level * sign > 0 and span(other)[0] <= high and low <= span(other)[1]
             }
-            found[edge] = sign * next(n for n in range(1, len(leading) + 1) if n not in taken)
+            found[edge] = sign * (1 + max(taken, default=0))
         return found
 
     def height(self, edge: Edge) -> float:

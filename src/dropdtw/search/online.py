@@ -58,6 +58,8 @@ class Online:
     beam : None is exact. A number gives up every alignment that is dearer than the cheapest so far by more: then far
         more is committed, but what had fallen behind cannot win any more (see `committed`).
     keep_costs : keep all match costs, so that the alignment can be explained, rescored and drawn.
+    order : as in `align`. Until it is decided, a frame then takes a few bytes for each node of the order's graph and
+        each state.
     others : as in `align`. What needs the whole stream is refused: rules that read all match costs, a window,
         and greedy drops of z.
 
