@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from dropdtw.orders.graph import MOST_NODES, STEP, Arc, graph_of
-from dropdtw.orders.order import Order, as_cost, as_step
+from dropdtw.orders.order import Order, as_cost, as_list, as_step, is_whole, shown
 from dropdtw.problem.warn import warn
 
 MOST_PAIRS: Final = 1 << 20
-"""Pairs of nodes that the test for ambiguity looks at; a graph with more goes untested."""
+"""Pairs of arcs that the test for ambiguity follows; a graph with more goes untested beyond them."""
 
 
 def checked(labels: Sequence[int], arcs: Iterable[Any], finals: Sequence[int], jumps: Iterable[Any]) -> Order:
     """See `orders.walks`."""
-    steps = tuple(as_step(label) for label in labels)
+    steps = tuple(as_step(label) for label in as_list(labels, "the list of labels"))
     V = len(steps) + 1
     if not 1 < V <= MOST_NODES:
         raise ValueError(f"the graph has {V - 1} nodes besides its start; give 1 to {MOST_NODES - 1}")
-    both = tuple(tuple(_arc(arc, V) for arc in listed) for listed in (arcs, jumps))
-    ends = tuple(_node(n, V, "final node") for n in finals)
+    listed = as_list(arcs, "the list of arcs"), as_list(jumps, "the list of jumps")
+    both = tuple(tuple(_arc(arc, V) for arc in said) for said in listed)
+    ends = tuple(_node(n, V, "final node") for n in as_list(finals, "the list of final nodes"))
     if not ends or len(set(ends)) < len(ends):
-        raise ValueError(f"finals is {list(finals)!r}; give the nodes in which an alignment may end, each once")
-    listed = [Arc(a, b, STEP, cost) for a, b, cost in both[0]]
-    graph_of([-1, *steps], listed, ends).levels(STEP)  # refuses a cycle
+        raise ValueError(f"finals is {shown(list(ends))}; give the nodes in which an alignment may end, each once")
+    graph_of([-1, *steps], [Arc(a, b, STEP, cost) for a, b, cost in both[0]], ends).levels(STEP)  # refuses a cycle
     _check_reach(V, (*both[0], *both[1]), ends)
     found = _ambiguous((-1, *steps), (*both[0], *both[1]), ends)
     if found:
         warn(
-            f"two walks through the graph pass the same steps {', '.join(map(str, found))}: soft minima and posteriors "
+            f"two walks through the graph pass the same steps {shown(found)[1:-1]}: soft minima and posteriors "
             "count such an alignment twice; merge the nodes that they differ in",
             UserWarning,
         )
@@ -37,9 +38,9 @@ def checked(labels: Sequence[int], arcs: Iterable[Any], finals: Sequence[int], j
 
 
 def _node(n: Any, V: int, what: str) -> int:
-    if isinstance(n, bool) or not hasattr(n, "__index__") or not 0 <= n < V:
-        raise ValueError(f"{n!r} is no {what}; the graph has nodes 0 (the start) to {V - 1}")
-    return int(n)
+    if not is_whole(n) or not 0 <= operator.index(n) < V:
+        raise ValueError(f"{shown(n)} is no {what}; the graph has nodes 0 (the start) to {V - 1}")
+    return operator.index(n)
 
 
 def _arc(said: Any, V: int) -> tuple[int, int, float]:
@@ -47,7 +48,7 @@ def _arc(said: Any, V: int) -> tuple[int, int, float]:
         a, b, *rest = said
         (cost,) = rest or (0.0,)
     except (TypeError, ValueError):
-        raise ValueError(f"{said!r} is no arc; give (from, to) or (from, to, cost)") from None
+        raise ValueError(f"{shown(said)} is no arc; give (from, to) or (from, to, cost)") from None
     source, target = _node(a, V, "node"), _node(b, V, "node")
     if target == 0:
         raise ValueError(f"the arc {(source, target)} leads to node 0, the start, where nothing is matched")
@@ -73,28 +74,36 @@ def _check_reach(V: int, arcs: Sequence[tuple[int, int, float]], finals: Sequenc
 
 def _ambiguous(label: Sequence[int], arcs: Sequence[tuple[int, int, float]], finals: Sequence[int]) -> list[int] | None:
     """The steps of two different walks from the start to a final node, if there are such."""
-    out: dict[int, list[int]] = {}
+    out: list[dict[int, list[int]]] = [{} for _ in label]  # of each node, those that follow, by label
     for a, b, _ in arcs:
-        out.setdefault(a, []).append(b)
+        out[a].setdefault(label[b], []).append(b)
+    ends = set(finals)
     # Two walks side by side, over pairs of nodes with equal labels; `apart`: whether they have differed yet.
     begin = (0, 0, False)
     came: dict[tuple[int, int, bool], tuple[int, int, bool] | None] = {begin: None}
     todo = [begin]
+    tried = 0
     for now in todo:
         a, b, apart = now
-        if apart and a in finals and b in finals:
-            steps = []
-            at: tuple[int, int, bool] | None = now
-            while at is not None and at != begin:
-                steps.append(label[at[0]])
-                at = came[at]
-            return steps[::-1]
-        for n, u in enumerate(out.get(a, ())):
-            for m, v in enumerate(out.get(b, ())):
-                following = (u, v, apart or u != v or (a == b and n != m))
-                if label[u] == label[v] and following not in came:
-                    came[following] = now
-                    todo.append(following)
-        if len(came) > MOST_PAIRS:
-            return None
+        for step in out[a].keys() & out[b].keys():
+            for n, u in enumerate(out[a][step]):
+                for m, v in enumerate(out[b][step]):
+                    following = (u, v, apart or u != v or (a == b and n != m))
+                    if following not in came:
+                        came[following] = now
+                        todo.append(following)
+                        if following[2] and u in ends and v in ends:
+                            return _steps(label, came, following)
+                tried += len(out[b][step])
+                if tried > MOST_PAIRS:
+                    return None
     return None
+
+
+def _steps(label: Sequence[int], came: dict[Any, Any], at: Any) -> list[int]:
+    """The steps on the way to a pair of nodes."""
+    steps = []
+    while came[at] is not None:
+        steps.append(label[at[0]])
+        at = came[at]
+    return steps[::-1]

@@ -96,10 +96,11 @@ class _Builder:
         found = lattice(poset, self.moves, MOST_NODES - len(self.label))
         self.partial = True
         nodes = [entry]
+        in_a_row = steps == tuple(range(steps[0], steps[0] + len(steps)))
         sets: dict[int, int] = {}
         for key, done in zip(found.keys[1:], found.done[1:], strict=True):
             if done not in sets:
-                sets[done] = sum(1 << steps[n] for n in poset.members(done))
+                sets[done] = done << steps[0] if in_a_row else sum(1 << steps[n] for n in poset.members(done))
             past = self.past[entry] | sets[done]
             if key is None:
                 nodes.append(self.node(-1, past, hub=True))
@@ -112,8 +113,8 @@ class _Builder:
         body, cost = order.parts
         if self.moves.drops and body.holds_partial:
             raise ValueError(
-                "steps in any order are repeated, and drop_z lets them be dropped: then it is not said which time a "
-                "step was dropped; leave out drop_z, or repeat a list"
+                "steps in any order are repeated, and drop_z or the method lets them be dropped: then it is not said "
+                "which time a step was dropped; leave out drop_z, use method 'drop_dtw', or repeat a list"
             )
         begun = len(self.arcs)
         exits = self.add(body, entry)

@@ -17,10 +17,13 @@ Nodes of the same set I can all be followed by the same steps with a new x: they
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dropdtw.orders.graph import AGAIN, DROP, MOST_NODES, NEW, PASS, SAME, Arc
 from dropdtw.orders.poset import Poset
+
+MOST_BITS: Final = 1 << 29
+"""Nodes times steps: a node keeps some sets of steps, as bits."""
 
 
 class Moves(NamedTuple):
@@ -47,7 +50,7 @@ class Key(NamedTuple):
 
 
 class Lattice(NamedTuple):
-    """Nodes numbered by their place in `keys` (None: a hub), the first the start; arcs; final nodes; free steps."""
+    """Nodes numbered by their place in `keys` (None: a hub), the first the start; arcs; final nodes."""
 
     keys: list[Key | None]
     done: list[int]
@@ -62,15 +65,17 @@ def lattice(poset: Poset, moves: Moves, limit: int = MOST_NODES) -> Lattice:
 
 class _Builder:
     def __init__(self, poset: Poset, moves: Moves, limit: int) -> None:
-        self.poset, self.moves, self.limit = poset, moves, limit
+        self.poset, self.moves = poset, moves
+        self.limit = min(limit, MOST_BITS // poset.n)
         self.number: dict[Key, int] = {}
         self.keys: list[Key | None] = []
         self.done: list[int] = []
         self.arcs: list[Arc] = []
-        self.widest = 0
 
     def build(self) -> Lattice:
         poset = self.poset
+        if poset.sets_exceed(self.limit):
+            raise self.too_many()
         start = Key(0, -1, self.reach(0, poset.full), 0)
         layer = {0: [self.node(start)]}
         finals: list[int] = []
@@ -78,7 +83,6 @@ class _Builder:
         while layer:
             following: dict[int, list[int]] = {}
             for done, nodes in layer.items():
-                self.widest = max(self.widest, poset.enabled(done).bit_count())
                 self.expand(done, nodes, following)
                 if done == poset.full:
                     finals += [n for n in nodes if self.key(n).role != "must"]
@@ -100,14 +104,18 @@ class _Builder:
 
     def new(self, key: Key | None, done: int) -> int:
         if len(self.keys) >= self.limit:
-            raise ValueError(
-                f"too many steps are free at once: up to {self.widest} of {self.poset.n} could come next, and the "
-                f"order would need more than {self.limit} nodes. Say more about what comes before what; put steps that "
-                "follow each other into a list inside any_order; or split the order at a step that everything waits for"
-            )
+            raise self.too_many()
         self.keys.append(key)
         self.done.append(done)
         return len(self.keys) - 1
+
+    def too_many(self) -> ValueError:
+        """The error for an order that needs too many nodes."""
+        return ValueError(
+            f"too many steps are free at once: up to {self.poset.free()} of {self.poset.n} could come next, and the "
+            f"order would need more than {self.limit} nodes. Say more about what comes before what; put steps that "
+            "follow each other into a list inside any_order; or split the order at a step that everything waits for"
+        )
 
     def expand(self, done: int, nodes: list[int], following: dict[int, list[int]]) -> None:
         """The arcs out of all nodes of a set; the list `nodes` grows by those that continue a run of matches."""
@@ -167,11 +175,14 @@ class _Builder:
         return steps & self.poset.enabled(self.poset.with_step(done, v))
 
     def reach(self, done: int, steps: int) -> int:
-        """Of some steps, those that can be dropped one after the other from here on, by rank."""
-        found = 0
-        if self.moves.drops:
-            for v in self.poset.members(steps & ~done):
-                if not self.poset.below[v] & ~done:
-                    found |= 1 << v
-                    done |= 1 << v
+        """Of some steps, those that can be dropped one after the other from here on, by rank.
+
+        Whatever comes after one of `steps`, but is not among them, does not come before another: so what is in the way
+        of a step begins with one that may come next.
+        """
+        if not self.moves.drops:
+            return 0
+        found = steps & ~done
+        for v in self.poset.members(self.poset.enabled(done) & ~steps):
+            found &= ~self.poset.above[v]
         return found

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Union
 
@@ -24,6 +25,7 @@ OrderLike = Union["Order", int, Sequence["OrderLike"]]
 MOST_STEPS: Final = 1 << 14
 MOST_PAIRS: Final = 1 << 22
 MOST_NESTED: Final = 64
+TOO_DEEP: Final = f"orders lie inside each other more than {MOST_NESTED} deep; flatten them"
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,12 +91,8 @@ class Order:
             missing = sorted(set(range(K)) - set(self.steps))
             what = f"step {missing[0]} has no place in it" if missing else f"it names step {self.steps[-1]}"
             raise ValueError(
-                f"Z has {K} steps, 0 to {K - 1}, but the order is {self._short()}: {what}; name each step of Z"
+                f"Z has {K} steps, 0 to {K - 1}, but the order is {shown(self)}: {what}; name each step of Z"
             )
-
-    def _short(self) -> str:
-        said = repr(self)
-        return said if len(said) < 80 else said[:76] + " …"
 
     @cached_property
     def depth(self) -> int:
@@ -116,23 +114,25 @@ class Order:
         found = [pair for part in self._inner for pair in part._pairs]
         if self.kind == "list":
             for a, b in zip(self._inner, self._inner[1:], strict=False):
-                last, first = a._last(), b._first()
+                last, first = a._ends(1), b._ends(0)
                 if len(found) + len(last) * len(first) > MOST_PAIRS:
                     raise ValueError(
-                        f"the order makes more than {MOST_PAIRS} pairs: {len(first)} steps wait for each of "
-                        f"{len(last)}; put a step between them that all wait for"
+                        f"up to {max(len(last), len(first))} steps are free at once, and each of {len(last)} comes "
+                        f"before each of {len(first)}: there are more than {MOST_PAIRS} pairs. Say more about what "
+                        "comes before what; put steps that follow each other into a list; or split the order at a step "
+                        "that everything waits for"
                     )
                 found += [(u, v) for u in last for v in first]
         return tuple(found)
 
-    def _first(self) -> list[int]:
-        """Steps of a partial order such that what comes before them comes before all of it."""
-        after = {b for _, b in self._pairs}
-        return [step for step in self.steps if step not in after]
-
-    def _last(self) -> list[int]:
-        before = {a for a, _ in self._pairs}
-        return [step for step in self.steps if step not in before]
+    def _ends(self, side: int) -> list[int]:
+        """The steps of a partial order with nothing before them (0), or nothing after them (1)."""
+        if self.kind == "list":
+            return self._inner[-side]._ends(side)
+        if self.kind == "any":
+            return [step for part in self._inner for step in part._ends(side)]
+        inner = {pair[1 - side] for pair in self._pairs}
+        return [step for step in self.steps if step not in inner]
 
     def graph(self, table: Recurrence) -> Graph:
         """The graph that executors walk over under a table; made once for each."""
@@ -179,22 +179,20 @@ def _shortened(listed: Sequence[Any]) -> str:
 # --- Builders -------------------------------------------------------------------------------------------------------
 
 
-def as_order(said: Any, name: str = "order") -> Order:
-    """An order from what a caller said."""
+def as_order(said: Any, name: str = "order", inside: int = 0) -> Order:
+    """An order from what a caller said, which lies inside so many others."""
     if isinstance(said, Order):
         return said
-    if isinstance(said, (str, bytes, Mapping)) or (not isinstance(said, Iterable) and not _is_whole(said)):
-        raise ValueError(
-            f"{name} is {said!r}; give an order of dropdtw.orders, or a list of steps (numbers of rows of Z), which "
-            "then follow each other"
-        )
-    if not isinstance(said, Iterable):
+    if is_whole(said):
         return Order("step", (as_step(said),))
-    try:
-        parts = [as_order(part, name) for part in said]
-    except RecursionError:
-        raise ValueError(f"orders lie inside each other more than {MOST_NESTED} deep; flatten them") from None
-    return _joined("list", parts)
+    if inside > MOST_NESTED:
+        raise ValueError(TOO_DEEP)
+    if isinstance(said, (str, bytes, Mapping)) or not isinstance(said, Iterable):
+        raise ValueError(
+            f"{name} is {shown(said)}; give an order of dropdtw.orders, or a list of steps (numbers of rows of Z), "
+            "which then follow each other"
+        )
+    return _joined("list", [as_order(part, name, inside + 1) for part in as_list(said, name)])
 
 
 def before(steps: int | Sequence[int], pairs: Iterable[tuple[int, int]]) -> Order:
@@ -211,18 +209,16 @@ def before(steps: int | Sequence[int], pairs: Iterable[tuple[int, int]]) -> Orde
     listed = _numbered(steps)
     known = {step: n for n, step in enumerate(listed)}
     found: dict[tuple[int, int], None] = {}
-    for pair in pairs:
+    for pair in as_list(pairs, "the list of pairs"):
         try:
             a, b = pair
             a, b = as_step(a), as_step(b)
         except (TypeError, ValueError):
-            raise ValueError(f"{pair!r} is no pair of steps; give (a, b) for 'a comes before b'") from None
+            raise ValueError(f"{shown(pair)} is no pair of steps; give (a, b) for 'a comes before b'") from None
         for step in (a, b):
             if step not in known:
                 raise ValueError(f"the pair {(a, b)} names step {step}, but the steps are {_span(listed)}")
         found[a, b] = None
-        if len(found) > MOST_PAIRS:
-            raise ValueError(f"there are more than {MOST_PAIRS} pairs; leave out those that follow from others")
     poset = Poset(len(listed), [(known[a], known[b]) for a, b in found], listed)
     if poset.is_chain and len(listed) > 1:
         return _joined("list", [Order("step", (listed[v],)) for v in poset.by_rank])
@@ -242,8 +238,8 @@ def any_order(*parts: OrderLike) -> Order:
     for part in listed:
         if not part.is_partial:
             raise ValueError(
-                f"any_order holds {part!r}, in which a step may come twice or not at all; one_of, repeat and jumps may "
-                "hold partial orders, but not stand inside them"
+                f"any_order holds {shown(part)}, in which a step may come twice or not at all; one_of, repeat and "
+                "jumps may hold partial orders, but not stand inside them"
             )
     return _joined("any", listed)
 
@@ -281,13 +277,13 @@ def jumps(steps: int | Sequence[int], arcs: Iterable[tuple[int, int] | tuple[int
     listed = _numbered(steps)
     known = set(listed)
     found = []
-    for arc in arcs:
+    for arc in as_list(arcs, "the list of jumps"):
         try:
             a, b, *rest = arc
             a, b = as_step(a), as_step(b)
             (cost,) = rest or (0.0,)
         except (TypeError, ValueError):
-            raise ValueError(f"{arc!r} is no jump; give (from, to) or (from, to, cost)") from None
+            raise ValueError(f"{shown(arc)} is no jump; give (from, to) or (from, to, cost)") from None
         if not {a, b} <= known:
             raise ValueError(f"the jump {(a, b)} names a step that is not among the steps {_span(listed)}")
         found.append((a, b, as_cost(cost, f"cost of the jump {(a, b)}")))
@@ -345,20 +341,16 @@ def _joined(kind: str, parts: Sequence[Order]) -> Order:
 
 def _bounded(order: Order) -> Order:
     if order.depth > MOST_NESTED:
-        raise ValueError(f"orders lie inside each other more than {MOST_NESTED} deep; flatten them")
-    if len(order.steps) > MOST_STEPS:
-        raise ValueError(f"the order has {len(order.steps)} steps; {MOST_STEPS} is the most")
+        raise ValueError(TOO_DEEP)
     return order
 
 
 def _numbered(steps: int | Sequence[int]) -> list[int]:
-    if _is_whole(steps):
+    if is_whole(steps):
         if not 1 <= steps <= MOST_STEPS:  # type: ignore[operator]
             raise ValueError(f"there are {steps} steps; give 1 to {MOST_STEPS}")
         return list(range(operator.index(steps)))  # type: ignore[arg-type]
-    if not isinstance(steps, Iterable) or isinstance(steps, (str, bytes)):
-        raise ValueError(f"steps is {steps!r}; give how many there are, or a list of their numbers")
-    found = [as_step(step) for step in steps]
+    found = [as_step(step) for step in as_list(steps, "what should be a number of steps or a list of them")]
     if not found:
         raise ValueError("an order has an empty part; leave it out, or give its steps")
     if len(set(found)) < len(found):
@@ -367,27 +359,48 @@ def _numbered(steps: int | Sequence[int]) -> list[int]:
     return found
 
 
-def _is_whole(value: Any) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool) and not hasattr(value, "__len__")
+def is_whole(value: Any) -> bool:
+    """Whether a value is one whole number."""
+    return callable(getattr(value, "__index__", None)) and not isinstance(value, bool) and not hasattr(value, "__len__")
+
+
+def as_list(value: Any, name: str) -> list[Any]:
+    """A list from what a caller said."""
+    try:
+        found = None if isinstance(value, (str, bytes, dict)) else list(islice(value, MOST_PAIRS + 1))
+    except TypeError:
+        found = None
+    if found is None:
+        raise ValueError(f"{name} is {shown(value)}; give a list")
+    if len(found) > MOST_PAIRS:
+        raise ValueError(f"{name} has more than {MOST_PAIRS} entries; leave out what follows from others, or split it")
+    return found
 
 
 def as_step(value: Any) -> int:
     """A step from what a caller said."""
     if type(value) is int and 0 <= value < MOST_STEPS:  # of a million pairs nearly all
         return value
-    if not _is_whole(value) or not 0 <= operator.index(value) < MOST_STEPS:
-        raise ValueError(f"{value!r} is no step; steps are numbers of rows of Z, 0 to {MOST_STEPS - 1}")
+    if not is_whole(value) or not 0 <= operator.index(value) < MOST_STEPS:
+        raise ValueError(f"{shown(value)} is no step; steps are numbers of rows of Z, 0 to {MOST_STEPS - 1}")
     return operator.index(value)
 
 
 def as_cost(value: Any, name: str) -> float:
     """The cost of an arc from what a caller said."""
     try:
-        if isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < math.inf:
-            return float(value)
+        found = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
     except OverflowError:
-        raise ValueError(f"the {name} is too large; give a finite number ≥ 0") from None
-    raise ValueError(f"the {name} is {value!r}; give a finite number ≥ 0")
+        found = math.inf
+    if not 0 <= found < math.inf:
+        raise ValueError(f"the {name} is {shown(value)}; give a finite number ≥ 0")
+    return found
+
+
+def shown(value: Any) -> str:
+    """What a caller said, in one short line."""
+    said = " ".join(repr(value).split())
+    return said if len(said) < 80 else said[:76] + " …"
 
 
 def _span(steps: Sequence[int]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 
@@ -71,6 +72,28 @@ class Poset:
             found.append(low.bit_length() - 1)
             steps ^= low
         return iter(sorted(found, key=self.rank.__getitem__))
+
+    def free(self) -> int:
+        """How many steps may come next at the same time: of those with equally many in a row before them, the most."""
+        height = [0] * self.n
+        for u in self.by_rank:
+            for v in self.after[u]:
+                height[v] = max(height[v], height[u] + 1)
+        return max(Counter(height).values())
+
+    def sets_exceed(self, most: int) -> bool:
+        """Whether more sets than so many can be dealt with at some time: each is all up to some incomparable steps."""
+        count, todo = 1, [self.full]
+        while todo:
+            others = todo.pop()
+            while others:
+                low = others & -others
+                others ^= low
+                count += 1
+                if count > most:
+                    return True
+                todo.append(others & self.parallel[low.bit_length() - 1])
+        return False
 
     def enabled(self, done: int) -> int:
         """The steps that may come next once the set `done` is dealt with."""

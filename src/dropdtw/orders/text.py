@@ -16,6 +16,7 @@ from dropdtw.orders.order import (
     any_order,
     as_order,
     before,
+    is_whole,
     jumps,
     one_of,
     repeat,
@@ -88,7 +89,7 @@ class _Names:
     def __init__(self, steps: Sequence[str] | int | None) -> None:
         self.names: tuple[str, ...] = ()
         self.count: int | None = None
-        if _is_whole(steps):
+        if is_whole(steps):
             self.count = operator.index(steps)  # type: ignore[arg-type]
         elif steps is not None:
             self.names = tuple(steps) if isinstance(steps, Sequence) and not isinstance(steps, str) else ()
@@ -116,7 +117,7 @@ class _Names:
             if not self.names:
                 raise ValueError(f"{_brief(said)} is a name, but no names of steps are known; give steps by number")
             raise ValueError(f"{_brief(said)} is none of the {len(self.names)} steps, such as {_brief(self.names[0])}")
-        if not _is_whole(said) or not 0 <= said < self.most:
+        if not is_whole(said) or not 0 <= said < self.most:
             names = ", or have names" if self.names else ""
             raise ValueError(f"{_brief(said)} is no step; steps are numbered from 0 to {self.most - 1}{names}")
         return operator.index(said)
@@ -142,7 +143,7 @@ def _order(said: Any, known: _Names, depth: int) -> Order:
     if isinstance(said, list | tuple | range):
         return as_order(_parts(said, known, depth))
     if not isinstance(said, Mapping):
-        if isinstance(said, str) or _is_whole(said):
+        if isinstance(said, str) or is_whole(said):
             return Order("step", (known.step(said),))
         raise ValueError(f"the order holds {_brief(said)}; give a step, a list, or one of {FORMS}")
     keys = frozenset(said)
@@ -182,7 +183,7 @@ def _before(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
         return before(count, pairs)
     if isinstance(given, list | tuple):
         return before([known.step(step) for step in given], pairs)
-    if not _is_whole(given) or not 1 <= given <= MOST_STEPS:
+    if not is_whole(given) or not 1 <= given <= MOST_STEPS:
         raise ValueError(f'"steps" is {_brief(given)}; give how many there are, 1 to {MOST_STEPS}, or a list of them')
     return before(given, pairs)
 
@@ -242,7 +243,7 @@ def _task_graph(said: Mapping[str, Any], known: _Names) -> tuple[tuple[str, ...]
     text: dict[int, str] = {}
     for key, name in nodes.items():
         node = _whole(key) if isinstance(key, str) and key.isdecimal() else key
-        if not _is_whole(node) or not isinstance(name, str) or node in text:
+        if not is_whole(node) or not isinstance(name, str) or node in text:
             raise ValueError(f"the step {_brief(key)}: {_brief(name)} is no number with a text; number each step once")
         text[node] = name
     listed = [node for node in sorted(text) if text[node] not in ENDS]
@@ -257,7 +258,7 @@ def _task_graph(said: Mapping[str, Any], known: _Names) -> tuple[tuple[str, ...]
     at = {node: known.step(text[node]) if by_name else n for n, node in enumerate(listed)}
 
     def node_of(value: Any) -> int:
-        if not _is_whole(value) or value not in text:
+        if not is_whole(value) or value not in text:
             raise ValueError(f"an edge names {_brief(value)}, which is none of the steps; give ids that are there")
         return operator.index(value)
 
@@ -293,10 +294,6 @@ def _named(text: str, known: _Names) -> Steps:
 def _alike(name: str) -> str:
     """What names have in common that are taken for the same."""
     return " ".join(name.casefold().split())
-
-
-def _is_whole(value: Any) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool) and not hasattr(value, "__len__")
 
 
 def _whole(digits: str) -> int:

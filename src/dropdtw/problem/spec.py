@@ -95,7 +95,10 @@ class Spec:
         if self.order is None:
             return None
         self.order.check_steps(K)
-        return None if self.order.is_plain else self.order.graph(self.table)
+        if self.order.is_plain:
+            return None
+        found = self.order.graph(self.table)
+        return None if found.chain is not None and found.chain.tolist() == list(range(K)) else found
 
     def norm(self, K: int, N: int) -> int:
         """What values of this shape are divided by."""
