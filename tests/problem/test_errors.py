@@ -18,6 +18,7 @@ MODULES = [
     *("problem.charges", "problem.match", "problem.problem", "problem.spec"),
     *("executors", "results.alignment", "results.explain", "results.html", "results.posterior"),
     *("results.serialize", "search.pairwise", "files.progress"),
+    *("orders.order", "orders.poset", "orders.lattice", "orders.graph", "orders.compile", "orders.ambiguity"),
 ]
 """Modules whose messages are tested here; the others' are tested beside them."""
 

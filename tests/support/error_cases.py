@@ -7,7 +7,8 @@ from dropdtw import align, posterior, solve
 from error_calls import ANY, FORBIDDEN, C, X, Z, banded, case, changed, plotting, without_matplotlib
 from error_inputs import DROPS, INPUT, MATCH
 from error_options import CHARGED, FIT, OPTIONS, WIDE
-from error_orders import ORDERED
+from error_ordered import ORDERED
+from error_orders import ORDER_CASES
 
 NONE_LEFT = {
     "solve": case(lambda: solve([[ANY]]), *FORBIDDEN),
@@ -122,7 +123,8 @@ CASES = {
         "none left": NONE_LEFT,
         "answers": ANSWERS,
         "read": READ,
-        "orders": ORDERED,
+        "ordered": ORDERED,
+        "orders": ORDER_CASES,
     }.items()
     for name, row in table.items()
 }

@@ -1,84 +1,135 @@
-"""Errors of steps that have an order of their own: what cannot be combined with it, asked of it, or read."""
+"""One call for each way to be wrong about the order of steps."""
+
+from unittest import mock
+
+import numpy as np
 
 import dropdtw
 from dropdtw import orders, posterior, solve
-from error_calls import C, case, plotting
+from error_calls import case
 
-EITHER = orders.any_order(0, 1)
-BORDERED = dropdtw.Recurrence(
-    name="bordered",
+C3 = np.zeros((3, 4))
+FREE = orders.any_order(0, 1, 2)
+SKIPPING = dropdtw.Recurrence(
     states=("m",),
     start="m",
     final=("m",),
-    edges=dropdtw.edges("m", to="m", moves="diag left", cost="match"),
-    border=dropdtw.edges("m", to="m", moves="left", cost="drop_x"),
+    name="skipping",
+    edges=dropdtw.edges("m", to="m", moves="diag", cost="match") + dropdtw.edges("m", to="m", moves="top", cost="free"),
 )
-WRITTEN = "give what Alignment.to_dict wrote"
+EMPTY = ("an order has an empty part", "leave it out, or give its steps")
+DEEP = ("more than 64 deep", "flatten them")
 
 
-def changed(order=EITHER, said=None, **entries):
-    """Read back a written alignment some of whose entries, or whose order, were changed."""
-    data = solve(C, 0.5, order=order).to_dict(costs=True)
-    data["problem"] |= {} if said is None else {"order": said}
-    return dropdtw.Alignment.from_dict(data | entries)
+def nested(n):
+    found = [0]
+    for _ in range(n):
+        found = [found]
+    return found
 
 
-def unordered():
-    data = solve(C, 0.5, order=EITHER).to_dict(costs=True)
-    del data["problem"]["order"]
-    return dropdtw.Alignment.from_dict(data)
+def repeated(n):
+    found = 0
+    for _ in range(n):
+        found = orders.repeat(found)
+    return found
 
 
-def banded():
-    data = solve(C, 0.5, window=3).to_dict(costs=True)
-    data["problem"]["order"] = EITHER.to_dict()
-    return dropdtw.Alignment.from_dict(data)
+def with_few_nodes(order):
+    """Compile an order that no other test does: graphs are kept."""
+    with mock.patch("dropdtw.orders.compile.MOST_NODES", 20):
+        solve(np.zeros((orders.as_order(order).K, 2)), 1, 1, order=order)
 
 
-ORDERED = {
-    "window": case(
-        lambda: solve(C, 0.5, order=EITHER, window=1),
-        "window is 1, a band along the diagonal, which steps in another order do not follow",
-        "leave it out",
+BUILT = {
+    "order, text": case(lambda: solve(C3, order="any"), "order is 'any'", "give an order of dropdtw.orders, or a list"),
+    "order, a dictionary": case(lambda: solve(C3, order={"any": [0]}), "order is {'any': [0]}", "or a list of steps"),
+    "order, a flag": case(lambda: solve(C3, order=True), "order is True", "or a list of steps (numbers of rows of Z)"),
+    "order, text inside": case(lambda: orders.any_order(0, "b"), "a part of any_order is 'b'", "or a list of steps"),
+    "order, array of none": case(lambda: solve(C3, order=np.array(2)), "order is array(2)", "give a list"),
+    "order, no end": case(lambda: orders.as_order(iter(int, 1)), "order has more than 4194304 entries", "or split it"),
+    "order, no pairs": case(lambda: orders.before(3, None), "the list of pairs is None", "give a list"),
+    "order, nested lists": case(lambda: orders.as_order(nested(1000)), *DEEP),
+    "order, nested": case(lambda: repeated(1000), *DEEP),
+    "order, no steps": case(lambda: orders.before([], []), *EMPTY),
+    "order, empty": case(lambda: solve(C3, order=[]), *EMPTY),
+    "order, empty any_order": case(orders.any_order, *EMPTY),
+    "order, empty inside": case(lambda: orders.one_of(0, []), *EMPTY),
+    "order, twice": case(lambda: orders.any_order([0, 1], 1), "step 1 is in any_order twice", "or use repeat"),
+    "order, listed twice": case(lambda: orders.before([0, 0], []), "step 0 is listed twice", "name each step once"),
+    "order, how many": case(lambda: orders.before(0, []), "there are 0 steps", "give 1 to 16384"),
+    "order, too many": case(lambda: orders.jumps(10**5, []), "there are 100000 steps", "give 1 to 16384"),
+    "order, no number": case(lambda: orders.before(2.5, []), "a list of them is 2.5", "give a list"),
+    "order, no step": case(
+        lambda: orders.as_order([-1]), "-1 is no step", "steps are numbers of rows of Z, 0 to 16383"
     ),
-    "method": case(
-        lambda: solve(C, method="smith_waterman", order=EITHER),
-        "method 'smith_waterman' takes no order of steps",
-        "use one of 'drop_dtw', 'dtw'",
+    "order, no pair": case(lambda: orders.before(3, [(0, 1, 2)]), "(0, 1, 2) is no pair", "give (a, b) for 'a comes"),
+    "order, flags": case(lambda: orders.before(3, [(True, 2)]), "(True, 2) is no pair of steps", "give (a, b)"),
+    "order, unknown": case(lambda: orders.before(3, [(0, 7)]), "(0, 7) names step 7", "the steps are 0 to 2"),
+    "order, unknown of few": case(lambda: orders.before([4, 7], [(4, 5)]), "names step 5", "the steps are 4, 7"),
+    "order, cycle": case(lambda: orders.before(3, [(0, 1), (1, 0)]), "a cycle, 1 before 0 before 1", "use repeat or"),
+    "order, itself": case(lambda: orders.before([5], [(5, 5)]), "a cycle, 5 before 5", "take one of these pairs out"),
+    "order, choice in any_order": case(
+        lambda: orders.any_order(orders.one_of(0, 1), 2), "any_order holds one_of(0, 1)", "may hold partial orders"
     ),
-    "border": case(
-        lambda: solve(C, 1, method=BORDERED, order=[1, 0]),
-        "recurrence 'bordered' has a border, edges for the first row of a list",
-        "state it without one",
-    ),
-    "open_z": case(
-        lambda: solve(C, 0.5, 0.5, open_z=0.1, order=EITHER),
-        "open_z is 0.1, but steps in any order have no runs of dropped z",
-        "leave it out, or give the steps as a list",
-    ),
-    "before of shared x": case(
-        lambda: posterior(C, 0.5, order=EITHER).before, "several z may have the same first x", "give many_to_one=False"
-    ),
-    "before of a loop": case(
-        lambda: posterior(C, 0.5, order=orders.repeat([0, 1]), many_to_one=False).before,
-        "steps that repeat, or of which one of several is taken, have no one place",
-        "estimate it from sample()",
-    ),
-    "before of free skips": case(
-        lambda: posterior(C, 0.5, 0.5, method="smith_waterman").before,
-        "method 'smith_waterman' passes over a z for free",
-        "estimate it from sample()",
-    ),
-    "names": case(
-        lambda: plotting("order", EITHER, ["one"]), "there are 1 names, but the order has step 1", "give one for each"
-    ),
-    "walk outside": case(lambda: changed(walk=[0, 2]), "its walk lies outside shape (2, 4)", WRITTEN),
-    "few visits": case(lambda: changed(visit=[0]), "it has 1 visits for", WRITTEN),
-    "other visits": case(
-        lambda: changed(visit=[9] * len(solve(C, 0.5, order=EITHER).pairs)), "its visits are not those of", WRITTEN
-    ),
-    "paid": case(lambda: changed(paid_z=[1, 0]), "its paid_z are not what its walk can drop", WRITTEN),
-    "no order": case(unordered, "it has a walk without an order", WRITTEN),
-    "another order": case(lambda: changed([1, 0], {"one": [[0, 1], [0]]}), "its order allows no such walk", WRITTEN),
-    "a band": case(banded, "its steps have an order, but its table a border or its costs a band", WRITTEN),
+    "order, cost": case(lambda: orders.repeat(0, np.nan), "cost of repeat is nan", "give a finite number ≥ 0"),
+    "order, cost of 10^400": case(lambda: orders.repeat(0, 10**400), "cost of repeat is 1000", "give a finite number"),
+    "order, no jump": case(lambda: orders.jumps(3, [(0,)]), "(0,) is no jump", "give (from, to) or (from, to, cost)"),
+    "order, jump of": case(lambda: orders.jumps(3, [(0, 3)]), "the jump (0, 3) names a step", "the steps 0 to 2"),
+    "order, jump cost": case(lambda: orders.jumps(3, [(2, 0, -1)]), "the jump (2, 0) is -1", "give a finite number"),
+    "order, jump twice": case(lambda: orders.jumps(3, [(2, 0), (2, 0)]), "a jump is listed twice", "the cheaper one"),
+    "order, networkx": case(lambda: orders.from_networkx([(0, 1)]), "no directed graph", "give a networkx.DiGraph"),
 }
+
+GRAPHS = {
+    "graph, no nodes": case(lambda: orders.walks([], [], [0]), "0 nodes besides its start", "give 1 to 262143"),
+    "graph, no node": case(lambda: orders.walks([0], [(0, 2)], [1]), "2 is no node", "nodes 0 (the start) to 1"),
+    "graph, no end": case(lambda: orders.walks([0], [(0, 1)], [7]), "7 is no final node", "nodes 0 (the start) to 1"),
+    "graph, no ends": case(lambda: orders.walks([0], [(0, 1)], []), "finals is []", "an alignment may end, each once"),
+    "graph, no arc": case(lambda: orders.walks([0], [0], [1]), "0 is no arc", "give (from, to) or (from, to, cost)"),
+    "graph, arc cost": case(lambda: orders.walks([0], [(0, 1, np.inf)], [1]), "the arc (0, 1) is inf", "a finite"),
+    "graph, to the start": case(lambda: orders.walks([0], [(0, 1), (1, 0)], [1]), "leads to node 0, the start", ""),
+    "graph, cycle": case(lambda: orders.walks([0], [(0, 1), (1, 1)], [1]), "consume no x", "make one of them a jump"),
+    "graph, lost": case(lambda: orders.walks([0, 0], [(0, 1)], [1]), "from the start to node 2", "add an arc, or"),
+    "graph, no way on": case(lambda: orders.walks([0, 0], [(0, 1), (0, 2)], [1]), "a final node from node 2", "add"),
+    "graph, large": case(
+        lambda: with_few_nodes([0] * 21), "the order needs more than 20 nodes", "leave out repetitions"
+    ),
+    "graph, wide": case(lambda: with_few_nodes(orders.any_order([3, 1], 0, 2)), "more than 19 nodes", "Say more about"),
+}
+
+COMBINED = {
+    "order, missing": case(lambda: solve(C3, order=[0, 1]), "step 2 has no place in it", "name each step of Z"),
+    "order, more": case(lambda: solve(C3, order=[0, 1, 2, 3]), "it names step 3", "name each step of Z"),
+    "order, window": case(lambda: solve(C3, window=1, order=FREE), "window is 1, a band", "leave it out"),
+    "order, open_z": case(lambda: solve(C3, 1, 1, open_z=2, order=FREE), "open_z is 2", "give the steps as a list"),
+    "order, loop": case(lambda: solve(C3, 1, 1, order=orders.repeat(FREE)), "drop_z or the method", "or repeat a list"),
+    "order, free": case(
+        lambda: solve(np.zeros((25, 9)), 1, 1, order=orders.any_order(*range(25))),
+        "up to 25 of 25 could come next",
+        "Say more about what comes before what; put steps that follow each other into a list inside any_order; or",
+    ),
+    "order, pairs": case(
+        lambda: orders.as_order([orders.any_order(*range(3000)), orders.any_order(*range(3000, 6000))]).pairs(),
+        "each of 3000 comes before each of 3000",
+        "split the order at a step that everything waits for",
+    ),
+    "before, shared": case(lambda: posterior(C3, order=FREE).before, "with many_to_one", "estimate it from sample()"),
+    "before, repeated": case(
+        lambda: posterior(C3, many_to_one=False, order=orders.repeat([0, 1, 2])).before,
+        "have no one place",
+        "estimate it from sample()",
+    ),
+    "before, free": case(
+        lambda: posterior(np.zeros((3, 2)), method=SKIPPING).before, "'skipping' passes over a z for free", "sample()"
+    ),
+} | {
+    f"order, {method}": case(
+        lambda method=method: solve(C3, method=method, order=FREE),
+        f"method '{method}' takes no order of steps",
+        "use one of 'drop_dtw'",
+    )
+    for method in ("smith_waterman", "drop_dtw_paper", "symmetric2", "asymmetricP1")
+}
+
+ORDER_CASES = BUILT | GRAPHS | COMBINED

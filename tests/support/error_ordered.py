@@ -1,0 +1,56 @@
+"""Errors of alignments whose steps have an order: in tables with a border, in pictures, in what is read back."""
+
+import dropdtw
+from dropdtw import orders, solve
+from error_calls import C, case, plotting
+
+EITHER = orders.any_order(0, 1)
+BORDERED = dropdtw.Recurrence(
+    name="bordered",
+    states=("m",),
+    start="m",
+    final=("m",),
+    edges=dropdtw.edges("m", to="m", moves="diag left", cost="match"),
+    border=dropdtw.edges("m", to="m", moves="left", cost="drop_x"),
+)
+WRITTEN = "give what Alignment.to_dict wrote"
+
+
+def changed(order=EITHER, said=None, **entries):
+    """Read back a written alignment some of whose entries, or whose order, were changed."""
+    data = solve(C, 0.5, order=order).to_dict(costs=True)
+    data["problem"] |= {} if said is None else {"order": said}
+    return dropdtw.Alignment.from_dict(data | entries)
+
+
+def unordered():
+    data = solve(C, 0.5, order=EITHER).to_dict(costs=True)
+    del data["problem"]["order"]
+    return dropdtw.Alignment.from_dict(data)
+
+
+def banded():
+    data = solve(C, 0.5, window=3).to_dict(costs=True)
+    data["problem"]["order"] = EITHER.to_dict()
+    return dropdtw.Alignment.from_dict(data)
+
+
+ORDERED = {
+    "border": case(
+        lambda: solve(C, 1, method=BORDERED, order=[1, 0]),
+        "recurrence 'bordered' has a border, edges for the first row of a list",
+        "state it without one",
+    ),
+    "names": case(
+        lambda: plotting("order", EITHER, ["one"]), "there are 1 names, but the order has step 1", "give one for each"
+    ),
+    "walk outside": case(lambda: changed(walk=[0, 2]), "its walk lies outside shape (2, 4)", WRITTEN),
+    "few visits": case(lambda: changed(visit=[0]), "it has 1 visits for", WRITTEN),
+    "other visits": case(
+        lambda: changed(visit=[9] * len(solve(C, 0.5, order=EITHER).pairs)), "its visits are not those of", WRITTEN
+    ),
+    "paid": case(lambda: changed(paid_z=[1, 0]), "its paid_z are not what its walk can drop", WRITTEN),
+    "no order": case(unordered, "it has a walk without an order", WRITTEN),
+    "another order": case(lambda: changed([1, 0], {"one": [[0, 1], [0]]}), "its order allows no such walk", WRITTEN),
+    "a band": case(banded, "its steps have an order, but its table a border or its costs a band", WRITTEN),
+}
