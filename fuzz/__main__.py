@@ -1,4 +1,4 @@
-"""`make fuzz`: random problems, inputs, files, kills and requests, seeded, until something is wrong or time is up.
+"""`make fuzz`: random problems, orders, inputs, files, kills and requests, seeded, until one fails or time is up.
 
     python fuzz                             # two minutes, from seed 0
     python fuzz --seconds 600 --seed 7      # longer, elsewhere
@@ -26,10 +26,12 @@ import commands
 import explorer
 import inputs
 import kills
+import orders
 import problems
 
 PARTS: dict[str, tuple[Callable[[np.random.Generator], str], float]] = {
-    "problems": (problems.case, 0.45),
+    "problems": (problems.case, 0.35),
+    "orders": (orders.case, 0.1),
     "inputs": (inputs.case, 0.15),
     "commands": (commands.case, 0.15),
     "kills": (kills.case, 0.15),
