@@ -19,21 +19,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dropdtw.api import cost, solve
+from dropdtw.orders.order import OrderLike
 from dropdtw.problem.inputs import refuse_masked
 
 BACKGROUND = -1
 
 
-def one_frame_per_step(S: ArrayLike) -> NDArray[np.int64]:
+def one_frame_per_step(S: ArrayLike, order: OrderLike | None = None) -> NDArray[np.int64]:
     """Exactly one frame for every step, in order: argmax over j_1 < … < j_K of Σ_i S[i, j_i].
 
     S : (K, N) finite similarities, K <= N.   Returns (K,) strictly increasing frame indices.
+    order : of the steps, as in `dropdtw.solve`: a list or a partial order. Frames then increase along it.
 
     Source: the inference of CrossTask (Zhukov et al. 2019), here Drop-DTW on −S with free frame drops and
     one-to-one matches. Where several choices are best, one of them.
 
     >>> one_frame_per_step([[0, 1, 5], [0, 9, 4]])  # 5 + 9 would run backwards; 1 + 4 < 0 + 9
     array([0, 1])
+    >>> from dropdtw import orders
+    >>> one_frame_per_step([[0, 1, 5], [0, 9, 4]], orders.any_order(0, 1))
+    array([2, 1])
     """
     scores = _floats(S, "S", "KN")
     K, N = scores.shape
@@ -42,16 +47,24 @@ def one_frame_per_step(S: ArrayLike) -> NDArray[np.int64]:
             f"S has {K} steps but only {N} frames, and every step needs a frame of its own; give K <= N "
             "(fewer steps or shorter clips)"
         )
-    pairs = solve(-scores, drop_x=0.0, one_to_many=False, many_to_one=False).pairs
-    return pairs[:, 1].astype(np.int64)
+    pairs = solve(-scores, drop_x=0.0, one_to_many=False, many_to_one=False, order=order).pairs
+    return pairs[np.argsort(pairs[:, 0], kind="stable"), 1].astype(np.int64)
 
 
-def recall(S: ArrayLike, starts: ArrayLike, stops: ArrayLike, *, clip_seconds: float = 1.0) -> float:
+def recall(
+    S: ArrayLike,
+    starts: ArrayLike,
+    stops: ArrayLike,
+    *,
+    clip_seconds: float = 1.0,
+    order: OrderLike | None = None,
+) -> float:
     """Share of the steps of one video whose chosen frame falls inside the step's true interval.
 
     recall = 1/K Σ_i [starts_i <= (j_i + 1/2) · clip_seconds < stops_i],   j = one_frame_per_step(S)
 
     S : (K, N) similarities.   starts, stops : (K,) seconds, one interval per row of S (±inf: open-ended).
+    order : of the steps, see `one_frame_per_step`.
 
     Frame j shows the clip [j, j + 1) · clip_seconds and stands at its centre; so an interval between two
     neighbouring centres cannot be hit. With clip_seconds=1, half-open intervals of frame indices work as they
@@ -60,7 +73,8 @@ def recall(S: ArrayLike, starts: ArrayLike, stops: ArrayLike, *, clip_seconds: f
     >>> recall([[9, 0, 0, 0], [0, 0, 9, 0]], starts=[0, 3], stops=[2, 4])  # frame 0 is in, frame 2 early
     0.5
     """
-    return pooled_recall([(S, starts, stops)], clip_seconds=clip_seconds)
+    _check_seconds(clip_seconds)
+    return float(_hits(S, starts, stops, clip_seconds, order).mean())
 
 
 def pooled_recall(videos: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]], *, clip_seconds: float = 1.0) -> float:
@@ -72,8 +86,7 @@ def pooled_recall(videos: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]], *, c
     >>> pooled_recall([hit, missed])  # 1 of 1 + 2 steps; the mean over videos would be 1/2
     0.3333333333333333
     """
-    if not 0 < clip_seconds < np.inf:
-        raise ValueError(f"clip_seconds is {clip_seconds}; give the length of one clip, a finite number > 0")
+    _check_seconds(clip_seconds)
     hits = [_hits(*video, clip_seconds) for video in videos]
     if not hits:
         raise ValueError("videos is empty; give at least one (S, starts, stops)")
@@ -271,9 +284,16 @@ def standard_error(values: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(v.std(axis=0, ddof=1) / np.sqrt(len(v)) if len(v) > 1 else np.zeros(v.shape[1:]))
 
 
-def _hits(S: ArrayLike, starts: ArrayLike, stops: ArrayLike, clip_seconds: float) -> NDArray[np.bool_]:
+def _check_seconds(clip_seconds: float) -> None:
+    if not 0 < clip_seconds < np.inf:
+        raise ValueError(f"clip_seconds is {clip_seconds}; give the length of one clip, a finite number > 0")
+
+
+def _hits(
+    S: ArrayLike, starts: ArrayLike, stops: ArrayLike, clip_seconds: float, order: OrderLike | None = None
+) -> NDArray[np.bool_]:
     """Which steps (K,) have the centre of their chosen frame inside their interval."""
-    times = (one_frame_per_step(S) + 0.5) * clip_seconds
+    times = (one_frame_per_step(S, order) + 0.5) * clip_seconds
     a, b = (_floats(v, name, "K", finite=False) for v, name in ((starts, "starts"), (stops, "stops")))
     if not len(times) == len(a) == len(b):
         raise ValueError(

@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from dropdtw.orders import Order, as_order
 from dropdtw.problem.inputs import Array
 
 BACKGROUND = -1
@@ -30,6 +31,7 @@ class StepVideo:
     frame_times : (N, 2) seconds [start, stop) of each frame, where they do not. Give one of the two.
     segments : the ground truth, (row of the step list, start, stop) in seconds, or None where there is none. A row
         may have no segment, or several; segments may overlap and may reach beyond the last frame.
+    order : which steps may follow which, by `dropdtw.orders`; None: they happen as they are listed.
 
     **A frame belongs to a segment when its centre does**: start <= centre < stop. Where segments overlap, the one
     that starts last has the frame (ties: the one listed last). `metrics.recall` follows the same rule.
@@ -53,6 +55,7 @@ class StepVideo:
     clip_seconds: float | None = None
     frame_times: Array | None = None
     segments: tuple[tuple[int, float, float], ...] | None = None
+    order: Order | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__  # the usual way to tidy up what a frozen dataclass is given
@@ -73,6 +76,8 @@ class StepVideo:
             put(self, "frame_times", _times(self.frame_times, len(self.frames), self.name))
         if self.segments is not None:
             put(self, "segments", tuple(self._segment(*segment) for segment in self.segments))
+        if self.order is not None:
+            self.order.check_steps(len(self.steps))
 
     def _segment(self, row: int, start: float, stop: float) -> tuple[int, float, float]:
         if not 0 <= row < len(self.step_ids):
@@ -148,7 +153,7 @@ def check(video: StepVideo) -> list[str]:
     overlaps = sum(a[2] > b[1] for a, b in pairwise(in_time))
     if overlaps:
         said.append(f"{overlaps} segments overlap the next one")
-    if any(a[0] > b[0] for a, b in pairwise(in_time)):
+    if video.order is None and any(a[0] > b[0] for a, b in pairwise(in_time)):
         said.append("steps happen in another order than they are listed")
     return said
 
@@ -159,6 +164,7 @@ class Batch:
 
     frames : (B, N, d) float32.   steps : (B, K, d') float32.   step_ids : (B, K).
     x_lengths, z_lengths : (B,) how many frames and steps are real.
+    orders : of the steps of each video; None where all happen as they are listed.
     """
 
     names: tuple[str, ...]
@@ -168,6 +174,7 @@ class Batch:
     step_ids: Array
     x_lengths: Array
     z_lengths: Array
+    orders: tuple[Order, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -200,6 +207,7 @@ def collate(videos: Sequence[StepVideo]) -> Batch:
         _padded([video.step_ids for video in videos], BACKGROUND),
         np.array([len(video.frames) for video in videos]),
         np.array([len(video.steps) for video in videos]),
+        _orders(videos),
     )
 
 
@@ -220,6 +228,12 @@ def replace_steps(video: StepVideo, vectors: Mapping[int, Array]) -> StepVideo:
         raise ValueError(f"there is no embedding for step {missing[0]} of {video.name}; give one for each of its steps")
     rows = [vectors[step] for step in video.step_ids.tolist()]
     return replace(video, steps=np.stack(rows) if rows else video.steps)
+
+
+def _orders(videos: Sequence[StepVideo]) -> tuple[Order, ...] | None:
+    if all(video.order is None for video in videos):
+        return None
+    return tuple(video.order or as_order(range(len(video.steps))) for video in videos)
 
 
 def _padded(parts: list[Array], fill: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dropdtw.cli.reproduce import steps, tmnist, video
+from dropdtw.cli.reproduce import orders, steps, tmnist, video
 
 app = typer.Typer(
     help="Run the paper's experiments and write reports. Needs: pip install 'dropdtw[experiments]'.",
@@ -18,3 +18,4 @@ app.command(epilog="Example: dropdtw reproduce table 1 --seeds 3 --out runs/step
 app.command(epilog="Example: dropdtw reproduce bars --out runs/steps")(steps.bars)
 app.command(epilog="Example: dropdtw reproduce penn --data DIR --out runs/penn")(video.penn)
 app.command(epilog="Example: dropdtw reproduce ave --data DIR --jobs 8 --out runs/ave")(video.ave)
+app.command(epilog="Example: dropdtw reproduce orders --data DIR --out runs/orders")(orders.orders)

@@ -31,7 +31,7 @@ def evaluate(model: StepModel, videos: StepDataset, percentile: float | None = N
 
     def found(video: StepVideo) -> tuple[StepVideo, Array, Array]:
         Z, X = model.vectors(video)
-        return video, video.ids_of(localize(*model.costs(video, percentile))), Z @ X.T
+        return video, video.ids_of(localize(*model.costs(video, percentile), video.order)), Z @ X.T
 
     return scores(map(found, videos))
 

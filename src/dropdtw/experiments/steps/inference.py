@@ -17,6 +17,7 @@ from dropdtw import metrics
 from dropdtw.costs import cosine
 from dropdtw.data.steps import BACKGROUND, StepDataset, StepVideo
 from dropdtw.files.progress import Report
+from dropdtw.orders import Order
 from dropdtw.problem.inputs import Array
 from dropdtw.tables.methods import METHODS
 
@@ -52,7 +53,7 @@ def scores(found: Iterable[tuple[StepVideo, Array, Array | None]]) -> Scores:
         steps += len(video.steps)
         if S is not None and len(video.steps) <= len(video.frames):
             starts, stops = _intervals(video)
-            hits += len(video.steps) * metrics.recall(S, starts, stops)
+            hits += len(video.steps) * metrics.recall(S, starts, stops, order=video.order)
     if not accuracy:
         raise ValueError("there are no videos to score; this part of the data set is empty: give more videos")
     return Scores(hits / max(1, steps), float(np.mean(accuracy)), float(np.mean(iou)), 2 * right / max(1, named))
@@ -66,12 +67,12 @@ def _intervals(video: StepVideo) -> tuple[Array, Array]:
     return starts, stops
 
 
-def localize(C: Array, drop_x: Array | float) -> Array:
+def localize(C: Array, drop_x: Array | float, order: Order | None = None) -> Array:
     """The row of each frame by Drop-DTW: a frame has one step, a step one unbroken run. −1 for background.
 
-    Where there are more steps than frames, steps share frames.
+    order : of the steps; None: as they are listed. Where there are more steps than frames, steps share frames.
     """
-    return dropdtw.solve(C, drop_x, many_to_one=_crowded(C), contiguous=True).labels
+    return dropdtw.solve(C, drop_x, many_to_one=_crowded(C), contiguous=True, order=order).labels
 
 
 def _crowded(C: Array) -> bool:

@@ -20,6 +20,7 @@ from dropdtw.data.steps import Batch, StepVideo
 from dropdtw.drops import LogitPercentile
 from dropdtw.experiments.common.registry import find
 from dropdtw.experiments.steps.losses import LOSSES
+from dropdtw.orders import Order
 from dropdtw.problem.inputs import Array
 from dropdtw.torch import ClusteringLoss, LearnedDrop
 
@@ -64,17 +65,18 @@ class Tensors:
     ids: Tensor
     x_lengths: Tensor
     z_lengths: Tensor
+    orders: tuple[Order, ...] | None = None
 
     @classmethod
     def of(cls, batch: Batch) -> Tensors:
         """From the arrays of a collated batch."""
         arrays = (batch.frames, batch.steps, batch.step_ids, batch.x_lengths, batch.z_lengths)
-        return cls(*(torch.from_numpy(np.ascontiguousarray(a)) for a in arrays))
+        return cls(*(torch.from_numpy(np.ascontiguousarray(a)) for a in arrays), orders=batch.orders)
 
     def to(self, device: Any) -> Tensors:
         """On another device."""
         parts = (self.frames, self.steps, self.ids, self.x_lengths, self.z_lengths)
-        return Tensors(*(part.to(device) for part in parts))
+        return Tensors(*(part.to(device) for part in parts), orders=self.orders)
 
 
 class StepModel(nn.Module):
@@ -125,7 +127,8 @@ class StepModel(nn.Module):
         told = {"z_lengths": batch.z_lengths, "x_lengths": batch.x_lengths, "ids": batch.ids}
         total = X.new_zeros(len(X))
         if self.align is not None:
-            total = total + self.objective.weight * self.align(Z, X, **told)
+            ordered = {} if batch.orders is None else {"order": batch.orders}
+            total = total + self.objective.weight * self.align(Z, X, **told, **ordered)
         if self.cluster is not None:
             total = total + self.objective.cluster_weight * self.cluster(Z, X, **told)
         return total

@@ -12,7 +12,7 @@ mixed with something that has nothing to do with it. Training has that to gain.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -109,14 +109,15 @@ def data_set(pool: Sequence[Videos], steps: Array, how: Procedures, split: int) 
     def read(index: int) -> StepVideo:
         task = all_tasks[index // how.videos]
         rng = np.random.default_rng([how.seed, 2, split, index])
-        return _video(names[index], task, pool, steps, how, rng)
+        return video(names[index], task, pool, steps, how, rng)
 
     return StepDataset(names, [task.name for task in all_tasks for _ in range(how.videos)], read, cache=len(names))
 
 
-def _video(
+def video(
     name: str, task: Task, pool: Sequence[Videos], steps: Array, how: Procedures, rng: np.random.Generator
 ) -> StepVideo:
+    """A video that shows the events of a task, in order."""
     others = np.setdiff1d(np.arange(len(steps)), task.events)
     frames: list[Array] = []
     segments: list[tuple[int, float, float]] = []
@@ -164,8 +165,12 @@ def _unit(rows: Array) -> Array:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def splits(source: Source, seed: int) -> Splits:
-    """The data of a seed; the encoder and the clips are the same for all."""
+Make = Callable[["Sequence[Videos]", Array, Procedures, int], StepDataset]
+"""What `data_set` does: videos of all tasks out of a pool's clips, for the split of this number."""
+
+
+def splits(source: Source, seed: int, make: Make = data_set) -> Splits:
+    """The data of a seed; the encoder and the clips are the same for all. make : of clips, a split."""
     from dropdtw.experiments.common import pools
 
     data = mnist.load(None if source.mnist is None else str(source.mnist))
@@ -177,7 +182,7 @@ def splits(source: Source, seed: int) -> Splits:
         encoder = pools.trained_encoder(data, cache, path=path, epochs=3, batch=32, digits=800)
     else:
         encoder = pools.trained_encoder(data, cache, path=path)
-    return compose(encoder, data, how, 2 if source.quick else 6, cache)
+    return compose(encoder, data, how, 2 if source.quick else 6, cache, make=make)
 
 
 def key(source: Source) -> str:
@@ -197,7 +202,13 @@ def folds(source: Source) -> list[Fold]:
 
 
 def compose(
-    encoder: Encoder, data: mnist.Mnist, how: Procedures, held_out: int, cache: Cache, progress: Progress = None
+    encoder: Encoder,
+    data: mnist.Mnist,
+    how: Procedures,
+    held_out: int,
+    cache: Cache,
+    progress: Progress = None,
+    make: Make = data_set,
 ) -> Splits:
     """Videos of other digits in each split, all out of the digits the encoder has not seen.
 
@@ -218,5 +229,5 @@ def compose(
     made = []
     for number, (name, pool) in enumerate(encoded.items()):
         count = how.videos if name == "train" else held_out
-        made.append(data_set(pool, steps, replace(how, videos=count), number))
+        made.append(make(pool, steps, replace(how, videos=count), number))
     return Splits(*made)

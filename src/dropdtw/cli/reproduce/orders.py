@@ -1,0 +1,60 @@
+"""`dropdtw reproduce orders`: steps in any order that a recipe allows (beyond the paper)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dropdtw.cli.reproduce import options
+from dropdtw.cli.reproduce.options import Seed
+from dropdtw.cli.reproduce.steps import EncoderFile, Mnist
+from dropdtw.cli.reproduce.video import Device, Jobs, Quick
+from dropdtw.experiments.common.registry import find
+
+PARTS = {"all": ("inference", "training", "digits"), "inference": ("inference",), "training": ("training",),
+         "digits": ("digits",)}  # fmt: skip
+
+
+def orders(
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of CaptainCook4D's annotations. Without it: random recipes as a stand-in."),
+    ] = None,
+    part: Annotated[str, typer.Option(help=f"{', '.join(PARTS)}.")] = "all",
+    quick: Quick = False,
+    seeds: Annotated[int, typer.Option(min=2, help="Of recordings, features and models.")] = 5,
+    seed: Seed = 0,
+    most_nodes: Annotated[int | None, typer.Option(min=1, help="Leave out recipes whose graph has more nodes.")] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Of training on digits.")] = 10,
+    mnist: Mnist = None,
+    encoder: EncoderFile = None,
+    device: Device = "cpu",
+    jobs: Jobs = 1,
+    out: Annotated[Path, typer.Option(help="Folder for report.html, results.json, pictures and the cache.")] = Path(
+        "runs/orders"
+    ),
+) -> None:
+    """What is gained by knowing a recipe as a graph instead of a list (simulated features, and digits)."""
+    from dropdtw.experiments.orders.experiment import Orders
+    from dropdtw.experiments.orders.settings import Settings
+
+    settings = Settings(
+        seed=seed,
+        seeds=seeds,
+        parts=find(PARTS, part, "--part"),
+        most_nodes=most_nodes,
+        digit_epochs=epochs,
+        mnist=None if mnist is None else str(mnist),
+        encoder=None if encoder is None else str(encoder),
+    )
+    Orders.reproduce(
+        settings.quick() if quick else settings,
+        out,
+        folder=None if data is None else str(data),
+        device=options.device(device),
+        processes=jobs,
+        command=options.command(),
+        say=typer.echo,
+    )

@@ -1,0 +1,150 @@
+"""Training from orders alone: a linear map that undoes how simulated frames are distorted.
+
+Of a training recording only its recipe is known, as a list, as a graph, or as the true order of its steps; when they
+happen is not. The loss is soft Drop-DTW, one-sided, in which a frame has one step and a step one unbroken run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dropdtw.data.records import Record
+from dropdtw.experiments.common.training import Plan, fit
+from dropdtw.experiments.orders.inference import WAYS
+from dropdtw.experiments.orders.recordings import DIM, Recordings, distorted
+from dropdtw.experiments.orders.settings import Settings
+from dropdtw.orders import Order, as_order
+from dropdtw.torch import drop_dtw, percentile_drop
+
+TRAINED: Final = ("list", "graph", "true order (bound)")
+"""Ways of `WAYS` that a map is trained with."""
+UNTRAINED: Final = "untrained"
+SHARPNESS: Final = 4.0
+"""What products of step and frame are multiplied by in the softmax over the steps of a recipe."""
+PERCENTILE: Final = 20.0
+"""Of the match costs, is what dropping a frame costs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """Recordings as tensors: steps (K, d), frames (N, d), the steps to align, and their order, None where listed."""
+
+    items: list[tuple[Tensor, Tensor, Tensor, Order | None]]
+
+    def to(self, device: Any) -> Items:
+        """On another device."""
+        return Items([(*(part.to(device) for part in tensors), order) for *tensors, order in self.items])  # type: ignore[misc]
+
+
+class LinearMap(nn.Module):
+    """A map of frames into the space of the steps, at first the identity. seed : of the recordings it is for."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.seed = seed
+        self.weight = nn.Parameter(torch.eye(DIM))
+
+    def logits(self, Z: Tensor, X: Tensor) -> Tensor:
+        """How much each frame is like each step, (K, N)."""
+        return Z @ self.weight @ X.mT
+
+    def forward(self, batch: Items) -> Tensor:
+        """The loss of each recording, by frame: (B,)."""
+        costs, drops, orders = [], [], []
+        for Z, X, rows, order in batch.items:
+            C = -torch.log_softmax(SHARPNESS * self.logits(Z, X), dim=0)
+            costs.append(C[rows])
+            drops.append(percentile_drop(C[None], PERCENTILE).detach().expand(1, C.shape[1])[0])
+            orders.append(as_order(range(len(rows))) if order is None else order)
+        values = drop_dtw(costs, drops, reducer="soft", many_to_one=False, contiguous=True, order=orders)
+        return values / torch.tensor([C.shape[1] for C in costs], device=values.device)
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What a map of a seed is trained on, watched on and judged by; nothing is in two of them."""
+
+    data: Recordings
+    settings: Settings
+    seed: int
+
+    @cached_property
+    def parts(self) -> list[list[Record]]:
+        """Recordings to train on, to choose the epoch by, and to test."""
+        s = self.settings
+        found = self.data.parts(self.seed, s.trained, s.watched, s.judged)
+        return [[r for r in part if self._fits(r)] for part in found]
+
+    def _fits(self, record: Record) -> bool:
+        """Whether every step can have a frame of its own."""
+        return len(self.video(record).frames) >= len(record.step_ids)
+
+    @lru_cache(maxsize=512)  # noqa: B019 (a lesson lives as long as its training)
+    def video(self, record: Record) -> Any:
+        """A recording with simulated frames."""
+        return distorted(record, self.data.recipe(record), self.seed)
+
+    def items(self, records: Sequence[Record], way: str) -> Items:
+        """Recordings as a way knows them."""
+        found = []
+        for record in records:
+            recipe, video = self.data.recipe(record), self.video(record)
+            rows = torch.tensor(list(WAYS[way].rows(record, recipe)))
+            tensors = torch.from_numpy(video.steps), torch.from_numpy(video.frames)
+            found.append((*tensors, rows, WAYS[way].order(recipe)))
+        return Items(found)
+
+
+def train(
+    data: Recordings, way: str, settings: Settings, seed: int, *, epochs: int, device: str = "cpu", out: Path | None
+) -> tuple[LinearMap, float]:
+    """A map, and minus its loss on the recordings it is watched on; the epoch is chosen by that, from orders alone."""
+    model, lesson = LinearMap(seed), Lesson(data, settings, seed)
+    if way == UNTRAINED:
+        return model, 0.0
+    learned, watched, _ = lesson.parts
+
+    def batches(epoch: int) -> list[list[int]]:
+        shuffled = np.random.default_rng([seed, epoch]).permutation(len(learned)).tolist()
+        return [shuffled[k : k + settings.batch] for k in range(0, len(shuffled), settings.batch)]
+
+    def validate(module: nn.Module) -> dict[str, float]:
+        values = [float(module(lesson.items([record], way).to(device))) for record in watched]
+        return {"fit": -float(np.mean(values))}
+
+    plan = Plan(epochs=epochs, lr=settings.lr, weight_decay=0.0, seed=seed, accelerator=device)
+    done = fit(
+        model,
+        lambda chosen: lesson.items([learned[k] for k in chosen], way),
+        batches,
+        validate,
+        plan,
+        score="fit",
+        out=out,
+        resume=True,
+        progress=False,
+    )
+    return model, done.best["fit"]
+
+
+@torch.no_grad()
+def judged(model: LinearMap, data: Recordings, settings: Settings) -> float:
+    """The share of test frames with a step whose most similar step is the right one."""
+    lesson = Lesson(data, settings, model.seed)
+    right = total = 0
+    weight = model.weight.cpu()
+    for record in lesson.parts[2]:
+        video = lesson.video(record)
+        likeness = torch.from_numpy(video.steps) @ weight @ torch.from_numpy(video.frames).mT
+        named = video.rows >= 0
+        right += int((likeness.argmax(dim=0).numpy() == video.rows)[named].sum())
+        total += int(named.sum())
+    return right / max(1, total)

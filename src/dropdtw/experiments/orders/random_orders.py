@@ -1,0 +1,36 @@
+"""Random partial orders, and random orders of steps that they allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dropdtw.orders.poset import Poset
+
+
+def random_pairs(steps: Sequence[int], freedom: float, rng: np.random.Generator) -> list[tuple[int, int]]:
+    """Pairs (a, b), a before b, of a random partial order that the list of steps follows; equal steps stay in order.
+
+    steps : what each place of the list shows.   freedom : how far a step can move, in places; 0 leaves the list.
+
+    A pair is kept where a second list, in which every step has moved by chance, agrees with the first.
+    """
+    moved = np.arange(len(steps)) + freedom * rng.normal(size=len(steps))
+    return [
+        (a, b)
+        for b in range(len(steps))
+        for a in range(b)
+        if moved[a] < moved[b] or steps[a] == steps[b]
+    ]  # fmt: skip
+
+
+def random_extension(poset: Poset, rng: np.random.Generator) -> list[int]:
+    """All steps in an order that the partial order allows: each time one of those that may come next."""
+    found: list[int] = []
+    done = 0
+    while len(found) < poset.n:
+        ready = list(poset.members(poset.enabled(done)))
+        found.append(ready[int(rng.integers(len(ready)))])
+        done = poset.with_step(done, found[-1])
+    return found

@@ -1,0 +1,143 @@
+"""What `dropdtw reproduce orders` says: tables, results.json and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dropdtw import plot
+from dropdtw.data.steps import StepVideo
+from dropdtw.experiments.common.cache import Arrays
+from dropdtw.experiments.common.report import Report, Table, cells, rounded
+from dropdtw.experiments.orders.inference import SCORES, Drops
+from dropdtw.experiments.steps.tables import TRIPLE
+from dropdtw.problem.inputs import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Inferred = Mapping[float, Mapping[str, Sequence[Arrays]]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found; a part that did not run is empty.
+
+    inference : by noise and way, {"chosen", "scores"} of each seed.   training : by way, (seeds,).
+    digits : by row, (seeds, 3) in per cent.
+    """
+
+    inference: Inferred
+    training: Mapping[str, Array]
+    digits: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Pictured:
+    """A recording, and by name the step of each frame."""
+
+    video: StepVideo
+    rows: Mapping[str, Array]
+    noise: float
+
+
+def means(some: Sequence[Arrays]) -> Array:
+    """The mean `SCORES` of each seed's recordings, (seeds, 3)."""
+    return np.stack([one["scores"].mean(axis=0) for one in some])
+
+
+def tables(found: Found) -> list[Table]:
+    """A table for each level of noise, one for the linear maps and one for the digits."""
+    made = []
+    for noise, ways in found.inference.items():
+        seeds = len(next(iter(ways.values())))
+        rows = [[way, _chosen(some), *cells(means(some), 1, 100)] for way, some in ways.items()]
+        gained = means(ways["graph"]) - means(ways["list"])
+        rows.append(["graph − list", "", *cells(gained, 1, 100)])
+        caption = f"Inference, simulated features, noise {noise:g}: in %, mean ± standard error of {seeds} seeds"
+        made.append(Table(caption, ["", "chosen: percentile, × for a step", *SCORES], rows))
+    if found.training:
+        seeds = len(next(iter(found.training.values())))
+        rows = [[way, *cells(values[:, None], 1, 100)] for way, values in found.training.items()]
+        caption = "A linear map trained from orders alone, simulated features: step frames named right"
+        made.append(Table(f"{caption} in %, mean ± standard error of {seeds} seeds", ["", "accuracy"], rows))
+    if found.digits:
+        seeds = len(next(iter(found.digits.values())))
+        rows = [[name, *cells(values, 1)] for name, values in found.digits.items()]
+        caption = "tmnist-steps, a stand-in, with independent steps shuffled; tested with the graph"
+        head = ["", "recall", "accuracy", "IoU"]
+        made.append(Table(f"{caption}: in %, mean ± standard error of {seeds} seeds", head, rows))
+    return made
+
+
+def _chosen(some: Sequence[Arrays]) -> str:
+    return "; ".join(dict.fromkeys(str(Drops(*one["chosen"].tolist())) for one in some))
+
+
+def results(found: Found) -> dict[str, object]:
+    """What results.json holds about them, in per cent."""
+    return {
+        "simulated_features": ["inference", "training"],
+        "inference": {
+            f"{noise:g}": {
+                way: {
+                    "chosen": [one["chosen"].tolist() for one in some],
+                    **dict(zip(SCORES, rounded(means(some), 2, 100), strict=True)),
+                }
+                for way, some in ways.items()
+            }
+            for noise, ways in found.inference.items()
+        },
+        "training": {way: rounded(values[:, None], 2, 100)[0] for way, values in found.training.items()},
+        "digits": {
+            name: dict(zip(TRIPLE, rounded(values, 2), strict=True)) for name, values in found.digits.items()
+        },
+    }  # fmt: skip
+
+
+def compose(report: Report, *, found: Found, tables: Sequence[Table], pictured: Callable[[], Pictured] | None) -> None:
+    """Words, tables and pictures."""
+    report.text(
+        "Orders, durations and gaps of the recordings are what the source above says; their features are simulated. "
+        "Drop costs are chosen for each way and seed on recordings that are not tested."
+    )
+    for table in tables:
+        report.table(table)
+    if pictured is not None:
+        shown = pictured()
+        report.picture(
+            "bars",
+            bars(shown),
+            f"What each way finds in recording {shown.video.name}, simulated features, noise {shown.noise:g}.",
+        )
+        report.picture(
+            "inference",
+            curves(found.inference),
+            "IoU by noise, mean and standard error over seeds, simulated features.",
+        )
+
+
+def bars(shown: Pictured) -> Figure:
+    """The steps of a recording and what was found, as coloured bars."""
+    names = {row: f"{row}" for row in range(len(shown.video.steps))}
+    seconds = shown.video.clip_seconds or 1.0
+    title = f"{shown.video.task}, recording {shown.video.name} (simulated features)"
+    return _figure(plot.step_bars(shown.rows, names=names, seconds=seconds, xlabel="seconds", title=title))
+
+
+def curves(inferred: Inferred) -> Figure:
+    """IoU against noise."""
+    ways = next(iter(inferred.values()))
+    values = {way: np.stack([100 * means(inferred[noise][way])[:, 1] for noise in inferred], axis=1) for way in ways}
+    return _figure(
+        plot.curves(list(inferred), values, emphasis=("graph",), xlabel="noise (simulated features)", ylabel="IoU in %")
+    )
+
+
+def _figure(ax: object) -> Figure:
+    figure: Figure = ax.figure  # type: ignore[attr-defined]
+    figure.set_layout_engine("constrained")
+    return figure
