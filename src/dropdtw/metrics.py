@@ -48,7 +48,9 @@ def one_frame_per_step(S: ArrayLike, order: OrderLike | None = None) -> NDArray[
             "(fewer steps or shorter clips)"
         )
     pairs = solve(-scores, drop_x=0.0, one_to_many=False, many_to_one=False, order=order).pairs
-    return pairs[np.argsort(pairs[:, 0], kind="stable"), 1].astype(np.int64)
+    frames = np.empty(K, np.int64)
+    frames[pairs[:, 0]] = pairs[:, 1]
+    return frames
 
 
 def recall(

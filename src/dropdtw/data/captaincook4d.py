@@ -171,12 +171,12 @@ def _record(name: str, recipe: Recipe, steps: Any) -> Record:
         rows.setdefault(_letters(text), row)
     segments = []
     for step in steps:
-        start, stop, row = float(step["start_time"]), float(step["end_time"]), rows.get(_letters(step["description"]))
-        if start < 0 or row is None:  # a step that was not done has times below 0
+        start, stop, found = float(step["start_time"]), float(step["end_time"]), rows.get(_letters(step["description"]))
+        if start < 0 or found is None:  # a step that was not done has times below 0
             continue
         if not start <= stop < math.inf:
             raise ValueError(f"a step lasts from {start} to {stop} s")
-        segments.append((row, start, stop))
+        segments.append((found, start, stop))
     return Record(
         name=name,
         video=name,

@@ -12,9 +12,9 @@ from dropdtw.cli.reproduce.options import Seed
 from dropdtw.cli.reproduce.steps import EncoderFile, Mnist
 from dropdtw.cli.reproduce.video import Device, Jobs, Quick
 from dropdtw.experiments.common.registry import find
+from dropdtw.experiments.orders import PARTS
 
-PARTS = {"all": ("inference", "training", "digits"), "inference": ("inference",), "training": ("training",),
-         "digits": ("digits",)}  # fmt: skip
+CHOICES = {"all": PARTS, **{part: (part,) for part in PARTS}}
 
 
 def orders(
@@ -22,7 +22,7 @@ def orders(
         Path | None,
         typer.Option(help="Folder of CaptainCook4D's annotations. Without it: random recipes as a stand-in."),
     ] = None,
-    part: Annotated[str, typer.Option(help=f"{', '.join(PARTS)}.")] = "all",
+    part: Annotated[str, typer.Option(help=f"{', '.join(CHOICES)}.")] = "all",
     quick: Quick = False,
     seeds: Annotated[int, typer.Option(min=2, help="Of recordings, features and models.")] = 5,
     seed: Seed = 0,
@@ -43,7 +43,7 @@ def orders(
     settings = Settings(
         seed=seed,
         seeds=seeds,
-        parts=find(PARTS, part, "--part"),
+        parts=find(CHOICES, part, "--part"),
         most_nodes=most_nodes,
         digit_epochs=epochs,
         mnist=None if mnist is None else str(mnist),

@@ -1,1 +1,6 @@
 """Beyond the paper: inference and training where steps may come in any order that a recipe allows."""
+
+from typing import Final
+
+PARTS: Final = ("inference", "training", "digits")
+"""The experiments of `dropdtw reproduce orders`."""

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import numpy as np
 from torch import nn
 
+from dropdtw.costs import cosine
 from dropdtw.data import captaincook4d
 from dropdtw.experiments.common import experiment
 from dropdtw.experiments.common.cache import Arrays
@@ -31,9 +32,7 @@ from dropdtw.experiments.orders.settings import Settings
 from dropdtw.files.progress import Progress
 from dropdtw.problem.inputs import Array
 
-DATASETS: dict[str, Dataset[Any]] = {
-    "recordings": Dataset(lambda folder: True, recordings_of),
-}
+DATASETS: Final = {"recordings": Dataset(lambda folder: True, recordings_of)}
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,6 @@ class Orders(experiment.Experiment[Recordings, str, str]):
         rows = {"truth": video.rows}
         for name in ("true order (bound)", "graph", "list", "no order"):
             drops = inference.Drops(*work(Case(name, noise, seed))["chosen"].tolist())
-            C = inference.cosine(video.steps, video.frames)
+            C = cosine(video.steps, video.frames)
             rows[name] = inference.predict(WAYS[name], C, record, recipe, drops)
         return reports.Pictured(video, rows, noise)

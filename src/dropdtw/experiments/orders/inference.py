@@ -5,6 +5,7 @@ Every way chooses its drop costs on recordings of its own, which are not tested.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -166,6 +167,4 @@ def recordings_of(folder: str | None, settings: Settings) -> Recordings:
 
 def code() -> str:
     """What results depend on: when it changes, they are made anew."""
-    import sys
-
     return fingerprint(sys.modules[__name__], recordings, random_orders, captaincook4d)

@@ -7,8 +7,8 @@ happen is not. The loss is soft Drop-DTW, one-sided, in which a frame has one st
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from dropdtw.data.records import Record
+from dropdtw.data.steps import StepVideo
 from dropdtw.experiments.common.training import Plan, fit
 from dropdtw.experiments.orders.inference import WAYS
 from dropdtw.experiments.orders.recordings import DIM, Recordings, distorted
 from dropdtw.experiments.orders.settings import Settings
-from dropdtw.orders import Order, as_order
+from dropdtw.orders import Order
 from dropdtw.torch import drop_dtw, percentile_drop
 
 TRAINED: Final = ("list", "graph", "true order (bound)")
@@ -63,8 +64,16 @@ class LinearMap(nn.Module):
             C = -torch.log_softmax(SHARPNESS * self.logits(Z, X), dim=0)
             costs.append(C[rows])
             drops.append(percentile_drop(C[None], PERCENTILE).detach().expand(1, C.shape[1])[0])
-            orders.append(as_order(range(len(rows))) if order is None else order)
-        values = drop_dtw(costs, drops, reducer="soft", many_to_one=False, contiguous=True, order=orders)
+            orders.append(order)
+        listed = all(order is None for order in orders)
+        values = drop_dtw(
+            costs,
+            drops,
+            reducer="soft",
+            many_to_one=False,
+            contiguous=True,
+            order=None if listed else orders,
+        )
         return values / torch.tensor([C.shape[1] for C in costs], device=values.device)
 
 
@@ -75,6 +84,7 @@ class Lesson:
     data: Recordings
     settings: Settings
     seed: int
+    made: dict[str, StepVideo] = field(default_factory=dict)
 
     @cached_property
     def parts(self) -> list[list[Record]]:
@@ -87,10 +97,11 @@ class Lesson:
         """Whether every step can have a frame of its own."""
         return len(self.video(record).frames) >= len(record.step_ids)
 
-    @lru_cache(maxsize=512)  # noqa: B019 (a lesson lives as long as its training)
-    def video(self, record: Record) -> Any:
+    def video(self, record: Record) -> StepVideo:
         """A recording with simulated frames."""
-        return distorted(record, self.data.recipe(record), self.seed)
+        if record.name not in self.made:
+            self.made[record.name] = distorted(record, self.data.recipe(record), self.seed)
+        return self.made[record.name]
 
     def items(self, records: Sequence[Record], way: str) -> Items:
         """Recordings as a way knows them."""

@@ -143,7 +143,7 @@ def _blank(record: Record, Z: Array, seconds: float) -> StepVideo:
 
 
 def _with_noise(X: Array, noise: float, rng: np.random.Generator) -> Array:
-    return X + noise * rng.normal(size=X.shape) / np.sqrt(DIM)
+    return np.asarray(X + noise * rng.normal(size=X.shape) / np.sqrt(DIM))
 
 
 def _chance(seed: int, name: str, more: int = 0) -> np.random.Generator:

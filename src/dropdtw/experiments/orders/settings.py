@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from dropdtw.experiments.common import experiment
-
-PARTS: Final = ("inference", "training", "digits")
+from dropdtw.experiments.orders import PARTS
 
 
 @dataclass(frozen=True)

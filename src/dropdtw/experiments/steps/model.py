@@ -58,7 +58,7 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class Tensors:
-    """A batch of videos as tensors."""
+    """A batch of videos as tensors. orders : of the steps of each; None where they happen as listed."""
 
     frames: Tensor
     steps: Tensor
@@ -71,12 +71,14 @@ class Tensors:
     def of(cls, batch: Batch) -> Tensors:
         """From the arrays of a collated batch."""
         arrays = (batch.frames, batch.steps, batch.step_ids, batch.x_lengths, batch.z_lengths)
-        return cls(*(torch.from_numpy(np.ascontiguousarray(a)) for a in arrays), orders=batch.orders)
+        frames, steps, ids, x, z = (torch.from_numpy(np.ascontiguousarray(a)) for a in arrays)
+        return cls(frames, steps, ids, x, z, batch.orders)
 
     def to(self, device: Any) -> Tensors:
         """On another device."""
         parts = (self.frames, self.steps, self.ids, self.x_lengths, self.z_lengths)
-        return Tensors(*(part.to(device) for part in parts), orders=self.orders)
+        frames, steps, ids, x, z = (part.to(device) for part in parts)
+        return Tensors(frames, steps, ids, x, z, self.orders)
 
 
 class StepModel(nn.Module):
