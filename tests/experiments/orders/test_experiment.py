@@ -16,9 +16,7 @@ from dropdtw.experiments.orders.experiment import Orders  # noqa: E402
 from dropdtw.experiments.orders.inference import WAYS  # noqa: E402
 from dropdtw.experiments.orders.settings import Settings  # noqa: E402
 
-TINY = replace(
-    Settings().quick(), clips=12, tested=3, tuned=1, percentiles=(18.0,), trained=3, watched=1, judged=3, epochs=1
-)
+TINY = replace(Settings().quick(), clips=12, tested=3, tuned=1, percentiles=(18.0,), trained=3, judged=3, epochs=1)
 
 
 @pytest.fixture

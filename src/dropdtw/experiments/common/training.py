@@ -65,14 +65,14 @@ def fit(
     validate: Callable[[nn.Module], Metrics],
     plan: Plan,
     *,
-    score: str,
+    score: str | None,
     out: Path | None = None,
     resume: bool = False,
     tensorboard: bool = False,
     progress: Progress = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Fit:
-    """Train `module` and leave it with the weights of the epoch whose validation `score` was best.
+    """Train `module` and leave it with the weights of the epoch whose validation `score` was best; None: of the last.
 
     module : its forward takes a loaded batch and gives the loss of each item, (B,).
     load : a batch of indices as the module takes it, with a method `to(device)`.
@@ -110,7 +110,7 @@ def fit(
     def note(epoch: int, metrics: Metrics) -> None:
         """Enter an epoch into the history and keep everything."""
         history.append({"epoch": epoch, **metrics})
-        if state["best"] is None or metrics[score] > state["best"][score]:
+        if score is None or state["best"] is None or metrics[score] > state["best"][score]:
             state["best"] = history[-1]
             state["best_module"] = {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
         state.update(epoch=epoch, module=module.state_dict(), optimizer=optimizer.state_dict(), plan=asdict(plan))

@@ -79,7 +79,7 @@ class LinearMap(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What a map of a seed is trained on, watched on and judged by; nothing is in two of them."""
+    """What a map of a seed is trained on and judged by; nothing is in both."""
 
     data: Recordings
     settings: Settings
@@ -88,9 +88,8 @@ class Lesson:
 
     @cached_property
     def parts(self) -> list[list[Record]]:
-        """Recordings to train on, to choose the epoch by, and to test."""
-        s = self.settings
-        found = self.data.parts(self.seed, s.trained, s.watched, s.judged)
+        """Recordings to train on, and to test."""
+        found = self.data.parts(self.seed, self.settings.trained, self.settings.judged)
         return [[r for r in part if self._fits(r)] for part in found]
 
     def _fits(self, record: Record) -> bool:
@@ -116,34 +115,29 @@ class Lesson:
 
 def train(
     data: Recordings, way: str, settings: Settings, seed: int, *, epochs: int, device: str = "cpu", out: Path | None
-) -> tuple[LinearMap, float]:
-    """A map, and minus its loss on the recordings it is watched on; the epoch is chosen by that, from orders alone."""
+) -> LinearMap:
+    """A map as it is after the last epoch: nothing is chosen by what frames show."""
     model, lesson = LinearMap(seed), Lesson(data, settings, seed)
     if way == UNTRAINED:
-        return model, 0.0
-    learned, watched, _ = lesson.parts
+        return model
+    learned, _ = lesson.parts
 
     def batches(epoch: int) -> list[list[int]]:
         shuffled = np.random.default_rng([seed, epoch]).permutation(len(learned)).tolist()
         return [shuffled[k : k + settings.batch] for k in range(0, len(shuffled), settings.batch)]
 
-    def validate(module: nn.Module) -> dict[str, float]:
-        values = [float(module(lesson.items([record], way).to(device))) for record in watched]
-        return {"fit": -float(np.mean(values))}
-
-    plan = Plan(epochs=epochs, lr=settings.lr, weight_decay=0.0, seed=seed, accelerator=device)
-    done = fit(
+    fit(
         model,
         lambda chosen: lesson.items([learned[k] for k in chosen], way),
         batches,
-        validate,
-        plan,
-        score="fit",
+        lambda module: {},
+        Plan(epochs=epochs, lr=settings.lr, weight_decay=0.0, seed=seed, accelerator=device),
+        score=None,
         out=out,
         resume=True,
         progress=False,
     )
-    return model, done.best["fit"]
+    return model
 
 
 @torch.no_grad()
@@ -152,7 +146,7 @@ def judged(model: LinearMap, data: Recordings, settings: Settings) -> float:
     lesson = Lesson(data, settings, model.seed)
     right = total = 0
     weight = model.weight.cpu()
-    for record in lesson.parts[2]:
+    for record in lesson.parts[1]:
         video = lesson.video(record)
         likeness = torch.from_numpy(video.steps) @ weight @ torch.from_numpy(video.frames).mT
         named = video.rows >= 0

@@ -14,7 +14,7 @@ class Settings(experiment.Settings):
 
     parts : which experiments.   noises : levels of inference.   tested, tuned : recordings of a seed in inference.
     percentiles, factors : drop costs to choose among, of frames and of steps (in drop costs of a frame).
-    trained, watched, judged : recordings to train on, to choose the epoch by, and to test, for the linear map.
+    trained, judged : recordings to train a linear map on, and to test it.
     most_nodes : leaves out recipes whose graph has more.   freedom : of the steps of `tmnist-steps`, in places.
     digit_epochs : of training on digits.   mnist, encoder : files of the digits, see `dropdtw reproduce steps`.
     small : tiny data, to see that everything works.
@@ -32,7 +32,6 @@ class Settings(experiment.Settings):
     tuned: int = 20
     factors: tuple[float, ...] = (0.25, 0.5, 1.0, 3.0, 10.0)
     trained: int = 60
-    watched: int = 20
     judged: int = 100
     most_nodes: int | None = None
     freedom: float = 2.0
@@ -43,9 +42,9 @@ class Settings(experiment.Settings):
 
     def sizes(self) -> list[object]:
         """What every training depends on."""
-        return [*super().sizes(), self.trained, self.watched, self.judged, self.most_nodes]
+        return [*super().sizes(), self.trained, self.judged, self.most_nodes]
 
     def quick(self) -> Settings:
         """The same in seconds, to see that everything works."""
         return replace(self, seeds=2, epochs=2, percentiles=(18.0, 35.0), clips=24, noises=(1.5,), tested=6, tuned=3,
-                       factors=(0.5,), trained=8, watched=4, judged=8, digit_epochs=1, small=True)  # fmt: skip
+                       factors=(0.5,), trained=8, judged=8, digit_epochs=1, small=True)  # fmt: skip
