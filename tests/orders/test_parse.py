@@ -141,7 +141,7 @@ BAD = {
     "pairs of nothing": ({"before": []}, None, 'there are neither pairs nor steps; add "steps"'),
     "count": ({"steps": 10**9, "before": []}, None, '"steps" is 1000000000; give how many there are, 1 to 16384'),
     "cost": ({"repeat": 0, "cost": "x"}, None, "the cost of repeat is 'x'; give a finite number"),
-    "huge cost": ({"repeat": 0, "cost": 10**400}, None, "the cost of repeat is too large; give a finite number"),
+    "huge cost": ({"repeat": 0, "cost": 10**400}, None, "the cost of repeat is 1000000"),
     "inside": ({"any": [0, {"one": [1, 2]}]}, None, "any_order holds one_of(1, 2)"),
     "walks": ({"walks": [[0], []]}, None, '"walks" holds 2 parts; give labels, arcs, final nodes and jumps'),
     "final": ({"walks": [[0], [[0, 1]], [5], []]}, None, "5 is no final node"),
@@ -224,7 +224,7 @@ def test_deeply_nested_orders_take_no_longer_than_flat_ones():
 
 def test_an_order_of_too_many_pairs_is_refused():
     wide = orders.as_order([orders.any_order(*range(4000)), orders.any_order(*range(4000, 8000))])
-    with pytest.raises(ValueError, match="makes more than 4194304 pairs: 4000 steps wait for each of 4000; put a step"):
+    with pytest.raises(ValueError, match="each of 4000 comes before each of 4000: there are more than 4194304 pairs"):
         wide.pairs()
     with pytest.raises(ValueError, match="orders lie inside each other more than 64 deep"):
         orders.as_order(nested(lambda part: [part], 10**5))
