@@ -68,7 +68,7 @@ def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
                 k, n = sizes[item]
                 assert value[b] == alone[item].value
                 for part, wanted, inside in zip(
-                    parts, alone[item][1:], ((slice(k), slice(n)), slice(n), slice(k), slice(3)), strict=True
+                    parts, alone[item][1:5], ((slice(k), slice(n)), slice(n), slice(k), slice(3)), strict=True
                 ):
                     np.testing.assert_array_equal(part[b][inside], wanted)
                     part[b][inside] = 0
