@@ -185,7 +185,7 @@ def test_jumps_run_above_or_below_and_clear_of_each_other(axes, plot):
 
 
 def test_a_long_order_is_drawn_small(plot):
-    ax = plot.order(orders.as_order(range(200)), title="long")
+    ax = plot.order(orders.as_order(range(80)), title="long")
     assert ax.figure.get_size_inches()[0] < 24.5
     assert ax.texts[0].get_fontsize() < 9
     assert ax.get_title() == "long"

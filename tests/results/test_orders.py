@@ -12,6 +12,8 @@ import dropdtw
 import oracle
 from cases import same
 from dropdtw import Alignment, orders, solve
+from dropdtw.problem.spec import Spec
+from dropdtw.results.walked import arcs_cost
 
 rng = np.random.default_rng(7)
 C, D_Z = rng.normal(size=(4, 7)), rng.normal(size=4)
@@ -161,6 +163,29 @@ def test_a_cost_of_other_arcs_is_not_read():
         Alignment.from_dict(data)
 
 
+@pytest.mark.parametrize(
+    ("order", "walk", "xs", "paid"),
+    [
+        (orders.any_order(0, 1), [0, 1], [[0], [0]], 0.0),
+        (orders.any_order(0, 1), [1, 0], [[0], [0]], None),  # of steps with one x, the first comes first
+        (orders.any_order(0, 1), [1, 0], [[0], [0, 1]], 0.0),  # unless it goes on
+        (orders.any_order(0, 1), [1, 0], [[0, 1], [1]], 0.0),
+        (orders.any_order(0, 1), [0], [[0]], None),
+        (orders.any_order(0, 1), [0, 1, 0], [[0], [1], [2]], None),
+        (orders.repeat([0, 1], 0.5), [0, 1, 0, 1, 0, 1], [[0], [1], [2], [2], [3], [4]], 1.0),
+        (orders.repeat([0, 1], 0.5), [0, 1, 0, 1], [[0], [1], [1], [2]], None),  # begins again with an x of its own
+        (orders.repeat([0, 1], 0.5), [0, 1, 0, 1], [[0], [1], [], [2]], None),
+        (orders.one_of([0, 1], 0), [0], [[0]], 0.0),
+        (orders.jumps(2, [(0, 0, 0.25), (1, 0, 0.5)]), [0, 0, 1, 0, 1], [[0], [1], [2], [3], [3]], 0.75),
+    ],
+)
+def test_what_a_walk_pays_for_its_arcs(order, walk, xs, paid):
+    graph = Spec.of(1.0, order=order).graph(2)
+    visit = [n for n, js in enumerate(xs) for _ in js]
+    pairs = [(walk[n], j) for n, js in enumerate(xs) for j in js]
+    assert arcs_cost(graph, np.array(walk), np.array(visit), np.array(pairs)) == paid
+
+
 # --- What is said of a walk -----------------------------------------------------------------------------------------
 
 
@@ -254,7 +279,7 @@ def test_samples_follow_the_distribution(pairs, options):
     every = listed(pairs, X3, Z3, **options)
     weight = np.exp(-np.array([cost for _, cost in every]))
     weight /= weight.sum()
-    draws = 2000
+    draws = 1000
     p = dropdtw.posterior(C3, X3, Z3, order=orders.before(3, pairs), **options)
     seen = Counter(a.M.tobytes() for a in p.sample(draws, seed=0))
     assert set(seen) <= {M.tobytes() for M, _ in every}
@@ -305,7 +330,7 @@ def test_before_is_refused_where_it_is_not_known():
 
 def test_visits_and_costs_of_a_loop_are_those_of_its_draws():
     p = dropdtw.posterior(C[:2], 0.3, order=orders.repeat([0, 1], 0.25), gamma=0.5)
-    drawn = p.sample(1500, seed=3)
+    drawn = p.sample(800, seed=3)
     times = np.array([np.bincount(a.walk, minlength=2) for a in drawn])
     error = times.std(axis=0) / np.sqrt(len(drawn))
     assert (np.abs(times.mean(axis=0) - p.visit) < 5 * error).all()

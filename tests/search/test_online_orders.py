@@ -79,12 +79,12 @@ def check(order, options, sides, kind, N, beam, rng):
 def test_a_stream_that_ends_now_is_the_batch(order):
     """All options; ties, too, are broken alike."""
     rng = np.random.default_rng(0)
-    for number, options in enumerate(OPTIONS):
+    for number, options in enumerate(OPTIONS[::3]):
         for sides in SIDES[number % 2 :: 2]:
-            check(order, options, sides, ["positive", "signed", "tied", "holes"][number % 4], 5, None, rng)
+            check(order, options, sides, ["positive", "signed", "tied", "holes"][number % 4], 4, None, rng)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.sampled_from(list(ORDERS.values())),
     st.sampled_from(OPTIONS),
