@@ -134,3 +134,18 @@ def graph_batch(
     charges: Array | None,
     grad_charges: Array,
 ) -> None: ...
+
+class Door:
+    def __init__(
+        self,
+        family: int,
+        mask: int,
+        transposed: bool,
+        numbers: int,
+        vectors: int,
+        drop_x: float,
+        drop_z: float,
+        charges: tuple[float, ...],
+    ) -> None: ...
+    def value(self, Z: Array, X: Array) -> float: ...
+    def path(self, Z: Array, X: Array, out: Array) -> tuple[float, int, float, float, float]: ...

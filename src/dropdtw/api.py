@@ -9,6 +9,7 @@ import numpy.typing as npt
 from dropdtw import executors
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
+from dropdtw.executors import quick
 from dropdtw.files.progress import Progress
 from dropdtw.orders.order import OrderLike
 from dropdtw.problem.charges import Opening
@@ -78,7 +79,7 @@ def solve(
     >>> round(a.cost, 6)                # 0.1 + 0.2 + 0.3 + 0.1
     0.7
     """
-    spec = Spec.of(
+    spec = Spec.kept(
         drop_x,
         drop_z,
         "auto",
@@ -132,7 +133,13 @@ def align(
     >>> dropdtw.align(Z, X, drop_x=0.5).labels
     array([ 0,  0, -1,  1,  2, -1,  2])
     """
-    spec = Spec.of(
+    if window is None and threshold is None and order is None and executor is None:
+        found = quick.trace(
+            Z, X, drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp
+        )
+        if found is not None:
+            return Alignment.quickly(*found)
+    spec = Spec.kept(
         drop_x,
         drop_z,
         match,
@@ -184,7 +191,7 @@ def cost(
     >>> round(dropdtw.cost(C, drop_x=0.3), 6), round(dropdtw.cost(C, drop_x=0.3, reducer="soft", gamma=0.1), 6)
     (0.6, 0.558984)
     """
-    spec = Spec.of(
+    spec = Spec.kept(
         drop_x,
         drop_z,
         "auto",
@@ -235,7 +242,14 @@ def distance(
     >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5)
     0.5
     """
-    spec = Spec.of(
+    plain = window is None and threshold is None and order is None and normalize is None and executor is None
+    if plain and type(reducer) is str and reducer == "hard" and type(gamma) is float and gamma == 1.0:
+        found = quick.value(
+            Z, X, drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp
+        )
+        if found is not None:
+            return found
+    spec = Spec.kept(
         drop_x,
         drop_z,
         match,
@@ -286,7 +300,7 @@ def posterior(
     >>> p.match.round(2), p.drop_x.round(2)
     (array([[0.91, 0.  , 0.76]]), array([0.09, 1.  , 0.24]))
     """
-    spec = Spec.of(
+    spec = Spec.kept(
         drop_x,
         drop_z,
         "auto",
@@ -344,7 +358,7 @@ def pairwise(
            [ 0.,  0., 13.],
            [ 9., 13.,  0.]])
     """
-    spec = Spec.of(
+    spec = Spec.kept(
         drop_x,
         drop_z,
         match,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from dropdtw import costs, drops
@@ -89,6 +90,14 @@ class Spec:
         if said is not None and not said.is_plain:
             _check_order(said, entry, table, asked, window)
         return cls(entry, table, matching, of_x, of_z, counts, asked, window, match, fold, executor, normalize, said)
+
+    @classmethod
+    def kept(cls, *said: Any, **more: Any) -> Spec:
+        """The same, checked once for each request that can be hashed."""
+        try:
+            return _kept(*said, **more)
+        except TypeError:  # a drop cost per element, say
+            return cls.of(*said, **more)
 
     def graph(self, K: int) -> Graph | None:
         """The order of K steps as a graph; None where it is a list of all, one by one."""
@@ -194,6 +203,9 @@ class Spec:
         charges = self.charges._asdict().items()
         charged = {name: value if isinstance(value, str) else float(value) for name, value in charges if value != 0}
         return {"match": self.match, "method": self.method.name, **matching, "window": window, **rules, **charged}
+
+
+_kept = lru_cache(maxsize=512, typed=True)(Spec.of)
 
 
 def _check_normalize(entry: Method, normalize: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -56,7 +56,7 @@ class Alignment:
     method: str
     paid_x: Array = field(repr=False)
     paid_z: Array = field(repr=False)
-    problem: Problem | None = field(default=None, repr=False)
+    source: Problem | Callable[[], Problem] | None = field(default=None, repr=False)
     weights: Array | None = field(default=None, repr=False)
     charged: Charges = field(default=NO_CHARGES, repr=False)
     walked: tuple[Array, Array] | None = field(default=None, repr=False)
@@ -101,6 +101,23 @@ class Alignment:
         )
 
     @classmethod
+    def quickly(
+        cls, found: Trace, labels: Array, shape: tuple[int, int], method: str, problem: Callable[[], Problem]
+    ) -> Alignment:
+        """The alignment of a small problem, which is made only when somebody asks for it."""
+        return cls(
+            found.value,
+            found.pairs,
+            shape,
+            labels,
+            method,
+            found.drop_x,
+            found.drop_z,
+            problem,
+            charged=found.charges,
+        )
+
+    @classmethod
     def from_walk(cls, problem: Problem, walk: list[Step]) -> Alignment:
         """The alignment of a path, given as its steps."""
         if problem.graph is not None:
@@ -115,6 +132,11 @@ class Alignment:
         charged = Charges(*(float(sum(step.plus == plus for step in walk)) for plus in Charges._fields))
         found = cls.from_trace(problem, Trace(np.nan, pairs, paid_x, paid_z, weights, charged))
         return replace(found, cost=found.rescore())
+
+    @cached_property
+    def problem(self) -> Problem | None:
+        """The problem that it solves; None where it came without its costs."""
+        return self.source() if callable(self.source) else self.source
 
     @cached_property
     def M(self) -> Array:

@@ -16,6 +16,7 @@
 #include "graph_bindings.hpp"
 #include "parallel.hpp"
 #include "problem.hpp"
+#include "quick.hpp"
 #include "tables.hpp"
 #include "widen.hpp"
 
@@ -387,4 +388,16 @@ NB_MODULE(_cpp, module) {
   define_batch(&batch<float>);
   define_batch(&batch<double>);
   define_graphs(module);
+  nb::class_<Door>(module, "Door")
+      .def("__init__",
+           [](Door* door, int family, unsigned mask, bool transposed, int numbers, int vectors, double drop_x,
+              double drop_z, Charges charges) {
+             check_family(family);
+             new (door) Door{family, mask, transposed, Metric(numbers), Metric(vectors), drop_x, drop_z, {}};
+             std::copy(charges.begin(), charges.end(), door->charges);
+           })
+      .def("value", &quick_value<double>, arg("Z").noconvert(), arg("X").noconvert())
+      .def("value", &quick_value<float>, arg("Z").noconvert(), arg("X").noconvert())
+      .def("path", &quick_path<double>, arg("Z").noconvert(), arg("X").noconvert(), arg("out").noconvert())
+      .def("path", &quick_path<float>, arg("Z").noconvert(), arg("X").noconvert(), arg("out").noconvert());
 }
