@@ -45,7 +45,7 @@ TIGHTER = [
 @pytest.mark.parametrize("pair", range(len(TIGHTER)))
 def test_a_constraint_never_lowers_the_cost(pair, reducer, executor):
     looser, tighter = TIGHTER[pair]
-    for seed, options in enumerate(OPTIONS[pair % 4 :: 4]):
+    for seed, options in enumerate(OPTIONS[pair % 7 :: 7]):
         if fits(looser, options):
             loose, tight = (case(said, options, seed=seed) for said in (looser, tighter))
             more = {"reducer": reducer, "gamma": 0.5, "executor": executor}
@@ -101,7 +101,7 @@ def test_other_numbers_for_the_steps_change_nothing(name, executor):
     said = ORDERS[name]
     rng = np.random.default_rng(len(name))
     names = [int(n) for n in rng.permutation(steps_of(said))]
-    for options in [o for o in OPTIONS if fits(said, o)][:: 5 if holds_any(said) else 9]:
+    for options in [o for o in OPTIONS if fits(said, o)][:: 13 if holds_any(said) else 25]:
         c = case(said, options, seed=3)
         other = {**c.given, "order": build(relabelled(said, names)), "executor": executor}
         back = np.argsort(names)
@@ -139,7 +139,7 @@ def identical(a, b):
 @every_reducer
 @pytest.mark.parametrize("name", LISTS)
 def test_a_list_given_as_an_order_is_no_order_to_the_last_bit(name, reducer, executor):
-    for seed, options in enumerate(OPTIONS[:: 3 if name == "walks" else 5]):
+    for seed, options in enumerate(OPTIONS[:: 5 if name == "walks" else 11]):
         plain, ordered = (case([0, 1, 2], options, N=4, seed=seed).given for _ in range(2))
         plain["order"], ordered["order"] = None, build(LISTS[name])
         a, b = (outcome(dropdtw.solve, **given, executor=executor) for given in (plain, ordered))
@@ -175,7 +175,7 @@ def test_a_list_given_as_an_order_costs_the_same_between_sequences(executor):
 @pytest.mark.parametrize("rows", [[2, 0, 1], [0, 1, 0], [1, 1, 0]])
 @every_reducer
 def test_another_list_is_its_rows_to_the_last_bit(rows, reducer, executor):
-    for seed, options in enumerate(OPTIONS[::3]):
+    for seed, options in enumerate(OPTIONS[::7]):
         c = case(rows, options, N=4, seed=seed)
         gathered = {**c.given, "order": None, "C": c.C[rows], "executor": executor}
         gathered["drop_z"] = None if c.drop_z is None else c.drop_z[rows]
@@ -199,7 +199,7 @@ def test_another_list_is_its_rows_to_the_last_bit(rows, reducer, executor):
 @every_reducer
 def test_the_graph_of_a_list_is_the_list_to_rounding(reducer):
     """Run as a graph rather than by today's kernels, a chain still gives what the list gives."""
-    for seed, options in enumerate(OPTIONS):
+    for seed, options in enumerate(OPTIONS[::3]):
         c = case([2, 0, 1], options, seed=seed)
         problem = c.problem("reference")
         by_rows = executors.run(problem, reducer, gradient=True)
@@ -218,9 +218,9 @@ def test_the_graph_of_a_list_is_the_list_to_rounding(reducer):
 def test_derivatives_are_finite_differences(name, reducer, executor):
     said = ORDERS[name]
     h = 1e-5
-    allowed = [o for o in OPTIONS if fits(said, o)]
+    allowed = [o for o in OPTIONS if fits(said, o) and (o["sides"][0] or o["one_to_many"])]  # others leave none
     shift = list(ORDERS).index(name)
-    for options in (allowed[shift % len(allowed)], allowed[(shift + 11) % len(allowed)]):
+    for options in (allowed[(11 * shift) % len(allowed)],):
         problem = case(said, options, N=4, seed=shift).problem(executor)
         found = executors.run(problem, reducer, gradient=True)
         if not np.isfinite(found.value):

@@ -126,7 +126,7 @@ def check_before(c, executor):
     np.testing.assert_allclose(p.before, c.answer.before(GAMMA), atol=1e-9, err_msg=str(c))
 
 
-def check_draws(c, n=100):
+def check_draws(c, n=80):
     """Draws are alignments, cost what they say, and come as often as they should, to five standard deviations."""
     answer = c.answer
     drawn = dropdtw.posterior(**c.given, gamma=GAMMA).sample(n, seed=0)
@@ -167,7 +167,7 @@ def test_derivatives_by_arcs_are_how_often_they_are_taken(name, every, executor)
         check_arcs(c, executor)
 
 
-@some_orders(every=8)
+@some_orders(every=12)
 def test_before_is_how_often_one_first_x_precedes_another(name, every, executor):
     partial = build(ORDERS[name]).is_partial
     for c in feasible(cases_of(name, every)):
@@ -178,13 +178,13 @@ def test_before_is_how_often_one_first_x_precedes_another(name, every, executor)
                 _ = dropdtw.posterior(**c.given, executor=executor).before
 
 
-@some_orders(every=16)
+@some_orders({name: said for n, (name, said) in enumerate(ORDERS.items()) if n % 4 == 0}, every=32)
 def test_draws_come_as_often_as_they_should(name, every):
     for c in feasible(cases_of(name, every)):
         check_draws(c)
 
 
-@some_orders(every=16)
+@some_orders({name: said for n, (name, said) in enumerate(ORDERS.items()) if n % 3 == 0}, every=16)
 def test_single_precision_stays_close_to_double(name, every, executor):
     for c in feasible(cases_of(name, every)):
         answer = c.answer
@@ -202,8 +202,8 @@ def test_single_precision_stays_close_to_double(name, every, executor):
 @pytest.mark.parametrize("name", [*POSETS, *WALKS, *MIXED])
 def test_forbidden_matches_and_drops_are_never_chosen(name, executor):
     said = {**POSETS, **WALKS, **MIXED}[name]
-    for seed, sides in enumerate([(True, True), (True, False)]):
-        c = case(said, {"sides": sides, "many_to_one": bool(seed)}, seed=seed, kind="holes")
+    for seed, sides in enumerate([(True, True)]):
+        c = case(said, {"sides": sides, "many_to_one": holds_any(said)}, seed=seed, kind="holes")
         check_values(c, executor)
         if len(c.answer.which):
             check_alignment(c, executor)
