@@ -178,6 +178,12 @@ def test_before_is_how_often_one_first_x_precedes_another(name, every, executor)
                 _ = dropdtw.posterior(**c.given, executor=executor).before
 
 
+@pytest.mark.parametrize("said", [[0, 1, 2], [2, 0, 1], [0, ("any", 2, 1)], [("any", 2, 0), 1], [1, ("any", 0, 2)]])
+@pytest.mark.parametrize("sides", [(True, True), (True, False)])
+def test_before_knows_the_place_of_a_part_in_a_list(said, sides, executor):
+    check_before(case(said, {"sides": sides, "many_to_one": False}), executor)
+
+
 @some_orders({name: said for n, (name, said) in enumerate(ORDERS.items()) if n % 4 == 0}, every=32)
 def test_draws_come_as_often_as_they_should(name, every):
     for c in feasible(cases_of(name, every)):
