@@ -98,6 +98,7 @@ def trace_graph(table: Recurrence, graph: Graph, costs: Costs) -> Trace:
     plan = _plan(graph, table)
     drop_x, drop_z = np.zeros(N, np.int64), np.zeros(K, np.int64)
     value, L, charges, told = _cpp.graph_trace(plan.kernel, BUDGET, *_arguments(costs), drop_x, drop_z)
+    told = told.view(np.int64)  # as NumPy names it
     pairs, visit, way, walk = told[: 2 * L].reshape(L, 2), told[2 * L : 3 * L], told[3 * L : 4 * L], told[4 * L :]
     if not np.isfinite(value):
         return Trace(value, pairs, drop_x, drop_z)

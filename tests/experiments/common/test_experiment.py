@@ -122,11 +122,12 @@ def test_means_and_standard_errors():
 
 
 def test_no_section_imports_another():
-    """What several sections need is in common/."""
+    """What several sections need is in common/; orders vary what steps do, with its model and its stand-in."""
     folder = Path(losses.__file__).parents[1]
     sections = [place.name for place in folder.iterdir() if (place / "__init__.py").exists()]
     assert set(sections) >= {"common", "tmnist", "steps", "penn", "ave"}
     for section in sections:
-        others = [f"dropdtw.experiments.{name}" for name in sections if name not in (section, "common")]
+        varied = {"orders": "steps"}.get(section)
+        others = [f"dropdtw.experiments.{name}" for name in sections if name not in (section, "common", varied)]
         for path in (folder / section).glob("*.py"):
             assert not [name for name in others if f"{name} " in path.read_text() or f"{name}." in path.read_text()]
