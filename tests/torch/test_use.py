@@ -69,6 +69,17 @@ def test_compiled_code_gives_the_same_with_orders(each):
     assert_same(grads(compiled, (C, d_x)), grads(plain, (C, d_x)), atol=1e-14)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiler_can_follow_the_choice_of_an_executor():
+    """On CUDA that means looking for Triton, which cannot be traced itself."""
+
+    def chosen(C):
+        return C + (1 if ops.has_triton() else 2)
+
+    C = torch.zeros(1)
+    assert torch.equal(torch.compile(chosen, fullgraph=True, backend="eager")(C), chosen(C))
+
+
 def test_autocast_leaves_the_loss_in_single_precision():
     Z, X = (torch.rand(2, n, 8, requires_grad=True) for n in (3, 5))
     with torch.autocast("cpu", dtype=torch.bfloat16):

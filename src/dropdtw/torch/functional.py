@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -376,16 +375,6 @@ def _banded(C: Tensor, window: float, lengths: Padding) -> Tensor:
     return torch.where((j * (K - 1) - i * (N - 1)).abs() <= reach, C, torch.inf)
 
 
-@cache
-def _has_triton() -> bool:
-    """Whether there is a Triton that can compile the kernels: 3.6 and 3.9 are tested."""
-    if importlib.util.find_spec("triton") is None:
-        return False
-    import triton
-
-    return hasattr(triton, "constexpr_function")
-
-
 def _executor(C: Tensor, name: str | None) -> str:
     """The name of the executor, "" for the best one on the CPU."""
     known = (*EXECUTORS, "triton", "wavefront")
@@ -394,7 +383,7 @@ def _executor(C: Tensor, name: str | None) -> str:
     if name is None:
         if C.device.type == "cpu":
             return ""
-        if C.is_cuda and _has_triton():
+        if C.is_cuda and ops.has_triton():
             return "triton"
         warnings.warn(
             f"there are no kernels for tensors on {C.device}: ordinary PyTorch operations do the work, slowly; "

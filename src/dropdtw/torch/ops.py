@@ -7,6 +7,7 @@ CUDA the Triton kernels save some of the states they pass through, and the backw
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,6 +50,20 @@ def _triton() -> Any:
     return triton
 
 
+@cache
+def _find_triton() -> bool:
+    if importlib.util.find_spec("triton") is None:
+        return False
+    import triton
+
+    return hasattr(triton, "constexpr_function")
+
+
+def has_triton() -> bool:
+    """Whether there is a Triton that can compile the kernels: 3.6 and 3.9 are tested."""
+    return _find_triton()
+
+
 def computes_in(C: Tensor) -> torch.dtype:
     """The precision of values and derivatives: float64 for float64, float32 for all else."""
     return torch.float64 if C.dtype == torch.float64 else torch.float32
@@ -64,7 +79,8 @@ def charges(key: str) -> bool:
     return any(e.plus is not None for e in _TABLES[key].every_edge)
 
 
-pays._dynamo_marked_constant = True  # type: ignore[attr-defined]  # see functional._spec
+has_triton._dynamo_marked_constant = True  # type: ignore[attr-defined]  # see functional._spec
+pays._dynamo_marked_constant = True  # type: ignore[attr-defined]
 charges._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 

@@ -27,7 +27,7 @@ from dropdtw.executors.triton.cells import REDUCER_NUMBER
 from dropdtw.executors.triton.graphs import backward_graphs as backward_graphs
 from dropdtw.executors.triton.graphs import forward_graphs as forward_graphs
 from dropdtw.executors.triton.graphs import graph_room as graph_room
-from dropdtw.executors.triton.launch import current, is_wide, rate_bits, run
+from dropdtw.executors.triton.launch import on, rate_bits, run, wide
 from dropdtw.executors.triton.layout import DROP_X, DROP_Z, Layout, layout
 from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows
 from dropdtw.tables.table import CHARGES, Recurrence
@@ -106,7 +106,7 @@ def forward(
     work = schedule(K, N)
     tensors = (C, drop_x, drop_z, _paid(found, charges), *saved.tensors, value)
     numbers = (K, N, *C.stride(), *drop_x.stride(), *drop_z.stride(), _slots(N, gradient))
-    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, gradient, is_wide(C), numbers[4] == 1)
+    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, gradient, wide(C), numbers[4] == 1)
     _launch(forward_pass, work, work.launches, tensors, lengths, numbers, gamma, how)
     return value, saved
 
@@ -145,7 +145,7 @@ def backward(
     tensors = (C, first, second, _paid(found, charges), *saved.tensors, grad, *outputs, carry, below)
     numbers = (K, N, *C.stride(), *first.stride(), *second.stride(), *out.stride()[1:], grad.stride(0), _slots(N, True))
     unit = numbers[4] == 1 and out.stride(2) == 1
-    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, is_wide(C), unit)
+    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, wide(C), unit)
     _launch(backward_pass, work, reversed(work.launches), tensors, lengths, numbers, gamma, how)
     return by_c, by_x, by_z, None if by_row is None else _summed(found, by_row)
 
@@ -159,9 +159,9 @@ def _summed(found: Layout, by_row: Tensor) -> Tensor:
     """The derivatives (B, 3) by charges, of those (B, kinds, rows + 1) of each row."""
     B, _, length = by_row.shape
     summed = torch.empty(B, len(CHARGES), dtype=by_row.dtype, device=by_row.device)
-    constants = (found, is_wide(by_row), LANES)
+    constants = (found, wide(by_row), LANES)
     key = (id(sum_rows), by_row.device, constants)
-    with current(by_row):
+    with on(by_row):
         run(sum_rows, key, (B, 1), (by_row, summed, length - 1, *constants), num_warps=-(-LANES // 32))
     return summed
 
@@ -182,7 +182,7 @@ def _launch(
     bits = rate_bits(gamma, C)
     constants = (*how, work.lanes, BLOCK)
     key = (id(kernel), C.device, C.dtype, lengths is None, constants, max(numbers) >= 1 << 31)
-    with current(C):
+    with on(C):
         for number, first, count in launches:
             arguments = (*tensors, *(lengths or (None, None)), *numbers, number, work.chunk, first, bits, *constants)
             run(kernel, key, (len(C), count), arguments, work.warps)
@@ -213,7 +213,7 @@ def room(table: Recurrence, C: Tensor, gradient: bool) -> Saved:
     if K > N:
         found, K, N = _transposed(table), N, K
     strips = schedule(K, N).strips
-    dtype = torch.float64 if is_wide(C) else torch.float32
+    dtype = torch.float64 if wide(C) else torch.float32
     states = found.planes * _slots(N, gradient) * K if gradient or strips > 1 else 0
     size = B * (states + (len(found.final) if gradient else 0))
     kept = torch.empty(size, dtype=dtype, device=C.device)

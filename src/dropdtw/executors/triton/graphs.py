@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dropdtw.executors.triton.arcs import Stacked, numbers, shape_of, stacked
 from dropdtw.executors.triton.cells import REDUCER_NUMBER
-from dropdtw.executors.triton.launch import current, is_wide, rate_bits, run
+from dropdtw.executors.triton.launch import on, rate_bits, run, wide
 from dropdtw.executors.triton.layout import DROP_X, DROP_Z, layout
 from dropdtw.executors.triton.walks import sum_labels, walk_backward, walk_forward
 from dropdtw.tables.table import CHARGES, Recurrence
@@ -45,7 +45,7 @@ def forward_graphs(
     graphs = _stacked(table, C, walks)
     tensors = (*_read(graphs, table, C, drop_x, drop_z, charges, lengths, walks), *saved, value)
     sizes = (*C.shape[1:], graphs.V, *C.stride(), *drop_x.stride(), *drop_z.stride())
-    how = (layout(table), graphs.shape, REDUCER_NUMBER[reducer], gradient, is_wide(C), graphs.lanes)
+    how = (layout(table), graphs.shape, REDUCER_NUMBER[reducer], gradient, wide(C), graphs.lanes)
     _launch(walk_forward, C, tensors, (*sizes, rate_bits(gamma, C)), how, _warps(graphs.lanes))
     return value, saved
 
@@ -74,7 +74,7 @@ def backward_graphs(
     outputs = (by_node, *(grad if by is None else by for by in (by_x, by_drop, by_charges)))
     tensors = (*_read(graphs, table, C, drop_x, drop_z, charges, lengths, walks), *saved, grad, *outputs)
     sizes = (K, N, graphs.V, *C.stride(), *drop_x.stride(), *drop_z.stride(), grad.stride(0))
-    how = (found, graphs.shape, REDUCER_NUMBER[reducer], is_wide(C), graphs.lanes)
+    how = (found, graphs.shape, REDUCER_NUMBER[reducer], wide(C), graphs.lanes)
     _launch(walk_backward, C, tensors, (*sizes, rate_bits(gamma, C)), how, _warps(graphs.lanes))
     by_c = torch.empty(B, K, N, dtype=C.dtype, device=C.device)
     _sum_labels(graphs, by_node, by_c, lengths, walks, N, True)
@@ -90,14 +90,14 @@ def graph_room(table: Recurrence, C: Tensor, walks: Walks, gradient: bool) -> tu
     B, _, N = C.shape
     V = shape_of(walks.graphs, table)[1]
     found = layout(table)
-    dtype = torch.float64 if is_wide(C) else torch.float32
+    dtype = torch.float64 if wide(C) else torch.float32
     columns = (B, found.kept, N + 1, V) if gradient else (1,)
     ends = (B, len(found.final), V) if gradient else (1,)
     return torch.empty(columns, dtype=dtype, device=C.device), torch.empty(ends, dtype=dtype, device=C.device)
 
 
 def _stacked(table: Recurrence, C: Tensor, walks: Walks) -> Stacked:
-    return stacked(walks.graphs, table, int(C.shape[1]), is_wide(C), C.device)
+    return stacked(walks.graphs, table, int(C.shape[1]), wide(C), C.device)
 
 
 def _read(
@@ -132,7 +132,7 @@ def _launch(
 ) -> None:
     kinds = tuple(None if t is None else t.dtype for t in tensors)
     key = (id(kernel), C.device, kinds, constants, max(sizes[:-1]) >= 1 << 31)
-    with current(C):
+    with on(C):
         run(kernel, key, grid or (len(C),), (*tensors, *sizes, *constants), warps)
 
 

@@ -1,10 +1,11 @@
-"""Launching kernels."""
+"""How kernels are launched: compiled once, and then with as little Python as it takes."""
 
 from __future__ import annotations
 
 import math
 import struct
 from contextlib import nullcontext
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -14,7 +15,10 @@ _COMPILED: dict[tuple[Any, ...], Any] = {}
 
 
 def run(kernel: Any, key: tuple[Any, ...], grid: tuple[int, ...], arguments: tuple[Any, ...], num_warps: int) -> None:
-    """Launch a kernel once. What is compiled is kept here: Triton takes longer to find it than to launch it."""
+    """Launch a kernel once. What is compiled is kept here: Triton takes longer to find it than to launch it.
+
+    key : all that compiling depends on: the kernel, the device, types, and constants.
+    """
     grid = (*grid, 1, 1)[:3]
     found = _COMPILED.get(key)
     if found is not None:
@@ -26,20 +30,43 @@ def run(kernel: Any, key: tuple[Any, ...], grid: tuple[int, ...], arguments: tup
         _COMPILED[key] = found
 
 
+def launch(
+    kernel: Any,
+    grid: tuple[int, ...],
+    tensors: tuple[Tensor | None, ...],
+    numbers: tuple[int, ...],
+    constants: tuple[Any, ...],
+    num_warps: int,
+) -> None:
+    """Launch a kernel whose arguments are tensors, then whole numbers, then constants; the first tensor says where."""
+    where = tensors[0]
+    assert where is not None
+    types = tuple([None if t is None else t.dtype for t in tensors])
+    key = (id(kernel), where.device, types, constants, max(numbers) >= 1 << 31, num_warps)
+    with on(where):
+        run(kernel, key, grid, (*tensors, *numbers, *constants), num_warps)
+
+
+@lru_cache(maxsize=256)
+def as_bits(value: float) -> int:
+    """A number as kernels take it: Triton would round a plain one to single precision."""
+    found: int = struct.unpack("<q", struct.pack("<d", value))[0]
+    return found
+
+
 def rate_bits(gamma: float, C: Tensor) -> int:
-    """log₂(e)/γ as the bits of a double: a plain float argument would be float32."""
+    """log₂(e)/γ as kernels take it."""
     rate = math.log2(math.e) / gamma if gamma > 0 else 1.0
-    limit = 1e300 if C.dtype == torch.float64 else 1e37
-    return int(struct.unpack("<q", struct.pack("<d", min(rate, limit)))[0])
+    return as_bits(min(rate, 1e300 if C.dtype == torch.float64 else 1e37))
 
 
-def is_wide(C: Tensor) -> bool:
-    """Whether a batch is computed in double precision."""
-    return C.dtype == torch.float64
+def wide(A: Tensor) -> bool:
+    """Whether a tensor is of double precision."""
+    return A.dtype == torch.float64
 
 
-def current(C: Tensor) -> Any:
+def on(A: Tensor) -> Any:
     """Makes the tensor's device the current one, where it is not."""
-    if C.is_cuda and C.device.index != torch.cuda.current_device():
-        return torch.cuda.device(C.device)
+    if A.is_cuda and A.device.index != torch.cuda.current_device():
+        return torch.cuda.device(A.device)
     return nullcontext()
