@@ -49,6 +49,12 @@ INTERPRETED: Final = triton.knobs.runtime.interpret
 BLOCK: Final = 8
 """Steps that are unrolled: between two states that are written down."""
 
+TILES = True
+"""Whether derivatives by C are stored in tiles of a block's columns, where these are neighbours in memory.
+
+A lane is a row, so that the stores of one step touch as many rows as there are lanes, four bytes in each.
+"""
+
 FEWEST: Final = 32
 LANES: Final = 128
 """Rows of one strip, at least and at most: a warp, and four."""
@@ -145,7 +151,7 @@ def backward(
     tensors = (C, first, second, _paid(found, charges), *saved.tensors, grad, *outputs, carry, below)
     numbers = (K, N, *C.stride(), *first.stride(), *second.stride(), *out.stride()[1:], grad.stride(0), _slots(N, True))
     unit = numbers[4] == 1 and out.stride(2) == 1
-    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, wide(C), unit)
+    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, wide(C), unit, TILES and unit)
     _launch(backward_pass, work, reversed(work.launches), tensors, lengths, numbers, gamma, how)
     return by_c, by_x, by_z, None if by_row is None else _summed(found, by_row)
 

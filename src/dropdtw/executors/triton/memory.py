@@ -153,3 +153,12 @@ def loaded(at, n: tl.constexpr, stride: tl.constexpr):
 def stored(at, values, stride: tl.constexpr):
     for s in tl.static_range(len(values)):
         tl.store(at + s * stride, values[s])
+
+
+@triton.jit
+def side_by_side(columns):
+    """Eight vectors over the lanes as the columns of one matrix; each lane has its row already."""
+    tl.static_assert(len(columns) == 8)
+    even = tl.join(tl.join(columns[0], columns[4]), tl.join(columns[2], columns[6]))
+    odd = tl.join(tl.join(columns[1], columns[5]), tl.join(columns[3], columns[7]))
+    return tl.reshape(tl.join(even, odd), [columns[0].shape[0], 8])

@@ -15,6 +15,7 @@ from dropdtw.executors.triton.memory import (
     loaded,
     row_above,
     row_below,
+    side_by_side,
     slot,
     spread,
     state_at,
@@ -144,8 +145,9 @@ def backward_pass(
     C, drop_x, drop_z, charges, saved, top, grad, grad_c, grad_x, grad_z, grad_rows, carry, grad_top, z_len, x_len,
     K, N, c_b, c_k, c_n, x_b, x_n, z_b, z_n, g_k, g_n, g_b, slots, launch, chunk_blocks, strip_0, rate_bits,
     TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr,
-    WIDE: tl.constexpr, UNIT: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
+    WIDE: tl.constexpr, UNIT: tl.constexpr, TILES: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
+    """TILES: derivatives by C are stored a block at a time, U consecutive columns of each row, not step by step."""
     INF: tl.constexpr = float("inf")
     S: tl.constexpr = count(TABLE, "price")
     P: tl.constexpr = count(TABLE, "kinds")
@@ -176,7 +178,8 @@ def backward_pass(
     match = spread(C + b * c_b + row.to(tl.int64) * c_k + (p - lane - 1).to(tl.int64) * c_n, c_n, U)
     drop = spread(drop_x + b * x_b + (p - lane - 1) * x_n, x_n, U)
     states = spread(saved + b * (PLANES * area) + slot(p, lane, row, K, U, True), area, PLANES)
-    by_match = spread(grad_c + b * K * N + row.to(tl.int64) * g_k + (t - lane - 1).to(tl.int64) * g_n, g_n, U)
+    grad_c += b * K * N
+    by_match = spread(grad_c + row.to(tl.int64) * g_k + (t - lane - 1).to(tl.int64) * g_n, g_n, 0 if TILES else U)
     by_drop = spread(grad_x + b * N + (t - lane - 1), 1, U)
     by_top = spread(grad_top + (t - lane), N + 1, SENT * STRIPS, U)
     by_row = ()
@@ -240,13 +243,23 @@ def backward_pass(
                 )
                 weights = weights + (w,)
                 row_weights = row_weights + (r,)
+            found = ()
             for u in tl.static_range(U - 1, -1, -1):
                 g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, by_c = step_back(
                     g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, weights[u], row_weights[u],
                     below[u], by_drop, by_row, by_top, t + u, lane, row, Nb, TABLE, STRIPS, R, U, u,
                 )  # fmt: skip
-                j = t + u - lane
-                tl.store(by_match[u], by_c, mask=(j >= 1) & (j <= Nb) & inside)
+                if TILES:
+                    found = (by_c,) + found
+                else:
+                    j = t + u - lane
+                    tl.store(by_match[u], by_c, mask=(j >= 1) & (j <= Nb) & inside)
+            if TILES:
+                # Computed where they are used: a carried matrix of addresses would take a third more registers.
+                i = tl.arange(0, R)[:, None]
+                j = tl.arange(0, U)[None, :] + t - i
+                there = (j >= 1) & (j <= Nb) & (strip * R + i < Kb)
+                tl.store(grad_c + (strip * R + i).to(tl.int64) * g_k + (j - 1), side_by_side(found), mask=there)
         by_match = advance(by_match, -U * g_n)
         by_drop = advance(by_drop, -U)
         by_top = advance(by_top, -U)
