@@ -98,6 +98,16 @@ def test_awkward_sizes(shape):
     check(random(3, 1, *shape)[:2], gamma=GAMMA)
 
 
+def test_tiles_of_derivatives_are_what_single_steps_store(monkeypatch):
+    given = random(31, 2, 3, 20, dtype=torch.float32)
+    how = {"gamma": GAMMA, "z_lengths": [3, 2], "x_lengths": [20, 7]}
+    found = []
+    for tiles in (True, False):
+        monkeypatch.setattr(kernels, "TILES", tiles)
+        found.append(everything(given, "triton", **how))
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
 @pytest.mark.parametrize("kind", ["tied", "holes", "signed"])
 @pytest.mark.parametrize("reducer", ["hard", "smooth"])
 def test_awkward_costs(kind, reducer):
@@ -321,6 +331,7 @@ from dropdtw.executors.triton import BLOCK, REDUCER_NUMBER, layout
 from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows
 
 constants = {"REDUCER": REDUCER_NUMBER["smooth"], "GRADIENT": True, "WIDE": False, "UNIT": True, "U": BLOCK}
+constants |= {"TILES": True}
 unpadded = {"z_len": None, "x_len": None}
 free = {"charges": None, "grad_rows": None}
 for table, lanes, strips, none in (
@@ -355,6 +366,53 @@ def test_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
     done = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, env=env, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("pass") == 8
+
+
+COMPILE_COSTS = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from dropdtw.executors.triton import rows, select, softmax, squares
+
+
+def build(kernel, warps, **known):
+    kinds = {a: "constexpr" if a in known else "*fp32" for a in kernel.arg_names}
+    for a in set(kernel.arg_names) - set(known):
+        if a.endswith("_bits"):
+            kinds[a] = "i64"
+        elif a in ("z_len", "x_len", "a_len", "y_len", "ids"):
+            kinds[a] = "*i64"
+        elif a in ("first", "after"):
+            kinds[a] = "*i32"
+        elif a in ("K", "N", "M", "d", "rows") or (len(a) == 3 and a[1] == "_"):
+            kinds[a] = "i32"
+    built = triton.compile(ASTSource(kernel, kinds, known), GPUTarget("cuda", 90, 32), options={"num_warps": warps})
+    assert len(built.asm["cubin"]) > 1000
+    print(kernel.__name__)
+
+
+tile = {"WIDE": False, "R": 16, "W": 64}
+build(rows.equal_rows, 1, ids=None, BY_ID=False, R=16, D=32)
+build(rows.unit_rows, 1, WIDE=False, D=512)
+build(rows.unit_rows_back, 1, WIDE=False, D=512)
+build(softmax.softmax_forward, 4, own=None, level=None, drop=None, total=None, DROPS=False, **tile)
+build(softmax.softmax_forward, 4, DROPS=True, **tile)
+plain = {a: None for a in ("S", "total", "by_drop", "by_own", "own", "level")}
+build(softmax.softmax_backward, 4, DROPS=False, **plain, **tile)
+build(softmax.softmax_backward, 4, C=None, DROPS=True, **tile)
+build(select.select, 4, first=None, LOGIT=False, ONE=True, WIDE=False, T=2048)
+build(select.select, 4, z_len=None, x_len=None, LOGIT=True, ONE=False, WIDE=False, T=2048)
+build(squares.squares_forward, 4, LONG=False, D=8, **tile)
+build(squares.squares_forward, 4, LONG=True, D=16, **tile)
+build(squares.squares_backward, 4, WIDE=False, D=8, R=16, W=16)
+"""
+
+
+def test_cost_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
+    env = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", COMPILE_COSTS], capture_output=True, text=True, env=env, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) == 12
 
 
 @on_gpu

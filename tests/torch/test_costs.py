@@ -218,3 +218,30 @@ def test_cosine_knows_no_scale(dtype, power):
     there = (slice(1, None), slice(1, None))  # a zero vector has no slope to speak of
     by_plain, by_scaled = (torch.autograd.grad(C.sum(), A)[0][there] for C, A in ((plain, near), (scaled, far)))
     torch.testing.assert_close(by_scaled * 2.0**power, by_plain, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, about ∞ − ∞, inside the interpreter
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
+def test_kernels_give_the_same_distances_and_equal_rows(monkeypatch, dtype):
+    """On a GPU they run by themselves; here they are told to, in Triton's interpreter."""
+    triton = pytest.importorskip("dropdtw.executors.triton", reason="the CUDA kernels need Triton")
+    device = "cpu" if triton.INTERPRETED else "cuda"
+    generator = torch.Generator().manual_seed(0)
+    Z, X = (torch.randn(2, 2, n, 3, generator=generator).to(device, dtype).requires_grad_() for n in (4, 5))
+    with torch.no_grad():
+        X[0, 1, 2] = Z[0, 1, 3]
+        Z[1, 0, 2] = Z[1, 0, 0]
+        X[1, 1, 1, 1] = torch.inf
+
+    def everything():
+        C = costs.sqeuclidean(Z, X)
+        assert C[0, 1, 3, 2] == 0
+        by = torch.autograd.grad(C[0].float().sum(), (Z, X))
+        return C, *by, costs.first_of_kind(Z[1]), costs.sqeuclidean(Z[0, 0], X[0, 0])
+
+    monkeypatch.setattr(costs.kernels, "run_on", lambda A: False)
+    truth = everything()
+    monkeypatch.setattr(costs.kernels, "run_on", lambda A: True)
+    for a, b in zip(everything(), truth, strict=True):
+        torch.testing.assert_close(a, b)
+        assert a.dtype == b.dtype

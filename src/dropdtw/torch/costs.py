@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from dropdtw.torch import kernels
+
 
 def cosine(Z: Tensor, X: Tensor) -> Tensor:
     """1 − cos(z_i, x_j) (paper Eq. 3). A zero vector is like nothing: its cost is 1.
@@ -90,6 +92,8 @@ class _Squares(torch.autograd.Function):
         if dtype in (torch.float16, torch.bfloat16):
             Z, X = Z.float(), X.float()
         if d <= 16:
+            if kernels.run_on(Z):
+                return kernels.squares(Z, X).to(dtype)
             return (torch.cdist(Z, X, compute_mode="donot_use_mm_for_euclid_dist") ** 2).to(dtype)
         origin = _middle(Z, X)
         if Z.is_cuda or torch.compiler.is_compiling():
@@ -105,11 +109,15 @@ class _Squares(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        Z, X = ctx.saved_tensors
-        origin = _middle(Z, X)
-        Z, X = Z - origin, X - origin
-        by_z = 2 * (grad.sum(-1)[..., None] * Z - grad @ X)
-        return by_z, 2 * (grad.sum(-2)[..., None] * X - grad.mT @ Z)
+        return sqeuclidean_back(grad, *ctx.saved_tensors)
+
+
+def sqeuclidean_back(grad: Tensor, Z: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
+    """The derivatives by Z and X of a function whose derivative by their squared distances is `grad`."""
+    origin = _middle(Z, X)
+    Z, X = Z - origin, X - origin
+    by_z = 2 * (grad.sum(-1)[..., None] * Z - grad @ X)
+    return by_z, 2 * (grad.sum(-2)[..., None] * X - grad.mT @ Z)
 
 
 def _middle(Z: Tensor, X: Tensor) -> Tensor:
@@ -220,6 +228,8 @@ def first_of_kind(Z: Tensor, ids: Tensor | None = None) -> Tensor:
     if ids is not None:
         return torch.where(ids < 0, -1, _first_equal(ids))
     Z = Z.detach()
+    if Z.ndim == 3 and kernels.run_on(Z) and not torch.compiler.is_compiling():
+        return kernels.first_rows(Z)
     first = _first_equal(_fingerprints(Z))
     same = (Z.gather(-2, first[..., None].expand_as(Z)) == Z).all(-1)  # a NaN equals nothing, even itself
     return torch.where(same, first, torch.arange(Z.shape[-2], device=Z.device))

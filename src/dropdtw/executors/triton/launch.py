@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+import triton
 from torch import Tensor
 
 _COMPILED: dict[tuple[Any, ...], Any] = {}
@@ -37,20 +38,27 @@ def launch(
     numbers: tuple[int, ...],
     constants: tuple[Any, ...],
     num_warps: int,
+    bits: tuple[int, ...] = (),
 ) -> None:
-    """Launch a kernel whose arguments are tensors, then whole numbers, then constants; the first tensor says where."""
+    """Launch a kernel whose arguments are tensors, whole numbers, numbers as bits and constants, in this order.
+
+    The first tensor says where it runs.
+    """
     where = tensors[0]
     assert where is not None
     types = tuple([None if t is None else t.dtype for t in tensors])
     key = (id(kernel), where.device, types, constants, max(numbers) >= 1 << 31, num_warps)
     with on(where):
-        run(kernel, key, grid, (*tensors, *numbers, *constants), num_warps)
+        run(kernel, key, grid, (*tensors, *numbers, *bits, *constants), num_warps)
 
 
 @lru_cache(maxsize=256)
 def as_bits(value: float) -> int:
-    """A number as kernels take it: Triton would round a plain one to single precision."""
-    found: int = struct.unpack("<q", struct.pack("<d", value))[0]
+    """A number as kernels take it: Triton would round a plain one to single precision.
+
+    0 becomes −0: Triton would take the bits of 0 for a shorter number.
+    """
+    found: int = struct.unpack("<q", struct.pack("<d", value or -0.0))[0]
     return found
 
 
@@ -70,3 +78,11 @@ def on(A: Tensor) -> Any:
     if A.is_cuda and A.device.index != torch.cuda.current_device():
         return torch.cuda.device(A.device)
     return nullcontext()
+
+
+def jit(tensors: str, numbers: str) -> Any:
+    """Compile a kernel once for each type and constant, and not again for each property of an argument.
+
+    `launch` counts on that. Both are names, with spaces between them.
+    """
+    return triton.jit(do_not_specialize=numbers.split(), do_not_specialize_on_alignment=tensors.split())
