@@ -87,13 +87,19 @@ class LearnedDrop(nn.Module):
 
     def logit(self, p: Pairs) -> Tensor | Callable[[Tensor], Tensor]:
         """The drop logit of checked pairs, as the softmax takes it: (B, N), or a function of the similarities."""
-        own: Tensor = self(p.Z, p.X, z_lengths=p.z_lengths, x_lengths=p.x_lengths)
+        own = self.own_logit(p)
         if self.anchor is None:
             return own
         percent = self.anchor
+        return lambda S: costs.percentile_logit(S, percent, p.z_lengths, p.x_lengths) + own
+
+    def own_logit(self, p: Pairs) -> Tensor:
+        """The part of the drop logit (B, N) that does not depend on the similarities."""
+        own: Tensor = self(p.Z, p.X, z_lengths=p.z_lengths, x_lengths=p.x_lengths)
+        if self.anchor is None:
+            return own
         there = real(p.X, p.x_lengths)
-        level = torch.where(there, own, 0.0).sum(dim=1, keepdim=True) / count(p.X, p.x_lengths)[:, None]
-        return lambda S: costs.percentile_logit(S, percent, p.z_lengths, p.x_lengths) + own - level
+        return own - torch.where(there, own, 0.0).sum(dim=1, keepdim=True) / count(p.X, p.x_lengths)[:, None]
 
     def extra_repr(self) -> str:
         """What `print` adds."""

@@ -18,7 +18,7 @@ from dropdtw.drops import LogitPercentile
 from dropdtw.problem.band import window_width
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.reducers import reducer as find_reducer
-from dropdtw.torch import charges, costs
+from dropdtw.torch import charges, costs, fused
 from dropdtw.torch.batch import Ids, Pairs, pairs, refuse_overflow
 from dropdtw.torch.charges import Charge
 from dropdtw.torch.functional import Batch, Drops, Lengths, drop_dtw
@@ -70,6 +70,14 @@ class AlignmentLoss(nn.Module):
     """
 
     method: str = "dtw"
+    fuses: Literal["values", "align", None] = "values"
+    """What one operator may compute on CUDA; None where a subclass has costs of its own."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """See which methods a subclass replaces."""
+        super().__init_subclass__(**options)
+        ours = all(getattr(cls, name).__module__ == __name__ for name in ("costs", "align", "charges"))
+        cls.fuses = None if not ours else "values" if cls.align is AlignmentLoss.align else "align"
 
     def __init__(
         self,
@@ -144,11 +152,18 @@ class AlignmentLoss(nn.Module):
 
     def values(self, p: Pairs, order: Orders = None) -> Tensor:
         """The same for checked pairs."""
-        with torch.autocast(p.X.device.type, enabled=False):  # half precision would round the costs
-            return normalized(self.align(p, order), p, self.normalize)
+        if torch.is_autocast_enabled(p.X.device.type):
+            with torch.autocast(p.X.device.type, enabled=False):  # half precision would round the costs
+                return self.values(p, order)
+        fuses = order is None and self.fuses == "values"  # kernels for graphs are the general path's
+        found = fused.values(self, p, self.normalize) if fuses else None
+        return normalized(self.align(p, order), p, self.normalize) if found is None else found
 
     def align(self, p: Pairs, order: Orders = None) -> Tensor:
         """D_{K,N} of each item: (B,)."""
+        found = fused.values(self, p, None) if order is None and self.fuses else None
+        if found is not None:
+            return found
         C, drop_x, drop_z = self.costs(p)
         if self.match == "softmax":
             refuse_overflow(C)
@@ -169,6 +184,10 @@ class AlignmentLoss(nn.Module):
     def charges(self) -> dict[str, Any]:
         """What some steps pay on top, as `drop_dtw` takes it."""
         return {"warp": self.warp}
+
+    def dropped(self) -> tuple[DropCost, DropCost]:
+        """What dropping costs on each side, as it was asked for."""
+        return None, None
 
     def costs(self, p: Pairs) -> tuple[Tensor, Drops, Drops]:
         """Match costs (B, K, N), and drop costs of x and z as `drop_dtw` takes them."""
@@ -256,6 +275,10 @@ class DropDTWLoss(AlignmentLoss):
     def charges(self) -> dict[str, Any]:
         """What some steps pay on top, as `drop_dtw` takes it."""
         return {"open_x": self.open_x, "open_z": self.open_z, **super().charges()}
+
+    def dropped(self) -> tuple[DropCost, DropCost]:
+        """What dropping costs on each side, as it was asked for."""
+        return self.drop_x, self.drop_z
 
     def costs(self, p: Pairs) -> tuple[Tensor, Drops, Drops]:
         """Match costs (B, K, N), and drop costs of x and z as `drop_dtw` takes them."""
