@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py                 # needs torch with CUDA; checks, then times, then prints a table
     python benchmarks/gpu.py --check         # the checks alone
+    python benchmarks/gpu.py --tables        # more shapes of the alignment alone, and tables that charge
 
 Times are medians of CUDA events around forward + backward of `drop_dtw`, after warm-up, with fresh random inputs in
 rotation. Tables that charge are timed in turn with plain ones, on the same costs. `queued` lets the CPU run ahead, as
@@ -107,20 +108,30 @@ def copy_bandwidth() -> float:
     return 2 * a.nbytes / milliseconds(lambda _: b.copy_(a), 10, alone=False) / 1e9
 
 
-def autograd_alone() -> float:
+def autograd_work() -> Callable[[int], object]:
     """Forward + backward of one product and a sum on a small tensor: what PyTorch itself takes for any operator."""
     a = torch.rand(24, 10, 200, device="cuda", requires_grad=True)
-    return milliseconds(lambda _: torch.autograd.grad((a * a).sum(), a), 50, alone=False)
+    return lambda _: torch.autograd.grad((a * a).sum(), a)
 
 
 SIZES = [(1, 1), (2, 31), (33, 65), (65, 33), (63, 257), (200, 170)]
 
 
-def check(methods: list[str]) -> float:
-    """Every reducer of these methods against the wavefront in float64, at awkward sizes; the largest difference."""
-    # Compiling takes most of the time, so each method has a process of its own.
-    with ProcessPoolExecutor(len(methods), mp_context=get_context("spawn")) as pool:
-        return max(pool.map(check_method, methods))
+def check(methods: list[str], losses: list[str]) -> tuple[float, float]:
+    """Every reducer of these methods against the wavefront in float64, and these losses against the general path.
+
+    All at awkward sizes. The largest difference of each.
+    """
+    import gpu_losses
+
+    # Compiling takes most of the time, so each method and each loss has a process of its own.
+    with ProcessPoolExecutor(max(1, len(methods) + len(losses)), mp_context=get_context("spawn")) as pool:
+        fused = [pool.submit(gpu_losses.check_loss, name) for name in losses]
+        found = [pool.submit(check_method, method) for method in methods]
+        more = [pool.submit(part) for part in (gpu_losses.check_compiled, gpu_losses.check_tiles)] if losses else []
+        for part in more:
+            part.result()
+        return max([0.0, *(part.result() for part in found)]), max([0.0, *(part.result() for part in fused)])
 
 
 def check_method(method: str) -> float:
@@ -268,9 +279,13 @@ def graph_replay(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
+    import gpu_losses
+
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--check", action="store_true", help="check, and do not time")
-    arguments.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="what to check")
+    arguments.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS), help="what to check")
+    arguments.add_argument("--losses", nargs="*", choices=gpu_losses.LOSSES, default=list(gpu_losses.LOSSES))
+    arguments.add_argument("--tables", action="store_true", help="time the alignment of more shapes and charges, too")
     arguments.add_argument("--time", action="store_true", help="time, and do not check")
     arguments.add_argument("--no-wavefront", action="store_true", help="leave out the slow baseline")
     chosen = arguments.parse_args()
@@ -278,11 +293,15 @@ def main() -> None:
         sys.exit("benchmarks/gpu.py needs a CUDA device, and torch sees none")
     torch.manual_seed(0)
     if not chosen.time:
-        print(f"largest difference from the float64 wavefront: {check(chosen.methods):.1e}")
+        tables, losses = check(chosen.methods, chosen.losses)
+        print(f"largest difference from the float64 wavefront: {tables:.1e}; fused from general: {losses:.1e}")
     if chosen.check:
         return
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, copy {copy_bandwidth():.2f} TB/s")
-    print(f"forward + backward of (a * a).sum(), queued: {autograd_alone():.3f} ms")
+    gpu_losses.measure()
+    if not chosen.tables:
+        return
+    print(f"\nforward + backward of (a * a).sum(), queued: {milliseconds(autograd_work(), 50, alone=False):.3f} ms")
     print(
         "| forward + backward, float32, smooth | goal | queued ms | alone ms | kernels ms | G cells/s "
         "| forward G cells/s | chain ms | TB/s | memory × C | compile s | wavefront ms |"
