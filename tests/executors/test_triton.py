@@ -178,7 +178,7 @@ def test_strips_of_rows_weigh_the_same(narrow, method):
     check(random(6, 1, narrow + 1, narrow + 3)[:1], method=method, reducer="soft", gamma=GAMMA, atol=1e-10)
 
 
-@pytest.mark.parametrize("method", ["drop_dtw", "drop_dtw_paper"])
+@pytest.mark.parametrize("method", ["drop_dtw", pytest.param("drop_dtw_paper", marks=pytest.mark.exhaustive)])
 def test_strips_of_rows_are_one_problem(narrow, method):
     """Three strips, each a few launches behind the one above, of items with one, two and three of them."""
     K, N = 2 * narrow + 2, 2 * narrow + 5

@@ -276,7 +276,12 @@ def test_it_can_be_differentiated_once(switch):
 
 
 @pytest.mark.parametrize(
-    "name", ["percentile", "openings", pytest.param("anchored logit", marks=pytest.mark.exhaustive)]
+    "name",
+    [
+        "percentile",
+        pytest.param("openings", marks=pytest.mark.exhaustive),
+        pytest.param("anchored logit", marks=pytest.mark.exhaustive),
+    ],
 )
 @pytest.mark.filterwarnings("ignore")  # compilers have much to say
 def test_compiled_code_gives_the_same(switch, name):
