@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from gpu import milliseconds
 
 from dropdtw import orders
 from dropdtw.problem.spec import Spec
@@ -175,20 +175,9 @@ def nodes(order: orders.Order) -> int:
     return int((~graph.hub).sum())
 
 
-def median(call: Callable[[], Any], repeat: int = 20) -> float:
-    """Milliseconds of a call on the device."""
-    for _ in range(5):
-        call()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(repeat):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        call()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(begin.elapsed_time(end))
-    return statistics.median(times)
+def median(call: Callable[[], object]) -> float:
+    """Milliseconds of a call, queued as in training: the CPU may run ahead."""
+    return milliseconds(lambda _: call(), 30, alone=False, warm_up=5)
 
 
 def speed(name: str, order: orders.Order) -> list[tuple[str, str, bool]]:

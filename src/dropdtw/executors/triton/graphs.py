@@ -117,8 +117,8 @@ def _read(
 
 
 def _warps(lanes: int) -> int:
-    """Two nodes to a thread: of 53 nodes, all gathers then stay within one warp."""
-    return min(16, -(-lanes // 64))
+    """A node to a thread. With two, sums over nodes would depend on how many nodes the others of a batch have."""
+    return min(16, -(-lanes // 32))
 
 
 def _launch(
