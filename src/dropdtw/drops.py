@@ -366,7 +366,7 @@ def chance_gain(C: Array, saved_x: float, saved_z: float) -> float:
         here = row + np.concatenate([[0.0], np.maximum(here[:-1], 0)])
         best = max(best, float(here.max()))
     gain -= saved_z
-    never = np.maximum(gain, 0).sum(axis=1, keepdims=True) + 1  # dearer than all that a row can save
+    never = np.maximum(gain, 0).sum(axis=1, keepdims=True) + 1  # costs more than a row can save
     total = np.pad(np.cumsum(np.maximum(gain, -never), axis=1), ((0, 0), (1, 0)))
     along = float((total - np.minimum.accumulate(total, axis=1)).max())
     return max(best, along + saved_z if along > 0 else 0.0)

@@ -1,4 +1,4 @@
-"""Orders in the explorer: what a page is told of them."""
+"""Orders in the explorer: what the page receives."""
 
 from pathlib import Path
 

@@ -254,5 +254,5 @@ def test_oracle_can_tell():
     c = case(("any", 0, 1, 2), {"sides": (True, False)})
     assert order_oracle.answer([0, 1, 2], c.C, c.drop_x).hard > c.answer.hard + 1e-3
     said = ("jumps", 2, [(1, 0, 0.5)])
-    c, dearer = case(said, {"sides": (False, False)}), case(("jumps", 2, [(1, 0, 0.75)]), {"sides": (False, False)})
-    assert c.answer.soft(1.0) < dearer.answer.soft(1.0) - 1e-3
+    c, costlier = case(said, {"sides": (False, False)}), case(("jumps", 2, [(1, 0, 0.75)]), {"sides": (False, False)})
+    assert c.answer.soft(1.0) < costlier.answer.soft(1.0) - 1e-3

@@ -104,7 +104,7 @@ def test_greedy_drops_as_ever_and_then_pays_for_the_runs(executor):
 
 
 @given(st.sampled_from(OPENING), st.integers(0, 2**16), st.floats(0.01, 5))
-def test_a_dearer_opening_costs_no_less_and_opens_no_more(variant, seed, factor):
+def test_a_higher_opening_cost_lowers_no_value_and_opens_no_more_runs(variant, seed, factor):
     rng = np.random.default_rng(seed)
     C, d_x, d_z = costs("signed", (5, 7), rng), rng.random(7), rng.random(5)
     options = {k: v for k, v in variant.items() if k not in ("open_x", "open_z")}
@@ -122,7 +122,7 @@ def test_a_dearer_opening_costs_no_less_and_opens_no_more(variant, seed, factor)
         for o, a in zip(openings, found, strict=True)
     ]
     assert dear.cost >= cheap.cost - 1e-9
-    assert paid[1] <= (1 + factor) * paid[0] + 1e-9  # all openings became dearer alike
+    assert paid[1] <= (1 + factor) * paid[0] + 1e-9  # every opening costs that much more
 
 
 def test_an_inserted_passage_comes_back_in_one_piece(executor):

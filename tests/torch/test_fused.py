@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
 pytest.importorskip("triton", reason="the CUDA kernels need Triton, which is for Linux")
 
+from dropdtw import orders  # noqa: E402
 from dropdtw.executors import triton as kernels  # noqa: E402
 from dropdtw.torch import (  # noqa: E402
     DropDTWLoss,
@@ -365,3 +366,16 @@ def test_squared_distances_by_differences_are_exact(dtype):
         assert found[0, 2, 1] == 0
         truth = ((Z.double()[:, :, None] - X.double()[:, None]) ** 2).sum(-1)
         torch.testing.assert_close(found.double(), truth, rtol=8 * torch.finfo(dtype).eps, atol=0)
+
+
+def test_a_loss_with_an_order_takes_the_general_path(switch):
+    """The fused operator aligns lists only."""
+    Z, X = sequences(K=3)
+    loss = DropDTWLoss(0.5, match="sqeuclidean", reducer="soft")
+    ran = switch(False)
+    truth = loss(Z, X, order=orders.any_order(0, 1, 2))
+    ran = switch(True)
+    assert torch.equal(loss(Z, X, order=orders.any_order(0, 1, 2)), truth)
+    assert not ran
+    assert not torch.equal(loss(Z, X), truth)
+    assert ran

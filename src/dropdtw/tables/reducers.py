@@ -75,7 +75,7 @@ def smooth_min(gamma: float = 1.0) -> Reducer:
 
     def mean(v: Array) -> tuple[Array, Array, Array]:
         p = _probabilities(v, gamma)
-        v = np.where(p > 0, v, 0)  # inf * 0 is NaN: what has no weight has no say
+        v = np.where(p > 0, v, 0)  # ∞ · 0 would be NaN
         return p, v, (p * v).sum(axis=0)
 
     def value(v: Array) -> Array:

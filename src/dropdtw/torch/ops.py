@@ -85,7 +85,7 @@ charges._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 class Call(NamedTuple):
-    """What an operator is told beside its tensors: the table's name, the reducer, γ, and the executor ("" for any).
+    """The settings of an operator: the table's name, the reducer, γ, and the executor ("" for any).
 
     walks : the graphs of the steps, None where Z are lists; `key` names them in `WALKS` for compilers.
     """

@@ -38,7 +38,7 @@ class Drop(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the operator is told beside its tensors."""
+    """The settings of the operator."""
 
     match: str
     gamma: float

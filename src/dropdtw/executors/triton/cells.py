@@ -67,7 +67,7 @@ def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
         share = 1.0 / (1.0 + e)
         less = e * share
         if REDUCER == SMOOTH:
-            gap = tl.where(e > 0, gap, 0.0)  # ∞ · 0 is NaN: what has no weight has no say
+            gap = tl.where(e > 0, gap, 0.0)  # ∞ · 0 would be NaN
             value = low + gap * less
         else:
             value = low - tl.log2(1.0 + e) / rate
@@ -88,7 +88,7 @@ def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
             total += e
             powers = powers + (e,)
             if REDUCER == SMOOTH:
-                u = tl.where(e > 0, v[k] - base, 0.0)  # ∞ · 0 is NaN: what has no weight has no say
+                u = tl.where(e > 0, v[k] - base, 0.0)  # ∞ · 0 would be NaN
                 mean += u * e
                 above = above + (u,)
         share = 1.0 / tl.where(low == INF, 1.0, total)

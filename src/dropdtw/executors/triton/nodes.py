@@ -53,7 +53,7 @@ def _collect(values, again, ins, costs, rate, p: tl.constexpr, SHAPE: tl.constex
                 e = tl.exp2((base - v[w]) * rate)
                 total += e
                 if REDUCER == SMOOTH:
-                    mean += tl.where(e > 0, v[w] - base, 0.0) * e  # ∞ · 0 is NaN: what has no weight has no say
+                    mean += tl.where(e > 0, v[w] - base, 0.0) * e  # ∞ · 0 would be NaN
             share = 1.0 / tl.where(low == INF, 1.0, total)
             mean = mean * share
             found = base + mean if REDUCER == SMOOTH else base - tl.log2(total) / rate

@@ -45,7 +45,7 @@ DATASETS: Final[dict[str, Dataset[Task]]] = {
 
 @dataclass(frozen=True)
 class Settings(experiment.Settings):
-    """How much of it to run, beside what every experiment is told.
+    """The size of the experiment, in addition to the settings that all experiments share.
 
     spliced : which training streams get strange passages, in turn.   lrs, gammas : to choose among.
     """

@@ -10,7 +10,7 @@ from dropdtw.experiments.orders import PARTS
 
 @dataclass(frozen=True)
 class Settings(experiment.Settings):
-    """How much of it to run, beside what every experiment is told.
+    """The size of the experiment, in addition to the settings that all experiments share.
 
     parts : which experiments.   noises : levels of inference.   tested, tuned : recordings of a seed in inference.
     percentiles, factors : drop costs to choose among, of frames and of steps (in drop costs of a frame).

@@ -9,7 +9,7 @@ from dropdtw.experiments.common import experiment
 
 @dataclass(frozen=True)
 class Settings(experiment.Settings):
-    """How much of it to run, beside what every experiment is told.
+    """The size of the experiment, in addition to the settings that all experiments share.
 
     levels : shares of outliers.   share_of : "mixed", a share of all frames of Ŷ are outliers; or "own", as many
     outliers as a share of Y's own frames.   test_pairs : of each action, to evaluate on.
