@@ -1,17 +1,15 @@
 // The Python module: hands arrays to the kernels, and lets Python interrupt them.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
+#include "arrays.hpp"
 #include "dispatch.hpp"
 #include "graph_bindings.hpp"
 #include "parallel.hpp"
@@ -20,26 +18,9 @@
 #include "tables.hpp"
 #include "widen.hpp"
 
-namespace nb = nanobind;
-
 namespace dropdtw {
 
-template <class T>
-using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
-template <class T>
-using Sequence = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using OutMatrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Columns = std::optional<Vector<std::int64_t>>;
-using Charges = std::array<double, charge_count>;
-
-void require(bool holds, const char* what) {
-  if (!holds) throw std::invalid_argument(what);
-}
 
 void check_family(int family) { require(family >= 0 && family < family_count, "no such family"); }
 
@@ -81,8 +62,8 @@ struct Host {
 template <class T>
 nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, std::size_t budget, int K, int N,
                 std::optional<Matrix<T>> match, std::optional<nb::object> strips, int strip_width,
-                std::optional<Sequence<T>> z, std::optional<Sequence<T>> x, int metric, Vector<T> drop_x,
-                Vector<T> drop_z, Charges charges, double limit, double least, Columns band_start, Columns band_stop,
+                std::optional<Rows<T>> z, std::optional<Rows<T>> x, int metric, Vector<T> drop_x, Vector<T> drop_z,
+                Charges charges, double limit, double least, Columns band_start, Columns band_stop,
                 std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x, std::optional<Out<T>> grad_z,
                 std::optional<Out<std::int32_t>> path_i, std::optional<Out<std::int32_t>> path_j,
                 std::optional<Out<std::uint8_t>> path_cost, std::optional<Out<double>> path_weight) {
@@ -157,7 +138,7 @@ nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, 
 // What is sure to cost more than `limit` may be ∞. Gives how many pairs were given up because of it, and how many cells
 // that spared.
 template <class T>
-nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector<std::int64_t> z_ends, Sequence<T> xs,
+nb::tuple pairwise(int family, unsigned mask, int metric, Rows<T> zs, Vector<std::int64_t> z_ends, Rows<T> xs,
                    Vector<std::int64_t> x_ends, T drop_x, T drop_z, Charges charges, double limit, bool once,
                    int threads, nb::object progress, OutMatrix<T> out) {
   check_family(family);
@@ -277,18 +258,13 @@ nb::tuple pairwise(int family, unsigned mask, int metric, Sequence<T> zs, Vector
   return nb::make_tuple(std::int64_t(abandoned), std::int64_t(spared));
 }
 
-template <class T>
-using Batch = nb::ndarray<const T, nb::ndim<3>, nb::device::cpu>;
-template <class T>
-using OutBatch = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-
 // The values of a padded batch, and where there is room for them its derivatives. Item b has the first z_lengths[b]
 // rows and x_lengths[b] columns of its match costs.
 template <class T>
-void batch(int family, unsigned mask, int reducer, double gamma, std::size_t budget, Batch<T> match, Sequence<T> drop_x,
-           Sequence<T> drop_z, Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int threads,
+void batch(int family, unsigned mask, int reducer, double gamma, std::size_t budget, Batch<T> match, Rows<T> drop_x,
+           Rows<T> drop_z, Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int threads,
            Out<double> value, std::optional<OutBatch<T>> grad_match, std::optional<OutMatrix<T>> grad_x,
-           std::optional<OutMatrix<T>> grad_z, std::optional<Sequence<T>> charges,
+           std::optional<OutMatrix<T>> grad_z, std::optional<Rows<T>> charges,
            std::optional<OutMatrix<T>> grad_charges) {
   check_family(family);
   const std::size_t B = match.shape(0), K = match.shape(1), N = match.shape(2);

@@ -1,17 +1,15 @@
 // The part of the Python module that is for graphs: plans, single problems and batches.
 #include "graph_bindings.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
+#include "arrays.hpp"
 #include "dispatch.hpp"
 #include "parallel.hpp"
 #include "plan.hpp"
@@ -31,26 +29,6 @@ DROPDTW_DECLARE_GRAPHS(v4)
 #endif
 
 namespace {
-
-template <class T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
-template <class T>
-using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using OutMatrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Batch = nb::ndarray<const T, nb::ndim<3>, nb::device::cpu>;
-template <class T>
-using OutBatch = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-using Charges = std::array<double, charge_count>;
-
-void require(bool holds, const char* what) {
-  if (!holds) throw std::invalid_argument(what);
-}
 
 template <class T>
 GraphKernel<T> graph_kernel() {
@@ -141,10 +119,10 @@ Status solve_graph(GraphProblem<T>& problem, const Alive& alive, std::vector<Ste
   return solve_plainly(problem, alive, path);
 }
 
-void make_plan(GraphPlan* self, In<std::int64_t> label, In<std::int64_t> level, In<std::int64_t> source,
-               In<std::int64_t> target, In<std::int64_t> use, In<double> cost, In<bool> hub, In<bool> again, int start,
-               In<std::int64_t> finals, int states, Rows<std::int32_t> edges, In<double> weights,
-               In<std::int32_t> starts, In<std::int32_t> final_states) {
+void make_plan(GraphPlan* self, Vector<std::int64_t> label, Vector<std::int64_t> level, Vector<std::int64_t> source,
+               Vector<std::int64_t> target, Vector<std::int64_t> use, Vector<double> cost, Vector<bool> hub,
+               Vector<bool> again, int start, Vector<std::int64_t> finals, int states, Rows<std::int32_t> edges,
+               Vector<double> weights, Vector<std::int32_t> starts, Vector<std::int32_t> final_states) {
   const auto all = [](const auto& a) { return std::span(a.data(), a.size()); };
   require(edges.shape(1) == 6, "edges have six numbers");
   new (self) GraphPlan(
@@ -154,7 +132,8 @@ void make_plan(GraphPlan* self, In<std::int64_t> label, In<std::int64_t> level, 
 
 template <class T>
 GraphProblem<T> problem_of(const GraphPlan& plan, int reducer, double gamma, Want want, std::size_t budget,
-                           const Matrix<T>& match, const In<T>& drop_x, const In<T>& drop_z, const Charges& charges) {
+                           const Matrix<T>& match, const Vector<T>& drop_x, const Vector<T>& drop_z,
+                           const Charges& charges) {
   const std::size_t K = drop_z.size(), N = drop_x.size();
   require(reducer >= 0 && reducer <= 2, "no such reducer");
   require(N > 0 && int(K) >= plan.plan().rows && match.shape(0) == K && match.shape(1) == N,
@@ -181,8 +160,8 @@ void solve_for_python(GraphProblem<T>& problem, std::vector<Step>* path) {
 
 // The value, and where there is room for them its derivatives; gives those by the charges as well.
 template <class T>
-nb::tuple solve(const GraphPlan& plan, int reducer, double gamma, std::size_t budget, Matrix<T> match, In<T> drop_x,
-                In<T> drop_z, Charges charges, std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x,
+nb::tuple solve(const GraphPlan& plan, int reducer, double gamma, std::size_t budget, Matrix<T> match, Vector<T> drop_x,
+                Vector<T> drop_z, Charges charges, std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x,
                 std::optional<Out<T>> grad_z, std::optional<Out<T>> grad_arcs) {
   auto problem = problem_of(plan, reducer, gamma, grad_match ? Want::gradient : Want::value, budget, match, drop_x,
                             drop_z, charges);
@@ -206,8 +185,8 @@ nb::tuple solve(const GraphPlan& plan, int reducer, double gamma, std::size_t bu
 // for each of them which row it belongs to and by which way it came, and the rows of Z in the order of the walk. Counts
 // what is dropped.
 template <class T>
-nb::tuple trace(const GraphPlan& plan, std::size_t budget, Matrix<T> match, In<T> drop_x, In<T> drop_z, Charges charges,
-                Out<std::int64_t> dropped_x, Out<std::int64_t> dropped_z) {
+nb::tuple trace(const GraphPlan& plan, std::size_t budget, Matrix<T> match, Vector<T> drop_x, Vector<T> drop_z,
+                Charges charges, Out<std::int64_t> dropped_x, Out<std::int64_t> dropped_z) {
   auto problem = problem_of(plan, int(Reducer::hard), 0, Want::trace, budget, match, drop_x, drop_z, charges);
   require(dropped_x.size() == drop_x.size() && dropped_z.size() == drop_z.size(), "nowhere to count what is dropped");
   std::vector<Step> path;
@@ -247,8 +226,8 @@ nb::tuple trace(const GraphPlan& plan, std::size_t budget, Matrix<T> match, In<T
 // The values of a padded batch, and where there is room for them its derivatives; see `batch` in bindings.cpp.
 template <class T>
 void batch(nb::list plans, int reducer, double gamma, std::size_t budget, Batch<T> match, Rows<T> drop_x,
-           Rows<T> drop_z, In<std::int64_t> z_lengths, In<std::int64_t> x_lengths, int threads, Out<double> value,
-           std::optional<OutBatch<T>> grad_match, std::optional<OutMatrix<T>> grad_x,
+           Rows<T> drop_z, Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int threads,
+           Out<double> value, std::optional<OutBatch<T>> grad_match, std::optional<OutMatrix<T>> grad_x,
            std::optional<OutMatrix<T>> grad_z, std::optional<Rows<T>> charges, OutMatrix<T> grad_charges) {
   const std::size_t B = match.shape(0), K = match.shape(1), N = match.shape(2);
   const auto fits = [&](const auto& a, std::size_t n) { return a.shape(0) == B && a.shape(1) == n; };

@@ -1,20 +1,15 @@
 // Small problems straight from two arrays: no array is made for a value, and a path comes back as an alignment is kept.
 // What is not plain, such as values that are not finite, is left to the general way, which knows what to say about it.
 #pragma once
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
-#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "arrays.hpp"
 #include "problem.hpp"
 #include "widen.hpp"
 
 namespace dropdtw {
-
-namespace nb = nanobind;
 
 inline constexpr std::size_t quick_cells = std::size_t(1) << 16;  // about 50 µs of work, so that Ctrl-C can wait
 inline constexpr std::size_t quick_features = 8;                  // as many as kernels take
@@ -126,13 +121,11 @@ double quick_value(const Door& door, Plain<T> Z, Plain<T> X) {
   return prepared.problem.value;
 }
 
-using Longs = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
 // The hard value and a best alignment: pairs (L, 2), the label of each x (the cheapest of its z, the first of these),
 // how often each x and z is paid for as dropped, all in `out`, one after the other, and how often each charge is paid.
 // The value is NaN where the general way has to be gone.
 template <class T>
-nb::tuple quick_path(const Door& door, Plain<T> Z, Plain<T> X, Longs out) {
+nb::tuple quick_path(const Door& door, Plain<T> Z, Plain<T> X, Out<std::int64_t> out) {
   const Arrived<T> a(door, Z, X);
   const auto give = [](double value, int length, const double* charged) {
     return nb::make_tuple(value, length, charged[0], charged[1], charged[2]);
@@ -140,7 +133,7 @@ nb::tuple quick_path(const Door& door, Plain<T> Z, Plain<T> X, Longs out) {
   double charged[charge_count] = {};
   if (a.metric == Metric::none) return give(std::numeric_limits<double>::quiet_NaN(), 0, charged);
   const std::size_t steps = a.K + a.N;
-  if (out.size() < 3 * steps + a.N) throw std::invalid_argument("nowhere to put the path");
+  require(out.size() >= 3 * steps + a.N, "nowhere to put the path");
   Prepared<T> prepared(door, a, Want::trace);
   std::vector<std::int32_t> path(2 * steps);
   std::vector<std::uint8_t> paid(steps);
