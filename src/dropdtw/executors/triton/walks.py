@@ -89,6 +89,14 @@ def _size(z_len, x_len, b, K, N, steps):
 
 
 @triton.jit
+def _about(nodes, lane, L: tl.constexpr):
+    """The nodes of a graph: label and level, how many levels there are, and which repeat, are hubs, are the start."""
+    bits = tl.load(nodes + 2 * L + lane)
+    label, level = tl.load(nodes + lane), tl.load(nodes + L + lane)
+    return label, level, tl.load(nodes + 4 * L + 1), (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0
+
+
+@triton.jit
 def _graph(which, b):
     if which is None:
         return b * 0
@@ -126,14 +134,8 @@ def walk_forward(
                 tl.store(ends + f * V, tl.zeros([L], DT), mask=inside)
         tl.store(value + b, float("nan"))
         return
-    label = tl.load(nodes + lane)
-    level = tl.load(nodes + L + lane)
-    bits = tl.load(nodes + 2 * L + lane)
+    label, level, depth, again, hub, start = _about(nodes, lane, L)
     rank = tl.load(nodes + 3 * L + lane)
-    depth = tl.load(nodes + 4 * L + 1)
-    again = (bits & 1) != 0
-    hub = (bits & 2) != 0
-    start = (bits & 4) != 0
     ins = _slots(arcs, lane, 0, flag(SHAPE, "total_in"), L)
     costs = ()
     if flag(SHAPE, "costs"):
@@ -246,13 +248,7 @@ def walk_backward(
     Nb, wrong = _size(z_len, x_len, b, K, N, tl.load(nodes + 4 * L))
     if wrong:
         return
-    label = tl.load(nodes + lane)
-    level = tl.load(nodes + L + lane)
-    bits = tl.load(nodes + 2 * L + lane)
-    depth = tl.load(nodes + 4 * L + 1)
-    again = (bits & 1) != 0
-    hub = (bits & 2) != 0
-    start = (bits & 4) != 0
+    label, level, depth, again, hub, start = _about(nodes, lane, L)
     ins = _slots(arcs, lane, 0, flag(SHAPE, "total_in"), L)
     outs = _slots(arcs, lane, flag(SHAPE, "total_in"), flag(SHAPE, "total_out"), L)
     places = ()
