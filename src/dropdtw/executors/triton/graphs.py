@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dropdtw.executors.triton.arcs import Stacked, numbers, shape_of, stacked
 from dropdtw.executors.triton.cells import REDUCER_NUMBER
-from dropdtw.executors.triton.launch import on, rate_bits, run, wide
+from dropdtw.executors.triton.launch import launch, rate_bits, wide
 from dropdtw.executors.triton.layout import DROP_X, DROP_Z, layout
 from dropdtw.executors.triton.walks import sum_labels, walk_backward, walk_forward
 from dropdtw.tables.table import CHARGES, Recurrence
@@ -46,7 +46,7 @@ def forward_graphs(
     tensors = (*_read(graphs, table, C, drop_x, drop_z, charges, lengths, walks), *saved, value)
     sizes = (*C.shape[1:], graphs.V, *C.stride(), *drop_x.stride(), *drop_z.stride())
     how = (layout(table), graphs.shape, REDUCER_NUMBER[reducer], gradient, wide(C), graphs.lanes)
-    _launch(walk_forward, C, tensors, (*sizes, rate_bits(gamma, C)), how, _warps(graphs.lanes))
+    launch(walk_forward, (len(C),), tensors, sizes, how, _warps(graphs.lanes), (rate_bits(gamma, C),))
     return value, saved
 
 
@@ -75,7 +75,7 @@ def backward_graphs(
     tensors = (*_read(graphs, table, C, drop_x, drop_z, charges, lengths, walks), *saved, grad, *outputs)
     sizes = (K, N, graphs.V, *C.stride(), *drop_x.stride(), *drop_z.stride(), grad.stride(0))
     how = (found, graphs.shape, REDUCER_NUMBER[reducer], wide(C), graphs.lanes)
-    _launch(walk_backward, C, tensors, (*sizes, rate_bits(gamma, C)), how, _warps(graphs.lanes))
+    launch(walk_backward, (len(C),), tensors, sizes, how, _warps(graphs.lanes), (rate_bits(gamma, C),))
     by_c = torch.empty(B, K, N, dtype=C.dtype, device=C.device)
     _sum_labels(graphs, by_node, by_c, lengths, walks, N, True)
     by_z = None
@@ -121,21 +121,6 @@ def _warps(lanes: int) -> int:
     return min(16, -(-lanes // 32))
 
 
-def _launch(
-    kernel: Any,
-    C: Tensor,
-    tensors: tuple[Tensor | None, ...],
-    sizes: tuple[int, ...],
-    constants: tuple[Any, ...],
-    warps: int,
-    grid: tuple[int, ...] = (),
-) -> None:
-    kinds = tuple(None if t is None else t.dtype for t in tensors)
-    key = (id(kernel), C.device, kinds, constants, max(sizes[:-1]) >= 1 << 31)
-    with on(C):
-        run(kernel, key, grid or (len(C),), (*tensors, *sizes, *constants), warps)
-
-
 def _sum_labels(
     graphs: Stacked, parts: Tensor, found: Tensor, lengths: Lengths, walks: Walks, room: int, padded: bool
 ) -> None:
@@ -146,4 +131,4 @@ def _sum_labels(
     columns = COLUMNS if N > 1 else 1
     sizes = (K, N, room, graphs.V, *found.stride(), graphs.members.shape[2])
     grid = (B, -(-N // columns), -(-K // rows))
-    _launch(sum_labels, parts, tensors, sizes, (rows, columns, graphs.lanes, padded), 4, grid)
+    launch(sum_labels, grid, tensors, sizes, (rows, columns, graphs.lanes, padded), 4)
