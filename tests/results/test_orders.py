@@ -112,6 +112,16 @@ def test_pairs_must_follow_their_walk():
         Alignment.from_dict({name: value for name, value in data.items() if name not in ("walk", "visit")})
 
 
+def test_along_a_walk_x_never_goes_back_and_no_pair_comes_twice():
+    data = dropdtw.solve([[9, 0], [0, 9]], order=orders.any_order(0, 1)).to_dict()
+    assert (data["walk"], data["visit"], data["pairs"]) == ([1, 0], [0, 1], [[1, 0], [0, 1]])
+    back = {"pairs": [[1, 1], [0, 0]], "labels": [0, 1]}
+    twice = {"pairs": [[1, 0], [1, 0], [0, 1]], "visit": [0, 0, 1]}
+    for damage in (back, twice):
+        with pytest.raises(ValueError, match="its pairs cross, or repeat"):
+            Alignment.from_dict(data | damage)
+
+
 def test_the_walk_must_be_one_of_the_order():
     data = found(ORDERS["any order"], many_to_one=False, contiguous=True).to_dict(costs=True)
     place = {z: n for n, z in enumerate(data["walk"])}
