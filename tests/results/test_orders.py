@@ -199,6 +199,13 @@ def test_what_a_walk_pays_for_its_arcs(order, walk, xs, paid):
 # --- What is said of a walk -----------------------------------------------------------------------------------------
 
 
+def test_a_step_is_done_once_for_each_visit_from_its_first_match_to_its_last():
+    a = solve([[9, 9, 9, 9, 0], [0, 0, 9, 0, 9]], 0.5, order=orders.any_order(0, 1))
+    assert a.labels.tolist() == [1, 1, -1, 1, 0]
+    assert a.done.tolist() == [1, 0]
+    assert a.visits == [(1, 0, 4), (0, 4, 5)]
+
+
 def test_a_step_that_matches_one_x_twice_has_one_segment_there():
     a = solve([[0.0, 9, 9], [9, 9, 0.0]], 1.0, order=[0, 0, 1])
     assert a.pairs.tolist() == [[0, 0], [0, 0], [1, 2]]

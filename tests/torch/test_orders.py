@@ -91,6 +91,17 @@ def test_a_permuted_list_is_the_list_of_permuted_rows():
 
 
 @pytest.mark.parametrize("executor", [None, "wavefront"])
+def test_each_item_drops_z_at_the_price_of_its_own_order(executor):
+    given = random(6, 3, 4, 5)
+    each = [[2, 0, 3, 1], [1, 3, 0, 2], [0, 1, 2, 3]]
+    how = {"gamma": GAMMA, "executor": executor}
+    together = everything(given, order=each, **how)
+    for b, order in enumerate(each):
+        alone = everything([part.detach()[b : b + 1].requires_grad_() for part in given], order=order, **how)
+        assert_same([part[b : b + 1] for part in together], alone)
+
+
+@pytest.mark.parametrize("executor", [None, "wavefront"])
 def test_items_are_as_they_are_alone_whatever_their_orders(executor):
     """A batch with graphs, permuted and repeated lists, padded with NaN."""
     each = [orders.any_order(0, 1, 2), [3, 0, 2, 1], None, [0, 1, 0], orders.jumps(4, [(3, 1, 0.2)])]
