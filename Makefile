@@ -25,19 +25,14 @@ demo: setup
 	@echo; echo "The paper's experiments on moving digits: 5,000 of them, two sets, 200 sequences"
 	@$(BIN)/dropdtw reproduce tmnist --seeds 2 --sequences 200 --epochs 8 --out runs/demo
 
-# Two halves side by side, about equally long: the core, and what is built around it. The CUDA kernels run without coverage,
-# which cannot see what Triton's interpreter runs.
+# Two halves side by side, about equally long: the core, and what is built around it.
 TRITON := tests/executors/test_triton.py tests/executors/test_triton_graphs.py
 PEERS := tests/peers
 AROUND := $(addprefix tests/,cli corpus data experiments explore files sklearn text test_docs.py test_packaging.py)
 PYTEST := $(BIN)/python -m pytest
-COVERED := --cov --cov-report= --cov-fail-under=0
 
 test: lint
-	@rm -f .coverage .coverage.*
 	@$(MAKE) --no-print-directory -j2 test-core test-around
-	@$(BIN)/coverage combine --quiet
-	@$(BIN)/coverage report
 
 test-core:
 	COVERAGE_FILE=.coverage.core $(PYTEST) $(COVERED) $(ARGS) tests $(addprefix --ignore=,$(TRITON) $(PEERS) $(AROUND))
@@ -46,9 +41,13 @@ test-around:
 	$(PYTEST) $(ARGS) $(TRITON)
 	COVERAGE_FILE=.coverage.around $(PYTEST) $(COVERED) $(ARGS) $(AROUND) src README.md docs
 
-# The same with the sweeps that are exhaustive rather than necessary.
+# The same with the sweeps that are exhaustive rather than necessary, and with coverage, which takes half as long again. It
+# cannot see what Triton's interpreter runs.
 test-all:
-	@$(MAKE) --no-print-directory test ARGS='-m "exhaustive or not exhaustive"'
+	@rm -f .coverage .coverage.*
+	@$(MAKE) --no-print-directory test ARGS='-m "exhaustive or not exhaustive"' COVERED='--cov --cov-report= --cov-fail-under=0'
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
 
 # Random problems, inputs, files and kills for some minutes, against the oracle and each other; a failure prints how to repeat it.
 fuzz: setup
