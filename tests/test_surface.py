@@ -186,9 +186,18 @@ def test_window_as_a_share_is_that_share_of_the_columns(share, columns):
     np.testing.assert_array_equal(np.isfinite(by_share), abs(i - j) <= columns)
 
 
-def test_pair_at_the_threshold_does_not_count():
-    assert dropdtw.cost([[0.5]], method="lcss", threshold=0.5) == 0
-    assert dropdtw.cost([[0.5]], method="lcss", threshold=0.51) == -1
+def test_lcss_counts_a_pair_at_the_threshold_and_none_above_it():
+    assert dropdtw.cost([[0.5]], method="lcss", threshold=0.5) == -1
+    assert dropdtw.cost([[0.5]], method="lcss", threshold=0.49) == 0
+    assert dropdtw.cost([[0.5, np.inf]], method="lcss", threshold=np.inf) == -1  # what is forbidden never counts
+    assert dropdtw.cost([[np.inf]], method="lcss", threshold=np.inf) == 0
+
+
+def test_a_window_of_no_width_is_the_line_between_the_corners():
+    C = np.random.default_rng(1).random((6, 6))
+    for nothing in (0, 0.0, np.float32(0)):
+        assert dropdtw.cost(C, window=nothing) == pytest.approx(np.trace(C))
+        assert dropdtw.solve(C, window=nothing).pairs.tolist() == [[k, k] for k in range(6)]
 
 
 def test_greedy_keeps_what_matches_as_cheaply_as_it_is_dropped():

@@ -61,9 +61,9 @@ def solve(
     open_x, open_z : what the first dropped x, z, of a run pays on top of its drop cost: junk then goes in few long runs
         instead of many short ones. A number ≥ 0, or "suggest".
     warp : what a match that repeats an element pays on top of its match cost (ADTW's penalty): a number ≥ 0.
-    window : forbid matches far from the diagonal, |j − i (N−1)/(K−1)| > w: an int is w, in columns, a float in (0, 1]
+    window : forbid matches far from the diagonal, |j − i (N−1)/(K−1)| > w: an int is w, in columns, a float in [0, 1]
         a share of N. Drops are not limited.
-    threshold : for "lcss": pairs cheaper than this count; a number or a rule.
+    threshold : for "lcss": pairs that cost at most this count; a number or a rule.
     order : which steps (z_i) may follow which: a partial order, alternatives, repeats or jumps, by `dropdtw.orders`.
         None: one by one, as they stand in Z.
     executor : None for the best one, or the name of one: "cpp" (compiled) or "reference".

@@ -155,7 +155,7 @@ def alignments(
         keep &= ~_inside(A).any(axis=(1, 2))
 
     if method == "lcss":
-        C = np.where(threshold > C, -1.0, np.inf)
+        C = np.where((threshold >= C) & np.isfinite(C), -1.0, np.inf)
     cost = _total(A, C)
     if method in ("drop_dtw", "needleman_wunsch"):
         cost = cost + _total(~cols, dx) + _total(~rows, dz)

@@ -16,7 +16,7 @@ def band(K: int, N: int, window: float) -> tuple[Array, Array]:
     """Where z_i may match under a Sakoe–Chiba window: columns start[i] ≤ j < stop[i].
 
     The window runs along the straight line between the corners, |j − i (N − 1)/(K − 1)| ≤ w. An int is w, a count of
-    columns; a float in (0, 1] is a share of N. One row (K = 1) is the line itself and is not limited.
+    columns; a float in [0, 1] is a share of N. One row (K = 1) is the line itself and is not limited.
 
     >>> start, stop = band(3, 5, 1)
     >>> start.tolist(), stop.tolist()
@@ -37,9 +37,9 @@ def window_width(N: Any, window: float) -> Any:
     """The w of a window for N columns (a number, or a tensor of them)."""
     if isinstance(window, (int, np.integer)) and not isinstance(window, bool) and window >= 0:
         return min(int(window), WIDEST)
-    if isinstance(window, (float, np.floating)) and 0 < window <= 1:
+    if isinstance(window, (float, np.floating)) and 0 <= window <= 1:
         return float(window) * N
     raise ValueError(
         f"window is {window!r}; give an int ≥ 0 (columns on each side of the diagonal), "
-        "a float in (0, 1] (a share of N), or None"
+        "a float in [0, 1] (a share of N), or None"
     )

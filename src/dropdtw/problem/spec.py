@@ -253,6 +253,6 @@ def _check_takes(entry: Method, drop_x: Rule | None, drop_z: Rule | None, thresh
         raise ValueError(
             f"method {entry.name!r} takes no threshold; it is for 'lcss'"
             if threshold is not None
-            else f"method {entry.name!r} needs threshold=: the match cost under which a pair counts "
+            else f"method {entry.name!r} needs threshold=: the match cost up to which a pair counts "
             "(a number or 'percentile:30')"
         )

@@ -124,8 +124,9 @@ def _smith_waterman(x: bool, z: bool, matching: Matching, charged: bool) -> Recu
 
 
 def _counts(xp: Any, match: Any, threshold: Any) -> Any:
-    """LCSS: a pair under the threshold is worth 1, any other is forbidden."""
-    return xp.where(match < threshold, xp.full_like(match, -1), xp.full_like(match, np.inf))
+    """LCSS: a pair up to the threshold is worth 1, any other is forbidden, and so is what costs +∞."""
+    near = (match <= threshold) & (match < np.inf)
+    return xp.where(near, xp.full_like(match, -1), xp.full_like(match, np.inf))
 
 
 def _greedy(costs: Any) -> Any:
@@ -222,7 +223,7 @@ _ALL: Final = (
     ),
     Method(
         "lcss",
-        "longest common subsequence (Vlachos et al. 2002): minus the number of pairs under a threshold",
+        "longest common subsequence (Vlachos et al. 2002): minus the number of pairs that cost at most `threshold`",
         _needleman_wunsch,
         takes_drops=False,
         takes_threshold=True,
