@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dropdtw
-from dropdtw.costs import MATCH_COSTS, Softmax, cosine, euclidean, resolve, softmax, sqeuclidean
+from dropdtw.costs import MATCH_COSTS, Softmax, correlation, cosine, euclidean, resolve, softmax, sqeuclidean
 from dropdtw.drops import LogitPercentile
 from dropdtw.problem.match import Pair
 
@@ -35,6 +35,15 @@ def naive_sqeuclidean(z, x):
     return math.fsum((float(a) - float(b)) ** 2 for a, b in zip(z, x, strict=True))
 
 
+def naive_differences(z, x):
+    return [abs(float(a) - float(b)) for a, b in zip(z, x, strict=True)]
+
+
+def naive_correlation(z, x):
+    z, x = ([float(v) - math.fsum(map(float, a)) / len(a) for v in a] for a in (z, x))
+    return naive_cosine(z, x)
+
+
 def naive_softmax(Z, X, gamma=1.0, ids=None):
     """−log softmax over the first row of each id (by default each row is the id of its equals)."""
     ids = [tuple(z.tolist()) for z in Z] if ids is None else ids
@@ -55,6 +64,9 @@ def naive(name, Z, X):
         "cosine": naive_cosine,
         "euclidean": lambda z, x: math.sqrt(naive_sqeuclidean(z, x)),
         "sqeuclidean": naive_sqeuclidean,
+        "cityblock": lambda z, x: math.fsum(naive_differences(z, x)),
+        "chebyshev": lambda z, x: max(naive_differences(z, x)),
+        "correlation": naive_correlation,
     }[name]
     return np.array([[pair(z, x) for x in X] for z in Z])
 
@@ -65,6 +77,10 @@ def naive(name, Z, X):
 @pytest.mark.filterwarnings("ignore:the cosine of one-dimensional")
 def test_cost_is_its_formula(name, d, dtype):
     Z, X = rows(0, 4, d, dtype), rows(1, 5, d, dtype)
+    if name == "correlation" and d == 1:
+        with pytest.raises(ValueError, match="these have only one"):
+            MATCH_COSTS[name](Z, X)
+        return
     C = MATCH_COSTS[name](Z, X)
     half = np.dtype(dtype) in (np.float32, np.float16)
     assert C.dtype == (np.float32 if half else np.float64)
@@ -79,16 +95,58 @@ def test_one_double_makes_both_double(name):
     np.testing.assert_allclose(MATCH_COSTS[name](Z, X), naive(name, Z, X), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["euclidean", "sqeuclidean", "softmax"])
+@pytest.mark.parametrize("name", ["euclidean", "sqeuclidean", "softmax", "cityblock", "chebyshev"])
 def test_numbers_are_one_dimensional_elements(name):
     C = MATCH_COSTS[name]([0, 3], [1, 1, 2])
     np.testing.assert_array_equal(C, MATCH_COSTS[name]([[0], [3]], [[1], [1], [2]]))
 
 
-@pytest.mark.parametrize("name", ["cosine", "euclidean", "sqeuclidean"])
+@pytest.mark.parametrize("name", [name for name in MATCH_COSTS if name != "softmax"])
 def test_distance_like_costs_are_symmetric(name):
     Z, X = rows(0, 4, 12), rows(1, 6, 12)
     np.testing.assert_allclose(MATCH_COSTS[name](Z, X), MATCH_COSTS[name](X, Z).T, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["cityblock", "chebyshev", "correlation"])
+def test_every_door_takes_a_cost_by_name(name):
+    """The same as the function, which is a callable, under a name that travels to kernels, files and processes."""
+    function = MATCH_COSTS[name]
+    Z, X = rows(2, 6, 3), rows(3, 300, 3)
+    for drop in (0.5, "percentile:20", "suggest"):
+        a = dropdtw.align(Z, X, drop, match=name)
+        assert a.pairs.tolist() == dropdtw.align(Z, X, drop, match=function).pairs.tolist()
+        assert a.cost == pytest.approx(a.rescore())
+        assert dropdtw.distance(Z, X, drop, match=name) == pytest.approx(a.cost)
+    corpus = [rows(seed, 5 + seed, 3) for seed in range(9)]
+    values = dropdtw.pairwise([Z], corpus, 0.5, 0.5, match=name)
+    np.testing.assert_allclose(values, dropdtw.pairwise([Z], corpus, 0.5, 0.5, match=function))
+    among = dropdtw.pairwise(corpus, drop_x=0.5, drop_z=0.5, match=name)
+    np.testing.assert_allclose(among, dropdtw.pairwise(corpus, corpus, 0.5, 0.5, match=function))
+    found = dropdtw.nearest(Z, corpus, 3, 0.5, 0.5, match=name)
+    np.testing.assert_array_equal(found.indices, np.argsort(values[0], kind="stable")[:3])
+    stream = dropdtw.Online(Z, 0.5, match=name)
+    for x in X:
+        stream.push(x)
+    assert stream.finish().cost == pytest.approx(dropdtw.distance(Z, X, 0.5, match=name))
+
+
+def test_elements_whose_features_are_all_alike_correlate_with_nothing():
+    Z = np.array([[0.1, 0.1, 0.1], [0.7, 0.7, 0.7 + 1e-9], [0, 0, 0]])
+    np.testing.assert_array_equal(correlation(Z, [[1, 2, 3.0]])[[0, 2]], 1)
+    assert correlation(Z, [[1, 2, 3.0]])[1] == pytest.approx(1 - math.sqrt(3) / 2)  # it is alike, but not all alike
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-20, 1e300])
+def test_correlation_knows_neither_scale_nor_offset(scale):
+    Z, X = rows(4, 5, 7), rows(5, 6, 7)
+    np.testing.assert_allclose(correlation(Z * scale, X + 100), correlation(Z, X), atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["cityblock", "chebyshev"])
+def test_differences_that_overflow_are_infinite_and_small_ones_stay(name):
+    tiny, huge = np.float32(1e-38), np.float32(3e38)
+    C = MATCH_COSTS[name](np.array([[tiny], [huge]]), np.array([[0], [-huge]], np.float32))
+    np.testing.assert_array_equal(C, np.array([[tiny, huge], [huge, np.inf]], np.float32))
 
 
 # --- Cosine -----------------------------------------------------------------------------------------------------

@@ -123,8 +123,9 @@ def align(
     ----------
     Z : (K, d), the query or the steps; (K,) is a sequence of numbers.
     X : (N, d), the signal or the frames.
-    match : the match cost, a name of `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean"), or a function
-        of Z and X that returns C (K, N). "auto": Euclidean for numbers, (K,) or (K, 1), and cosine for vectors.
+    match : the match cost, a name of `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean", "cityblock",
+        "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "auto": Euclidean for numbers, (K,)
+        or (K, 1), and cosine for vectors.
     others : as in `solve`. "logit:30" as `drop_x` is a drop logit inside the softmax cost.
 
     >>> import numpy as np, dropdtw

@@ -24,7 +24,7 @@ def cosine(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
            [1., 1., 1.]])
     """
     A, B = as_pair(Z, X)
-    _NAMED["cosine"].warn_of_signs(A.shape[1])
+    _NAMED["cosine"].check_features(A.shape[1])
     return _cosine(A, B)
 
 
@@ -127,6 +127,73 @@ def _sqeuclidean(A: Array, B: Array) -> Array:
     return C
 
 
+def cityblock(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
+    """Σ_k |z_ik − x_jk|: one feature that is far off weighs less than under `sqeuclidean`.
+
+    >>> cityblock([[0, 0], [3, 4]], [[1, 1]])
+    array([[2.],
+           [5.]])
+    """
+    return _cityblock(*as_pair(Z, X))
+
+
+def _cityblock(A: Array, B: Array) -> Array:
+    return _by_feature(A, B, np.add)
+
+
+def chebyshev(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
+    """max_k |z_ik − x_jk|: two elements are near where they are near in every feature.
+
+    >>> chebyshev([[0, 0], [3, 4]], [[1, 1]])
+    array([[1.],
+           [3.]])
+    """
+    return _chebyshev(*as_pair(Z, X))
+
+
+def _chebyshev(A: Array, B: Array) -> Array:
+    return _by_feature(A, B, np.maximum)
+
+
+def _by_feature(A: Array, B: Array, fold: np.ufunc) -> Array:
+    """What `fold` makes of the absolute differences in each feature; +∞ where that overflows."""
+    C: Array = np.zeros((len(A), len(B)), A.dtype)
+    rows = max(1, (1 << 15) // len(B))  # few enough cells to stay in a core's cache while the features pass by
+    with np.errstate(over="ignore"):
+        for k in range(0, len(A), rows):
+            part, apart = C[k : k + rows], np.empty_like(C[k : k + rows])
+            for a, b in zip(A[k : k + rows].T, B.T, strict=True):
+                np.abs(np.subtract(a[:, None], b, out=apart), out=apart)
+                fold(part, apart, out=part)
+    return C
+
+
+def correlation(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
+    """1 − the correlation of z_i and x_j over their features, in [0, 2]: the cosine cost of z − z̄ and x − x̄.
+
+    An element whose features are all alike correlates with nothing: its cost is 1.
+
+    >>> correlation([[1, 2, 3], [5, 5, 5]], [[10, 20, 30], [3, 2, 1]])
+    array([[0., 2.],
+           [1., 1.]])
+    """
+    A, B = as_pair(Z, X)
+    _NAMED["correlation"].check_features(A.shape[1])
+    return _correlation(A, B)
+
+
+def _correlation(A: Array, B: Array) -> Array:
+    return _cosine(_centred(A), _centred(B))
+
+
+def _centred(A: Array) -> Array:
+    """Rows minus their means, at a scale at which sums cannot overflow; exactly 0 where a row is constant."""
+    scale = np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(A.dtype).tiny)
+    A = A / scale
+    constant = (A[:, :1] == A).all(axis=1, keepdims=True)  # rounding would make a direction of it
+    return np.where(constant, A.dtype.type(0), A - A.mean(axis=1, keepdims=True))
+
+
 @dataclass(frozen=True)
 class Softmax:
     """The match cost of paper Eq. 4 as an object: `match=Softmax(gamma=0.1, ids=step_ids)`.
@@ -187,6 +254,9 @@ MATCH_COSTS: Final[dict[str, Callable[[Array, Array], Array]]] = {
     "softmax": Softmax(),
     "euclidean": euclidean,
     "sqeuclidean": sqeuclidean,
+    "cityblock": cityblock,
+    "chebyshev": chebyshev,
+    "correlation": correlation,
 }
 """Match costs by name."""
 
@@ -217,8 +287,13 @@ class Match:
         """Its name where kernels may compute it themselves for these sequences, otherwise None."""
         return self.name if self.in_kernels and _moderate(*sequences) else None
 
-    def warn_of_signs(self, features: int) -> None:
-        """Warn where it compares signs, and hardly anybody means that. Once for each request, whatever its size."""
+    def check_features(self, features: int) -> None:
+        """Refuse, or warn of, what means nothing for so few features. Once for each request, whatever its size."""
+        if self.name == "correlation" and features == 1:
+            raise ValueError(
+                "match is 'correlation', which compares the features of two elements, but these have only one; "
+                "use 'euclidean', or give windows of the series as elements"
+            )
         if self.name == "cosine" and features == 1:
             warn("the cosine of one-dimensional elements is only their signs; match='euclidean' compares values")
 
@@ -227,6 +302,9 @@ _NAMED: Final = {
     "cosine": Match("cosine", _cosine),
     "euclidean": Match("euclidean", _euclidean, in_kernels=True),
     "sqeuclidean": Match("sqeuclidean", _sqeuclidean, in_kernels=True),
+    "cityblock": Match("cityblock", _cityblock),
+    "chebyshev": Match("chebyshev", _chebyshev),
+    "correlation": Match("correlation", _correlation),
 }
 
 

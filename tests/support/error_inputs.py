@@ -110,6 +110,9 @@ DROPS = {
 
 MATCH = {
     "unknown": case(lambda: align(Z, X, match="cosin"), "match is 'cosin'", "choose one of 'cosine', 'softmax', "),
+    "correlation of numbers": case(
+        lambda: distance([1, 2], [3], match="correlation"), "these have only one", "use 'euclidean', or give windows"
+    ),
     "bad gamma": case(lambda: align(Z, X, match="softmax:-2"), "match is 'softmax:-2'", "'softmax:0.1' (any γ > 0)"),
     "softmax gamma 0": case(lambda: Softmax(0), "gamma is 0", "give a finite number > 0"),
     "softmax gamma < 0": case(lambda: softmax(Z, X, gamma=-1.0), "gamma is -1.0", "give a finite number > 0"),

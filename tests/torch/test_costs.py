@@ -91,6 +91,32 @@ def test_squared_distances_do_not_cancel_far_from_zero(d):
     assert torch.equal(dt.sqeuclidean(Z[:1], X), dt.sqeuclidean(Z[:1].expand(3, -1, -1), X))
 
 
+OTHERS = ("cityblock", "chebyshev", "correlation")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 0.1)])
+def test_other_costs_are_those_of_the_numpy_side(name, dtype, atol):
+    Z, X = batch(d=5, dtype=dtype)
+    Z[0, 0] = 0.3  # all features alike
+    C = costs.MATCH_COSTS[name](Z, X)
+    assert C.dtype == dtype
+    for b in range(len(Z)):
+        wanted = dropdtw.costs.MATCH_COSTS[name](Z[b].double().numpy(), X[b].double().numpy())
+        np.testing.assert_allclose(C[b].double().numpy(), wanted, rtol=0, atol=atol * max(1, wanted.max()))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_losses_take_other_costs_and_have_their_slopes(name):
+    Z, X = batch(d=3)
+    loss = dt.DropDTWLoss(0.4, match=name, reducer="soft", gamma=0.5, reduction="none")
+    value = dt.drop_dtw(costs.MATCH_COSTS[name](Z, X), 0.4, reducer="soft", gamma=0.5)
+    torch.testing.assert_close(loss(Z, X), value)
+    Z, X = Z.requires_grad_(), X.requires_grad_()
+    assert torch.autograd.gradcheck(lambda Z, X: loss(Z, X), (Z, X))
+    assert dt.SoftDTWDivergence(match=name)(Z, Z) == 0
+
+
 @pytest.mark.parametrize("d", [3, 64])
 def test_squared_distances_of_half_precision_are_rounded_once(d):
     Z, X = batch(d=d, dtype=torch.bfloat16)

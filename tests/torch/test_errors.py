@@ -89,7 +89,12 @@ OPTIONS = {
         "have no slope where z = x",
         "use sqeuclidean, or detach",
     ),
-    "match": case(lambda: dt.SmoothDTWLoss(match="euclidean"), "match is 'euclidean'", "'cosine' or 'sqeuclidean', or"),
+    "match": case(
+        lambda: dt.SmoothDTWLoss(match="euclidean"), "match is 'euclidean'", "'correlation', or give a function of Z"
+    ),
+    "correlation of numbers": case(
+        lambda: dt.SoftDTWLoss(match="correlation")(Z[..., :1], X[..., :1]), "these have only one", "use 'sqeuclidean'"
+    ),
     "gamma_match elsewhere": case(
         lambda: dt.DropDTWLoss(match="cosine", gamma_match=10), "but match is 'cosine'", "leave it out"
     ),

@@ -50,8 +50,8 @@ Match = Annotated[
     str,
     typer.Option(
         "--match",
-        help="auto (euclidean for plain numbers, cosine for vectors), cosine, softmax, softmax:0.1, euclidean or "
-        "sqeuclidean.",
+        help="auto (euclidean for plain numbers, cosine for vectors), cosine, softmax, softmax:0.1, euclidean, "
+        "sqeuclidean, cityblock, chebyshev or correlation.",
     ),
 ]
 Method = Annotated[str, typer.Option("--method", help=", ".join(METHODS) + ".")]

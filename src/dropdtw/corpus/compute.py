@@ -45,7 +45,7 @@ def alignments(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array]
     if not Zs:
         return []
     match = costs.resolve(spec.match, Zs[0].shape[1])
-    match.warn_of_signs(Zs[0].shape[1])
+    match.check_features(Zs[0].shape[1])
     if device == "cpu":
         return list(pool.map(lambda Z, X: _alignment(spec, Z, X, match), Zs, Xs))
     from dropdtw.corpus import gpu

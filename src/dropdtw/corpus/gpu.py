@@ -21,7 +21,7 @@ from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Segment, segments_of_pairs
 from dropdtw.torch import drop_dtw
 from dropdtw.torch.batch import Pairs
-from dropdtw.torch.costs import cosine, euclidean, softmax, sqeuclidean
+from dropdtw.torch.costs import MATCH_COSTS, euclidean, softmax
 
 CELLS: Final = 1 << 27
 """Match costs that are on the GPU at a time."""
@@ -83,7 +83,7 @@ def _costs(p: Pairs, spec: Spec) -> Tensor:
     match = costs.resolve(spec.match, p.Z.shape[2])
     if match.softmax is not None:
         return softmax(p.Z, p.X, match.softmax.gamma, ids=p.first_of_kind())
-    return {"cosine": cosine, "euclidean": euclidean, "sqeuclidean": sqeuclidean}[match.name](p.Z, p.X)
+    return euclidean(p.Z, p.X) if match.name == "euclidean" else MATCH_COSTS[match.name](p.Z, p.X)
 
 
 def _value(C: Tensor, p: Pairs, spec: Spec) -> Tensor:

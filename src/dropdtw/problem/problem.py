@@ -108,7 +108,7 @@ class Problem:
         """The problem of two sequences (K, d) and (N, d)."""
         A, B = as_pair(Z, X)
         match = match_costs.resolve(spec.match, A.shape[1])
-        match.warn_of_signs(A.shape[1])
+        match.check_features(A.shape[1])
         return cls.of_checked(spec, A, B, match)
 
     @classmethod

@@ -132,7 +132,7 @@ class Online:
         self.gamma = gamma
         self.frames = 0
         self._match = match_costs.resolve(match, self.Z.shape[1])
-        self._match.warn_of_signs(self.Z.shape[1])
+        self._match.check_features(self.Z.shape[1])
         self._problem = self._prepared(self.Z.dtype)  # all that was said is checked now
         self._costs: list[Array] = []
         self._prices: list[float] = []

@@ -34,7 +34,7 @@ class Comparison:
     def __init__(self, spec: Spec, features: int) -> None:
         self.spec = spec
         self.match = match_costs.resolve(spec.match, features)
-        self.match.warn_of_signs(features)
+        self.match.check_features(features)
         self.prepared: dict[Any, Problem] = {}
         self._executor = executors.choose(spec.table, spec.executor)
 

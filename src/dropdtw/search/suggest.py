@@ -105,7 +105,7 @@ def _match_costs(Z: npt.ArrayLike, X: npt.ArrayLike | None, match: MatchCost) ->
         return Matrix(as_match_costs(Z))
     A, B = as_pair(Z, X)
     found = match_costs.resolve(match, A.shape[1])
-    found.warn_of_signs(A.shape[1])
+    found.check_features(A.shape[1])
     return between(A, B, found)
 
 

@@ -5,6 +5,9 @@
 
 from dropdtw.torch.clustering import ClusteringLoss
 from dropdtw.torch.costs import (
+    chebyshev,
+    cityblock,
+    correlation,
     cosine,
     percentile_drop,
     percentile_logit,
@@ -27,6 +30,9 @@ __all__ = [
     "SmoothDTWLoss",
     "SoftDTWDivergence",
     "SoftDTWLoss",
+    "chebyshev",
+    "cityblock",
+    "correlation",
     "cosine",
     "drop_dtw",
     "percentile_drop",

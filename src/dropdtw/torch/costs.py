@@ -7,7 +7,7 @@ are the same for NumPy, and say more about each.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -75,6 +75,56 @@ def euclidean(Z: Tensor, X: Tensor) -> Tensor:
     C = C.to(Z.dtype)
     _by_differences(C, ~sound, Z, X, _lengths)
     return C
+
+
+def cityblock(Z: Tensor, X: Tensor) -> Tensor:
+    """Σ_k |z_ik − x_jk|; its slope is taken to be 0 where z_ik = x_jk.
+
+    >>> cityblock(torch.tensor([[[0.0, 0.0], [3.0, 4.0]]]), torch.tensor([[[1.0, 1.0]]]))
+    tensor([[[2.],
+             [5.]]])
+    """
+    return _minkowski(Z, X, 1.0)
+
+
+def chebyshev(Z: Tensor, X: Tensor) -> Tensor:
+    """max_k |z_ik − x_jk|.
+
+    >>> chebyshev(torch.tensor([[[0.0, 0.0], [3.0, 4.0]]]), torch.tensor([[[1.0, 1.0]]]))
+    tensor([[[1.],
+             [3.]]])
+    """
+    return _minkowski(Z, X, torch.inf)
+
+
+def _minkowski(Z: Tensor, X: Tensor, p: float) -> Tensor:
+    dtype = Z.dtype
+    if dtype in (torch.float16, torch.bfloat16):
+        Z, X = Z.float(), X.float()
+    return torch.cdist(*_expanded(Z, X), p=p).to(dtype)
+
+
+def correlation(Z: Tensor, X: Tensor) -> Tensor:
+    """1 − the correlation of z_i and x_j over their features. Where all features are alike, the cost is 1.
+
+    >>> correlation(torch.tensor([[[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]]), torch.tensor([[[3.0, 2.0, 1.0]]])).round()
+    tensor([[[2.],
+             [1.]]])
+    """
+    if Z.shape[-1] == 1:
+        raise ValueError(
+            "match is 'correlation', which compares the features of two elements, but these have only one; "
+            "use 'sqeuclidean', or give windows of the series as elements"
+        )
+    return cosine(_centred(Z), _centred(X))
+
+
+def _centred(A: Tensor) -> Tensor:
+    """Rows minus their means, exactly 0 where a row is constant: rounding would make a direction of it."""
+    largest = A.detach().abs().amax(-1, keepdim=True)
+    A = A / torch.where(largest > 0, largest, 1.0)
+    constant = (A[..., :1] == A).all(-1, keepdim=True)
+    return torch.where(constant, 0.0, A - A.mean(-1, keepdim=True))
 
 
 def _expanded(Z: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -289,3 +339,13 @@ def within(C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Ten
             here = torch.arange(C.shape[dim], device=C.device) < lengths.to(C.device)[:, None]
             mask = mask & here.unsqueeze(3 - dim)
     return mask
+
+
+MATCH_COSTS: Final[dict[str, Callable[[Tensor, Tensor], Tensor]]] = {
+    "cosine": cosine,
+    "sqeuclidean": sqeuclidean,
+    "cityblock": cityblock,
+    "chebyshev": chebyshev,
+    "correlation": correlation,
+}
+"""Match costs with derivatives, of a z and an x alone, by name."""

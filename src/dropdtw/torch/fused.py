@@ -24,6 +24,9 @@ from dropdtw.torch.stages import Drop, Gradients, Inputs, Plan
 if TYPE_CHECKING:
     from dropdtw.torch.losses import AlignmentLoss
 
+FUSED = ("softmax", "cosine", "sqeuclidean")
+"""Match costs that have kernels here."""
+
 
 def runs_on(A: Tensor) -> bool:
     """Whether the kernels run where this tensor is."""
@@ -35,7 +38,7 @@ def runs_on(A: Tensor) -> bool:
 
 def values(loss: AlignmentLoss, p: Pairs, normalize: str | None) -> Tensor | None:
     """The value of each item (B,), normalised; None where the general path has to find it."""
-    if not runs_on(p.X) or callable(loss.match) or loss.moves.get("window") is not None:
+    if not runs_on(p.X) or loss.match not in FUSED or loss.moves.get("window") is not None:
         return None
     if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
         return None

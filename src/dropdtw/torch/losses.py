@@ -34,7 +34,10 @@ from dropdtw.torch.reduction import (
     reduce,
 )
 
-MatchCost = Literal["softmax", "cosine", "sqeuclidean"] | Callable[[Tensor, Tensor], Tensor]
+MatchCost = (
+    Literal["softmax", "cosine", "sqeuclidean", "cityblock", "chebyshev", "correlation"]
+    | Callable[[Tensor, Tensor], Tensor]
+)
 DropCost = None | float | str | Tensor | LearnedDrop
 
 
@@ -57,8 +60,9 @@ class LossOptions(TypedDict, total=False):
 class AlignmentLoss(nn.Module):
     """The value of an alignment as a loss; the base of the losses below, which differ in table and defaults.
 
-    match : "softmax" (Eq. 4), "cosine" (Eq. 3), "sqeuclidean", or a function of Z (B, K, d) and X (B, N, d), 0 in their
-        padding, that returns C (B, K, N); a module with parameters of its own trains along.
+    match : "softmax" (Eq. 4), "cosine" (Eq. 3), "sqeuclidean", "cityblock", "chebyshev", "correlation", or a
+        function of Z (B, K, d) and X (B, N, d), 0 in their padding, that returns C (B, K, N); a module with parameters
+        of its own trains along.
     gamma_match : temperature γ of the softmax cost, which *divides* z·x. None: 1. The authors train with 10, on 512
         standardised features.
     reducer, gamma : the minimum and its smoothness, as in `drop_dtw`.
@@ -95,10 +99,10 @@ class AlignmentLoss(nn.Module):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__()
-        if not callable(match) and match not in ("softmax", "cosine", "sqeuclidean"):
+        if not callable(match) and match not in ("softmax", *costs.MATCH_COSTS):
             raise ValueError(
-                f"match is {match!r}; choose 'softmax', 'cosine' or 'sqeuclidean', or give a function of "
-                "Z (B, K, d) and X (B, N, d) that returns C (B, K, N)"
+                f"match is {match!r}; choose 'softmax', {', '.join(map(repr, costs.MATCH_COSTS))}, or give a function "
+                "of Z (B, K, d) and X (B, N, d) that returns C (B, K, N)"
             )
         if gamma_match is not None and match != "softmax":
             raise ValueError(f"gamma_match is the softmax cost's, but match is {match!r}; leave it out")
@@ -194,7 +198,7 @@ class AlignmentLoss(nn.Module):
         if self.match == "softmax":
             return costs.softmax_of_kinds(p.Z, p.X, p.first_of_kind(), self.gamma_match), None, None
         if not callable(self.match):
-            return (costs.cosine if self.match == "cosine" else costs.sqeuclidean)(p.Z, p.X), None, None
+            return costs.MATCH_COSTS[self.match](p.Z, p.X), None, None
         C = self.match(p.Z, p.X)
         expected = (*p.Z.shape[:2], p.X.shape[1])
         if not isinstance(C, Tensor) or C.shape != expected:
