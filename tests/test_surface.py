@@ -16,7 +16,7 @@ PUBLIC = {
     *("Alignment", "Segment", "Posterior", "Suggestion"),
     *("nearest", "Nearest", "Index", "Online", "StreamState"),
     *("METHODS", "Recurrence", "Edge", "edges"),
-    *("costs", "drops", "orders"),
+    *("costs", "drops", "orders", "windows"),
 }
 every_method = pytest.mark.parametrize("method", dropdtw.METHODS)
 

@@ -5,7 +5,7 @@
 sequences, and `Online` an alignment that grows frame by frame.
 """
 
-from dropdtw import costs, drops, orders
+from dropdtw import costs, drops, orders, windows
 from dropdtw.api import align, cost, distance, pairwise, posterior, solve
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.results.posterior import Posterior
@@ -42,4 +42,5 @@ __all__ = [
     "posterior",
     "solve",
     "suggest_drop",
+    "windows",
 ]

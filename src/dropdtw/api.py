@@ -35,6 +35,7 @@ def solve(
     open_z: Opening = 0.0,
     warp: float = 0.0,
     window: float | None = None,
+    mask: npt.ArrayLike | None = None,
     threshold: DropCost = None,
     order: OrderLike | None = None,
     executor: str | None = None,
@@ -63,6 +64,7 @@ def solve(
     warp : what a match that repeats an element pays on top of its match cost (ADTW's penalty): a number ≥ 0.
     window : forbid matches far from the diagonal, |j − i (N−1)/(K−1)| > w: an int is w, in columns, a float in [0, 1]
         a share of N. Drops are not limited.
+    mask : (K, N) bool, True where z_i may match x_j; the same as +∞ in C elsewhere. `dropdtw.windows` makes some.
     threshold : for "lcss": pairs that cost at most this count; a number or a rule.
     order : which steps (z_i) may follow which: a partial order, alternatives, repeats or jumps, by `dropdtw.orders`.
         None: one by one, as they stand in Z.
@@ -94,6 +96,7 @@ def solve(
         open_z=open_z,
         warp=warp,
         order=order,
+        mask=mask,
     )
     return Alignment.of(Problem.of_costs(spec, C))
 
@@ -113,6 +116,7 @@ def align(
     open_z: Opening = 0.0,
     warp: float = 0.0,
     window: float | None = None,
+    mask: npt.ArrayLike | None = None,
     threshold: DropCost = None,
     order: OrderLike | None = None,
     executor: str | None = None,
@@ -134,7 +138,7 @@ def align(
     >>> dropdtw.align(Z, X, drop_x=0.5).labels
     array([ 0,  0, -1,  1,  2, -1,  2])
     """
-    if window is None and threshold is None and order is None and executor is None:
+    if window is None and mask is None and threshold is None and order is None and executor is None:
         found = quick.trace(
             Z, X, drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp
         )
@@ -155,6 +159,7 @@ def align(
         open_z=open_z,
         warp=warp,
         order=order,
+        mask=mask,
     )
     return Alignment.of(Problem.of_sequences(spec, Z, X))
 
@@ -172,6 +177,7 @@ def cost(
     open_z: Opening = 0.0,
     warp: float = 0.0,
     window: float | None = None,
+    mask: npt.ArrayLike | None = None,
     threshold: DropCost = None,
     order: OrderLike | None = None,
     reducer: str = "hard",
@@ -184,7 +190,8 @@ def cost(
     reducer, gamma : "hard" for the minimum, "soft" for −γ log Σ exp(−cost/γ) over all alignments, "smooth" for the
         paper's smoothMin (Eq. 7).
     normalize : "pattern" divides by what all paths of a step pattern weigh, so that values of different lengths
-        compare; for methods that have such a number ("symmetric2", "asymmetric" and their P1 forms).
+        compare; for methods that have such a number ("symmetric2", "asymmetric" and their P1 forms). "path" divides by
+        the number of matches and drops of the path found; the path with the least quotient may be another one.
     others : as in `solve`.
 
     >>> import dropdtw
@@ -209,10 +216,10 @@ def cost(
         open_z=open_z,
         warp=warp,
         order=order,
+        mask=mask,
         normalize=normalize,
     )
-    problem = Problem.of_costs(spec, C)
-    return executors.run(problem, spec.reducer).value / spec.norm(*problem.costs.shape)
+    return executors.value(Problem.of_costs(spec, C), spec)
 
 
 def distance(
@@ -230,6 +237,7 @@ def distance(
     open_z: Opening = 0.0,
     warp: float = 0.0,
     window: float | None = None,
+    mask: npt.ArrayLike | None = None,
     threshold: DropCost = None,
     order: OrderLike | None = None,
     reducer: str = "hard",
@@ -243,7 +251,8 @@ def distance(
     >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5)
     0.5
     """
-    plain = window is None and threshold is None and order is None and normalize is None and executor is None
+    plain = window is None and mask is None and threshold is None and order is None and normalize is None
+    plain = plain and executor is None
     if plain and type(reducer) is str and reducer == "hard" and type(gamma) is float and gamma == 1.0:
         found = quick.value(
             Z, X, drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp
@@ -267,10 +276,10 @@ def distance(
         open_z=open_z,
         warp=warp,
         order=order,
+        mask=mask,
         normalize=normalize,
     )
-    problem = Problem.of_sequences(spec, Z, X)
-    return executors.run(problem, spec.reducer).value / spec.norm(*problem.costs.shape)
+    return executors.value(Problem.of_sequences(spec, Z, X), spec)
 
 
 def posterior(
@@ -287,6 +296,7 @@ def posterior(
     open_z: Opening = 0.0,
     warp: float = 0.0,
     window: float | None = None,
+    mask: npt.ArrayLike | None = None,
     threshold: DropCost = None,
     order: OrderLike | None = None,
     executor: str | None = None,
@@ -316,6 +326,7 @@ def posterior(
         open_z=open_z,
         warp=warp,
         order=order,
+        mask=mask,
     )
     return Posterior.of(Problem.of_costs(spec, C), gamma)
 

@@ -191,7 +191,7 @@ def _centred(A: Array) -> Array:
     scale = np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(A.dtype).tiny)
     A = A / scale
     constant = (A[:, :1] == A).all(axis=1, keepdims=True)  # rounding would make a direction of it
-    return np.where(constant, A.dtype.type(0), A - A.mean(axis=1, keepdims=True))
+    return np.asarray(np.where(constant, A.dtype.type(0), A - A.mean(axis=1, keepdims=True)))
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,19 @@ OPTIONS = (
         for t in ("low", "percentile:-1")
     }
     | {
+        "mask of numbers": case(
+            lambda: solve(C, mask=np.ones(C.shape)), "mask is an array of dtype float64", "booleans"
+        ),
+        "mask of a side": case(lambda: cost(C, mask=[True] * 4), "mask is list [True, ", "give booleans (K, N)"),
+        "mask ragged": case(lambda: cost(C, mask=[[True], []]), "mask is list [[True], []]", "give booleans (K, N)"),
+        "mask of another shape": case(
+            lambda: align(Z, X, mask=np.ones((3, 2), bool)), "mask has shape (3, 2), but there are 2 × 3", "one boolean"
+        ),
+        "mask allows nothing": case(
+            lambda: solve(C, mask=np.zeros(C.shape, bool)), "fits into this mask", "allow more pairs (True)"
+        ),
+    }
+    | {
         f"window {w!r}": case(
             lambda w=w: solve(C, window=w),
             f"window is {w!r}",
@@ -171,7 +184,13 @@ CHARGED = {
         "no path of method 'symmetricP1' leads through 2 × 5",
         "use 'symmetric2'",
     ),
-    "normalize": case(lambda: cost(C, normalize="path length"), "normalize is 'path length'", "give 'pattern', or"),
+    "normalize": case(lambda: cost(C, normalize="path length"), "normalize is 'path length'", "'pattern', 'path', or"),
+    "soft path": case(
+        lambda: cost(C, normalize="path", reducer="soft"), "reducer is 'soft', a minimum over all", "use reducer='hard'"
+    ),
+    "path of counts": case(
+        lambda: cost(C, method="lcss", threshold=1, normalize="path"), "method 'lcss' counts the pairs", "divide by"
+    ),
     "no norm": case(
         lambda: distance(Z, X, normalize="pattern"),
         "the paths of method 'drop_dtw' have no common weight",

@@ -16,6 +16,7 @@ from dropdtw.executors.protocol import Executor, Result, Step, Trace
 from dropdtw.problem.band import band
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
+from dropdtw.problem.spec import Spec
 from dropdtw.problem.warn import warn
 from dropdtw.tables.reducers import Reducer, hard_min
 from dropdtw.tables.table import Recurrence
@@ -75,6 +76,21 @@ def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result
     return found._replace(match=match, drop_z=drop_z, arcs=np.ones(len(rows), costs.dtype))
 
 
+def value(problem: Problem, spec: Spec) -> float:
+    """The value that a request asks for, normalised as it says."""
+    if not spec.by_path:
+        return run(problem, spec.reducer).value / spec.norm(*problem.costs.shape)
+    return per_step(trace(problem), spec)
+
+
+def per_step(found: Trace, spec: Spec) -> float:
+    """A hard value divided by the number of matches and drops of its path; of drops that a method makes free, none."""
+    steps = len(found.pairs)
+    steps += 0 if spec.method.free_x else int(found.drop_x.sum())
+    steps += 0 if spec.method.free_z else int(found.drop_z.sum())
+    return found.value / max(steps, 1)
+
+
 def trace(problem: Problem) -> Trace:
     """A best alignment; its value is +∞ where every alignment is forbidden."""
     table, graph, costs = problem.table, problem.graph, problem.costs
@@ -106,6 +122,11 @@ def marginals(problem: Problem, reducer: Reducer) -> Array:
 def no_alignment(problem: Problem) -> ValueError:
     """The error for a problem in which every alignment is forbidden."""
     K, N = problem.costs.shape
+    if problem.masked:
+        return ValueError(
+            f"no alignment of {K} × {N} fits into this mask; allow more pairs (True), or give drop costs "
+            "(drop_x, drop_z)"
+        )
     if problem.costs.band is not None:
 
         def feasible(width: int) -> bool:

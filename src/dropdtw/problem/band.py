@@ -1,4 +1,4 @@
-"""Which matches a Sakoe–Chiba window allows."""
+"""Which matches a window or a mask allows."""
 
 from __future__ import annotations
 
@@ -31,6 +31,22 @@ def band(K: int, N: int, window: float) -> tuple[Array, Array]:
     start = -((reach - centre) // (K - 1))
     stop = (centre + reach) // (K - 1) + 1
     return np.maximum(start, 0).astype(np.int64), np.minimum(stop, N).astype(np.int64)
+
+
+def limits_of(mask: Array) -> tuple[Array, Array] | None:
+    """A mask as a band, start[i] ≤ j < stop[i], where neither limit falls from row to row; None where it is none."""
+    start, count = mask.argmax(axis=1), np.count_nonzero(mask, axis=1)
+    stop = mask.shape[1] - mask[:, ::-1].argmax(axis=1)
+    unbroken = bool(count.all()) and bool((stop - start == count).all())
+    if not unbroken or (np.diff(start) < 0).any() or (np.diff(stop) < 0).any():
+        return None
+    return start.astype(np.int64), stop.astype(np.int64)
+
+
+def in_both(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+    """What two bands have in common: a band too, with empty rows where they part."""
+    start = np.maximum(a[0], b[0])
+    return start, np.maximum(start, np.minimum(a[1], b[1]))
 
 
 def window_width(N: Any, window: float) -> Any:

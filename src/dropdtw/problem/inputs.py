@@ -60,6 +60,21 @@ def as_match_costs(values: npt.ArrayLike, name: str = "C") -> Array:
     return array
 
 
+def as_mask(values: npt.ArrayLike) -> Array:
+    """A (K, N) matrix of booleans: True where z_i may match x_j."""
+    refuse_masked(values, "mask")
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.empty(0, object)
+    if array.dtype != bool or array.ndim != 2:
+        raise ValueError(
+            f"mask is {_describe(values)}{f' of shape {array.shape}' if array.dtype == bool else ''}; give booleans "
+            "(K, N), True where z_i may match x_j"
+        )
+    return array
+
+
 def as_drop_costs(values: npt.ArrayLike, name: str, length: int, element: str) -> Array:
     """A number, or one number per element, as a vector (length,); +∞ forbids a drop."""
     if isinstance(values, float):

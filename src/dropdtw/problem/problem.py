@@ -16,7 +16,7 @@ from dropdtw.costs import Match
 from dropdtw.drops import LogitPercentile, PerElement, Rule
 from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order
-from dropdtw.problem.band import band
+from dropdtw.problem.band import band, in_both, limits_of
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair, refuse_masked
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
@@ -78,6 +78,7 @@ class Problem:
     given : the costs as given; `costs` are the ones that are paid (LCSS and greedy drops edit them).
     edit : what makes `costs` of `given`.
     order, graph : the order of the steps, and as a graph; None where Z is a list.
+    masked : whether a mask said where matches are allowed.
     """
 
     method: str
@@ -88,6 +89,7 @@ class Problem:
     executor: str | None = None
     graph: Graph | None = None
     order: Order | None = None
+    masked: bool = False
 
     @property
     def C(self) -> Array:
@@ -128,14 +130,33 @@ class Problem:
     def _of(cls, spec: Spec, match: MatchCosts, drop_x: Rule | None) -> Problem:
         K, N = match.shape
         spec.check_fit(K, N)
-        limits = None if spec.window is None else band(K, N, spec.window)
+        match, limits = _allowed(spec, match)
         d_x, d_z = _prices(drop_x, "x", match, limits), _prices(spec.drop_z, "z", match, limits)
         edit: Callable[[Costs], Costs] = partial(spec.method.edit, threshold=_threshold(spec.threshold, match))
         charges = spec.charges.price(match, d_x, d_z, limits) if spec.charges.any else NO_CHARGES
         given = Costs(match, d_x, d_z, limits, charges)
         graph = spec.graph(K)
         order = None if graph is None else spec.order
-        return cls(spec.method.name, spec.table, edit(given), given, edit, spec.executor, graph, order)
+        masked = spec.mask is not None
+        return cls(spec.method.name, spec.table, edit(given), given, edit, spec.executor, graph, order, masked)
+
+
+def _allowed(spec: Spec, match: MatchCosts) -> tuple[MatchCosts, tuple[Array, Array] | None]:
+    """The match costs, +∞ where a mask forbids them, and the band in which they are paid.
+
+    A mask that is a band becomes one, which spares most of the work; but a rule has to see which costs are forbidden,
+    and steps in another order follow no band.
+    """
+    K, N = match.shape
+    limits = None if spec.window is None else band(K, N, spec.window)
+    if spec.mask is None:
+        return match, limits
+    if spec.mask.shape != (K, N):
+        raise ValueError(f"mask has shape {spec.mask.shape}, but there are {K} × {N} pairs; give one boolean per pair")
+    found = None if spec.needs_costs or spec.order is not None else limits_of(spec.mask)
+    if found is None:
+        return Matrix(np.where(spec.mask, match.matrix, np.inf).astype(match.dtype, copy=False)), limits
+    return match, found if limits is None else in_both(found, limits)
 
 
 def between(Z: Array, X: Array, match: Match) -> MatchCosts:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
+
+import numpy.typing as npt
 
 from dropdtw import costs, drops
 from dropdtw.costs import MatchCost
@@ -14,6 +16,7 @@ from dropdtw.orders.order import Order, OrderLike, as_order
 from dropdtw.problem import charges
 from dropdtw.problem.band import window_width
 from dropdtw.problem.charges import Asked, Opening
+from dropdtw.problem.inputs import Array, as_mask
 from dropdtw.tables import reducers
 from dropdtw.tables.methods import METHODS, Matching, Method, look_up
 from dropdtw.tables.reducers import Reducer
@@ -29,6 +32,7 @@ class Spec:
     charges : opening costs and the warp penalty.
     match : how sequences become match costs, as the caller said it.
     order : which steps may follow which; None: Z is a list.
+    mask : (K, N) bool, where matches are allowed; None: everywhere.
     """
 
     method: Method
@@ -44,6 +48,7 @@ class Spec:
     executor: str | None
     normalize: str | None = None
     order: Order | None = None
+    mask: Array | None = field(default=None, compare=False)
 
     @classmethod
     def of(
@@ -67,6 +72,7 @@ class Spec:
         charged: bool = False,
         normalize: str | None = None,
         order: OrderLike | None = None,
+        mask: npt.ArrayLike | None = None,
     ) -> Spec:
         """Check what a caller said, as far as that needs no data.
 
@@ -85,11 +91,14 @@ class Spec:
         table = entry.table(*sides, matching, charged or asked.any)
         charges.check(asked, entry, table, sides)
         fold = reducers.reducer(reducer, gamma)
-        _check_normalize(entry, normalize)
+        _check_normalize(entry, normalize, fold)
         said = None if order is None else as_order(order)
         if said is not None and not said.is_plain:
             _check_order(said, entry, table, asked, window)
-        return cls(entry, table, matching, of_x, of_z, counts, asked, window, match, fold, executor, normalize, said)
+        allowed = None if mask is None else as_mask(mask)
+        return cls(
+            entry, table, matching, of_x, of_z, counts, asked, window, match, fold, executor, normalize, said, allowed
+        )
 
     @classmethod
     def kept(cls, *said: Any, **more: Any) -> Spec:
@@ -110,8 +119,13 @@ class Spec:
         return None if found.chain is not None and found.chain.tolist() == list(range(K)) else found
 
     def norm(self, K: int, N: int) -> int:
-        """What values of this shape are divided by."""
-        return 1 if self.normalize is None or self.method.norm is None else self.method.norm(K, N)
+        """What values of this shape are divided by, whatever their path."""
+        return 1 if self.normalize != "pattern" or self.method.norm is None else self.method.norm(K, N)
+
+    @property
+    def by_path(self) -> bool:
+        """Whether values are divided by the length of their path."""
+        return self.normalize == "path"
 
     @property
     def rules(self) -> dict[str, Rule | None]:
@@ -180,6 +194,7 @@ class Spec:
             and self.matching.one_to_many == self.matching.many_to_one
             and not self.matching.contiguous
             and self.window is None
+            and not self.by_path  # of paths that tie, one may be longer
             # smoothMin depends on the order in which a table nests its minima; plain DTW has only one.
             and (self.reducer.name != "smooth" or (self.drop_x is None and len(self.table.states) == 1))
         )
@@ -208,12 +223,22 @@ class Spec:
 _kept = lru_cache(maxsize=512, typed=True)(Spec.of)
 
 
-def _check_normalize(entry: Method, normalize: str | None) -> None:
+def _check_normalize(entry: Method, normalize: str | None, fold: Reducer) -> None:
     if normalize is None:
         return
-    if normalize != "pattern":
-        raise ValueError(f"normalize is {normalize!r}; give 'pattern', or None to divide by nothing")
-    if entry.norm is None:
+    if normalize not in ("pattern", "path"):
+        raise ValueError(f"normalize is {normalize!r}; give 'pattern', 'path', or None to divide by nothing")
+    if normalize == "path" and fold.name != "hard":
+        raise ValueError(
+            f"normalize is 'path', but reducer is {fold.name!r}, a minimum over all paths, which differ in length; "
+            "use reducer='hard'"
+        )
+    if normalize == "path" and entry.counts:
+        raise ValueError(
+            f"normalize is 'path', but the value of method {entry.name!r} counts the pairs of its path; "
+            "divide by what you mean, such as the shorter length"
+        )
+    if normalize == "pattern" and entry.norm is None:
         known = ", ".join(repr(method.name) for method in METHODS.values() if method.norm is not None)
         raise ValueError(
             f"normalize is 'pattern', but the paths of method {entry.name!r} have no common weight; "

@@ -40,7 +40,10 @@ class Comparison:
 
     def value(self, Z: Array, X: Array) -> float:
         """The value of one pair, both sequences checked already."""
-        return self._executor.run(self.spec.table, self.spec.reducer, self.costs(Z, X)).value
+        costs = self.costs(Z, X)
+        if self.spec.by_path:
+            return executors.per_step(self._executor.trace(self.spec.table, costs), self.spec)
+        return self._executor.run(self.spec.table, self.spec.reducer, costs).value
 
     def costs(self, Z: Array, X: Array, match: MatchCosts | None = None) -> Costs:
         """What a pair pays. match : its match costs, where the caller has them already."""
@@ -75,6 +78,8 @@ class Comparison:
         spec = self.spec
         prices = [np.inf if rule is None else rule.plain() for rule in (spec.drop_x, spec.drop_z)]
         if metric is None or spec.reducer.name != "hard" or spec.method.edits or spec.window is not None:
+            return None
+        if spec.by_path:  # those kernels keep no path
             return None
         if spec.charges.needs_costs or not all(isinstance(price, float) for price in prices):
             return None
@@ -136,7 +141,7 @@ def all_pairs(
         metric = comparison.match.kernel_metric(np.concatenate(left), np.concatenate(right))
     found = comparison.in_lanes(left, right, metric, once=once, threads=threads, report=report)
     values = _in_threads(comparison, left, right, once, threads, report) if found is None else found.values
-    if spec.normalize is None:
+    if spec.normalize != "pattern":
         return values
     return np.asarray(values / np.array([[spec.norm(len(Z), len(X)) for X in right] for Z in left]))
 

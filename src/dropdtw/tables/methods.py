@@ -73,6 +73,11 @@ class Method:
         return bool(self.free_x or self.free_z or self.pair or self.narrow)
 
     @property
+    def counts(self) -> bool:
+        """Whether its value is a number of pairs, not a cost."""
+        return self.pair is _counts
+
+    @property
     def built_in(self) -> bool:
         """Whether it is in the registry, not made of a table of the caller's."""
         return METHODS.get(self.name) is self
