@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 import dropdtw
+from cases import OF_COSTS
 
 PUBLIC = {
     *("align", "solve", "distance", "cost", "pairwise", "posterior", "suggest_drop"),
     *("Alignment", "Segment", "Posterior", "Suggestion"),
     *("nearest", "Nearest", "Index", "Online", "StreamState"),
-    *("METHODS", "Recurrence", "Edge", "edges"),
+    *("METHODS", "erp", "wdtw", "Recurrence", "Edge", "edges"),
     *("costs", "drops", "orders", "windows"),
 }
-every_method = pytest.mark.parametrize("method", dropdtw.METHODS)
+every_method = pytest.mark.parametrize("method", OF_COSTS)
 
 
 def test_surface_is_what_we_mean_to_offer():
@@ -50,19 +51,19 @@ def test_docstrings_of_parts_are_found():
     assert {"Alignment.M", "Alignment.segments", "Alignment.from_dict", "costs.cosine", "drops.Percentile"} <= names
 
 
-@every_method
+@pytest.mark.parametrize("method", dropdtw.METHODS)
 def test_methods_have_summaries(method):
     assert len(dropdtw.METHODS[method].summary) > 20
 
 
 def test_registry_says_which_costs_a_method_takes():
     assert {name for name, entry in dropdtw.METHODS.items() if not entry.takes_drops} == {
-        *("dtw", "otam", "subsequence", "lcss"),
+        *("dtw", "otam", "subsequence", "lcss", "edr", "erp", "ddtw", "wdtw"),
         *("symmetric1", "symmetric2", "asymmetric", "symmetricP1", "asymmetricP1"),
     }
     opening = {"drop_dtw", "greedy", "needleman_wunsch", "smith_waterman"}
     assert {name for name, entry in dropdtw.METHODS.items() if entry.takes_opening} == opening
-    assert {name for name, entry in dropdtw.METHODS.items() if entry.takes_threshold} == {"lcss"}
+    assert {name for name, entry in dropdtw.METHODS.items() if entry.takes_threshold} == {"lcss", "edr"}
 
 
 @pytest.mark.parametrize("function", ["cost", "distance", "posterior", "pairwise"])
@@ -73,7 +74,7 @@ def test_gamma_is_1_unless_said(function):
 @pytest.mark.parametrize("function", ["solve", "align", "cost", "distance", "posterior", "pairwise"])
 def test_options_are_the_same_everywhere(function):
     ours, solves = (inspect.signature(getattr(dropdtw, f)).parameters for f in (function, "solve"))
-    missing = {"order"} if function == "pairwise" else set()  # one order cannot be that of every pair
+    missing = {"order", "mask"} if function == "pairwise" else set()  # one cannot be that of every pair
     assert missing.isdisjoint(ours)
     for name, parameter in solves.items():
         if name != "C" and name not in missing:

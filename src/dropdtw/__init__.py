@@ -13,7 +13,7 @@ from dropdtw.search.index import Index
 from dropdtw.search.nearest import Nearest, nearest
 from dropdtw.search.online import Online, StreamState
 from dropdtw.search.suggest import Suggestion, suggest_drop
-from dropdtw.tables.methods import METHODS
+from dropdtw.tables.methods import METHODS, erp, wdtw
 from dropdtw.tables.table import Edge, Recurrence, edges
 
 __version__ = "0.1.0"
@@ -36,11 +36,13 @@ __all__ = [
     "distance",
     "drops",
     "edges",
+    "erp",
     "nearest",
     "orders",
     "pairwise",
     "posterior",
     "solve",
     "suggest_drop",
+    "wdtw",
     "windows",
 ]

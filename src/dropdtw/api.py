@@ -19,7 +19,7 @@ from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
 from dropdtw.search.pairwise import all_pairs
-from dropdtw.tables.table import Recurrence
+from dropdtw.tables.methods import MethodLike
 
 
 def solve(
@@ -27,7 +27,7 @@ def solve(
     drop_x: DropCost = None,
     drop_z: DropCost = None,
     *,
-    method: str | Recurrence = "drop_dtw",
+    method: MethodLike = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
@@ -54,7 +54,7 @@ def solve(
     drop_x, drop_z : d_x and d_z, what dropping x_j or z_i costs. None: it may not be dropped. A number, one number
         per element (+∞: this one may not be dropped), "percentile:30" (of C) or another rule, see `dropdtw.drops`.
         With no drop cost at all this is DTW.
-    method : a name of `dropdtw.METHODS`, or a `Recurrence` of your own.
+    method : a name of `dropdtw.METHODS`, one made by `dropdtw.wdtw` or `dropdtw.erp`, or a `Recurrence` of your own.
     one_to_many : one z may match several x.
     many_to_one : one x may match several z.
     contiguous : no x is dropped inside the run of a z. `many_to_one=False, contiguous=True` is what step
@@ -108,7 +108,7 @@ def align(
     drop_z: DropCost = None,
     *,
     match: MatchCost = "auto",
-    method: str | Recurrence = "drop_dtw",
+    method: MethodLike = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
@@ -169,7 +169,7 @@ def cost(
     drop_x: DropCost = None,
     drop_z: DropCost = None,
     *,
-    method: str | Recurrence = "drop_dtw",
+    method: MethodLike = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
@@ -229,7 +229,7 @@ def distance(
     drop_z: DropCost = None,
     *,
     match: MatchCost = "auto",
-    method: str | Recurrence = "drop_dtw",
+    method: MethodLike = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
@@ -288,7 +288,7 @@ def posterior(
     drop_z: DropCost = None,
     *,
     gamma: float = 1.0,
-    method: str | Recurrence = "drop_dtw",
+    method: MethodLike = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
@@ -338,7 +338,7 @@ def pairwise(
     drop_z: DropCost = None,
     *,
     match: MatchCost = "auto",
-    method: str | Recurrence = "drop_dtw",
+    method: MethodLike = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,

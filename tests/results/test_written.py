@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import dropdtw
-from cases import same, solved
+from cases import OF_COSTS, same, solved
 from dropdtw import Alignment, solve
 
-every_method = pytest.mark.parametrize("method", dropdtw.METHODS)
+every_method = pytest.mark.parametrize("method", OF_COSTS)
 
 # --- JSON -------------------------------------------------------------------------------------------------------
 
@@ -29,7 +29,7 @@ def through_json(a, **options):
     return Alignment.from_dict(json.loads(json.dumps(a.to_dict(**options), allow_nan=False)))
 
 
-WRITTEN = {method: {"method": method} for method in dropdtw.METHODS} | {
+WRITTEN = {method: {"method": method} for method in OF_COSTS} | {
     "holes": {"C": np.where(np.arange(28).reshape(4, 7) % 5 == 1, np.inf, 0.25), "drop_x": [1, np.inf] * 3 + [0]},
     "window": {"window": 2},
     "share": {"window": 0.5, "drop_z": None},

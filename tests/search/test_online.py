@@ -184,10 +184,10 @@ def test_probabilities_are_those_of_all_alignments_so_far(variant):
             assert now.cost == approx(cost, abs=1e-9)
 
 
-@pytest.mark.parametrize("method", [name for name, entry in dropdtw.METHODS.items() if entry.slopes is None])
+@pytest.mark.parametrize("method", [name for name, m in dropdtw.METHODS.items() if m.slopes is None and m.streams])
 def test_probabilities_are_probabilities(method):
     rng = np.random.default_rng(0)
-    more = {"threshold": 0.3} if method == "lcss" else {}
+    more = {"threshold": 0.3} if dropdtw.METHODS[method].takes_threshold else {}
     drop = 0.3 if dropdtw.METHODS[method].takes_drops else None
     o = Online(np.arange(3), drop, match=table(rng.random((3, 8))), method=method, gamma=0.2, **more)
     for j in range(8):

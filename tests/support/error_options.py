@@ -9,11 +9,32 @@ from error_calls import LOCKSTEP, C, X, Z, case, on_a_picky_executor
 
 OPTIONS = (
     {
-        "method": case(lambda: solve(C, method="ddtw"), "method is 'ddtw'", "choose one of 'drop_dtw', "),
+        "method": case(lambda: solve(C, method="twed"), "method is 'twed'", "choose one of 'drop_dtw', "),
         "method None": case(lambda: solve(C, method=None), "method is None", "or give a dropdtw.Recurrence"),
         "method, pairwise": case(
-            lambda: pairwise([Z], method="ddtw"), "method is 'ddtw'", "choose one of 'drop_dtw', "
+            lambda: pairwise([Z], method="twed"), "method is 'twed'", "choose one of 'drop_dtw', "
         ),
+        "method of sequences": case(
+            lambda: solve(C, method="erp"), "method 'erp' needs the sequences themselves", "use align, distance or"
+        ),
+        "method of derivatives": case(
+            lambda: posterior(C, method="ddtw"), "method 'ddtw' needs the sequences", "use align, distance or pairwise"
+        ),
+        "no derivatives": case(
+            lambda: distance([1, 2], [1, 2, 3], method="ddtw"),
+            "2 × 3 elements have no derivatives",
+            "3 elements or more",
+        ),
+        "no derivatives among many": case(
+            lambda: pairwise([[1, 2, 3], [1, 2]], method="ddtw"), "elements have no derivatives", "3 elements or more"
+        ),
+        "g of other features": case(
+            lambda: align(Z, X, method=dropdtw.erp((1.0, 2.0, 3.0))),
+            "g has 3 numbers, but Z has 2 features",
+            "one for all",
+        ),
+        "g infinite": case(lambda: dropdtw.wdtw(np.inf), "g is inf", "give a finite number"),
+        "g no number": case(lambda: dropdtw.erp("0"), "g is '0'", "give a finite number"),
         "method a list": case(lambda: solve(C, method=["dtw"]), "method is ['dtw']", "choose one of 'drop_dtw', "),
         "match a list": case(lambda: align(Z, Z, match=["cosine"]), "match is ['cosine']", "choose one of 'cosine', "),
         "executor a list": case(lambda: solve(C, executor=["cpp"]), "executor is ['cpp']", "(None picks the best)"),
@@ -59,7 +80,9 @@ OPTIONS = (
         "no threshold": case(
             lambda: solve(C, method="lcss"), "method 'lcss' needs threshold=", "a number or 'percentile:30'"
         ),
-        "threshold": case(lambda: solve(C, threshold=1), "method 'drop_dtw' takes no threshold", "it is for 'lcss'"),
+        "threshold": case(
+            lambda: solve(C, threshold=1), "method 'drop_dtw' takes no threshold", "it is for 'lcss' and"
+        ),
         "threshold of a table": case(
             lambda: solve(C, method=LOCKSTEP, threshold=1), "'lockstep' takes no threshold", "'lcss'"
         ),

@@ -8,6 +8,7 @@ import numpy as np
 Drop = np.ndarray | float | None
 Alignment = tuple[np.ndarray, float]
 METHODS = ["drop_dtw", "dtw", "subsequence", "otam", "needleman_wunsch", "lcss", "smith_waterman", "greedy"]
+METHODS += ["edr", "wdtw"]
 PATTERNS = {
     # Steps as (rows, columns, weight of the cell arrived at), one after the other; as dtw-python states them.
     "symmetric1": [[(1, 1, 1)], [(0, 1, 1)], [(1, 0, 1)]],
@@ -146,7 +147,7 @@ def alignments(
     A = _stack(K, N)
     rows, cols = A.any(axis=2), A.any(axis=1)  # which z (n, K) and which x (n, N) are matched
     keep = np.ones(len(A), bool)
-    one_to_one = method in ("needleman_wunsch", "lcss", "smith_waterman")
+    one_to_one = method in ("needleman_wunsch", "lcss", "smith_waterman", "edr")
     if one_to_one or not one_to_many:
         keep &= (A.sum(axis=2) <= 1).all(axis=1)
     if one_to_one or not many_to_one:
@@ -156,10 +157,16 @@ def alignments(
 
     if method == "lcss":
         C = np.where((threshold >= C) & np.isfinite(C), -1.0, np.inf)
+    if method == "edr":  # Chen, Özsu and Oria: insertions, deletions and replacements cost 1
+        C = np.where(np.isinf(C), np.inf, np.where(threshold >= C, 0.0, 1.0))
+        dx, dz = np.ones(N), np.ones(K)
+    if method == "wdtw":  # Jeong et al., with w_max = 1 and g = 0.05
+        weights = [[1 / (1 + math.exp(-0.05 * (abs(i - j) - max(K, N) / 2))) for j in range(N)] for i in range(K)]
+        C = C * np.array(weights)
     cost = _total(A, C)
-    if method in ("drop_dtw", "needleman_wunsch"):
+    if method in ("drop_dtw", "needleman_wunsch", "edr"):
         cost = cost + _total(~cols, dx) + _total(~rows, dz)
-    elif method == "dtw":
+    elif method in ("dtw", "wdtw"):
         keep &= rows.all(axis=1) & cols.all(axis=1)
     elif method in ("subsequence", "otam"):
         keep &= rows.all(axis=1) & ~_inside(cols).any(axis=1)

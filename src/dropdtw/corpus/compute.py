@@ -8,7 +8,6 @@ from itertools import product
 
 import numpy as np
 
-from dropdtw import costs
 from dropdtw.costs import Match
 from dropdtw.problem.inputs import Array, as_pair
 from dropdtw.problem.problem import Problem
@@ -44,7 +43,7 @@ def alignments(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array]
     """The best alignment of each Z with its X, in their order."""
     if not Zs:
         return []
-    match = costs.resolve(spec.match, Zs[0].shape[1])
+    match = spec.resolved(Zs[0].shape[1])
     match.check_features(Zs[0].shape[1])
     if device == "cpu":
         return list(pool.map(lambda Z, X: _alignment(spec, Z, X, match), Zs, Xs))

@@ -15,7 +15,7 @@ from dropdtw.executors import graphs, reference
 from dropdtw.executors.protocol import Executor, Result, Step, Trace
 from dropdtw.problem.band import band
 from dropdtw.problem.inputs import Array
-from dropdtw.problem.problem import Problem
+from dropdtw.problem.problem import Costs, Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.problem.warn import warn
 from dropdtw.tables.reducers import Reducer, hard_min
@@ -80,15 +80,13 @@ def value(problem: Problem, spec: Spec) -> float:
     """The value that a request asks for, normalised as it says."""
     if not spec.by_path:
         return run(problem, spec.reducer).value / spec.norm(*problem.costs.shape)
-    return per_step(trace(problem), spec)
+    return per_step(trace(problem), problem.costs)
 
 
-def per_step(found: Trace, spec: Spec) -> float:
-    """A hard value divided by the number of matches and drops of its path; of drops that a method makes free, none."""
-    steps = len(found.pairs)
-    steps += 0 if spec.method.free_x else int(found.drop_x.sum())
-    steps += 0 if spec.method.free_z else int(found.drop_z.sum())
-    return found.value / max(steps, 1)
+def per_step(found: Trace, costs: Costs) -> float:
+    """A hard value divided by the number of matches and drops of its path; drops that cost nothing do not count."""
+    drops = found.drop_x[costs.drop_x != 0].sum() + found.drop_z[costs.drop_z != 0].sum()
+    return found.value / max(len(found.pairs) + int(drops), 1)
 
 
 def trace(problem: Problem) -> Trace:

@@ -91,8 +91,9 @@ class Session:
             costs.resolve(match, 1 if data.Z is None else data.Z.shape[1])  # says what is wrong with it
             self.matches.append(match)
         name = method or data.method or "drop_dtw"
-        if name not in METHODS:
-            raise ValueError(f"method is {name!r}; choose one of {', '.join(METHODS)}")
+        known = [known for known, entry in METHODS.items() if not entry.needs_sequences]  # match costs are all it has
+        if name not in known:
+            raise ValueError(f"method is {name!r}; choose one of {', '.join(known)}")
         entry, C = METHODS[name], self.costs(match)
         settings = Settings(match=match, method=name, gamma=self.usual_gamma(C))
         if entry.takes_warp:
@@ -138,7 +139,7 @@ class Session:
                     "states_moves": m.states_moves,
                 }
                 for name, m in METHODS.items()
-                if drawn is None or m.takes_orders
+                if not m.needs_sequences and (drawn is None or m.takes_orders)
             },
             "order": drawn,
             "given": [side for side, values in data.given.items() if _kind(values).kind == "given"],

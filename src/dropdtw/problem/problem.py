@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw import costs as match_costs
 from dropdtw.costs import Match
 from dropdtw.drops import LogitPercentile, PerElement, Rule
 from dropdtw.orders.graph import Graph
@@ -103,13 +102,14 @@ class Problem:
     @classmethod
     def of_costs(cls, spec: Spec, C: npt.ArrayLike) -> Problem:
         """The problem of a matrix of match costs (K, N)."""
-        return cls._of(spec, Matrix(as_match_costs(C)), spec.drop_x)
+        spec.check_costs_suffice()
+        return cls._of(spec, Matrix(as_match_costs(C)), spec.drop_x, spec.drop_z)
 
     @classmethod
     def of_sequences(cls, spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> Problem:
         """The problem of two sequences (K, d) and (N, d)."""
         A, B = as_pair(Z, X)
-        match = match_costs.resolve(spec.match, A.shape[1])
+        match = spec.resolved(A.shape[1])
         match.check_features(A.shape[1])
         return cls.of_checked(spec, A, B, match)
 
@@ -117,21 +117,24 @@ class Problem:
     def of_checked(cls, spec: Spec, Z: Array, X: Array, match: Match) -> Problem:
         """The problem of two sequences that have been checked, under the match cost that `spec` means for them."""
         rule = spec.drop_x
+        spec.check_fit(len(Z), len(X))
+        if spec.method.gap is not None:
+            return cls._of(spec, between(Z, X, match), *_gaps(spec.method.gap, Z, X, match))
         if not isinstance(rule, LogitPercentile):
-            return cls._of(spec, between(Z, X, match), rule)
+            return cls._of(spec, between(Z, X, match), rule, spec.drop_z)
         if match.softmax is None:
             raise ValueError(
                 f"drop_x is {rule.plain()!r}, a logit in the softmax cost, but match is {match.name!r}; use 'softmax'"
             )
         C, d_x = match.softmax.with_drop_logits(Z, X, rule.logits, rule.epsilon)
-        return cls._of(spec, Matrix(C), PerElement(d_x))
+        return cls._of(spec, Matrix(C), PerElement(d_x), spec.drop_z)
 
     @classmethod
-    def _of(cls, spec: Spec, match: MatchCosts, drop_x: Rule | None) -> Problem:
+    def _of(cls, spec: Spec, match: MatchCosts, drop_x: Rule | None, drop_z: Rule | None) -> Problem:
         K, N = match.shape
         spec.check_fit(K, N)
         match, limits = _allowed(spec, match)
-        d_x, d_z = _prices(drop_x, "x", match, limits), _prices(spec.drop_z, "z", match, limits)
+        d_x, d_z = _prices(drop_x, "x", match, limits), _prices(drop_z, "z", match, limits)
         edit: Callable[[Costs], Costs] = partial(spec.method.edit, threshold=_threshold(spec.threshold, match))
         charges = spec.charges.price(match, d_x, d_z, limits) if spec.charges.any else NO_CHARGES
         given = Costs(match, d_x, d_z, limits, charges)
@@ -157,6 +160,14 @@ def _allowed(spec: Spec, match: MatchCosts) -> tuple[MatchCosts, tuple[Array, Ar
     if found is None:
         return Matrix(np.where(spec.mask, match.matrix, np.inf).astype(match.dtype, copy=False)), limits
     return match, found if limits is None else in_both(found, limits)
+
+
+def _gaps(gap: float | tuple[float, ...], Z: Array, X: Array, match: Match) -> tuple[Rule, Rule]:
+    """What dropping each x and each z costs where that is its match cost with a constant element."""
+    if isinstance(gap, tuple) and len(gap) != Z.shape[1]:
+        raise ValueError(f"g has {len(gap)} numbers, but Z has {Z.shape[1]} features; give one each, or one for all")
+    element = np.full((1, Z.shape[1]), gap, Z.dtype)
+    return PerElement(match.cost(element, X)[0]), PerElement(match.cost(Z, element)[:, 0])
 
 
 def between(Z: Array, X: Array, match: Match) -> MatchCosts:

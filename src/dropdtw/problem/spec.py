@@ -9,7 +9,7 @@ from typing import Any
 import numpy.typing as npt
 
 from dropdtw import costs, drops
-from dropdtw.costs import MatchCost
+from dropdtw.costs import Match, MatchCost
 from dropdtw.drops import DropCost, Rule
 from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order, OrderLike, as_order
@@ -18,7 +18,7 @@ from dropdtw.problem.band import window_width
 from dropdtw.problem.charges import Asked, Opening
 from dropdtw.problem.inputs import Array, as_mask
 from dropdtw.tables import reducers
-from dropdtw.tables.methods import METHODS, Matching, Method, look_up
+from dropdtw.tables.methods import METHODS, Matching, Method, MethodLike, look_up
 from dropdtw.tables.reducers import Reducer
 from dropdtw.tables.table import Recurrence
 
@@ -56,7 +56,7 @@ class Spec:
         drop_x: DropCost = None,
         drop_z: DropCost = None,
         match: MatchCost = "auto",
-        method: str | Recurrence = "drop_dtw",
+        method: MethodLike = "drop_dtw",
         one_to_many: bool = True,
         many_to_one: bool = True,
         contiguous: bool = False,
@@ -83,6 +83,8 @@ class Spec:
         of_x, of_z = drops.resolve(drop_x, "drop_x"), drops.resolve(drop_z, "drop_z")
         counts = drops.resolve(threshold, "threshold")
         _check_takes(entry, of_x, of_z, counts)
+        if match == "auto" and entry.match is not None:
+            match = entry.match
         costs.resolve(match, 1)
         if window is not None:
             window_width(1, window)
@@ -127,6 +129,11 @@ class Spec:
         """Whether values are divided by the length of their path."""
         return self.normalize == "path"
 
+    def resolved(self, features: int) -> Match:
+        """How sequences of so many features become match costs."""
+        found = costs.resolve(self.match, features)
+        return found if self.method.derive is None else found.of(self.method.derive)
+
     @property
     def rules(self) -> dict[str, Rule | None]:
         """What reads, or may read, the match costs, by its argument's name."""
@@ -135,6 +142,8 @@ class Spec:
     @property
     def needs_costs(self) -> bool:
         """Whether some rule reads the match costs."""
+        if self.method.gap is not None:
+            return True
         return self.charges.needs_costs or any(rule is not None and rule.needs_costs for rule in self.rules.values())
 
     def refuse_rules(self, why: str) -> None:
@@ -149,8 +158,18 @@ class Spec:
             if isinstance(value, str):
                 raise ValueError(f"{name} is {value!r}, which reads the match costs, {why}; give a number")
 
+    def check_costs_suffice(self) -> None:
+        """Refuse a method that match costs alone tell too little."""
+        if self.method.needs_sequences:
+            raise ValueError(
+                f"method {self.method.name!r} needs the sequences themselves, not only their match costs; "
+                "use align, distance or pairwise"
+            )
+
     def check_fit(self, K: int, N: int) -> None:
         """Refuse shapes that no alignment fits."""
+        if self.method.refuses is not None and (why := self.method.refuses(K, N)) is not None:
+            raise ValueError(why)
         if self.order is not None:
             self.order.check_steps(K)
             if not self.order.is_partial:  # how many steps a walk has, only the walk knows
@@ -186,7 +205,7 @@ class Spec:
         """Whether the value of (Z, X) is surely that of (X, Z), for sequences of so many features."""
         return (
             self.method.symmetric
-            and costs.resolve(self.match, features).symmetric
+            and self.resolved(features).symmetric
             and all(rule is None or rule.symmetric for rule in self.rules.values())
             and self.drop_x == self.drop_z
             and self.charges.open_x == self.charges.open_z
@@ -276,7 +295,7 @@ def _check_takes(entry: Method, drop_x: Rule | None, drop_z: Rule | None, thresh
         raise ValueError(f"method {entry.name!r} takes no drop costs; leave out drop_x and drop_z, or use 'drop_dtw'")
     if entry.takes_threshold is not (threshold is not None):
         raise ValueError(
-            f"method {entry.name!r} takes no threshold; it is for 'lcss'"
+            f"method {entry.name!r} takes no threshold; it is for 'lcss' and 'edr'"
             if threshold is not None
             else f"method {entry.name!r} needs threshold=: the match cost up to which a pair counts "
             "(a number or 'percentile:30')"

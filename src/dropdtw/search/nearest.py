@@ -24,7 +24,7 @@ from dropdtw.problem.spec import Spec
 from dropdtw.search import bounds
 from dropdtw.search.index import BLOCK, Index, bound_for
 from dropdtw.search.pairwise import Comparison, thread_count, useful_threads
-from dropdtw.tables.table import Recurrence
+from dropdtw.tables.methods import MethodLike
 
 TRIAL = 256
 """Sequences that are looked at first; where their frames rule out next to nothing, the others are not asked."""
@@ -72,7 +72,7 @@ def nearest(
     drop_z: DropCost = None,
     *,
     match: MatchCost = "auto",
-    method: str | Recurrence = "drop_dtw",
+    method: MethodLike = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
@@ -139,7 +139,8 @@ def search(
             if rule is not None:
                 as_drop_costs(rule.price(no_costs, side), f"drop_{side}", length, element)
     found = _Search(Z, index, min(k, len(index)), Comparison(spec, index.features), thread_count(n_jobs), progress)
-    bound = None if found.metric else bound_for(Z, index, found.comparison.match, p)
+    known = spec.method.bounded and not found.metric
+    bound = bound_for(Z, index, found.comparison.match, p) if known else None
     if bound is None:
         found.through(np.arange(len(index)), np.full(len(index), -np.inf))
         return found.result(0)

@@ -123,6 +123,11 @@ class Online:
                 f"window is {window!r}, a band along the line to the end of X, which a stream does not know; "
                 "leave it out"
             )
+        if not self.spec.method.streams:
+            raise ValueError(
+                f"method {self.spec.method.name!r} needs all of X before it can price a match or a drop; "
+                "use align when the stream has ended"
+            )
         if self.spec.method.narrow is not None and drop_z is not None:
             raise ValueError("greedy drops of z need all match costs of z; leave out drop_z, or use 'drop_dtw'")
         if beam is not None and not (isinstance(beam, Real) and beam >= 0):

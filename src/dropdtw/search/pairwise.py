@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw import costs as match_costs
 from dropdtw import executors
 from dropdtw.executors.protocol import Values
 from dropdtw.files.progress import Progress, Report, reporter
@@ -33,7 +32,7 @@ class Comparison:
 
     def __init__(self, spec: Spec, features: int) -> None:
         self.spec = spec
-        self.match = match_costs.resolve(spec.match, features)
+        self.match = spec.resolved(features)
         self.match.check_features(features)
         self.prepared: dict[Any, Problem] = {}
         self._executor = executors.choose(spec.table, spec.executor)
@@ -42,7 +41,7 @@ class Comparison:
         """The value of one pair, both sequences checked already."""
         costs = self.costs(Z, X)
         if self.spec.by_path:
-            return executors.per_step(self._executor.trace(self.spec.table, costs), self.spec)
+            return executors.per_step(self._executor.trace(self.spec.table, costs), costs)
         return self._executor.run(self.spec.table, self.spec.reducer, costs).value
 
     def costs(self, Z: Array, X: Array, match: MatchCosts | None = None) -> Costs:

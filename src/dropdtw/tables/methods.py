@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Real
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dropdtw.tables import recurrence
+from dropdtw.tables import paid, recurrence
 from dropdtw.tables.table import Recurrence
 
 
@@ -45,6 +47,13 @@ class Method:
     slopes : the least and the largest (N − 1)/(K − 1) that its paths reach; None: any.
     norm : what all paths weigh together for lengths (K, N), so that costs divided by it compare; None: no such number.
     takes_orders : whether the steps of Z may come in other orders than a list's.
+    match : what `match="auto"` means for it; None: what it means elsewhere.
+    lost : what a drop costs, of either side; None: what the caller says.
+    gap : the element that a dropped one is compared with: a drop costs its match cost with it. None: no such element.
+    weigh : changes what pairs pay by where they lie; None: nothing.
+    derive : what is compared instead of the elements (length, d), of the same length; None: the elements.
+    refuses : says why lengths (K, N) do not fit, or None where they do; None: all fit.
+    made_by : for a method with parameters, the function that makes it and its arguments.
     """
 
     name: str
@@ -66,24 +75,49 @@ class Method:
     slopes: tuple[float, float] | None = None
     norm: Callable[[int, int], int] | None = None
     takes_orders: bool = False
+    match: str | None = None
+    lost: float | None = None
+    gap: float | tuple[float, ...] | None = None
+    weigh: Callable[[Any], Any] | None = None
+    derive: Callable[[Any], Any] | None = None
+    refuses: Callable[[int, int], str | None] | None = None
+    made_by: tuple[Callable[..., Method], tuple[Any, ...]] | None = None
 
     @property
     def edits(self) -> bool:
         """Whether costs are paid otherwise than they were given."""
-        return bool(self.free_x or self.free_z or self.pair or self.narrow)
+        own = self.lost is not None or self.needs_sequences
+        return bool(own or self.free_x or self.free_z or self.pair or self.narrow or self.weigh)
+
+    @property
+    def needs_sequences(self) -> bool:
+        """Whether match costs alone do not say what it pays."""
+        return self.gap is not None or self.derive is not None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the least match costs of rows and columns bound what an alignment pays, see `search.bounds`."""
+        return not self.needs_sequences and self.weigh is None and self.lost is None
+
+    @property
+    def streams(self) -> bool:
+        """Whether it pays for an x as it comes, without knowing those to come."""
+        return not self.needs_sequences and self.weigh is None
 
     @property
     def counts(self) -> bool:
         """Whether its value is a number of pairs, not a cost."""
-        return self.pair is _counts
+        return self.pair is paid.counts
 
     @property
     def built_in(self) -> bool:
-        """Whether it is in the registry, not made of a table of the caller's."""
-        return METHODS.get(self.name) is self
+        """Whether it is in the registry or made by a function of this package, not of a table of the caller's."""
+        return self.made_by is not None or METHODS.get(self.name) is self
 
     def __reduce__(self) -> Any:
-        """Methods of the registry travel to other processes by name."""
+        """Methods travel to other processes by name, or by the call that makes them."""
+        if self.made_by is not None:
+            return self.made_by
         return (look_up, (self.name,)) if self.built_in else super().__reduce__()
 
     def edit(self, costs: Any, threshold: Any) -> Any:
@@ -94,7 +128,16 @@ class Method:
             costs = replace(costs, drop_x=costs.xp.zeros_like(costs.drop_x))
         if self.free_z:
             costs = replace(costs, drop_z=costs.xp.zeros_like(costs.drop_z))
+        if self.lost is not None:
+            x, z = (costs.xp.full_like(drop, self.lost) for drop in (costs.drop_x, costs.drop_z))
+            costs = replace(costs, drop_x=x, drop_z=z)
+        if self.weigh is not None:
+            costs = self.weigh(costs)
         return costs if self.narrow is None else self.narrow(costs)
+
+
+MethodLike = str | Recurrence | Method
+"""What `method=` takes: a name of `METHODS`, a table of the caller's, or a method made by a function."""
 
 
 def _drop_dtw(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
@@ -128,23 +171,67 @@ def _smith_waterman(x: bool, z: bool, matching: Matching, charged: bool) -> Recu
     return recurrence.smith_waterman(charged=charged)
 
 
-def _counts(xp: Any, match: Any, threshold: Any) -> Any:
-    """LCSS: a pair up to the threshold is worth 1, any other is forbidden, and so is what costs +∞."""
-    near = (match <= threshold) & (match < np.inf)
-    return xp.where(near, xp.full_like(match, -1), xp.full_like(match, np.inf))
+# --- Relatives that weigh, count or compare otherwise -----------------------------------------------------------
 
 
-def _greedy(costs: Any) -> Any:
-    """Decide the drops first: what has no match as cheap as its drop is dropped, and the rest must be matched."""
-    xp, match = costs.xp, costs.banded()
-    never = xp.full_like(match, np.inf)
-    lost_x = xp.amin(match, axis=-2) > costs.drop_x
-    lost_z = xp.amin(match, axis=-1) > costs.drop_z
-    return replace(
-        costs.with_match(xp.where(lost_x[..., None, :] | lost_z[..., :, None], never, costs.matrix)),
-        drop_x=xp.where(lost_x, costs.drop_x, never[..., 0, :]),
-        drop_z=xp.where(lost_z, costs.drop_z, never[..., :, 0]),
+def wdtw(g: float = 0.05) -> Method:
+    """Make weighted DTW (Jeong, Jeong & Omitaomu 2011), whose pairs pay more the further they lie from the diagonal.
+
+    A pair pays w(|i − j|) C[i, j] with w(a) = 1 / (1 + exp(−g (a − n/2))), n the longer length.
+
+    g : how steep the weights are; 0 halves all costs alike. `METHODS["wdtw"]` has 0.05.
+
+    >>> import dropdtw
+    >>> dropdtw.distance([0.0, 0, 1, 0], [0.0, 1, 0, 0], method=dropdtw.wdtw(g=1.0))
+    0.0
+    """
+    g = _finite(g, "g")
+    made = None if g == 0.05 else (wdtw, (g,))
+    return Method(
+        "wdtw" if made is None else f"wdtw({g:g})",
+        "weighted DTW (Jeong et al. 2011): pairs pay more the further they lie from the diagonal; `dropdtw.wdtw(g)`",
+        _dtw,
+        takes_drops=False,
+        takes_warp=True,
+        weigh=partial(paid.weigh, g=g),
+        match="sqeuclidean",
+        made_by=made,
     )
+
+
+def erp(g: float | tuple[float, ...] = 0.0) -> Method:
+    """Make ERP, edit distance with real penalty (Chen & Ng 2004): a drop costs the match cost with a constant g.
+
+    Matches are one to one. With "euclidean" costs, the default here, it obeys the triangle inequality.
+
+    g : a number, or one for each feature. `METHODS["erp"]` has 0.
+
+    >>> import dropdtw
+    >>> dropdtw.distance([1.0, 2.0, 3.0], [1.0, 3.0], method="erp")           # 2 is dropped for |2 − 0|
+    2.0
+    >>> dropdtw.distance([1.0, 2.0, 3.0], [1.0, 3.0], method=dropdtw.erp(g=2.5))
+    0.5
+    """
+    gap = tuple(_finite(v, "g") for v in g) if isinstance(g, (tuple, list, np.ndarray)) else _finite(g, "g")
+    made = None if gap == 0 else (erp, (gap,))
+    return Method(
+        "erp" if made is None else f"erp({gap})",
+        "edit distance with real penalty (Chen & Ng 2004): a drop costs the match cost with 0, or `dropdtw.erp(g)`",
+        _needleman_wunsch,
+        takes_drops=False,
+        one_to_one=True,
+        must_match_x=False,
+        must_match_z=False,
+        match="euclidean",
+        gap=gap,
+        made_by=made,
+    )
+
+
+def _finite(value: Any, name: str) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
+        raise ValueError(f"{name} is {value!r}; give a finite number")
+    return float(value)
 
 
 def _pattern(
@@ -237,7 +324,7 @@ _ALL: Final = (
         must_match_z=False,
         free_x=True,
         free_z=True,
-        pair=_counts,
+        pair=paid.counts,
         takes_orders=True,
     ),
     Method(
@@ -246,9 +333,34 @@ _ALL: Final = (
         _drop_dtw,
         takes_opening=True,
         takes_warp=True,
-        narrow=_greedy,
+        narrow=paid.greedy,
         takes_orders=True,
     ),
+    Method(
+        "edr",
+        "edit distance on real sequences (Chen et al. 2005): the number of drops, and of pairs dearer than `threshold`",
+        _needleman_wunsch,
+        takes_drops=False,
+        takes_threshold=True,
+        one_to_one=True,
+        must_match_x=False,
+        must_match_z=False,
+        pair=paid.differs,
+        match="chebyshev",
+        lost=1.0,
+    ),
+    erp(),
+    Method(
+        "ddtw",
+        "derivative DTW (Keogh & Pazzani 2001): DTW of slopes; the ends, which have none, are left out",
+        lambda x, z, matching, charged: _drop_dtw(True, True, matching, charged),
+        takes_drops=False,
+        narrow=paid.without_ends,
+        match="sqeuclidean",
+        derive=paid.slopes,
+        refuses=paid.too_short,
+    ),
+    wdtw(),
     _pattern("symmetric1", "step pattern symmetric1 of R's dtw and dtw-python: plain DTW", recurrence.dtw),
     _pattern(
         "symmetric2",
@@ -285,7 +397,7 @@ METHODS: Final[dict[str, Method]] = {method.name: method for method in _ALL}
 """Every method by name."""
 
 
-def look_up(method: str | Recurrence, matching: Matching = Matching()) -> Method:  # noqa: B008
+def look_up(method: MethodLike, matching: Matching = Matching()) -> Method:  # noqa: B008
     """The entry of a method; a table of the caller's gets an entry of its own."""
     if isinstance(method, Recurrence):
         if matching != Matching():
@@ -303,6 +415,8 @@ def look_up(method: str | Recurrence, matching: Matching = Matching()) -> Method
             must_match_z=False,
             symmetric=False,
         )
+    if isinstance(method, Method):
+        return method
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(
             f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}, or give a dropdtw.Recurrence"

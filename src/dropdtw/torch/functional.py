@@ -19,8 +19,7 @@ from dropdtw.executors import EXECUTORS
 from dropdtw.orders.order import Order
 from dropdtw.problem.band import window_width
 from dropdtw.problem.spec import Spec
-from dropdtw.tables.methods import METHODS
-from dropdtw.tables.table import Recurrence
+from dropdtw.tables.methods import METHODS, Method, MethodLike
 from dropdtw.torch import charges, columns, ops, orders, wavefront
 from dropdtw.torch.charges import Charge
 from dropdtw.torch.costs import percentile_drop, within
@@ -40,7 +39,7 @@ def drop_dtw(
     *,
     z_lengths: Lengths = None,
     x_lengths: Lengths = None,
-    method: str | Recurrence = "drop_dtw",
+    method: MethodLike = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
@@ -114,7 +113,8 @@ def drop_dtw(
         lengths,
     )
     if edits:  # by name: a compiler can follow that, but not the method of the spec
-        costs = METHODS[str(method)].edit(costs, None if threshold is None else _threshold(threshold, C, lengths))
+        entry = method if isinstance(method, Method) else METHODS[str(method)]
+        costs = entry.edit(costs, None if threshold is None else _threshold(threshold, C, lengths))
     call = ops.Call(call.table, call.reducer, call.gamma, chosen)
     charged = None
     if charges.given(open_x, open_z, warp) or ops.charges(call.table):
@@ -161,7 +161,7 @@ _spec._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 @lru_cache(maxsize=1024)
 def _cached_spec(
-    method: str | Recurrence,
+    method: MethodLike,
     x: bool,
     z: bool,
     threshold: bool,
@@ -196,6 +196,7 @@ def _cached_spec(
         window=window,
         order=order,
     )
+    spec.check_costs_suffice()
     return spec, ops.Call(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma), spec.method.edits
 
 

@@ -1,0 +1,66 @@
+"""What methods make of the costs they are given, on arrays and tensors alike: `costs.xp` is the module of either."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+
+def counts(xp: Any, match: Any, threshold: Any) -> Any:
+    """LCSS: a pair up to the threshold is worth 1, any other is forbidden, and so is what costs +∞."""
+    near = (match <= threshold) & (match < np.inf)
+    return xp.where(near, xp.full_like(match, -1), xp.full_like(match, np.inf))
+
+
+def greedy(costs: Any) -> Any:
+    """Decide the drops first: what has no match as cheap as its drop is dropped, and the rest must be matched."""
+    xp, match = costs.xp, costs.banded()
+    never = xp.full_like(match, np.inf)
+    lost_x = xp.amin(match, axis=-2) > costs.drop_x
+    lost_z = xp.amin(match, axis=-1) > costs.drop_z
+    return replace(
+        costs.with_match(xp.where(lost_x[..., None, :] | lost_z[..., :, None], never, costs.matrix)),
+        drop_x=xp.where(lost_x, costs.drop_x, never[..., 0, :]),
+        drop_z=xp.where(lost_z, costs.drop_z, never[..., :, 0]),
+    )
+
+
+def weigh(costs: Any, g: float) -> Any:
+    """WDTW: the match costs times their weights, which are above 0."""
+    xp, C = costs.xp, costs.matrix
+    one = xp.ones_like(C, dtype=xp.float64)
+    apart = xp.abs(xp.cumsum(one, -2) - xp.cumsum(one, -1))
+    lengths = getattr(costs, "lengths", None)
+    longest = max(C.shape[-2:]) if lengths is None else xp.maximum(*lengths)[:, None, None]
+    steep = g * (apart - longest / 2)
+    # e^min(u, 0) / (1 + e^−|u|) is 1 / (1 + e^−u), and overflows for no u.
+    weight = xp.exp((steep - xp.abs(steep)) / 2) / (1 + xp.exp(-xp.abs(steep)))
+    finite = np.inf > C
+    return costs.with_match(xp.where(finite, xp.where(finite, C, 0.0) * xp.asarray(weight, dtype=C.dtype), C))
+
+
+def differs(xp: Any, match: Any, threshold: Any) -> Any:
+    """EDR: a pair costs nothing up to the threshold, otherwise 1."""
+    return xp.where(match <= threshold, xp.zeros_like(match), xp.where(match < np.inf, xp.ones_like(match), match))
+
+
+def slopes(A: Any) -> Any:
+    """Keogh and Pazzani's derivative, ((a_i − a_{i−1}) + (a_{i+1} − a_{i−1}) / 2) / 2; at the ends that of the next."""
+    back, forth = A[1:-1] - A[:-2], (A[2:] - A[:-2]) / 2
+    return np.pad((back + forth) / 2, ((1, 1), (0, 0)), mode="edge")
+
+
+def without_ends(costs: Any) -> Any:
+    """DDTW: the first and the last element have no derivative, match nothing and are dropped for nothing."""
+    C = costs.matrix.copy()
+    C[[0, -1]] = C[:, [0, -1]] = np.inf
+    x, z = np.full_like(costs.drop_x, np.inf), np.full_like(costs.drop_z, np.inf)
+    x[[0, -1]] = z[[0, -1]] = 0
+    return replace(costs.with_match(C), drop_x=x, drop_z=z)
+
+
+def too_short(K: int, N: int) -> str | None:
+    """DDTW: why sequences of these lengths have no derivatives; None where they have."""
+    return None if min(K, N) >= 3 else f"{K} × {N} elements have no derivatives; give sequences of 3 elements or more"
