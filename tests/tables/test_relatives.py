@@ -50,8 +50,8 @@ def test_erp_is_an_edit_distance_whose_gaps_cost_the_distance_to_g(g, executor):
     for z, x in series(0):
         truth = edited(z, x, lambda a, b: abs(a - b), lambda a: abs(a - g))
         assert distance(z, x, method=dropdtw.erp(g), executor=executor) == approx(truth)
+    apart = lambda a, b: float(np.linalg.norm(a - b))  # noqa: E731
     for z, x in series(1, 2):
-        apart = lambda a, b: float(np.linalg.norm(a - b))  # noqa: E731
         for gap in (g, (g, 1.0)):
             truth = edited(z, x, apart, lambda a, gap=gap: apart(a, np.broadcast_to(gap, 2)))
             assert distance(z, x, method=dropdtw.erp(gap), executor=executor) == approx(truth)

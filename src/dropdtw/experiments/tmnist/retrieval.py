@@ -76,9 +76,9 @@ def rows() -> list[Row]:
         Row("Drop-DTW, percentile", "drop_dtw", percentile),
     ]
     for name, method in METHODS.items():
-        if (
-            name in ("drop_dtw", "drop_dtw_paper") or method.states_moves or method.match
-        ):  # the second has the same hard minimum
+        if name in ("drop_dtw", "drop_dtw_paper"):  # the second has the same hard minimum
+            continue
+        if method.states_moves or method.match is not None:
             continue
         if method.takes_threshold:
             settings = tuple(Setting(threshold=t) for t in CONSTANTS)
