@@ -5,6 +5,6 @@ Nothing is collected elsewhere. If one is missing there, pytest collects nothing
 
 from importlib.util import find_spec
 
-PEERS = ("aeon", "Bio", "dtaidistance", "dtw", "librosa", "parasail", "tslearn")
+PEERS = ("aeon", "Bio", "dtaidistance", "dtw", "librosa", "parasail", "pysdtw", "torch", "tslearn")
 
 collect_ignore_glob = [] if all(find_spec(name) for name in PEERS) else ["test_*.py"]

@@ -2,9 +2,18 @@
 
 import numpy as np
 import pytest
-from aeon.distances import dtw_alignment_path, lcss_distance, soft_dtw_distance
+from aeon.distances import (
+    ddtw_alignment_path,
+    ddtw_distance,
+    dtw_alignment_path,
+    lcss_distance,
+    soft_dtw_distance,
+    wdtw_alignment_path,
+    wdtw_distance,
+)
 from librosa.sequence import dtw as librosa_dtw
 from pytest import approx
+from scipy.spatial.distance import cdist
 from tslearn import metrics as tslearn
 
 import dropdtw
@@ -55,8 +64,7 @@ def test_soft_dtw_is_that_of_tslearn_and_aeon(gamma, executor):
         assert abs(value) == approx(soft_dtw_distance(z.T, x.T, gamma=gamma), rel=1e-10, abs=1e-10)
 
 
-def test_lcss_counts_below_the_threshold_and_peers_at_it_too(executor):
-    """Peers count distances ≤ eps, we count those < threshold: give the next number above eps, where it matters."""
+def test_lcss_counts_pairs_up_to_the_threshold_as_tslearn_and_aeon(executor):
     lcss = {"method": "lcss", "match": "euclidean", "executor": executor}
     for z, x in series(3):
         count = -dropdtw.distance(z, x, **lcss, threshold=0.5)
@@ -64,11 +72,36 @@ def test_lcss_counts_below_the_threshold_and_peers_at_it_too(executor):
         assert 1 - count / min(len(z), len(x)) == approx(lcss_distance(z, x, epsilon=0.5))
     rng = np.random.default_rng(4)
     for K, N in [(5, 5), (8, 12), (30, 20)]:
-        z, x = rng.integers(0, 9, K).astype(float), rng.integers(0, 9, N).astype(float)
+        z, x = rng.integers(0, 9, K).astype(float), rng.integers(0, 9, N).astype(float)  # many at the threshold itself
         for eps in (0.0, 1.0, 2.0):
-            count = -dropdtw.distance(z, x, **lcss, threshold=np.nextafter(eps, np.inf))
+            count = -dropdtw.distance(z, x, **lcss, threshold=eps)
             assert count / min(K, N) == approx(tslearn.lcss(z, x, eps=eps))
             assert 1 - count / min(K, N) == approx(lcss_distance(z, x, epsilon=eps))
-        for eps in (1.0, 2.0):
-            count = -dropdtw.distance(z, x, **lcss, threshold=eps)
-            assert count / min(K, N) == approx(tslearn.lcss(z, x, eps=np.nextafter(eps, 0)))
+
+
+@pytest.mark.parametrize("method", ["ddtw", "wdtw"])
+def test_ddtw_and_wdtw_are_those_of_aeon(method, executor):
+    """Paths of derivatives count from the second element."""
+    distance, path = {
+        "ddtw": (ddtw_distance, ddtw_alignment_path),
+        "wdtw": (wdtw_distance, wdtw_alignment_path),
+    }[method]
+    for z, x in series(5):
+        if method == "wdtw" or min(len(z), len(x)) > 2:
+            a = dropdtw.align(z, x, method=method, executor=executor)
+            assert a.cost == approx(distance(z, x), rel=1e-12)
+            assert dropdtw.distance(z, x, method=method, executor=executor) == approx(distance(z, x), rel=1e-12)
+            first = 1 if method == "ddtw" else 0
+            assert a.pairs.tolist() == [[int(i) + first, int(j) + first] for i, j in path(z, x)[0]]
+
+
+@pytest.mark.parametrize("g", [0.01, 0.2, 1.0])
+def test_wdtw_with_other_weights_is_that_of_aeon(g, executor):
+    for z, x in series(6):
+        assert dropdtw.distance(z, x, method=dropdtw.wdtw(g), executor=executor) == approx(wdtw_distance(z, x, g=g))
+
+
+@pytest.mark.parametrize("metric", ["cityblock", "chebyshev", "correlation"])
+def test_match_costs_are_those_of_scipy(metric):
+    for z, x in series(7, 4):
+        np.testing.assert_allclose(dropdtw.costs.MATCH_COSTS[metric](z, x), cdist(z, x, metric), rtol=0, atol=1e-12)

@@ -13,6 +13,7 @@ from dropdtw.search.online import Online
 
 # Everything that a stream can do: no window, and no greedy drops of z.
 LIVE = [v for v in VARIANTS if "window" not in v and not (v["method"] == "greedy" and v["sides"][1])]
+LIVE = [v for v in LIVE if dropdtw.METHODS[v["method"]].streams]
 
 
 def table(C):

@@ -68,9 +68,11 @@ def prices(spec: Spec) -> Prices:
     table, method = spec.table, spec.method
     mirrored = table.transpose()
     no_costs = Matrix(np.empty((0, 0)))
-    d_x = np.inf if spec.drop_x is None else spec.drop_x.price(no_costs, "x")
-    d_z = np.inf if spec.drop_z is None else spec.drop_z.price(no_costs, "z")
-    worth, threshold = method.pair, np.inf if spec.threshold is None else spec.threshold.price(no_costs, "x")
+    lost = np.inf if method.lost is None else method.lost
+    d_x = lost if spec.drop_x is None else spec.drop_x.price(no_costs, "x")
+    d_z = lost if spec.drop_z is None else spec.drop_z.price(no_costs, "z")
+    worth = method.pair if method.weigh is None else _weighed
+    threshold = np.inf if spec.threshold is None else spec.threshold.price(no_costs, "x")
     return Prices(
         _least(table, 0.0 if method.free_x else d_x),
         _least(mirrored, 0.0 if method.free_z else d_z),
@@ -80,6 +82,11 @@ def prices(spec: Spec) -> Prices:
         both_z=mirrored.matches_skipped_x(),
         pair=_pays(table, worth, threshold),
     )
+
+
+def _weighed(xp: Any, match: Any, threshold: Any) -> Any:
+    """The least that a pair pays whose weight may be anything from 0 to 1."""
+    return xp.minimum(match, 0)
 
 
 def _pays(

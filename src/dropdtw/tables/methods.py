@@ -50,7 +50,7 @@ class Method:
     match : what `match="auto"` means for it; None: what it means elsewhere.
     lost : what a drop costs, of either side; None: what the caller says.
     gap : the element that a dropped one is compared with: a drop costs its match cost with it. None: no such element.
-    weigh : changes what pairs pay by where they lie; None: nothing.
+    weigh : multiplies what pairs pay by a number from 0 to 1 that depends on where they lie; None: nothing.
     derive : what is compared instead of the elements (length, d), of the same length; None: the elements.
     refuses : says why lengths (K, N) do not fit, or None where they do; None: all fit.
     made_by : for a method with parameters, the function that makes it and its arguments.
@@ -96,8 +96,8 @@ class Method:
 
     @property
     def bounded(self) -> bool:
-        """Whether the least match costs of rows and columns bound what an alignment pays, see `search.bounds`."""
-        return not self.needs_sequences and self.weigh is None and self.lost is None
+        """Whether the least match costs of rows and columns say something about its values, see `search.bounds`."""
+        return not self.needs_sequences and self.weigh is None
 
     @property
     def streams(self) -> bool:
