@@ -173,7 +173,7 @@ def correlation(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
 
     An element whose features are all alike correlates with nothing: its cost is 1.
 
-    >>> correlation([[1, 2, 3], [5, 5, 5]], [[10, 20, 30], [3, 2, 1]])
+    >>> correlation([[1, 2, 3], [5, 5, 5]], [[10, 20, 30], [3, 2, 1]]).round(6)
     array([[0., 2.],
            [1., 1.]])
     """

@@ -35,6 +35,8 @@ def alignment(
 ) -> Axes:
     """Draw an alignment on its match costs (grey), X to the right and Z downwards: matches blue, dropped orange.
 
+    What a window, a mask or +∞ forbids stays blank.
+
     With an order, numbers say when each step was done, a bar how long it took, and steps in branches that were not
     taken are hatched.
 
@@ -43,7 +45,8 @@ def alignment(
     ax = ax or new_axes()
     K, N = a.shape
     if a.problem is not None:
-        C = np.where(np.isfinite(a.problem.C), a.problem.C, np.nan)
+        C = a.problem.given.banded()
+        C = np.where(np.isfinite(C), C, np.nan)
         image = ax.imshow(C, cmap="Greys", aspect="auto", interpolation="nearest", alpha=0.8)
         if colorbar:
             ax.figure.colorbar(image, ax=ax, label="match cost", pad=0.02)
