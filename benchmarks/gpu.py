@@ -31,6 +31,7 @@ from dropdtw.tables.recurrence import one_sided, two_sided
 from dropdtw.tables.table import Recurrence
 from dropdtw.torch import drop_dtw
 
+OF_COSTS = [name for name, method in METHODS.items() if not method.needs_sequences]
 ROWS = [  # name, batch, K, N, both sides?, goal
     ("training shape", 24, 10, 200, False, "0.30 ms"),
     ("many pairs", 1024, 32, 512, False, "25 G cells/s"),
@@ -283,7 +284,7 @@ def main() -> None:
 
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--check", action="store_true", help="check, and do not time")
-    arguments.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS), help="what to check")
+    arguments.add_argument("--methods", nargs="*", choices=OF_COSTS, default=OF_COSTS, help="what to check")
     arguments.add_argument("--losses", nargs="*", choices=gpu_losses.LOSSES, default=list(gpu_losses.LOSSES))
     arguments.add_argument("--tables", action="store_true", help="time the alignment of more shapes and charges, too")
     arguments.add_argument("--time", action="store_true", help="time, and do not check")

@@ -98,7 +98,8 @@ def align(
     if plot:
         _draw(a, plot)
     if out != "-":
-        _show(a, dropdtw.costs.resolve(match, Z.shape[1]).name, fps)
+        meant = entry.match if match == "auto" and entry and entry.match else match
+        _show(a, dropdtw.costs.resolve(meant, Z.shape[1]).name, fps)
 
 
 def _show(a: Alignment, measure: str, fps: float | None) -> None:
