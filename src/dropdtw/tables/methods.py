@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from numbers import Real
 from typing import Any, Final, NamedTuple
 
@@ -182,20 +182,23 @@ def wdtw(g: float = 0.05) -> Method:
     g : how steep the weights are; 0 halves all costs alike. `METHODS["wdtw"]` has 0.05.
 
     >>> import dropdtw
-    >>> dropdtw.distance([0.0, 0, 1, 0], [0.0, 1, 0, 0], method=dropdtw.wdtw(g=1.0))
-    0.0
+    >>> [round(dropdtw.distance([0.0, 3.0], [0.0, 1.0], method=dropdtw.wdtw(g)), 3) for g in (0, 1, 2)]
+    [2.0, 1.076, 0.477]
     """
-    g = _finite(g, "g")
-    made = None if g == 0.05 else (wdtw, (g,))
+    return _wdtw(_finite(g, "g"))
+
+
+@cache
+def _wdtw(g: float) -> Method:
     return Method(
-        "wdtw" if made is None else f"wdtw({g:g})",
+        "wdtw" if g == 0.05 else f"wdtw({g!r})",
         "weighted DTW (Jeong et al. 2011): pairs pay more the further they lie from the diagonal; `dropdtw.wdtw(g)`",
         _dtw,
         takes_drops=False,
         takes_warp=True,
         weigh=partial(paid.weigh, g=g),
         match="sqeuclidean",
-        made_by=made,
+        made_by=None if g == 0.05 else (wdtw, (g,)),
     )
 
 
@@ -212,10 +215,13 @@ def erp(g: float | tuple[float, ...] = 0.0) -> Method:
     >>> dropdtw.distance([1.0, 2.0, 3.0], [1.0, 3.0], method=dropdtw.erp(g=2.5))
     0.5
     """
-    gap = tuple(_finite(v, "g") for v in g) if isinstance(g, (tuple, list, np.ndarray)) else _finite(g, "g")
-    made = None if gap == 0 else (erp, (gap,))
+    return _erp(tuple(_finite(v, "g") for v in g) if isinstance(g, (tuple, list, np.ndarray)) else _finite(g, "g"))
+
+
+@cache
+def _erp(gap: float | tuple[float, ...]) -> Method:
     return Method(
-        "erp" if made is None else f"erp({gap})",
+        "erp" if gap == 0 else f"erp({gap!r})",
         "edit distance with real penalty (Chen & Ng 2004): a drop costs the match cost with 0, or `dropdtw.erp(g)`",
         _needleman_wunsch,
         takes_drops=False,
@@ -224,7 +230,7 @@ def erp(g: float | tuple[float, ...] = 0.0) -> Method:
         must_match_z=False,
         match="euclidean",
         gap=gap,
-        made_by=made,
+        made_by=None if gap == 0 else (erp, (gap,)),
     )
 
 
