@@ -114,7 +114,10 @@ def test_every_picture_is_shown(pages):
 
 @every_page
 def test_python_of_a_page_is_run(page):
-    """Blocks of Python are examples with their results, which pytest runs; anything else would be run by nobody."""
+    """Blocks of Python are examples with their results, which pytest runs; anything else would be run by nobody.
+
+    Except blocks of `python3`: imports of other libraries, which `make peers` runs.
+    """
     for block in re.findall(r"```(?:python|pycon|py)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         assert block.lstrip().startswith(">>> "), block
 

@@ -54,9 +54,8 @@ def names():
     made = {}
     for title, text in sections().items():
         made[title] = dict(shared)
-        for block in re.findall(r"```python\n(.+?)```", text, flags=re.S):
-            if ">>>" not in block:
-                exec(block, made[title])
+        for block in re.findall(r"```python3\n(.+?)```", text, flags=re.S):
+            exec(block, made[title])
     return made
 
 
