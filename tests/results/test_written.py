@@ -216,7 +216,7 @@ def test_plot_draws_costs_matches_and_drops(axes, more):
     np.testing.assert_array_equal(covered[0, : a.shape[1]], a.dropped_x)
     np.testing.assert_array_equal(covered[1, : a.shape[0]], a.dropped_z)
     (image,) = axes.images
-    np.testing.assert_array_equal(image.get_array().filled(np.inf), a.problem.C)
+    np.testing.assert_array_equal(image.get_array().filled(np.inf), a.problem.given.banded())
     assert a.method in axes.get_title()
 
 
