@@ -2,17 +2,19 @@
 
 `align` takes two sequences, `solve` a matrix of match costs; both give an `Alignment`. `distance`, `cost` and
 `pairwise` give values alone, `posterior` the probability of every match and drop, `nearest` the cheapest of many
-sequences, and `Online` an alignment that grows frame by frame.
+sequences, `find` every occurrence of a query in a signal, and `Online` an alignment that grows frame by frame.
 """
 
 from dropdtw import costs, drops, orders, windows
 from dropdtw.api import align, cost, distance, pairwise, posterior, solve
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.results.posterior import Posterior
+from dropdtw.search.find import Occurrence, find
 from dropdtw.search.index import Index
 from dropdtw.search.nearest import Nearest, nearest
 from dropdtw.search.online import Online, StreamState
 from dropdtw.search.suggest import Suggestion, suggest_drop
+from dropdtw.tables.ends import free_ends
 from dropdtw.tables.methods import METHODS, erp, wdtw
 from dropdtw.tables.table import Edge, Recurrence, edges
 
@@ -24,6 +26,7 @@ __all__ = [
     "Edge",
     "Index",
     "Nearest",
+    "Occurrence",
     "Online",
     "Posterior",
     "Recurrence",
@@ -37,6 +40,8 @@ __all__ = [
     "drops",
     "edges",
     "erp",
+    "find",
+    "free_ends",
     "nearest",
     "orders",
     "pairwise",

@@ -134,6 +134,21 @@ def graph_batch(
     charges: Array | None,
     grad_charges: Array,
 ) -> None: ...
+def scan(
+    mask: int,
+    match: Array | None,
+    z: Array | None,
+    x: Array | None,
+    metric: int,
+    drop_x: Array,
+    drop_z: Array,
+    charges: tuple[float, float, float],
+    offset: int,
+    values: Array,
+    begins: Array,
+    cost: Array,
+    begin: Array,
+) -> None: ...
 
 class Door:
     def __init__(

@@ -7,8 +7,8 @@ import numpy as np
 
 Drop = np.ndarray | float | None
 Alignment = tuple[np.ndarray, float]
-METHODS = ["drop_dtw", "dtw", "subsequence", "otam", "needleman_wunsch", "lcss", "smith_waterman", "greedy"]
-METHODS += ["edr", "wdtw"]
+METHODS = ["drop_dtw", "dtw", "subsequence", "otam", "free_begin", "free_end", "free_ends"]
+METHODS += ["needleman_wunsch", "lcss", "smith_waterman", "greedy", "edr", "wdtw"]
 PATTERNS = {
     # Steps as (rows, columns, weight of the cell arrived at), one after the other; as dtw-python states them.
     "symmetric1": [[(1, 1, 1)], [(0, 1, 1)], [(1, 0, 1)]],
@@ -129,8 +129,12 @@ def alignments(
     open_x: float = 0.0,
     open_z: float = 0.0,
     warp: float = 0.0,
+    ends: tuple[tuple[float, float], tuple[float, float]] = ((0, 0), (0, 0)),
 ) -> list[Alignment]:
-    """Every feasible alignment of the method, with its cost."""
+    """Every feasible alignment of the method, with its cost.
+
+    ends : for "free_ends", how many x and how many z may be skipped, each at the begin and at the end.
+    """
     if method not in [*METHODS, *PATTERNS]:
         raise ValueError(f"unknown method {method!r}")
     C = np.asarray(C, float)
@@ -168,8 +172,14 @@ def alignments(
         cost = cost + _total(~cols, dx) + _total(~rows, dz)
     elif method in ("dtw", "wdtw"):
         keep &= rows.all(axis=1) & cols.all(axis=1)
-    elif method in ("subsequence", "otam"):
+    elif method in ("subsequence", "otam", "free_begin", "free_end"):
         keep &= rows.all(axis=1) & ~_inside(cols).any(axis=1)
+        keep &= {"free_begin": cols[:, -1], "free_end": cols[:, 0]}.get(method, True)
+    elif method == "free_ends":
+        keep &= cols.any(axis=1) & ~_inside(rows).any(axis=1) & ~_inside(cols).any(axis=1)
+        for side in (0, 1):  # the begin, the end
+            x, z = ((used[:, ::-1] if side else used).argmax(axis=1) for used in (cols, rows))
+            keep &= (x <= ends[0][side]) & (z <= ends[1][side]) & ((x == 0) | (z == 0))
     elif method == "smith_waterman":
         cost = cost + _total(_inside(cols), dx) + _total(_inside(rows), dz)
     elif method == "greedy":

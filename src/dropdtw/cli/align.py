@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dropdtw.cli import options, screen
+from dropdtw.cli import options, pictures, screen
 
 if TYPE_CHECKING:
     from dropdtw.results.alignment import Alignment
@@ -62,7 +62,7 @@ def align(
             f"--out is {out!r}; alignments are written as {', '.join(formats.WRITERS)}: change the end of the name"
         )
     if plot:
-        _check_picture(plot)
+        pictures.check(plot)
     options.refuse_overwriting({"--out": out, "--plot": plot}, (z, x, drop_x, drop_z, threshold, order))
     Z, X = formats.read(z, header=header), formats.read(x, header=header)
     steps = None if order is None else options.order_of(order, len(Z))
@@ -96,7 +96,7 @@ def align(
     if out:
         formats.write(out, formats.alignment_content(a, kind, fps=fps, costs=costs))
     if plot:
-        _draw(a, plot)
+        pictures.save(a.plot(), plot)
     if out != "-":
         meant = entry.match if match == "auto" and entry and entry.match else match
         _show(a, dropdtw.costs.resolve(meant, Z.shape[1]).name, fps)
@@ -133,25 +133,3 @@ def _runs(a: Alignment) -> str:
 
 def _count(runs: int) -> str:
     return f"{runs} run{'' if runs == 1 else 's'}"
-
-
-def _check_picture(path: Path) -> None:
-    """Refuse what cannot be drawn, before anything is computed."""
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--plot is {path}; pictures are written as .png, .svg or .pdf")
-    try:
-        import matplotlib
-    except ImportError:
-        raise ImportError("--plot needs matplotlib: pip install 'dropdtw[plot]'") from None
-    matplotlib.use("agg")
-
-
-def _draw(a: Alignment, path: Path) -> None:
-    import io as memory
-
-    from dropdtw.files import atomic
-
-    figure: Any = a.plot().figure
-    content = memory.BytesIO()
-    figure.savefig(content, format=path.suffix.lower().lstrip("."), dpi=150)
-    atomic.write(path, content.getvalue())

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dropdtw.cli import align, bench, corpus, explore, info, localize, reproduce, retrieve
+from dropdtw.cli import align, bench, corpus, explore, find, info, localize, reproduce, retrieve
 
 
 def _version(asked: bool) -> None:
@@ -30,6 +30,7 @@ app.command(
     epilog="Example: dropdtw align steps.npy frames.npy --drop-x percentile:30 --fps 25 --out a.json --plot a.png"
 )(align.align)
 app.command(epilog="Example: dropdtw localize steps.txt talk.srt --format youtube")(localize.localize)
+app.command(epilog="Example: dropdtw find query.npy signal.npy -k 5 --drop-x 0.3 --plot found.png")(find.find)
 app.command(epilog="Example: dropdtw retrieve query.npy corpus/ --top 10 --drop-x 0.3 --drop-z 0.3")(retrieve.retrieve)
 app.add_typer(corpus.app, name="corpus")
 app.command(epilog="Example: dropdtw explore steps.npy frames.npy")(explore.explore)

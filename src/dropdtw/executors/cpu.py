@@ -10,12 +10,13 @@ import numpy as np
 import dropdtw._cpp as _cpp
 from dropdtw.executors.cpu_graphs import REDUCER, plain, run_graph, run_graphs, strided, trace_graph
 from dropdtw.executors.emit import Place, locate
-from dropdtw.executors.protocol import Padded, Result, Trace, Values, Within
+from dropdtw.executors.protocol import Occurrences, Padded, Result, Trace, Values, Within
+from dropdtw.executors.reference import Column
 from dropdtw.orders.graph import Graph
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs
-from dropdtw.tables.reducers import Reducer
+from dropdtw.tables.reducers import Reducer, hard_min
 from dropdtw.tables.table import COSTS, Recurrence
 
 _VALUE, _TRACE, _GRADIENT = range(3)
@@ -39,7 +40,7 @@ STRIP = 1 << 22
 BUDGET = 1 << 30
 """Bytes that stored choices may take; beyond that, blocks are computed twice: half the speed, little memory."""
 
-__all__ = ["pairwise", "run", "run_batch", "run_graph", "supports", "trace", "trace_graph", "within"]
+__all__ = ["occurrences", "pairwise", "run", "run_batch", "run_graph", "supports", "trace", "trace_graph", "within"]
 
 
 def supports(table: Recurrence) -> bool:
@@ -69,6 +70,41 @@ def within(table: Recurrence, costs: Costs, limit: float) -> Within:
     """The hard value; +∞, and cells spared, as soon as it is sure to be above `limit`."""
     value, _, spared, _ = _solve(table, costs, want=_VALUE, limit=limit)
     return Within(value, spared)
+
+
+def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], None]) -> Occurrences:
+    """See `Executor.occurrences`: strip by strip, so that little is kept beside the answer."""
+    K, N = costs.shape
+    match, charges = costs.match, costs.charges
+    mask = _place(table).mask
+    drop_x, drop_z = plain(costs.drop_x, costs.dtype), plain(costs.drop_z, costs.dtype)
+    values = np.ascontiguousarray(Column(table, hard_min, drop_z, charges).values)
+    begins = np.zeros(values.shape, np.int64)
+    found = Occurrences(np.empty(N, costs.dtype), np.empty(N, np.int64))
+    in_kernel = match.sequences is not None and match.metric in _METRIC and match.sequences[0].shape[1] <= WIDEST
+    width = max(256, STRIP // 4 // K)
+    for a in range(0, N, width):
+        b = min(N, a + width)
+        how: dict[str, Any] = {"match": None, "z": None, "x": None, "metric": 0}
+        if in_kernel and match.sequences is not None:
+            Z, X = match.sequences
+            how |= {"z": plain(Z, Z.dtype), "x": plain(X[a:b], X.dtype), "metric": _METRIC[match.metric]}
+        else:
+            how["match"] = strided(match.columns(a, b))
+        _cpp.scan(
+            mask,
+            **how,
+            drop_x=drop_x[a:b],
+            drop_z=drop_z,
+            charges=charges,
+            offset=a,
+            values=values,
+            begins=begins,
+            cost=found.cost[a:b],
+            begin=found.begin[a:b],
+        )
+        report(b, N)
+    return found
 
 
 def trace(table: Recurrence, costs: Costs) -> Trace:

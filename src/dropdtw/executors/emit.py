@@ -45,6 +45,7 @@ def families(recurrence: Any) -> list[Family]:
     """The families of the module `recurrence`, in the order in which kernels number them."""
     moves = [{"one_to_many": o, "many_to_one": m} for o, m in product((True, False), repeat=2)]
     runs = [{**m, "contiguous": c} for m, c in product(moves, (False, True))]
+    ends = list(product(("drop", "free"), repeat=2))
     members = {
         "dtw": [recurrence.dtw(**m) for m in moves],
         "one_sided": [recurrence.one_sided(**r) for r in runs],
@@ -63,6 +64,11 @@ def families(recurrence: Any) -> list[Family]:
         "asymmetric": [recurrence.asymmetric()],
         "symmetric_p1": [recurrence.symmetric_p1()],
         "asymmetric_p1": [recurrence.asymmetric_p1()],
+        "free_x": [recurrence.free_ends(recurrence.dtw(**m, charged=True), x) for m, x in product(moves, ends)],
+        "free_ends": [
+            recurrence.free_ends(recurrence.dtw(**m, charged=True), x, z) for m, x, z in product(moves, ends, ends)
+        ],
+        "occurrence": [recurrence.occurrence(**r, anchored=a) for r, a in product(runs, (False, True))],
     }
     return [_family(name, tables) for name, tables in members.items()]
 

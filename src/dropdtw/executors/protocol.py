@@ -96,6 +96,16 @@ class Values(NamedTuple):
     spared: float = 0.0
 
 
+class Occurrences(NamedTuple):
+    """For every x_j, the best path that ends with it: its cost (N,), +∞ where there is none, and its first x (N,), −1.
+
+    Of equally good paths that end there, the one that begins last counts: the shortest.
+    """
+
+    cost: Array
+    begin: Array
+
+
 class Padded(NamedTuple):
     """Many problems as one batch: (B, K, N), (B, N) and (B, K); item b has the first lengths[b] rows and columns.
 
@@ -137,6 +147,13 @@ class Executor(Protocol):
 
     def within(self, table: Recurrence, costs: Costs, limit: float) -> Within:
         """The hard value under a limit."""
+        ...
+
+    def occurrences(self, table: Recurrence, costs: Costs, report: Callable[[int, int], None]) -> Occurrences:
+        """The best path to every x, of a table whose start state skips x for free (`recurrence.occurrence`).
+
+        report : is called with how many of the x are done, and of how many.
+        """
         ...
 
     def run_batch(

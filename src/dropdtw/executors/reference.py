@@ -8,14 +8,14 @@ the optimal alignment. `Column` takes the same passes over one column after the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dropdtw.executors.graphs import run as run_graph
 from dropdtw.executors.graphs import trace as trace_graph
-from dropdtw.executors.protocol import Padded, Result, Step, Trace, Within
+from dropdtw.executors.protocol import Occurrences, Padded, Result, Step, Trace, Within
 from dropdtw.orders.graph import Graph
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
@@ -24,7 +24,18 @@ from dropdtw.problem.problem import Costs
 from dropdtw.tables.reducers import Reducer, hard_min
 from dropdtw.tables.table import MOVES, Recurrence
 
-__all__ = ["Column", "marginals", "pairwise", "run", "run_batch", "run_graph", "sample", "supports", "trace"]
+__all__ = [
+    "Column",
+    "marginals",
+    "occurrences",
+    "pairwise",
+    "run",
+    "run_batch",
+    "run_graph",
+    "sample",
+    "supports",
+    "trace",
+]
 __all__ += ["trace_graph", "trace_matching", "within"]
 
 
@@ -78,6 +89,26 @@ def marginals(table: Recurrence, reducer: Reducer, costs: Costs) -> Array:
 def within(table: Recurrence, costs: Costs, limit: float) -> Within:
     """The hard value, whatever the limit."""
     return Within(run(table, hard_min, costs).value)
+
+
+def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], None]) -> Occurrences:
+    """See `Executor.occurrences`: with each value goes the first x of its path, the last of those that tie."""
+    grid = _Grid(table, costs)
+    _forward(grid, hard_min)
+    K, N = grid.shape
+    begin = np.full(grid.D.shape, -1, np.int64)
+    begin[grid.start] = np.arange(N + 2)  # a path that has not begun takes the next x at the earliest
+    others = [s for s in range(len(grid.ways)) if s not in grid.start]
+    for i, j in grid.diagonals():
+        for s in others:
+            ties = grid.arriving(s, i, j) == grid.D[s, i, j]
+            before = [begin[way.src, i - way.di, j - way.dj] for way in grid.ways[s]]
+            begin[s, i, j] = np.where(ties, before, -1).max(axis=0)
+    ends = grid.D[grid.final, K, 1:-1]
+    cost = ends.min(axis=0)
+    found = np.where((ends == cost) & (cost < np.inf), begin[grid.final, K, 1:-1], -1).max(axis=0)
+    report(N, N)
+    return Occurrences(cost, found)
 
 
 def run_batch(

@@ -7,7 +7,7 @@ green the truth.
 from dropdtw.plot.common import DROPPED, MATCH, SERIES, TRUTH
 from dropdtw.plot.orders import order
 from dropdtw.plot.pairs import alignment, compare, linked, posterior, with_frames
-from dropdtw.plot.series import curves, step_bars, strip
+from dropdtw.plot.series import curves, occurrences, step_bars, strip
 
-__all__ = ["DROPPED", "MATCH", "SERIES", "TRUTH", "alignment", "compare", "curves", "linked", "order", "posterior"]
-__all__ += ["step_bars", "strip", "with_frames"]
+__all__ = ["DROPPED", "MATCH", "SERIES", "TRUTH", "alignment", "compare", "curves", "linked", "occurrences"]
+__all__ += ["order", "posterior", "step_bars", "strip", "with_frames"]

@@ -9,11 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.metrics import standard_error
-from dropdtw.plot.common import DROPPED, SERIES, new_axes
-from dropdtw.problem.inputs import runs
+from dropdtw.plot.common import DROPPED, MATCH, SERIES, new_axes
+from dropdtw.problem.inputs import Array, runs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from dropdtw.search.find import Occurrence
+
+CURVES = 4
+"""Features up to which a signal is drawn as curves."""
+
+PIXELS = 4000
+"""Places along the time axis that a long signal is drawn at."""
+
+NUMBERED = 30
+"""Occurrences that get a number."""
 
 
 def strip(
@@ -93,6 +104,63 @@ def step_bars(
     if known:
         ax.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
+
+
+def occurrences(
+    signal: npt.ArrayLike,
+    found: Sequence[Occurrence],
+    *,
+    seconds: float = 1.0,
+    xlabel: str = "",
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a signal with the places that `dropdtw.find` found: blue bands with their rank, orange where x are dropped.
+
+    signal : (N,) or (N, d); of many features or elements, a picture instead of curves.   seconds : between elements.
+    """
+    values = np.asarray(signal, float)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or 0 in values.shape:
+        raise ValueError(f"signal has shape {values.shape}; give the signal that was searched, (N,) or (N, d)")
+    if any(o.stop > len(values) for o in found):
+        raise ValueError(
+            f"an occurrence ends after the signal, which has {len(values)} elements; give the one searched"
+        )
+    ax = ax or new_axes((9, 2.8))
+    low, high = float(values.min()), float(values.max())
+    if values.shape[1] <= CURVES:
+        for curve in values.T:
+            at, line = _envelope(curve)
+            ax.plot(at * seconds, line, color="#444444", linewidth=0.8, zorder=2)
+    else:
+        few = values[:: max(1, len(values) // PIXELS)]
+        ax.imshow(few.T, cmap="gray_r", aspect="auto", extent=(0, len(values) * seconds, low, high), zorder=0)
+        ax.set_yticks([])
+    room = (high - low) or 1.0
+    for rank, o in enumerate(found, 1):
+        ax.axvspan(o.start * seconds, o.stop * seconds, color=MATCH, alpha=0.22, linewidth=0, zorder=1)
+        for start, stop in runs(o.alignment.dropped_x):
+            begin, end = ((o.start + at) * seconds for at in (start, stop))
+            ax.axvspan(begin, end, color=DROPPED, alpha=0.45, linewidth=0, zorder=1)
+        if rank <= NUMBERED:
+            middle = (o.start + o.stop) / 2 * seconds
+            ax.text(middle, high + 0.1 * room, str(rank), ha="center", va="bottom", fontsize="small", color=MATCH)
+    ax.set(xlim=(0, len(values) * seconds), ylim=(low - 0.08 * room, high + 0.3 * room), xlabel=xlabel)
+    ax.set_title(title, fontsize="medium")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    return ax
+
+
+def _envelope(curve: Array) -> tuple[Array, Array]:
+    """A curve to draw: of a long one, the least and the largest value of each part."""
+    if len(curve) <= 2 * PIXELS:
+        return np.arange(len(curve)) + 0.5, curve
+    width = -(-len(curve) // PIXELS)
+    padded = np.pad(curve, (0, -len(curve) % width), mode="edge").reshape(-1, width)
+    at = (np.arange(len(padded)) + 0.5) * width
+    return np.repeat(at, 2), np.stack([padded.min(axis=1), padded.max(axis=1)], axis=1).ravel()
 
 
 def curves(

@@ -28,7 +28,7 @@ class Costs:
     """What one alignment pays: match costs (K, N), drop costs (N,) and (K,), and where it may match.
 
     `band` is None or (start, stop), two (K,) integer arrays: z_i may match x_j only for start[i] ≤ j < stop[i].
-    `charges` are what some edges pay on top.
+    `charges` are what some edges pay on top. `lengths` are those of padded sequences, which there are none of here.
     """
 
     match: MatchCosts
@@ -37,6 +37,7 @@ class Costs:
     band: tuple[Array, Array] | None = None
     charges: Charges = NO_CHARGES
     xp: ClassVar[ModuleType] = np
+    lengths: ClassVar[None] = None
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -130,6 +130,11 @@ class Online:
             )
         if self.spec.method.narrow is not None and drop_z is not None:
             raise ValueError("greedy drops of z need all match costs of z; leave out drop_z, or use 'drop_dtw'")
+        if self.spec.method.narrow is not None and self.spec.method.refuses is not None:
+            raise ValueError(
+                f"method {self.spec.method.name} limits what is skipped by where X ends, which a stream does not know; "
+                "use 'subsequence', 'free_begin' or 'free_end'"
+            )
         if beam is not None and not (isinstance(beam, Real) and beam >= 0):
             raise ValueError(f"beam is {beam!r}; give a cost ≥ 0, or None to give up nothing")
         if gamma is not None and soft_min(gamma).gamma == 0:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dropdtw.tables import paid, recurrence
+from dropdtw.tables.recurrence import End
 from dropdtw.tables.table import Recurrence
 
 
@@ -119,6 +120,10 @@ class Method:
         if self.made_by is not None:
             return self.made_by
         return (look_up, (self.name,)) if self.built_in else super().__reduce__()
+
+    def __repr__(self) -> str:
+        """The call that makes it, or its name."""
+        return self.name if self.made_by is not None else f"Method({self.name!r})"
 
     def edit(self, costs: Any, threshold: Any) -> Any:
         """The costs that are paid, from those given: of arrays or tensors, whose module is `costs.xp`."""
@@ -261,17 +266,21 @@ def _pattern(
     )
 
 
-def _free_ends(name: str, summary: str) -> Method:
-    """DTW of all of Z with a stretch of X."""
+def _free_ends(name: str, summary: str, ends: tuple[End, End] | None = None) -> Method:
+    """DTW of all of Z with a stretch of X; `ends`: only an end that is "free" is."""
+
+    def between(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
+        return recurrence.free_ends(recurrence.dtw(**matching.repeats, charged=True), ends or ("free", "free"))
+
     return Method(
         name,
         summary,
-        _subsequence,
+        _subsequence if ends is None else between,
         takes_drops=False,
         takes_warp=True,
         must_match_x=False,
         symmetric=False,
-        free_x=True,
+        free_x=ends is None,
         takes_orders=True,
     )
 
@@ -302,6 +311,8 @@ _ALL: Final = (
         "otam", "OTAM (Cao et al. 2020) as the paper uses it: both ends of X are free; one_to_many=False is Cao's own"
     ),
     _free_ends("subsequence", "subsequence DTW: all of Z against the best-matching stretch of X"),
+    _free_ends("free_begin", "DTW in which elements at the begin of X may be skipped", ("free", "drop")),
+    _free_ends("free_end", "DTW in which elements at the end of X may be skipped", ("drop", "free")),
     Method(
         "needleman_wunsch",
         "Needleman–Wunsch (1970): one-to-one matches, paid drops on both sides; Gotoh's with opening costs",
@@ -422,15 +433,17 @@ def look_up(method: MethodLike, matching: Matching = Matching()) -> Method:  # n
             symmetric=False,
         )
     if isinstance(method, Method):
-        return method
-    if not isinstance(method, str) or method not in METHODS:
+        entry = method
+    elif isinstance(method, str) and method in METHODS:
+        entry = METHODS[method]
+    else:
         raise ValueError(
-            f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}, or give a dropdtw.Recurrence"
+            f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}, or give a dropdtw.Recurrence or a "
+            "method with parameters, such as dropdtw.free_ends()"
         )
-    entry = METHODS[method]
     if entry.states_moves and matching != Matching():
         raise ValueError(
-            f"method {method!r} is a step pattern, which states its own moves; "
+            f"method {entry.name!r} is a step pattern, which states its own moves; "
             "leave out one_to_many, many_to_one and contiguous"
         )
     return entry

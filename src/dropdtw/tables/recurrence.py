@@ -1,13 +1,16 @@
 """Every aligner as a table: all executors read this statement of it.
 
 Every table lists `diag` before `left` before `top` and matched states before dropped ones: of equally good ways a match
-beats a drop, and a diagonal step the others. (Step patterns keep dtw-python's order.) Tables with `charged=True` charge
-for runs of drops and for repeated elements; they stand beside the plain ones, so that nobody pays for adding 0.
+beats a drop, and a diagonal step the others. Two exceptions: step patterns keep dtw-python's order, and tables with
+free ends list `suffix` before `match`, so that of equally good occurrences the one that ends first wins. Tables with
+`charged=True` charge for runs of drops and for repeated elements; they stand beside the plain ones, so that nobody pays
+for adding 0.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Literal
 
 from dropdtw.tables.table import Edge, Recurrence, edges
 
@@ -155,9 +158,85 @@ def subsequence(*, one_to_many: bool = True, many_to_one: bool = True, charged: 
         states=("prefix", "match", "suffix"),
         edges=matches
         + edges("prefix", to="prefix", moves="left", cost="drop_x")
-        + edges("match suffix", to="suffix", moves="left", cost="drop_x"),
+        + edges("suffix match", to="suffix", moves="left", cost="drop_x"),
         start="prefix",
-        final=("match", "suffix"),
+        final=("suffix", "match"),
+    )
+
+
+End = Literal["drop", "free"]
+"""What an end of a sequence pays for the elements that are skipped there: their drop costs, or nothing."""
+
+
+@cache
+def free_ends(steps: Recurrence, x: tuple[End, End] = ("free", "free"), z: tuple[End, End] | None = None) -> Recurrence:
+    """The same steps between free ends: elements before the first match and after the last are skipped.
+
+    steps : a table with one start state, all of whose alignments begin with a match by `diag`.
+    x, z : what skipping at the begin and the end of X, of Z, pays; z=None: Z is matched as a whole. Where an end pays
+        drop costs, these limit how much may be skipped: 0 where it may, +∞ where it may not.
+
+    At each end either x or z are skipped, never both: `origin` is left towards one of them.
+    """
+    (inner,) = steps.starts
+    kept = tuple(s for s in steps.states if s != inner or any(e.dst == inner for e in steps.edges))
+    first = ("prefix",) if z is None else ("origin", "prefix_x", "prefix_z")
+    matches: tuple[Edge, ...] = ()
+    for edge in steps.edges:
+        if edge.src in kept:
+            matches += (edge,)
+        if edge.src == inner and edge.move == "diag":
+            matches += tuple(edge._replace(src=state) for state in first)
+    ends: tuple[Edge, ...] = ()
+    last: tuple[str, ...] = ()
+    for name, move, sides in (("x", "left", x), ("z", "top", z)):
+        if sides is None:
+            continue
+        prefix, suffix = ("prefix", "suffix") if z is None else (f"prefix_{name}", f"suffix_{name}")
+        before, after = ("free" if end == "free" else f"drop_{name}" for end in sides)
+        begin = prefix if z is None else f"{prefix} origin"
+        ends += edges(begin, to=prefix, moves=move, cost=before)
+        ends += edges(" ".join((suffix, *steps.final)), to=suffix, moves=move, cost=after)
+        last += (suffix,)
+    return Recurrence(
+        name=f"{steps.name}_free_ends",
+        states=(*first, *kept, *last),
+        edges=matches + ends,
+        start=first[0],
+        final=(*last, *steps.final),
+    )
+
+
+@cache
+def occurrence(
+    *, one_to_many: bool = True, many_to_one: bool = True, contiguous: bool = False, anchored: bool = False
+) -> Recurrence:
+    """Drop-DTW of Z with a stretch of X that begins and ends with a match; x before the stretch are skipped for free.
+
+    In row K, the states of column j hold the least cost of a stretch that ends there. Inside it drops are paid on both
+    sides, as in `two_sided`; `prefix` takes the place of `z_only` before the first match.
+
+    anchored : the stretch is all of X.
+    """
+    matches = _matches(
+        "both z_only x_only neither prefix",
+        "both" if contiguous else "both z_only",
+        "both x_only",
+        to="both",
+        one_to_many=one_to_many,
+        many_to_one=many_to_one,
+        charged=True,
+    )
+    return Recurrence(
+        name="anchored_occurrence" if anchored else "occurrence",
+        states=("prefix", "both", "z_only", "x_only", "neither"),
+        edges=matches
+        + (() if anchored else edges("prefix", to="prefix", moves="left", cost="free"))
+        + _drops("both", "z_only", to="z_only", side="x", charged=True)
+        + _drops("both", "x_only", to="x_only", side="z", charged=True)
+        + _drops("prefix z_only", "neither", to="neither", side="z", charged=True),
+        start="prefix",
+        final=("both", "x_only"),
     )
 
 
@@ -168,8 +247,8 @@ def needleman_wunsch(*, charged: bool = False) -> Recurrence:
         name=_named("needleman_wunsch", charged),
         states=("match", "drop_x", "drop_z"),
         edges=edges("match drop_x drop_z", to="match", moves="diag", cost="match")
-        + _drops("match", "drop_x", to="drop_x", side="x", charged=charged)
-        + _drops("match drop_x", "drop_z", to="drop_z", side="z", charged=charged),
+        + _drops("match", "drop_x", to="drop_x", side="x", charged=True)
+        + _drops("match drop_x", "drop_z", to="drop_z", side="z", charged=True),
         start="match",
         final=("match", "drop_x", "drop_z"),
     )
@@ -187,8 +266,8 @@ def smith_waterman(*, charged: bool = False) -> Recurrence:
         edges=edges("skip_x", to="skip_x", moves="left", cost="free")
         + edges("skip_x skip_z", to="skip_z", moves="top", cost="free")
         + edges("match drop_x drop_z skip_x skip_z", to="match", moves="diag", cost="match")
-        + _drops("match", "drop_x", to="drop_x", side="x", charged=charged)
-        + _drops("match drop_x", "drop_z", to="drop_z", side="z", charged=charged)
+        + _drops("match", "drop_x", to="drop_x", side="x", charged=True)
+        + _drops("match drop_x", "drop_z", to="drop_z", side="z", charged=True)
         + edges("match rest_x", to="rest_x", moves="left", cost="free")
         + edges("match rest_x rest_z", to="rest_z", moves="top", cost="free"),
         start="skip_x",

@@ -15,6 +15,7 @@
 #include "parallel.hpp"
 #include "problem.hpp"
 #include "quick.hpp"
+#include "scan_bindings.hpp"
 #include "tables.hpp"
 #include "widen.hpp"
 
@@ -364,6 +365,7 @@ NB_MODULE(_cpp, module) {
   define_batch(&batch<float>);
   define_batch(&batch<double>);
   define_graphs(module);
+  define_scan(module);
   nb::class_<Door>(module, "Door")
       .def("__init__",
            [](Door* door, int family, unsigned mask, bool transposed, int numbers, int vectors, double drop_x,

@@ -216,7 +216,7 @@ template <class Tab, int s, class T, bool based>
 DROPDTW_INLINE Vec<T> first_least(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>& chosen) {
   constexpr int first = first_edge<Tab>(s);
   constexpr bool together = based && joins<Tab>(first);
-  Vec<T> best = arriving < Tab, first, T, based && !together > (a, fold);
+  Vec<T> best = present<Tab, first>(fold) ? arriving < Tab, first, T, based && !together > (a, fold) : all<T>(inf<T>);
   if constexpr (together) {
     each_edge<Tab, s>([&](auto e) DROPDTW_INLINE_LAMBDA {
       if constexpr (e != first && joins<Tab>(e))
@@ -235,12 +235,12 @@ DROPDTW_INLINE Vec<T> first_least(const Around<Tab, T>& a, const Fold<T>& fold, 
 template <class Tab, int s, class T, bool based>
 DROPDTW_INLINE Vec<T> just_least(const Around<Tab, T>& a, const Fold<T>& fold) {
   constexpr bool grouped = one_price<Tab>(s);
-  constexpr int first = first_edge<Tab>(s);  // every member has it
+  constexpr int first = first_edge<Tab>(s);
   Vec<T> best;
   each_edge<Tab, s>([&](auto e) DROPDTW_INLINE_LAMBDA {
     if constexpr (!grouped) {
       if constexpr (e == first)
-        best = arriving<Tab, e, T, based>(a, fold);
+        best = present<Tab, e>(fold) ? arriving<Tab, e, T, based>(a, fold) : all<T>(inf<T>);
       else if (present<Tab, e>(fold))
         best = least<T>(arriving<Tab, e, T, based>(a, fold), best);
     } else if constexpr (leader<Tab, based>(e) == e) {
@@ -261,9 +261,10 @@ DROPDTW_INLINE Vec<T> just_least(const Around<Tab, T>& a, const Fold<T>& fold) {
 // The smallest arriving value (0 where none is finite, so that no ∞ − ∞ arises) and Σ exp(−(v − m)/γ).
 template <class Tab, int s, class T>
 DROPDTW_INLINE Vec<T> weigh(const Around<Tab, T>& a, const Fold<T>& fold, Vec<T>& total, Mask<T>& none) {
-  Vec<T> m = arriving<Tab, first_edge<Tab>(s), T>(a, fold);
+  constexpr int first = first_edge<Tab>(s);
+  Vec<T> m = present<Tab, first>(fold) ? arriving<Tab, first, T>(a, fold) : all<T>(inf<T>);
   each_edge<Tab, s>([&](auto e) {
-    if constexpr (e != first_edge<Tab>(s))
+    if constexpr (e != first)
       if (present<Tab, e>(fold)) m = least<T>(arriving<Tab, e, T>(a, fold), m);
   });
   none = m == inf<T>;

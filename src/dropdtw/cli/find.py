@@ -1,0 +1,143 @@
+"""`dropdtw find`: every occurrence of a query in a signal, on screen and into a file."""
+
+from __future__ import annotations
+
+import csv
+import io as memory
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dropdtw.cli import options, pictures, screen
+
+if TYPE_CHECKING:
+    from dropdtw.search.find import Occurrence
+
+SHOWN = 20
+"""Occurrences that are listed on screen."""
+
+
+def find(
+    query: Annotated[
+        str,
+        typer.Argument(metavar="QUERY", help="What to look for: .npy, .npz, .csv, .parquet, .jsonl …; - for stdin."),
+    ],
+    signal: Annotated[str, typer.Argument(metavar="SIGNAL", help="Where to look for it; at least as long.")],
+    k: Annotated[
+        int | None, typer.Option("-k", help="How many to give at most (default: 10, or with --max-cost all).")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", metavar="COST", help="Give those alone that cost no more.")
+    ] = None,
+    overlap: Annotated[
+        float, typer.Option(metavar="SHARE", help="How much two may overlap, as a share of the shorter: 0 to 1.")
+    ] = 0.0,
+    drop_x: options.DropX = None,
+    drop_z: options.DropZ = None,
+    match: options.Match = "auto",
+    one_to_many: options.OneToMany = True,
+    many_to_one: options.ManyToOne = True,
+    contiguous: options.Contiguous = False,
+    open_x: options.OpenX = None,
+    open_z: options.OpenZ = None,
+    warp: options.Warp = 0.0,
+    header: options.Header = None,
+    fps: Annotated[float | None, typer.Option(help="Elements of SIGNAL per second: times are given as well.")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="Write them to a .json or .csv file; - for JSON on stdout.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw them into a .png, .svg or .pdf file.")] = None,
+) -> None:
+    """Find every place where a query occurs in a longer signal, the best first.
+
+    Inside an occurrence, elements of SIGNAL (X) and of QUERY (Z) can be dropped if --drop-x and --drop-z say what that
+    costs; outside it nothing is paid. Without them everything inside is matched.
+    """
+    import dropdtw
+    from dropdtw.files import formats
+
+    if query == signal == "-":
+        raise ValueError(
+            "QUERY and SIGNAL are both '-', but standard input can be read once; give one of them as a file"
+        )
+    if fps is not None and not 0 < fps < float("inf"):
+        raise ValueError(f"--fps is {fps}; give the number of elements per second, > 0")
+    kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
+    if out and kind not in (".json", ".csv"):
+        raise ValueError(f"--out is {out!r}; occurrences are written as .json or .csv: change the end of the name")
+    if plot:
+        pictures.check(plot)
+    options.refuse_overwriting({"--out": out, "--plot": plot}, (query, signal, drop_x, drop_z))
+    Z, X = formats.read(query, header=header), formats.read(signal, header=header)
+    found = dropdtw.find(
+        Z,
+        X,
+        k,
+        max_cost,
+        overlap,
+        drop_x=options.drop_cost(drop_x, "drop-x"),
+        drop_z=options.drop_cost(drop_z, "drop-z"),
+        match=match,
+        one_to_many=one_to_many,
+        many_to_one=many_to_one,
+        contiguous=contiguous,
+        open_x=options.opening_cost(open_x, "open-x"),
+        open_z=options.opening_cost(open_z, "open-z"),
+        warp=warp,
+    )
+    if out:
+        formats.write(out, _content(found, kind, fps))
+    if plot:
+        from dropdtw.plot import occurrences
+
+        pictures.save(occurrences(X, found), plot)
+    if out != "-":
+        measure = dropdtw.costs.resolve(match, Z.shape[1]).name
+        print(f"{measure} costs: {len(Z)} z in {len(X)} x, {len(found)} occurrence{'' if len(found) == 1 else 's'}")
+        _show(found, fps)
+
+
+def _show(found: Sequence[Occurrence], fps: float | None) -> None:
+    if not found:
+        return
+    columns = [
+        ">#",
+        ">cost",
+        ">start",
+        ">stop",
+        ">length",
+        ">dropped x",
+        ">dropped z",
+        *([">from", ">to"] if fps else []),
+    ]
+    rows = []
+    for n, o in enumerate(found[:SHOWN], 1):
+        lost = (int(o.alignment.dropped_x.sum()), int(o.alignment.dropped_z.sum()))
+        rows.append([str(n), f"{o.cost:.6g}", *map(str, (o.start, o.stop, o.length, *lost))])
+        rows[-1] += [f"{o.start / fps:.2f} s", f"{o.stop / fps:.2f} s"] if fps else []
+    screen.table(columns, rows)
+    if len(found) > SHOWN:
+        print(f"… and {len(found) - SHOWN} more; --out writes them all")
+
+
+def _content(found: Sequence[Occurrence], kind: str, fps: float | None) -> str:
+    entries: list[dict[str, Any]] = []
+    for n, o in enumerate(found, 1):
+        entry: dict[str, Any] = {"rank": n, "start": o.start, "stop": o.stop, "cost": o.cost}
+        if fps:
+            entry |= {"from": o.start / fps, "to": o.stop / fps}
+        entries.append(entry)
+    if kind == ".json":
+        for entry, o in zip(entries, found, strict=True):
+            entry["dropped_x"] = [o.start + j for j in o.alignment.dropped_x.nonzero()[0].tolist()]
+            entry["dropped_z"] = o.alignment.dropped_z.nonzero()[0].tolist()
+        return json.dumps({"occurrences": entries}, indent=1, allow_nan=False) + "\n"
+    out = memory.StringIO()
+    columns = ["rank", "start", "stop", "cost", *(["from", "to"] if fps else [])]
+    table = csv.DictWriter(out, columns, lineterminator="\n")
+    table.writeheader()
+    table.writerows(entries)
+    return out.getvalue()

@@ -1,0 +1,32 @@
+"""What `--plot` writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def check(path: Path) -> None:
+    """Refuse what cannot be drawn, before anything is computed."""
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--plot is {path}; pictures are written as .png, .svg or .pdf")
+    try:
+        import matplotlib
+    except ImportError:
+        raise ImportError("--plot needs matplotlib: pip install 'dropdtw[plot]'") from None
+    matplotlib.use("agg")
+
+
+def save(ax: Axes, path: Path) -> None:
+    """Write the figure of `ax`, whole or not at all."""
+    import io as memory
+
+    from dropdtw.files import atomic
+
+    figure: Any = ax.figure
+    content = memory.BytesIO()
+    figure.savefig(content, format=path.suffix.lower().lstrip("."), dpi=150)
+    atomic.write(path, content.getvalue())

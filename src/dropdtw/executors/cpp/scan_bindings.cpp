@@ -1,0 +1,105 @@
+// The part of the Python module that finds occurrences: a strip of columns at a time.
+#include "scan_bindings.hpp"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "arrays.hpp"
+#include "dispatch.hpp"
+#include "scan.hpp"
+#include "tables.hpp"
+
+namespace dropdtw {
+
+#define DROPDTW_DECLARE_SCAN(isa) \
+  namespace isa {                 \
+  void get(ScanKernel<float>&);   \
+  void get(ScanKernel<double>&);  \
+  }
+DROPDTW_DECLARE_SCAN(baseline)
+#ifdef DROPDTW_X86
+DROPDTW_DECLARE_SCAN(v3)
+DROPDTW_DECLARE_SCAN(v4)
+#endif
+
+namespace {
+
+template <class T>
+ScanKernel<T> scan_kernel() {
+  ScanKernel<T> found;
+#ifdef DROPDTW_X86
+  if (instruction_set() == "v4")
+    v4::get(found);
+  else if (instruction_set() == "v3")
+    v3::get(found);
+  else
+#endif
+    baseline::get(found);
+  return found;
+}
+
+bool answer_signals(void*) {
+  nb::gil_scoped_acquire gil;
+  return PyErr_CheckSignals() == 0;
+}
+
+template <class T>
+void scan(unsigned mask, std::optional<Matrix<T>> match, std::optional<Rows<T>> z, std::optional<Rows<T>> x, int metric,
+          Vector<T> drop_x, Vector<T> drop_z, Charges charges, std::int64_t offset, OutMatrix<T> values,
+          OutMatrix<std::int64_t> begins, Out<T> cost, Out<std::int64_t> begin) {
+  const int K = int(drop_z.size()), N = int(drop_x.size());
+  constexpr std::size_t S = occurrence::states;
+  const std::size_t rows = std::size_t(K) + 1;
+  require(K > 0 && N > 0 && cost.size() == std::size_t(N) && begin.size() == std::size_t(N), "results do not fit");
+  require(values.shape(0) == S && values.shape(1) == rows && begins.shape(0) == S && begins.shape(1) == rows,
+          "states do not fit");
+  ScanProblem<T> problem{K, N, mask};
+  if (match) {
+    require(int(match->shape(0)) == K && int(match->shape(1)) == N, "match costs do not fit K and N");
+    problem.match = match->data();
+    problem.row = match->stride(0);
+    problem.column = match->stride(1);
+  } else {
+    require(z && x && int(z->shape(0)) == K && int(x->shape(0)) == N && z->shape(1) == x->shape(1), "no match costs");
+    require(metric == int(Metric::sqeuclidean) || metric == int(Metric::euclidean), "no such metric");
+    problem.metric = Metric(metric);
+    problem.z = z->data();
+    problem.x = x->data();
+    problem.d = int(z->shape(1));
+  }
+  problem.drop_x = drop_x.data();
+  problem.drop_z = drop_z.data();
+  std::copy(charges.begin(), charges.end(), problem.charges);
+  problem.offset = offset;
+  problem.values = values.data();
+  problem.begins = begins.data();
+  problem.cost = cost.data();
+  problem.begin = begin.data();
+  problem.tick = answer_signals;
+  Status status;
+  {
+    nb::gil_scoped_release free;
+    status = scan_kernel<T>().scan(problem);
+  }
+  if (status == Status::no_memory) throw std::bad_alloc();
+  if (status == Status::stopped) throw nb::python_error();
+}
+
+}  // namespace
+
+void define_scan(nb::module_& module) {
+  using nb::arg;
+  const auto define = [&](auto function) {
+    module.def("scan", function, arg("mask"), arg("match").noconvert().none(), arg("z").noconvert().none(),
+               arg("x").noconvert().none(), arg("metric"), arg("drop_x").noconvert(), arg("drop_z").noconvert(),
+               arg("charges"), arg("offset"), arg("values").noconvert(), arg("begins").noconvert(),
+               arg("cost").noconvert(), arg("begin").noconvert());
+  };
+  define(&scan<float>);
+  define(&scan<double>);
+}
+
+}  // namespace dropdtw

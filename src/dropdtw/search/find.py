@@ -1,0 +1,233 @@
+"""Every place where a query occurs in a long signal, the best first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from numbers import Real
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw import costs as match_costs
+from dropdtw import executors
+from dropdtw.costs import MatchCost
+from dropdtw.drops import DropCost
+from dropdtw.executors.protocol import Occurrences
+from dropdtw.files.progress import Progress, reporter
+from dropdtw.problem.charges import Opening
+from dropdtw.problem.inputs import Array, as_sequence, same_precision
+from dropdtw.problem.match import MatchCosts, Matrix, Pair
+from dropdtw.problem.problem import Costs, Problem
+from dropdtw.problem.spec import Spec
+from dropdtw.results.alignment import Alignment
+from dropdtw.tables import recurrence
+from dropdtw.tables.methods import Matching, Method
+from dropdtw.tables.table import Recurrence
+
+DEFAULT_K = 10
+"""How many occurrences `find` gives where neither `k` nor `max_cost` says it."""
+
+FIRST = 1 << 14
+"""Ends that are sorted at first; more where these are not enough."""
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A stretch of the signal, signal[start:stop], in which the query occurs. Made by `dropdtw.find`.
+
+    cost : what matching the query with the stretch costs. Its first and its last element are matched.
+    """
+
+    start: int
+    stop: int
+    cost: float
+    problem: Callable[[], Problem] = field(repr=False, compare=False)
+
+    @property
+    def length(self) -> int:
+        """How many elements of the signal it holds."""
+        return self.stop - self.start
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """The query aligned with signal[start:stop]; computed when first asked for. Add `start` to its j."""
+        return Alignment.of(self.problem())
+
+
+def find(
+    query: npt.ArrayLike,
+    signal: npt.ArrayLike,
+    k: int | None = None,
+    max_cost: float | None = None,
+    overlap: float = 0.0,
+    *,
+    drop_x: DropCost = None,
+    drop_z: DropCost = None,
+    match: MatchCost = "auto",
+    one_to_many: bool = True,
+    many_to_one: bool = True,
+    contiguous: bool = False,
+    open_x: Opening = 0.0,
+    open_z: Opening = 0.0,
+    warp: float = 0.0,
+    progress: Progress = None,
+    executor: str | None = None,
+) -> list[Occurrence]:
+    """Find where a query occurs in a longer signal: every place, the best first.
+
+    An occurrence is a stretch of the signal that begins and ends with a match. Inside it, elements of the signal can be
+    dropped for d_x and elements of the query for d_z; outside it nothing is paid. For every end j the best stretch that
+    ends there counts, of equally good ones the shortest. Ends are taken by cost, ties from left to right, and a stretch
+    is kept unless it overlaps one that was kept before by more than `overlap` times the shorter of the two.
+
+    One pass over the signal finds all ends. Beside the signal it takes memory for a few numbers per element.
+
+    Parameters
+    ----------
+    query : (K, d), or (K,) for numbers: Z of `align`.
+    signal : (N, d) or (N,), at least as long: X of `align`.
+    k : how many to give at most. None: all that `max_cost` leaves, or 10 where that is None, too.
+    max_cost : give those alone that cost no more.
+    overlap : how much occurrences may overlap, as a share of the shorter one: 0 (not at all) to 1 (an occurrence for
+        every end).
+    drop_x, drop_z : what dropping an element of the signal, of the query, costs. None: it may not be dropped. Rules
+        such as "percentile:30" read the match costs of the whole signal.
+    progress : as in `pairwise`.
+    others : as in `align`.
+
+    Returns
+    -------
+    list of Occurrence : with `start`, `stop`, `cost` and `alignment`, the cheapest first; empty where there is none.
+
+    Raises
+    ------
+    ValueError : for input that makes no sense, such as a query that is longer than the signal.
+
+    >>> import dropdtw
+    >>> signal = [9, 1, 2, 3, 9, 9, 1, 7, 2, 3, 9]
+    >>> [(o.start, o.stop, o.cost) for o in dropdtw.find([1, 2, 3], signal, max_cost=1, drop_x=0.5)]
+    [(1, 4, 0.0), (6, 10, 0.5)]
+    >>> dropdtw.find([1, 2, 3], signal, k=2, drop_x=0.5)[1].alignment.labels      # the 7 is dropped
+    array([ 0, -1,  1,  2])
+    """
+    spec = Spec.kept(
+        drop_x,
+        drop_z,
+        match,
+        _METHOD,
+        one_to_many,
+        many_to_one,
+        contiguous,
+        executor=executor,
+        open_x=open_x,
+        open_z=open_z,
+        warp=warp,
+    )
+    most, limit, share = _checked(k, max_cost, overlap)
+    Z, X = as_sequence(query, "query"), as_sequence(signal, "signal")
+    if Z.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"query has {Z.shape[1]} features and signal has {X.shape[1]}; both need the same number, as (length, d)"
+        )
+    if len(Z) > len(X):
+        raise ValueError(
+            f"query has {len(Z)} elements and signal has {len(X)}; the query is looked for in the signal, which has to "
+            "be at least as long: exchange them, or compare them by align"
+        )
+    Z, X = same_precision(Z, X)
+    measure = match_costs.resolve(match, Z.shape[1])
+    measure.warn_of_signs(Z.shape[1])
+    problem = Problem.of_checked(spec, Z.copy(), X, measure)
+    report = reporter("dropdtw.find", progress)
+    ends = executors.choose(problem.table, executor).occurrences(problem.table, problem.costs, report)
+    inside = recurrence.occurrence(**spec.matching._asdict(), anchored=True)
+    return [
+        Occurrence(a, b, float(ends.cost[b - 1]), partial(_problem, inside, _stretch(problem.costs, a, b), executor))
+        for a, b in _best(ends, most, limit, share)
+    ]
+
+
+def _checked(k: int | None, max_cost: float | None, overlap: float) -> tuple[int | None, float, float]:
+    if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
+        raise ValueError(f"k is {k!r}; give a whole number ≥ 1, or None for all up to max_cost")
+    if max_cost is not None and (isinstance(max_cost, bool) or not isinstance(max_cost, Real) or max_cost != max_cost):
+        raise ValueError(f"max_cost is {max_cost!r}; give a number, or None for no limit")
+    if isinstance(overlap, bool) or not isinstance(overlap, Real) or not 0 <= overlap <= 1:
+        raise ValueError(f"overlap is {overlap!r}; give a share from 0 (none) to 1 (any)")
+    most = DEFAULT_K if k is None and max_cost is None else k
+    return most, np.inf if max_cost is None else float(max_cost), float(overlap)
+
+
+def _table(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
+    return recurrence.occurrence(**matching._asdict())
+
+
+_METHOD = Method(
+    "occurrence",
+    "Drop-DTW with a stretch of X that begins and ends with a match",
+    _table,
+    takes_opening=True,
+    takes_warp=True,
+    must_match_x=False,
+    symmetric=False,
+)
+
+
+def _stretch(costs: Costs, start: int, stop: int) -> Costs:
+    """What an occurrence pays, whatever becomes of the arrays that the signal lies in."""
+    match = costs.match
+    inside: MatchCosts
+    if isinstance(match, Pair):
+        inside = Pair(match.Z, match.X[start:stop].copy(), match.match)
+    else:
+        inside = Matrix(match.columns(start, stop).copy())
+    return Costs(inside, costs.drop_x[start:stop].copy(), costs.drop_z, None, costs.charges)
+
+
+def _problem(table: Recurrence, costs: Costs, executor: str | None) -> Problem:
+    return Problem(_METHOD.name, table, costs, costs, _as_given, executor)
+
+
+def _as_given(costs: Costs) -> Costs:
+    return costs
+
+
+def _best(ends: Occurrences, k: int | None, max_cost: float, overlap: float) -> Iterator[tuple[int, int]]:
+    """The intervals [start, stop) of the best ends that do not overlap better ones too much."""
+    cost, begin = ends
+    alive = (cost <= max_cost) & (cost < np.inf)
+    stop = np.arange(1, len(cost) + 1)
+    longest = int((stop - begin).max(initial=0, where=alive))
+    found = 0
+    for candidates in _cheapest_first(cost, alive):
+        place = 0
+        while place < len(candidates):
+            left = np.flatnonzero(alive[candidates[place : place + 1024]])
+            if not len(left):
+                place += 1024
+                continue
+            place += int(left[0]) + 1
+            end = int(candidates[place - 1])
+            a, b = int(begin[end]), end + 1
+            yield a, b
+            found += 1
+            if found == k:
+                return
+            # Whatever overlaps it ends after its start, and begins before its end.
+            near = slice(a, b + longest)
+            shared = np.minimum(stop[near], b) - np.maximum(begin[near], a)
+            alive[near] &= shared <= overlap * np.minimum(stop[near] - begin[near], b - a)
+            alive[end] = False
+
+
+def _cheapest_first(cost: Array, alive: Array) -> Iterator[Array]:
+    """The ends by (cost, j), in parts; those that are no longer alive when their part comes are left out."""
+    rest, part = np.flatnonzero(alive), FIRST
+    while len(rest):
+        paid = cost[rest]
+        now = paid <= np.partition(paid, part)[part] if len(rest) > part else np.ones(len(rest), bool)
+        yield rest[now][np.argsort(paid[now], kind="stable")]
+        rest = rest[~now]
+        rest, part = rest[alive[rest]], 4 * part

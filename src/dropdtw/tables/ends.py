@@ -1,0 +1,153 @@
+"""DTW with free ends: how much may be skipped at the begin and the end of X and of Z."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dropdtw.tables import recurrence
+from dropdtw.tables.methods import METHODS, Matching, Method
+from dropdtw.tables.recurrence import End
+from dropdtw.tables.table import Recurrence
+
+Limit = bool | int | tuple[bool | int, bool | int]
+
+
+class Ends(NamedTuple):
+    """How many elements may be skipped at the begin and the end of a sequence; None: any number."""
+
+    begin: int | None
+    end: int | None
+
+    @property
+    def limited(self) -> bool:
+        """Whether some of its elements may be skipped, but not all of them."""
+        return bool(self.begin or self.end)
+
+    @property
+    def free(self) -> bool:
+        """Whether anything may be skipped at all."""
+        return self != (0, 0)
+
+    @property
+    def paid(self) -> tuple[End, End]:
+        """How its table says it: an end without a limit is free, one with a limit pays drop costs of 0 or +∞."""
+        begin, end = ("free" if limit is None else "drop" for limit in self)
+        return begin, end  # type: ignore[return-value]
+
+    def said(self) -> tuple[bool | int, bool | int]:
+        """As a caller says it."""
+        return tuple(True if limit is None else limit for limit in self)  # type: ignore[return-value]
+
+
+def free_ends(x: Limit = True, z: Limit = False, steps: str = "dtw") -> Method:
+    """DTW that may skip elements at the ends of the sequences, at no cost: a `method=` with limits.
+
+    At each end elements of X or of Z are skipped, not of both. `free_ends()` is "subsequence"; with whole numbers it is
+    dtaidistance's `psi`, and with `steps="asymmetric"` it is dtw-python's `open_begin` and `open_end`.
+
+    Parameters
+    ----------
+    x, z : what may be skipped of X, of Z: a pair (begin, end), or one entry for both ends. True: any number of
+        elements; False: none; a whole number: that many at most.
+    steps : "dtw", or the name of a step pattern, such as "asymmetric".
+
+    Returns
+    -------
+    Method : for `method=` of `solve`, `align`, `cost`, `distance`, `pairwise` and `posterior`.
+
+    Raises
+    ------
+    ValueError : for limits that are no whole numbers ≥ 0; when used, where both ends of a sequence have limits that add
+        up to its length or more, since then they cannot be told apart.
+
+    >>> import dropdtw
+    >>> Z, X = [0, 1, 2], [9, 9, 0, 1, 2, 9]
+    >>> dropdtw.distance(Z, X, method=dropdtw.free_ends(x=(2, 1)))       # two may go at the begin, one at the end
+    0.0
+    >>> dropdtw.distance(Z, X, method=dropdtw.free_ends(x=(1, 1)))       # the second 9 has to match
+    9.0
+    """
+    of_x, of_z = _ends(x, "x"), _ends(z, "z")
+    known = ["dtw", *(name for name, entry in METHODS.items() if entry.states_moves)]
+    if steps not in known:
+        raise ValueError(f"steps is {steps!r}; choose one of {', '.join(map(repr, known))}")
+    return _method(of_x, of_z, steps)
+
+
+def _ends(said: Limit, name: str) -> Ends:
+    pair = said if isinstance(said, (tuple, list)) else (said, said)
+    if len(pair) != 2 or not all(_is_limit(limit) for limit in pair):
+        raise ValueError(
+            f"{name} is {said!r}; give a pair (begin, end), or one for both: True (skip any number), False (none) or "
+            "a whole number ≥ 0"
+        )
+    return Ends(*(None if limit is True else int(limit) for limit in pair))
+
+
+def _is_limit(said: object) -> bool:
+    return isinstance(said, (bool, np.bool_)) or (isinstance(said, (int, np.integer)) and int(said) >= 0)
+
+
+@cache
+def _method(x: Ends, z: Ends, steps: str) -> Method:
+    inner = METHODS[steps]
+    said = [f"{name}={ends.said()}" for name, ends in (("x", x), ("z", z)) if ends.free or name == "x"]
+    said += [f"steps={steps!r}"] if steps != "dtw" else []
+    counts_z = steps.startswith("asymmetric") and not z.free
+    return Method(
+        f"free_ends({', '.join(said)})",
+        "DTW with free ends",
+        partial(_table, x, z, inner),
+        takes_drops=False,
+        takes_warp=inner.takes_warp,
+        states_moves=inner.states_moves,
+        must_match_x=not x.free,
+        must_match_z=not z.free,
+        symmetric=inner.symmetric and x == z,
+        free_x=x.limited,
+        free_z=z.limited,
+        narrow=partial(_narrow, x, z) if x.limited or z.limited else None,
+        norm=inner.norm if counts_z else None,
+        takes_orders=inner.takes_orders and not z.free,
+        refuses=partial(_refuses, x, z),
+        made_by=(free_ends, (x.said(), z.said(), steps)),
+    )
+
+
+def _table(x: Ends, z: Ends, inner: Method, drops_x: bool, drops_z: bool, matching: Matching, _: bool) -> Recurrence:
+    steps = inner.table(drops_x, drops_z, matching, inner.takes_warp)
+    return recurrence.free_ends(steps, x.paid, z.paid if z.free else None)
+
+
+def _narrow(x: Ends, z: Ends, costs: Any) -> Any:
+    """Forbid to skip what is too far from the ends."""
+    z_lengths, x_lengths = costs.lengths or (None, None)
+    if x.limited:
+        costs = replace(costs, drop_x=_allowed(costs.xp, costs.drop_x, x, x_lengths))
+    if z.limited:
+        costs = replace(costs, drop_z=_allowed(costs.xp, costs.drop_z, z, z_lengths))
+    return costs
+
+
+def _allowed(xp: Any, drop: Any, ends: Ends, lengths: Any) -> Any:
+    """0 for what may be skipped at an end that has a limit, +∞ for everything else. lengths : of padded sequences."""
+    place = xp.cumsum(xp.ones_like(drop), -1)  # 1, 2, …
+    length = drop.shape[-1] if lengths is None else lengths[..., None]
+    # One element is matched, so neither the last is skipped at the begin nor the first at the end.
+    at_begin, at_end = (place <= (ends.begin or 0)) & (place < length), (place > length - (ends.end or 0)) & (place > 1)
+    return xp.where(at_begin | at_end, xp.zeros_like(drop), xp.full_like(drop, np.inf))
+
+
+def _refuses(x: Ends, z: Ends, K: int, N: int) -> str | None:
+    for name, ends, length in (("x", x, N), ("z", z, K)):
+        begin, end = ends
+        if begin and end and begin + end >= length:
+            return (
+                f"free ends {name}={(begin, end)} add up to {begin + end}, but {name.upper()} has {length} elements: "
+                "limits at both ends have to leave one between them; give smaller ones, or True for no limit"
+            )
+    return None
