@@ -15,8 +15,8 @@ from cases import OF_COSTS
 PUBLIC = {
     *("align", "solve", "distance", "cost", "pairwise", "posterior", "suggest_drop"),
     *("Alignment", "Segment", "Posterior", "Suggestion"),
-    *("nearest", "Nearest", "Index", "Online", "StreamState"),
-    *("METHODS", "erp", "wdtw", "Recurrence", "Edge", "edges"),
+    *("nearest", "Nearest", "Index", "Online", "StreamState", "find", "Occurrence"),
+    *("METHODS", "free_ends", "erp", "wdtw", "Recurrence", "Edge", "edges"),
     *("costs", "drops", "orders", "windows"),
 }
 every_method = pytest.mark.parametrize("method", OF_COSTS)
@@ -58,7 +58,7 @@ def test_methods_have_summaries(method):
 
 def test_registry_says_which_costs_a_method_takes():
     assert {name for name, entry in dropdtw.METHODS.items() if not entry.takes_drops} == {
-        *("dtw", "otam", "subsequence", "lcss", "edr", "erp", "ddtw", "wdtw"),
+        *("dtw", "otam", "subsequence", "free_begin", "free_end", "lcss", "edr", "erp", "ddtw", "wdtw"),
         *("symmetric1", "symmetric2", "asymmetric", "symmetricP1", "asymmetricP1"),
     }
     opening = {"drop_dtw", "greedy", "needleman_wunsch", "smith_waterman"}

@@ -54,7 +54,8 @@ def solve(
     drop_x, drop_z : d_x and d_z, what dropping x_j or z_i costs. None: it may not be dropped. A number, one number
         per element (+∞: this one may not be dropped), "percentile:30" (of C) or another rule, see `dropdtw.drops`.
         With no drop cost at all this is DTW.
-    method : a name of `dropdtw.METHODS`, one made by `dropdtw.wdtw` or `dropdtw.erp`, or a `Recurrence` of your own.
+    method : a name of `dropdtw.METHODS`, a method with parameters (made by `dropdtw.free_ends`, `dropdtw.wdtw` or
+        `dropdtw.erp`), or a `Recurrence` of your own.
     one_to_many : one z may match several x.
     many_to_one : one x may match several z.
     contiguous : no x is dropped inside the run of a z. `many_to_one=False, contiguous=True` is what step

@@ -5,6 +5,7 @@ import numpy as np
 import dropdtw
 from dropdtw import align, posterior, solve
 from error_calls import ANY, FORBIDDEN, C, X, Z, banded, case, changed, plotting, without_matplotlib
+from error_find import ENDS, FIND
 from error_inputs import DROPS, INPUT, MATCH
 from error_options import CHARGED, FIT, OPTIONS, WIDE
 from error_ordered import ORDERED
@@ -125,6 +126,8 @@ CASES = {
         "read": READ,
         "ordered": ORDERED,
         "orders": ORDER_CASES,
+        "ends": ENDS,
+        "find": FIND,
     }.items()
     for name, row in table.items()
 }

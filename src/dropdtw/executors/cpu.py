@@ -118,7 +118,7 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
     value, length, *_ = _solve(table, costs, want=_TRACE, out=path)
     i, j, paid, *weight = (part[:length][::-1] for part in path.values())  # kernels walk from the end
     cost, charges = paid & 3, NO_CHARGES
-    if any(costs.charges):
+    if any(costs.charges) or any(map(table.charges, Charges._fields)):
         charges = Charges(*np.bincount(paid >> 2, minlength=1 + len(charges))[1:].astype(float))
     drop_x, drop_z = _COST["drop_x"], _COST["drop_z"]
     if _place(table).transposed:

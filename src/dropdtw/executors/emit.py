@@ -46,6 +46,7 @@ def families(recurrence: Any) -> list[Family]:
     moves = [{"one_to_many": o, "many_to_one": m} for o, m in product((True, False), repeat=2)]
     runs = [{**m, "contiguous": c} for m, c in product(moves, (False, True))]
     ends = list(product(("drop", "free"), repeat=2))
+    plain, charged = ([recurrence.dtw(**m, charged=c) for m in moves] for c in (False, True))
     members = {
         "dtw": [recurrence.dtw(**m) for m in moves],
         "one_sided": [recurrence.one_sided(**r) for r in runs],
@@ -64,10 +65,10 @@ def families(recurrence: Any) -> list[Family]:
         "asymmetric": [recurrence.asymmetric()],
         "symmetric_p1": [recurrence.symmetric_p1()],
         "asymmetric_p1": [recurrence.asymmetric_p1()],
-        "free_x": [recurrence.free_ends(recurrence.dtw(**m, charged=True), x) for m, x in product(moves, ends)],
-        "free_ends": [
-            recurrence.free_ends(recurrence.dtw(**m, charged=True), x, z) for m, x, z in product(moves, ends, ends)
-        ],
+        "free_x": [recurrence.free_ends(t, x) for t, x in product(plain, ends)],
+        "free_ends": [recurrence.free_ends(t, x, z) for t, x, z in product(plain, ends, ends)],
+        "free_x_charged": [recurrence.free_ends(t, x) for t, x in product(charged, ends)],
+        "free_ends_charged": [recurrence.free_ends(t, x, z) for t, x, z in product(charged, ends, ends)],
         "occurrence": [recurrence.occurrence(**r, anchored=a) for r, a in product(runs, (False, True))],
     }
     return [_family(name, tables) for name, tables in members.items()]

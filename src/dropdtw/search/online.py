@@ -27,8 +27,8 @@ from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.search.columns import Nodes, Rows, columns
 from dropdtw.search.stream import Stream
+from dropdtw.tables.methods import MethodLike
 from dropdtw.tables.reducers import soft_min
-from dropdtw.tables.table import Recurrence
 
 
 class StreamState(NamedTuple):
@@ -80,7 +80,7 @@ class Online:
         drop_z: DropCost = None,
         *,
         match: MatchCost = "auto",
-        method: str | Recurrence = "drop_dtw",
+        method: MethodLike = "drop_dtw",
         one_to_many: bool = True,
         many_to_one: bool = True,
         contiguous: bool = False,

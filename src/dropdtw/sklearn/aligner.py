@@ -15,7 +15,7 @@ from dropdtw.problem.inputs import Array, owned
 from dropdtw.problem.spec import Spec
 from dropdtw.search.pairwise import thread_count
 from dropdtw.sklearn.panel import Layout, Panel, as_series, check_features, is_collection
-from dropdtw.tables.table import Recurrence
+from dropdtw.tables.methods import MethodLike
 
 PARAMETERS = (
     *("drop_x", "drop_z", "match", "method"),
@@ -30,7 +30,7 @@ class Aligner(BaseEstimator):  # type: ignore[misc]
     drop_x: DropCost
     drop_z: DropCost
     match: MatchCost
-    method: str | Recurrence
+    method: MethodLike
     open_x: Opening
     open_z: Opening
     warp: float

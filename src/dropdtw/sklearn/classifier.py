@@ -17,7 +17,7 @@ from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array
 from dropdtw.sklearn.aligner import Aligner
 from dropdtw.sklearn.panel import Layout, Panel
-from dropdtw.tables.table import Recurrence
+from dropdtw.tables.methods import MethodLike
 
 
 class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[misc]
@@ -57,7 +57,7 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         drop_x: DropCost = None,
         drop_z: DropCost = None,
         match: MatchCost = "euclidean",
-        method: str | Recurrence = "drop_dtw",
+        method: MethodLike = "drop_dtw",
         one_to_many: bool = True,
         many_to_one: bool = True,
         contiguous: bool = False,

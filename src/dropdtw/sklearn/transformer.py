@@ -16,7 +16,7 @@ from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array, owned
 from dropdtw.sklearn.aligner import Aligner
 from dropdtw.sklearn.panel import Layout, Panel, as_series
-from dropdtw.tables.table import Recurrence
+from dropdtw.tables.methods import MethodLike
 
 
 class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Aligner):  # type: ignore[misc]
@@ -54,7 +54,7 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         drop_x: DropCost = None,
         drop_z: DropCost = None,
         match: MatchCost = "euclidean",
-        method: str | Recurrence = "drop_dtw",
+        method: MethodLike = "drop_dtw",
         one_to_many: bool = True,
         many_to_one: bool = True,
         contiguous: bool = False,

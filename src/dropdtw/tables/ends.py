@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dropdtw.tables import recurrence
-from dropdtw.tables.methods import METHODS, Matching, Method
+from dropdtw.tables.methods import METHODS, Method
 from dropdtw.tables.recurrence import End
 from dropdtw.tables.table import Recurrence
 
@@ -118,9 +118,8 @@ def _method(x: Ends, z: Ends, steps: str) -> Method:
     )
 
 
-def _table(x: Ends, z: Ends, inner: Method, drops_x: bool, drops_z: bool, matching: Matching, _: bool) -> Recurrence:
-    steps = inner.table(drops_x, drops_z, matching, inner.takes_warp)
-    return recurrence.free_ends(steps, x.paid, z.paid if z.free else None)
+def _table(x: Ends, z: Ends, inner: Method, *asked: Any) -> Recurrence:
+    return recurrence.free_ends(inner.table(*asked), x.paid, z.paid if z.free else None)
 
 
 def _narrow(x: Ends, z: Ends, costs: Any) -> Any:

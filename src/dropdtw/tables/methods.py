@@ -270,7 +270,7 @@ def _free_ends(name: str, summary: str, ends: tuple[End, End] | None = None) -> 
     """DTW of all of Z with a stretch of X; `ends`: only an end that is "free" is."""
 
     def between(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
-        return recurrence.free_ends(recurrence.dtw(**matching.repeats, charged=True), ends or ("free", "free"))
+        return recurrence.free_ends(_dtw(x, z, matching, charged), ends or ("free", "free"))
 
     return Method(
         name,
