@@ -13,7 +13,7 @@ ENDS = {
     "negative": case(lambda: free_ends(x=(1, -1)), "x is (1, -1)", "a whole number ≥ 0"),
     "share": case(lambda: free_ends(z=0.5), "z is 0.5", "a whole number ≥ 0"),
     "three": case(lambda: free_ends(z=(1, 2, 3)), "z is (1, 2, 3)", "give a pair"),
-    "steps": case(lambda: free_ends(steps="drop_dtw"), "steps is 'drop_dtw'", "choose one of 'dtw', 'symmetric1'"),
+    "steps": case(lambda: free_ends(steps="drop_dtw"), "steps is 'drop_dtw'", "choose one of 'dtw', 'asymmetric'"),
     "too much of X": case(
         lambda: solve(C, method=free_ends(x=(2, 2))), "x=(2, 2) add up to 4, but X has 4 elements", "give smaller ones"
     ),

@@ -13,6 +13,9 @@ from dropdtw.tables.methods import METHODS, Method
 from dropdtw.tables.recurrence import End
 from dropdtw.tables.table import Recurrence
 
+STEPS = ("dtw", "asymmetric")
+"""The methods whose ends can be freed."""
+
 Limit = bool | int | tuple[bool | int, bool | int]
 
 
@@ -53,7 +56,7 @@ def free_ends(x: Limit = True, z: Limit = False, steps: str = "dtw") -> Method:
     ----------
     x, z : what may be skipped of X, of Z: a pair (begin, end), or one entry for both ends. True: any number of
         elements; False: none; a whole number: that many at most.
-    steps : "dtw", or the name of a step pattern, such as "asymmetric".
+    steps : "dtw", or the step pattern "asymmetric".
 
     Returns
     -------
@@ -72,9 +75,8 @@ def free_ends(x: Limit = True, z: Limit = False, steps: str = "dtw") -> Method:
     9.0
     """
     of_x, of_z = _ends(x, "x"), _ends(z, "z")
-    known = ["dtw", *(name for name, entry in METHODS.items() if entry.states_moves)]
-    if steps not in known:
-        raise ValueError(f"steps is {steps!r}; choose one of {', '.join(map(repr, known))}")
+    if steps not in STEPS:
+        raise ValueError(f"steps is {steps!r}; choose one of {', '.join(map(repr, STEPS))}")
     return _method(of_x, of_z, steps)
 
 
@@ -97,7 +99,7 @@ def _method(x: Ends, z: Ends, steps: str) -> Method:
     inner = METHODS[steps]
     said = [f"{name}={ends.said()}" for name, ends in (("x", x), ("z", z)) if ends.free or name == "x"]
     said += [f"steps={steps!r}"] if steps != "dtw" else []
-    counts_z = steps.startswith("asymmetric") and not z.free
+    counts_z = steps == "asymmetric" and not z.free
     return Method(
         f"free_ends({', '.join(said)})",
         "DTW with free ends",
