@@ -1,4 +1,4 @@
-"""Free ends against dtaidistance's psi and dtw-python's open begin and end; occurrences against dtaidistance's search."""
+"""Free ends against dtaidistance's psi and dtw-python's open ends; occurrences against dtaidistance's search."""
 
 import numpy as np
 import pytest

@@ -23,7 +23,7 @@ ENDS = {
     "drop cost": case(lambda: solve(C, 1, method=free_ends()), "takes no drop costs", "leave out drop_x"),
     "moves of a pattern": case(
         lambda: distance(Z, X, method=free_ends(steps="asymmetric"), one_to_many=False),
-        "steps='asymmetric')' is a step pattern",
+        "steps='asymmetric')\" is a step pattern",
         "leave out one_to_many",
     ),
     "stream": case(
