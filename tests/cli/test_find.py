@@ -2,14 +2,27 @@
 
 import csv
 import json
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+import cli_cases
 import dropdtw
-from cli_cases import call
 
 SIGNAL = np.array([9.0, 1, 2, 3, 9, 9, 1, 7, 2, 3, 9])
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """What `dropdtw …` does."""
+    return lambda *arguments: Done(*cli_cases.call(monkeypatch, capsys, *arguments))
 
 
 @pytest.fixture
@@ -19,7 +32,7 @@ def files(tmp_path):
     return [str(tmp_path / "query.npy"), str(tmp_path / "signal.npy")]
 
 
-def test_a_table_lists_the_best_first(files):
+def test_a_table_lists_the_best_first(call, files):
     done = call("find", *files, "--max-cost", "1", "--drop-x", "0.5", "--fps", "2")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -29,7 +42,7 @@ def test_a_table_lists_the_best_first(files):
     assert lines[3].split() == ["2", "0.5", "6", "10", "4", "1", "0", "3.00", "s", "5.00", "s"]
 
 
-def test_what_is_written_is_what_find_gives(files, tmp_path):
+def test_what_is_written_is_what_find_gives(call, files, tmp_path):
     wanted = dropdtw.find([1, 2, 3], SIGNAL, 3, drop_x=0.5, drop_z=2.0, overlap=0.5)
     options = ["-k", "3", "--drop-x", "0.5", "--drop-z", "2", "--overlap", "0.5"]
     done = call("find", *files, *options, "--out", "-")
@@ -44,14 +57,14 @@ def test_what_is_written_is_what_find_gives(files, tmp_path):
     assert [(int(r["rank"]), int(r["start"])) for r in rows] == [(n, o.start) for n, o in enumerate(wanted, 1)]
 
 
-def test_a_picture_is_drawn(files, tmp_path):
+def test_a_picture_is_drawn(call, files, tmp_path):
     pytest.importorskip("matplotlib")
     done = call("find", *files, "-k", "2", "--drop-x", "0.5", "--plot", str(tmp_path / "found.svg"))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "found.svg").read_text().startswith("<?xml")
 
 
-def test_nothing_found_is_said(files):
+def test_nothing_found_is_said(call, files):
     done = call("find", *files, "--max-cost", "-1")
     assert done.stdout == "euclidean costs: 3 z in 11 x, 0 occurrences\n"
     assert done.returncode == 0
@@ -69,14 +82,14 @@ def test_nothing_found_is_said(files):
     ],
     ids=str,
 )
-def test_mistakes_are_answered_in_one_line(files, options, says):
+def test_mistakes_are_answered_in_one_line(call, files, options, says):
     done = call("find", *files, *options)
     assert done.returncode == 2
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_exchanged_files_are_recognized(files):
+def test_exchanged_files_are_recognized(call, files):
     done = call("find", *files[::-1])
     assert done.returncode == 2
     assert "query has 11 elements and signal has 3" in done.stderr
