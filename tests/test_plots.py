@@ -50,6 +50,28 @@ def test_links_join_what_matches(axes, plot):
     np.testing.assert_allclose(below, X[a.pairs[:, 1]] / 9)
 
 
+def test_occurrences_are_blue_bands_and_orange_where_x_are_dropped(axes, plot):
+    signal = [9, 1, 2, 3, 9, 9, 1, 7, 2, 3, 9]
+    places = dropdtw.find([1, 2, 3], signal, 2, drop_x=0.5)
+    assert plot.occurrences(signal, places, seconds=0.5, ax=axes) is axes
+    bands = [(band.get_x(), band.get_x() + band.get_width()) for band in axes.patches]
+    assert bands == [(0.5, 2.0), (3.0, 5.0), (3.5, 4.0)]
+    assert [text.get_text() for text in axes.texts] == ["1", "2"]
+    assert len(axes.lines) == 1
+
+
+def test_signals_of_many_features_or_elements_are_drawn_with_few_points(axes, plot):
+    rng = np.random.default_rng(0)
+    plot.occurrences(rng.normal(size=(50, 9)), [], ax=axes)
+    assert len(axes.images) == 1
+    assert not axes.lines
+    long = rng.normal(size=100_003)
+    plot.occurrences(long, [], ax=axes)
+    shown = axes.lines[0].get_ydata()
+    assert len(shown) < 9000
+    assert (shown.min(), shown.max()) == (long.min(), long.max())
+
+
 def test_what_is_dropped_is_orange_in_both_signals(axes, plot):
     a = dropdtw.solve([[0.0, 9, 9, 9], [9, 9, 9, 9]], drop_x=1, drop_z=1)
     plot.linked([1, 2], [1, 2, 3, 4], a, ax=axes)
