@@ -18,6 +18,8 @@ VARIANTS = {
     "dtw, one to one": {"method": "dtw", "one_to_many": False},
     "otam": {"method": "otam", "one_to_many": False},
     "subsequence": {"method": "subsequence", "warp": 0.125},
+    "free_begin": {"method": "free_begin", "warp": 0.125},
+    "free_end": {"method": "free_end"},
     "needleman_wunsch": {"method": "needleman_wunsch", "sides": (True, True), "open_x": 0.5, "open_z": 0.25},
     "needleman_wunsch, x": {"method": "needleman_wunsch", "sides": (True, False), "open_x": 0.5},
     "lcss": {"method": "lcss", "threshold": 0.4},

@@ -305,11 +305,12 @@ def answer(
     keep &= found.once | (one_to_many and not one_to_one)
     keep &= found.apart | (many_to_one and not one_to_one)
     keep &= found.unbroken | (not contiguous)
-    if method in ("dtw", "subsequence", "otam"):
+    if method in ("dtw", "subsequence", "otam", "free_begin", "free_end"):
         keep &= ~found.dropped.any(axis=1)
         d_x, d_z = None, None
-    if method in ("subsequence", "otam"):
+    if method in ("subsequence", "otam", "free_begin", "free_end"):
         d_x = 0.0
+        keep &= {"free_begin": found.used[:, -1], "free_end": found.used[:, 0]}.get(method, True)
         before = np.logical_or.accumulate(found.used, axis=1)
         after = np.logical_or.accumulate(found.used[:, ::-1], axis=1)[:, ::-1]
         keep &= ~(before & after & ~found.used).any(axis=1)
