@@ -123,7 +123,7 @@ class Posterior:
 
 def _empty_columns(problem: Problem, reducer: Reducer, found: Result) -> Array:
     """The probability that x_j matches nothing. Where every drop is paid for, that is the derivative by d_x."""
-    if not problem.table.skips_for_free:
+    if "free" not in problem.table.skips_x_for():
         return found.drop_x
     if not problem.table.matches_by("top"):  # each x matches once at most
         return np.asarray(np.clip(1 - found.match.sum(axis=0), 0, 1))
@@ -131,11 +131,15 @@ def _empty_columns(problem: Problem, reducer: Reducer, found: Result) -> Array:
 
 
 def _empty_rows(problem: Problem, reducer: Reducer, found: Result) -> Array:
-    if not problem.table.skips_for_free:
+    if not _passes_z_for_free(problem):
         return found.drop_z
     if not problem.table.matches_by("left"):
         return np.asarray(np.clip(1 - found.match.sum(axis=1), 0, 1))
     return np.array([_without(problem, reducer, found, (i,)) for i in range(problem.costs.shape[0])])
+
+
+def _passes_z_for_free(problem: Problem) -> bool:
+    return "free" in problem.table.transpose().skips_x_for()
 
 
 def _visits(problem: Problem, found: Result) -> Array:
@@ -162,7 +166,7 @@ def _before(problem: Problem, reducer: Reducer) -> Array:
             "with many_to_one, several z may have the same first x: which of them comes first is not known here; "
             "give many_to_one=False, or estimate it from sample()"
         )
-    if problem.table.skips_for_free:
+    if _passes_z_for_free(problem):
         raise ValueError(
             f"method {problem.method!r} passes over a z for free: whether it is matched is not known from derivatives; "
             "estimate it from sample()"
