@@ -121,6 +121,7 @@ def align(
     threshold: DropCost = None,
     order: OrderLike | None = None,
     executor: str | None = None,
+    missing: str | None = None,
 ) -> Alignment:
     """Find the best alignment of two sequences.
 
@@ -131,6 +132,8 @@ def align(
     match : the match cost, a name of `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean", "cityblock",
         "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "auto": Euclidean for numbers, (K,)
         or (K, 1), and cosine for vectors.
+    missing : "drop" leaves out elements with NaN (or masked values): they match nothing and cost nothing, as if they
+        had been deleted, but all indices stay yours (`Alignment.missing_x`). None: they are refused.
     others : as in `solve`. "logit:30" as `drop_x` is a drop logit inside the softmax cost.
 
     >>> import numpy as np, dropdtw
@@ -139,7 +142,8 @@ def align(
     >>> dropdtw.align(Z, X, drop_x=0.5).labels
     array([ 0,  0, -1,  1,  2, -1,  2])
     """
-    if window is None and mask is None and threshold is None and order is None and executor is None:
+    plain = window is None and mask is None and threshold is None and order is None and missing is None
+    if plain and executor is None:
         found = quick.trace(
             Z, X, drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp
         )
@@ -161,6 +165,7 @@ def align(
         warp=warp,
         order=order,
         mask=mask,
+        missing=missing,
     )
     return Alignment.of(Problem.of_sequences(spec, Z, X))
 
@@ -245,6 +250,7 @@ def distance(
     gamma: float = 1.0,
     normalize: str | None = None,
     executor: str | None = None,
+    missing: str | None = None,
 ) -> float:
     """Compute the value alone, from sequences: a plain sum of costs, no square root. Arguments as in `align`, `cost`.
 
@@ -253,7 +259,7 @@ def distance(
     0.5
     """
     plain = window is None and mask is None and threshold is None and order is None and normalize is None
-    plain = plain and executor is None
+    plain = plain and missing is None and executor is None
     if plain and type(reducer) is str and reducer == "hard" and type(gamma) is float and gamma == 1.0:
         found = quick.value(
             Z, X, drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp
@@ -279,6 +285,7 @@ def distance(
         order=order,
         mask=mask,
         normalize=normalize,
+        missing=missing,
     )
     return executors.value(Problem.of_sequences(spec, Z, X), spec)
 
@@ -354,6 +361,7 @@ def pairwise(
     n_jobs: int | None = -1,
     progress: Progress = None,
     executor: str | None = None,
+    missing: str | None = None,
 ) -> Array:
     """Compute the values of all pairs, (n, m): entry [a, b] is `distance(Zs[a], Xs[b], ...)`.
 
@@ -388,5 +396,6 @@ def pairwise(
         open_z=open_z,
         warp=warp,
         normalize=normalize,
+        missing=missing,
     )
     return all_pairs(spec, Zs, Xs, n_jobs, progress)

@@ -15,9 +15,9 @@ from error_cases import CASES
 MODULES = [
     *("api", "costs", "drops", "tables.ends", "tables.methods", "problem.band", "problem.inputs"),
     *("plot.common", "plot.orders", "plot.pairs", "plot.series"),
-    *("problem.charges", "problem.match", "problem.problem", "problem.spec"),
+    *("problem.charges", "problem.match", "problem.missing", "problem.problem", "problem.spec"),
     *("executors", "results.alignment", "results.explain", "results.html", "results.posterior"),
-    *("results.serialize", "search.find", "search.pairwise", "files.progress"),
+    *("results.serialize", "results.warp", "search.find", "search.pairwise", "files.progress"),
     *("orders.order", "orders.poset", "orders.lattice", "orders.graph", "orders.compile", "orders.ambiguity"),
 ]
 """Modules whose messages are tested here; the others' are tested beside them."""

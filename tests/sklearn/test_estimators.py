@@ -64,9 +64,10 @@ class EqualLengthsTransformer(EqualLengths, AlignmentTransformer):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("missing", [None, "drop"])
 @pytest.mark.parametrize("estimator", [EqualLengthsClassifier, EqualLengthsTransformer])
-def test_all_checks_of_scikit_learn_pass_with_equal_lengths(estimator):
-    assert failed(estimator()) == {}
+def test_all_checks_of_scikit_learn_pass_with_equal_lengths(estimator, missing):
+    assert failed(estimator(missing=missing)) == {}
 
 
 # --- The classifier ---------------------------------------------------------------------------------------------

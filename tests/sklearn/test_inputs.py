@@ -212,3 +212,66 @@ def test_masked_values_are_refused(axes, layout):
         as_series(list(masked), layout)
     plain = as_series(np.ma.array(X), layout)
     assert all((a == b).all() for a, b in zip(plain, as_series(X, layout), strict=True))
+
+
+# --- Missing steps ----------------------------------------------------------------------------------------------
+
+
+def with_gaps(seed=0):
+    """The training series with some steps missing, and what is left of them."""
+    rng = np.random.default_rng(seed)
+    holed, left = [], []
+    for series in TRAIN:
+        there = rng.random(len(series)) > 0.3
+        there[0] = True
+        holed.append(np.where(there[:, None], series, np.nan))
+        left.append(series[there])
+    return holed, left
+
+
+def seeded(estimator, **options):
+    """An estimator that makes the same choices each time."""
+    made = estimator(**options)
+    return made.set_params(random_state=0) if "random_state" in made.get_params() else made
+
+
+@both
+def test_missing_steps_might_as_well_be_deleted(estimator):
+    holed, left = with_gaps()
+    ours, theirs = seeded(estimator, drop_x=0.3, missing="drop"), seeded(estimator, drop_x=0.3)
+    for given in (holed, left):
+        for fresh in (holed, left):
+            found = answer(ours.fit(given, LABELS), fresh)
+            np.testing.assert_array_equal(found, answer(theirs.fit(left, LABELS), left))
+
+
+@both
+def test_tables_may_have_gaps(estimator):
+    table = np.random.default_rng(0).normal(size=(15, 8))
+    table[np.random.default_rng(1).random(table.shape) < 0.3] = np.nan
+    left = [row[~np.isnan(row)] for row in table]
+    found = answer(seeded(estimator, missing="drop").fit(table, LABELS), table)
+    np.testing.assert_array_equal(found, answer(seeded(estimator).fit(left, LABELS), left))
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pandas.DataFrame(table)
+    np.testing.assert_array_equal(answer(seeded(estimator, missing="drop").fit(frame, LABELS), frame), found)
+
+
+@both
+def test_gaps_are_refused_unless_asked_for(estimator):
+    holed, left = with_gaps()
+    with pytest.raises(ValueError, match=r"X\[0\] has NaN .* or give missing='drop' to leave out those with NaN"):
+        estimator().fit(holed, LABELS)
+    with pytest.raises(ValueError, match=r"X\[0\] has NaN .* or give missing='drop'"):
+        answer(estimator().fit(left, LABELS), holed)
+    with pytest.raises(ValueError, match="NaN, fill it in, or give missing='drop'"):
+        estimator().fit(np.full((15, 4), np.nan), LABELS)
+    with pytest.raises(ValueError, match=r"X\[2\] has NaN in each of its 4 elements, so none is left"):
+        estimator(missing="drop").fit(np.array([[1.0] * 4, [2.0] * 4, [np.nan] * 4]), [0, 1, 0])
+    with pytest.raises(ValueError, match="missing is 'fill'; give 'drop'"):
+        estimator(missing="fill").fit(left, LABELS)
+
+
+def test_padding_is_cut_off_and_gaps_are_left_out():
+    stack = np.array([[[0.0], [np.nan], [1.0], [np.nan]], [[0.0], [1.0], [2.0], [3.0]]])
+    assert [len(s) for s in as_series(stack, "ntd", missing="drop")] == [3, 4]

@@ -90,6 +90,14 @@ READ = (
         "half a pair": case(lambda: changed(pairs=[[0.5, 0]]), "its pairs are not whole numbers", WRITTEN),
         "half a label": case(lambda: changed(labels=[0.5] * 4), "its labels are not whole numbers", WRITTEN),
         "paid twice": case(lambda: changed(paid_x=[2, 0, 0, 0]), "its paid_x are not all 0 or 1", WRITTEN),
+        "missing beyond": case(
+            lambda: changed(missing_x=[4], missing_z=[]), "its missing_x are not elements of its shape", WRITTEN
+        ),
+        "missing, one side": case(lambda: changed(missing_x=[1]), "(missing_z missing)", WRITTEN),
+        "missing, all": case(lambda: changed(missing_x=[], missing_z=[0, 1]), "each of its z is missing", WRITTEN),
+        "missing, but matched": case(
+            lambda: changed(missing_x=[1], missing_z=[], problem=None), "its missing elements are matched or", WRITTEN
+        ),
         "a label without a pair": case(lambda: changed(labels=[0, 1, 1, -1]), "its labels are not those of", WRITTEN),
     }
     | {

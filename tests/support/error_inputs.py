@@ -31,8 +31,39 @@ INPUT = {
     "X NaN": case(
         lambda: distance(Z, [[1, 1], [1, np.nan]]), "X has NaN or infinity in element 1", "remove such elements or fill"
     ),
+    "NaN, the option": case(
+        lambda: align(Z, [[1, 1], [1, np.nan]]), "X has NaN or infinity in element 1", "or give missing='drop' to leave"
+    ),
+    "Zs NaN, the option": case(lambda: pairwise([Z, Z * np.nan]), "Zs[1] has NaN", "or give missing='drop'"),
+    "missing": case(lambda: align(Z, X, missing="skip"), "missing is 'skip'", "give 'drop' to leave out elements with"),
+    "missing, inf": case(
+        lambda: align(Z, [[1, np.inf], [np.nan, 1]], missing="drop"), "X has infinity in element 0", "remove such"
+    ),
+    "all missing": case(
+        lambda: distance(Z, X * np.nan, missing="drop"), "X has NaN in each of its 3 elements", "leave it out"
+    ),
+    "all of one missing": case(
+        lambda: pairwise([Z, Z * np.nan], missing="drop"), "Zs[1] has NaN in each of its 2 elements", "leave it out"
+    ),
+    "a step of an order missing": case(
+        lambda: align([[1, 1], [np.nan, 1]], X, order=dropdtw.orders.any_order(0, 1), missing="drop"),
+        "Z has NaN in element 1, a step that the order names",
+        "fill it in, or leave it out of Z and the order",
+    ),
+    "ids of the kept alone": case(
+        lambda: align([[1, 1], [np.nan, 1]], X, match=Softmax(ids=("a",)), missing="drop"),
+        "ids has 1 entries, but Z has 2 elements",
+        "give one id per z_i, missing or not",
+    ),
+    "drop costs of the kept alone": case(
+        lambda: align(Z, [[1, 1], [np.nan, 1]], [0.1], missing="drop"),
+        "drop_x has shape (1,), but there are 2 elements x_j",
+        "give a number or one drop cost per x_j",
+    ),
     "Z inf": case(lambda: align([[np.inf, 1]], X), "Z has NaN or infinity in element 0", "remove such elements"),
-    "X masked": case(lambda: align(Z, MASKED), "X has masked values, the first at (1, 1)", "remove them or fill"),
+    "X masked": case(
+        lambda: align(Z, MASKED), "X has masked values, the first at (1, 1)", "remove them or fill them in, or"
+    ),
     "Xs masked": case(lambda: pairwise([Z], [X, MASKED]), "Xs[1] has masked values, the first at (1, 1)", "fill"),
     "rows masked": case(lambda: distance(list(MASKED), Z), "Z has masked values, the first at (1, 1)", "fill them"),
     "corpus masked": case(lambda: dropdtw.Index([MASKED]), "corpus[0] has masked values", "remove them"),

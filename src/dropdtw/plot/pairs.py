@@ -38,7 +38,7 @@ def alignment(
     What a window, a mask or +∞ forbids stays blank.
 
     With an order, numbers say when each step was done, a bar how long it took, and steps in branches that were not
-    taken are hatched.
+    taken are hatched. Missing elements are crossed out.
 
     truth_x : true intervals [start, stop) of X, drawn as green bars along the upper edge and dashed down the picture.
     """
@@ -47,12 +47,17 @@ def alignment(
     if a.problem is not None:
         C = a.problem.given.banded()
         C = np.where(np.isfinite(C), C, np.nan)
+        if a.kept is not None:
+            C = a.kept.spread(C, np.nan, "z", "x")
         image = ax.imshow(C, cmap="Greys", aspect="auto", interpolation="nearest", alpha=0.8)
         if colorbar:
             ax.figure.colorbar(image, ax=ax, label="match cost", pad=0.02)
     for dropped, span in ((a.dropped_x, ax.axvspan), (a.dropped_z & a.reached_z, ax.axhspan)):
         for start, stop in runs(dropped):
             span(start - 0.5, stop - 0.5, facecolor=DROPPED, alpha=0.4, edgecolor="none")
+    for missing, span in ((a.missing_x, ax.axvspan), (a.missing_z, ax.axhspan)):
+        for start, stop in runs(missing):
+            span(start - 0.5, stop - 0.5, facecolor="white", edgecolor="0.6", hatch="xxx", linewidth=0)
     i, j = a.pairs.T
     size = float(np.clip(400 / max(K, N), 2, 8))
     if a.walked is not None:
@@ -65,9 +70,10 @@ def alignment(
             ax.axvline(edge - 0.5, color=TRUTH, linestyle="--", linewidth=1.2)
     ax.set(xlim=(-0.5, N - 0.5), ylim=(K - 0.5, -0.5), xlabel=xlabel, ylabel=ylabel)
     ax.locator_params(integer=True)
-    passed = int((~a.reached_z).sum())
+    passed = int((~a.reached_z & ~a.missing_z).sum())
     lost = f"{int(a.dropped_x.sum())} of {N} x and {int(a.dropped_z.sum()) - passed} of {K} z dropped (orange)"
     lost += f", {passed} not taken" if passed else ""
+    lost += "" if a.kept is None else f", {int(a.missing_x.sum())} x and {int(a.missing_z.sum())} z missing (crossed)"
     ax.set_title(f"{a.method}: cost {a.cost:.4g}, {lost}" if title is None else title, fontsize="medium")
     return ax
 
@@ -147,18 +153,19 @@ def linked(
     """Draw both sequences, Z above X, with blue lines between what matches; what is dropped is orange.
 
     Up to four features are drawn as curves, on one scale for both sequences; more are drawn as a band of grey levels.
-    Z is stretched to the width of X.
+    Z is stretched to the width of X. Missing elements leave gaps.
 
     links : how many of the matches to draw at most, evenly spaced.
     """
-    above, below = as_sequence(Z, "Z"), as_sequence(X, "X")
+    holes = a.kept is not None
+    above, below = as_sequence(Z, "Z", holes=holes), as_sequence(X, "X", holes=holes)
     K, N = a.shape
     if (len(above), len(below)) != (K, N):
         raise ValueError(
             f"Z and X have {len(above)} and {len(below)} elements, but {K} and {N} were aligned; give both as aligned"
         )
     ax = ax or new_axes((8, 3.6))
-    low, high = (float(f([f(above), f(below)])) for f in (np.min, np.max))
+    low, high = (float(f([f(above), f(below)])) for f in (np.nanmin, np.nanmax))
     at = (np.arange(K) + 0.5) * N / K - 0.5, np.arange(N, dtype=float)
     ends = [
         _signal(ax, values, where, floor, (low, high), dropped)
@@ -222,7 +229,7 @@ def _visits(ax: Axes, a: Alignment) -> None:
     """Draw when each step was done: a bar from its first x to its last, with its number; hatch what was not taken."""
     from matplotlib.patheffects import withStroke
 
-    for start, stop in runs(~a.reached_z):
+    for start, stop in runs(~a.reached_z & ~a.missing_z):
         ax.axhspan(start - 0.5, stop - 0.5, facecolor="none", edgecolor="0.6", hatch="///", linewidth=0)
     visits = a.visits
     for z in {visit.label for visit in visits}:

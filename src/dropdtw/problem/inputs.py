@@ -32,9 +32,14 @@ def as_floats(values: npt.ArrayLike, name: str, masked: float | None = None) -> 
     return array.astype(np.float64, copy=False)
 
 
-def as_sequence(values: npt.ArrayLike, name: str) -> Array:
-    """A sequence (length, d); a one-dimensional array is a sequence of numbers, d = 1."""
-    array = as_floats(values, name)
+def as_sequence(values: npt.ArrayLike, name: str, *, holes: bool = False, or_else: str = "") -> Array:
+    """A sequence (length, d); a one-dimensional array is a sequence of numbers, d = 1.
+
+    holes : NaN is allowed, and stands for masked values too.   or_else : what else a caller can do about them.
+    """
+    if not holes:
+        refuse_masked(values, name, or_else)
+    array = as_floats(values, name, np.nan if holes else None)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
@@ -43,9 +48,10 @@ def as_sequence(values: npt.ArrayLike, name: str) -> Array:
         raise ValueError(f"{name} has shape {array.shape}; give at least one element with at least one feature")
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(array.sum())  # one quick pass; a sum that overflows is looked at again
-    if suspicious and not np.isfinite(array).all():
-        bad = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
-        raise ValueError(f"{name} has NaN or infinity in element {bad}; remove such elements or fill them in")
+    if suspicious and (wrong := np.isinf(array) if holes else ~np.isfinite(array)).any():
+        bad = int(np.flatnonzero(wrong.any(axis=1))[0])
+        what = "infinity" if holes else "NaN or infinity"
+        raise ValueError(f"{name} has {what} in element {bad}; remove such elements or fill them in{or_else}")
     return array
 
 
@@ -97,7 +103,11 @@ def as_drop_costs(values: npt.ArrayLike, name: str, length: int, element: str) -
 
 def as_pair(Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Array, Array]:
     """Two sequences with the same number of features, in their common precision."""
-    Za, Xa = as_sequence(Z, "Z"), as_sequence(X, "X")
+    return paired(as_sequence(Z, "Z"), as_sequence(X, "X"))
+
+
+def paired(Za: Array, Xa: Array) -> tuple[Array, Array]:
+    """Two checked sequences, in their common precision; refused where their features differ."""
     if Za.shape[1] != Xa.shape[1]:
         raise ValueError(
             f"Z has {Za.shape[1]} features and X has {Xa.shape[1]}; both need the same number, as (length, d)"
@@ -111,13 +121,13 @@ def same_precision(Z: Array, X: Array) -> tuple[Array, Array]:
     return Z.astype(dtype, copy=False), X.astype(dtype, copy=False)
 
 
-def refuse_masked(values: object, name: str) -> None:
+def refuse_masked(values: object, name: str, or_else: str = "") -> None:
     """Raise where values are masked: what stands behind the mask is no data."""
     hidden = _hidden(values)
     if hidden is not None:
         where = tuple(int(k) for k in np.argwhere(hidden)[0])
         at = where if len(where) != 1 else where[0]
-        raise ValueError(f"{name} has masked values, the first at {at}; remove them or fill them in")
+        raise ValueError(f"{name} has masked values, the first at {at}; remove them or fill them in{or_else}")
 
 
 def _hidden(values: Any) -> Array | None:

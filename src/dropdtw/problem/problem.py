@@ -17,8 +17,9 @@ from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order
 from dropdtw.problem.band import band, in_both, limits_of
 from dropdtw.problem.charges import NO_CHARGES, Charges
-from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair, refuse_masked
+from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, refuse_masked
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
+from dropdtw.problem.missing import Kept, left_out
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.table import Recurrence
 
@@ -79,6 +80,7 @@ class Problem:
     edit : what makes `costs` of `given`.
     order, graph : the order of the steps, and as a graph; None where Z is a list.
     masked : whether a mask said where matches are allowed.
+    kept : which of the caller's elements these are, where others are missing; None: all.
     """
 
     method: str
@@ -90,6 +92,7 @@ class Problem:
     graph: Graph | None = None
     order: Order | None = None
     masked: bool = False
+    kept: Kept | None = None
 
     @property
     def C(self) -> Array:
@@ -108,11 +111,12 @@ class Problem:
 
     @classmethod
     def of_sequences(cls, spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> Problem:
-        """The problem of two sequences (K, d) and (N, d)."""
-        A, B = as_pair(Z, X)
+        """The problem of two sequences (K, d) and (N, d), without their missing elements."""
+        spec, A, B, kept = left_out(spec, Z, X)
         match = spec.resolved(A.shape[1])
         match.check_features(A.shape[1])
-        return cls.of_checked(spec, A, B, match)
+        found = cls.of_checked(spec, A, B, match)
+        return found if kept is None else replace(found, kept=kept)
 
     @classmethod
     def of_checked(cls, spec: Spec, Z: Array, X: Array, match: Match) -> Problem:

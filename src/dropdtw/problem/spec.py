@@ -33,6 +33,7 @@ class Spec:
     match : how sequences become match costs, as the caller said it.
     order : which steps may follow which; None: Z is a list.
     mask : (K, N) bool, where matches are allowed; None: everywhere.
+    missing : "drop" where elements with NaN are left out; None where they are refused.
     """
 
     method: Method
@@ -49,6 +50,7 @@ class Spec:
     normalize: str | None = None
     order: Order | None = None
     mask: Array | None = field(default=None, compare=False)
+    missing: str | None = None
 
     @classmethod
     def of(
@@ -73,6 +75,7 @@ class Spec:
         normalize: str | None = None,
         order: OrderLike | None = None,
         mask: npt.ArrayLike | None = None,
+        missing: str | None = None,
     ) -> Spec:
         """Check what a caller said, as far as that needs no data.
 
@@ -94,13 +97,16 @@ class Spec:
         charges.check(asked, entry, table, sides)
         fold = reducers.reducer(reducer, gamma)
         _check_normalize(entry, normalize, fold)
+        if missing is not None and missing != "drop":
+            raise ValueError(
+                f"missing is {missing!r}; give 'drop' to leave out elements with NaN, or None to refuse them"
+            )
         said = None if order is None else as_order(order)
         if said is not None and not said.is_plain:
             _check_order(said, entry, table, asked, window)
         allowed = None if mask is None else as_mask(mask)
-        return cls(
-            entry, table, matching, of_x, of_z, counts, asked, window, match, fold, executor, normalize, said, allowed
-        )
+        rest = (asked, window, match, fold, executor, normalize, said, allowed, missing)
+        return cls(entry, table, matching, of_x, of_z, counts, *rest)
 
     @classmethod
     def kept(cls, *said: Any, **more: Any) -> Spec:

@@ -13,8 +13,10 @@ import numpy.typing as npt
 from dropdtw import executors
 from dropdtw.executors.protocol import Step, Trace
 from dropdtw.problem.charges import NO_CHARGES, Charges
-from dropdtw.problem.inputs import Array, as_floats
+from dropdtw.problem.inputs import Array
+from dropdtw.problem.missing import Kept
 from dropdtw.problem.problem import Problem
+from dropdtw.results.warp import warp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,6 +49,8 @@ class Alignment:
     method : the name of the method.
     weights : (L,) how many times each pair pays its match cost; None: once.
     charged : how often each charge is paid: `charged.open_x` is the number of runs of dropped x.
+    kept : which elements are there, where others are missing (`missing="drop"`); None: all. All indices are the
+        caller's, and a missing x has label −1; `missing_x` and `missing_z` tell missing from dropped.
     """
 
     cost: float
@@ -60,6 +64,7 @@ class Alignment:
     weights: Array | None = field(default=None, repr=False)
     charged: Charges = field(default=NO_CHARGES, repr=False)
     walked: tuple[Array, Array] | None = field(default=None, repr=False)
+    kept: Kept | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         arrays = (self.pairs, self.labels, self.paid_x, self.paid_z, self.weights, *(self.walked or ()))
@@ -86,7 +91,7 @@ class Alignment:
             order = np.lexsort((-i, -problem.costs.match.at(i, j)))
             i, j = i[order], j[order]
         labels[j] = i
-        return cls(
+        here = cls(
             found.value,
             found.pairs,
             problem.costs.shape,
@@ -99,6 +104,7 @@ class Alignment:
             Charges(*map(float, found.charges)),
             found.walked,
         )
+        return here if problem.kept is None else here.spread(problem.kept)
 
     @classmethod
     def quickly(
@@ -138,6 +144,38 @@ class Alignment:
         """The problem that it solves; None where it came without its costs."""
         return self.source() if callable(self.source) else self.source
 
+    def spread(self, kept: Kept) -> Alignment:
+        """An alignment of kept elements in the indices of the caller, among whose elements some are missing."""
+        i, j = self.pairs.T
+        return replace(
+            self,
+            pairs=np.stack([kept.z[i], kept.x[j]], axis=1),
+            shape=kept.shape,
+            labels=kept.spread(kept.z_of(self.labels), -1, "x"),
+            paid_x=kept.spread(self.paid_x, 0, "x"),
+            paid_z=kept.spread(self.paid_z, 0, "z"),
+            walked=None if self.walked is None else (kept.z[self.walk], self.visit),
+            kept=kept,
+        )
+
+    @cached_property
+    def compact(self) -> Alignment:
+        """The same without the missing elements: in the indices of its `problem`."""
+        kept = self.kept
+        if kept is None:
+            return self
+        i, j = self.pairs.T
+        return replace(
+            self,
+            pairs=np.stack([kept.to_z(i), np.searchsorted(kept.x, j)], axis=1),
+            shape=(len(kept.z), len(kept.x)),
+            labels=kept.to_z(self.labels[kept.x]),
+            paid_x=self.paid_x[kept.x],
+            paid_z=self.paid_z[kept.z],
+            walked=None if self.walked is None else (kept.to_z(self.walk), self.visit),
+            kept=None,
+        )
+
     @cached_property
     def M(self) -> Array:
         """(K, N) bool: whether z_i matches x_j."""
@@ -148,37 +186,57 @@ class Alignment:
 
     @property
     def dropped_x(self) -> Array:
-        """(N,) bool: whether x_j matches nothing."""
-        return np.asarray(np.bincount(self.pairs[:, 1], minlength=self.shape[1]) == 0)
+        """(N,) bool: whether x_j matches nothing, though it is there."""
+        return np.asarray(np.bincount(self.pairs[:, 1], minlength=self.shape[1]) == 0) & ~self.missing_x
 
     @property
     def dropped_z(self) -> Array:
-        """(K,) bool: whether z_i matches nothing; of an order with a choice, also where the walk misses it."""
-        return np.asarray(np.bincount(self.pairs[:, 0], minlength=self.shape[0]) == 0)
+        """(K,) bool: whether z_i matches nothing, though it is there; of an order with a choice, also where the walk
+        misses it."""
+        return np.asarray(np.bincount(self.pairs[:, 0], minlength=self.shape[0]) == 0) & ~self.missing_z
+
+    @property
+    def missing_x(self) -> Array:
+        """(N,) bool: whether x_j has NaN, so that it matches nothing and costs nothing (`missing="drop"`).
+
+        >>> import dropdtw
+        >>> a = dropdtw.align([0.0, 1.0], [0.0, float("nan"), 5.0, 1.0], drop_x=0.5, missing="drop")
+        >>> a.labels, a.dropped_x, a.missing_x
+        (array([ 0, -1, -1,  1]), array([False, False,  True, False]), array([False,  True, False, False]))
+        """
+        return np.zeros(self.shape[1], bool) if self.kept is None else self.kept.missing_x
+
+    @property
+    def missing_z(self) -> Array:
+        """(K,) bool: whether z_i has NaN, so that it matches nothing and costs nothing."""
+        return np.zeros(self.shape[0], bool) if self.kept is None else self.kept.missing_z
 
     def segments(self) -> list[Segment]:
         """The unbroken runs of x that match each z, in the order of z, then of x.
 
         A z has several where x inside its run are dropped (`contiguous=True` forbids that), none where it is dropped
-        itself; segments share an x that matches several z.
+        itself; segments share an x that matches several z. A missing x does not break a run.
 
         >>> import dropdtw
         >>> C = [[0, 0, 9, 9, 9], [9, 9, 9, 0, 9]]
         >>> dropdtw.solve(C, drop_x=1).segments()
         [Segment(label=0, start=0, stop=2), Segment(label=1, start=3, stop=4)]
         """
-        return segments_of_pairs(self.pairs)
+        found = segments_of_pairs(self.compact.pairs)
+        return found if self.kept is None else [self._of_kept(segment) for segment in found]
 
     @property
     def walk(self) -> Array:
         """(W,) the z that the alignment comes to, matched or dropped, in its order: all of them, unless `order` says
         otherwise."""
-        return np.arange(self.shape[0]) if self.walked is None else self.walked[0]
+        if self.walked is not None:
+            return self.walked[0]
+        return np.arange(self.shape[0]) if self.kept is None else self.kept.z
 
     @property
     def visit(self) -> Array:
         """(L,) which entry of `walk` each pair belongs to."""
-        return self.pairs[:, 0] if self.walked is None else self.walked[1]
+        return self.compact.pairs[:, 0] if self.walked is None else self.walked[1]
 
     @property
     def reached_z(self) -> Array:
@@ -214,6 +272,8 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
     def rescore(self) -> float:
         """The cost summed anew from the matched pairs, the paid drops, the charges, and the arcs of the order that the
         walk takes; equals `cost` up to rounding."""
+        if self.kept is not None:
+            return self.compact.rescore()
         costs = self.solved().costs
         i, j = self.pairs.T
         matched = costs.match.at(i, j)
@@ -232,7 +292,8 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         graph = self.solved().graph
         if graph is None or not graph.cost.any():
             return 0.0
-        found = arcs_cost(graph, self.walk, self.visit, self.pairs)
+        here = self.compact
+        found = arcs_cost(graph, here.walk, here.visit, here.pairs)
         return np.inf if found is None else found
 
     def explain(self, j: int) -> Explanation:
@@ -266,11 +327,11 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         >>> dropdtw.solve([[0, 0, 9], [9, 9, 0]]).warp_z([[10.0], [20.0]]).ravel()
         array([10., 10., 20.])
         """
-        return _warp(Z, "Z", self.pairs, self.shape, fill)
+        return warp(Z, "Z", self.pairs, self.shape, fill)
 
     def warp_x(self, X: npt.ArrayLike, *, fill: float | Literal["linear"] = np.nan) -> Array:
         """X on the time axis of Z, (K, d): row i is the mean of the x matched to z_i; `fill` as in `warp_z`."""
-        return _warp(X, "X", self.pairs[:, ::-1], self.shape[::-1], fill)
+        return warp(X, "X", self.pairs[:, ::-1], self.shape[::-1], fill)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the alignment on its match costs; needs matplotlib (`pip install dropdtw[plot]`)."""
@@ -296,6 +357,8 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         passed = int((self.dropped_z & ~self.reached_z).sum())
         lost = f"{int(self.dropped_z.sum()) - passed} z and {int(self.dropped_x.sum())} x dropped"
         lost += f", {passed} z not taken" if passed else ""
+        if self.kept is not None:
+            lost += f", {int(self.missing_z.sum())} z and {int(self.missing_x.sum())} x missing"
         if self.walked is not None:
             done = self.done
             lost += f", done {' '.join(map(str, done[:20]))}{' …' if len(done) > 20 else ''}" if len(done) else ""
@@ -307,6 +370,11 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         from dropdtw.results import html
 
         return html.to_html(self)
+
+    def _of_kept(self, segment: Segment) -> Segment:
+        """A segment of kept elements in the indices of the caller."""
+        assert self.kept is not None
+        return Segment(int(self.kept.z[segment.label]), *self.kept.interval(segment.start, segment.stop))
 
     def solved(self) -> Problem:
         """The problem that this alignment solves."""
@@ -333,27 +401,3 @@ def weighted_sum(counts: Array, prices: Array) -> float:
     """Σ counts · prices, where an infinite price that is not paid adds nothing."""
     paid = counts != 0
     return float((counts[paid] * prices[paid]).sum(dtype=np.float64))
-
-
-def _warp(
-    values: npt.ArrayLike, name: str, pairs: Array, shape: tuple[int, ...], fill: float | Literal["linear"]
-) -> Array:
-    """The mean of the `values` (shape[0], …) that each of the shape[1] targets is paired with."""
-    A = as_floats(values, name)
-    n, m = shape
-    if A.ndim == 0 or len(A) != n:
-        raise ValueError(f"{name} has shape {A.shape}, but {n} elements were aligned; give {name} as it was aligned")
-    if isinstance(fill, str) and fill != "linear":
-        raise ValueError(f"fill is {fill!r}; give a number for dropped elements, or 'linear' to interpolate")
-    source, target = np.unique(pairs, axis=0).T  # a z that comes twice may match the same x twice
-    total = np.zeros((m, *A.shape[1:]))
-    np.add.at(total, target, A[source])
-    count = np.bincount(target, minlength=m)
-    have = count > 0
-    out = np.full(total.shape, np.nan if fill == "linear" else fill, np.float64)
-    out[have] = total[have] / count[have].reshape(-1, *[1] * (A.ndim - 1))
-    if fill == "linear" and have.any():
-        flat = out.reshape(m, -1)
-        for column in flat.T:
-            column[~have] = np.interp(np.flatnonzero(~have), np.flatnonzero(have), column[have])
-    return out

@@ -27,6 +27,7 @@ class Explanation:
         None where there is no other alignment.
     alternative_cost : the cost of that alignment, +∞ where there is none.
     opening : what x_j pays for opening a run of drops, 0 where it opens none.
+    missing : whether x_j is missing, so that there is nothing to decide.
     margin : alternative_cost − cost, never negative but for rounding (or for a draw from a posterior, which
         need not be a best alignment).
     """
@@ -38,6 +39,7 @@ class Explanation:
     alternative: tuple[int, ...] | None
     alternative_cost: float
     opening: float = 0.0
+    missing: bool = False
 
     @property
     def margin(self) -> float:
@@ -45,6 +47,8 @@ class Explanation:
         return self.alternative_cost - self.cost
 
     def __str__(self) -> str:
+        if self.missing:
+            return f"x_{self.j} is missing: it matches nothing and costs nothing"
         now = f"x_{self.j} is {_name(self.matched)} for {self.price:.4g}"
         if self.opening:
             now += f" and opens a run of drops for {self.opening:.4g}"
@@ -62,6 +66,13 @@ def explain(alignment: Alignment, problem: Problem, j: int) -> Explanation:
     if not isinstance(j, (int, np.integer)) or not -N <= j < N:
         raise IndexError(f"j is {j!r}, but X has {N} elements; give 0 to {N - 1}, or −{N} to −1 from the end")
     j %= N
+    kept = alignment.kept
+    if kept is not None:
+        if alignment.missing_x[j]:
+            return Explanation(j, (), 0.0, alignment.cost, None, np.inf, missing=True)
+        found = explain(alignment.compact, problem, int(np.searchsorted(kept.x, j)))
+        other_z = None if found.alternative is None else tuple(int(kept.z[i]) for i in found.alternative)
+        return replace(found, j=j, matched=tuple(int(kept.z[i]) for i in found.matched), alternative=other_z)
     costs = problem.costs.with_match(problem.costs.matrix.astype(np.float64))
     here = alignment.pairs[alignment.pairs[:, 1] == j, 0]
     if len(here):

@@ -14,7 +14,7 @@ WIDTH, HEIGHT = 420, 240
 
 def to_html(a: Alignment) -> str:
     """Draw an alignment, X from left to right and Z downwards: matches dark, dropped elements red, z that the
-    walk does not come to grey.
+    walk does not come to and missing elements grey.
 
     A long alignment is drawn as coarsely as the picture has points, so that a notebook stays small.
     """
@@ -27,6 +27,7 @@ def to_html(a: Alignment) -> str:
     red = [_box(s * sx, 0, (t - s) * sx, height) for s, t in runs(_coarse(a.dropped_x, columns))]
     red += [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in runs(_coarse(a.dropped_z & a.reached_z, rows))]
     grey = [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in runs(_coarse(~a.reached_z, rows))]
+    grey += [_box(s * sx, 0, (t - s) * sx, height) for s, t in runs(_coarse(a.missing_x, columns))]
     dark = [_box(s * sx, i * sy, (t - s) * sx, sy) for i, row in enumerate(cells) for s, t in runs(row)]
     passed = f'<g fill="#999" opacity="0.3">{"".join(grey)}</g>' if grey else ""
     return (

@@ -28,7 +28,7 @@ class Posterior:
 
     match : (K, N) probability that z_i matches x_j.
     drop_x, drop_z : (N,) and (K,) probability that x_j, that z_i, is dropped. A z that the walk does not come to is not
-        dropped, see `visit`.
+        dropped, see `visit`, and neither is a missing element.
     log_partition : log Σ exp(−cost/γ) over all alignments.
     expected_cost : the mean cost of an alignment.
     gamma : the temperature.
@@ -63,20 +63,23 @@ class Posterior:
             (found.drop_z, costs.drop_z),
             (np.array(found.charges), np.array(costs.charges)),
         )
+        kept = problem.kept
         expected_cost = sum(weighted_sum(weights, prices) for weights, prices in paid)
         if problem.graph is not None:
             expected_cost += weighted_sum(found.arcs, problem.graph.cost)
         if not problem.table.weights <= {1.0}:  # a derivative counts a match as often as its weight says
             found = found._replace(match=executors.marginals(problem, reducer))
+        drop_x, drop_z = _empty_columns(problem, reducer, found), _empty_rows(problem, reducer, found)
+        visit = _visits(problem, found)
         return cls(
-            match=found.match,
-            drop_x=_empty_columns(problem, reducer, found),
-            drop_z=_empty_rows(problem, reducer, found),
+            match=found.match if kept is None else kept.spread(found.match, 0, "z", "x"),
+            drop_x=drop_x if kept is None else kept.spread(drop_x, 0, "x"),
+            drop_z=drop_z if kept is None else kept.spread(drop_z, 0, "z"),
             log_partition=-found.value / reducer.gamma,
             expected_cost=expected_cost,
             gamma=reducer.gamma,
             problem=problem,
-            visit=_visits(problem, found),
+            visit=visit if kept is None else kept.spread(visit, 0, "z"),
         )
 
     @property
@@ -104,7 +107,8 @@ class Posterior:
         array([[0.  , 0.82],
                [0.18, 0.  ]])
         """
-        return _before(self.problem, soft_min(self.gamma))
+        found = _before(self.problem, soft_min(self.gamma))
+        return found if self.problem.kept is None else self.problem.kept.spread(found, 0, "z", "z")
 
     def sample(self, n: int = 1, *, seed: int | np.random.Generator | None = None) -> list[Alignment]:
         """Draw n independent alignments; the same seed gives the same draws.

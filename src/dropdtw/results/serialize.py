@@ -14,6 +14,7 @@ from dropdtw import orders
 from dropdtw.problem.charges import Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs
 from dropdtw.problem.match import Matrix
+from dropdtw.problem.missing import Kept
 from dropdtw.problem.problem import Costs, Problem
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.walked import arcs_cost
@@ -42,7 +43,9 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
         data["charged"] = a.charged._asdict()
     if a.walked is not None:
         data["walk"], data["visit"] = a.walk.tolist(), a.visit.tolist()
-    if costs:
+    if a.kept is not None:
+        data["missing_x"], data["missing_z"] = (np.flatnonzero(m).tolist() for m in (a.missing_x, a.missing_z))
+    if costs:  # of the elements that are there
         p = a.solved()
         data["problem"] = {
             "table": asdict(p.table),
@@ -83,6 +86,7 @@ def _read(data: Mapping[str, Any]) -> Alignment:
     labels = labels.reshape(N)
     paid_x, paid_z = (np.asarray(data[name], float).reshape(length) for name, length in (("paid_x", N), ("paid_z", K)))
     walked = _walked(data, pairs, shape)
+    kept = _kept(data, shape)
     _check_pairs(pairs, shape, walked)
     _check_labels(labels, pairs)
     most = np.ones(K) if walked is None else _unmatched(walked, K)
@@ -91,15 +95,17 @@ def _read(data: Mapping[str, Any]) -> Alignment:
             what = "all 0 or 1" if walked is None or name == "paid_x" else "what its walk can drop"
             raise ValueError(f"its {name} are not {what}")
     method = str(data["method"])
-    problem = _problem(data["problem"], method, shape) if data.get("problem") is not None else None
+    problem = _problem(data["problem"], method, shape, kept) if data.get("problem") is not None else None
     weights = None if data.get("weights") is None else np.asarray(data["weights"], float).reshape(len(pairs))
     if weights is not None and not ((weights > 0) & (weights < np.inf)).all():
         raise ValueError("its weights are not all finite and above 0")
     charged = _charges(data.get("charged", {}), "charged")
-    found = Alignment(cost, pairs, shape, labels, method, paid_x, paid_z, problem, weights, charged, walked)
+    found = Alignment(cost, pairs, shape, labels, method, paid_x, paid_z, problem, weights, charged, walked, kept)
+    if kept is not None:
+        _check_missing(found)
     if problem is not None:
-        _check_walk(found, problem)
-        _check_costs(found, problem.costs)
+        _check_walk(found.compact, problem)
+        _check_costs(found.compact, problem.costs)
     return found
 
 
@@ -140,6 +146,29 @@ def _walked(data: Mapping[str, Any], pairs: Array, shape: tuple[int, int]) -> tu
     if ((visit < 0) | (visit >= len(walk))).any() or (walk[visit] != pairs[:, 0]).any():
         raise ValueError("its visits are not those of its pairs")
     return walk, visit
+
+
+def _kept(data: Mapping[str, Any], shape: tuple[int, int]) -> Kept | None:
+    """Which elements are there; None where none is missing."""
+    if data.get("missing_x") is None and data.get("missing_z") is None:
+        return None
+    there = []
+    for side, length in zip("zx", shape, strict=True):
+        missing = _whole(data[f"missing_{side}"], f"its missing_{side} are")
+        if missing.ndim != 1 or not np.isin(missing, np.arange(length)).all():
+            raise ValueError(f"its missing_{side} are not elements of its shape")
+        there.append(np.setdiff1d(np.arange(length), missing))
+        if not len(there[-1]):
+            raise ValueError(f"each of its {side} is missing")
+    return Kept(there[0], there[1], shape)
+
+
+def _check_missing(a: Alignment) -> None:
+    """Missing elements match nothing, pay nothing and are not on the walk."""
+    i, j = a.pairs.T
+    lost_x, lost_z = a.missing_x, a.missing_z
+    if lost_x[j].any() or lost_z[i].any() or a.paid_x[lost_x].any() or a.paid_z[lost_z].any() or lost_z[a.walk].any():
+        raise ValueError("its missing elements are matched or dropped")
 
 
 def _unmatched(walked: tuple[Array, Array], K: int) -> npt.NDArray[np.int64]:
@@ -187,7 +216,8 @@ def _check_costs(a: Alignment, costs: Costs) -> None:
         raise ValueError(f"its cost is {a.cost}, but its pairs and drops cost {total}")
 
 
-def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int]) -> Problem:
+def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int], kept: Kept | None) -> Problem:
+    shape = shape if kept is None else (len(kept.z), len(kept.x))
     table = dict(data["table"])
     for key in ("edges", "border"):
         table[key] = None if table[key] is None else tuple(Edge(*e) for e in table[key])
@@ -209,7 +239,7 @@ def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int]) -> Pr
         band = (start, stop)
     charges = _charges(data.get("charges", {}), "charges")
     costs = Costs(Matrix(match), drop_x, drop_z, band, charges)
-    found = Problem(method, Recurrence(**table), costs, costs.with_match(C), lambda given: costs)
+    found = Problem(method, Recurrence(**table), costs, costs.with_match(C), lambda given: costs, kept=kept)
     return found if data.get("order") is None else _ordered(found, data["order"])
 
 

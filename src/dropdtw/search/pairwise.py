@@ -17,6 +17,7 @@ from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Charges
 from dropdtw.problem.inputs import Array, as_sequence, same_precision
 from dropdtw.problem.match import MatchCosts
+from dropdtw.problem.missing import present, reads_places
 from dropdtw.problem.problem import Costs, Problem, between
 from dropdtw.problem.spec import Spec
 
@@ -118,8 +119,7 @@ def all_pairs(
     progress: Progress,
 ) -> Array:
     """See `dropdtw.pairwise`."""
-    left = as_sequences(Zs, "Zs")
-    right = left if Xs is None else as_sequences(Xs, "Xs")
+    left, right, some_missing = _present(spec, Zs, Xs)
     threads = thread_count(n_jobs)
     features = left[0].shape[1]
     for name, sequences in (("Zs", left), ("Xs", right)):
@@ -134,6 +134,8 @@ def all_pairs(
             spec.check_fit(K, N)
     once = Xs is None and spec.is_symmetric(features)
     report = reporter("dropdtw.pairwise", progress)
+    if some_missing and reads_places(spec):
+        return _each_for_itself(spec, Zs, Zs if Xs is None else Xs, report)
     comparison = Comparison(spec, features)
     metric = None
     if comparison.match.in_kernels:
@@ -143,6 +145,32 @@ def all_pairs(
     if spec.normalize != "pattern":
         return values
     return np.asarray(values / np.array([[spec.norm(len(Z), len(X)) for X in right] for Z in left]))
+
+
+def _present(
+    spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.ArrayLike] | None
+) -> tuple[list[Array], list[Array], bool]:
+    """Both lists, checked, without missing elements; and whether some were missing."""
+    known: list[bool] = []
+
+    def checked(values: npt.ArrayLike, name: str) -> Array:
+        found, places = present(values, name, spec.missing)
+        known.append(places is not None)
+        return found
+
+    left = as_sequences(Zs, "Zs", checked)
+    right = left if Xs is None else as_sequences(Xs, "Xs", checked)
+    return left, right, any(known)
+
+
+def _each_for_itself(spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.ArrayLike], report: Report) -> Array:
+    """The values one by one: what is said of each element belongs to other elements in every pair."""
+    out = np.empty((len(Zs), len(Xs)))
+    for a, b in np.ndindex(out.shape):
+        problem = Problem.of_sequences(spec, Zs[a], Xs[b])
+        out[a, b] = executors.run(problem, spec.reducer).value / spec.norm(*problem.costs.shape)
+        report(a * len(Xs) + b + 1, out.size)
+    return out
 
 
 def _in_threads(
@@ -203,11 +231,13 @@ def thread_count(n_jobs: int | None) -> int:
     return max(1, int(n_jobs) if n_jobs > 0 else cores + 1 + int(n_jobs))
 
 
-def as_sequences(values: Sequence[npt.ArrayLike], name: str) -> list[Array]:
+def as_sequences(
+    values: Sequence[npt.ArrayLike], name: str, checked: Callable[[npt.ArrayLike, str], Array] = as_sequence
+) -> list[Array]:
     """A list of sequences, each checked."""
     if not isinstance(values, Iterable):
         raise ValueError(f"{name} is {values!r}; give a list of sequences")
-    found = [as_sequence(v, f"{name}[{k}]") for k, v in enumerate(values)]
+    found = [checked(v, f"{name}[{k}]") for k, v in enumerate(values)]
     if not found:
         raise ValueError(f"{name} is empty; give at least one sequence")
     return found

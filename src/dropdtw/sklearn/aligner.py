@@ -14,12 +14,13 @@ from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array, owned
 from dropdtw.problem.spec import Spec
 from dropdtw.search.pairwise import thread_count
-from dropdtw.sklearn.panel import Layout, Panel, as_series, check_features, is_collection
+from dropdtw.sklearn.panel import Layout, Panel, as_series, as_table, check_features, finite, is_collection
 from dropdtw.tables.methods import MethodLike
 
 PARAMETERS = (
     *("drop_x", "drop_z", "match", "method"),
-    *("one_to_many", "many_to_one", "contiguous", "open_x", "open_z", "warp", "window", "threshold", "n_jobs"),
+    *("one_to_many", "many_to_one", "contiguous", "open_x", "open_z", "warp", "window", "threshold"),
+    *("missing", "n_jobs"),
 )
 """Those of `dropdtw.pairwise` that the estimators take."""
 
@@ -34,11 +35,13 @@ class Aligner(BaseEstimator):  # type: ignore[misc]
     open_x: Opening
     open_z: Opening
     warp: float
+    missing: str | None
     layout: Layout
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = self.missing is not None
         return tags
 
     def _learn_series(self, X: Panel) -> list[Array]:
@@ -49,14 +52,15 @@ class Aligner(BaseEstimator):  # type: ignore[misc]
         for known in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
             self.__dict__.pop(known, None)
         if not is_collection(X):
-            validate_data(self, X, skip_check_array=False, dtype=None)
-        series = [owned(each) for each in as_series(X, self.layout)]
+            as_table(X, self.missing)
+            validate_data(self, X, skip_check_array=False, dtype=None, ensure_all_finite=finite(self.missing))
+        series = [owned(each) for each in as_series(X, self.layout, missing=self.missing)]
         self.n_channels_ = series[0].shape[1]
         return series
 
     def _new_series(self, X: Panel) -> list[Array]:
         """Series to be compared with those of `fit`; of any length, with as many features."""
-        series = as_series(X, self.layout)
+        series = as_series(X, self.layout, missing=self.missing)
         check_features(series, self.n_channels_, "the series of fit have", self.layout)
         return series
 

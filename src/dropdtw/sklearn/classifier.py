@@ -31,9 +31,9 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
     ----------
     n_neighbors : how many training series vote.
     weights : "uniform", or "distance" for votes of 1/cost (a cost of 0 or less outvotes any other).
-    drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold : as in
-        `dropdtw.align`, except that "euclidean" is the default `match`: most series are of numbers, whose cosine says
-        little.
+    drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold,
+        missing : as in `dropdtw.align`, except that "euclidean" is the default `match`: most series are of numbers,
+        whose cosine says little.
     layout : which axis is time, "ntd" or "nct"; needed for arrays of three axes, see `dropdtw.sklearn.as_series`.
     n_jobs : threads; None for one, −1 for all cores.
 
@@ -66,6 +66,7 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         warp: float = 0.0,
         window: float | None = None,
         threshold: DropCost = None,
+        missing: str | None = None,
         layout: Layout = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -83,6 +84,7 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         self.warp = warp
         self.window = window
         self.threshold = threshold
+        self.missing = missing
         self.layout = layout
         self.n_jobs = n_jobs
 

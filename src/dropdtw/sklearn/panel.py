@@ -10,12 +10,13 @@ import numpy.typing as npt
 from sklearn.utils import check_array
 
 from dropdtw.problem.inputs import Array, as_sequence, refuse_masked
+from dropdtw.problem.missing import OR_DROP, present
 
 Layout = Literal["ntd", "nct"] | None
 Panel = npt.ArrayLike | Sequence[npt.ArrayLike]
 
 
-def as_series(X: Panel, layout: Layout = None, name: str = "X") -> list[Array]:
+def as_series(X: Panel, layout: Layout = None, name: str = "X", *, missing: str | None = None) -> list[Array]:
     """A list of series (t, d) from any of the shapes in which collections of them come.
 
     X : (n, t), one series of numbers per row; a list of n series (t,) or (t, d), of different lengths if need be; or
@@ -24,6 +25,7 @@ def as_series(X: Panel, layout: Layout = None, name: str = "X") -> list[Array]:
         of (t, d). In an array of three axes, steps at the end of a series that are all NaN are tslearn's padding, and
         are cut off. "nct" where channels come before time, as in aeon and sktime: (n, c, t), or a list of (c, t).
         None: lists are read as "ntd", and arrays of three axes are refused.
+    missing : "drop" lets NaN pass, for functions that leave such steps out; None refuses it.
 
     >>> [s.shape for s in as_series(np.zeros((2, 3, 50)), layout="nct")]
     [(50, 3), (50, 3)]
@@ -34,7 +36,8 @@ def as_series(X: Panel, layout: Layout = None, name: str = "X") -> list[Array]:
         raise ValueError(f"layout is {layout!r}; give 'ntd' (time, then features), 'nct' (channels, then time) or None")
     if not is_collection(X):
         refuse_masked(X, name)
-        return [row[:, None] for row in as_table(X)]
+        rows = [row[:, None] for row in as_table(X, missing)]
+        return rows if missing is None else [_checked(row, f"{name}[{k}]", missing) for k, row in enumerate(rows)]
     if isinstance(X, np.ndarray) and X.ndim == 3:
         if layout is None:
             n, a, b = X.shape
@@ -55,7 +58,7 @@ def as_series(X: Panel, layout: Layout = None, name: str = "X") -> list[Array]:
     given = [np.asarray(each) for each in X]  # type: ignore[union-attr]
     if layout == "nct":
         given = [each.T if each.ndim == 2 else each for each in given]
-    series = [as_sequence(each, f"{name}[{k}]") for k, each in enumerate(given)]
+    series = [_checked(each, f"{name}[{k}]", missing) for k, each in enumerate(given)]
     if not series:
         raise ValueError(f"{name} is empty; give at least one series")
     check_features(series, series[0].shape[1], f"{name}[0] has", layout, name)
@@ -74,9 +77,25 @@ def is_collection(X: Panel) -> bool:
     return shapes != {()} and (len(shapes) > 1 or len(next(iter(shapes))) != 1)
 
 
-def as_table(X: Any) -> Array:
+def as_table(X: Any, missing: str | None = None) -> Array:
     """(n, t) floats; whatever else arrives is refused in scikit-learn's words. A series may be as short as one step."""
-    return np.asarray(check_array(X, dtype=(np.float64, np.float32)))
+    try:
+        return np.asarray(check_array(X, dtype=(np.float64, np.float32), ensure_all_finite=finite(missing)))
+    except ValueError as error:
+        if "NaN" in str(error):
+            raise ValueError(f"{error}\nRemove NaN, fill it in{OR_DROP}.") from None
+        raise
+
+
+def finite(missing: str | None) -> bool | str:
+    """What scikit-learn's checks are told about NaN."""
+    return True if missing is None else "allow-nan"
+
+
+def _checked(series: Array, name: str, missing: str | None) -> Array:
+    """A series; with missing steps as they are, as long as not all are."""
+    found, places = present(series, name, missing)
+    return found if places is None else as_sequence(series, name, holes=True)
 
 
 def check_features(series: list[Array], d: int, known: str, layout: Layout, name: str = "X") -> None:

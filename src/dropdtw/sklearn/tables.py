@@ -14,7 +14,8 @@ def columns(a: Alignment, of: Literal["pairs", "x", "z", "segments"] = "pairs") 
     """Name → column, all of one length.
 
     of : "pairs", a row for each match (z, x and, where the alignment has its costs, the cost of the match); "x" or
-        "z", a row for each element, matched or dropped; "segments", a row for each unbroken run (label, start, stop).
+        "z", a row for each element, matched or dropped (and, where some are, missing); "segments", a row for each
+        unbroken run (label, start, stop).
 
     >>> import dropdtw
     >>> a = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3)
@@ -25,12 +26,14 @@ def columns(a: Alignment, of: Literal["pairs", "x", "z", "segments"] = "pairs") 
     """
     i, j = a.pairs.T
     if of == "pairs":
-        return {"z": i, "x": j} | ({} if a.problem is None else {"cost": a.problem.costs.match.at(i, j)})
+        return {"z": i, "x": j} | ({} if a.problem is None else {"cost": a.problem.costs.match.at(*a.compact.pairs.T)})
     if of == "x":
-        return {"x": np.arange(a.shape[1]), "label": a.labels, "dropped": a.dropped_x}
+        missing = {} if a.kept is None else {"missing": a.missing_x}
+        return {"x": np.arange(a.shape[1]), "label": a.labels, "dropped": a.dropped_x, **missing}
     if of == "z":
         matches = np.bincount(i, minlength=a.shape[0])
-        return {"z": np.arange(a.shape[0]), "matches": matches, "dropped": a.dropped_z}
+        missing = {} if a.kept is None else {"missing": a.missing_z}
+        return {"z": np.arange(a.shape[0]), "matches": matches, "dropped": a.dropped_z, **missing}
     if of == "segments":
         runs = np.array(a.segments(), np.int64).reshape(-1, 3).T
         return dict(zip(("label", "start", "stop"), runs, strict=True))

@@ -63,6 +63,7 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         warp: float = 0.0,
         window: float | None = None,
         threshold: DropCost = None,
+        missing: str | None = None,
         layout: Layout = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -82,6 +83,7 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         self.warp = warp
         self.window = window
         self.threshold = threshold
+        self.missing = missing
         self.layout = layout
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -109,7 +111,7 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         return self._distances(self.prototypes_, self._new_series(X)).T
 
     def _own_prototypes(self, prototypes: Panel) -> list[Array]:
-        series = [owned(each) for each in as_series(prototypes, self.layout, "prototypes")]
+        series = [owned(each) for each in as_series(prototypes, self.layout, "prototypes", missing=self.missing)]
         if series[0].shape[1] != self.n_channels_:
             raise ValueError(
                 f"prototypes have {series[0].shape[1]} features and the series of fit {self.n_channels_}; "

@@ -1,0 +1,137 @@
+"""Missing elements: those with NaN are left out before anything is computed, and results speak of all elements again.
+
+The law is that a missing element might as well never have been there: percentiles, windows and runs of drops do not see
+it. `left_out` deletes such elements, and `Kept` maps the indices of what is left back to those of the caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw.costs import MatchCost, Softmax
+from dropdtw.drops import PerElement, Rule
+from dropdtw.problem.inputs import Array, as_drop_costs, as_sequence, paired
+from dropdtw.problem.spec import Spec
+
+OR_DROP: Final = ", or give missing='drop' to leave out those with NaN"
+"""What functions with this option add to their advice."""
+
+
+class Kept(NamedTuple):
+    """Which elements of Z and X are there, where others are missing.
+
+    z, x : (K',) and (N',) their places in the caller's sequences, ascending.
+    shape : (K, N), the lengths of the caller's sequences.
+
+    >>> kept = Kept(np.array([0, 1]), np.array([0, 2, 3]), (2, 5))
+    >>> kept.missing_x
+    array([False,  True, False, False,  True])
+    >>> kept.interval(1, 3)
+    (2, 4)
+    """
+
+    z: Array
+    x: Array
+    shape: tuple[int, int]
+
+    @property
+    def missing_z(self) -> Array:
+        """(K,) bool: whether z_i is missing."""
+        return ~np.isin(np.arange(self.shape[0]), self.z)
+
+    @property
+    def missing_x(self) -> Array:
+        """(N,) bool: whether x_j is missing."""
+        return ~np.isin(np.arange(self.shape[1]), self.x)
+
+    def interval(self, start: int, stop: int) -> tuple[int, int]:
+        """The interval [start, stop) of the kept x in the caller's indices, from its first element to its last."""
+        return int(self.x[start]), int(self.x[stop - 1]) + 1
+
+    def spread(self, values: Array, fill: float, *sides: str) -> Array:
+        """Values of the kept elements, an axis for each of `sides` ("z", "x"), with `fill` for the missing ones."""
+        full = np.full([self.shape[side == "x"] for side in sides], fill, values.dtype)
+        full[np.ix_(*(getattr(self, side) for side in sides))] = values
+        return full
+
+    def z_of(self, indices: Array) -> Array:
+        """Indices of kept z as the caller's; −1 stays."""
+        return np.asarray(np.where(indices < 0, -1, self.z[indices]))
+
+    def to_z(self, indices: Array) -> Array:
+        """The caller's indices of z as those of kept ones; −1 stays."""
+        return np.asarray(np.where(indices < 0, -1, np.searchsorted(self.z, indices)))
+
+
+def left_out(spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Spec, Array, Array, Kept | None]:
+    """Two checked sequences without their missing elements, what is asked of the others, and which those are.
+
+    None in place of the last: nothing is missing.
+    """
+    (A, z), (B, x) = present(Z, "Z", spec.missing), present(X, "X", spec.missing)
+    A, B = paired(A, B)
+    if z is None and x is None:
+        return spec, A, B, None
+    kept = Kept(
+        np.arange(len(A)) if z is None else z[0],
+        np.arange(len(B)) if x is None else x[0],
+        (len(A) if z is None else z[1], len(B) if x is None else x[1]),
+    )
+    if spec.order is not None and z is not None:
+        spec.order.check_steps(kept.shape[0])
+    if spec.order is not None and not spec.order.is_plain and z is not None:
+        lost = int(np.flatnonzero(kept.missing_z)[0])
+        raise ValueError(
+            f"Z has NaN in element {lost}, a step that the order names; fill it in, or leave it out of Z and the order"
+        )
+    told = replace(
+        spec,
+        drop_x=_of_kept(spec.drop_x, "drop_x", kept.x, kept.shape[1], "x_j"),
+        drop_z=_of_kept(spec.drop_z, "drop_z", kept.z, kept.shape[0], "z_i"),
+        match=_names_of_kept(spec.match, kept),
+        order=None if spec.order is not None and z is not None else spec.order,
+    )
+    return told, A, B, kept
+
+
+def present(values: npt.ArrayLike, name: str, missing: str | None) -> tuple[Array, tuple[Array, int] | None]:
+    """A checked sequence without its missing elements; the places of the others, and how many there were in all.
+
+    missing : "drop", or None to refuse NaN.   None in place of the second: nothing is missing.
+    """
+    if missing is None:
+        return as_sequence(values, name, or_else=OR_DROP), None
+    A = as_sequence(values, name, holes=True)
+    holes = np.isnan(A).any(axis=1)
+    if not holes.any():
+        return A, None
+    there = np.flatnonzero(~holes)
+    if not len(there):
+        raise ValueError(f"{name} has NaN in each of its {len(A)} elements, so none is left to align; leave it out")
+    return A[there], (there, len(A))
+
+
+def reads_places(spec: Spec) -> bool:
+    """Whether a request names elements one by one: a drop cost for each, or ids."""
+    each = isinstance(spec.drop_x, PerElement) or isinstance(spec.drop_z, PerElement)
+    return each or (isinstance(spec.match, Softmax) and spec.match.ids is not None)
+
+
+def _of_kept(rule: Rule | None, name: str, kept: Array, length: int, element: str) -> Rule | None:
+    if not isinstance(rule, PerElement):
+        return rule
+    return PerElement(as_drop_costs(rule.values, name, length, element)[kept])
+
+
+def _names_of_kept(match: MatchCost, kept: Kept) -> MatchCost:
+    if not isinstance(match, Softmax) or match.ids is None:
+        return match
+    if len(match.ids) != kept.shape[0]:
+        raise ValueError(
+            f"ids has {len(match.ids)} entries, but Z has {kept.shape[0]} elements; give one id per z_i, missing or not"
+        )
+    return replace(match, ids=tuple(match.ids[i] for i in kept.z))
