@@ -15,7 +15,8 @@ from dropdtw import orders
 from dropdtw import torch as dt
 from dropdtw.drops import LogitPercentile
 
-MODULES = ["batch", "charges", "clustering", "costs", "discriminative", "learned", "losses", "orders", "reduction"]
+MODULES = ["batch", "charges", "clustering", "costs", "discriminative", "learned", "losses", "masks", "orders"]
+MODULES += ["reduction"]
 Z, X = torch.ones(2, 3, 4), torch.ones(2, 5, 4)
 LOSS = dt.DropDTWLoss()
 
@@ -50,6 +51,25 @@ INPUT = {
     "devices": case(lambda: LOSS(Z.to("meta"), X), "Z is on meta and X on cpu", "move one of them"),
     "NaN": case(
         lambda: LOSS(Z, spoilt(X, torch.nan)), "X[1] has NaN or infinity in element 3", "remove such elements or"
+    ),
+    "NaN, the mask": case(lambda: LOSS(Z, spoilt(X, torch.nan)), "X[1] has NaN", "or leave them out by x_mask"),
+    "mask of floats": case(
+        lambda: LOSS(Z, X, x_mask=torch.ones(2, 5)),
+        "x_mask has shape (2, 5) and dtype torch.float32",
+        "give bool (2, 5)",
+    ),
+    "mask of another length": case(
+        lambda: LOSS(Z, X, x_mask=torch.ones(2, 4, dtype=torch.bool)),
+        "x_mask has shape (2, 4)",
+        "or a list of 2 vectors",
+    ),
+    "mask of numbers": case(
+        lambda: LOSS(Z, X, x_mask=[[True] * 5] * 2), "x_mask is a list, but not of vectors", "a bool tensor (N_b,) per"
+    ),
+    "mask of all": case(
+        lambda: LOSS(Z, X, x_mask=torch.arange(2)[:, None].expand(2, 5) > 0),
+        "x_mask leaves nothing of item 0",
+        "leave that",
     ),
     "infinity": case(lambda: LOSS(spoilt(Z, torch.inf), X), "Z[1] has NaN or infinity in element 2", "fill them in"),
     "wrong NaN": case(

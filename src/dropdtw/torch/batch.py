@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from dropdtw.torch.costs import first_of_kind
 from dropdtw.torch.functional import Batch, Lengths
+from dropdtw.torch.masks import Mask, front
 from dropdtw.torch.ops import can_look
 
 Ids = Tensor | Sequence[Tensor] | Sequence[Sequence[int]] | None
@@ -22,6 +23,7 @@ class Pairs:
 
     z_lengths, x_lengths : (B,), or None where that side has no padding.
     ids : (B, K) whole numbers ≥ 0, the names of the z; or None: equal rows are the same z.
+    x_places : (B, N) where each x stood in the caller's batch; None: where it stands here.
     """
 
     Z: Tensor
@@ -29,6 +31,7 @@ class Pairs:
     z_lengths: Tensor | None
     x_lengths: Tensor | None
     ids: Tensor | None
+    x_places: Tensor | None = None
 
     def first_of_kind(self) -> Tensor:
         """(B, K): for each z the first z of its kind in its item, −1 in the padding."""
@@ -42,18 +45,30 @@ class Pairs:
             None if self.z_lengths is None else self.z_lengths[z],
             None if self.x_lengths is None else self.x_lengths[x],
             None if self.ids is None else self.ids[z],
+            None if self.x_places is None else self.x_places[x],
         )
 
 
 def pairs(
-    Z: Batch, X: Batch, z_lengths: Lengths = None, x_lengths: Lengths = None, ids: Ids = None, name: str = "Z"
+    Z: Batch,
+    X: Batch,
+    z_lengths: Lengths = None,
+    x_lengths: Lengths = None,
+    ids: Ids = None,
+    name: str = "Z",
+    x_mask: Mask = None,
 ) -> Pairs:
     """Check a batch and lay it out. Half precision becomes float32; what stands in the padding is gone.
 
-    name : what the caller calls Z, for the errors.
+    name : what the caller calls Z, for the errors.   x_mask : False where an x is missing; the others move up.
     """
     Z, z_lengths = padded(Z, z_lengths, name)
     X, x_lengths = padded(X, x_lengths, "X")
+    places = None
+    if x_mask is not None:
+        found = front(x_mask, X.shape[0], X.shape[1], x_lengths, X.device)
+        X, x_lengths, places = found.rows(X), found.lengths, found.places
+        X = torch.where(real(X, x_lengths)[..., None], X, 0.0)
     if len(Z) != len(X):
         raise ValueError(f"{name} has {len(Z)} items and X has {len(X)}; give one sequence of each per item")
     if Z.shape[2] != X.shape[2]:
@@ -64,7 +79,7 @@ def pairs(
     for A, called in ((Z, name), (X, "X")):
         _refuse_not_finite(A, called)
     named = None if ids is None else _ids(ids, Z, z_lengths, "ids" if name == "Z" else f"{name}_ids")
-    return Pairs(Z.to(dtype), X.to(dtype), z_lengths, x_lengths, named)
+    return Pairs(Z.to(dtype), X.to(dtype), z_lengths, x_lengths, named, places)
 
 
 def padded(A: Batch, lengths: Lengths, name: str) -> tuple[Tensor, Tensor | None]:
@@ -118,7 +133,10 @@ def _refuse_not_finite(A: Tensor, name: str) -> None:
         bad = (~torch.isfinite(A.detach()).all(-1)).nonzero()
         if len(bad):
             b, i = bad[0].tolist()
-            raise ValueError(f"{name}[{b}] has NaN or infinity in element {i}; remove such elements or fill them in")
+            masked = ", or leave them out by x_mask" if name == "X" else ""
+            raise ValueError(
+                f"{name}[{b}] has NaN or infinity in element {i}; remove such elements or fill them in{masked}"
+            )
 
 
 def refuse_overflow(found: Tensor) -> None:

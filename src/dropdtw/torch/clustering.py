@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from dropdtw.torch.batch import Ids, Pairs, pairs, real, refuse_overflow
 from dropdtw.torch.costs import first_of_kind, is_first
 from dropdtw.torch.functional import Batch, Lengths
+from dropdtw.torch.masks import Mask
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction, reduce
 
 
@@ -60,10 +61,17 @@ class ClusteringLoss(nn.Module):
         self.reduction = check_reduction(reduction)
 
     def forward(
-        self, Z: Batch, X: Batch, *, z_lengths: Lengths = None, x_lengths: Lengths = None, ids: Ids = None
+        self,
+        Z: Batch,
+        X: Batch,
+        *,
+        z_lengths: Lengths = None,
+        x_lengths: Lengths = None,
+        ids: Ids = None,
+        x_mask: Mask = None,
     ) -> Tensor:
-        """The loss of steps Z (B, K, d) and frames X (B, N, d), padded or as lists; `ids` as in `DropDTWLoss`."""
-        p = pairs(Z, X, z_lengths, x_lengths, ids)
+        """The loss of steps Z (B, K, d) and frames X (B, N, d), padded or as lists; others as in `DropDTWLoss`."""
+        p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
         with torch.autocast(p.X.device.type, enabled=False):
             if self.form == "frobenius":
                 found = frobenius(p, self.gamma)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, Unpack
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from dropdtw.torch.batch import Ids, Pairs, pairs, real
 from dropdtw.torch.functional import Batch, Lengths
 from dropdtw.torch.losses import AlignmentLoss, LossOptions
+from dropdtw.torch.masks import Mask
 from dropdtw.torch.orders import Orders, select
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction, reduce
 
@@ -38,6 +40,7 @@ class D3TWLoss(AlignmentLoss):
         x_lengths: Lengths = None,
         ids: Ids = None,
         order: Orders = None,
+        x_mask: Mask = None,
         wrong: Batch | None = None,
         wrong_lengths: Lengths = None,
         wrong_ids: Ids = None,
@@ -50,23 +53,19 @@ class D3TWLoss(AlignmentLoss):
             of them, with `wrong_lengths` and `wrong_ids`, such as another video's steps. None: shuffled.
         order : which steps may follow which, as in `AlignmentLoss.forward`. Shuffled steps take each other's places in
             it; where these places are alike, as in `any_order(0, 1)`, a shuffle is no wrong order.
+        x_mask : False where a frame is missing, as in `AlignmentLoss.forward`.
         wrong_order : the order of the sequences `wrong`; None: they are lists.
         generator : where the shuffles are drawn from; None: PyTorch's own.
         """
-        p = pairs(Z, X, z_lengths, x_lengths, ids)
+        p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
         if wrong is None or (isinstance(wrong, Tensor) and not wrong.is_floating_point()):
             _refuse_without_wrong(wrong_lengths, wrong_ids, wrong_order)
             places = shuffled(p, generator) if wrong is None else _order(wrong, p)
-            q = Pairs(
-                p.Z.gather(1, places[..., None].expand_as(p.Z)),
-                p.X,
-                p.z_lengths,
-                p.x_lengths,
-                None if p.ids is None else p.ids.gather(1, places),
-            )
+            ids = None if p.ids is None else p.ids.gather(1, places)
+            q = replace(p, Z=p.Z.gather(1, places[..., None].expand_as(p.Z)), ids=ids)
             wrong_order = order
         else:
-            q = pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong")
+            q = replace(pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong"), x_places=p.x_places)
         right = self.values(p, order)
         return reduce(torch.relu(self.margin + right - self.values(q, wrong_order)), self.reduction)
 
@@ -155,6 +154,7 @@ class MarginLoss(nn.Module):
         x_lengths: Lengths = None,
         ids: Ids = None,
         order: Orders = None,
+        x_mask: Mask = None,
         wrong: Batch | None = None,
         wrong_lengths: Lengths = None,
         wrong_ids: Ids = None,
@@ -164,7 +164,7 @@ class MarginLoss(nn.Module):
 
         A wrong Z from another item comes with that item's order.
         """
-        p = pairs(Z, X, z_lengths, x_lengths, ids)
+        p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
         right = self.loss.values(p, order)
         if wrong is None:
             _refuse_without_wrong(wrong_lengths, wrong_ids, wrong_order)
@@ -177,7 +177,7 @@ class MarginLoss(nn.Module):
             theirs = select(order, _others(len(right), every=self.negatives == "all"))
             cost = self.loss.values(p.select(other.flatten(), own.flatten()), theirs).view_as(other)
         else:
-            q = pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong")
+            q = replace(pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong"), x_places=p.x_places)
             cost = self.loss.values(q, wrong_order)[:, None]
         return reduce(torch.relu(right[:, None] - cost + self.beta).mean(dim=1), self.reduction)
 

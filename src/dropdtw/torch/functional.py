@@ -23,6 +23,7 @@ from dropdtw.tables.methods import METHODS, Method, MethodLike
 from dropdtw.torch import charges, columns, ops, orders, wavefront
 from dropdtw.torch.charges import Charge
 from dropdtw.torch.costs import percentile_drop, within
+from dropdtw.torch.masks import Mask, front
 from dropdtw.torch.orders import Orders, Plan
 
 Batch = Tensor | Sequence[Tensor]
@@ -52,6 +53,7 @@ def drop_dtw(
     open_z: Charge = 0.0,
     warp: Charge = 0.0,
     order: Orders = None,
+    x_mask: Mask = None,
 ) -> Tensor:
     """The values (B,) of a batch of alignment problems, differentiable in C, in drop costs and in charges.
 
@@ -62,6 +64,8 @@ def drop_dtw(
         to (B, N) or (B, K); a list of B vectors; or "percentile:30" of each item's own match costs, through which no
         derivative flows.
     z_lengths, x_lengths : (B,) lengths of a padded batch; what lies beyond has no influence, and derivative 0.
+    x_mask : (B, N) bool, or a list of B vectors: False where x_j is missing. It matches nothing and costs nothing, as
+        if it had been deleted, and has derivative 0, whatever stands there.
     open_x, open_z : what the first dropped x (z) of each run pays on top of its drop cost. A number ≥ 0, or a tensor
         () or (B,), one number per item.
     warp : what a match that repeats an element pays on top of its match cost. A number ≥ 0, or such a tensor.
@@ -90,6 +94,8 @@ def drop_dtw(
     (tensor([0.6000], grad_fn=...), tensor([[[1., 0., 1.]]]))
     """
     C, lengths = _batch(C, z_lengths, x_lengths)
+    if x_mask is not None:
+        C, drop_x, lengths = _masked(C, drop_x, lengths, x_mask)
     said = (
         method, drop_x is not None, drop_z is not None, threshold is not None, one_to_many, many_to_one, contiguous,
         reducer, gamma, charges.said(open_x, "open_x"), charges.said(open_z, "open_z"), charges.said(warp, "warp"),
@@ -274,6 +280,16 @@ def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Pa
             )
         both.append(found.to(C.device, torch.int64, non_blocking=True))
     return C, (both[0], both[1])
+
+
+def _masked(C: Tensor, drop_x: Drops, lengths: Padding, x_mask: Any) -> tuple[Tensor, Drops, Padding]:
+    """A batch whose masked x have become padding."""
+    B, K, N = C.shape
+    found = front(x_mask, B, N, None if lengths is None else lengths[1], C.device)
+    if not (drop_x is None or isinstance(drop_x, (int, float, str))):  # one per x, which moves with it
+        drop_x = _drops(drop_x, "drop_x", None, C, lengths).gather(1, found.places)
+    z_lengths = torch.full((B,), K, device=C.device) if lengths is None else lengths[0]
+    return found.columns(C), drop_x, (z_lengths, found.lengths)
 
 
 def _drops(drop: Drops, name: str, table: str | None, C: Tensor, lengths: Padding) -> Tensor:

@@ -1,8 +1,9 @@
 """Alignment losses: sequences in, a number to minimise out (paper Eq. 7–8, its baselines and its margin loss).
 
 Each is a thin module over `drop_dtw`: a match cost, a drop cost, a table, a minimum. All are called alike,
-`loss(Z, X, z_lengths=..., x_lengths=..., ids=..., order=...)`, with padded batches Z (B, K, d) and X (B, N, d), or
-with lists of sequences (K_b, d) and (N_b, d). What stands in the padding has no influence on any value or derivative.
+`loss(Z, X, z_lengths=..., x_lengths=..., ids=..., order=..., x_mask=...)`, with padded batches Z (B, K, d) and
+X (B, N, d), or with lists of sequences (K_b, d) and (N_b, d). What stands in the padding, or is masked, has no
+influence on any value or derivative.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from dropdtw.torch.batch import Ids, Pairs, pairs, refuse_overflow
 from dropdtw.torch.charges import Charge
 from dropdtw.torch.functional import Batch, Drops, Lengths, drop_dtw
 from dropdtw.torch.learned import LearnedDrop
+from dropdtw.torch.masks import Mask, per_frame
 from dropdtw.torch.orders import Orders
 from dropdtw.torch.reduction import (
     Normalize,
@@ -128,6 +130,7 @@ class AlignmentLoss(nn.Module):
         x_lengths: Lengths = None,
         ids: Ids = None,
         order: Orders = None,
+        x_mask: Mask = None,
     ) -> Tensor:
         """The loss of a batch.
 
@@ -137,8 +140,10 @@ class AlignmentLoss(nn.Module):
             z count once.
         order : which steps may follow which: one order for all items, or a list of B, as in `drop_dtw`. None: each Z
             is a list.
+        x_mask : (B, N) bool, or a list of B vectors: False where x_j is missing. It matches nothing and costs nothing,
+            as if it had been deleted, and has derivative 0: `x_mask=~X.isnan().any(-1)` leaves out frames with NaN.
         """
-        found = self.per_item(Z, X, z_lengths=z_lengths, x_lengths=x_lengths, ids=ids, order=order)
+        found = self.per_item(Z, X, z_lengths=z_lengths, x_lengths=x_lengths, ids=ids, order=order, x_mask=x_mask)
         return reduce(found, self.reduction)
 
     def per_item(
@@ -150,9 +155,10 @@ class AlignmentLoss(nn.Module):
         x_lengths: Lengths = None,
         ids: Ids = None,
         order: Orders = None,
+        x_mask: Mask = None,
     ) -> Tensor:
         """What the alignment of each item costs (B,), normalised but not reduced."""
-        return self.values(pairs(Z, X, z_lengths, x_lengths, ids), order)
+        return self.values(pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask), order)
 
     def values(self, p: Pairs, order: Orders = None) -> Tensor:
         """The same for checked pairs."""
@@ -316,7 +322,7 @@ class DropDTWLoss(AlignmentLoss):
         if isinstance(drop, LearnedDrop):
             found: Tensor = drop(p.Z, p.X, z_lengths=p.z_lengths, x_lengths=p.x_lengths)
             return found
-        return drop
+        return per_frame(drop, p.x_places) if isinstance(drop, Tensor) else drop
 
 
 class SmoothDTWLoss(AlignmentLoss):
