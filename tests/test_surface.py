@@ -16,6 +16,7 @@ PUBLIC = {
     *("align", "solve", "distance", "cost", "pairwise", "posterior", "suggest_drop"),
     *("Alignment", "Segment", "Posterior", "Suggestion"),
     *("nearest", "Nearest", "Index", "Online", "StreamState", "find", "Occurrence"),
+    *("barycenter", "Barycenter"),
     *("METHODS", "free_ends", "erp", "wdtw", "Recurrence", "Edge", "edges"),
     *("costs", "drops", "orders", "windows"),
 }

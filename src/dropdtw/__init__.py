@@ -2,13 +2,15 @@
 
 `align` takes two sequences, `solve` a matrix of match costs; both give an `Alignment`. `distance`, `cost` and
 `pairwise` give values alone, `posterior` the probability of every match and drop, `nearest` the cheapest of many
-sequences, `find` every occurrence of a query in a signal, and `Online` an alignment that grows frame by frame.
+sequences, `find` every occurrence of a query in a signal, `barycenter` an average, and `Online` an alignment that
+grows frame by frame.
 """
 
 from dropdtw import costs, drops, orders, windows
 from dropdtw.api import align, cost, distance, pairwise, posterior, solve
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.results.posterior import Posterior
+from dropdtw.search.averages import Barycenter, barycenter
 from dropdtw.search.find import Occurrence, find
 from dropdtw.search.index import Index
 from dropdtw.search.nearest import Nearest, nearest
@@ -23,6 +25,7 @@ __version__ = "0.1.0"
 __all__ = [
     "METHODS",
     "Alignment",
+    "Barycenter",
     "Edge",
     "Index",
     "Nearest",
@@ -34,6 +37,7 @@ __all__ = [
     "StreamState",
     "Suggestion",
     "align",
+    "barycenter",
     "cost",
     "costs",
     "distance",

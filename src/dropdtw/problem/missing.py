@@ -81,21 +81,28 @@ def left_out(spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Spec, Arra
         np.arange(len(B)) if x is None else x[0],
         (len(A) if z is None else z[1], len(B) if x is None else x[1]),
     )
-    if spec.order is not None and z is not None:
-        spec.order.check_steps(kept.shape[0])
-    if spec.order is not None and not spec.order.is_plain and z is not None:
-        lost = int(np.flatnonzero(kept.missing_z)[0])
-        raise ValueError(
-            f"Z has NaN in element {lost}, a step that the order names; fill it in, or leave it out of Z and the order"
-        )
-    told = replace(
+    return of_kept(spec, kept), A, B, kept
+
+
+def of_kept(spec: Spec, kept: Kept) -> Spec:
+    """What is asked of the kept elements: of what was said of each element, their part."""
+    order = spec.order
+    if order is not None and len(kept.z) < kept.shape[0]:
+        order.check_steps(kept.shape[0])
+        if not order.is_plain:
+            lost = int(np.flatnonzero(kept.missing_z)[0])
+            raise ValueError(
+                f"Z has NaN in element {lost}, a step that the order names; fill it in, or leave it out of Z and the "
+                "order"
+            )
+        order = None
+    return replace(
         spec,
-        drop_x=_of_kept(spec.drop_x, "drop_x", kept.x, kept.shape[1], "x_j"),
-        drop_z=_of_kept(spec.drop_z, "drop_z", kept.z, kept.shape[0], "z_i"),
+        drop_x=_rule_of_kept(spec.drop_x, "drop_x", kept.x, kept.shape[1], "x_j"),
+        drop_z=_rule_of_kept(spec.drop_z, "drop_z", kept.z, kept.shape[0], "z_i"),
         match=_names_of_kept(spec.match, kept),
-        order=None if spec.order is not None and z is not None else spec.order,
+        order=order,
     )
-    return told, A, B, kept
 
 
 def present(values: npt.ArrayLike, name: str, missing: str | None) -> tuple[Array, tuple[Array, int] | None]:
@@ -121,7 +128,7 @@ def reads_places(spec: Spec) -> bool:
     return each or (isinstance(spec.match, Softmax) and spec.match.ids is not None)
 
 
-def _of_kept(rule: Rule | None, name: str, kept: Array, length: int, element: str) -> Rule | None:
+def _rule_of_kept(rule: Rule | None, name: str, kept: Array, length: int, element: str) -> Rule | None:
     if not isinstance(rule, PerElement):
         return rule
     return PerElement(as_drop_costs(rule.values, name, length, element)[kept])
