@@ -1,9 +1,9 @@
-"""Alignment inside scikit-learn: a nearest-neighbour classifier, and distances to prototypes as features.
+"""Alignment inside scikit-learn: a nearest-neighbour classifier, distances to prototypes as features, and clusters.
 
 `import dropdtw` does not import this; it needs `pip install dropdtw[sklearn]`.
 
-Clustering needs nothing more than the distances of all pairs; with the same drop cost on both sides they are symmetric,
-which is what `metric="precomputed"` expects:
+Other clusterers need nothing more than the distances of all pairs; with the same drop cost on both sides they are
+symmetric, which is what `metric="precomputed"` expects:
 
 >>> import numpy as np, dropdtw
 >>> from sklearn.cluster import AgglomerativeClustering
@@ -20,8 +20,17 @@ except ImportError:
     raise ImportError("dropdtw.sklearn needs scikit-learn: pip install 'dropdtw[sklearn]'") from None
 
 from dropdtw.sklearn.classifier import AlignmentKNeighborsClassifier
+from dropdtw.sklearn.kmeans import AlignmentKMeans
+from dropdtw.sklearn.kmedoids import AlignmentKMedoids
 from dropdtw.sklearn.panel import as_series
 from dropdtw.sklearn.tables import columns
 from dropdtw.sklearn.transformer import AlignmentTransformer
 
-__all__ = ["AlignmentKNeighborsClassifier", "AlignmentTransformer", "as_series", "columns"]
+__all__ = [
+    "AlignmentKMeans",
+    "AlignmentKMedoids",
+    "AlignmentKNeighborsClassifier",
+    "AlignmentTransformer",
+    "as_series",
+    "columns",
+]

@@ -22,7 +22,7 @@ PARAMETERS = (
     *("one_to_many", "many_to_one", "contiguous", "open_x", "open_z", "warp", "window", "threshold"),
     *("missing", "n_jobs"),
 )
-"""Those of `dropdtw.pairwise` that the estimators take."""
+"""Those of `dropdtw.pairwise` that estimators take; some take fewer."""
 
 
 class Aligner(BaseEstimator):  # type: ignore[misc]
@@ -37,6 +37,7 @@ class Aligner(BaseEstimator):  # type: ignore[misc]
     warp: float
     missing: str | None
     layout: Layout
+    n_jobs: int | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -46,9 +47,8 @@ class Aligner(BaseEstimator):  # type: ignore[misc]
 
     def _learn_series(self, X: Panel) -> list[Array]:
         """The series to be fitted to; remembers their number of features. Refuses parameters that fit nothing."""
-        told = {name: getattr(self, name) for name in PARAMETERS}
-        thread_count(told.pop("n_jobs"))
-        Spec.of(**told)
+        thread_count(self.n_jobs)
+        self._spec()
         for known in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
             self.__dict__.pop(known, None)
         if not is_collection(X):
@@ -66,4 +66,12 @@ class Aligner(BaseEstimator):  # type: ignore[misc]
 
     def _distances(self, Zs: list[Array], Xs: list[Array] | None = None) -> Array:
         """(len(Zs), len(Xs)) alignment costs."""
-        return pairwise(Zs, Xs, progress=False, **{name: getattr(self, name) for name in PARAMETERS})
+        return pairwise(Zs, Xs, progress=False, **self._told())
+
+    def _told(self) -> dict[str, Any]:
+        """The parameters that `pairwise` takes."""
+        return {name: getattr(self, name) for name in PARAMETERS if hasattr(self, name)}
+
+    def _spec(self) -> Spec:
+        """The same as one checked request."""
+        return Spec.of(**{name: value for name, value in self._told().items() if name != "n_jobs"})

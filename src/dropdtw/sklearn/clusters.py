@@ -1,0 +1,129 @@
+"""What the clusterers share: seeds that are far apart, and series that go to the cheapest centre."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from dropdtw.problem.inputs import Array
+from dropdtw.problem.spec import Spec
+from dropdtw.sklearn.aligner import Aligner
+from dropdtw.sklearn.panel import Panel
+
+
+class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Aligner):  # type: ignore[misc]
+    """An estimator that gives each series to the centre that it aligns with most cheaply; centres are Z, series X."""
+
+    n_clusters: int
+    random_state: int | np.random.RandomState | None
+    cluster_centers_: list[Array]
+    labels_: Array
+    inertia_: float
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]  # costs are double, whatever the series are
+        return tags
+
+    def _check_told(self, spec: Spec) -> None:
+        """Refuse what this clusterer cannot use."""
+
+    def _learn_clusters(self, X: Panel) -> list[Array]:
+        """The series to be clustered."""
+        check_count(self.n_clusters, "n_clusters", "clusters to find")
+        self._check_told(self._spec())
+        series = self._learn_series(X)
+        if len(series) < self.n_clusters:
+            raise ValueError(
+                f"n_samples={len(series)} series cannot make n_clusters={self.n_clusters} clusters; give fewer clusters"
+            )
+        self._n_features_out = self.n_clusters
+        return series
+
+    def _random_states(self, n: int) -> list[np.random.RandomState]:
+        """Where each of n tries draws from."""
+        random = check_random_state(self.random_state)
+        return [np.random.RandomState(seed) for seed in random.randint(np.iinfo(np.int32).max, size=n)]
+
+    def _label(self, series: list[Array]) -> None:
+        """Give each series of `fit` to a centre, as `predict` would."""
+        D = self._distances(self.cluster_centers_, series)
+        self._refuse_lost(D)
+        self.labels_, self.inertia_ = D.argmin(axis=0), float(D.min(axis=0).sum())
+
+    def transform(self, X: Panel) -> Array:
+        """(n, k): what aligning each series with each centre costs."""
+        check_is_fitted(self)
+        return self._distances(self.cluster_centers_, self._new_series(X)).T
+
+    def predict(self, X: Panel) -> Array:
+        """(n,) the cluster of each series: its cheapest centre, ties to the first."""
+        D = self.transform(X)
+        self._refuse_lost(D.T)
+        return np.asarray(D.argmin(axis=1))
+
+    def score(self, X: Panel, y: object = None) -> float:
+        """Minus the sum of the costs of aligning each series with its cheapest centre; y is not looked at."""
+        return -float(self.transform(X).min(axis=1).sum())
+
+    @staticmethod
+    def _refuse_lost(D: Array) -> None:
+        lost = np.flatnonzero(np.isinf(D.min(axis=0)))
+        if len(lost):
+            raise ValueError(
+                f"series {lost[0]} cannot be aligned with any centre: every alignment is forbidden; widen the window, "
+                "or give drop costs"
+            )
+
+
+class Rows(dict[int, Array]):
+    """Costs of all series with one of them as Z, computed once."""
+
+    def __init__(self, row: Callable[[int], Array]) -> None:
+        super().__init__()
+        self._row = row
+
+    def __missing__(self, s: int) -> Array:
+        self[s] = self._row(s)
+        return self[s]
+
+
+def spread_out(
+    rows: Rows | Array, n: int, k: int, random: np.random.RandomState, *, uniform: bool = False
+) -> list[int]:
+    """Choose k of n series that are far apart (k-means++): each is drawn with a probability that grows with its cost to
+    those before, and of a few draws the one that lowers the sum of costs most is taken.
+
+    rows : rows[s] (n,) is what aligning each series with series s costs.   uniform : draw any k.
+    """
+    if uniform:
+        return [int(s) for s in random.choice(n, k, replace=False)]
+    chosen = [int(random.randint(n))]
+    nearest = np.maximum(rows[chosen[0]], 0)
+    while len(chosen) < k:
+        chance = np.where(np.isfinite(nearest), nearest, 0)
+        if np.isinf(nearest).any():  # what no seed can be aligned with needs one of its own
+            chance = np.isinf(nearest).astype(float)
+        chance[chosen] = 0
+        if not chance.any():  # all others equal a seed
+            chance = np.ones(n)
+            chance[chosen] = 0
+        drawn = random.choice(n, 2 + int(log(k)), p=chance / chance.sum())
+        closer = [np.minimum(nearest, np.maximum(rows[int(s)], 0)) for s in drawn]
+        best = int(np.argmin([each.sum() for each in closer]))
+        chosen.append(int(drawn[best]))
+        nearest = closer[best]
+    return chosen
+
+
+def check_count(value: object, name: str, what: str) -> None:
+    """Refuse what is no number of things."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} is {value!r}; give how many {what}, 1 or more")

@@ -1,0 +1,244 @@
+"""k-means under alignment: centres are averages that ignore junk (`dropdtw.barycenter`)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from dropdtw.api import align, pairwise
+from dropdtw.drops import DropCost
+from dropdtw.files.progress import Progress, reporter
+from dropdtw.problem.inputs import Array, owned
+from dropdtw.problem.missing import present
+from dropdtw.problem.spec import Spec
+from dropdtw.search.averages import Pull, check_averaged, check_tolerance, resampled_mean
+from dropdtw.search.pairwise import thread_count
+from dropdtw.sklearn.clusters import Clusterer, Rows, check_count, spread_out
+from dropdtw.sklearn.panel import Layout, Panel, as_series
+from dropdtw.tables.table import Recurrence
+
+FIRST_ROUNDS = 5
+"""Rounds after which two starts of a centre are compared."""
+
+
+class AlignmentKMeans(Clusterer):
+    """Cluster series by the cost of aligning them with averages, in which the junk of the series has no part.
+
+    Minimises the inertia, the sum over all series of the cost of aligning each with its centre: series go to the
+    cheapest centre, then each centre moves to the mean of what it matches in its series. Neither can raise the inertia.
+    Centres are Z and series X: `drop_x` is what leaving out a step of a series costs. Without drops this is k-means
+    under DTW.
+
+    Parameters
+    ----------
+    n_clusters : how many clusters to find.
+    init : "k-means++" starts from series that are far apart, "random" from any; or a list of `n_clusters` series.
+    n_init : how many starts to try; the one with the least inertia is kept.
+    max_iter, tol : how many rounds to make at most; stop when one lowers the inertia by a smaller share than `tol`.
+    drop_x : a number, in units of `match` (a squared distance); None: nothing is dropped. A rule would be another
+        number for each centre, so that costs could not be compared; `dropdtw.suggest_drop` finds one.
+    match : "sqeuclidean", or "cosine" for vectors of which only the direction counts.
+    progress : as in `dropdtw.pairwise`.   random_state : as in scikit-learn.
+    others : as in `AlignmentKNeighborsClassifier`.
+
+    Attributes
+    ----------
+    cluster_centers_ : list of (t, d).   labels_ : (n,) the cluster of each series.   inertia_ : the sum of costs.
+    history_ : the inertia at the start and after each round; it never rises.   n_iter_ : how many rounds were made.
+
+    >>> import numpy as np
+    >>> t = np.linspace(0, 1, 20)
+    >>> spoiled = [np.insert(s, k, [junk] * 4) for k, junk in ((3, 6), (9, -5), (15, 9)) for s in (t, 1 - t)]
+    >>> km = AlignmentKMeans(2, drop_x=0.05, random_state=0).fit(spoiled)
+    >>> np.unique(km.labels_[::2]).size, np.unique(km.labels_[1::2]).size
+    (1, 1)
+    >>> [bool(abs(centre).max() <= 1) for centre in km.cluster_centers_]
+    [True, True]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: Literal["k-means++", "random"] | Panel = "k-means++",
+        n_init: int = 3,
+        max_iter: int = 50,
+        tol: float = 1e-4,
+        drop_x: DropCost = None,
+        match: Literal["sqeuclidean", "cosine"] = "sqeuclidean",
+        method: str | Recurrence = "drop_dtw",
+        one_to_many: bool = True,
+        many_to_one: bool = True,
+        contiguous: bool = False,
+        open_x: float = 0.0,
+        warp: float = 0.0,
+        window: float | None = None,
+        missing: str | None = None,
+        layout: Layout = None,
+        n_jobs: int | None = None,
+        progress: Progress = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.drop_x = drop_x
+        self.match = match
+        self.method = method
+        self.one_to_many = one_to_many
+        self.many_to_one = many_to_one
+        self.contiguous = contiguous
+        self.open_x = open_x
+        self.warp = warp
+        self.window = window
+        self.missing = missing
+        self.layout = layout
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.random_state = random_state
+
+    def _check_told(self, spec: Spec) -> None:
+        check_averaged(spec)
+        spec.refuse_rules("so that it differs from centre to centre and costs cannot be compared")
+        if spec.drop_x is not None and spec.drop_x.plain() is None:
+            raise ValueError(f"drop_x is {spec.drop_x.said!r}; clusters need one number for all steps of all series")
+        check_count(self.max_iter, "max_iter", "rounds to make at most")
+        check_count(self.n_init, "n_init", "starts to try")
+        check_tolerance(self.tol)
+        if isinstance(self.init, str) and self.init not in ("k-means++", "random"):
+            raise ValueError(
+                f"init is {self.init!r}; give 'k-means++', 'random', or a list of {self.n_clusters} series"
+            )
+
+    def fit(self, X: Panel, y: object = None) -> Self:
+        """Find the clusters of the series X, in one of the shapes of `as_series`; y is not looked at."""
+        series = self._learn_clusters(X)
+        left = [present(each, f"X[{k}]", self.missing)[0].astype(np.float64) for k, each in enumerate(series)]
+        rows = Rows(lambda s: self._between([left[s]], left)[0])
+        given = None if isinstance(self.init, str) else self._given_centres(self.init)
+        tries = 1 if given is not None else self.n_init
+        report = reporter("AlignmentKMeans", self.progress)
+        best: _Found | None = None
+        for k, random in enumerate(self._random_states(tries)):
+            if given is not None:
+                centres = given
+            else:
+                seeds = spread_out(rows, len(left), self.n_clusters, random, uniform=self.init == "random")
+                centres = self._first_centres([left[s] for s in seeds], left)
+            tell = lambda done, k=k: report(k * self.max_iter + done, tries * self.max_iter)  # noqa: E731
+            found = self._run(centres, left, tell)
+            if best is None or found.history[-1] < best.history[-1]:
+                best = found
+        assert best is not None
+        self.cluster_centers_, self.history_ = best.centres, np.array(best.history)
+        self.n_iter_ = len(best.history) - 1
+        self._label(left)
+        if len(np.unique(self.labels_)) < self.n_clusters:
+            warnings.warn(
+                f"only {len(np.unique(self.labels_))} of {self.n_clusters} clusters have series: equal series are one "
+                "point; give fewer clusters",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _given_centres(self, init: Any) -> list[Array]:
+        centres = [owned(each).astype(np.float64) for each in as_series(init, self.layout, "init")]
+        if len(centres) != self.n_clusters or centres[0].shape[1] != self.n_channels_:
+            raise ValueError(
+                f"init has {len(centres)} series of {centres[0].shape[1]} features; give {self.n_clusters}, one for "
+                f"each cluster, of {self.n_channels_}"
+            )
+        return centres
+
+    def _between(self, seeds: list[Array], series: list[Array]) -> Array:
+        """Costs of series with seeds, which may hold junk as well: both sides drop for the same price."""
+        return pairwise(seeds, series, progress=False, **self._told(), **self._of_seeds())
+
+    def _of_seeds(self) -> dict[str, Any]:
+        return {"drop_z": self.drop_x, "open_z": self.open_x}
+
+    def _first_centres(self, seeds: list[Array], series: list[Array]) -> list[Array]:
+        """Centres to start from: the mean of each seed's series, or the seed without junk, whichever leads lower."""
+        labels = self._between(seeds, series).argmin(axis=0)
+        centres = []
+        for c, seed in enumerate(seeds):
+            members = [X for X, label in zip(series, labels, strict=True) if label == c]
+            if not members:
+                centres.append(seed)
+                continue
+            trimmed = self._fitting(self._trimmed(seed, members), series)
+            starts = (trimmed, resampled_mean(members, np.ones(len(members)), len(trimmed)))
+            settled = [self._pull(Z, members).settle(Z, FIRST_ROUNDS, self.tol) for Z in starts]
+            centres.append(min(settled, key=lambda found: found[2][-1])[0])
+        return centres
+
+    def _trimmed(self, seed: Array, members: list[Array]) -> Array:
+        """The seed without the steps that most of its series have no match for."""
+        if self.drop_x is None:
+            return seed
+        how = {name: value for name, value in self._told().items() if name != "n_jobs"} | self._of_seeds()
+        lost = np.mean([align(seed, X, **how).dropped_z for X in members], axis=0) > 0.5
+        trimmed = seed[~lost]
+        if not len(trimmed) or not all(self._spec().fits(len(trimmed), len(X)) for X in members):
+            return seed
+        return trimmed if np.isfinite(self._distances([trimmed], members)).all() else seed  # the window may be narrow
+
+    def _fitting(self, Z: Array, series: list[Array]) -> Array:
+        """Z, or Z as short as the shortest series where each of its steps needs a step of its own."""
+        spec, lengths = self._spec(), [len(X) for X in series]
+        fits = spec.fits(len(Z), min(lengths)) and spec.fits(len(Z), max(lengths))
+        return Z if fits else resampled_mean([Z], np.ones(1), min(lengths))
+
+    def _pull(self, Z: Array, members: list[Array]) -> Pull:
+        spec = self._spec()
+        return Pull([spec] * len(members), Z, members, np.ones(len(members)), thread_count(self.n_jobs))
+
+    def _run(self, centres: list[Array], series: list[Array], tell: Any) -> _Found:
+        """Lloyd's rounds from some centres."""
+        centres, labels, inertia = self._assigned(centres, series)
+        history = [inertia]
+        for done in range(1, self.max_iter + 1):
+            moved = []
+            for c, Z in enumerate(centres):
+                members = [X for X, label in zip(series, labels, strict=True) if label == c]
+                if members:
+                    pull = self._pull(Z, members)
+                    Z = pull.mean(Z, pull.aligned(Z)[1])
+                moved.append(Z)
+            moved, labels, inertia = self._assigned(moved, series)
+            small = not history[-1] - inertia > self.tol * abs(history[-1])
+            if inertia > history[-1]:  # by rounding: what there was is as good
+                break
+            centres = moved
+            history.append(inertia)
+            tell(done)
+            if small:
+                break
+        tell(self.max_iter)
+        return _Found(centres, history)
+
+    def _assigned(self, centres: list[Array], series: list[Array]) -> tuple[list[Array], Array, float]:
+        """The cheapest centre of each series, and the inertia; a centre without series moves to the dearest one."""
+        centres = list(centres)
+        D = self._distances(centres, series)
+        for c in range(len(centres)):
+            if (D.argmin(axis=0) != c).all():
+                centres[c] = self._fitting(series[int(D.min(axis=0).argmax())].copy(), series)
+                D[c] = self._distances([centres[c]], series)[0]
+        self._refuse_lost(D)
+        return centres, D.argmin(axis=0), float(D.min(axis=0).sum())
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Centres, and the inertia at the start and after each round."""
+
+    centres: list[Array]
+    history: list[float]

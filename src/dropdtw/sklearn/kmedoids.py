@@ -1,0 +1,143 @@
+"""k-medoids under alignment: centres are series of the collection, found by swaps (PAM, Kaufman & Rousseeuw 1987)."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+
+from dropdtw.api import pairwise
+from dropdtw.costs import MatchCost
+from dropdtw.drops import DropCost
+from dropdtw.files.progress import Progress
+from dropdtw.problem.charges import Opening
+from dropdtw.problem.inputs import Array
+from dropdtw.problem.spec import Spec
+from dropdtw.sklearn.clusters import Clusterer, check_count, spread_out
+from dropdtw.sklearn.panel import Layout, Panel
+from dropdtw.tables.table import Recurrence
+
+
+class AlignmentKMedoids(Clusterer):
+    """Cluster series around some of them, the medoids, by the cost of aligning each with its medoid.
+
+    Minimises the inertia, the sum of these costs, until no exchange of a medoid for another series lowers it. Medoids
+    are Z and series X: `drop_x` is what leaving out a step of a series costs, `drop_z` a step of its medoid. Any match
+    cost, method and rule will do, since nothing is averaged; all n² pairs are aligned once and kept.
+
+    Parameters
+    ----------
+    n_clusters : how many clusters to find.
+    n_init : how many starts to try; the one with the least inertia is kept. Each starts from series that are far apart
+        (k-means++).
+    max_iter : how many exchanges to make at most.
+    progress : as in `dropdtw.pairwise`.   random_state : as in scikit-learn.
+    others : as in `AlignmentKNeighborsClassifier`.
+
+    Attributes
+    ----------
+    medoid_indices_ : (k,) which series are medoids.   cluster_centers_ : the medoids, list of (t, d).
+    labels_ : (n,) the cluster of each series.   inertia_ : the sum of costs.
+    history_ : the inertia at the start and after each exchange; it falls.   n_iter_ : how many exchanges were made.
+
+    >>> import numpy as np
+    >>> t = np.linspace(0, 1, 20)
+    >>> spoiled = [np.insert(s, k, [junk] * 4) for k, junk in ((3, 6), (9, -5), (15, 9)) for s in (t, 1 - t)]
+    >>> km = AlignmentKMedoids(2, drop_x=0.2, drop_z=0.2, random_state=0).fit(spoiled)
+    >>> np.unique(km.labels_[::2]).size, np.unique(km.labels_[1::2]).size
+    (1, 1)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        n_init: int = 10,
+        max_iter: int = 300,
+        drop_x: DropCost = None,
+        drop_z: DropCost = None,
+        match: MatchCost = "euclidean",
+        method: str | Recurrence = "drop_dtw",
+        one_to_many: bool = True,
+        many_to_one: bool = True,
+        contiguous: bool = False,
+        open_x: Opening = 0.0,
+        open_z: Opening = 0.0,
+        warp: float = 0.0,
+        window: float | None = None,
+        threshold: DropCost = None,
+        missing: str | None = None,
+        layout: Layout = None,
+        n_jobs: int | None = None,
+        progress: Progress = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.drop_x = drop_x
+        self.drop_z = drop_z
+        self.match = match
+        self.method = method
+        self.one_to_many = one_to_many
+        self.many_to_one = many_to_one
+        self.contiguous = contiguous
+        self.open_x = open_x
+        self.open_z = open_z
+        self.warp = warp
+        self.window = window
+        self.threshold = threshold
+        self.missing = missing
+        self.layout = layout
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.random_state = random_state
+
+    def _check_told(self, spec: Spec) -> None:
+        check_count(self.n_init, "n_init", "starts to try")
+        check_count(self.max_iter, "max_iter", "exchanges to make at most")
+
+    def fit(self, X: Panel, y: object = None) -> Self:
+        """Find the clusters of the series X, in one of the shapes of `as_series`; y is not looked at."""
+        series = self._learn_clusters(X)
+        D = pairwise(series, progress=self.progress, **self._told())
+        best: tuple[list[int], list[float]] | None = None
+        for random in self._random_states(self.n_init):
+            found = exchanged(D, spread_out(D, len(series), self.n_clusters, random), self.max_iter)
+            if best is None or found[1][-1] < best[1][-1]:
+                best = found
+        assert best is not None
+        self.medoid_indices_, self.history_ = np.array(best[0]), np.array(best[1])
+        self.n_iter_ = len(best[1]) - 1
+        self.cluster_centers_ = [series[s] for s in best[0]]
+        self._label(series)
+        return self
+
+
+def exchanged(D: Array, medoids: list[int], most: int) -> tuple[list[int], list[float]]:
+    """Medoids after exchanging one for another series as long as that lowers the inertia, the best exchange first.
+
+    D : (n, n) what aligning series b, as X, with series a, as Z, costs.   Returns the medoids, and the inertia at the
+    start and after each of at most `most` exchanges; +∞ counts as more than all that is finite.
+
+    >>> D = np.abs(np.subtract.outer([0.0, 1.0, 9.0, 10.0], [0.0, 1.0, 9.0, 10.0]))
+    >>> exchanged(D, [0, 1], 10)
+    ([2, 1], [17.0, 2.0])
+    """
+    medoids, n = list(medoids), len(D)
+    finite = np.abs(D[np.isfinite(D)])
+    D = np.where(np.isfinite(D), D, 2 * n * max(1.0, finite.max(initial=0)))
+    history = [float(D[medoids].min(axis=0).sum())]
+    for _ in range(most):
+        at = D[medoids]
+        costs = np.empty((len(medoids), n))
+        for m in range(len(medoids)):
+            others = np.delete(at, m, axis=0).min(axis=0, initial=np.inf)
+            costs[m] = np.minimum(D, others).sum(axis=1)
+        costs[:, medoids] = np.inf
+        m, s = divmod(int(costs.argmin()), n)
+        if not costs[m, s] < history[-1] - 1e-12 * abs(history[-1]):
+            break
+        medoids[m] = s
+        history.append(float(D[medoids].min(axis=0).sum()))
+    return medoids, history
