@@ -10,7 +10,7 @@ made : 16 warped copies of one curve, a fifth of each junk: two passages of nois
 utkinect : each of ten actions, recorded up to 16 times (20 joints, 3D); into each series, a passage of what its own
     recording shows between the actions is spliced, a quarter as long as the action.
 penn : each of the seven actions of Penn Action that run once, from beginning to end; 16 videos (13 joints, 2D) are
-    drawn, and a passage of another action is spliced into each.
+    drawn, every second frame of each, and a passage of another action is spliced into it.
 
 The error on real series is the distance, along the best warping, from the average of the spoiled series to the same
 library's average of the clean ones, divided by how far the latter's frames are from their mean: 0 is untouched by junk,
@@ -134,7 +134,7 @@ def actions_of_utkinect(folder: Path) -> Iterator[tuple[str, Callable[[np.random
 
 def actions_of_penn(folder: Path) -> Iterator[tuple[str, Callable[[np.random.Generator], tuple[Series, Series]]]]:
     """The same for Penn Action."""
-    videos = [(v.action, v.poses().reshape(len(v), -1).astype(float)) for v in penn.load(folder) if v.train]
+    videos = [(v.action, v.poses().reshape(len(v), -1).astype(float)[::2]) for v in penn.load(folder) if v.train]
 
     def draw(action: str, rng: np.random.Generator) -> tuple[Series, Series]:
         own = [X for name, X in videos if name == action]
