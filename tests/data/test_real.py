@@ -103,3 +103,28 @@ def test_drop_dtw_finds_actions_of_people_unseen_in_training():
     drop = [v.ids_of(dropdtw.align(v.steps, v.frames, drop_x="percentile:10").labels) for v in videos]
     accuracy = [metrics.mean_over_videos(metrics.frame_accuracy, found, true) for found in (dtw, drop)]
     assert accuracy[1] > accuracy[0] + 0.15
+
+
+def test_averages_of_real_movements_are_closer_to_the_clean_one_with_drops():
+    """What is between the actions of UTKinect is spliced into each; the actions' averages suffer less with drops."""
+    known = []
+    for recording in utkinect.recordings(place("utkinect")):
+        poses, spans = utkinect.clips(recording, 1, velocity=False)
+        inside = {name: (start <= spans[:, 0]) & (spans[:, 0] < stop)
+                  for name, (start, stop) in recording.segments.items()}  # fmt: skip
+        known.append((poses.astype(float), inside, ~np.any(list(inside.values()), axis=0)))
+    errors = {None: [], "percentile:20": []}
+    for action in utkinect.STEPS:
+        rng = np.random.default_rng(0)
+        clean, spoiled = [], []
+        for poses, inside, between in known:
+            if action in inside and inside[action].sum() >= 8:
+                X, junk = poses[inside[action]], poses[between]
+                start, at = rng.integers(len(junk) - len(X) // 4), rng.integers(1, len(X))
+                clean.append(X)
+                spoiled.append(np.concatenate([X[:at], junk[start : start + len(X) // 4], X[at:]]))
+        truth = dropdtw.barycenter(clean).average
+        for drop, found in errors.items():
+            a = dropdtw.align(dropdtw.barycenter(spoiled, drop_x=drop).average, truth, match="sqeuclidean")
+            found.append((a.cost / len(a.pairs)) ** 0.5)
+    assert np.mean(errors["percentile:20"]) < 0.75 * np.mean(errors[None])
