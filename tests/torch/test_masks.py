@@ -161,3 +161,23 @@ def test_the_fused_path_is_given_frames_and_lengths(monkeypatch):
         n = int(p.x_lengths[b])
         torch.testing.assert_close(p.X[b, :n], X[b][there[b]])
         assert (p.X[b, n:] == 0).all()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, inside Triton's interpreter
+def test_one_operator_leaves_masked_frames_out_too(monkeypatch):
+    kernels = pytest.importorskip("dropdtw.executors.triton", reason="the CUDA kernels need Triton, which is for Linux")
+    device = "cpu" if kernels.INTERPRETED else "cuda"
+    monkeypatch.setattr(fused, "runs_on", lambda A: True)
+    Z, X = (A[:2, :n].to(device, torch.float32) for A, n in zip(batch(2), (2, 4), strict=True))
+    mask = torch.tensor([[True, False, True, True], [False, True, False, True]], device=device)
+    X = torch.where(mask[..., None], X, torch.nan).requires_grad_()
+    loss = dt.DropDTWLoss("percentile:40", match="cosine", reduction="none")
+    value = loss(Z, X, x_mask=mask)
+    left = [x[m].detach().requires_grad_() for x, m in zip(X, mask, strict=True)]
+    monkeypatch.setattr(fused, "runs_on", lambda A: False)
+    expected = loss([*Z], left)
+    torch.testing.assert_close(value, expected)
+    by_x = differentiated(value, X)[0]
+    assert (by_x[~mask] == 0).all()
+    for b, found in enumerate(differentiated(expected, *left)):
+        torch.testing.assert_close(by_x[b][mask[b]], found)

@@ -83,7 +83,7 @@ def as_table(X: Any, missing: str | None = None) -> Array:
         return np.asarray(check_array(X, dtype=(np.float64, np.float32), ensure_all_finite=finite(missing)))
     except ValueError as error:
         if "NaN" in str(error):
-            raise ValueError(f"{error}\nRemove NaN, fill it in{OR_DROP}.") from None
+            raise ValueError(f"{error}\nRemove such series or fill them in{OR_DROP}.") from None
         raise
 
 
