@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from dropdtw.problem import compiled
 from dropdtw.problem.inputs import Array, as_match_costs, as_pair
 from dropdtw.problem.warn import warn
 
@@ -35,7 +36,9 @@ def _cosine(A: Array, B: Array) -> Array:
 
 def cosine_of(units: Array, B: Array, scale: Array | None) -> Array:
     """The cosine cost of unit vectors and the rows of B, which `scale` makes unit vectors; None: they are."""
-    C = units @ B.T
+    if (found := compiled.match_costs("cosine", units, B, scale)) is not None:
+        return found
+    C: Array = units @ B.T
     if scale is not None:  # afterwards, which spares a copy of X
         C *= scale
     np.subtract(1, C, out=C)
@@ -66,7 +69,8 @@ def euclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
 
 def _euclidean(A: Array, B: Array) -> Array:
     if _moderate(A, B):
-        return np.asarray(np.sqrt(_sqeuclidean(A, B)))
+        found = compiled.match_costs("euclidean", A, B)
+        return np.asarray(np.sqrt(_sqeuclidean(A, B))) if found is None else found
     # Squares would overflow or vanish: make the largest value about 1. Squares of pairs much closer than that still
     # vanish, so these get a scale of their own.
     exponent = int(np.frexp(_largest(A, B))[1]) - 1
@@ -105,6 +109,8 @@ def sqeuclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
 
 
 def _sqeuclidean(A: Array, B: Array) -> Array:
+    if (found := compiled.match_costs("sqeuclidean", A, B)) is not None:
+        return found
     if A.shape[1] <= 8:
         C: Array = np.zeros((len(A), len(B)), A.dtype)
         with np.errstate(over="ignore"):
@@ -381,8 +387,9 @@ def _largest(*sequences: Array) -> float:
 
 def row_lengths(A: Array) -> Array | None:
     """The Euclidean lengths of the rows; None where squares overflow or vanish in some row, or a row is zero."""
-    with np.errstate(over="ignore", under="ignore"):
-        norm = np.sqrt(np.einsum("nd,nd->n", A, A))
+    if (norm := compiled.row_lengths(A)) is None:
+        with np.errstate(over="ignore", under="ignore"):
+            norm = np.sqrt(np.einsum("nd,nd->n", A, A))
     safe = float(np.finfo(A.dtype).tiny) ** 0.25 < norm.min() <= norm.max() < np.inf
     return norm if safe else None
 

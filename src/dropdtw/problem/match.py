@@ -193,4 +193,6 @@ class Pair(MatchCosts):
         return ((start, start + width) for start in range(0, len(self.X), width))
 
     def _of(self, Z: Array, X: Array) -> Array:
+        if self.match.by_pair:  # distances of finite vectors, which need no look
+            return self.match.cost(Z, X)
         return as_match_costs(self.match.cost(Z, X), "the match cost of Z and X")

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "costs_bindings.hpp"
 #include "dispatch.hpp"
 #include "graph_bindings.hpp"
 #include "parallel.hpp"
@@ -366,6 +367,7 @@ NB_MODULE(_cpp, module) {
   define_batch(&batch<double>);
   define_graphs(module);
   define_scan(module);
+  define_costs(module);
   nb::class_<Door>(module, "Door")
       .def("__init__",
            [](Door* door, int family, unsigned mask, bool transposed, int numbers, int vectors, double drop_x,

@@ -9,7 +9,7 @@ namespace dropdtw {
 
 enum class Reducer { hard, soft, smooth };
 enum class Want { value, trace, gradient };
-enum class Metric { none, sqeuclidean, euclidean };
+enum class Metric { none, sqeuclidean, euclidean, cosine };
 enum class Status { done, stopped, no_memory, abandoned };
 
 // Whether paths are so long that their sums need bases (base.hpp).

@@ -64,7 +64,7 @@ DROPDTW_INLINE void store(T* p, Vec<T> v) {
 
 template <class T>
 DROPDTW_INLINE Vec<T> all(T x) {
-  return Vec<T>{} + x;
+  return x - Vec<T>{};  // 0 + x is not x where x is −0
 }
 
 // a < b ? a : b, which is what the processors' own minimum computes.
