@@ -1,11 +1,14 @@
 # ruff: noqa: E402
 """Measure this library and its peers on the same inputs, in one process, interleaved, as ratios.
 
-Run with `make bench` (which installs the peers in an environment of their own), or
-`python benchmarks/cpu.py [--rounds 9] [--json results.json]`. Peers that are not installed are left out, and say so.
-Every row is measured end to end from the sequences, on one core unless it says otherwise. In each round every
-contestant has its turn of a few calls in a row, so that a busy machine hits all of them and none is measured with the
-caches that another one left behind; the median of all calls is shown.
+Run with `make bench` (which installs pinned peers in an environment of their own), or
+`python benchmarks/cpu.py [--rounds 7] [--only ROW ...] [--json results.json]`. Peers that are not installed are left
+out, and say so.
+
+Every row is measured end to end from the sequences, by the CPU time of one thread; rows for two threads compare the
+time on the wall with one thread. In each round every contestant has its turn of several calls, so that a busy machine
+hits all of them; the best turn counts, for everyone. We are measured in double and in single precision. Peers get
+double precision, which is what they compute in whatever they are given; matrix products are measured in both.
 """
 
 from __future__ import annotations
@@ -23,221 +26,212 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from cpu_peers import PAIRS, PATHS, SUBSEQUENCES, VALUES, Job, available
 
 import dropdtw
-from dropdtw import _cpp
+from dropdtw import _cpp, costs
 
-Job = Callable[[], object]
-RNG = np.random.default_rng(0)
-
-
-def peer(jobs: dict[str, Job], name: str, make: Callable[[], Job]) -> None:
-    """Add a contestant if it is installed; its first call, which may compile, is not measured."""
-    try:
-        job = make()
-        job()
-    except ImportError as missing:
-        print(f"  (without {name}: {missing})", file=sys.stderr)
-    else:
-        jobs[name] = job
+Call = Callable[..., object]
+SQ: dict[str, Any] = {"match": "sqeuclidean"}
+SOFT: dict[str, Any] = {"match": "sqeuclidean", "reducer": "soft"}
+LCSS: dict[str, Any] = {"method": "lcss", "threshold": 0.5, "match": "euclidean"}
+DTYPES = (np.float64, np.float32)
+TURN = 0.02
+"""Seconds of calls in a turn, at least one call."""
 
 
-def dtw_value() -> dict[str, Job]:
-    """Plain DTW, 1-d, 1000 × 1000, float32."""
-    z, x = RNG.normal(size=(2, 1000)).astype(np.float32)
-    jobs: dict[str, Job] = {"dropdtw": lambda: dropdtw.distance(z, x, match="sqeuclidean")}
-    add_values(jobs, z, x)
-    return jobs
+def normal(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=shape)
 
 
-def drop_value() -> dict[str, Job]:
-    """Two-sided Drop-DTW, 1-d, 1000 × 1000, float32, against the peers' plain DTW."""
-    z, x = RNG.normal(size=(2, 1000)).astype(np.float32)
-    jobs: dict[str, Job] = {"dropdtw": lambda: dropdtw.distance(z, x, 0.3, 0.3, match="sqeuclidean")}
-    add_values(jobs, z, x)
-    return jobs
+def both(call: Call, *inputs: np.ndarray) -> dict[str, Job]:
+    """Our job in both precisions."""
+    return {np.dtype(t).name: partial(call, *(a.astype(t) for a in inputs)) for t in DTYPES}
 
 
-def add_values(jobs: dict[str, Job], z: np.ndarray, x: np.ndarray) -> None:
-    z64, x64 = z.astype(float), x.astype(float)
-
-    def aeon() -> Job:
-        from aeon.distances import dtw_distance
-
-        return lambda: dtw_distance(z64, x64)
-
-    def dtaidistance() -> Job:
-        from dtaidistance import dtw
-
-        return lambda: dtw.distance_fast(z64, x64)
-
-    def tslearn() -> Job:
-        from tslearn.metrics import dtw
-
-        return lambda: dtw(z64, x64)
-
-    def librosa() -> Job:
-        from librosa.sequence import dtw
-
-        return lambda: dtw(z64[None], x64[None], metric="sqeuclidean", backtrack=False)
-
-    def tsdistances() -> Job:
-        import tsdistances
-
-        return lambda: tsdistances.dtw_distance(z64, x64)
-
-    def dtw_python() -> Job:
-        from dtw import dtw
-
-        return lambda: dtw(z64, x64, distance_only=True)
-
-    for make in (aeon, dtaidistance, tslearn, librosa, tsdistances, dtw_python):
-        peer(jobs, make.__name__, make)
+def beside(what: str, slow: Call, fast: Call, *inputs: np.ndarray) -> dict[str, Job]:
+    """Our job beside something else that is not to be much faster, each in both precisions."""
+    return both(slow, *inputs) | {f"{what} {name}": job for name, job in both(fast, *inputs).items()}
 
 
-def dtw_path() -> dict[str, Job]:
-    """Plain DTW with its path, 1-d, 1000 × 1000, float64."""
-    z, x = RNG.normal(size=(2, 1000))
-    jobs: dict[str, Job] = {"dropdtw": lambda: dropdtw.align(z, x, match="sqeuclidean").pairs}
-
-    def aeon() -> Job:
-        from aeon.distances import dtw_alignment_path
-
-        return lambda: dtw_alignment_path(z, x)
-
-    def dtaidistance() -> Job:
-        from dtaidistance import dtw
-
-        return lambda: dtw.warping_path_fast(z, x)
-
-    def tslearn() -> Job:
-        from tslearn.metrics import dtw_path
-
-        return lambda: dtw_path(z, x)
-
-    def librosa() -> Job:
-        from librosa.sequence import dtw
-
-        return lambda: dtw(z[None], x[None], metric="sqeuclidean")
-
-    for make in (aeon, dtaidistance, tslearn, librosa):
-        peer(jobs, make.__name__, make)
-    return jobs
+def with_product(ours: Call, K: int, N: int, d: int) -> dict[str, Job]:
+    return beside("matrix product", ours, lambda z, x: z @ x.T, normal(K, d), normal(N, d))
 
 
-def pairwise() -> dict[str, Job]:
-    """All pairs of 100 series of 100, float32, one thread."""
-    series = RNG.normal(size=(100, 100)).astype(np.float32)
-    series64 = series.astype(float)
-    jobs: dict[str, Job] = {"dropdtw": lambda: dropdtw.pairwise(series, match="sqeuclidean", n_jobs=1)}
-
-    def aeon() -> Job:
-        from aeon.distances import dtw_pairwise_distance
-
-        return lambda: dtw_pairwise_distance(series64[:, None, :])
-
-    def dtaidistance() -> Job:
-        from dtaidistance import dtw
-
-        return lambda: dtw.distance_matrix_fast(series64, parallel=False)
-
-    def tslearn() -> Job:
-        from tslearn.metrics import cdist_dtw
-
-        return lambda: cdist_dtw(series64)
-
-    for make in (aeon, dtaidistance, tslearn):
-        peer(jobs, make.__name__, make)
-    return jobs
+def value(n: int, **asked: Any) -> dict[str, Job]:
+    z, x = normal(2, n)
+    return both(partial(dropdtw.distance, **SQ, **asked), z, x) | available(VALUES, z, x)
 
 
-def pairwise_threads() -> dict[str, Job]:
-    """The same on two threads, against this library on one (400 series of 100)."""
-    series = RNG.normal(size=(400, 100)).astype(np.float32)
-    return {
-        "dropdtw": lambda: dropdtw.pairwise(series, match="sqeuclidean", n_jobs=2),
-        "dropdtw, one thread": lambda: dropdtw.pairwise(series, match="sqeuclidean", n_jobs=1),
-    }
+def path(n: int) -> dict[str, Job]:
+    z, x = normal(2, n)
+    return both(lambda z, x: dropdtw.align(z, x, **SQ).pairs, z, x) | available(PATHS, z, x)
 
 
-def soft_dtw() -> dict[str, Job]:
-    """Soft-DTW forward and backward from C, batch 16, 256 × 256, float32 (peers compute C from d = 8 themselves)."""
+def vectors() -> dict[str, Job]:
+    Z, X = normal(2, 500, 20)
+    return both(partial(dropdtw.distance, **SQ), Z, X) | available(("dtaidistance_vectors", "aeon_vectors"), Z, X)
+
+
+def chroma() -> dict[str, Job]:
+    Z, X = normal(2, 2000, 12)
+    return both(lambda z, x: dropdtw.align(z, x, match="cosine").pairs, Z, X) | available(("librosa_cosine",), Z, X)
+
+
+def subsequence() -> dict[str, Job]:
+    z, x = normal(100), normal(100_000)
+    ours = both(lambda z, x: dropdtw.align(z, x, method="subsequence", **SQ).pairs, z, x)
+    return ours | available(SUBSEQUENCES, z, x)
+
+
+def soft_gradient() -> dict[str, Job]:
     from dropdtw.executors import cpu
+    from dropdtw.problem.match import Matrix
     from dropdtw.problem.problem import Costs
     from dropdtw.tables import recurrence
     from dropdtw.tables.reducers import soft_min
 
-    X, Y = RNG.normal(size=(2, 16, 256, 8)).astype(np.float32)
+    X, Y = normal(2, 16, 256, 8)
     C = ((X[:, :, None] - Y[:, None]) ** 2).sum(axis=-1)
-    never, table, fold = np.full(256, np.inf, np.float32), recurrence.dtw(), soft_min(1.0)
-    jobs: dict[str, Job] = {"dropdtw": lambda: [cpu.run(table, fold, Costs(c, never, never), gradient=True) for c in C]}
+    table, fold = recurrence.dtw(), soft_min(1.0)
 
-    def pysdtw() -> Job:
-        import torch
-        from pysdtw import SoftDTW
+    def ours(C: np.ndarray) -> object:
+        never = np.full(256, np.inf, C.dtype)
+        return [cpu.run(table, fold, Costs(Matrix(c), never, never), gradient=True) for c in C]
 
-        torch.set_num_threads(1)
-        x, y, loss = torch.tensor(X, requires_grad=True), torch.tensor(Y), SoftDTW(gamma=1.0, use_cuda=False)
-        return lambda: loss(x, y).sum().backward()
-
-    def tslearn() -> Job:
-        import torch
-        from tslearn.metrics import SoftDTWLossPyTorch
-
-        x, y, loss = torch.tensor(X, requires_grad=True), torch.tensor(Y), SoftDTWLossPyTorch(gamma=1.0)
-        return lambda: loss(x, y).sum().backward()
-
-    for make in (pysdtw, tslearn):
-        peer(jobs, make.__name__, make)
-    return jobs
+    return both(ours, C) | available(("pysdtw", "tslearn_soft"), X, Y)
 
 
-def features(dtype: type) -> dict[str, Job]:
-    Z, X = (RNG.normal(size=(n, 128)).astype(dtype) for n in (200, 1000))
-    return {
-        "dropdtw": lambda: dropdtw.align(Z, X, 0.3, 0.3).pairs,
-        "the matrix product alone": lambda: Z @ X.T,
-    }
+def on(threads: int, **asked: Any) -> Call:
+    """All pairs of some series, by so many threads."""
+    return lambda series: dropdtw.pairwise(list(series), n_jobs=threads, **asked)
 
 
-def features_float64() -> dict[str, Job]:
-    """Two-sided Drop-DTW with path of 200 × 1000 features, d = 128, cosine, float64, against the matrix product."""
-    return features(np.float64)
+def pairs(n: int, length: int, d: int = 1, name: str = "plain", **asked: Any) -> dict[str, Job]:
+    series = normal(n, length, d)
+    return both(on(1, **asked), series) | available(PAIRS[name], series)
 
 
-def features_float32() -> dict[str, Job]:
-    """The same in float32."""
-    return features(np.float32)
+def on_threads(n: int, length: int, d: int = 1, **asked: Any) -> dict[str, Job]:
+    return beside("one thread", on(2, **asked), on(1, **asked), normal(n, length, d))
 
 
-ROWS = {
-    dtw_value: ">= 5",
-    drop_value: ">= 2",
-    dtw_path: ">= 2.5",
-    pairwise: ">= 15",
-    pairwise_threads: ">= 1.7",
-    soft_dtw: ">= 10",
-    features_float64: ">= 0.5",
-    features_float32: ">= 0.5",
+def with_rule() -> dict[str, Job]:
+    rule, number = ({"drop_x": said, "drop_z": said, **SQ} for said in ("percentile:30", 0.2))
+    return beside("a number", on(1, **rule), on(1, **number), normal(100, 150, 1))
+
+
+def one_more(d: int) -> dict[str, Job]:
+    return beside(f"d = {d}", on(1, **SQ), lambda s: on(1, **SQ)(s[:, :, :d]), normal(60, 100, d + 1))
+
+
+Row = tuple[str, Callable[[], dict[str, Job]], dict[str, float]]
+
+
+def row(title: str, make: Callable[[], dict[str, Job]], double: float, single: float) -> Row:
+    """A row: its title, what makes its jobs, and what its ratio is to be in each precision; 0: nothing."""
+    return title, make, {"float64": double, "float32": single}
+
+
+ROWS: dict[str, Row] = {
+    "small": row("DTW value, 1-d, 60 × 60", partial(value, 60), 1, 1),
+    "value": row("DTW value, 1-d, 1000 × 1000", partial(value, 1000), 5, 8),
+    "drops": row(
+        "two-sided Drop-DTW value, 1-d, 1000 × 1000, against plain DTW elsewhere",
+        partial(value, 1000, drop_x=0.3, drop_z=0.3),
+        2,
+        2,
+    ),
+    "path": row("DTW with path, 1-d, 1000 × 1000", partial(path, 1000), 2.5, 2.5),
+    "vectors": row("DTW value, 500 × 500, d = 20, sqeuclidean", vectors, 4, 6),
+    "subsequence": row("subsequence with path, 1-d, 100 × 100,000", subsequence, 0, 6),
+    "chroma": row("DTW with path, 2000 × 2000, d = 12, cosine", chroma, 0, 6),
+    "soft_gradient": row("soft-DTW, forward and backward from C, 16 × 256 × 256", soft_gradient, 0, 10),
+    "pairs": row("all pairs, 100 series of 100", partial(pairs, 100, 100, **SQ), 8, 15),
+    "pairs_window": row(
+        "all pairs, 200 series of 150, window of 10 %", partial(pairs, 200, 150, name="window", window=0.1, **SQ), 8, 8
+    ),
+    "pairs_vectors": row("all pairs, 60 × 100, d = 20", partial(pairs, 60, 100, 20, "vectors", **SQ), 5, 5),
+    "pairs_lcss": row("all pairs, LCSS, 100 series of 150", partial(pairs, 100, 150, name="lcss", **LCSS), 5, 5),
+    "pairs_soft": row("all pairs, soft-DTW, 100 series of 150", partial(pairs, 100, 150, name="soft", **SOFT), 20, 20),
 }
-"""Each row with the factor it is to be faster by than its fastest peer."""
+"""Rows against peers."""
+
+LIMITS: dict[str, Row] = {
+    **{
+        f"{name}_{d}": row(
+            f"{name} costs, 500 × 500, d = {d}, × the matrix product",
+            partial(with_product, getattr(costs, name), 500, 500, d),
+            1.5,
+            1.5,
+        )
+        for name in ("sqeuclidean", "cosine")
+        for d in (20, 128, 512)
+    },
+    "features": row(
+        "two-sided Drop-DTW with path, 200 × 1000, d = 128, cosine, × the matrix product",
+        lambda: with_product(lambda z, x: dropdtw.align(z, x, 0.3, 0.3).pairs, 200, 1000, 128),
+        1.7,
+        1.7,
+    ),
+    "percentile": row("all pairs with 'percentile:30', 100 × 150, × the time with a number", with_rule, 3, 3),
+    **{
+        f"features_{d}": row(f"all pairs, 60 × 100, d = {d + 1}, × d = {d}", partial(one_more, d), 1.3, 1.3)
+        for d in (4, 8, 16, 32)
+    },
+}
+"""Rows with what they may take at most, as a multiple of something else."""
+
+THREADS: dict[str, Row] = {
+    "threads_pairs": row("all pairs, 400 × 100", partial(on_threads, 400, 100, **SQ), 1.7, 1.7),
+    "threads_window": row(
+        "with a window of 10 %, 400 × 150", partial(on_threads, 400, 150, window=0.1, **SQ), 1.7, 1.7
+    ),
+    "threads_vectors": row("d = 20, 100 × 100", partial(on_threads, 100, 100, 20, **SQ), 1.7, 1.7),
+    "threads_lcss": row("LCSS, 100 × 150", partial(on_threads, 100, 150, **LCSS), 1.7, 1.7),
+    "threads_soft": row("soft-DTW, 100 × 150", partial(on_threads, 100, 150, **SOFT), 1.7, 1.7),
+}
+"""Rows for two threads, against one."""
 
 
-def measure(jobs: dict[str, Job], rounds: int) -> dict[str, float]:
-    """Median milliseconds of each job."""
-    times: dict[str, list[float]] = {name: [] for name in jobs}
-    for job in jobs.values():
+def measure(jobs: dict[str, Job], rounds: int, clock: Callable[[], float]) -> dict[str, float]:
+    """The milliseconds that a call of each job takes, in the best of its turns."""
+    calls, best = {}, dict.fromkeys(jobs, np.inf)
+    for name, job in jobs.items():
         job()
+        start = clock()
+        job()
+        calls[name] = max(1, int(TURN / max(clock() - start, 1e-7)))
     for _ in range(rounds):
         for name, job in jobs.items():
-            for _ in range(5):
-                start = time.perf_counter()
+            start = clock()
+            for _ in range(calls[name]):
                 job()
-                times[name].append(1e3 * (time.perf_counter() - start))
-    return {name: float(np.median(t)) for name, t in times.items()}
+            best[name] = min(best[name], 1e3 * (clock() - start) / calls[name])
+    return best
+
+
+def report(title: str, times: dict[str, float], bars: dict[str, float], *, least: bool) -> str:
+    """A row of the table: our times, the fastest peer of each precision, the ratios and what they are to be."""
+    cells, ours = [], {name: times[name] for name in bars}
+    others = {name: ms for name, ms in times.items() if name not in bars}
+    for name, bar in bars.items():
+        beside = {k: ms for k, ms in others.items() if k.endswith(name) or not k.endswith(tuple(bars))}
+        cells.append(f"{ours[name]:.3g} ms")
+        if not beside:
+            cells += ["none installed", ""]
+            continue
+        best = min(beside, key=lambda k: beside[k])
+        ratio = beside[best] / ours[name] if least else ours[name] / beside[best]
+        met = not bar or (ratio >= bar if least else ratio <= bar)
+        wanted = f" ({'≥' if least else '≤'} {bar:g}{'' if met else ', missed'})" if bar else ""
+        cells += [f"{best.removesuffix(name).strip()} {beside[best]:.3g} ms", f"{ratio:.2f}{wanted}"]
+    return f"| {title} | {' | '.join(cells)} |"
 
 
 def machine() -> str:
@@ -258,22 +252,28 @@ def machine() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9, help="how many turns each contestant has (default 9)")
-    parser.add_argument("--only", choices=[row.__name__ for row in ROWS], help="one row instead of all")
+    parser.add_argument("--rounds", type=int, default=7, help="how many turns each contestant has (default 7)")
+    parser.add_argument("--only", nargs="+", metavar="ROW", help="rows whose names begin so, instead of all")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    print(machine(), "\n")
+    print(machine())
     results = {}
-    for row, goal in ROWS.items():
-        if arguments.only in (None, row.__name__):
-            times = measure(row(), arguments.rounds)
-            ours = times.pop("dropdtw")
-            best = min(times, key=lambda name: times[name], default=None)
-            ratio = f"{times[best] / ours:.1f} × {best} (to reach: {goal})" if best else "no peer installed"
-            print(f"{row.__doc__}\n    dropdtw {ours:.3f} ms: {ratio}")
-            print("    " + ", ".join(f"{name} {ms:.3f}" for name, ms in sorted(times.items(), key=lambda p: p[1])))
-            results[row.__name__] = {"dropdtw": ours, **times}
+    heads = "work | float64 | {0}, float64 | {1} | float32 | {0}, float32 | {1}"
+    for rows, other, ratio in (
+        (ROWS, "fastest other in double precision, beside", "ratio"),
+        (LIMITS, "beside", "×"),
+        (THREADS, "one thread", "ratio"),
+    ):
+        chosen = {k: row for k, row in rows.items() if not arguments.only or k.startswith(tuple(arguments.only))}
+        if chosen:
+            print(f"\n| {heads.format(other, ratio)} |\n|---|--:|---|--:|--:|---|--:|")
+        clock = time.perf_counter if rows is THREADS else time.process_time
+        for name, (title, make, bars) in chosen.items():
+            times = measure(make(), arguments.rounds, clock)
+            print(report(title, times, bars, least=rows is not LIMITS), flush=True)
+            print(f"  {name}: {', '.join(f'{k} {ms:.3g}' for k, ms in times.items())}", file=sys.stderr)
+            results[name] = times
     if arguments.json:
         arguments.json.write_text(json.dumps({"machine": machine(), "milliseconds": results}, indent=1) + "\n")
 

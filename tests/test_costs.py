@@ -10,7 +10,18 @@ import pytest
 import dropdtw
 from dropdtw.costs import MATCH_COSTS, Softmax, correlation, cosine, euclidean, resolve, softmax, sqeuclidean
 from dropdtw.drops import LogitPercentile
+from dropdtw.problem import compiled
 from dropdtw.problem.match import Pair
+
+
+@pytest.fixture(autouse=True, params=["compiled", "numpy"])
+def way(request, monkeypatch):
+    """Costs are computed by the compiled kernel, and by NumPy where there is none."""
+    if request.param == "numpy":
+        monkeypatch.setattr(compiled, "_cpp", None)
+    elif compiled._cpp is None:
+        pytest.skip("the compiled executor is not installed")
+
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.uint8])
 every_size = pytest.mark.parametrize("d", [1, 2, 8, 9, 64])

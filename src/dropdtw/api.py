@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import numpy.typing as npt
 
@@ -189,6 +190,7 @@ def cost(
     reducer: str = "hard",
     gamma: float = 1.0,
     normalize: str | None = None,
+    max_cost: float | None = None,
     executor: str | None = None,
 ) -> float:
     """Compute the value alone, from match costs: no path is kept. +∞ where every alignment is forbidden.
@@ -198,6 +200,9 @@ def cost(
     normalize : "pattern" divides by what all paths of a step pattern weigh, so that values of different lengths
         compare; for methods that have such a number ("symmetric2", "asymmetric" and their P1 forms). "path" divides by
         the number of matches and drops of the path found; the path with the least quotient may be another one.
+    max_cost : the largest value of interest: +∞ is returned for any larger one, as soon as it is sure to be larger.
+        Values up to it are exact. With `normalize` it is compared with the normalized value. Soft minima and steps with
+        an `order` are computed to the end all the same.
     others : as in `solve`.
 
     >>> import dropdtw
@@ -224,6 +229,7 @@ def cost(
         order=order,
         mask=mask,
         normalize=normalize,
+        max_cost=max_cost,
     )
     return executors.value(Problem.of_costs(spec, C), spec)
 
@@ -249,6 +255,7 @@ def distance(
     reducer: str = "hard",
     gamma: float = 1.0,
     normalize: str | None = None,
+    max_cost: float | None = None,
     executor: str | None = None,
     missing: str | None = None,
 ) -> float:
@@ -257,12 +264,15 @@ def distance(
     >>> import dropdtw
     >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5)
     0.5
+    >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5, max_cost=0.4)
+    inf
     """
     plain = window is None and mask is None and threshold is None and order is None and normalize is None
-    plain = plain and missing is None and executor is None
+    limit = inf if max_cost is None else max_cost
+    plain = plain and missing is None and executor is None and type(limit) is float and limit == limit
     if plain and type(reducer) is str and reducer == "hard" and type(gamma) is float and gamma == 1.0:
         found = quick.value(
-            Z, X, drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp
+            Z, X, limit, drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp
         )
         if found is not None:
             return found
@@ -286,6 +296,7 @@ def distance(
         mask=mask,
         normalize=normalize,
         missing=missing,
+        max_cost=max_cost,
     )
     return executors.value(Problem.of_sequences(spec, Z, X), spec)
 
@@ -358,6 +369,7 @@ def pairwise(
     reducer: str = "hard",
     gamma: float = 1.0,
     normalize: str | None = None,
+    max_cost: float | None = None,
     n_jobs: int | None = -1,
     progress: Progress = None,
     executor: str | None = None,
@@ -397,5 +409,6 @@ def pairwise(
         warp=warp,
         normalize=normalize,
         missing=missing,
+        max_cost=max_cost,
     )
     return all_pairs(spec, Zs, Xs, n_jobs, progress)

@@ -207,6 +207,9 @@ CHARGED = {
         "no path of method 'symmetricP1' leads through 2 × 5",
         "use 'symmetric2'",
     ),
+    "max_cost": case(
+        lambda: cost(C, max_cost="low"), "max_cost is 'low'", "give the largest value of interest, a number"
+    ),
     "normalize": case(lambda: cost(C, normalize="path length"), "normalize is 'path length'", "'pattern', 'path', or"),
     "soft path": case(
         lambda: cost(C, normalize="path", reducer="soft"), "reducer is 'soft', a minimum over all", "use reducer='hard'"

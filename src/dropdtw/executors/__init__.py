@@ -77,10 +77,21 @@ def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result
 
 
 def value(problem: Problem, spec: Spec) -> float:
-    """The value that a request asks for, normalised as it says."""
-    if not spec.by_path:
-        return run(problem, spec.reducer).value / spec.norm(*problem.costs.shape)
-    return per_step(trace(problem), problem.costs)
+    """The value that a request asks for, normalised as it says, and +∞ above its `max_cost`."""
+    if spec.by_path:
+        return spec.capped(per_step(trace(problem), problem.costs))
+    shape = problem.costs.shape
+    return spec.capped(_within(problem, spec.reducer, spec.limit(*shape)) / spec.norm(*shape))
+
+
+def _within(problem: Problem, reducer: Reducer, limit: float) -> float:
+    """The value of a problem under a reducer; where it exceeds the limit, any number above that.
+
+    A hard value of steps in a list is given up as soon as it is sure to exceed the limit.
+    """
+    if limit < np.inf and reducer.name == "hard" and problem.graph is None:
+        return choose(problem.table, problem.executor).within(problem.table, problem.costs, limit).value
+    return run(problem, reducer).value
 
 
 def per_step(found: Trace, costs: Costs) -> float:

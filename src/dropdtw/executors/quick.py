@@ -68,16 +68,18 @@ def _open(Z: Any, X: Any, request: tuple[Any, ...]) -> tuple[_cpp.Door, Spec] | 
         return None
 
 
-def value(Z: Any, X: Any, *request: Any) -> float | None:
-    """The hard value; None where the general way has to be gone."""
+def value(Z: Any, X: Any, limit: float, *request: Any) -> float | None:
+    """The hard value, +∞ where it exceeds the limit; None where the general way has to be gone."""
     door = _open(Z, X, request)
     if door is None:
         return None
     try:
-        found: float = door[0].value(Z, X)
+        found: float = door[0].value(Z, X, limit)
     except TypeError:  # other arrays than kernels take
         return None
-    return None if found != found else found
+    if found != found:
+        return None
+    return found if found <= limit else np.inf
 
 
 def trace(Z: Any, X: Any, *request: Any) -> tuple[Trace, Array, tuple[int, int], str, Any] | None:

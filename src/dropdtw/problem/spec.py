@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from numbers import Real
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from dropdtw import costs, drops
@@ -34,6 +36,7 @@ class Spec:
     order : which steps may follow which; None: Z is a list.
     mask : (K, N) bool, where matches are allowed; None: everywhere.
     missing : "drop" where elements with NaN are left out; None where they are refused.
+    max_cost : the largest value that is wanted; +∞: there is no limit.
     """
 
     method: Method
@@ -51,6 +54,7 @@ class Spec:
     order: Order | None = None
     mask: Array | None = field(default=None, compare=False)
     missing: str | None = None
+    max_cost: float = np.inf
 
     @classmethod
     def of(
@@ -109,12 +113,13 @@ class Spec:
         return cls(entry, table, matching, of_x, of_z, counts, *rest)
 
     @classmethod
-    def kept(cls, *said: Any, **more: Any) -> Spec:
-        """The same, checked once for each request that can be hashed."""
+    def kept(cls, *said: Any, max_cost: float | None = None, **more: Any) -> Spec:
+        """The same, checked once for each request that can be hashed, whatever its `max_cost`."""
         try:
-            return _kept(*said, **more)
+            spec = _kept(*said, **more)
         except TypeError:  # a drop cost per element, say
-            return cls.of(*said, **more)
+            spec = cls.of(*said, **more)
+        return spec if max_cost is None else replace(spec, max_cost=_largest_wanted(max_cost))
 
     def graph(self, K: int) -> Graph | None:
         """The order of K steps as a graph; None where it is a list of all, one by one."""
@@ -139,6 +144,17 @@ class Spec:
         """How sequences of so many features become match costs."""
         found = costs.resolve(self.match, features)
         return found if self.method.derive is None else found.of(self.method.derive)
+
+    def limit(self, K: int, N: int) -> float:
+        """An upper bound on the sums, before any division, whose values of this shape are wanted."""
+        if self.by_path:  # how long the path is, the path alone knows
+            return np.inf
+        most = self.max_cost * self.norm(K, N)
+        return most if self.normalize is None else most + 1e-12 * abs(most)  # dividing rounds
+
+    def capped(self, value: float) -> float:
+        """The value, or +∞ where it exceeds `max_cost`."""
+        return value if value <= self.max_cost else np.inf
 
     @property
     def rules(self) -> dict[str, Rule | None]:
@@ -246,6 +262,16 @@ class Spec:
 
 
 _kept = lru_cache(maxsize=512, typed=True)(Spec.of)
+
+
+def _largest_wanted(max_cost: float | None) -> float:
+    if max_cost is None:
+        return np.inf
+    if not isinstance(max_cost, Real) or isinstance(max_cost, bool) or np.isnan(max_cost):
+        raise ValueError(
+            f"max_cost is {max_cost!r}; give the largest value of interest, a number, or None for no limit"
+        )
+    return float(max_cost)
 
 
 def _check_normalize(entry: Method, normalize: str | None, fold: Reducer) -> None:

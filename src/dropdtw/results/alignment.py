@@ -86,10 +86,11 @@ class Alignment:
         """The alignment that an executor found for `problem`."""
         i, j = found.pairs.T
         labels = np.full(problem.costs.shape[1], -1)
-        if (np.diff(j) == 0).any():  # some x_j has several z
-            # Written in falling order of cost, then of i, so that the cheapest pair of each x_j is written last.
-            order = np.lexsort((-i, -problem.costs.match.at(i, j)))
-            i, j = i[order], j[order]
+        first = np.flatnonzero(np.diff(j, prepend=-1))  # of the pairs of each x_j, which lie together
+        if len(first) < len(j):  # some x_j has several z: its label is the cheapest, of these the smallest
+            paid = problem.costs.match.at(i, j)
+            least = np.repeat(np.minimum.reduceat(paid, first), np.diff(first, append=len(j)))
+            i, j = np.minimum.reduceat(np.where(paid == least, i, i.max()), first), j[first]
         labels[j] = i
         here = cls(
             found.value,

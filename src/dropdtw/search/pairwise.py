@@ -40,10 +40,12 @@ class Comparison:
 
     def value(self, Z: Array, X: Array) -> float:
         """The value of one pair, both sequences checked already."""
-        costs = self.costs(Z, X)
-        if self.spec.by_path:
-            return executors.per_step(self._executor.trace(self.spec.table, costs), costs)
-        return self._executor.run(self.spec.table, self.spec.reducer, costs).value
+        spec, costs = self.spec, self.costs(Z, X)
+        if spec.by_path:
+            return executors.per_step(self._executor.trace(spec.table, costs), costs)
+        if spec.reducer.name == "hard" and (limit := spec.limit(len(Z), len(X))) < np.inf:
+            return self._executor.within(spec.table, costs, limit).value
+        return self._executor.run(spec.table, spec.reducer, costs).value
 
     def costs(self, Z: Array, X: Array, match: MatchCosts | None = None) -> Costs:
         """What a pair pays. match : its match costs, where the caller has them already."""
@@ -140,11 +142,12 @@ def all_pairs(
     metric = None
     if comparison.match.in_kernels:
         metric = comparison.match.kernel_metric(np.concatenate(left), np.concatenate(right))
-    found = comparison.in_lanes(left, right, metric, once=once, threads=threads, report=report)
+    limit = max(spec.limit(K, N) for K in {len(Z) for Z in left} for N in {len(X) for X in right})
+    found = comparison.in_lanes(left, right, metric, once=once, threads=threads, report=report, limit=limit)
     values = _in_threads(comparison, left, right, once, threads, report) if found is None else found.values
-    if spec.normalize != "pattern":
-        return values
-    return np.asarray(values / np.array([[spec.norm(len(Z), len(X)) for X in right] for Z in left]))
+    if spec.normalize == "pattern":
+        values = np.asarray(values / np.array([[spec.norm(len(Z), len(X)) for X in right] for Z in left]))
+    return values if spec.max_cost == np.inf else np.where(values <= spec.max_cost, values, np.inf)
 
 
 def _present(
@@ -168,7 +171,7 @@ def _each_for_itself(spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.A
     out = np.empty((len(Zs), len(Xs)))
     for a, b in np.ndindex(out.shape):
         problem = Problem.of_sequences(spec, Zs[a], Xs[b])
-        out[a, b] = executors.run(problem, spec.reducer).value / spec.norm(*problem.costs.shape)
+        out[a, b] = executors.value(problem, spec)
         report(a * len(Xs) + b + 1, out.size)
     return out
 

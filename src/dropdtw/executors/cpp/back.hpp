@@ -229,12 +229,7 @@ struct Back : Wave<Tab, T> {
       T* const out = problem_.grad_match + (i - 1) * row + block_.first + t - i - 1;
       if (!block_.narrow() && until - t == group && i + W - 1 <= bottom && block_.full(i, t) &&
           block_.full(i + W - 1, t)) {
-        for (int g = 0; g < group; g += W) {
-          Vec<T> v[W];
-          for (int r = 0; r < W; ++r) v[r] = load(in + (g + r) * stride + i);
-          transpose<T>(v);
-          for (int r = 0; r < W; ++r) store(out + r * (row - 1) + g, v[r]);
-        }
+        for (int g = 0; g < group; g += W) transpose(in + g * stride + i, stride, out + g, row - 1);
         i += W;
         continue;
       }

@@ -376,8 +376,8 @@ NB_MODULE(_cpp, module) {
              new (door) Door{family, mask, transposed, Metric(numbers), Metric(vectors), drop_x, drop_z, {}};
              std::copy(charges.begin(), charges.end(), door->charges);
            })
-      .def("value", &quick_value<double>, arg("Z").noconvert(), arg("X").noconvert())
-      .def("value", &quick_value<float>, arg("Z").noconvert(), arg("X").noconvert())
+      .def("value", &quick_value<double>, arg("Z").noconvert(), arg("X").noconvert(), arg("limit"))
+      .def("value", &quick_value<float>, arg("Z").noconvert(), arg("X").noconvert(), arg("limit"))
       .def("path", &quick_path<double>, arg("Z").noconvert(), arg("X").noconvert(), arg("out").noconvert())
       .def("path", &quick_path<float>, arg("Z").noconvert(), arg("X").noconvert(), arg("out").noconvert());
 }

@@ -8,17 +8,9 @@
 // on its neighbours, and is the same in whichever part of the matrix it is computed.
 #include "costs.hpp"
 
-#include <utility>
-
 #include "vec.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
-
-template <int n, class F>
-DROPDTW_INLINE void unrolled(F&& f) {
-  [&]<int... k>(std::integer_sequence<int, k...>)
-      DROPDTW_INLINE_LAMBDA { (f(std::integral_constant<int, k>{}), ...); }(std::make_integer_sequence<int, n>{});
-}
 
 template <class T, Metric metric>
 class Costs {
@@ -51,12 +43,8 @@ class Costs {
     const T* const x = problem_.x + std::size_t(from) * d;
     int f = 0;
     for (; count == n * W && f + W <= d; f += W)
-      for (int c = 0; c < n; ++c) {
-        Vec<T> v[W];
-        for (int r = 0; r < W; ++r) v[r] = load(x + std::size_t(c * W + r) * d + f);
-        transpose<T>(v);
-        for (int r = 0; r < W; ++r) store(panel_ + std::size_t(f + r) * n * W + c * W, v[r]);
-      }
+      for (int c = 0; c < n; ++c)
+        transpose(x + std::size_t(c) * W * d + f, d, panel_ + std::size_t(f) * n * W + c * W, n * W);
     for (; f < d; ++f)
       for (int c = 0; c < n * W; ++c) panel_[std::size_t(f) * n * W + c] = c < count ? x[std::size_t(c) * d + f] : T(0);
     if (problem_.scale != nullptr)

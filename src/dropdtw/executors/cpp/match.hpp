@@ -7,6 +7,7 @@ namespace dropdtw::DROPDTW_ISA {
 template <class Tab, class T>
 class MatchCosts {
   static constexpr int W = Register<T>::W;
+  static constexpr int line = 64 / sizeof(T);  // numbers in a line of the cache
 
  public:
   MatchCosts(Problem<T>& problem, Block<Tab, T>& block)
@@ -14,7 +15,9 @@ class MatchCosts {
 
   bool prepare(int stride) {
     stride_ = stride;
-    if (!costs_.resize(std::size_t(group) * stride_)) return false;
+    const std::size_t n_costs = std::size_t(problem_.metric == Metric::none ? group : 2) * stride_;
+    if (!costs_.resize(n_costs)) return false;
+    for (std::size_t k = 0; k < n_costs; ++k) costs_[k] = inf<T>;
     if (problem_.metric == Metric::none) return true;
     const std::size_t n = N_ + 1 + 4 * W;
     if (!z_.resize(std::size_t(problem_.d) * stride_) || !x_.resize(problem_.d * n)) return false;
@@ -27,6 +30,7 @@ class MatchCosts {
       for (std::size_t k = 0; k < n; ++k) x_[f * n + k] = 0;
       for (int j = 1; j <= N_; ++j) x_[f * n + 2 * W + N_ - j] = problem_.x[std::size_t(j - 1) * problem_.d + f];
     }
+    z_[W] = x_[2 * W + N_] = inf<T>;  // nothing matches in row 0 and in column 0
     return true;
   }
 
@@ -39,12 +43,20 @@ class MatchCosts {
     return strip_ != nullptr;
   }
 
-  // The match costs of anti-diagonal t, by lane.
+  // Whether elements are numbers, so that their costs need not be laid out: lane i of anti-diagonal t costs
+  // between(z()[i] − x(t)[i]).
+  bool of_numbers() const { return problem_.metric != Metric::none && problem_.d == 1; }
+  const T* z() { return z_.get() + W; }
+  const T* x(int t) { return x_.get() + 2 * W + N_ - (block_.first + t); }
+  static DROPDTW_INLINE Vec<T> between(Vec<T> gap, bool euclidean) {
+    if (euclidean) return gap < T(0) ? -gap : gap;
+    return gap * gap;
+  }
+  bool euclidean() const { return problem_.metric == Metric::euclidean; }
+
+  // The match costs of anti-diagonal t, by lane; those of t − 1 stay where they are.
   const T* of(int t) {
-    if (problem_.metric != Metric::none) {
-      compute(t);
-      return costs_.get() + W;
-    }
+    if (problem_.metric != Metric::none) return compute(t);
     if (t / group != laid_out_) lay_out(t / group * group);
     laid_out_ = t / group;
     return costs_.get() + W + std::size_t(t % group) * stride_;
@@ -73,12 +85,10 @@ class MatchCosts {
         std::ptrdiff_t column, row = match_row_stride();
         const T* c = match_row(i, column) + (block_.first + t - i - 1) * column;
         if (column == 1) {
-          for (int g = 0; g < group; g += W) {
-            Vec<T> v[W];
-            for (int r = 0; r < W; ++r) v[r] = load(c + r * (row - 1) + g);
-            transpose<T>(v);
-            for (int r = 0; r < W; ++r) store(out + (g + r) * stride + i, v[r]);
-          }
+          // Rows lie too far apart for the processor to foresee what the next group reads of them.
+          for (int r = 0; r < W; ++r)
+            for (int g = line; g <= group; g += line) __builtin_prefetch(c + r * (row - 1) + group + g - 1);
+          for (int g = 0; g < group; g += W) transpose(c + g, row - 1, out + g * stride + i, stride);
           i += W;
           continue;
         }
@@ -102,22 +112,28 @@ class MatchCosts {
     for (int g = b; g < group; ++g) lane[std::size_t(g) * stride_] = inf<T>;
   }
 
-  // Match costs of anti-diagonal t computed from the sequences, into row 0 of costs_.
-  void compute(int t) {
+  // Match costs of anti-diagonal t computed from the sequences, into one of two rows of costs_.
+  const T* compute(int t) {
     const std::size_t n = N_ + 1 + 4 * W;
-    const T* const x = x_.get() + 2 * W + N_ - (block_.first + t);
-    const T* const z = z_.get() + W;
-    T* const out = costs_.get() + W;
+    const T *const from_x = x(t), *const from_z = z();
+    T* const out = costs_.get() + W + std::size_t(t % 2) * stride_;
+    const bool numbers = of_numbers();
     for (int i = block_.begin(t); i < block_.end(t); i += W) {
+      if (numbers) {
+        store(out + i, between(load(from_z + i) - load(from_x + i), euclidean()));
+        continue;
+      }
       Vec<T> sum{};
       for (int f = 0; f < problem_.d; ++f) {
-        const Vec<T> gap = load(z + std::size_t(f) * stride_ + i) - load(x + f * n + i);
+        const Vec<T> gap = load(from_z + std::size_t(f) * stride_ + i) - load(from_x + f * n + i);
         sum += gap * gap;
       }
-      if (problem_.metric == Metric::euclidean) sum = root_of<T>(sum);
+      if (euclidean()) sum = root_of<T>(sum);
       store(out + i, sum);
     }
-    // Lanes outside the band, or on a border, lie at either end.
+    if (block_.first + t == 0) out[0] = inf<T>;  // ∞ − ∞
+    if (problem_.band_start == nullptr) return out;
+    // Lanes outside the band lie at either end.
     const auto outside = [&](int i) {
       int from, to;
       block_.matchable(i, from, to);
@@ -125,6 +141,7 @@ class MatchCosts {
     };
     for (int i = block_.low[t]; i <= block_.high[t] && outside(i); ++i) out[i] = inf<T>;
     for (int i = block_.high[t]; i >= block_.low[t] && outside(i); --i) out[i] = inf<T>;
+    return out;
   }
 
   Problem<T>& problem_;

@@ -47,6 +47,10 @@ struct Problem {
   bool (*tick)(void* self) = nullptr;
   void* self = nullptr;
 
+  // Gives memory that is valid until it is asked again; null: there is none. Its owner keeps it for the next problem.
+  void* (*scratch)(void* owner, std::size_t bytes) = nullptr;
+  void* owner = nullptr;
+
   // Results. A path has K + N steps at most; step k pays path_cost[k] (a Cost, and four times a Plus) in cell
   // (path_i[k], path_j[k]), from the end to the start. Its weight is kept where there is room for it.
   double value = 0;

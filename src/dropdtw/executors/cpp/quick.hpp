@@ -111,12 +111,13 @@ struct Prepared {
   }
 };
 
-// The hard value; NaN where the general way has to be gone.
+// The hard value, any number above `limit` where it exceeds that; NaN where the general way has to be gone.
 template <class T>
-double quick_value(const Door& door, Plain<T> Z, Plain<T> X) {
+double quick_value(const Door& door, Plain<T> Z, Plain<T> X, double limit) {
   const Arrived<T> arrived(door, Z, X);
   if (arrived.metric == Metric::none) return std::numeric_limits<double>::quiet_NaN();
   Prepared<T> prepared(door, arrived, Want::value);
+  prepared.problem.limit = limit;
   prepared.solve(door.family);
   return prepared.problem.value;
 }

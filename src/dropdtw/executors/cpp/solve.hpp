@@ -86,19 +86,20 @@ class Solver {
       finish<Reducer::hard>(weights);
       if (end_ < 0) return Status::done;
     }
-    Buffer<Code> chosen;
     int i = K_, j = N_;
     for (int b = blocks - 1; b >= 0; --b) {
       open(b, width);
-      if (!chosen.resize(wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
+      const std::size_t n = wave_.block_.offset[wave_.block_.diagonals] + W;
+      auto* const chosen = static_cast<Code*>(problem_.scratch(problem_.owner, n * sizeof(Code)));
+      if (chosen == nullptr) return Status::no_memory;
       const Column<T> left = b == 0 ? Column<T>{} : column(b);
-      const Status s = wave_.template forward<Reducer::hard, true>(left, {}, nullptr, chosen.get());
+      const Status s = wave_.template forward<Reducer::hard, true>(left, {}, nullptr, chosen);
       if (s != Status::done) return s;
       if (blocks == 1) {
         finish<Reducer::hard>(weights);
         if (end_ < 0) return Status::done;
       }
-      follow(chosen.get(), i, j);
+      follow(chosen, i, j);
     }
     return Status::done;
   }

@@ -2,6 +2,7 @@
 // Everything here is compiled once per instruction set, each in a namespace of its own (DROPDTW_ISA): were the names
 // shared, the linker would keep one copy for all processors.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -115,16 +116,34 @@ DROPDTW_INLINE bool everywhere(Mask<T> mask) {
   return held[0] == ~std::uint64_t(0);
 }
 
+template <class T, int... k>
+DROPDTW_INLINE Vec<T> moved_up(Vec<T> below, Vec<T> v, std::integer_sequence<int, k...>) {
+  return __builtin_shufflevector(below, v, (Register<T>::W - 1 + k)...);
+}
+// Lane k of the result is lane k − 1 of v, and lane 0 the last lane of the vector below it.
+template <class T>
+DROPDTW_INLINE Vec<T> moved_up(Vec<T> below, Vec<T> v) {
+  return moved_up<T>(below, v, std::make_integer_sequence<int, Register<T>::W>{});
+}
+
+// f(0), …, f(n − 1) one after the other, with constants: arrays of vectors then stay in registers.
+template <int n, class F>
+DROPDTW_INLINE void unrolled(F&& f) {
+  [&]<int... k>(std::integer_sequence<int, k...>)
+      DROPDTW_INLINE_LAMBDA { (f(std::integral_constant<int, k>{}), ...); }(std::make_integer_sequence<int, n>{});
+}
+
 // Exchanges the off-diagonal d × d blocks of each 2d × 2d block of v, seen as a W × W matrix.
 template <class T, int d, int... k>
 DROPDTW_INLINE void exchange(Vec<T>* v, std::integer_sequence<int, k...>) {
   constexpr int W = Register<T>::W;
-  for (int r = 0; r < W; ++r)
-    if (!(r & d)) {
+  unrolled<W>([&](auto r) DROPDTW_INLINE_LAMBDA {
+    if constexpr (!(r & d)) {
       const Vec<T> a = v[r], b = v[r + d];
       v[r] = __builtin_shufflevector(a, b, (k & d ? W + k - d : k)...);
       v[r + d] = __builtin_shufflevector(a, b, (k & d ? W + k : k + d)...);
     }
+  });
 }
 
 // Transposes the W × W matrix whose rows are v.
@@ -132,6 +151,15 @@ template <class T, int d = Register<T>::W / 2>
 DROPDTW_INLINE void transpose(Vec<T>* v) {
   exchange<T, d>(v, std::make_integer_sequence<int, Register<T>::W>{});
   if constexpr (d > 1) transpose<T, d / 2>(v);
+}
+
+// Transposes a W × W matrix from memory to memory; rows are `from_row` and `to_row` numbers apart.
+template <class T>
+DROPDTW_INLINE void transpose(const T* from, std::ptrdiff_t from_row, T* to, std::ptrdiff_t to_row) {
+  Vec<T> v[Register<T>::W];
+  unrolled<Register<T>::W>([&](auto r) DROPDTW_INLINE_LAMBDA { v[r] = load(from + r * from_row); });
+  transpose<T>(v);
+  unrolled<Register<T>::W>([&](auto r) DROPDTW_INLINE_LAMBDA { store(to + r * to_row, v[r]); });
 }
 
 DROPDTW_INLINE constexpr int smaller(int a, int b) { return a < b ? a : b; }

@@ -157,6 +157,12 @@ struct Wave {
     return true;
   }
 
+  // After anti-diagonal t, with every alignment above the limit.
+  Status give_up(int t) {
+    problem_.spared = 1 - double(block_.offset[t + 1]) / double(block_.offset[block_.diagonals]);
+    return Status::abandoned;
+  }
+
   bool above(Vec<T> v) {
     for (int k = 0; k < W; ++k)
       if (!(v[k] > rest_.limit())) return false;
@@ -218,6 +224,82 @@ struct Wave {
   template <Reducer reducer>
   static constexpr bool has_bases = Bases<T>::possible && (reducer == Reducer::hard || !extended(Tab::edges));
 
+  static DROPDTW_INLINE void keep_code(Code* at, Mask<T> code) {
+    using Narrow = std::conditional_t<wide_code<Tab>, typename Register<T>::Word, typename Register<T>::Byte>;
+    const Narrow packed = __builtin_convertvector(code, Narrow);
+    std::memcpy(at, &packed, sizeof packed);
+  }
+
+  // Whether anti-diagonals t and t + 1 can be computed together: nothing happens to a cell of t before t + 1 looks at
+  // it, such as a column on the left that enters or a band that ends.
+  template <bool based>
+  bool together(int t, const Column<T>& left) {
+    return !block_.narrow() && t > 1 && t % 2 == 0 && t + 1 < block_.diagonals && (left.states == nullptr || t > K_) &&
+           !(based && bases_.due(t + 1));
+  }
+
+  // Computes anti-diagonals t and t + 1 in place: t takes the place of t − 2, t + 1 that of t − 1. Each vector is
+  // loaded and stored once for both; the neighbours one lane below are moved up in registers.
+  template <bool codes, bool based, bool numbers>
+  DROPDTW_FLAT void two(int last, int before, int t, Code* chosen) {
+    const T *const z = match_.z(), *const x[] = {match_.x(t), match_.x(t + 1)};
+    const bool euclidean = match_.euclidean();
+    const T* match[2] = {};
+    if (!numbers)
+      for (int k = 0; k < 2; ++k) match[k] = match_.of(t + k);
+    Code* choice[2] = {};
+    int begins[2], ends[2];
+    for (int k = 0; codes && k < 2; ++k) {
+      begins[k] = block_.begin(t + k);
+      ends[k] = block_.end(t + k);
+      choice[k] = chosen + block_.offset[t + k] - begins[k];
+    }
+    const T *const prices[] = {prices_x(t), prices_x(t + 1)}, *const drop_z = drop_z_.get() + W;
+    const T* const descents = bases_.descents();
+    const Fold<T> fold = fold_;
+    const std::ptrdiff_t stride = stride_;
+    T *const near = states(last, 0), *const far = states(before, 0);
+    const int start = block_.begin(t), stop = block_.end(t + 1);
+    Vec<T> near_below[S], far_below[S], here_below[S];
+    each_state<Tab>([&](auto s) {
+      near_below[s] = load(near + s * stride + start - W);
+      far_below[s] = load(far + s * stride + start - W);
+      here_below[s] = all<T>(inf<T>);  // above the first row, or not looked at
+    });
+    for (int i = start; i < stop; i += W) {
+      Around<Tab, T> a;
+      if constexpr (based) a.descent = load(descents + i);
+      a.drop_z = load(drop_z + i);
+      if constexpr (based) a.drop_z += a.descent;
+      each_state<Tab>([&](auto s) {
+        const Vec<T> old = load(far + s * stride + i);
+        a.left[s] = load(near + s * stride + i);
+        a.top[s] = moved_up<T>(near_below[s], a.left[s]);
+        a.diag[s] = moved_up<T>(far_below[s], old);
+        near_below[s] = a.left[s];
+        far_below[s] = old;
+      });
+      a.drop_x = load(prices[0] + i);
+      a.match = numbers ? match_.between(load(z + i) - load(x[0] + i), euclidean) : load(match[0] + i);
+      const Mask<T> first = step<Tab, T, Reducer::hard, codes, based>(a, fold);
+      each_state<Tab>([&](auto s) {
+        store(far + s * stride + i, a.here[s]);
+        a.diag[s] = a.top[s];
+        a.left[s] = a.here[s];
+        a.top[s] = moved_up<T>(here_below[s], a.here[s]);
+        here_below[s] = a.here[s];
+      });
+      a.drop_x = load(prices[1] + i);
+      a.match = numbers ? match_.between(load(z + i) - load(x[1] + i), euclidean) : load(match[1] + i);
+      const Mask<T> second = step<Tab, T, Reducer::hard, codes, based>(a, fold);
+      each_state<Tab>([&](auto s) { store(near + s * stride + i, a.here[s]); });
+      if constexpr (codes) {
+        if (i < ends[0]) keep_code(choice[0] + i, first);
+        if (i >= begins[1]) keep_code(choice[1] + i, second);
+      }
+    }
+  }
+
   template <Reducer reducer, bool codes, bool based>
   DROPDTW_FLAT Status walk(Column<T> left, Column<T> right, T* kept, Code* chosen) {
     if (!match_.fetch()) return Status::stopped;
@@ -229,6 +311,21 @@ struct Wave {
     const bool looks = reducer == Reducer::hard && !codes && rest_.wanted() && block_.first == 0 && block_.last == N_;
     for (int t = 0; t < block_.diagonals; ++t) {
       if (t % group == 0 && !alive(t)) return Status::stopped;
+      if constexpr (reducer == Reducer::hard && !Tab::has_border)
+        if (kept == nullptr && together<based>(t, left)) {
+          if (based && bases_.due(t)) rebase(last, before, t);
+          for (int u = t; based && u < t + 2; ++u)
+            if (u <= rows_begin_until && block_.begins(block_.high[u], u)) bases_.begin_row(block_.high[u]);
+          if (match_.of_numbers())
+            two<codes, based, true>(last, before, t, chosen);
+          else
+            two<codes, based, false>(last, before, t, chosen);
+          for (int u = t; right.states != nullptr && u < t + 2; ++u)
+            if (const int i = u - (block_.last - block_.first); i >= 0) leave(u == t ? before : last, i, right, u);
+          ++t;
+          if (looks && t % group == 1 && t + 1 < block_.diagonals && hopeless(last, before, t)) return give_up(t);
+          continue;
+        }
       if (t <= K_) enter(last, t, left);
       if (based && bases_.due(t)) {
         rebase(last, before, t);
@@ -247,11 +344,7 @@ struct Wave {
         a.match = load(match + i);
         const Mask<T> code = step<Tab, T, reducer, codes, based>(a, fold);
         each_state<Tab>([&](auto s) { store(here + s * from.stride + i, a.here[s]); });
-        if constexpr (codes) {
-          using Narrow = std::conditional_t<wide_code<Tab>, typename Register<T>::Word, typename Register<T>::Byte>;
-          const Narrow packed = __builtin_convertvector(code, Narrow);
-          std::memcpy(choice + i, &packed, sizeof packed);
-        }
+        if constexpr (codes) keep_code(choice + i, code);
       }
       if (block_.first == 0 && t == 0)
         for (int s = 0; s < S; ++s) states(now, s)[0] = Tab::start[s] ? T(0) : inf<T>;
@@ -263,10 +356,7 @@ struct Wave {
           std::memcpy(kept + S * block_.offset[t] + s * (block_.offset[t + 1] - block_.offset[t]),
                       states(now, s) + block_.begin(t), (block_.offset[t + 1] - block_.offset[t]) * sizeof(T));
       if (const int i = t - (block_.last - block_.first); right.states != nullptr && i >= 0) leave(now, i, right, t);
-      if (looks && t % group == 1 && t + 1 < block_.diagonals && hopeless(now, last, t)) {
-        problem_.spared = 1 - double(block_.offset[t + 1]) / double(block_.offset[block_.diagonals]);
-        return Status::abandoned;
-      }
+      if (looks && t % group == 1 && t + 1 < block_.diagonals && hopeless(now, last, t)) return give_up(t);
       const int free = before;
       before = last;
       last = now;

@@ -5,11 +5,14 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <new>
+#include <optional>
 #include <vector>
 
 #include "dispatch.hpp"
 #include "problem.hpp"
 #include "tables.hpp"
+#include "workspace.hpp"
 
 namespace dropdtw {
 
@@ -58,6 +61,8 @@ class Widened {
     twin.band_stop = p.band_stop;
     twin.tick = p.tick == nullptr ? nullptr : tick;
     twin.self = this;
+    twin.scratch = p.scratch;
+    twin.owner = p.owner;
     twin.path_i = p.path_i;
     twin.path_j = p.path_j;
     twin.path_cost = p.path_cost;
@@ -108,6 +113,15 @@ class Widened {
 // Solves a problem in its own precision, or in double precision where that is not enough.
 template <class T>
 Status solve_exactly(int family, Problem<T>& problem) {
+  std::optional<Workspace> held;
+  problem.owner = &held;
+  problem.scratch = [](void* owner, std::size_t bytes) -> void* {
+    try {
+      return static_cast<std::optional<Workspace>*>(owner)->emplace(bytes).get();
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  };
   if constexpr (sizeof(T) == 4)
     if (needs_double<T>(problem.K, problem.N) ||
         (long_sums<T>(problem.K, problem.N) && problem.reducer != Reducer::hard && no_soft_bases[family]))
