@@ -222,7 +222,7 @@ def report(title: str, times: dict[str, float], bars: dict[str, float], *, least
     others = {name: ms for name, ms in times.items() if name not in bars}
     for name, bar in bars.items():
         beside = {k: ms for k, ms in others.items() if k.endswith(name) or not k.endswith(tuple(bars))}
-        cells.append(f"{ours[name]:.3g} ms")
+        cells.append(f"{ours[name]:.4g} ms")
         if not beside:
             cells += ["none installed", ""]
             continue
@@ -230,7 +230,7 @@ def report(title: str, times: dict[str, float], bars: dict[str, float], *, least
         ratio = beside[best] / ours[name] if least else ours[name] / beside[best]
         met = not bar or (ratio >= bar if least else ratio <= bar)
         wanted = f" ({'≥' if least else '≤'} {bar:g}{'' if met else ', missed'})" if bar else ""
-        cells += [f"{best.removesuffix(name).strip()} {beside[best]:.3g} ms", f"{ratio:.2f}{wanted}"]
+        cells += [f"{best.removesuffix(name).strip()} {beside[best]:.4g} ms", f"{ratio:.2f}{wanted}"]
     return f"| {title} | {' | '.join(cells)} |"
 
 
@@ -259,20 +259,20 @@ def main() -> None:
     warnings.simplefilter("ignore")
     print(machine())
     results = {}
-    heads = "work | float64 | {0}, float64 | {1} | float32 | {0}, float32 | {1}"
-    for rows, other, ratio in (
-        (ROWS, "fastest other in double precision, beside", "ratio"),
-        (LIMITS, "beside", "×"),
-        (THREADS, "one thread", "ratio"),
+    heads = "work | float64 | {0} | {2} | float32 | {1} | {2}"
+    for rows, *names in (
+        (ROWS, "fastest other", "fastest other, in float64", "ratio"),
+        (LIMITS, "beside", "beside", "×"),
+        (THREADS, "one thread", "one thread", "ratio"),
     ):
         chosen = {k: row for k, row in rows.items() if not arguments.only or k.startswith(tuple(arguments.only))}
         if chosen:
-            print(f"\n| {heads.format(other, ratio)} |\n|---|--:|---|--:|--:|---|--:|")
+            print(f"\n| {heads.format(*names)} |\n|---|--:|---|--:|--:|---|--:|")
         clock = time.perf_counter if rows is THREADS else time.process_time
         for name, (title, make, bars) in chosen.items():
             times = measure(make(), arguments.rounds, clock)
             print(report(title, times, bars, least=rows is not LIMITS), flush=True)
-            print(f"  {name}: {', '.join(f'{k} {ms:.3g}' for k, ms in times.items())}", file=sys.stderr)
+            print(f"  {name}: {', '.join(f'{k} {ms:.4g}' for k, ms in times.items())}", file=sys.stderr)
             results[name] = times
     if arguments.json:
         arguments.json.write_text(json.dumps({"machine": machine(), "milliseconds": results}, indent=1) + "\n")

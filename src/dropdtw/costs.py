@@ -385,12 +385,16 @@ def _largest(*sequences: Array) -> float:
     return max(max(float(A.max()), -float(A.min())) for A in sequences)
 
 
+_SAFE: Final = {np.dtype(t): float(np.finfo(t).tiny) ** 0.25 for t in (np.float32, np.float64)}
+"""The length of vectors above which the squares of their elements matter before they vanish."""
+
+
 def row_lengths(A: Array) -> Array | None:
     """The Euclidean lengths of the rows; None where squares overflow or vanish in some row, or a row is zero."""
     if (norm := compiled.row_lengths(A)) is None:
         with np.errstate(over="ignore", under="ignore"):
             norm = np.sqrt(np.einsum("nd,nd->n", A, A))
-    safe = float(np.finfo(A.dtype).tiny) ** 0.25 < norm.min() <= norm.max() < np.inf
+    safe = _SAFE[A.dtype] < norm.min() <= norm.max() < np.inf
     return norm if safe else None
 
 

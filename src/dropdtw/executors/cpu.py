@@ -124,9 +124,11 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
     if _place(table).transposed:
         i, j, drop_x, drop_z, charges = j, i, drop_z, drop_x, charges.exchanged()
     matched = cost == _COST["match"]
+    pairs = np.empty((np.count_nonzero(matched), 2), np.int64)
+    pairs[:, 0], pairs[:, 1] = i[matched], j[matched]
     return Trace(
         value,
-        np.stack([i[matched], j[matched]], axis=1).astype(np.int64),
+        pairs,
         np.bincount(j[cost == drop_x], minlength=N),
         np.bincount(i[cost == drop_z], minlength=K),
         weight[0][matched] if weighted else None,

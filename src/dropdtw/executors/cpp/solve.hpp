@@ -4,6 +4,23 @@
 
 namespace dropdtw::DROPDTW_ISA {
 
+// The ways into each state by their ranks, and where the rank is in the code of a cell.
+template <class Tab>
+struct Ways {
+  Edge edge[Tab::states][most_edges<Tab>()] = {};
+  int shift[Tab::states], mask[Tab::states];
+
+  constexpr Ways() {
+    for (int s = 0; s < Tab::states; ++s) {
+      shift[s] = code_shift<Tab>(s);
+      mask[s] = (1 << bits_for(in_degree<Tab>(s))) - 1;
+    }
+    for (int e = 0; e < edge_count<Tab>; ++e) edge[Tab::edges[e].dst][rank<Tab>(e)] = Tab::edges[e];
+  }
+};
+template <class Tab>
+inline constexpr Ways<Tab> ways{};
+
 template <class Tab, class T>
 class Solver {
   static constexpr int S = Tab::states, W = Register<T>::W;
@@ -128,14 +145,9 @@ class Solver {
         wave_.block_.narrow() && !Tab::has_border && wave_.block_.below_nothing(i, j) && wave_.block_.runs(end_, cost))
       return {end_, end_, Move::left, cost, false};
     const int t = i + j - wave_.block_.first;
-    int shift = 0;
-    for (int s = 0; s < end_; ++s) shift += bits_for(in_degree<Tab>(s));
-    const int rank = chosen[wave_.block_.offset[t] + i - wave_.block_.begin(t)] >> shift &
-                     ((1 << bits_for(in_degree<Tab>(end_))) - 1);
-    int k = 0;
-    for (const Edge& e : Tab::edges)
-      if (e.dst == end_ && k++ == rank) return e;
-    __builtin_unreachable();
+    const int code = chosen[wave_.block_.offset[t] + i - wave_.block_.begin(t)];
+    constexpr const Ways<Tab>& into = ways<Tab>;
+    return into.edge[end_][code >> into.shift[end_] & into.mask[end_]];
   }
 
   template <Reducer reducer>

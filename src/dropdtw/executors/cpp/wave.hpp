@@ -316,10 +316,10 @@ struct Wave {
           if (based && bases_.due(t)) rebase(last, before, t);
           for (int u = t; based && u < t + 2; ++u)
             if (u <= rows_begin_until && block_.begins(block_.high[u], u)) bases_.begin_row(block_.high[u]);
-          if (match_.of_numbers())
-            two<codes, based, true>(last, before, t, chosen);
-          else
-            two<codes, based, false>(last, before, t, chosen);
+          const bool numbers = !codes && match_.of_numbers();
+          if constexpr (!codes)
+            if (numbers) two<false, based, true>(last, before, t, nullptr);
+          if (!numbers) two<codes, based, false>(last, before, t, chosen);
           for (int u = t; right.states != nullptr && u < t + 2; ++u)
             if (const int i = u - (block_.last - block_.first); i >= 0) leave(u == t ? before : last, i, right, u);
           ++t;
