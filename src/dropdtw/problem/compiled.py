@@ -30,7 +30,7 @@ def match_costs(metric: str, Z: Array, X: Array, scale: Array | None = None) -> 
         return None
     C = np.empty((len(Z), len(X)), Z.dtype)
     threads = _threads() if C.size * Z.shape[1] >= LARGE else 1
-    _cpp.match_costs(_METRIC[metric], *map(np.ascontiguousarray, (Z, X)), scale, threads, C)
+    _cpp.match_costs(_METRIC[metric], np.ascontiguousarray(Z), np.ascontiguousarray(X), scale, threads, C)
     return C
 
 
