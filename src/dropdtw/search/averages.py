@@ -182,7 +182,7 @@ class Pull:
     def __init__(self, specs: list[Spec], Z: Array, series: list[Array], weights: Array, threads: int = 1) -> None:
         self.series, self.weights = series, weights
         self.match = match_costs.resolve(specs[0].match, Z.shape[1])
-        self.match.warn_of_signs(Z.shape[1])
+        self.match.check_features(Z.shape[1])
         self.vectors = [CENTRES[self.match.name](X) for X in series]
         self._priced = [Problem.of_checked(spec, Z, X, self.match) for spec, X in zip(specs, series, strict=True)]
         usual = len(Z) * sum(map(len, series)) / len(series)

@@ -138,7 +138,7 @@ def find(
         )
     Z, X = same_precision(Z, X)
     measure = match_costs.resolve(match, Z.shape[1])
-    measure.warn_of_signs(Z.shape[1])
+    measure.check_features(Z.shape[1])
     problem = Problem.of_checked(spec, Z.copy(), X, measure)
     report = reporter("dropdtw.find", progress)
     ends = executors.choose(problem.table, executor).occurrences(problem.table, problem.costs, report)
