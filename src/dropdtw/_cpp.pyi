@@ -35,17 +35,29 @@ def solve(
     path_cost: Array | None,
     path_weight: Array | None,
 ) -> tuple[float, int, float, tuple[float, float, float]]: ...
+
+_Price = tuple[int, float, Array | None]
+
 def pairwise(
     family: int,
     mask: int,
+    transposed: bool,
+    reducer: int,
+    gamma: float,
     metric: int,
     zs: Array,
     z_ends: Array,
+    z_scale: Array | None,
     xs: Array,
     x_ends: Array,
-    drop_x: float,
-    drop_z: float,
+    x_scale: Array | None,
+    drop_x: _Price,
+    drop_z: _Price,
+    step: tuple[float, float, bool, _Price] | None,
     charges: tuple[float, float, float],
+    suggests: tuple[bool, bool],
+    greedy: bool,
+    window: tuple[float, bool] | None,
     limit: float,
     once: bool,
     threads: int,

@@ -380,7 +380,8 @@ def pairwise(
     Zs, Xs : lists of sequences, of different lengths if need be. Without Xs, Zs is compared with itself, each pair
         once where the value cannot depend on the order of the two.
     n_jobs : how many threads, as in scikit-learn: −1 for all cores (the default), −2 for all but one, None for one.
-        Small pairs of many features are done by one thread whatever this says: more would only be in each other's way.
+        Small pairs for which Python itself has to work (a match cost or a rule of your own, "softmax") are done by one
+        thread whatever this says: more would only be in each other's way.
     progress : a function that is called with (done, total); True or False for a line on standard error; None shows
         it on a terminal when the work takes longer than two seconds.
     others : as in `align` and `cost`.

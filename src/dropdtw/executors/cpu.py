@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 import dropdtw._cpp as _cpp
+from dropdtw.costs import row_lengths, unit_rows
+from dropdtw.drops import Percentile, Suggest
 from dropdtw.executors.cpu_graphs import REDUCER, plain, run_graph, run_graphs, strided, trace_graph
 from dropdtw.executors.emit import Place, locate
-from dropdtw.executors.protocol import Occurrences, Padded, Result, Trace, Values, Within
+from dropdtw.executors.protocol import Occurrences, Padded, Price, Result, Terms, Trace, Values, Within
 from dropdtw.executors.reference import Column
 from dropdtw.orders.graph import Graph
+from dropdtw.problem.band import window_width
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs
@@ -22,7 +25,7 @@ from dropdtw.tables.table import COSTS, Recurrence
 _VALUE, _TRACE, _GRADIENT = range(3)
 _COST = {cost: number for number, cost in enumerate(COSTS)}
 
-_METRIC: dict[str | None, int] = {"sqeuclidean": 1, "euclidean": 2}
+_METRIC: dict[str | None, int] = {"sqeuclidean": 1, "euclidean": 2, "cosine": 3}
 
 _EXCHANGED = [1, 0, 2]
 """The order of charges with Z and X exchanged."""
@@ -36,6 +39,9 @@ which need each strip once."""
 
 STRIP = 1 << 22
 """Match costs in a strip, or those of 256 (64) columns where these are more; for values alone a quarter."""
+
+KEPT = 1 << 26
+"""Bytes of match costs of one pair that `pairwise` keeps at most."""
 
 BUDGET = 1 << 30
 """Bytes that stored choices may take; beyond that, blocks are computed twice: half the speed, little memory."""
@@ -201,52 +207,94 @@ def _place(table: Recurrence) -> Place:
 
 def pairwise(
     table: Recurrence,
+    reducer: Reducer,
     metric: str,
     Zs: list[Array],
     Xs: list[Array],
+    terms: Terms,
     *,
-    drop_x: float,
-    drop_z: float,
-    charges: Charges,
     once: bool,
     threads: int,
     report: Callable[[int, int], None],
     limit: float = np.inf,
 ) -> Values | None:
-    """See `Executor.pairwise`: a pair to each lane of a vector; None where there are too many features for that."""
-    if Zs[0].shape[1] > WIDEST:
-        return None
+    """See `Executor.pairwise`. None where match costs have to be kept and take so much room that Python may do it."""
     place = _place(table)
     dtype = np.result_type(*Zs, *Xs)
-    if place.transposed:
-        Zs, Xs, drop_x, drop_z, charges = Xs, Zs, drop_z, drop_x, charges.exchanged()
+    rules = (terms.drop_x, terms.drop_z, terms.threshold)
+    read = terms.step or terms.greedy or any(terms.suggests) or any(map(_is_rule, rules))
+    costs_kept = metric == "cosine" or Zs[0].shape[1] > WIDEST or read
+    if costs_kept and max(map(len, Zs)) * max(map(len, Xs)) * dtype.itemsize > KEPT:
+        return None
+    drop_x, drop_z, charges = terms.drop_x, terms.drop_z, terms.charges
     zs, z_ends = _joined(Zs, dtype)
     xs, x_ends = (zs, z_ends) if Xs is Zs else _joined(Xs, dtype)
-    out = np.empty((len(Zs), len(Xs)), dtype)
+    z_scale = x_scale = None
+    if metric == "cosine":
+        zs, (xs, x_scale) = unit_rows(zs), _scaled(Xs, xs)
+    if place.transposed:
+        zs, z_ends, z_scale, xs, x_ends, x_scale = xs, x_ends, x_scale, zs, z_ends, z_scale
+        drop_x, drop_z, charges = drop_z, drop_x, charges.exchanged()
+    step, window = terms.step, terms.window
+    out = np.empty((len(z_ends), len(x_ends)))
     abandoned, spared = _cpp.pairwise(
-        place.family,
-        place.mask,
-        _METRIC[metric],
-        zs,
-        z_ends,
-        xs,
-        x_ends,
-        drop_x,
-        drop_z,
-        charges,
-        limit,
-        once,
-        threads,
-        report,
-        out,
+        family=place.family,
+        mask=place.mask,
+        transposed=place.transposed,
+        reducer=REDUCER[reducer.name],
+        gamma=reducer.gamma,
+        metric=_METRIC[metric],
+        zs=zs,
+        z_ends=z_ends,
+        z_scale=z_scale,
+        xs=xs,
+        x_ends=x_ends,
+        x_scale=x_scale,
+        drop_x=_price(drop_x, dtype),
+        drop_z=_price(drop_z, dtype),
+        step=None if step is None else (*step, _price(terms.threshold, dtype)),
+        charges=charges,
+        suggests=terms.suggests[::-1] if place.transposed else terms.suggests,
+        greedy=terms.greedy,
+        window=None if window is None else (float(window_width(1, window)), isinstance(window, (float, np.floating))),
+        limit=limit,
+        once=once,
+        threads=threads,
+        progress=report,
+        out=out,
     )
-    values = (out.T if place.transposed else out).astype(np.float64)
-    return Values(values, abandoned, spared / (len(zs) * len(xs)))
+    return Values(out.T.copy() if place.transposed else out, abandoned, spared / (len(zs) * len(xs)))
+
+
+def _is_rule(price: Price) -> bool:
+    return isinstance(price, (Percentile, Suggest))
+
+
+def _price(price: Price, dtype: Any) -> tuple[int, float, Array | None]:
+    """A price as kernels take it: its kind, a number, and one number per element."""
+    if isinstance(price, Percentile):
+        return 2, float(price.p), None
+    if isinstance(price, Suggest):
+        return 3, 0.0, None
+    return (1, 0.0, plain(price, dtype)) if isinstance(price, np.ndarray) else (0, price, None)
 
 
 def _joined(sequences: list[Array], dtype: Any) -> tuple[Array, Array]:
     """Sequences one after the other, and where each ends."""
     return plain(np.concatenate(sequences), dtype), np.cumsum([len(s) for s in sequences])
+
+
+def _scaled(sequences: list[Array], rows: Array) -> tuple[Array, Array]:
+    """The rows of all sequences, and what makes them unit vectors, as `costs.cosine` does it for each sequence."""
+    if (lengths := row_lengths(rows)) is not None:
+        return rows, 1 / lengths
+    parts = []
+    for sequence in sequences:
+        own = sequence.astype(rows.dtype, copy=False)
+        found = row_lengths(own)
+        parts.append((unit_rows(own), np.ones(len(own), own.dtype)) if found is None else (own, 1 / found))
+    each, scale = zip(*parts, strict=True)
+    return np.concatenate(each), np.concatenate(scale)
 
 
 def _solve(
@@ -299,7 +347,7 @@ def _match_arguments(costs: Costs, transposed: bool, want: int) -> dict[str, Any
     match = costs.match
     if match.sequences is not None:
         Z, X = match.sequences
-        if match.metric in _METRIC and Z.shape[1] <= WIDEST:
+        if match.metric is not None and Z.shape[1] <= WIDEST:
             z, x = (X, Z) if transposed else (Z, X)
             return how | {"z": plain(z, z.dtype), "x": plain(x, x.dtype), "metric": _METRIC[match.metric]}
         large = len(Z) * len(X) * match.dtype.itemsize > (STRIPS_FROM // 8 if want == _VALUE else STRIPS_FROM)

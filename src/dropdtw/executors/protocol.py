@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from dropdtw.drops import Percentile, Suggest
 from dropdtw.orders.graph import Graph
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
@@ -106,6 +107,30 @@ class Occurrences(NamedTuple):
     begin: Array
 
 
+Price = float | Array | Percentile | Suggest
+"""What elements pay, in every pair alike or as a rule reads it off the match costs: +∞ where there is no such price."""
+
+
+class Terms(NamedTuple):
+    """What pairs of sequences pay, apart from their match costs.
+
+    drop_x, drop_z : an array has one price per element, of sequences that are all as long.
+    step : what a pair pays instead of its match cost, (below the threshold, above it, whether the threshold itself
+        counts as below); None: its match cost.
+    suggests : whether open_x, and open_z, are read off the match costs of each pair.
+    greedy : whether drops are decided first, as method "greedy" does.
+    """
+
+    drop_x: Price
+    drop_z: Price
+    charges: Charges = NO_CHARGES
+    window: float | None = None
+    step: tuple[float, float, bool] | None = None
+    threshold: Price = np.inf
+    suggests: tuple[bool, bool] = (False, False)
+    greedy: bool = False
+
+
 class Padded(NamedTuple):
     """Many problems as one batch: (B, K, N), (B, N) and (B, K); item b has the first lengths[b] rows and columns.
 
@@ -178,20 +203,20 @@ class Executor(Protocol):
     def pairwise(
         self,
         table: Recurrence,
+        reducer: Reducer,
         metric: str,
         Zs: list[Array],
         Xs: list[Array],
+        terms: Terms,
         *,
-        drop_x: float,
-        drop_z: float,
-        charges: Charges,
         once: bool,
         threads: int,
         report: Callable[[int, int], None],
         limit: float = np.inf,
     ) -> Values | None:
-        """The hard values (n, m) of all pairs, many at a time; None where it cannot.
+        """The values (n, m) of all pairs, without Python between them; None where it cannot.
 
-        drop_x, drop_z : +∞ where there is none.   once : each unordered pair once, as the order cannot matter.
+        metric : the match cost.   once : each unordered pair once, as the order cannot matter.
+        limit : hard values above it may be +∞.
         """
         ...

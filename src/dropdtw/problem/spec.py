@@ -223,8 +223,11 @@ class Spec:
             return False
         return True
 
-    def is_symmetric(self, features: int) -> bool:
-        """Whether the value of (Z, X) is surely that of (X, Z), for sequences of so many features."""
+    def is_symmetric(self, features: int, *, alike: bool = False) -> bool:
+        """Whether the value of (Z, X) is surely that of (X, Z), for sequences of so many features.
+
+        alike : whether they are of one length, so that a window is the same from either side.
+        """
         return (
             self.method.symmetric
             and self.resolved(features).symmetric
@@ -234,7 +237,7 @@ class Spec:
             and not self.charges.needs_costs
             and self.matching.one_to_many == self.matching.many_to_one
             and not self.matching.contiguous
-            and self.window is None
+            and (alike or self.window is None)
             and not self.by_path  # of paths that tie, one may be longer
             # smoothMin depends on the order in which a table nests its minima; plain DTW has only one.
             and (self.reducer.name != "smooth" or (self.drop_x is None and len(self.table.states) == 1))

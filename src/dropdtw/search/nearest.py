@@ -32,6 +32,9 @@ TRIAL = 256
 LANES = 256
 """Sequences that kernels for many at a time are given at once."""
 
+NARROW = 8
+"""Features up to which kernels for many at a time are as fast as any bound."""
+
 WORTH = 0.3
 """The share of cells that a limit must spare, so that looking for a reason to give up is worth its time; 1: never."""
 
@@ -221,6 +224,9 @@ class _Search:
 
     def _lanes_metric(self) -> str | None:
         """The match cost where kernels take many sequences at a time, as fast as any bound; otherwise None."""
+        spec = self.comparison.spec
+        if self.Z.shape[1] > NARROW or spec.window is not None or spec.method.edits:
+            return None
         metric = self.index.kernel_metric(self.Z, self.comparison.match)
         tried = self.comparison.in_lanes([self.Z], self.index.sequences[:1], metric)
         return None if tried is None else metric

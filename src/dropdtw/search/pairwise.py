@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw import executors
-from dropdtw.executors.protocol import Values
+from dropdtw.drops import Constant, Percentile, PerElement, Rule, Suggest
+from dropdtw.executors.protocol import Price, Terms, Values
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Charges
 from dropdtw.problem.inputs import Array, as_sequence, same_precision
@@ -20,6 +21,7 @@ from dropdtw.problem.match import MatchCosts
 from dropdtw.problem.missing import present, reads_places
 from dropdtw.problem.problem import Costs, Problem, between
 from dropdtw.problem.spec import Spec
+from dropdtw.tables.methods import Method
 
 SHAPES = 64
 """Maximum number of shapes of pairs whose set-up is cached."""
@@ -37,6 +39,7 @@ class Comparison:
         self.match.check_features(features)
         self.prepared: dict[Any, Problem] = {}
         self._executor = executors.choose(spec.table, spec.executor)
+        self._checked = False
 
     def value(self, Z: Array, X: Array) -> float:
         """The value of one pair, both sequences checked already."""
@@ -77,30 +80,49 @@ class Comparison:
 
         metric : the match cost, where kernels can compute it for all of these sequences.
         """
-        spec = self.spec
-        prices = [np.inf if rule is None else rule.plain() for rule in (spec.drop_x, spec.drop_z)]
-        if metric is None or spec.reducer.name != "hard" or spec.method.edits or spec.window is not None:
+        terms = None if metric is None else self._terms(Zs, Xs)
+        if metric is None or terms is None:
             return None
-        if spec.by_path:  # those kernels keep no path
-            return None
-        if spec.charges.needs_costs or not all(isinstance(price, float) for price in prices):
-            return None
-        if not self.prepared:
+        if not self._checked:
             self.value(Zs[0], Xs[0])  # one pair the usual way checks what the caller said
-        drop_x, drop_z = prices
+            self._checked = True
         return self._executor.pairwise(
-            spec.table,
+            self.spec.table,
+            self.spec.reducer,
             metric,
             Zs,
             Xs,
-            drop_x=drop_x,  # type: ignore[arg-type]
-            drop_z=drop_z,  # type: ignore[arg-type]
-            charges=Charges(*map(float, spec.charges)),
+            terms,
             once=once,
             threads=threads,
             report=report,
             limit=limit,
         )
+
+    def metric(self, Zs: list[Array], Xs: list[Array]) -> str | None:
+        """The match cost's name where kernels can compute it for all of these sequences; otherwise None."""
+        if self.match.name == "cosine":
+            return "cosine"
+        return self.match.kernel_metric(np.concatenate(Zs), np.concatenate(Xs)) if self.match.in_kernels else None
+
+    def _terms(self, Zs: list[Array], Xs: list[Array]) -> Terms | None:
+        """What pairs pay apart from match costs, as far as executors know it; None where they do not."""
+        spec, method = self.spec, self.spec.method
+        if spec.by_path or method.weigh is not None or method.needs_sequences:
+            return None
+        drop_x = 0.0 if method.free_x else _price(spec.drop_x, Xs) if method.lost is None else method.lost
+        drop_z = 0.0 if method.free_z else _price(spec.drop_z, Zs) if method.lost is None else method.lost
+        threshold = _price(spec.threshold, [])
+        steps = method.pair is None or method.takes_threshold
+        greedy = method.name == "greedy" and method.built_in
+        if not steps or (method.narrow is not None and not greedy) or spec.graph(len(Zs[0])) is not None:
+            return None
+        if drop_x is None or drop_z is None or threshold is None:
+            return None
+        asked = spec.charges
+        suggests = (asked.open_x == "suggest", asked.open_z == "suggest")
+        charges = Charges(*(0.0 if isinstance(value, str) else float(value) for value in asked))
+        return Terms(drop_x, drop_z, charges, spec.window, _step(method), threshold, suggests, greedy)
 
     def one_by_one(self, Z: Array, Xs: list[Array], limit: float, known: Callable[[int], MatchCosts | None]) -> Values:
         """The hard values (m,) of one sequence and some others, on one thread, each exact up to the limit.
@@ -134,14 +156,12 @@ def all_pairs(
     for K in {len(Z) for Z in left}:
         for N in {len(X) for X in right}:
             spec.check_fit(K, N)
-    once = Xs is None and spec.is_symmetric(features)
+    once = Xs is None and spec.is_symmetric(features, alike=len({len(Z) for Z in left}) == 1)
     report = reporter("dropdtw.pairwise", progress)
     if some_missing and reads_places(spec):
         return _each_for_itself(spec, Zs, Zs if Xs is None else Xs, report)
     comparison = Comparison(spec, features)
-    metric = None
-    if comparison.match.in_kernels:
-        metric = comparison.match.kernel_metric(np.concatenate(left), np.concatenate(right))
+    metric = comparison.metric(left, right)
     limit = max(spec.limit(K, N) for K in {len(Z) for Z in left} for N in {len(X) for X in right})
     found = comparison.in_lanes(left, right, metric, once=once, threads=threads, report=report, limit=limit)
     values = _in_threads(comparison, left, right, once, threads, report) if found is None else found.values
@@ -214,6 +234,27 @@ def _in_threads(
             stop.set()  # on Ctrl-C, what is running ends after its current pair
             pool.shutdown(cancel_futures=True)
     return out
+
+
+def _price(rule: Rule | None, sequences: list[Array]) -> Price | None:
+    """A rule as executors take it for all pairs of these sequences and others; None where they cannot."""
+    if rule is None:
+        return np.inf
+    if type(rule) in (Percentile, Suggest):
+        return rule  # type: ignore[return-value]
+    if isinstance(rule, Constant):
+        return rule.plain()
+    if isinstance(rule, PerElement) and {len(s) for s in sequences} == {np.size(rule.values)}:
+        return np.asarray(rule.values)
+    return None
+
+
+def _step(method: Method) -> tuple[float, float, bool] | None:
+    """What a method with a threshold makes pairs pay, as `Terms.step`; None where they pay their match cost."""
+    if method.pair is None:
+        return None
+    below, at, above = method.pair(np, np.array([-1.0, 0.0, 1.0]), 0.0)
+    return float(below), float(above), bool(at == below)
 
 
 def useful_threads(threads: int, cells: float) -> int:

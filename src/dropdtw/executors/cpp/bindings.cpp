@@ -4,8 +4,6 @@
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
-#include <atomic>
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -13,6 +11,7 @@
 #include "costs_bindings.hpp"
 #include "dispatch.hpp"
 #include "graph_bindings.hpp"
+#include "pairs_bindings.hpp"
 #include "parallel.hpp"
 #include "problem.hpp"
 #include "quick.hpp"
@@ -135,131 +134,6 @@ nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, 
   return nb::make_tuple(problem.value, problem.path_length, problem.spared, nb::make_tuple(by[0], by[1], by[2]));
 }
 
-// All pairs of sequences, one Z against W of the X at a time. Sequences lie one after the other in `zs` and `xs`,
-// (total, d); `z_ends` and `x_ends` say where each ends. With `once`, xs are the zs and each pair is computed once.
-// What is sure to cost more than `limit` may be ∞. Gives how many pairs were given up because of it, and how many cells
-// that spared.
-template <class T>
-nb::tuple pairwise(int family, unsigned mask, int metric, Rows<T> zs, Vector<std::int64_t> z_ends, Rows<T> xs,
-                   Vector<std::int64_t> x_ends, T drop_x, T drop_z, Charges charges, double limit, bool once,
-                   int threads, nb::object progress, OutMatrix<T> out) {
-  check_family(family);
-  const Kernels<T> k = kernels<T>();
-  const int W = k.width, d = int(zs.shape(1)), n = int(z_ends.size()), m = int(x_ends.size());
-  require(int(xs.shape(1)) == d && int(out.shape(0)) == n && int(out.shape(1)) == m && threads > 0 && (!once || n == m),
-          "sequences and result do not fit");
-  require(z_ends.data()[n - 1] == std::int64_t(zs.shape(0)) && x_ends.data()[m - 1] == std::int64_t(xs.shape(0)),
-          "ends do not fit the sequences");
-  const auto begin = [](const Vector<std::int64_t>& ends, int i) { return i == 0 ? 0 : ends.data()[i - 1]; };
-  const auto length = [&](const Vector<std::int64_t>& ends, int i) { return int(ends.data()[i] - begin(ends, i)); };
-  int longest_z = 0, longest_x = 0;
-  for (int i = 0; i < n; ++i) longest_z = std::max(longest_z, length(z_ends, i));
-  for (int j = 0; j < m; ++j) longest_x = std::max(longest_x, length(x_ends, j));
-  const std::vector<T> price_x(longest_x, drop_x), price_z(longest_z, drop_z);
-  // X of like lengths share a group, so that little is computed beyond their ends.
-  std::vector<int> order(m);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return length(x_ends, a) < length(x_ends, b); });
-
-  struct Task {
-    int group, from, to;  // X order[group · W, …) against the Z numbered [from, to), of the same order if `once`
-  };
-  constexpr int chunk = 64;
-  std::vector<Task> tasks;
-  for (int g = 0; g * W < m; ++g) {
-    const int rows = once ? std::min(n, (g + 1) * W) : n;
-    for (int from = 0; from < rows; from += chunk) tasks.push_back({g, from, std::min(rows, from + chunk)});
-  }
-  // What a part costs is a bound on the whole, rounding included, as long as nothing is negative.
-  if (drop_x < 0 || drop_z < 0) limit = __builtin_inf();
-  std::atomic<std::int64_t> abandoned{0}, spared{0};
-  const std::int64_t pairs = once ? std::int64_t(n) * (n + 1) / 2 : std::int64_t(n) * m;
-  parallel(std::int64_t(tasks.size()), threads, progress, pairs, [&](std::int64_t number, const Alive& alive) {
-    const Task task = tasks[number];
-    const int first = task.group * W, count = std::min(W, m - first);
-    std::vector<std::int32_t> lengths(W, 0);
-    for (int lane = 0; lane < count; ++lane) lengths[lane] = length(x_ends, order[first + lane]);
-    const int N = lengths[count - 1];
-    std::vector<T> x(std::size_t(N) * d * W + W, T(0)), rows(std::size_t(k.states[family]) * (N + 1) * W), values(W);
-    std::vector<double> bases(sizeof(T) == 4 ? std::size_t(N / lane_tile + 1) * W : 0);
-    for (int lane = 0; lane < count; ++lane) {
-      const T* from = xs.data() + begin(x_ends, order[first + lane]) * d;
-      for (int e = 0; e < lengths[lane] * d; ++e) x[std::size_t(e) * W + lane] = from[e];
-    }
-    LaneProblem<T> problem{
-        .K = 0,
-        .N = N,
-        .mask = mask,
-        .metric = Metric(metric),
-        .d = d,
-        .z = nullptr,
-        .x = x.data(),
-        .lengths = lengths.data(),
-        .drop_x = price_x.data(),
-        .drop_z = price_z.data(),
-        .charges = {T(charges[0]), T(charges[1]), T(charges[2])},
-        .rows = rows.data(),
-        .bases = nullptr,
-        .values = values.data(),
-        .limit = T(limit),
-        .tick = alive.tick,
-        .self = alive.self,
-    };
-    std::int64_t kept = 0;
-    // Stores the value of a pair, and counts the cells that were left out.
-    const auto take = [&](int a, int i, int lane, T value, std::int64_t left) {
-      const int j = order[first + lane];
-      if (once && a > first + lane) return;  // the other order of the pair is computed in this group too
-      out.data()[std::size_t(i) * m + j] = value;
-      if (once) out.data()[std::size_t(j) * m + i] = value;
-      ++kept;
-      if (left > 0) ++abandoned, spared += left;
-    };
-    // Solves the pairs in lanes [from, to); the other lanes are empty.
-    std::vector<std::int32_t> some(W);
-    const auto in_lanes = [&](int a, int i, int from, int to) {
-      std::fill(some.begin(), some.end(), 0);
-      std::copy(lengths.begin() + from, lengths.begin() + to, some.begin() + from);
-      problem.N = lengths[to - 1];
-      problem.lengths = some.data();
-      problem.bases = long_sums<T>(problem.K, lengths[from]) ? bases.data() : nullptr;
-      const int left = problem.K - k.family[family].solve_lanes(problem);  // rows that were not computed
-      if (!alive()) return;
-      for (int lane = from; lane < to; ++lane) take(a, i, lane, values[lane], std::int64_t(left) * lengths[lane]);
-    };
-    // Solves one pair in double precision.
-    const auto alone = [&](int a, int i, int lane) {
-      Problem<T> pair{problem.K, lengths[lane], mask, Reducer::hard, 0, Want::value, 0};
-      pair.metric = problem.metric;
-      pair.z = problem.z;
-      pair.x = xs.data() + begin(x_ends, order[first + lane]) * d;
-      pair.d = d;
-      pair.drop_x = price_x.data();
-      pair.drop_z = price_z.data();
-      std::copy(charges.begin(), charges.end(), pair.charges);
-      pair.limit = limit;
-      pair.least = 0;
-      pair.tick = alive.tick;
-      pair.self = alive.self;
-      if (solve_exactly(family, pair) == Status::no_memory) throw std::bad_alloc();
-      if (alive()) take(a, i, lane, T(pair.value), std::int64_t(pair.spared * pair.K * pair.N));
-    };
-    for (int a = task.from; a < task.to && alive(); ++a) {
-      const int i = once ? order[a] : a, K = length(z_ends, i);
-      problem.K = K;
-      problem.z = zs.data() + begin(z_ends, i) * d;
-      // How a pair is computed depends on its own lengths alone. As lengths ascend, pairs with short sums come first.
-      int lane = 0;
-      while (lane < count && !long_sums<T>(K, lengths[lane])) ++lane;
-      if (lane > 0) in_lanes(a, i, 0, lane);
-      for (; lane < count && needs_double<T>(K, lengths[lane]); ++lane) alone(a, i, lane);
-      if (lane < count) in_lanes(a, i, lane, count);
-    }
-    return kept;
-  });
-  return nb::make_tuple(std::int64_t(abandoned), std::int64_t(spared));
-}
-
 // The values of a padded batch, and where there is room for them its derivatives. Item b has the first z_lengths[b]
 // rows and x_lengths[b] columns of its match costs.
 template <class T>
@@ -348,14 +222,6 @@ NB_MODULE(_cpp, module) {
   };
   define_solve(&solve<float>);
   define_solve(&solve<double>);
-  const auto define_pairwise = [&](auto function) {
-    module.def("pairwise", function, arg("family"), arg("mask"), arg("metric"), arg("zs").noconvert(),
-               arg("z_ends").noconvert(), arg("xs").noconvert(), arg("x_ends").noconvert(), arg("drop_x"),
-               arg("drop_z"), arg("charges"), arg("limit"), arg("once"), arg("threads"), arg("progress").none(),
-               arg("out").noconvert());
-  };
-  define_pairwise(&pairwise<float>);
-  define_pairwise(&pairwise<double>);
   const auto define_batch = [&](auto function) {
     module.def("batch", function, arg("family"), arg("mask"), arg("reducer"), arg("gamma"), arg("budget"),
                arg("match").noconvert(), arg("drop_x").noconvert(), arg("drop_z").noconvert(),
@@ -368,6 +234,7 @@ NB_MODULE(_cpp, module) {
   define_graphs(module);
   define_scan(module);
   define_costs(module);
+  define_pairs(module);
   nb::class_<Door>(module, "Door")
       .def("__init__",
            [](Door* door, int family, unsigned mask, bool transposed, int numbers, int vectors, double drop_x,

@@ -29,6 +29,22 @@ const int states[] = {
 #undef DROPDTW_STATES
 };
 
-void get(Kernels<DROPDTW_REAL>& found) { found = {table<DROPDTW_REAL>, states, Register<DROPDTW_REAL>::W}; }
+template <class Tab>
+constexpr bool all_match() {
+  for (const Edge& e : Tab::edges)
+    if (e.cost != Cost::match) return false;
+  return !Tab::has_border;
+}
+
+const bool all_matches[] = {
+#define DROPDTW_ALL_MATCH(number, name) all_match<dropdtw::name>(),
+    DROPDTW_FAMILIES(DROPDTW_ALL_MATCH)
+#undef DROPDTW_ALL_MATCH
+};
+
+void get(Kernels<DROPDTW_REAL>& found) {
+  using T = DROPDTW_REAL;
+  found = {table<T>, states, all_matches, Register<T>::W, &feed_costs<T>, &sift<T>};
+}
 
 }  // namespace dropdtw::DROPDTW_ISA

@@ -4,11 +4,14 @@
 // value off an earlier column. Rows are taken R at a time: the cells of a column then stay in registers, and the
 // processor works on several of them at once.
 //
+// Match costs come in strips of R rows (feed.hpp); those of numbers, squared, are computed where they are needed.
+//
 // Long sums in single precision have bases (see base.hpp): in each tile of columns, each lane of a row has one, the
 // least state with which the row enters the tile. Those of the last row that was computed are kept.
 #pragma once
 #include "base.hpp"
 #include "cell.hpp"
+#include "feed.hpp"
 #include "problem.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
@@ -16,14 +19,15 @@ namespace dropdtw::DROPDTW_ISA {
 template <class Tab, class T>
 class LaneSolver {
   static constexpr int S = Tab::states, W = Register<T>::W;
-  static constexpr int R = S == 1 ? 4 : 2;
+  static constexpr int R = S == 1 ? lane_rows : 2;
   static constexpr int look = 8;  // rows after which costs are held against the limit
 
  public:
   explicit LaneSolver(const LaneProblem<T>& problem)
       : problem_(problem),
         fold_{problem.mask, 0, 0, {}},
-        tiles_(problem.bases == nullptr ? 1 : tile_of(problem.N) + 1) {
+        tiles_(problem.bases == nullptr ? 1 : tile_of(problem.N) + 1),
+        plain_(problem.feed.d == 1 && problem.feed.metric == Metric::sqeuclidean && !problem.feed.step) {
     for (int c = 0; c < charge_count; ++c) fold_.charges[c] = problem.charges[c];
   }
 
@@ -41,10 +45,10 @@ class LaneSolver {
       const int length = problem_.lengths[lane];
       T best = inf<T>;
       for (int s : Tab::final) {
-        const T v = at(length)[s * W + lane];
+        const T v = state_at(length)[s * W + lane];
         best = v < best ? v : best;
       }
-      problem_.values[lane] = based() ? T(best + base(tile_of(length))[lane]) : best;
+      problem_.values[lane] = based() ? best + base(tile_of(length))[lane] : best;
     }
     return problem_.K;
   }
@@ -58,14 +62,14 @@ class LaneSolver {
     return problem_.tick(problem_.self);
   }
 
-  T* at(int j) { return problem_.rows + std::size_t(j) * S * W; }
+  T* state_at(int j) { return problem_.rows + std::size_t(j) * S * W; }
 
   void row_zero() {
     Around<Tab, T> a;
     for (int s = 0; s < S; ++s) {
       a.here[s] = all<T>(Tab::start[s] ? T(0) : inf<T>);
       a.top[s] = a.diag[s] = all<T>(inf<T>);
-      store(at(0) + s * W, a.here[s]);
+      store(state_at(0) + s * W, a.here[s]);
     }
     a.match = a.drop_z = all<T>(inf<T>);
     if (based()) set_base(0, Wide<T>{});
@@ -76,9 +80,9 @@ class LaneSolver {
         for (int s = 0; s < S; ++s) a.here[s] -= by;
       }
       for (int s = 0; s < S; ++s) a.left[s] = a.here[s];
-      a.drop_x = all<T>(problem_.drop_x[j - 1]);
+      a.drop_x = load(problem_.drop_x + std::size_t(j - 1) * W);
       border_or_step<Move::left>(a);
-      for (int s = 0; s < S; ++s) store(at(j) + s * W, a.here[s]);
+      for (int s = 0; s < S; ++s) store(state_at(j) + s * W, a.here[s]);
     }
   }
 
@@ -87,12 +91,16 @@ class LaneSolver {
   DROPDTW_FLAT bool hopeless() {
     if (!(problem_.limit < inf<T>)) return false;
     Vec<T> best = all<T>(inf<T>);
-    for (int b = 0; b < tiles_; ++b) best = least<T>(least_in(b) + (based() ? narrowed(base(b)) : Vec<T>{}), best);
+    if (problem_.feed.start != nullptr)
+      best = least_between(first_ + 1, end_ + 1);
+    else
+      for (int b = 0; b < tiles_; ++b)
+        best = least<T>(least_between(begin(b), begin(b + 1)) + (based() ? narrowed(base(b)) : Vec<T>{}), best);
     // Moving bases rounds, and may make the whole a little less than a part.
     const T limit = based() ? problem_.limit * T(1 + 0x1p-12) : problem_.limit;
     for (int lane = 0; lane < W; ++lane)
       if (problem_.lengths[lane] > 0 && !(best[lane] > limit)) return false;
-    for (int lane = 0; lane < W; ++lane) problem_.values[lane] = inf<T>;
+    for (int lane = 0; lane < W; ++lane) problem_.values[lane] = inf<double>;
     return true;
   }
 
@@ -117,9 +125,9 @@ class LaneSolver {
   }
   static DROPDTW_INLINE Vec<T> or_else(Vec<T> v, Vec<T> other) { return (v < inf<T>)&(v > -inf<T>) ? v : other; }
 
-  Vec<T> least_in(int b) {
+  Vec<T> least_between(int from, int to) {  // cells
     Vec<T> best = all<T>(inf<T>);
-    for (const T *p = at(begin(b)), *end = at(begin(b + 1)); p < end; p += W) best = least<T>(load(p), best);
+    for (const T *p = state_at(from), *end = state_at(to); p < end; p += W) best = least<T>(load(p), best);
     return best;
   }
 
@@ -152,33 +160,25 @@ class LaneSolver {
     Vec<T> left[rows_at_once][S], diag[S];
     Around<Tab, T> a;
     for (int s = 0; s < S; ++s) {
-      diag[s] = a.top[s] = load(at(0) + s * W);
+      diag[s] = a.top[s] = load(state_at(0) + s * W);
       a.left[s] = a.diag[s] = all<T>(inf<T>);
     }
     a.match = a.drop_x = all<T>(inf<T>);
     for (int r = 0; r < rows_at_once; ++r) {
-      a.drop_z = all<T>(problem_.drop_z[i + r - 1]);
+      a.drop_z = load(problem_.drop_z + std::size_t(i + r - 1) * W);
       border_or_step<Move::top>(a);
       for (int s = 0; s < S; ++s) left[r][s] = a.top[s] = a.here[s];
     }
-    for (int s = 0; s < S; ++s) store(at(0) + s * W, a.here[s]);
-    if (problem_.d == 1 && problem_.metric == Metric::sqeuclidean)
-      columns<rows_at_once, true, tiled>(i, left, diag);
-    else
-      columns<rows_at_once, false, tiled>(i, left, diag);
-  }
-
-  template <int rows_at_once, bool plain, bool tiled>
-  DROPDTW_INLINE void columns(int i, Vec<T> (&left)[rows_at_once][S], Vec<T> (&diag)[S]) {
-    Strip<rows_at_once> strip;
-    for (int r = 0; r < rows_at_once; ++r) {
-      strip.z[r] = all<T>(problem_.z[std::size_t(i + r - 1) * problem_.d]);
-      strip.drop_z[r] = all<T>(problem_.drop_z[i + r - 1]);
+    for (int s = 0; s < S; ++s) store(state_at(0) + s * W, a.here[s]);
+    const Strip<rows_at_once> strip = strip_of<rows_at_once>(i);
+    if constexpr (tiled) {
+      if (plain_)
+        tiles<rows_at_once, true>(i, strip, left, diag);
+      else
+        tiles<rows_at_once, false>(i, strip, left, diag);
+    } else {
+      between<rows_at_once>(i, strip, left, diag);
     }
-    if constexpr (tiled)
-      tiles<rows_at_once, plain>(i, strip, left, diag);
-    else
-      cells<rows_at_once, plain, false>(i, 0, problem_.N, strip, left, diag);
   }
 
   // What rows share from cell to cell.
@@ -186,6 +186,43 @@ class LaneSolver {
   struct Strip {
     Vec<T> z[rows_at_once], drop_z[rows_at_once], descent[rows_at_once];
   };
+
+  // All columns of the rows that some lane may match. Cells elsewhere are ∞; what is kept there of earlier rows is not
+  // read.
+  template <int rows_at_once>
+  DROPDTW_INLINE void between(int i, const Strip<rows_at_once>& strip, Vec<T> (&left)[rows_at_once][S],
+                              Vec<T> (&diag)[S]) {
+    int at[] = {0, 0, problem_.N, problem_.N};  // between the second and the third, costs need not be asked for
+    if (problem_.feed.start != nullptr) {
+      const int last = i + rows_at_once - 2;
+      at[0] = problem_.feed.from[i - 1];
+      at[3] = larger(at[0], problem_.feed.to[last]);
+      at[1] = smaller(larger(at[0], problem_.feed.inner_from[last]), at[3]);
+      at[2] = smaller(larger(at[1], problem_.feed.inner_to[i - 1]), at[3]);
+      if (at[0] > 0) {
+        for (int r = 0; r < rows_at_once; ++r)
+          for (int s = 0; s < S; ++s) left[r][s] = all<T>(inf<T>);
+        for (int s = 0; s < S; ++s) diag[s] = at[0] > first_ ? load(state_at(at[0]) + s * W) : all<T>(inf<T>);
+      }
+    }
+    if (!plain_) at[1] = at[2] = at[3];
+    for (int part = 0; part < 3; part += 2) {
+      cells<rows_at_once, false, false>(i, at[part], at[part + 1], strip, left, diag);
+      if (part == 0) cells<rows_at_once, true, false>(i, at[1], at[2], strip, left, diag);
+    }
+    first_ = at[0];
+    end_ = at[3];
+  }
+
+  template <int rows_at_once>
+  DROPDTW_INLINE Strip<rows_at_once> strip_of(int i) {
+    Strip<rows_at_once> strip;
+    for (int r = 0; r < rows_at_once; ++r) {
+      strip.z[r] = all<T>(problem_.feed.z[std::size_t(i + r - 1) * problem_.feed.d]);
+      strip.drop_z[r] = load(problem_.drop_z + std::size_t(i + r - 1) * W);
+    }
+    return strip;
+  }
 
   template <int rows_at_once, bool plain>
   DROPDTW_INLINE void tiles(int i, const Strip<rows_at_once>& strip, Vec<T> (&left)[rows_at_once][S],
@@ -206,7 +243,7 @@ class LaneSolver {
         above = own[r];
       }
       if (b == 0)  // column 0 is on the base of its tile
-        for (int s = 0; s < S; ++s) store(at(0) + s * W, left[rows_at_once - 1][s]);
+        for (int s = 0; s < S; ++s) store(state_at(0) + s * W, left[rows_at_once - 1][s]);
       cells<rows_at_once, plain, true>(i, larger(begin(b), 1) - 1, begin(b + 1) - 1, here, left, diag);
       set_base(b, above);
     }
@@ -216,8 +253,21 @@ class LaneSolver {
   template <int rows_at_once, bool plain, bool based>
   DROPDTW_INLINE void cells(int i, int from, int to, const Strip<rows_at_once>& strip, Vec<T> (&left)[rows_at_once][S],
                             Vec<T> (&diag)[S]) {
-    // Copies, since the compiler must assume that any store changes what problem_ points to.
-    const LaneProblem<T> problem = problem_;
+    if constexpr (plain) {
+      some_cells<rows_at_once, true, based>(from, to, strip, left, diag);
+    } else {
+      for (int j = from; j < to; j += lane_tile) {  // so many at a time that their costs stay in the nearest cache
+        const int end = smaller(j + lane_tile, to);
+        feed_costs<T>(problem_.feed, i - 1, rows_at_once, j, end, lane_tile, match_);
+        some_cells<rows_at_once, false, based>(j, end, strip, left, diag);
+      }
+    }
+  }
+
+  template <int rows_at_once, bool plain, bool based>
+  DROPDTW_INLINE void some_cells(int from, int to, const Strip<rows_at_once>& strip, Vec<T> (&left)[rows_at_once][S],
+                                 Vec<T> (&diag)[S]) {
+    // Copies, since the compiler must assume that any store changes a member, or what it points to.
     const Fold<T> fold = fold_;
     Vec<T> z[rows_at_once], drop_z[rows_at_once], descent[rows_at_once];
     for (int r = 0; r < rows_at_once; ++r) {
@@ -225,16 +275,17 @@ class LaneSolver {
       drop_z[r] = strip.drop_z[r];
       if constexpr (based) descent[r] = strip.descent[r];
     }
-    T* here = problem.rows + std::size_t(from) * S * W;
-    const T* x = problem.x + std::size_t(from) * problem.d * W;
-    for (int j = from; j < to; ++j, x += problem.d * W) {
+    T* here = problem_.rows + std::size_t(from) * S * W;
+    const T* x = plain ? problem_.feed.x + std::size_t(from) * W : match_;
+    const T* drop_x = problem_.drop_x + std::size_t(from) * W;
+    for (int j = from; j < to; ++j, x += W, drop_x += W) {
       here += S * W;
       Around<Tab, T> a;
       each_state<Tab>([&](auto s) {
         a.diag[s] = diag[s];
         diag[s] = a.top[s] = load(here + s * W);
       });
-      a.drop_x = all<T>(problem.drop_x[j]);
+      a.drop_x = load(drop_x);
       each_row<rows_at_once>([&](auto r) {
         each_state<Tab>([&](auto s) { a.left[s] = left[r][s]; });
         a.drop_z = drop_z[r];
@@ -243,7 +294,7 @@ class LaneSolver {
           const Vec<T> gap = z[r] - load(x);
           a.match = rounded<T>(gap * gap);
         } else {
-          a.match = cost(problem, i + r, x);
+          a.match = load(x + r * lane_tile * W);
         }
         step<Tab, T, Reducer::hard, false, based>(a, fold);
         each_state<Tab>([&](auto s) {
@@ -260,21 +311,13 @@ class LaneSolver {
     visit_states(std::make_integer_sequence<int, n>{}, f);
   }
 
-  static DROPDTW_INLINE Vec<T> cost(const LaneProblem<T>& problem, int i, const T* x) {
-    const T* const z = problem.z + std::size_t(i - 1) * problem.d;
-    Vec<T> sum{};
-    for (int f = 0; f < problem.d; ++f) {
-      const Vec<T> gap = all<T>(z[f]) - load(x + f * W);
-      sum += gap * gap;
-    }
-    if (problem.metric == Metric::euclidean) sum = root_of<T>(sum);
-    return sum;
-  }
-
   const LaneProblem<T>& problem_;
   Fold<T> fold_;
   const int tiles_;
-  std::int64_t steps_ = 0;  // columns of rows since the last tick
+  const bool plain_;                        // whether match costs are squares of differences of numbers
+  int first_ = -1, end_ = 0;                // the columns [first_, end_) of the last row that was computed
+  std::int64_t steps_ = 0;                  // columns of rows since the last tick
+  alignas(64) T match_[R * lane_tile * W];  // match costs of a strip
 };
 
 }  // namespace dropdtw::DROPDTW_ISA

@@ -65,25 +65,50 @@ struct Problem {
 };
 
 inline constexpr int lane_tile = 64;  // columns that share a base in lanes.hpp
+inline constexpr int lane_rows = 4;   // rows that lanes take at once, at most
+
+// Match costs of Z and of vectors of W numbers each, for kernels that take them in blocks (feed.hpp). The W numbers of
+// a vector belong to W sequences, or to W consecutive elements of one.
+template <class T>
+struct Feed {
+  Metric metric;
+  int d;
+  const T* z;  // (K, d)
+  const T* x;  // (columns, d, W)
+  // For cosine, z or x are of length 1, and this makes the other ones so: (K,), or (columns, W).
+  const T *scale_z, *scale_x;
+  // What pairs pay instead of their match cost, where `step` says so: `low` up to the threshold of their lane, then
+  // `high`.
+  bool step;
+  T low, high;
+  const T* thresholds;  // (W,)
+  // Columns that row i of each lane may match, from start[i · W + lane] on and before `stop`, as numbers; null: all.
+  // Columns [from[i], to[i]) hold those of all lanes, and [inner_from[i], inner_to[i]) belong to every lane. None of
+  // these falls from row to row.
+  const T *start, *stop;
+  const std::int32_t *from, *to, *inner_from, *inner_to;
+};
 
 // One sequence against `count` ≤ W others, value only, hard minimum.
 template <class T>
 struct LaneProblem {
   int K, N;  // N: the longest of the others
   unsigned mask;
-  Metric metric;
-  int d;
-  const T* z;                   // (K, d)
-  const T* x;                   // (N, d, W): the others, interleaved and padded
+  Feed<T> feed;                 // limited to some columns for tables alone in which every edge costs a match
   const std::int32_t* lengths;  // (W,): their lengths, 0 where a lane is empty
-  const T *drop_x, *drop_z;     // (N,), (K,): the same for every lane
-  T charges[charge_count];      // as well
+  const T *drop_x, *drop_z;     // (N, W), (K, W)
+  T charges[charge_count];      // the same for every lane
   T* rows;                      // scratch: states · (N + 1) · W
   double* bases;                // scratch for long sums: W for each lane_tile columns; null: sums are short
-  T* values;                    // (W,): ∞ in all lanes where every one was sure to exceed the limit
+  double* values;               // (W,): ∞ in all lanes where every one was sure to exceed the limit
   T limit;                      // match and drop costs are not negative, unless it is ∞
   bool (*tick)(void* self);     // called now and then, with `self`; false stops the work, and the values mean nothing
   void* self;
+};
+
+// What sifting numbers leaves: those that are kept, and how many are less than these.
+struct Sifted {
+  std::int64_t kept, below;
 };
 
 template <class T>
@@ -96,7 +121,12 @@ template <class T>
 struct Kernels {
   const Kernel<T>* family;  // family_count of them
   const int* states;        // of each family
+  const bool* all_matches;  // whether every edge of the family costs a match
   int width;                // elements in a vector
+  // Rows [row, row + rows) and columns [from, to) of match costs, into (rows, pitch, W) from column `from` on.
+  void (*costs)(const Feed<T>&, int row, int rows, int from, int to, std::ptrdiff_t pitch, T* out);
+  // Keeps the numbers in [low, high] of `rows` rows of n, `pitch` apart; up to W more may be written behind them.
+  Sifted (*sift)(const T* from, int rows, int n, std::ptrdiff_t pitch, T low, T high, T* kept);
 };
 
 }  // namespace dropdtw

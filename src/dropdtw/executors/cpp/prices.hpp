@@ -1,0 +1,236 @@
+// Prices that are read off the match costs of a pair, as drops.py reads them.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "problem.hpp"
+
+namespace dropdtw {
+
+enum class Source { number, each, percentile, suggest };
+
+// A price: a number, one number per element, or a rule (`number` is then the percentile).
+template <class T>
+struct Price {
+  Source source = Source::number;
+  double number = 0;
+  const T* each = nullptr;
+
+  bool is_rule() const { return source == Source::percentile || source == Source::suggest; }
+  bool operator==(const Price& other) const = default;
+};
+
+// Match costs of one pair: rows of N numbers, `pitch` apart, all of them finite.
+template <class T>
+struct Costs {
+  const T* data;
+  int K, N;
+  std::ptrdiff_t pitch;
+  const T* row(int i) const { return data + i * pitch; }
+};
+
+// Finds percentiles. Keeps its memory from pair to pair.
+template <class T>
+class Percentile {
+ public:
+  explicit Percentile(const Kernels<T>& kernels) : sift_(kernels.sift), room_(kernels.width) {}
+
+  // As NumPy interpolates and rounds it.
+  double of(const Costs<T>& costs, double p) {
+    const double rank = (double(costs.K) * costs.N - 1) * (p / 100), lower = std::floor(rank), share = rank - lower;
+    T a, b;
+    neighbours(costs, std::int64_t(lower), a, b);
+    const T step = b - a, part = step * T(share), rest = step * T(1 - share);
+    return share < 0.5 ? T(a + part) : T(b - rest);
+  }
+
+ private:
+  static constexpr std::int64_t few = 64;  // as many are sorted
+
+  // The numbers of this rank and of the next. Again and again a sample says between which bounds they are likely to
+  // be, and only what is between these is kept.
+  void neighbours(const Costs<T>& costs, std::int64_t rank, T& a, T& b) {
+    const std::int64_t n = std::int64_t(costs.K) * costs.N;
+    for (auto& kept : kept_) kept.resize(n + room_);
+    std::int64_t left = narrow(costs, rank);
+    int now = 0;
+    while (left > few) {
+      const Costs<T> rest{kept_[now].data(), 1, int(left), 0};
+      const std::int64_t kept = narrow(rest, rank, 1 - now);
+      if (kept == left) break;  // all alike, or nearly so
+      left = kept;
+      now = 1 - now;
+    }
+    T* const first = kept_[now].data();
+    std::nth_element(first, first + rank, first + left);
+    a = first[rank];
+    b = rank + 1 < left ? *std::min_element(first + rank + 1, first + left) : a;
+  }
+
+  // Keeps what may be of this rank or the next, and makes the rank one among these.
+  std::int64_t narrow(const Costs<T>& costs, std::int64_t& rank, int into = 0) {
+    const std::int64_t n = std::int64_t(costs.K) * costs.N;
+    T low, high;
+    for (double aside = 1.8; bracket(costs, n, rank, aside, low, high); aside *= 4) {
+      const Sifted found = sift_(costs.data, costs.K, costs.N, costs.pitch, low, high, kept_[into].data());
+      if (found.below <= rank && std::min(rank + 1, n - 1) < found.below + found.kept) {
+        rank -= found.below;
+        return found.kept;
+      }
+    }
+    const T most = std::numeric_limits<T>::max();
+    return sift_(costs.data, costs.K, costs.N, costs.pitch, -most, most, kept_[into].data()).kept;
+  }
+
+  // Bounds that hold the rank and the next, unless the sample is unlucky; false where a sample is no use.
+  bool bracket(const Costs<T>& costs, std::int64_t n, std::int64_t rank, double aside, T& low, T& high) {
+    const std::int64_t size = std::min<std::int64_t>(128, std::int64_t(std::sqrt(double(n))));
+    if (n <= few || aside > 1000) return false;
+    sample_.resize(size);
+    const double stride = double(n) / double(size);
+    for (std::int64_t k = 0; k < size; ++k) {
+      const auto at = std::int64_t((double(k) + scatter(k)) * stride);
+      sample_[k] = costs.row(int(at / costs.N))[at % costs.N];
+    }
+    const double share = (double(rank) + 0.5) / double(n), middle = share * double(size);
+    const double reach = aside * std::sqrt(double(size) * share * (1 - share)) + 1;
+    const double from = std::floor(middle - reach), to = std::ceil(middle + reach);
+    const T most = std::numeric_limits<T>::max();
+    low = -most;
+    high = most;
+    auto begin = sample_.begin();
+    if (from >= 0) {
+      begin += std::int64_t(from);
+      std::nth_element(sample_.begin(), begin, sample_.end());
+      low = *begin;
+    }
+    if (to < double(size)) {
+      const auto end = sample_.begin() + std::int64_t(to);
+      std::nth_element(begin, end, sample_.end());
+      high = *end;
+    }
+    return true;
+  }
+
+  // A number in [0, 1) for each k, the same every time, so that samples do not follow the columns.
+  static double scatter(std::int64_t k) {
+    const double v = double(k) * 0.6180339887498949;
+    return v - std::floor(v);
+  }
+
+  Sifted (*sift_)(const T*, int, int, std::ptrdiff_t, T, T, T*);
+  const int room_;
+  std::vector<T> kept_[2], sample_;
+};
+
+// Otsu's threshold of numbers, which are sorted.
+inline double otsu(const std::vector<double>& v) {
+  const auto n = double(v.size());
+  double all = 0, sum = 0, most = -1;
+  for (const double x : v) all += x;
+  std::size_t best = 0;
+  for (std::size_t i = 0; i + 1 < v.size(); ++i) {
+    sum += v[i];
+    const double k = double(i + 1), apart = sum / k - (all - sum) / (n - k), value = k * (n - k) / n * (apart * apart);
+    if (value > most) most = value, best = i;
+  }
+  return (v[best] + v[best + 1]) / 2;
+}
+
+// Match costs as the caller has them: with `transposed`, rows of the costs are x and columns z. allowed(i, j): what
+// counts.
+template <class T, class Allowed>
+class Looked {
+ public:
+  static constexpr T never = std::numeric_limits<T>::infinity();
+  const int K, N;
+
+  Looked(const Costs<T>& costs, bool transposed, const Allowed& allowed)
+      : K(transposed ? costs.N : costs.K),
+        N(transposed ? costs.K : costs.N),
+        costs_(costs),
+        transposed_(transposed),
+        allowed_(allowed),
+        best_(N, never),
+        where_(N, 0) {
+    for (int i = 0; i < K; ++i)
+      for (int j = 0; j < N; ++j)
+        if (const T c = at(i, j); c < best_[j]) best_[j] = c, where_[j] = i;
+  }
+
+  T at(int i, int j) const { return !allowed_(i, j) ? never : transposed_ ? costs_.row(j)[i] : costs_.row(i)[j]; }
+  T best(int j) const { return best_[j]; }
+  // Whether z_i is so near to the best match of x_j that it is too much like it.
+  bool near(int i, int j) const { return std::abs(i - where_[j]) <= K / 8; }
+
+ private:
+  const Costs<T>& costs_;
+  const bool transposed_;
+  const Allowed& allowed_;
+  std::vector<T> best_;
+  std::vector<int> where_;
+};
+
+// The suggested drop cost: where the best match of each x ends and its best match elsewhere begins.
+template <class T, class Allowed>
+double suggested(const Looked<T, Allowed>& looked) {
+  constexpr T never = Looked<T, Allowed>::never;
+  std::vector<T> other(looked.N, never);
+  T largest = -never;
+  for (int i = 0; i < looked.K; ++i)
+    for (int j = 0; j < looked.N; ++j) {
+      const T c = looked.at(i, j);
+      if (c < never) largest = std::max(largest, c);
+      if (!looked.near(i, j)) other[j] = std::min(other[j], c);
+    }
+  std::vector<double> values;
+  for (int j = 0; j < looked.N; ++j)
+    if (looked.best(j) < never) values.push_back(looked.best(j));
+  for (const T v : other)
+    if (v < never) values.push_back(v);
+  std::sort(values.begin(), values.end());
+  const double size = std::max(std::abs(values.front()), std::abs(values.back()));
+  if (T(values.back()) - T(values.front()) <= T(1e-9 * std::max(1.0, size))) return largest;
+  return otsu(values);
+}
+
+// What a stretch of matches that chance makes saves at most, along a diagonal or along a row; see chance_gain in
+// drops.py.
+template <class T, class Allowed>
+double chance_gain(const Looked<T, Allowed>& looked, double saved_x, double saved_z) {
+  constexpr double nothing = -std::numeric_limits<double>::infinity();
+  std::vector<double> gain(looked.N), here(looked.N, 0);
+  double best = 0, along = 0;
+  for (int i = 0; i < looked.K; ++i) {
+    for (int j = 0; j < looked.N; ++j) gain[j] = looked.near(i, j) ? nothing : saved_x + saved_z - looked.at(i, j);
+    for (int j = looked.N - 1; j >= 0; --j) {
+      here[j] = gain[j] + (j > 0 ? std::max(here[j - 1], 0.0) : 0.0);
+      best = std::max(best, here[j]);
+    }
+    double never = 0, total = 0, least = 0;
+    for (int j = 0; j < looked.N; ++j) never += std::max(gain[j] - saved_z, 0.0);
+    never += 1;  // more than a row can save
+    for (int j = 0; j < looked.N; ++j) {
+      total += std::max(gain[j] - saved_z, -never);
+      least = std::min(least, total);
+      along = std::max(along, total - least);
+    }
+  }
+  return std::max(best, along > 0 ? along + saved_z : 0.0);
+}
+
+// The usual one of some prices, 0 where nothing may be dropped.
+template <class T>
+double usual(const T* prices, int n) {
+  std::vector<double> finite;
+  for (int k = 0; k < n; ++k)
+    if (std::isfinite(prices[k])) finite.push_back(prices[k]);
+  if (finite.empty()) return 0;
+  std::sort(finite.begin(), finite.end());
+  const std::size_t half = finite.size() / 2;
+  return finite.size() % 2 == 1 ? finite[half] : double((T(finite[half - 1]) + T(finite[half])) / 2);
+}
+
+}  // namespace dropdtw

@@ -1,0 +1,244 @@
+"""All pairs without Python between them: every request gives what `distance` gives, nearly always to the bit."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import dropdtw
+import oracle
+from dropdtw import distance, pairwise
+from dropdtw.search.pairwise import Comparison
+
+pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
+
+LENGTHS = (9, 12, 7, 12, 10, 8, 12, 11, 9, 12, 7, 10, 12, 8, 9, 12, 11, 12)  # more than a vector has lanes
+RAGGED = [np.random.default_rng(k).normal(size=(n, 3)) for k, n in enumerate(LENGTHS)]
+ALIKE = [np.random.default_rng(k).normal(size=(11, 3)) for k in range(18)]
+FEW = RAGGED[:3]
+GAMMAS = {"reducer": "soft", "gamma": 0.3}
+
+
+def options_of(method):
+    entry = dropdtw.METHODS[method]
+    return (
+        {"method": method}
+        | ({"drop_x": 0.7, "drop_z": 0.8} if entry.takes_drops else {})
+        | ({"threshold": 0.9} if entry.takes_threshold else {})
+    )
+
+
+BOTH = {"drop_x": 0.7, "drop_z": 0.8}
+REQUESTS = {name: options_of(name) for name, entry in dropdtw.METHODS.items() if entry.slopes is None} | {
+    "x": {"drop_x": 0.7},
+    "z": {"drop_z": 0.7},
+    "one to one": BOTH | {"one_to_many": False, "many_to_one": False},
+    "contiguous": BOTH | {"contiguous": True},
+    "charges": BOTH | {"open_x": 0.2, "open_z": 0.3, "warp": 0.1},
+    "warp": {"warp": 0.2},
+    "percentiles": {"drop_x": "percentile:30", "drop_z": "percentile:60"},
+    "percentile of x": {"drop_x": "percentile:0"},
+    "percentile of z": {"drop_z": "percentile:100"},
+    "suggest": {"drop_x": "suggest", "drop_z": "suggest"},
+    "suggest z": {"drop_z": "suggest"},
+    "threshold percentile": {"method": "lcss", "threshold": "percentile:40"},
+    "threshold suggest": {"method": "lcss", "threshold": "suggest"},
+    "opening": BOTH | {"open_x": "suggest", "open_z": 0.1},
+    "openings": {"drop_x": "suggest", "drop_z": "percentile:30", "open_x": "suggest", "open_z": "suggest"},
+    "opening of z": {"drop_z": 0.7, "open_z": "suggest"},
+    "greedy percentile": {"method": "greedy", "drop_x": "percentile:30", "drop_z": "percentile:30"},
+    "greedy z": {"method": "greedy", "drop_z": 0.4},
+}
+WINDOWS = {"": {}, "window 3": {"window": 3}, "window 40 %": {"window": 0.4}}
+REDUCERS = {"hard": {}, "soft": GAMMAS, "smooth": GAMMAS | {"reducer": "smooth"}}
+MATCHES = {
+    "numbers": (1, "euclidean"),
+    "squares": (1, "sqeuclidean"),
+    "lengths": (3, "euclidean"),
+    "cosine": (3, "cosine"),
+    "many": (3, "sqeuclidean"),
+    "wide": (13, "sqeuclidean"),
+}
+
+
+def widened(sequences, d, dtype):
+    """The same sequences with d features."""
+    return [np.tile(Z, (1, 5))[:, :d].astype(dtype) for Z in sequences]
+
+
+def one_by_one(Zs, Xs, **options):
+    return np.array([[distance(Z, X, **options) for X in Xs] for Z in Zs])
+
+
+def assert_alike(found, expected, options, dtype):
+    """To the bit, unless soft minima are computed in another way, or sums in another order: then to a few more."""
+    soft = options.get("reducer") == "soft" and "window" not in options
+    if soft or "suggest" in (options.get("open_x"), options.get("open_z")):
+        digits = np.finfo(dtype).eps * 64
+        np.testing.assert_allclose(found, expected, rtol=digits, atol=digits)
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("reducer", REDUCERS)
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_every_request_gives_what_distance_gives(request_, window, reducer, dtype):
+    options = REQUESTS[request_] | WINDOWS[window] | REDUCERS[reducer]
+    for d, match in MATCHES.values():
+        Zs, Xs = widened(FEW, d, dtype), widened(RAGGED, d, dtype)
+        found = pairwise(Zs, Xs, match=match, n_jobs=1, **options)
+        some = slice(None) if match == "euclidean" and d == 1 else slice(1, None, 7)
+        assert_alike(found[:, some], one_by_one(Zs, Xs[some], match=match, **options), options, dtype)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("method", [name for name, entry in dropdtw.METHODS.items() if entry.slopes is not None])
+def test_patterns_that_need_like_lengths(method, window):
+    options = {"method": method, "match": "sqeuclidean"} | WINDOWS[window]
+    np.testing.assert_array_equal(pairwise(ALIKE, **options), one_by_one(ALIKE, ALIKE, **options))
+
+
+@pytest.mark.parametrize("match", ["cosine", "euclidean"])
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_nothing_is_done_pair_by_pair(request_, match, monkeypatch):
+    calls = []
+    monkeypatch.setattr(Comparison, "value", lambda self, Z, X: calls.append((Z, X)) or 0.0)
+    for reducer in REDUCERS.values():
+        for window in WINDOWS.values():
+            calls.clear()
+            pairwise(FEW, match=match, n_jobs=1, **REQUESTS[request_] | window | reducer)
+            assert len(calls) <= 1  # one pair the usual way checks what the caller said
+
+
+def test_what_python_has_to_say_about_each_pair_is_asked(monkeypatch):
+    """A cost or a rule of the caller's, and prices that do not fit every pair, go the general way."""
+    asked = []
+    usual = Comparison.value
+    monkeypatch.setattr(Comparison, "value", lambda self, Z, X: asked.append(1) or usual(self, Z, X))
+    for options in (
+        {"match": lambda Z, X: np.abs(Z[:, None, 0] - X[None, :, 0])},
+        {"drop_x": lambda C: C.min(axis=0)},
+        {"match": "softmax"},
+    ):
+        asked.clear()
+        pairwise(FEW, FEW, **options)
+        assert len(asked) == 9
+    with pytest.raises(ValueError, match="drop_x has shape"):
+        pairwise(FEW, drop_x=np.ones(9), match="euclidean")
+
+
+def test_prices_of_each_element():
+    rng = np.random.default_rng(1)
+    options = {"drop_x": rng.random(11), "drop_z": list(rng.random(11)), "match": "euclidean"}
+    for more in ({}, {"window": 2}, GAMMAS):
+        found = pairwise(ALIKE, **options | more)
+        assert_alike(found, one_by_one(ALIKE, ALIKE, **options | more), more, np.float64)
+
+
+@pytest.mark.parametrize("p", [0, 0.1, 30, 50, 77.7, 99.99, 100])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_percentiles_of_many_costs_are_numpys(p, dtype):
+    """Many, so that most of them are sifted out; ties and outliers among them."""
+    rng = np.random.default_rng(int(p * 100))
+    plain, tied = rng.normal(size=(70, 1)), rng.integers(0, 3, size=(90, 1)).astype(float)
+    sequences = [S.astype(dtype) for S in (plain, tied, np.zeros((40, 1)), np.vstack([plain, [[1e6]]]), plain[:9])]
+    options = {"drop_x": f"percentile:{p}", "drop_z": f"percentile:{p}", "match": "euclidean"}
+    np.testing.assert_array_equal(pairwise(sequences, **options), one_by_one(sequences, sequences, **options))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_squares_too_small_for_their_digits(dtype):
+    """√(v²) is not |v| where v² loses digits; `distance` and `pairwise` agree on it."""
+    tiny = np.finfo(dtype).tiny ** 0.5
+    Zs = [np.array([0, tiny, 1, 1 + tiny], dtype), np.array([3 * tiny, 0, 1], dtype), np.array([1, 2], dtype)]
+    options = {"match": "euclidean", "drop_x": 0.5}
+    np.testing.assert_array_equal(pairwise(Zs, **options), one_by_one(Zs, Zs, **options))
+
+
+@pytest.mark.parametrize("reducer", ["hard", "soft"])
+@pytest.mark.parametrize("method", ["drop_dtw", "dtw", "subsequence", "needleman_wunsch", "lcss", "smith_waterman"])
+def test_small_pairs_are_as_the_oracle_has_them(method, reducer):
+    rng = np.random.default_rng(0)
+    Zs = [rng.normal(size=(n, 2)) for n in (3, 4, 3)]
+    options = options_of(method)
+    soft = {"gamma": 0.5} if reducer == "soft" else {}
+    for width in (None, 1):
+        found = pairwise(Zs, match="euclidean", reducer=reducer, window=width, **options, **soft)
+        for a, Z in enumerate(Zs):
+            for b, X in enumerate(Zs):
+                C = np.sqrt(((Z[:, None] - X[None]) ** 2).sum(axis=2))
+                d_x, d_z = options.get("drop_x"), options.get("drop_z")
+                more = {"method": method, "threshold": options.get("threshold")}
+                band = None if width is None else oracle.band(len(Z), len(X), width)
+                expected = getattr(oracle, reducer)(C, d_x, d_z, band=band, **more, **soft)
+                assert found[a, b] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_window_is_symmetric_between_sequences_of_one_length():
+    def count(Zs, **options):
+        seen = []
+        pairwise(Zs, match="euclidean", progress=lambda done, total: seen.append(total), **options)
+        return seen[-1]
+
+    n = len(ALIKE)
+    assert count(ALIKE, window=2) == n * (n + 1) // 2
+    assert count(ALIKE, window=0.3, drop_x=0.5, drop_z=0.5) == n * (n + 1) // 2
+    assert count(RAGGED, window=2) == n * n
+    assert count(ALIKE, window=2, drop_x=0.5) == n * n
+    found = pairwise(ALIKE, match="euclidean", window=2, drop_x=0.5, drop_z=0.5)
+    np.testing.assert_array_equal(found, found.T)
+
+
+def test_a_window_that_leaves_no_alignment_is_infinitely_far():
+    Zs = [np.arange(9.0), np.arange(2.0)]
+    found = pairwise(Zs, match="euclidean", window=0)
+    np.testing.assert_array_equal(found, one_by_one(Zs, Zs, match="euclidean", window=0))
+    assert np.isinf(found[0, 1])
+
+
+@pytest.mark.parametrize(("K", "N"), [(2, 40), (40, 2), (1, 5), (5, 1), (17, 23), (33, 8)])
+def test_windows_of_unlike_lengths_are_those_of_one_pair(K, N):
+    rng = np.random.default_rng(K * N)
+    Z, X = rng.normal(size=K), rng.normal(size=N)
+    for window in (0, 1, 3, 7, 1000, 0.05, 0.5, 1.0):
+        for drops in ({}, {"drop_x": 0.3}, {"drop_z": 0.3}, {"drop_x": 0.3, "drop_z": 0.2}):
+            options = {"match": "euclidean", "window": window} | drops
+            expected = [[distance(Z, X, **options)]]
+            np.testing.assert_array_equal(pairwise([Z], [X], **options), expected)
+
+
+@pytest.mark.parametrize("gamma", [1e-9, 1e-4, 1.0, 1e4])
+def test_soft_values_of_any_scale(gamma):
+    """Sums of exp(−cost/γ) leave the range of floats far behind."""
+    Zs = [100 * Z for Z in ALIKE[:4]]
+    options = {"match": "sqeuclidean", "reducer": "soft", "gamma": gamma, "drop_x": 300.0}
+    expected = one_by_one(Zs, Zs, **options)
+    assert np.isfinite(expected).all()
+    np.testing.assert_allclose(pairwise(Zs, **options), expected, rtol=1e-13, atol=1e-13 * gamma)
+
+
+SLOW = {
+    "lanes": {"window": 900},
+    "soft lanes": {"reducer": "soft"},
+    "one by one": {"reducer": "smooth", "drop_x": 0.3},
+    "percentile": {"drop_x": "percentile:30"},
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("options", SLOW.values(), ids=SLOW)
+def test_an_interrupt_is_answered_long_before_the_end(options, threads):
+    series = np.random.default_rng(0).normal(size=(200, 1500))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            pairwise(series, match="sqeuclidean", n_jobs=threads, **options)
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, before)
