@@ -33,7 +33,7 @@ LANES = 256
 """Sequences that kernels for many at a time are given at once."""
 
 NARROW = 8
-"""Features up to which kernels for many at a time are as fast as any bound."""
+"""Features up to which kernels align many at a time as fast as any bound can be computed."""
 
 WORTH = 0.3
 """The share of cells that a limit must spare, so that looking for a reason to give up is worth its time; 1: never."""
@@ -142,8 +142,7 @@ def search(
             if rule is not None:
                 as_drop_costs(rule.price(no_costs, side), f"drop_{side}", length, element)
     found = _Search(Z, index, min(k, len(index)), Comparison(spec, index.features), thread_count(n_jobs), progress)
-    known = spec.method.bounded and not found.metric
-    bound = bound_for(Z, index, found.comparison.match, p) if known else None
+    bound = bound_for(Z, index, found.comparison.match, p) if spec.method.bounded and found.bounds_pay else None
     if bound is None:
         found.through(np.arange(len(index)), np.full(len(index), -np.inf))
         return found.result(0)
@@ -175,7 +174,10 @@ class _Search:
         self.metric = self._lanes_metric()
         if self.metric is None:
             self.threads = useful_threads(threads, len(Z) * float(index.lengths.mean()))
-        self.chunk = max(k, (LANES if self.metric else 16) * self.threads)
+        spec = comparison.spec
+        plain = self.metric not in (None, "cosine") and spec.window is None and not spec.method.edits
+        self.bounds_pay = not plain or Z.shape[1] > NARROW
+        self.chunk = max(k, (16 if self.bounds_pay else LANES) * self.threads)
         self.units = unit_rows(Z) if comparison.match.name == "cosine" and Z.shape[1] > 1 else None
         self.indices = np.empty(0, np.int64)
         self.costs = np.empty(0)
@@ -218,16 +220,14 @@ class _Search:
             # In the precision that `pairwise` would take for all of them.
             same = [X.astype(self.index.dtype, copy=False) for X in Xs]
             found = self.comparison.in_lanes([self.Z], same, self.metric, limit=limit)
-            assert found is not None
-            return found._replace(values=found.values[0])
+            if found is not None:
+                return found._replace(values=found.values[0])
         return self.comparison.one_by_one(self.Z, Xs, limit, lambda b: self._match(int(chosen[b])))
 
     def _lanes_metric(self) -> str | None:
-        """The match cost where kernels take many sequences at a time, as fast as any bound; otherwise None."""
-        spec = self.comparison.spec
-        if self.Z.shape[1] > NARROW or spec.window is not None or spec.method.edits:
-            return None
-        metric = self.index.kernel_metric(self.Z, self.comparison.match)
+        """The match cost where kernels take many sequences at a time; otherwise None."""
+        match = self.comparison.match
+        metric = "cosine" if match.name == "cosine" else self.index.kernel_metric(self.Z, match)
         tried = self.comparison.in_lanes([self.Z], self.index.sequences[:1], metric)
         return None if tried is None else metric
 

@@ -161,7 +161,7 @@ class Feeder {
 // See Kernels::sift.
 template <class T>
 DROPDTW_FLAT Sifted sift(const T* from, int rows, int n, std::ptrdiff_t pitch, T low, T high, T* kept) {
-  constexpr int W = Register<T>::W;
+  [[maybe_unused]] constexpr int W = Register<T>::W;
   Sifted found{0, 0};
   for (int r = 0; r < rows; ++r) {
     const T* const line = from + r * pitch;
