@@ -1,0 +1,5 @@
+"""What two recordings have in common, and what only one of them has (`pip install dropdtw[media]`)."""
+
+from dropdtw.media.edits import Edits, Segment
+
+__all__ = ["Edits", "Segment"]
