@@ -1,0 +1,313 @@
+"""Measure `dropdtw.media.diff` on made recordings with known edits: what it finds, invents, and how exact borders are.
+
+python benchmarks/diff.py [--only speech mixed music noise] [--pairs 60] [--seed 10000] [--cache DIR] [--jobs 2]
+python benchmarks/diff.py --calibrate [--seed 0]     how sure stretches are, beside how often they are right
+python benchmarks/diff.py --hour                     one hour against one hour: seconds and memory
+python benchmarks/diff.py --offsets PYTHON           a single offset, beside syncstart and audio-offset-finder
+
+Seeds below 1000 are for tuning, 10000 and more for reporting: nothing is chosen on these. An edit is found where all
+its times are right within half a second; a false one is an edit in the answer that is no true one. Border errors are
+those of the edits within 3 s. Unrelated pairs are A of one seed and B of its neighbour, with the same voices. Needs
+espeak-ng, fluidsynth and PyAV; see `diff_material` for what is made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import diff_material as material
+import numpy as np
+
+from dropdtw import media
+from dropdtw.media import confidence, diff, features, matching
+from dropdtw.media.borders import settled
+from dropdtw.media.sound import Sound
+
+Array = np.ndarray
+LEAST = 1.0
+
+
+class Scores(NamedTuple):
+    """What was found in one pair.
+
+    rows : (confidence, right) of each row "same".
+    common : the share in common that an unrelated pair is said to have.
+    """
+
+    kind: str
+    seed: int
+    how: str
+    edits: int
+    found: int
+    false: int
+    hours: float
+    errors: list[float]
+    rows: list[tuple[float, bool]]
+    common: float
+    seconds: float
+
+
+def edits_of(found: media.Edits) -> list[material.Edit]:
+    """The gaps between shared passages: (start, stop) in A and in B."""
+    ends = [((0.0, 0.0), (0.0, 0.0)), *((s.a, s.b) for s in found.same), *[tuple((d, d) for d in found.durations)]]
+    gaps = [(p[0][1], q[0][0], p[1][1], q[1][0]) for p, q in zip(ends, ends[1:], strict=False)]
+    return [gap for gap in gaps if max(gap[1] - gap[0], gap[3] - gap[2]) >= LEAST]
+
+
+def judge(truth: list[material.Edit], found: list[material.Edit]) -> tuple[int, int, list[float]]:
+    """True edits that were found, false ones, and errors of borders."""
+    left, hits, errors = list(found), 0, []
+    for edit in truth:
+        if not left:
+            break
+        best = min(left, key=lambda e, edit=edit: np.abs(np.subtract(e, edit)).max())
+        off = np.abs(np.subtract(best, edit))
+        if off.max() < 3:
+            errors += [float(x) for k, x in enumerate(off) if edit[k // 2 * 2 + 1] > edit[k // 2 * 2]]
+        if off.max() <= 0.5:
+            hits += 1
+            left.remove(best)
+    return hits, len(left), errors
+
+
+def true_place(edits: list[material.Edit], speed: float, t: float) -> float | None:
+    """Where second `t` of A is in B."""
+    a0 = b0 = 0.0
+    for a, a_stop, b, b_stop in [*edits, (np.inf, np.inf, np.inf, np.inf)]:
+        if t < a:
+            return b0 + (t - a0) / speed
+        if t < a_stop:
+            return None
+        a0, b0 = a_stop, b_stop
+    return None
+
+
+def is_right(edits: list[material.Edit], speed: float, a: tuple[float, float], b: tuple[float, float]) -> bool:
+    """Whether a passage is where it should be, in its middle, within 0.1 s."""
+    place = true_place(edits, speed, (a[0] + a[1]) / 2)
+    return place is not None and abs(place - (b[0] + b[1]) / 2) <= 0.1
+
+
+def measure(task: tuple[str, int, Path | None]) -> Scores:
+    kind, seed, cache = task
+    pair, other = material.made(kind, seed, cache), material.made(kind, seed ^ 1, cache)
+    began = time.process_time()
+    found = media.diff((pair.a, material.RATE), (pair.b, pair.rate_b), speed=pair.speed != 1)
+    took = time.process_time() - began
+    hits, false, errors = judge(pair.edits, edits_of(found))
+    rows = [(s.confidence, is_right(pair.edits, pair.speed, s.a, s.b)) for s in found.same]
+    strange = media.diff((pair.a, material.RATE), (other.b, other.rate_b), speed=other.speed != 1)
+    hours = found.durations[0] / 3600
+    return Scores(kind, seed, pair.how, len(pair.edits), hits, false, hours, errors, rows, strange.common, took / hours)
+
+
+def line(name: str, these: list[Scores]) -> str:
+    edits, found = sum(s.edits for s in these), sum(s.found for s in these)
+    hours, errors = sum(s.hours for s in these), [e for s in these for e in s.errors]
+    middle, most = np.quantile(errors, [0.5, 0.95]) if errors else (np.nan, np.nan)
+    return (
+        f"{name:14} {len(these):3} pairs  {found:3} of {edits:3} edits, {100 * found / max(edits, 1):5.1f} %   "
+        f"false {sum(s.false for s in these):2}, {sum(s.false for s in these) / hours:4.2f} per hour   "
+        f"border error {1000 * middle:4.0f} ms, 95 % {1000 * most:4.0f} ms"
+    )
+
+
+def report(kinds: list[str], pairs: int, seed: int, cache: Path | None, jobs: int) -> None:
+    tasks = [(kind, seed + k, cache) for k in range(pairs) for kind in kinds]
+    with get_context("spawn").Pool(jobs) as pool:
+        scores = []
+        for s in pool.imap(measure, tasks):
+            scores.append(s)
+            if s.found < s.edits or s.false or s.common >= 0.05:
+                print(
+                    f"  {s.kind} {s.seed} {s.how}: {s.found} of {s.edits}, {s.false} false, {s.common:.1%}", flush=True
+                )
+    for kind in kinds:
+        print(line(kind, [s for s in scores if s.kind == kind]))
+    for how in material.CONDITIONS:
+        print(line(how, [s for s in scores if s.how == how]))
+    for kind in kinds:
+        shares = [s.common for s in scores if s.kind == kind]
+        print(f"unrelated {kind}: {sum(c >= 0.05 for c in shares)} of {len(shares)} claim 5 % or more in common")
+    print(f"CPU seconds for an hour of recordings as short as these: {np.mean([s.seconds for s in scores]):.0f}")
+    rows = np.array([row for s in scores for row in s.rows])
+    print(f"passages: {len(rows)}, {100 * rows[:, 1].mean():.2f} % right, mean confidence {rows[:, 0].mean():.4f}")
+
+
+# --- Confidence ---------------------------------------------------------------------------------------------------
+
+
+def candidates(task: tuple[str, int, Path | None]) -> list[tuple[list[float], bool]]:
+    """Stretches that an alignment with a low opening cost proposes: what speaks for them, and whether they are right.
+
+    Half of them come from a pair, the others from unrelated recordings.
+    """
+    kind, seed, cache = task
+    pair, other = material.made(kind, seed, cache), material.made(kind, seed ^ 1, cache)
+    A = features.frames_of_sound(Sound((pair.a, material.RATE), "A").blocks(), diff.DROP)
+    rows = []
+    for b, edits in ((pair, pair.edits), (other, None)):
+        B = features.frames_of_sound(Sound((b.b, b.rate_b), "B").blocks(), diff.DROP)
+        assert A is not None and B is not None
+        price = 0.1 * diff.OPENING * diff.DROP * A.rate / A.per
+        runs = matching.match(A, B, drop=diff.DROP, opening=price, speed=b.speed != 1, report=lambda done, total: None)
+        for run in matching.merged(runs, gap=LEAST * A.rate, shift=A.per):
+            if run.length >= LEAST * A.rate:
+                run = settled(A, B, run)
+                known = confidence.evidence(A, B, run)
+                spans = (run.a / A.rate, run.a_stop / A.rate), (run.b / B.rate, run.b_stop / B.rate)
+                right = edits is not None and is_right(edits, b.speed, *spans)
+                rows.append((list(confidence.features(known)), right))
+    return rows
+
+
+def calibrate(kinds: list[str], pairs: int, seed: int, cache: Path | None, jobs: int, picture: Path | None) -> None:
+    tasks = [(kind, seed + k, cache) for k in range(pairs) for kind in kinds]
+    with get_context("spawn").Pool(jobs) as pool:
+        rows = [row for part in pool.imap(candidates, tasks) for row in part]
+    X, y = np.array([row[0] for row in rows]), np.array([row[1] for row in rows], float)
+    print(f"{len(y)} stretches, {int(y.sum())} right")
+    if seed < 1000:
+        print("weights fitted to these:", logistic(X, y).round(3).tolist())
+    p = 1 / (1 + np.exp(-X @ np.array(confidence.WEIGHTS)))
+    edges = np.array([0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0000001])
+    table = []
+    for low, high in zip(edges, edges[1:], strict=False):
+        inside = (low <= p) & (p < high)
+        if inside.any():
+            table.append((p[inside].mean(), y[inside].mean(), int(inside.sum())))
+            print(
+                f"confidence {low:4.2f}–{min(high, 1):4.2f}: {table[-1][2]:5} stretches, {100 * table[-1][1]:5.1f} % right"
+            )
+    print(f"Brier score {np.mean((p - y) ** 2):.4f}; of a constant {y.mean() * (1 - y.mean()):.4f}")
+    if picture is not None:
+        draw(table, p, y, picture)
+
+
+def logistic(X: Array, y: Array, ridge: float = 1e-3) -> Array:
+    """Weights of a logistic regression, by Newton's method."""
+    w = np.zeros(X.shape[1])
+    for _ in range(50):
+        p = 1 / (1 + np.exp(-X @ w))
+        curve = X.T @ (X * (p * (1 - p))[:, None]) + ridge * np.eye(len(w))
+        step = np.linalg.solve(curve, X.T @ (y - p) - ridge * w)
+        w += np.clip(step, -2, 2)
+    return w
+
+
+def draw(table: list[tuple[float, float, int]], p: Array, y: Array, picture: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    left.plot([0, 1], [0, 1], color="0.7", linestyle="--", label="perfect")
+    said, true, count = (np.array(column) for column in zip(*table, strict=True))
+    error = 1.96 * np.sqrt(np.maximum(true * (1 - true), 0.25 / count) / count)
+    left.errorbar(said, true, error, fmt="o", color="#1f6fb4", capsize=3, label="measured, ± 95 %")
+    left.set(xlabel="confidence", ylabel="share that is right", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+    left.legend(frameon=False)
+    bins = np.linspace(0, 1, 21)
+    right.hist([p[y == 1], p[y == 0]], bins=bins, color=["#1f6fb4", "#e07b00"], label=["right", "wrong"])
+    right.set(xlabel="confidence", ylabel="stretches", yscale="log")
+    right.legend(frameon=False)
+    for axis in (left, right):
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(picture, dpi=120)
+
+
+# --- Scale, and one offset ----------------------------------------------------------------------------------------
+
+
+def hour(seed: int, speed: bool) -> None:
+    """One hour of speech against another cut of it, both as files, in a process of its own."""
+    rng = np.random.default_rng(seed)
+    base = material.speech(rng, 3600)
+    cut, extra = 1200 * material.RATE, material.speech(rng, 30)
+    with tempfile.TemporaryDirectory() as folder:
+        files = Path(folder, "a.mp3"), Path(folder, "b.mp3")
+        files[0].write_bytes(material.encoded(base, material.RATE, "mp3"))
+        files[1].write_bytes(material.encoded(np.concatenate([base[:cut], extra, base[cut:]]), material.RATE, "mp3"))
+        given = json.dumps([*map(str, files), speed])
+        done = subprocess.run([sys.executable, __file__, "--one", given], capture_output=True, text=True, check=True)
+    print(done.stdout)
+
+
+def one(a: str, b: str, speed: bool) -> None:
+    began, cpu = time.perf_counter(), time.process_time()
+    found = media.diff(a, b, speed=speed)
+    took, cpu = time.perf_counter() - began, time.process_time() - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{found}\n{took:.1f} s ({cpu:.1f} s CPU), peak {peak:.2f} GiB")
+
+
+def offsets(python: str, pairs: int, seed: int) -> None:
+    """B begins later in A: errors of the offset, beside two offset finders installed for `python`."""
+    script = Path(__file__).with_name("diff_offsets.py")
+    for how in ("gain", "noise10", "mp3", "speed+1"):
+        errors: dict[str, list[float]] = {}
+        for k in range(pairs):
+            rng = np.random.default_rng([seed + k, 4])
+            x = material.speech(rng, 90)
+            skip = float(rng.uniform(2, 20))
+            copy = material.spoil(x[int(skip * material.RATE) :], how, rng)
+            with tempfile.TemporaryDirectory() as folder:
+                files = [str(Path(folder, name)) for name in ("a.wav", "b.wav")]
+                write_wav(files[0], x, material.RATE)
+                write_wav(files[1], copy.samples, copy.rate)
+                began = media.diff(*files, speed=copy.speed != 1).to_a(0.5)
+                ours = np.inf if began is None else began - 0.5 * copy.speed
+                done = subprocess.run([python, str(script), *files], capture_output=True, text=True, check=True)
+            for name, value in {"dropdtw diff": ours, **json.loads(done.stdout)}.items():
+                errors.setdefault(name, []).append(abs(value - skip))
+        for name, these in errors.items():
+            print(f"{how:8} {name:22} median error {np.median(these):7.3f} s, largest {max(these):7.3f} s", flush=True)
+
+
+def write_wav(path: str, x: Array, rate: int) -> None:
+    import wave
+
+    with wave.open(path, "wb") as file:
+        file.setparams((1, 2, rate, 0, "NONE", ""))
+        file.writeframes(np.clip(32768 * x, -32768, 32767).astype("<i2").tobytes())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    kinds = list(material.MATERIAL)
+    parser.add_argument("--only", nargs="+", choices=kinds, default=kinds[:3])
+    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=10_000)
+    parser.add_argument("--cache", type=Path, help="where made recordings are kept (default: nowhere)")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--calibrate", action="store_true")
+    parser.add_argument("--picture", type=Path, help="where --calibrate draws what it found")
+    parser.add_argument("--hour", action="store_true")
+    parser.add_argument("--speed", action="store_true", help="--hour with speed=True")
+    parser.add_argument("--offsets", metavar="PYTHON")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    given: Any = parser.parse_args()
+    if given.one:
+        one(*json.loads(given.one))
+    elif given.hour:
+        hour(given.seed, given.speed)
+    elif given.offsets:
+        offsets(given.offsets, given.pairs, given.seed)
+    elif given.calibrate:
+        calibrate(given.only, given.pairs, given.seed, given.cache, given.jobs, given.picture)
+    else:
+        report(given.only, given.pairs, given.seed, given.cache, given.jobs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""How sure it is that a stretch is the same sound in both recordings: its cost beside that of chance."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dropdtw.media.features import Frames
+from dropdtw.media.matching import Run
+from dropdtw.problem.inputs import Array
+
+PLACES = 80
+"""Other places of B that a stretch of A is compared with."""
+
+AWAY = 1.0
+"""Seconds from its own place that other places are at least."""
+
+FRAMES = 2000
+"""Fine frames of a stretch that are compared, spread over it, where it has more."""
+
+WEIGHTS = (-7.0, 1.0, 1.0)
+"""The constant, and the weights of what `features` gives."""
+
+
+class Evidence(NamedTuple):
+    """What a stretch costs on fine frames, what it would cost elsewhere, how far that spreads, and how long it is.
+
+    cost : mean of 1 − cosine along the stretch, common silence left out.
+    chance, spread : mean and standard deviation of the same, against other places of B.
+    heard : seconds of it that are not silent in both.
+    """
+
+    cost: float
+    chance: float
+    spread: float
+    heard: float
+
+
+def evidence(A: Frames, B: Frames, run: Run) -> Evidence:
+    """Compare a stretch of A with its place in B and with others, spread evenly over B."""
+    step = max(1, int(run.length) // FRAMES)
+    a = np.arange(int(run.a), max(int(run.a_stop), int(run.a) + 1), step)
+    a = a[a < len(A.fine)]
+    k = np.rint(run.at(a + 0.5) - 0.5).astype(np.int64).clip(0, len(B.fine) - 1)
+    heard = ~(A.quiet[a] & B.quiet[k])
+    if not heard.any():
+        return Evidence(1.0, 1.0, 1.0, 0.0)
+    a, k = a[heard], k[heard]
+    cost = float(_mean_cost(A, B, a, k))
+    away = min(AWAY * B.rate, len(B.fine) / 3)
+    others = np.linspace(away, len(B.fine) - away, PLACES).astype(np.int64)
+    chances = np.array([_mean_cost(A, B, a, (k + shift) % len(B.fine)) for shift in others])
+    return Evidence(cost, float(chances.mean()), float(chances.std()), len(a) * step / A.rate)
+
+
+def _mean_cost(A: Frames, B: Frames, a: Array, k: Array) -> Array:
+    return np.asarray(1 - np.einsum("nd,nd->n", A.fine[a], B.fine[k]).mean())
+
+
+def features(known: Evidence) -> Array:
+    """What the confidence depends on: how many deviations below chance, and how much below in seconds heard."""
+    below = known.chance - known.cost
+    return np.array([1.0, min(below / (known.spread + 0.02), 40.0), min(below * known.heard, 40.0)])
+
+
+def probability(known: Evidence) -> float:
+    """The probability, 0 to 1, that the stretch is the same sound in both."""
+    if known.heard == 0:
+        return 0.0
+    return float(1 / (1 + np.exp(-np.dot(WEIGHTS, features(known)))))

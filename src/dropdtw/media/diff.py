@@ -1,0 +1,179 @@
+"""What two recordings have in common, and what only one of them has: `diff`, and `diff_features` for any features."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import isfinite
+
+import numpy.typing as npt
+
+from dropdtw.files.progress import Progress, reporter
+from dropdtw.media.borders import refined, settled
+from dropdtw.media.confidence import evidence, probability
+from dropdtw.media.edits import Edits, Segment
+from dropdtw.media.features import Frames, frames_of_rows, frames_of_sound
+from dropdtw.media.matching import Run, match, merged
+from dropdtw.media.sound import Sound, Source
+from dropdtw.problem.inputs import as_pair
+
+DROP = 0.2
+"""What dropping a frame costs; two frames match where that costs less than dropping both."""
+
+OPENING = 2.5
+"""What a run of drops costs on top, as the drops of this many seconds."""
+
+SURE = 0.5
+"""Confidence below which a stretch is left out."""
+
+DRIFT = 4
+"""Jumps of the offset in one direction, all small, from which we suspect different speeds."""
+
+NOTHING = "these recordings have nothing in common"
+
+
+def diff(
+    a: Source,
+    b: Source,
+    *,
+    min: float = 1.0,
+    speed: bool = False,
+    progress: Progress = None,
+) -> Edits:
+    """Find which passages two recordings share, and which only one of them has.
+
+    Parameters
+    ----------
+    a, b : the path of a sound or video file, or (samples, rate): samples (n,) or (n, channels).
+    min : seconds that a row lasts at least; shorter differences and shorter matches get no row.
+    speed : whether the recordings may run at slightly different speeds, by a few percent.
+    progress : a function that is called with (done, total); True or False for a line on standard error; None shows
+        it on a terminal when the work takes longer than two seconds.
+
+    Returns the `Edits`. Passages that were moved show as removed in one place and inserted in another. Where the
+    recordings have nothing in common, there is no row "same", and a note says so.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError : for files that cannot be read as sound, and for options that make no sense.
+    ImportError : where PyAV is not installed.
+
+    >>> import numpy as np
+    >>> from dropdtw import media
+    >>> sound = np.random.default_rng(0).normal(size=16000 * 30)
+    >>> jingle = np.random.default_rng(1).normal(size=16000 * 5)
+    >>> longer = np.concatenate([sound[:160000], jingle, sound[160000:]])
+    >>> print(media.diff((sound, 16000), (longer, 16000)))
+    """
+    _check(min)
+    sounds = Sound(a, "A"), Sound(b, "B")
+    A, B = (frames_of_sound(sound.blocks(), DROP) for sound in sounds)
+    notes = [note for sound in sounds for note in sound.notes]
+    if A is None or B is None:
+        silent = [sound.name for sound, frames in zip(sounds, (A, B), strict=True) if frames is None]
+        notes.append(f"{' and '.join(silent)}: silent, or too short to compare; {NOTHING}")
+        durations = (sounds[0].seconds, sounds[1].seconds)
+        return Edits.of_same([], durations, min=min, notes=notes)
+    found = _edits(A, B, min, speed, DROP, OPENING, progress)
+    return replace(found, notes=(*notes, *found.notes))
+
+
+def diff_features(
+    A: npt.ArrayLike,
+    B: npt.ArrayLike,
+    rate: float,
+    *,
+    min: float = 1.0,
+    speed: bool = False,
+    drop: float = DROP,
+    opening: float = OPENING,
+    progress: Progress = None,
+) -> Edits:
+    """Find which passages two sequences of feature vectors share, and which only one of them has.
+
+    Vectors are compared by their cosine. Borders are placed on whole rows.
+
+    Parameters
+    ----------
+    A, B : (n, d) and (m, d), one row for each frame; rows of zeros count as silence.
+    rate : frames a second; 1 counts rows instead of seconds.
+    min, speed, progress : as in `diff`.
+    drop : what dropping a row costs; rows match where 1 − cosine is less than twice that.
+    opening : what a run of drops costs on top, as the drops of this many seconds.
+
+    Raises
+    ------
+    ValueError : for input that makes no sense.
+
+    >>> import numpy as np
+    >>> from dropdtw import media
+    >>> A = np.random.default_rng(0).normal(size=(300, 16))
+    >>> B = np.delete(A, range(100, 150), axis=0)
+    >>> print(media.diff_features(A, B, rate=10))
+    same    0:00.000–0:10.000  0:00.000–0:10.000  100 %
+    only A  0:10.000–0:15.000                     100 %
+    same    0:15.000–0:30.000  0:10.000–0:25.000  100 %
+    """
+    _check(min)
+    for name, value in (("rate", rate), ("drop", drop)):
+        if not (isfinite(value) and value > 0):
+            raise ValueError(f"{name} is {value!r}; give a number above 0")
+    if not (isfinite(opening) and opening >= 0):
+        raise ValueError(f"opening is {opening!r}; give a number of seconds ≥ 0")
+    rows = as_pair(A, B)
+    return _edits(*(frames_of_rows(side, rate) for side in rows), min, speed, drop, opening, progress)
+
+
+def _check(min: float) -> None:
+    if isinstance(min, bool) or not (isfinite(min) and min > 0):
+        raise ValueError(f"min is {min!r}; give a number of seconds above 0")
+
+
+def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening: float, progress: Progress) -> Edits:
+    """The whole way from frames to rows; `least` is the shortest row."""
+    price = opening * drop * A.rate / A.per
+    runs = match(A, B, drop=drop, opening=price, speed=speed, report=reporter("diff", progress))
+    runs = merged(runs, gap=least * A.rate, shift=A.per)
+    runs = [run for run in runs if run.length >= least * A.rate]
+    fine = A.per > 1
+    if fine:
+        runs = [settled(A, B, run) for run in runs]
+    known = [evidence(A, B, run) for run in runs]
+    doubt = 0.0
+    for k in reversed(range(len(runs))):
+        sure = probability(known[k])
+        if sure < SURE:
+            doubt = max(doubt, sure)
+            del runs[k], known[k]
+    if fine:
+        runs = refined(A, B, runs, known)
+        known = [evidence(A, B, run) for run in runs]
+    durations = (A.seconds, B.seconds)
+    rows = [_segment(run, probability(e), A.rate, durations, speed) for run, e in zip(runs, known, strict=True)]
+    rows = [row for row in rows if row.duration >= least]
+    found = Edits.of_same(rows, durations, min=least, notes=_notes(rows, least, speed))
+    if not rows:
+        return replace(found, segments=tuple(replace(s, confidence=1 - doubt) for s in found.segments))
+    return found
+
+
+def _segment(run: Run, sure: float, rate: float, durations: tuple[float, float], speed: bool) -> Segment:
+    a, b = ((start / rate, min(stop / rate, end)) for start, stop, end in _ends(run, durations))
+    return Segment("same", a, b, sure, 1 / run.slope if speed else None)
+
+
+def _ends(run: Run, durations: tuple[float, float]) -> list[tuple[float, float, float]]:
+    return [(max(run.a, 0.0), run.a_stop, durations[0]), (max(run.b, 0.0), run.b_stop, durations[1])]
+
+
+def _notes(rows: list[Segment], least: float, speed: bool) -> list[str]:
+    if not rows:
+        return [NOTHING]
+    jumps = []
+    for p, q in zip(rows, rows[1:], strict=False):
+        assert p.a and p.b and q.a and q.b
+        gaps = (q.a[0] - p.a[1], q.b[0] - p.b[1])
+        if max(gaps) < least:
+            jumps.append(gaps[1] - gaps[0])
+    if not speed and max(sum(j > 0 for j in jumps), sum(j < 0 for j in jumps)) >= DRIFT:
+        return ["the offset drifts: the recordings seem to run at different speeds; speed=True allows for that"]
+    return []

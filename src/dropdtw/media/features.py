@@ -1,0 +1,175 @@
+"""Frames that sound the same in every copy of a recording: standardised mel bands, blind to gain and faint noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from dropdtw.media.sound import RATE
+from dropdtw.problem.inputs import Array
+
+FINE = 100
+"""Fine frames a second, on which borders are placed."""
+
+PER = 10
+"""Fine frames in a frame of the search."""
+
+BANDS = 40
+"""Mel bands of a fine frame; the search takes them two by two."""
+
+WINDOW, SIZE = 640, 1024
+"""Samples in a window, and in its Fourier transform."""
+
+LOWEST, HIGHEST = 80.0, 6500.0
+"""Hz."""
+
+FLOOR = 0.03
+"""What is added to the power of a band before the logarithm, as a share of its mean: it hides faint noise."""
+
+QUIET = 0.1
+"""How far up from the quietest to the loudest a frame still counts as quiet."""
+
+SILENCE = 1e-9
+"""Mean power of samples below which a recording is silent (−90 dB of full scale)."""
+
+CONTEXT, SHIFTS = (-8, 0, 8), (-3, 0, 3)
+"""Fine frames around a frame of the search that it holds; offsets at which A is compared with B, so that a cut need
+not be a whole number of frames long."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """A recording as two rows of unit vectors.
+
+    search : (n, views × d) what the alignment compares, each frame seen at several offsets; a frame stands for `per`
+        fine ones.
+    fine : (m, D) what borders are placed on, `rate` a second.
+    quiet : (m,) frames of silence, which match any other silence and say nothing.
+    seconds : how long it lasts.
+    """
+
+    search: Array
+    fine: Array
+    quiet: Array
+    per: int
+    rate: float
+    seconds: float
+    views: int = 1
+
+
+class Mel:
+    """Power in mel bands, FINE times a second, from blocks of samples."""
+
+    def __init__(self) -> None:
+        self._rest = np.zeros((WINDOW - RATE // FINE) // 2, np.float32)  # so that windows are centred on frames
+        self._found: list[Array] = []
+        self.samples = 0
+        self.energy = 0.0
+
+    def add(self, block: Array) -> None:
+        """Take the next samples."""
+        self.samples += len(block)
+        self.energy += float(np.dot(block, block))
+        self._rest = np.concatenate([self._rest, block])
+        hop = RATE // FINE
+        n = (len(self._rest) - WINDOW) // hop + 1
+        if n >= 512:
+            self._take(n)
+
+    def power(self) -> Array:
+        """(m, BANDS), one row for each whole frame of what was taken."""
+        self._rest = np.concatenate([self._rest, np.zeros(WINDOW, np.float32)])
+        hop = RATE // FINE
+        self._take((len(self._rest) - WINDOW) // hop + 1)
+        return np.concatenate(self._found)[: self.samples // hop]
+
+    def _take(self, n: int) -> None:
+        hop = RATE // FINE
+        windows = np.lib.stride_tricks.sliding_window_view(self._rest, WINDOW)[: n * hop : hop]
+        for start in range(0, n, 2048):
+            spectrum = np.fft.rfft(windows[start : start + 2048] * np.hanning(WINDOW).astype(np.float32), SIZE)
+            self._found.append((spectrum.real**2 + spectrum.imag**2).astype(np.float32) @ _bands())
+        self._rest = self._rest[n * hop :].copy()
+
+
+@cache
+def _bands() -> Array:
+    """Triangles on the mel scale, (frequencies, BANDS)."""
+    f = np.fft.rfftfreq(SIZE, 1 / RATE)
+    mel = np.linspace(*(np.log10(1 + hz / 700) for hz in (LOWEST, HIGHEST)), BANDS + 2)
+    edges = 700 * (10**mel - 1)
+    width = np.diff(edges)
+    up, down = (f - edges[:-2, None]) / width[:-1, None], (edges[2:, None] - f) / width[1:, None]
+    return np.maximum(0, np.minimum(up, down)).T.astype(np.float32)
+
+
+def frames_of_sound(blocks: Iterable[Array], drop: float) -> Frames | None:
+    """The frames of a recording; None where it is silent, or too short to have any.
+
+    drop : what dropping a frame of the search costs; silence against silence costs as much as dropping both.
+    """
+    mel = Mel()
+    for block in blocks:
+        mel.add(block)
+    seconds = mel.samples / RATE
+    power = mel.power()
+    if len(power) < PER or mel.energy <= SILENCE * mel.samples:
+        return None
+    heights = _logs(power)
+    quiet = _quiet(heights.mean(axis=1))
+    fine = _unit(_smooth(heights, 5))
+    rough = _smooth(_logs(power[:, 0::2] + power[:, 1::2]), 8)
+    rough = _standard(rough)
+    n = len(power) // PER
+    at = np.arange(n) * PER + PER // 2
+    still = np.where(quiet[at], np.sqrt(1 - 2 * drop), 1.0).astype(np.float32)[:, None]
+    views = []
+    for shift in SHIFTS:
+        near = [rough[np.clip(at + shift + c, 0, len(rough) - 1)] for c in CONTEXT]
+        views.append(_normal(np.concatenate(near, axis=1)) * still)
+    return Frames(np.concatenate(views, axis=1), fine, quiet, PER, FINE, seconds, len(SHIFTS))
+
+
+def frames_of_rows(rows: Array, rate: float) -> Frames:
+    """The frames of any features (n, d): unit vectors, compared as they are; rows of zeros are quiet."""
+    unit = _normal(np.asarray(rows, np.float32))
+    return Frames(unit, unit, ~unit.any(axis=1), 1, rate, len(unit) / rate)
+
+
+def _logs(power: Array) -> Array:
+    return np.log(power + FLOOR * power.mean(axis=0) + 1e-12)
+
+
+def _quiet(level: Array) -> Array:
+    """Frames whose level over 0.3 s is near that of the quietest."""
+    width = min(30, len(level))
+    smooth = np.convolve(
+        np.pad(level, (width // 2, width - 1 - width // 2), mode="edge"), np.ones(width) / width, "valid"
+    )
+    low, high = np.quantile(smooth, (0.05, 0.95))
+    return np.asarray(smooth < low + QUIET * (high - low))
+
+
+def _smooth(rows: Array, n: int) -> Array:
+    """Means over n rows, weighted towards the middle."""
+    weights = np.hanning(n + 2)[1:-1].astype(np.float32)
+    padded = np.pad(rows, ((n // 2, n - 1 - n // 2), (0, 0)), mode="edge")
+    out = np.zeros_like(rows)
+    for k, weight in enumerate(weights / weights.sum()):
+        out += weight * padded[k : k + len(rows)]
+    return out
+
+
+def _standard(rows: Array) -> Array:
+    return np.asarray((rows - rows.mean(axis=0)) / (rows.std(axis=0) + 1e-6), np.float32)
+
+
+def _normal(rows: Array) -> Array:
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9), np.float32)
+
+
+def _unit(rows: Array) -> Array:
+    return _normal(_standard(rows))

@@ -1,0 +1,122 @@
+"""Which stretches of two recordings match: two-sided Drop-DTW with opening costs, over the frames of the search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dropdtw import executors
+from dropdtw.costs import Match
+from dropdtw.files.progress import Report
+from dropdtw.media.features import Frames
+from dropdtw.problem.inputs import Array
+from dropdtw.problem.problem import Problem
+from dropdtw.problem.spec import Spec
+
+WARP = 1.0
+"""What a repeated frame costs where speeds may differ: at 1 % one comes every ten seconds."""
+
+STRAIGHT = 1.5
+"""Frames of the search by which a stretch may leave a straight line before it is taken for two."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A stretch that matches along a straight line, from (a, b) to (a_stop, b_stop) in fine frames."""
+
+    a: float
+    a_stop: float
+    b: float
+    b_stop: float
+
+    @property
+    def slope(self) -> float:
+        """Frames of B for each frame of A."""
+        return (self.b_stop - self.b) / (self.a_stop - self.a)
+
+    @property
+    def length(self) -> float:
+        """Fine frames of A."""
+        return self.a_stop - self.a
+
+    def at(self, a: Array | float) -> Array:
+        """The frames of B that belong to frames `a` of A on this line, continued both ways."""
+        return np.asarray(self.b + (np.asarray(a) - self.a) * self.slope)
+
+
+def match(A: Frames, B: Frames, *, drop: float, opening: float, speed: bool, report: Report) -> list[Run]:
+    """The stretches of the best alignment, in order.
+
+    drop, opening : what a dropped frame costs, and a run of them on top, on either side.
+    speed : whether a frame may match two of the other side; otherwise matches are one-to-one.
+    report : called with (done, total) as the search goes on.
+    """
+    method, warp = ("drop_dtw", WARP) if speed else ("needleman_wunsch", 0.0)
+    spec = Spec.of(drop, drop, "cosine", method, open_x=opening, open_z=opening, warp=warp)
+    wanted = len(A.search) * len(B.search)
+    seen = 0
+
+    def cost(Z: Array, X: Array) -> Array:
+        nonlocal seen
+        seen += len(Z) * len(X)
+        report(min(seen, wanted), wanted)  # blocks that are computed again do not count
+        return nearest_view(Z, X)
+
+    # B as it is, A also a little earlier and later: a cut need not be a whole number of frames long.
+    d = B.search.shape[1] // B.views
+    plain = np.ascontiguousarray(B.search[:, d * (B.views // 2) : d * (B.views // 2 + 1)])
+    problem = Problem.of_checked(spec, A.search, plain, Match("copies", cost))
+    return stretches(executors.trace(problem).pairs, A.per, speed)
+
+
+def nearest_view(Z: Array, X: Array) -> Array:
+    """1 − the largest inner product of x_j with a view of z_i: Z (K, views × d), X (N, d)."""
+    d = X.shape[1]
+    best = Z[:, :d] @ X.T
+    for start in range(d, Z.shape[1], d):
+        np.maximum(best, Z[:, start : start + d] @ X.T, out=best)
+    return np.asarray(np.subtract(1, best, out=best))
+
+
+def stretches(pairs: Array, per: int, speed: bool) -> list[Run]:
+    """Matched pairs of frames (L, 2) as runs; where speeds differ, each is as straight as a line."""
+    if not len(pairs):
+        return []
+    parts = np.split(pairs, np.flatnonzero((np.diff(pairs, axis=0) > 1).any(axis=1)) + 1)
+    return [run for part in parts for run in (_straight(part, per) if speed else [_run(part, per)])]
+
+
+def _run(part: Array, per: int) -> Run:
+    (a, b), (a_stop, b_stop) = part[0], part[-1] + 1
+    return Run(float(per * a), float(per * a_stop), float(per * b), float(per * b_stop))
+
+
+def _straight(part: Array, per: int) -> list[Run]:
+    """A stretch as one line, or as two halves where it bends."""
+    i, j = part.T.astype(float)
+    if i[-1] == i[0] or j[-1] == j[0]:
+        return []  # one frame of a side, repeated
+    slope, at = np.polyfit(i - i.mean(), j, 1)
+    residual = np.abs(at + slope * (i - i.mean()) - j)
+    if residual.max() > STRAIGHT and len(part) > 100:
+        half = len(part) // 2
+        return [*_straight(part[:half], per), *_straight(part[half:], per)]
+    begin, end = i[0], i[-1] + 1
+    # frame i stands for [i, i + 1): its middle lies on the line
+    first, last = (at + 0.5 + slope * (t - 0.5 - i.mean()) for t in (begin, end))
+    return [Run(per * begin, per * end, per * max(first, 0.0), per * last)]
+
+
+def merged(runs: list[Run], *, gap: float, shift: float) -> list[Run]:
+    """Runs with stretches joined that lie on one line, less than `gap` fine frames apart, within `shift`."""
+    found: list[Run] = []
+    for run in runs:
+        if found:
+            last = found[-1]
+            near = max(run.a - last.a_stop, run.b - last.b_stop) < gap
+            if near and abs(float(last.at(run.a)) - run.b) <= shift:
+                found[-1] = Run(last.a, run.a_stop, last.b, run.b_stop)
+                continue
+        found.append(run)
+    return found

@@ -1,0 +1,159 @@
+"""Sound of any usual format, read block by block through PyAV: mono, 16,000 samples a second."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from numbers import Integral
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw.problem.inputs import Array
+
+RATE = 16_000
+"""Samples a second after decoding."""
+
+GAP = 0.1
+"""Seconds by which time stamps must jump before the gap is filled with silence."""
+
+LONGEST_GAP = 3600.0
+"""Seconds beyond which a jump of time stamps is taken for damage, not for a pause."""
+
+BLOCK = 1 << 16
+"""Samples that are handed on at a time, where they come from an array."""
+
+Source = str | os.PathLike[str] | tuple[npt.ArrayLike, int]
+"""A file, or samples with their rate."""
+
+
+class Sound:
+    """A recording that is read once, block by block.
+
+    source : the path of a file with a sound track, or (samples, rate): samples (n,) or (n, channels), floats or
+        16-bit integers.
+    name : what messages call it.
+
+    After reading, `seconds` is how long it lasts, and `notes` says what was wrong with it that reading survived.
+    """
+
+    def __init__(self, source: Source, name: str) -> None:
+        self.name = name
+        self.notes: list[str] = []
+        self.seconds = 0.0
+        self._blocks = self._of_samples(*source) if isinstance(source, tuple) else self._of_file(source)
+
+    def blocks(self) -> Iterator[Array]:
+        """Samples (n,), float32, one block after the other."""
+        for block in self._blocks:
+            self.seconds += len(block) / RATE
+            yield block
+
+    def _of_samples(self, given: npt.ArrayLike, rate: int) -> Iterator[Array]:
+        samples = np.asarray(given)
+        if samples.dtype.kind not in "iuf" or samples.ndim not in (1, 2) or 0 in samples.shape[1:]:
+            raise ValueError(
+                f"{self.name} has samples of type {samples.dtype} and shape {samples.shape}; "
+                "give numbers of shape (n,) or (n, channels)"
+            )
+        if isinstance(rate, bool) or not isinstance(rate, Integral) or not 1000 <= rate <= 1_000_000:
+            raise ValueError(
+                f"{self.name} has a rate of {rate!r}; give samples per second, an int from 1000 to 1000000"
+            )
+        if samples.dtype.kind == "f" and not np.isfinite(samples).all():
+            raise ValueError(f"{self.name} has samples that are NaN or infinite; replace them, by 0 for silence")
+        scale = 1.0 if samples.dtype.kind == "f" else 1.0 / float(np.iinfo(samples.dtype).max)
+        resampler = None if rate == RATE else _resampler()
+        for start in range(0, len(samples), BLOCK):
+            block = (samples[start : start + BLOCK] * scale).astype(np.float32)
+            block = block if block.ndim == 1 else block.mean(axis=1)
+            yield block if resampler is None else _resampled(resampler, _frame(block, int(rate)))
+        if resampler is not None:
+            yield _resampled(resampler, None)
+
+    def _of_file(self, source: str | os.PathLike[str]) -> Iterator[Array]:
+        path = Path(source)
+        if not path.is_file():
+            reason = "is a folder" if path.is_dir() else "does not exist"
+            raise FileNotFoundError(f"{self.name}: {str(path)!r} {reason}; give the path of a sound or video file")
+        av = load_av()
+        try:
+            container = av.open(f"file:{path}")
+        except (av.error.FFmpegError, OSError) as error:
+            raise ValueError(
+                f"{self.name}: {str(path)!r} is no sound or video that FFmpeg can read ({error})"
+            ) from error
+        with container:
+            stream = container.streams.best("audio")
+            if stream is None:
+                raise ValueError(f"{self.name}: {str(path)!r} has no audio track; give a file with sound")
+            yield from self._of_stream(av, container, stream)
+
+    def _of_stream(self, av: ModuleType, container: Any, stream: Any) -> Iterator[Array]:
+        begin = (container.start_time or 0) / av.time_base
+        setup: tuple[object, ...] | None = None
+        resampler: Any = None
+        done = 0.0  # seconds handed on
+        for frame in self._frames(av, container, stream):
+            now = frame.pts * float(frame.time_base) - begin if frame.pts is not None else done
+            if GAP < now - done < LONGEST_GAP:
+                yield np.zeros(round((now - done) * RATE), np.float32)
+                done = now
+            made = (frame.format.name, frame.layout.name, frame.sample_rate)
+            if made != setup:
+                if resampler is not None:
+                    yield _resampled(resampler, None)
+                setup, resampler = made, _resampler()
+            done += frame.samples / frame.sample_rate
+            frame.pts = None
+            yield _resampled(resampler, frame)
+        if resampler is not None:
+            yield _resampled(resampler, None)
+
+    def _frames(self, av: ModuleType, container: Any, stream: Any) -> Iterator[Any]:
+        """Decoded frames; packets that cannot be decoded are counted and left out."""
+        damaged = 0
+        packets = container.demux(stream)
+        while True:
+            try:
+                packet = next(packets, None)
+            except (av.error.FFmpegError, OSError):
+                self.notes.append(f"{self.name} breaks off: the file is damaged or incomplete")
+                break
+            if packet is None:
+                break
+            try:
+                yield from packet.decode()
+            except av.error.FFmpegError:
+                damaged += 1
+        if damaged:
+            self.notes.append(f"{self.name} has {damaged} damaged packets, which were left out")
+
+
+def load_av() -> ModuleType:
+    """PyAV, or an error that says how to install it."""
+    try:
+        import av
+    except ImportError:
+        raise ImportError("reading sound and video needs PyAV: pip install 'dropdtw[media]'") from None
+    found: ModuleType = av
+    found.logging.set_level(found.logging.PANIC)  # FFmpeg's own messages; ours say what matters
+    return found
+
+
+def _resampler() -> Any:
+    return load_av().AudioResampler(format="flt", layout="mono", rate=RATE)
+
+
+def _frame(block: Array, rate: int) -> Any:
+    frame = load_av().AudioFrame.from_ndarray(np.ascontiguousarray(block)[None], format="flt", layout="mono")
+    frame.sample_rate = rate
+    return frame
+
+
+def _resampled(resampler: Any, frame: Any) -> Array:
+    parts = [part.to_ndarray()[0] for part in resampler.resample(frame)]
+    return np.concatenate(parts).astype(np.float32) if parts else np.zeros(0, np.float32)
