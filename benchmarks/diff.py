@@ -1,14 +1,15 @@
 """Measure `dropdtw.media.diff` on made recordings with known edits: what it finds, invents, and how exact borders are.
 
 python benchmarks/diff.py [--only speech mixed music noise] [--pairs 60] [--seed 10000] [--cache DIR] [--jobs 2]
-python benchmarks/diff.py --calibrate [--seed 0]     how sure stretches are, beside how often they are right
+                          [--picture FILE]           draws how sure stretches are, beside how often they are right
 python benchmarks/diff.py --hour                     one hour against one hour: seconds and memory
 python benchmarks/diff.py --offsets PYTHON           a single offset, beside syncstart and audio-offset-finder
 
 Seeds below 1000 are for tuning, 10000 and more for reporting: nothing is chosen on these. An edit is found where all
 its times are right within half a second; a false one is an edit in the answer that is no true one. Border errors are
-those of the edits within 3 s. Unrelated pairs are A of one seed and B of its neighbour, with the same voices. Needs
-espeak-ng, fluidsynth and PyAV; see `diff_material` for what is made.
+those of edits within 3 s. For every third seed, A is also compared with B of the neighbouring seed, which has the same
+voices but no passage in common, and the confidence is measured on stretches that an alignment with a low opening cost
+proposes, in the pair and in the unrelated one. Needs espeak-ng, fluidsynth and PyAV; `diff_material` says what is made.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +30,7 @@ import diff_material as material
 import numpy as np
 
 from dropdtw import media
-from dropdtw.media import confidence, diff, features, matching
+from dropdtw.media import compare, confidence, features, matching
 from dropdtw.media.borders import settled
 from dropdtw.media.sound import Sound
 
@@ -39,8 +41,8 @@ LEAST = 1.0
 class Scores(NamedTuple):
     """What was found in one pair.
 
-    rows : (confidence, right) of each row "same".
-    common : the share in common that an unrelated pair is said to have.
+    common : the share in common that an unrelated pair is said to have; None where there is none.
+    stretches : what speaks for each proposed stretch, and whether it is right.
     """
 
     kind: str
@@ -51,15 +53,15 @@ class Scores(NamedTuple):
     false: int
     hours: float
     errors: list[float]
-    rows: list[tuple[float, bool]]
-    common: float
     seconds: float
+    common: float | None
+    stretches: list[tuple[list[float], bool]]
 
 
 def edits_of(found: media.Edits) -> list[material.Edit]:
     """The gaps between shared passages: (start, stop) in A and in B."""
     ends = [((0.0, 0.0), (0.0, 0.0)), *((s.a, s.b) for s in found.same), *[tuple((d, d) for d in found.durations)]]
-    gaps = [(p[0][1], q[0][0], p[1][1], q[1][0]) for p, q in zip(ends, ends[1:], strict=False)]
+    gaps = [(p[0][1], q[0][0], p[1][1], q[1][0]) for p, q in pairwise(ends)]
     return [gap for gap in gaps if max(gap[1] - gap[0], gap[3] - gap[2]) >= LEAST]
 
 
@@ -82,7 +84,7 @@ def judge(truth: list[material.Edit], found: list[material.Edit]) -> tuple[int, 
 def true_place(edits: list[material.Edit], speed: float, t: float) -> float | None:
     """Where second `t` of A is in B."""
     a0 = b0 = 0.0
-    for a, a_stop, b, b_stop in [*edits, (np.inf, np.inf, np.inf, np.inf)]:
+    for a, a_stop, _, b_stop in [*edits, (np.inf, np.inf, np.inf, np.inf)]:
         if t < a:
             return b0 + (t - a0) / speed
         if t < a_stop:
@@ -99,15 +101,17 @@ def is_right(edits: list[material.Edit], speed: float, a: tuple[float, float], b
 
 def measure(task: tuple[str, int, Path | None]) -> Scores:
     kind, seed, cache = task
-    pair, other = material.made(kind, seed, cache), material.made(kind, seed ^ 1, cache)
+    pair = material.made(kind, seed, cache)
     began = time.process_time()
     found = media.diff((pair.a, material.RATE), (pair.b, pair.rate_b), speed=pair.speed != 1)
     took = time.process_time() - began
     hits, false, errors = judge(pair.edits, edits_of(found))
-    rows = [(s.confidence, is_right(pair.edits, pair.speed, s.a, s.b)) for s in found.same]
-    strange = media.diff((pair.a, material.RATE), (other.b, other.rate_b), speed=other.speed != 1)
-    hours = found.durations[0] / 3600
-    return Scores(kind, seed, pair.how, len(pair.edits), hits, false, hours, errors, rows, strange.common, took / hours)
+    hours, common, stretches = found.durations[0] / 3600, None, []
+    if seed % 3 == 0:
+        other = material.made(kind, seed ^ 1, cache)
+        common = media.diff((pair.a, material.RATE), (other.b, other.rate_b), speed=other.speed != 1).common
+        stretches = candidates(pair, pair, pair.edits) + candidates(pair, other, None)
+    return Scores(kind, seed, pair.how, len(pair.edits), hits, false, hours, errors, took, common, stretches)
 
 
 def line(name: str, these: list[Scores]) -> str:
@@ -121,73 +125,69 @@ def line(name: str, these: list[Scores]) -> str:
     )
 
 
-def report(kinds: list[str], pairs: int, seed: int, cache: Path | None, jobs: int) -> None:
+def report(kinds: list[str], pairs: int, seed: int, cache: Path | None, jobs: int, picture: Path | None) -> None:
     tasks = [(kind, seed + k, cache) for k in range(pairs) for kind in kinds]
     with get_context("spawn").Pool(jobs) as pool:
         scores = []
         for s in pool.imap(measure, tasks):
             scores.append(s)
-            if s.found < s.edits or s.false or s.common >= 0.05:
-                print(
-                    f"  {s.kind} {s.seed} {s.how}: {s.found} of {s.edits}, {s.false} false, {s.common:.1%}", flush=True
-                )
+            if s.found < s.edits or s.false or (s.common or 0) >= 0.05:
+                print(f"  {s.kind} {s.seed} {s.how}: {s.found} of {s.edits}, {s.false} false, {s.common}", flush=True)
     for kind in kinds:
         print(line(kind, [s for s in scores if s.kind == kind]))
     for how in material.CONDITIONS:
         print(line(how, [s for s in scores if s.how == how]))
     for kind in kinds:
-        shares = [s.common for s in scores if s.kind == kind]
+        shares = [s.common for s in scores if s.kind == kind and s.common is not None]
         print(f"unrelated {kind}: {sum(c >= 0.05 for c in shares)} of {len(shares)} claim 5 % or more in common")
-    print(f"CPU seconds for an hour of recordings as short as these: {np.mean([s.seconds for s in scores]):.0f}")
-    rows = np.array([row for s in scores for row in s.rows])
-    print(f"passages: {len(rows)}, {100 * rows[:, 1].mean():.2f} % right, mean confidence {rows[:, 0].mean():.4f}")
+    cpu, hours = sum(s.seconds for s in scores), sum(s.hours for s in scores)
+    print(f"CPU time: {cpu / len(scores):.2f} s for a pair of {60 * hours / len(scores):.1f} min each")
+    calibration([row for s in scores for row in s.stretches], seed < 1000, picture)
 
 
 # --- Confidence ---------------------------------------------------------------------------------------------------
 
 
-def candidates(task: tuple[str, int, Path | None]) -> list[tuple[list[float], bool]]:
+def candidates(
+    pair: material.Made, other: material.Made, edits: list[material.Edit] | None
+) -> list[tuple[list[float], bool]]:
     """Stretches that an alignment with a low opening cost proposes: what speaks for them, and whether they are right.
 
-    Half of them come from a pair, the others from unrelated recordings.
+    edits : the true ones; None where the recordings are unrelated, and nothing is right.
     """
-    kind, seed, cache = task
-    pair, other = material.made(kind, seed, cache), material.made(kind, seed ^ 1, cache)
-    A = features.frames_of_sound(Sound((pair.a, material.RATE), "A").blocks(), diff.DROP)
+    A = features.frames_of_sound(Sound((pair.a, material.RATE), "A").blocks(), compare.DROP)
+    B = features.frames_of_sound(Sound((other.b, other.rate_b), "B").blocks(), compare.DROP)
+    assert A is not None
+    assert B is not None
+    price = 0.1 * compare.OPENING * compare.DROP * A.rate / A.per
+    runs = matching.match(
+        A, B, drop=compare.DROP, opening=price, speed=other.speed != 1, report=lambda done, total: None
+    )
     rows = []
-    for b, edits in ((pair, pair.edits), (other, None)):
-        B = features.frames_of_sound(Sound((b.b, b.rate_b), "B").blocks(), diff.DROP)
-        assert A is not None and B is not None
-        price = 0.1 * diff.OPENING * diff.DROP * A.rate / A.per
-        runs = matching.match(A, B, drop=diff.DROP, opening=price, speed=b.speed != 1, report=lambda done, total: None)
-        for run in matching.merged(runs, gap=LEAST * A.rate, shift=A.per):
-            if run.length >= LEAST * A.rate:
-                run = settled(A, B, run)
-                known = confidence.evidence(A, B, run)
-                spans = (run.a / A.rate, run.a_stop / A.rate), (run.b / B.rate, run.b_stop / B.rate)
-                right = edits is not None and is_right(edits, b.speed, *spans)
-                rows.append((list(confidence.features(known)), right))
+    for run in matching.merged(runs, gap=LEAST * A.rate, shift=A.per):
+        if run.length >= LEAST * A.rate:
+            run = settled(A, B, run)
+            known = confidence.evidence(A, B, run)
+            spans = (run.a / A.rate, run.a_stop / A.rate), (run.b / B.rate, run.b_stop / B.rate)
+            right = edits is not None and is_right(edits, other.speed, *spans)
+            rows.append((list(confidence.features(known)), right))
     return rows
 
 
-def calibrate(kinds: list[str], pairs: int, seed: int, cache: Path | None, jobs: int, picture: Path | None) -> None:
-    tasks = [(kind, seed + k, cache) for k in range(pairs) for kind in kinds]
-    with get_context("spawn").Pool(jobs) as pool:
-        rows = [row for part in pool.imap(candidates, tasks) for row in part]
+def calibration(rows: list[tuple[list[float], bool]], tuning: bool, picture: Path | None) -> None:
+    """Print how often stretches are right, by their confidence."""
     X, y = np.array([row[0] for row in rows]), np.array([row[1] for row in rows], float)
-    print(f"{len(y)} stretches, {int(y.sum())} right")
-    if seed < 1000:
+    print(f"{len(y)} stretches proposed, {int(y.sum())} right")
+    if tuning:
         print("weights fitted to these:", logistic(X, y).round(3).tolist())
     p = 1 / (1 + np.exp(-X @ np.array(confidence.WEIGHTS)))
-    edges = np.array([0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0000001])
     table = []
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise([0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0001]):
         inside = (low <= p) & (p < high)
         if inside.any():
-            table.append((p[inside].mean(), y[inside].mean(), int(inside.sum())))
-            print(
-                f"confidence {low:4.2f}–{min(high, 1):4.2f}: {table[-1][2]:5} stretches, {100 * table[-1][1]:5.1f} % right"
-            )
+            said, right, count = p[inside].mean(), y[inside].mean(), int(inside.sum())
+            table.append((said, right, count))
+            print(f"confidence {low:4.2f}–{min(high, 1):4.2f}: {count:4} stretches, {100 * right:5.1f} % right")
     print(f"Brier score {np.mean((p - y) ** 2):.4f}; of a constant {y.mean() * (1 - y.mean()):.4f}")
     if picture is not None:
         draw(table, p, y, picture)
@@ -290,8 +290,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=10_000)
     parser.add_argument("--cache", type=Path, help="where made recordings are kept (default: nowhere)")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--calibrate", action="store_true")
-    parser.add_argument("--picture", type=Path, help="where --calibrate draws what it found")
+    parser.add_argument("--picture", type=Path, help="where the calibration is drawn")
     parser.add_argument("--hour", action="store_true")
     parser.add_argument("--speed", action="store_true", help="--hour with speed=True")
     parser.add_argument("--offsets", metavar="PYTHON")
@@ -303,10 +302,8 @@ def main() -> None:
         hour(given.seed, given.speed)
     elif given.offsets:
         offsets(given.offsets, given.pairs, given.seed)
-    elif given.calibrate:
-        calibrate(given.only, given.pairs, given.seed, given.cache, given.jobs, given.picture)
     else:
-        report(given.only, given.pairs, given.seed, given.cache, given.jobs)
+        report(given.only, given.pairs, given.seed, given.cache, given.jobs, given.picture)
 
 
 if __name__ == "__main__":

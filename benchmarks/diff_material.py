@@ -21,6 +21,7 @@ Array = np.ndarray
 Rng = np.random.Generator
 
 RATE = 22050
+SOUNDFONT = "/usr/share/sounds/sf2/TimGM6mb.sf2"
 LOUDNESS = 0.1
 LEAST = 5.0
 """Seconds that edits and shared passages last at least."""
@@ -180,7 +181,7 @@ def _chord(score: Score, layout: str, beat: int, keys: list[int], now: int) -> N
             score.note(1, key, now, BEAT / 3 if layout == "stabs" else 3.9 * BEAT, 60)
 
 
-def render(midi: bytes, soundfont: str = "/usr/share/sounds/sf2/TimGM6mb.sf2") -> Array:
+def render(midi: bytes, soundfont: str = SOUNDFONT) -> Array:
     """The sound of a MIDI file."""
     with tempfile.TemporaryDirectory() as folder:
         file, raw = Path(folder, "tune.mid"), Path(folder, "tune.raw")

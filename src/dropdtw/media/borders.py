@@ -18,8 +18,14 @@ SEARCH = 14
 BODY = (20, 400)
 """Fine frames from an end of a run by which its line is settled there."""
 
+STEADY = 2000
+"""Fine frames from which a run tells its speed."""
+
 REACH = 150
 """Fine frames by which a border may move."""
+
+PRICE = 0.25
+"""How far up from what the run costs to what chance costs a frame may lie and still speak for the run."""
 
 OPENING = 15.0
 """Fine frames that must match before a gap of both recordings is believed, where one has a gap alone."""
@@ -52,10 +58,26 @@ def settled(A: Frames, B: Frames, run: Run) -> Run:
     return Run(run.a, run.a_stop, run.b + ends[0], run.b_stop + ends[1])
 
 
+def steadied(A: Frames, B: Frames, runs: list[Run]) -> list[Run]:
+    """Settled runs, those too short to tell their speed at the usual slope of all."""
+    if not runs:
+        return []
+    slopes, lengths = np.array([run.slope for run in runs]), np.array([run.length for run in runs])
+    order = np.argsort(slopes)
+    usual = float(slopes[order][np.searchsorted(np.cumsum(lengths[order]), lengths.sum() / 2)])
+    found = []
+    for run in runs:
+        if run.length < STEADY:
+            middle, half = (run.b + run.b_stop) / 2, usual * run.length / 2
+            run = settled(A, B, Run(run.a, run.a_stop, middle - half, middle + half))
+        found.append(run)
+    return found
+
+
 def _shift(A: Frames, B: Frames, run: Run, a: Array) -> float:
     shifts = np.arange(-SEARCH, SEARCH + 1)
     with np.errstate(invalid="ignore"):
-        means = np.array([_mean(line_cost(A, B, run, a, shift)) for shift in shifts])
+        means = np.array([_mean(line_cost(A, B, run, a, float(shift))) for shift in shifts])
     if not np.isfinite(means).any():
         return 0.0  # silence throughout
     k = int(np.nanargmin(means))
@@ -89,7 +111,7 @@ def refined(A: Frames, B: Frames, runs: list[Run], evidence: list[Evidence]) -> 
 
 def _gain(A: Frames, B: Frames, run: Run, a: Array, known: Evidence) -> Array:
     """What each frame speaks against the run: above 0 it does not match, below it does."""
-    price = (known.cost + known.chance) / 2
+    price = known.cost + PRICE * (known.chance - known.cost)
     cost = line_cost(A, B, run, a)
     return np.where(np.isnan(cost), 0.0, (cost - price) / max(known.chance - price, 1e-3))
 
@@ -119,7 +141,7 @@ def _last(A: Frames, B: Frames, run: Run, known: Evidence) -> Run:
     reach = min(REACH, int(run.length / 2))
     a = np.arange(int(run.a_stop - reach), int(min(latest, run.a_stop + reach)))
     total = np.cumsum(_gain(A, B, run, a, known))
-    u = float(a[int(np.argmin(total))] + 1)
+    u = float(a[len(a) - 1 - int(np.argmin(total[::-1]))] + 1)  # of equals the last: common silence belongs to it
     return _ending(run, latest if latest - u < SNAP else u)
 
 

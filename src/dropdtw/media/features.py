@@ -99,11 +99,11 @@ class Mel:
 def _bands() -> Array:
     """Triangles on the mel scale, (frequencies, BANDS)."""
     f = np.fft.rfftfreq(SIZE, 1 / RATE)
-    mel = np.linspace(*(np.log10(1 + hz / 700) for hz in (LOWEST, HIGHEST)), BANDS + 2)
+    mel = np.linspace(np.log10(1 + LOWEST / 700), np.log10(1 + HIGHEST / 700), BANDS + 2)
     edges = 700 * (10**mel - 1)
     width = np.diff(edges)
     up, down = (f - edges[:-2, None]) / width[:-1, None], (edges[2:, None] - f) / width[1:, None]
-    return np.maximum(0, np.minimum(up, down)).T.astype(np.float32)
+    return np.asarray(np.maximum(0, np.minimum(up, down)).T, np.float32)
 
 
 def frames_of_sound(blocks: Iterable[Array], drop: float) -> Frames | None:
@@ -119,36 +119,33 @@ def frames_of_sound(blocks: Iterable[Array], drop: float) -> Frames | None:
     if len(power) < PER or mel.energy <= SILENCE * mel.samples:
         return None
     heights = _logs(power)
-    quiet = _quiet(heights.mean(axis=1))
+    level = heights.mean(axis=1)
     fine = _unit(_smooth(heights, 5))
     rough = _smooth(_logs(power[:, 0::2] + power[:, 1::2]), 8)
     rough = _standard(rough)
     n = len(power) // PER
     at = np.arange(n) * PER + PER // 2
-    still = np.where(quiet[at], np.sqrt(1 - 2 * drop), 1.0).astype(np.float32)[:, None]
+    still = np.where(_quiet(level, 30)[at], np.sqrt(1 - 2 * drop), 1.0).astype(np.float32)[:, None]
     views = []
     for shift in SHIFTS:
         near = [rough[np.clip(at + shift + c, 0, len(rough) - 1)] for c in CONTEXT]
         views.append(_normal(np.concatenate(near, axis=1)) * still)
-    return Frames(np.concatenate(views, axis=1), fine, quiet, PER, FINE, seconds, len(SHIFTS))
+    return Frames(np.concatenate(views, axis=1), fine, _quiet(level, 7), PER, FINE, seconds, len(SHIFTS))
 
 
 def frames_of_rows(rows: Array, rate: float) -> Frames:
     """The frames of any features (n, d): unit vectors, compared as they are; rows of zeros are quiet."""
     unit = _normal(np.asarray(rows, np.float32))
-    return Frames(unit, unit, ~unit.any(axis=1), 1, rate, len(unit) / rate)
+    return Frames(unit, unit, np.asarray(~unit.any(axis=1)), 1, rate, len(unit) / rate)
 
 
 def _logs(power: Array) -> Array:
-    return np.log(power + FLOOR * power.mean(axis=0) + 1e-12)
+    return np.asarray(np.log(power + FLOOR * power.mean(axis=0) + 1e-12), np.float32)
 
 
-def _quiet(level: Array) -> Array:
-    """Frames whose level over 0.3 s is near that of the quietest."""
-    width = min(30, len(level))
-    smooth = np.convolve(
-        np.pad(level, (width // 2, width - 1 - width // 2), mode="edge"), np.ones(width) / width, "valid"
-    )
+def _quiet(level: Array, width: int) -> Array:
+    """Frames whose mean level, over `width` frames, is near that of the quietest."""
+    smooth = _smooth(level[:, None], width)[:, 0]
     low, high = np.quantile(smooth, (0.05, 0.95))
     return np.asarray(smooth < low + QUIET * (high - low))
 

@@ -43,13 +43,18 @@ class Sound:
     def __init__(self, source: Source, name: str) -> None:
         self.name = name
         self.notes: list[str] = []
-        self.seconds = 0.0
+        self._samples = 0
         self._blocks = self._of_samples(*source) if isinstance(source, tuple) else self._of_file(source)
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts, as far as it was read."""
+        return self._samples / RATE
 
     def blocks(self) -> Iterator[Array]:
         """Samples (n,), float32, one block after the other."""
         for block in self._blocks:
-            self.seconds += len(block) / RATE
+            self._samples += len(block)
             yield block
 
     def _of_samples(self, given: npt.ArrayLike, rate: int) -> Iterator[Array]:
@@ -130,7 +135,7 @@ class Sound:
             except av.error.FFmpegError:
                 damaged += 1
         if damaged:
-            self.notes.append(f"{self.name} has {damaged} damaged packets, which were left out")
+            self.notes.append(f"{self.name} is damaged: packets left out: {damaged}")
 
 
 def load_av() -> ModuleType:

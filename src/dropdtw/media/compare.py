@@ -8,7 +8,7 @@ from math import isfinite
 import numpy.typing as npt
 
 from dropdtw.files.progress import Progress, reporter
-from dropdtw.media.borders import refined, settled
+from dropdtw.media.borders import refined, settled, steadied
 from dropdtw.media.confidence import evidence, probability
 from dropdtw.media.edits import Edits, Segment
 from dropdtw.media.features import Frames, frames_of_rows, frames_of_sound
@@ -119,8 +119,8 @@ def diff_features(
             raise ValueError(f"{name} is {value!r}; give a number above 0")
     if not (isfinite(opening) and opening >= 0):
         raise ValueError(f"opening is {opening!r}; give a number of seconds ≥ 0")
-    rows = as_pair(A, B)
-    return _edits(*(frames_of_rows(side, rate) for side in rows), min, speed, drop, opening, progress)
+    Z, X = as_pair(A, B)
+    return _edits(frames_of_rows(Z, rate), frames_of_rows(X, rate), min, speed, drop, opening, progress)
 
 
 def _check(min: float) -> None:
@@ -137,6 +137,7 @@ def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening
     fine = A.per > 1
     if fine:
         runs = [settled(A, B, run) for run in runs]
+        runs = steadied(A, B, runs) if speed else runs
     known = [evidence(A, B, run) for run in runs]
     doubt = 0.0
     for k in reversed(range(len(runs))):
@@ -168,12 +169,17 @@ def _ends(run: Run, durations: tuple[float, float]) -> list[tuple[float, float, 
 def _notes(rows: list[Segment], least: float, speed: bool) -> list[str]:
     if not rows:
         return [NOTHING]
-    jumps = []
-    for p, q in zip(rows, rows[1:], strict=False):
-        assert p.a and p.b and q.a and q.b
-        gaps = (q.a[0] - p.a[1], q.b[0] - p.b[1])
-        if max(gaps) < least:
-            jumps.append(gaps[1] - gaps[0])
-    if not speed and max(sum(j > 0 for j in jumps), sum(j < 0 for j in jumps)) >= DRIFT:
+    jumps = [gap_b - gap_a for gap_a, gap_b in map(_gaps, rows, rows[1:]) if max(gap_a, gap_b) < least]
+    if not speed and max(sum(jump > 0 for jump in jumps), sum(jump < 0 for jump in jumps)) >= DRIFT:
         return ["the offset drifts: the recordings seem to run at different speeds; speed=True allows for that"]
     return []
+
+
+def _gaps(before: Segment, after: Segment) -> tuple[float, float]:
+    """Seconds between two passages, in A and in B."""
+    (a, b), (a_next, b_next) = (before.a, before.b), (after.a, after.b)
+    assert a is not None
+    assert b is not None
+    assert a_next is not None
+    assert b_next is not None
+    return a_next[0] - a[1], b_next[0] - b[1]

@@ -1,0 +1,137 @@
+"""Files of all kinds become the same samples, and files that hold no sound are refused with a reason."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from dropdtw.media.sound import RATE, Sound, load_av
+from sound_cases import gusts, write
+
+pytest.importorskip("av", reason="PyAV is not installed: pip install 'dropdtw[media]'")
+
+X = gusts(0, 4)
+
+
+def read(source):
+    sound = Sound(source, "A")
+    samples = np.concatenate([*sound.blocks(), np.zeros(0, np.float32)])
+    assert sound.seconds == len(samples) / RATE
+    return samples, sound.notes
+
+
+def correlation(x, y, late=0):
+    """Of two sounds; x may begin up to `late` samples late, by what its encoder puts before it."""
+    n = min(len(x), len(y)) - late
+    return max(np.corrcoef(x[k : k + n], y[:n])[0, 1] for k in range(0, late + 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "layout", "least", "late"),
+    [
+        ("x.wav", "pcm_s16le", "mono", 0.9999, 0),
+        ("x.flac", "flac", "mono", 0.9999, 0),
+        ("x.mp3", "libmp3lame", "mono", 0.9, 0),
+        ("x.ogg", "libopus", "mono", 0.9, 0),
+        ("x.m4a", "aac", "mono", 0.9, 1024),
+        ("x.wav", "pcm_s16le", "stereo", 0.9999, 0),
+    ],
+)
+def test_every_format_gives_the_same_samples(tmp_path, name, codec, layout, least, late):
+    x = X if layout == "mono" else np.repeat(X, 2)
+    found, notes = read(write(tmp_path / name, x, codec=codec, layout=layout))
+    assert notes == []
+    assert len(found) == pytest.approx(len(X), abs=0.1 * RATE)
+    assert correlation(found, X, late) > least
+
+
+@pytest.mark.parametrize("rate", [8000, 11025, 44100, 48000])
+def test_every_rate_lasts_as_long_and_sounds_the_same(rate):
+    t = np.arange(2 * rate) / rate
+    found, _ = read((np.sin(2 * np.pi * 440 * t), rate))
+    assert len(found) == pytest.approx(2 * RATE, abs=100)
+    same = np.sin(2 * np.pi * 440 * np.arange(len(found)) / RATE)
+    assert correlation(found[1000:-1000], same[1000:-1000]) > 0.99
+
+
+def test_integers_and_channels_are_scaled_and_mixed():
+    whole = (32767 * np.clip(X, -1, 1)).astype(np.int16)
+    found, _ = read((np.stack([whole, whole], axis=1), RATE))
+    np.testing.assert_allclose(found, np.clip(X, -1, 1), atol=1e-4)
+
+
+def test_sound_of_a_video_is_read(tmp_path):
+    found, _ = read(write(tmp_path / "x.mkv", X, video=True))
+    assert correlation(found, X) > 0.999
+
+
+def test_video_without_sound_is_refused(tmp_path):
+    path = write(tmp_path / "x.mkv", X, video=True, audio=False)
+    with pytest.raises(ValueError, match=r"has no audio track; give a file with sound"):
+        read(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"no sound at all" * 100, b"RIFF\0\0\0\0WAVE"])
+def test_file_that_is_no_sound_is_refused(tmp_path, content):
+    path = tmp_path / "x.wav"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"x\.wav.*(FFmpeg can read|no audio track)"):
+        read(path)
+
+
+def test_missing_files_and_folders_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"gone\.wav' does not exist"):
+        read(tmp_path / "gone.wav")
+    with pytest.raises(FileNotFoundError, match=r"is a folder; give the path"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "codec"), [("x.mp3", "libmp3lame"), ("x.ogg", "libopus"), ("x.wav", "pcm_s16le")])
+def test_truncated_file_gives_what_is_left(tmp_path, name, codec):
+    path = write(tmp_path / name, X, codec=codec)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    found, _ = read(path)
+    assert 0.9 * RATE < len(found) < 2.5 * RATE
+    assert correlation(found, X) > 0.9
+
+
+def test_damaged_packets_leave_silence_of_their_length_and_a_note(tmp_path):
+    path = write(tmp_path / "x.m4a", X, codec="aac")
+    content = bytearray(path.read_bytes())
+    third, half = len(content) // 3, len(content) // 2
+    content[third:half] = bytes(half - third)
+    path.write_bytes(content)
+    found, notes = read(path)
+    assert len(found) == pytest.approx(len(X), abs=0.1 * RATE)
+    assert not found[int(1.5 * RATE) : int(1.8 * RATE)].any()
+    assert correlation(found[3 * RATE :], X[3 * RATE :], 1024) > 0.9
+    assert [note.startswith("A is damaged: packets left out:") for note in notes] == [True]
+
+
+def test_one_sample_is_one_sample():
+    found, _ = read((np.ones(1, np.float32), RATE))
+    assert found.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("source", "says", "does"),
+    [
+        ((["a", "b"], RATE), "type <U1", "give numbers"),
+        ((np.zeros((2, 2, 2)), RATE), "(2, 2, 2)", "(n, channels)"),
+        ((np.zeros(5), 0), "rate of 0", "samples per second"),
+        ((np.zeros(5), 44100.5), "44100.5", "an int from 1000"),
+        ((np.zeros(5), True), "True", "an int from 1000"),
+        ((np.array([0, np.nan]), RATE), "NaN", "by 0 for silence"),
+    ],
+)
+def test_samples_that_make_no_sense_are_refused(source, says, does):
+    with pytest.raises(ValueError, match=r"^A has") as caught:
+        read(source)
+    assert says in str(caught.value)
+    assert does in str(caught.value)
+
+
+def test_without_pyav_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(ImportError, match=r"pip install 'dropdtw\[media\]'"):
+        load_av()
