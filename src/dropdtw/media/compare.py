@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dropdtw.files.progress import Progress, reporter
 from dropdtw.media.borders import refined, settled, steadied
 from dropdtw.media.confidence import evidence, probability
-from dropdtw.media.edits import Edits, Segment
+from dropdtw.media.edits import Edits, Segment, Span
 from dropdtw.media.features import Frames, frames_of_rows, frames_of_sound
 from dropdtw.media.matching import Run, match, merged
 from dropdtw.media.sound import Sound, Source
@@ -25,8 +25,11 @@ OPENING = 2.5
 SURE = 0.5
 """Confidence below which a stretch is left out."""
 
-DRIFT = 4
+DRIFT = 3
 """Jumps of the offset in one direction, all small, from which we suspect different speeds."""
+
+STRETCHED = 0.1
+"""Seconds by which a passage may last longer in one recording before we suspect different speeds."""
 
 NOTHING = "these recordings have nothing in common"
 
@@ -63,6 +66,9 @@ def diff(
     >>> jingle = np.random.default_rng(1).normal(size=16000 * 5)
     >>> longer = np.concatenate([sound[:160000], jingle, sound[160000:]])
     >>> print(media.diff((sound, 16000), (longer, 16000)))
+    same    0:00.000–0:10.000  0:00.000–0:10.000  100 %
+    only B                     0:10.000–0:15.000  100 %
+    same    0:10.000–0:30.000  0:15.000–0:35.000  100 %
     """
     _check(min)
     sounds = Sound(a, "A"), Sound(b, "B")
@@ -134,6 +140,7 @@ def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening
     runs = match(A, B, drop=drop, opening=price, speed=speed, report=reporter("diff", progress))
     runs = merged(runs, gap=least * A.rate, shift=A.per)
     runs = [run for run in runs if run.length >= least * A.rate]
+    runs = merged(runs, gap=least * A.rate, shift=A.per)  # across what was too short
     fine = A.per > 1
     if fine:
         runs = [settled(A, B, run) for run in runs]
@@ -170,16 +177,19 @@ def _notes(rows: list[Segment], least: float, speed: bool) -> list[str]:
     if not rows:
         return [NOTHING]
     jumps = [gap_b - gap_a for gap_a, gap_b in map(_gaps, rows, rows[1:]) if max(gap_a, gap_b) < least]
-    if not speed and max(sum(jump > 0 for jump in jumps), sum(jump < 0 for jump in jumps)) >= DRIFT:
+    stretched = any(abs(b[1] - b[0] - a[1] + a[0]) > STRETCHED for a, b in map(_spans, rows))
+    if not speed and (stretched or max(sum(jump > 0 for jump in jumps), sum(jump < 0 for jump in jumps)) >= DRIFT):
         return ["the offset drifts: the recordings seem to run at different speeds; speed=True allows for that"]
     return []
 
 
 def _gaps(before: Segment, after: Segment) -> tuple[float, float]:
     """Seconds between two passages, in A and in B."""
-    (a, b), (a_next, b_next) = (before.a, before.b), (after.a, after.b)
-    assert a is not None
-    assert b is not None
-    assert a_next is not None
-    assert b_next is not None
+    (a, b), (a_next, b_next) = _spans(before), _spans(after)
     return a_next[0] - a[1], b_next[0] - b[1]
+
+
+def _spans(row: Segment) -> tuple[Span, Span]:
+    assert row.a is not None
+    assert row.b is not None
+    return row.a, row.b
