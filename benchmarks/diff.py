@@ -155,14 +155,14 @@ def candidates(
 
     edits : the true ones; None where the recordings are unrelated, and nothing is right.
     """
-    A = features.frames_of_sound(Sound((pair.a, material.RATE), "A").blocks(), compare.DROP)
-    B = features.frames_of_sound(Sound((other.b, other.rate_b), "B").blocks(), compare.DROP)
+    A = features.frames_of_sound(Sound((pair.a, material.RATE), "A").blocks())
+    B = features.frames_of_sound(Sound((other.b, other.rate_b), "B").blocks())
     assert A is not None
     assert B is not None
     price = 0.1 * compare.OPENING * compare.DROP * A.rate / A.per
-    runs = matching.match(
-        A, B, drop=compare.DROP, opening=price, speed=other.speed != 1, report=lambda done, total: None
-    )
+    fast = other.speed != 1
+    pairs = matching.match(A, B, drop=compare.DROP, opening=price, speed=fast, report=lambda done, total: None)
+    runs = matching.stretches(pairs, A.per, fast)
     rows = []
     for run in matching.merged(runs, gap=LEAST * A.rate, shift=A.per):
         if run.length >= LEAST * A.rate:

@@ -7,6 +7,7 @@ Speech is spoken by espeak-ng, music is written here as MIDI and rendered by flu
 from __future__ import annotations
 
 import io
+import os
 import struct
 import subprocess
 import tempfile
@@ -188,7 +189,9 @@ def render(midi: bytes, soundfont: str = SOUNDFONT) -> Array:
         file.write_bytes(midi)
         command = ["fluidsynth", "-ni", "-q", "-F", str(raw), "-T", "raw", "-O", "s16", "-r", str(RATE), soundfont]
         subprocess.run([*command, str(file)], capture_output=True, check=True)
-        return np.fromfile(raw, np.int16).reshape(-1, 2).mean(axis=1).astype(np.float32) / 32768
+        x = np.fromfile(raw, np.int16).reshape(-1, 2).mean(axis=1).astype(np.float32) / 32768
+    heard = np.flatnonzero(np.abs(x) > 0.01 * np.abs(x).max())  # without the seconds in which the last note dies away
+    return x[: heard[-1] + 1] if len(heard) else x
 
 
 def music(rng: Rng, seconds: float) -> Array:
@@ -410,7 +413,7 @@ def made(kind: str, seed: int, cache: Path | None = None) -> Made:
         if file is None:
             return Made(a, b, rate, edits, how, speed)
         file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
+        part = file.with_suffix(f".{os.getpid()}")
         whole = [np.clip(16384 * x, -32768, 32767).astype(np.int16) for x in (a, b)]
         with part.open("wb") as out:
             np.savez(out, a=whole[0], b=whole[1], rate=rate, edits=np.array(edits).reshape(-1, 4), speed=speed)

@@ -18,7 +18,16 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent
 PICTURES = DOCS / "pictures"
-PAGES = ("start.md", "drop-cost.md", "recipes.md", "gallery.md", "orders.md", "windows.md", "reproduction.md")
+PAGES = (
+    "start.md",
+    "drop-cost.md",
+    "recipes.md",
+    "gallery.md",
+    "orders.md",
+    "windows.md",
+    "diff.md",
+    "reproduction.md",
+)
 TABLES = (
     *("dtw", "one_sided", "two_sided", "algorithm_2", "subsequence", "needleman_wunsch", "smith_waterman"),
     *("one_sided_charged", "two_sided_charged", "symmetric2", "symmetric_p1", "asymmetric"),

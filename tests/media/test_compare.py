@@ -40,7 +40,7 @@ EXAMPLE = [
 
 
 def frames(x):
-    found = frames_of_sound(Sound((x, RATE), "A").blocks(), 0.2)
+    found = frames_of_sound(Sound((x, RATE), "A").blocks())
     assert found is not None
     return found
 
@@ -232,7 +232,7 @@ def test_gain_does_not_change_the_frames():
 
 def test_blocks_of_any_size_give_the_same_frames():
     whole = frames(SOUND)
-    parts = frames_of_sound(np.array_split(SOUND, 97), 0.2)
+    parts = frames_of_sound(np.array_split(SOUND, 97))
     np.testing.assert_allclose(parts.fine, whole.fine, atol=1e-4)
     assert parts.seconds == whole.seconds == 40
 

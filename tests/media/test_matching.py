@@ -15,7 +15,8 @@ def quiet(done, total):
 
 def frames(views, d=4):
     n = len(views)
-    return Frames(views.astype(np.float32), np.zeros((n, d), np.float32), np.zeros(n, bool), 1, 1.0, float(n), 3)
+    silent = np.zeros(n, bool)
+    return Frames(views.astype(np.float32), silent, np.zeros((n, d), np.float32), silent, 1, 1.0, float(n), 3)
 
 
 def rows(seed, n, d=12):
@@ -38,10 +39,7 @@ def test_search_is_drop_dtw_with_opening_costs(speed):
     options = {"warp": 1.0} if speed else {"one_to_many": False, "many_to_one": False}
     best = dropdtw.solve(C, 0.45, 0.45, open_x=0.5, open_z=0.5, **options)
     found = match(A, B, drop=0.45, opening=0.5, speed=speed, report=quiet)
-    if not speed:
-        pairs = {(int(r.a) + k, int(r.b) + k) for r in found for k in range(int(r.length))}
-        assert pairs == set(map(tuple, best.pairs.tolist()))
-    assert found == stretches(best.pairs, 1, speed)
+    assert found.tolist() == best.pairs.tolist()
     assert len(found) > 1
 
 
@@ -53,7 +51,8 @@ def test_strips_find_what_the_whole_matrix_does(monkeypatch):
         monkeypatch.setattr(cpu, name, value)
     calls = []
     strips = match(A, B, drop=0.2, opening=5.0, speed=False, report=lambda done, total: calls.append((done, total)))
-    assert whole == strips == [Run(0, 100, 0, 100), Run(180, 400, 100, 320)]
+    assert whole.tolist() == strips.tolist()
+    assert stretches(strips, 1, False) == [Run(0, 100, 0, 100), Run(180, 400, 100, 320)]
     assert len(calls) > 1
     assert calls == sorted(calls)
     assert calls[-1] == (400 * 320, 400 * 320)

@@ -7,17 +7,20 @@ from math import isfinite
 
 import numpy.typing as npt
 
-from dropdtw.files.progress import Progress, reporter
+from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.media.borders import refined, settled, steadied
 from dropdtw.media.confidence import evidence, probability
 from dropdtw.media.edits import Edits, Segment, Span
 from dropdtw.media.features import Frames, frames_of_rows, frames_of_sound
-from dropdtw.media.matching import Run, match, merged
+from dropdtw.media.matching import Run, level, match, merged, stretches
 from dropdtw.media.sound import Sound, Source
-from dropdtw.problem.inputs import as_pair
+from dropdtw.problem.inputs import Array, as_pair
 
 DROP = 0.2
-"""What dropping a frame costs; two frames match where that costs less than dropping both."""
+"""What dropping a frame costs, at most; two frames match where that costs less than dropping both."""
+
+TIGHT = (0.08, 0.75)
+"""What dropping a frame costs in the second search: a constant, and a share of what 90 % of the matches cost at most."""
 
 OPENING = 2.5
 """What a run of drops costs on top, as the drops of this many seconds."""
@@ -72,7 +75,7 @@ def diff(
     """
     _check(min)
     sounds = Sound(a, "A"), Sound(b, "B")
-    A, B = (frames_of_sound(sound.blocks(), DROP) for sound in sounds)
+    A, B = (frames_of_sound(sound.blocks()) for sound in sounds)
     notes = [note for sound in sounds for note in sound.notes]
     if A is None or B is None:
         silent = [sound.name for sound, frames in zip(sounds, (A, B), strict=True) if frames is None]
@@ -136,12 +139,12 @@ def _check(min: float) -> None:
 
 def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening: float, progress: Progress) -> Edits:
     """The whole way from frames to rows; `least` is the shortest row."""
-    price = opening * drop * A.rate / A.per
-    runs = match(A, B, drop=drop, opening=price, speed=speed, report=reporter("diff", progress))
+    fine = A.per > 1
+    pairs = _matched(A, B, speed, drop, opening, reporter("diff", progress), tightened=fine)
+    runs = stretches(pairs, A.per, speed)
     runs = merged(runs, gap=least * A.rate, shift=A.per)
     runs = [run for run in runs if run.length >= least * A.rate]
     runs = merged(runs, gap=least * A.rate, shift=A.per)  # across what was too short
-    fine = A.per > 1
     if fine:
         runs = [settled(A, B, run) for run in runs]
         runs = steadied(A, B, runs) if speed else runs
@@ -162,6 +165,26 @@ def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening
     if not rows:
         return replace(found, segments=tuple(replace(s, confidence=1 - doubt) for s in found.segments))
     return found
+
+
+def _matched(
+    A: Frames, B: Frames, speed: bool, drop: float, opening: float, report: Report, *, tightened: bool
+) -> Array:
+    """The matched pairs of frames. With `tightened`, drops cost no more than these copies need, in a second search.
+
+    Good copies match so well that music is told from the same tune played again, or from another at the same tempo.
+    """
+
+    def search(drop: float, number: int) -> Array:
+        price, searches = opening * drop * A.rate / A.per, 1 + tightened
+        tell = lambda done, total: report(number * total + done, searches * total)  # noqa: E731
+        return match(A, B, drop=drop, opening=price, speed=speed, report=tell)
+
+    pairs = search(drop, 0)
+    if not tightened:
+        return pairs
+    usual = TIGHT[0] + TIGHT[1] * level(A, B, pairs, 0.9)
+    return search(min(drop, usual), 1)
 
 
 def _segment(run: Run, sure: float, rate: float, durations: tuple[float, float], speed: bool) -> Segment:

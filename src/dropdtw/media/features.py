@@ -46,12 +46,14 @@ class Frames:
 
     search : (n, views × d) what the alignment compares, each frame seen at several offsets; a frame stands for `per`
         fine ones.
+    still : (n,) frames of the search in silence, which match any other silence at no gain.
     fine : (m, D) what borders are placed on, `rate` a second.
-    quiet : (m,) frames of silence, which match any other silence and say nothing.
+    quiet : (m,) fine frames of silence.
     seconds : how long it lasts.
     """
 
     search: Array
+    still: Array
     fine: Array
     quiet: Array
     per: int
@@ -106,11 +108,8 @@ def _bands() -> Array:
     return np.asarray(np.maximum(0, np.minimum(up, down)).T, np.float32)
 
 
-def frames_of_sound(blocks: Iterable[Array], drop: float) -> Frames | None:
-    """The frames of a recording; None where it is silent, or too short to have any.
-
-    drop : what dropping a frame of the search costs; silence against silence costs as much as dropping both.
-    """
+def frames_of_sound(blocks: Iterable[Array]) -> Frames | None:
+    """The frames of a recording; None where it is silent, or too short to have any."""
     mel = Mel()
     for block in blocks:
         mel.add(block)
@@ -125,18 +124,19 @@ def frames_of_sound(blocks: Iterable[Array], drop: float) -> Frames | None:
     rough = _standard(rough)
     n = len(power) // PER
     at = np.arange(n) * PER + PER // 2
-    still = np.where(_quiet(level, 30)[at], np.sqrt(1 - 2 * drop), 1.0).astype(np.float32)[:, None]
     views = []
     for shift in SHIFTS:
         near = [rough[np.clip(at + shift + c, 0, len(rough) - 1)] for c in CONTEXT]
-        views.append(_normal(np.concatenate(near, axis=1)) * still)
-    return Frames(np.concatenate(views, axis=1), fine, _quiet(level, 7), PER, FINE, seconds, len(SHIFTS))
+        views.append(_normal(np.concatenate(near, axis=1)))
+    search = np.concatenate(views, axis=1)
+    return Frames(search, _quiet(level, 30)[at], fine, _quiet(level, 7), PER, FINE, seconds, len(SHIFTS))
 
 
 def frames_of_rows(rows: Array, rate: float) -> Frames:
     """The frames of any features (n, d): unit vectors, compared as they are; rows of zeros are quiet."""
     unit = _normal(np.asarray(rows, np.float32))
-    return Frames(unit, unit, np.asarray(~unit.any(axis=1)), 1, rate, len(unit) / rate)
+    quiet = np.asarray(~unit.any(axis=1))
+    return Frames(unit, quiet, unit, quiet, 1, rate, len(unit) / rate)
 
 
 def _logs(power: Array) -> Array:

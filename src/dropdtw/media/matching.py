@@ -45,8 +45,8 @@ class Run:
         return np.asarray(self.b + (np.asarray(a) - self.a) * self.slope)
 
 
-def match(A: Frames, B: Frames, *, drop: float, opening: float, speed: bool, report: Report) -> list[Run]:
-    """The stretches of the best alignment, in order.
+def match(A: Frames, B: Frames, *, drop: float, opening: float, speed: bool, report: Report) -> Array:
+    """The pairs of frames (L, 2) that the best alignment matches.
 
     drop, opening : what a dropped frame costs, and a run of them on top, on either side.
     speed : whether a frame may match two of the other side; otherwise matches are one-to-one.
@@ -63,11 +63,33 @@ def match(A: Frames, B: Frames, *, drop: float, opening: float, speed: bool, rep
         report(min(seen, wanted), wanted)  # blocks that are computed again do not count
         return nearest_view(Z, X)
 
-    # B as it is, A also a little earlier and later: a cut need not be a whole number of frames long.
+    problem = Problem.of_checked(spec, *_compared(A, B, drop), Match("copies", cost))
+    return executors.trace(problem).pairs
+
+
+def _compared(A: Frames, B: Frames, drop: float) -> tuple[Array, Array]:
+    """What is compared: B as it is, A also a little earlier and later, silence at no gain.
+
+    A cut need not be a whole number of frames long, hence the views of A. Frames in silence are shortened so that two
+    of them cost as much as dropping both.
+    """
     d = B.search.shape[1] // B.views
-    plain = np.ascontiguousarray(B.search[:, d * (B.views // 2) : d * (B.views // 2 + 1)])
-    problem = Problem.of_checked(spec, A.search, plain, Match("copies", cost))
-    return stretches(executors.trace(problem).pairs, A.per, speed)
+    plain = B.search[:, d * (B.views // 2) : d * (B.views // 2 + 1)]
+    short = np.sqrt(max(1 - 2 * drop, 0.0))
+    lengths = (np.where(frames.still, short, 1.0).astype(np.float32)[:, None] for frames in (A, B))
+    return A.search * next(lengths), plain * next(lengths)
+
+
+def level(A: Frames, B: Frames, pairs: Array, share: float) -> float:
+    """What a share of the matched pairs cost at most, silence left out."""
+    heard = pairs[~(A.still[pairs[:, 0]] & B.still[pairs[:, 1]])]
+    if not len(heard):
+        return 0.0
+    d = B.search.shape[1] // B.views
+    plain = B.search[heard[:, 1], d * (B.views // 2) : d * (B.views // 2 + 1)]
+    views = (A.search[heard[:, 0], start : start + d] for start in range(0, d * A.views, d))
+    best = np.max([np.einsum("nd,nd->n", view, plain) for view in views], axis=0)
+    return float(np.quantile(1 - best, share))
 
 
 def nearest_view(Z: Array, X: Array) -> Array:
