@@ -133,6 +133,10 @@ def report(kinds: list[str], pairs: int, seed: int, cache: Path | None, jobs: in
             scores.append(s)
             if s.found < s.edits or s.false or (s.common or 0) >= 0.05:
                 print(f"  {s.kind} {s.seed} {s.how}: {s.found} of {s.edits}, {s.false} false, {s.common}", flush=True)
+    summary(scores, kinds, seed < 1000, picture)
+
+
+def summary(scores: list[Scores], kinds: list[str], tuning: bool, picture: Path | None) -> None:
     for kind in kinds:
         print(line(kind, [s for s in scores if s.kind == kind]))
     for how in material.CONDITIONS:
@@ -142,7 +146,7 @@ def report(kinds: list[str], pairs: int, seed: int, cache: Path | None, jobs: in
         print(f"unrelated {kind}: {sum(c >= 0.05 for c in shares)} of {len(shares)} claim 5 % or more in common")
     cpu, hours = sum(s.seconds for s in scores), sum(s.hours for s in scores)
     print(f"CPU time: {cpu / len(scores):.2f} s for a pair of {60 * hours / len(scores):.1f} min each")
-    calibration([row for s in scores for row in s.stretches], seed < 1000, picture)
+    calibration([row for s in scores for row in s.stretches], tuning, picture)
 
 
 # --- Confidence ---------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ DROP = 0.2
 """What dropping a frame costs, at most; two frames match where that costs less than dropping both."""
 
 TIGHT = (0.08, 0.75)
-"""What dropping a frame costs in the second search: a constant, and a share of what 90 % of the matches cost at most."""
+"""What dropping a frame costs in the second search: a constant, plus a share of what 90 % of matches cost at most."""
 
 OPENING = 2.5
 """What a run of drops costs on top, as the drops of this many seconds."""
