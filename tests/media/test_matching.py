@@ -6,7 +6,7 @@ import pytest
 import dropdtw
 from dropdtw.executors import cpu
 from dropdtw.media.features import Frames, frames_of_rows
-from dropdtw.media.matching import Run, match, merged, nearest_view, stretches
+from dropdtw.media.matching import Run, apart, match, merged, nearest_view, stretches
 
 
 def quiet(done, total):
@@ -109,3 +109,8 @@ def test_runs_on_one_line_are_joined_and_others_are_not():
     first, gap, cut = Run(0, 100, 0, 100), Run(130, 200, 130, 200), Run(200, 300, 260, 360)
     assert merged([first, gap, cut], gap=50, shift=5) == [Run(0, 200, 0, 200), cut]
     assert merged([first, gap, cut], gap=20, shift=5) == [first, gap, cut]
+
+
+def test_runs_that_overlap_are_cut_in_the_middle_and_others_stay():
+    first, second, third = Run(0, 100, 0, 102), Run(98, 200, 100, 200), Run(210, 300, 205, 300)
+    assert apart([first, second, third]) == [Run(0, 99, 0, 101), Run(99, 200, 101, 200), third]

@@ -162,8 +162,4 @@ def _between(A: Frames, B: Frames, left: Run, right: Run, known: tuple[Evidence,
     if not np.isfinite(total).any():
         return left, right
     i, j = np.unravel_index(int(np.argmin(total)), total.shape)
-    left, right = _ending(left, float(u[i])), _starting(right, float(v[j]))
-    if right.b < left.b_stop:  # by a fraction of a frame
-        middle = (right.b + left.b_stop) / 2
-        left, right = replace(left, b_stop=middle), replace(right, b=middle)
-    return left, right
+    return _ending(left, float(u[i])), _starting(right, float(v[j]))

@@ -12,7 +12,7 @@ from dropdtw.media.borders import refined, settled, steadied
 from dropdtw.media.confidence import evidence, probability
 from dropdtw.media.edits import Edits, Segment, Span
 from dropdtw.media.features import Frames, frames_of_rows, frames_of_sound
-from dropdtw.media.matching import Run, level, match, merged, stretches
+from dropdtw.media.matching import Run, apart, level, match, merged, stretches
 from dropdtw.media.sound import Sound, Source
 from dropdtw.problem.inputs import Array, as_pair
 
@@ -157,7 +157,8 @@ def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening
             del runs[k], known[k]
     if fine:
         runs = refined(A, B, runs, known)
-        known = [evidence(A, B, run) for run in runs]
+    runs = apart(runs)
+    known = [evidence(A, B, run) for run in runs]
     durations = (A.seconds, B.seconds)
     rows = [_segment(run, probability(e), A.rate, durations, speed) for run, e in zip(runs, known, strict=True)]
     rows = [row for row in rows if row.duration >= least]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Run:
     @property
     def slope(self) -> float:
         """Frames of B for each frame of A."""
-        return (self.b_stop - self.b) / (self.a_stop - self.a)
+        return (self.b_stop - self.b) / (self.a_stop - self.a) if self.a_stop > self.a else 1.0
 
     @property
     def length(self) -> float:
@@ -140,5 +140,19 @@ def merged(runs: list[Run], *, gap: float, shift: float) -> list[Run]:
             if near and abs(float(last.at(run.a)) - run.b) <= shift:
                 found[-1] = Run(last.a, run.a_stop, last.b, run.b_stop)
                 continue
+        found.append(run)
+    return found
+
+
+def apart(runs: list[Run]) -> list[Run]:
+    """Runs that overlap by parts of frames, as fitted lines may, cut in the middle of what they share."""
+    found: list[Run] = []
+    for run in runs:
+        if found:
+            last = found[-1]
+            a, b = min(last.a_stop, run.a), min(last.b_stop, run.b)
+            a, b = (a + last.a_stop) / 2, (b + last.b_stop) / 2
+            found[-1] = replace(last, a_stop=max(a, last.a), b_stop=max(b, last.b))
+            run = replace(run, a=min(max(a, run.a), run.a_stop), b=min(max(b, run.b), run.b_stop))
         found.append(run)
     return found
