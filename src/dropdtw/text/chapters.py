@@ -13,6 +13,7 @@ from typing import Final
 
 from dropdtw.files.strangers import cell, one_line
 from dropdtw.text.localize import FoundStep
+from dropdtw.text.subtitles import timestamp
 
 
 def write_chapters(found: Sequence[FoundStep], kind: str) -> str:
@@ -63,14 +64,9 @@ def _placed(found: Sequence[FoundStep]) -> list[tuple[FoundStep, float, float]]:
     return [(f, f.start, f.stop) for f in found if f.start is not None and f.stop is not None]
 
 
-def _timestamp(seconds: float, point: str) -> str:
-    whole, milli = divmod(round(1000 * seconds), 1000)
-    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{point}{milli:03}"
-
-
 def _srt(found: Sequence[FoundStep]) -> str:
     return "".join(
-        f"{n}\n{_timestamp(start, ',')} --> {_timestamp(stop, ',')}\n{f.step}\n\n"
+        f"{n}\n{timestamp(start, ',')} --> {timestamp(stop, ',')}\n{f.step}\n\n"
         for n, (f, start, stop) in enumerate(_placed(found), 1)
     )
 
@@ -82,7 +78,7 @@ def _vtt(found: Sequence[FoundStep]) -> str:
         times[f.index] += 1
         name = f"{f.index + 1}" + (f".{times[f.index]}" if times[f.index] > 1 else "")  # cues have names of their own
         cues.append(
-            f"{name}\n{_timestamp(start, '.')} --> {_timestamp(stop, '.')}\n{html.escape(f.step, quote=False)}\n\n"
+            f"{name}\n{timestamp(start, '.')} --> {timestamp(stop, '.')}\n{html.escape(f.step, quote=False)}\n\n"
         )
     return "WEBVTT\n\n" + "".join(cues)
 

@@ -119,7 +119,7 @@ def _timed_text(text: str) -> list[Sentence]:
         if times:
             if lines is not None:
                 cues[-1] = cues[-1]._replace(text="\n".join(lines))
-            start, stop = (_seconds(clock, number) for clock in times.groups())
+            start, stop = (seconds(clock, number) for clock in times.groups())
             cues.append(Sentence(*_in_order(start, stop, f"line {number}: the cue"), ""))
             lines = []
         elif lines is not None:
@@ -155,13 +155,24 @@ def _is_sound(line: str) -> bool:
     )
 
 
-def _seconds(clock: str, line: int) -> float:
-    *hours, minutes, seconds = map(float, clock.replace(",", ".").split(":"))
-    if minutes >= 60 or seconds >= 60:
+def seconds(clock: str, line: int) -> float:
+    """What the clock of a cue says, in seconds; `line` is where it stands."""
+    *hours, minutes, rest = map(float, clock.replace(",", ".").split(":"))
+    if minutes >= 60 or rest >= 60:
         raise ValueError(
             f"line {line} has the time {clock}, but minutes and seconds end at 59; correct it as hours:minutes:seconds"
         )
-    return 3600 * sum(hours) + 60 * minutes + seconds
+    return 3600 * sum(hours) + 60 * minutes + rest
+
+
+def timestamp(when: float, point: str) -> str:
+    """Seconds as cues write them; `point` is the decimal sign, "," in SubRip and "." in WebVTT.
+
+    >>> timestamp(3675.25, ",")
+    '01:01:15,250'
+    """
+    whole, milli = divmod(round(1000 * when), 1000)
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{point}{milli:03}"
 
 
 def _in_order(start: float, stop: float, whose: str) -> tuple[float, float]:

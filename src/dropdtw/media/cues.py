@@ -1,0 +1,100 @@
+"""A subtitle file whose times can be changed while every other byte of it stays: numbers, styles, settings, tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dropdtw.text.subtitles import TIMES, Sentence, read_subtitles, seconds, timestamp
+
+ARROW: Final = re.compile(r"\s*-->\s*")
+
+
+@dataclass(frozen=True)
+class Cue:
+    """One cue of a file: its times in seconds, and its lines in the file.
+
+    first, line, last : the line of its number or name, the line of its times, and the line after its text.
+    """
+
+    start: float
+    stop: float
+    first: int
+    line: int
+    last: int
+
+
+class CueFile:
+    """A SubRip (.srt) or WebVTT (.vtt) file, line by line.
+
+    >>> file = CueFile("1\\n00:00:01,000 --> 00:00:02,000\\nHello\\n\\n")
+    >>> print(file.moved([(61.5, 62.5)]).strip())
+    1
+    00:01:01,500 --> 00:01:02,500
+    Hello
+    """
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.splitlines(keepends=True)
+        self.is_vtt = text.lstrip("\ufeff").startswith("WEBVTT")
+        self.cues = self._cues()
+        if not self.cues:
+            raise ValueError("there are no timed cues in it; give SubRip (.srt) or WebVTT (.vtt)")
+        self.spoken: list[Sentence] = read_subtitles(text)
+        """What is said, in clean text."""
+
+    def moved(self, times: Sequence[tuple[float, float] | None]) -> str:
+        """The file with these times, cue by cue; a cue whose times are None is left out.
+
+        Cues of a SubRip file are numbered anew where some are left out.
+        """
+        lines = list(self.lines)
+        for cue, when in zip(self.cues, times, strict=True):
+            if when is None:
+                lines[cue.first : cue.last] = [""] * (cue.last - cue.first)
+            else:
+                lines[cue.line] = self._retimed(lines[cue.line], when)
+        if not self.is_vtt and None in times:
+            kept = (cue for cue, when in zip(self.cues, times, strict=True) if when is not None)
+            for number, cue in enumerate(kept, 1):
+                if cue.first < cue.line:
+                    lines[cue.first] = re.sub(r"\d+", str(number), lines[cue.first], count=1)
+        return "".join(lines)
+
+    def _cues(self) -> list[Cue]:
+        found: list[Cue] = []
+        k, blank = 0, True
+        named: int | None = None
+        while k < len(self.lines):
+            line = self.lines[k]
+            times = TIMES.match(line)
+            if times is None:
+                named = k if blank and line.strip() else None
+                blank = not line.strip()
+                k += 1
+                continue
+            first, here = (k if named is None else named), k
+            start, stop = (seconds(clock, here + 1) for clock in times.groups())
+            k += 1
+            while k < len(self.lines) and self.lines[k].strip():
+                k += 1
+            while k < len(self.lines) and not self.lines[k].strip():
+                k += 1
+            found.append(Cue(start, stop, first, here, k))
+            named, blank = None, True
+        return found
+
+    def _retimed(self, line: str, when: tuple[float, float]) -> str:
+        """A line of times with other times; what stands behind them stays, and the decimal sign."""
+        match = TIMES.match(line)
+        assert match is not None
+        old, point = match.group(1), "." if self.is_vtt else ","
+        if "." in old:
+            point = "."
+        start, stop = (timestamp(max(0.0, t), point) for t in when)
+        arrow = ARROW.search(line)
+        assert arrow is not None
+        return f"{line[: match.start(1)]}{start}{arrow.group()}{stop}{line[match.end() :]}"
+
