@@ -63,6 +63,10 @@ class CueFile:
                     lines[cue.first] = re.sub(r"\d+", str(number), lines[cue.first], count=1)
         return "".join(lines)
 
+    def text_of(self, cue: Cue) -> str:
+        """What a cue shows, as the file has it."""
+        return "".join(self.lines[cue.line + 1 : cue.last]).strip()
+
     def _cues(self) -> list[Cue]:
         found: list[Cue] = []
         k, blank = 0, True
@@ -97,4 +101,3 @@ class CueFile:
         arrow = ARROW.search(line)
         assert arrow is not None
         return f"{line[: match.start(1)]}{start}{arrow.group()}{stop}{line[match.end() :]}"
-

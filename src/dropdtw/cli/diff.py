@@ -1,0 +1,123 @@
+"""`dropdtw diff`: what two recordings, texts or sequences have in common, and what only one of them has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dropdtw.cli import options, screen
+
+if TYPE_CHECKING:
+    from dropdtw.media import Edits
+    from dropdtw.media.words import Words
+
+TEXTS = (".srt", ".vtt", ".txt")
+"""Ends of names of texts; others are sequences (`formats.READERS`) or recordings."""
+
+Speed = Annotated[
+    bool, typer.Option("--speed", help="One of them may run slightly faster, or drift: a ratio is given for each row.")
+]
+
+
+def diff(
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            help="A recording (sound or video, by its sound), subtitles or a transcript (.srt, .vtt, .txt), or a "
+            "sequence of features (.npy, .csv …).",
+        ),
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another of the same kind.")],
+    least: Annotated[
+        float, typer.Option("--min", min=0, help="Seconds that a passage lasts at least to get a row of its own.")
+    ] = 1.0,
+    speed: Speed = False,
+    fps: Annotated[float | None, typer.Option(help="Elements per second, of sequences. Default: 1.")] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", "-f", help="json, csv, audacity, ffmpeg or html. Default: a table, or by the end of --out."
+        ),
+    ] = None,
+    out: Annotated[str | None, typer.Option("--out", "-o", help="Write the edit list to this file.")] = None,
+) -> None:
+    """Show what two recordings share and what only one of them has.
+
+    A passage that stands elsewhere in the other recording shows as removed and inserted. audacity writes labels for B;
+    ffmpeg writes a filter that cuts out of B what only B has.
+    """
+    from dropdtw import media
+    from dropdtw.files import formats
+    from dropdtw.media.output import ENDS, FORMATS, Setting, table, write_edits
+
+    if form is None and out is not None:
+        form = ENDS.get(Path(out).suffix.lower())
+        if form is None:
+            raise ValueError(f"--out is {out!r}, whose end names no format; add --format {'|'.join(FORMATS)}")
+    if form is not None and form not in FORMATS:
+        raise ValueError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}")
+    options.refuse_overwriting({"--out": out}, (a, b))
+    kinds = (kind_of(a), kind_of(b))
+    if kinds[0] != kinds[1]:
+        raise ValueError(f"A is {kinds[0]} ({a}) and B is {kinds[1]} ({b}); give two of one kind")
+    if fps is not None and kinds[0] != "a sequence":
+        raise ValueError(f"--fps says how fast the elements of sequences pass, but A is {kinds[0]}; leave it out")
+    edits = compare(a, b, least, speed, fps)
+    if form is not None:
+        video = form == "ffmpeg" and kinds[0] == "a recording" and media.has_pictures(b)
+        setting = Setting((Path(a).name, Path(b).name), video, _timed(a, fps))
+        formats.write(out or "-", write_edits(edits, form, setting))
+    if form is None or out not in (None, "-"):
+        screen.table(*table(edits, timed=_timed(a, fps)))
+        print(f"{edits.common:.0%} of the shorter one is in both")
+    if form == "ffmpeg":
+        maps = "-map [v] -map [a] shorter.mp4" if video else "-map [a] shorter.mp3"
+        screen.note(f"to cut: ffmpeg -i {b} -filter_complex_script {out or 'FILE'} {maps}")
+    for text in edits.notes:
+        screen.note(text)
+
+
+def _timed(place: str, fps: float | None) -> bool:
+    """Whether places in such a file are seconds; otherwise words or elements are counted."""
+    kind = kind_of(place)
+    return kind == "a recording" or fps is not None or (kind == "a text" and Path(place).suffix.lower() != ".txt")
+
+
+def kind_of(place: str) -> str:
+    """What a file is, by the end of its name."""
+    from dropdtw.files import formats
+
+    end = Path(formats.file_of(place)).suffix.lower()
+    if end in TEXTS:
+        return "a text"
+    return "a sequence" if end in formats.READERS else "a recording"
+
+
+def compare(a: str, b: str, least: float, speed: bool, fps: float | None = None) -> Edits:
+    """The edits between two files of one kind."""
+    from dropdtw.files import formats
+
+    kind = kind_of(a)
+    if kind == "a text":
+        from dropdtw.media.words import diff_words
+
+        return diff_words(_words(a), _words(b), min=least, speed=speed)
+    from dropdtw import media
+
+    if kind == "a sequence":
+        if fps is not None and not 0 < fps < float("inf"):
+            raise ValueError(f"--fps is {fps}; give the number of elements per second, > 0")
+        return media.diff_features(formats.read(a), formats.read(b), fps or 1.0, min=least, speed=speed)
+    return media.diff(a, b, min=least, speed=speed)
+
+
+def _words(place: str) -> Words:
+    from dropdtw.media.words import Words
+    from dropdtw.text import read_subtitles
+
+    if Path(place).suffix.lower() == ".txt":
+        return options.parsed(place, Words.of_text, "a transcript")
+    return options.parsed(place, lambda text: Words.of_cues(read_subtitles(text)), "subtitles")

@@ -1,0 +1,113 @@
+"""Edit lists in the formats of programs and editors."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from dropdtw.media.edits import Edits, clock, span
+from dropdtw.media.page import page
+
+
+class Setting(NamedTuple):
+    """What some of the formats ask for.
+
+    names : what the two recordings are called.
+    video : whether B has pictures, too.
+    timed : whether places are seconds.
+    """
+
+    names: tuple[str, str] = ("A", "B")
+    video: bool = False
+    timed: bool = True
+
+
+def write_edits(edits: Edits, kind: str, setting: Setting | None = None) -> str:
+    """An edit list as the content of a file; `kind` is one of `FORMATS`."""
+    if kind not in FORMATS:
+        raise ValueError(f"the format is {kind!r}; choose one of {', '.join(FORMATS)}")
+    return FORMATS[kind](edits, setting or Setting())
+
+
+def _json(edits: Edits, setting: Setting) -> str:
+    return edits.to_json() + "\n"
+
+
+def _csv(edits: Edits, setting: Setting) -> str:
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(["kind", "a_start", "a_stop", "b_start", "b_stop", "confidence", "speed"])
+    for row in edits.to_dict()["segments"]:
+        a, b = row["a"] or ("", ""), row["b"] or ("", "")
+        table.writerow([row["kind"], *a, *b, row["confidence"], row.get("speed", "")])
+    return out.getvalue()
+
+
+def _audacity(edits: Edits, setting: Setting) -> str:
+    """Labels for B: what it shares and what only it has; a label without length marks where A has more."""
+    lines, at = [], 0.0
+    for s in edits.segments:
+        if s.b is None:
+            lines.append((at, at, f"only A: {span(s.a or (0, 0))}"))
+            continue
+        lines.append((*s.b, "only B" if s.a is None else f"same: A {span(s.a)}"))
+        at = s.b[1]
+    return "".join(f"{start:.6f}\t{stop:.6f}\t{label}\n" for start, stop, label in lines)
+
+
+def _ffmpeg(edits: Edits, setting: Setting) -> str:
+    """A filter that cuts out of B what only B has: `ffmpeg -i B -filter_complex_script FILE -map [a] out.mp3`."""
+    cuts = [s.b for s in edits.only_b if s.b is not None]
+    starts, stops = [0.0, *(stop for _, stop in cuts)], [*(start for start, _ in cuts), edits.durations[1]]
+    kept = [(start, stop) for start, stop in zip(starts, stops, strict=True) if stop - start > 1e-3]
+    if not kept:
+        raise ValueError("B shares nothing with A, so that nothing of it would be left; no filter is written")
+    parts, labels = [], []
+    for n, (start, stop) in enumerate(kept):
+        until = "" if stop >= edits.durations[1] else f":end={stop:.3f}"
+        if setting.video:
+            parts.append(f"[0:v]trim=start={start:.3f}{until},setpts=PTS-STARTPTS[v{n}]")
+            labels.append(f"[v{n}]")
+        parts.append(f"[0:a]atrim=start={start:.3f}{until},asetpts=PTS-STARTPTS[a{n}]")
+        labels.append(f"[a{n}]")
+    ends = "[v][a]" if setting.video else "[a]"
+    parts.append(f"{''.join(labels)}concat=n={len(kept)}:v={int(setting.video)}:a=1{ends}")
+    return ";\n".join(parts) + "\n"
+
+
+def _html(edits: Edits, setting: Setting) -> str:
+    return page(edits, setting.names, timed=setting.timed)
+
+
+FORMATS: Final[dict[str, Callable[[Edits, Setting], str]]] = {
+    "json": _json,
+    "csv": _csv,
+    "audacity": _audacity,
+    "ffmpeg": _ffmpeg,
+    "html": _html,
+}
+"""The formats of edit lists, by name."""
+
+ENDS: Final = {".json": "json", ".csv": "csv", ".html": "html", ".htm": "html"}
+"""The formats that the end of a file's name tells."""
+
+TABLE: Final = ("", ">from A", ">to A", ">from B", ">to B", ">lasts", ">sure")
+
+
+def table(edits: Edits, *, timed: bool = True) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows for a terminal; `speed` where speeds were compared. Untimed places are plain numbers."""
+    said = clock if timed else lambda t: f"{t:g}"
+    speeds = any(s.speed is not None for s in edits.segments)
+    names = {"same": "same", "only_a": "only A", "only_b": "only B"}
+    rows = []
+    for s in edits.segments:
+        places = [said(t) for side in (s.a, s.b) for t in side or ()]
+        if s.a is None:
+            places = ["", "", *places]
+        elif s.b is None:
+            places = [*places, "", ""]
+        row = [names[s.kind], *places, said(s.duration), f"{s.confidence:.0%}"]
+        rows.append([*row, "" if s.speed is None else f"{s.speed:.4f}"] if speeds else row)
+    return [*TABLE, *([">speed"] if speeds else [])], rows

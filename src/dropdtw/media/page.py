@@ -1,0 +1,134 @@
+"""An edit list as a page: both recordings as strips, ribbons between what they share, orange for what one alone has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from html import escape
+from typing import Final
+
+from dropdtw.files.strangers import one_line
+from dropdtw.media.edits import Edits, Span, clock
+
+WIDTH, HEIGHT, LEFT, RIGHT = 1000, 220, 34, 26
+STRIP = 34
+TOP, BOTTOM = 8, 146
+TICKS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
+"""Seconds between two marks on an axis."""
+
+
+def page(edits: Edits, names: tuple[str, str], *, timed: bool = True) -> str:
+    """The whole page, in one file without scripts; places that are not timed are plain numbers."""
+    said_at = clock if timed else _plain
+    a, b = (escape(one_line(name)) for name in names)
+    alone = [sum(s.duration for s in rows) for rows in (edits.only_a, edits.only_b)]
+    shared = sum(s.duration for s in edits.same)
+    lengths = [said_at(round(length)).removesuffix(".000") for length in (shared, *alone)]
+    said = "These have nothing in common."
+    if edits.same:
+        said = f"{lengths[0]} in common; only in A {lengths[1]}, only in B {lengths[2]}."
+    notes = "".join(f"<p>{escape(one_line(note))}</p>" for note in edits.notes if edits.same)
+    rows = "\n".join(_rows(edits, said_at))
+    return PAGE.format(
+        a=a, b=b, said=said, notes=notes, picture=_picture(edits, said_at), rows=rows, width=WIDTH, height=HEIGHT
+    )
+
+
+def _picture(edits: Edits, said: Callable[[float], str]) -> str:
+    longest = max(*edits.durations, 1e-9)
+
+    def at(t: float) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * t / longest
+
+    def bar(kind: str, of: Span, y: int, title: str) -> str:
+        left, right = at(of[0]), at(of[1])
+        return (
+            f'<rect class="{kind}" x="{left:.2f}" y="{y}" width="{max(0.8, right - left):.2f}" height="{STRIP}">'
+            f"<title>{title}</title></rect>"
+        )
+
+    parts = [
+        f'<rect class="rest" x="{LEFT}" y="{y}" width="{at(length) - LEFT:.2f}" height="{STRIP}"/>'
+        for y, length in zip((TOP, BOTTOM), edits.durations, strict=True)
+    ]
+    for s in edits.segments:
+        sure = f"{s.confidence:.0%} sure"
+        if s.a is not None and s.b is not None:
+            title = f"same: A {_span(s.a, said)}, B {_span(s.b, said)}, {sure}"
+            corners = [(at(s.a[0]), TOP + STRIP), (at(s.a[1]), TOP + STRIP), (at(s.b[1]), BOTTOM), (at(s.b[0]), BOTTOM)]
+            points = " ".join(f"{x:.2f},{y}" for x, y in corners)
+            parts.append(f'<polygon class="ribbon" points="{points}"><title>{title}</title></polygon>')
+            parts += [bar("same", s.a, TOP, title), bar("same", s.b, BOTTOM, title)]
+        elif s.a is not None:
+            parts.append(bar("only", s.a, TOP, f"only A: {_span(s.a, said)}, {sure}"))
+        elif s.b is not None:
+            parts.append(bar("only", s.b, BOTTOM, f"only B: {_span(s.b, said)}, {sure}"))
+    step = next((t for t in TICKS if longest / t <= 10), TICKS[-1] * int(1 + longest / 10 / TICKS[-1]))
+    foot = BOTTOM + STRIP
+    for k in range(int(longest / step) + 1):
+        x, anchor = f"{at(k * step):.2f}", "middle" if k else "start"
+        name = said(k * step).removesuffix(".000")
+        parts.append(f'<line class="tick" x1="{x}" x2="{x}" y1="{foot}" y2="{foot + 6}"/>')
+        parts.append(f'<text class="at{k % 2}" x="{x}" y="{foot + 30}" text-anchor="{anchor}">{name}</text>')
+    for name, y in (("A", TOP), ("B", BOTTOM)):
+        parts.append(f'<text class="name" x="8" y="{y + STRIP - 11}">{name}</text>')
+    return "".join(parts)
+
+
+def _span(of: Span, said: Callable[[float], str]) -> str:
+    return f"{said(of[0])}–{said(of[1])}"
+
+
+def _plain(place: float) -> str:
+    return f"{place:g}"
+
+
+def _rows(edits: Edits, said: Callable[[float], str]) -> Iterator[str]:
+    names = {"same": "same", "only_a": "only A", "only_b": "only B"}
+    for s in edits.segments:
+        kind = "same" if s.kind == "same" else "only"
+        a, b = ("" if of is None else _span(of, said) for of in (s.a, s.b))
+        yield (
+            f'<tr><td><i class="{kind}"></i>{names[s.kind]}</td><td>{a}</td><td>{b}</td>'
+            f"<td>{said(s.duration)}</td><td>{s.confidence:.0%}</td></tr>"
+        )
+
+
+PAGE: Final = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>What two recordings have in common</title>
+<style>
+:root {{ color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --same: #0072b2; --only: #e07b00; --rest: #8884 }}
+@media (prefers-color-scheme: dark) {{ :root {{ --ink: #eee; --paper: #16181c; --same: #4aa3df; --only: #ff9e2c }} }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem;
+  color: var(--ink); background: var(--paper) }}
+h1 {{ font-size: 1.4rem; margin-bottom: .2rem }}
+dl {{ margin: 0 0 1rem; display: grid; grid-template-columns: auto 1fr; column-gap: .6rem }}
+dd {{ margin: 0; overflow-wrap: anywhere }}
+dt {{ font-weight: 600 }}
+svg {{ width: 100%; height: auto; display: block }}
+svg text {{ fill: var(--ink); font-size: 15px }}
+svg .name {{ font-weight: 600; font-size: 18px }}
+svg .tick {{ stroke: var(--ink) }}
+svg rect.same, svg rect.only {{ stroke: var(--paper); stroke-width: 1.5 }}
+@media (max-width: 600px) {{ svg text, svg .name {{ font-size: 30px }} svg .at1 {{ display: none }} }}
+.rest {{ fill: var(--rest) }}
+.same {{ fill: var(--same); background: var(--same) }}
+.only {{ fill: var(--only); background: var(--only) }}
+.ribbon {{ fill: var(--same); opacity: .25 }}
+.ribbon:hover {{ opacity: .5 }}
+.scroll {{ overflow-x: auto }}
+table {{ border-collapse: collapse; width: 100%; margin-top: 1rem; font-variant-numeric: tabular-nums }}
+td, th {{ text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8884; white-space: nowrap }}
+td i {{ display: inline-block; width: .8em; height: .8em; margin-right: .5em; border-radius: 2px }}
+</style>
+<h1>{said}</h1>
+<dl><dt>A</dt><dd>{a}</dd><dt>B</dt><dd>{b}</dd></dl>
+{notes}
+<svg viewBox="0 0 {width} {height}" role="img" aria-label="both as strips, ribbons between what they share">
+{picture}</svg>
+<div class="scroll"><table>
+<tr><th></th><th>in A</th><th>in B</th><th>lasts</th><th>sure</th></tr>
+{rows}
+</table></div>
+</html>
+"""

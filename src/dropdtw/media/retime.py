@@ -1,0 +1,122 @@
+"""Subtitles made for one version of a recording, moved to another version by the edits between the two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dropdtw.media.cues import CueFile
+from dropdtw.media.edits import Edits, Segment, Span, clock
+from dropdtw.media.words import Words, diff_words
+
+SURE: Final = 0.9
+"""The confidence below which nothing is written unless it is forced."""
+MOST: Final = 0.5
+"""The share of cues that may be left out before the two versions are doubted to belong together."""
+
+
+@dataclass(frozen=True)
+class Retimed:
+    """Subtitles with other times.
+
+    text : the content of the new file.
+    times : for each cue of the old file its new (start, stop) in seconds; None where the passage is not there.
+    confidence : the mean, over all cues, of the confidence of the passage that each lies in.
+    doubts : why one should not rely on it, in words; empty where nothing speaks against it.
+    """
+
+    text: str
+    times: tuple[Span | None, ...]
+    confidence: float
+    doubts: tuple[str, ...]
+
+    @property
+    def removed(self) -> tuple[int, ...]:
+        """The cues that were left out, counted from 0."""
+        return tuple(k for k, when in enumerate(self.times) if when is None)
+
+
+def retime(subtitles: str | CueFile, edits: Edits) -> Retimed:
+    """Move subtitles from A's times to B's.
+
+    subtitles : the content of a SubRip (.srt) or WebVTT (.vtt) file that belongs to A.
+    edits : what A and B have in common, by `dropdtw.media.diff`.
+
+    A cue moves with the passage that holds most of it, and keeps its length. One that lies mostly in what only A has is
+    left out. Everything but times and numbers stays as it is.
+
+    >>> edits = Edits.of_same([((0, 10), (0, 10), 0.99), ((20, 60), (10, 50), 0.99)], (60, 50))
+    >>> subtitles = "1\\n00:00:12,000 --> 00:00:14,000\\nBuy now\\n\\n2\\n00:00:21,000 --> 00:00:23,000\\nWelcome\\n"
+    >>> print(retime(subtitles, edits).text)
+    1
+    00:00:11,000 --> 00:00:13,000
+    Welcome
+    <BLANKLINE>
+    """
+    file = _file(subtitles)
+    homes = [_home(edits, cue.start, cue.stop) for cue in file.cues]
+    times = [
+        None if home is None or home.kind == "only_a" else _moved(home, cue.start, cue.stop)
+        for home, cue in zip(homes, file.cues, strict=True)
+    ]
+    sure = sum(0.0 if home is None else home.confidence for home in homes) / len(homes)
+    return Retimed(file.moved(times), tuple(times), sure, _doubts(edits, homes, times, sure))
+
+
+def between(subtitles: str | CueFile, other: str | CueFile, *, speed: bool = False) -> Edits:
+    """The edits between two subtitle files of one language, by their words and times."""
+    a, b = (Words.of_cues(_file(text).spoken) for text in (subtitles, other))
+    return diff_words(a, b, speed=speed)
+
+
+def _file(subtitles: str | CueFile) -> CueFile:
+    return CueFile(subtitles) if isinstance(subtitles, str) else subtitles
+
+
+def _home(edits: Edits, start: float, stop: float) -> Segment | None:
+    """The row that decides about a cue: the one that holds most of it, or else the passage beside it."""
+    rows = [s for s in edits.segments if s.a is not None]
+    if not edits.same:
+        return None
+    if stop <= start:
+        stop = start + 1e-3
+    held = [min(stop, _span(s)[1]) - max(start, _span(s)[0]) for s in rows]
+    best = max(range(len(rows)), key=lambda k: held[k])
+    if held[best] > 0:
+        return rows[best]
+    return max(edits.same, key=lambda s: min(stop, _span(s)[1]) - max(start, _span(s)[0]))
+
+
+def _span(row: Segment) -> Span:
+    assert row.a is not None
+    return row.a
+
+
+def _moved(home: Segment, start: float, stop: float) -> Span | None:
+    """The times of a cue in B, along the line that its passage draws; None before B begins."""
+    assert home.a is not None
+    assert home.b is not None
+    (a, until), (b, b_until) = home.a, home.b
+    slope = (b_until - b) / (until - a) if until > a else 1.0
+    moved = (b + (start - a) * slope, b + (stop - a) * slope)
+    return None if moved[1] <= 0 else (max(0.0, moved[0]), moved[1])
+
+
+def _doubts(
+    edits: Edits, homes: Sequence[Segment | None], times: Sequence[Span | None], sure: float
+) -> tuple[str, ...]:
+    if not edits.same:
+        return ("the two versions have nothing in common",)
+    found = []
+    gone = sum(when is None for when in times)
+    if gone > MOST * len(times):
+        found.append(f"{gone} of {len(times)} cues lie in passages that the other version does not have")
+    if sure < SURE:
+        used = {id(home): home for home in homes if home is not None}.values()
+        worst = min(used, key=lambda home: home.confidence)
+        found.append(
+            f"the passages are {sure:.0%} sure on average ({SURE:.0%} are wanted), least of all "
+            f"{clock(_span(worst)[0])}–{clock(_span(worst)[1])}: {worst.confidence:.0%}"
+        )
+    return (*found, *edits.notes)

@@ -1,0 +1,248 @@
+"""The edit list of two texts of one language, timed (subtitles) or not (transcripts): words that are equal match.
+
+Two-sided Drop-DTW with opening costs over words, one-to-one. In timed texts a passage also ends where the time between
+the two texts changes: a break without words has been put in, or taken out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dropdtw.api import align
+from dropdtw.media.edits import Edits, Segment, Span
+from dropdtw.problem.inputs import Array
+from dropdtw.text.subtitles import Sentence
+from dropdtw.text.words import WORD
+
+OPENING: Final = 2.0
+"""What a run of dropped words costs on top; a word that matches gains 1."""
+CHANCE: Final = 0.4
+"""How fast chance passages get rarer with the information in their words (nats)."""
+BELIEVED: Final = 0.5
+"""The confidence below which an equal passage is taken for chance."""
+JUMP: Final = 0.25
+"""Seconds by which the time between the two texts changes at least where a passage ends."""
+DRIFT: Final = 0.002
+"""The change of speed from which on it is taken for one."""
+RECENT: Final = 200
+"""Times that say what the time between the texts is now."""
+LONGEST: Final = 100_000
+"""Words of a text."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of a text, and where each begins and ends: in seconds, or counted in words.
+
+    begins_cue : whether a word is the first of its cue; its time is then exact, others are estimated within the cue.
+    """
+
+    words: tuple[str, ...]
+    starts: Array
+    stops: Array
+    begins_cue: Array
+    timed: bool
+
+    @classmethod
+    def of_cues(cls, cues: Sequence[Sentence]) -> Words:
+        """The words of subtitles. Within a cue, time passes evenly with its letters."""
+        found: list[tuple[str, float, float, bool]] = []
+        for cue in cues:
+            pace = (cue.stop - cue.start) / max(1, len(cue.text))
+            told = list(WORD.finditer(cue.text))
+            starts = [cue.start, *(cue.start + pace * word.start() for word in told[1:])]
+            stops = [*(cue.start + pace * word.end() for word in told[:-1]), cue.stop]
+            found += [(w.group().casefold(), starts[n], stops[n], n == 0) for n, w in enumerate(told)]
+        return cls._of(found, timed=True)
+
+    @classmethod
+    def of_text(cls, text: str) -> Words:
+        """The words of a text without times: the place of a word is its number."""
+        found = [(m.group().casefold(), float(n), n + 1.0, True) for n, m in enumerate(WORD.finditer(text))]
+        return cls._of(found, timed=False)
+
+    @classmethod
+    def _of(cls, found: list[tuple[str, float, float, bool]], *, timed: bool) -> Words:
+        if not found:
+            raise ValueError("there are no words in it; give a text with at least one word")
+        if len(found) > LONGEST:
+            raise ValueError(f"it has {len(found):,} words; give at most {LONGEST:,}, part by part")
+        words, starts, stops, begins = zip(*found, strict=True)
+        return cls(tuple(words), np.array(starts), np.array(stops), np.array(begins), timed)
+
+    @property
+    def duration(self) -> float:
+        """Where the last word ends."""
+        return float(self.stops.max())
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> Edits:
+    """What two texts have in common.
+
+    min : the shortest passage that gets a row, in seconds, or in words where the texts have no times.
+    speed : the times of one text may pass faster than those of the other, at one ratio throughout.
+
+    >>> a = Words.of_text("now we boil the water and wait for a while until it sings")
+    >>> b = Words.of_text("now we boil the water and wait for a while says our sponsor until it sings")
+    >>> print(diff_words(a, b).to_dict()["segments"][1]["b"])
+    [10.0, 13.0]
+    """
+    if a.timed != b.timed:
+        raise ValueError("one text has times and the other has none; give two subtitle files, or two plain texts")
+    pairs = _pairs(a, b)
+    slope = _slope(a, b, pairs) if a.timed else 1.0
+    notes = []
+    if abs(slope - 1) > DRIFT and not speed:
+        notes.append(f"the second text seems to run at {1 / slope:.4f} times the speed; compare with speed")
+    slope = slope if speed else 1.0
+    pieces = []
+    for piece in _pieces(a, b, pairs, min, slope):
+        sure = _confidence(a, b, pairs[piece.first : piece.last])
+        if sure >= BELIEVED and a.stops[pairs[piece.last - 1, 0]] - a.starts[pairs[piece.first, 0]] >= min:
+            pieces.append((piece, sure))
+    rows = _rows(a, b, pairs, [piece for piece, _ in pieces], slope)
+    if not rows:
+        notes.append("these have nothing in common")
+    same = [
+        Segment("same", *spans, sure, 1 / slope if speed else None)
+        for spans, (_, sure) in zip(rows, pieces, strict=True)
+    ]
+    ends = [max(d, *(s[1] for s in spans)) if spans else d for d, spans in (
+        (a.duration, [row[0] for row in rows]), (b.duration, [row[1] for row in rows]))]  # fmt: skip
+    return Edits.of_same(same, (ends[0], ends[1]), min=min, notes=notes)
+
+
+def _pairs(a: Words, b: Words) -> Array:
+    """The words that match, (n, 2)."""
+    known = {word: float(1000 * k) for k, word in enumerate(dict.fromkeys((*a.words, *b.words)))}
+    Z, X = (np.array([known[word] for word in side.words]) for side in (a, b))  # others are at least 1000 apart
+    found = align(
+        Z, X, 0.5, 0.5, match="euclidean", one_to_many=False, many_to_one=False, open_x=OPENING, open_z=OPENING
+    )
+    return found.pairs
+
+
+class _Piece(NamedTuple):
+    """Some of the pairs, one after the other, at one difference of time."""
+
+    first: int
+    last: int
+    shift: float
+
+
+def _pieces(a: Words, b: Words, pairs: Array, min: float, slope: float) -> Iterator[_Piece]:
+    """Pairs between which no words of `min` or more are dropped, and the time between the texts does not change."""
+    if not len(pairs):
+        return
+    missing_a = [_dropped(a, i + 1, k) for i, k in zip(pairs[:-1, 0], pairs[1:, 0], strict=True)]
+    missing_b = [_dropped(b, j + 1, k) for j, k in zip(pairs[:-1, 1], pairs[1:, 1], strict=True)]
+    cuts = [k + 1 for k, missing in enumerate(zip(missing_a, missing_b, strict=True)) if max(missing) >= min]
+    for first, last in zip([0, *cuts], [*cuts, len(pairs)], strict=True):
+        if not a.timed:
+            yield _Piece(first, last, float(b.starts[pairs[first, 1]] - a.starts[pairs[first, 0]]))
+            continue
+        shifts, exact = _shifts(a, b, pairs[first:last], slope)
+        inner = _jumps(shifts, exact)
+        for start, stop in zip([0, *inner], [*inner, last - first], strict=True):
+            told = shifts[start:stop][exact[start:stop]]
+            shift = float(np.median(told if len(told) else shifts[start:stop]))
+            yield _Piece(first + start, first + stop, shift)
+
+
+def _dropped(words: Words, first: int, last: int) -> float:
+    """How long the words from `first` up to `last` last."""
+    return float(words.stops[last - 1] - words.starts[first]) if last > first else 0.0
+
+
+def _shifts(a: Words, b: Words, pairs: Array, slope: float) -> tuple[Array, Array]:
+    """The time between the texts at each pair, and whether it is exact: both words begin a cue."""
+    exact = a.begins_cue[pairs[:, 0]] & b.begins_cue[pairs[:, 1]]
+    return np.asarray(b.starts[pairs[:, 1]] - slope * a.starts[pairs[:, 0]]), np.asarray(exact)
+
+
+def _jumps(shifts: Array, exact: Array) -> list[int]:
+    """Where the time between the texts changes for good: two exact times in a row, or five others, say the same."""
+    at = np.flatnonzero(exact)
+    wanted, reach = 2, JUMP
+    if len(at) < len(shifts) / 40 or len(at) < 2:  # cues are cut differently: estimated times have to do
+        at, wanted, reach = np.arange(len(shifts)), 5, 4 * JUMP
+    found: list[int] = []
+    begin = 0
+    for k in range(len(at)):
+        before = at[max(begin, k - RECENT) : k]
+        current = np.median(shifts[before]) if len(before) else shifts[at[k]]
+        ahead = shifts[at[k : k + wanted]]
+        if len(ahead) == wanted and np.all(np.abs(ahead - current) > reach) and np.ptp(ahead) < reach:
+            found.append(int(at[k]))
+            begin = k
+    return found
+
+
+def _slope(a: Words, b: Words, pairs: Array) -> float:
+    """Seconds of B to a second of A: the median over pairs that lie far apart."""
+    if len(pairs) < 20:
+        return 1.0
+    exact = a.begins_cue[pairs[:, 0]] & b.begins_cue[pairs[:, 1]]
+    told = pairs[exact] if exact.sum() >= 20 else pairs
+    s, t = a.starts[told[:, 0]], b.starts[told[:, 1]]
+    far = len(told) // 4
+    run = s[far:] - s[:-far]
+    found = (t[far:] - t[:-far])[run > 0] / run[run > 0]
+    slope = float(np.median(found))
+    agree = np.mean(np.abs(found - slope) < DRIFT)  # cuts shift times, but not by one ratio
+    return slope if agree > 0.5 else 1.0
+
+
+def _confidence(a: Words, b: Words, pairs: Array) -> float:
+    """The probability that two unrelated texts of these lengths share no passage with that much information.
+
+    The information of a word is −log of its frequency; the number of chance passages with S nats is about
+    K N exp(−0.4 S).
+    """
+    counts = [Counter(side.words) for side in (a, b)]
+    total = 0.5 * np.log(len(a) * len(b))
+    told = sum(total - 0.5 * np.log(counts[0][a.words[i]] * counts[1][a.words[i]]) for i in pairs[:, 0])
+    return float(np.exp(-len(a) * len(b) * np.exp(-CHANCE * told)))
+
+
+def _rows(a: Words, b: Words, pairs: Array, pieces: Sequence[_Piece], slope: float) -> list[tuple[Span, Span]]:
+    """Where each piece lies in both texts; a silence that both have between two pieces belongs to the first."""
+    spans: list[list[float]] = []
+    for piece in pieces:
+        (i, j), (k, m) = pairs[piece.first], pairs[piece.last - 1]
+        start, stop = float(a.starts[i]), float(a.stops[k])
+        if a.timed:
+            spans.append([start, stop, slope * start + piece.shift, slope * stop + piece.shift])
+        else:
+            spans.append([start, stop, float(b.starts[j]), float(b.stops[m])])
+    if a.timed and spans:
+        _share_silence(a, b, pairs, pieces, spans, slope)
+    return [((s[0], s[1]), (s[2], s[3])) for s in spans]
+
+
+def _share_silence(
+    a: Words, b: Words, pairs: Array, pieces: Sequence[_Piece], spans: list[list[float]], slope: float
+) -> None:
+    """Let passages reach over the silence between them, as far as it is as long in both texts."""
+    if pairs[pieces[0].first].max() == 0:
+        lead = max(0.0, min(spans[0][0], spans[0][2] / slope))
+        spans[0][0], spans[0][2] = spans[0][0] - lead, spans[0][2] - slope * lead
+    for (piece, span), (follower, behind) in zip(
+        zip(pieces, spans, strict=True), zip(pieces[1:], spans[1:], strict=True), strict=False
+    ):
+        silent_a = pairs[piece.last - 1, 0] + 1 == pairs[follower.first, 0]
+        silent_b = pairs[piece.last - 1, 1] + 1 == pairs[follower.first, 1]
+        gap_a, gap_b = behind[0] - span[1], (behind[2] - span[3]) / slope
+        shared = min(gap_a, gap_b)
+        if (silent_a and silent_b) or shared < 0:  # below 0, estimated times overlap
+            span[1], span[3] = span[1] + shared, span[3] + slope * shared
+    if spans[0][2] < 0:  # an estimated time before the beginning
+        spans[0][0], spans[0][2] = spans[0][0] - spans[0][2] / slope, 0.0

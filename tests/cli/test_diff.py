@@ -1,0 +1,97 @@
+"""`dropdtw diff` and `dropdtw retime`, as one calls them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from cli_cases import call, run
+from dropdtw.text.subtitles import Sentence
+from transcript_cases import subrip
+
+WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in ("lm", "nt", "rk", "st", "p")]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Subtitles of two versions of a talk, the second with an advertisement and without the last third; a stranger."""
+    rng = np.random.default_rng(3)
+    a = [Sentence(3.5 * k, 3.5 * k + 3, " ".join(rng.choice(WORDS, 8))) for k in range(30)]
+    advert = [Sentence(35 + 3.5 * k, 38 + 3.5 * k, " ".join(rng.choice(WORDS, 8))) for k in range(4)]
+    b = [*a[:10], *advert, *(c._replace(start=c.start + 14, stop=c.stop + 14) for c in a[10:20])]
+    other = [c._replace(text=" ".join(rng.choice(WORDS, 8))) for c in a]
+    for name, cues in (("a", a), ("b", b), ("other", other)):
+        (tmp_path / f"{name}.srt").write_text(subrip(cues))
+        (tmp_path / f"{name}.txt").write_text("\n".join(c.text for c in cues))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_table_says_what_is_where(folder):
+    lines = run("diff", "a.srt", "b.srt").stdout.splitlines()
+    assert [line.split("  ")[0].strip() for line in lines[1:-1]] == ["same", "only B", "same", "only A"]
+    assert lines[-1] == "83% of the shorter one is in both"  # 69.5 of 83.5 s
+
+
+def test_the_end_of_the_name_tells_the_format(folder):
+    run("diff", "a.srt", "b.srt", "--out", "e.json")
+    kinds = [s["kind"] for s in json.loads((folder / "e.json").read_text())["segments"]]
+    assert kinds == ["same", "only_b", "same", "only_a"]
+    run("diff", "a.srt", "b.srt", "-o", "e.html")
+    assert (folder / "e.html").read_text().startswith("<!doctype html>")
+    assert json.loads(run("diff", "a.srt", "b.srt", "-f", "json").stdout)["segments"][0]["kind"] == "same"
+
+
+def test_transcripts_are_compared_by_their_words(folder):
+    rows = json.loads(run("diff", "a.txt", "b.txt", "-f", "json").stdout)["segments"]
+    assert [(s["kind"], s["a"], s["b"]) for s in rows] == [
+        ("same", [0, 80], [0, 80]), ("only_b", None, [80, 112]), ("same", [80, 160], [112, 192]),
+        ("only_a", [160, 240], None),
+    ]  # fmt: skip
+    assert "0:" not in run("diff", "a.txt", "b.txt").stdout
+
+
+def test_subtitles_move_to_the_other_version(folder):
+    done = run("retime", "a.srt", "--to", "b.srt", "--out", "moved.srt")
+    assert "20 of 30 cues moved, 10 left out" in done.stderr
+    moved, wanted = (folder / "moved.srt").read_text(), (folder / "b.srt").read_text()
+    assert moved.count("-->") == 20
+    assert "00:00:49,000 --> 00:00:52,000" in moved
+    assert all(line in wanted for line in moved.splitlines() if "-->" in line)
+    assert run("retime", "a.srt", "--to", "b.srt").stdout == moved
+
+
+def test_where_the_versions_do_not_belong_together_nothing_is_written(folder, monkeypatch, capsys):
+    code, out, err = call(monkeypatch, capsys, "retime", "a.srt", "--to", "other.srt", "--out", "moved.srt")
+    assert (code, out) == (1, "")
+    assert "the two versions have nothing in common" in err
+    assert "nothing was written; --force writes it all the same" in err
+    assert not (folder / "moved.srt").exists()
+
+
+def test_unrelated_texts_are_said_to_be_so(folder):
+    done = run("diff", "a.srt", "other.srt")
+    assert "these have nothing in common" in done.stderr
+    assert "0% of the shorter one is in both" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["diff", "a.srt", "b.npy"], "A is a text (a.srt) and B is a sequence (b.npy); give two of one kind"),
+        (["diff", "a.srt", "b.txt"], "one text has times and the other has none"),
+        (["diff", "a.srt", "b.srt", "--format", "xls"], "--format is 'xls'; choose one of json"),
+        (["diff", "a.srt", "b.srt", "--out", "e.doc"], "whose end names no format; add --format"),
+        (["diff", "a.srt", "b.srt", "--fps", "3"], "--fps says how fast the elements of sequences pass"),
+        (["diff", "a.srt", "b.srt", "--out", "a.srt", "-f", "csv"], "which would overwrite what is read (a.srt)"),
+        (["diff", "none.srt", "b.srt"], "none.srt"),
+        (["retime", "a.srt", "--to", "b.mp3"], "name the recording that SUBS was made for as well: --from A"),
+        (["retime", "a.srt", "--from", "b.srt", "--to", "b.mp3"], "give two versions of one kind"),
+        (["retime", "a.txt", "--to", "b.srt"], "a.txt: there are no timed cues in it"),
+        (["retime", "a.srt", "--to", "b.srt", "--out", "b.srt"], "which would overwrite what is read (b.srt)"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_way_out(folder, monkeypatch, capsys, arguments, said):
+    code, out, err = call(monkeypatch, capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert said in err

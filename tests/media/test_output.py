@@ -1,0 +1,88 @@
+"""Edit lists in files: for programs, editors and eyes."""
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from dropdtw.media.edits import Edits, Segment
+from dropdtw.media.output import FORMATS, Setting, table, write_edits
+
+EDITS = Edits.of_same(
+    [((0, 10), (5, 15), 0.99), ((20, 60), (45, 85), 0.75)], (60, 90), notes=["the end is <quiet>"]
+)  # only B 0–5, only A 10–20, only B 15–45, only B 85–90
+
+
+def test_json_has_the_rows_in_order():
+    segments = json.loads(write_edits(EDITS, "json"))["segments"]
+    assert [s["kind"] for s in segments] == ["only_b", "same", "only_a", "only_b", "same", "only_b"]
+    assert segments[1] == {"kind": "same", "a": [0, 10], "b": [5, 15], "confidence": 0.99}
+    assert segments[2] == {"kind": "only_a", "a": [10, 20], "b": None, "confidence": 0.75}
+
+
+def test_csv_has_a_row_each_with_empty_cells_for_what_is_not_there():
+    rows = list(csv.DictReader(io.StringIO(write_edits(EDITS, "csv"))))
+    assert len(rows) == 6
+    assert (rows[2]["kind"], rows[2]["a_start"], rows[2]["b_start"]) == ("only_a", "10", "")
+
+
+def test_audacity_labels_lie_on_the_times_of_b():
+    lines = [line.split("\t") for line in write_edits(EDITS, "audacity").splitlines()]
+    assert [(float(start), float(stop)) for start, stop, _ in lines] == [
+        (0, 5), (5, 15), (15, 15), (15, 45), (45, 85), (85, 90),
+    ]  # fmt: skip
+    assert lines[2][2] == "only A: 0:10.000–0:20.000"
+
+
+@pytest.mark.parametrize("video", [False, True])
+def test_the_filter_keeps_of_b_what_both_have(video):
+    text = write_edits(EDITS, "ffmpeg", Setting(video=video))
+    cut = "[0:a]atrim=start=5.000:end=15.000,asetpts=PTS-STARTPTS[a0];"
+    assert cut in text
+    assert "[0:a]atrim=start=45.000:end=85.000,asetpts=PTS-STARTPTS[a1];" in text
+    assert text.count("atrim") == 2
+    assert text.endswith("[v0][a0][v1][a1]concat=n=2:v=1:a=1[v][a]\n" if video else "[a0][a1]concat=n=2:v=0:a=1[a]\n")
+
+
+def test_where_nothing_would_be_left_there_is_no_filter():
+    nothing = Edits.of_same([], (60, 50))
+    with pytest.raises(ValueError, match="nothing of it would be left"):
+        write_edits(nothing, "ffmpeg")
+
+
+def test_an_unknown_format_is_refused():
+    with pytest.raises(ValueError, match="the format is 'xls'; choose one of json, csv, audacity, ffmpeg, html"):
+        write_edits(EDITS, "xls")
+
+
+def test_the_page_shows_each_row_and_escapes_what_others_wrote():
+    text = write_edits(EDITS, "html", Setting(names=("<b>a</b>.mp3", "b\u202e.mp3")))
+    svg = ET.fromstring(text[text.index("<svg") : text.index("</svg>") + 6])
+    kinds = [part.get("class") for part in svg if part.tag in ("rect", "polygon")]
+    assert (kinds.count("ribbon"), kinds.count("same"), kinds.count("only")) == (2, 4, 4)
+    assert "&lt;b&gt;a&lt;/b&gt;.mp3" in text
+    assert "\u202e" not in text
+    assert "the end is &lt;quiet&gt;" in text
+    assert "<script" not in text
+    assert "0:50 in common; only in A 0:10, only in B 0:40." in text
+
+
+def test_the_page_of_unrelated_recordings_says_so():
+    assert "These have nothing in common." in write_edits(Edits.of_same([], (60, 50)), "html")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_takes_long_recordings_and_speeds(kind):
+    edits = Edits((Segment("same", (0.0, 36000.0), (0.0, 36010.0), 0.9, 0.9997),), (36000.0, 36010.0))
+    assert write_edits(edits, kind)
+    columns, rows = table(edits)
+    assert columns[-1] == ">speed"
+    assert rows[0][-1] == "0.9997"
+
+
+def test_places_without_times_are_plain_numbers():
+    _, rows = table(Edits.of_same([((0, 20), (0, 20), 1.0)], (20, 25)), timed=False)
+    assert rows[1] == ["only B", "", "", "20", "25", "5", "100%"]
+    assert "0:" not in "".join(cell for row in rows for cell in row)

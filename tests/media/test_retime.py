@@ -1,0 +1,118 @@
+"""Subtitles that move to another version of a recording."""
+
+import numpy as np
+import pytest
+
+from dropdtw.media.cues import CueFile
+from dropdtw.media.edits import Edits
+from dropdtw.media.retime import between, retime
+from dropdtw.text.subtitles import Sentence
+from transcript_cases import held_out_talks, subrip
+
+SRT = (
+    "\ufeff1\r\n00:00:01,000 --> 00:00:03,000\r\n<i>Hello</i>\r\nyou\r\n\r\n"
+    "2\r\n00:00:12,000 --> 00:00:14,000\r\nBuy this now\r\n\r\n"
+    "3\r\n00:00:21,000 --> 00:00:23,500\r\n- Welcome back\r\n"
+)
+VTT = (
+    "WEBVTT - a talk\n\nSTYLE\n::cue { color: red }\n\nNOTE 00:00 is the beginning\n\nfirst\n"
+    "00:01.000 --> 00:03.000 align:start line:90%\nHello\n\n00:00:21.000 --> 00:00:23.500\n<v Ann>Welcome\n"
+)
+CUT = Edits.of_same([((0, 10), (0, 10), 0.99), ((20, 60), (10, 50), 0.99)], (60, 50))
+
+
+@pytest.mark.parametrize("text", [SRT, VTT])
+def test_without_edits_not_a_byte_changes_but_the_form_of_times(text):
+    found = retime(text, Edits.of_same([((0, 60), (0, 60), 1.0)], (60, 60)))
+    assert found.text.replace("00:00:01.000", "00:01.000").replace("00:00:03.000", "00:03.000") == text
+    assert (found.removed, found.doubts) == ((), ())
+
+
+def test_cues_in_what_was_taken_out_go_and_the_others_keep_their_form():
+    found = retime(SRT, CUT)
+    assert found.text == (
+        "\ufeff1\r\n00:00:01,000 --> 00:00:03,000\r\n<i>Hello</i>\r\nyou\r\n\r\n"
+        "2\r\n00:00:11,000 --> 00:00:13,500\r\n- Welcome back\r\n"
+    )
+    assert found.removed == (1,)
+    assert found.times[2] == pytest.approx((11.0, 13.5))
+
+
+def test_styles_notes_names_and_settings_of_webvtt_stay():
+    text = retime(VTT, CUT).text
+    assert text.startswith("WEBVTT - a talk\n\nSTYLE\n::cue { color: red }\n\nNOTE 00:00 is the beginning\n\nfirst\n")
+    assert "00:00:01.000 --> 00:00:03.000 align:start line:90%\nHello" in text
+    assert "00:00:11.000 --> 00:00:13.500\n<v Ann>Welcome" in text
+
+
+def test_a_cue_at_a_cut_moves_with_the_passage_that_holds_most_of_it_and_keeps_its_length():
+    cues = [Sentence(8.0, 10.5, "mostly before"), Sentence(19.5, 22.0, "mostly behind"), Sentence(9.5, 12.0, "gone")]
+    found = retime(subrip(cues), CUT)
+    assert found.times[:2] == (pytest.approx((8.0, 10.5)), pytest.approx((9.5, 12.0)))
+    assert found.removed == (2,)
+
+
+def test_no_cue_begins_before_the_other_version_does():
+    edits = Edits.of_same([((5, 60), (0, 55), 0.99)], (60, 55), min=10)
+    found = retime(subrip([Sentence(4.0, 7.0, "half"), Sentence(1.0, 3.0, "none"), Sentence(6.0, 9.0, "all")]), edits)
+    assert found.times == (pytest.approx((0.0, 2.0)), None, pytest.approx((1.0, 4.0)))
+
+
+def test_low_confidence_and_strange_versions_are_doubted():
+    unsure = Edits.of_same([((0, 10), (0, 10), 0.99), ((20, 60), (10, 50), 0.4)], (60, 50))
+    assert retime(SRT, unsure).doubts == (
+        "the passages are 60% sure on average (90% are wanted), least of all 0:10.000–0:20.000: 40%",
+    )
+    nothing = Edits.of_same([], (60, 50), notes=["these have nothing in common"])
+    assert "nothing in common" in retime(SRT, nothing).doubts[0]
+    mostly = Edits.of_same([((0, 5), (0, 5), 0.99)], (60, 5))
+    assert "2 of 3 cues lie in passages" in retime(SRT, mostly).doubts[0]
+    assert retime(SRT, CUT).doubts == ()
+
+
+def test_what_is_no_subtitle_file_is_refused():
+    with pytest.raises(ValueError, match="there are no timed cues in it"):
+        CueFile('[{"start": 0, "stop": 1, "text": "timed JSON"}]')
+
+
+def simulated(cues, rng):
+    """Another version: passages of some cues taken out, breaks put in, passages of 5 s and more between them.
+
+    Its cues, and for each old cue its shift; None where it was taken out.
+    """
+    spots = [int(rng.integers(4, 8))]
+    while (following := spots[-1] + int(rng.integers(9, 14))) < len(cues) - 8:
+        spots.append(following)
+    shift, out, shifts, skip = 30.0, [], [], 0
+    for k, cue in enumerate(cues):
+        if k in spots:
+            if rng.random() < 0.5:
+                skip = int(rng.integers(2, 6))
+                shift -= cues[k + skip].start - cue.start
+            else:
+                shift += rng.uniform(5, 40)
+        if skip or cue.start + shift < 0:
+            skip = max(0, skip - 1)
+            shifts.append(None)
+            continue
+        shifts.append(shift)
+        out.append(cue._replace(start=cue.start + shift, stop=cue.stop + shift))
+    return out, shifts
+
+
+@pytest.mark.parametrize("files", [20, pytest.param(100, marks=pytest.mark.exhaustive)])
+def test_simulated_cuts_of_real_talks_are_followed_and_one_offset_is_never_split(files):
+    talks = held_out_talks()[:files]
+    assert len(talks) == files
+    rng = np.random.default_rng(20)
+    right = total = 0
+    for cues in talks:
+        here = subrip(cues)
+        assert len(between(here, subrip([c._replace(start=c.start + 3.3, stop=c.stop + 3.3) for c in cues])).same) == 1
+        other, shifts = simulated(cues, rng)
+        found = retime(here, between(here, subrip(other)))
+        for cue, when, shift in zip(CueFile(here).cues, found.times, shifts, strict=True):
+            wanted = None if shift is None else cue.start + shift
+            right += when is None if wanted is None else when is not None and abs(when[0] - wanted) <= 0.1
+            total += 1
+    assert right >= 0.99 * total, f"{right} of {total}"
