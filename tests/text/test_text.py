@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dropdtw.text import FORMATS, FoundStep, Sentence, localize, read_steps, read_subtitles, write_chapters
+from dropdtw.text.chapters import Chapter, chapters, youtube_chapters
 from dropdtw.text.localize import meaning_costs
 from dropdtw.text.words import echo_costs
 
@@ -71,13 +72,50 @@ def test_vtt_escapes_what_would_be_a_tag():
     assert "&lt;slowly&gt;" in write_chapters(FOUND, "vtt")
 
 
-def test_ffmetadata_escapes_and_counts_milliseconds():
-    lines = write_chapters(FOUND, "ffmetadata").splitlines()
-    assert lines[:6] == [
-        *(";FFMETADATA1", "[CHAPTER]", "TIMEBASE=1/1000", "START=61500", "END=70250"),
-        'title=Mix \\= "stir" <slowly>',
+TALK = [Sentence(3.0 * k, 3.0 * k + 2, f"Sentence {k} <b>") for k in range(1400)]
+
+
+def test_ffmetadata_escapes_and_covers_the_whole_talk_in_milliseconds():
+    lines = write_chapters(FOUND, "ffmetadata", TALK, intro="Hello; all").splitlines()
+    assert lines == [
+        ";FFMETADATA1",
+        *("[CHAPTER]", "TIMEBASE=1/1000", "START=0", "END=61500", "title=Hello\\; all"),
+        *("[CHAPTER]", "TIMEBASE=1/1000", "START=61500", "END=3700000", 'title=Mix \\= "stir" <slowly>'),
+        *("[CHAPTER]", "TIMEBASE=1/1000", "START=3700000", "END=4199000", "title=Bake\\; cool \\#1"),
     ]
-    assert lines[-1] == "title=Bake\\; cool \\#1"
+
+
+def test_steps_that_were_done_out_of_order_become_chapters_in_time():
+    found = [FoundStep(1, "Pour", 50.0, 60.0, 0.9, (5, 6)), FoundStep(0, "Boil", 20.0, 30.0, 0.9, (2, 3))]
+    assert [c.title for c in chapters(found)] == ["Introduction", "Boil", "Pour"]
+
+
+def test_youtube_wants_ten_seconds_and_three_chapters():
+    parts = [Chapter(0, 4, "a"), Chapter(4, 20, "b"), Chapter(20, 40, "c"), Chapter(40, 45, "d")]
+    kept, remarks = youtube_chapters(parts)
+    assert kept == [Chapter(0, 20, "a / b"), Chapter(20, 45, "c / d")]
+    assert len(remarks) == 2
+    assert "2 shorter ones joined a neighbour" in remarks[0]
+    assert "from 3 on, and this list has 2" in remarks[1]
+    fine = [Chapter(0, 10, "a"), Chapter(10, 20, "b"), Chapter(20, 30, "c")]
+    assert youtube_chapters(fine) == (fine, [])
+    assert youtube_chapters([])[0] == []
+
+
+def test_numbers_of_cues_are_those_of_the_steps():
+    for kind in ("srt", "vtt"):
+        lines = write_chapters(FOUND, kind).splitlines()
+        assert [line for line in lines if line.isdigit()] == ["1", "3"]
+    again = [FOUND[0], FOUND[2], FOUND[2]]
+    assert [line for line in write_chapters(again, "srt").splitlines() if line.isdigit()] == ["1", "2", "3"]
+    assert "\n3.2\n" in write_chapters(again, "vtt")
+
+
+def test_the_page_covers_the_talk_and_quotes_it():
+    page = write_chapters(FOUND, "html", TALK)
+    assert "<span>1:09:59</span>" in page
+    assert "<q>Sentence 3 &lt;b&gt;</q>" in page
+    assert "<q>Sentence 9 &lt;b&gt;</q>" in page
 
 
 def test_youtube_begins_at_zero():

@@ -68,6 +68,9 @@ def localize(
         ),
     ] = SKIP,
     order: options.OrderFile = None,
+    intro: Annotated[
+        str, typer.Option(help="The title of what comes before the first step, in youtube and ffmetadata.")
+    ] = "Introduction",
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with status 1 if most steps are missing; the output is the same.")
     ] = False,
@@ -81,6 +84,7 @@ def localize(
     from dropdtw import text
     from dropdtw.files import formats
     from dropdtw.orders.blocks import read_blocks
+    from dropdtw.text.chapters import chapters, youtube_chapters
 
     kind = _kind(form, out)
     if [steps, talk, order].count("-") > 1:
@@ -104,7 +108,10 @@ def localize(
         skip=skip,
     )
     if kind is not None:
-        formats.write(out or "-", text.write_chapters(found, kind))
+        formats.write(out or "-", text.write_chapters(found, kind, said, intro=intro))
+    if kind == "youtube":
+        for remark in youtube_chapters(chapters(found, said, intro))[1]:
+            screen.note(remark)
     if kind is None or out not in (None, "-"):
         _show(found, said, wanted)
     there, due = _counts(found)
@@ -144,16 +151,16 @@ def _counts(found: list[FoundStep]) -> tuple[int, int]:
 
 
 def _show(found: list[FoundStep], said: list[Sentence], wanted: Steps) -> None:
-    from dropdtw.text.chapters import absence, clock
+    from dropdtw.text.page import absence, clock, quote
 
     rows = []
     for f in found:
         if f.start is None or f.stop is None or f.sentences is None:
             rows.append([str(f.index + 1), f.step, absence(f), "", "", ""])
             continue
-        words = said[f.sentences[0]].text
-        short = words if len(words) <= 48 else f"{words[:47].rsplit(' ', 1)[0]} …"
-        rows.append([str(f.index + 1), f.step, clock(f.start), clock(f.stop), f"{f.confidence:.0%}", short])
+        rows.append(
+            [str(f.index + 1), f.step, clock(f.start), clock(f.stop), f"{f.confidence:.0%}", quote(f, said, 48)]
+        )
     screen.table([">#", "step", ">start", ">stop", ">sure", "~begins with"], rows)
     there, due = _counts(found)
     print(f"{there} of {due} steps found among {len(said)} sentences")

@@ -9,42 +9,84 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from dropdtw.files.strangers import cell, one_line
 from dropdtw.text.localize import FoundStep
-from dropdtw.text.subtitles import timestamp
+from dropdtw.text.page import clock, page
+from dropdtw.text.subtitles import Sentence, timestamp
+
+SHORT: Final = 1.0
+"""Seconds before the first step that need no introduction."""
+YOUTUBE_SECONDS, YOUTUBE_CHAPTERS = 10.0, 3
+"""What YouTube demands: the shortest chapter, and how many there are at least."""
 
 
-def write_chapters(found: Sequence[FoundStep], kind: str) -> str:
+def write_chapters(
+    found: Sequence[FoundStep], kind: str, talk: Sequence[Sentence] = (), *, intro: str = "Introduction"
+) -> str:
     """Found steps as the content of a file; `kind` is one of `FORMATS`.
 
+    talk : what is said, with its times: then the last chapter lasts to its end, and html quotes it.
+    intro : the title of what comes before the first step.
+
     Steps that were not found have nulls in json, empty cells in csv, a line in html, and are left out elsewhere; json
-    says in `left_out` why nobody had to talk about one. A step is one line without control characters; in csv, one that
-    a spreadsheet would compute begins with an apostrophe.
+    says in `left_out` why nobody had to talk about one. ffmetadata and youtube cover the whole talk: a chapter lasts
+    until the next begins. A step is one line without control characters; in csv, one that a spreadsheet would compute
+    begins with an apostrophe.
     """
     if kind not in FORMATS:
         raise ValueError(f"the format is {kind!r}; choose one of {', '.join(FORMATS)}")
-    return FORMATS[kind]([replace(f, step=one_line(f.step)) for f in found])
+    return FORMATS[kind]([replace(f, step=one_line(f.step)) for f in found], talk, one_line(intro))
 
 
-def clock(seconds: float) -> str:
-    """Seconds as people write them.
+class Chapter(NamedTuple):
+    """A part of a talk."""
 
-    >>> clock(75.4), clock(3675)
-    ('1:15', '1:01:15')
+    start: float
+    stop: float
+    title: str
+
+
+def chapters(found: Sequence[FoundStep], talk: Sequence[Sentence] = (), intro: str = "Introduction") -> list[Chapter]:
+    """The whole talk in chapters, each from where its step begins to where the next one does.
+
+    >>> chapters([FoundStep(0, "Boil", 30.0, 40.0, 0.9, (3, 4)), FoundStep(1, "Pour", 55.0, 60.0, 0.9, (5, 6))])
+    [Chapter(start=0.0, stop=30.0, title='Introduction'), Chapter(start=30.0, stop=55.0, title='Boil'), \
+Chapter(start=55.0, stop=60.0, title='Pour')]
     """
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    placed = sorted(_placed(found), key=lambda p: p[1])
+    if not placed:
+        return []
+    starts = [start for _, start, _ in placed]
+    titles = [f.step for f, *_ in placed]
+    if starts[0] >= SHORT:
+        starts, titles = [0.0, *starts], [intro, *titles]
+    starts[0] = 0.0
+    end = max([stop for *_, stop in placed] + [s.stop for s in talk[-1:]])
+    return [Chapter(*c) for c in zip(starts, [*starts[1:], end], titles, strict=True)]
 
 
-def absence(f: FoundStep) -> str:
-    """How to say that a step was not found, in few letters."""
-    return {"optional": "optional", "alternative": "not taken"}.get(f.left_out, "not found")
+def youtube_chapters(whole: Sequence[Chapter]) -> tuple[list[Chapter], list[str]]:
+    """Chapters as YouTube takes them, and remarks on what was done: those under ten seconds join a neighbour."""
+    kept: list[Chapter] = []
+    for chapter in whole:
+        if kept and kept[-1].stop - kept[-1].start < YOUTUBE_SECONDS:
+            kept[-1] = Chapter(kept[-1].start, chapter.stop, f"{kept[-1].title} / {chapter.title}")
+        else:
+            kept.append(chapter)
+    if len(kept) > 1 and kept[-1].stop - kept[-1].start < YOUTUBE_SECONDS:
+        last = kept.pop()
+        kept[-1] = Chapter(kept[-1].start, last.stop, f"{kept[-1].title} / {last.title}")
+    remarks = []
+    if joined := len(whole) - len(kept):
+        remarks.append(f"YouTube wants {YOUTUBE_SECONDS:g} s for a chapter: {joined} shorter ones joined a neighbour")
+    if len(kept) < YOUTUBE_CHAPTERS:
+        remarks.append(f"YouTube shows chapters from {YOUTUBE_CHAPTERS} on, and this list has {len(kept)}")
+    return kept, remarks
 
 
-def _json(found: Sequence[FoundStep]) -> str:
+def _json(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
     names = ("index", "step", "start", "stop", "confidence")
     segments = [
         {name: getattr(f, name) for name in names} | ({"left_out": f.left_out} if f.left_out else {}) for f in found
@@ -52,7 +94,7 @@ def _json(found: Sequence[FoundStep]) -> str:
     return json.dumps({"segments": segments}, indent=1, ensure_ascii=False) + "\n"
 
 
-def _csv(found: Sequence[FoundStep]) -> str:
+def _csv(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(["index", "step", "start", "stop", "confidence"])
@@ -64,90 +106,57 @@ def _placed(found: Sequence[FoundStep]) -> list[tuple[FoundStep, float, float]]:
     return [(f, f.start, f.stop) for f in found if f.start is not None and f.stop is not None]
 
 
-def _srt(found: Sequence[FoundStep]) -> str:
+def _numbers(found: Sequence[FoundStep]) -> list[str]:
+    """The number of each step, from 1; the second time it is done, "2.2"."""
+    times: Counter[int] = Counter()
+    numbers = []
+    for f in found:
+        times[f.index] += 1
+        numbers.append(f"{f.index + 1}" + (f".{times[f.index]}" if times[f.index] > 1 else ""))
+    return numbers
+
+
+def _srt(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
+    placed = _placed(found)
+    numbers = _numbers([f for f, *_ in placed])
+    if any("." in number for number in numbers):  # SubRip counts in whole numbers
+        numbers = [str(n) for n in range(1, len(placed) + 1)]
     return "".join(
         f"{n}\n{timestamp(start, ',')} --> {timestamp(stop, ',')}\n{f.step}\n\n"
-        for n, (f, start, stop) in enumerate(_placed(found), 1)
+        for n, (f, start, stop) in zip(numbers, placed, strict=True)
     )
 
 
-def _vtt(found: Sequence[FoundStep]) -> str:
-    times: Counter[int] = Counter()
-    cues = []
-    for f, start, stop in _placed(found):
-        times[f.index] += 1
-        name = f"{f.index + 1}" + (f".{times[f.index]}" if times[f.index] > 1 else "")  # cues have names of their own
-        cues.append(
-            f"{name}\n{timestamp(start, '.')} --> {timestamp(stop, '.')}\n{html.escape(f.step, quote=False)}\n\n"
-        )
-    return "WEBVTT\n\n" + "".join(cues)
+def _vtt(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
+    placed = _placed(found)
+    return "WEBVTT\n\n" + "".join(
+        f"{n}\n{timestamp(start, '.')} --> {timestamp(stop, '.')}\n{html.escape(f.step, quote=False)}\n\n"
+        for n, (f, start, stop) in zip(_numbers([f for f, *_ in placed]), placed, strict=True)
+    )
 
 
-def _ffmetadata(found: Sequence[FoundStep]) -> str:
+def _ffmetadata(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
     """For `ffmpeg -i talk.mp4 -i chapters.txt -map_metadata 1 -codec copy out.mp4`."""
     special = str.maketrans({c: f"\\{c}" for c in "=;#\\"})
     return ";FFMETADATA1\n" + "".join(
-        f"[CHAPTER]\nTIMEBASE=1/1000\nSTART={round(1000 * start)}\nEND={round(1000 * stop)}\n"
-        f"title={f.step.translate(special)}\n"
-        for f, start, stop in _placed(found)
+        f"[CHAPTER]\nTIMEBASE=1/1000\nSTART={round(1000 * c.start)}\nEND={round(1000 * c.stop)}\n"
+        f"title={c.title.translate(special)}\n"
+        for c in chapters(found, talk, intro)
     )
 
 
-def _youtube(found: Sequence[FoundStep]) -> str:
-    """For a video's description; chapters have to begin at 0:00 there."""
-    lines = [f"{clock(start)} {f.step}" for f, start, _ in _placed(found)]
-    if lines and not lines[0].startswith("0:00 "):
-        lines.insert(0, "0:00 Introduction")
-    return "".join(f"{line}\n" for line in lines)
+def _youtube(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
+    """For a video's description."""
+    return "".join(f"{clock(c.start)} {c.title}\n" for c in youtube_chapters(chapters(found, talk, intro))[0])
 
 
-def _html(found: Sequence[FoundStep]) -> str:
-    placed = _placed(found)
-    end = max((stop for *_, stop in placed), default=1.0) or 1.0
-    bars, rows = [], []
-    for f in found:
-        step = html.escape(f.step)
-        if f.start is None or f.stop is None or f.confidence is None:
-            rows.append(f'<tr class="none"><td>{f.index + 1}</td><td>{step}</td><td colspan="2">{absence(f)}</td></tr>')
-            continue
-        left, width = 100 * f.start / end, max(0.4, 100 * (f.stop - f.start) / end)
-        when = f"{clock(f.start)}–{clock(f.stop)}"
-        bars.append(
-            f'<i style="left:{left:.2f}%;width:{width:.2f}%;opacity:{0.35 + 0.65 * f.confidence:.2f}"'
-            f' title="{step}, {when}"></i>'
-        )
-        rows.append(f"<tr><td>{f.index + 1}</td><td>{step}</td><td>{when}</td><td>{f.confidence:.0%}</td></tr>")
-    return PAGE.format(bars="".join(bars), rows="\n".join(rows), end=clock(end))
-
-
-PAGE: Final = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Where each step is talked about</title>
-<style>
-:root {{ color-scheme: light dark }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}
-.bar {{ position: relative; height: 2rem; background: #8883; border-radius: 4px }}
-.bar i {{ position: absolute; top: 0; bottom: 0; background: #0072b2; border-radius: 2px }}
-.ends {{ display: flex; justify-content: space-between; font-size: .8rem; opacity: .7 }}
-table {{ border-collapse: collapse; width: 100%; margin-top: 1rem }}
-td, th {{ text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8884 }}
-.none {{ opacity: .6 }}
-</style>
-<h1>Where each step is talked about</h1>
-<div class="bar">{bars}</div><div class="ends"><span>0:00</span><span>{end}</span></div>
-<table><tr><th>#</th><th>step</th><th>time</th><th>confidence</th></tr>
-{rows}
-</table>
-</html>
-"""
-
-FORMATS: Final[dict[str, Callable[[Sequence[FoundStep]], str]]] = {
+FORMATS: Final[dict[str, Callable[[Sequence[FoundStep], Sequence[Sentence], str], str]]] = {
     "json": _json,
     "csv": _csv,
     "srt": _srt,
     "vtt": _vtt,
     "ffmetadata": _ffmetadata,
     "youtube": _youtube,
-    "html": _html,
+    "html": page,
 }
 """The formats of chapters, by name."""
