@@ -20,7 +20,7 @@ from dropdtw.cli import bench, options
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "localize"
 STEPS, TALK = str(EXAMPLES / "steps.txt"), str(EXAMPLES / "talk.srt")
-COMMANDS = ["align", "localize", "retrieve", "corpus", "explore", "reproduce", "bench", "info"]
+COMMANDS = ["align", "localize", "diff", "retime", "retrieve", "corpus", "explore", "reproduce", "bench", "info"]
 GROUPS = ["corpus", "reproduce"]
 
 
@@ -34,6 +34,8 @@ def folder(tmp_path, monkeypatch):
     np.save(tmp_path / "Z.npy", Z)
     np.save(tmp_path / "X.npy", np.where(truth[:, None] >= 0, Z[truth] + 0.5 * noise, noise))
     np.save(tmp_path / "truth.npy", truth)
+    (tmp_path / "empty.txt").write_text("...\n\n")
+    (tmp_path / "plain.srt").write_text("no times\n")
     (tmp_path / "corpus").mkdir()
     for k in range(9):
         np.save(tmp_path / "corpus" / f"{k}.npy", rng.normal(size=(12 + k, 16)))
@@ -124,6 +126,21 @@ def test_align_shows_a_screenful(folder):
     assert "… and 30 more; --out writes them all" in run("align", "z.txt", "z.txt", "--drop-x", "none").stdout
 
 
+def test_localize_takes_a_plain_text_and_counts_its_sentences(folder):
+    from dropdtw import text
+
+    said = text.sentences(text.read_subtitles(Path(TALK).read_text()))
+    (folder / "talk.txt").write_bytes("\n".join(s.text for s in said).encode("cp1252"))
+    found = json.loads(run("localize", STEPS, "talk.txt", "--format", "json").stdout)["segments"]
+    timed = json.loads(run("localize", STEPS, TALK, "--format", "json").stdout)["segments"]
+    for plain, clocked in zip(found, timed, strict=True):
+        assert (plain["start"], plain["confidence"]) == (None, clocked["confidence"])
+        if clocked["start"] is not None:
+            first, last = plain["sentences"]
+            assert (said[first].start, said[last - 1].stop) == (clocked["start"], clocked["stop"])
+    assert "sentences" in run("localize", STEPS, "talk.txt", "--format", "html").stdout
+
+
 WRONG = {
     "no file": (["align", "nothing.npy", "X.npy"], "there is no file nothing.npy"),
     "no such command": (["alin"], "No such command 'alin'"),
@@ -142,8 +159,10 @@ WRONG = {
     "two pipes": (["align", "-", "-"], "can be read once"),
     "features": (["align", "Z.npy", "truth.npy"], "Z has 16 features and X has 1"),
     "no talk": (["localize", STEPS, "nothing.srt"], "there is no file nothing.srt"),
-    "no text": (["localize", STEPS, "X.npy"], "X.npy is no text in UTF-8"),
-    "no subtitles": (["localize", STEPS, STEPS], "there are no subtitles in it"),
+    "no text": (["localize", STEPS, "X.npy"], "X.npy is no text; give one that is saved as UTF-8"),
+    "no subtitles": (["localize", STEPS, "plain.srt"], "there are no subtitles in it"),
+    "no sentences": (["localize", STEPS, "empty.txt"], "empty.txt: there are no sentences in it"),
+    "no times": (["localize", STEPS, STEPS, "--format", "srt"], "has no times, which srt is made of"),
     "format": (["localize", STEPS, TALK, "--format", "docx"], "--format is 'docx'; choose one of json"),
     "which format": (["localize", STEPS, TALK, "--out", "a.txt"], "add --format json|csv|srt|vtt|ffmetadata"),
     "skip": (["localize", STEPS, TALK, "--skip", "-1"], "Invalid value for '--skip'"),

@@ -234,3 +234,17 @@ def test_standard_output_takes_bytes_and_text(capsysbinary, monkeypatch, tmp_pat
     assert only_text.getvalue() == "text"
     formats.write(tmp_path / "a" / "b.txt", "kept")
     assert (tmp_path / "a" / "b.txt").read_text() == "kept"
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_decimal_commas_are_read_where_another_mark_parts_the_columns(tmp_path, mark):
+    place = tmp_path / "a.csv"
+    place.write_text(f"x{mark}y\n1,5{mark}-2\n,25{mark}3,0e2\n")
+    assert formats.read(place).tolist() == [[1.5, -2.0], [0.25, 300.0]]
+
+
+def test_where_points_are_used_a_comma_is_no_decimal_sign(tmp_path):
+    place = tmp_path / "a.csv"
+    place.write_text("1.5;2,000\n")
+    with pytest.raises(ValueError, match="line 1, column 2 is '2,000', not a number"):
+        formats.read(place)

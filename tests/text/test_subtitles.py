@@ -169,3 +169,8 @@ def test_where_a_full_stop_was_forgotten_a_capital_begins_a_sentence():
 def test_other_capitals_begin_no_sentence(after):
     assert spoken("So.", "That is how", after) == ["So.", f"That is how {after}"]
     assert spoken("So.", "Ask for him,", "Mister Bun.") == ["So.", "Ask for him, Mister Bun."]
+
+
+def test_subviewer_is_read_as_youtube_writes_it():
+    text = "0:00:01.000,0:00:04.105\nHello everybody,\nwelcome\n\n0:00:04.455,0:00:07.635\nback\n"
+    assert read_subtitles(text) == [Sentence(1.0, 4.105, "Hello everybody, welcome"), Sentence(4.455, 7.635, "back")]

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from dropdtw.text import FoundStep, Sentence
 
 
+PLAYERS = ("srt", "vtt", "ffmetadata", "youtube")
+"""Formats that are times above all."""
+
+
 def localize(
     steps: Annotated[
         str,
@@ -31,7 +35,8 @@ def localize(
         str,
         typer.Argument(
             metavar="TALK",
-            help="Subtitles: .srt, .vtt, or JSON with start, stop and text; - for stdin.",
+            help="Subtitles: .srt, .vtt, .sbv, or JSON with start, stop and text; - for stdin. Or a .txt with a "
+            "sentence to a line, without times.",
         ),
     ],
     form: Annotated[
@@ -94,13 +99,15 @@ def localize(
     wanted = options.parsed(steps, read_blocks, "a step to a line")
     if order is not None:
         wanted = _ordered(wanted, order)
-    said = text.sentences(options.parsed(talk, text.read_subtitles, "subtitles"))
+    timed = Path(talk).suffix.lower() != ".txt"
+    if not timed and kind in PLAYERS:
+        raise ValueError(f"{talk} has no times, which {kind} is made of; write json, csv or html, or give subtitles")
+    said = _said(talk, timed)
     price, opening = options.drop_cost(drop_x, "drop-x"), options.opening_cost(open_x, "open-x")
-    times = [(s.start, s.stop) for s in said]
     found = text.localize(
         wanted.names,
         [s.text for s in said],
-        times,
+        [(s.start, s.stop) for s in said] if timed else None,
         order=wanted.order,
         optional=wanted.optional,
         drop_x=price,
@@ -120,6 +127,19 @@ def localize(
         screen.note(f"{missing}: these steps do not seem to be in this talk; check that STEPS and TALK belong together")
         if strict:
             raise typer.Exit(1)
+
+
+def _said(place: str, timed: bool) -> list[Sentence]:
+    """The sentences of a talk; those of a plain text, a line each, have no times."""
+    from dropdtw import text
+
+    if timed:
+        return text.sentences(options.parsed(place, text.read_subtitles, "subtitles"))
+    lines = options.parsed(place, str.splitlines, "a sentence to a line")
+    said = [text.Sentence(0.0, 0.0, line.strip()) for line in lines if any(map(str.isalnum, line))]
+    if not said:
+        raise ValueError(f"{place}: there are no sentences in it; give one to a line")
+    return said
 
 
 def _kind(form: str | None, out: str | None) -> str | None:
@@ -155,12 +175,13 @@ def _show(found: list[FoundStep], said: list[Sentence], wanted: Steps) -> None:
 
     rows = []
     for f in found:
-        if f.start is None or f.stop is None or f.sentences is None:
+        if f.sentences is None:
             rows.append([str(f.index + 1), f.step, absence(f), "", "", ""])
             continue
-        rows.append(
-            [str(f.index + 1), f.step, clock(f.start), clock(f.stop), f"{f.confidence:.0%}", quote(f, said, 48)]
-        )
+        ends = [str(f.sentences[0] + 1), str(f.sentences[1])]  # where the talk has no times
+        if f.start is not None and f.stop is not None:
+            ends = [clock(f.start), clock(f.stop)]
+        rows.append([str(f.index + 1), f.step, *ends, f"{f.confidence:.0%}", quote(f, said, 48)])
     screen.table([">#", "step", ">start", ">stop", ">sure", "~begins with"], rows)
     there, due = _counts(found)
     print(f"{there} of {due} steps found among {len(said)} sentences")

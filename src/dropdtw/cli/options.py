@@ -116,13 +116,12 @@ def drop_cost(text: str | None, name: str) -> DropCost:
 
 def parsed(place: str, parse: Callable[[str], T], holding: str) -> T:
     """What a text says; `holding` is what should be in it."""
-    from dropdtw.files import formats
+    from dropdtw.files import formats, texts
 
     content, shown = formats.content_of(place, holding)
+    text = texts.decoded(content, shown)
     try:
-        return parse(content.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise ValueError(f"{shown} is no text in UTF-8; save it as UTF-8") from None
+        return parse(text)
     except ValueError as error:
         raise ValueError(f"{shown}: {error}") from None
 

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +23,9 @@ from dropdtw.results.alignment import Alignment
 
 TABLES: Final = (".csv", ".tsv", ".txt")
 """Ends of names of files with a row a line, which may have a line of names."""
+
+DECIMAL_POINT: Final = re.compile(r"\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*")
+DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
 
 MANY_CELLS: Final = 1 << 24
 """Match costs up to which an alignment in .npz carries them along."""
@@ -176,13 +180,13 @@ def _table(content: bytes, header: bool | None = None) -> tuple[Array, list[str]
     lines = [(n, line) for n, line in lines if not line.lstrip().startswith("#")]
     if not lines:
         raise ValueError("it has no rows")
-    delimiter = max(",;\t", key=lines[0][1].count)
-    if delimiter not in lines[0][1]:
-        delimiter = " "
+    delimiter = next((mark for mark in "\t;," if mark in lines[0][1]), " ")
     rows = [
         (n, [cell for cell in next(csv.reader([line.strip()], delimiter=delimiter)) if cell or delimiter != " "])
         for n, line in lines
     ]
+    if delimiter in "\t;":
+        rows = _with_points(rows)
     names = [cell.strip() for cell in rows[0][1]]
     numbered = len(names) > 1 and names == [str(k) for k in range(len(names))]
     if header is None:
@@ -195,6 +199,13 @@ def _table(content: bytes, header: bool | None = None) -> tuple[Array, list[str]
     if header:
         rows = rows[1:]
     return _rectangle([_numbers(cells, f"line {n}") for n, cells in rows]), names if header else []
+
+
+def _with_points(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
+    """Rows with decimal points where they have decimal commas, and no points."""
+    if any(DECIMAL_POINT.fullmatch(cell) for _, cells in rows for cell in cells):
+        return rows
+    return [(n, [c.replace(",", ".") if DECIMAL_COMMA.fullmatch(c) else c for c in cells]) for n, cells in rows]
 
 
 def _brief(names: list[str]) -> str:

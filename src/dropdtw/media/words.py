@@ -90,10 +90,10 @@ def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> 
     min : the shortest passage that gets a row, in seconds, or in words where the texts have no times.
     speed : the times of one text may pass faster than those of the other, at one ratio throughout.
 
-    >>> a = Words.of_text("now we boil the water and wait for a while until it sings")
-    >>> b = Words.of_text("now we boil the water and wait for a while says our sponsor until it sings")
-    >>> print(diff_words(a, b).to_dict()["segments"][1]["b"])
-    [10.0, 13.0]
+    >>> before, after = "now we boil some water and wait until the kettle sings", "then it goes over fresh green tea"
+    >>> a, b = Words.of_text(f"{before} {after}"), Words.of_text(f"{before} here is our sponsor {after}")
+    >>> [(s.kind, s.a, s.b) for s in diff_words(a, b).segments][1]
+    ('only_b', None, (11.0, 15.0))
     """
     if a.timed != b.timed:
         raise ValueError("one text has times and the other has none; give two subtitle files, or two plain texts")

@@ -31,9 +31,10 @@ def write_chapters(
     intro : the title of what comes before the first step.
 
     Steps that were not found have nulls in json, empty cells in csv, a line in html, and are left out elsewhere; json
-    says in `left_out` why nobody had to talk about one. ffmetadata and youtube cover the whole talk: a chapter lasts
-    until the next begins. A step is one line without control characters; in csv, one that a spreadsheet would compute
-    begins with an apostrophe.
+    says in `left_out` why nobody had to talk about one. Where the talk has no times, json gives the sentences
+    [first, last + 1), and the formats of players have nothing to write. ffmetadata and youtube cover the whole talk: a
+    chapter lasts until the next begins. A step is one line without control characters; in csv, one that a spreadsheet
+    would compute begins with an apostrophe.
     """
     if kind not in FORMATS:
         raise ValueError(f"the format is {kind!r}; choose one of {', '.join(FORMATS)}")
@@ -88,9 +89,12 @@ def youtube_chapters(whole: Sequence[Chapter]) -> tuple[list[Chapter], list[str]
 
 def _json(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
     names = ("index", "step", "start", "stop", "confidence")
-    segments = [
-        {name: getattr(f, name) for name in names} | ({"left_out": f.left_out} if f.left_out else {}) for f in found
-    ]
+    segments = []
+    for f in found:
+        segment = {name: getattr(f, name) for name in names}
+        if f.found and f.start is None:
+            segment["sentences"] = f.sentences
+        segments.append(segment | ({"left_out": f.left_out} if f.left_out else {}))
     return json.dumps({"segments": segments}, indent=1, ensure_ascii=False) + "\n"
 
 

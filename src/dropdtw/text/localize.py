@@ -25,7 +25,7 @@ class FoundStep:
     """Where a step is talked about.
 
     index, step : its number, from 0, and its text.
-    start, stop : seconds, None where nobody talks about it.
+    start, stop : seconds; None where nobody talks about it, and where the talk has no times.
     confidence : the probability that it is talked about there, 0 to 1; None where it is not found.
     sentences : the sentences [first, last + 1) that it was found in; None where it is not found.
     left_out : why nobody has to talk about it, where it is not found: "optional"; "alternative": another one was taken;
@@ -49,7 +49,7 @@ class FoundStep:
 def localize(
     steps: Sequence[str],
     sentences: Sequence[str],
-    times: npt.ArrayLike,
+    times: npt.ArrayLike | None = None,
     *,
     order: OrderLike | None = None,
     optional: Sequence[int] = (),
@@ -70,7 +70,8 @@ def localize(
     ----------
     steps : what is to be found, in its order.
     sentences : what is said, in its order.
-    times : (N, 2) start and stop of each sentence in seconds, or (N,) starts alone.
+    times : (N, 2) start and stop of each sentence in seconds, or (N,) starts alone; None: they have no times, and
+        what is found is told by its sentences.
     order : which steps may follow which, see `dropdtw.orders`; None: each follows the one before it.
     optional : the numbers of steps that may be left out for free.
     drop_x : what leaving out a sentence costs, see `dropdtw.drops`; lower drops more. With "suggest", sentences at the
@@ -87,7 +88,7 @@ def localize(
     steps, sentences = list(steps), list(sentences)
     if not steps or not sentences:
         raise ValueError(f"there are {len(steps)} steps and {len(sentences)} sentences; give at least one of each")
-    spans = _spans(times, len(sentences))
+    spans = None if times is None else _spans(times, len(sentences))
     free = _optional(optional, len(steps))
     said = None if order is None else as_order(order)
     if said is not None:
@@ -113,7 +114,7 @@ def localize(
             continue
         if isinstance(rule, Suggest):  # other drop costs are the caller's, and so is what they let in
             first, after = trimmed(C[i], first, after)
-        start, stop = float(spans[first, 0]), float(spans[after - 1, 1])
+        start, stop = (None, None) if spans is None else (float(spans[first, 0]), float(spans[after - 1, 1]))
         found.append(FoundStep(i, steps[i], start, stop, round(sure, 3), (first, after)))
     there, passed = {f.index for f in found}, {int(i) for i in a.walk}
     for i in sorted(set(range(len(steps))) - there):

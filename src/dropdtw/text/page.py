@@ -30,6 +30,16 @@ def absence(f: FoundStep) -> str:
     return {"optional": "optional", "alternative": "not taken"}.get(f.left_out, "not found")
 
 
+def place(f: FoundStep) -> str:
+    """Where a step was found: from–to, in time or, where there is none, in sentences counted from 1."""
+    if f.sentences is None:
+        return absence(f)
+    if f.start is None or f.stop is None:
+        first, last = f.sentences[0] + 1, f.sentences[1]
+        return f"sentence {first}" if first == last else f"sentences {first}–{last}"
+    return f"{clock(f.start)}–{clock(f.stop)}"
+
+
 def quote(f: FoundStep, talk: Sequence[Sentence], most: int = QUOTED) -> str:
     """How the passage of a step begins."""
     if f.sentences is None or not talk:
@@ -40,15 +50,17 @@ def quote(f: FoundStep, talk: Sequence[Sentence], most: int = QUOTED) -> str:
 
 def page(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
     """The page, in one file without scripts."""
-    end = max([f.stop for f in found if f.stop is not None] + [s.stop for s in talk[-1:]], default=1.0) or 1.0
+    timed = any(f.start is not None for f in found) or not any(f.found for f in found)
+    end = (float(len(talk)) if not timed else max([f.stop or 0 for f in found] + [s.stop for s in talk[-1:]])) or 1.0
     bars, rows = [], []
     for f in found:
         step, number = html.escape(f.step), f.index + 1
-        if f.start is None or f.stop is None or f.confidence is None:
+        if f.sentences is None or f.confidence is None:
             rows.append(f'<tr class="none"><td>{number}</td><td>{step}</td><td colspan="2">{absence(f)}</td></tr>')
             continue
-        left, width = 100 * f.start / end, max(0.4, 100 * (f.stop - f.start) / end)
-        when = f"{clock(f.start)}–{clock(f.stop)}"
+        start, stop = f.sentences if f.start is None or f.stop is None else (f.start, f.stop)
+        left, width = 100 * start / end, max(0.4, 100 * (stop - start) / end)
+        when = place(f)
         bars.append(
             f'<i style="left:{left:.2f}%;width:{width:.2f}%;opacity:{0.45 + 0.55 * f.confidence:.2f}"'
             f' title="{step}, {when}">{number if width > 3 else ""}</i>'
@@ -56,7 +68,8 @@ def page(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> st
         said = html.escape(quote(f, talk))
         said = f"<br><q>{said}</q>" if said else ""
         rows.append(f"<tr><td>{number}</td><td>{step}{said}</td><td>{when}</td><td>{f.confidence:.0%}</td></tr>")
-    return PAGE.format(bars="".join(bars), rows="\n".join(rows), end=clock(end))
+    ends = ("0:00", clock(end)) if timed else ("sentence 1", str(round(end)))
+    return PAGE.format(bars="".join(bars), rows="\n".join(rows), begin=ends[0], end=ends[1])
 
 
 PAGE: Final = """<!doctype html>
@@ -76,7 +89,7 @@ q {{ font-size: .9rem; opacity: .75 }}
 .none {{ opacity: .6 }}
 </style>
 <h1>Where each step is talked about</h1>
-<div class="bar">{bars}</div><div class="ends"><span>0:00</span><span>{end}</span></div>
+<div class="bar">{bars}</div><div class="ends"><span>{begin}</span><span>{end}</span></div>
 <table><tr><th>#</th><th>step</th><th>time</th><th>sure</th></tr>
 {rows}
 </table>

@@ -1,4 +1,4 @@
-"""Subtitles in SubRip (.srt), WebVTT (.vtt) or timed JSON, and the sentences that are spoken in them."""
+"""Subtitles (SubRip .srt, WebVTT .vtt, SubViewer .sbv, timed JSON), and the sentences that are spoken in them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dropdtw.files import jsons
 TIMES: Final = re.compile(
     r"^\s*((?:\d+:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)\s*-->\s*((?:\d+:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)"
 )
+SUBVIEWER: Final = re.compile(r"^\s*(\d+:\d{2}:\d{2}\.\d{1,3}),(\d+:\d{2}:\d{2}\.\d{1,3})\s*$")
 TAG: Final = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")  # what opens a tag cannot stand inside one: no rescanning
 SPOKEN: Final = re.compile(r"\w(?:.*\w)?", re.S)
 OPENING, CLOSING = "[(♪♫", "])♪♫"
@@ -48,7 +49,9 @@ def read_subtitles(text: str) -> list[Sentence]:
     cues = _json(text) if text.lstrip()[:1] in ("[", "{") else _timed_text(text)
     cues = [cue for cue in sorted(cues, key=lambda cue: cue.start) if cue.text]
     if not cues:
-        raise ValueError("there are no subtitles in it; give SubRip (.srt), WebVTT (.vtt) or a list of timed JSON")
+        raise ValueError(
+            "there are no subtitles in it; give SubRip (.srt), WebVTT (.vtt), SubViewer (.sbv) or a list of timed JSON"
+        )
     return _without_repeats(cues)
 
 
@@ -115,7 +118,7 @@ def _timed_text(text: str) -> list[Sentence]:
     cues: list[Sentence] = []
     lines: list[str] | None = None
     for number, line in enumerate([*text.splitlines(), ""], 1):
-        times = TIMES.match(line)
+        times = TIMES.match(line) or SUBVIEWER.match(line)
         if times:
             if lines is not None:
                 cues[-1] = cues[-1]._replace(text="\n".join(lines))
