@@ -28,7 +28,7 @@ demo: setup
 # Two halves side by side, about equally long: the core, and what is built around it.
 TRITON := tests/executors/test_triton.py tests/executors/test_triton_graphs.py
 PEERS := tests/peers
-AROUND := $(addprefix tests/,cli corpus data experiments explore files sklearn text test_docs.py test_packaging.py)
+AROUND := $(addprefix tests/,cli corpus data experiments explore files media sklearn text test_docs.py test_packaging.py)
 PYTEST := $(BIN)/python -m pytest
 
 test: lint
