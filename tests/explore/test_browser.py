@@ -2,10 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import dropdtw
 import explore_page
+from dropdtw.explore import load
+from dropdtw.explore.session import Session
 from explore_page import Page
 
 pytest.importorskip("selenium", reason="selenium is not installed: pip install selenium")
@@ -289,3 +292,40 @@ def test_a_server_that_is_gone_is_said(page):
     page.run("window.fetch = () => Promise.reject(new TypeError('Failed to fetch'))")
     page.slide("drop_x-range", 0.1)
     assert "is `dropdtw explore` still running?" in page.text("error")
+
+
+def test_the_first_suggestion_says_how_far_to_trust_it(page):
+    assert "% sure: good matches cost about" in page.text("suggestion")
+
+
+def test_a_doubtful_suggestion_stands_out(browser):
+    noise = np.random.default_rng(1).normal(size=(60, 3))
+    pages = explore_page.serving(Session(load.from_sequences(noise[:10], noise[10:])))
+    page = Page(browser, next(pages)).open()
+    sure = int(page.text("suggestion").split()[0])
+    assert sure < 50
+    assert page.find("suggestion").get_attribute("class") == "hint doubt"
+    pages.close()
+
+
+def test_on_a_phone_the_picture_comes_first_and_the_settings_open_on_demand(browser, place):
+    page = Page(browser, place).open(width=390)
+    top = "return document.getElementById(arguments[0]).getBoundingClientRect().top"
+    assert page.run(top, "picture") < page.run(top, "drawer")
+    assert not page.find("controls").is_displayed()
+    page.find("drawer").find_element("tag name", "summary").click()
+    assert page.find("controls").is_displayed()
+    assert page.run("return document.documentElement.scrollWidth") <= 390
+
+
+def test_pointing_at_a_talk_quotes_it_and_names_the_step(browser):
+    data = load.from_costs(
+        [[0.1, 0.9], [0.8, 0.2]], names=("boil", "pour"), said=("Now it boils.", "Pour!"), times=(0.0, 65.0)
+    )
+    pages = explore_page.serving(Session(data))
+    page = Page(browser, next(pages)).open()
+    page.find("picture").send_keys(Keys.END)
+    page.until(lambda: page.text("why-x-name") == "x_1 (1:05)")
+    page.until(lambda: page.text("why-x").startswith("“Pour!” "))
+    assert page.text("why-z-name") == "z_0: boil"
+    pages.close()

@@ -12,13 +12,17 @@ from dropdtw.cli import options, screen
 
 def explore(
     first: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="Z",
-            help="The query or the steps; or, alone, an .npz with Z and X or with C (`dropdtw align --out a.npz`).",
+            help="The query or the steps: numbers, or a text with a step to a line; or, alone, an .npz with Z and X or "
+            "with C (`dropdtw align --out a.npz`).",
         ),
-    ],
-    second: Annotated[str | None, typer.Argument(metavar="X", help="The signal or the frames.")] = None,
+    ] = None,
+    second: Annotated[
+        str | None,
+        typer.Argument(metavar="X", help="The signal or the frames; with steps, subtitles (.srt, .vtt, .sbv)."),
+    ] = None,
     drop_x: Annotated[
         str | None,
         typer.Option(
@@ -38,7 +42,11 @@ def explore(
     truth: Annotated[
         str | None, typer.Option(help="A file with the true z of each x, -1 for none: it is shown beside.")
     ] = None,
-    fps: Annotated[float | None, typer.Option(help="Elements of X per second: times are shown as well.")] = None,
+    fps: Annotated[float | None, typer.Option(help="Elements of X per second: times are shown instead.")] = None,
+    names: Annotated[
+        str | None, typer.Option(help="A file with the names of the elements of Z, one to a line.")
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Look around with made data; no files are needed.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open a browser, or print the address only.")
@@ -48,14 +56,28 @@ def explore(
 
     The page is served on this machine only, to those who know the address. Ctrl-C ends it.
     """
-    from dropdtw.explore import load
+    from dataclasses import replace
+    from pathlib import Path
+
+    from dropdtw.explore import load, talks
     from dropdtw.explore.order import with_order
     from dropdtw.explore.server import serve
     from dropdtw.explore.session import Session
 
     if order == "-":
         raise ValueError("explore reads files, not standard input: the code that it exports loads them again")
-    data = load.read(first, second, truth=truth, fps=fps, header=header)
+    if demo:
+        if first is not None:
+            raise ValueError(f"--demo brings its own data, but Z is {first}; give one of them")
+        data = talks.demo()
+    elif first is None:
+        raise ValueError("there is nothing to explore; give Z and X, steps and a talk, or --demo")
+    elif second is not None and Path(second).suffix.lower() in talks.TALKS:
+        data = talks.read_talk(first, second)
+    else:
+        data = load.read(first, second, truth=truth, fps=fps, header=header)
+    if names is not None:
+        data = replace(data, names=talks.read_names(names, data.shape[0]))
     if order is not None:
         data = with_order(data, options.order_of(order, data.shape[0]), order)
     session = Session(data)

@@ -33,6 +33,10 @@ class Data:
     method, cost : of the alignment that came along.
     truth : (N,) the true z of each x, −1 for none.   fps : elements of X per second.
     steps : what is known of the order of Z; None: it is a list.
+    names : what the elements of Z are called; empty: they have numbers.
+    said, times : what is said in each x, and when it begins, in seconds; empty where X is no talk.
+    begin : settings to begin with that differ from the usual ones.
+    skip : what dropping a z costs to begin with, in drop costs of an x; None: no z is dropped.
     """
 
     title: str
@@ -48,6 +52,11 @@ class Data:
     truth: Array | None = None
     fps: float | None = None
     steps: Steps | None = None
+    names: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+    times: tuple[float, ...] = ()
+    begin: Mapping[str, bool] = field(default_factory=dict)
+    skip: float | None = None
 
     def __post_init__(self) -> None:
         K, N = self.shape

@@ -63,6 +63,7 @@ class Session:
         K, N = data.shape
         self._matrices, self._found = Memo(3), Memo(max(1, min(32, REMEMBERED // (K * N))))
         self.matches: list[str] = [] if data.Z is None else list(costs.MATCH_COSTS)
+        self.suggested: dict[str, Any] | None = None  # how far to trust the drop cost that the page begins with
         self.first = first or self.opening()
         if self.first.match is not None and self.first.match not in self.matches:
             self.matches.append(self.first.match)
@@ -95,7 +96,8 @@ class Session:
         if name not in known:
             raise ValueError(f"method is {name!r}; choose one of {', '.join(known)}")
         entry, C = METHODS[name], self.costs(match)
-        settings = Settings(match=match, method=name, gamma=self.usual_gamma(C))
+        flags: dict[str, Any] = {} if entry.one_to_one or entry.states_moves else dict(data.begin)
+        settings = Settings(match=match, method=name, gamma=self.usual_gamma(C), **flags)
         if entry.takes_warp:
             settings = replace(settings, warp=data.charges.warp)
         if entry.takes_threshold:
@@ -111,8 +113,13 @@ class Session:
             return replace(settings, open_x=open_x, open_z=open_z)
         if data.method is not None:  # an alignment came along that dropped nothing
             return settings
-        drop = Choice("constant", _rounded(dropdtw.suggest_drop(C, drop_z=entry.one_to_one).constant))
-        return replace(settings, drop_x=drop, drop_z=drop if entry.one_to_one else Choice())
+        found = dropdtw.suggest_drop(C, drop_z=entry.one_to_one, **flags)
+        self.suggested = {"confidence": found.confidence, "why": found.why}
+        drop = Choice("constant", _rounded(found.constant))
+        other = drop if entry.one_to_one else Choice()
+        if data.skip is not None:
+            other = Choice("constant", _rounded(data.skip * found.constant))
+        return replace(settings, drop_x=drop, drop_z=other)
 
     @staticmethod
     def usual_gamma(C: Array) -> float:
@@ -147,6 +154,10 @@ class Session:
             "curves": self._curves,
             "truth": None if data.truth is None else data.truth.tolist(),
             "fps": data.fps,
+            "names": list(data.names or (data.steps.names if data.steps else ())),
+            "said": list(data.said),
+            "times": list(data.times),
+            "suggested": self.suggested,
             "note": self._note(),
         }
 

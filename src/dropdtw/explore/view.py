@@ -72,16 +72,19 @@ def histogram(C: Array) -> dict[str, Any]:
 
 
 def curves(Z: Array | None, X: Array | None, C: Array | None, points: int = 2000) -> dict[str, Any]:
-    """Up to three curves for each sequence, in the same coordinates, and what they are."""
+    """Up to three curves for each sequence, in the same coordinates, and what they are, together and one by one."""
     if Z is None or X is None:
         assert C is not None
         z, x, what = C.min(axis=1)[:, None], C.min(axis=0)[:, None], "cost of the best match"
+        parts = [what]
     elif Z.shape[1] <= 3:
         z, x, what = Z, X, "value" if Z.shape[1] == 1 else f"{Z.shape[1]} dimensions"
+        parts = [what] if Z.shape[1] == 1 else [f"dimension {k}" for k in range(Z.shape[1])]
     else:
         z, x = _principal(Z, X)
         what = f"3 principal components of {Z.shape[1]} dimensions"
-    return {"what": what, "z": _thinned(z, points), "x": _thinned(x, points)}
+        parts = [f"component {k}" for k in range(1, 4)]
+    return {"what": what, "parts": parts, "z": _thinned(z, points), "x": _thinned(x, points)}
 
 
 def _principal(Z: Array, X: Array) -> tuple[Array, Array]:

@@ -6,15 +6,15 @@ const CURVES = ["#6a2fa0", "#55585f", "#c23a86"], CURVES_DARK = ["#c29df0", "#d5
 
 export const PALETTES = {
   light: { ground: "#ffffff", text: "#1b1e23", soft: "#525a66", line: "#c9ced6", cheap: 255, dear: 90, heat: [0, 90, 160],
-           heatGround: "#f2f4f7", curves: CURVES, halo: "rgba(255,255,255,.9)", cursor: "#000000", drop: "rgba(213,94,0,.34)", outside: "rgba(120,130,150,.55)" },
+           heatGround: "#f2f4f7", curves: CURVES, halo: "rgba(255,255,255,.9)", cursor: "#000000", drop: "rgba(213,94,0,.16)", hatch: "#d55e00", outside: "rgba(120,130,150,.55)" },
   dark: { ground: "#16181c", text: "#e8eaee", soft: "#aab2bf", line: "#3d434d", cheap: 225, dear: 34, heat: [105, 195, 255],
-          heatGround: "#1f2228", curves: CURVES_DARK, halo: "rgba(255,255,255,.85)", cursor: "#ffffff", drop: "rgba(226,104,10,.5)", outside: "rgba(50,70,110,.6)" },
+          heatGround: "#1f2228", curves: CURVES_DARK, halo: "rgba(255,255,255,.85)", cursor: "#ffffff", drop: "rgba(226,104,10,.25)", hatch: "#ff8a3c", outside: "rgba(50,70,110,.6)" },
 };
 
 /** Where everything goes, for a picture so many pixels wide. */
 export function layout(width, info, posterior, z_too) {
-  const [K, N] = info.shape, narrow = width < 640;
-  const left = narrow ? 84 : 108, right = posterior && z_too ? 56 : 12;
+  const [K, N] = info.shape, narrow = width < 640, named = info.names.length > 0;
+  const left = named ? (narrow ? 118 : 190) : narrow ? 84 : 108, right = posterior && z_too ? 56 : 12;
   const tall = Math.round(Math.min(Math.max(K * 20, 130), narrow ? 260 : 300));
   const bands = {};
   let y = 8;
@@ -28,8 +28,8 @@ export function layout(width, info, posterior, z_too) {
     band("drop", 34, 2);
   }
   band("ticks", 34, 4);
-  band("legend", 18, 4);
-  return { width, height: y, left, right, inner: width - left - right, bands, beside: right > 12, K, N };
+  band("legend", narrow ? 54 : 18, 4);
+  return { width, height: y, left, right, named, inner: width - left - right, bands, beside: right > 12, K, N };
 }
 
 /** The match costs as an image; forbidden ones (255) are purple. */
@@ -87,19 +87,28 @@ export function paint(context, at, state, palette) {
   context.lineWidth = 1.2;
   context.lineJoin = "round";
 
-  // What is dropped lies under the curves and over the costs.
+  // What is dropped is tinted beside the costs and hatched over them, so that they still show.
   if (found) {
-    context.fillStyle = palette.drop;
-    for (const [start, stop] of found.runs_x)
-      for (const name of ["signal", "matrix"]) fillAtLeast(context, toX(start), bands[name].y, toX(stop) - toX(start), bands[name].height);
-    for (const [start, stop] of found.runs_z)
-      fillAtLeast(context, 40, toY(start, "matrix"), left - 40 + inner, toY(stop, "matrix") - toY(start, "matrix"));
+    const hatch = hatching(context, palette), rim = at.named ? left - 6 : 40;
+    for (const [start, stop] of found.runs_x) {
+      context.fillStyle = palette.drop;
+      fillAtLeast(context, toX(start), s.y, toX(stop) - toX(start), s.height);
+      context.fillStyle = hatch;
+      fillAtLeast(context, toX(start), m.y, toX(stop) - toX(start), m.height);
+    }
+    for (const [start, stop] of found.runs_z) {
+      const y = toY(start, "matrix"), high = toY(stop, "matrix") - y;
+      context.fillStyle = palette.drop;
+      fillAtLeast(context, rim, y, left - rim, high);
+      context.fillStyle = hatch;
+      fillAtLeast(context, left, y, inner, high);
+    }
   }
   curves.x.forEach((curve, c) => {
     context.strokeStyle = palette.curves[c];
     stroke(context, curve, (k, v) => [left + (k + 0.5) / curve.length * inner, s.y + s.height - 3 - share(v) * (s.height - 6)]);
   });
-  curves.z.forEach((curve, c) => {
+  if (!at.named) curves.z.forEach((curve, c) => {
     context.strokeStyle = palette.curves[c];
     stroke(context, curve, (k, v) => [42 + share(v) * (wide - 4), m.y + (k + 0.5) / curve.length * m.height]);
   });
@@ -150,6 +159,7 @@ export function paint(context, at, state, palette) {
   context.lineWidth = 1;
   for (const name of ["signal", "matrix", "posterior", "drop"])
     if (bands[name]) context.strokeRect(left - 0.5, bands[name].y - 0.5, inner + 1, bands[name].height + 1);
+  curveNames(context, at, state, palette);
   lettering(context, at, state, palette, toX, toY);
 }
 
@@ -173,25 +183,31 @@ function lettering(context, at, state, palette, toX, toY) {
   context.fillStyle = palette.soft;
   context.textAlign = "center";
   const below = bands.ticks.y + 9;
-  for (const j of ticks(N, inner / 70)) {
-    context.fillRect(toX(j + 0.5), bands.ticks.y - 1, 1, 4);
-    context.fillText(j, toX(j + 0.5), below + 2);
+  const { fps, times, names } = state.info, timed = Boolean(fps || times.length);
+  for (const [j, text] of marks(N, inner / 70, fps, times)) {
+    context.fillRect(toX(j), bands.ticks.y - 1, 1, 4);
+    context.fillText(text, toX(j), below + 2);
   }
-  const fps = state.info.fps;
-  context.fillText(fps ? `x (index; ${fps} per second)` : "x (index)", left + inner / 2, below + 17);
+  context.fillText(timed ? "time (minutes:seconds)" : "x (index)", left + inner / 2, below + 17);
   context.textAlign = "right";
-  for (const i of ticks(K, bands.matrix.height / 26)) context.fillText(i, 36, toY(i + 0.5, "matrix"));
-  context.save();
-  context.translate(8, bands.matrix.y + bands.matrix.height / 2);
-  context.rotate(-Math.PI / 2);
-  context.textAlign = "center";
-  if (K <= 1000) context.fillText("z (index)", 0, 0); // longer numbers need the room
-  context.restore();
+  if (at.named) {
+    const step = Math.max(1, Math.ceil(15 / (bands.matrix.height / K)));
+    for (let i = 0; i < K; i += step) context.fillText(fitted(context, `${i} ${names[i]}`, left - 14), left - 10, toY(i + 0.5, "matrix"));
+  } else {
+    for (const i of ticks(K, bands.matrix.height / 26)) context.fillText(i, 36, toY(i + 0.5, "matrix"));
+    context.save();
+    context.translate(8, bands.matrix.y + bands.matrix.height / 2);
+    context.rotate(-Math.PI / 2);
+    context.textAlign = "center";
+    if (K <= 1000) context.fillText("z (index)", 0, 0); // longer numbers need the room
+    context.restore();
+  }
   context.textAlign = "right";
   context.fillStyle = palette.text;
 
   // Legend: what greys mean.
-  const y = bands.legend.y + 9, { low, high } = state.costs;
+  const { low, high } = state.costs;
+  let y = bands.legend.y + 9;
   context.textAlign = "left";
   let x = left;
   const say = (text) => { context.fillStyle = palette.soft; context.fillText(text, x, y); x += context.measureText(text).width + 6; };
@@ -205,17 +221,76 @@ function lettering(context, at, state, palette, toX, toY) {
   context.strokeRect(x + 0.5, y - 5.5, 69, 11);
   x += 76;
   say(Number(high.toPrecision(3)));
-  const entries = [[BLUE, "matched"], [ORANGE, "dropped"]];
+  const entries = [[BLUE, "matched"], [ORANGE, "dropped"], [null, "dropped, over costs"]];
   if (bands.truth) entries.push([GREEN, "truth"]);
   if (state.settings.window.kind !== "none") entries.push([palette.outside, "outside"]);
   if (state.costs.levels.includes(255)) entries.push([FORBIDDEN, "forbidden"]);
   for (const [colour, text] of entries) {
     x += 8;
-    context.fillStyle = colour;
+    if (x + 16 + context.measureText(text).width > width) [x, y] = [8, y + 18];
+    context.fillStyle = colour ?? hatching(context, palette);
     context.fillRect(x, y - 6, 12, 12);
+    if (!colour) context.strokeRect(x + 0.5, y - 5.5, 11, 11);
     x += 16;
     say(text);
   }
+}
+
+/** What the curves are, each in its colour, in the corner of their band. */
+function curveNames(context, at, { info }, palette) {
+  const { x, parts } = info.curves, s = at.bands.signal;
+  if (!x.length || !parts) return;
+  context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+  context.textAlign = "left";
+  let place = at.left + 6;
+  parts.forEach((text, c) => {
+    const wide = context.measureText(text).width;
+    if (place + wide + 18 > at.left + at.inner) return;
+    context.fillStyle = palette.ground;
+    context.globalAlpha = 0.75;
+    context.fillRect(place - 2, s.y + 2, wide + 20, 14);
+    context.globalAlpha = 1;
+    context.fillStyle = palette.curves[c];
+    context.fillRect(place, s.y + 8, 12, 2.5);
+    context.fillText(text, place + 16, s.y + 9.5);
+    place += wide + 28;
+  });
+}
+
+/** Orange lines on nothing, for what is dropped. */
+function hatching(context, palette) {
+  const tile = new OffscreenCanvas(10, 10), pen = tile.getContext("2d");
+  pen.strokeStyle = palette.hatch;
+  pen.lineWidth = 1.1;
+  for (const k of [-10, 0, 10]) {
+    pen.beginPath();
+    pen.moveTo(k - 1, 11);
+    pen.lineTo(k + 11, -1);
+    pen.stroke();
+  }
+  return context.createPattern(tile, "repeat");
+}
+
+/** A text cut to a width. */
+function fitted(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let end = text.length;
+  while (end > 1 && context.measureText(`${text.slice(0, end)}…`).width > width) end--;
+  return `${text.slice(0, end).trimEnd()}…`;
+}
+
+export function clock(seconds) {
+  const s = Math.floor(seconds), h = Math.floor(s / 3600), two = (n) => String(n).padStart(2, "0");
+  return h ? `${h}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}` : `${Math.floor(s / 60)}:${two(s % 60)}`;
+}
+
+/** Places on the axis of X with what stands there: times where there are times, otherwise numbers. */
+function marks(N, count, fps, times) {
+  if (times.length) return ticks(N, count).map((j) => [j, clock(times[j])]);
+  if (!fps) return ticks(N, count).map((j) => [j + 0.5, j]);
+  const length = N / fps, rough = length / Math.max(2, count);
+  const step = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400].find((t) => t >= rough) ?? 86400;
+  return Array.from({ length: Math.floor(length / step) + 1 }, (_, k) => [k * step * fps, clock(k * step)]);
 }
 
 /** The lines that lead to a cell. */
@@ -234,7 +309,7 @@ export function paintCursor(context, at, cell, palette) {
     for (const name of ["matrix", "posterior"]) {
       if (!bands[name]) continue;
       const y = bands[name].y + (cell.i + 0.5) / K * bands[name].height;
-      context.moveTo(name === "matrix" ? 40 : left, y);
+      context.moveTo(name === "matrix" && !at.named ? 40 : left, y);
       context.lineTo(left + inner, y);
     }
     context.stroke();

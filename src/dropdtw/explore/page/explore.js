@@ -2,7 +2,7 @@
 // All settings travel with each question, so tabs know nothing of each other.
 
 import { controls, short } from "./controls.js";
-import { cellAt, greyImage, heatImage, layout, paint, paintCursor, paintHistogram, PALETTES } from "./draw.js";
+import { cellAt, clock, greyImage, heatImage, layout, paint, paintCursor, paintHistogram, PALETTES } from "./draw.js";
 import { drawOrder, showWalk } from "./order.js";
 import { get, latest, post } from "./wire.js";
 
@@ -198,12 +198,14 @@ const explain = latest(async (cell) => {
   try {
     const answer = await post("explain", { settings: state.settings, i: cell.i, j: cell.j });
     if (answer.error) return;
-    const seconds = state.info.fps ? ` (${(answer.j / state.info.fps).toFixed(2)} s)` : "";
+    const { fps, times, said, names } = state.info;
+    const seconds = fps ? ` (${(answer.j / fps).toFixed(2)} s)` : times.length ? ` (${clock(times[answer.j])})` : "";
     $("why-cell-name").textContent = `z_${answer.i}, x_${answer.j}`;
     $("why-x-name").textContent = `x_${answer.j}${seconds}`;
-    const name = state.info.order?.names[answer.i];
+    const name = names[answer.i];
     $("why-z-name").textContent = name ? `z_${answer.i}: ${name}` : `z_${answer.i}`;
     for (const part of ["cell", "x", "z"]) $(`why-${part}`).textContent = answer[part];
+    if (said.length) $("why-x").prepend(`“${said[answer.j]}” `);
   } catch (error) {
     showError(lost(error));
   }
@@ -260,11 +262,17 @@ $("picture").addEventListener("keydown", (event) => {
 
 // --- buttons ---------------------------------------------------------------------------------------------------
 
+/** How far to trust a suggested drop cost; a doubtful one stands out. */
+function trust({ confidence, why }) {
+  $("suggestion").textContent = `${Math.round(100 * confidence)} % sure: ${why}.`;
+  $("suggestion").classList.toggle("doubt", confidence < 0.5);
+}
+
 $("suggest").addEventListener("click", async () => {
   try {
     const found = await post("suggest", { settings: panel.read() });
-    $("suggestion").textContent = found.error ?? `${Math.round(100 * found.confidence)} % sure: ${found.why}.`;
-    if (found.error) return;
+    if (found.error) { $("suggestion").textContent = found.error; return; }
+    trust(found);
     panel.suggest(found);
     changed();
   } catch (error) {
@@ -354,6 +362,8 @@ async function start() {
   if (info.order) drawOrder(info.order, (step) => point({ i: step, j: firstOf(step) }));
   panel = controls(info, changed);
   const first = remembered(info.settings);
+  if (info.suggested && first === info.settings) trust(info.suggested);
+  if (matchMedia("(max-width: 640px)").matches) $("drawer").open = false;
   panel.write(first);
   await loadMatrix(first.match);
   panel.write(first);
