@@ -49,9 +49,9 @@ def diff(
     A passage that stands elsewhere in the other recording shows as removed and inserted. audacity writes labels for B;
     ffmpeg writes a filter that cuts out of B what only B has.
     """
-    from dropdtw import media
     from dropdtw.files import formats
     from dropdtw.media.output import ENDS, FORMATS, Setting, table, write_edits
+    from dropdtw.media.sound import has_pictures
 
     if form is None and out is not None:
         form = ENDS.get(Path(out).suffix.lower())
@@ -67,7 +67,7 @@ def diff(
         raise ValueError(f"--fps says how fast the elements of sequences pass, but A is {kinds[0]}; leave it out")
     edits = compare(a, b, least, speed, fps)
     if form is not None:
-        video = form == "ffmpeg" and kinds[0] == "a recording" and media.has_pictures(b)
+        video = form == "ffmpeg" and kinds[0] == "a recording" and has_pictures(b)
         setting = Setting((Path(a).name, Path(b).name), video, _timed(a, fps))
         formats.write(out or "-", write_edits(edits, form, setting))
     if form is None or out not in (None, "-"):

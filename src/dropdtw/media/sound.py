@@ -138,6 +138,12 @@ class Sound:
             self.notes.append(f"{self.name} is damaged: packets left out: {damaged}")
 
 
+def has_pictures(path: str | os.PathLike[str]) -> bool:
+    """Whether a file has a video track, other than the cover of an album."""
+    with load_av().open(f"file:{os.fspath(path)}") as container:
+        return any(not int(stream.disposition) & 0x400 for stream in container.streams.video)
+
+
 def load_av() -> ModuleType:
     """PyAV, or an error that says how to install it."""
     try:
