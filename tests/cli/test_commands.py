@@ -414,3 +414,35 @@ def test_reader_that_leaves_early_is_no_error(folder):
         running.stdout.close()
         assert running.stderr.read() == ""
     assert running.returncode == 1
+
+
+# --- what is not installed --------------------------------------------------------------------------------------
+
+WITHOUT = {
+    "torch": (["reproduce", "tmnist", "--out", "run"], "this command needs torch: pip install 'dropdtw[experiments]'"),
+    "matplotlib": (
+        ["align", "Z.npy", "X.npy", "--plot", "a.png"],
+        "--plot needs matplotlib: pip install 'dropdtw[plot]'",
+    ),
+    "wordllama": (["localize", STEPS, TALK], "sentence embeddings need wordllama: pip install 'dropdtw[text]'"),
+    "uvicorn": (["explore", "Z.npy", "X.npy"], "the explorer needs uvicorn: pip install 'dropdtw[explore]'"),
+    "av": (["diff", "Z.wav", "X.wav"], "reading sound and video needs PyAV: pip install 'dropdtw[media]'"),
+}
+
+
+@pytest.mark.parametrize("module", WITHOUT)
+def test_a_command_names_the_extra_that_it_needs(folder, module):
+    arguments, said = WITHOUT[module]
+    (folder / "Z.wav").write_bytes(b"RIFF")
+    (folder / "X.wav").write_bytes(b"RIFF")
+    code = f"import sys; sys.modules[{module!r}] = None; from dropdtw import cli; cli.main()"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"dropdtw: {said}\n"
+
+
+@pytest.mark.parametrize(("package", "module"), [("dropdtw.torch", "torch"), ("dropdtw.sklearn", "sklearn")])
+def test_a_package_names_the_extra_that_it_needs(package, module):
+    code = f"import sys; sys.modules[{module!r}] = None; import {package}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert f"pip install 'dropdtw[{module}]'" in done.stderr.splitlines()[-1]

@@ -5,7 +5,22 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import cast
+from typing import Final, cast
+
+EXTRAS: Final = {
+    "av": "media",
+    "fsspec": "parquet",
+    "matplotlib": "plot",
+    "pyarrow": "parquet",
+    "ray": "ray",
+    "scipy": "metrics",
+    "sklearn": "sklearn",
+    "starlette": "explore",
+    "torch": "torch",
+    "uvicorn": "explore",
+    "wordllama": "text",
+}
+"""What to install for a module that is missing; `dropdtw reproduce` needs them all, as "experiments"."""
 
 
 def main() -> None:
@@ -39,12 +54,21 @@ def main() -> None:
     except (ValueError, OSError, ImportError) as error:
         if os.environ.get("DROPDTW_TRACEBACK"):
             raise
-        _say(str(error))
+        _say(_missing(error) or str(error))
         sys.exit(2)
     except wrong_use as error:
         _explain(error)
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _missing(error: Exception) -> str | None:
+    """What to install, where a module is missing that belongs to an extra."""
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return None
+    name = error.name.partition(".")[0]
+    extra = "experiments" if sys.argv[1:2] == ["reproduce"] else EXTRAS.get(name)
+    return None if extra is None else f"this command needs {name}: pip install 'dropdtw[{extra}]'"
 
 
 def _explain(error: BaseException) -> None:

@@ -3,6 +3,11 @@
 `import dropdtw` does not import this; it needs `pip install dropdtw[torch]`.
 """
 
+try:
+    import torch as _installed  # noqa: F401
+except ImportError:
+    raise ImportError("dropdtw.torch needs PyTorch: pip install 'dropdtw[torch]'") from None
+
 from dropdtw.torch.clustering import ClusteringLoss
 from dropdtw.torch.costs import (
     chebyshev,
