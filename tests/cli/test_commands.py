@@ -165,6 +165,7 @@ WRONG = {
     "no times": (["localize", STEPS, STEPS, "--format", "srt"], "has no times, which srt is made of"),
     "format": (["localize", STEPS, TALK, "--format", "docx"], "--format is 'docx'; choose one of json"),
     "which format": (["localize", STEPS, TALK, "--out", "a.txt"], "add --format json|csv|srt|vtt|ffmetadata"),
+    "model": (["localize", STEPS, TALK, "--model", "no-such-folder"], "give 'wordllama' or the folder of"),
     "skip": (["localize", STEPS, TALK, "--skip", "-1"], "Invalid value for '--skip'"),
     "no drop_z": (["localize", STEPS, TALK, "--drop-z", "0.2"], "No such option: --drop-z"),
     "no engine": (["localize", STEPS, TALK, "--engine", "ray"], "No such option: --engine"),

@@ -76,6 +76,14 @@ def localize(
     intro: Annotated[
         str, typer.Option(help="The title of what comes before the first step, in youtube and ffmetadata.")
     ] = "Introduction",
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER",
+            help="What knows the language: wordllama, which comes along and knows English best, or the folder of a "
+            "sentence-transformers model.",
+        ),
+    ] = "wordllama",
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with status 1 if most steps are missing; the output is the same.")
     ] = False,
@@ -113,6 +121,7 @@ def localize(
         drop_x=price,
         open_x=opening,
         skip=skip,
+        model=model,
     )
     if kind is not None:
         formats.write(out or "-", text.write_chapters(found, kind, said, intro=intro))
