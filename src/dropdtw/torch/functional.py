@@ -93,7 +93,8 @@ def drop_dtw(
     C, lengths = _batch(C, z_lengths, x_lengths)
     said = (
         method, drop_x is not None, drop_z is not None, threshold is not None, one_to_many, many_to_one, contiguous,
-        reducer, gamma, charges.said(open_x, "open_x"), charges.said(open_z, "open_z"), charges.said(warp, "warp"),
+        reducer, _constant(gamma), _constant(charges.said(open_x, "open_x")),
+        _constant(charges.said(open_z, "open_z")), _constant(charges.said(warp, "warp")),
     )  # fmt: skip
     spec, call, edits = _spec(*said)
     chosen = _executor(C, executor)
@@ -150,6 +151,20 @@ class _Costs:
         return self.matrix if self.lengths is None else self.matrix.where(within(self.matrix, *self.lengths), torch.inf)
 
 
+_Digits = tuple[str]
+"""A number as text."""
+
+
+def _constant(value: Any) -> Any:
+    """Numbers as text, all else as it is: a compiler that has seen two numbers in one place makes a variable of them."""
+    return (float(value).hex(),) if type(value) in (int, float) else value
+
+
+def _number(value: Any) -> Any:
+    """The counterpart of `_constant`."""
+    return float.fromhex(value[0]) if isinstance(value, tuple) else value
+
+
 def _spec(*said: Any) -> tuple[Spec, ops.Call, bool]:
     return _cached_spec(*said)
 
@@ -169,10 +184,10 @@ def _cached_spec(
     many_to_one: bool,
     contiguous: bool,
     reducer: str,
-    gamma: float,
-    open_x: charges.Said,
-    open_z: charges.Said,
-    warp: charges.Said,
+    gamma: _Digits,
+    open_x: _Digits | str,
+    open_z: _Digits | str,
+    warp: _Digits | str,
     window: float | None = None,
     order: Order | None = None,
 ) -> tuple[Spec, ops.Call, bool]:
@@ -189,10 +204,10 @@ def _cached_spec(
         contiguous=contiguous,
         threshold=0.0 if threshold else None,
         reducer=reducer,
-        gamma=gamma,
-        open_x=charges.as_asked(open_x),
-        open_z=charges.as_asked(open_z),
-        warp=charges.as_asked(warp),
+        gamma=_number(gamma),
+        open_x=charges.as_asked(_number(open_x)),
+        open_z=charges.as_asked(_number(open_z)),
+        warp=charges.as_asked(_number(warp)),
         window=window,
         order=order,
     )
