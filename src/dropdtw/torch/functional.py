@@ -156,7 +156,7 @@ _Digits = tuple[str]
 
 
 def _constant(value: Any) -> Any:
-    """Numbers as text, all else as it is: a compiler that has seen two numbers in one place makes a variable of them."""
+    """Numbers as text, all else as it is: compilers make variables of numbers that change from call to call."""
     return (float(value).hex(),) if type(value) in (int, float) else value
 
 

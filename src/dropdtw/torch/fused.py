@@ -33,8 +33,8 @@ def runs_on(A: Tensor) -> bool:
 # --- Where it applies ---------------------------------------------------------------------------------------------
 
 
-def values(loss: AlignmentLoss, p: Pairs, normalize: str | None) -> Tensor | None:
-    """The value of each item (B,), normalised; None where the general path has to find it."""
+def values(loss: AlignmentLoss, p: Pairs, normalize: str | None, reduction: str = "none") -> Tensor | None:
+    """The value of each item (B,), normalised, or what is left of them; None where the general path has to find it."""
     if not runs_on(p.X) or callable(loss.match) or loss.moves.get("window") is not None:
         return None
     if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
@@ -44,7 +44,7 @@ def values(loss: AlignmentLoss, p: Pairs, normalize: str | None) -> Tensor | Non
     moves = tuple([(name, allowed) for name, allowed in loss.moves.items() if name != "window"])
     known = tuple([(name, "" if isinstance(value, Tensor) else _digits(value)) for name, value in said.items()])
     asked = (loss.match, _digits(loss.gamma_match), _said(drop_x), _said(drop_z), p.Z.dtype == torch.float64)
-    plan, name, spec = _plan(*asked, loss.method, loss.reducer, _digits(loss.gamma), moves, known, normalize)
+    plan, name, spec = _plan(*asked, loss.method, loss.reducer, _digits(loss.gamma), moves, known, normalize, reduction)
     if plan is None:
         return None
     lengths = p.z_lengths, p.x_lengths
@@ -119,6 +119,7 @@ def _cached_plan(
     moves: tuple[tuple[str, bool], ...],
     known: tuple[tuple[str, str], ...],
     normalize: str | None,
+    reduction: str,
 ) -> tuple[Plan | None, str, Spec]:
     """The plan of a request, None where the general path must run; what operators call it; and the request, checked."""
     charged = {name: charges.said(float.fromhex(digits), name) if digits else TENSOR for name, digits in known}
@@ -143,7 +144,7 @@ def _cached_plan(
     call = ops.Call(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma, "triton")
     x = Drop("number", math.inf) if x.kind == "none" and ops.pays(call.table, "drop_x") else x
     z = Drop("number", math.inf) if z.kind == "none" and ops.pays(call.table, "drop_z") else z
-    plan = Plan(match, float.fromhex(gamma_match), x, z, call, normalize)
+    plan = Plan(match, float.fromhex(gamma_match), x, z, call, normalize, reduction)
     name = repr(plan)
     _PLANS[name] = plan
     return plan, name, spec
@@ -170,50 +171,76 @@ _PLANS: dict[str, Plan] = {}
 
 
 def _value(given: Inputs, plan: Plan, name: str) -> Tensor:
-    wanted = torch.is_grad_enabled() and any(part is not None and part.requires_grad for part in given[:5])
+    wanted = 0
+    if torch.is_grad_enabled():
+        for n, part in enumerate(given[:5]):
+            wanted += (part is not None and part.requires_grad) << n
     found: Tensor
     if torch.compiler.is_compiling():
-        found, _ = forward(*given, name, wanted)
+        found = _Traced.apply(*given, name, wanted) if wanted else forward(*given, name, 0)[0]  # type: ignore[no-untyped-call]
     elif wanted:
-        found = _Forward.apply(*given, plan)  # type: ignore[no-untyped-call]
+        found = _Forward.apply(*given, plan, wanted)  # type: ignore[no-untyped-call]
     else:
-        found, _ = stages.forward(given, plan, False)
+        found, _ = stages.forward(given, plan, 0)
     return found
 
 
 class _Forward(torch.autograd.Function):
-    """The operator as eager code runs it: the registered one costs several times as much per call."""
+    """The operator as eager code runs it: a registered one costs several times as much per call."""
 
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
-        *tensors, ctx.plan = given
-        found, saved = stages.forward(Inputs(*tensors), ctx.plan, True)
-        ctx.save_for_backward(*tensors, *saved)
+        *tensors, ctx.plan, ctx.wanted = given
+        found, saved = stages.forward(Inputs(*tensors), ctx.plan, ctx.wanted)
+        ctx.save_for_backward(*tensors[:2], *saved)
         return found
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        tensors = ctx.saved_tensors
         if torch.is_grad_enabled():  # with create_graph: the derivatives must know that they have none
-            found = _Backward.apply(grad, *tensors, ctx.plan)  # type: ignore[no-untyped-call]
+            found = _Backward.apply(grad, *ctx.saved_tensors, ctx.plan, ctx.wanted)  # type: ignore[no-untyped-call]
         else:
-            found = stages.backward(grad, Inputs(*tensors[:8]), list(tensors[8:]), ctx.plan, ctx.needs_input_grad[0])
-        return *found, None, None, None, None
+            found = stages.backward(grad, ctx.saved_tensors, ctx.plan, ctx.wanted)
+        return *found, None, None, None, None, None
 
 
 class _Backward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, grad: Tensor, *rest: Any) -> Gradients:
-        *tensors, plan = rest
-        return stages.backward(grad, Inputs(*tensors[:8]), tensors[8:], plan)
+        *saved, plan, wanted = rest
+        return stages.backward(grad, saved, plan, wanted)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError(ops.ONCE)
 
 
-@torch.library.custom_op("dropdtw::loss", mutates_args=())
-def forward(
+def _named(name: str) -> Plan:
+    return _PLANS[name]
+
+
+_named._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
+class _Traced(torch.autograd.Function):
+    """The operator as compilers trace it: one opaque call forward, products backward."""
+
+    @staticmethod
+    def forward(ctx: Any, *given: Any) -> Tensor:
+        *tensors, name, wanted = given
+        found: Tensor
+        found, saved = forward(*tensors, name, wanted)
+        ctx.name, ctx.wanted = name, wanted
+        ctx.save_for_backward(*tensors[:2], *saved)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        found = stages.backward(grad, ctx.saved_tensors, _named(ctx.name), ctx.wanted)
+        return *found, None, None, None, None, None
+
+
+def _loss(
     Z: Tensor,
     X: Tensor,
     own_x: Tensor | None,
@@ -223,82 +250,29 @@ def forward(
     z_lengths: Tensor | None,
     x_lengths: Tensor | None,
     plan: str,
-    gradient: bool,
+    wanted: int,
 ) -> tuple[Tensor, list[Tensor]]:
-    """See `stages.forward`."""
-    return stages.forward(Inputs(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths), _PLANS[plan], gradient)
+    return stages.forward(Inputs(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths), _PLANS[plan], wanted)
 
 
-@forward.register_fake
-def _(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths, plan, gradient):  # type: ignore[no-untyped-def]
-    (B, K, _), (_, N, _) = Z.shape, X.shape
+def _fake(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths, plan, wanted):  # type: ignore[no-untyped-def]
+    (B, K, _), N = Z.shape, X.shape[1]
     how = _PLANS[plan]
-    value = Z.new_empty(B)
-    if not gradient:
-        return value, []
-    C = Z.new_empty(B, K, N)
-    made = [C]
-    for drop in (how.drop_x, how.drop_z):
-        if drop.is_logit:
-            made.append(Z.new_empty(B, N))
-        elif drop.kind != "given":
-            made.append(Z.new_empty(B if drop.kind == "percentile" else 1))
-    if how.match == "cosine":
-        made += [torch.empty_like(A, memory_format=torch.contiguous_format) for A in (Z, X)]
-        made.append(Z.new_empty(B * (K + N)))
+    made = []
     if how.match == "softmax":
-        made += [Z.new_empty(B, K, dtype=torch.int32) for _ in range(2)]
-    if how.drop_x.is_logit:
-        made += [Z.new_empty(B, K, N), Z.new_empty(B, N)]
-        made += [] if how.drop_x.kind == "own" else [Z.new_empty(B)]
-    states = stages.kernels().align.room(ops.table(how.call.table), C, gradient)
-    return value, [*made, *(part for part in states if part is not None)]
+        made += [Z.new_empty(B, K, N)] if wanted & 3 else []
+    else:
+        made += [Z.new_empty(A.shape) for n, A in enumerate((Z, X)) if wanted >> n & 1]
+    made += [Z.new_empty(A.shape) for n, A in enumerate((own_x, own_z, charges)) if wanted >> n & 4]
+    return Z.new_empty(B if how.reduction == "none" else ()), made
 
 
-@torch.library.custom_op("dropdtw::loss_backward", mutates_args=())
-def backward(
-    grad: Tensor,
-    Z: Tensor,
-    X: Tensor,
-    own_x: Tensor | None,
-    own_z: Tensor | None,
-    charges: Tensor | None,
-    ids: Tensor | None,
-    z_lengths: Tensor | None,
-    x_lengths: Tensor | None,
-    saved: list[Tensor],
-    plan: str,
-) -> list[Tensor]:
-    """See `stages.backward`; here there is a derivative by every tensor that is there."""
-    given = Inputs(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths)
-    found = stages.backward(grad, given, saved, _PLANS[plan])
-    return [
-        torch.zeros_like(part) if by is None else by
-        for part, by in zip(given[:5], found, strict=True)
-        if part is not None
-    ]
-
-
-@backward.register_fake
-def _(grad, Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths, saved, plan):  # type: ignore[no-untyped-def]
-    parts = (Z, X, own_x, own_z, charges)
-    return [torch.empty_like(a, memory_format=torch.contiguous_format) for a in parts if a is not None]
-
-
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, list[Tensor]]) -> None:
-    *tensors, ctx.plan, _ = inputs
-    ctx.save_for_backward(*tensors, *output[1])
-
-
-def _back(ctx: Any, grad: Tensor, _: Any) -> tuple[Any, ...]:
-    tensors = ctx.saved_tensors
-    found = iter(backward(grad, *tensors[:8], list(tensors[8:]), ctx.plan))
-    return (*(None if part is None else next(found) for part in tensors[:5]), *(None,) * 5)
-
-
-def _refuse(ctx: Any, *grads: Any) -> Any:
-    raise RuntimeError(ops.ONCE)
-
-
-forward.register_autograd(_back, setup_context=_keep)
-backward.register_autograd(_refuse, setup_context=lambda ctx, inputs, output: None)
+# Defined by hand: what `torch.library.custom_op` adds to a call takes longer than the call.
+_LIBRARY: Any = torch.library.Library("dropdtw", "FRAGMENT")  # type: ignore[no-untyped-call]
+_LIBRARY.define(
+    "loss(Tensor Z, Tensor X, Tensor? own_x, Tensor? own_z, Tensor? charges, Tensor? ids, Tensor? z_lengths, "
+    "Tensor? x_lengths, str plan, int wanted) -> (Tensor, Tensor[])"
+)
+_LIBRARY.impl("loss", _loss, "CompositeExplicitAutograd")
+torch.library.register_fake("dropdtw::loss", _fake, lib=_LIBRARY)
+forward = torch.ops.dropdtw.loss.default

@@ -134,8 +134,7 @@ class AlignmentLoss(nn.Module):
         order : which steps may follow which: one order for all items, or a list of B, as in `drop_dtw`. None: each Z
             is a list.
         """
-        found = self.per_item(Z, X, z_lengths=z_lengths, x_lengths=x_lengths, ids=ids, order=order)
-        return reduce(found, self.reduction)
+        return self._reduced(pairs(Z, X, z_lengths, x_lengths, ids), order, self.reduction)
 
     def per_item(
         self,
@@ -152,12 +151,17 @@ class AlignmentLoss(nn.Module):
 
     def values(self, p: Pairs, order: Orders = None) -> Tensor:
         """The same for checked pairs."""
+        return self._reduced(p, order, "none")
+
+    def _reduced(self, p: Pairs, order: Orders, reduction: Reduction) -> Tensor:
         if torch.is_autocast_enabled(p.X.device.type):
             with torch.autocast(p.X.device.type, enabled=False):  # half precision would round the costs
-                return self.values(p, order)
-        fuses = order is None and self.fuses == "values"  # kernels for graphs are the general path's
-        found = fused.values(self, p, self.normalize) if fuses else None
-        return normalized(self.align(p, order), p, self.normalize) if found is None else found
+                return self._reduced(p, order, reduction)
+        if order is None and self.fuses == "values":  # kernels for graphs are the general path's
+            found = fused.values(self, p, self.normalize, reduction)
+            if found is not None:
+                return found
+        return reduce(normalized(self.align(p, order), p, self.normalize), reduction)
 
     def align(self, p: Pairs, order: Orders = None) -> Tensor:
         """D_{K,N} of each item: (B,)."""

@@ -1,10 +1,14 @@
-"""From sequences to values and back, stage by stage: match costs, drop costs, alignment, in a handful of launches.
+"""From sequences to values and derivatives: match costs, drop costs and alignment, in a handful of launches.
 
-Nothing here knows of autograd; `fused` says where these stages apply and makes an operator of them.
+Where derivatives are wanted, `forward` finds them together with the values, for a loss whose own derivative is 1, so
+that the backward pass has only products left. Autograd runs that pass in a thread of its own, which takes several
+times as long for the same Python. Nothing here knows of autograd; `fused` says where these stages apply and makes an
+operator of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -38,7 +42,10 @@ class Drop(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The settings of the operator."""
+    """The settings of the operator.
+
+    normalize, reduction : what is made of the values, as the losses say it.
+    """
 
     match: str
     gamma: float
@@ -46,6 +53,7 @@ class Plan(NamedTuple):
     drop_z: Drop
     call: ops.Call
     normalize: str | None
+    reduction: str
 
 
 class Inputs(NamedTuple):
@@ -131,77 +139,85 @@ def _spread(drop: Drop, kept: Tensor | None, own: Tensor | None, B: int, length:
     return kept.as_strided((B, length), (1 if drop.kind == "percentile" else 0, 0))
 
 
-def _inverse(given: Inputs, by: str) -> float | Tensor:
-    """1 / the length that values are divided by. A product, so that full lengths and none give the same bits."""
-    if given.z_lengths is None or given.x_lengths is None:
-        return 1.0 / ((by != "z") * given.X.shape[1] + (by != "x") * given.Z.shape[1])
-    length = {"x": given.x_lengths, "z": given.z_lengths}.get(by)
-    if length is None:
-        length = given.x_lengths + given.z_lengths
-    return length.to(given.Z.dtype).reciprocal()
+def forward(given: Inputs, plan: Plan, wanted: int) -> tuple[Tensor, list[Tensor]]:
+    """The values (B,), or what the reduction makes of them, and the derivatives that `backward` multiplies.
 
-
-def forward(given: Inputs, plan: Plan, gradient: bool) -> tuple[Tensor, list[Tensor]]:
-    """The values (B,), and what the way back needs."""
+    wanted : the sum of 2^n over those inputs, Z, X, own_x, own_z and charges, whose derivatives are wanted.
+    """
     C, drop_x, kept = _match(given, plan)
     drop_x = _drops(plan.drop_x, C, given) if drop_x is None else drop_x
     drop_z = _drops(plan.drop_z, C, given)
     B, K, N = C.shape
     x, z = _spread(plan.drop_x, drop_x, given.own_x, B, N), _spread(plan.drop_z, drop_z, given.own_z, B, K)
-    call = plan.call
-    value, states = kernels().align.forward(
-        ops.table(call.table), call.reducer, call.gamma, C, x, z, given.charges, given.lengths, gradient
-    )
-    if plan.normalize is not None:
-        value *= _inverse(given, plan.normalize)
-    if not gradient:
+    align, call = kernels().align, plan.call
+    how = (ops.table(call.table), call.reducer, call.gamma, C, x, z, given.charges, given.lengths)
+    value, states = align.forward(*how, wanted != 0, plan.normalize)
+    if plan.reduction != "none":
+        value = value.mean() if plan.reduction == "mean" else value.sum()
+    if not wanted:
         return value, []
-    made = [part for part in (C, drop_x, drop_z) if part is not None]
-    return value, [*made, *kept, *(part for part in states if part is not None)]
+    by_c, *by = align.backward(*how, states, 1.0 / B if plan.reduction == "mean" else 1.0, plan.normalize)
+    found: list[Tensor] = []
+    if plan.match == "softmax":
+        by_s, of_own = _softmax_back(by_c, by[0], C, given, plan, kept)
+        by[0] = of_own if plan.drop_x.is_logit else by[0]
+        found += [by_s] if wanted & 3 else []
+    else:
+        sides = _cosine_back(by_c, kept) if plan.match == "cosine" else _squares_back(by_c, given, wanted)
+        found += [part for n, part in enumerate(sides) if wanted >> n & 1 and part is not None]
+    for n, (own, part) in enumerate(zip(given[2:5], by, strict=True)):
+        if own is not None and wanted >> n & 4:
+            found.append(torch.zeros_like(own) if part is None else part)
+    return value, found
+
+
+def _cosine_back(by_c: Tensor, kept: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """The derivatives by Z and X of cosine costs."""
+    z_units, x_units, inverse = kept
+    pulled = torch.bmm(by_c, x_units), torch.bmm(by_c.mT, z_units)
+    found: tuple[Tensor, Tensor] = kernels().rows.units_back(z_units, x_units, inverse, *pulled)
+    return found
+
+
+def _softmax_back(
+    by_c: Tensor, by_drop: Tensor | None, C: Tensor, given: Inputs, plan: Plan, kept: list[Tensor]
+) -> tuple[Tensor, Tensor | None]:
+    """The derivatives by the similarities S, and by own_x where it is a logit."""
+    first, after, *more = kept
+    S, total, level = (*more, None, None, None)[:3]
+    own = given.own_x if plan.drop_x.is_logit else None
+    how = (plan.gamma, own, level, given.z_lengths, given.x_lengths)
+    found: tuple[Tensor, Tensor | None] = kernels().softmax.costs_back(
+        by_c, by_drop, S, C if total is None else None, total, first, after, *how
+    )
+    return found
+
+
+def _squares_back(by_c: Tensor, given: Inputs, wanted: int) -> tuple[Tensor | None, Tensor | None]:
+    """The derivatives by Z and X of squared distances."""
+    squares, Z, X, lengths = kernels().squares, given.Z, given.X, (given.z_lengths, given.x_lengths)
+    if not squares.fits(Z, X):
+        return costs.sqeuclidean_back(by_c, Z, X)
+    of_z = squares.costs_back(by_c, Z, X, *lengths) if wanted & 1 else None
+    return of_z, squares.costs_back(by_c.mT, X, Z, *lengths[::-1]) if wanted & 2 else None
 
 
 Gradients = tuple[Tensor | None, ...]
 """By Z, X, own_x, own_z and charges."""
 
 
-def backward(grad: Tensor, given: Inputs, saved: list[Tensor], plan: Plan, z_too: bool = True) -> Gradients:
-    """The derivatives of Σ grad · value."""
-    k = kernels()
-    C, *rest = saved
-    drop_x = None if plan.drop_x.kind == "given" else rest.pop(0)
-    drop_z = None if plan.drop_z.kind == "given" else rest.pop(0)
-    number = {"sqeuclidean": 0, "cosine": 3}.get(plan.match, 2)
-    if plan.drop_x.is_logit:
-        number += 2 + (plan.drop_x.kind != "own")
-    kept, states = rest[:number], rest[number:]
-    B, K, N = C.shape
-    x, z = _spread(plan.drop_x, drop_x, given.own_x, B, N), _spread(plan.drop_z, drop_z, given.own_z, B, K)
-    if plan.normalize is not None:
-        grad = grad * _inverse(given, plan.normalize)
-    call = plan.call
-    by_c, by_x, by_z, by_charges = k.align.backward(
-        ops.table(call.table), call.reducer, call.gamma,
-        C, x, z, given.charges, given.lengths, k.align.Saved(*states), grad,
-    )  # fmt: skip
-    by_own_x = by_x if plan.drop_x.kind == "given" else None
-    by_own_z = by_z if plan.drop_z.kind == "given" else None
-    Z, X = given.Z, given.X
-    lengths = given.z_lengths, given.x_lengths
-    if plan.match == "sqeuclidean":
-        if not k.squares.fits(Z, X):
-            return *costs.sqeuclidean_back(by_c, Z, X), by_own_x, by_own_z, by_charges
-        of_z = k.squares.costs_back(by_c, Z, X, *lengths) if z_too else None
-        of_x = k.squares.costs_back(by_c.mT, X, Z, *lengths[::-1])
-        return of_z, of_x, by_own_x, by_own_z, by_charges
-    if plan.match == "cosine":
-        z_units, x_units, inverse = kept
-        pulled = torch.bmm(by_c, x_units), torch.bmm(by_c.mT, z_units)
-        return *k.rows.units_back(z_units, x_units, inverse, *pulled), by_own_x, by_own_z, by_charges
-    first, after, *more = kept
-    S, total, level = (*more, None, None, None)[:3]
-    cost = C if total is None else None
-    own = given.own_x if plan.drop_x.is_logit else None
-    how = (plan.gamma, own, level, *lengths)
-    by_s, of_own = k.softmax.costs_back(by_c, by_x, S, cost, total, first, after, *how)
-    of_z = torch.bmm(by_s, X) if z_too else None
-    return of_z, torch.bmm(by_s.mT, Z), of_own if plan.drop_x.is_logit else by_own_x, by_own_z, by_charges
+def backward(grad: Tensor, saved: Sequence[Tensor], plan: Plan, wanted: int) -> Gradients:
+    """Z, X and what `forward` found, multiplied by the derivative of the whole by its result: nothing but products."""
+
+    def times(part: Tensor) -> Tensor:
+        return part * (grad if grad.ndim == 0 else grad.reshape(-1, *(1,) * (part.ndim - 1)))
+
+    Z, X, *found = saved
+    rest = iter(found)
+    if plan.match == "softmax":
+        by_s = times(next(rest)) if wanted & 3 else None
+        of_z = None if by_s is None or not wanted & 1 else torch.bmm(by_s, X)
+        of_x = None if by_s is None or not wanted & 2 else torch.bmm(by_s.mT, Z)
+    else:
+        of_z, of_x = (times(next(rest)) if wanted & n else None for n in (1, 2))
+    return of_z, of_x, *(times(next(rest)) if wanted & n else None for n in (4, 8, 16))

@@ -27,7 +27,7 @@ from dropdtw.executors.triton.cells import REDUCER_NUMBER
 from dropdtw.executors.triton.graphs import backward_graphs as backward_graphs
 from dropdtw.executors.triton.graphs import forward_graphs as forward_graphs
 from dropdtw.executors.triton.graphs import graph_room as graph_room
-from dropdtw.executors.triton.launch import on, rate_bits, run, wide
+from dropdtw.executors.triton.launch import as_bits, on, rate_bits, run, wide
 from dropdtw.executors.triton.layout import DROP_X, DROP_Z, Layout, layout
 from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows
 from dropdtw.tables.table import CHARGES, Recurrence
@@ -54,6 +54,9 @@ TILES = True
 
 A lane is a row, so that the stores of one step touch as many rows as there are lanes, four bytes in each.
 """
+
+LENGTHS: Final = {None: 0, "x": 1, "z": 2, "both": 3}
+"""What values can be divided by, as kernels know it: the columns, the rows, or both."""
 
 FEWEST: Final = 32
 LANES: Final = 128
@@ -103,16 +106,21 @@ def forward(
     charges: Tensor | None,
     lengths: tuple[Tensor, Tensor] | None,
     gradient: bool,
+    normalize: str | None = None,
 ) -> tuple[Tensor, Saved]:
-    """The values of a batch, (B,), and what `backward` needs."""
+    """The values of a batch, (B,), and what `backward` needs.
+
+    normalize : the length that each value is divided by, see `LENGTHS`.
+    """
     saved = room(table, C, gradient)
     value = torch.empty(len(C), dtype=saved.states.dtype, device=C.device)
+    by = _length(normalize, C)
     found, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths)
     _, K, N = C.shape
     work = schedule(K, N)
     tensors = (C, drop_x, drop_z, _paid(found, charges), *saved.tensors, value)
     numbers = (K, N, *C.stride(), *drop_x.stride(), *drop_z.stride(), _slots(N, gradient))
-    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, gradient, wide(C), numbers[4] == 1)
+    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, gradient, wide(C), numbers[4] == 1, by)
     _launch(forward_pass, work, work.launches, tensors, lengths, numbers, gamma, how)
     return value, saved
 
@@ -127,9 +135,13 @@ def backward(
     charges: Tensor | None,
     lengths: tuple[Tensor, Tensor] | None,
     saved: Saved,
-    grad: Tensor,
+    grad: Tensor | float,
+    normalize: str | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
-    """The derivatives of Σ grad · value by C, drop_x, drop_z and charges; None where the table does not pay such."""
+    """The derivatives of Σ grad · value by C, drop_x, drop_z and charges; None where the table does not pay such.
+
+    grad : (B,), or one number for all items.
+    """
     make = torch.empty if lengths is None else torch.zeros  # padding has derivative 0
     dtype, device = saved.states.dtype, C.device
     by_c = make(C.shape, dtype=C.dtype, device=device)
@@ -137,22 +149,26 @@ def backward(
     by_x = make(drop_x.shape, dtype=dtype, device=device) if DROP_X.value in paid else None
     by_z = make(drop_z.shape, dtype=dtype, device=device) if DROP_Z.value in paid else None
     rows = C.shape[1]
+    by = _length(normalize, C)
     found, C, first, second, lengths = _turned(table, C, drop_x, drop_z, lengths)
     exchanged = C.shape[1] != rows
     out, by_first, by_second = (by_c.mT, by_z, by_x) if exchanged else (by_c, by_x, by_z)
     B, K, N = C.shape
     work = schedule(K, N)
     by_row = make(B, len(found.kinds), rows + 1, dtype=dtype, device=device) if found.kinds else None
-    carry = below = grad
+    unused = saved.states  # where no kernel reads or writes
+    carry = below = unused
     if work.strips > 1:
         carry = torch.empty(B * work.strips, found.carried, work.lanes, dtype=dtype, device=device)
         below = torch.empty(B * work.strips, len(found.sent), N + 1, dtype=dtype, device=device)
-    outputs = (out, grad if by_first is None else by_first, grad if by_second is None else by_second, by_row)
-    tensors = (C, first, second, _paid(found, charges), *saved.tensors, grad, *outputs, carry, below)
-    numbers = (K, N, *C.stride(), *first.stride(), *second.stride(), *out.stride()[1:], grad.stride(0), _slots(N, True))
-    unit = numbers[4] == 1 and out.stride(2) == 1
-    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, wide(C), unit, TILES and unit)
-    _launch(backward_pass, work, reversed(work.launches), tensors, lengths, numbers, gamma, how)
+    outputs = (out, unused if by_first is None else by_first, unused if by_second is None else by_second, by_row)
+    given, step, scale = (grad, grad.stride(0), 0) if isinstance(grad, Tensor) else (None, 0, as_bits(grad))
+    tensors = (C, first, second, _paid(found, charges), *saved.tensors, given, *outputs, carry, below)
+    strides = (*C.stride(), *first.stride(), *second.stride(), *out.stride()[1:], step)
+    numbers = (K, N, *strides, _slots(N, True))
+    unit = strides[2] == 1 and out.stride(2) == 1
+    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, wide(C), unit, by, TILES and unit)
+    _launch(backward_pass, work, reversed(work.launches), tensors, lengths, numbers, gamma, how, (scale,))
     return by_c, by_x, by_z, None if by_row is None else _summed(found, by_row)
 
 
@@ -181,16 +197,20 @@ def _launch(
     numbers: tuple[int, ...],
     gamma: float,
     how: tuple[Any, ...],
+    scale: tuple[int, ...] = (),
 ) -> None:
-    """Launch a kernel as scheduled."""
+    """Launch a kernel as scheduled.
+
+    scale : what stands in place of derivatives, as bits; 0 where they are given.
+    """
     C = tensors[0]
     assert C is not None
-    bits = rate_bits(gamma, C)
+    bits = (rate_bits(gamma, C), *scale)
     constants = (*how, work.lanes, BLOCK)
-    key = (id(kernel), C.device, C.dtype, lengths is None, constants, max(numbers) >= 1 << 31)
+    key = (id(kernel), C.device, C.dtype, lengths is None, scale == (0,), constants, max(numbers) >= 1 << 31)
     with on(C):
         for number, first, count in launches:
-            arguments = (*tensors, *(lengths or (None, None)), *numbers, number, work.chunk, first, bits, *constants)
+            arguments = (*tensors, *(lengths or (None, None)), *numbers, number, work.chunk, first, *bits, *constants)
             run(kernel, key, (len(C), count), arguments, work.warps)
 
 
@@ -201,6 +221,12 @@ def _turned(
     if C.shape[1] <= C.shape[2]:
         return layout(table), C, drop_x, drop_z, lengths
     return _transposed(table), C.mT, drop_z, drop_x, lengths and (lengths[1], lengths[0])
+
+
+def _length(normalize: str | None, C: Tensor) -> int:
+    """The length that values are divided by, as kernels know it: `_turned` may have exchanged rows and columns."""
+    found = LENGTHS[normalize]
+    return found if C.shape[1] <= C.shape[2] else (0, 2, 1, 3)[found]
 
 
 @cache

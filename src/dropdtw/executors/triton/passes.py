@@ -55,12 +55,22 @@ def _extent(z_len, x_len, K, N, launch, chunk_blocks, strip_0, R: tl.constexpr, 
     return b, strip, Kb, Nb, wrong, steps - U * blocks, blocks, k0, tl.minimum(k0 + chunk_blocks, blocks)
 
 
+@triton.jit
+def _normalized(a, Kb, Nb, BY: tl.constexpr):
+    """A number divided by the length of the pair that it is divided by: see `LENGTHS`."""
+    if BY == 0:
+        return a
+    else:
+        length = (Nb if BY == 1 else Kb if BY == 2 else Kb + Nb).to(a.dtype)
+        return a / length if a.dtype == tl.float64 else tl.div_rn(a, length)
+
+
 @_jit("value")
 def forward_pass(
     C, drop_x, drop_z, charges, saved, top, value, z_len, x_len,
     K, N, c_b, c_k, c_n, x_b, x_n, z_b, z_n, slots, launch, chunk_blocks, strip_0, rate_bits,
     TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr, GRADIENT: tl.constexpr,
-    WIDE: tl.constexpr, UNIT: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
+    WIDE: tl.constexpr, UNIT: tl.constexpr, BY: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
     INF: tl.constexpr = float("inf")
     S: tl.constexpr = count(TABLE, "price")
@@ -134,20 +144,25 @@ def forward_pass(
         for f in tl.static_range(count(TABLE, "final")):
             last = last + (tl.sum(tl.where(row == Kb - 1, own[of(TABLE, "final", f)], 0.0), axis=0),)
         found, weights = fold(last, rate, REDUCER, GRADIENT)
-        tl.store(value + b, found)
+        tl.store(value + b, _normalized(found, Kb, Nb, BY))
         if GRADIENT:
             for f in tl.static_range(count(TABLE, "final")):
                 tl.store(ends + b * count(TABLE, "final") + f, tl.where(found < INF, weights[f], 0.0))
 
 
-@_jit("grad", "grad_c", "grad_x", "grad_z", "grad_rows", "carry", "grad_top", numbers=("g_k", "g_n", "g_b"))
+@_jit(
+    "grad", "grad_c", "grad_x", "grad_z", "grad_rows", "carry", "grad_top", numbers=("g_k", "g_n", "g_b", "scale_bits")
+)
 def backward_pass(
     C, drop_x, drop_z, charges, saved, top, grad, grad_c, grad_x, grad_z, grad_rows, carry, grad_top, z_len, x_len,
     K, N, c_b, c_k, c_n, x_b, x_n, z_b, z_n, g_k, g_n, g_b, slots, launch, chunk_blocks, strip_0, rate_bits,
-    TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr,
-    WIDE: tl.constexpr, UNIT: tl.constexpr, TILES: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
+    scale_bits, TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr,
+    WIDE: tl.constexpr, UNIT: tl.constexpr, BY: tl.constexpr, TILES: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
-    """TILES: derivatives by C are stored a block at a time, U consecutive columns of each row, not step by step."""
+    """Derivatives of Σ grad · value, or where `grad` is None of Σ scale · value.
+
+    TILES : derivatives by C are stored a block at a time, U consecutive columns of each row, not step by step.
+    """
     INF: tl.constexpr = float("inf")
     S: tl.constexpr = count(TABLE, "price")
     P: tl.constexpr = count(TABLE, "kinds")
@@ -195,7 +210,11 @@ def backward_pass(
     by_z = nothing
     by_rows = spread(nothing, 0, P)
     by_row_0 = spread(nothing, 0, 0 if is_turned(TABLE) else P)
-    out = tl.load(grad + b * g_b).to(DT)
+    if grad is None:
+        out = scale_bits.to(tl.float64, bitcast=True).to(DT)
+    else:
+        out = tl.load(grad + b * g_b).to(DT)
+    out = _normalized(out, Kb, Nb, BY)
     for s in tl.static_range(S):
         seed = nothing
         for f in tl.static_range(count(TABLE, "final")):
