@@ -179,7 +179,7 @@ def _value(given: Inputs, plan: Plan, name: str) -> Tensor:
     if torch.compiler.is_compiling():
         found = _Traced.apply(*given, name, wanted) if wanted else forward(*given, name, 0)[0]  # type: ignore[no-untyped-call]
     elif wanted:
-        found = _Forward.apply(*given, plan, wanted)  # type: ignore[no-untyped-call]
+        found = _Forward.apply(*given[:5], given, plan, wanted)  # type: ignore[no-untyped-call]
     else:
         found, _ = stages.forward(given, plan, 0)
     return found
@@ -189,26 +189,29 @@ class _Forward(torch.autograd.Function):
     """The operator as eager code runs it: a registered one costs several times as much per call."""
 
     @staticmethod
-    def forward(ctx: Any, *given: Any) -> Tensor:
-        *tensors, ctx.plan, ctx.wanted = given
-        found, saved = stages.forward(Inputs(*tensors), ctx.plan, ctx.wanted)
-        ctx.save_for_backward(*tensors[:2], *saved)
+    def forward(ctx: Any, *arguments: Any) -> Tensor:
+        given: Inputs
+        *_, given, plan, wanted = arguments
+        found, saved = stages.forward(given, plan, wanted)
+        ctx.plan, ctx.wanted = plan, wanted
+        ctx.save_for_backward(given.Z, given.X, *saved)
         return found
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        Z, X, *found = ctx.saved_tensors
         if torch.is_grad_enabled():  # with create_graph: the derivatives must know that they have none
-            found = _Backward.apply(grad, *ctx.saved_tensors, ctx.plan, ctx.wanted)  # type: ignore[no-untyped-call]
+            by = _Backward.apply(grad, Z, X, *found, ctx.plan, ctx.wanted)  # type: ignore[no-untyped-call]
         else:
-            found = stages.backward(grad, ctx.saved_tensors, ctx.plan, ctx.wanted)
-        return *found, None, None, None, None, None
+            by = stages.pulled(Z, X, stages.scaled(grad, found), ctx.plan, ctx.wanted)
+        return *by, None, None, None
 
 
 class _Backward(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, grad: Tensor, *rest: Any) -> Gradients:
-        *saved, plan, wanted = rest
-        return stages.backward(grad, saved, plan, wanted)
+    def forward(ctx: Any, grad: Tensor, Z: Tensor, X: Tensor, *rest: Any) -> Gradients:
+        *found, plan, wanted = rest
+        return stages.pulled(Z, X, stages.scaled(grad, found), plan, wanted)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -223,21 +226,26 @@ _named._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 class _Traced(torch.autograd.Function):
-    """The operator as compilers trace it: one opaque call forward, products backward."""
+    """The operator as compilers trace it: one opaque call and all matrix products forward, a multiplication backward.
+
+    Nothing else reads Z and X in the backward pass, so that no CUDA graph of a compiler has to copy them for it, and
+    compilers merge the multiplication with what follows.
+    """
 
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
         *tensors, name, wanted = given
         found: Tensor
-        found, saved = forward(*tensors, name, wanted)
-        ctx.name, ctx.wanted = name, wanted
-        ctx.save_for_backward(*tensors[:2], *saved)
+        found, parts = forward(*tensors, name, wanted)
+        by = stages.pulled(tensors[0], tensors[1], parts, _named(name), wanted)
+        ctx.wanted = wanted
+        ctx.save_for_backward(*[part for part in by if part is not None])
         return found
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        found = stages.backward(grad, ctx.saved_tensors, _named(ctx.name), ctx.wanted)
-        return *found, None, None, None, None, None
+        by = stages.spread(stages.scaled(grad, ctx.saved_tensors), ctx.wanted, 5)
+        return *by, None, None, None, None, None
 
 
 def _loss(

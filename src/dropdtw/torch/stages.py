@@ -119,7 +119,7 @@ def _match(given: Inputs, plan: Plan) -> tuple[Tensor, Tensor | None, list[Tenso
 
 
 def _drops(drop: Drop, C: Tensor, given: Inputs) -> Tensor | None:
-    """The drop costs of one side as they are kept, see `_spread`; None where they are given."""
+    """The drop costs of one side as they are kept, see `_as_rows`; None where they are given."""
     if drop.kind == "given":
         return None
     if drop.kind == "percentile":
@@ -129,7 +129,7 @@ def _drops(drop: Drop, C: Tensor, given: Inputs) -> Tensor | None:
     return torch.full((1,), drop.number, dtype=C.dtype, device=C.device)
 
 
-def _spread(drop: Drop, kept: Tensor | None, own: Tensor | None, B: int, length: int) -> Tensor:
+def _as_rows(drop: Drop, kept: Tensor | None, own: Tensor | None, B: int, length: int) -> Tensor:
     """Drop costs as the alignment takes them: (B, length)."""
     if kept is None:
         assert own is not None
@@ -140,15 +140,16 @@ def _spread(drop: Drop, kept: Tensor | None, own: Tensor | None, B: int, length:
 
 
 def forward(given: Inputs, plan: Plan, wanted: int) -> tuple[Tensor, list[Tensor]]:
-    """The values (B,), or what the reduction makes of them, and the derivatives that `backward` multiplies.
+    """The values (B,), or what the reduction makes of them, and their derivatives.
 
+    These are by Z and X, and for the softmax cost by the similarities Z Xᵀ in their place; then by the others.
     wanted : the sum of 2^n over those inputs, Z, X, own_x, own_z and charges, whose derivatives are wanted.
     """
     C, drop_x, kept = _match(given, plan)
     drop_x = _drops(plan.drop_x, C, given) if drop_x is None else drop_x
     drop_z = _drops(plan.drop_z, C, given)
     B, K, N = C.shape
-    x, z = _spread(plan.drop_x, drop_x, given.own_x, B, N), _spread(plan.drop_z, drop_z, given.own_z, B, K)
+    x, z = _as_rows(plan.drop_x, drop_x, given.own_x, B, N), _as_rows(plan.drop_z, drop_z, given.own_z, B, K)
     align, call = kernels().align, plan.call
     how = (ops.table(call.table), call.reducer, call.gamma, C, x, z, given.charges, given.lengths)
     value, states = align.forward(*how, wanted != 0, plan.normalize)
@@ -206,18 +207,25 @@ Gradients = tuple[Tensor | None, ...]
 """By Z, X, own_x, own_z and charges."""
 
 
-def backward(grad: Tensor, saved: Sequence[Tensor], plan: Plan, wanted: int) -> Gradients:
-    """Z, X and what `forward` found, multiplied by the derivative of the whole by its result: nothing but products."""
+def scaled(grad: Tensor, parts: Sequence[Tensor]) -> list[Tensor]:
+    """Derivatives multiplied by `grad`, the derivative by the whole: () or (B,)."""
+    if grad.ndim == 0:
+        return [part * grad for part in parts]
+    return [part * grad.reshape(-1, *(1,) * (part.ndim - 1)) for part in parts]
 
-    def times(part: Tensor) -> Tensor:
-        return part * (grad if grad.ndim == 0 else grad.reshape(-1, *(1,) * (part.ndim - 1)))
 
-    Z, X, *found = saved
+def pulled(Z: Tensor, X: Tensor, found: Sequence[Tensor], plan: Plan, wanted: int) -> Gradients:
+    """All derivatives, of what `forward` found; None for those that are not wanted."""
     rest = iter(found)
     if plan.match == "softmax":
-        by_s = times(next(rest)) if wanted & 3 else None
-        of_z = None if by_s is None or not wanted & 1 else torch.bmm(by_s, X)
-        of_x = None if by_s is None or not wanted & 2 else torch.bmm(by_s.mT, Z)
-    else:
-        of_z, of_x = (times(next(rest)) if wanted & n else None for n in (1, 2))
-    return of_z, of_x, *(times(next(rest)) if wanted & n else None for n in (4, 8, 16))
+        by_s = next(rest) if wanted & 3 else None
+        of_z = torch.bmm(by_s, X) if by_s is not None and wanted & 1 else None
+        of_x = torch.bmm(by_s.mT, Z) if by_s is not None and wanted & 2 else None
+        return of_z, of_x, *spread(list(rest), wanted >> 2, 3)
+    return spread(found, wanted, 5)
+
+
+def spread(found: Sequence[Tensor], wanted: int, n: int) -> Gradients:
+    """The derivatives by n inputs, None for those that are not wanted."""
+    rest = iter(found)
+    return tuple([next(rest) if wanted >> k & 1 else None for k in range(n)])

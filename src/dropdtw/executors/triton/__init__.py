@@ -113,7 +113,7 @@ def forward(
     normalize : the length that each value is divided by, see `LENGTHS`.
     """
     saved = room(table, C, gradient)
-    value = torch.empty(len(C), dtype=saved.states.dtype, device=C.device)
+    value = torch.empty(C.shape[0], dtype=saved.states.dtype, device=C.device)
     by = _length(normalize, C)
     found, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths)
     _, K, N = C.shape
@@ -145,7 +145,7 @@ def backward(
     make = torch.empty if lengths is None else torch.zeros  # padding has derivative 0
     dtype, device = saved.states.dtype, C.device
     by_c = make(C.shape, dtype=C.dtype, device=device)
-    paid = layout(table).cost
+    paid = _layouts(table)[0].cost
     by_x = make(drop_x.shape, dtype=dtype, device=device) if DROP_X.value in paid else None
     by_z = make(drop_z.shape, dtype=dtype, device=device) if DROP_Z.value in paid else None
     rows = C.shape[1]
@@ -211,7 +211,7 @@ def _launch(
     with on(C):
         for number, first, count in launches:
             arguments = (*tensors, *(lengths or (None, None)), *numbers, number, work.chunk, first, *bits, *constants)
-            run(kernel, key, (len(C), count), arguments, work.warps)
+            run(kernel, key, (C.shape[0], count), arguments, work.warps)
 
 
 def _turned(
@@ -219,8 +219,8 @@ def _turned(
 ) -> tuple[Layout, Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
     """The same problem with the shorter sequence along the lanes; its charges stay as they are."""
     if C.shape[1] <= C.shape[2]:
-        return layout(table), C, drop_x, drop_z, lengths
-    return _transposed(table), C.mT, drop_z, drop_x, lengths and (lengths[1], lengths[0])
+        return _layouts(table)[0], C, drop_x, drop_z, lengths
+    return _layouts(table)[1], C.mT, drop_z, drop_x, lengths and (lengths[1], lengths[0])
 
 
 def _length(normalize: str | None, C: Tensor) -> int:
@@ -229,9 +229,15 @@ def _length(normalize: str | None, C: Tensor) -> int:
     return found if C.shape[1] <= C.shape[2] else (0, 2, 1, 3)[found]
 
 
-@cache
-def _transposed(table: Recurrence) -> Layout:
-    return layout(table.transpose(), turned=True)
+def _layouts(table: Recurrence) -> tuple[Layout, Layout, Recurrence]:
+    """The table as kernels read it, and its transpose; found by what it is, as to hash what it holds takes longer."""
+    found = _LAYOUTS.get(id(table))
+    if found is None:
+        found = _LAYOUTS[id(table)] = layout(table), layout(table.transpose(), turned=True), table
+    return found
+
+
+_LAYOUTS: dict[int, tuple[Layout, Layout, Recurrence]] = {}
 
 
 def _slots(N: int, gradient: bool) -> int:
@@ -241,9 +247,9 @@ def _slots(N: int, gradient: bool) -> int:
 def room(table: Recurrence, C: Tensor, gradient: bool) -> Saved:
     """Memory for what the forward pass writes down."""
     B, K, N = map(int, C.shape)
-    found = layout(table)
+    found, turned, _ = _layouts(table)
     if K > N:
-        found, K, N = _transposed(table), N, K
+        found, K, N = turned, N, K
     strips = schedule(K, N).strips
     dtype = torch.float64 if wide(C) else torch.float32
     states = found.planes * _slots(N, gradient) * K if gradient or strips > 1 else 0

@@ -77,7 +77,7 @@ def wide(A: Tensor) -> bool:
 
 def on(A: Tensor) -> Any:
     """Makes the tensor's device the current one, where it is not."""
-    if A.is_cuda and A.get_device() != torch.cuda.current_device():
+    if A.is_cuda and A.get_device() != torch._C._cuda_getDevice():
         return torch.cuda.device(A.device)
     return _HERE
 
