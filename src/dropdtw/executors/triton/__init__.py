@@ -5,8 +5,8 @@ Where steps form a graph, `graphs.py` runs others, with nodes as lanes. What fol
 A program walks one pair of sequences along its anti-diagonals. Its *lanes* are rows i of the grid, so at step t lane
 ℓ is in cell (ℓ + 1, t − ℓ), and all it needs lies in neighbouring lanes: `left` is its own last value, `up` is the
 last value of the lane above, and `diag` is the last `up`. Column 0 is a column like any other; row 0 is computed
-beside lane 0 (`cells._row_0`). Rows beyond the last lane belong to the next *strip*, which reads the last row of
-the strip above it from memory; strips advance in *chunks* of steps, one launch for all that are ready.
+beside lane 0 (`cells._row_0`). Rows beyond the last lane belong to the next *strip*, another program of the same
+launch, which reads the last row of the strip above it from memory as soon as it is written.
 
 Steps are taken in blocks of U, unrolled. The next block's costs are loaded while this one is computed, and its first
 state is written down; the backward pass starts each block from there, computes it again with the weights of its
@@ -15,7 +15,6 @@ edges in registers, and pushes derivatives back along them. Nothing else of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -34,13 +33,11 @@ from dropdtw.tables.table import CHARGES, Recurrence
 
 
 class Schedule(NamedTuple):
-    """How a batch is worked off: lanes, warps, strips of rows, blocks of steps per chunk, and the launches."""
+    """How a pair is worked off: lanes, warps, and strips of rows."""
 
     lanes: int
     warps: int
     strips: int
-    chunk: int
-    launches: tuple[tuple[int, int, int], ...]  # (number, first strip, count of strips)
 
 
 INTERPRETED: Final = triton.knobs.runtime.interpret
@@ -58,42 +55,43 @@ A lane is a row, so that the stores of one step touch as many rows as there are 
 LENGTHS: Final = {None: 0, "x": 1, "z": 2, "both": 3}
 """What values can be divided by, as kernels know it: the columns, the rows, or both."""
 
-FEWEST: Final = 32
-LANES: Final = 128
-"""Rows of one strip, at least and at most: a warp, and four."""
+WARP: Final = 32
+LARGEST = 128
+"""Rows up to which one program takes all of them; more are cut into strips of a warp."""
+
+LANES = 32
+"""Rows of one strip: with one warp no step waits for another one."""
 
 
 @cache
-def schedule(K: int, N: int) -> Schedule:
-    """The schedule for a batch of (K, N)."""
-    R = max(FEWEST, min(LANES, 1 << (K - 1).bit_length()))
-    strips = -(-K // R)
-    blocks = -(-(min(R, K) + N) // BLOCK)
-    if strips == 1:
-        return Schedule(R, -(-R // 32), 1, blocks, ((0, 0, 1),))
-    # A chunk is long enough that a strip two launches behind the one above it never needs what is not yet there.
-    chunk = -(-(R + BLOCK) // BLOCK)
-    chunks = -(-blocks // chunk)
-    launches = []
-    for number in range(chunks + 2 * (strips - 1)):
-        first = max(0, -(-(number - chunks + 1) // 2))
-        launches.append((number, first, min(strips - 1, number // 2) - first + 1))
-    return Schedule(R, -(-R // 32), strips, chunk, tuple(launches))
+def schedule(K: int) -> Schedule:
+    """The schedule for pairs of K rows."""
+    R = max(WARP, 1 << (K - 1).bit_length()) if K <= LARGEST else LANES
+    return Schedule(R, -(-R // WARP), -(-K // R))
 
 
 class Saved(NamedTuple):
     """What the forward pass leaves for the backward pass: states and the weights of the final ones.
 
-    top : the rows between strips, where there are several.
+    top : the rows between strips, where there are several, see `_unwritten`.
     """
 
     states: Tensor
     top: Tensor | None = None
 
-    @property
-    def tensors(self) -> tuple[Tensor, Tensor]:
-        """Both, as kernels take them."""
-        return self.states, self.states if self.top is None else self.top
+
+def _unwritten(size: int, like: Tensor) -> Tensor:
+    """Memory by which programs of one launch pass numbers on: all bits are set where nothing has been written yet.
+
+    After the numbers comes one more place, for the queue in which programs draw their strips.
+    """
+    bits = torch.int64 if wide(like) else torch.int32
+    return torch.full((size + 1,), -1, dtype=bits, device=like.device).view(like.dtype)
+
+
+def _queue(passed: Tensor | None) -> Tensor | None:
+    """The place for the queue."""
+    return None if passed is None else passed.view(torch.int32)[-1:]
 
 
 def forward(
@@ -117,11 +115,11 @@ def forward(
     by = _length(normalize, C)
     found, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths)
     _, K, N = C.shape
-    work = schedule(K, N)
-    tensors = (C, drop_x, drop_z, _paid(found, charges), *saved.tensors, value)
+    work = schedule(K)
+    tensors = (C, drop_x, drop_z, _paid(found, charges), *saved, _queue(saved.top), value)
     numbers = (K, N, *C.stride(), *drop_x.stride(), *drop_z.stride(), _slots(N, gradient))
     how = (found, REDUCER_NUMBER[reducer], work.strips > 1, gradient, wide(C), numbers[4] == 1, by)
-    _launch(forward_pass, work, work.launches, tensors, lengths, numbers, gamma, how)
+    _launch(forward_pass, work, tensors, lengths, numbers, gamma, how)
     return value, saved
 
 
@@ -154,21 +152,20 @@ def backward(
     exchanged = C.shape[1] != rows
     out, by_first, by_second = (by_c.mT, by_z, by_x) if exchanged else (by_c, by_x, by_z)
     B, K, N = C.shape
-    work = schedule(K, N)
+    work = schedule(K)
     by_row = make(B, len(found.kinds), rows + 1, dtype=dtype, device=device) if found.kinds else None
     unused = saved.states  # where no kernel reads or writes
-    carry = below = unused
+    below = None
     if work.strips > 1:
-        carry = torch.empty(B * work.strips, found.carried, work.lanes, dtype=dtype, device=device)
-        below = torch.empty(B * work.strips, len(found.sent), N + 1, dtype=dtype, device=device)
+        below = _unwritten(B * work.strips * len(found.sent) * (N + 1), saved.states)
     outputs = (out, unused if by_first is None else by_first, unused if by_second is None else by_second, by_row)
     given, step, scale = (grad, grad.stride(0), 0) if isinstance(grad, Tensor) else (None, 0, as_bits(grad))
-    tensors = (C, first, second, _paid(found, charges), *saved.tensors, given, *outputs, carry, below)
+    tensors = (C, first, second, _paid(found, charges), *saved, _queue(below), given, *outputs, below)
     strides = (*C.stride(), *first.stride(), *second.stride(), *out.stride()[1:], step)
     numbers = (K, N, *strides, _slots(N, True))
     unit = strides[2] == 1 and out.stride(2) == 1
     how = (found, REDUCER_NUMBER[reducer], work.strips > 1, wide(C), unit, by, TILES and unit)
-    _launch(backward_pass, work, reversed(work.launches), tensors, lengths, numbers, gamma, how, (scale,))
+    _launch(backward_pass, work, tensors, lengths, numbers, gamma, how, (scale,))
     return by_c, by_x, by_z, None if by_row is None else _summed(found, by_row)
 
 
@@ -181,17 +178,16 @@ def _summed(found: Layout, by_row: Tensor) -> Tensor:
     """The derivatives (B, 3) by charges, of those (B, kinds, rows + 1) of each row."""
     B, _, length = by_row.shape
     summed = torch.empty(B, len(CHARGES), dtype=by_row.dtype, device=by_row.device)
-    constants = (found, wide(by_row), LANES)
+    constants = (found, wide(by_row), LARGEST)
     key = (id(sum_rows), by_row.device, constants)
     with on(by_row):
-        run(sum_rows, key, (B, 1), (by_row, summed, length - 1, *constants), num_warps=-(-LANES // 32))
+        run(sum_rows, key, (B, 1), (by_row, summed, length - 1, *constants), num_warps=LARGEST // WARP)
     return summed
 
 
 def _launch(
     kernel: Any,
     work: Schedule,
-    launches: Iterable[tuple[int, int, int]],
     tensors: tuple[Tensor | None, ...],
     lengths: tuple[Tensor, Tensor] | None,
     numbers: tuple[int, ...],
@@ -209,9 +205,8 @@ def _launch(
     constants = (*how, work.lanes, BLOCK)
     key = (id(kernel), C.device, C.dtype, lengths is None, scale == (0,), constants, max(numbers) >= 1 << 31)
     with on(C):
-        for number, first, count in launches:
-            arguments = (*tensors, *(lengths or (None, None)), *numbers, number, work.chunk, first, *bits, *constants)
-            run(kernel, key, (C.shape[0], count), arguments, work.warps)
+        arguments = (*tensors, *(lengths or (None, None)), *numbers, *bits, *constants)
+        run(kernel, key, (C.shape[0] * work.strips,), arguments, work.warps)
 
 
 def _turned(
@@ -250,11 +245,10 @@ def room(table: Recurrence, C: Tensor, gradient: bool) -> Saved:
     found, turned, _ = _layouts(table)
     if K > N:
         found, K, N = turned, N, K
-    strips = schedule(K, N).strips
+    strips = schedule(K).strips
     dtype = torch.float64 if wide(C) else torch.float32
-    states = found.planes * _slots(N, gradient) * K if gradient or strips > 1 else 0
-    size = B * (states + (len(found.final) if gradient else 0))
+    size = B * (found.planes * _slots(N, gradient) * K + len(found.final)) if gradient else 0
     kept = torch.empty(size, dtype=dtype, device=C.device)
     if strips == 1:
         return Saved(kept)
-    return Saved(kept, torch.empty(B * strips, len(found.start), N + 1, dtype=dtype, device=C.device))
+    return Saved(kept, _unwritten(B * strips * len(found.start) * (N + 1), kept))
