@@ -6,6 +6,7 @@ Everything is forward + backward from Z and X. `general` is the same loss with t
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -134,8 +135,9 @@ def check_waits(name: str) -> None:
 
 
 def check_compiled() -> None:
-    """Without graph breaks, and in CUDA graphs of the compiler's own; several losses in one process."""
+    """Without graph breaks or warnings, and in CUDA graphs of the compiler's own; several losses in one process."""
     Z, X = sequences(4, 6, 40, 32)
+    warnings.simplefilter("error")
     for name in ("percentile", "openings", "logit", "nothing dropped"):
         for match in ("softmax", "sqeuclidean") if "logit" not in name else ("softmax",):
             loss = LOSSES[name](32, normalize="x", match=match).cuda()

@@ -316,7 +316,7 @@ from dropdtw.executors.triton import BLOCK, REDUCER_NUMBER, layout
 from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows
 
 constants = {"REDUCER": REDUCER_NUMBER["smooth"], "GRADIENT": True, "WIDE": False, "UNIT": True, "U": BLOCK}
-constants |= {"TILES": True, "BY": 1}
+constants |= {"TILES": True, "BY": 1, "STRIDE": 1}
 unpadded = {"z_len": None, "x_len": None}
 free = {"charges": None, "grad_rows": None}
 for table, lanes, strips, none in (

@@ -218,18 +218,11 @@ class _Backward(torch.autograd.Function):
         raise RuntimeError(ops.ONCE)
 
 
-def _named(name: str) -> Plan:
-    return _PLANS[name]
-
-
-_named._dynamo_marked_constant = True  # type: ignore[attr-defined]
-
-
 class _Traced(torch.autograd.Function):
-    """The operator as compilers trace it: one opaque call and all matrix products forward, a multiplication backward.
+    """The operator as compilers trace it: one opaque call forward, a multiplication backward.
 
-    Nothing else reads Z and X in the backward pass, so that no CUDA graph of a compiler has to copy them for it, and
-    compilers merge the multiplication with what follows.
+    The backward pass does not read Z and X, so that no CUDA graph of a compiler has to copy them for it, and compilers
+    merge the multiplication with what follows.
     """
 
     @staticmethod
@@ -237,9 +230,8 @@ class _Traced(torch.autograd.Function):
         *tensors, name, wanted = given
         found: Tensor
         found, parts = forward(*tensors, name, wanted)
-        by = stages.pulled(tensors[0], tensors[1], parts, _named(name), wanted)
         ctx.wanted = wanted
-        ctx.save_for_backward(*[part for part in by if part is not None])
+        ctx.save_for_backward(*parts)
         return found
 
     @staticmethod
@@ -260,19 +252,16 @@ def _loss(
     plan: str,
     wanted: int,
 ) -> tuple[Tensor, list[Tensor]]:
-    return stages.forward(Inputs(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths), _PLANS[plan], wanted)
+    """The values, or what is left of them, and their derivatives by the inputs that are wanted."""
+    how = _PLANS[plan]
+    value, found = stages.forward(Inputs(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths), how, wanted)
+    return value, [part for part in stages.pulled(Z, X, found, how, wanted) if part is not None]
 
 
 def _fake(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths, plan, wanted):  # type: ignore[no-untyped-def]
-    (B, K, _), N = Z.shape, X.shape[1]
-    how = _PLANS[plan]
-    made = []
-    if how.match == "softmax":
-        made += [Z.new_empty(B, K, N)] if wanted & 3 else []
-    else:
-        made += [Z.new_empty(A.shape) for n, A in enumerate((Z, X)) if wanted >> n & 1]
-    made += [Z.new_empty(A.shape) for n, A in enumerate((own_x, own_z, charges)) if wanted >> n & 4]
-    return Z.new_empty(B if how.reduction == "none" else ()), made
+    parts = (Z, X, own_x, own_z, charges)
+    made = [Z.new_empty(part.shape) for n, part in enumerate(parts) if wanted >> n & 1]
+    return Z.new_empty(len(Z) if _PLANS[plan].reduction == "none" else ()), made
 
 
 # Defined by hand: what `torch.library.custom_op` adds to a call takes longer than the call.

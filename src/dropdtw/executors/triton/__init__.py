@@ -118,7 +118,8 @@ def forward(
     work = schedule(K)
     tensors = (C, drop_x, drop_z, _paid(found, charges), *saved, _queue(saved.top), value)
     numbers = (K, N, *C.stride(), *drop_x.stride(), *drop_z.stride(), _slots(N, gradient))
-    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, gradient, wide(C), numbers[4] == 1, by)
+    known = (numbers[4] == 1, numbers[6] if numbers[6] in (0, 1) else -1)
+    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, gradient, wide(C), *known, by)
     _launch(forward_pass, work, tensors, lengths, numbers, gamma, how)
     return value, saved
 
@@ -164,7 +165,8 @@ def backward(
     strides = (*C.stride(), *first.stride(), *second.stride(), *out.stride()[1:], step)
     numbers = (K, N, *strides, _slots(N, True))
     unit = strides[2] == 1 and out.stride(2) == 1
-    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, wide(C), unit, by, TILES and unit)
+    known = (unit, strides[4] if strides[4] in (0, 1) else -1)
+    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, wide(C), *known, by, TILES and unit)
     _launch(backward_pass, work, tensors, lengths, numbers, gamma, how, (scale,))
     return by_c, by_x, by_z, None if by_row is None else _summed(found, by_row)
 

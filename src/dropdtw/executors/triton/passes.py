@@ -23,6 +23,8 @@ from dropdtw.executors.triton.memory import (
     write_down,
 )
 
+DEEP = tl.constexpr(3)
+
 _TENSORS = ["C", "drop_x", "drop_z", "charges", "saved", "top", "queue", "z_len", "x_len"]
 _NUMBERS = ["K", "N", "c_b", "c_k", "c_n", "x_b", "x_n", "z_b", "z_n", "slots", "rate_bits"]
 
@@ -79,12 +81,15 @@ def forward_pass(
     C, drop_x, drop_z, charges, saved, top, queue, value, z_len, x_len,
     K, N, c_b, c_k, c_n, x_b, x_n, z_b, z_n, slots, rate_bits,
     TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr, GRADIENT: tl.constexpr,
-    WIDE: tl.constexpr, UNIT: tl.constexpr, BY: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
+    WIDE: tl.constexpr, UNIT: tl.constexpr, STRIDE: tl.constexpr, BY: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
+    """UNIT, STRIDE : whether c_n is 1, and what x_n is, −1 for any: known strides take fewer registers."""
     INF: tl.constexpr = float("inf")
     S: tl.constexpr = count(TABLE, "price")
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     PLANES: tl.constexpr = planes(TABLE)
+    if STRIDE != -1:
+        x_n = STRIDE
     if UNIT:
         c_n = 1
     rate = rate_bits.to(tl.float64, bitcast=True).to(DT)
@@ -125,12 +130,15 @@ def forward_pass(
     c = spread(z, 0, U)
     d = c
     tops = row_above(top, t, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
+    next_tops = tops
     for k in range(-1, blocks):  # the first round only loads
         t = begin + k * U
         next_c, next_d = costs_of(match, drop, t + U, lane, inside, Nb, z)
-        next_tops = row_above(top, t + U, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
+        later_tops = row_above(top, t + (2 if DEEP & 1 else 1) * U, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
         match = advance(match, U * c_n)
         drop = advance(drop, U * x_n)
+        if DEEP & 1 == 0:
+            next_tops = later_tops
         if k >= 0:
             for u in tl.static_range(U):
                 own, diag, _, _ = step(
@@ -149,7 +157,7 @@ def forward_pass(
                 next_tops = row_above(top, t + U, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
         states = advance(states, K)
         last_row = advance(last_row, U)
-        c, d, tops = next_c, next_d, next_tops
+        c, d, tops, next_tops = next_c, next_d, next_tops, later_tops
     if Kb <= (strip + 1) * R:
         last = ()
         for f in tl.static_range(count(TABLE, "final")):
@@ -166,7 +174,8 @@ def backward_pass(
     C, drop_x, drop_z, charges, saved, top, queue, grad, grad_c, grad_x, grad_z, grad_rows, grad_top, z_len, x_len,
     K, N, c_b, c_k, c_n, x_b, x_n, z_b, z_n, g_k, g_n, g_b, slots, rate_bits, scale_bits,
     TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr,
-    WIDE: tl.constexpr, UNIT: tl.constexpr, BY: tl.constexpr, TILES: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
+    WIDE: tl.constexpr, UNIT: tl.constexpr, STRIDE: tl.constexpr, BY: tl.constexpr, TILES: tl.constexpr,
+    R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
     """Derivatives of Σ grad · value, or where `grad` is None of Σ scale · value.
 
@@ -178,6 +187,8 @@ def backward_pass(
     SENT: tl.constexpr = count(TABLE, "sent")
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     PLANES: tl.constexpr = planes(TABLE)
+    if STRIDE != -1:
+        x_n = STRIDE
     if UNIT:
         c_n = 1
         g_n = 1
@@ -247,6 +258,7 @@ def backward_pass(
     d = c
     tops = row_above(top, t, N, Nb, strip > 0, z, TABLE, STRIPS, U, False)
     more = Kb > (strip + 1) * R
+    below = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U)
     for back in range(0, blocks + 1):  # the first round only loads
         t = begin + (blocks - back) * U
         next_own, next_diag = state_at(states, begun(t - U, lane, Nb) & inside, z, TABLE)
@@ -256,7 +268,12 @@ def backward_pass(
         match = advance(match, -U * c_n)
         drop = advance(drop, -U * x_n)
         if back > 0:
-            below = row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U)
+            next_below = below
+            if STRIPS:
+                if DEEP & 2:
+                    next_below = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U)
+                else:
+                    below = row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U)
             weights = ()
             row_weights = ()
             for u in tl.static_range(U):
@@ -285,6 +302,8 @@ def backward_pass(
                 j = tl.arange(0, U)[None, :] + t - i
                 there = (j >= 1) & (j <= Nb) & (strip * R + i < Kb)
                 tl.store(grad_c + (strip * R + i).to(tl.int64) * g_k + (j - 1), side_by_side(found), mask=there)
+            if STRIPS:
+                below = next_below
         by_match = advance(by_match, -U * g_n)
         by_drop = advance(by_drop, -U)
         by_top = advance(by_top, -U)
