@@ -138,6 +138,7 @@ def check_compiled() -> None:
     """Without graph breaks or warnings, and in CUDA graphs of the compiler's own; several losses in one process."""
     Z, X = sequences(4, 6, 40, 32)
     warnings.simplefilter("error")
+    warnings.simplefilter("ignore", DeprecationWarning)  # Dynamo's own, and hidden unless asked for
     for name in ("percentile", "openings", "logit", "nothing dropped"):
         for match in ("softmax", "sqeuclidean") if "logit" not in name else ("softmax",):
             loss = LOSSES[name](32, normalize="x", match=match).cuda()

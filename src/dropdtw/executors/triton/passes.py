@@ -23,8 +23,6 @@ from dropdtw.executors.triton.memory import (
     write_down,
 )
 
-DEEP = tl.constexpr(3)
-
 _TENSORS = ["C", "drop_x", "drop_z", "charges", "saved", "top", "queue", "z_len", "x_len"]
 _NUMBERS = ["K", "N", "c_b", "c_k", "c_n", "x_b", "x_n", "z_b", "z_n", "slots", "rate_bits"]
 
@@ -134,11 +132,9 @@ def forward_pass(
     for k in range(-1, blocks):  # the first round only loads
         t = begin + k * U
         next_c, next_d = costs_of(match, drop, t + U, lane, inside, Nb, z)
-        later_tops = row_above(top, t + (2 if DEEP & 1 else 1) * U, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
+        later_tops = row_above(top, t + 2 * U, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
         match = advance(match, U * c_n)
         drop = advance(drop, U * x_n)
-        if DEEP & 1 == 0:
-            next_tops = later_tops
         if k >= 0:
             for u in tl.static_range(U):
                 own, diag, _, _ = step(
@@ -185,6 +181,7 @@ def backward_pass(
     S: tl.constexpr = count(TABLE, "price")
     P: tl.constexpr = count(TABLE, "kinds")
     SENT: tl.constexpr = count(TABLE, "sent")
+    EARLY: tl.constexpr = STRIPS and SENT <= 7  # whether registers hold what the strip below sends a block ahead
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     PLANES: tl.constexpr = planes(TABLE)
     if STRIDE != -1:
@@ -258,7 +255,9 @@ def backward_pass(
     d = c
     tops = row_above(top, t, N, Nb, strip > 0, z, TABLE, STRIPS, U, False)
     more = Kb > (strip + 1) * R
-    below = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U)
+    early = ()
+    if EARLY:
+        early = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U)
     for back in range(0, blocks + 1):  # the first round only loads
         t = begin + (blocks - back) * U
         next_own, next_diag = state_at(states, begun(t - U, lane, Nb) & inside, z, TABLE)
@@ -268,12 +267,11 @@ def backward_pass(
         match = advance(match, -U * c_n)
         drop = advance(drop, -U * x_n)
         if back > 0:
-            next_below = below
-            if STRIPS:
-                if DEEP & 2:
-                    next_below = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U)
-                else:
-                    below = row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U)
+            if EARLY:
+                below = early
+                early = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U)
+            else:
+                below = row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U)
             weights = ()
             row_weights = ()
             for u in tl.static_range(U):
@@ -302,8 +300,6 @@ def backward_pass(
                 j = tl.arange(0, U)[None, :] + t - i
                 there = (j >= 1) & (j <= Nb) & (strip * R + i < Kb)
                 tl.store(grad_c + (strip * R + i).to(tl.int64) * g_k + (j - 1), side_by_side(found), mask=there)
-            if STRIPS:
-                below = next_below
         by_match = advance(by_match, -U * g_n)
         by_drop = advance(by_drop, -U)
         by_top = advance(by_top, -U)
