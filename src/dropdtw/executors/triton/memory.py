@@ -86,10 +86,15 @@ def row_above(
 
 @triton.jit
 def row_below(
-    grad_top, t, N, Nb, more, w, TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr
+    grad_top, t, N, Nb, more, w,
+    TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr, VOLATILE: tl.constexpr,
 ):  # fmt: skip
-    """What the strip below has for the last lane in a block, for each step: see `Layout.sent`."""
+    """What the strip below has for the last lane in a block, for each step: see `Layout.sent`.
+
+    VOLATILE : it may have yet to be written. Otherwise the compiler may read it where it is used.
+    """
     SENT: tl.constexpr = count(TABLE, "sent")
+    CACHE: tl.constexpr = "" if VOLATILE else ".cg"  # what is near may be older
     found = ()
     for u in tl.static_range(U):
         below = ()
@@ -97,7 +102,9 @@ def row_below(
         there = (j >= 0) & (j <= Nb) & more
         for s in tl.static_range(SENT):
             if STRIPS and of(TABLE, "sent", s):
-                below = below + (tl.load(grad_top + (SENT + s) * (N + 1) + j, mask=there, other=0.0, volatile=True),)
+                at = grad_top + (SENT + s) * (N + 1) + j
+                a = tl.load(at, mask=there, other=0.0, cache_modifier=CACHE, volatile=VOLATILE)
+                below = below + (a,)
             else:
                 below = below + (w,)
         found = found + (below,)

@@ -257,7 +257,7 @@ def backward_pass(
     more = Kb > (strip + 1) * R
     early = ()
     if EARLY:
-        early = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U)
+        early = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U, True)
     for back in range(0, blocks + 1):  # the first round only loads
         t = begin + (blocks - back) * U
         next_own, next_diag = state_at(states, begun(t - U, lane, Nb) & inside, z, TABLE)
@@ -269,9 +269,12 @@ def backward_pass(
         if back > 0:
             if EARLY:
                 below = early
-                early = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U)
+                early = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U, True)
             else:
-                below = row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U)
+                if STRIPS:
+                    while missing(row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U, True), "sent", TABLE):
+                        pass
+                below = row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U, False)
             weights = ()
             row_weights = ()
             for u in tl.static_range(U):
@@ -280,9 +283,9 @@ def backward_pass(
                 )
                 weights = weights + (w,)
                 row_weights = row_weights + (r,)
-            if STRIPS:
+            if EARLY:
                 while missing(below, "sent", TABLE):
-                    below = row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U)
+                    below = row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U, True)
             found = ()
             for u in tl.static_range(U - 1, -1, -1):
                 g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, by_c = step_back(
