@@ -165,7 +165,7 @@ def test_charges_of_one_side_at_awkward_sizes(reducer, shape, side):
 def test_strips_of_rows_pay_the_same_charges(narrow, strips, longer, sides):
     short = (strips - 1) * narrow + 2
     K, N = (short, short + 3) if longer == "x" else (short + 3, short)
-    assert kernels.schedule(min(K, N), max(K, N)).strips == strips
+    assert kernels.schedule(min(K, N)).strips == strips
     B = strips - 1
     lengths = {"z_lengths": [K, narrow + 1][:B], "x_lengths": [N, 3][:B]}
     charges = charged(["open_x", "warp", "open_z"][: sides + 1], B)
@@ -182,8 +182,7 @@ def test_strips_of_rows_weigh_the_same(narrow, method):
 def test_strips_of_rows_are_one_problem(narrow, method):
     """Three strips, each a few launches behind the one above, of items with one, two and three of them."""
     K, N = 2 * narrow + 2, 2 * narrow + 5
-    assert kernels.schedule(K, N).strips == 3
-    assert len(kernels.schedule(K, N).launches) > 5
+    assert kernels.schedule(min(K, N)).strips == 3
     lengths = {"z_lengths": [K, narrow, narrow + 1], "x_lengths": [N, N, 3]}
     check(random(6, 3, K, N), method=method, reducer="smooth", gamma=GAMMA, atol=1e-10, **lengths)
 
