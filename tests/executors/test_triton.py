@@ -180,7 +180,7 @@ def test_strips_of_rows_weigh_the_same(narrow, method):
 
 @pytest.mark.parametrize("method", ["drop_dtw", pytest.param("drop_dtw_paper", marks=pytest.mark.exhaustive)])
 def test_strips_of_rows_are_one_problem(narrow, method):
-    """Three strips, each a few launches behind the one above, of items with one, two and three of them."""
+    """Three strips, each a few blocks behind the one above, of items with one, two and three of them."""
     K, N = 2 * narrow + 2, 2 * narrow + 5
     assert kernels.schedule(min(K, N)).strips == 3
     lengths = {"z_lengths": [K, narrow, narrow + 1], "x_lengths": [N, N, 3]}
