@@ -21,7 +21,7 @@ from dropdtw.problem.band import window_width
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS
 from dropdtw.tables.table import Recurrence
-from dropdtw.torch import charges, columns, ops, orders, wavefront
+from dropdtw.torch import charges, columns, kernels, ops, orders, wavefront
 from dropdtw.torch.charges import Charge
 from dropdtw.torch.costs import percentile_drop, within
 from dropdtw.torch.orders import Orders, Plan
@@ -358,7 +358,9 @@ def _vectors(vectors: Sequence[Tensor], name: str, length: int, lengths: Padding
 def _rule(drop: str, name: str, C: Tensor, lengths: Padding) -> Tensor:
     rule = drops.resolve(drop, name)
     if isinstance(rule, Percentile):
-        return percentile_drop(C, rule.p, *(lengths or (None, None))).detach()
+        C = C.detach().to(ops.computes_in(C))
+        found = kernels.percentile if kernels.run_on(C) and kernels.countable(C) else percentile_drop
+        return found(C, rule.p, *(lengths or (None, None)))
     if isinstance(rule, drops.LogitPercentile):
         raise ValueError(
             f"{name} is {drop!r}, which is part of the softmax match cost; "

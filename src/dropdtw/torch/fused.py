@@ -19,7 +19,7 @@ from dropdtw.problem.spec import Spec
 from dropdtw.torch import charges, ops, stages
 from dropdtw.torch.batch import Pairs
 from dropdtw.torch.learned import LearnedDrop
-from dropdtw.torch.stages import Drop, Gradients, Inputs, Plan
+from dropdtw.torch.stages import Drop, Gradients, Inputs, Plan, Shared
 
 if TYPE_CHECKING:
     from dropdtw.torch.losses import AlignmentLoss
@@ -30,35 +30,58 @@ def runs_on(A: Tensor) -> bool:
     return A.is_cuda and ops.has_triton()
 
 
+def applies_to(A: Tensor) -> bool:
+    """Whether the kernels run where this tensor is, and can read it: tensors of transformed code they cannot."""
+    return runs_on(A) and (torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active())
+
+
 # --- Where it applies ---------------------------------------------------------------------------------------------
 
 
 def values(loss: AlignmentLoss, p: Pairs, normalize: str | None, reduction: str = "none") -> Tensor | None:
     """The value of each item (B,), normalised, or what is left of them; None where the general path has to find it."""
-    if not runs_on(p.X) or callable(loss.match) or loss.moves.get("window") is not None:
-        return None
-    if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+    if callable(loss.match) or loss.moves.get("window") is not None or not applies_to(p.given_x):
         return None
     said = loss.charges()
     drop_x, drop_z = loss.dropped()
     moves = tuple([(name, allowed) for name, allowed in loss.moves.items() if name != "window"])
     known = tuple([(name, "" if isinstance(value, Tensor) else _digits(value)) for name, value in said.items()])
-    asked = (loss.match, _digits(loss.gamma_match), _said(drop_x), _said(drop_z), p.Z.dtype == torch.float64)
+    asked = (loss.match, _digits(loss.gamma_match), _said(drop_x), _said(drop_z), p.given_z.dtype == torch.float64)
     plan, name, spec = _plan(*asked, loss.method, loss.reducer, _digits(loss.gamma), moves, known, normalize, reduction)
     if plan is None:
         return None
-    lengths = p.z_lengths, p.x_lengths
-    if p.z_lengths is None and p.x_lengths is None:
-        if not torch.compiler.is_compiling():
-            spec.check_fit(p.Z.shape[1], p.X.shape[1])
-    else:
-        lengths = _full(p.Z, p.z_lengths), _full(p.X, p.x_lengths)
-    own_x, own_z = _own(drop_x, p), _own(drop_z, Pairs(p.X, p.Z, p.x_lengths, p.z_lengths, None))
+    sharing = shared(p)
+    given = inputs(p) if sharing is None else sharing.given
+    if given.lengths is None and not torch.compiler.is_compiling():
+        spec.check_fit(given.Z.shape[1], given.X.shape[1])
+    own_x, own_z = _own(drop_x, p), _own(drop_z, p, turned=True)
     charged = None
     if charges.given(*said.values()) or ops.charges(plan.call.table):
         three = (said.get("open_x", 0.0), said.get("open_z", 0.0), said.get("warp", 0.0))
-        charged = charges.stack(three, len(p.Z), p.Z.dtype, p.Z.device)
-    return _value(Inputs(p.Z, p.X, own_x, own_z, charged, p.ids, *lengths), plan, name)
+        charged = charges.stack(three, len(given.Z), given.Z.dtype, given.Z.device)
+    return _value(given._replace(own_x=own_x, own_z=own_z, charges=charged), plan, name, sharing)
+
+
+def inputs(p: Pairs) -> Inputs:
+    """Pairs as the operators take them: with both lengths or none, and whatever stands in the padding.
+
+    For compilers there is 0 in it: they merge that with what comes before.
+    """
+    lengths = p.z_lengths, p.x_lengths
+    if p.z_lengths is not None or p.x_lengths is not None:
+        lengths = _full(p.given_z, p.z_lengths), _full(p.given_x, p.x_lengths)
+    Z, X = (p.Z, p.X) if torch.compiler.is_compiling() else (p.given_z, p.given_x)
+    return Inputs(Z, X, None, None, None, p.names, *lengths)
+
+
+def shared(p: Pairs) -> Shared | None:
+    """What losses of the same pairs share; None where a compiler is to find that out."""
+    if torch.compiler.is_compiling():
+        return None
+    if p.shared is None:
+        p.shared = Shared(inputs(p))
+    found: Shared = p.shared
+    return found
 
 
 def _full(A: Tensor, lengths: Tensor | None) -> Tensor:
@@ -88,11 +111,11 @@ def _said(drop: Any) -> Said:
     return "tensor", "0"
 
 
-def _own(drop: Any, p: Pairs) -> Tensor | None:
-    """What a network says of the second sequences of p."""
+def _own(drop: Any, p: Pairs, turned: bool = False) -> Tensor | None:
+    """What a network says of X, or of Z where the pairs are turned."""
     if not isinstance(drop, LearnedDrop):
         return None
-    return drop.own_logit(p).contiguous()
+    return drop.own_logit(p.turned() if turned else p).contiguous()
 
 
 TENSOR = charges.said(torch.empty(0), "")
@@ -170,7 +193,7 @@ _PLANS: dict[str, Plan] = {}
 # --- As PyTorch knows it ------------------------------------------------------------------------------------------
 
 
-def _value(given: Inputs, plan: Plan, name: str) -> Tensor:
+def _value(given: Inputs, plan: Plan, name: str, shared: Shared | None) -> Tensor:
     wanted = 0
     if torch.is_grad_enabled():
         for n, part in enumerate(given[:5]):
@@ -179,9 +202,9 @@ def _value(given: Inputs, plan: Plan, name: str) -> Tensor:
     if torch.compiler.is_compiling():
         found = _Traced.apply(*given, name, wanted) if wanted else forward(*given, name, 0)[0]  # type: ignore[no-untyped-call]
     elif wanted:
-        found = _Forward.apply(*given[:5], given, plan, wanted)  # type: ignore[no-untyped-call]
+        found = _Forward.apply(*given[:5], given, plan, wanted, shared)  # type: ignore[no-untyped-call]
     else:
-        found, _ = stages.forward(given, plan, 0)
+        found, _ = stages.forward(given, plan, 0, shared)
     return found
 
 
@@ -191,10 +214,12 @@ class _Forward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Tensor:
         given: Inputs
-        *_, given, plan, wanted = arguments
-        found, saved = stages.forward(given, plan, wanted)
+        shared: Shared
+        *_, given, plan, wanted, shared = arguments
+        found, saved = stages.forward(given, plan, wanted, shared)
         ctx.plan, ctx.wanted = plan, wanted
-        ctx.save_for_backward(given.Z, given.X, *saved)
+        ragged = plan.match == "softmax" and given.lengths is not None
+        ctx.save_for_backward(*(shared.sequences if ragged else given[:2]), *saved)
         return found
 
     @staticmethod
@@ -204,7 +229,7 @@ class _Forward(torch.autograd.Function):
             by = _Backward.apply(grad, Z, X, *found, ctx.plan, ctx.wanted)  # type: ignore[no-untyped-call]
         else:
             by = stages.pulled(Z, X, stages.scaled(grad, found), ctx.plan, ctx.wanted)
-        return *by, None, None, None
+        return *by, None, None, None, None
 
 
 class _Backward(torch.autograd.Function):

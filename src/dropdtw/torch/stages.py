@@ -9,7 +9,7 @@ operator of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from dropdtw.torch import costs, ops
+from dropdtw.torch.kernels import countable
 
 
 class Drop(NamedTuple):
@@ -78,15 +79,42 @@ class Inputs(NamedTuple):
 def kernels() -> Any:
     """The kernels, imported when first used."""
     from dropdtw.executors import triton
-    from dropdtw.executors.triton import rows, select, softmax, squares
+    from dropdtw.executors.triton import cluster, rows, select, softmax, squares
 
-    return SimpleNamespace(align=triton, rows=rows, select=select, softmax=softmax, squares=squares)
+    return SimpleNamespace(align=triton, cluster=cluster, rows=rows, select=select, softmax=softmax, squares=squares)
+
+
+class Shared:
+    """What several losses of one batch need of it, each made when first asked for."""
+
+    def __init__(self, given: Inputs) -> None:
+        self.given = given
+
+    @cached_property
+    def kinds(self) -> tuple[Tensor, Tensor]:
+        """For each row of Z the first of its kind, and the next one: (B, K) each."""
+        found: tuple[Tensor, Tensor] = kernels().rows.first_rows(self.given.Z, self.given.ids, self.given.z_lengths)
+        return found
+
+    @cached_property
+    def similarities(self) -> Tensor:
+        """S = Z Xᵀ (B, K, N)."""
+        return torch.bmm(self.given.Z.detach(), self.given.X.detach().mT)
+
+    @cached_property
+    def sequences(self) -> tuple[Tensor, Tensor]:
+        """Z and X with 0 in the padding: the derivatives there are 0, and 0 · NaN is NaN."""
+        Z, X, lengths = self.given.Z.detach(), self.given.X.detach(), self.given.lengths
+        if lengths is None:
+            return Z, X
+        found: tuple[Tensor, Tensor] = kernels().rows.real_parts(Z, X, *lengths)
+        return found
 
 
 def _level(A: Tensor, p: float, given: Inputs, first: Tensor | None = None, logit: bool = False) -> Tensor:
-    """The percentile of each item (B,), by a kernel or, where that is quicker, by sorting."""
+    """The percentile of each item (B,), by kernels or, where these could not count so far, by sorting."""
     lengths = given.z_lengths, given.x_lengths
-    if kernels().select.fits(A):
+    if countable(A):
         found: Tensor = kernels().select.percentile(A, p, *lengths, first, logit)
         return found
     if not logit:
@@ -95,7 +123,7 @@ def _level(A: Tensor, p: float, given: Inputs, first: Tensor | None = None, logi
     return costs.percentile_logit(A.masked_fill(~costs.is_first(first)[..., None], -torch.inf), p, *lengths)[:, 0]
 
 
-def _match(given: Inputs, plan: Plan) -> tuple[Tensor, Tensor | None, list[Tensor]]:
+def _match(given: Inputs, plan: Plan, shared: Shared) -> tuple[Tensor, Tensor | None, list[Tensor]]:
     """Match costs, the drop costs of x where a logit makes them, and what else the way back needs."""
     k = kernels()
     Z, X = given.Z, given.X
@@ -103,12 +131,12 @@ def _match(given: Inputs, plan: Plan) -> tuple[Tensor, Tensor | None, list[Tenso
     if plan.match == "sqeuclidean":
         if k.squares.fits(Z, X):
             return k.squares.costs(Z, X, *lengths), None, []
-        return costs.sqeuclidean(Z, X), None, []
+        return costs.sqeuclidean(*shared.sequences), None, []
     if plan.match == "cosine":
-        z_units, x_units, inverse = k.rows.units(Z, X)
+        z_units, x_units, inverse = k.rows.units(Z, X, *lengths)
         return torch.rsub(torch.bmm(z_units, x_units.mT), 1), None, [z_units, x_units, inverse]
-    first, after = k.rows.first_rows(Z, given.ids, given.z_lengths)
-    S = torch.bmm(Z, X.mT)
+    first, after = shared.kinds
+    S = shared.similarities
     if not plan.drop_x.is_logit:
         return k.softmax.costs(S, first, plan.gamma, None, None, *lengths)[0], None, [first, after]
     level = None
@@ -139,13 +167,13 @@ def _as_rows(drop: Drop, kept: Tensor | None, own: Tensor | None, B: int, length
     return kept.as_strided((B, length), (1 if drop.kind == "percentile" else 0, 0))
 
 
-def forward(given: Inputs, plan: Plan, wanted: int) -> tuple[Tensor, list[Tensor]]:
+def forward(given: Inputs, plan: Plan, wanted: int, shared: Shared | None = None) -> tuple[Tensor, list[Tensor]]:
     """The values (B,), or what the reduction makes of them, and their derivatives.
 
     These are by Z and X, and for the softmax cost by the similarities Z Xᵀ in their place; then by the others.
     wanted : the sum of 2^n over those inputs, Z, X, own_x, own_z and charges, whose derivatives are wanted.
     """
-    C, drop_x, kept = _match(given, plan)
+    C, drop_x, kept = _match(given, plan, Shared(given) if shared is None else shared)
     drop_x = _drops(plan.drop_x, C, given) if drop_x is None else drop_x
     drop_z = _drops(plan.drop_z, C, given)
     B, K, N = C.shape
@@ -164,7 +192,7 @@ def forward(given: Inputs, plan: Plan, wanted: int) -> tuple[Tensor, list[Tensor
         by[0] = of_own if plan.drop_x.is_logit else by[0]
         found += [by_s] if wanted & 3 else []
     else:
-        sides = _cosine_back(by_c, kept) if plan.match == "cosine" else _squares_back(by_c, given, wanted)
+        sides = _cosine_back(by_c, kept) if plan.match == "cosine" else _squares_back(by_c, given, bool(wanted & 1))
         found += [part for n, part in enumerate(sides) if wanted >> n & 1 and part is not None]
     for n, (own, part) in enumerate(zip(given[2:5], by, strict=True)):
         if own is not None and wanted >> n & 4:
@@ -194,13 +222,11 @@ def _softmax_back(
     return found
 
 
-def _squares_back(by_c: Tensor, given: Inputs, wanted: int) -> tuple[Tensor | None, Tensor | None]:
+def _squares_back(by_c: Tensor, given: Inputs, z_too: bool) -> tuple[Tensor | None, Tensor]:
     """The derivatives by Z and X of squared distances."""
-    squares, Z, X, lengths = kernels().squares, given.Z, given.X, (given.z_lengths, given.x_lengths)
-    if not squares.fits(Z, X):
-        return costs.sqeuclidean_back(by_c, Z, X)
-    of_z = squares.costs_back(by_c, Z, X, *lengths) if wanted & 1 else None
-    return of_z, squares.costs_back(by_c.mT, X, Z, *lengths[::-1]) if wanted & 2 else None
+    squares, lengths = kernels().squares, (given.z_lengths, given.x_lengths)
+    found: tuple[Tensor | None, Tensor] = squares.costs_back(by_c, given.Z, given.X, *lengths, z_too)
+    return found
 
 
 Gradients = tuple[Tensor | None, ...]
@@ -215,7 +241,7 @@ def scaled(grad: Tensor, parts: Sequence[Tensor]) -> list[Tensor]:
 
 
 def pulled(Z: Tensor, X: Tensor, found: Sequence[Tensor], plan: Plan, wanted: int) -> Gradients:
-    """All derivatives, of what `forward` found; None for those that are not wanted."""
+    """All derivatives, of what `forward` found; None for those that are not wanted. Z and X are 0 in the padding."""
     rest = iter(found)
     if plan.match == "softmax":
         by_s = next(rest) if wanted & 3 else None
