@@ -125,12 +125,14 @@ def check(methods: list[str], losses: list[str]) -> tuple[float, float]:
     All at awkward sizes. The largest difference of each.
     """
     import gpu_losses
+    import gpu_parts
 
     # Compiling takes most of the time, so each part has a process of its own.
     with ProcessPoolExecutor(max(4, os.cpu_count() or 1), mp_context=get_context("spawn")) as pool:
         found = [pool.submit(check_method, method, kind) for method, kind in product(methods, REDUCERS)]
         fused = [pool.submit(gpu_losses.check_loss, name) for name in losses]
-        more = [pool.submit(part) for part in (gpu_losses.check_compiled, gpu_losses.check_tiles)] if losses else []
+        parts = (gpu_losses.check_compiled, gpu_losses.check_tiles, *gpu_parts.CHECKS)
+        more = [pool.submit(part) for part in parts] if losses else []
         for part in more:
             part.result()
         return max([0.0, *(part.result() for part in found)]), max([0.0, *(part.result() for part in fused)])
@@ -286,6 +288,7 @@ def graph_replay(work: Callable[[], object]) -> float:
 
 def main() -> None:
     import gpu_losses
+    import gpu_parts
 
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--check", action="store_true", help="check, and do not time")
@@ -305,6 +308,7 @@ def main() -> None:
         return
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, copy {copy_bandwidth():.2f} TB/s")
     gpu_losses.measure()
+    gpu_parts.measure()
     if not chosen.tables:
         return
     print(f"\nforward + backward of (a * a).sum(), queued: {milliseconds(autograd_work(), 50, alone=False):.3f} ms")
