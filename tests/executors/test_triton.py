@@ -356,7 +356,7 @@ COMPILE_COSTS = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from dropdtw.executors.triton import rows, select, softmax, squares
+from dropdtw.executors.triton import cluster, rows, select, softmax, squares
 
 
 def build(kernel, warps, **known):
@@ -390,6 +390,8 @@ build(squares.squares_forward, 4, LONG=False, D=8, **tile)
 build(squares.squares_forward, 4, LONG=True, D=16, **tile)
 build(squares.combine_products, 4, WIDE=False, D=64, R=16, W=32)
 build(rows.real_rows, 1, CENTRE=True, D=512)
+build(cluster.pool, 4, CONTRASTIVE=True, **tile)
+build(cluster.spread, 4, x_len=None, contrast=None, CONTRASTIVE=False, **tile)
 """
 
 
@@ -397,7 +399,7 @@ def test_cost_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
     env = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", COMPILE_COSTS], capture_output=True, text=True, env=env, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split()) == 13
+    assert len(done.stdout.split()) == 15
 
 
 @on_gpu
