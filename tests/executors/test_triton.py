@@ -30,7 +30,7 @@ on_gpu = pytest.mark.skipif(DEVICE == "cpu", reason="needs a CUDA device")
 def narrow(monkeypatch):
     """Strips of few rows, so that small problems have several; a warp is the least a GPU has."""
     rows = 32 if DEVICE == "cuda" else 4
-    monkeypatch.setattr(kernels, "FEWEST", rows)
+    monkeypatch.setattr(kernels, "LARGEST", rows)
     monkeypatch.setattr(kernels, "LANES", rows)
     kernels.schedule.cache_clear()
     yield rows
@@ -166,7 +166,7 @@ def test_charges_of_one_side_at_awkward_sizes(reducer, shape, side):
 def test_strips_of_rows_pay_the_same_charges(narrow, strips, longer, sides):
     short = (strips - 1) * narrow + 2
     K, N = (short, short + 3) if longer == "x" else (short + 3, short)
-    assert kernels.schedule(min(K, N), max(K, N)).strips == strips
+    assert kernels.schedule(min(K, N)).strips == strips
     B = strips - 1
     lengths = {"z_lengths": [K, narrow + 1][:B], "x_lengths": [N, 3][:B]}
     charges = charged(["open_x", "warp", "open_z"][: sides + 1], B)
@@ -181,10 +181,9 @@ def test_strips_of_rows_weigh_the_same(narrow, method):
 
 @pytest.mark.parametrize("method", ["drop_dtw", pytest.param("drop_dtw_paper", marks=pytest.mark.exhaustive)])
 def test_strips_of_rows_are_one_problem(narrow, method):
-    """Three strips, each a few launches behind the one above, of items with one, two and three of them."""
+    """Three strips, each a few blocks behind the one above, of items with one, two and three of them."""
     K, N = 2 * narrow + 2, 2 * narrow + 5
-    assert kernels.schedule(K, N).strips == 3
-    assert len(kernels.schedule(K, N).launches) > 5
+    assert kernels.schedule(min(K, N)).strips == 3
     lengths = {"z_lengths": [K, narrow, narrow + 1], "x_lengths": [N, N, 3]}
     check(random(6, 3, K, N), method=method, reducer="smooth", gamma=GAMMA, atol=1e-10, **lengths)
 
@@ -193,26 +192,11 @@ def test_strips_with_the_longer_sequence_first(narrow):
     check(random(7, 1, 3 * narrow, 2 * narrow + 1)[:2], reducer="soft", gamma=GAMMA, atol=1e-10)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (33, 65), (129, 200), (1000, 300), (2000, 2000)])
-def test_the_schedule_runs_every_block_once_and_after_what_it_needs(shape):
-    K, N = min(shape), max(shape)
-    p = kernels.schedule(K, N)
-    assert p.strips * p.lanes >= K
-    blocks = -(-(min(p.lanes, K) + N) // kernels.BLOCK)
-    done = np.zeros((p.strips, blocks), int)
-    for number, first, count in p.launches:
-        for strip in range(first, first + count):
-            chunk = number - 2 * strip
-            mine = slice(chunk * p.chunk, (chunk + 1) * p.chunk)
-            assert chunk >= 0
-            assert not done[strip, mine].any()
-            if strip:  # the last row of the strip above, p.lanes − 1 steps ahead, a block more for rounding
-                ahead = min(blocks, mine.stop + -(-p.lanes // kernels.BLOCK))
-                before = done[strip - 1, :ahead]
-                assert (before[before > 0] < number + 1).all()
-                assert before.all()
-            done[strip, mine] = number + 1
-    assert done.all()
+@pytest.mark.parametrize("K", [1, 33, 128, 129, 1000, 2000])
+def test_strips_cover_every_row_once(K):
+    work = kernels.schedule(K)
+    assert work.lanes * (work.strips - 1) < K <= work.lanes * work.strips
+    assert work.lanes <= 32 * work.warps
 
 
 @pytest.mark.parametrize("names", [[], ["open_x", "open_z", "warp"]])
@@ -332,22 +316,22 @@ from dropdtw.executors.triton import BLOCK, REDUCER_NUMBER, layout
 from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows
 
 constants = {"REDUCER": REDUCER_NUMBER["smooth"], "GRADIENT": True, "WIDE": False, "UNIT": True, "U": BLOCK}
-constants |= {"TILES": True}
+constants |= {"TILES": True, "BY": 1, "STRIDE": 1}
 unpadded = {"z_len": None, "x_len": None}
 free = {"charges": None, "grad_rows": None}
 for table, lanes, strips, none in (
     (layout(recurrence.two_sided()), 32, False, free),
-    (layout(recurrence.one_sided()), 64, True, unpadded | free),
+    (layout(recurrence.one_sided()), 64, True, unpadded | free | {"grad": None}),
     (layout(recurrence.one_sided(charged=True)), 32, False, unpadded),
     (layout(recurrence.dtw(charged=True), turned=True), 32, True, {}),
 ):
     for kernel in (forward_pass, backward_pass):
         known = constants | {"TABLE": table, "R": lanes, "STRIPS": strips} | none
-        numbers = set(kernel.arg_names) & {"K", "N", "slots", "launch", "chunk_blocks", "strip_0"}
+        numbers = set(kernel.arg_names) & {"K", "N", "slots"}
         numbers |= {a for a in kernel.arg_names if len(a) == 3 and a[1] == "_" and a != "C"}
         kinds = {
-            a: "constexpr" if a in known else "i64" if a == "rate_bits" else "i32" if a in numbers
-            else "*i64" if a in ("z_len", "x_len") else "*fp32"
+            a: "constexpr" if a in known else "i64" if a.endswith("_bits") else "i32" if a in numbers
+            else "*i64" if a in ("z_len", "x_len") else "*i32" if a == "queue" else "*fp32"
             for a in kernel.arg_names
         }
         source = ASTSource(kernel, kinds, {a: known[a] for a in kernel.arg_names if a in known})
@@ -373,7 +357,7 @@ COMPILE_COSTS = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from dropdtw.executors.triton import rows, select, softmax, squares
+from dropdtw.executors.triton import cluster, rows, select, softmax, squares
 
 
 def build(kernel, warps, **known):
@@ -381,11 +365,11 @@ def build(kernel, warps, **known):
     for a in set(kernel.arg_names) - set(known):
         if a.endswith("_bits"):
             kinds[a] = "i64"
-        elif a in ("z_len", "x_len", "a_len", "y_len", "ids"):
+        elif a in ("z_len", "x_len", "a_len", "y_len", "ids", "begun"):
             kinds[a] = "*i64"
-        elif a in ("first", "after"):
+        elif a in ("first", "after", "counts"):
             kinds[a] = "*i32"
-        elif a in ("K", "N", "M", "d", "rows") or (len(a) == 3 and a[1] == "_"):
+        elif a in ("K", "N", "M", "d", "m", "rows", "tiles", "z_tiles") or (len(a) == 3 and a[1] == "_"):
             kinds[a] = "i32"
     built = triton.compile(ASTSource(kernel, kinds, known), GPUTarget("cuda", 90, 32), options={"num_warps": warps})
     assert len(built.asm["cubin"]) > 1000
@@ -401,11 +385,14 @@ build(softmax.softmax_forward, 4, DROPS=True, **tile)
 plain = {a: None for a in ("S", "total", "by_drop", "by_own", "own", "level")}
 build(softmax.softmax_backward, 4, DROPS=False, **plain, **tile)
 build(softmax.softmax_backward, 4, C=None, DROPS=True, **tile)
-build(select.select, 4, first=None, LOGIT=False, ONE=True, WIDE=False, T=2048)
-build(select.select, 4, z_len=None, x_len=None, LOGIT=True, ONE=False, WIDE=False, T=2048)
+build(select.select, 4, first=None, LOGIT=False, WIDE=False, T=2048)
+build(select.count_digits, 4, z_len=None, x_len=None, LOGIT=True, WIDE=False, T=2048, BINS=256)
 build(squares.squares_forward, 4, LONG=False, D=8, **tile)
 build(squares.squares_forward, 4, LONG=True, D=16, **tile)
-build(squares.squares_backward, 4, WIDE=False, D=8, R=16, W=16)
+build(squares.combine_products, 4, WIDE=False, D=64, R=16, W=32)
+build(rows.real_rows, 1, CENTRE=True, D=512)
+build(cluster.pool, 4, CONTRASTIVE=True, **tile)
+build(cluster.spread, 4, x_len=None, contrast=None, CONTRASTIVE=False, **tile)
 """
 
 
@@ -413,7 +400,7 @@ def test_cost_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
     env = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", COMPILE_COSTS], capture_output=True, text=True, env=env, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split()) == 12
+    assert len(done.stdout.split()) == 15
 
 
 @on_gpu

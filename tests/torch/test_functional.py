@@ -325,3 +325,18 @@ def test_where_values_cannot_be_looked_at_nan_makes_its_item_nan(reducer):
     assert found[0] == plain(C[:1], drop[:1])
     assert found[1:].isnan().all()
     assert torch.func.vmap(plain)(C[None], drop[None])[0].isnan().tolist() == [False, True, True, True]
+
+
+@pytest.mark.filterwarnings("ignore")  # compilers have much to say
+@pytest.mark.parametrize("name", ["gamma", "open_x", "drop_x"])
+def test_compiled_code_takes_numbers_that_change(name):
+    """A compiler makes variables of numbers that differ from call to call; settings must be constants all the same."""
+    torch._dynamo.reset()
+    C = torch.rand(1, 2, 4)
+
+    def value(C, number):
+        return drop_dtw(C, **({"drop_x": 0.3} | {name: number}))
+
+    compiled = torch.compile(value, fullgraph=True, backend="eager")
+    for number in (1.0, 0.5, 2):
+        assert torch.equal(compiled(C, number), value(C, number))

@@ -4,139 +4,18 @@ from itertools import product
 
 import pytest
 
+from fused_cases import DEVICE, LOGITS, LOSSES, QUIET, RAGGED, check, everything, sequences, thorough
+
 torch = pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
-pytest.importorskip("triton", reason="the CUDA kernels need Triton, which is for Linux")
 
 from dropdtw import orders  # noqa: E402
-from dropdtw.executors import triton as kernels  # noqa: E402
-from dropdtw.torch import (  # noqa: E402
-    DropDTWLoss,
-    LearnedDrop,
-    OTAMLoss,
-    SmoothDTWLoss,
-    SoftDTWDivergence,
-    SoftDTWLoss,
-    costs,
-    fused,
-    ops,
-    stages,
-)
+from dropdtw.torch import DropDTWLoss, LearnedDrop, SoftDTWDivergence, SoftDTWLoss, costs, fused  # noqa: E402
 
-DEVICE = "cpu" if kernels.INTERPRETED else "cuda"
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, about ∞ and log 0, inside the interpreter
-
-
-class Compiled:
-    """The alignment by compiled CPU kernels: those for CUDA have tests of their own, and the interpreter is slow."""
-
-    @staticmethod
-    def Saved(*parts):
-        return parts
-
-    @staticmethod
-    def forward(table, reducer, gamma, *given):
-        *tensors, gradient = given
-        return ops._solve(ops.Given(*tensors), ops.Call(ops.register(table), reducer, gamma), gradient)
-
-    @staticmethod
-    def backward(table, reducer, gamma, *given):
-        *tensors, saved, grad = given
-        call = ops.Call(ops.register(table), reducer, gamma)
-        return ops._pull(grad, ops.Given(*tensors), list(saved), call)
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """Alignments by the CPU, where there is no GPU."""
-    if kernels.INTERPRETED:
-        found = stages.kernels()
-        monkeypatch.setattr(found, "align", Compiled)
-
-
-@pytest.fixture
-def switch(monkeypatch):
-    """Turns the fused path on or off."""
-    ran = []
-    forward = stages.forward
-
-    def counted(*given):
-        ran.append(1)
-        return forward(*given)
-
-    monkeypatch.setattr(stages, "forward", counted)
-
-    def turn(on):
-        ran.clear()
-        monkeypatch.setattr(fused, "runs_on", lambda A: on)
-        return ran
-
-    return turn
-
-
-def sequences(B=2, K=3, N=6, d=4, seed=0, dtype=torch.float64, repeats=True):
-    generator = torch.Generator().manual_seed(seed)
-    Z, X = (torch.randn(B, n, d, generator=generator, dtype=dtype) for n in (K, N))
-    if repeats and K > 2:
-        Z[0, 2] = Z[0, 0]
-    return Z.to(DEVICE).requires_grad_(), X.to(DEVICE).requires_grad_()
-
-
-def everything(loss, Z, X, **how):
-    value = loss.per_item(Z, X, **how)
-    weights = torch.arange(1, len(value) + 1, dtype=value.dtype, device=value.device)
-    wanted = [Z, X, *loss.parameters()]
-    found = torch.autograd.grad((value * weights).nan_to_num(0, 0, 0).sum(), wanted, allow_unused=True)
-    return [value.detach(), *(torch.zeros_like(a) if f is None else f for f, a in zip(found, wanted, strict=True))]
-
-
-def check(switch, loss, Z, X, atol=1e-10, fuses=True, **how):
-    loss = loss.to(DEVICE, Z.dtype)
-    ran = switch(False)
-    truth = everything(loss, Z, X, **how)
-    assert not ran
-    ran = switch(True)
-    ours = everything(loss, Z, X, **how)
-    assert bool(ran) == fuses
-    for a, b in zip(ours, truth, strict=True):
-        torch.testing.assert_close(a, b, rtol=atol, atol=atol)
-    if fuses:
-        with torch.no_grad():  # without derivatives another kernel runs
-            assert torch.equal(loss.per_item(Z, X, **how), ours[0])
-    return ours
-
-
-RAGGED = {"z_lengths": [3, 2], "x_lengths": [5, 6]}
-
-
-def learned(**how):
-    torch.manual_seed(0)
-    return LearnedDrop(4, **how)
-
-
-LOSSES = {
-    "percentile": lambda **o: DropDTWLoss("percentile:30", **o),
-    "number": lambda **o: DropDTWLoss(0.7, **o),
-    "both sides": lambda **o: DropDTWLoss(0.7, "percentile:80", **o),
-    "only z": lambda **o: DropDTWLoss(None, 0.7, **o),
-    "openings": lambda **o: DropDTWLoss("percentile:30", open_x=0.3, warp=torch.nn.Parameter(torch.tensor(0.2)), **o),
-    "learned cost": lambda **o: DropDTWLoss(learned(output="cost"), learned(output="cost"), **o),
-    "nothing dropped": lambda **o: SmoothDTWLoss(**o),
-    "free ends": lambda **o: OTAMLoss(**o),
-}
-LOGITS = {
-    "logit": lambda **o: DropDTWLoss("logit:30", **o),
-    "learned logit": lambda **o: DropDTWLoss(learned(), **o),
-    "anchored logit": lambda **o: DropDTWLoss(learned(anchor=30, scale=0.5), 1.0, **o),
-}
+pytestmark = QUIET
 EVERY = [(name, match) for name, match in product(LOSSES, ("softmax", "cosine", "sqeuclidean"))]
 EVERY += [(name, "softmax") for name in LOGITS]
 USUAL = [("percentile", "softmax"), ("both sides", "cosine"), ("only z", "softmax"), ("openings", "sqeuclidean")]
 USUAL += [("learned cost", "cosine"), ("free ends", "sqeuclidean"), *((name, "softmax") for name in LOGITS)]
-
-
-def thorough(cases, usual):
-    """All cases; those that others stand for only in the long run, as the interpreter is slow."""
-    return [case if case in usual else pytest.param(*case, marks=pytest.mark.exhaustive) for case in cases]
 
 
 @pytest.mark.parametrize(("name", "match"), thorough(EVERY, USUAL))
@@ -216,6 +95,21 @@ def test_neighbours_and_padding_change_no_bit(quick, switch, name):
         torch.testing.assert_close(whole[2][b, :n], by_x[0], rtol=1e-5, atol=1e-6)
         assert not whole[1][b, k:].any()
         assert not whole[2][b, n:].any()
+
+
+@pytest.mark.parametrize(("name", "match"), thorough(EVERY, [*USUAL[:2], USUAL[3], ("logit", "softmax")]))
+def test_what_stands_in_the_padding_counts_for_nothing(quick, switch, name, match):
+    """Not even NaN and infinity, and no pass over the sequences is needed for that."""
+    switch(True)
+    loss = (LOSSES | LOGITS)[name](match=match, normalize="both").to(DEVICE, torch.float64)
+    Z, X = sequences(d=20 if match == "sqeuclidean" else 4)
+    truth = everything(loss, Z, X, **RAGGED)
+    with torch.no_grad():
+        for b in range(2):
+            Z[b, RAGGED["z_lengths"][b] :] = torch.nan
+            X[b, RAGGED["x_lengths"][b] :] = torch.inf
+    for a, b in zip(everything(loss, Z, X, **RAGGED), truth, strict=True):
+        assert torch.equal(a, b)
 
 
 def test_half_precision_is_computed_in_single(quick, switch):
@@ -298,74 +192,26 @@ def test_compiled_code_gives_the_same(switch, name):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["percentile", "anchored logit", "only z"])
-def test_the_operators_are_registered_as_compilers_want_them(switch, monkeypatch, name):
+@pytest.mark.parametrize(
+    ("name", "ragged"), [("percentile", True), ("percentile", False), ("anchored logit", True), ("only z", False)]
+)
+def test_the_operators_are_registered_as_compilers_want_them(switch, monkeypatch, name, ragged):
     """What they are said to return is what they return."""
     switch(True)
     given = []
     monkeypatch.setattr(fused, "_value", lambda *args: given.append(args) or torch.zeros(1))
     Z, X = sequences(1, 2, 3)
     match = "cosine" if name == "only z" else "softmax"
-    (LOSSES | LOGITS)[name](match=match).to(DEVICE, torch.float64).per_item(Z, X)
-    ((inputs, _, plan),) = given
+    how = {"x_lengths": torch.tensor([2], device=DEVICE)} if ragged else {}
+    (LOSSES | LOGITS)[name](match=match).to(DEVICE, torch.float64).per_item(Z, X, **how)
+    ((inputs, _, plan, _),) = given
     arguments = (*(None if a is None else a.detach() for a in inputs), plan)
-    value, saved = fused.forward(*arguments, True)
-    more = (torch.ones_like(value), *arguments[:-1], saved, plan)
-    with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
-        said = fused.forward(*arguments, True), fused.backward(*more)
-    made = (value, saved), fused.backward(*more)
-    for (a, *b), (c, *d) in zip(*(((*pair[0][1], pair[0][0]), pair[1]) for pair in (said, made)), strict=True):
-        assert [(t.shape, t.dtype, t.stride()) for t in (a, *b)] == [(t.shape, t.dtype, t.stride()) for t in (c, *d)]
-
-
-# --- The kernels, one by one --------------------------------------------------------------------------------------
-
-
-KINDS = list(product(("signed", "tied", "holes", "equal", "nothing"), (torch.float32, torch.float64)))
-
-
-@pytest.mark.parametrize(("kind", "dtype"), thorough(KINDS, KINDS[::4]))
-def test_percentiles_are_exact(kind, dtype, monkeypatch):
-    from dropdtw.executors.triton import select
-
-    C = torch.randn(2, 5, 30, dtype=dtype, generator=torch.Generator().manual_seed(1)).to(DEVICE)
-    if kind == "tied":
-        C = C.round()
-    elif kind == "holes":
-        C[C > 0.5] = torch.inf
-        C[:, 1] = torch.nan
-    elif kind == "equal":
-        C[:] = -1.5
-    elif kind == "nothing":
-        C[0] = torch.inf
-    z, x = (torch.tensor(n, device=DEVICE) for n in ([5, 4], [30, 23]))
-    first = (torch.arange(5, device=DEVICE) // 2 * 2).to(torch.int32).expand(2, 5).contiguous()
-    masked = C.masked_fill(~costs.is_first(first)[..., None], -torch.inf)
-    for registers, p, lengths in (
-        (1 << 14, 0, (z, x)),
-        (1 << 14, 30, (None, None)),
-        (128, 12.5, (z, x)),
-        (128, 100, (z, x)),
-    ):
-        monkeypatch.setattr(select, "REGISTERS", registers)  # 128: tile by tile
-        found = select.percentile(C, p, *lengths)[:, None]
-        assert torch.equal(found, costs.percentile_drop(C, p, *lengths))
-        found = select.percentile(C, p, *lengths, first, True)[:, None]
-        assert torch.equal(found, costs.percentile_logit(masked, p, *lengths))
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
-def test_squared_distances_by_differences_are_exact(dtype):
-    from dropdtw.executors.triton import squares
-
-    for d in (1, 8, 16, 40):
-        Z, X = (a.detach().to(dtype) + 100 for a in sequences(1, 3, 5, d))
-        X[0, 1] = Z[0, 2]
-        found = squares.costs(Z, X, None, None)
-        assert found.dtype == dtype
-        assert found[0, 2, 1] == 0
-        truth = ((Z.double()[:, :, None] - X.double()[:, None]) ** 2).sum(-1)
-        torch.testing.assert_close(found.double(), truth, rtol=8 * torch.finfo(dtype).eps, atol=0)
+    for wanted in {2, sum(1 << n for n, a in enumerate(inputs[:5]) if a is not None)}:
+        value, made = fused.forward(*arguments, wanted)
+        with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):
+            fake, said = fused.forward(*arguments, wanted)
+        ours, theirs = ([(t.shape, t.dtype, t.stride()) for t in found] for found in ((value, *made), (fake, *said)))
+        assert ours == theirs
 
 
 def test_a_loss_with_an_order_takes_the_general_path(switch):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from dropdtw.torch import kernels
 from dropdtw.torch.costs import first_of_kind
 from dropdtw.torch.functional import Batch, Lengths
 from dropdtw.torch.masks import Mask, front
@@ -17,36 +18,100 @@ from dropdtw.torch.ops import can_look
 Ids = Tensor | Sequence[Tensor] | Sequence[Sequence[int]] | None
 
 
-@dataclass(frozen=True)
 class Pairs:
-    """B pairs of sequences, Z (B, K, d) and X (B, N, d), 0 wherever they are padded.
+    """B pairs of sequences, Z (B, K, d) and X (B, N, d). Losses of the same pairs find equal z once.
 
+    given_z, given_x : the sequences as they came; anything may stand in their padding.
     z_lengths, x_lengths : (B,), or None where that side has no padding.
-    ids : (B, K) whole numbers ≥ 0, the names of the z; or None: equal rows are the same z.
+    names : (B, K) whole numbers, the names of the z; or None: equal rows are the same z.
     x_places : (B, N) where each x stood in the caller's batch; None: where it stands here.
+    shared : what losses on CUDA have found out about these pairs.
     """
 
-    Z: Tensor
-    X: Tensor
-    z_lengths: Tensor | None
-    x_lengths: Tensor | None
-    ids: Tensor | None
-    x_places: Tensor | None = None
+    def __init__(
+        self,
+        Z: Tensor,
+        X: Tensor,
+        z_lengths: Tensor | None,
+        x_lengths: Tensor | None,
+        ids: Tensor | None,
+        x_places: Tensor | None = None,
+        *,
+        clean: tuple[bool, bool] = (True, True),
+    ) -> None:
+        self.given_z, self.given_x = Z, X
+        self.z_lengths, self.x_lengths = z_lengths, x_lengths
+        self.names, self.x_places = ids, x_places
+        self.shared: Any = None
+        self._Z = Z if clean[0] or z_lengths is None else None
+        self._X = X if clean[1] or x_lengths is None else None
+        self._ids: Tensor | None = None
+        self._first: Tensor | None = None
+
+    @property
+    def Z(self) -> Tensor:
+        """Z with 0 in the padding."""
+        if self._Z is None:
+            self._Z = _cleaned(self.given_z, self.z_lengths)
+        return self._Z
+
+    @property
+    def X(self) -> Tensor:
+        """X with 0 in the padding."""
+        if self._X is None:
+            self._X = _cleaned(self.given_x, self.x_lengths)
+        return self._X
+
+    @property
+    def ids(self) -> Tensor | None:
+        """The names of the z as whole numbers ≥ 0: only what is equal matters, and elsewhere −1 is padding."""
+        if self._ids is None and self.names is not None:
+            self._ids = self.names - self.names.min()
+        return self._ids
 
     def first_of_kind(self) -> Tensor:
         """(B, K): for each z the first z of its kind in its item, −1 in the padding."""
-        return torch.where(real(self.Z, self.z_lengths), first_of_kind(self.Z, self.ids), -1)
+        if self._first is None:
+            self._first = torch.where(real(self.Z, self.z_lengths), first_of_kind(self.Z, self.ids), -1)
+        return self._first
+
+    def turned(self) -> Pairs:
+        """The pairs (X, Z)."""
+        return self._of(1, 0)
+
+    def alone(self) -> tuple[Pairs, Pairs]:
+        """The pairs (Z, Z) and (X, X)."""
+        return self._of(0, 0), self._of(1, 1)
+
+    def _of(self, first: int, second: int) -> Pairs:
+        given, lengths = (self.given_z, self.given_x), (self.z_lengths, self.x_lengths)
+        clean = self._Z is self.given_z, self._X is self.given_x
+        return Pairs(
+            given[first], given[second], lengths[first], lengths[second], None, clean=(clean[first], clean[second])
+        )
+
+    def at(self, x_places: Tensor | None) -> Pairs:
+        """These pairs, with where each x stood in the caller's batch."""
+        self.x_places = x_places
+        return self
 
     def select(self, z: Tensor, x: Tensor) -> Pairs:
         """The pairs of the z[b]-th sequence of Z and the x[b]-th of X."""
         return Pairs(
-            self.Z[z],
-            self.X[x],
+            self.given_z[z],
+            self.given_x[x],
             None if self.z_lengths is None else self.z_lengths[z],
             None if self.x_lengths is None else self.x_lengths[x],
-            None if self.ids is None else self.ids[z],
+            None if self.names is None else self.names[z],
             None if self.x_places is None else self.x_places[x],
+            clean=(self._Z is self.given_z, self._X is self.given_x),
         )
+
+
+def _cleaned(A: Tensor, lengths: Tensor | None) -> Tensor:
+    if lengths is not None and kernels.run_on(A) and not torch.compiler.is_compiling():
+        return kernels.real_part(A, lengths)
+    return torch.where(real(A, lengths)[..., None], A, 0.0)
 
 
 def pairs(
@@ -58,17 +123,23 @@ def pairs(
     name: str = "Z",
     x_mask: Mask = None,
 ) -> Pairs:
-    """Check a batch and lay it out. Half precision becomes float32; what stands in the padding is gone.
+    """Check a batch and lay it out. Half precision becomes float32; what stands in the padding counts for nothing.
+
+    Several losses can share one batch: each has a method `values` that takes such pairs.
 
     name : what the caller calls Z, for the errors.   x_mask : False where an x is missing; the others move up.
+
+    >>> from dropdtw.torch import ClusteringLoss, DropDTWLoss
+    >>> p = pairs(torch.eye(2)[None], torch.eye(2)[None])
+    >>> DropDTWLoss(1.0, reducer="hard", normalize="x").values(p) + ClusteringLoss(gamma=0.01).values(p)
+    tensor([0.3133])
     """
-    Z, z_lengths = padded(Z, z_lengths, name)
-    X, x_lengths = padded(X, x_lengths, "X")
+    Z, z_lengths, z_clean = padded(Z, z_lengths, name)
+    X, x_lengths, x_clean = padded(X, x_lengths, "X")
     places = None
     if x_mask is not None:
         found = front(x_mask, X.shape[0], X.shape[1], x_lengths, X.device)
-        X, x_lengths, places = found.rows(X), found.lengths, found.places
-        X = torch.where(real(X, x_lengths)[..., None], X, 0.0)
+        X, x_lengths, places, x_clean = found.rows(X), found.lengths, found.places, False
     if len(Z) != len(X):
         raise ValueError(f"{name} has {len(Z)} items and X has {len(X)}; give one sequence of each per item")
     if Z.shape[2] != X.shape[2]:
@@ -76,17 +147,22 @@ def pairs(
     if Z.device != X.device:
         raise ValueError(f"{name} is on {Z.device} and X on {X.device}; move one of them")
     dtype = torch.promote_types(Z.dtype, X.dtype)
-    for A, called in ((Z, name), (X, "X")):
-        _refuse_not_finite(A, called)
     named = None if ids is None else _ids(ids, Z, z_lengths, "ids" if name == "Z" else f"{name}_ids")
-    return Pairs(Z.to(dtype), X.to(dtype), z_lengths, x_lengths, named, places)
+    made = Pairs(Z.to(dtype), X.to(dtype), z_lengths, x_lengths, named, places, clean=(z_clean, x_clean))
+    if can_look(X):
+        _refuse_not_finite(made.Z, name)
+        _refuse_not_finite(made.X, "X")
+    return made
 
 
-def padded(A: Batch, lengths: Lengths, name: str) -> tuple[Tensor, Tensor | None]:
-    """A batch (B, L, d) with 0 in its padding, in single precision at least, and its lengths; None: nothing is padded.
+def padded(A: Batch, lengths: Lengths, name: str) -> tuple[Tensor, Tensor | None, bool]:
+    """A batch (B, L, d) in single precision at least, its lengths, and whether its padding is 0.
+
+    The lengths are None where nothing is padded.
 
     name : "Z", "X" or what the caller calls them, for the errors.
     """
+    clean = not isinstance(A, Tensor)
     if not isinstance(A, Tensor):
         if lengths is not None:
             raise ValueError(f"{name.lower()}_lengths belong to a padded batch; {name} is a list, which has its own")
@@ -110,7 +186,7 @@ def padded(A: Batch, lengths: Lengths, name: str) -> tuple[Tensor, Tensor | None
     if A.dtype in (torch.float16, torch.bfloat16):
         A = A.float()
     if lengths is None:
-        return A, None
+        return A, None, True
     found = torch.as_tensor(lengths)
     if found.shape != A.shape[:1] or found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
         raise ValueError(
@@ -125,11 +201,11 @@ def padded(A: Batch, lengths: Lengths, name: str) -> tuple[Tensor, Tensor | None
             f"{A.shape[1]}; give lengths from 1 to {A.shape[1]}"
         )
     found = found.to(A.device, torch.int64, non_blocking=True)
-    return torch.where(real(A, found)[..., None], A, 0.0), found
+    return A, found, clean
 
 
 def _refuse_not_finite(A: Tensor, name: str) -> None:
-    if can_look(A) and not torch.isfinite(A.detach().sum()):  # one quick pass; a sum that overflows is looked at again
+    if not torch.isfinite(A.detach().sum()):  # one quick pass; a sum that overflows is looked at again
         bad = (~torch.isfinite(A.detach()).all(-1)).nonzero()
         if len(bad):
             b, i = bad[0].tolist()
@@ -178,5 +254,4 @@ def _ids(
             f"{name} {arrived}, but there are {B} sequences of at most {K} z_i; "
             "give one whole number per z_i, as a tensor (B, K) or a list of one row per item"
         )
-    found = found.to(Z.device, torch.int64)
-    return found - found.min()  # only what is equal matters, and elsewhere a negative id is padding
+    return found.to(Z.device, torch.int64)

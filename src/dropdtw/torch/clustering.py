@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from dropdtw.torch import fused_clustering
 from dropdtw.torch.batch import Ids, Pairs, pairs, real, refuse_overflow
 from dropdtw.torch.costs import first_of_kind, is_first
 from dropdtw.torch.functional import Batch, Lengths
@@ -71,14 +72,21 @@ class ClusteringLoss(nn.Module):
         x_mask: Mask = None,
     ) -> Tensor:
         """The loss of steps Z (B, K, d) and frames X (B, N, d), padded or as lists; others as in `DropDTWLoss`."""
-        p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
-        with torch.autocast(p.X.device.type, enabled=False):
+        return reduce(self.values(pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)), self.reduction)
+
+    def values(self, p: Pairs) -> Tensor:
+        """The loss of each of these pairs (B,), see `dropdtw.torch.batch.pairs`."""
+        if self.negatives == "item":
+            found = fused_clustering.values(p, self.gamma, self.gamma_contrast if self.form == "contrastive" else None)
+            if found is not None:
+                return found
+        with torch.autocast(p.given_x.device.type, enabled=False):
             if self.form == "frobenius":
                 found = frobenius(p, self.gamma)
             else:
                 found = contrastive(p, self.gamma, self.gamma_contrast, across=self.negatives == "batch")
             refuse_overflow(found)
-            return reduce(found, self.reduction)
+            return found
 
     def extra_repr(self) -> str:
         """What `print` adds."""

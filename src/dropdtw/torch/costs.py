@@ -161,6 +161,15 @@ class _Squares(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         return sqeuclidean_back(grad, *ctx.saved_tensors)
 
+    @staticmethod
+    def vmap(info: Any, dims: tuple[int | None, ...], *given: Tensor) -> tuple[Tensor, int]:
+        moved = [
+            A.expand(info.batch_size, *A.shape) if dim is None else A.movedim(dim, 0)
+            for A, dim in zip(given, dims, strict=True)
+        ]
+        found: Tensor = _Squares.apply(*moved)  # type: ignore[no-untyped-call]
+        return found, 0
+
 
 def sqeuclidean_back(grad: Tensor, Z: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
     """The derivatives by Z and X of a function whose derivative by their squared distances is `grad`."""

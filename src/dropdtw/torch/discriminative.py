@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal, Unpack
 
 import torch
@@ -61,11 +60,18 @@ class D3TWLoss(AlignmentLoss):
         if wrong is None or (isinstance(wrong, Tensor) and not wrong.is_floating_point()):
             _refuse_without_wrong(wrong_lengths, wrong_ids, wrong_order)
             places = shuffled(p, generator) if wrong is None else _order(wrong, p)
-            ids = None if p.ids is None else p.ids.gather(1, places)
-            q = replace(p, Z=p.Z.gather(1, places[..., None].expand_as(p.Z)), ids=ids)
+            q = Pairs(
+                p.given_z.gather(1, places[..., None].expand_as(p.given_z)),
+                p.given_x,
+                p.z_lengths,
+                p.x_lengths,
+                None if p.names is None else p.names.gather(1, places),
+                p.x_places,
+                clean=(False, False),
+            )
             wrong_order = order
         else:
-            q = replace(pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong"), x_places=p.x_places)
+            q = pairs(wrong, p.given_x, wrong_lengths, p.x_lengths, wrong_ids, "wrong").at(p.x_places)
         right = self.values(p, order)
         return reduce(torch.relu(self.margin + right - self.values(q, wrong_order)), self.reduction)
 
@@ -83,11 +89,11 @@ def _refuse_without_wrong(lengths: Lengths, ids: Ids, order: Orders) -> None:
 
 def shuffled(p: Pairs, generator: torch.Generator | None = None) -> Tensor:
     """(B, K): a random order of each item's z that does not read like the right one; padding stays in its place."""
-    B, K, _ = p.Z.shape
-    place = torch.arange(K, device=p.Z.device).expand(B, K)
-    first, there = p.first_of_kind(), real(p.Z, p.z_lengths).expand(B, K)
-    device = p.Z.device if generator is None else generator.device
-    key = torch.rand(B, K, generator=generator, device=device).to(p.Z.device)
+    B, K, _ = p.given_z.shape
+    place = torch.arange(K, device=p.given_z.device).expand(B, K)
+    first, there = p.first_of_kind(), real(p.given_z, p.z_lengths).expand(B, K)
+    device = p.given_z.device if generator is None else generator.device
+    key = torch.rand(B, K, generator=generator, device=device).to(p.given_z.device)
     drawn = torch.where(there, key, 2.0 + place).argsort(dim=1)
     # Turning by one place changes every order that some shuffle would change.
     turned = torch.where(there, (place + 1) % there.sum(dim=1, keepdim=True), place)
@@ -96,11 +102,11 @@ def shuffled(p: Pairs, generator: torch.Generator | None = None) -> Tensor:
 
 
 def _order(wrong: Tensor, p: Pairs) -> Tensor:
-    B, K, _ = p.Z.shape
-    place = torch.arange(K, device=p.Z.device)
+    B, K, _ = p.given_z.shape
+    place = torch.arange(K, device=p.given_z.device)
     fits = wrong.shape == (B, K)
     if fits:
-        wrong = torch.where(real(p.Z, p.z_lengths), wrong.to(p.Z.device, torch.int64), place)
+        wrong = torch.where(real(p.given_z, p.z_lengths), wrong.to(p.given_z.device, torch.int64), place)
         look = wrong.device.type == "cpu" and not torch.compiler.is_compiling()
         fits = not look or bool((wrong.sort(dim=1).values == place).all())
     if not fits:
@@ -177,7 +183,7 @@ class MarginLoss(nn.Module):
             theirs = select(order, _others(len(right), every=self.negatives == "all"))
             cost = self.loss.values(p.select(other.flatten(), own.flatten()), theirs).view_as(other)
         else:
-            q = replace(pairs(wrong, p.X, wrong_lengths, p.x_lengths, wrong_ids, "wrong"), x_places=p.x_places)
+            q = pairs(wrong, p.given_x, wrong_lengths, p.x_lengths, wrong_ids, "wrong").at(p.x_places)
             cost = self.loss.values(q, wrong_order)[:, None]
         return reduce(torch.relu(right[:, None] - cost + self.beta).mean(dim=1), self.reduction)
 

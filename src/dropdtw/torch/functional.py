@@ -20,7 +20,7 @@ from dropdtw.orders.order import Order
 from dropdtw.problem.band import window_width
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS, Method, MethodLike
-from dropdtw.torch import charges, columns, ops, orders, wavefront
+from dropdtw.torch import charges, columns, kernels, ops, orders, wavefront
 from dropdtw.torch.charges import Charge
 from dropdtw.torch.costs import percentile_drop, within
 from dropdtw.torch.masks import Mask, front
@@ -98,7 +98,8 @@ def drop_dtw(
         C, drop_x, lengths = _masked(C, drop_x, lengths, x_mask)
     said = (
         method, drop_x is not None, drop_z is not None, threshold is not None, one_to_many, many_to_one, contiguous,
-        reducer, gamma, charges.said(open_x, "open_x"), charges.said(open_z, "open_z"), charges.said(warp, "warp"),
+        reducer, _constant(gamma), _constant(charges.said(open_x, "open_x")),
+        _constant(charges.said(open_z, "open_z")), _constant(charges.said(warp, "warp")),
     )  # fmt: skip
     spec, call, edits = _spec(*said)
     chosen = _executor(C, executor)
@@ -156,6 +157,20 @@ class _Costs:
         return self.matrix if self.lengths is None else self.matrix.where(within(self.matrix, *self.lengths), torch.inf)
 
 
+_Digits = tuple[str]
+"""A number as text."""
+
+
+def _constant(value: Any) -> Any:
+    """Numbers as text, all else as it is: compilers make variables of numbers that change from call to call."""
+    return (float(value).hex(),) if type(value) in (int, float) else value
+
+
+def _number(value: Any) -> Any:
+    """The counterpart of `_constant`."""
+    return float.fromhex(value[0]) if isinstance(value, tuple) else value
+
+
 def _spec(*said: Any) -> tuple[Spec, ops.Call, bool]:
     return _cached_spec(*said)
 
@@ -175,10 +190,10 @@ def _cached_spec(
     many_to_one: bool,
     contiguous: bool,
     reducer: str,
-    gamma: float,
-    open_x: charges.Said,
-    open_z: charges.Said,
-    warp: charges.Said,
+    gamma: _Digits,
+    open_x: _Digits | str,
+    open_z: _Digits | str,
+    warp: _Digits | str,
     window: float | None = None,
     order: Order | None = None,
 ) -> tuple[Spec, ops.Call, bool]:
@@ -195,10 +210,10 @@ def _cached_spec(
         contiguous=contiguous,
         threshold=0.0 if threshold else None,
         reducer=reducer,
-        gamma=gamma,
-        open_x=charges.as_asked(open_x),
-        open_z=charges.as_asked(open_z),
-        warp=charges.as_asked(warp),
+        gamma=_number(gamma),
+        open_x=charges.as_asked(_number(open_x)),
+        open_z=charges.as_asked(_number(open_z)),
+        warp=charges.as_asked(_number(warp)),
         window=window,
         order=order,
     )
@@ -360,7 +375,9 @@ def _vectors(vectors: Sequence[Tensor], name: str, length: int, lengths: Padding
 def _rule(drop: str, name: str, C: Tensor, lengths: Padding) -> Tensor:
     rule = drops.resolve(drop, name)
     if isinstance(rule, Percentile):
-        return percentile_drop(C, rule.p, *(lengths or (None, None))).detach()
+        C = C.detach().to(ops.computes_in(C))
+        found = kernels.percentile if kernels.run_on(C) and kernels.countable(C) else percentile_drop
+        return found(C, rule.p, *(lengths or (None, None)))
     if isinstance(rule, drops.LogitPercentile):
         raise ValueError(
             f"{name} is {drop!r}, which is part of the softmax match cost; "

@@ -19,7 +19,7 @@ from dropdtw.problem.spec import Spec
 from dropdtw.torch import charges, ops, stages
 from dropdtw.torch.batch import Pairs
 from dropdtw.torch.learned import LearnedDrop
-from dropdtw.torch.stages import Drop, Gradients, Inputs, Plan
+from dropdtw.torch.stages import Drop, Gradients, Inputs, Plan, Shared
 
 if TYPE_CHECKING:
     from dropdtw.torch.losses import AlignmentLoss
@@ -33,35 +33,58 @@ def runs_on(A: Tensor) -> bool:
     return A.is_cuda and ops.has_triton()
 
 
+def applies_to(A: Tensor) -> bool:
+    """Whether the kernels run where this tensor is, and can read it: tensors of transformed code they cannot."""
+    return runs_on(A) and (torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active())
+
+
 # --- Where it applies ---------------------------------------------------------------------------------------------
 
 
-def values(loss: AlignmentLoss, p: Pairs, normalize: str | None) -> Tensor | None:
-    """The value of each item (B,), normalised; None where the general path has to find it."""
-    if not runs_on(p.X) or loss.match not in FUSED or loss.moves.get("window") is not None:
-        return None
-    if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+def values(loss: AlignmentLoss, p: Pairs, normalize: str | None, reduction: str = "none") -> Tensor | None:
+    """The value of each item (B,), normalised, or what is left of them; None where the general path has to find it."""
+    if loss.match not in FUSED or loss.moves.get("window") is not None or not applies_to(p.given_x):
         return None
     said = loss.charges()
     drop_x, drop_z = loss.dropped()
     moves = tuple([(name, allowed) for name, allowed in loss.moves.items() if name != "window"])
     known = tuple([(name, "" if isinstance(value, Tensor) else _digits(value)) for name, value in said.items()])
-    asked = (loss.match, _digits(loss.gamma_match), _said(drop_x), _said(drop_z), p.Z.dtype == torch.float64)
-    plan, name, spec = _plan(*asked, loss.method, loss.reducer, _digits(loss.gamma), moves, known, normalize)
+    asked = (loss.match, _digits(loss.gamma_match), _said(drop_x), _said(drop_z), p.given_z.dtype == torch.float64)
+    plan, name, spec = _plan(*asked, loss.method, loss.reducer, _digits(loss.gamma), moves, known, normalize, reduction)
     if plan is None:
         return None
-    lengths = p.z_lengths, p.x_lengths
-    if p.z_lengths is None and p.x_lengths is None:
-        if not torch.compiler.is_compiling():
-            spec.check_fit(p.Z.shape[1], p.X.shape[1])
-    else:
-        lengths = _full(p.Z, p.z_lengths), _full(p.X, p.x_lengths)
-    own_x, own_z = _own(drop_x, p), _own(drop_z, Pairs(p.X, p.Z, p.x_lengths, p.z_lengths, None))
+    sharing = shared(p)
+    given = inputs(p) if sharing is None else sharing.given
+    if given.lengths is None and not torch.compiler.is_compiling():
+        spec.check_fit(given.Z.shape[1], given.X.shape[1])
+    own_x, own_z = _own(drop_x, p), _own(drop_z, p, turned=True)
     charged = None
     if charges.given(*said.values()) or ops.charges(plan.call.table):
         three = (said.get("open_x", 0.0), said.get("open_z", 0.0), said.get("warp", 0.0))
-        charged = charges.stack(three, len(p.Z), p.Z.dtype, p.Z.device)
-    return _value(Inputs(p.Z, p.X, own_x, own_z, charged, p.ids, *lengths), plan, name)
+        charged = charges.stack(three, len(given.Z), given.Z.dtype, given.Z.device)
+    return _value(given._replace(own_x=own_x, own_z=own_z, charges=charged), plan, name, sharing)
+
+
+def inputs(p: Pairs) -> Inputs:
+    """Pairs as the operators take them: with both lengths or none, and whatever stands in the padding.
+
+    For compilers there is 0 in it: they merge that with what comes before.
+    """
+    lengths = p.z_lengths, p.x_lengths
+    if p.z_lengths is not None or p.x_lengths is not None:
+        lengths = _full(p.given_z, p.z_lengths), _full(p.given_x, p.x_lengths)
+    Z, X = (p.Z, p.X) if torch.compiler.is_compiling() else (p.given_z, p.given_x)
+    return Inputs(Z, X, None, None, None, p.names, *lengths)
+
+
+def shared(p: Pairs) -> Shared | None:
+    """What losses of the same pairs share; None where a compiler is to find that out."""
+    if torch.compiler.is_compiling():
+        return None
+    if p.shared is None:
+        p.shared = Shared(inputs(p))
+    found: Shared = p.shared
+    return found
 
 
 def _full(A: Tensor, lengths: Tensor | None) -> Tensor:
@@ -91,11 +114,11 @@ def _said(drop: Any) -> Said:
     return "tensor", "0"
 
 
-def _own(drop: Any, p: Pairs) -> Tensor | None:
-    """What a network says of the second sequences of p."""
+def _own(drop: Any, p: Pairs, turned: bool = False) -> Tensor | None:
+    """What a network says of X, or of Z where the pairs are turned."""
     if not isinstance(drop, LearnedDrop):
         return None
-    return drop.own_logit(p).contiguous()
+    return drop.own_logit(p.turned() if turned else p).contiguous()
 
 
 TENSOR = charges.said(torch.empty(0), "")
@@ -122,6 +145,7 @@ def _cached_plan(
     moves: tuple[tuple[str, bool], ...],
     known: tuple[tuple[str, str], ...],
     normalize: str | None,
+    reduction: str,
 ) -> tuple[Plan | None, str, Spec]:
     """The plan of a request, None where the general path must run; what operators call it; and the request, checked."""
     charged = {name: charges.said(float.fromhex(digits), name) if digits else TENSOR for name, digits in known}
@@ -146,7 +170,7 @@ def _cached_plan(
     call = ops.Call(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma, "triton")
     x = Drop("number", math.inf) if x.kind == "none" and ops.pays(call.table, "drop_x") else x
     z = Drop("number", math.inf) if z.kind == "none" and ops.pays(call.table, "drop_z") else z
-    plan = Plan(match, float.fromhex(gamma_match), x, z, call, normalize)
+    plan = Plan(match, float.fromhex(gamma_match), x, z, call, normalize, reduction)
     name = repr(plan)
     _PLANS[name] = plan
     return plan, name, spec
@@ -172,51 +196,79 @@ _PLANS: dict[str, Plan] = {}
 # --- As PyTorch knows it ------------------------------------------------------------------------------------------
 
 
-def _value(given: Inputs, plan: Plan, name: str) -> Tensor:
-    wanted = torch.is_grad_enabled() and any(part is not None and part.requires_grad for part in given[:5])
+def _value(given: Inputs, plan: Plan, name: str, shared: Shared | None) -> Tensor:
+    wanted = 0
+    if torch.is_grad_enabled():
+        for n, part in enumerate(given[:5]):
+            wanted += (part is not None and part.requires_grad) << n
     found: Tensor
     if torch.compiler.is_compiling():
-        found, _ = forward(*given, name, wanted)
+        found = _Traced.apply(*given, name, wanted) if wanted else forward(*given, name, 0)[0]  # type: ignore[no-untyped-call]
     elif wanted:
-        found = _Forward.apply(*given, plan)  # type: ignore[no-untyped-call]
+        found = _Forward.apply(*given[:5], given, plan, wanted, shared)  # type: ignore[no-untyped-call]
     else:
-        found, _ = stages.forward(given, plan, False)
+        found, _ = stages.forward(given, plan, 0, shared)
     return found
 
 
 class _Forward(torch.autograd.Function):
-    """The operator as eager code runs it: the registered one costs several times as much per call."""
+    """The operator as eager code runs it: a registered one costs several times as much per call."""
 
     @staticmethod
-    def forward(ctx: Any, *given: Any) -> Tensor:
-        *tensors, ctx.plan = given
-        found, saved = stages.forward(Inputs(*tensors), ctx.plan, True)
-        ctx.save_for_backward(*tensors, *saved)
+    def forward(ctx: Any, *arguments: Any) -> Tensor:
+        given: Inputs
+        shared: Shared
+        *_, given, plan, wanted, shared = arguments
+        found, saved = stages.forward(given, plan, wanted, shared)
+        ctx.plan, ctx.wanted = plan, wanted
+        ragged = plan.match == "softmax" and given.lengths is not None
+        ctx.save_for_backward(*(shared.sequences if ragged else given[:2]), *saved)
         return found
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        tensors = ctx.saved_tensors
+        Z, X, *found = ctx.saved_tensors
         if torch.is_grad_enabled():  # with create_graph: the derivatives must know that they have none
-            found = _Backward.apply(grad, *tensors, ctx.plan)  # type: ignore[no-untyped-call]
+            by = _Backward.apply(grad, Z, X, *found, ctx.plan, ctx.wanted)  # type: ignore[no-untyped-call]
         else:
-            found = stages.backward(grad, Inputs(*tensors[:8]), list(tensors[8:]), ctx.plan, ctx.needs_input_grad[0])
-        return *found, None, None, None, None
+            by = stages.pulled(Z, X, stages.scaled(grad, found), ctx.plan, ctx.wanted)
+        return *by, None, None, None, None
 
 
 class _Backward(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, grad: Tensor, *rest: Any) -> Gradients:
-        *tensors, plan = rest
-        return stages.backward(grad, Inputs(*tensors[:8]), tensors[8:], plan)
+    def forward(ctx: Any, grad: Tensor, Z: Tensor, X: Tensor, *rest: Any) -> Gradients:
+        *found, plan, wanted = rest
+        return stages.pulled(Z, X, stages.scaled(grad, found), plan, wanted)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError(ops.ONCE)
 
 
-@torch.library.custom_op("dropdtw::loss", mutates_args=())
-def forward(
+class _Traced(torch.autograd.Function):
+    """The operator as compilers trace it: one opaque call forward, a multiplication backward.
+
+    The backward pass does not read Z and X, so that no CUDA graph of a compiler has to copy them for it, and compilers
+    merge the multiplication with what follows.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *given: Any) -> Tensor:
+        *tensors, name, wanted = given
+        found: Tensor
+        found, parts = forward(*tensors, name, wanted)
+        ctx.wanted = wanted
+        ctx.save_for_backward(*parts)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        by = stages.spread(stages.scaled(grad, ctx.saved_tensors), ctx.wanted, 5)
+        return *by, None, None, None, None, None
+
+
+def _loss(
     Z: Tensor,
     X: Tensor,
     own_x: Tensor | None,
@@ -226,82 +278,26 @@ def forward(
     z_lengths: Tensor | None,
     x_lengths: Tensor | None,
     plan: str,
-    gradient: bool,
+    wanted: int,
 ) -> tuple[Tensor, list[Tensor]]:
-    """See `stages.forward`."""
-    return stages.forward(Inputs(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths), _PLANS[plan], gradient)
-
-
-@forward.register_fake
-def _(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths, plan, gradient):  # type: ignore[no-untyped-def]
-    (B, K, _), (_, N, _) = Z.shape, X.shape
+    """The values, or what is left of them, and their derivatives by the inputs that are wanted."""
     how = _PLANS[plan]
-    value = Z.new_empty(B)
-    if not gradient:
-        return value, []
-    C = Z.new_empty(B, K, N)
-    made = [C]
-    for drop in (how.drop_x, how.drop_z):
-        if drop.is_logit:
-            made.append(Z.new_empty(B, N))
-        elif drop.kind != "given":
-            made.append(Z.new_empty(B if drop.kind == "percentile" else 1))
-    if how.match == "cosine":
-        made += [torch.empty_like(A, memory_format=torch.contiguous_format) for A in (Z, X)]
-        made.append(Z.new_empty(B * (K + N)))
-    if how.match == "softmax":
-        made += [Z.new_empty(B, K, dtype=torch.int32) for _ in range(2)]
-    if how.drop_x.is_logit:
-        made += [Z.new_empty(B, K, N), Z.new_empty(B, N)]
-        made += [] if how.drop_x.kind == "own" else [Z.new_empty(B)]
-    states = stages.kernels().align.room(ops.table(how.call.table), C, gradient)
-    return value, [*made, *(part for part in states if part is not None)]
+    value, found = stages.forward(Inputs(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths), how, wanted)
+    return value, [part for part in stages.pulled(Z, X, found, how, wanted) if part is not None]
 
 
-@torch.library.custom_op("dropdtw::loss_backward", mutates_args=())
-def backward(
-    grad: Tensor,
-    Z: Tensor,
-    X: Tensor,
-    own_x: Tensor | None,
-    own_z: Tensor | None,
-    charges: Tensor | None,
-    ids: Tensor | None,
-    z_lengths: Tensor | None,
-    x_lengths: Tensor | None,
-    saved: list[Tensor],
-    plan: str,
-) -> list[Tensor]:
-    """See `stages.backward`; here there is a derivative by every tensor that is there."""
-    given = Inputs(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths)
-    found = stages.backward(grad, given, saved, _PLANS[plan])
-    return [
-        torch.zeros_like(part) if by is None else by
-        for part, by in zip(given[:5], found, strict=True)
-        if part is not None
-    ]
-
-
-@backward.register_fake
-def _(grad, Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths, saved, plan):  # type: ignore[no-untyped-def]
+def _fake(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths, plan, wanted):  # type: ignore[no-untyped-def]
     parts = (Z, X, own_x, own_z, charges)
-    return [torch.empty_like(a, memory_format=torch.contiguous_format) for a in parts if a is not None]
+    made = [Z.new_empty(part.shape) for n, part in enumerate(parts) if wanted >> n & 1]
+    return Z.new_empty(len(Z) if _PLANS[plan].reduction == "none" else ()), made
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, list[Tensor]]) -> None:
-    *tensors, ctx.plan, _ = inputs
-    ctx.save_for_backward(*tensors, *output[1])
-
-
-def _back(ctx: Any, grad: Tensor, _: Any) -> tuple[Any, ...]:
-    tensors = ctx.saved_tensors
-    found = iter(backward(grad, *tensors[:8], list(tensors[8:]), ctx.plan))
-    return (*(None if part is None else next(found) for part in tensors[:5]), *(None,) * 5)
-
-
-def _refuse(ctx: Any, *grads: Any) -> Any:
-    raise RuntimeError(ops.ONCE)
-
-
-forward.register_autograd(_back, setup_context=_keep)
-backward.register_autograd(_refuse, setup_context=lambda ctx, inputs, output: None)
+# Defined by hand: what `torch.library.custom_op` adds to a call takes longer than the call.
+_LIBRARY: Any = torch.library.Library("dropdtw", "FRAGMENT")  # type: ignore[no-untyped-call]
+_LIBRARY.define(
+    "loss(Tensor Z, Tensor X, Tensor? own_x, Tensor? own_z, Tensor? charges, Tensor? ids, Tensor? z_lengths, "
+    "Tensor? x_lengths, str plan, int wanted) -> (Tensor, Tensor[])"
+)
+_LIBRARY.impl("loss", _loss, "CompositeExplicitAutograd")
+torch.library.register_fake("dropdtw::loss", _fake, lib=_LIBRARY)
+forward = torch.ops.dropdtw.loss.default

@@ -1,6 +1,8 @@
-"""Single kernels behind functions of `costs`, where there is a GPU."""
+"""Single kernels behind functions of `costs` and `batch`, where there is a GPU."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,8 +44,58 @@ def squares(Z: Tensor, X: Tensor) -> Tensor:
     return found if len(batch) == 1 else found.reshape(*batch, *found.shape[1:])
 
 
+@torch.library.custom_op("dropdtw::percentile", mutates_args=())
+def _percentile(C: Tensor, p: float, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
+    from dropdtw.executors.triton import select
+
+    found: Tensor = select.percentile(C, p, z_lengths, x_lengths)
+    return found
+
+
+@_percentile.register_fake
+def _(C, p, z_lengths, x_lengths):  # type: ignore[no-untyped-def]
+    return C.new_empty(len(C))
+
+
+def countable(C: Tensor) -> bool:
+    """Whether the kernels can count the entries of each item (K, N)."""
+    return C.shape[1] * C.shape[2] < 1 << 30
+
+
+def percentile(C: Tensor, p: float, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
+    """The p-th percentile (B, 1) of each item's finite match costs, as `costs.percentile_drop`, without derivatives."""
+    found: Tensor
+    if torch.compiler.is_compiling():
+        found = _percentile(C.detach().contiguous(), p, z_lengths, x_lengths)
+    else:
+        from dropdtw.executors.triton import select
+
+        found = select.percentile(C.detach().contiguous(), p, z_lengths, x_lengths)
+    return found[:, None]
+
+
 def first_rows(Z: Tensor) -> Tensor:
     """For each row of Z (B, K, d) the first that equals it: (B, K)."""
     from dropdtw.executors.triton import rows
 
     return rows.first_rows(Z, None, None)[0].long()
+
+
+def real_part(A: Tensor, lengths: Tensor) -> Tensor:
+    """A (B, L, d) with 0 in the padding, whatever stood there, and derivative 0 there."""
+    found: Tensor = _RealPart.apply(A, lengths)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _RealPart(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, A: Tensor, lengths: Tensor) -> Tensor:
+        from dropdtw.executors.triton import rows
+
+        ctx.save_for_backward(lengths)
+        found: Tensor = rows.real_part(A, lengths)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return real_part(grad, *ctx.saved_tensors), None

@@ -83,7 +83,12 @@ class LearnedDrop(nn.Module):
         f: Tensor = self.network(mean.to(first.dtype)).to(mean.dtype)
         if self.residual:
             f = f + mean
-        return self.scale * (p.X @ f[..., None])[..., 0]
+        return self.scale * torch.bmm(p.X, f[..., None]).squeeze(2)
+
+    def of_pairs(self, p: Pairs) -> Tensor:
+        """The same for checked pairs."""
+        found: Tensor = self(p.given_z, p.given_x, z_lengths=p.z_lengths, x_lengths=p.x_lengths)
+        return found
 
     def logit(self, p: Pairs) -> Tensor | Callable[[Tensor], Tensor]:
         """The drop logit of checked pairs, as the softmax takes it: (B, N), or a function of the similarities."""
@@ -95,11 +100,11 @@ class LearnedDrop(nn.Module):
 
     def own_logit(self, p: Pairs) -> Tensor:
         """The part of the drop logit (B, N) that does not depend on the similarities."""
-        own: Tensor = self(p.Z, p.X, z_lengths=p.z_lengths, x_lengths=p.x_lengths)
+        own = self.of_pairs(p)
         if self.anchor is None:
             return own
-        there = real(p.X, p.x_lengths)
-        return own - torch.where(there, own, 0.0).sum(dim=1, keepdim=True) / count(p.X, p.x_lengths)[:, None]
+        there = real(p.given_x, p.x_lengths)
+        return own - torch.where(there, own, 0.0).sum(dim=1, keepdim=True) / count(p.given_x, p.x_lengths)[:, None]
 
     def extra_repr(self) -> str:
         """What `print` adds."""

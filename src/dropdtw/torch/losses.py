@@ -143,8 +143,7 @@ class AlignmentLoss(nn.Module):
         x_mask : (B, N) bool, or a list of B vectors: False where x_j is missing. It matches nothing and costs nothing,
             as if it had been deleted, and has derivative 0: `x_mask=~X.isnan().any(-1)` leaves out frames with NaN.
         """
-        found = self.per_item(Z, X, z_lengths=z_lengths, x_lengths=x_lengths, ids=ids, order=order, x_mask=x_mask)
-        return reduce(found, self.reduction)
+        return self._reduced(pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask), order, self.reduction)
 
     def per_item(
         self,
@@ -161,13 +160,18 @@ class AlignmentLoss(nn.Module):
         return self.values(pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask), order)
 
     def values(self, p: Pairs, order: Orders = None) -> Tensor:
-        """The same for checked pairs."""
-        if torch.is_autocast_enabled(p.X.device.type):
-            with torch.autocast(p.X.device.type, enabled=False):  # half precision would round the costs
-                return self.values(p, order)
-        fuses = order is None and self.fuses == "values"  # kernels for graphs are the general path's
-        found = fused.values(self, p, self.normalize) if fuses else None
-        return normalized(self.align(p, order), p, self.normalize) if found is None else found
+        """The same for checked pairs, see `dropdtw.torch.batch.pairs`."""
+        return self._reduced(p, order, "none")
+
+    def _reduced(self, p: Pairs, order: Orders, reduction: Reduction) -> Tensor:
+        if torch.is_autocast_enabled(p.given_x.device.type):
+            with torch.autocast(p.given_x.device.type, enabled=False):  # half precision would round the costs
+                return self._reduced(p, order, reduction)
+        if order is None and self.fuses == "values":  # kernels for graphs are the general path's
+            found = fused.values(self, p, self.normalize, reduction)
+            if found is not None:
+                return found
+        return reduce(normalized(self.align(p, order), p, self.normalize), reduction)
 
     def align(self, p: Pairs, order: Orders = None) -> Tensor:
         """D_{K,N} of each item: (B,)."""
@@ -297,7 +301,7 @@ class DropDTWLoss(AlignmentLoss):
             C, drop_x = super().costs(p)[0], self._drop(self.drop_x, p)
         else:
             C, drop_x = costs.softmax_with_drop_of_kinds(p.Z, p.X, p.first_of_kind(), logit, self.gamma_match)
-        return C, drop_x, self._drop(self.drop_z, Pairs(p.X, p.Z, p.x_lengths, p.z_lengths, None))
+        return C, drop_x, self._drop(self.drop_z, p.turned())
 
     def _logit(self, p: Pairs) -> Tensor | Callable[[Tensor], Tensor] | None:
         """The drop logit of x, as the softmax takes it; None where the drop cost is none."""
@@ -320,8 +324,7 @@ class DropDTWLoss(AlignmentLoss):
     def _drop(drop: DropCost, p: Pairs) -> Drops:
         """The drop cost of the second sequences of p."""
         if isinstance(drop, LearnedDrop):
-            found: Tensor = drop(p.Z, p.X, z_lengths=p.z_lengths, x_lengths=p.x_lengths)
-            return found
+            return drop.of_pairs(p)
         return per_frame(drop, p.x_places) if isinstance(drop, Tensor) else drop
 
 
@@ -370,8 +373,7 @@ class SoftDTWDivergence(SoftDTWLoss):
                 "an order says how Z is aligned with X, but the divergence also aligns Z with Z and X with X; use "
                 "SoftDTWLoss, or leave out order"
             )
-        zz = Pairs(p.Z, p.Z, p.z_lengths, p.z_lengths, None)
-        xx = Pairs(p.X, p.X, p.x_lengths, p.x_lengths, None)
+        zz, xx = p.alone()
         return super().align(p) - 0.5 * super().align(zz) - 0.5 * super().align(xx)
 
 

@@ -126,14 +126,18 @@ def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, charges: Tensor | None, len
     z_lengths, x_lengths = lengths or (None, None)
     if torch.compiler.is_compiling():
         found, _ = forward(C, drop_x, drop_z, charges, z_lengths, x_lengths, *call[:4], call.key, wanted)
+    elif torch._C._are_functorch_transforms_active():
+        from dropdtw.torch import transforms
+
+        found = transforms.value(Given(C, drop_x, drop_z, charges, lengths), call)
     elif wanted:
         found = _Forward.apply(C, drop_x, drop_z, charges, z_lengths, x_lengths, call)  # type: ignore[no-untyped-call]
     else:
-        found, _ = _solve(Given(C, drop_x, drop_z, charges, lengths), call, False)
+        found, _ = solve(Given(C, drop_x, drop_z, charges, lengths), call, False)
     return found  # type: ignore[no-any-return]
 
 
-def _given(
+def as_given(
     C: Tensor,
     drop_x: Tensor,
     drop_z: Tensor,
@@ -146,7 +150,7 @@ def _given(
     return Given(C, drop_x, drop_z, charges, lengths)
 
 
-def _solve(given: Given, call: Call, gradient: bool) -> tuple[Tensor, list[Tensor]]:
+def solve(given: Given, call: Call, gradient: bool) -> tuple[Tensor, list[Tensor]]:
     """The values, and what the backward pass will need (nothing, without `gradient`)."""
     table, C = _TABLES[call.table], given.C
     if call.executor == "triton":
@@ -220,7 +224,7 @@ Derivatives = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]
 """By C, drop_x, drop_z and charges; None where it is 0, or where there are no charges."""
 
 
-def _pull(grad: Tensor, given: Given, saved: list[Tensor], call: Call) -> Derivatives:
+def pull(grad: Tensor, given: Given, saved: list[Tensor], call: Call) -> Derivatives:
     """The derivatives of Σ grad · value."""
     if call.executor == "triton":
         how = (_TABLES[call.table], call.reducer, call.gamma, *given)
@@ -252,7 +256,7 @@ class _Forward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
         *tensors, ctx.call = given
-        found, saved = _solve(_given(*tensors), ctx.call, True)
+        found, saved = solve(as_given(*tensors), ctx.call, True)
         ctx.save_for_backward(*tensors, *saved)
         return found
 
@@ -262,7 +266,7 @@ class _Forward(torch.autograd.Function):
             found = _Backward.apply(grad, *ctx.saved_tensors, ctx.call)  # type: ignore[no-untyped-call]
         else:
             tensors = ctx.saved_tensors
-            found = _pull(grad, _given(*tensors[:6]), list(tensors[6:]), ctx.call)
+            found = pull(grad, as_given(*tensors[:6]), list(tensors[6:]), ctx.call)
         return *found, None, None, None
 
 
@@ -270,7 +274,7 @@ class _Backward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, grad: Tensor, *rest: Any) -> tuple[Tensor | None, ...]:
         *tensors, call = rest
-        return _pull(grad, _given(*tensors[:6]), tensors[6:], call)
+        return pull(grad, as_given(*tensors[:6]), tensors[6:], call)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -295,9 +299,9 @@ def forward(
     key: str,
     gradient: bool,
 ) -> tuple[Tensor, list[Tensor]]:
-    """See `_solve`."""
-    given = _given(C, drop_x, drop_z, charges, z_lengths, x_lengths)
-    return _solve(given, Call(table, reducer, gamma, executor, WALKS.get(key), key), gradient)
+    """See `solve`."""
+    given = as_given(C, drop_x, drop_z, charges, z_lengths, x_lengths)
+    return solve(given, Call(table, reducer, gamma, executor, WALKS.get(key), key), gradient)
 
 
 @forward.register_fake
@@ -330,9 +334,9 @@ def backward(
     executor: str,
     key: str,
 ) -> list[Tensor]:
-    """See `_pull`; here every derivative is a tensor, and there is none by charges where there are none."""
-    given = _given(C, drop_x, drop_z, charges, z_lengths, x_lengths)
-    found = _pull(grad, given, saved, Call(table, reducer, gamma, executor, WALKS.get(key), key))
+    """See `pull`; here every derivative is a tensor, and there is none by charges where there are none."""
+    given = as_given(C, drop_x, drop_z, charges, z_lengths, x_lengths)
+    found = pull(grad, given, saved, Call(table, reducer, gamma, executor, WALKS.get(key), key))
     return [
         torch.zeros(part.shape, dtype=part.dtype, device=C.device) if by is None else by
         for part, by in zip(given[:4], found, strict=True)

@@ -22,8 +22,8 @@ def normalized(values: Tensor, p: Pairs, by: Normalize) -> Tensor:
     """Each item's value divided by the length of its x, of its z, or of both together."""
     if by is None:
         return values
-    length = 0 if by == "z" else count(p.X, p.x_lengths)
-    return values / (length if by == "x" else length + count(p.Z, p.z_lengths))
+    length = 0 if by == "z" else count(p.given_x, p.x_lengths)
+    return values / (length if by == "x" else length + count(p.given_z, p.z_lengths))
 
 
 def check_reduction(reduction: Reduction) -> Reduction:

@@ -1,11 +1,15 @@
-"""From sequences to values and back, stage by stage: match costs, drop costs, alignment, in a handful of launches.
+"""From sequences to values and derivatives: match costs, drop costs and alignment, in a handful of launches.
 
-Nothing here knows of autograd; `fused` says where these stages apply and makes an operator of them.
+Where derivatives are wanted, `forward` finds them together with the values, for a loss whose own derivative is 1, so
+that the backward pass has only products left. Autograd runs that pass in a thread of its own, which takes several
+times as long for the same Python. Nothing here knows of autograd; `fused` says where these stages apply and makes an
+operator of them.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, cached_property
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -13,6 +17,7 @@ import torch
 from torch import Tensor
 
 from dropdtw.torch import costs, ops
+from dropdtw.torch.kernels import countable
 
 
 class Drop(NamedTuple):
@@ -38,7 +43,10 @@ class Drop(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The settings of the operator."""
+    """The settings of the operator.
+
+    normalize, reduction : what is made of the values, as the losses say it.
+    """
 
     match: str
     gamma: float
@@ -46,6 +54,7 @@ class Plan(NamedTuple):
     drop_z: Drop
     call: ops.Call
     normalize: str | None
+    reduction: str
 
 
 class Inputs(NamedTuple):
@@ -70,15 +79,42 @@ class Inputs(NamedTuple):
 def kernels() -> Any:
     """The kernels, imported when first used."""
     from dropdtw.executors import triton
-    from dropdtw.executors.triton import rows, select, softmax, squares
+    from dropdtw.executors.triton import cluster, rows, select, softmax, squares
 
-    return SimpleNamespace(align=triton, rows=rows, select=select, softmax=softmax, squares=squares)
+    return SimpleNamespace(align=triton, cluster=cluster, rows=rows, select=select, softmax=softmax, squares=squares)
+
+
+class Shared:
+    """What several losses of one batch need of it, each made when first asked for."""
+
+    def __init__(self, given: Inputs) -> None:
+        self.given = given
+
+    @cached_property
+    def kinds(self) -> tuple[Tensor, Tensor]:
+        """For each row of Z the first of its kind, and the next one: (B, K) each."""
+        found: tuple[Tensor, Tensor] = kernels().rows.first_rows(self.given.Z, self.given.ids, self.given.z_lengths)
+        return found
+
+    @cached_property
+    def similarities(self) -> Tensor:
+        """S = Z Xᵀ (B, K, N)."""
+        return torch.bmm(self.given.Z.detach(), self.given.X.detach().mT)
+
+    @cached_property
+    def sequences(self) -> tuple[Tensor, Tensor]:
+        """Z and X with 0 in the padding: the derivatives there are 0, and 0 · NaN is NaN."""
+        Z, X, lengths = self.given.Z.detach(), self.given.X.detach(), self.given.lengths
+        if lengths is None:
+            return Z, X
+        found: tuple[Tensor, Tensor] = kernels().rows.real_parts(Z, X, *lengths)
+        return found
 
 
 def _level(A: Tensor, p: float, given: Inputs, first: Tensor | None = None, logit: bool = False) -> Tensor:
-    """The percentile of each item (B,), by a kernel or, where that is quicker, by sorting."""
+    """The percentile of each item (B,), by kernels or, where these could not count so far, by sorting."""
     lengths = given.z_lengths, given.x_lengths
-    if kernels().select.fits(A):
+    if countable(A):
         found: Tensor = kernels().select.percentile(A, p, *lengths, first, logit)
         return found
     if not logit:
@@ -87,7 +123,7 @@ def _level(A: Tensor, p: float, given: Inputs, first: Tensor | None = None, logi
     return costs.percentile_logit(A.masked_fill(~costs.is_first(first)[..., None], -torch.inf), p, *lengths)[:, 0]
 
 
-def _match(given: Inputs, plan: Plan) -> tuple[Tensor, Tensor | None, list[Tensor]]:
+def _match(given: Inputs, plan: Plan, shared: Shared) -> tuple[Tensor, Tensor | None, list[Tensor]]:
     """Match costs, the drop costs of x where a logit makes them, and what else the way back needs."""
     k = kernels()
     Z, X = given.Z, given.X
@@ -95,12 +131,12 @@ def _match(given: Inputs, plan: Plan) -> tuple[Tensor, Tensor | None, list[Tenso
     if plan.match == "sqeuclidean":
         if k.squares.fits(Z, X):
             return k.squares.costs(Z, X, *lengths), None, []
-        return costs.sqeuclidean(Z, X), None, []
+        return costs.sqeuclidean(*shared.sequences), None, []
     if plan.match == "cosine":
-        z_units, x_units, inverse = k.rows.units(Z, X)
+        z_units, x_units, inverse = k.rows.units(Z, X, *lengths)
         return torch.rsub(torch.bmm(z_units, x_units.mT), 1), None, [z_units, x_units, inverse]
-    first, after = k.rows.first_rows(Z, given.ids, given.z_lengths)
-    S = torch.bmm(Z, X.mT)
+    first, after = shared.kinds
+    S = shared.similarities
     if not plan.drop_x.is_logit:
         return k.softmax.costs(S, first, plan.gamma, None, None, *lengths)[0], None, [first, after]
     level = None
@@ -111,7 +147,7 @@ def _match(given: Inputs, plan: Plan) -> tuple[Tensor, Tensor | None, list[Tenso
 
 
 def _drops(drop: Drop, C: Tensor, given: Inputs) -> Tensor | None:
-    """The drop costs of one side as they are kept, see `_spread`; None where they are given."""
+    """The drop costs of one side as they are kept, see `_as_rows`; None where they are given."""
     if drop.kind == "given":
         return None
     if drop.kind == "percentile":
@@ -121,7 +157,7 @@ def _drops(drop: Drop, C: Tensor, given: Inputs) -> Tensor | None:
     return torch.full((1,), drop.number, dtype=C.dtype, device=C.device)
 
 
-def _spread(drop: Drop, kept: Tensor | None, own: Tensor | None, B: int, length: int) -> Tensor:
+def _as_rows(drop: Drop, kept: Tensor | None, own: Tensor | None, B: int, length: int) -> Tensor:
     """Drop costs as the alignment takes them: (B, length)."""
     if kept is None:
         assert own is not None
@@ -131,77 +167,91 @@ def _spread(drop: Drop, kept: Tensor | None, own: Tensor | None, B: int, length:
     return kept.as_strided((B, length), (1 if drop.kind == "percentile" else 0, 0))
 
 
-def _inverse(given: Inputs, by: str) -> float | Tensor:
-    """1 / the length that values are divided by. A product, so that full lengths and none give the same bits."""
-    if given.z_lengths is None or given.x_lengths is None:
-        return 1.0 / ((by != "z") * given.X.shape[1] + (by != "x") * given.Z.shape[1])
-    length = {"x": given.x_lengths, "z": given.z_lengths}.get(by)
-    if length is None:
-        length = given.x_lengths + given.z_lengths
-    return length.to(given.Z.dtype).reciprocal()
+def forward(given: Inputs, plan: Plan, wanted: int, shared: Shared | None = None) -> tuple[Tensor, list[Tensor]]:
+    """The values (B,), or what the reduction makes of them, and their derivatives.
 
-
-def forward(given: Inputs, plan: Plan, gradient: bool) -> tuple[Tensor, list[Tensor]]:
-    """The values (B,), and what the way back needs."""
-    C, drop_x, kept = _match(given, plan)
+    These are by Z and X, and for the softmax cost by the similarities Z Xᵀ in their place; then by the others.
+    wanted : the sum of 2^n over those inputs, Z, X, own_x, own_z and charges, whose derivatives are wanted.
+    """
+    C, drop_x, kept = _match(given, plan, Shared(given) if shared is None else shared)
     drop_x = _drops(plan.drop_x, C, given) if drop_x is None else drop_x
     drop_z = _drops(plan.drop_z, C, given)
     B, K, N = C.shape
-    x, z = _spread(plan.drop_x, drop_x, given.own_x, B, N), _spread(plan.drop_z, drop_z, given.own_z, B, K)
-    call = plan.call
-    value, states = kernels().align.forward(
-        ops.table(call.table), call.reducer, call.gamma, C, x, z, given.charges, given.lengths, gradient
-    )
-    if plan.normalize is not None:
-        value *= _inverse(given, plan.normalize)
-    if not gradient:
+    x, z = _as_rows(plan.drop_x, drop_x, given.own_x, B, N), _as_rows(plan.drop_z, drop_z, given.own_z, B, K)
+    align, call = kernels().align, plan.call
+    how = (ops.table(call.table), call.reducer, call.gamma, C, x, z, given.charges, given.lengths)
+    value, states = align.forward(*how, wanted != 0, plan.normalize)
+    if plan.reduction != "none":
+        value = value.mean() if plan.reduction == "mean" else value.sum()
+    if not wanted:
         return value, []
-    made = [part for part in (C, drop_x, drop_z) if part is not None]
-    return value, [*made, *kept, *(part for part in states if part is not None)]
+    by_c, *by = align.backward(*how, states, 1.0 / B if plan.reduction == "mean" else 1.0, plan.normalize)
+    found: list[Tensor] = []
+    if plan.match == "softmax":
+        by_s, of_own = _softmax_back(by_c, by[0], C, given, plan, kept)
+        by[0] = of_own if plan.drop_x.is_logit else by[0]
+        found += [by_s] if wanted & 3 else []
+    else:
+        sides = _cosine_back(by_c, kept) if plan.match == "cosine" else _squares_back(by_c, given, bool(wanted & 1))
+        found += [part for n, part in enumerate(sides) if wanted >> n & 1 and part is not None]
+    for n, (own, part) in enumerate(zip(given[2:5], by, strict=True)):
+        if own is not None and wanted >> n & 4:
+            found.append(torch.zeros_like(own) if part is None else part)
+    return value, found
+
+
+def _cosine_back(by_c: Tensor, kept: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """The derivatives by Z and X of cosine costs."""
+    z_units, x_units, inverse = kept
+    pulled = torch.bmm(by_c, x_units), torch.bmm(by_c.mT, z_units)
+    found: tuple[Tensor, Tensor] = kernels().rows.units_back(z_units, x_units, inverse, *pulled)
+    return found
+
+
+def _softmax_back(
+    by_c: Tensor, by_drop: Tensor | None, C: Tensor, given: Inputs, plan: Plan, kept: list[Tensor]
+) -> tuple[Tensor, Tensor | None]:
+    """The derivatives by the similarities S, and by own_x where it is a logit."""
+    first, after, *more = kept
+    S, total, level = (*more, None, None, None)[:3]
+    own = given.own_x if plan.drop_x.is_logit else None
+    how = (plan.gamma, own, level, given.z_lengths, given.x_lengths)
+    found: tuple[Tensor, Tensor | None] = kernels().softmax.costs_back(
+        by_c, by_drop, S, C if total is None else None, total, first, after, *how
+    )
+    return found
+
+
+def _squares_back(by_c: Tensor, given: Inputs, z_too: bool) -> tuple[Tensor | None, Tensor]:
+    """The derivatives by Z and X of squared distances."""
+    squares, lengths = kernels().squares, (given.z_lengths, given.x_lengths)
+    found: tuple[Tensor | None, Tensor] = squares.costs_back(by_c, given.Z, given.X, *lengths, z_too)
+    return found
 
 
 Gradients = tuple[Tensor | None, ...]
 """By Z, X, own_x, own_z and charges."""
 
 
-def backward(grad: Tensor, given: Inputs, saved: list[Tensor], plan: Plan, z_too: bool = True) -> Gradients:
-    """The derivatives of Σ grad · value."""
-    k = kernels()
-    C, *rest = saved
-    drop_x = None if plan.drop_x.kind == "given" else rest.pop(0)
-    drop_z = None if plan.drop_z.kind == "given" else rest.pop(0)
-    number = {"sqeuclidean": 0, "cosine": 3}.get(plan.match, 2)
-    if plan.drop_x.is_logit:
-        number += 2 + (plan.drop_x.kind != "own")
-    kept, states = rest[:number], rest[number:]
-    B, K, N = C.shape
-    x, z = _spread(plan.drop_x, drop_x, given.own_x, B, N), _spread(plan.drop_z, drop_z, given.own_z, B, K)
-    if plan.normalize is not None:
-        grad = grad * _inverse(given, plan.normalize)
-    call = plan.call
-    by_c, by_x, by_z, by_charges = k.align.backward(
-        ops.table(call.table), call.reducer, call.gamma,
-        C, x, z, given.charges, given.lengths, k.align.Saved(*states), grad,
-    )  # fmt: skip
-    by_own_x = by_x if plan.drop_x.kind == "given" else None
-    by_own_z = by_z if plan.drop_z.kind == "given" else None
-    Z, X = given.Z, given.X
-    lengths = given.z_lengths, given.x_lengths
-    if plan.match == "sqeuclidean":
-        if not k.squares.fits(Z, X):
-            return *costs.sqeuclidean_back(by_c, Z, X), by_own_x, by_own_z, by_charges
-        of_z = k.squares.costs_back(by_c, Z, X, *lengths) if z_too else None
-        of_x = k.squares.costs_back(by_c.mT, X, Z, *lengths[::-1])
-        return of_z, of_x, by_own_x, by_own_z, by_charges
-    if plan.match == "cosine":
-        z_units, x_units, inverse = kept
-        pulled = torch.bmm(by_c, x_units), torch.bmm(by_c.mT, z_units)
-        return *k.rows.units_back(z_units, x_units, inverse, *pulled), by_own_x, by_own_z, by_charges
-    first, after, *more = kept
-    S, total, level = (*more, None, None, None)[:3]
-    cost = C if total is None else None
-    own = given.own_x if plan.drop_x.is_logit else None
-    how = (plan.gamma, own, level, *lengths)
-    by_s, of_own = k.softmax.costs_back(by_c, by_x, S, cost, total, first, after, *how)
-    of_z = torch.bmm(by_s, X) if z_too else None
-    return of_z, torch.bmm(by_s.mT, Z), of_own if plan.drop_x.is_logit else by_own_x, by_own_z, by_charges
+def scaled(grad: Tensor, parts: Sequence[Tensor]) -> list[Tensor]:
+    """Derivatives multiplied by `grad`, the derivative by the whole: () or (B,)."""
+    if grad.ndim == 0:
+        return [part * grad for part in parts]
+    return [part * grad.reshape(-1, *(1,) * (part.ndim - 1)) for part in parts]
+
+
+def pulled(Z: Tensor, X: Tensor, found: Sequence[Tensor], plan: Plan, wanted: int) -> Gradients:
+    """All derivatives, of what `forward` found; None for those that are not wanted. Z and X are 0 in the padding."""
+    rest = iter(found)
+    if plan.match == "softmax":
+        by_s = next(rest) if wanted & 3 else None
+        of_z = torch.bmm(by_s, X) if by_s is not None and wanted & 1 else None
+        of_x = torch.bmm(by_s.mT, Z) if by_s is not None and wanted & 2 else None
+        return of_z, of_x, *spread(list(rest), wanted >> 2, 3)
+    return spread(found, wanted, 5)
+
+
+def spread(found: Sequence[Tensor], wanted: int, n: int) -> Gradients:
+    """The derivatives by n inputs, None for those that are not wanted."""
+    rest = iter(found)
+    return tuple([next(rest) if wanted >> k & 1 else None for k in range(n)])

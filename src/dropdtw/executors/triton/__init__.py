@@ -5,8 +5,8 @@ Where steps form a graph, `graphs.py` runs others, with nodes as lanes. What fol
 A program walks one pair of sequences along its anti-diagonals. Its *lanes* are rows i of the grid, so at step t lane
 ℓ is in cell (ℓ + 1, t − ℓ), and all it needs lies in neighbouring lanes: `left` is its own last value, `up` is the
 last value of the lane above, and `diag` is the last `up`. Column 0 is a column like any other; row 0 is computed
-beside lane 0 (`cells._row_0`). Rows beyond the last lane belong to the next *strip*, which reads the last row of
-the strip above it from memory; strips advance in *chunks* of steps, one launch for all that are ready.
+beside lane 0 (`cells._row_0`). Rows beyond the last lane belong to the next *strip*, another program of the same
+launch, which reads the last row of the strip above it from memory as soon as it is written.
 
 Steps are taken in blocks of U, unrolled. The next block's costs are loaded while this one is computed, and its first
 state is written down; the backward pass starts each block from there, computes it again with the weights of its
@@ -15,7 +15,6 @@ edges in registers, and pushes derivatives back along them. Nothing else of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -27,20 +26,18 @@ from dropdtw.executors.triton.cells import REDUCER_NUMBER
 from dropdtw.executors.triton.graphs import backward_graphs as backward_graphs
 from dropdtw.executors.triton.graphs import forward_graphs as forward_graphs
 from dropdtw.executors.triton.graphs import graph_room as graph_room
-from dropdtw.executors.triton.launch import on, rate_bits, run, wide
+from dropdtw.executors.triton.launch import as_bits, on, rate_bits, run, wide
 from dropdtw.executors.triton.layout import DROP_X, DROP_Z, Layout, layout
 from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows
 from dropdtw.tables.table import CHARGES, Recurrence
 
 
 class Schedule(NamedTuple):
-    """How a batch is worked off: lanes, warps, strips of rows, blocks of steps per chunk, and the launches."""
+    """How a pair is worked off: lanes, warps, and strips of rows."""
 
     lanes: int
     warps: int
     strips: int
-    chunk: int
-    launches: tuple[tuple[int, int, int], ...]  # (number, first strip, count of strips)
 
 
 INTERPRETED: Final = triton.knobs.runtime.interpret
@@ -55,42 +52,46 @@ TILES = True
 A lane is a row, so that the stores of one step touch as many rows as there are lanes, four bytes in each.
 """
 
-FEWEST: Final = 32
-LANES: Final = 128
-"""Rows of one strip, at least and at most: a warp, and four."""
+LENGTHS: Final = {None: 0, "x": 1, "z": 2, "both": 3}
+"""What values can be divided by, as kernels know it: the columns, the rows, or both."""
+
+WARP: Final = 32
+LARGEST = 128
+"""Rows up to which one program takes all of them; more are cut into strips of a warp."""
+
+LANES = 32
+"""Rows of one strip: with one warp no step waits for another one."""
 
 
 @cache
-def schedule(K: int, N: int) -> Schedule:
-    """The schedule for a batch of (K, N)."""
-    R = max(FEWEST, min(LANES, 1 << (K - 1).bit_length()))
-    strips = -(-K // R)
-    blocks = -(-(min(R, K) + N) // BLOCK)
-    if strips == 1:
-        return Schedule(R, -(-R // 32), 1, blocks, ((0, 0, 1),))
-    # A chunk is long enough that a strip two launches behind the one above it never needs what is not yet there.
-    chunk = -(-(R + BLOCK) // BLOCK)
-    chunks = -(-blocks // chunk)
-    launches = []
-    for number in range(chunks + 2 * (strips - 1)):
-        first = max(0, -(-(number - chunks + 1) // 2))
-        launches.append((number, first, min(strips - 1, number // 2) - first + 1))
-    return Schedule(R, -(-R // 32), strips, chunk, tuple(launches))
+def schedule(K: int) -> Schedule:
+    """The schedule for pairs of K rows."""
+    R = max(WARP, 1 << (K - 1).bit_length()) if K <= LARGEST else LANES
+    return Schedule(R, -(-R // WARP), -(-K // R))
 
 
 class Saved(NamedTuple):
     """What the forward pass leaves for the backward pass: states and the weights of the final ones.
 
-    top : the rows between strips, where there are several.
+    top : the rows between strips, where there are several, see `_unwritten`.
     """
 
     states: Tensor
     top: Tensor | None = None
 
-    @property
-    def tensors(self) -> tuple[Tensor, Tensor]:
-        """Both, as kernels take them."""
-        return self.states, self.states if self.top is None else self.top
+
+def _unwritten(size: int, like: Tensor) -> Tensor:
+    """Memory by which programs of one launch pass numbers on: all bits are set where nothing has been written yet.
+
+    After the numbers comes one more place, for the queue in which programs draw their strips.
+    """
+    bits = torch.int64 if wide(like) else torch.int32
+    return torch.full((size + 1,), -1, dtype=bits, device=like.device).view(like.dtype)
+
+
+def _queue(passed: Tensor | None) -> Tensor | None:
+    """The place for the queue."""
+    return None if passed is None else passed.view(torch.int32)[-1:]
 
 
 def forward(
@@ -103,17 +104,23 @@ def forward(
     charges: Tensor | None,
     lengths: tuple[Tensor, Tensor] | None,
     gradient: bool,
+    normalize: str | None = None,
 ) -> tuple[Tensor, Saved]:
-    """The values of a batch, (B,), and what `backward` needs."""
+    """The values of a batch, (B,), and what `backward` needs.
+
+    normalize : the length that each value is divided by, see `LENGTHS`.
+    """
     saved = room(table, C, gradient)
-    value = torch.empty(len(C), dtype=saved.states.dtype, device=C.device)
+    value = torch.empty(C.shape[0], dtype=saved.states.dtype, device=C.device)
+    by = _length(normalize, C)
     found, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths)
     _, K, N = C.shape
-    work = schedule(K, N)
-    tensors = (C, drop_x, drop_z, _paid(found, charges), *saved.tensors, value)
+    work = schedule(K)
+    tensors = (C, drop_x, drop_z, _paid(found, charges), *saved, _queue(saved.top), value)
     numbers = (K, N, *C.stride(), *drop_x.stride(), *drop_z.stride(), _slots(N, gradient))
-    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, gradient, wide(C), numbers[4] == 1)
-    _launch(forward_pass, work, work.launches, tensors, lengths, numbers, gamma, how)
+    known = (numbers[4] == 1, numbers[6] if numbers[6] in (0, 1) else -1)
+    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, gradient, wide(C), *known, by)
+    _launch(forward_pass, work, tensors, lengths, numbers, gamma, how)
     return value, saved
 
 
@@ -127,32 +134,40 @@ def backward(
     charges: Tensor | None,
     lengths: tuple[Tensor, Tensor] | None,
     saved: Saved,
-    grad: Tensor,
+    grad: Tensor | float,
+    normalize: str | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
-    """The derivatives of Σ grad · value by C, drop_x, drop_z and charges; None where the table does not pay such."""
+    """The derivatives of Σ grad · value by C, drop_x, drop_z and charges; None where the table does not pay such.
+
+    grad : (B,), or one number for all items.
+    """
     make = torch.empty if lengths is None else torch.zeros  # padding has derivative 0
     dtype, device = saved.states.dtype, C.device
     by_c = make(C.shape, dtype=C.dtype, device=device)
-    paid = layout(table).cost
+    paid = _layouts(table)[0].cost
     by_x = make(drop_x.shape, dtype=dtype, device=device) if DROP_X.value in paid else None
     by_z = make(drop_z.shape, dtype=dtype, device=device) if DROP_Z.value in paid else None
     rows = C.shape[1]
+    by = _length(normalize, C)
     found, C, first, second, lengths = _turned(table, C, drop_x, drop_z, lengths)
     exchanged = C.shape[1] != rows
     out, by_first, by_second = (by_c.mT, by_z, by_x) if exchanged else (by_c, by_x, by_z)
     B, K, N = C.shape
-    work = schedule(K, N)
+    work = schedule(K)
     by_row = make(B, len(found.kinds), rows + 1, dtype=dtype, device=device) if found.kinds else None
-    carry = below = grad
+    unused = saved.states  # where no kernel reads or writes
+    below = None
     if work.strips > 1:
-        carry = torch.empty(B * work.strips, found.carried, work.lanes, dtype=dtype, device=device)
-        below = torch.empty(B * work.strips, len(found.sent), N + 1, dtype=dtype, device=device)
-    outputs = (out, grad if by_first is None else by_first, grad if by_second is None else by_second, by_row)
-    tensors = (C, first, second, _paid(found, charges), *saved.tensors, grad, *outputs, carry, below)
-    numbers = (K, N, *C.stride(), *first.stride(), *second.stride(), *out.stride()[1:], grad.stride(0), _slots(N, True))
-    unit = numbers[4] == 1 and out.stride(2) == 1
-    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, wide(C), unit, TILES and unit)
-    _launch(backward_pass, work, reversed(work.launches), tensors, lengths, numbers, gamma, how)
+        below = _unwritten(B * work.strips * len(found.sent) * (N + 1), saved.states)
+    outputs = (out, unused if by_first is None else by_first, unused if by_second is None else by_second, by_row)
+    given, step, scale = (grad, grad.stride(0), 0) if isinstance(grad, Tensor) else (None, 0, as_bits(grad))
+    tensors = (C, first, second, _paid(found, charges), *saved, _queue(below), given, *outputs, below)
+    strides = (*C.stride(), *first.stride(), *second.stride(), *out.stride()[1:], step)
+    numbers = (K, N, *strides, _slots(N, True))
+    unit = strides[2] == 1 and out.stride(2) == 1
+    known = (unit, strides[4] if strides[4] in (0, 1) else -1)
+    how = (found, REDUCER_NUMBER[reducer], work.strips > 1, wide(C), *known, by, TILES and unit)
+    _launch(backward_pass, work, tensors, lengths, numbers, gamma, how, (scale,))
     return by_c, by_x, by_z, None if by_row is None else _summed(found, by_row)
 
 
@@ -165,33 +180,35 @@ def _summed(found: Layout, by_row: Tensor) -> Tensor:
     """The derivatives (B, 3) by charges, of those (B, kinds, rows + 1) of each row."""
     B, _, length = by_row.shape
     summed = torch.empty(B, len(CHARGES), dtype=by_row.dtype, device=by_row.device)
-    constants = (found, wide(by_row), LANES)
+    constants = (found, wide(by_row), LARGEST)
     key = (id(sum_rows), by_row.device, constants)
     with on(by_row):
-        run(sum_rows, key, (B, 1), (by_row, summed, length - 1, *constants), num_warps=-(-LANES // 32))
+        run(sum_rows, key, (B, 1), (by_row, summed, length - 1, *constants), num_warps=LARGEST // WARP)
     return summed
 
 
 def _launch(
     kernel: Any,
     work: Schedule,
-    launches: Iterable[tuple[int, int, int]],
     tensors: tuple[Tensor | None, ...],
     lengths: tuple[Tensor, Tensor] | None,
     numbers: tuple[int, ...],
     gamma: float,
     how: tuple[Any, ...],
+    scale: tuple[int, ...] = (),
 ) -> None:
-    """Launch a kernel as scheduled."""
+    """Launch a kernel as scheduled.
+
+    scale : what stands in place of derivatives, as bits; 0 where they are given.
+    """
     C = tensors[0]
     assert C is not None
-    bits = rate_bits(gamma, C)
+    bits = (rate_bits(gamma, C), *scale)
     constants = (*how, work.lanes, BLOCK)
-    key = (id(kernel), C.device, C.dtype, lengths is None, constants, max(numbers) >= 1 << 31)
+    key = (id(kernel), C.device, C.dtype, lengths is None, scale == (0,), constants, max(numbers) >= 1 << 31)
     with on(C):
-        for number, first, count in launches:
-            arguments = (*tensors, *(lengths or (None, None)), *numbers, number, work.chunk, first, bits, *constants)
-            run(kernel, key, (len(C), count), arguments, work.warps)
+        arguments = (*tensors, *(lengths or (None, None)), *numbers, *bits, *constants)
+        run(kernel, key, (C.shape[0] * work.strips,), arguments, work.warps)
 
 
 def _turned(
@@ -199,13 +216,25 @@ def _turned(
 ) -> tuple[Layout, Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
     """The same problem with the shorter sequence along the lanes; its charges stay as they are."""
     if C.shape[1] <= C.shape[2]:
-        return layout(table), C, drop_x, drop_z, lengths
-    return _transposed(table), C.mT, drop_z, drop_x, lengths and (lengths[1], lengths[0])
+        return _layouts(table)[0], C, drop_x, drop_z, lengths
+    return _layouts(table)[1], C.mT, drop_z, drop_x, lengths and (lengths[1], lengths[0])
 
 
-@cache
-def _transposed(table: Recurrence) -> Layout:
-    return layout(table.transpose(), turned=True)
+def _length(normalize: str | None, C: Tensor) -> int:
+    """The length that values are divided by, as kernels know it: `_turned` may have exchanged rows and columns."""
+    found = LENGTHS[normalize]
+    return found if C.shape[1] <= C.shape[2] else (0, 2, 1, 3)[found]
+
+
+def _layouts(table: Recurrence) -> tuple[Layout, Layout, Recurrence]:
+    """The table as kernels read it, and its transpose; found by what it is, as to hash what it holds takes longer."""
+    found = _LAYOUTS.get(id(table))
+    if found is None:
+        found = _LAYOUTS[id(table)] = layout(table), layout(table.transpose(), turned=True), table
+    return found
+
+
+_LAYOUTS: dict[int, tuple[Layout, Layout, Recurrence]] = {}
 
 
 def _slots(N: int, gradient: bool) -> int:
@@ -215,14 +244,13 @@ def _slots(N: int, gradient: bool) -> int:
 def room(table: Recurrence, C: Tensor, gradient: bool) -> Saved:
     """Memory for what the forward pass writes down."""
     B, K, N = map(int, C.shape)
-    found = layout(table)
+    found, turned, _ = _layouts(table)
     if K > N:
-        found, K, N = _transposed(table), N, K
-    strips = schedule(K, N).strips
+        found, K, N = turned, N, K
+    strips = schedule(K).strips
     dtype = torch.float64 if wide(C) else torch.float32
-    states = found.planes * _slots(N, gradient) * K if gradient or strips > 1 else 0
-    size = B * (states + (len(found.final) if gradient else 0))
+    size = B * (found.planes * _slots(N, gradient) * K + len(found.final)) if gradient else 0
     kept = torch.empty(size, dtype=dtype, device=C.device)
     if strips == 1:
         return Saved(kept)
-    return Saved(kept, torch.empty(B * strips, len(found.start), N + 1, dtype=dtype, device=C.device))
+    return Saved(kept, _unwritten(B * strips * len(found.start) * (N + 1), kept))

@@ -32,13 +32,27 @@ from dropdtw.executors.triton.layout import (
     of,
     pays,
 )
+from dropdtw.executors.triton.memory import pass_on
 
 LN_2 = tl.constexpr(math.log(2))
 HARD, SOFT, SMOOTH = (tl.constexpr(k) for k in range(3))
 REDUCER_NUMBER = {"hard": 0, "soft": 1, "smooth": 2}
 
 
+INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
+
+
 # --- Reducers -----------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def _reciprocal(a):
+    """1 / a of a number from 1 to the count of alternatives: a division looks first whether a is large or small."""
+    if a.dtype == tl.float64 or INTERPRETED:
+        return 1.0 / a
+    else:
+        asm: tl.constexpr = "rcp.approx.ftz.f32 $0, $1;"
+        return tl.inline_asm_elementwise(asm, "=f,f", [a], dtype=tl.float32, is_pure=True, pack=1)
 
 
 @triton.jit
@@ -64,7 +78,7 @@ def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
         # Of two, one has exponent 0: one exponential instead of two, and a shorter way through each step.
         gap = tl.where(low == INF, 0.0, tl.abs(v[0] - v[1]))
         e = tl.exp2(-gap * rate)
-        share = 1.0 / (1.0 + e)
+        share = _reciprocal(1.0 + e)
         less = e * share
         if REDUCER == SMOOTH:
             gap = tl.where(e > 0, gap, 0.0)  # ∞ · 0 would be NaN
@@ -91,7 +105,7 @@ def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
                 u = tl.where(e > 0, v[k] - base, 0.0)  # ∞ · 0 would be NaN
                 mean += u * e
                 above = above + (u,)
-        share = 1.0 / tl.where(low == INF, 1.0, total)
+        share = _reciprocal(tl.where(low == INF, 1.0, total))
         if REDUCER == SMOOTH:
             mean = mean * share
             value = base + mean
@@ -369,15 +383,16 @@ def step_back(
         by_drop = by_x + cost_back(DROP_X, full_0, row_weights, "row", TABLE)
         tl.store(grad_x[u], by_drop, mask=first & (j >= 1) & (row == 0))
     if STRIPS:
+        sent = first & (row > 0)
         for s in tl.static_range(S):
             if of(TABLE, "top", s):
-                tl.store(grad_top[s * U + u], g_up[s], mask=first & (row > 0))
+                pass_on(grad_top[s * U + u], g_up[s], sent)
             if of(TABLE, "diag", s):
-                tl.store(grad_top[(S + 1 + s) * U + u], g_late[s], mask=first & (row > 0))
-        tl.store(grad_top[S * U + u], by_x, mask=first & (row > 0))
+                pass_on(grad_top[(S + 1 + s) * U + u], g_late[s], sent)
+        pass_on(grad_top[S * U + u], by_x, sent)
         if is_turned(TABLE):
             for p in tl.static_range(count(TABLE, "kinds")):
-                tl.store(grad_top[(2 * S + 1 + p) * U + u], by_rows[p], mask=first & (row > 0))
+                pass_on(grad_top[(2 * S + 1 + p) * U + u], by_rows[p], sent)
     return g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, by_c
 
 

@@ -20,15 +20,17 @@ def run(kernel: Any, key: tuple[Any, ...], grid: tuple[int, ...], arguments: tup
 
     key : all that compiling depends on: the kernel, the device, types, and constants.
     """
-    grid = (*grid, 1, 1)[:3]
     found = _COMPILED.get(key)
-    if found is not None:
-        found[grid](*arguments)
+    if found is not None:  # as Triton's own `found[grid](*arguments)`, without its hooks
+        kernel, device = found
+        stream = torch._C._cuda_getCurrentRawStream(device)
+        x, y, z = (*grid, 1, 1)[:3]
+        kernel.run(x, y, z, stream, kernel.function, kernel.packed_metadata, None, None, None, *arguments)
         return
     # Without fusion no rounding depends on how a batch is padded.
-    found = kernel[grid](*arguments, num_warps=num_warps, enable_fp_fusion=False)
+    found = kernel[(*grid, 1, 1)[:3]](*arguments, num_warps=num_warps, enable_fp_fusion=False)
     if found is not None:  # the interpreter compiles nothing
-        _COMPILED[key] = found
+        _COMPILED[key] = found, torch.cuda.current_device()
 
 
 def launch(
@@ -75,9 +77,12 @@ def wide(A: Tensor) -> bool:
 
 def on(A: Tensor) -> Any:
     """Makes the tensor's device the current one, where it is not."""
-    if A.is_cuda and A.device.index != torch.cuda.current_device():
+    if A.is_cuda and A.get_device() != torch._C._cuda_getDevice():
         return torch.cuda.device(A.device)
-    return nullcontext()
+    return _HERE
+
+
+_HERE = nullcontext()
 
 
 def jit(tensors: str, numbers: str) -> Any:

@@ -79,11 +79,6 @@ class Layout:
         """
         return (*self.top, True, *self.diag, *(True,) * (len(self.kinds) * self.turned))
 
-    @property
-    def carried(self) -> int:
-        """How many planes of derivatives a strip takes along from one chunk to the next."""
-        return 5 * len(self.start) + 2 + len(self.kinds) * (1 if self.turned else 2)
-
 
 @cache
 def layout(table: Recurrence, turned: bool = False) -> Layout:
@@ -213,17 +208,6 @@ def planes(table):
 def plane(table, part, s):
     """Where a state that is written down as `keep` or `diag` comes among all that are."""
     return sum(table.keep[:s]) if part == "keep" else sum(table.keep) + sum(table.diag[:s])
-
-
-@triton.constexpr_function
-def is_sent(table, plane):
-    """Whether a strip sends that plane of derivatives to the one above."""
-    return table.sent[plane]
-
-
-@triton.constexpr_function
-def carried(table):
-    return table.carried
 
 
 @triton.constexpr_function

@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from dropdtw.executors.triton.layout import count, is_sent, of, plane
+from dropdtw.executors.triton.layout import count, of, plane
 
 
 @triton.jit
@@ -45,16 +45,39 @@ def costs_of(match, drop, t, lane, inside, Nb, w):
 
 
 @triton.jit
-def row_above(top, t, N, Nb, w, TABLE: tl.constexpr, STRIPS: tl.constexpr, U: tl.constexpr):
-    """The states of the row above the strip in a block's columns: for each step, a tuple over the states."""
+def pass_on(at, a, mask):
+    """Write a number that another program waits for: all bits set would mean that it has yet to be written."""
+    tl.store(at, tl.where(a != a, float("nan"), a), mask=mask, cache_modifier=".cg")
+
+
+@triton.jit
+def missing(values, PRESENT: tl.constexpr, TABLE: tl.constexpr):
+    """Whether some value of a block has yet to be written; `PRESENT` says which of each step are read at all."""
+    found = tl.full([], 0, tl.int1)
+    for u in tl.static_range(len(values)):
+        for s in tl.static_range(count(TABLE, PRESENT)):
+            if of(TABLE, PRESENT, s):
+                a = values[u][s]
+                found = found | (a.to(tl.int64 if a.dtype == tl.float64 else tl.int32, bitcast=True) == -1)
+    return found
+
+
+@triton.jit
+def row_above(
+    top, t, N, Nb, more, w, TABLE: tl.constexpr, STRIPS: tl.constexpr, U: tl.constexpr, VOLATILE: tl.constexpr
+):  # fmt: skip
+    """The states of the row above the strip in a block's columns: for each step, a tuple over the states.
+
+    VOLATILE : another program writes them meanwhile.
+    """
     INF: tl.constexpr = float("inf")
     tops = ()
     for u in tl.static_range(U):
         above = ()
         for s in tl.static_range(count(TABLE, "up")):
             if STRIPS and of(TABLE, "up", s):
-                there = (t + u >= 0) & (t + u <= Nb)
-                above = above + (tl.load(top + s * (N + 1) + t + u, mask=there, other=INF),)
+                there = (t + u >= 0) & (t + u <= Nb) & more
+                above = above + (tl.load(top + s * (N + 1) + t + u, mask=there, other=INF, volatile=VOLATILE),)
             else:
                 above = above + (w,)
         tops = tops + (above,)
@@ -63,18 +86,25 @@ def row_above(top, t, N, Nb, w, TABLE: tl.constexpr, STRIPS: tl.constexpr, U: tl
 
 @triton.jit
 def row_below(
-    grad_top, t, N, Nb, more, w, TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr
+    grad_top, t, N, Nb, more, w,
+    TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr, VOLATILE: tl.constexpr,
 ):  # fmt: skip
-    """What the strip below has for the last lane in a block, for each step: see `Layout.sent`."""
+    """What the strip below has for the last lane in a block, for each step: see `Layout.sent`.
+
+    VOLATILE : it may have yet to be written. Otherwise the compiler may read it where it is used.
+    """
     SENT: tl.constexpr = count(TABLE, "sent")
+    CACHE: tl.constexpr = "" if VOLATILE else ".cg"  # what is near may be older
     found = ()
     for u in tl.static_range(U):
         below = ()
         j = t + u - (R - 1)
         there = (j >= 0) & (j <= Nb) & more
         for s in tl.static_range(SENT):
-            if STRIPS and is_sent(TABLE, s):
-                below = below + (tl.load(grad_top + (SENT + s) * (N + 1) + j, mask=there, other=0.0),)
+            if STRIPS and of(TABLE, "sent", s):
+                at = grad_top + (SENT + s) * (N + 1) + j
+                a = tl.load(at, mask=there, other=0.0, cache_modifier=CACHE, volatile=VOLATILE)
+                below = below + (a,)
             else:
                 below = below + (w,)
         found = found + (below,)
@@ -132,27 +162,10 @@ def begun(t, lane, Nb):
 
 
 @triton.jit
-def slot(t, lane, row, K, U: tl.constexpr, KEEP_ALL: tl.constexpr):
+def slot(t, lane, row, K, U: tl.constexpr):
     """Where a lane's state at step t, the start of a block, is written down: each lane counts from its own start."""
-    if KEEP_ALL:
-        ahead = (t - lane - 1 + 4096 * U) // U - 4096  # rounded down, also where a lane has yet to begin
-        return ahead.to(tl.int64) * K + row
-    else:
-        return row.to(tl.int64)
-
-
-@triton.jit
-def loaded(at, n: tl.constexpr, stride: tl.constexpr):
-    found = ()
-    for s in tl.static_range(n):
-        found = found + (tl.load(at + s * stride),)
-    return found
-
-
-@triton.jit
-def stored(at, values, stride: tl.constexpr):
-    for s in tl.static_range(len(values)):
-        tl.store(at + s * stride, values[s])
+    ahead = (t - lane - 1 + 4096 * U) // U - 4096  # rounded down, also where a lane has yet to begin
+    return ahead.to(tl.int64) * K + row
 
 
 @triton.jit

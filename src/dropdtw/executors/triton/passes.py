@@ -6,26 +6,25 @@ import triton
 import triton.language as tl
 
 from dropdtw.executors.triton.cells import fold, step, step_back
-from dropdtw.executors.triton.layout import DROP_Z, carried, count, is_turned, kind, of, pays, planes
+from dropdtw.executors.triton.layout import DROP_Z, count, is_turned, kind, of, pays, planes
 from dropdtw.executors.triton.memory import (
     advance,
     begun,
     charges_of,
     costs_of,
-    loaded,
+    missing,
+    pass_on,
     row_above,
     row_below,
     side_by_side,
     slot,
     spread,
     state_at,
-    stored,
     write_down,
 )
 
-_TENSORS = ["C", "drop_x", "drop_z", "charges", "saved", "top", "z_len", "x_len"]
-_NUMBERS = ["K", "N", "c_b", "c_k", "c_n", "x_b", "x_n", "z_b", "z_n", "slots", "launch", "chunk_blocks", "strip_0"]
-_NUMBERS += ["rate_bits"]
+_TENSORS = ["C", "drop_x", "drop_z", "charges", "saved", "top", "queue", "z_len", "x_len"]
+_NUMBERS = ["K", "N", "c_b", "c_k", "c_n", "x_b", "x_n", "z_b", "z_n", "slots", "rate_bits"]
 
 
 def _jit(*tensors: str, numbers: tuple[str, ...] = ()):
@@ -34,14 +33,25 @@ def _jit(*tensors: str, numbers: tuple[str, ...] = ()):
 
 
 @triton.jit
-def _extent(z_len, x_len, K, N, launch, chunk_blocks, strip_0, R: tl.constexpr, U: tl.constexpr):
-    """Which pair and strip; the pair's size and whether it is wrong; the strip's first step and its count of blocks.
+def _place(queue, strips, STRIPS: tl.constexpr):
+    """How many pairs there are; which pair this program walks, and as which in turn its strip comes.
 
-    Last, the blocks [k0, k1) of this launch. The last step ends the last block, so that the pair's end is the loop's
-    end; the first may begin before step 0.
+    Programs draw their strips from a queue. So the one that a program waits for was drawn by one that runs already, in
+    whatever order the device starts them, and nobody waits in vain.
     """
-    b = tl.program_id(0).to(tl.int64)
-    strip = strip_0 + tl.program_id(1)
+    number = tl.program_id(0)
+    if STRIPS:
+        number = tl.atomic_add(queue, 1, sem="relaxed") + 1
+    pairs = tl.num_programs(0) // strips
+    return pairs.to(tl.int64), (number % pairs).to(tl.int64), number // pairs
+
+
+@triton.jit
+def _extent(z_len, x_len, b, strip, K, N, R: tl.constexpr, U: tl.constexpr):
+    """The pair's size and whether it is wrong; the strip's first step and its count of blocks.
+
+    The last step ends the last block, so that the pair's end is the loop's end; the first may begin before step 0.
+    """
     Kb = K
     Nb = N
     if z_len is not None:
@@ -51,34 +61,48 @@ def _extent(z_len, x_len, K, N, launch, chunk_blocks, strip_0, R: tl.constexpr, 
     rows = tl.minimum(Kb - strip * R, R)
     steps = rows + Nb
     blocks = tl.where(rows > 0, (steps + U - 1) // U, 0)
-    k0 = (launch - 2 * strip) * chunk_blocks
-    return b, strip, Kb, Nb, wrong, steps - U * blocks, blocks, k0, tl.minimum(k0 + chunk_blocks, blocks)
+    return Kb, Nb, wrong, steps - U * blocks, blocks
+
+
+@triton.jit
+def _normalized(a, Kb, Nb, BY: tl.constexpr):
+    """A number divided by the length of the pair that it is divided by: see `LENGTHS`."""
+    if BY == 0:
+        return a
+    else:
+        length = (Nb if BY == 1 else Kb if BY == 2 else Kb + Nb).to(a.dtype)
+        return a / length if a.dtype == tl.float64 else tl.div_rn(a, length)
 
 
 @_jit("value")
 def forward_pass(
-    C, drop_x, drop_z, charges, saved, top, value, z_len, x_len,
-    K, N, c_b, c_k, c_n, x_b, x_n, z_b, z_n, slots, launch, chunk_blocks, strip_0, rate_bits,
+    C, drop_x, drop_z, charges, saved, top, queue, value, z_len, x_len,
+    K, N, c_b, c_k, c_n, x_b, x_n, z_b, z_n, slots, rate_bits,
     TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr, GRADIENT: tl.constexpr,
-    WIDE: tl.constexpr, UNIT: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
+    WIDE: tl.constexpr, UNIT: tl.constexpr, STRIDE: tl.constexpr, BY: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
+    """UNIT, STRIDE : whether c_n is 1, and what x_n is, −1 for any: known strides take fewer registers."""
     INF: tl.constexpr = float("inf")
     S: tl.constexpr = count(TABLE, "price")
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     PLANES: tl.constexpr = planes(TABLE)
+    if STRIDE != -1:
+        x_n = STRIDE
     if UNIT:
         c_n = 1
     rate = rate_bits.to(tl.float64, bitcast=True).to(DT)
     area = K.to(tl.int64) * slots
-    ends = saved + tl.num_programs(0).to(tl.int64) * (PLANES * area)
-    b, strip, Kb, Nb, wrong, begin, blocks, k0, k1 = _extent(z_len, x_len, K, N, launch, chunk_blocks, strip_0, R, U)
+    strips = (K + R - 1) // R
+    pairs, b, strip = _place(queue, strips, STRIPS)
+    ends = saved + pairs * (PLANES * area)
+    Kb, Nb, wrong, begin, blocks = _extent(z_len, x_len, b, strip, K, N, R, U)
     if wrong:  # nobody has looked at the lengths before
         if GRADIENT:
             for f in tl.static_range(count(TABLE, "final")):
                 tl.store(ends + b * count(TABLE, "final") + f, 0.0)
         tl.store(value + b, float("nan"))
         return
-    if k0 >= k1:
+    if blocks == 0:
         return
 
     lane = tl.arange(0, R)
@@ -86,31 +110,32 @@ def forward_pass(
     inside = row < Kb
     z = tl.load(drop_z + b * z_b + row * z_n, mask=inside, other=INF).to(DT)
     o = charges_of(charges, b, z, TABLE)
-    strips = (K + R - 1) // R
-    top += (b * strips + strip) * (S * (N + 1))
-    t = begin + k0 * U
+    if STRIPS:
+        top += (b * strips + strip) * (S * (N + 1))
+    t = begin
     match = spread(C + b * c_b + row.to(tl.int64) * c_k + (t - lane - 1).to(tl.int64) * c_n, c_n, U)
     drop = spread(drop_x + b * x_b + (t - lane - 1) * x_n, x_n, U)
-    states = spread(saved + b * (PLANES * area) + slot(t, lane, row, K, U, GRADIENT), area, PLANES)
-    last_row = spread(top + S * (N + 1) + (t - U - lane), N + 1, S * STRIPS, U)
+    states = spread(saved + b * (PLANES * area) + slot(t, lane, row, K, U), area, PLANES if GRADIENT else 0)
+    last_row = ()
+    if STRIPS:
+        last_row = spread(top + S * (N + 1) + (t - U - lane), N + 1, S, U)
 
     own = ()
     diag = ()
     for s in tl.static_range(S):
         own = own + (tl.full([R], INF, DT),)
         diag = diag + (tl.full([R], INF, DT),)
-    if STRIPS:
-        own, diag = state_at(states, begun(t, lane, Nb) & inside, z, TABLE)
     c = spread(z, 0, U)
     d = c
-    tops = row_above(top, t, N, Nb, z, TABLE, STRIPS, U)
-    for k in range(k0 - 1, k1):  # the first round only loads
+    tops = row_above(top, t, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
+    next_tops = tops
+    for k in range(-1, blocks):  # the first round only loads
         t = begin + k * U
         next_c, next_d = costs_of(match, drop, t + U, lane, inside, Nb, z)
-        next_tops = row_above(top, t + U, N, Nb, z, TABLE, STRIPS, U)
+        later_tops = row_above(top, t + 2 * U, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
         match = advance(match, U * c_n)
         drop = advance(drop, U * x_n)
-        if k >= k0:
+        if k >= 0:
             for u in tl.static_range(U):
                 own, diag, _, _ = step(
                     own, diag, c[u], d[u], z, o, tops[u], t + u, lane, strip == 0, rate, TABLE, REDUCER, STRIPS, False
@@ -120,48 +145,58 @@ def forward_pass(
                     wanted = (lane == R - 1) & (j >= 0) & (j <= Nb) & (row + 1 < Kb)
                     for s in tl.static_range(S):
                         if of(TABLE, "up", s):
-                            tl.store(last_row[s * U + u], own[s], mask=wanted)
+                            pass_on(last_row[s * U + u], own[s], wanted)
             if GRADIENT:
                 write_down(states, begun(t + U, lane, Nb) & inside, own, diag, TABLE)
-        if GRADIENT:
-            states = advance(states, K)
+        if STRIPS:
+            while missing(next_tops, "up", TABLE):
+                next_tops = row_above(top, t + U, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
+        states = advance(states, K)
         last_row = advance(last_row, U)
-        c, d, tops = next_c, next_d, next_tops
-    if STRIPS and not GRADIENT:
-        write_down(states, inside, own, diag, TABLE)
-    if (k1 == blocks) & (Kb <= (strip + 1) * R):
+        c, d, tops, next_tops = next_c, next_d, next_tops, later_tops
+    if Kb <= (strip + 1) * R:
         last = ()
         for f in tl.static_range(count(TABLE, "final")):
             last = last + (tl.sum(tl.where(row == Kb - 1, own[of(TABLE, "final", f)], 0.0), axis=0),)
         found, weights = fold(last, rate, REDUCER, GRADIENT)
-        tl.store(value + b, found)
+        tl.store(value + b, _normalized(found, Kb, Nb, BY))
         if GRADIENT:
             for f in tl.static_range(count(TABLE, "final")):
                 tl.store(ends + b * count(TABLE, "final") + f, tl.where(found < INF, weights[f], 0.0))
 
 
-@_jit("grad", "grad_c", "grad_x", "grad_z", "grad_rows", "carry", "grad_top", numbers=("g_k", "g_n", "g_b"))
+@_jit("grad", "grad_c", "grad_x", "grad_z", "grad_rows", "grad_top", numbers=("g_k", "g_n", "g_b", "scale_bits"))
 def backward_pass(
-    C, drop_x, drop_z, charges, saved, top, grad, grad_c, grad_x, grad_z, grad_rows, carry, grad_top, z_len, x_len,
-    K, N, c_b, c_k, c_n, x_b, x_n, z_b, z_n, g_k, g_n, g_b, slots, launch, chunk_blocks, strip_0, rate_bits,
+    C, drop_x, drop_z, charges, saved, top, queue, grad, grad_c, grad_x, grad_z, grad_rows, grad_top, z_len, x_len,
+    K, N, c_b, c_k, c_n, x_b, x_n, z_b, z_n, g_k, g_n, g_b, slots, rate_bits, scale_bits,
     TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr,
-    WIDE: tl.constexpr, UNIT: tl.constexpr, TILES: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
+    WIDE: tl.constexpr, UNIT: tl.constexpr, STRIDE: tl.constexpr, BY: tl.constexpr, TILES: tl.constexpr,
+    R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
-    """TILES: derivatives by C are stored a block at a time, U consecutive columns of each row, not step by step."""
+    """Derivatives of Σ grad · value, or where `grad` is None of Σ scale · value.
+
+    TILES : derivatives by C are stored a block at a time, U consecutive columns of each row, not step by step.
+    """
     INF: tl.constexpr = float("inf")
     S: tl.constexpr = count(TABLE, "price")
     P: tl.constexpr = count(TABLE, "kinds")
     SENT: tl.constexpr = count(TABLE, "sent")
+    EARLY: tl.constexpr = STRIPS and SENT <= 7  # whether registers hold what the strip below sends a block ahead
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     PLANES: tl.constexpr = planes(TABLE)
+    if STRIDE != -1:
+        x_n = STRIDE
     if UNIT:
         c_n = 1
         g_n = 1
     rate = rate_bits.to(tl.float64, bitcast=True).to(DT)
     area = K.to(tl.int64) * slots
-    ends = saved + tl.num_programs(0).to(tl.int64) * (PLANES * area)
-    b, strip, Kb, Nb, wrong, begin, blocks, k0, k1 = _extent(z_len, x_len, K, N, launch, chunk_blocks, strip_0, R, U)
-    if wrong | (k0 >= k1):
+    strips = (K + R - 1) // R
+    pairs, b, turn = _place(queue, strips, STRIPS)
+    strip = strips - 1 - turn
+    ends = saved + pairs * (PLANES * area)
+    Kb, Nb, wrong, begin, blocks = _extent(z_len, x_len, b, strip, K, N, R, U)
+    if wrong | (blocks == 0):
         return
 
     lane = tl.arange(0, R)
@@ -169,19 +204,20 @@ def backward_pass(
     inside = row < Kb
     z = tl.load(drop_z + b * z_b + row * z_n, mask=inside, other=INF).to(DT)
     o = charges_of(charges, b, z, TABLE)
-    strips = (K + R - 1) // R
-    top += (b * strips + strip) * (S * (N + 1))
-    grad_top += (b * strips + strip) * (SENT * (N + 1))
-    carry += (b * strips + strip) * (carried(TABLE) * R) + lane
-    t = begin + k1 * U
+    if STRIPS:
+        top += (b * strips + strip) * (S * (N + 1))
+        grad_top += (b * strips + strip) * (SENT * (N + 1))
+    t = begin + blocks * U
     p = t - U
     match = spread(C + b * c_b + row.to(tl.int64) * c_k + (p - lane - 1).to(tl.int64) * c_n, c_n, U)
     drop = spread(drop_x + b * x_b + (p - lane - 1) * x_n, x_n, U)
-    states = spread(saved + b * (PLANES * area) + slot(p, lane, row, K, U, True), area, PLANES)
+    states = spread(saved + b * (PLANES * area) + slot(p, lane, row, K, U), area, PLANES)
     grad_c += b * K * N
     by_match = spread(grad_c + row.to(tl.int64) * g_k + (t - lane - 1).to(tl.int64) * g_n, g_n, 0 if TILES else U)
     by_drop = spread(grad_x + b * N + (t - lane - 1), 1, U)
-    by_top = spread(grad_top + (t - lane), N + 1, SENT * STRIPS, U)
+    by_top = ()
+    if STRIPS:
+        by_top = spread(grad_top + (t - lane), N + 1, SENT, U)
     by_row = ()
     if is_turned(TABLE):
         grad_rows += b * (P * (N + 1))
@@ -195,27 +231,20 @@ def backward_pass(
     by_z = nothing
     by_rows = spread(nothing, 0, P)
     by_row_0 = spread(nothing, 0, 0 if is_turned(TABLE) else P)
-    out = tl.load(grad + b * g_b).to(DT)
+    if grad is None:
+        out = scale_bits.to(tl.float64, bitcast=True).to(DT)
+    else:
+        out = tl.load(grad + b * g_b).to(DT)
+    out = _normalized(out, Kb, Nb, BY)
     for s in tl.static_range(S):
         seed = nothing
         for f in tl.static_range(count(TABLE, "final")):
             if of(TABLE, "final", f) == s:
                 share = tl.load(ends + b * count(TABLE, "final") + f) * out
-                seed = tl.where((row == Kb - 1) & (k1 == blocks), share, 0.0)
+                seed = tl.where(row == Kb - 1, share, 0.0)
         g_own = g_own + (seed,)
         zeros = zeros + (nothing,)
     g_up, g_late, g_diag, g_row = zeros, zeros, zeros, zeros
-    if STRIPS:
-        if k1 < blocks:
-            g_own = loaded(carry, S, R)
-            g_up = loaded(carry + S * R, S, R)
-            g_late = loaded(carry + 2 * S * R, S, R)
-            g_diag = loaded(carry + 3 * S * R, S, R)
-            g_row = loaded(carry + 4 * S * R, S, R)
-            by_x = tl.load(carry + 5 * S * R)
-            by_z = tl.load(carry + (5 * S + 1) * R)
-            by_rows = loaded(carry + (5 * S + 2) * R, P, R)
-            by_row_0 = loaded(carry + (5 * S + 2 + P) * R, 0 if is_turned(TABLE) else P, R)
 
     own = ()
     diag = ()
@@ -224,17 +253,28 @@ def backward_pass(
         diag = diag + (z,)
     c = spread(z, 0, U)
     d = c
-    tops = row_above(top, t, N, Nb, z, TABLE, STRIPS, U)
-    for back in range(0, k1 - k0 + 1):  # the first round only loads
-        t = begin + (k1 - back) * U
+    tops = row_above(top, t, N, Nb, strip > 0, z, TABLE, STRIPS, U, False)
+    more = Kb > (strip + 1) * R
+    early = ()
+    if EARLY:
+        early = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U, True)
+    for back in range(0, blocks + 1):  # the first round only loads
+        t = begin + (blocks - back) * U
         next_own, next_diag = state_at(states, begun(t - U, lane, Nb) & inside, z, TABLE)
         next_c, next_d = costs_of(match, drop, t - U, lane, inside, Nb, z)
-        next_tops = row_above(top, t - U, N, Nb, z, TABLE, STRIPS, U)
+        next_tops = row_above(top, t - U, N, Nb, strip > 0, z, TABLE, STRIPS, U, False)
         states = advance(states, -K)
         match = advance(match, -U * c_n)
         drop = advance(drop, -U * x_n)
         if back > 0:
-            below = row_below(grad_top, t, N, Nb, Kb > (strip + 1) * R, z, TABLE, STRIPS, R, U)
+            if EARLY:
+                below = early
+                early = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U, True)
+            else:
+                if STRIPS:
+                    while missing(row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U, True), "sent", TABLE):
+                        pass
+                below = row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U, False)
             weights = ()
             row_weights = ()
             for u in tl.static_range(U):
@@ -243,6 +283,9 @@ def backward_pass(
                 )
                 weights = weights + (w,)
                 row_weights = row_weights + (r,)
+            if EARLY:
+                while missing(below, "sent", TABLE):
+                    below = row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U, True)
             found = ()
             for u in tl.static_range(U - 1, -1, -1):
                 g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, by_c = step_back(
@@ -266,16 +309,13 @@ def backward_pass(
         by_row = advance(by_row, -U)
         own, diag = next_own, next_diag
         c, d, tops = next_c, next_d, next_tops
-    if STRIPS and k0 > 0:
-        stored(carry, g_own + g_up + g_late + g_diag + g_row + (by_x, by_z) + by_rows + by_row_0, R)
-    else:
-        if pays(TABLE, DROP_Z):
-            tl.store(grad_z + b * K + row, by_z, mask=inside)
-        if not is_turned(TABLE):
-            for n in tl.static_range(P):
-                of_row = grad_rows + (b * P + n) * (K + 1) + row
-                tl.store(of_row + 1, by_rows[n], mask=inside)
-                tl.store(of_row, by_row_0[n], mask=row == 0)
+    if pays(TABLE, DROP_Z):
+        tl.store(grad_z + b * K + row, by_z, mask=inside)
+    if not is_turned(TABLE):
+        for n in tl.static_range(P):
+            of_row = grad_rows + (b * P + n) * (K + 1) + row
+            tl.store(of_row + 1, by_rows[n], mask=inside)
+            tl.store(of_row, by_row_0[n], mask=row == 0)
 
 
 @_jit("grad_rows", "grad_charges")

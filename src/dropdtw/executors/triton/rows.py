@@ -1,4 +1,4 @@
-"""Rows of sequences: which of them are equal, and each at length 1."""
+"""Rows of sequences: which of them are equal, each without its padding, and each at length 1."""
 
 from __future__ import annotations
 
@@ -70,44 +70,119 @@ def first_rows(Z: Tensor, ids: Tensor | None, z_lengths: Tensor | None) -> tuple
     return first, after
 
 
+# --- Padding ------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def _copy(A, out, real, Z, X, half, row, d, a_d, z_d, x_n, x_d, CENTRE: tl.constexpr, D: tl.constexpr):
+    """Out = a − origin where the row is real, otherwise 0; Z and X are where the item begins."""
+    for start in range(0, d, D):
+        f = start + tl.arange(0, D)
+        at = f.to(tl.int64)
+        there = f < tl.where(real, d, 0)
+        a = tl.load(A + at * a_d, mask=there, other=0.0)
+        if CENTRE:
+            z = tl.load(Z + at * z_d, mask=there, other=0.0)
+            x = tl.load(X + at * x_d, mask=there, other=0.0)
+            y = tl.load(X + half * x_n + at * x_d, mask=there, other=0.0)
+            a -= tl.maximum(tl.minimum(z, x), tl.minimum(tl.maximum(z, x), y))
+        tl.store(out + row * d + f, a, mask=f < d)
+
+
+@jit("Z X z_len x_len z_out x_out", "K N rows d z_b z_k z_d x_b x_n x_d")
+def real_rows(
+    Z, X, z_len, x_len, z_out, x_out, K, N, rows, d, z_b, z_k, z_d, x_b, x_n, x_d, CENTRE: tl.constexpr, D: tl.constexpr
+):  # fmt: skip
+    """A program for each row of Z, and then one for each row of X; `rows` are those of Z.
+
+    CENTRE : less a point among most of them: the median, feature by feature, of the first z, the first x and the x
+        halfway, of which one may be far away.
+    """
+    number = tl.program_id(0).to(tl.int64)
+    for_z = number < rows
+    b = tl.where(for_z, number // K, (number - rows) // N)
+    half = tl.maximum(length_of(x_len, b, N), 0).to(tl.int64) // 2
+    Z += b * z_b
+    X += b * x_b
+    if for_z:
+        i = number % K
+        _copy(Z + i * z_k, z_out, i < length_of(z_len, b, K), Z, X, half, number, d, z_d, z_d, x_n, x_d, CENTRE, D)
+    else:
+        row = number - rows
+        j = row % N
+        _copy(X + j * x_n, x_out, j < length_of(x_len, b, N), Z, X, half, row, d, x_d, z_d, x_n, x_d, CENTRE, D)
+
+
+def real_parts(
+    Z: Tensor, X: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None, centre: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Z (B, K, d) and X (B, N, d) with 0 in the padding, whatever stood there.
+
+    centre : less a point among them, from which products cancel least.
+    """
+    B, K, d = Z.shape
+    N = X.shape[1]
+    made = [torch.empty(B, n, d, dtype=Z.dtype, device=Z.device) for n in (K, N)]
+    numbers = (K, N, B * K, d, *Z.stride(), *X.stride())
+    tensors = (Z, X, z_lengths, x_lengths, *made)
+    launch(real_rows, (B * (K + N), 1), tensors, numbers, (centre, _tile(d)), num_warps=1)
+    return made[0], made[1]
+
+
+def real_part(A: Tensor, lengths: Tensor) -> Tensor:
+    """A (B, L, d) with 0 in the padding, whatever stood there."""
+    B, L, d = A.shape
+    out = torch.empty(B, L, d, dtype=A.dtype, device=A.device)
+    numbers = (L, 1, B * L, d, *A.stride(), *A.stride())
+    launch(real_rows, (B * L, 1), (A, A, lengths, None, out, out), numbers, (False, _tile(d)), num_warps=1)
+    return out
+
+
 # --- Units --------------------------------------------------------------------------------------------------------
 
 
 @triton.jit
-def _unit(A, out, inverse, row, at, d, a_d, DT: tl.constexpr, D: tl.constexpr):
-    """Out = a / |a|, and 1 / |a|; without the largest element divided out, squares would overflow or vanish."""
+def _unit(A, out, inverse, real, row, at, d, a_d, DT: tl.constexpr, D: tl.constexpr):
+    """Out = a / |a|, and 1 / |a|; without the largest element divided out, squares would overflow or vanish.
+
+    Of a row that is not real everything is 0.
+    """
+    features = tl.where(real, d, 0)
     largest = tl.zeros([], DT)
     for start in range(0, d, D):
         f = start + tl.arange(0, D)
-        a = tl.load(A + at + f.to(tl.int64) * a_d, mask=f < d, other=0.0)
+        a = tl.load(A + at + f.to(tl.int64) * a_d, mask=f < features, other=0.0)
         largest = tl.maximum(largest, tl.max(tl.abs(a), 0))
     largest = tl.where(largest > 0, largest, 1.0)
     total = tl.zeros([], DT)
     for start in range(0, d, D):
         f = start + tl.arange(0, D)
-        a = tl.load(A + at + f.to(tl.int64) * a_d, mask=f < d, other=0.0) / largest
+        a = tl.load(A + at + f.to(tl.int64) * a_d, mask=f < features, other=0.0) / largest
         total += tl.sum(a * a, 0)
     norm = tl.sqrt(total)
     norm = tl.where(norm < 1e-12, 1e-12, norm)  # as torch.nn.functional.normalize; a NaN stays
     for start in range(0, d, D):
         f = start + tl.arange(0, D)
-        a = tl.load(A + at + f.to(tl.int64) * a_d, mask=f < d, other=0.0) / largest
+        a = tl.load(A + at + f.to(tl.int64) * a_d, mask=f < features, other=0.0) / largest
         tl.store(out + row * d + f, a / norm, mask=f < d)
-    tl.store(inverse + row, 1.0 / norm / largest)
+    tl.store(inverse + row, tl.where(real, 1.0 / norm / largest, 0.0))
 
 
-@jit("Z X z_out x_out inverse", "K N rows d z_b z_k z_d x_b x_n x_d")
+@jit("Z X z_len x_len z_out x_out inverse", "K N rows d z_b z_k z_d x_b x_n x_d")
 def unit_rows(
-    Z, X, z_out, x_out, inverse, K, N, rows, d, z_b, z_k, z_d, x_b, x_n, x_d, WIDE: tl.constexpr, D: tl.constexpr
+    Z, X, z_len, x_len, z_out, x_out, inverse, K, N, rows, d, z_b, z_k, z_d, x_b, x_n, x_d,
+    WIDE: tl.constexpr, D: tl.constexpr,
 ):  # fmt: skip
     """A program for each row of Z, and then one for each row of X; `rows` are those of Z."""
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     number = tl.program_id(0).to(tl.int64)
     if number < rows:
-        _unit(Z, z_out, inverse, number, number // K * z_b + number % K * z_k, d, z_d, DT, D)
+        b, i = number // K, number % K
+        _unit(Z, z_out, inverse, i < length_of(z_len, b, K), number, b * z_b + i * z_k, d, z_d, DT, D)
     else:
         row = number - rows
-        _unit(X, x_out, inverse + rows, row, row // N * x_b + row % N * x_n, d, x_d, DT, D)
+        b, j = row // N, row % N
+        _unit(X, x_out, inverse + rows, j < length_of(x_len, b, N), row, b * x_b + j * x_n, d, x_d, DT, D)
 
 
 @triton.jit
@@ -142,14 +217,15 @@ def _tile(d: int) -> int:
     return min(1024, max(32, 1 << (d - 1).bit_length()))
 
 
-def units(Z: Tensor, X: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Z (B, K, d) and X (B, N, d) with rows of length 1, zero rows as they are; and 1 / lengths, first those of Z."""
+def units(Z: Tensor, X: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Z (B, K, d) and X (B, N, d) with rows of length 1; zero rows, and the padding, are 0. And 1 / |rows|, Z first."""
     B, K, d = Z.shape
     N = X.shape[1]
     made = [torch.empty(B, n, d, dtype=Z.dtype, device=Z.device) for n in (K, N)]
     inverse = torch.empty(B * (K + N), dtype=Z.dtype, device=Z.device)
     numbers = (K, N, B * K, d, *Z.stride(), *X.stride())
-    launch(unit_rows, (B * (K + N), 1), (Z, X, *made, inverse), numbers, (wide(Z), _tile(d)), num_warps=1)
+    tensors = (Z, X, z_lengths, x_lengths, *made, inverse)
+    launch(unit_rows, (B * (K + N), 1), tensors, numbers, (wide(Z), _tile(d)), num_warps=1)
     return made[0], made[1], inverse
 
 

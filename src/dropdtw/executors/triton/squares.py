@@ -1,11 +1,13 @@
-"""Squared distances by differences, and their derivatives: nothing cancels, and equal elements are 0 apart."""
+"""Squared distances by differences: nothing cancels, and equal elements are 0 apart. And their derivatives."""
 
 from __future__ import annotations
 
 import torch
+import triton
 import triton.language as tl
 from torch import Tensor
 
+from dropdtw.executors.triton import rows
 from dropdtw.executors.triton.launch import jit, launch, wide
 from dropdtw.executors.triton.rows import length_of
 
@@ -49,32 +51,42 @@ def squares_forward(
     tl.store(place, total.to(C.dtype.element_ty), mask=z_in[:, None] & x_in[None, :])
 
 
-@jit("grad A Y a_len y_len out", "M N d g_b g_m g_n a_b a_m a_d y_b y_n y_d")
-def squares_backward(
-    grad, A, Y, a_len, y_len, out, M, N, d, g_b, g_m, g_n, a_b, a_m, a_d, y_b, y_n, y_d,
+@triton.jit
+def _combine(grad, A, P, M, N, d, b, i, g_m, g_n, DT: tl.constexpr, D: tl.constexpr, R: tl.constexpr, W: tl.constexpr):
+    """P = 2 (Σ_j g_ij a_i − P_i) for R rows of an item, W columns or D features at a time."""
+    inside = i < M
+    total = tl.zeros([R], DT)
+    for start in range(0, N, W):
+        j = start + tl.arange(0, W)
+        at = grad + i.to(tl.int64)[:, None] * g_m + j.to(tl.int64)[None, :] * g_n
+        total += tl.sum(tl.load(at, mask=inside[:, None] & (j < N)[None, :], other=0.0), 1)
+    for start in range(0, d, D):
+        f = start + tl.arange(0, D)
+        at = (b * M + i.to(tl.int64)[:, None]) * d + f[None, :]
+        there = inside[:, None] & (f < d)[None, :]
+        a, p = tl.load(A + at, mask=there, other=0.0), tl.load(P + at, mask=there, other=0.0)
+        tl.store(P + at, 2 * (total[:, None] * a - p), mask=there)
+
+
+@jit("grad Z X by_z by_x", "K N d g_b g_m g_n z_tiles")
+def combine_products(
+    grad, Z, X, by_z, by_x, K, N, d, g_b, g_m, g_n, z_tiles,
     WIDE: tl.constexpr, D: tl.constexpr, R: tl.constexpr, W: tl.constexpr,
 ):  # fmt: skip
-    """A program writes R rows and D features of 2 Σ_j g_ij (a_i − y_j); W at a time, so that padding changes no bit."""
+    """A program for each R rows of Z, and then one for each R rows of X; `z_tiles` are those of Z, in all items."""
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     number = tl.program_id(0)
-    tiles = (M + R - 1) // R
-    b = (number // tiles).to(tl.int64)
-    i = number % tiles * R + tl.arange(0, R)
-    f = tl.program_id(1) * D + tl.arange(0, D)
-    a_in = i < length_of(a_len, b, M)
-    Nb = length_of(y_len, b, N)
-    place = A + b * a_b + i.to(tl.int64)[:, None] * a_m + f.to(tl.int64)[None, :] * a_d
-    a = tl.load(place, mask=a_in[:, None] & (f < d)[None, :], other=0.0).to(DT)
-    total = tl.zeros([R, D], DT)
-    for start in range(0, Nb, W):
-        j = start + tl.arange(0, W)
-        g_at = grad + b * g_b + i.to(tl.int64)[:, None] * g_m + j.to(tl.int64)[None, :] * g_n
-        g = tl.load(g_at, mask=a_in[:, None] & (j < Nb)[None, :], other=0.0).to(DT)
-        y_at = Y + b * y_b + j.to(tl.int64)[:, None] * y_n + f.to(tl.int64)[None, :] * y_d
-        y = tl.load(y_at, mask=(j < Nb)[:, None] & (f < d)[None, :], other=0.0).to(DT)
-        total += tl.sum(g[:, :, None] * (a[:, None, :] - y[None, :, :]), 1)
-    out_at = out + (b * M + i.to(tl.int64)[:, None]) * d + f[None, :]
-    tl.store(out_at, (2 * total).to(out.dtype.element_ty), mask=(i < M)[:, None] & (f < d)[None, :])
+    if number < z_tiles:
+        each = (K + R - 1) // R
+        b = (number // each).to(tl.int64)
+        i = number % each * R + tl.arange(0, R)
+        _combine(grad + b * g_b, Z, by_z, K, N, d, b, i, g_m, g_n, DT, D, R, W)
+    else:
+        number -= z_tiles
+        each = (N + R - 1) // R
+        b = (number // each).to(tl.int64)
+        j = number % each * R + tl.arange(0, R)
+        _combine(grad + b * g_b, X, by_x, N, K, d, b, j, g_n, g_m, DT, D, R, W)
 
 
 def fits(Z: Tensor, X: Tensor) -> bool:
@@ -93,13 +105,20 @@ def costs(Z: Tensor, X: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | No
     return C
 
 
-def costs_back(grad: Tensor, A: Tensor, Y: Tensor, a_lengths: Tensor | None, y_lengths: Tensor | None) -> Tensor:
-    """The derivative by A (B, M, d) where `grad` (B, M, N) is the one by |a_i − y_j|²; 0 in the padding."""
-    B, M, d = A.shape
-    N = Y.shape[1]
-    out = torch.empty(B, M, d, dtype=A.dtype, device=A.device)
-    D = min(16, 1 << (d - 1).bit_length())
-    grid = (B * -(-M // 16), -(-d // D))
-    numbers = (M, N, d, *grad.stride(), *A.stride(), *Y.stride())
-    launch(squares_backward, grid, (grad, A, Y, a_lengths, y_lengths, out), numbers, (wide(A), D, 16, 16), 4)
-    return out
+def costs_back(
+    grad: Tensor, Z: Tensor, X: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None, z_too: bool = True
+) -> tuple[Tensor | None, Tensor]:
+    """The derivatives by Z and X where `grad` (B, K, N), 0 in the padding, is the one by |z_i − x_j|².
+
+    By products, of elements less a point among them, as `costs.sqeuclidean_back` does.
+    """
+    z, x = rows.real_parts(Z, X, z_lengths, x_lengths, centre=True)
+    by_z, by_x = torch.bmm(grad, x) if z_too else None, torch.bmm(grad.mT, z)
+    B, K, d = Z.shape
+    N = X.shape[1]
+    z_tiles = B * -(-K // 16) if z_too else 0
+    grid = (z_tiles + B * -(-N // 16), 1)
+    numbers = (K, N, d, *grad.stride(), z_tiles)
+    tensors = (grad, z, x, by_x if by_z is None else by_z, by_x)
+    launch(combine_products, grid, tensors, numbers, (wide(Z), 64, 16, 32), 4)
+    return by_z, by_x

@@ -22,7 +22,9 @@ from dropdtw.experiments.common.registry import find
 from dropdtw.experiments.steps.losses import LOSSES
 from dropdtw.orders import Order
 from dropdtw.problem.inputs import Array
-from dropdtw.torch import ClusteringLoss, LearnedDrop
+from dropdtw.torch import ClusteringLoss, D3TWLoss, LearnedDrop
+from dropdtw.torch.batch import Pairs, pairs
+from dropdtw.torch.losses import AlignmentLoss
 
 
 @dataclass(frozen=True)
@@ -126,14 +128,21 @@ class StepModel(nn.Module):
         """The loss of each video, (B,)."""
         X = self.embed(batch.frames)
         Z = _scaled(batch.steps)
-        told = {"z_lengths": batch.z_lengths, "x_lengths": batch.x_lengths, "ids": batch.ids}
-        total = X.new_zeros(len(X))
-        if self.align is not None:
-            ordered = {} if batch.orders is None else {"order": batch.orders}
-            total = total + self.objective.weight * self.align(Z, X, **told, **ordered)
-        if self.cluster is not None:
-            total = total + self.objective.cluster_weight * self.cluster(Z, X, **told)
-        return total
+        p = pairs(Z, X, batch.z_lengths, batch.x_lengths, batch.ids)
+        aligned = None if self.align is None else self.objective.weight * self.aligned(p, batch.orders)
+        if self.cluster is None:
+            return X.new_zeros(len(X)) if aligned is None else aligned
+        clustered = self.objective.cluster_weight * self.cluster.values(p)
+        return clustered if aligned is None else aligned + clustered
+
+    def aligned(self, p: Pairs, orders: tuple[Order, ...] | None) -> Tensor:
+        """The alignment loss of each video."""
+        if isinstance(self.align, D3TWLoss):  # which makes wrong pairs of its own
+            told = {"z_lengths": p.z_lengths, "x_lengths": p.x_lengths, "ids": p.names}
+            found: Tensor = self.align(p.given_z, p.given_x, **told, order=orders)
+            return found
+        assert isinstance(self.align, AlignmentLoss)
+        return self.align.values(p, orders)
 
     @torch.no_grad()
     def vectors(self, video: StepVideo) -> tuple[Array, Array]:

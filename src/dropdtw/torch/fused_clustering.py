@@ -1,0 +1,129 @@
+"""L_clust on CUDA as one operator: similarities, value and derivative by kernels, and on the way back two products.
+
+Where it applies `ClusteringLoss` takes its values from here; elsewhere the general path runs, and both give the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dropdtw.torch import fused, stages
+from dropdtw.torch.batch import Pairs
+from dropdtw.torch.stages import Inputs, Shared
+
+
+def values(p: Pairs, gamma: float, gamma_contrast: float | None) -> Tensor | None:
+    """The loss of each item (B,), None where the general path has to find it.
+
+    gamma_contrast : None for the Frobenius norm.
+    """
+    if not fused.applies_to(p.given_x):
+        return None
+    shared = fused.shared(p)
+    given = fused.inputs(p) if shared is None else shared.given
+    found: Tensor
+    wanted = torch.is_grad_enabled() and (given.Z.requires_grad or given.X.requires_grad)
+    if shared is None:
+        tensors = (given.Z, given.X, given.ids, given.z_lengths, given.x_lengths)
+        found, _ = forward(*tensors, gamma, gamma_contrast, wanted)
+    elif wanted:
+        found = _Forward.apply(*given[:2], shared, gamma, gamma_contrast)  # type: ignore[no-untyped-call]
+    else:
+        found, _ = _value(shared, gamma, gamma_contrast, False)
+    return found
+
+
+def _value(shared: Shared, gamma: float, gamma_contrast: float | None, gradient: bool) -> tuple[Tensor, Tensor | None]:
+    """The loss of each item (B,), and its derivative by the similarities (B, K, N)."""
+    given = shared.given
+    with torch.autocast(given.X.device.type, enabled=False):
+        S = shared.similarities
+    how = (given.x_lengths, gamma, gamma_contrast, gradient)
+    found: tuple[Tensor, Tensor | None] = stages.kernels().cluster.clustering(S, shared.kinds[0], *how)
+    return found
+
+
+def _pull(grad: Tensor, Z: Tensor, X: Tensor, by_s: Tensor, z_too: bool = True) -> tuple[Tensor | None, Tensor]:
+    """The derivatives of Σ grad · value by Z and X, which have 0 in their padding."""
+    by_s = by_s * grad[:, None, None]
+    return torch.bmm(by_s, X) if z_too else None, torch.bmm(by_s.mT, Z)
+
+
+class _Forward(torch.autograd.Function):
+    """The operator as eager code runs it: the registered one costs several times as much per call."""
+
+    @staticmethod
+    def forward(ctx: Any, Z: Tensor, X: Tensor, shared: Shared, gamma: float, gamma_contrast: float | None) -> Tensor:
+        found, by_s = _value(shared, gamma, gamma_contrast, True)
+        kept = (Z, X) if shared.given.lengths is None else shared.sequences
+        ctx.save_for_backward(*kept, by_s)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        if torch.is_grad_enabled():  # with create_graph: the derivatives must know that they have none
+            found = _Backward.apply(grad, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
+        else:
+            Z, X, by_s = ctx.saved_tensors
+            found = _pull(grad, Z, X, by_s, ctx.needs_input_grad[0])
+        return *found, None, None, None
+
+
+class _Backward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *given: Any) -> tuple[Tensor | None, Tensor]:
+        return _pull(*given)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError(ONCE)
+
+
+ONCE = (
+    "on CUDA the clustering loss can be differentiated once: its backward pass has no derivative of its own. "
+    "For second derivatives compute it on the CPU"
+)
+
+
+# The same for compilers, registered with what it takes to trace it without running it. They take the products of the
+# backward pass apart themselves; for them, the padding is 0 already.
+
+
+@torch.library.custom_op("dropdtw::clustering", mutates_args=())
+def forward(
+    Z: Tensor,
+    X: Tensor,
+    ids: Tensor | None,
+    z_lengths: Tensor | None,
+    x_lengths: Tensor | None,
+    gamma: float,
+    gamma_contrast: float | None,
+    gradient: bool,
+) -> tuple[Tensor, list[Tensor]]:
+    """See `_value`."""
+    shared = Shared(Inputs(Z, X, None, None, None, ids, z_lengths, x_lengths))
+    found, by_s = _value(shared, gamma, gamma_contrast, gradient)
+    return found, [] if by_s is None else [by_s]
+
+
+@forward.register_fake
+def _(Z, X, ids, z_lengths, x_lengths, gamma, gamma_contrast, gradient):  # type: ignore[no-untyped-def]
+    (B, K, _), N = Z.shape, X.shape[1]
+    return Z.new_empty(B), [Z.new_empty(B, K, N)] if gradient else []
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, list[Tensor]]) -> None:
+    ctx.save_for_backward(*inputs[:2], *output[1])
+
+
+def _back(ctx: Any, grad: Tensor, _: Any) -> tuple[Any, ...]:
+    if torch.is_grad_enabled() and grad.requires_grad:
+        raise RuntimeError(ONCE)
+    Z, X, by_s = ctx.saved_tensors
+    return (*_pull(grad, Z, X, by_s), *(None,) * 6)
+
+
+forward.register_autograd(_back, setup_context=_keep)
