@@ -1,4 +1,4 @@
-"""Masks: False is +∞ in C, whatever is asked for, and a mask that is a band costs no more than a window."""
+"""Masks: False is +∞ in C, whatever is asked for; a mask that is a band becomes one."""
 
 import numpy as np
 import pytest

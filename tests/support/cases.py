@@ -129,12 +129,12 @@ EVERY_VARIANT = [v for method in OF_COSTS for v in variants(method)]
 def _enough() -> list[dict[str, Any]]:
     """Of variants that run the same tables, some: each option with each other one, if not with all at once.
 
-    "drop_dtw_paper" has a table of its own for both sides alone, and "greedy" has none.
+    "drop_dtw_paper" has a table of its own for both sides alone; "greedy" and "wdtw" have none.
     """
     found, seen = [], Counter[tuple[Any, ...]]()
     for v in EVERY_VARIANT:
         charged = bool(CHARGES.keys() & v.keys())
-        shared = v["method"] == "greedy" or (v["method"] == "drop_dtw_paper" and not all(v["sides"]))
+        shared = v["method"] in ("greedy", "wdtw") or (v["method"] == "drop_dtw_paper" and not all(v["sides"]))
         k = seen[v["method"], charged]
         seen[v["method"], charged] += 1
         every = (8 if charged else 3) if shared else 3 if charged and v["method"] == "drop_dtw" else 1

@@ -112,7 +112,8 @@ def test_wdtw_is_dtw_of_weighted_costs(g, executor):
     assert distance(z, x, method=dropdtw.wdtw(0)) == approx(distance(z, x, method="dtw", match="sqeuclidean") / 2)
 
 
-def test_what_is_forbidden_stays_so_where_weights_vanish():
+def test_what_is_forbidden_stays_so():
+    assert dropdtw.cost([[np.inf]], method="edr", threshold=np.inf) == 2  # dropped, both
     C = np.array([[1.0, np.inf], [np.inf, 1.0]])
     assert dropdtw.cost(C, method=dropdtw.wdtw(1e6)) == 0
     assert dropdtw.cost(np.full((2, 2), np.inf), method=dropdtw.wdtw(1e6)) == np.inf

@@ -28,22 +28,34 @@ def greedy(costs: Any) -> Any:
 
 
 def weigh(costs: Any, g: float) -> Any:
-    """WDTW: the match costs times their weights, which are above 0."""
+    """WDTW: the match costs times 1 / (1 + exp(−g (|i − j| − n/2))), n the longer length."""
     xp, C = costs.xp, costs.matrix
-    one = xp.ones_like(C, dtype=xp.float64)
-    apart = xp.abs(xp.cumsum(one, -2) - xp.cumsum(one, -1))
-    lengths = getattr(costs, "lengths", None)
-    longest = max(C.shape[-2:]) if lengths is None else xp.maximum(*lengths)[:, None, None]
-    steep = g * (apart - longest / 2)
-    # e^min(u, 0) / (1 + e^−|u|) is 1 / (1 + e^−u), and overflows for no u.
-    weight = xp.exp((steep - xp.abs(steep)) / 2) / (1 + xp.exp(-xp.abs(steep)))
+    apart = xp.abs(_count(xp, C[..., :, :1], -2) - _count(xp, C[..., :1, :], -1))
+    if (lengths := getattr(costs, "lengths", None)) is not None:
+        weight = _weights(xp, g, apart, xp.maximum(*lengths)[:, None, None])
+    else:  # the same few weights everywhere
+        K, N = C.shape[-2:]
+        first = C[(0,) * (C.ndim - 2)]
+        weight = _weights(xp, g, _count(xp, first[:, 0] if K > N else first[0], -1) - 1, max(K, N))[apart]
     finite = np.inf > C
     return costs.with_match(xp.where(finite, xp.where(finite, C, 0.0) * xp.asarray(weight, dtype=C.dtype), C))
 
 
+def _count(xp: Any, like: Any, axis: int) -> Any:
+    """1, 2, … along an axis."""
+    return xp.cumsum(xp.ones_like(like, dtype=xp.int64), axis)
+
+
+def _weights(xp: Any, g: float, apart: Any, longest: Any) -> Any:
+    """1 / (1 + e^−u) for u = g (apart − longest/2), as e^min(u, 0) / (1 + e^−|u|), which overflows for no u."""
+    u = g * (xp.asarray(apart, dtype=xp.float64) - longest / 2)
+    return xp.exp((u - xp.abs(u)) / 2) / (1 + xp.exp(-xp.abs(u)))
+
+
 def differs(xp: Any, match: Any, threshold: Any) -> Any:
-    """EDR: a pair costs nothing up to the threshold, otherwise 1."""
-    return xp.where(match <= threshold, xp.zeros_like(match), xp.where(match < np.inf, xp.ones_like(match), match))
+    """EDR: a pair costs nothing up to the threshold, otherwise 1; what costs +∞ stays forbidden."""
+    either = xp.where(match <= threshold, xp.zeros_like(match), xp.ones_like(match))
+    return xp.where(match < np.inf, either, match)
 
 
 def slopes(A: Any) -> Any:
