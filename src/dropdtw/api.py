@@ -67,7 +67,7 @@ def solve(
     window : forbid matches far from the diagonal, |j − i (N−1)/(K−1)| > w: an int is w, in columns, a float in [0, 1]
         a share of N. Drops are not limited.
     mask : (K, N) bool, True where z_i may match x_j; the same as +∞ in C elsewhere. `dropdtw.windows` makes some.
-    threshold : for "lcss": pairs that cost at most this count; a number or a rule.
+    threshold : for "lcss" and "edr": pairs that cost at most this count as alike; a number or a rule.
     order : which steps (z_i) may follow which: a partial order, alternatives, repeats or jumps, by `dropdtw.orders`.
         None: one by one, as they stand in Z.
     executor : None for the best one, or the name of one: "cpp" (compiled) or "reference".

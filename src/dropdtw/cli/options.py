@@ -65,7 +65,7 @@ Window = Annotated[
     ),
 ]
 Threshold = Annotated[
-    str | None, typer.Option("--threshold", metavar="COST", help="For lcss: a number or percentile:30.")
+    str | None, typer.Option("--threshold", metavar="COST", help="For lcss and edr: a number or percentile:30.")
 ]
 
 OrderFile = Annotated[
