@@ -5,6 +5,8 @@
 // by block, from the stored columns. Inside a block, lane i of anti-diagonal t is the cell (i, first + t − i); its
 // left, upper and diagonal neighbours are lane i of t − 1, lane i − 1 of t − 1 and lane i − 1 of t − 2.
 //
+// Most anti-diagonals are computed two at a time (`two`); those between which something happens one by one.
+//
 // Vectors run over whole multiples of W lanes. Lanes outside the block hold rubbish that no cell inside looks at.
 #pragma once
 #include "base.hpp"
