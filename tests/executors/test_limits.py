@@ -214,18 +214,16 @@ def test_lanes(variant, match, dtype, prices, seed):
     Z = rng.normal(size=(20, 2)).astype(dtype)
     square = spec.method.one_to_one or not all(spec.matching[:2]) or spec.method.slopes is not None
     Xs = [rng.normal(size=(20 if square else n, 2)).astype(dtype) for n in rng.integers(1, 40, 40)]
-    found = many.in_lanes([Z], Xs, match)
-    if found is None:
-        assert spec.method.edits
-        return
-    full = found.values[0]
-    for limit in (*np.quantile(full[np.isfinite(full)], [0, 0.1, 0.5, 1]), -1.0, 0.0):
+    (full,), *_ = many.in_lanes([Z], Xs, match)
+    finite = full[np.isfinite(full)]
+    for limit in (*(np.quantile(finite, [0, 0.1, 0.5, 1]) if finite.size else ()), -1.0, 0.0):
         (values,), abandoned, spared = many.in_lanes([Z], Xs, match, limit=limit)
         below = full <= limit
         np.testing.assert_array_equal(values[below], full[below])
         assert (values[~below] > limit).all()
         assert np.isin(values, [*full, np.inf]).all()
-        assert abandoned == (np.isinf(values) & np.isfinite(full)).sum() + (np.isinf(full) & (spared > 0)).sum()
+        if spec.method.narrow is None:  # greedy drops leave pairs without an alignment, which may be given up or not
+            assert abandoned == (np.isinf(values) & np.isfinite(full)).sum() + (np.isinf(full) & (spared > 0)).sum()
         assert 0 <= spared < 1
 
 
