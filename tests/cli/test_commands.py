@@ -20,7 +20,8 @@ from dropdtw.cli import bench, options
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "localize"
 STEPS, TALK = str(EXAMPLES / "steps.txt"), str(EXAMPLES / "talk.srt")
-COMMANDS = ["align", "localize", "find", "diff", "retime", "retrieve", "corpus", "explore", "reproduce", "bench", "info"]
+COMMANDS = ["align", "localize", "find", "diff", "retime", "retrieve"]
+COMMANDS += ["corpus", "explore", "reproduce", "bench", "info"]
 GROUPS = ["corpus", "reproduce"]
 
 
