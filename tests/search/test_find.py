@@ -189,6 +189,24 @@ def test_occurrences_outlive_their_signal():
     assert again.alignment.pairs.tolist() == [[0, 0], [1, 1]]
 
 
+def test_missing_elements_might_as_well_have_been_deleted(executor):
+    """The same occurrences at the same cost, in the caller's indices; drop costs of elements go along."""
+    rng = np.random.default_rng(7)
+    query, signal = rng.normal(size=6), rng.normal(size=80)
+    query[2], signal[rng.random(80) < 0.2] = np.nan, np.nan
+    there = np.flatnonzero(~np.isnan(signal))
+    for price, part in ((0.5, 0.5), (each := rng.random(80), each[there])):
+        options = {"k": 5, "drop_z": 0.7, "executor": executor}
+        found = dropdtw.find(query, signal, drop_x=price, missing="drop", **options)
+        wanted = dropdtw.find(query[~np.isnan(query)], signal[there], drop_x=part, **options)
+        assert plain(found) == [(there[o.start], there[o.stop - 1] + 1, o.cost) for o in wanted]
+        for o, other in zip(found, wanted, strict=True):
+            assert o.alignment.shape == (6, o.length)
+            assert o.alignment.cost == approx(other.alignment.cost)
+            where = there[other.alignment.pairs[:, 1] + other.start]
+            assert (o.alignment.pairs[:, 1] + o.start).tolist() == where.tolist()
+
+
 def test_selection_is_the_definition_in_parts_too(monkeypatch):
     monkeypatch.setattr(module, "FIRST", 3)
     rng = np.random.default_rng(6)

@@ -40,8 +40,8 @@ FIND = {
     "features": case(lambda: find(Z, SIGNAL), "query has 2 features and signal has 1", "both need the same number"),
     "empty": case(lambda: find([], SIGNAL), "query has shape (0, 1)", "give at least one element"),
     "shape": case(lambda: find([1], np.ones((2, 2, 2))), "signal has shape (2, 2, 2)", "give one sequence"),
-    "NaN": case(lambda: find([1, np.nan], SIGNAL), "query has NaN or infinity in element 1", ""),
-    "NaN of the signal": case(lambda: find([1], [0, np.nan, 1]), "signal has NaN or infinity in element 1", ""),
+    "NaN": case(lambda: find([1, np.nan], SIGNAL), "query has NaN or infinity in element 1", "missing='drop'"),
+    "NaN of the signal": case(lambda: find([1], [0, np.nan, 1]), "signal has NaN or infinity", "missing='drop'"),
     "drop": case(
         lambda: find([1], SIGNAL, drop_x=[1, 2]), "drop_x has shape (2,), but there are 8", "one drop cost per"
     ),

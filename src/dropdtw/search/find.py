@@ -17,8 +17,9 @@ from dropdtw.drops import DropCost
 from dropdtw.executors.protocol import Occurrences
 from dropdtw.files.progress import Progress, reporter
 from dropdtw.problem.charges import Opening
-from dropdtw.problem.inputs import Array, as_sequence, same_precision
+from dropdtw.problem.inputs import Array, same_precision
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
+from dropdtw.problem.missing import Kept, of_kept, present
 from dropdtw.problem.problem import Costs, Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
@@ -74,6 +75,7 @@ def find(
     warp: float = 0.0,
     progress: Progress = None,
     executor: str | None = None,
+    missing: str | None = None,
 ) -> list[Occurrence]:
     """Find where a query occurs in a longer signal: every place, the best first.
 
@@ -95,6 +97,8 @@ def find(
     drop_x, drop_z : what dropping an element of the signal, of the query, costs. None: it may not be dropped. Rules
         such as "percentile:30" read the match costs of the whole signal.
     progress : as in `pairwise`.
+    missing : "drop" leaves out elements with NaN (or masked values), as if they had been deleted; `start`, `stop` and
+        alignments keep your indices, and how much two overlap is counted without them. None: they are refused.
     others : as in `align`.
 
     Returns
@@ -124,9 +128,10 @@ def find(
         open_x=open_x,
         open_z=open_z,
         warp=warp,
+        missing=missing,
     )
     most, limit, share = _checked(k, max_cost, overlap)
-    Z, X = as_sequence(query, "query"), as_sequence(signal, "signal")
+    (Z, z), (X, x) = present(query, "query", missing), present(signal, "signal", missing)
     if Z.shape[1] != X.shape[1]:
         raise ValueError(
             f"query has {Z.shape[1]} features and signal has {X.shape[1]}; both need the same number, as (length, d)"
@@ -136,17 +141,26 @@ def find(
             f"query has {len(Z)} elements and signal has {len(X)}; the query is looked for in the signal, which has to "
             "be at least as long: exchange them, or compare them by align"
         )
+    kept = None
+    if z is not None or x is not None:
+        of_z, K = (np.arange(len(Z)), len(Z)) if z is None else z
+        of_x, N = (np.arange(len(X)), len(X)) if x is None else x
+        kept = Kept(of_z, of_x, (K, N))
+        spec = of_kept(spec, kept)
     Z, X = same_precision(Z, X)
-    measure = match_costs.resolve(match, Z.shape[1])
+    measure = match_costs.resolve(spec.match, Z.shape[1])
     measure.check_features(Z.shape[1])
     problem = Problem.of_checked(spec, Z.copy(), X, measure)
     report = reporter("dropdtw.find", progress)
     ends = executors.choose(problem.table, executor).occurrences(problem.table, problem.costs, report)
     inside = recurrence.occurrence(**spec.matching._asdict(), anchored=True)
-    return [
-        Occurrence(a, b, float(ends.cost[b - 1]), partial(_problem, inside, _stretch(problem.costs, a, b), executor))
-        for a, b in _best(ends, most, limit, share)
-    ]
+    found = []
+    for a, b in _best(ends, most, limit, share):
+        start, stop = (a, b) if kept is None else kept.interval(a, b)
+        there = None if kept is None else Kept(kept.z, kept.x[a:b] - start, (kept.shape[0], stop - start))
+        source = partial(_problem, inside, _stretch(problem.costs, a, b), executor, there)
+        found.append(Occurrence(start, stop, float(ends.cost[b - 1]), source))
+    return found
 
 
 def _checked(k: int | None, max_cost: float | None, overlap: float) -> tuple[int | None, float, float]:
@@ -186,8 +200,8 @@ def _stretch(costs: Costs, start: int, stop: int) -> Costs:
     return Costs(inside, costs.drop_x[start:stop].copy(), costs.drop_z, None, costs.charges)
 
 
-def _problem(table: Recurrence, costs: Costs, executor: str | None) -> Problem:
-    return Problem(_METHOD.name, table, costs, costs, _as_given, executor)
+def _problem(table: Recurrence, costs: Costs, executor: str | None, kept: Kept | None) -> Problem:
+    return Problem(_METHOD.name, table, costs, costs, _as_given, executor, kept=kept)
 
 
 def _as_given(costs: Costs) -> Costs:
