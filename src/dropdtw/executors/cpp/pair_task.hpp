@@ -195,6 +195,7 @@ class PairTask {
     std::vector<T> of_x(W_, T(pairs_.drop_x.number)), of_z(W_, T(pairs_.drop_z.number));
     for (int lane = from; lane < to; ++lane) {
       if (pairs_.once && a > first_ + lane) continue;
+      if (!alive_()) return;
       Costs<T> known{};
       if (pairs_.reads_costs()) known = costs(lane);
       const Prices found = prices(lane, &known);

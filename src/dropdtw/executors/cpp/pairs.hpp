@@ -24,12 +24,13 @@ GivenUp solve_pairs(const Pairs<T>& pairs, int threads, nb::object progress) {
   struct Part {
     int first, from, to;
   };
-  constexpr int chunk = 64;
+  constexpr int chunk = 32;
   std::vector<Part> parts;
   for (int first = 0; first < m; first += group) {
     const int rows = pairs.once ? std::min(n, first + group) : n;
     for (int from = 0; from < rows; from += chunk) parts.push_back({first, from, std::min(rows, from + chunk)});
   }
+  std::reverse(parts.begin(), parts.end());  // the largest first, so that threads end together
   std::atomic<std::int64_t> abandoned{0}, spared{0};
   const std::int64_t total = pairs.once ? std::int64_t(n) * (n + 1) / 2 : std::int64_t(n) * m;
   parallel(std::int64_t(parts.size()), threads, progress, total, [&](std::int64_t number, const Alive& alive) {
