@@ -3,7 +3,6 @@
 python benchmarks/diff.py [--only speech mixed music noise] [--pairs 60] [--seed 10000] [--cache DIR] [--jobs 2]
                           [--picture FILE]           draws how sure stretches are, beside how often they are right
 python benchmarks/diff.py --hour                     one hour against one hour: seconds and memory
-python benchmarks/diff.py --offsets PYTHON           a single offset, beside syncstart and audio-offset-finder
 
 Seeds below 1000 are for tuning, 10000 and more for reporting: nothing is chosen on these. An edit is found where all
 its times are right within half a second; a false one is an edit in the answer that is no true one. Border errors are
@@ -230,7 +229,7 @@ def draw(table: list[tuple[float, float, int]], p: Array, y: Array, picture: Pat
     figure.savefig(picture, dpi=120)
 
 
-# --- Scale, and one offset ----------------------------------------------------------------------------------------
+# --- Scale ----------------------------------------------------------------------------------------
 
 
 def hour(seed: int, speed: bool) -> None:
@@ -255,37 +254,6 @@ def one(a: str, b: str, speed: bool) -> None:
     print(f"{found}\n{took:.1f} s ({cpu:.1f} s CPU), peak {peak:.2f} GiB")
 
 
-def offsets(python: str, pairs: int, seed: int) -> None:
-    """B begins later in A: errors of the offset, beside two offset finders installed for `python`."""
-    script = Path(__file__).with_name("diff_offsets.py")
-    for how in ("gain", "noise10", "mp3", "speed+1"):
-        errors: dict[str, list[float]] = {}
-        for k in range(pairs):
-            rng = np.random.default_rng([seed + k, 4])
-            x = material.speech(rng, 90)
-            skip = float(rng.uniform(2, 20))
-            copy = material.spoil(x[int(skip * material.RATE) :], how, rng)
-            with tempfile.TemporaryDirectory() as folder:
-                files = [str(Path(folder, name)) for name in ("a.wav", "b.wav")]
-                write_wav(files[0], x, material.RATE)
-                write_wav(files[1], copy.samples, copy.rate)
-                began = media.diff(*files, speed=copy.speed != 1).to_a(0.5)
-                ours = np.inf if began is None else began - 0.5 * copy.speed
-                done = subprocess.run([python, str(script), *files], capture_output=True, text=True, check=True)
-            for name, value in {"dropdtw diff": ours, **json.loads(done.stdout)}.items():
-                errors.setdefault(name, []).append(abs(value - skip))
-        for name, these in errors.items():
-            print(f"{how:8} {name:22} median error {np.median(these):7.3f} s, largest {max(these):7.3f} s", flush=True)
-
-
-def write_wav(path: str, x: Array, rate: int) -> None:
-    import wave
-
-    with wave.open(path, "wb") as file:
-        file.setparams((1, 2, rate, 0, "NONE", ""))
-        file.writeframes(np.clip(32768 * x, -32768, 32767).astype("<i2").tobytes())
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     kinds = list(material.MATERIAL)
@@ -297,15 +265,12 @@ def main() -> None:
     parser.add_argument("--picture", type=Path, help="where the calibration is drawn")
     parser.add_argument("--hour", action="store_true")
     parser.add_argument("--speed", action="store_true", help="--hour with speed=True")
-    parser.add_argument("--offsets", metavar="PYTHON")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given: Any = parser.parse_args()
     if given.one:
         one(*json.loads(given.one))
     elif given.hour:
         hour(given.seed, given.speed)
-    elif given.offsets:
-        offsets(given.offsets, given.pairs, given.seed)
     else:
         report(given.only, given.pairs, given.seed, given.cache, given.jobs, given.picture)
 
