@@ -216,8 +216,11 @@ def draw(table: list[tuple[float, float, int]], p: Array, y: Array, picture: Pat
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     left.plot([0, 1], [0, 1], color="0.7", linestyle="--", label="perfect")
     said, true, count = (np.array(column) for column in zip(*table, strict=True))
-    error = 1.96 * np.sqrt(np.maximum(true * (1 - true), 0.25 / count) / count)
-    left.errorbar(said, true, error, fmt="o", color="#1f6fb4", capsize=3, label="measured, ± 95 %")
+    z = 1.96  # Wilson's interval
+    centre = (true + z**2 / (2 * count)) / (1 + z**2 / count)
+    half = z * np.sqrt(true * (1 - true) / count + z**2 / (4 * count**2)) / (1 + z**2 / count)
+    left.vlines(said, centre - half, centre + half, color="#1f6fb4")
+    left.scatter(said, true, color="#1f6fb4", label="measured, with its 95 % interval")
     left.set(xlabel="confidence", ylabel="share that is right", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
     left.legend(frameon=False)
     bins = np.linspace(0, 1, 21)
