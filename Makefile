@@ -14,7 +14,7 @@ setup: .venv/.ready
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "dropdtw needs Python 3.11 or newer; point to one with 'make PYTHON=python3.12 ...'" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "installing into .venv and compiling the kernels: three to five minutes"
+	@echo "installing into .venv and compiling the kernels: about six minutes on two cores"
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e '.[dev]'
 	@touch $@
 
