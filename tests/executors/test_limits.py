@@ -201,7 +201,7 @@ def test_columns_that_are_not_needed_are_not_computed(monkeypatch):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from([v for v in VARIANTS if "window" not in v]),
+    st.sampled_from([v for v in VARIANTS if "window" not in v and v.get("method") != "wdtw"]),  # weighs by place
     st.sampled_from(["euclidean", "sqeuclidean"]),
     st.sampled_from([np.float32, np.float64]),
     st.sampled_from([(0.5, 0.5), (0.0, 0.3), (-0.2, 0.4), (0.4, -0.2), (np.inf, 0.3)]),

@@ -18,7 +18,15 @@ from loss_cases import LENGTHS, ORDER, X_LENGTHS, Z_LENGTHS, batch, items, learn
 def test_surface_is_what_we_mean_to_offer():
     functions = {"cosine", "drop_dtw", "percentile_drop", "percentile_logit", "softmax", "softmax_with_drop"}
     losses = {"DropDTWLoss", "SmoothDTWLoss", "SoftDTWLoss", "SoftDTWDivergence", "OTAMLoss", "D3TWLoss"}
-    assert set(dt.__all__) == functions | losses | {"sqeuclidean", "MarginLoss", "ClusteringLoss", "LearnedDrop"}
+    assert set(dt.__all__) == functions | losses | {
+        "sqeuclidean",
+        "cityblock",
+        "chebyshev",
+        "correlation",
+        "MarginLoss",
+        "ClusteringLoss",
+        "LearnedDrop",
+    }
     assert all(len(getattr(dt, name).__doc__) > 40 for name in dt.__all__)
 
 

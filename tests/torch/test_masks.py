@@ -152,7 +152,7 @@ def test_items_without_frames_are_nan_where_looking_would_wait_for_the_device(mo
 def test_the_fused_path_is_given_frames_and_lengths(monkeypatch):
     """What one operator computes on CUDA is given frames in front and lengths, so no mask gets lost on its way."""
     seen = []
-    monkeypatch.setattr(fused, "values", lambda loss, p, normalize: seen.append(p))
+    monkeypatch.setattr(fused, "values", lambda loss, p, *how: seen.append(p))
     Z, X, there, _ = masked()
     dt.DropDTWLoss(learned("logit").double())(Z, X, x_lengths=PADDED, x_mask=MASK)
     p = seen[0]

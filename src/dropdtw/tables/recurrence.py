@@ -247,8 +247,8 @@ def needleman_wunsch(*, charged: bool = False) -> Recurrence:
         name=_named("needleman_wunsch", charged),
         states=("match", "drop_x", "drop_z"),
         edges=edges("match drop_x drop_z", to="match", moves="diag", cost="match")
-        + _drops("match", "drop_x", to="drop_x", side="x", charged=True)
-        + _drops("match drop_x", "drop_z", to="drop_z", side="z", charged=True),
+        + _drops("match", "drop_x", to="drop_x", side="x", charged=charged)
+        + _drops("match drop_x", "drop_z", to="drop_z", side="z", charged=charged),
         start="match",
         final=("match", "drop_x", "drop_z"),
     )
@@ -266,8 +266,8 @@ def smith_waterman(*, charged: bool = False) -> Recurrence:
         edges=edges("skip_x", to="skip_x", moves="left", cost="free")
         + edges("skip_x skip_z", to="skip_z", moves="top", cost="free")
         + edges("match drop_x drop_z skip_x skip_z", to="match", moves="diag", cost="match")
-        + _drops("match", "drop_x", to="drop_x", side="x", charged=True)
-        + _drops("match drop_x", "drop_z", to="drop_z", side="z", charged=True)
+        + _drops("match", "drop_x", to="drop_x", side="x", charged=charged)
+        + _drops("match drop_x", "drop_z", to="drop_z", side="z", charged=charged)
         + edges("match rest_x", to="rest_x", moves="left", cost="free")
         + edges("match rest_x rest_z", to="rest_z", moves="top", cost="free"),
         start="skip_x",
