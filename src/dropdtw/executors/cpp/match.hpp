@@ -46,8 +46,8 @@ class MatchCosts {
   // Whether elements are numbers, so that their costs need not be laid out: lane i of anti-diagonal t costs
   // between(z()[i] − x(t)[i]).
   bool of_numbers() const { return problem_.metric != Metric::none && problem_.d == 1; }
-  const T* z() { return z_.get() + W; }
-  const T* x(int t) { return x_.get() + 2 * W + N_ - (block_.first + t); }
+  const T* z() { return of_numbers() ? z_.get() + W : nullptr; }
+  const T* x(int t) { return of_numbers() ? x_.get() + 2 * W + N_ - (block_.first + t) : nullptr; }
   static DROPDTW_INLINE Vec<T> between(Vec<T> gap, bool euclidean) {
     if (euclidean) return gap < T(0) ? -gap : gap;
     return gap * gap;
