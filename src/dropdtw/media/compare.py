@@ -173,7 +173,8 @@ def _matched(
 ) -> Array:
     """The matched pairs of frames. With `tightened`, drops cost no more than these copies need, in a second search.
 
-    Good copies match so well that music is told from the same tune played again, or from another at the same tempo.
+    Good copies match so closely that the second search can tell a tune from its repeat, or from another tune at the
+    same tempo.
     """
 
     def search(drop: float, number: int) -> Array:

@@ -109,7 +109,7 @@ def spread_out(
     nearest = np.maximum(rows[chosen[0]], 0)
     while len(chosen) < k:
         chance = np.where(np.isfinite(nearest), nearest, 0)
-        if np.isinf(nearest).any():  # what no seed can be aligned with needs one of its own
+        if np.isinf(nearest).any():  # a series that no seed can be aligned with becomes a seed
             chance = np.isinf(nearest).astype(float)
         chance[chosen] = 0
         if not chance.any():  # all others equal a seed

@@ -15,7 +15,7 @@ from dropdtw.problem.inputs import Array
 from dropdtw.problem.spec import Spec
 from dropdtw.sklearn.clusters import Clusterer, check_count, spread_out
 from dropdtw.sklearn.panel import Layout, Panel
-from dropdtw.tables.table import Recurrence
+from dropdtw.tables.methods import MethodLike
 
 
 class AlignmentKMedoids(Clusterer):
@@ -57,7 +57,7 @@ class AlignmentKMedoids(Clusterer):
         drop_x: DropCost = None,
         drop_z: DropCost = None,
         match: MatchCost = "euclidean",
-        method: str | Recurrence = "drop_dtw",
+        method: MethodLike = "drop_dtw",
         one_to_many: bool = True,
         many_to_one: bool = True,
         contiguous: bool = False,

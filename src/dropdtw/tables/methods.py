@@ -355,7 +355,7 @@ _ALL: Final = (
     ),
     Method(
         "edr",
-        "edit distance on real sequences (Chen et al. 2005): the number of drops, and of pairs dearer than `threshold`",
+        "edit distance on real sequences (Chen et al. 2005): counts drops, and pairs that cost more than `threshold`",
         _needleman_wunsch,
         takes_drops=False,
         takes_threshold=True,

@@ -71,7 +71,7 @@ def localize(
     steps : what is to be found, in its order.
     sentences : what is said, in its order.
     times : (N, 2) start and stop of each sentence in seconds, or (N,) starts alone; None: they have no times, and
-        what is found is told by its sentences.
+        results then give the numbers of sentences alone.
     order : which steps may follow which, see `dropdtw.orders`; None: each follows the one before it.
     optional : the numbers of steps that may be left out for free.
     drop_x : what leaving out a sentence costs, see `dropdtw.drops`; lower drops more. With "suggest", sentences at the
