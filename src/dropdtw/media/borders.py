@@ -1,5 +1,8 @@
-"""Where a shared passage begins and ends, to the hundredth of a second: each run's line is settled on fine frames, then
-each border moves to where the passage before stops matching and the passage after starts."""
+"""Where a shared passage begins and ends, to the hundredth of a second.
+
+First the line of each run is refined on fine frames. Then each border moves to where the passage before it stops
+matching and the passage after it starts.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +16,29 @@ from dropdtw.media.matching import Run
 from dropdtw.problem.inputs import Array
 
 SEARCH = 14
-"""Fine frames by which a line may be off after the search."""
+"""Maximum error of a line after the search, in fine frames."""
 
 BODY = (20, 400)
-"""Fine frames from an end of a run by which its line is settled there."""
+"""The line at an end of a run is fitted to fine frames this far from that end (nearest, farthest)."""
 
 STEADY = 2000
-"""Fine frames from which a run tells its speed."""
+"""Minimum length of a run, in fine frames, for estimating its speed."""
 
 REACH = 150
-"""Fine frames by which a border may move."""
+"""Maximum distance that a border may move, in fine frames."""
 
 PRICE = 0.25
-"""How far up from what the run costs to what chance costs a frame may lie and still speak for the run."""
+"""Cost below which a frame counts as matching, between the run's own cost (0) and that of chance (1)."""
 
 OPENING = 15.0
-"""Fine frames that must match before a gap of both recordings is believed, where one has a gap alone."""
+"""Penalty per gap, in fine frames that mismatch, so that a gap in one recording is preferred to gaps in both."""
 
 SNAP = 20
-"""Fine frames at the ends of recordings that are too few to tell a border."""
+"""A border this close to the end of a recording, in fine frames, moves to that end."""
 
 
 def line_cost(A: Frames, B: Frames, line: Run, a: Array, shift: float = 0.0) -> Array:
-    """What frames `a` of A cost against B along a line: 1 − cosine, NaN in common silence, 2 outside."""
+    """Cost of frames `a` of A against B along a line: 1 − cosine, NaN where both are silent, 2 outside B."""
     k = np.rint(line.at(a + 0.5) + shift - 0.5).astype(np.int64)
     inside = (a >= 0) & (a < len(A.fine)) & (k >= 0) & (k < len(B.fine))
     i, j = np.where(inside, a, 0), np.where(inside, k, 0)
@@ -59,7 +62,7 @@ def settled(A: Frames, B: Frames, run: Run) -> Run:
 
 
 def steadied(A: Frames, B: Frames, runs: list[Run]) -> list[Run]:
-    """Settled runs, those too short to tell their speed at the usual slope of all."""
+    """The refined runs. Those too short to estimate a speed take the typical slope of all runs."""
     if not runs:
         return []
     slopes, lengths = np.array([run.slope for run in runs]), np.array([run.length for run in runs])
@@ -110,7 +113,7 @@ def refined(A: Frames, B: Frames, runs: list[Run], evidence: list[Evidence]) -> 
 
 
 def _gain(A: Frames, B: Frames, run: Run, a: Array, known: Evidence) -> Array:
-    """What each frame speaks against the run: above 0 it does not match, below it does."""
+    """The evidence of each frame against the run: positive where it does not match, negative where it does."""
     price = known.cost + PRICE * (known.chance - known.cost)
     cost = line_cost(A, B, run, a)
     return np.where(np.isnan(cost), 0.0, (cost - price) / max(known.chance - price, 1e-3))
@@ -141,7 +144,7 @@ def _last(A: Frames, B: Frames, run: Run, known: Evidence) -> Run:
     reach = min(REACH, int(run.length / 2))
     a = np.arange(int(run.a_stop - reach), int(min(latest, run.a_stop + reach)))
     total = np.cumsum(_gain(A, B, run, a, known))
-    u = float(a[len(a) - 1 - int(np.argmin(total[::-1]))] + 1)  # of equals the last: common silence belongs to it
+    u = float(a[len(a) - 1 - int(np.argmin(total[::-1]))] + 1)  # the last of equals, to include common silence
     return _ending(run, latest if latest - u < SNAP else u)
 
 

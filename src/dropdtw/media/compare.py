@@ -17,22 +17,22 @@ from dropdtw.media.sound import Sound, Source
 from dropdtw.problem.inputs import Array, as_pair
 
 DROP = 0.2
-"""What dropping a frame costs, at most; two frames match where that costs less than dropping both."""
+"""Maximum cost of dropping a frame. Two frames match where that costs less than dropping both."""
 
 TIGHT = (0.08, 0.75)
-"""What dropping a frame costs in the second search: a constant, plus a share of what 90 % of matches cost at most."""
+"""Drop cost in the second search: a constant, plus this share of the 90th percentile of the match costs."""
 
 OPENING = 2.5
-"""What a run of drops costs on top, as the drops of this many seconds."""
+"""Extra cost of opening a run of drops, as the cost of dropping this many seconds."""
 
 SURE = 0.5
-"""Confidence below which a stretch is left out."""
+"""Minimum confidence of a stretch; others are discarded."""
 
 DRIFT = 3
-"""Jumps of the offset in one direction, all small, from which we suspect different speeds."""
+"""Number of small jumps of the offset in one direction that suggests different speeds."""
 
 STRETCHED = 0.1
-"""Seconds by which a passage may last longer in one recording before we suspect different speeds."""
+"""Difference in a passage's duration between the recordings, in seconds, that suggests different speeds."""
 
 NOTHING = "these recordings have nothing in common"
 
@@ -50,18 +50,18 @@ def diff(
     Parameters
     ----------
     a, b : the path of a sound or video file, or (samples, rate): samples (n,) or (n, channels).
-    min : seconds that a row lasts at least; shorter differences and shorter matches get no row.
-    speed : whether the recordings may run at slightly different speeds, by a few percent.
-    progress : a function that is called with (done, total); True or False for a line on standard error; None shows
-        it on a terminal when the work takes longer than two seconds.
+    min : minimum duration of a row in seconds; shorter differences and shorter matches get no row.
+    speed : whether the recordings may differ in speed by a few percent.
+    progress : a function called with (done, total). True shows a progress line on standard error, False shows none;
+        None shows it on a terminal when the work takes longer than two seconds.
 
-    Returns the `Edits`. Passages that were moved show as removed in one place and inserted in another. Where the
-    recordings have nothing in common, there is no row "same", and a note says so.
+    Returns the `Edits`. A moved passage shows as removed in one place and inserted in another. If the recordings have
+    nothing in common, there is no "same" row, and a note says so.
 
     Raises
     ------
-    FileNotFoundError, ValueError : for files that cannot be read as sound, and for options that make no sense.
-    ImportError : where PyAV is not installed.
+    FileNotFoundError, ValueError : for files that cannot be read as sound, and for invalid options.
+    ImportError : if PyAV is not installed.
 
     >>> import numpy as np
     >>> from dropdtw import media
@@ -99,19 +99,19 @@ def diff_features(
 ) -> Edits:
     """Find which passages two sequences of feature vectors share, and which only one of them has.
 
-    Vectors are compared by their cosine. Borders are placed on whole rows.
+    Vectors are compared by cosine. Borders fall on whole rows.
 
     Parameters
     ----------
     A, B : (n, d) and (m, d), one row for each frame; rows of zeros count as silence.
-    rate : frames a second; 1 counts rows instead of seconds.
+    rate : frames per second; 1 counts rows instead of seconds.
     min, speed, progress : as in `diff`.
-    drop : what dropping a row costs; rows match where 1 − cosine is less than twice that.
-    opening : what a run of drops costs on top, as the drops of this many seconds.
+    drop : the cost of dropping a row; rows match where 1 − cosine is less than twice that.
+    opening : the extra cost of opening a run of drops, as the cost of dropping this many seconds.
 
     Raises
     ------
-    ValueError : for input that makes no sense.
+    ValueError : for invalid input.
 
     >>> import numpy as np
     >>> from dropdtw import media
@@ -138,13 +138,13 @@ def _check(min: float) -> None:
 
 
 def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening: float, progress: Progress) -> Edits:
-    """The whole way from frames to rows; `least` is the shortest row."""
+    """The full pipeline from frames to rows; `least` is the minimum duration of a row."""
     fine = A.per > 1
     pairs = _matched(A, B, speed, drop, opening, reporter("diff", progress), tightened=fine)
     runs = stretches(pairs, A.per, speed)
     runs = merged(runs, gap=least * A.rate, shift=A.per)
     runs = [run for run in runs if run.length >= least * A.rate]
-    runs = merged(runs, gap=least * A.rate, shift=A.per)  # across what was too short
+    runs = merged(runs, gap=least * A.rate, shift=A.per)  # bridge discarded short stretches
     if fine:
         runs = [settled(A, B, run) for run in runs]
         runs = steadied(A, B, runs) if speed else runs
@@ -171,10 +171,10 @@ def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening
 def _matched(
     A: Frames, B: Frames, speed: bool, drop: float, opening: float, report: Report, *, tightened: bool
 ) -> Array:
-    """The matched pairs of frames. With `tightened`, drops cost no more than these copies need, in a second search.
+    """The matched pairs of frames. With `tightened`, a second search lowers the drop cost as far as these copies allow.
 
-    Good copies match so closely that the second search can tell a tune from its repeat, or from another tune at the
-    same tempo.
+    Good copies match so closely that the lower cost separates a passage of music from the same tune played again, or
+    from another tune at the same tempo.
     """
 
     def search(drop: float, number: int) -> Array:

@@ -1,9 +1,9 @@
-"""How sure it is that a stretch is the same sound in both recordings: how far it costs less than chance, and how long.
+"""The confidence that a stretch is the same sound in both recordings.
 
-The statistic is a sum over the fine frames of a stretch: what they would cost at other places of B, less what they
-cost at their own. Its logistic weights are fitted to stretches that an alignment with a low opening cost proposes, in
-made recordings with known edits and in unrelated ones (`benchmarks/diff.py` on seeds below 1000, and its calibration
-on seeds that nothing was fitted to).
+The statistic is a sum over the fine frames of a stretch: their cost at other places in B, less their cost at their own
+place. Logistic weights turn it into a probability. They are fitted to stretches that an alignment with a low opening
+cost proposes, in synthetic recordings with known edits and in unrelated ones. `benchmarks/diff.py` uses seeds below
+1000 for the fit, and held-out seeds for the calibration.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from dropdtw.media.matching import Run
 from dropdtw.problem.inputs import Array
 
 PLACES = 40
-"""Other places of B that a stretch of A is compared with."""
+"""Number of other places in B that a stretch of A is compared with."""
 
 AWAY = 1.0
-"""Seconds from its own place that other places are at least."""
+"""Minimum distance of the other places from its own, in seconds."""
 
 FRAMES = 2000
-"""Fine frames of a stretch that are compared, spread over it, where it has more."""
+"""Maximum number of fine frames compared per stretch, spread evenly over it."""
 
 WEIGHTS = (-9.7, 5.5)
-"""Of what `features` gives."""
+"""Logistic weights of what `features` returns."""
 
 
 class Evidence(NamedTuple):
-    """What a stretch costs on fine frames, what it would cost elsewhere, and how long it is.
+    """The cost of a stretch on fine frames, its cost elsewhere, and its length.
 
-    cost : mean of 1 − cosine along the stretch, common silence left out.
-    chance : the same, against other places of B.
-    heard : seconds of it that are not silent in both.
+    cost : mean of 1 − cosine along the stretch, without common silence.
+    chance : the same, against other places in B.
+    heard : seconds that are not silent in both recordings.
     """
 
     cost: float
@@ -64,7 +64,7 @@ def _mean_cost(A: Frames, B: Frames, a: Array, k: Array) -> float:
 
 
 def features(known: Evidence) -> Array:
-    """What the confidence depends on: a constant, and the seconds by which a stretch is better than chance."""
+    """Inputs of the logistic model: a constant, and the seconds by which a stretch is better than chance."""
     return np.array([1.0, min((known.chance - known.cost) * known.heard, 20.0)])
 
 

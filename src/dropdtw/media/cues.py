@@ -1,4 +1,4 @@
-"""A subtitle file whose times can be changed while every other byte of it stays: numbers, styles, settings, tags."""
+"""Change the times in a subtitle file and keep every other byte: numbers, styles, settings, tags."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class CueFile:
         if not self.cues:
             raise ValueError("there are no timed cues in it; give SubRip (.srt) or WebVTT (.vtt)")
         self.spoken: list[Sentence] = read_subtitles(text)
-        """What is said, in clean text."""
+        """The spoken text, without markup."""
 
     def moved(self, times: Sequence[tuple[float, float] | None]) -> str:
         """The file with these times, cue by cue; a cue whose times are None is left out.
 
-        Cues of a SubRip file are numbered anew where some are left out.
+        If cues are left out of a SubRip file, the rest are renumbered.
         """
         lines = list(self.lines)
         for cue, when in zip(self.cues, times, strict=True):
@@ -64,7 +64,7 @@ class CueFile:
         return "".join(lines)
 
     def text_of(self, cue: Cue) -> str:
-        """What a cue shows, as the file has it."""
+        """The text of a cue, exactly as in the file."""
         return "".join(self.lines[cue.line + 1 : cue.last]).strip()
 
     def _cues(self) -> list[Cue]:
@@ -91,7 +91,7 @@ class CueFile:
         return found
 
     def _retimed(self, line: str, when: tuple[float, float]) -> str:
-        """A line of times with other times; what stands behind them stays, and the decimal sign."""
+        """A timing line with new times; the decimal sign and the settings after the times stay."""
         match = TIMES.match(line)
         assert match is not None
         old, point = match.group(1), "." if self.is_vtt else ","

@@ -14,7 +14,7 @@ KINDS = ("same", "only_a", "only_b")
 _SWAPPED: dict[Kind, Kind] = {"same": "same", "only_a": "only_b", "only_b": "only_a"}
 
 TOUCHING = 1e-6
-"""Seconds by which spans may overlap through rounding."""
+"""Tolerance for spans that overlap by rounding, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class Segment:
 
     @property
     def duration(self) -> float:
-        """Seconds, in A where A has it, otherwise in B."""
+        """Duration in seconds: in A if A has the passage, otherwise in B."""
         span = self.b if self.a is None else self.a
         assert span is not None
         return span[1] - span[0]
 
     def swap(self) -> Segment:
-        """The same row with A and B exchanged."""
+        """The same row with A and B swapped."""
         speed = None if self.speed is None else 1 / self.speed
         return Segment(_SWAPPED[self.kind], self.b, self.a, self.confidence, speed)
 
@@ -99,12 +99,12 @@ class Edits:
         min: float = 1.0,
         notes: Sequence[str] = (),
     ) -> Edits:
-        """Fill the rows between passages that both have.
+        """Build an edit list from the passages that both have, and fill in the rows between them.
 
-        same : the passages, as segments or as (span in A, span in B, confidence), one after the other in both.
-        min : seconds below which what only one of them has gets no row.
+        same : the passages, as segments or as (span in A, span in B, confidence), in the same order in both.
+        min : minimum duration, in seconds, of a row for a passage that only one of them has.
 
-        A row between two passages is as sure as the less sure of them, unless it is set otherwise.
+        A row between two passages gets the lower of their confidences.
         """
         rows = [s if isinstance(s, Segment) else Segment("same", *s) for s in same]
         found: list[Segment] = []
@@ -146,7 +146,7 @@ class Edits:
 
     @property
     def common(self) -> float:
-        """The share of the shorter recording that both have, 0 to 1."""
+        """The share of the shorter recording that is in both, 0 to 1."""
         shorter = 0 if self.durations[0] <= self.durations[1] else 1
         length = self.durations[shorter]
         shared = sum(span[1] - span[0] for s in self.same for span in [_of((s.a, s.b)[shorter])])
@@ -202,7 +202,7 @@ def clock(t: float) -> str:
 
 
 def span(of: Span) -> str:
-    """From–to, as `clock` writes them."""
+    """A span as from–to, formatted by `clock`."""
     return f"{clock(of[0])}–{clock(of[1])}"
 
 
@@ -212,7 +212,7 @@ def _of(span: Span | None) -> Span:
 
 
 def _moved(t: float, pairs: list[tuple[Span, Span]]) -> float | None:
-    """Where `t` lies in the second of each pair of spans; the end of a passage counts where no other begins there."""
+    """Map `t` from the first spans to the second ones; where one passage ends and another begins, the latter wins."""
     for closed in (False, True):
         for (start, stop), (onto, until) in pairs:
             if start <= t < stop or (closed and t == stop):

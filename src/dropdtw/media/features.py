@@ -1,4 +1,4 @@
-"""Frames that sound the same in every copy of a recording: standardised mel bands, blind to gain and faint noise."""
+"""Features that agree between copies of a recording: standardised mel bands, insensitive to gain and faint noise."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dropdtw.media.sound import RATE
 from dropdtw.problem.inputs import Array
 
 FINE = 100
-"""Fine frames a second, on which borders are placed."""
+"""Fine frames per second; borders are placed on these."""
 
 PER = 10
-"""Fine frames in a frame of the search."""
+"""Fine frames per search frame."""
 
 BANDS = 40
-"""Mel bands of a fine frame; the search takes them two by two."""
+"""Mel bands of a fine frame; the search merges neighbouring pairs."""
 
 WINDOW, SIZE = 640, 1024
 """Samples in a window, and in its Fourier transform."""
@@ -27,29 +27,28 @@ LOWEST, HIGHEST = 80.0, 6500.0
 """Hz."""
 
 FLOOR = 0.03
-"""What is added to the power of a band before the logarithm, as a share of its mean: it hides faint noise."""
+"""Added to the power of a band before the logarithm, as a share of its mean, to hide faint noise."""
 
 QUIET = 0.1
-"""How far up from the quietest to the loudest a frame still counts as quiet."""
+"""Level up to which a frame counts as quiet, between the quietest (0) and the loudest (1)."""
 
 SILENCE = 1e-9
 """Mean power of samples below which a recording is silent (−90 dB of full scale)."""
 
 CONTEXT, SHIFTS = (-8, 0, 8), (-3, 0, 3)
-"""Fine frames around a frame of the search that it holds; offsets at which A is compared with B, so that a cut need
-not be a whole number of frames long."""
+"""Context of a search frame, as offsets in fine frames; and offsets at which A is compared with B, because a cut need
+not be a whole number of search frames long."""
 
 
 @dataclass(frozen=True, eq=False)
 class Frames:
     """A recording as two rows of unit vectors.
 
-    search : (n, views × d) what the alignment compares, each frame seen at several offsets; a frame stands for `per`
-        fine ones.
-    still : (n,) frames of the search in silence, which match any other silence at no gain.
-    fine : (m, D) what borders are placed on, `rate` a second.
-    quiet : (m,) fine frames of silence.
-    seconds : how long it lasts.
+    search : (n, views × d) the search frames, each at several offsets; one search frame covers `per` fine frames.
+    still : (n,) which search frames are silent; matching two of them costs as much as dropping both.
+    fine : (m, D) the fine frames for placing borders, `rate` per second.
+    quiet : (m,) which fine frames are silent.
+    seconds : the duration.
     """
 
     search: Array
@@ -72,7 +71,7 @@ class Mel:
         self.energy = 0.0
 
     def add(self, block: Array) -> None:
-        """Take the next samples."""
+        """Add the next samples."""
         self.samples += len(block)
         self.energy += float(np.dot(block, block))
         self._rest = np.concatenate([self._rest, block])
@@ -82,7 +81,7 @@ class Mel:
             self._take(n)
 
     def power(self) -> Array:
-        """(m, BANDS), one row for each whole frame of what was taken."""
+        """(m, BANDS), one row for each complete frame of the samples so far."""
         self._rest = np.concatenate([self._rest, np.zeros(WINDOW, np.float32)])
         hop = RATE // FINE
         self._take((len(self._rest) - WINDOW) // hop + 1)
@@ -109,7 +108,7 @@ def _bands() -> Array:
 
 
 def frames_of_sound(blocks: Iterable[Array]) -> Frames | None:
-    """The frames of a recording; None where it is silent, or too short to have any."""
+    """The frames of a recording; None if it is silent or too short."""
     mel = Mel()
     for block in blocks:
         mel.add(block)

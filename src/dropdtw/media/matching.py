@@ -1,4 +1,4 @@
-"""Which stretches of two recordings match: two-sided Drop-DTW with opening costs, over the frames of the search."""
+"""Which stretches of two recordings match: two-sided Drop-DTW with opening costs, on the search frames."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
 
 WARP = 1.0
-"""What a repeated frame costs where speeds may differ: at 1 % one comes every ten seconds."""
+"""Cost of a repeated frame where speeds may differ; a difference of 1 % repeats one frame every ten seconds."""
 
 STRAIGHT = 1.5
-"""Frames of the search by which a stretch may leave a straight line before it is taken for two."""
+"""A stretch that deviates from a straight line by more search frames than this is split in two."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Run:
 def match(A: Frames, B: Frames, *, drop: float, opening: float, speed: bool, report: Report) -> Array:
     """The pairs of frames (L, 2) that the best alignment matches.
 
-    drop, opening : what a dropped frame costs, and a run of them on top, on either side.
+    drop, opening : the cost of dropping a frame, and the extra cost of a run of drops, on either side.
     speed : whether a frame may match two of the other side; otherwise matches are one-to-one.
-    report : called with (done, total) as the search goes on.
+    report : called with (done, total) during the search.
     """
     method, warp = ("drop_dtw", WARP) if speed else ("needleman_wunsch", 0.0)
     spec = Spec.of(drop, drop, "cosine", method, open_x=opening, open_z=opening, warp=warp)
@@ -60,7 +60,7 @@ def match(A: Frames, B: Frames, *, drop: float, opening: float, speed: bool, rep
     def cost(Z: Array, X: Array) -> Array:
         nonlocal seen
         seen += len(Z) * len(X)
-        report(min(seen, wanted), wanted)  # blocks that are computed again do not count
+        report(min(seen, wanted), wanted)  # do not count recomputed blocks
         return nearest_view(Z, X)
 
     problem = Problem.of_checked(spec, *_compared(A, B, drop), Match("copies", cost))
@@ -68,10 +68,10 @@ def match(A: Frames, B: Frames, *, drop: float, opening: float, speed: bool, rep
 
 
 def _compared(A: Frames, B: Frames, drop: float) -> tuple[Array, Array]:
-    """What is compared: B as it is, A also a little earlier and later, silence at no gain.
+    """The vectors to compare: B as it is, and A at several small offsets.
 
-    A cut need not be a whole number of frames long, hence the views of A. Frames in silence are shortened so that two
-    of them cost as much as dropping both.
+    A cut need not be a whole number of frames long, hence the offset views of A. Vectors of silent frames are scaled
+    down so that matching two of them costs as much as dropping both.
     """
     d = B.search.shape[1] // B.views
     plain = B.search[:, d * (B.views // 2) : d * (B.views // 2 + 1)]
@@ -81,7 +81,7 @@ def _compared(A: Frames, B: Frames, drop: float) -> tuple[Array, Array]:
 
 
 def level(A: Frames, B: Frames, pairs: Array, share: float) -> float:
-    """What a share of the matched pairs cost at most, silence left out."""
+    """A quantile of the costs of the matched pairs, without silence."""
     heard = pairs[~(A.still[pairs[:, 0]] & B.still[pairs[:, 1]])]
     if not len(heard):
         return 0.0
@@ -131,7 +131,7 @@ def _straight(part: Array, per: int) -> list[Run]:
 
 
 def merged(runs: list[Run], *, gap: float, shift: float) -> list[Run]:
-    """Runs with stretches joined that lie on one line, less than `gap` fine frames apart, within `shift`."""
+    """Join runs that lie on one line, within `shift`, and less than `gap` fine frames apart."""
     found: list[Run] = []
     for run in runs:
         if found:
@@ -145,7 +145,7 @@ def merged(runs: list[Run], *, gap: float, shift: float) -> list[Run]:
 
 
 def apart(runs: list[Run]) -> list[Run]:
-    """Runs that overlap by parts of frames, as fitted lines may, cut in the middle of what they share."""
+    """Cut runs that overlap by a fraction of a frame, as fitted lines may, in the middle of the overlap."""
     found: list[Run] = []
     for run in runs:
         if found:

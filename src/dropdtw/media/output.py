@@ -12,11 +12,11 @@ from dropdtw.media.page import page
 
 
 class Setting(NamedTuple):
-    """What some of the formats ask for.
+    """Details that some of the formats need.
 
-    names : what the two recordings are called.
-    video : whether B has pictures, too.
-    timed : whether places are seconds.
+    names : the names of the two recordings.
+    video : whether B has a video track.
+    timed : whether positions are seconds.
     """
 
     names: tuple[str, str] = ("A", "B")
@@ -46,7 +46,7 @@ def _csv(edits: Edits, setting: Setting) -> str:
 
 
 def _audacity(edits: Edits, setting: Setting) -> str:
-    """Labels for B: what it shares and what only it has; a label without length marks where A has more."""
+    """Labels for B: passages it shares, and passages only it has. A point label marks where A has more."""
     lines, at = [], 0.0
     for s in edits.segments:
         if s.b is None:
@@ -58,7 +58,7 @@ def _audacity(edits: Edits, setting: Setting) -> str:
 
 
 def _ffmpeg(edits: Edits, setting: Setting) -> str:
-    """A filter that cuts out of B what only B has: `ffmpeg -i B -filter_complex_script FILE -map [a] out.mp3`."""
+    """A filter that cuts what only B has out of B: `ffmpeg -i B -filter_complex_script FILE -map [a] out.mp3`."""
     cuts = [s.b for s in edits.only_b if s.b is not None]
     starts, stops = [0.0, *(stop for _, stop in cuts)], [*(start for start, _ in cuts), edits.durations[1]]
     kept = [(start, stop) for start, stop in zip(starts, stops, strict=True) if stop - start > 1e-3]
@@ -91,13 +91,13 @@ FORMATS: Final[dict[str, Callable[[Edits, Setting], str]]] = {
 """The formats of edit lists, by name."""
 
 ENDS: Final = {".json": "json", ".csv": "csv", ".html": "html", ".htm": "html"}
-"""The formats that the end of a file's name tells."""
+"""The formats by file extension."""
 
 TABLE: Final = ("", ">from A", ">to A", ">from B", ">to B", ">lasts", ">sure")
 
 
 def table(edits: Edits, *, timed: bool = True) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows for a terminal; `speed` where speeds were compared. Untimed places are plain numbers."""
+    """Columns and rows for a terminal, with `speed` if speeds were compared. Untimed positions are plain numbers."""
     said = clock if timed else lambda t: f"{t:g}"
     speeds = any(s.speed is not None for s in edits.segments)
     names = {"same": "same", "only_a": "only A", "only_b": "only B"}

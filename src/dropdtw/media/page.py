@@ -1,4 +1,4 @@
-"""An edit list as a page: both recordings as strips, ribbons between what they share, orange for what one alone has."""
+"""An edit list as a page: a strip per recording, ribbons between shared passages, orange where only one has it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TICKS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 
 
 def page(edits: Edits, names: tuple[str, str], *, timed: bool = True) -> str:
-    """The whole page, in one file without scripts; places that are not timed are plain numbers."""
+    """The whole page, in one file without scripts; untimed positions are plain numbers."""
     said_at = clock if timed else _plain
     a, b = (escape(one_line(name)) for name in names)
     alone = [sum(s.duration for s in rows) for rows in (edits.only_a, edits.only_b)]

@@ -11,9 +11,9 @@ from dropdtw.media.edits import Edits, Segment, Span, clock
 from dropdtw.media.words import Words, diff_words
 
 SURE: Final = 0.9
-"""The confidence below which nothing is written unless it is forced."""
+"""Minimum confidence for writing the result without `--force`."""
 MOST: Final = 0.5
-"""The share of cues that may be left out before the two versions are doubted to belong together."""
+"""Maximum share of cues left out; above it, the two versions may not belong together."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Retimed:
     """Subtitles with other times.
 
     text : the content of the new file.
-    times : for each cue of the old file its new (start, stop) in seconds; None where the passage is not there.
-    confidence : the mean, over all cues, of the confidence of the passage that each lies in.
-    doubts : why one should not rely on it, in words; empty where nothing speaks against it.
+    times : the new (start, stop) of each cue of the old file, in seconds; None if B does not have its passage.
+    confidence : the mean confidence, over all cues, of the passage that holds the cue.
+    doubts : reasons not to rely on the result; empty if there are none.
     """
 
     text: str
@@ -41,10 +41,10 @@ def retime(subtitles: str | CueFile, edits: Edits) -> Retimed:
     """Move subtitles from A's times to B's.
 
     subtitles : the content of a SubRip (.srt) or WebVTT (.vtt) file that belongs to A.
-    edits : what A and B have in common, by `dropdtw.media.diff`.
+    edits : the edit list of A and B, from `dropdtw.media.diff`.
 
-    A cue moves with the passage that holds most of it, and keeps its length. One that lies mostly in what only A has is
-    left out. Everything but times and numbers stays as it is.
+    A cue moves with the passage that holds most of it, and keeps its length. A cue that lies mostly in a passage only A
+    has is left out. Everything but times and numbers stays unchanged.
 
     >>> edits = Edits.of_same([((0, 10), (0, 10), 0.99), ((20, 60), (10, 50), 0.99)], (60, 50))
     >>> subtitles = "1\\n00:00:12,000 --> 00:00:14,000\\nBuy now\\n\\n2\\n00:00:21,000 --> 00:00:23,000\\nWelcome\\n"
@@ -65,7 +65,7 @@ def retime(subtitles: str | CueFile, edits: Edits) -> Retimed:
 
 
 def between(subtitles: str | CueFile, other: str | CueFile, *, speed: bool = False) -> Edits:
-    """The edits between two subtitle files of one language, by their words and times."""
+    """The edits between two subtitle files in the same language, from their words and times."""
     a, b = (Words.of_cues(_file(text).spoken) for text in (subtitles, other))
     return diff_words(a, b, speed=speed)
 
@@ -75,7 +75,7 @@ def _file(subtitles: str | CueFile) -> CueFile:
 
 
 def _home(edits: Edits, start: float, stop: float) -> Segment | None:
-    """The row that decides about a cue: the one that holds most of it, or else the passage beside it."""
+    """The row that decides what happens to a cue: the one that holds most of it, or else the adjacent passage."""
     rows = [s for s in edits.segments if s.a is not None]
     if not edits.same:
         return None
@@ -94,7 +94,7 @@ def _span(row: Segment) -> Span:
 
 
 def _moved(home: Segment, start: float, stop: float) -> Span | None:
-    """The times of a cue in B, along the line that its passage draws; None before B begins."""
+    """The times of a cue in B, mapped linearly with its passage; None if before the start of B."""
     assert home.a is not None
     assert home.b is not None
     (a, until), (b, b_until) = home.a, home.b

@@ -1,4 +1,4 @@
-"""Sound of any usual format, read block by block through PyAV: mono, 16,000 samples a second."""
+"""Sound in any common format, read block by block with PyAV: mono, 16,000 samples per second."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ import numpy.typing as npt
 from dropdtw.problem.inputs import Array
 
 RATE = 16_000
-"""Samples a second after decoding."""
+"""Samples per second after decoding."""
 
 GAP = 0.1
-"""Seconds by which time stamps must jump before the gap is filled with silence."""
+"""Minimum jump in the time stamps, in seconds, that is filled with silence."""
 
 LONGEST_GAP = 3600.0
-"""Seconds beyond which a jump of time stamps is taken for damage, not for a pause."""
+"""Maximum jump in the time stamps, in seconds, that counts as a pause; a larger one counts as damage."""
 
 BLOCK = 1 << 16
-"""Samples that are handed on at a time, where they come from an array."""
+"""Block size for samples from an array."""
 
 Source = str | os.PathLike[str] | tuple[npt.ArrayLike, int]
 """A file, or samples with their rate."""
 
 
 class Sound:
-    """A recording that is read once, block by block.
+    """A recording, read once, block by block.
 
     source : the path of a file with a sound track, or (samples, rate): samples (n,) or (n, channels), floats or
         16-bit integers.
-    name : what messages call it.
+    name : its name in messages.
 
-    After reading, `seconds` is how long it lasts, and `notes` says what was wrong with it that reading survived.
+    After reading, `seconds` is its duration, and `notes` lists errors that did not stop the reading.
     """
 
     def __init__(self, source: Source, name: str) -> None:
@@ -48,11 +48,11 @@ class Sound:
 
     @property
     def seconds(self) -> float:
-        """How long it lasts, as far as it was read."""
+        """The duration read so far."""
         return self._samples / RATE
 
     def blocks(self) -> Iterator[Array]:
-        """Samples (n,), float32, one block after the other."""
+        """Yield samples (n,), float32, block by block."""
         for block in self._blocks:
             self._samples += len(block)
             yield block
@@ -101,7 +101,7 @@ class Sound:
         begin = (container.start_time or 0) / av.time_base
         setup: tuple[object, ...] | None = None
         resampler: Any = None
-        done = 0.0  # seconds handed on
+        done = 0.0  # seconds yielded so far
         for frame in self._frames(av, container, stream):
             now = frame.pts * float(frame.time_base) - begin if frame.pts is not None else done
             if GAP < now - done < LONGEST_GAP:
@@ -119,7 +119,7 @@ class Sound:
             yield _resampled(resampler, None)
 
     def _frames(self, av: ModuleType, container: Any, stream: Any) -> Iterator[Any]:
-        """Decoded frames; packets that cannot be decoded are counted and left out."""
+        """Yield decoded frames; skip and count packets that cannot be decoded."""
         damaged = 0
         packets = container.demux(stream)
         while True:
@@ -139,7 +139,7 @@ class Sound:
 
 
 def has_pictures(path: str | os.PathLike[str]) -> bool:
-    """Whether a file has a video track, other than the cover of an album."""
+    """Whether a file has a video track other than cover art."""
     with load_av().open(f"file:{os.fspath(path)}") as container:
         return any(not int(stream.disposition) & 0x400 for stream in container.streams.video)
 

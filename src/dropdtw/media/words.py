@@ -1,7 +1,7 @@
-"""The edit list of two texts of one language, timed (subtitles) or not (transcripts): words that are equal match.
+"""The edit list of two texts in one language, timed (subtitles) or not (transcripts): equal words match.
 
-Two-sided Drop-DTW with opening costs over words, one-to-one. In timed texts a passage also ends where the time between
-the two texts changes: a break without words has been put in, or taken out.
+It is two-sided Drop-DTW over words, with opening costs and one-to-one matches. In timed texts a passage also ends where
+the offset between the two texts changes: a pause without words was inserted or removed.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from dropdtw.text.subtitles import Sentence
 from dropdtw.text.words import WORD
 
 OPENING: Final = 2.0
-"""What a run of dropped words costs on top; a word that matches gains 1."""
+"""Extra cost of a run of dropped words; a matched word gains 1."""
 CHANCE: Final = 0.4
-"""How fast chance passages get rarer with the information in their words (nats)."""
+"""Rate at which chance passages become rarer with the information in their words, per nat."""
 BELIEVED: Final = 0.5
-"""The confidence below which an equal passage is taken for chance."""
+"""Minimum confidence of an equal passage; below it, the match counts as chance."""
 JUMP: Final = 0.25
-"""Seconds by which the time between the two texts changes at least where a passage ends."""
+"""Minimum change of the offset between the texts, in seconds, that ends a passage."""
 DRIFT: Final = 0.002
-"""The change of speed from which on it is taken for one."""
+"""Relative difference in speed from which two speeds count as different."""
 RECENT: Final = 200
-"""Times that say what the time between the texts is now."""
+"""Number of recent times that determine the current offset."""
 LONGEST: Final = 100_000
-"""Words of a text."""
+"""Maximum number of words in a text."""
 
 
 @dataclass(frozen=True)
 class Words:
     """The words of a text, and where each begins and ends: in seconds, or counted in words.
 
-    begins_cue : whether a word is the first of its cue; its time is then exact, others are estimated within the cue.
+    begins_cue : whether a word is the first in its cue. Its time is then exact; other times are interpolated.
     """
 
     words: tuple[str, ...]
@@ -50,7 +50,7 @@ class Words:
 
     @classmethod
     def of_cues(cls, cues: Sequence[Sentence]) -> Words:
-        """The words of subtitles. Within a cue, time passes evenly with its letters."""
+        """The words of subtitles. Times within a cue are interpolated by letters."""
         found: list[tuple[str, float, float, bool]] = []
         for cue in cues:
             pace = (cue.stop - cue.start) / max(1, len(cue.text))
@@ -62,7 +62,7 @@ class Words:
 
     @classmethod
     def of_text(cls, text: str) -> Words:
-        """The words of a text without times: the place of a word is its number."""
+        """The words of a text without times: the position of a word is its number."""
         found = [(m.group().casefold(), float(n), n + 1.0, True) for n, m in enumerate(WORD.finditer(text))]
         return cls._of(found, timed=False)
 
@@ -85,10 +85,10 @@ class Words:
 
 
 def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> Edits:
-    """What two texts have in common.
+    """Find which passages two texts share, and which only one of them has.
 
-    min : the shortest passage that gets a row, in seconds, or in words where the texts have no times.
-    speed : the times of one text may pass faster than those of the other, at one ratio throughout.
+    min : minimum length of a row, in seconds, or in words if the texts have no times.
+    speed : whether one text may run faster than the other, at a constant ratio.
 
     >>> before, after = "now we boil some water and wait until the kettle sings", "then it goes over fresh green tea"
     >>> a, b = Words.of_text(f"{before} {after}"), Words.of_text(f"{before} here is our sponsor {after}")
@@ -123,7 +123,9 @@ def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> 
 def _pairs(a: Words, b: Words) -> Array:
     """The words that match, (n, 2)."""
     known = {word: float(1000 * k) for k, word in enumerate(dict.fromkeys((*a.words, *b.words)))}
-    Z, X = (np.array([known[word] for word in side.words]) for side in (a, b))  # others are at least 1000 apart
+    Z, X = (
+        np.array([known[word] for word in side.words]) for side in (a, b)
+    )  # different words are at least 1000 apart
     found = align(
         Z, X, 0.5, 0.5, match="euclidean", one_to_many=False, many_to_one=False, open_x=OPENING, open_z=OPENING
     )
@@ -131,7 +133,7 @@ def _pairs(a: Words, b: Words) -> Array:
 
 
 class _Piece(NamedTuple):
-    """Some of the pairs, one after the other, at one difference of time."""
+    """Consecutive pairs with a constant time offset."""
 
     first: int
     last: int
@@ -139,7 +141,7 @@ class _Piece(NamedTuple):
 
 
 def _pieces(a: Words, b: Words, pairs: Array, min: float, slope: float) -> Iterator[_Piece]:
-    """Pairs between which no words of `min` or more are dropped, and the time between the texts does not change."""
+    """Split the pairs where dropped words last `min` or more, and where the time offset between the texts changes."""
     if not len(pairs):
         return
     missing_a = [_dropped(a, i + 1, k) for i, k in zip(pairs[:-1, 0], pairs[1:, 0], strict=True)]
@@ -158,21 +160,21 @@ def _pieces(a: Words, b: Words, pairs: Array, min: float, slope: float) -> Itera
 
 
 def _dropped(words: Words, first: int, last: int) -> float:
-    """How long the words from `first` up to `last` last."""
+    """The duration of the words from `first` up to `last`."""
     return float(words.stops[last - 1] - words.starts[first]) if last > first else 0.0
 
 
 def _shifts(a: Words, b: Words, pairs: Array, slope: float) -> tuple[Array, Array]:
-    """The time between the texts at each pair, and whether it is exact: both words begin a cue."""
+    """The time offset between the texts at each pair, and whether it is exact: both words begin a cue."""
     exact = a.begins_cue[pairs[:, 0]] & b.begins_cue[pairs[:, 1]]
     return np.asarray(b.starts[pairs[:, 1]] - slope * a.starts[pairs[:, 0]]), np.asarray(exact)
 
 
 def _jumps(shifts: Array, exact: Array) -> list[int]:
-    """Where the time between the texts changes for good: two exact times in a row, or five others, say the same."""
+    """Where the time offset changes for good: two exact times in a row, or five estimated ones, agree."""
     at = np.flatnonzero(exact)
     wanted, reach = 2, JUMP
-    if len(at) < len(shifts) / 40 or len(at) < 2:  # cues are cut differently: estimated times have to do
+    if len(at) < len(shifts) / 40 or len(at) < 2:  # cues are split differently: fall back on estimated times
         at, wanted, reach = np.arange(len(shifts)), 5, 4 * JUMP
     found: list[int] = []
     begin = 0
@@ -187,7 +189,7 @@ def _jumps(shifts: Array, exact: Array) -> list[int]:
 
 
 def _slope(a: Words, b: Words, pairs: Array) -> float:
-    """Seconds of B to a second of A: the median over pairs that lie far apart."""
+    """Seconds of B per second of A: the median over pairs that lie far apart."""
     if len(pairs) < 20:
         return 1.0
     exact = a.begins_cue[pairs[:, 0]] & b.begins_cue[pairs[:, 1]]
@@ -214,7 +216,7 @@ def _confidence(a: Words, b: Words, pairs: Array) -> float:
 
 
 def _rows(a: Words, b: Words, pairs: Array, pieces: Sequence[_Piece], slope: float) -> list[tuple[Span, Span]]:
-    """Where each piece lies in both texts; a silence that both have between two pieces belongs to the first."""
+    """The spans of each piece in both texts; common silence between two pieces belongs to the first."""
     spans: list[list[float]] = []
     for piece in pieces:
         (i, j), (k, m) = pairs[piece.first], pairs[piece.last - 1]
@@ -231,7 +233,7 @@ def _rows(a: Words, b: Words, pairs: Array, pieces: Sequence[_Piece], slope: flo
 def _share_silence(
     a: Words, b: Words, pairs: Array, pieces: Sequence[_Piece], spans: list[list[float]], slope: float
 ) -> None:
-    """Let passages reach over the silence between them, as far as it is as long in both texts."""
+    """Extend passages over the silence between them, as far as both texts have it."""
     if pairs[pieces[0].first].max() == 0:
         lead = max(0.0, min(spans[0][0], spans[0][2] / slope))
         spans[0][0], spans[0][2] = spans[0][0] - lead, spans[0][2] - slope * lead

@@ -1,9 +1,9 @@
-"""The average of many series, each of which may hold junk: DBA (Petitjean et al. 2011) on alignments that drop.
+"""The average of many series, each of which may contain junk: DBA (Petitjean et al. 2011) on alignments that drop.
 
 Two steps alternate: align every series X with the average Z, dropping what does not belong; then replace each z_i by
 the mean of all x that match it. Neither step can raise Σ_s w_s · cost(Z, X_s): the first finds the best alignments for
-Z, the second the best Z for these alignments. Elements of the average are never dropped: one that is would never be
-updated.
+Z, the second the best Z for these alignments. Elements of the average are never dropped, because a dropped element
+would never be updated.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from dropdtw.tables.table import Recurrence
 Init = Literal["mean", "medoid"] | npt.ArrayLike
 
 CENTRES: Final[dict[str, Callable[[Array], Array]]] = {"sqeuclidean": lambda X: X, "cosine": unit_rows}
-"""Match costs with an average that is cheapest to match: the mean of the elements, made of these vectors."""
+"""Match costs under which the mean is the cheapest average, and the vectors to take the mean of."""
 
 AVERAGED: Final = (
     *("drop_dtw", "drop_dtw_paper", "dtw", "otam", "subsequence", "needleman_wunsch"),
     *("symmetric1", "symmetric2", "asymmetric", "symmetricP1", "asymmetricP1"),
 )
-"""Methods that pay the match costs as they are, and match every element of the average."""
+"""Methods that use the match costs unchanged, and match every element of the average."""
 
 
 @dataclass(frozen=True, eq=False)
 class Barycenter:
     """What `barycenter` found.
 
-    average : (K, d), or (K,) where all series are of plain numbers.
+    average : (K, d), or (K,) if all series are one-dimensional.
     cost : Σ_s w_s · cost of aligning series s with the average.
     costs : the same at the start and after each round; it never rises.
-    alignments : of each series, as X, with the average, as Z: `labels` is −1 where a series was dropped.
-    converged : whether the last round changed the cost by less than `tol`; otherwise the rounds were used up.
+    alignments : the alignment of each series (X) with the average (Z); `labels` is −1 where an element was dropped.
+    converged : whether the last round changed the cost by less than `tol`; otherwise it stopped at `max_iter`.
     """
 
     average: Array
@@ -92,28 +92,28 @@ def barycenter(
     executor: str | None = None,
     missing: str | None = None,
 ) -> Barycenter:
-    """Find the series that is cheapest to align with all given ones, in which junk may be dropped.
+    """Find the series that is cheapest to align with all given series, whose junk may be dropped.
 
     Minimises Σ_s w_s · distance(Z, X_s, drop_x, ...) over Z (K, d), up to a local minimum. Without drops this is DTW
-    barycenter averaging (DBA). Nothing is drawn at random.
+    barycenter averaging (DBA). The result is deterministic.
 
     Parameters
     ----------
-    series : the X_s, each (t, d) or (t,), of different lengths if need be.
-    weights : (n,) numbers ≥ 0, how much each series counts. None: all alike.
-    drop_x : what dropping an element of a series costs, in units of `match`: a squared distance. A rule such as
-        "percentile:20" is read off the match costs of each series with the start, and kept. None: nothing is dropped.
-    init : the start: "mean", the mean of the series after stretching all to one length; "medoid", the one of them that
-        is cheapest to align with all others; or a series (K, d) of your own.
+    series : the X_s, each (t, d) or (t,); their lengths may differ.
+    weights : (n,) numbers ≥ 0, the weight of each series. None: equal weights.
+    drop_x : the cost of dropping an element of a series, in units of `match`: a squared distance. A rule such as
+        "percentile:20" is evaluated once, on the match costs of each series with the start. None: nothing is dropped.
+    init : the start: "mean", the mean of the series after stretching all to one length; "medoid", the series that is
+        cheapest to align with all others; or a series (K, d) of your own.
     length : K, for "mean"; None: the median of the lengths.
-    match : "sqeuclidean", or "cosine" for vectors of which only the direction counts.
+    match : "sqeuclidean", or "cosine" for vectors of which only the direction matters.
     method, one_to_many, many_to_one, contiguous, open_x, warp, window, missing, executor : as in `dropdtw.align`.
-    max_iter : how many rounds to make at most.   tol : stop when a round lowers the cost by a smaller share than this.
+    max_iter : the maximum number of rounds.   tol : stop when a round lowers the cost by a smaller share than this.
     n_jobs, progress : as in `dropdtw.pairwise`.
 
     Raises
     ------
-    ValueError : for input that makes no sense, and where a series cannot be aligned.
+    ValueError : for invalid input, and for a series that cannot be aligned.
 
     >>> import numpy as np, dropdtw
     >>> wave = np.sin(np.linspace(0, 6, 30))
@@ -173,10 +173,10 @@ def barycenter(
 
 
 class Pull:
-    """Series that draw an average to themselves. What dropping costs is read off the first average, and kept.
+    """The series to average. Drop costs are computed once, from the first average.
 
-    specs : what is asked of the alignment with each.   Z : (K, d) the first average.
-    series : (t, d) each, in double precision.   weights : (n,) how much each counts.
+    specs : the request for the alignment with each series.   Z : (K, d) the first average.
+    series : (t, d) each, in double precision.   weights : (n,) the weight of each.
     """
 
     def __init__(self, specs: list[Spec], Z: Array, series: list[Array], weights: Array, threads: int = 1) -> None:
@@ -189,7 +189,7 @@ class Pull:
         self.threads = useful_threads(threads, usual) if specs[0].executor != "reference" else 1
 
     def problems(self, Z: Array) -> list[Problem]:
-        """The problem of each series with an average as long as the first."""
+        """The problem of each series with an average of the same length as the first."""
         found = []
         for problem, X in zip(self._priced, self.series, strict=True):
             costs = replace(problem.costs, match=between(Z, X, self.match))
@@ -197,7 +197,7 @@ class Pull:
         return found
 
     def aligned(self, Z: Array, report: Callable[[], None] = lambda: None) -> tuple[float, list[Trace]]:
-        """What the average costs, and its best alignment with each series."""
+        """The cost of an average, and its best alignment with each series."""
 
         def trace(problem: Problem) -> Trace:
             found = executors.trace(problem)
@@ -228,7 +228,7 @@ class Pull:
     def settle(
         self, Z: Array, rounds: int, tol: float, report: Report = lambda done, total: None
     ) -> tuple[Array, list[Trace], list[float], bool]:
-        """An average after some rounds, its alignments, the cost at each round, and whether it has settled."""
+        """The average after the last round, its alignments, the cost at each round, and whether it converged."""
         done, total = 0, (rounds + 1) * len(self.series)
 
         def one() -> None:
@@ -242,7 +242,7 @@ class Pull:
             closer = self.mean(Z, traces)
             cost, next_traces = self.aligned(closer, one)
             converged = not history[-1] - cost > tol * abs(history[-1])
-            if cost > history[-1]:  # by rounding: what there was is as good
+            if cost > history[-1]:  # only by rounding: keep the previous average
                 break
             Z, traces = closer, next_traces
             history.append(cost)
@@ -265,12 +265,12 @@ def resampled_mean(series: list[Array], weights: Array, length: int) -> Array:
 
 
 def usual_length(series: list[Array]) -> int:
-    """The median of the lengths; of two in the middle the shorter."""
+    """The lower median of the lengths."""
     return int(np.percentile([len(X) for X in series], 50, method="lower"))
 
 
 def check_averaged(spec: Spec) -> None:
-    """Refuse requests under which the mean of what matches is not the best average."""
+    """Raise on requests for which the mean of the matched elements is not the best average."""
     if not isinstance(spec.match, str) or spec.match not in CENTRES:
         raise ValueError(
             f"match is {spec.match!r}; averages are known for 'sqeuclidean' (the mean) and 'cosine' (the mean of "
@@ -284,7 +284,7 @@ def check_averaged(spec: Spec) -> None:
 
 
 def check_tolerance(tol: float) -> None:
-    """Refuse what is no tolerance."""
+    """Raise on an invalid tolerance."""
     if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= tol < np.inf:
         raise ValueError(f"tol is {tol!r}; give a finite number ≥ 0, the share of the cost below which to stop")
 
@@ -300,7 +300,7 @@ def _start(spec: Spec, Xs: list[Array], w: Array, init: Init, length: int | None
             return resampled_mean(Xs, w, usual_length(Xs) if length is None else int(length))
         if init == "medoid":
             D = all_pairs(replace(spec, missing=None), Xs, None, n_jobs, False)
-            with np.errstate(invalid="ignore"):  # 0 · ∞, of a series that does not count
+            with np.errstate(invalid="ignore"):  # 0 · ∞, for a series of weight 0
                 total = np.where(w > 0, D * w, 0).sum(axis=1)
             return Xs[int(total.argmin())].copy()
         raise ValueError(f"init is {init!r}; give 'mean', 'medoid', or a series (K, d) to start from")

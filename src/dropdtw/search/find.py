@@ -28,17 +28,17 @@ from dropdtw.tables.methods import Matching, Method
 from dropdtw.tables.table import Recurrence
 
 DEFAULT_K = 10
-"""How many occurrences `find` gives where neither `k` nor `max_cost` says it."""
+"""How many occurrences `find` returns if neither `k` nor `max_cost` is given."""
 
 FIRST = 1 << 14
-"""Ends that are sorted at first; more where these are not enough."""
+"""Number of ends that are sorted first; the rest are sorted only if needed."""
 
 
 @dataclass(frozen=True)
 class Occurrence:
     """A stretch of the signal, signal[start:stop], in which the query occurs. Made by `dropdtw.find`.
 
-    cost : what matching the query with the stretch costs. Its first and its last element are matched.
+    cost : the cost of aligning the query with the stretch, whose first and last elements are matched.
     """
 
     start: int
@@ -48,12 +48,12 @@ class Occurrence:
 
     @property
     def length(self) -> int:
-        """How many elements of the signal it holds."""
+        """Its length in elements of the signal."""
         return self.stop - self.start
 
     @cached_property
     def alignment(self) -> Alignment:
-        """The query aligned with signal[start:stop]; computed when first asked for. Add `start` to its j."""
+        """The alignment of the query with signal[start:stop], computed on first access. Add `start` to its j."""
         return Alignment.of(self.problem())
 
 
@@ -80,34 +80,34 @@ def find(
     """Find where a query occurs in a longer signal: every place, the best first.
 
     An occurrence is a stretch of the signal that begins and ends with a match. Inside it, elements of the signal can be
-    dropped for d_x and elements of the query for d_z; outside it nothing is paid. For every end j the best stretch that
-    ends there counts, of equally good ones the shortest. Ends are taken by cost, ties from left to right, and a stretch
-    is kept unless it overlaps one that was kept before by more than `overlap` times the shorter of the two.
+    dropped for d_x and elements of the query for d_z; elements outside are free. Each end j has one candidate: the best
+    stretch that ends there, and the shortest of equally good ones. Candidates are taken by cost, ties from left to
+    right. A candidate is kept unless it overlaps one already kept by more than `overlap` times the shorter of the two.
 
-    One pass over the signal finds all ends. Beside the signal it takes memory for a few numbers per element.
+    One pass over the signal finds all ends. It needs memory for a few numbers per element, besides the signal.
 
     Parameters
     ----------
     query : (K, d), or (K,) for numbers: Z of `align`.
     signal : (N, d) or (N,), at least as long: X of `align`.
-    k : how many to give at most. None: all that `max_cost` leaves, or 10 where that is None, too.
-    max_cost : give those alone that cost no more.
+    k : the maximum number of occurrences. None: all up to `max_cost`, or 10 if that is None too.
+    max_cost : the maximum cost of an occurrence. None: no limit.
     overlap : how much occurrences may overlap, as a share of the shorter one: 0 (not at all) to 1 (an occurrence for
         every end).
-    drop_x, drop_z : what dropping an element of the signal, of the query, costs. None: it may not be dropped. Rules
-        such as "percentile:30" read the match costs of the whole signal.
+    drop_x, drop_z : the cost of dropping an element of the signal, and of the query. None: it may not be dropped. Rules
+        such as "percentile:30" use the match costs of the whole signal.
     progress : as in `pairwise`.
-    missing : "drop" leaves out elements with NaN (or masked values), as if they had been deleted; `start`, `stop` and
-        alignments keep your indices, and how much two overlap is counted without them. None: they are refused.
+    missing : "drop" leaves out elements with NaN (or masked values), as if they had been deleted. `start`, `stop` and
+        alignments keep your indices; overlap is measured without the missing elements. None: they raise an error.
     others : as in `align`.
 
     Returns
     -------
-    list of Occurrence : with `start`, `stop`, `cost` and `alignment`, the cheapest first; empty where there is none.
+    list of Occurrence : with `start`, `stop`, `cost` and `alignment`, the cheapest first; empty if there is none.
 
     Raises
     ------
-    ValueError : for input that makes no sense, such as a query that is longer than the signal.
+    ValueError : for invalid input, such as a query that is longer than the signal.
 
     >>> import dropdtw
     >>> signal = [9, 1, 2, 3, 9, 9, 1, 7, 2, 3, 9]
@@ -190,7 +190,7 @@ _METHOD = Method(
 
 
 def _stretch(costs: Costs, start: int, stop: int) -> Costs:
-    """What an occurrence pays, whatever becomes of the arrays that the signal lies in."""
+    """The costs of an occurrence, copied so that later changes to the caller's arrays have no effect."""
     match = costs.match
     inside: MatchCosts
     if isinstance(match, Pair):
@@ -209,7 +209,7 @@ def _as_given(costs: Costs) -> Costs:
 
 
 def _best(ends: Occurrences, k: int | None, max_cost: float, overlap: float) -> Iterator[tuple[int, int]]:
-    """The intervals [start, stop) of the best ends that do not overlap better ones too much."""
+    """The intervals [start, stop) of the best ends, without those that overlap better ones too much."""
     cost, begin = ends
     alive = (cost <= max_cost) & (cost < np.inf)
     stop = np.arange(1, len(cost) + 1)
@@ -237,7 +237,7 @@ def _best(ends: Occurrences, k: int | None, max_cost: float, overlap: float) -> 
 
 
 def _cheapest_first(cost: Array, alive: Array) -> Iterator[Array]:
-    """The ends by (cost, j), in parts; those that are no longer alive when their part comes are left out."""
+    """Yield the ends sorted by (cost, j), in parts; ends ruled out before their part comes are skipped."""
     rest, part = np.flatnonzero(alive), FIRST
     while len(rest):
         paid = cost[rest]

@@ -100,13 +100,13 @@ class Comparison:
         )
 
     def metric(self, Zs: list[Array], Xs: list[Array]) -> str | None:
-        """The match cost's name where kernels can compute it for all of these sequences; otherwise None."""
+        """The name of the match cost if kernels can compute it for all of these sequences; otherwise None."""
         if self.match.name == "cosine":
             return "cosine"
         return self.match.kernel_metric(np.concatenate(Zs), np.concatenate(Xs)) if self.match.in_kernels else None
 
     def _terms(self, Zs: list[Array], Xs: list[Array]) -> Terms | None:
-        """What pairs pay apart from match costs, as far as executors know it; None where they do not."""
+        """All costs of pairs other than match costs, if executors support them; otherwise None."""
         spec, method = self.spec, self.spec.method
         if spec.by_path or method.weigh is not None or method.needs_sequences:
             return None
@@ -173,7 +173,7 @@ def all_pairs(
 def _present(
     spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.ArrayLike] | None
 ) -> tuple[list[Array], list[Array], bool]:
-    """Both lists, checked, without missing elements; and whether some were missing."""
+    """Both lists, checked and without missing elements, and whether any were missing."""
     known: list[bool] = []
 
     def checked(values: npt.ArrayLike, name: str) -> Array:
@@ -187,7 +187,7 @@ def _present(
 
 
 def _each_for_itself(spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.ArrayLike], report: Report) -> Array:
-    """The values one by one: what is said of each element belongs to other elements in every pair."""
+    """The values one by one, for per-element arguments, which apply to different elements in every pair."""
     out = np.empty((len(Zs), len(Xs)))
     for a, b in np.ndindex(out.shape):
         problem = Problem.of_sequences(spec, Zs[a], Xs[b])
@@ -237,7 +237,7 @@ def _in_threads(
 
 
 def _price(rule: Rule | None, sequences: list[Array]) -> Price | None:
-    """A rule as executors take it for all pairs of these sequences and others; None where they cannot."""
+    """A rule in the form that executors take for all pairs of these sequences; None if they do not support it."""
     if rule is None:
         return np.inf
     if type(rule) in (Percentile, Suggest):
@@ -250,7 +250,7 @@ def _price(rule: Rule | None, sequences: list[Array]) -> Price | None:
 
 
 def _step(method: Method) -> tuple[float, float, bool] | None:
-    """What a method with a threshold makes pairs pay, as `Terms.step`; None where they pay their match cost."""
+    """The cost of a pair under a method with a threshold, as `Terms.step`; None if pairs pay their match cost."""
     if method.pair is None:
         return None
     below, at, above = method.pair(np, np.array([-1.0, 0.0, 1.0]), 0.0)

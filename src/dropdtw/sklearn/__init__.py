@@ -2,8 +2,8 @@
 
 `import dropdtw` does not import this; it needs `pip install dropdtw[sklearn]`.
 
-Other clusterers need nothing more than the distances of all pairs; with the same drop cost on both sides they are
-symmetric, which is what `metric="precomputed"` expects:
+Other clusterers need only the distances of all pairs. With the same drop cost on both sides these are symmetric, as
+`metric="precomputed"` expects:
 
 >>> import numpy as np, dropdtw
 >>> from sklearn.cluster import AgglomerativeClustering

@@ -22,7 +22,7 @@ PARAMETERS = (
     *("one_to_many", "many_to_one", "contiguous", "open_x", "open_z", "warp", "window", "threshold"),
     *("missing", "n_jobs"),
 )
-"""Those of `dropdtw.pairwise` that estimators take; some take fewer."""
+"""Parameters of `dropdtw.pairwise` that estimators accept; some accept fewer."""
 
 
 class Aligner(BaseEstimator):  # type: ignore[misc]
@@ -73,5 +73,5 @@ class Aligner(BaseEstimator):  # type: ignore[misc]
         return {name: getattr(self, name) for name in PARAMETERS if hasattr(self, name)}
 
     def _spec(self) -> Spec:
-        """The same as one checked request."""
+        """The parameters as one validated request."""
         return Spec.of(**{name: value for name, value in self._told().items() if name != "n_jobs"})

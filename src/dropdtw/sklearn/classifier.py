@@ -32,8 +32,8 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
     n_neighbors : how many training series vote.
     weights : "uniform", or "distance" for votes of 1/cost (a cost of 0 or less outvotes any other).
     drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold,
-        missing : as in `dropdtw.align`, except that "euclidean" is the default `match`: most series are of numbers,
-        whose cosine says little.
+        missing : as in `dropdtw.align`, except that the default `match` is "euclidean": most series are
+        one-dimensional, where the cosine says little.
     layout : which axis is time, "ntd" or "nct"; needed for arrays of three axes, see `dropdtw.sklearn.as_series`.
     n_jobs : threads; None for one, −1 for all cores.
 

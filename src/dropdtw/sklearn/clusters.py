@@ -1,4 +1,4 @@
-"""What the clusterers share: seeds that are far apart, and series that go to the cheapest centre."""
+"""Code shared by the clusterers: choosing seeds that are far apart, and assigning series to the cheapest centre."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dropdtw.sklearn.panel import Panel
 
 
 class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Aligner):  # type: ignore[misc]
-    """An estimator that gives each series to the centre that it aligns with most cheaply; centres are Z, series X."""
+    """An estimator that assigns each series (X) to the centre (Z) that is cheapest to align with it."""
 
     n_clusters: int
     random_state: int | np.random.RandomState | None
@@ -29,11 +29,11 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64"]  # costs are double, whatever the series are
+        tags.transformer_tags.preserves_dtype = ["float64"]  # costs are float64 for series of any dtype
         return tags
 
     def _check_told(self, spec: Spec) -> None:
-        """Refuse what this clusterer cannot use."""
+        """Raise on parameters that this clusterer does not support."""
 
     def _learn_clusters(self, X: Panel) -> list[Array]:
         """The series to be clustered."""
@@ -48,29 +48,29 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         return series
 
     def _random_states(self, n: int) -> list[np.random.RandomState]:
-        """Where each of n tries draws from."""
+        """A random generator for each of n starts."""
         random = check_random_state(self.random_state)
         return [np.random.RandomState(seed) for seed in random.randint(np.iinfo(np.int32).max, size=n)]
 
     def _label(self, series: list[Array]) -> None:
-        """Give each series of `fit` to a centre, as `predict` would."""
+        """Assign each series of `fit` to a centre, as `predict` would."""
         D = self._distances(self.cluster_centers_, series)
         self._refuse_lost(D)
         self.labels_, self.inertia_ = D.argmin(axis=0), float(D.min(axis=0).sum())
 
     def transform(self, X: Panel) -> Array:
-        """(n, k): what aligning each series with each centre costs."""
+        """(n, k): the cost of aligning each series with each centre."""
         check_is_fitted(self)
         return self._distances(self.cluster_centers_, self._new_series(X)).T
 
     def predict(self, X: Panel) -> Array:
-        """(n,) the cluster of each series: its cheapest centre, ties to the first."""
+        """(n,) the cluster of each series: its cheapest centre, the first in case of ties."""
         D = self.transform(X)
         self._refuse_lost(D.T)
         return np.asarray(D.argmin(axis=1))
 
     def score(self, X: Panel, y: object = None) -> float:
-        """Minus the sum of the costs of aligning each series with its cheapest centre; y is not looked at."""
+        """Minus the sum of the costs of aligning each series with its cheapest centre; y is ignored."""
         return -float(self.transform(X).min(axis=1).sum())
 
     @staticmethod
@@ -84,7 +84,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
 
 class Rows(dict[int, Array]):
-    """Costs of all series with one of them as Z, computed once."""
+    """Costs of all series with one of them as Z, cached."""
 
     def __init__(self, row: Callable[[int], Array]) -> None:
         super().__init__()
@@ -98,10 +98,12 @@ class Rows(dict[int, Array]):
 def spread_out(
     rows: Rows | Array, n: int, k: int, random: np.random.RandomState, *, uniform: bool = False
 ) -> list[int]:
-    """Choose k of n series that are far apart (k-means++): each is drawn with a probability that grows with its cost to
-    those before, and of a few draws the one that lowers the sum of costs most is taken.
+    """Choose k of n series that are far apart (k-means++).
 
-    rows : rows[s] (n,) is what aligning each series with series s costs.   uniform : draw any k.
+    The probability of a draw grows with its cost to the seeds so far. Of a few draws, the one that lowers the sum of
+    costs most becomes the next seed.
+
+    rows : rows[s] (n,) is the cost of aligning each series with series s.   uniform : draw any k.
     """
     if uniform:
         return [int(s) for s in random.choice(n, k, replace=False)]
@@ -109,7 +111,7 @@ def spread_out(
     nearest = np.maximum(rows[chosen[0]], 0)
     while len(chosen) < k:
         chance = np.where(np.isfinite(nearest), nearest, 0)
-        if np.isinf(nearest).any():  # a series that no seed can be aligned with becomes a seed
+        if np.isinf(nearest).any():  # a series that no seed can be aligned with must become a seed
             chance = np.isinf(nearest).astype(float)
         chance[chosen] = 0
         if not chance.any():  # all others equal a seed
@@ -124,6 +126,6 @@ def spread_out(
 
 
 def check_count(value: object, name: str, what: str) -> None:
-    """Refuse what is no number of things."""
+    """Raise unless the value is a positive int."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} is {value!r}; give how many {what}, 1 or more")

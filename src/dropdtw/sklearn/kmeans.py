@@ -1,4 +1,4 @@
-"""k-means under alignment: centres are averages that ignore junk (`dropdtw.barycenter`)."""
+"""k-means under alignment: the centres are averages that leave out junk (`dropdtw.barycenter`)."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from dropdtw.sklearn.panel import Layout, Panel, as_series
 from dropdtw.tables.table import Recurrence
 
 FIRST_ROUNDS = 5
-"""Rounds after which two starts of a centre are compared."""
+"""Number of rounds after which two candidate starts for a centre are compared."""
 
 
 class AlignmentKMeans(Clusterer):
-    """Cluster series by the cost of aligning them with averages, in which the junk of the series has no part.
+    """Cluster series by the cost of aligning them with averages, which leave out the junk in the series.
 
-    Minimises the inertia, the sum over all series of the cost of aligning each with its centre: series go to the
-    cheapest centre, then each centre moves to the mean of what it matches in its series. Neither can raise the inertia.
-    Centres are Z and series X: `drop_x` is what leaving out a step of a series costs. Without drops this is k-means
-    under DTW.
+    Minimises the inertia: the sum, over all series, of the cost of aligning each with its centre. Two steps alternate:
+    assign each series to its cheapest centre, then move each centre to the mean of the elements it matches. Neither can
+    raise the inertia. Centres are Z and series are X: `drop_x` is the cost of dropping a step of a series. Without
+    drops this is k-means under DTW.
 
     Parameters
     ----------
-    n_clusters : how many clusters to find.
+    n_clusters : the number of clusters.
     init : "k-means++" starts from series that are far apart, "random" from any; or a list of `n_clusters` series.
-    n_init : how many starts to try; the one with the least inertia is kept.
-    max_iter, tol : how many rounds to make at most; stop when one lowers the inertia by a smaller share than `tol`.
-    drop_x : a number, in units of `match` (a squared distance); None: nothing is dropped. A rule would be another
-        number for each centre, so that costs could not be compared; `dropdtw.suggest_drop` finds one.
-    match : "sqeuclidean", or "cosine" for vectors of which only the direction counts.
+    n_init : the number of starts; the result with the lowest inertia is kept.
+    max_iter, tol : the maximum number of rounds; stop when a round lowers the inertia by a smaller share than `tol`.
+    drop_x : a number, in units of `match` (a squared distance); None: nothing is dropped. Rules are not allowed: they
+        give a different number for each centre, so costs would not be comparable. `dropdtw.suggest_drop` finds one.
+    match : "sqeuclidean", or "cosine" for vectors of which only the direction matters.
     progress : as in `dropdtw.pairwise`.   random_state : as in scikit-learn.
     others : as in `AlignmentKNeighborsClassifier`.
 
@@ -117,7 +117,7 @@ class AlignmentKMeans(Clusterer):
             )
 
     def fit(self, X: Panel, y: object = None) -> Self:
-        """Find the clusters of the series X, in one of the shapes of `as_series`; y is not looked at."""
+        """Cluster the series X, in one of the shapes of `as_series`; y is ignored."""
         series = self._learn_clusters(X)
         left = [present(each, f"X[{k}]", self.missing)[0].astype(np.float64) for k, each in enumerate(series)]
         rows = Rows(lambda s: self._between([left[s]], left)[0])
@@ -158,14 +158,14 @@ class AlignmentKMeans(Clusterer):
         return centres
 
     def _between(self, seeds: list[Array], series: list[Array]) -> Array:
-        """Costs of series with seeds, which may hold junk as well: both sides drop for the same price."""
+        """Costs of series with seeds. Seeds may contain junk as well, so both sides can drop, at the same cost."""
         return pairwise(seeds, series, progress=False, **self._told(), **self._of_seeds())
 
     def _of_seeds(self) -> dict[str, Any]:
         return {"drop_z": self.drop_x, "open_z": self.open_x}
 
     def _first_centres(self, seeds: list[Array], series: list[Array]) -> list[Array]:
-        """Centres to start from: the mean of each seed's series, or the seed without junk, whichever leads lower."""
+        """Initial centres: the mean of each seed's series, or the seed without junk, whichever gives lower inertia."""
         labels = self._between(seeds, series).argmin(axis=0)
         centres = []
         for c, seed in enumerate(seeds):
@@ -188,10 +188,12 @@ class AlignmentKMeans(Clusterer):
         trimmed = seed[~lost]
         if not len(trimmed) or not all(self._spec().fits(len(trimmed), len(X)) for X in members):
             return seed
-        return trimmed if np.isfinite(self._distances([trimmed], members)).all() else seed  # the window may be narrow
+        return (
+            trimmed if np.isfinite(self._distances([trimmed], members)).all() else seed
+        )  # a narrow window may forbid it
 
     def _fitting(self, Z: Array, series: list[Array]) -> Array:
-        """Z, or Z as short as the shortest series where each of its steps needs a step of its own."""
+        """Z, shortened to the shortest series if each of its steps needs a step of its own."""
         spec, lengths = self._spec(), [len(X) for X in series]
         fits = spec.fits(len(Z), min(lengths)) and spec.fits(len(Z), max(lengths))
         return Z if fits else resampled_mean([Z], np.ones(1), min(lengths))
@@ -214,7 +216,7 @@ class AlignmentKMeans(Clusterer):
                 moved.append(Z)
             moved, labels, inertia = self._assigned(moved, series)
             small = not history[-1] - inertia > self.tol * abs(history[-1])
-            if inertia > history[-1]:  # by rounding: what there was is as good
+            if inertia > history[-1]:  # only by rounding: keep the previous centres
                 break
             centres = moved
             history.append(inertia)
@@ -225,7 +227,7 @@ class AlignmentKMeans(Clusterer):
         return _Found(centres, history)
 
     def _assigned(self, centres: list[Array], series: list[Array]) -> tuple[list[Array], Array, float]:
-        """The cheapest centre of each series, and the inertia; a centre without series moves to the dearest one."""
+        """The cheapest centre of each series, and the inertia; an empty centre moves to the most expensive series."""
         centres = list(centres)
         D = self._distances(centres, series)
         for c in range(len(centres)):

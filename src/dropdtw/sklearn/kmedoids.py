@@ -21,16 +21,16 @@ from dropdtw.tables.methods import MethodLike
 class AlignmentKMedoids(Clusterer):
     """Cluster series around some of them, the medoids, by the cost of aligning each with its medoid.
 
-    Minimises the inertia, the sum of these costs, until no exchange of a medoid for another series lowers it. Medoids
-    are Z and series X: `drop_x` is what leaving out a step of a series costs, `drop_z` a step of its medoid. Any match
-    cost, method and rule will do, since nothing is averaged; all n² pairs are aligned once and kept.
+    Lowers the inertia, the sum of these costs, until no swap of a medoid for another series lowers it further. Medoids
+    are Z and series are X: `drop_x` is the cost of dropping a step of a series, `drop_z` that of its medoid. Nothing is
+    averaged, so any match cost, method and rule works. All n² pairs are aligned once, and their costs cached.
 
     Parameters
     ----------
-    n_clusters : how many clusters to find.
-    n_init : how many starts to try; the one with the least inertia is kept. Each starts from series that are far apart
-        (k-means++).
-    max_iter : how many exchanges to make at most.
+    n_clusters : the number of clusters.
+    n_init : the number of starts, from series that are far apart (k-means++); the result with the lowest inertia is
+        kept.
+    max_iter : the maximum number of swaps.
     progress : as in `dropdtw.pairwise`.   random_state : as in scikit-learn.
     others : as in `AlignmentKNeighborsClassifier`.
 
@@ -38,7 +38,7 @@ class AlignmentKMedoids(Clusterer):
     ----------
     medoid_indices_ : (k,) which series are medoids.   cluster_centers_ : the medoids, list of (t, d).
     labels_ : (n,) the cluster of each series.   inertia_ : the sum of costs.
-    history_ : the inertia at the start and after each exchange; it falls.   n_iter_ : how many exchanges were made.
+    history_ : the inertia at the start and after each swap; it falls.   n_iter_ : the number of swaps made.
 
     >>> import numpy as np
     >>> t = np.linspace(0, 1, 20)
@@ -98,7 +98,7 @@ class AlignmentKMedoids(Clusterer):
         check_count(self.max_iter, "max_iter", "exchanges to make at most")
 
     def fit(self, X: Panel, y: object = None) -> Self:
-        """Find the clusters of the series X, in one of the shapes of `as_series`; y is not looked at."""
+        """Cluster the series X, in one of the shapes of `as_series`; y is ignored."""
         series = self._learn_clusters(X)
         D = pairwise(series, progress=self.progress, **self._told())
         best: tuple[list[int], list[float]] | None = None
@@ -115,10 +115,10 @@ class AlignmentKMedoids(Clusterer):
 
 
 def exchanged(D: Array, medoids: list[int], most: int) -> tuple[list[int], list[float]]:
-    """Medoids after exchanging one for another series as long as that lowers the inertia, the best exchange first.
+    """Swap a medoid for another series, the best swap first, as long as that lowers the inertia.
 
-    D : (n, n) what aligning series b, as X, with series a, as Z, costs.   Returns the medoids, and the inertia at the
-    start and after each of at most `most` exchanges; +∞ counts as more than all that is finite.
+    D : (n, n) the cost of aligning series b, as X, with series a, as Z.   Returns the medoids, and the inertia at the
+    start and after each of at most `most` swaps; +∞ counts as more than any finite cost.
 
     >>> D = np.abs(np.subtract.outer([0.0, 1.0, 9.0, 10.0], [0.0, 1.0, 9.0, 10.0]))
     >>> exchanged(D, [0, 1], 10)

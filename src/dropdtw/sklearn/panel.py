@@ -25,7 +25,7 @@ def as_series(X: Panel, layout: Layout = None, name: str = "X", *, missing: str 
         of (t, d). In an array of three axes, steps at the end of a series that are all NaN are tslearn's padding, and
         are cut off. "nct" where channels come before time, as in aeon and sktime: (n, c, t), or a list of (c, t).
         None: lists are read as "ntd", and arrays of three axes are refused.
-    missing : "drop" lets NaN pass, for functions that leave such steps out; None refuses it.
+    missing : "drop" lets NaN pass, for functions that leave such steps out; None raises on NaN.
 
     >>> [s.shape for s in as_series(np.zeros((2, 3, 50)), layout="nct")]
     [(50, 3), (50, 3)]
@@ -88,12 +88,12 @@ def as_table(X: Any, missing: str | None = None) -> Array:
 
 
 def finite(missing: str | None) -> bool | str:
-    """What scikit-learn's checks are told about NaN."""
+    """The value of `ensure_all_finite` for scikit-learn's checks."""
     return True if missing is None else "allow-nan"
 
 
 def _checked(series: Array, name: str, missing: str | None) -> Array:
-    """A series; with missing steps as they are, as long as not all are."""
+    """A series, which may have missing steps as long as some are present."""
     found, places = present(series, name, missing)
     return found if places is None else as_sequence(series, name, holes=True)
 

@@ -14,8 +14,8 @@ def columns(a: Alignment, of: Literal["pairs", "x", "z", "segments"] = "pairs") 
     """Name → column, all of one length.
 
     of : "pairs", a row for each match (z, x and, where the alignment has its costs, the cost of the match); "x" or
-        "z", a row for each element, matched or dropped (and, where some are, missing); "segments", a row for each
-        unbroken run (label, start, stop).
+        "z", a row for each element, matched, dropped or missing; "segments", a row for each unbroken run
+        (label, start, stop).
 
     >>> import dropdtw
     >>> a = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3)
