@@ -45,9 +45,10 @@ class MatchCosts {
 
   // Whether elements are numbers, so that their costs need not be laid out: lane i of anti-diagonal t costs
   // between(z()[i] − x(t)[i]).
-  bool of_numbers() const { return problem_.metric != Metric::none && problem_.d == 1; }
-  const T* z() { return of_numbers() ? z_.get() + W : nullptr; }
-  const T* x(int t) { return of_numbers() ? x_.get() + 2 * W + N_ - (block_.first + t) : nullptr; }
+  bool of_numbers() const { return of_sequences() && problem_.d == 1; }
+  // The first feature of z and x by lane; null where costs come as a matrix, which has no sequences.
+  const T* z() { return of_sequences() ? z_.get() + W : nullptr; }
+  const T* x(int t) { return of_sequences() ? x_.get() + 2 * W + N_ - (block_.first + t) : nullptr; }
   static DROPDTW_INLINE Vec<T> between(Vec<T> gap, bool euclidean) {
     if (euclidean) return gap < T(0) ? -gap : gap;
     return gap * gap;
@@ -63,6 +64,8 @@ class MatchCosts {
   }
 
  private:
+  bool of_sequences() const { return problem_.metric != Metric::none; }
+
   const T* match_row(int i, std::ptrdiff_t& column) const {  // so that column j of cells is at [(j − 1) · column]
     if (problem_.strip != nullptr) {
       column = strip_column_;
