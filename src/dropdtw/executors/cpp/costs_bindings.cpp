@@ -14,32 +14,9 @@
 
 namespace dropdtw {
 
-#define DROPDTW_DECLARE_COSTS(isa) \
-  namespace isa {                  \
-  void get(CostsKernel<float>&);   \
-  void get(CostsKernel<double>&);  \
-  }
-DROPDTW_DECLARE_COSTS(baseline)
-#ifdef DROPDTW_X86
-DROPDTW_DECLARE_COSTS(v3)
-DROPDTW_DECLARE_COSTS(v4)
-#endif
+DROPDTW_CHOOSE(CostsKernel, costs_kernel)
 
 namespace {
-
-template <class T>
-CostsKernel<T> costs_kernel() {
-  CostsKernel<T> found;
-#ifdef DROPDTW_X86
-  if (instruction_set() == "v4")
-    v4::get(found);
-  else if (instruction_set() == "v3")
-    v3::get(found);
-  else
-#endif
-    baseline::get(found);
-  return found;
-}
 
 // All of C, in tasks of some milliseconds, so that Ctrl-C is answered and threads share them.
 template <class T>

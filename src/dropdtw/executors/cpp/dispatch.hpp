@@ -7,21 +7,10 @@
 
 namespace dropdtw {
 
-#define DROPDTW_DECLARE(isa)  \
-  namespace isa {             \
-  void get(Kernels<float>&);  \
-  void get(Kernels<double>&); \
-  }
-DROPDTW_DECLARE(baseline)
-#ifdef DROPDTW_X86
-DROPDTW_DECLARE(v3)
-DROPDTW_DECLARE(v4)
-#endif
-
 // The best instruction set of this processor, or the one that DROPDTW_ISA in the environment names.
 inline const std::string& instruction_set() {
   static const std::string chosen = [] {
-    const char* wanted = std::getenv("DROPDTW_ISA");
+    [[maybe_unused]] const char* wanted = std::getenv("DROPDTW_ISA");
 #ifdef DROPDTW_X86
     __builtin_cpu_init();
     const bool v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -36,18 +25,40 @@ inline const std::string& instruction_set() {
   return chosen;
 }
 
-template <class T>
-Kernels<T> kernels() {
-  Kernels<T> found;
+#define DROPDTW_IN(isa, Kind) \
+  namespace isa {             \
+  void get(Kind<float>&);     \
+  void get(Kind<double>&);    \
+  }
+
+// Declares the kernels of a kind for every instruction set, and defines name<T>(): those that suit this processor.
 #ifdef DROPDTW_X86
-  if (instruction_set() == "v4")
-    v4::get(found);
-  else if (instruction_set() == "v3")
-    v3::get(found);
-  else
+#define DROPDTW_CHOOSE(Kind, name)      \
+  DROPDTW_IN(baseline, Kind)            \
+  DROPDTW_IN(v3, Kind)                  \
+  DROPDTW_IN(v4, Kind)                  \
+  template <class T>                    \
+  Kind<T> name() {                      \
+    Kind<T> found;                      \
+    if (instruction_set() == "v4")      \
+      v4::get(found);                   \
+    else if (instruction_set() == "v3") \
+      v3::get(found);                   \
+    else                                \
+      baseline::get(found);             \
+    return found;                       \
+  }
+#else
+#define DROPDTW_CHOOSE(Kind, name) \
+  DROPDTW_IN(baseline, Kind)       \
+  template <class T>               \
+  Kind<T> name() {                 \
+    Kind<T> found;                 \
+    baseline::get(found);          \
+    return found;                  \
+  }
 #endif
-    baseline::get(found);
-  return found;
-}
+
+DROPDTW_CHOOSE(Kernels, kernels)
 
 }  // namespace dropdtw

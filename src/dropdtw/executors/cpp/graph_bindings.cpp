@@ -17,32 +17,9 @@
 
 namespace dropdtw {
 
-#define DROPDTW_DECLARE_GRAPHS(isa) \
-  namespace isa {                   \
-  void get(GraphKernel<float>&);    \
-  void get(GraphKernel<double>&);   \
-  }
-DROPDTW_DECLARE_GRAPHS(baseline)
-#ifdef DROPDTW_X86
-DROPDTW_DECLARE_GRAPHS(v3)
-DROPDTW_DECLARE_GRAPHS(v4)
-#endif
+DROPDTW_CHOOSE(GraphKernel, graph_kernel)
 
 namespace {
-
-template <class T>
-GraphKernel<T> graph_kernel() {
-  GraphKernel<T> found;
-#ifdef DROPDTW_X86
-  if (instruction_set() == "v4")
-    v4::get(found);
-  else if (instruction_set() == "v3")
-    v3::get(found);
-  else
-#endif
-    baseline::get(found);
-  return found;
-}
 
 // What happens beside a kernel: signals are answered, and its path is kept or becomes derivatives.
 template <class T>

@@ -7,12 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "dispatch.hpp"
 #include "pair_request.hpp"
 #include "parallel.hpp"
 #include "soft.hpp"
 #include "widen.hpp"
 
 namespace dropdtw {
+
+DROPDTW_CHOOSE(SoftKernels, soft_kernels)
 
 // Some pairs, on one thread: X order_x[first, first + count) against the Z order_z[from, to).
 template <class T>

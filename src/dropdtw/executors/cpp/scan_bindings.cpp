@@ -14,32 +14,9 @@
 
 namespace dropdtw {
 
-#define DROPDTW_DECLARE_SCAN(isa) \
-  namespace isa {                 \
-  void get(ScanKernel<float>&);   \
-  void get(ScanKernel<double>&);  \
-  }
-DROPDTW_DECLARE_SCAN(baseline)
-#ifdef DROPDTW_X86
-DROPDTW_DECLARE_SCAN(v3)
-DROPDTW_DECLARE_SCAN(v4)
-#endif
+DROPDTW_CHOOSE(ScanKernel, scan_kernel)
 
 namespace {
-
-template <class T>
-ScanKernel<T> scan_kernel() {
-  ScanKernel<T> found;
-#ifdef DROPDTW_X86
-  if (instruction_set() == "v4")
-    v4::get(found);
-  else if (instruction_set() == "v3")
-    v3::get(found);
-  else
-#endif
-    baseline::get(found);
-  return found;
-}
 
 bool answer_signals(void*) {
   nb::gil_scoped_acquire gil;

@@ -1,7 +1,7 @@
 // Soft minima of many problems at a time, for processors that have the instructions for it. Plain data, as in
 // problem.hpp.
 #pragma once
-#include "dispatch.hpp"
+#include "problem.hpp"
 
 namespace dropdtw {
 
@@ -11,30 +11,5 @@ struct SoftKernels {
   using Solve = int (*)(const LaneProblem<T>& problem, double gamma);
   const Solve* family;
 };
-
-#define DROPDTW_DECLARE_SOFT(isa) \
-  namespace isa {                 \
-  void get(SoftKernels<float>&);  \
-  void get(SoftKernels<double>&); \
-  }
-DROPDTW_DECLARE_SOFT(baseline)
-#ifdef DROPDTW_X86
-DROPDTW_DECLARE_SOFT(v3)
-DROPDTW_DECLARE_SOFT(v4)
-#endif
-
-template <class T>
-SoftKernels<T> soft_kernels() {
-  SoftKernels<T> found;
-#ifdef DROPDTW_X86
-  if (instruction_set() == "v4")
-    v4::get(found);
-  else if (instruction_set() == "v3")
-    v3::get(found);
-  else
-#endif
-    baseline::get(found);
-  return found;
-}
 
 }  // namespace dropdtw
