@@ -1,4 +1,4 @@
-// Chooses the kernels of the best instruction set that this processor has.
+// Selects the kernels for the best instruction set that this processor supports.
 #pragma once
 #include <cstdlib>
 #include <string>
@@ -18,7 +18,7 @@ DROPDTW_DECLARE(v3)
 DROPDTW_DECLARE(v4)
 #endif
 
-// The best instruction set of this processor, or the one that DROPDTW_ISA in the environment names.
+// The best instruction set that this processor supports; the environment variable DROPDTW_ISA can select an older one.
 inline const std::string& instruction_set() {
   static const std::string chosen = [] {
     const char* wanted = std::getenv("DROPDTW_ISA");
