@@ -114,9 +114,9 @@ def retrieve(
 
     queries : the Z: a corpus that fits into memory, or a list of (id, sequence).
     corpus : the X to search, as in `dropdtw.corpus.localize`.
-    k : how many records to find for each query.
     out : a folder for the results. Its nearest.parquet has the columns query, rank, id, length and cost, best first.
         On ties, the record that comes first in the corpus wins.
+    k : how many records to find for each query.
     options : see `dropdtw.corpus.CorpusOptions`. If drop and opening costs are numbers, lower bounds prune most
         records. Costs that depend on the match costs differ from record to record, so all records are aligned.
     """

@@ -17,7 +17,7 @@ from dropdtw.data.features import Embed, Features, StepEmbeddings
 from dropdtw.data.steps import BrokenVideoError, StepDataset, StepVideo
 
 CLIP_SECONDS = 3.2
-"""The length of the paper's clips: 32 frames at 10 frames a second."""
+"""The length of the paper's clips: 32 frames at 10 frames per second."""
 
 
 @dataclass(frozen=True)

@@ -87,9 +87,9 @@ def corners(trajectory: str, length: int) -> Array:
     if length < 2:
         raise ValueError(f"length is {length}; give at least 2 frames")
     fine = TRAJECTORIES[trajectory](np.linspace(0, 2 * np.pi, 4097))
-    travelled = np.concatenate([[0], np.cumsum(np.hypot(*np.diff(fine, axis=0).T))])
-    wanted = np.linspace(0, travelled[-1], length)
-    right, down = (np.interp(wanted, travelled, along) for along in fine.T)
+    traveled = np.concatenate([[0], np.cumsum(np.hypot(*np.diff(fine, axis=0).T))])
+    wanted = np.linspace(0, traveled[-1], length)
+    right, down = (np.interp(wanted, traveled, along) for along in fine.T)
     reach = (CANVAS - DIGIT) / 2
     return np.asarray(np.rint(reach + reach * np.stack([down, right], axis=1)), np.int64)
 
