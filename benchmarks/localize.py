@@ -1,19 +1,19 @@
-"""Measure `dropdtw.text.localize` on cooking videos it was not calibrated on, then calibrate it on all of them.
+"""Measure `dropdtw.text.localize` on cooking videos by cross-validation, then calibrate it on all of them.
 
 python benchmarks/localize.py --data DIR [--folds 5] [--seed 0]
 
-DIR holds `yc2_transcripts.json.gz` (see `dropdtw.data.transcripts`). Its videos fall into folds. Weights, floor and
-edge are chosen on all folds but one and measured on that one, in turn; the last lines choose them on all videos, and
-these numbers stand in `dropdtw/text/evidence.py`. Steps are searched for in five settings:
+DIR has `yc2_transcripts.json.gz` (see `dropdtw.data.transcripts`). Its videos are split into folds. Weights, floor and
+edge are chosen on all folds but one and measured on that one, in turn. The last lines choose them on all videos; these
+numbers are used in `dropdtw/text/evidence.py`. Steps are searched for in five settings:
 
-own : all steps of a video, in its transcript.
+own : all steps of a video, in its own transcript.
 foreign : all steps of a video, in the transcript of another dish of the same fold.
-mixed : half of a video's own steps among half of another's.
+mixed : half of a video's own steps, mixed with half of another's.
 few own, few foreign : one to three consecutive steps.
 
-"key" steps are an annotator's words for single sentences: right where the passage has that sentence. "recipe" steps are
-YouCook2's words for what is seen: right where the passage comes within 5 seconds of it. "Alignment alone" is what is
-found without any evidence, floor and edge.
+"key" steps are an annotator's words for single sentences; they are right if the passage contains that sentence.
+"recipe" steps are YouCook2's words for what is seen; they are right if the passage comes within 5 seconds of it.
+"Alignment alone" means without evidence, floor and edge.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Kind = Literal["key", "recipe"]
 KINDS: tuple[Kind, ...] = ("key", "recipe")
 SETTINGS = ("own", "foreign", "mixed", "few own", "few foreign")
 FOREIGN = 0.1
-"""The share of foreign steps that may be found where the floor is chosen; of one to three steps alone it is more."""
+"""Maximum fraction of foreign steps found when choosing the floor; with only one to three steps it is higher."""
 FLOORS = np.arange(0.05, 1, 0.05).round(2)
 EDGES = (0.0, 0.25, 0.5, 0.6, 2 / 3, 0.75, 0.85, 1.0)
 NEAR = 5.0
@@ -47,7 +47,7 @@ Span = tuple[float, float]
 
 
 class Step(NamedTuple):
-    """A step, and the seconds at which it is told; None: in another video."""
+    """A step, and the span in seconds where it is described; None if it belongs to another video."""
 
     text: str
     told: Span | None
@@ -55,7 +55,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Video:
-    """What is said in a video, sentence by sentence, and its steps of either kind."""
+    """The sentences of a video, and its steps of either kind."""
 
     name: str
     dish: str
@@ -66,7 +66,7 @@ class Video:
 
 @dataclass(frozen=True)
 class Search:
-    """One step that was searched for: where it was found (None: nowhere), and where it is."""
+    """The search for one step: where it was found (None: nowhere), and where it is."""
 
     kind: Kind
     setting: str
@@ -77,7 +77,7 @@ class Search:
     times: np.ndarray
 
     def right(self, edge: float = 0.0) -> bool:
-        """Whether the step is told in the passage."""
+        """Whether the passage is where the step is described."""
         if self.passage is None or self.step.told is None:
             return False
         start, stop = self.seconds(edge)
@@ -86,7 +86,7 @@ class Search:
         return min(stop, self.step.told[1] + NEAR) > max(start, self.step.told[0] - NEAR)
 
     def seconds(self, edge: float) -> Span:
-        """Where the passage starts and stops."""
+        """The start and stop of the passage in seconds."""
         assert self.passage is not None
         first, after, _ = self.passage
         if edge:
@@ -94,7 +94,7 @@ class Search:
         return float(self.times[first, 0]), float(self.times[after - 1, 1])
 
     def overlap(self, edge: float) -> float:
-        """Intersection over union of passage and truth, in seconds."""
+        """Intersection over union of passage and ground truth, in seconds."""
         (start, stop), told = self.seconds(edge), self.step.told
         assert told is not None
         return max(0.0, min(stop, told[1]) - max(start, told[0])) / (max(stop, told[1]) - min(start, told[0]))
@@ -108,11 +108,11 @@ class Chosen(NamedTuple):
     edge: float
 
 
-# --- Searching --------------------------------------------------------------------------------------------------
+# Searching
 
 
 class Embedder:
-    """Embeddings of texts, each computed once."""
+    """Cached embeddings of texts."""
 
     def __init__(self) -> None:
         self.known: dict[str, np.ndarray] = {}
@@ -141,9 +141,9 @@ def videos(folder: Path) -> list[Video]:
 def searches(
     fold: Sequence[Video], embed: Embedder, rng: np.random.Generator, opening: float = 0.0
 ) -> Iterator[Search]:
-    """Every setting for every video of a fold; foreign steps are of the same fold.
+    """Search in every setting for every video of a fold; foreign steps come from the same fold.
 
-    opening : what opening a run of dropped sentences costs, in drop costs.
+    opening : the cost of opening a run of dropped sentences, in units of the drop cost.
     """
     for kind, video in product(KINDS, fold):
         own = video.steps[kind]
@@ -174,7 +174,7 @@ def searches(
 
 
 def mixed(own: list[Step], foreign: list[Step], rng: np.random.Generator) -> list[Step]:
-    """About half of each, both in their order."""
+    """About half of each, in order."""
     placed = [
         (number / len(steps), step)
         for steps in (own, foreign)
@@ -189,11 +189,11 @@ def some(steps: list[Step], count: int, rng: np.random.Generator) -> list[Step]:
     return steps[first : first + count]
 
 
-# --- Choosing ---------------------------------------------------------------------------------------------------
+# Choosing
 
 
 def choose(found: Sequence[Search]) -> Chosen:
-    """Weights by maximum likelihood; the lowest floor that keeps foreign steps out; the edge of the best overlap."""
+    """Weights by maximum likelihood; the lowest floor that keeps foreign steps out; the edge with the best overlap."""
     located = [(s, s.passage.evidence) for s in found if s.passage is not None]
     weights = fit(np.array([e for _, e in located]), np.array([s.right() for s, _ in located]))
     foreign: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -223,12 +223,12 @@ def sure(s: Search, weights: Weights) -> float:
     return 0.0 if s.passage is None else probability(s.passage.evidence, weights)
 
 
-# --- Measuring --------------------------------------------------------------------------------------------------
+# Measuring
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one search: alone, by the alignment; then with what was chosen on other folds."""
+    """The outcome of one search, by the alignment alone and with the constants chosen on the other folds."""
 
     search: Search
     sure: float
@@ -242,11 +242,11 @@ class Outcome:
 
     @property
     def right(self) -> bool:
-        """Whether it is found where it is told."""
+        """Whether it is found in the right place."""
         return self.found and self.search.right(self.edge)
 
     def exact(self, *, alone: bool) -> bool:
-        """Whether the passage begins where the step does."""
+        """Whether the passage begins exactly where the step does."""
         s = self.search
         if s.step.told is None or s.passage is None or not (alone or self.found):
             return False
@@ -254,7 +254,7 @@ class Outcome:
 
 
 def held_out(folds: Sequence[Sequence[Search]]) -> list[Outcome]:
-    """Every search, judged by what was chosen on the other folds."""
+    """Every search, judged with the constants chosen on the other folds."""
     outcomes = []
     for k, fold in enumerate(folds):
         weights, floor, edge = choose([s for j, part in enumerate(folds) if j != k for s in part])
@@ -267,7 +267,7 @@ def share(values: Sequence[bool]) -> float:
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """The numbers of the bars: key steps, whole videos."""
+    """The main figures: key steps, whole videos."""
     own = [o for o in outcomes if (o.search.kind, o.search.setting) == ("key", "own")]
     foreign = [o for o in outcomes if (o.search.kind, o.search.setting) == ("key", "foreign")]
     return {
@@ -314,7 +314,7 @@ def measure(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder of yc2_transcripts.json.gz")
+    parser.add_argument("--data", type=Path, required=True, help="the folder with yc2_transcripts.json.gz")
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

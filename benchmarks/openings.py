@@ -1,18 +1,18 @@
-"""Measure what an opening cost for runs of drops is worth: four data sets, with and without, chosen on validation.
+"""Measure the benefit of an opening cost for runs of drops on four data sets, with settings chosen on validation data.
 
 python benchmarks/openings.py --data DIR [--only grid utkinect tmnist transcripts] [--seed 0] [--cache DIR]
 
-DIR holds the folders of the data sets (`grid_s1`, `utkinect`, `mnist`, `youcook2_text`). For each, the drop cost alone
-and the drop cost together with the opening cost are chosen from grids on validation data, and both are measured on
-test data that nothing was chosen on. "suggest" takes the opening cost that the library proposes, at the drop cost
-that was chosen together with it.
+DIR has the folders of the data sets (`grid_s1`, `utkinect`, `mnist`, `youcook2_text`). For each, the drop cost alone,
+and the drop cost together with the opening cost, are chosen from grids on validation data. Both are measured on
+separate test data. "suggested" uses the opening cost that the library proposes, at the drop cost that was chosen
+together with an opening cost.
 
 grid : two episodes of one speaker's sentences, with foreign sentences spliced into each; F1 of the matched frames
     (right within 0.2 s) and the number of runs of dropped frames in X, where the truth is 2.
 utkinect : ten actions in recordings of skeletons, leave one subject out; frame accuracy and IoU.
 tmnist : two passages in sequences of five to seven clips, the paper's rule; accuracy and IoU.
-transcripts : steps of a recipe in what is said while it is cooked; the share of steps in the right place, by the
-    alignment alone, and of another dish's steps that are found.
+transcripts : steps of a recipe in the transcript of its video; the fraction of steps in the right place, by the
+    alignment alone, and the fraction of another dish's steps that are found.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Opening = float | str
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table: what was chosen on validation, and the scores on test data."""
+    """A row of the table: the setting chosen on validation data, and the scores on test data."""
 
     name: str
     chosen: str
@@ -45,18 +45,18 @@ class Row:
 
 
 def choose(settings: Sequence[Any], score: Callable[[Any], float]) -> Any:
-    """The setting with the highest score, of equals the first."""
+    """The setting with the highest score, the first one on ties."""
     return max(settings, key=score)
 
 
-# --- GRID with splices --------------------------------------------------------------------------------------------
+# GRID with splices
 
-STEP = 5  # columns of log-mel in a frame: 10 frames a second
+STEP = 5  # log-mel columns per frame: 10 frames per second
 SENTENCE = 150 // STEP
 
 
 class Episodes(NamedTuple):
-    """Match costs of two episodes, and for each frame of each the place in the shared sentences, −1: foreign."""
+    """Match costs of two episodes, and for each frame of each its position in the shared sentences, −1 if foreign."""
 
     C: Array
     in_z: Array
@@ -64,7 +64,7 @@ class Episodes(NamedTuple):
 
 
 def splice(sound: Array, shared: Array, foreign: Array, lengths: Sequence[int], rng: np.random.Generator) -> Any:
-    """The shared sentences with passages of foreign ones between them, louder or softer, with noise."""
+    """The shared sentences with passages of foreign ones spliced in, at a random volume, with noise."""
     cuts = np.sort(rng.choice(np.arange(1, len(shared)), len(lengths), replace=False))
     parts, truth, used = [], [], 0
     for k, sentence in enumerate(shared):
@@ -92,7 +92,7 @@ def episodes(sound: Array, sentences: Array, count: int, rng: np.random.Generato
 
 
 class Splices(NamedTuple):
-    """How two episodes are aligned."""
+    """The settings for aligning two episodes."""
 
     drop: float
     opening: Opening = 0.0
@@ -140,7 +140,7 @@ def on_grid(folder: Path, seed: int) -> list[Row]:
     ]
 
 
-# --- UTKinect -----------------------------------------------------------------------------------------------------
+# UTKinect
 
 
 def on_utkinect(folder: Path, seed: int) -> list[Row]:
@@ -183,7 +183,7 @@ def _percents(s: Any) -> dict[str, float]:
     return {"accuracy, %": 100 * s.accuracy, "IoU, %": 100 * s.iou}
 
 
-# --- TMNIST -------------------------------------------------------------------------------------------------------
+# TMNIST
 
 
 def on_tmnist(folder: Path, seed: int, cache: Path) -> list[Row]:
@@ -227,7 +227,7 @@ def on_tmnist(folder: Path, seed: int, cache: Path) -> list[Row]:
     ]
 
 
-# --- Transcripts --------------------------------------------------------------------------------------------------
+# Transcripts
 
 
 def on_transcripts(folder: Path, seed: int) -> list[Row]:
@@ -266,10 +266,10 @@ TASKS = ("grid", "utkinect", "tmnist", "transcripts")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
+    parser.add_argument("--data", type=Path, required=True, help="the folder with the data sets")
     parser.add_argument("--only", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--cache", type=Path, help="where TMNIST's encoder and codes are kept (default: nowhere)")
+    parser.add_argument("--cache", type=Path, help="where to cache TMNIST's encoder and codes (default: no cache)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         tasks: dict[str, Callable[[], list[Row]]] = {

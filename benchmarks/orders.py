@@ -1,12 +1,12 @@
 # ruff: noqa: E402
-"""Measure alignments whose steps form a graph.
+"""Measure the speed of alignments whose steps form a graph.
 
     python benchmarks/orders.py                                    # synthetic orders
     python benchmarks/orders.py --data CAPTAINCOOK4D/task_graphs   # and recipes of CaptainCook4D
 
-Prints millions of node-columns per second (nodes without hubs, times frames) on one core: the hard value, the path, the
-soft value with its derivatives; and what a call of `dropdtw.solve` takes. Orders are compiled beforehand, and how long
-that took is shown. Times are those of this process, not those of the clock: others may be using the machine.
+Prints millions of node-columns per second (nodes without hubs, times frames) on one core, for the hard value, the path,
+and the soft value with its derivatives; and the time of a call of `dropdtw.solve`. Orders are compiled beforehand; that
+time is shown too. Times are CPU times of this process, not wall-clock times, since the machine may be shared.
 
 One-sided, `many_to_one=False, contiguous=True`, float32.
 """
@@ -43,7 +43,7 @@ DROP = 0.3
 
 
 class Work(NamedTuple):
-    """An order, and how many frames it is aligned with."""
+    """An order, and the number of frames to align it with."""
 
     name: str
     order: Order
@@ -64,7 +64,7 @@ def recipes(folder: Path) -> Iterator[Work]:
     for name in RECIPES:
         file = folder / f"{name}.json"
         if not file.exists():
-            print(f"  (without {name}: there is no {file})", file=sys.stderr)
+            print(f"  (skipped {name}: {file} does not exist)", file=sys.stderr)
             continue
         said = json.loads(file.read_text(encoding="utf-8"))
         steps = sorted(int(step) for step, text in said["steps"].items() if text not in ("START", "END"))
@@ -74,7 +74,7 @@ def recipes(folder: Path) -> Iterator[Work]:
 
 
 def seconds(job: Callable[[], object], rounds: int) -> float:
-    """The best of several rounds, in time of this process."""
+    """The minimum CPU time of several rounds."""
     job()
     times = []
     for _ in range(rounds):
@@ -85,7 +85,7 @@ def seconds(job: Callable[[], object], rounds: int) -> float:
 
 
 def measure_cpu(work: Work, rounds: int) -> None:
-    """One line of the table."""
+    """Measure one order, and print its line of the table."""
     C = np.random.default_rng(0).random((work.order.K, work.frames), np.float32)
     start = time.process_time()
     problem = Problem.of_costs(Spec.of(DROP, order=work.order, **OPTIONS), C)
@@ -109,18 +109,18 @@ def measure_cpu(work: Work, rounds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder task_graphs of CaptainCook4D's annotations")
-    parser.add_argument("--rounds", type=int, default=9, help="how often each is measured (default 9)")
+    parser.add_argument("--rounds", type=int, default=9, help="how often to repeat each measurement (default 9)")
     arguments = parser.parse_args()
     print(f"kernels for {_cpp.instruction_set}, one core; millions of node-columns per second\n")
     print("order                           nodes   arcs frames    compile      hard     path     soft      solve()")
     for work in synthetic():
         measure_cpu(work, arguments.rounds)
     if arguments.data is None:
-        print("  (without recipes: --data names the folder of CaptainCook4D's task graphs)", file=sys.stderr)
+        print("  (skipped recipes: give the folder of CaptainCook4D's task graphs with --data)", file=sys.stderr)
     else:
         for work in recipes(arguments.data):
             measure_cpu(work, arguments.rounds)
-    print(f"\nlargest memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+    print(f"\npeak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Orders of steps on one CUDA device: the kernels for graphs against the other executors, and how fast they are.
+"""Orders of steps on one CUDA device: check the graph kernels against the other executors, and measure their speed.
 
-    python benchmarks/orders_gpu.py --check                     # right? against the CPU and plain PyTorch operations
-    python benchmarks/orders_gpu.py --time --data task_graphs   # how fast? with a recipe of CaptainCook4D
+    python benchmarks/orders_gpu.py --check                     # compare with the CPU and plain PyTorch operations
+    python benchmarks/orders_gpu.py --time --data task_graphs   # measure, with a recipe of CaptainCook4D
 
-`--data` is a folder of CaptainCook4D's task graphs (JSON files with "steps" and "edges"), or one such file; without it
-a made-up partial order of about as many nodes is timed. Times are medians of CUDA events around forward + backward.
-Node-columns are nodes of the graph, hubs not counted, times columns of X, times items. Exits with 1 where a check fails
+`--data` is a folder of CaptainCook4D's task graphs (JSON files with "steps" and "edges"), or one such file. Without it,
+a synthetic partial order with about as many nodes is timed. Times are medians of CUDA events around forward + backward.
+Node-columns are nodes of the graph (without hubs) times columns of X times items. Exits with status 1 if a check fails
 or a goal is missed.
 """
 
@@ -49,7 +49,7 @@ ORDERS = {
 }
 
 
-# --- Right? -----------------------------------------------------------------------------------------------------------
+# Checks
 
 
 def problem(B: int, K: int, N: int, sides: str, dtype: torch.dtype) -> list[torch.Tensor | None]:
@@ -58,7 +58,7 @@ def problem(B: int, K: int, N: int, sides: str, dtype: torch.dtype) -> list[torc
 
 
 def everything(given: list[torch.Tensor | None], device: str, executor: str | None, **how: Any) -> list[torch.Tensor]:
-    """Value and derivatives, on the CPU; charges are tensors, so that they have derivatives, too."""
+    """The value and its derivatives, copied to the CPU; charges are tensors, so that they have derivatives too."""
     charges = {name: how.pop(name) for name in ("open_x", "warp") if name in how}
     moved = [None if part is None else part.detach().to(device).requires_grad_() for part in given]
     dtype = moved[0].dtype  # type: ignore[union-attr]
@@ -73,7 +73,7 @@ def everything(given: list[torch.Tensor | None], device: str, executor: str | No
 
 
 def differ(one: list[torch.Tensor], other: list[torch.Tensor]) -> float:
-    """The largest difference, ∞ where one is not finite and the other is."""
+    """The largest difference; ∞ if only one of them is finite somewhere."""
     worst = 0.0
     for a, b in zip(one, other, strict=True):
         if (torch.isfinite(a) != torch.isfinite(b)).any():
@@ -84,7 +84,7 @@ def differ(one: list[torch.Tensor], other: list[torch.Tensor]) -> float:
 
 
 def check() -> list[tuple[str, str, bool]]:
-    """Every table with every reducer on one order, and every order on two tables: each is a kernel to compile."""
+    """Check every table with every reducer on one order, and every order on two tables; each compiles a kernel."""
     rows = [
         *(compare(table, "partial", reducer) for table in TABLES for reducer in ("hard", "soft", "smooth")),
         *(compare(table, "jumps", "smooth") for table in TABLES),
@@ -99,7 +99,7 @@ def compare(table: str, name: str, reducer: str) -> tuple[str, str, bool]:
     given = problem(3, 5, 11, sides, torch.float64)
     ours = everything(given, "cuda", "triton", **how)
     worst = differ(ours, everything(given, "cpu", None, **how))
-    if reducer != "hard":  # of equally good alignments autograd may take another
+    if reducer != "hard":  # on ties, autograd may choose another alignment
         worst = max(worst, differ(ours, everything(given, "cuda", "wavefront", **how)))
     return f"{table}, {name}, {reducer}", f"{worst:.1e}", worst < 1e-9
 
@@ -113,7 +113,7 @@ def mixed() -> tuple[str, str, bool]:
 
 
 def single_precision() -> tuple[str, str, bool]:
-    """Not further from the truth than plain PyTorch operations in the same precision, twice."""
+    """The error is at most twice that of plain PyTorch operations in the same precision."""
     given = problem(4, 5, 200, "x", torch.float32)
     how: dict[str, Any] = {"order": ORDERS["partial"], "reducer": "soft", "gamma": 0.1, **EXCLUSIVE}
     truth = everything([None if part is None else part.double() for part in given], "cpu", None, **how)
@@ -122,14 +122,14 @@ def single_precision() -> tuple[str, str, bool]:
 
 
 def alone() -> tuple[str, str, bool]:
-    """Neighbours with larger graphs change no bit."""
+    """Other items with larger graphs do not change a single bit."""
     given = problem(2, 5, 11, "x", torch.float32)
     large = orders.any_order(*range(5))
     together = everything(given, "cuda", None, order=[ORDERS["diamond"], large], reducer="smooth")
     by_itself = everything([part if part is None else part[:1] for part in given], "cuda", None,
                            order=ORDERS["diamond"], reducer="smooth")  # fmt: skip
     same = all(torch.equal(a[:1], b) for a, b in zip(together, by_itself, strict=True))
-    return "an item is as it is alone, to the bit", str(same), same
+    return "an item in a batch is bit-identical to the item alone", str(same), same
 
 
 def nonsense() -> tuple[str, str, bool]:
@@ -138,24 +138,24 @@ def nonsense() -> tuple[str, str, bool]:
     lengths = torch.tensor([5, 5, 4], device="cuda")
     value = drop_dtw(C, 0.3, order=ORDERS["partial"], z_lengths=lengths)
     found = torch.isnan(value).tolist()
-    return "NaN and lengths that fit no order give NaN", str(found), found == [False, True, True]
+    return "NaN, and lengths that do not fit the order, give NaN", str(found), found == [False, True, True]
 
 
 def repeatable() -> tuple[str, str, bool]:
     given = problem(64, 11, 100, "xz", torch.float32)
-    order = made_up()
+    order = synthetic()
     first, second = (everything(given, "cuda", None, order=order, reducer="soft") for _ in range(2))
     same = all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
-    return "twice the same bits", str(same), same
+    return "a second run gives the same bits", str(same), same
 
 
-# --- How fast? --------------------------------------------------------------------------------------------------------
+# Speed
 
 
 def recipe(data: str | None) -> tuple[str, orders.Order]:
     """The order of a recipe: its steps without START and END, renumbered."""
     if data is None:
-        return "made-up order", made_up()
+        return "synthetic order", synthetic()
     path = Path(data)
     path = path / f"{RECIPE}.json" if path.is_dir() else path
     given = json.loads(path.read_text())
@@ -165,8 +165,8 @@ def recipe(data: str | None) -> tuple[str, orders.Order]:
     return path.stem, orders.before(len(real), pairs)
 
 
-def made_up() -> orders.Order:
-    """11 steps, 52 nodes: two strands, a step that waits for both, four steps in any order, and one at the end."""
+def synthetic() -> orders.Order:
+    """11 steps, 52 nodes: two strands, a step after both, four steps in any order, and a last step."""
     return orders.as_order([orders.any_order([0, 1, 2], [3, 4]), 5, orders.any_order(6, 7, 8, 9), 10])
 
 
@@ -176,7 +176,7 @@ def nodes(order: orders.Order) -> int:
 
 
 def median(call: Callable[[], object]) -> float:
-    """Milliseconds of a call, queued as in training: the CPU may run ahead."""
+    """Median milliseconds of a call, queued as in training: the CPU may run ahead."""
     return milliseconds(lambda _: call(), 30, alone=False, warm_up=5)
 
 
@@ -205,7 +205,7 @@ def speed(name: str, order: orders.Order) -> list[tuple[str, str, bool]]:
 
 
 def step(K: int, order: orders.Order | None) -> Callable[[], None]:
-    """A step of training with the loss."""
+    """One training step with the loss."""
     Z = torch.randn(BATCH, K, FEATURES, device="cuda", requires_grad=True)
     X = torch.randn(BATCH, COLUMNS, FEATURES, device="cuda", requires_grad=True)
     loss = DropDTWLoss(reducer="soft", **EXCLUSIVE)
@@ -222,19 +222,19 @@ def step(K: int, order: orders.Order | None) -> Callable[[], None]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare with the other executors")
-    parser.add_argument("--time", action="store_true", help="measure")
+    parser.add_argument("--time", action="store_true", help="measure the speed")
     parser.add_argument("--data", help="CaptainCook4D's task graphs: a folder, or one JSON file")
-    told = parser.parse_args()
+    given = parser.parse_args()
     if not torch.cuda.is_available():
         print("no CUDA device; the kernels are tested in Triton's interpreter by tests/executors/test_triton_graphs.py")
         return 1
     torch.manual_seed(0)
     begun = time.perf_counter()
-    rows = check() if told.check or not told.time else []
+    rows = check() if given.check or not given.time else []
     if rows:
         rows.append(("all checks", f"{time.perf_counter() - begun:.0f} s", all(row[2] for row in rows)))
-    if told.time:
-        rows += speed(*recipe(told.data))
+    if given.time:
+        rows += speed(*recipe(given.data))
     width = max(len(row[0]) for row in rows)
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
     for what, found, fine in rows:

@@ -3,14 +3,15 @@
 
 python benchmarks/retrieval.py [--size 10000] [--queries 3] [--data tmnist walk noise series]
 
-tmnist : clips of TMNIST, 80 classes, stretched to 100 frames; of their pixels the 32 principal components (not the
-    features of the paper's encoder, which would take long to compute). A query is a clip with another image.
-walk : random walks in 32 dimensions. A query is one of them with noise: one near neighbour, nine strangers.
-noise : independent frames: nothing is near anything, the worst case.
-series : random walks in 2 dimensions by Euclidean distance, ten times the drop costs: aligned in lanes, not bounded.
+tmnist : clips of TMNIST, 80 classes, 100 frames each; the 32 principal components of their pixels (not the features of
+    the paper's encoder, which would take long to compute). A query is a clip with another image.
+walk : random walks in 32 dimensions. A query is one of them with noise: one near neighbor, nine strangers.
+noise : independent frames: nothing is near anything, which is the worst case.
+series : random walks in 2 dimensions by Euclidean distance, with ten times the drop costs: aligned in lanes, without
+    lower bounds.
 
-`nearest` is measured twice: as it is, and without giving up alignments that are sure to cost more than the k-th best.
-Times are those of the processor, so that others on the machine count little.
+`nearest` is measured twice: as it is, and without early abandoning of alignments that are certain to cost more than the
+k-th best. Times are CPU times, so that other processes on the machine matter little.
 """
 
 from __future__ import annotations
@@ -83,12 +84,12 @@ DATA: dict[str, Callable[[int, int, np.random.Generator], tuple[Sequences, Seque
 
 
 def timed(job: Callable[[], object]) -> tuple[float, object]:
-    start = time.process_time()  # others may use the machine, too
+    start = time.process_time()  # CPU time: the machine may be shared
     found = job()
     return time.process_time() - start, found
 
 
-def without_giving_up(job: Callable[[], object]) -> float:
+def without_abandoning(job: Callable[[], object]) -> float:
     worth, search.WORTH = search.WORTH, 1.0
     try:
         return timed(job)[0]
@@ -111,10 +112,10 @@ def main() -> None:
         took, corpus = timed(lambda: Index(sequences, run=given.run))  # noqa: B023
         if kind != "series":
             took += timed(lambda: corpus.levels(angles=True))[0]  # noqa: B023
-        print(f"\n{kind}: Index made in {took:.2f} s; medians of {len(queries)} queries")
+        print(f"\n{kind}: Index built in {took:.2f} s; medians of {len(queries)} queries")
         print(
-            f"{'':18}{'pairwise':>10}{'to the end':>12}{'nearest':>10}{'ratio':>8}{'pruned':>9}{'by centres':>12}"
-            f"{'by frames':>11}{'given up':>10}{'spared':>8}"
+            f"{'':18}{'pairwise':>10}{'to the end':>12}{'nearest':>10}{'ratio':>8}{'pruned':>9}{'by centers':>12}"
+            f"{'by frames':>11}{'abandoned':>10}{'spared':>8}"
         )
         for name, prices in REQUESTS.items():
             how = {side: scale * price for side, price in prices.items()}
@@ -128,7 +129,7 @@ def main() -> None:
                     return dropdtw.pairwise([Z], sequences, n_jobs=1, progress=False, match=match, **how)[0]  # noqa: B023
 
                 ours, found = timed(lambda: find(**how))  # noqa: B023
-                whole = without_giving_up(lambda: find(**how))  # noqa: B023
+                whole = without_abandoning(lambda: find(**how))  # noqa: B023
                 brute, costs = timed(lambda: compare(**how))  # noqa: B023
                 best = np.lexsort((np.arange(len(costs)), costs))[: given.top]
                 assert np.array_equal(best, found.indices)

@@ -1,6 +1,6 @@
-"""What a core does in a second with corpora: the figures behind the estimates of docs/scale.md.
+"""Measure the throughput of one core on corpora: the figures behind the estimates in docs/scale.md.
 
-python benchmarks/scale.py            # minutes; needs dropdtw[ray]
+python benchmarks/scale.py            # takes minutes; needs dropdtw[ray]
 python benchmarks/scale.py --gpu      # on a machine with CUDA; needs dropdtw[torch]
 """
 
@@ -19,12 +19,12 @@ import dropdtw
 
 RNG = np.random.default_rng(0)
 VIDEO = (10, 200, 512)  # steps, clips, features
-HOUR = (1000, 90_000, 64)  # sentences, frames at 25 a second, features
+HOUR = (1000, 90_000, 64)  # sentences, frames at 25 per second, features
 PAIR = (100, 100, 32)
 
 
 def seconds(work: Callable[[], object], times: int = 5) -> float:
-    """The median of several runs."""
+    """The median time of several runs."""
     taken = []
     for _ in range(times):
         start = time.perf_counter()
@@ -43,7 +43,7 @@ def alone() -> None:
     Z, X = sequence(K, d), sequence(N, d)
     moves = {"many_to_one": False, "contiguous": True}
     t = seconds(lambda: dropdtw.align(Z, X, "percentile:30", **moves), 300)
-    print(f"align of {K} x {N}, d = {d}: {1e6 * t:.0f} us, {1 / t:,.0f} a second")
+    print(f"align of {K} x {N}, d = {d}: {1e6 * t:.0f} us, {1 / t:,.0f} per second")
     C = dropdtw.costs.cosine(Z, X)
     t = seconds(lambda: dropdtw.solve(C, 0.9, **moves), 300)
     print(f"    of which from match costs: {1e6 * t:.0f} us, {K * N / t / 1e6:.0f} M cells/s")
@@ -54,7 +54,7 @@ def alone() -> None:
     K, N, d = PAIR
     Zs, Xs = [sequence(K, d) for _ in range(20)], [sequence(N, d) for _ in range(100)]
     t = seconds(lambda: dropdtw.pairwise(Zs, Xs, 0.3, 0.3, n_jobs=1, progress=False), 3) / 2000
-    print(f"pairwise of {K} x {N}, d = {d}: {1e6 * t:.0f} us a pair, {K * N / t / 1e6:.0f} M cells/s")
+    print(f"pairwise of {K} x {N}, d = {d}: {1e6 * t:.0f} us per pair, {K * N / t / 1e6:.0f} M cells/s")
 
 
 def corpora(count: int) -> None:
@@ -73,7 +73,7 @@ def corpora(count: int) -> None:
         size = sum(p.stat().st_size for p in Path(folder, "c").iterdir())
         data = open_corpus(f"{folder}/c", 100)
         t = seconds(lambda: [sum(1 for _ in data.read(k)) for k in range(len(data.shards))], 3)
-        print(f"reading {count} records of {N} x {d}: {count / t:,.0f} a second, {size / t / 1e6:,.0f} MB/s")
+        print(f"reading {count} records of {N} x {d}: {count / t:,.0f} per second, {size / t / 1e6:,.0f} MB/s")
         ray, _ = engines._connected(cpus=2)
         for engine, workers in (("local", 1), ("local", 2), ("ray", 1), ("ray", 2)):
 
@@ -83,12 +83,12 @@ def corpora(count: int) -> None:
                     dropdtw.corpus.localize(Z, f"{folder}/c", f"{out}/out", drop_x="percentile:30", **how)
 
             t = seconds(run, 3)
-            print(f"localize, {engine}, {workers} at a time: {count / t:,.0f} records a second ({t:.1f} s)")
+            print(f"localize, {engine}, {workers} workers: {count / t:,.0f} records per second ({t:.1f} s)")
         ray.shutdown()
 
 
 def on_gpu() -> None:
-    """The same work on a GPU, features on the host."""
+    """The same work on a GPU, with features in host memory."""
     import torch
 
     from dropdtw.corpus import gpu
@@ -120,9 +120,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--records", type=int, default=2000)
-    asked = parser.parse_args()
-    if asked.gpu:
+    given = parser.parse_args()
+    if given.gpu:
         on_gpu()
     else:
         alone()
-        corpora(asked.records)
+        corpora(given.records)

@@ -1,10 +1,10 @@
-"""`make fuzz`: random problems, orders, inputs, files, kills and requests, seeded, until one fails or time is up.
+"""`make fuzz`: seeded random problems, orders, inputs, files, kills and requests, until one fails or time is up.
 
     python fuzz                             # two minutes, from seed 0
-    python fuzz --seconds 600 --seed 7      # longer, elsewhere
-    python fuzz --only problems --case 4711 # one case again, as a failure prints it
+    python fuzz --seconds 600 --seed 7      # longer, from another seed
+    python fuzz --only problems --case 4711 # repeat one case, as printed by a failure
 
-A case is a number: it decides everything random in it. A failure prints the command that repeats it and ends the run
+A case is a number, which seeds everything random in it. A failure prints the command that repeats it and ends the run
 with exit status 1.
 """
 
@@ -37,19 +37,19 @@ PARTS: dict[str, tuple[Callable[[np.random.Generator], str], float]] = {
     "kills": (kills.case, 0.15),
     "explorer": (explorer.case, 0.1),
 }
-"""What is tried, and its share of the time. A case gives a word for what it tried, for the count at the end."""
+"""The parts, and their share of the time. A case returns a label for what it tried, which the summary counts."""
 
 
 def main() -> None:
-    """Run cases of each part for its share of the time."""
+    """Run each part for its share of the time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=PARTS)
-    parser.add_argument("--case", type=int, help="one case of --only, and nothing else")
+    parser.add_argument("--seconds", type=float, default=120, help="how long to run (default 120)")
+    parser.add_argument("--seed", type=int, default=0, help="where the case numbers start (default 0)")
+    parser.add_argument("--only", choices=PARTS, help="run only this part")
+    parser.add_argument("--case", type=int, help="run only this case of --only")
     given = parser.parse_args()
     if given.case is not None and given.only is None:
-        parser.error("--case needs --only, the part it belongs to")
+        parser.error("--case needs --only, the part that the case belongs to")
     warnings.simplefilter("ignore")
     for name, (case, share) in PARTS.items():
         if given.only in (None, name):
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def run(name: str, case: Callable[[np.random.Generator], str], seconds: float, seed: int, only: int | None) -> None:
-    """Cases of one part, from `seed · 10⁶` on."""
+    """Run the cases of one part, starting at `seed · 10⁶`."""
     tried: dict[str, int] = {}
     end = time.monotonic() + seconds
     number = seed * 1_000_000 if only is None else only
@@ -67,7 +67,10 @@ def run(name: str, case: Callable[[np.random.Generator], str], seconds: float, s
             word = case(np.random.default_rng(number))
         except Exception:
             traceback.print_exc()
-            print(f"\n{name}: case {number} failed; again: python fuzz --only {name} --case {number}", file=sys.stderr)
+            print(
+                f"\n{name}: case {number} failed; to repeat it: python fuzz --only {name} --case {number}",
+                file=sys.stderr,
+            )
             sys.exit(1)
         tried[word] = tried.get(word, 0) + 1
         number += 1

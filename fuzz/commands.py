@@ -1,4 +1,4 @@
-"""Random and broken files through the commands: an exit status of 0, 1 or 2, and one line where it is not 0."""
+"""Commands on random and broken files: the exit status is 0, 1 or 2, and an error is one line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAID = ("now we chop the onions", "(music)", "((((", "the water boils.", "<i>hel
 
 
 def case(rng: np.random.Generator) -> str:
-    """One command on files of which some are broken."""
+    """One command on files, some of them broken."""
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         command = str(rng.choice(["align", "retrieve", "localize"]))
@@ -42,7 +42,7 @@ def case(rng: np.random.Generator) -> str:
 
 
 def call(words: list[str]) -> tuple[int, str]:
-    """What the program does with these words: its exit status, and all it prints."""
+    """Run the program with these arguments; returns its exit status and all its output."""
     out, err, before, argv = io.StringIO(), io.StringIO(), os.getcwd(), sys.argv
     sys.argv = ["dropdtw", *words]
     try:
@@ -77,7 +77,7 @@ def options(rng: np.random.Generator, command: str, here: Path) -> list[str]:
 
 
 def data(rng: np.random.Generator, here: Path, name: str, d: int) -> str:
-    """A file of a sequence of d features, or now and then of others, in some format, whole or broken."""
+    """A sequence of d features (rarely d + 1) in a file of some format, sometimes broken."""
     values = rng.normal(size=(int(rng.integers(1, 9)), d if rng.random() < 0.95 else d + 1))
     path = here / f"{name}.{rng.choice(['npy', 'csv', 'tsv', 'jsonl', 'npz'])}"
     if path.suffix == ".npy":
@@ -94,7 +94,7 @@ def data(rng: np.random.Generator, here: Path, name: str, d: int) -> str:
 
 
 def steps(rng: np.random.Generator, here: Path) -> str:
-    """A list of steps, as people write them."""
+    """A list of steps as people write them."""
     path = here / "steps.txt"
     lines = ["1. Chop the onions", "- Boil the water", "", "Serve", "=cmd()", "\x1b[31mred"]
     path.write_text("\n".join(str(rng.choice(lines)) for _ in range(int(rng.integers(0, 6)))) + "\n")
@@ -103,7 +103,7 @@ def steps(rng: np.random.Generator, here: Path) -> str:
 
 
 def talk(rng: np.random.Generator, here: Path) -> str:
-    """Subtitles, some with times that cannot be."""
+    """Subtitles, some with impossible times."""
     path = here / "talk.srt"
     cues, t = [], 0.0
     for k in range(int(rng.integers(0, 12))):
@@ -119,13 +119,13 @@ def talk(rng: np.random.Generator, here: Path) -> str:
 
 
 def clock(seconds: float) -> str:
-    """As subtitles write times."""
+    """A time in the format of subtitles."""
     whole = max(0, int(seconds))
     return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02},{int(abs(seconds) * 1000) % 1000:03}"
 
 
 def spoil(rng: np.random.Generator, path: Path) -> None:
-    """Now and then cut a file, change bytes in it, or fill it with something else."""
+    """Sometimes truncate a file, change bytes in it, or replace its content."""
     kind = rng.random()
     content = path.read_bytes()
     if kind < 0.1:

@@ -1,4 +1,4 @@
-"""The explorer under requests of all kinds, killed at any moment: it answers, ends promptly, leaves nothing behind."""
+"""The explorer under all kinds of requests, stopped at any moment: it answers, exits promptly and cleans up."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ import numpy as np
 
 LOOPBACK = "127.0.0.1"
 START = 60.0
-"""Seconds in which the server has to have printed its address."""
+"""Seconds until the server must have printed its address."""
 ANSWER = 30.0
-"""Seconds in which an answer has to have come."""
+"""Seconds until an answer must have arrived."""
 END = 5.0
-"""Seconds after a signal in which the process has to be gone, whatever it was busy with."""
+"""Seconds after a signal until the process must be gone, whatever it was doing."""
 
 
 def case(rng: np.random.Generator) -> str:
-    """One server, a few requests, and an end."""
+    """Start a server, send a few requests, and stop it."""
     stop = signal.Signals(rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGKILL]))
     with tempfile.TemporaryDirectory() as folder, ExitStack() as held:
         here, elsewhere = Path(folder, "data"), Path(folder, "home")
         here.mkdir(), elsewhere.mkdir()
-        # Now and then so large that a question is still in work when the end comes.
+        # Sometimes so large that a request is still running when the signal arrives.
         K, N = (400, 6000) if rng.random() < 0.3 else (int(rng.integers(1, 9)), int(rng.integers(1, 60)))
         d = int(rng.integers(1, 5))
         np.save(here / "z.npy", rng.normal(size=(K, d)))
@@ -68,7 +68,7 @@ def case(rng: np.random.Generator) -> str:
 
 @contextmanager
 def started(here: Path, elsewhere: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The command in a session of its own, on a free port; whatever happens, nothing of it runs afterwards."""
+    """The command in its own session, on a free port; all its processes are killed on exit."""
     process = subprocess.Popen(
         [sys.executable, "-m", "dropdtw", "explore", "z.npy", "x.npy", "--no-browser"],
         cwd=here,
@@ -87,7 +87,7 @@ def started(here: Path, elsewhere: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def ended(process: subprocess.Popen[bytes], stop: signal.Signals) -> str:
-    """Send a signal: the process and all it has started end in time, with the right status. What it has said."""
+    """Send a signal; check that all processes exit in time with the right status. Returns what was printed."""
     process.send_signal(stop)
     began = time.monotonic()
     try:
@@ -102,19 +102,19 @@ def ended(process: subprocess.Popen[bytes], stop: signal.Signals) -> str:
         except ProcessLookupError:
             return said.decode(errors="replace")
         time.sleep(0.01)
-    raise AssertionError(f"a process of the explorer's group {process.pid} is left")
+    raise AssertionError(f"a process of the explorer's group {process.pid} is still running")
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs: where it is."""
+    """A running server."""
 
     port: int
     path: str
 
     @classmethod
     def of(cls, process: subprocess.Popen[bytes]) -> Server:
-        """Of the address that the command prints."""
+        """The server at the address that the command prints."""
         assert process.stdout is not None
         assert select.select([process.stdout], [], [], START)[0], f"no address within {START:g} seconds"
         line = process.stdout.readline().decode().strip()
@@ -124,29 +124,29 @@ class Server:
         return cls(place.port, place.path)
 
     def connection(self) -> socket.socket:
-        """A connection to it."""
+        """Open a connection to the server."""
         return socket.create_connection((LOOPBACK, self.port), timeout=ANSWER)
 
     def request(self, method: str, path: str, body: bytes | None = None, *, size: int | None = None) -> bytes:
-        """The bytes of a request; `size` is what the header claims of the body."""
+        """The bytes of a request; `size` overrides the length of the body in the header."""
         lines = [f"{method} {path} HTTP/1.1", f"Host: {LOOPBACK}:{self.port}"]
         if body is not None:
             lines += ["Content-Type: application/json", f"Content-Length: {len(body) if size is None else size}"]
         return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
 
     def question(self, rng: np.random.Generator, what: str) -> bytes:
-        """A proper question about an alignment."""
+        """A valid request about an alignment."""
         drop = {"kind": str(rng.choice(["constant", "percentile"])), "value": float(rng.uniform(0, 5))}
         asked = {"settings": {"match": "euclidean", "drop_x": drop, "gamma": 0.1}}
         more = {"explain": {"i": 0, "j": 0}, "suggest": {}, "export": {}}.get(what, {"seq": 1})
         return self.request("POST", self.path + what, json.dumps(asked | more).encode())
 
     def status(self, method: str, name: str) -> int:
-        """The status of the answer to a plain request."""
+        """The response status of a plain request."""
         return self.send(self.request(method, self.path + name))
 
     def send(self, asked: bytes) -> int:
-        """The status of the answer to a request, which has to come whole."""
+        """The response status of a request; the response must arrive complete."""
         with self.connection() as line:
             line.sendall(asked)
             reply = http.client.HTTPResponse(line)
@@ -156,7 +156,7 @@ class Server:
 
 
 def ask(rng: np.random.Generator, server: Server, held: ExitStack) -> str:
-    """One request of some kind, and its right answer; half-sent ones stay open until `held` closes."""
+    """Send one request of a random kind and check its response; partial requests stay open until `held` closes."""
     kind = str(rng.choice([*RIGHT, *WRONG, *HALF]))
     if kind in RIGHT:
         status = server.send(RIGHT[kind](rng, server))
@@ -182,7 +182,7 @@ RIGHT: dict[str, Callable[[np.random.Generator, Server], bytes]] = {
     "explain": lambda rng, s: s.question(rng, "explain"),
     "export": lambda rng, s: s.question(rng, "export"),
 }
-"""Requests that have an answer."""
+"""Valid requests."""
 
 WRONG: dict[str, Callable[[np.random.Generator, Server], tuple[bytes, int]]] = {
     "token": lambda rng, s: (s.request("GET", "/wrong/info"), 403),
@@ -195,7 +195,7 @@ WRONG: dict[str, Callable[[np.random.Generator, Server], tuple[bytes, int]]] = {
     "large": lambda rng, s: (s.request("POST", s.path + "align", b" " * 70_000), 413),
     "no HTTP": lambda rng, s: (b"\x16\x03\x01" + rng.bytes(40) + b"\r\n\r\n", 400),
 }
-"""Requests that are refused, and how."""
+"""Requests that are refused, with the expected status."""
 
 HALF: dict[str, Callable[[np.random.Generator, Server], bytes]] = {
     "nothing": lambda rng, s: b"",
@@ -203,11 +203,11 @@ HALF: dict[str, Callable[[np.random.Generator, Server], bytes]] = {
     "half a body": lambda rng, s: s.request("POST", s.path + "align", b'{"seq"', size=100),
     "no reader": lambda rng, s: RIGHT[str(rng.choice([*RIGHT]))](rng, s),
 }
-"""What is sent, and no more; nobody waits for an answer."""
+"""Requests that are sent partially, or whose response nobody reads."""
 
 
 def check_loopback(port: int) -> None:
-    """Nothing but this machine's own address listens on the port (where Linux tells)."""
+    """Check that only the loopback address listens on the port (on Linux)."""
     table = Path("/proc/net/tcp")
     if not table.exists():
         return
@@ -217,7 +217,7 @@ def check_loopback(port: int) -> None:
 
 
 def check_gone(port: int) -> None:
-    """Nobody listens on the port, and it can be had again."""
+    """Check that nobody listens on the port, and that it can be bound again."""
     with socket.socket() as line:
         assert line.connect_ex((LOOPBACK, port)) == errno.ECONNREFUSED
     with socket.socket() as line:
@@ -226,5 +226,5 @@ def check_gone(port: int) -> None:
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """All that lies in a folder."""
+    """Everything in a folder."""
     return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else b"" for p in folder.rglob("*")}

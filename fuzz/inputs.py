@@ -1,4 +1,4 @@
-"""Nonsense through every door of the API: an answer, or a ValueError or TypeError that says something."""
+"""Nonsense arguments to the API: each call returns, or raises a ValueError or TypeError with a message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dropdtw import drops
 
 
 def case(rng: np.random.Generator) -> str:
-    """One call with random arguments, of which some make no sense."""
+    """One call with random arguments, some of them nonsense."""
     name = str(rng.choice(list(DOORS)))
     options = {k: anything(rng) for k in rng.choice(OPTIONS, rng.integers(0, 4), replace=False)}
     if name not in ("align", "distance", "pairwise", "nearest"):
@@ -54,7 +54,7 @@ DOORS: dict[str, tuple[Any, int]] = {
 
 
 def sequence(rng: np.random.Generator) -> np.ndarray:
-    """A sequence or a matrix, of any numeric type, size, scale and number of dimensions, some of it spoiled."""
+    """An array of any numeric type, size, scale and number of dimensions, sometimes with NaN or infinity."""
     shape = tuple(int(n) for n in rng.integers(0 if rng.random() < 0.05 else 1, 7, int(rng.choice([1, 2, 2, 2, 3]))))
     values = rng.normal(size=shape) * 10.0 ** rng.choice([0, 0, 0, -200, 30, 200])
     if values.size and rng.random() < 0.15:
@@ -65,7 +65,7 @@ def sequence(rng: np.random.Generator) -> np.ndarray:
 
 
 def anything(rng: np.random.Generator) -> Any:
-    """A value that somebody might pass by mistake, or on purpose."""
+    """A value that a caller might pass, by mistake or on purpose."""
     some: list[Any] = [
         *(None, True, False, 0, 1, -1, 3, 0.0, 0.3, -0.3, 1e300, np.nan, np.inf, -np.inf, 10**400, "", "magic", "none"),
         *("suggest", "percentile:30", "percentile:130", "percentile:", "logit:30", "auto", "cosine", "softmax:0.1"),

@@ -1,4 +1,4 @@
-"""Runs over corpora that are killed at any moment: resumed, they give the bytes of a run that was not."""
+"""Corpus runs that are killed at any moment: resumed, they produce the same bytes as an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ else:
 
 
 def case(rng: np.random.Generator) -> str:
-    """One run, killed up to three times, beside one that was left alone."""
+    """Compare a run that is killed up to three times with an uninterrupted one."""
     task = str(rng.choice(["localize", "pairwise", "retrieve"]))
     with tempfile.TemporaryDirectory() as folder:
         made = [(f"r{k}", rng.normal(size=(int(rng.integers(5, 30)), 5))) for k in range(24)]
@@ -42,12 +42,12 @@ def case(rng: np.random.Generator) -> str:
             subprocess.run([sys.executable, "-c", PROGRAM, f"{folder}/{name}", task], check=True, timeout=120)
         assert digest(Path(folder, "killed/out")) == digest(Path(folder, "whole/out"))
         left = [p.name for p in Path(folder, "killed/out").rglob(".*") if p.is_dir()]
-        assert not left, f"hidden folders are left: {left}"
+        assert not left, f"hidden folders left behind: {left}"
     return f"{task} killed {kills} times"
 
 
 def killed(folder: str, task: str, after: float) -> bool:
-    """Start a run and kill it; whether it was still running."""
+    """Start a run and kill it; returns whether it was still running."""
     process = subprocess.Popen([sys.executable, "-c", PROGRAM, folder, task], start_new_session=True)
     time.sleep(after)
     alive = process.poll() is None
@@ -58,6 +58,6 @@ def killed(folder: str, task: str, after: float) -> bool:
 
 
 def digest(out: Path) -> dict[str, str]:
-    """What lies in a folder of results, but for the summary's and the manifest's addresses."""
+    """Hashes of the Parquet files in a folder of results."""
     files = [p for p in sorted(out.rglob("*.parquet")) if p.is_file()]
     return {str(p.relative_to(out)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}

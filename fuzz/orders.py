@@ -1,4 +1,4 @@
-"""Random orders of steps against the list of all alignments, executors against each other, and by laws."""
+"""Random orders of steps: against an enumeration of all alignments, across executors, and by laws."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def case(rng: np.random.Generator) -> str:
 
 
 def random_order(rng: np.random.Generator, steps: list[int], *, partial: bool = False, deep: int = 2) -> Any:
-    """An order of these steps, as the oracle says it; `partial`: nothing to choose from, nothing that comes twice."""
+    """An order of these steps in the oracle's notation; `partial`: without alternatives or repeats."""
     if len(steps) == 1 or deep == 0:
         return steps if len(steps) > 1 else steps[0]
     cuts = sorted(int(n) for n in rng.choice(len(steps) - 1, int(rng.integers(1, min(3, len(steps)))), replace=False))
@@ -42,7 +42,7 @@ def random_order(rng: np.random.Generator, steps: list[int], *, partial: bool = 
 
 
 def random_case(rng: np.random.Generator, most: int = 4, longest: int = 3) -> Case:
-    """A small order under options that it takes, with random costs."""
+    """A small order with options that it supports, and random costs."""
     kind = rng.integers(4)
     K = int(rng.integers(1, most + 1))
     said = random_poset(rng, K) if kind == 0 else random_walks(rng, most) if kind == 1 else None
@@ -59,7 +59,7 @@ def random_case(rng: np.random.Generator, most: int = 4, longest: int = 3) -> Ca
 
 
 def random_charges(rng: np.random.Generator, said: Any, x: bool, z: bool) -> dict[str, float]:
-    """Charges that an order takes, now and then."""
+    """Sometimes, charges that an order supports."""
     if rng.random() < 0.6:
         return {}
     found = {"warp": 0.125} | ({"open_x": 0.5} if x else {})
@@ -67,7 +67,7 @@ def random_charges(rng: np.random.Generator, said: Any, x: bool, z: bool) -> dic
 
 
 def value_of(c: Case, **more: Any) -> float:
-    """The value; +∞ where the library says that lengths leave no alignment."""
+    """The value; +∞ if the library refuses because the lengths allow no alignment."""
     found = outcome(dropdtw.cost, **c.given, **more)
     if isinstance(found, str):
         assert "cannot each have" in found, found
@@ -76,7 +76,7 @@ def value_of(c: Case, **more: Any) -> float:
 
 
 def oracle_agrees(rng: np.random.Generator) -> None:
-    """Hard and soft values and probabilities are those of all alignments."""
+    """Hard and soft values and probabilities agree with an enumeration of all alignments."""
     c = random_case(rng)
     answer, gamma = c.answer, 0.7
     executor = list(EXECUTORS)[rng.integers(len(EXECUTORS))]
@@ -92,7 +92,7 @@ def oracle_agrees(rng: np.random.Generator) -> None:
 
 
 def executors_agree(rng: np.random.Generator) -> None:
-    """Every executor gives the reference's value, hard, soft and smooth, on orders too large to list."""
+    """Every executor gives the reference's hard, soft and smooth value on orders too large to enumerate."""
     c = random_case(rng, most=7, longest=25)
     kind, gamma = ["hard", "soft", "smooth"][rng.integers(3)], float(10.0 ** rng.uniform(-2, 1))
     found = {name: value_of(c, executor=name, reducer=kind, gamma=gamma) for name in EXECUTORS}
@@ -116,13 +116,13 @@ def path_costs_what_it_says(rng: np.random.Generator) -> None:
 
 
 def orders_read_back(rng: np.random.Generator) -> None:
-    """What an order says of itself builds it again."""
+    """The repr of an order evaluates to the same order."""
     order = build(random_case(rng).said)
     assert orders.as_order(eval(repr(order), vars(orders).copy())) == order
 
 
 def nonsense_is_refused(rng: np.random.Generator) -> None:
-    """Builders take whatever is thrown at them, or refuse it in one line."""
+    """Builders accept any argument, or refuse it in one line."""
     things: list[Any] = [0, 1, 2, -1, 7.5, True, None, "a", [], [0], [[1]], np.nan, np.arange(3), {}, (0, 1), 10**20]
     things += [[(0, 1)], [(1, 0), (0, 1)], [(0, 1, 0.5)], [(0, 0)], orders.any_order(0, 1), orders.repeat(2)]
     builder = [orders.before, orders.any_order, orders.one_of, orders.repeat, orders.jumps, orders.walks][

@@ -1,4 +1,4 @@
-"""Random problems through every executor, method and option: against the oracle where it is small, and by laws."""
+"""Random problems with every executor, method and option: against the oracle if they are small, and by laws."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def case(rng: np.random.Generator) -> str:
 
 
 def random_costs(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Costs of any kind: of both signs, tied, forbidden in places, huge and tiny beside each other."""
+    """Costs of any kind: of both signs, tied, partly forbidden, or huge and tiny side by side."""
     kind = rng.choice(["positive", "signed", "tied", "holes", "wide", "zero"])
     if kind == "tied":
         values = rng.integers(-1, 3, shape).astype(float)
@@ -39,13 +39,13 @@ def random_costs(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -
     if kind == "holes":
         values[rng.random(shape) < rng.random()] = np.inf
     values = values.astype(dtype)
-    if len(shape) == 2 and rng.random() < 0.3:  # other layouts in memory
+    if len(shape) == 2 and rng.random() < 0.3:  # other memory layouts
         values = np.asfortranarray(values) if rng.random() < 0.5 else np.repeat(values, 2, axis=1)[:, ::2]
     return values
 
 
 def random_request(rng: np.random.Generator, K: int, N: int, dtype: Any) -> dict[str, Any]:
-    """A method, its options, and drop costs that it takes."""
+    """A method, its options, and drop costs that it supports."""
     variant = dict(VARIANTS[rng.integers(len(VARIANTS))])
     x, z = variant.pop("sides")
     variant.pop("window", None)
@@ -72,7 +72,7 @@ def random_problem(rng: np.random.Generator, most: int) -> tuple[np.ndarray, dic
 
 
 def outcome(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """What a call gives, or the text of its refusal."""
+    """The result of a call, or its error message."""
     try:
         return function(*args, **options)
     except ValueError as error:
@@ -95,7 +95,7 @@ def numbers(request: dict[str, Any]) -> list[Any]:
 
 
 def executors_agree(rng: np.random.Generator) -> None:
-    """Every executor gives the reference's value, hard, soft and smooth, or refuses with the same words."""
+    """Every executor gives the reference's hard, soft and smooth value, or the same error message."""
     C, request = random_problem(rng, 30)
     kind, gamma = ["hard", "soft", "smooth"][rng.integers(3)], float(10.0 ** rng.uniform(-2, 1))
     before = C.copy()
@@ -110,7 +110,7 @@ def executors_agree(rng: np.random.Generator) -> None:
 
 
 def oracle_agrees(rng: np.random.Generator) -> None:
-    """The value is the least over all alignments, listed one by one."""
+    """The value is the minimum over all alignments, enumerated one by one."""
     variant = dict(VARIANTS[rng.integers(len(VARIANTS))])
     x, z = variant.pop("sides")
     K, N = (int(n) for n in rng.integers(1, 5, 2))
@@ -131,7 +131,7 @@ def oracle_agrees(rng: np.random.Generator) -> None:
 
 
 def path_costs_what_it_says(rng: np.random.Generator) -> None:
-    """An alignment re-scores to its cost, which is the value; its views agree; JSON brings it back."""
+    """An alignment re-scores to its cost, which is the value; its views agree; it survives a JSON round trip."""
     C, request = random_problem(rng, 40)
     a = outcome(dropdtw.solve, C, **request)
     if isinstance(a, str):
@@ -144,7 +144,7 @@ def path_costs_what_it_says(rng: np.random.Generator) -> None:
 
 
 def batches_are_their_items(rng: np.random.Generator) -> None:
-    """A padded batch of tensors gives each item's own value, whatever lies in the padding."""
+    """A padded batch of tensors gives each item's own value, whatever the padding contains."""
     try:
         import torch
 
@@ -165,14 +165,14 @@ def batches_are_their_items(rng: np.random.Generator) -> None:
 
 
 def sequences(rng: np.random.Generator, count: int, d: int) -> list[np.ndarray]:
-    """Sequences of any length, some of them constant or far away."""
+    """Sequences of any length, some of them constant or far from 0."""
     dtype = [np.float32, np.float64][rng.integers(2)]
     made = [rng.normal(size=(int(rng.integers(1, 25)), d)) for _ in range(count)]
     return [(s * 0 if rng.random() < 0.05 else s + rng.choice([0, 0, 0, 100])).astype(dtype) for s in made]
 
 
 def many_are_one_by_one(rng: np.random.Generator) -> None:
-    """`pairwise` is `distance` for each pair, and `nearest` is `pairwise`, sorted."""
+    """`pairwise` equals `distance` for each pair, and `nearest` equals sorted `pairwise`."""
     d = int(rng.choice([1, 2, 8, 9, 20]))
     Xs = sequences(rng, int(rng.integers(1, 7)), d)
     Z = Xs[0][: int(rng.integers(1, 20))]
@@ -192,7 +192,7 @@ def many_are_one_by_one(rng: np.random.Generator) -> None:
 
 
 def streams_end_with_the_batch_answer(rng: np.random.Generator) -> None:
-    """`Online` ends with what `align` finds."""
+    """`Online` ends with the result of `align`."""
     Z, X = (rng.normal(size=(int(n), 3)) for n in rng.integers(1, 12, 2))
     request = random_request(rng, len(Z), len(X), np.float64)
     request.pop("window", None)
@@ -210,17 +210,17 @@ def streams_end_with_the_batch_answer(rng: np.random.Generator) -> None:
 
 
 def explanations_cost_no_less(rng: np.random.Generator) -> None:
-    """What `explain` says x_j would cost otherwise is never below the best."""
+    """The alternatives in `explain` never cost less than the best alignment."""
     C, request = random_problem(rng, 9)
     if C.dtype != np.float64:
         return
     a = outcome(dropdtw.solve, C, **request)
     if isinstance(a, str):
         return
-    told = a.explain(int(rng.integers(C.shape[1])))
+    explained = a.explain(int(rng.integers(C.shape[1])))
     finite = C[np.isfinite(C)]
     scale = max(1.0, float(np.abs(finite).max(initial=0)) * sum(C.shape))
-    assert told.margin >= -1e-9 * scale, told
+    assert explained.margin >= -1e-9 * scale, explained
 
 
 LAWS: list[Law] = [

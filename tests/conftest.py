@@ -12,19 +12,19 @@ except ImportError:
 else:
     torch.set_num_threads(1)  # tensors here are small, and two test runs share the cores
     if not torch.cuda.is_available():
-        # Without a GPU the CUDA kernels run in Triton's interpreter; it has to be told before it is imported.
+        # Without a GPU the CUDA kernels run in Triton's interpreter, which must be enabled before Triton is imported.
         os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture(params=list(EXECUTORS))
 def executor(request):
-    """Every executor of this installation: what holds for one holds for all."""
+    """Every executor of this installation, so that tests cover all of them."""
     return request.param
 
 
 @pytest.fixture(scope="session")
 def browser():
-    """An installed Chromium without a window, driven through its own driver; nothing is downloaded."""
+    """An installed headless Chromium with its driver; nothing is downloaded."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install selenium")
     names = (("chromium", "chromium-browser", "google-chrome"), ("chromedriver",))
     program, driver = (next(filter(None, map(shutil.which, some)), None) for some in names)

@@ -1,4 +1,4 @@
-"""Bad records, bad files and stores that fall silent: what is noted, what stops a run, what is read all the same."""
+"""Bad records, bad files and stores that stop responding: what is noted, what stops a run, what is still read."""
 
 import re
 from pathlib import Path
@@ -27,15 +27,15 @@ def test_a_bad_record_is_noted_and_the_others_are_done(tmp_path):
     for key, part in {
         ("a.parquet", 1): "it has no id; give a string",
         ("a.parquet", 2): "it has no features",
-        ("a.parquet", 3): f"its shape is None, but features holds {X.size} numbers",
-        ("a.parquet", 4): f"its shape is [2, 6], but features holds {X.size} numbers",
+        ("a.parquet", 3): f"its shape is None, but features has {X.size} numbers",
+        ("a.parquet", 4): f"its shape is [2, 6], but features has {X.size} numbers",
         ("a.parquet", 5): "its features has NaN or infinity in element",
         ("a.parquet", 6): "at least one element",
         ("a.parquet", 7): f"its shape is [{X.size}]",
         ("a.parquet", 8): "its features has NaN",
         ("b.parquet", 0): "it cannot be read as Parquet",
         ("c.parquet", 0): "it has the columns id, frames, but no features, shape",
-        ("d.parquet", 0): "it has 2 features, and the steps have 6",
+        ("d.parquet", 0): "it has 2 features, but the steps have 6",
     }.items():
         assert part in reasons[key], key
     assert found["a.parquet", 5]["id"] == "hole"
@@ -139,7 +139,7 @@ def test_a_drop_cost_that_cannot_be_suggested_is_an_error_of_its_record(tmp_path
 
 @pytest.mark.parametrize("moment", ["end", "middle"])
 def test_a_store_that_falls_silent_stops_the_run(tmp_path, monkeypatch, moment):
-    """It is no bad record: the same run again will find the data."""
+    """It is not a bad record: the same call again will find the data."""
     from dropdtw.corpus.storage import Storage
 
     corpus(tmp_path / "c", 30, files=1)
@@ -161,7 +161,7 @@ def test_a_store_that_falls_silent_stops_the_run(tmp_path, monkeypatch, moment):
         def read(self, *size):
             at_end = self.file.tell() + 4 >= Path(tmp_path / "c/0.parquet").stat().st_size - (1 << 16) and not size
             if moment == "end" or not at_end:
-                raise TimeoutError("no answer")  # without a number, as fsspec's
+                raise TimeoutError("no answer")  # without an errno, like fsspec's
             return self.file.read(*size)
 
     monkeypatch.setattr(Storage, "open", lambda self, name: Silent(real(self, name)))
@@ -175,7 +175,7 @@ def test_a_store_that_falls_silent_stops_the_run(tmp_path, monkeypatch, moment):
         ({"features": [b"1234"]}, "its column features is binary; give lists of numbers"),
         ({"features": [[[1.0, 2.0]]]}, "its column features is list"),
         ({"features": [1.0]}, "its column features is double"),
-        ({"shape": [[1.0, 2.0]]}, "its column shape is list.*; give lists of whole numbers"),
+        ({"shape": [[1.0, 2.0]]}, "its column shape is list.*; give lists of integers"),
         ({"id": [1.5]}, "its column id is double; give strings"),
         ({"steps": [[1.0]]}, "but no steps_shape"),
     ],
@@ -213,4 +213,5 @@ def test_other_kinds_of_lists_and_numbers_are_read(tmp_path, kind):
 def test_a_record_without_steps_is_a_bad_one(tmp_path):
     corpus(tmp_path / "c", 3)
     dropdtw.corpus.localize(None, tmp_path / "c", tmp_path / "out", drop_x=0.5)
-    assert {e["reason"] for e in errors(tmp_path / "out")} == {"it has no steps, and none were given for all records"}
+    reason = "it has no steps, and the call gives none; add a steps column, or pass steps"
+    assert {e["reason"] for e in errors(tmp_path / "out")} == {reason}

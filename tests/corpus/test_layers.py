@@ -1,4 +1,4 @@
-"""The modules of `dropdtw.corpus` lie in layers: each imports earlier ones only."""
+"""The modules of `dropdtw.corpus` form layers: each imports only earlier ones."""
 
 import ast
 from pathlib import Path
@@ -9,11 +9,11 @@ import dropdtw.corpus
 
 FOLDER = Path(dropdtw.corpus.__file__).parent
 LAYERS = ["storage", "records", "shards", "folder", "gpu", "compute", "tasks", "engines", "run", "api", "__init__"]
-"""Files; alignments; the work on one shard; who does it; which are done; what users call."""
+"""Files; alignments; the work on one shard; the engines; the run; the functions that users call."""
 
 
 def siblings(nodes):
-    """The modules of this package that some statements import, however deep inside them."""
+    """The modules of this package that some statements import, at any depth."""
     found = set()
     for node in (inner for outer in nodes for inner in ast.walk(outer)):
         names = []

@@ -1,4 +1,4 @@
-"""What killed writers leave is removed, and what others are writing is not."""
+"""Leftovers of killed writers are removed; files that others are writing are not."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from dropdtw.corpus.storage import Storage
 
 @pytest.fixture(params=["local", "far"])
 def place(request, tmp_path):
-    """A folder here, and one in a far store."""
+    """A local folder, and one in a remote store."""
     if request.param == "local":
         yield Storage(tmp_path / "out")
         return
@@ -32,7 +32,7 @@ def everything(folder):
 
 
 def test_what_another_run_is_writing_is_not_swept(place):
-    """The other run ends while this one is in the middle of a file."""
+    """The other run finishes while this one is in the middle of a file."""
     put_in_place = place.fs.mv
 
     def sweep():
@@ -57,7 +57,7 @@ def test_what_another_run_is_writing_is_not_swept(place):
 
 
 def test_two_runs_in_one_folder_do_not_disturb_each_other(tmp_path):
-    """Each ends well; together they leave what one would have left."""
+    """Both succeed; together they leave what one would have left."""
     corpus(tmp_path / "c", 40, files=4, group=1)
     code = (
         "import sys, numpy as np, dropdtw.corpus\n"
@@ -90,7 +90,7 @@ else:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
 def test_nothing_stays_of_writers_that_were_killed(tmp_path):
-    """Wherever the kill hits, the next run leaves no trace of it, not even an empty folder."""
+    """Wherever the kill hits, the next run cleans up, and leaves not even an empty folder."""
     corpus(tmp_path / "c", 6)
     for name, when in (
         ("manifest.json", "link"),
@@ -101,7 +101,7 @@ def test_nothing_stays_of_writers_that_were_killed(tmp_path):
     ):
         done = subprocess.run([sys.executable, "-c", KILLED, name, when, str(tmp_path / "out")], check=False)
         assert done.returncode == -signal.SIGKILL
-    (tmp_path / "out/parts/00001.parquet").unlink(missing_ok=True)  # killed after it was in its place
+    (tmp_path / "out/parts/00001.parquet").unlink(missing_ok=True)  # killed after it was in place
     assert any(".tmp" in name for name in everything(tmp_path / "out"))
     dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "alone", drop_x=0.5)

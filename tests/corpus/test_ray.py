@@ -1,4 +1,4 @@
-"""Corpora on a real Ray cluster of two workers: the bytes of the local engine, and what becomes of killed processes."""
+"""Corpora on a real Ray cluster of two workers: the same bytes as the local engine, and killed processes."""
 
 import logging
 import os
@@ -32,7 +32,7 @@ SLOW = np.random.default_rng(0).normal(size=(1500, 6)).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Ray as the engine starts it, kept for all tests of this file."""
+    """Ray as the engine starts it, shared by all tests of this file."""
     ray, own = engines._connected(cpus=2)
     assert own
     yield ray
@@ -52,7 +52,7 @@ def processes():
 
 
 def below(root):
-    """The descendants of a process, by their names."""
+    """The descendants of a process: their names by pid."""
     every = list(processes())
     found, new = {}, {root}
     while new:
@@ -62,7 +62,7 @@ def below(root):
 
 
 def until(condition, what, seconds=90):
-    """Wait for something, but not for ever."""
+    """Wait for a condition, with a timeout."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -75,7 +75,7 @@ def parts(out):
 
 
 def long_corpus(folder, count):
-    """Records that take a while each, one to a shard."""
+    """Records that each take a while, one per shard."""
     rng = np.random.default_rng(3)
     records = [(f"r{k}", rng.normal(size=(4000, 6)).astype(np.float32)) for k in range(8)]
     dropdtw.corpus.write(f"{folder}/0.parquet", (records[k % 8] for k in range(count)), group=1)
@@ -111,11 +111,11 @@ def test_strict_stops_a_run_on_ray(cluster, tmp_path):
 
 
 def test_what_the_cluster_does_not_have_is_refused(cluster, tmp_path):
-    """Ray would wait for it for ever."""
+    """Ray would wait for it forever."""
     corpus(tmp_path / "c", 6)
     for wanted, message in (
-        ({"num_gpus": 1}, "a worker takes 1 GPU, and the cluster has 0; ask for less"),
-        ({"num_cpus": 64}, "a worker takes 64 CPU, and the cluster has 2"),
+        ({"num_gpus": 1}, "a worker needs 1 GPU, but the cluster has 0; ask for less"),
+        ({"num_cpus": 64}, "a worker needs 64 CPU, but the cluster has 2"),
     ):
         with pytest.raises(ValueError, match=message):
             dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, engine="ray", **wanted)
@@ -128,7 +128,7 @@ def test_a_failure_in_a_worker_is_told_and_the_run_goes_on_later(cluster, tmp_pa
     (tmp_path / "c/0.parquet").symlink_to(tmp_path / "kept")
     task = Localize(STEPS, open_corpus(tmp_path / "c", 1000), Spec.of(drop_x=0.5), "cpu")
     (tmp_path / "kept").rename(tmp_path / "away")  # the store loses a file
-    with pytest.raises(RuntimeError, match=r"shard 0 failed; the same run again goes on with it\. FileNotFoundError"):
+    with pytest.raises(RuntimeError, match=r"shard 0 failed; run the same call again to retry it\. FileNotFoundError"):
         run(task, tmp_path / "out", Engine("ray", 2))
     (tmp_path / "away").rename(tmp_path / "kept")
     assert run(task, tmp_path / "out", Engine("ray", 2)).rows == 6
@@ -209,7 +209,7 @@ def test_a_driver_that_is_killed_is_resumed_and_leaves_no_workers(cluster, tmp_p
     driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until(lambda: len(parts(tmp_path / "ray")) >= 3, "three shards")
-        # Two agents of Ray's own, which do no work, take another minute to notice.
+        # Two of Ray's own agents, which do no work, take another minute to notice.
         children = {pid: name for pid, name in below(driver.pid).items() if "Agent" not in name}
         assert any("raylet" in name for name in children.values())
         assert any("MapWorker" in name for name in children.values())
@@ -257,13 +257,13 @@ except RuntimeError as error:
 
 
 def test_a_shard_that_kills_every_worker_ends_the_run(tmp_path):
-    """Ray by itself would try for ever."""
+    """Ray by itself would retry forever."""
     corpus(tmp_path / "c", 12)
     np.save(tmp_path / "steps.npy", STEPS)
-    script = POISON.replace("sys.argv[1]", repr(str(tmp_path)))  # workers have arguments of their own
+    script = POISON.replace("sys.argv[1]", repr(str(tmp_path)))  # workers have their own arguments
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=True)
     assert "a shard has killed its worker 4 times" in done.stdout
-    assert "The same run again goes on" in done.stdout
+    assert "run the same call again to resume" in done.stdout
     assert (tmp_path / "tries").read_text() == "xxxx"
     moves = {"many_to_one": True, "contiguous": False}
     assert dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, **moves).rows == 12

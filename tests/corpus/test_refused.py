@@ -19,7 +19,7 @@ def test_it_says_what_to_install(tmp_path, monkeypatch, missing):
 def test_it_says_what_ray_needs(tmp_path, monkeypatch):
     corpus(tmp_path / "c", 3)
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r"pip install 'dropdtw\[ray\]', or take engine='local'"):
+    with pytest.raises(ImportError, match=r"pip install 'dropdtw\[ray\]', or use engine='local'"):
         dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, engine="ray")
 
 
@@ -27,9 +27,9 @@ def test_it_says_what_ray_needs(tmp_path, monkeypatch):
     ("options", "message"),
     [
         ({"engine": "spark"}, r"engine is 'spark'; choose one of 'local', 'ray'"),
-        ({"workers": 0}, r"workers is 0; give how many work at a time"),
-        ({"num_cpus": 0}, r"num_cpus is 0 and num_gpus 0"),
-        ({"shard_rows": 0}, r"shard_rows is 0; give how many records make a shard"),
+        ({"workers": 0}, r"workers is 0; give the number of workers, 1 or more"),
+        ({"num_cpus": 0}, r"num_cpus is 0 and num_gpus 0; give the CPUs \(> 0\)"),
+        ({"shard_rows": 0}, r"shard_rows is 0; give the number of records per shard"),
         ({"match": np.dot}, r"match is <.*>; give a name: the manifest"),
         ({"match": "cosin"}, r"cosin"),
         ({"method": "drop"}, r"'drop'"),
@@ -55,7 +55,7 @@ def test_settings_that_would_fail_on_every_record_are_refused_at_once(tmp_path, 
 
 def test_other_refusals(tmp_path):
     corpus(tmp_path / "c", 3)
-    with pytest.raises(TypeError, match="drop_y is no option; there are match"):
+    with pytest.raises(TypeError, match="unknown option drop_y; choose from match"):
         dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_y=1)
     with pytest.raises(ValueError, match=r"steps has 5 features and .* has 6; both need the same number"):
         dropdtw.corpus.localize(STEPS[:, :5], tmp_path / "c", tmp_path / "out")
@@ -66,19 +66,22 @@ def test_other_refusals(tmp_path):
     with pytest.raises(ValueError, match=r"queries is empty; give at least one \(id, sequence\)"):
         dropdtw.corpus.retrieve([], tmp_path / "c", tmp_path / "out", **BOTH)
     (tmp_path / "c").rename(tmp_path / ".c")  # hidden
-    with pytest.raises(ValueError, match=r"holds no \.parquet files; write some with"):
+    with pytest.raises(ValueError, match=r"has no \.parquet files; write some with"):
         dropdtw.corpus.localize(STEPS, tmp_path, tmp_path / "out")
-    with pytest.raises(ValueError, match=r"holds no \.parquet files"):
+    with pytest.raises(ValueError, match=r"has no \.parquet files"):
         dropdtw.corpus.localize(STEPS, tmp_path / "nowhere", tmp_path / "out")
     table(tmp_path / "e/0.parquet", id=[], features=[], shape=[])
-    with pytest.raises(ValueError, match="hold no records"):
+    with pytest.raises(ValueError, match="contain no records; write some"):
         dropdtw.corpus.localize(STEPS, tmp_path / "e", tmp_path / "out")
     (tmp_path / "e/0.parquet").write_bytes(b"x")
-    with pytest.raises(ValueError, match=r"holds no records: 0\.parquet: it cannot be read as Parquet"):
+    with pytest.raises(
+        ValueError,
+        match=r"has no readable records: 0\.parquet: it cannot be read as Parquet: it has no Parquet footer",
+    ):
         dropdtw.corpus.localize(STEPS, tmp_path / "e", tmp_path / "out")
     table(tmp_path / "n/0.parquet", id=["a"], features=[None], shape=[[1, 6]])
     with pytest.raises(
-        ValueError, match=r"holds no good record; the first one: 0\.parquet, row 0 \(id 'a'\): it has no"
+        ValueError, match=r"has no good record; the first bad one is 0\.parquet, row 0 \(id 'a'\): it has no"
     ):
         dropdtw.corpus.pairwise(tmp_path / "n", tmp_path / "n", tmp_path / "out", **BOTH)
 
@@ -93,9 +96,9 @@ def test_other_refusals(tmp_path):
         (
             [("a", np.ones((1, 1), np.float32)), ("b", np.ones((1, 1)))],
             {"group": 1},
-            "records 1 to 1 are not of the type",
+            "records 1 to 1 differ in type from the first ones; give all records",
         ),
-        ([("a", [[1.0]], [[1.0]]), ("b", [[1.0]])], {"group": 1}, "records 1 to 1 are not of the type"),
+        ([("a", [[1.0]], [[1.0]]), ("b", [[1.0]])], {"group": 1}, "records 1 to 1 differ in type"),
     ],
 )
 def test_what_cannot_be_written_is_refused(tmp_path, records, options, message):

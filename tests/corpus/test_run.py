@@ -1,4 +1,4 @@
-"""Runs that were cut off, folders that belong to another run, corpora that have changed."""
+"""Interrupted runs, folders that belong to another run, and corpora that have changed."""
 
 import json
 
@@ -15,7 +15,7 @@ class CutError(Exception):
 
 
 def cut_after(monkeypatch, count):
-    """Let the run break off when so many shards are done."""
+    """Interrupt the run after this many shards."""
     from dropdtw.corpus import engines
 
     real, done = engines.ShardWork.__call__, []
@@ -45,7 +45,7 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(tmp_path, monkeypatch, task
             go(tmp_path / "out")
     before = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "out/parts").iterdir()}
     assert sorted(before) == ["00000.parquet", "00001.parquet"]
-    (tmp_path / "out/parts/.00002.parquet.0123abcd.tmp").write_bytes(b"half")  # as a killed writer leaves it
+    (tmp_path / "out/parts/.00002.parquet.0123abcd.tmp").write_bytes(b"half")  # left behind by a killed writer
     done = go(tmp_path / "out")
     whole = go(tmp_path / "whole")
     assert done.done == whole.done - 2
@@ -60,7 +60,7 @@ def test_a_shard_that_is_there_is_not_done_again(tmp_path):
 
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts/00007.parquet").touch()
-    assert ShardWork(None, RunFolder(tmp_path), strict=False)(7, 1) == Done(7)  # there is no task that could do it
+    assert ShardWork(None, RunFolder(tmp_path), strict=False)(7, 1) == Done(7)  # without a task, it could not redo it
 
 
 def test_far_files_appear_whole_as_well(monkeypatch):
@@ -89,7 +89,7 @@ def test_another_run_is_refused_in_the_same_folder(tmp_path):
     with pytest.raises(ValueError, match="differs in corpus"):
         dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     (tmp_path / "out/manifest.json").write_text("{")
-    with pytest.raises(ValueError, match="is no JSON"):
+    with pytest.raises(ValueError, match="is not JSON"):
         dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").touch()
@@ -99,7 +99,7 @@ def test_another_run_is_refused_in_the_same_folder(tmp_path):
         dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "mine/notes.txt", drop_x=0.5)
     (tmp_path / "link").symlink_to("c")
     for out in ("c", "c/out", ".", "link/out"):
-        with pytest.raises(ValueError, match="lie in each other; give a folder elsewhere"):
+        with pytest.raises(ValueError, match="overlap; give a folder elsewhere"):
             dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / out, drop_x=0.5)
 
 
@@ -112,7 +112,7 @@ def test_a_corpus_whose_values_have_changed_is_another_one(tmp_path):
 
 
 def test_a_foreign_file_whose_values_were_exchanged_is_another_one(tmp_path):
-    """Sizes and extremes are the same; so is everything that its end says."""
+    """Sizes and extremes are the same, and so is the whole footer."""
     for order in ((0, 1), (1, 0)):
         X = [[1.0] * 6, [2.0] * 6]
         table(tmp_path / "c/0.parquet", id=["a", "b"], features=[X[k] for k in order], shape=[[1, 6]] * 2)
@@ -123,7 +123,7 @@ def test_a_foreign_file_whose_values_were_exchanged_is_another_one(tmp_path):
 
 
 def test_values_that_were_exchanged_make_another_corpus(tmp_path):
-    one, two = np.random.default_rng(0).normal(size=(2, 1, 6))  # which nothing compresses: all sizes stay the same
+    one, two = np.random.default_rng(0).normal(size=(2, 1, 6))  # incompressible: all sizes stay the same
     dropdtw.corpus.write(tmp_path / "c.parquet", [("a", one), ("b", two)])
     before = corpora.open_corpus(tmp_path / "c.parquet", 1000).fingerprint
     dropdtw.corpus.write(tmp_path / "c.parquet", [("a", two), ("b", one)])
@@ -145,7 +145,7 @@ def test_a_file_that_changes_during_the_run_stops_it(tmp_path, monkeypatch):
     corpus(tmp_path / "c", 10, files=2)
     data = corpora.open_corpus(tmp_path / "c", 1000)
     corpus(tmp_path / "c", 12, files=2)
-    with pytest.raises(ValueError, match=r"0\.parquet of .* has changed since the run began; start anew elsewhere"):
+    with pytest.raises(ValueError, match=r"0\.parquet of .* has changed since the run began; start again elsewhere"):
         list(data.read(0))
 
 

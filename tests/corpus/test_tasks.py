@@ -1,4 +1,4 @@
-"""Corpora in Parquet on one machine: what comes out. Ray does the same in test_ray.py."""
+"""The results of all tasks on Parquet corpora on one machine; test_ray.py does the same on Ray."""
 
 import numpy as np
 import pytest
@@ -147,7 +147,7 @@ def test_shards_hold_every_row_once_and_in_order(groups, shard_rows):
     for s in shards:
         assert s.row == row
         assert s.rows == sum(groups[s.first : s.stop]) > 0
-        assert s.rows <= shard_rows or sum(n > 0 for n in groups[s.first : s.stop]) == 1  # alone, as it is not divided
+        assert s.rows <= shard_rows or sum(n > 0 for n in groups[s.first : s.stop]) == 1  # row groups are not split
         row += s.rows
         covered += range(s.first, s.stop)
     assert covered == sorted(set(covered))
@@ -155,7 +155,7 @@ def test_shards_hold_every_row_once_and_in_order(groups, shard_rows):
 
 
 def test_a_file_with_very_many_row_groups(tmp_path):
-    """Its end is longer than what is read at first."""
+    """Its footer is longer than the first read."""
     dropdtw.corpus.write(tmp_path / "c/0.parquet", ((str(k), np.ones((1, 2))) for k in range(500)), group=1)
     data = corpora.open_corpus(tmp_path / "c", 100)
     with data.storage.open("0.parquet") as file:

@@ -1,4 +1,4 @@
-"""AVE's and GRID's published files."""
+"""The published files of AVE and GRID."""
 
 import os
 from pathlib import Path
@@ -46,10 +46,10 @@ def test_a_header_is_no_video(folder):
 
 
 def test_what_is_wrong_with_ave_is_said(folder, tmp_path_factory):
-    with pytest.raises(FileNotFoundError, match=r"Annotations\.txt; name the folder of AVE"):
+    with pytest.raises(FileNotFoundError, match=r"Annotations\.txt does not exist; give the folder of AVE"):
         ave.read_annotations(tmp_path_factory.mktemp("empty"))
     write(folder / "audio_feature.h5", "avadataset", np.zeros((8, 10, 64)))
-    with pytest.raises(ValueError, match=r"audio_feature\.h5 has shape \(8, 10, 64\); \(8, 10, 128\) fits"):
+    with pytest.raises(ValueError, match=r"audio_feature\.h5 has shape \(8, 10, 64\); expected \(8, 10, 128\)"):
         ave.load(folder)
     write(folder / "audio_feature.h5", "other", np.zeros((8, 10, 128)))
     with pytest.raises(ValueError, match=r"audio_feature\.h5 is not in the published layout.*'avadataset'"):
@@ -57,22 +57,22 @@ def test_what_is_wrong_with_ave_is_said(folder, tmp_path_factory):
     assert ave.has_features(folder)
     (folder / "audio_feature.h5").unlink()
     assert not ave.has_features(folder)
-    with pytest.raises(FileNotFoundError, match="features of AVE are published apart"):
+    with pytest.raises(FileNotFoundError, match="features of AVE are published separately"):
         ave.load(folder)
     write(folder / "audio_feature.h5", "avadataset", np.zeros((8, 10, 128)))
     write(folder / "val_order_match.h5", "order", np.array([2, 8]))
-    with pytest.raises(ValueError, match=r"val_order_match\.h5 names videos that are not among the 8"):
+    with pytest.raises(ValueError, match=r"val_order_match\.h5 lists videos outside 0 to 7; download it again"):
         ave.load(folder)
     (folder / "test_order_match.h5").unlink()
-    with pytest.raises(FileNotFoundError, match=r"there is no .*test_order_match\.h5"):
+    with pytest.raises(FileNotFoundError, match=r"test_order_match\.h5 does not exist"):
         ave.orders(folder)
     (folder / "Annotations.txt").write_text("Bell&a&good&3&11\n")
-    with pytest.raises(ValueError, match=r"line 1 .*seconds 3 to 11"):
+    with pytest.raises(ValueError, match=r"line 1 .*seconds 3 to 11 do not satisfy"):
         ave.read_annotations(folder)
     write(folder / "labels_closs.h5", "avadataset", np.zeros((8, 9)))
-    with pytest.raises(ValueError, match=r"labels_closs\.h5 has shape \(8, 9\)"):
+    with pytest.raises(ValueError, match=r"labels_closs\.h5 has shape \(8, 9\); expected \(n, 10\)"):
         ave.labels(folder)
-    with pytest.raises(ValueError, match="as many sequences of the same length"):
+    with pytest.raises(ValueError, match="the same number of sequences, of the same length"):
         ave.Streams(np.zeros((2, 10, 3)), np.zeros((2, 9, 3)), np.zeros((2, 10), bool))
 
 
@@ -86,7 +86,7 @@ def test_the_annotations_of_ave_and_its_labels_agree():
     splits = ave.orders(place)
     assert {split: len(rows) for split, rows in splits.items()} == {"train": 3339, "val": 402, "test": 402}
     assert sorted(np.concatenate(list(splits.values()))) == list(range(4143))
-    # Every test video of the localization task leaves something to find.
+    # In every test video of the localization task, there is an event to find.
     events = [ave.event(row) for row in ave.labels(place)[splits["test"]]]
     assert all(event is not None and event != (0, 10) for event in events)
 
@@ -100,11 +100,11 @@ def test_grid_is_read_without_silences_and_lost_faces(sentences):
     with np.load(sentences / grid.FILE) as file:
         content = dict(file)
     np.testing.assert_allclose(clips.sound[0, 3], content["logmel"][0, 6:8].ravel(), rtol=1e-6)
-    with pytest.raises(FileNotFoundError, match="name the folder that holds grid_s1"):
+    with pytest.raises(FileNotFoundError, match="give the folder with grid_s1"):
         grid.load(sentences / "elsewhere")
     content["logmel"] = content["logmel"][:, ::2]
     np.savez(sentences / grid.FILE, **content)
-    with pytest.raises(ValueError, match="two columns of sound a frame fit"):
+    with pytest.raises(ValueError, match="expected two columns of sound per frame"):
         grid.load(sentences / grid.FILE)
     del content["words"]
     content["logmel"] = np.repeat(content["logmel"], 2, axis=1)
@@ -113,6 +113,6 @@ def test_grid_is_read_without_silences_and_lost_faces(sentences):
         grid.load(sentences)
 
 
-def test_context_is_the_neighbours():
+def test_context_is_the_neighbors():
     stream = np.arange(4.0)[None, :, None]
     assert grid.with_context(stream, 1)[0].tolist() == [[0, 0, 1], [0, 1, 2], [1, 2, 3], [2, 3, 3]]

@@ -1,4 +1,4 @@
-"""CaptainCook4D: its published layout on tiny files, what damaged ones say, and the counts of the real recordings."""
+"""CaptainCook4D: tiny files in the published layout, errors for damaged ones, and counts of the real recordings."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ def folder(tmp_path):
 def test_recipes_are_partial_orders_of_their_steps(folder):
     tea, jam = captaincook4d.recipes(folder).values()
     assert (tea.name, tea.steps) == ("earlgreytea", ("Boil-Boil water", "Warm-Warm the pot", "Pour-Pour the tea"))
-    assert tea.pairs == ((0, 2), (1, 2))  # START and END say nothing
+    assert tea.pairs == ((0, 2), (1, 2))  # START and END are ignored
     assert tea.listed == [0, 1, 2]
     assert repr(tea.order) == "before(3, [(0, 2), (1, 2)])"
     assert (jam.first_id, repr(jam.order)) == (3, "[0, 1]")
@@ -31,10 +31,10 @@ def test_recipes_are_partial_orders_of_their_steps(folder):
 
 def test_records_hold_the_segments_of_the_recipes_steps(folder):
     first, second, third = captaincook4d.records(folder)
-    assert first.segments == ((0, 1.0, 3.0), (1, 4.0, 6.0), (2, 7.0, 9.0), (1, 9.0, 9.5))  # spelled in two ways
+    assert first.segments == ((0, 1.0, 3.0), (1, 4.0, 6.0), (2, 7.0, 9.0), (1, 9.0, 9.5))  # two spellings
     assert captaincook4d.done(first) == [0, 1, 2]
-    assert second.segments == ((1, 0.0, 1.0), (2, 2.0, 3.0), (0, 2.0, 5.0))  # what the recipe does not have is left out
-    assert third.segments == ((1, 3.0, 8.0),)  # times below 0: not done
+    assert second.segments == ((1, 0.0, 1.0), (2, 2.0, 3.0), (0, 2.0, 5.0))  # unknown steps are left out
+    assert third.segments == ((1, 3.0, 8.0),)  # negative times: not done
     assert (third.task, third.step_ids) == ("jam", (3, 4))
     packed = folder / f"{ANNOTATIONS}.gz"
     packed.write_bytes(gzip.compress((folder / ANNOTATIONS).read_bytes()))
@@ -72,9 +72,9 @@ def test_features_make_a_data_set(folder):
         (ANNOTATIONS, {"9_9": None}, "recording 9_9"),
         (ANNOTATIONS, {"9_9": recording("9_9", "jam", ("Fill-Fill", 5.0, 3.0))}, r"lasts from 5\.0 to 3\.0 s"),
         (ANNOTATIONS, {"9_9": recording("9_9", "jam", ("Fill-Fill", "soon", 3.0))}, "could not convert"),
-        ("task_graphs/jam.json", {"steps": {"0": "START"}, "edges": []}, "no steps but START and END"),
+        ("task_graphs/jam.json", {"steps": {"0": "START"}, "edges": []}, "no steps except START and END"),
         ("task_graphs/jam.json", {"steps": JAM["steps"]}, "no 'edges'"),
-        ("task_graphs/jam.json", {**JAM, "edges": [[0, 9]]}, r"the edge \[0, 9\] names a step that is not listed"),
+        ("task_graphs/jam.json", {**JAM, "edges": [[0, 9]]}, r"the edge \[0, 9\] has a step that is not listed"),
         ("task_graphs/jam.json", {**JAM, "edges": [[0, 2], [2, 0]]}, "the order has a cycle"),
     ],
 )  # fmt: skip
@@ -97,7 +97,7 @@ def test_missing_files_are_named(tmp_path, folder):
 def test_the_counts_of_the_real_recordings():
     place = Path(os.environ.get("DROPDTW_DATA", "")) / "captaincook4d"
     if "DROPDTW_DATA" not in os.environ or not place.is_dir():
-        pytest.skip("DROPDTW_DATA names no folder with captaincook4d")
+        pytest.skip("DROPDTW_DATA has no folder captaincook4d")
     known, by_name = captaincook4d.records(place), captaincook4d.recipes(place)
     found = captaincook4d.followed(known, by_name)
     counts = {293: (1, 177, 39), 384: (9, 237, 51)}  # 18 of the recipes, and all 24

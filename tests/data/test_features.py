@@ -1,4 +1,4 @@
-"""Files of features and step embeddings: every layout, and what is said of broken ones."""
+"""Files of features and step embeddings: every layout, and the errors for broken ones."""
 
 import sys
 from typing import ClassVar
@@ -39,7 +39,7 @@ def test_features_of_a_folder_in_every_format(tmp_path):
         np.testing.assert_allclose(features[name], X, atol=2e-3)
     np.savez(tmp_path / "usual.npz", labels=np.arange(5), features=X, other=2 * X)
     np.testing.assert_allclose(Features(tmp_path, key="other")["usual"], 2 * X)
-    with pytest.raises(BrokenVideoError, match=r"usual\.npz holds labels, features, other, not 'x'; say key="):
+    with pytest.raises(BrokenVideoError, match=r"usual\.npz has labels, features, other, not 'x'; choose one with"):
         Features(tmp_path, key="x")["usual"]
 
 
@@ -52,7 +52,7 @@ def test_features_of_one_hdf5_file(tmp_path):
     assert sorted(features) == ["many", "one", "two"]
     np.testing.assert_array_equal(features["one"], X)
     np.testing.assert_array_equal(features["two"], X + 1)
-    with pytest.raises(BrokenVideoError, match=r"all\.h5:many holds a, b, none of the usual names; say key="):
+    with pytest.raises(BrokenVideoError, match=r"all\.h5:many has a, b, none of the usual names; choose one with key="):
         features["many"]
     with pytest.raises(BrokenVideoError, match=r"all\.h5 has no dataset three; extract"):
         features["three"]
@@ -77,14 +77,14 @@ def test_broken_features_are_named_with_a_fix(tmp_path):
     np.savez(tmp_path / "double.npz", X)
     features = Features(tmp_path)
     for name, message in {
-        "cut": r"cut\.npy cannot be read .*; get it anew, or delete it and skip the video",
+        "cut": r"cut\.npy cannot be read .*; download or extract it again, or skip the video",
         "empty": r"empty\.npy cannot be read",
-        "junk": r"junk\.npy cannot be read \(it does not begin like such a file\); get it anew",
-        "pickled": r"pickled\.npy cannot be read \(it holds Python objects, .*save plain numbers\); get it anew",
+        "junk": r"junk\.npy cannot be read \(it does not begin like such a file\); download",
+        "pickled": r"pickled\.npy cannot be read \(it holds Python objects, .*save plain numbers\); download",
         "words": r"words\.npy holds <U1, not numbers; write the features as float32",
         "flat": r"flat\.npy has shape \(6,\); give \(length, d\)",
         "none": r"none\.npy has shape \(0, 6\); give \(length, d\), with at least one row",
-        "holes": r"holes\.npy has NaN or infinity in 2 of 50 rows, first in row 3; extract its features anew",
+        "holes": r"holes\.npy has NaN or infinity in 2 of 50 rows, first in row 3; extract its features again",
         "cutzip": r"cutzip\.npz cannot be read",
         "double": r"video double has 2 files, .*double\.npy and .*double\.npz; keep one",
         "missing": r"has no missing\.npy, \.npz or \.h5; extract the features of this video, or skip it",
@@ -92,14 +92,14 @@ def test_broken_features_are_named_with_a_fix(tmp_path):
     }.items():
         with pytest.raises(BrokenVideoError, match=message):
             features[name]
-    with pytest.raises(FileNotFoundError, match=r"there is no .*nowhere; name a folder of features"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere does not exist; give a folder of features"):
         Features(tmp_path / "nowhere")
     with pytest.raises(ValueError, match=r"cut\.npy is neither a folder nor an \.h5 file"):
         Features(tmp_path / "cut.npy")
 
 
 class Waking:
-    """Says so when it is unpickled."""
+    """Notes when it is unpickled."""
 
     woken: ClassVar = []
 
@@ -123,13 +123,13 @@ def test_files_that_lie_are_broken_videos_and_nothing_is_unpickled(tmp_path, con
     path = tmp_path / f"a.{ending}"
     path.write_bytes(content if ending == "npy" else zipped(features=content))
     for read in (lambda: Features(tmp_path)["a"], lambda: step_embeddings(path, [1, 2])):
-        with pytest.raises(BrokenVideoError, match=rf"a\.{ending} cannot be read \(.*{message}.*; get it anew"):
+        with pytest.raises(BrokenVideoError, match=rf"a\.{ending} cannot be read \(.*{message}.*; download or"):
             read()
     assert not Waking.woken
 
 
 def test_arrays_that_are_not_asked_for_may_be_anything(tmp_path):
-    """Only what is asked for is read."""
+    """Only the requested array is read."""
     X = frames(5)
     (tmp_path / "a.npz").write_bytes(zipped(features=saved(np.save, X), extra=LIES["objects"][0]))
     np.testing.assert_array_equal(Features(tmp_path)["a"], X)
@@ -139,7 +139,7 @@ def test_a_dataset_larger_than_memory_is_a_broken_video(tmp_path):
     h5py = pytest.importorskip("h5py", reason="HDF5 files need h5py")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("features", (10**12, 300), "f8", chunks=(1, 300))
-    with pytest.raises(BrokenVideoError, match=r"a\.h5 cannot be read \(.*allocate.*get it anew"):
+    with pytest.raises(BrokenVideoError, match=r"a\.h5 cannot be read \(.*allocate.*download or extract it again"):
         Features(tmp_path)["a"]
 
 
@@ -169,9 +169,9 @@ def test_step_embeddings_in_every_format(tmp_path):
         assert set(found) == {10, 20, 30}
         assert found.of([]).shape == (0, 6)
     assert list(step_embeddings(tmp_path / "a.npy", [1, 2], [5, 6, 7])) == [5, 6, 7]
-    write_h5(tmp_path / "e.h5", steps=E)  # no ids in it
+    write_h5(tmp_path / "e.h5", steps=E)  # without ids
     assert list(step_embeddings(tmp_path / "e.h5", [5, 6, 7])) == [5, 6, 7]
-    with pytest.raises(KeyError, match=r"a\.npy has no step 4; it has 3"):
+    with pytest.raises(KeyError, match=r"a\.npy has no step 4 among its 3"):
         step_embeddings(tmp_path / "a.npy", [1, 2, 3])[4]
 
 
@@ -183,12 +183,12 @@ def test_wrong_step_embeddings(tmp_path):
     (tmp_path / "steps.csv").write_text("1,2")
     for name, message in {
         "a.npy": r"has shape \(3, 6\), but there are 2 steps; give one row per step",
-        "twice.npz": "has 3 rows for 3 step ids, 2 of them different",
-        "names.npz": r"step_id in .* is <U1 of shape \(3,\); give whole numbers",
+        "twice.npz": "has 3 rows for 3 step ids, 2 of them distinct",
+        "names.npz": r"step_id in .* is <U1 of shape \(3,\); give integers",
         "pickled.npy": "holds Python objects",
         "steps.csv": r"ends in '\.csv'; give \.npy, \.npz",
     }.items():
         with pytest.raises(ValueError, match=message):
             step_embeddings(tmp_path / name, [1, 2])
-    with pytest.raises(FileNotFoundError, match="name the file with the step embeddings"):
+    with pytest.raises(FileNotFoundError, match=r"none\.npy does not exist; give the file with the step embeddings"):
         step_embeddings(tmp_path / "none.npy", [1])

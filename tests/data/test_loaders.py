@@ -1,4 +1,4 @@
-"""Loaders of step-localization data sets: tiny files of each published layout, and broken ones."""
+"""Loaders of step-localization data sets: tiny files in each published layout, and broken ones."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ from dropdtw.data.records import build, in_subset, statistics
 from dropdtw.data.steps import check, collate
 from loader_cases import embed, frames
 
-# --- COIN ---------------------------------------------------------------------------------------------------------
+# COIN
 
 
 def coin_entry(subset="training", steps=(("3", 1.0, 4.0, "fry"), ("1", 6.0, 9.0, "cut"))):
@@ -51,7 +51,7 @@ def test_coin(coin_folder):
     assert first.step_ids == (3, 1)
     assert first.step_texts == ("fry", "cut")
     assert first.segments == ((0, 1.0, 4.0), (1, 6.0, 9.0))
-    assert second.step_ids == (2, 2)  # once more, and in order of time
+    assert second.step_ids == (2, 2)  # repeated, and in order of time
     assert second.segments == ((0, 0.0, 3.0), (1, 6.0, 9.0))
     data = coin.load(coin_folder, coin_folder / "features", coin_folder / "steps.npy", clip_seconds=1.0)
     assert data.names == ("aaa", "bbb", "ccc")
@@ -69,7 +69,7 @@ def test_coin(coin_folder):
     assert str(statistics(records)) == (
         "3 videos of 1 tasks, 6 segments of 3 steps; steps per video 2 to 2, mean 2.00; background 50.0%"
     )
-    with pytest.raises(ValueError, match="no video is in subset 'val'; there are 'test', 'train'"):
+    with pytest.raises(ValueError, match="no video is in subset 'val'; the subsets are 'test', 'train'"):
         in_subset(records, "val")
     overlapping = replace(first, segments=((0, 1.0, 4.0), (1, 2.0, 3.0), (1, 3.0, 7.0)))
     assert statistics([overlapping]).background == pytest.approx(0.5)  # 1 to 7 of 12 s, counted once
@@ -83,14 +83,14 @@ def test_coin_in_lists(tmp_path):
     assert {r.name for r in coin.records(tmp_path)} == {"aaa", "bbb"}
     assert [r.name for r in coin.records(tmp_path / "coin_train_70.json.gz")] == ["aaa"]
     (tmp_path / "coin_again.json").write_text(json.dumps([{"aaa": coin_entry()}]))
-    with pytest.raises(ValueError, match="has video aaa a second time; keep one copy"):
+    with pytest.raises(ValueError, match="repeats video aaa; keep one copy"):
         coin.records(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"database": {"a": ', r"COIN\.json is not JSON .*; get it anew"),
+        ('{"database": {"a": ', r"COIN\.json is not JSON .*; download it again"),
         ('{"videos": {}}', "not in a published layout: give an object with a 'database'"),
         ("[1, 2]", "not in a published layout"),
         ('{"database": {"a": {"class": "x"}}}', "not in the published layout: video a: no 'subset'"),
@@ -113,11 +113,11 @@ def test_no_coin(tmp_path):
 
 
 def test_step_embeddings_have_to_cover_the_videos(coin_folder):
-    with pytest.raises(ValueError, match="has 1 steps, but not 2 that the videos have, such as 2; use"):
+    with pytest.raises(ValueError, match="has 1 steps, but lacks 2 that the videos have, such as 2; use"):
         build(coin.records(coin_folder)[1:], coin_folder / "features", StepEmbeddings([1], frames(1)))
 
 
-# --- YouCook2 -----------------------------------------------------------------------------------------------------
+# YouCook2
 
 
 def test_youcook2(tmp_path):
@@ -130,7 +130,7 @@ def test_youcook2(tmp_path):
     records = youcook2.records(tmp_path)
     assert [(r.name, r.task, r.subset, r.step_ids) for r in records] == [
         ("aaa", "113", "train", (0, 1)),
-        ("bbb", "113", "val", (2,)),  # ids run on: each sentence is a step of its own
+        ("bbb", "113", "val", (2,)),  # ids continue: each sentence is its own step
     ]
     np.save(tmp_path / "bbb.npy", frames(6))
     np.save(tmp_path / "steps.npz", frames(3))
@@ -146,7 +146,7 @@ def test_youcook2(tmp_path):
             youcook2.records(tmp_path)
 
 
-# --- CrossTask ----------------------------------------------------------------------------------------------------
+# CrossTask
 
 RELEASE = {
     "tasks_primary.txt": "23521\nMake Jello\nhttp://a\n3\npour water,add, stir mixture\n\n105\nCut\nhttp://b\n1\ncut\n",
@@ -210,13 +210,13 @@ def test_crosstask(tmp_path, kind):
     features = tmp_path / "features"
     features.mkdir()
     np.save(features / "aaa.npy", frames(4))
-    for count in (4, 6):  # the primary tasks alone, or all
+    for count in (4, 6):  # only the primary tasks, or all
         np.save(tmp_path / "E.npy", frames(count, 5))
         data = crosstask.load(folder, features, tmp_path / "E.npy", subset="train")
         assert data.names == ("23521_aaa", "105_aaa")
-        assert data[0].labels.tolist() == [0, -1, 2, -1]  # centres 1.6, 4.8, 8.0, 11.2
+        assert data[0].labels.tolist() == [0, -1, 2, -1]  # centers 1.6, 4.8, 8.0, 11.2
         np.testing.assert_array_equal(data[1].steps, np.load(tmp_path / "E.npy")[[3]])
-    assert check(data[1]) == ["the segment of step 0 (0 to 30 s) reaches beyond the video, 0 to 12.8 s"]
+    assert check(data[1]) == ["the segment of step 0 (0 to 30 s) extends beyond the video, 0 to 12.8 s"]
     np.save(tmp_path / "E.npy", frames(5))
     with pytest.raises(ValueError, match="but there are 4 or 6 steps; give one row per step"):
         crosstask.load(folder, features, tmp_path / "E.npy")
@@ -227,13 +227,13 @@ def test_crosstask(tmp_path, kind):
     [
         (
             {"annotations/105_aaa.csv": "1;0;30"},
-            r"105_aaa\.csv is not in the published layout: each line is step,start",
+            r"105_aaa\.csv is not in the published layout: each line should be step,start",
         ),
-        ({"annotations/105_aaa.csv": "2,0,30"}, "step 2 of task Cut, which has 1; get it anew"),
-        ({"tasks_primary.txt": "1\nA\nhttp\n2\nboil\n"}, r"tasks_primary\.txt .* task 1: 1 steps where '2' are said"),
-        ({"tasks_related.txt": "1\nA\nhttp\n"}, r"tasks_related\.txt .* task 1: 0 steps where '' are said"),
-        ({"videos.csv": "8,aaa,http\n"}, r"videos\.csv .* video aaa: task 8 is in no task list"),
-        ({"videos_val.csv": "8\n"}, r"videos_val\.csv .* line 1: each line is task,video,address"),
+        ({"annotations/105_aaa.csv": "2,0,30"}, "step 2 of task Cut, which has 1 steps; download it again"),
+        ({"tasks_primary.txt": "1\nA\nhttp\n2\nboil\n"}, r"tasks_primary\.txt .* task 1: 1 steps, declared as '2'"),
+        ({"tasks_related.txt": "1\nA\nhttp\n"}, r"tasks_related\.txt .* task 1: 0 steps, declared as ''"),
+        ({"videos.csv": "8,aaa,http\n"}, r"videos\.csv .* video aaa: task 8 is in neither task list"),
+        ({"videos_val.csv": "8\n"}, r"videos_val\.csv .* line 1: each line should be task,video,address"),
     ],
 )
 def test_wrong_crosstask(tmp_path, changes, message):
@@ -245,15 +245,15 @@ def test_no_crosstask(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"neither tasks_primary\.txt nor crosstask_release\.tar\.gz"):
         crosstask.records(tmp_path)
     (tmp_path / "crosstask_release.tar.gz").write_bytes(b"\x1f\x8b junk")
-    with pytest.raises(ValueError, match=r"tar\.gz cannot be unpacked .*; get it anew"):
+    with pytest.raises(ValueError, match=r"tar\.gz cannot be unpacked .*; download it again"):
         crosstask.records(tmp_path)
     with tarfile.open(tmp_path / "crosstask_release.tar.gz", "w:gz"):
         pass
-    with pytest.raises(ValueError, match="it is not the CrossTask release"):
+    with pytest.raises(ValueError, match=r"has 0 files tasks_primary\.txt, not one; give the CrossTask release"):
         crosstask.records(tmp_path)
     release(tmp_path, "folder")
     (tmp_path / "videos_val.csv").unlink()
-    with pytest.raises(FileNotFoundError, match=r"has no videos_val\.csv; get the CrossTask release anew"):
+    with pytest.raises(FileNotFoundError, match=r"has no videos_val\.csv; download the CrossTask release again"):
         crosstask.records(tmp_path)
     with pytest.raises(ValueError, match="order is 'wiki'; choose 'video' or 'task'"):
         crosstask.records(tmp_path, order="wiki")

@@ -18,7 +18,7 @@ def folder(tmp_path):
 def test_the_published_labels_are_read(folder):
     videos = penn.load(folder)
     assert [v.name for v in videos] == [f"{k + 1:04d}" for k in range(6)]
-    assert [v.action for v in videos] == ["pullup", "tennis_serve"] * 3  # one name, whatever the file calls it
+    assert [v.action for v in videos] == ["pullup", "tennis_serve"] * 3  # one name for all spellings
     assert [v.train for v in videos] == [True] * 4 + [False] * 2
     assert [len(v) for v in videos] == [20, 21, 22, 23, 24, 25]
     assert videos[0].size == (270, 480)
@@ -57,14 +57,14 @@ def test_the_packed_labels_are_the_same(folder):
 def test_what_is_wrong_with_labels_is_said(folder, tmp_path_factory):
     from scipy.io import loadmat, savemat
 
-    with pytest.raises(FileNotFoundError, match="name Penn Action's folder"):
+    with pytest.raises(FileNotFoundError, match="give Penn Action's folder"):
         penn.load(tmp_path_factory.mktemp("empty"))
     path = folder / "labels" / "0003.mat"
     good = {k: v for k, v in loadmat(path).items() if not k.startswith("__")}
     for change, message in (
         ({"action": "knitting"}, "'knitting'; the actions are"),
         ({"x": good["x"][:, :5]}, "not in the published layout"),
-        ({"x": good["x"] * np.nan}, "no finite numbers"),
+        ({"x": good["x"] * np.nan}, "joints that are not finite"),
         ({"visibility": good["visibility"][:4]}, r"visibility of shape \(4, 13\)"),
     ):
         savemat(path, {**good, **change})
@@ -83,7 +83,7 @@ def test_neither_place_nor_size_of_the_person_matters():
     xy = person(12)
     poses = video(xy).poses()
     np.testing.assert_allclose(video(2.5 * xy + [40, 7]).poses(), poses, atol=1e-5)
-    np.testing.assert_allclose(poses.max(axis=1) + poses.min(axis=1), 0, atol=1e-5)  # the middle of the box
+    np.testing.assert_allclose(poses.max(axis=1) + poses.min(axis=1), 0, atol=1e-5)  # the center of the box
     sides = (poses.max(axis=1) - poses.min(axis=1)).max(axis=1)
     assert np.median(sides) == pytest.approx(1, abs=1e-5)
 
@@ -114,5 +114,5 @@ def test_frames_are_read_as_squares(folder):
     assert found.shape == (2, 8, 8, 3)
     assert found.dtype == np.uint8
     np.testing.assert_allclose(found.mean(axis=(1, 2, 3)), [160, 0], atol=3)
-    with pytest.raises(FileNotFoundError, match=r"000006\.jpg; get the frames"):
+    with pytest.raises(FileNotFoundError, match=r"000006\.jpg does not exist; download the frames"):
         penn.frames(folder, first, [5])

@@ -1,4 +1,4 @@
-"""The real annotations and data sets of step localization, where DROPDTW_DATA names the folder that holds them."""
+"""The real annotations and data sets of step localization; needs DROPDTW_DATA, the folder that has them."""
 
 import os
 from collections import Counter
@@ -18,12 +18,12 @@ from dropdtw.data.steps import StepVideo, check, prototypes, replace_steps
 def place(name):
     root = os.environ.get("DROPDTW_DATA")
     if root is None or not (Path(root) / name).is_dir():
-        pytest.skip(f"DROPDTW_DATA names no folder with {name}")
+        pytest.skip(f"DROPDTW_DATA has no folder {name}")
     return Path(root) / name
 
 
 def as_video(record: Record) -> StepVideo:
-    """A record with frames of one number, as long as the last step needs."""
+    """A record with one-dimensional frames, long enough for the last step."""
     end = max(stop for _, _, stop in record.segments)
     N, K = int(np.ceil((record.duration or end) / 3.2)), len(record.step_ids)
     ids = np.array(record.step_ids)
@@ -106,7 +106,7 @@ def test_drop_dtw_finds_actions_of_people_unseen_in_training():
 
 
 def test_averages_of_real_movements_are_closer_to_the_clean_one_with_drops():
-    """What is between the actions of UTKinect is spliced into each; the actions' averages suffer less with drops."""
+    """Frames between the actions of UTKinect are spliced into each action; with drops, the averages suffer less."""
     known = []
     for recording in utkinect.recordings(place("utkinect")):
         poses, spans = utkinect.clips(recording, 1, velocity=False)

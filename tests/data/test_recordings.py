@@ -12,7 +12,7 @@ from dropdtw.data import text, transcripts, utkinect
 from dropdtw.data.steps import check
 from loader_cases import embed
 
-# --- Transcripts --------------------------------------------------------------------------------------------------
+# Transcripts
 
 
 def talk(**changes):
@@ -42,7 +42,7 @@ def test_transcripts(tmp_path):
     recipe = transcripts.load(tmp_path, steps="recipe", embed=embed)[0]
     assert recipe.step_texts == ("cut a leek", "fry it")
     assert recipe.segments == ((0, 2.0, 12.0), (1, 50.0, 70.0))
-    assert recipe.rows.tolist() == [0, 0, -1, 1, 1]  # the third sentence is centred at 14 s
+    assert recipe.rows.tolist() == [0, 0, -1, 1, 1]  # the third sentence is centered at 14 s
     everything = transcripts.load(tmp_path, embed=embed, empty=True)
     assert everything[1].steps.shape == (0, 4)
     assert check(everything[1]) == ["no steps"]
@@ -55,8 +55,8 @@ def test_transcripts(tmp_path):
     [
         ([talk()], "not in the published layout: give an object"),
         ({"a": talk(times=[1.0])}, "video a: "),
-        ({"a": talk(times=[1.0, 3.0, 2.0, 4.0, 5.0])}, "seconds that do not run backwards"),
-        ({"a": talk(sentences=["x"])}, "as many times and key_steps as sentences"),
+        ({"a": talk(times=[1.0, 3.0, 2.0, 4.0, 5.0])}, "its times must be seconds that do not decrease"),
+        ({"a": talk(sentences=["x"])}, "it needs as many times and key_steps as sentences"),
         ({"a": {}}, "video a: no 'sentences'"),
     ],
 )
@@ -75,7 +75,7 @@ def test_a_transcript_of_one_sentence(tmp_path):
     assert check(data[1]) == ["no frames", "no steps"]
 
 
-# --- UTKinect -----------------------------------------------------------------------------------------------------
+# UTKinect
 
 
 def skeletons(n, seed=0):
@@ -101,7 +101,7 @@ def test_utkinect_as_published(tmp_path):
     assert [r.name for r in found] == ["s01_e01", "s01_e02", "s02_e01"]
     assert [r.subject for r in found] == ["s01", "s01", "s02"]
     assert found[1].segments == {"walk": (10, 15), "sitDown": (20, 25), "pull": (30, 31), "push": (26, 30)}
-    assert found[0].frames.tolist() == [10, 12, 14, 20, 22, 24, 30]  # 24 came twice
+    assert found[0].frames.tolist() == [10, 12, 14, 20, 22, 24, 30]  # 24 occurs twice
     np.testing.assert_allclose(found[0].joints[5], skeletons(8)[5], rtol=1e-6)
     np.testing.assert_allclose(found[0].joints[6], skeletons(8)[7], rtol=1e-6)
     data = utkinect.load(tmp_path, clip=3, embed=embed)
@@ -111,7 +111,7 @@ def test_utkinect_as_published(tmp_path):
     np.testing.assert_array_equal(v.steps, embed(v.step_texts))
     assert v.labels.tolist() == [0, 1, 7]
     assert v.frames.shape == (3, 180)
-    assert data[2].labels.tolist() == [0, 1, 0]  # what starts later wins
+    assert data[2].labels.tolist() == [0, 1, 0]  # the later start wins
     parts = utkinect.leave_out(data, ["s02"])
     assert parts["train"].names == ("s01_e01", "s01_e02")
     assert parts["test"].names == ("s02_e01",)
@@ -143,7 +143,7 @@ def test_utkinect_in_one_file(tmp_path):
         np.testing.assert_array_equal(a.frames, b.frames)
     for change, message in (
         ({"length": np.array([7, 7, 6])}, "lengths sum to 20, with 21 frames"),
-        ({"segments": spans[:, :4]}, r"segments have shape \(3, 4, 2\); \(3, 10, 2\) fits"),
+        ({"segments": spans[:, :4]}, r"segments have shape \(3, 4, 2\); expected \(3, 10, 2\)"),
         ({"joints": np.full_like(content["joints"], np.nan)}, "needs skeletons of finite numbers"),
         ({"step_names": np.array(["x" + s for s in utkinect.STEPS])}, "has a step 'x.*'; the steps are walk"),
     ):
@@ -175,10 +175,10 @@ def test_wrong_utkinect(tmp_path):
     utkinect_texts(tmp_path)
     path = tmp_path / "joints" / "joints_s01_e02.txt"
     path.write_text("1 2 3\n")
-    with pytest.raises(ValueError, match=r"joints_s01_e02\.txt .* 3 numbers in a line; the frame and 20 × 3"):
+    with pytest.raises(ValueError, match=r"joints_s01_e02\.txt .* 3 numbers in a line; expected the frame and 20 × 3"):
         utkinect.recordings(tmp_path)
     path.unlink()
-    with pytest.raises(FileNotFoundError, match=r"joints_s01_e02\.txt is missing, which .*actionLabel\.txt names"):
+    with pytest.raises(FileNotFoundError, match=r"joints_s01_e02\.txt is missing, but .*actionLabel\.txt lists it"):
         utkinect.recordings(tmp_path)
     (tmp_path / "actionLabel.txt").write_text("nothing here")
     with pytest.raises(ValueError, match=r"actionLabel\.txt is not in the published layout"):
@@ -204,14 +204,14 @@ def test_velocity_sees_the_hip_move_in_the_room():
     frames_, _ = utkinect.clips(utkinect.Recording("s01_e01", np.arange(6) * 3, walking, {}), 1)
     np.testing.assert_allclose(frames_[1:, 60:63], np.tile([5, 0, -2.5], (5, 1)), atol=1e-5)  # backs per second
     np.testing.assert_allclose(frames_[1:, 120:123], np.tile([5, 0, 2.5], (5, 1)), atol=1e-5)
-    np.testing.assert_allclose(frames_[:, 63:120], 0, atol=1e-5)  # nothing moves as seen from the hip
+    np.testing.assert_allclose(frames_[:, 63:120], 0, atol=1e-5)  # nothing moves relative to the hip
     with pytest.raises(ValueError, match="clip is 0; give the number of skeletons"):
         utkinect.clips(utkinect.Recording("s", np.arange(6), walking, {}), 0)
-    with pytest.raises(ValueError, match="has no skeletons of any size"):
+    with pytest.raises(ValueError, match="has only skeletons of size 0; download"):
         utkinect.clips(utkinect.Recording("s", np.arange(6), np.zeros((6, 20, 3)), {}), 2)
 
 
-# --- Sentences ----------------------------------------------------------------------------------------------------
+# Sentences
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def test_sentence_embeddings_need_no_network(no_network):
     np.testing.assert_array_equal(E[0], E[4])
     assert E[0] @ E[1] > 0.3 + E[0] @ E[2]
     assert text.embed([]).shape == (0, 256)
-    np.testing.assert_allclose(text.embed(["cut the onions"])[0], E[0], atol=1e-6)  # padding has no say
+    np.testing.assert_allclose(text.embed(["cut the onions"])[0], E[0], atol=1e-6)  # padding has no effect
 
 
 def test_sentence_embedding_errors(tmp_path, monkeypatch):
@@ -243,7 +243,7 @@ def test_sentence_embedding_errors(tmp_path, monkeypatch):
         text.embed("one text")
     with pytest.raises(ValueError, match="give a list of strings"):
         text.embed([1, 2])
-    with pytest.raises(FileNotFoundError, match="model is 'all-MiniLM-L6-v2', which is no folder; give 'wordllama'"):
+    with pytest.raises(FileNotFoundError, match="model is 'all-MiniLM-L6-v2', which is not a folder; give 'wordllama'"):
         text.embed(["a"], model="all-MiniLM-L6-v2")
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(ImportError, match="needs sentence-transformers: pip install sentence-transformers"):

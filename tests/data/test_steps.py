@@ -1,4 +1,4 @@
-"""The schema of step localization: which frame belongs to which step, splits, batches, and videos that are broken."""
+"""The schema of step localization: which frame belongs to which step, splits, batches, and broken videos."""
 
 import warnings
 from collections import Counter
@@ -28,13 +28,13 @@ def video(name="v", task="tea", N=4, K=2, d=3, **options):
     return StepVideo(name, task, frames, np.array(ids, int), [f"step {k}" for k in range(K)], steps, **options)
 
 
-# --- Which frame belongs to which step ----------------------------------------------------------------------------
+# Which frame belongs to which step
 
 
-def test_a_frame_belongs_to_the_segment_that_holds_its_centre():
-    v = video(N=5, clip_seconds=3.2, segments=[(0, 1.5, 4.7), (1, 4.9, 14.5)])  # centres 1.6, 4.8, 8, 11.2, 14.4
+def test_a_frame_belongs_to_the_segment_that_contains_its_center():
+    v = video(N=5, clip_seconds=3.2, segments=[(0, 1.5, 4.7), (1, 4.9, 14.5)])  # centers 1.6, 4.8, 8, 11.2, 14.4
     assert v.labels.tolist() == [5, -1, 6, 6, 6]
-    edges = video(K=1, clip_seconds=2.0, segments=[(0, 1, 5)])  # centres 1, 3, 5, 7: start <= centre < stop
+    edges = video(K=1, clip_seconds=2.0, segments=[(0, 1, 5)])  # centers 1, 3, 5, 7: start <= center < stop
     assert edges.labels.tolist() == [5, 5, -1, -1]
     assert v.frame_segments == ((0, 0, 1), (1, 2, 5))
     assert v.times[1].tolist() == [3.2, 6.4]
@@ -42,7 +42,7 @@ def test_a_frame_belongs_to_the_segment_that_holds_its_centre():
 
 
 def test_the_rule_is_that_of_recall():
-    """A frame chosen for a step counts as a hit exactly where the labels say that it shows that step."""
+    """A frame chosen for a step counts as a hit exactly if the labels give it that step."""
     rng = np.random.default_rng(0)
     for _ in range(50):
         edges = np.sort(rng.uniform(0, 20, 4))
@@ -78,7 +78,7 @@ def test_a_step_may_happen_twice():
 def test_a_video_without_ground_truth_says_so():
     v = video()
     assert check(v) == []
-    with pytest.raises(ValueError, match="v has no ground truth: its segments are None"):
+    with pytest.raises(ValueError, match="v has no ground truth: its segments are None; give some"):
         _ = v.labels
 
 
@@ -87,12 +87,12 @@ def test_a_video_without_ground_truth_says_so():
     [
         (video(N=0, segments=[(0, 1, 2)]), ["no frames", "more steps", "beyond the video, 0 to 0 s", "no frame", "1"]),
         (video(K=0, segments=[]), ["no steps"]),
-        (video(N=2, K=3), [r"more steps \(3\) than frames \(2\): they cannot have a frame each"]),
-        (video(K=1, segments=[(0, 2, 9)]), [r"step 0 \(2 to 9 s\) reaches beyond the video, 0 to 4 s"]),
-        (video(K=1, segments=[(0, 1.6, 2.4)]), ["holds the centre of no frame"]),
+        (video(N=2, K=3), [r"more steps \(3\) than frames \(2\): not every step can have a frame of its own"]),
+        (video(K=1, segments=[(0, 2, 9)]), [r"step 0 \(2 to 9 s\) extends beyond the video, 0 to 4 s"]),
+        (video(K=1, segments=[(0, 1.6, 2.4)]), ["contains no frame's center"]),
         (video(segments=[(1, 0, 3)]), ["no segment for step 0"]),
         (video(segments=[(0, 0, 3), (1, 2, 4)]), ["1 segments overlap the next one"]),
-        (video(segments=[(0, 2, 4), (1, 0, 2)]), ["steps happen in another order than they are listed"]),
+        (video(segments=[(0, 2, 4), (1, 0, 2)]), ["steps happen in a different order than listed"]),
         (video(K=1, segments=[(0, 0, 4)]), []),
     ],
 )
@@ -103,23 +103,23 @@ def test_oddities_are_named(v, said):
         with pytest.raises(AssertionError, match=pattern):
             raise AssertionError(text)
     if v.segments is not None:
-        assert v.labels.shape == (len(v.frames),)  # all of them can be used
+        assert v.labels.shape == (len(v.frames),)  # oddities do not prevent use
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: video(segments=[(2, 0, 1)]), "names row 2 of its step list, which has 2; count rows from 0"),
+        (lambda: video(segments=[(2, 0, 1)]), "has row 2 of a step list with 2 rows; count rows from 0"),
         (lambda: video(segments=[(0, 3, 1)]), "lasts from 3 to 1 s; give finite start <= stop"),
         (lambda: video(segments=[(0, 0, np.nan)]), "give finite start <= stop"),
-        (lambda: video(ids=[1, -1]), r"step_ids of v are \[1, -1\]; give whole numbers >= 0"),
+        (lambda: video(ids=[1, -1]), r"step_ids of v are \[1, -1\]; give integers >= 0"),
         (lambda: video(ids=[1]), "2 step embeddings, 1 ids and 2 texts; give one of each"),
         (lambda: video(clip_seconds=0.0), "clip_seconds of v is 0.0; give a finite number > 0"),
         (lambda: video(clip_seconds=None), "either clip_seconds or frame_times; give one"),
         (lambda: video(clip_seconds=1.0, frame_times=np.zeros((4, 2))), "either clip_seconds or frame_times"),
-        (lambda: video(frame_times=np.zeros((3, 2))), r"shape \(3, 2\); give start and stop .* \(4, 2\)"),
-        (lambda: video(frame_times=[[0, 1], [1, 2], [2, 1], [3, 4]]), "run backwards; sort the frames"),
-        (lambda: video(frame_times=[[0, 1], [3, 4], [2, 3], [5, 6]]), "run backwards; sort the frames"),
+        (lambda: video(frame_times=np.zeros((3, 2))), r"shape \(3, 2\); give the start and stop .* \(4, 2\)"),
+        (lambda: video(frame_times=[[0, 1], [1, 2], [2, 1], [3, 4]]), "go backward; sort the frames"),
+        (lambda: video(frame_times=[[0, 1], [3, 4], [2, 3], [5, 6]]), "go backward; sort the frames"),
         (
             lambda: StepVideo("v", "t", [[np.nan]], np.array([0]), ["a"], [[1.0]], clip_seconds=1.0),
             "frames of v hold NaN or infinity in row 0",
@@ -146,7 +146,7 @@ def test_prototypes_are_the_mean_frames_of_the_steps():
         replace_steps(b, {5: found[5]})
 
 
-# --- Collation ----------------------------------------------------------------------------------------------------
+# Collation
 
 
 def test_collation_keeps_every_video_and_pads_the_rest():
@@ -172,7 +172,7 @@ def test_collation_keeps_every_video_and_pads_the_rest():
     [
         ([], "no videos to collate"),
         ([video(), video("b", K=0)], "b has 4 frames and 0 steps; leave empty videos out"),
-        ([video("a"), video("b", d=2)], "frame embeddings have 3 numbers in a and 2 in b"),
+        ([video("a"), video("b", d=2)], "frame embeddings have 3 features in a and 2 in b"),
     ],
 )
 def test_what_cannot_be_collated(videos, message):
@@ -180,7 +180,7 @@ def test_what_cannot_be_collated(videos, message):
         collate(videos)
 
 
-# --- Data sets ----------------------------------------------------------------------------------------------------
+# Data sets
 
 
 def data_set(count=20, broken=(), cache=4, tasks=3):
@@ -189,7 +189,7 @@ def data_set(count=20, broken=(), cache=4, tasks=3):
     def read(index):
         calls.append(index)
         if index in broken:
-            raise BrokenVideoError(f"{index}.npy is missing; get it anew")
+            raise BrokenVideoError(f"{index}.npy is missing; download it again")
         return video(f"v{index}", f"task {index % tasks}", N=3 + index)
 
     names = [f"v{k}" for k in range(count)]
@@ -206,12 +206,12 @@ def test_videos_are_read_when_asked_for_and_the_last_ones_kept():
     assert data[3] is data[3]
     assert data[-17] is data[3]
     assert calls == [3]
-    for k in (4, 5, 3, 6, 7):  # 3 was used after 4 and 5
+    for k in (4, 5, 3, 6, 7):  # 3 was used more recently than 4 and 5
         _ = data[k]
     _ = data[3], data[4]
     assert calls == [3, 4, 5, 6, 7, 4]
     assert [v.name for v in data] == list(data.names)
-    with pytest.raises(IndexError, match="there is no video 20; there are 20"):
+    with pytest.raises(IndexError, match="there is no video 20; there are 20 videos"):
         _ = data[20]
 
 
@@ -230,11 +230,11 @@ def test_subsets_share_what_is_in_memory():
 
 def test_broken_videos_are_an_error_or_reported():
     data, _ = data_set(5, broken=(1, 3))
-    with pytest.raises(BrokenVideoError, match=r"1\.npy is missing; get it anew"):
+    with pytest.raises(BrokenVideoError, match=r"1\.npy is missing; download it again"):
         data.load([0, 1])
     said = []
     assert [v.name for v in data.load([0, 1, 2], on_error="skip", report=said.append)] == ["v0", "v2"]
-    assert said == ["left out v1: 1.npy is missing; get it anew"]
+    assert said == ["left out v1: 1.npy is missing; download it again"]
     with pytest.warns(UserWarning, match=r"left out v3: 3\.npy is missing"):
         assert data.load([3], on_error="skip") == []
     said.clear()
@@ -262,15 +262,15 @@ def test_other_errors_are_never_skipped():
     ("make", "message"),
     [
         (lambda: StepDataset(["a", "b"], ["t"], video), "2 names and 1 tasks"),
-        (lambda: StepDataset(["a", "a"], ["t", "t"], video), "2 videos are named a; give each a name of its own"),
+        (lambda: StepDataset(["a", "a"], ["t", "t"], video), "2 videos are named a; give each a unique name"),
         (lambda: StepDataset(["a"], ["t"], video, cache=-1), "cache is -1"),
         (lambda: data_set()[0].split({"train": 0.5}), "give fractions >= 0 that sum to 1"),
         (
             lambda: data_set()[0].split_by({"train": ["x"]}),
-            "part 'train' names a video 'x' that this data",
+            "part 'train' has a video 'x', which is not in this data",
         ),
         (lambda: data_set()[0].split_by({"a": ["v1"], "b": ["v1"]}), "'v1' is in part 'a' and in part 'b'; choose one"),
-        (lambda: balanced_batches(["t"], classes=0), "classes is 0; give a whole number"),
+        (lambda: balanced_batches(["t"], classes=0), "classes is 0; give an integer"),
     ],
 )
 def test_data_set_errors(make, message):
@@ -301,7 +301,7 @@ def test_shares_come_out_even_when_all_tasks_are_small():
     assert np.abs(np.array(sizes) / 400 - [0.7, 0.15, 0.15]).max() < 0.07
 
 
-# --- Balanced batches ---------------------------------------------------------------------------------------------
+# Balanced batches
 
 TASKS = [f"t{k}" for k in range(20) for _ in range(3 + 2 * k)] + ["one"] + ["two"] * 2
 
@@ -321,7 +321,7 @@ def test_batches_are_balanced(complete):
             assert len(counts) == 8
             assert set(counts.values()) == {3}
     full = sum(len({TASKS[index] for index in batch}) == 8 for batch in batches)
-    assert full >= len(batches) - 1  # tasks are as even as this, so only one batch may be short of tasks
+    assert full >= len(batches) - 1  # tasks are so even that only one batch may lack tasks
     small = [Counter(TASKS[i] for i in batch) for batch in batches if any(TASKS[i] in ("one", "two") for i in batch)]
     assert (sum(c["one"] for c in small), sum(c["two"] for c in small)) == ((0, 0) if complete else (1, 2))
 

@@ -1,4 +1,4 @@
-"""MNIST from files, and the videos made of it: where the digit is, that it is whole, and that seeds decide."""
+"""MNIST from files, and the videos made of it: the digit's position, that it is complete, and seeds."""
 
 import gzip
 import hashlib
@@ -57,16 +57,16 @@ def test_a_missing_or_broken_file_is_named(folder):
     packed, plain = folder / f"{first}.gz", folder / second
     whole = packed.read_bytes()
     packed.write_bytes(whole[:-20])
-    with pytest.raises(ValueError, match=f"{first}.gz cannot be unpacked.*get it anew"):
+    with pytest.raises(ValueError, match=f"{first}.gz cannot be unpacked.*download it again"):
         mnist.load(folder)
     packed.write_bytes(gzip.compress(idx(IMAGES[::-1])))
-    with pytest.raises(ValueError, match=f"{first} is not the published file.*get it anew"):
+    with pytest.raises(ValueError, match=f"{first} is not the published file.*download it again"):
         mnist.load(folder)
     packed.write_bytes(whole)
     plain.unlink()
     with pytest.raises(FileNotFoundError, match=f"has no {second}, plain or with .gz; put the four MNIST files"):
         mnist.load(folder)
-    with pytest.raises(FileNotFoundError, match=r"there is no MNIST in .*nowhere; put the four"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere has no MNIST; put the four"):
         mnist.load(folder / "nowhere")
 
 
@@ -96,16 +96,16 @@ def test_without_files_the_digits_of_a_package_serve(tmp_path, monkeypatch):
 
 
 def test_the_real_digits_where_they_are():
-    """The whole of MNIST, if its folder is named by DROPDTW_DATA."""
+    """All of MNIST, if DROPDTW_DATA is its folder."""
     place = os.environ.get("DROPDTW_DATA")
     if place is None or not any(Path(place).rglob("train-images-idx3-ubyte*")):
-        pytest.skip("DROPDTW_DATA names no folder with MNIST")
+        pytest.skip("DROPDTW_DATA has no MNIST")
     found = mnist.load()
     assert found.train_images.shape == (60000, 28, 28)
     assert np.bincount(found.test_labels).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 
-# --- Videos -------------------------------------------------------------------------------------------------------
+# Videos
 
 
 @pytest.mark.parametrize("name", tmnist.TRAJECTORIES)
@@ -115,7 +115,7 @@ def test_trajectories_stay_on_the_canvas_at_an_even_speed(name):
     assert places.min() >= 0
     assert places.max() <= tmnist.CANVAS - tmnist.DIGIT
     speed = np.hypot(*np.diff(places, axis=0).T)
-    assert np.abs(speed - speed.mean()).max() < np.sqrt(2)  # whole pixels: each end is off by up to half a diagonal
+    assert np.abs(speed - speed.mean()).max() < np.sqrt(2)  # rounding moves each end by up to half a diagonal
     closed = name not in "/\\"
     assert (places[0] == places[-1]).all() == closed
 
@@ -182,7 +182,7 @@ def test_blurring_changes_that_share_of_frames(share):
     assert sum(changed) == round(share * 40)
     np.testing.assert_array_equal(blurred.blurred, changed)
     assert not clip.blurred.any()
-    if share == 1:  # a blur spreads light and keeps its sum, but for what leaves the canvas
+    if share == 1:  # a blur keeps the sum, except for what leaves the canvas
         np.testing.assert_allclose(blurred.frames[20].sum(), clip.frames[20].sum(), rtol=0.05)
         assert blurred.frames[20].max() < clip.frames[20].max()
 
@@ -204,7 +204,7 @@ def test_clips_become_pictures(tmp_path):
     ("call", "message"),
     [
         (lambda: tmnist.corners("spiral", 30), "trajectory is 'spiral'; choose one of '8'"),
-        (lambda: tmnist.corners("8", 1), "length is 1; a trajectory has at least 2 frames"),
+        (lambda: tmnist.corners("8", 1), "length is 1; give at least 2 frames"),
         (lambda: tmnist.clip(IMAGES[0], 0, "8", 30, (5, 31)), r"part is \(5, 31\); give frames 0 ≤ start < stop ≤ 30"),
         (
             lambda: tmnist.blur(tmnist.clip(IMAGES[0], 0, "8", 30), 30, RNG),

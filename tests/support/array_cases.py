@@ -1,4 +1,4 @@
-"""Bytes of .npy and .npz files, true and false."""
+"""Bytes of .npy and .npz files, valid and invalid."""
 
 import io
 import struct
@@ -14,7 +14,7 @@ def saved(save, *given, **named):
 
 
 def claiming(shape, dtype="<f8", follow=b"", version=1):
-    """An .npy whose header says what is not so."""
+    """An .npy with a false header."""
     text = repr({"descr": dtype, "fortran_order": False, "shape": shape}).encode().ljust(117) + b"\n"
     size = struct.pack("<H" if version == 1 else "<I", len(text))
     return arrays.MAGIC + bytes([version, 0]) + size + text + follow

@@ -1,4 +1,4 @@
-"""AVE and GRID in their published layouts, made up."""
+"""Synthetic AVE and GRID data in the published layouts."""
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def write_ave(folder):
 
 
 def write_grid(folder):
-    """A tiny GRID: the sound is a rotation of the lips' movement; one sentence lost its face."""
+    """A tiny GRID: sound and lips are linear in the same hidden motion; in one sentence the face was lost."""
     n, T = 30, 40
     rng = np.random.default_rng(3)
     hidden = np.cumsum(rng.normal(size=(n, T, 6)), axis=1)

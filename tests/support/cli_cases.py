@@ -1,4 +1,4 @@
-"""The command line in process: what a command prints, and how it leaves."""
+"""Run the command line in process: what a command prints, and its exit code."""
 
 import sys
 import warnings
@@ -15,14 +15,14 @@ from dropdtw.cli.app import app
 
 
 def run(*arguments, **options):
-    """What a command prints, in process."""
+    """Run a command in process; it must succeed."""
     done = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False, **options)
     assert done.exit_code == 0, done.output
     return done
 
 
 def call(monkeypatch, capsys, *arguments):
-    """What `dropdtw …` as a program does: its exit code and what it prints."""
+    """Run `dropdtw …` as a program; returns its exit code, stdout and stderr."""
     monkeypatch.setattr(sys, "argv", ["dropdtw", *map(str, arguments)])
     with warnings.catch_warnings(), pytest.raises(SystemExit) as left:
         cli.main()

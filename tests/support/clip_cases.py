@@ -1,4 +1,4 @@
-"""Pools of made-up clips that tests share."""
+"""Pools of synthetic clips that tests share."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from dropdtw.experiments.common.pools import Videos
 
 
 def made_up(seed, classes=8, d=6, noise=0.3):
-    """Each class is a path through random codes; a part of it, noisily; blurred frames are unlike anything."""
+    """Each class is a path through random codes. Parts are noisy stretches of it; blurred frames are unrelated."""
     paths = np.random.default_rng(5).normal(size=(classes, 12, d))
     rng = np.random.default_rng(seed)
     full, part, blurred = [], [], []

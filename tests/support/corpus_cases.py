@@ -1,4 +1,4 @@
-"""Corpora for the tests of `dropdtw.corpus`, and what a folder of results holds."""
+"""Corpora for the tests of `dropdtw.corpus`, and readers for the results."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ STEPS = np.random.default_rng(7).normal(size=(3, 6)).astype(np.float32)
 
 
 def record(k, *, d=6):
-    """A record with the steps of `STEPS` in it, and junk."""
+    """A record that contains the steps of `STEPS`, and junk."""
     rng = np.random.default_rng([1, k])
     parts = [rng.normal(size=(int(n), d)) for n in rng.integers(0, 4, 4)]
     found = [np.repeat(z[None, :d], int(n), axis=0) for z, n in zip(STEPS, rng.integers(1, 5, 3), strict=True)]
@@ -29,7 +29,7 @@ def record(k, *, d=6):
 
 
 def corpus(folder, count=60, *, files=3, group=5, steps=False):
-    """A corpus of `count` records in some files; gives its records."""
+    """Write a corpus of `count` records in several files; returns its records."""
     made = [(f"r{k}", record(k), STEPS + 0.1 * k) if steps else (f"r{k}", record(k)) for k in range(count)]
     for f, some in enumerate(np.array_split(np.arange(count), files)):
         dropdtw.corpus.write(f"{folder}/{f}.parquet", (made[k] for k in some), group=group)
@@ -37,7 +37,7 @@ def corpus(folder, count=60, *, files=3, group=5, steps=False):
 
 
 def table(path, **columns):
-    """A Parquet file as it is, to hold what `write` would not write."""
+    """Write a Parquet file directly, with content that `write` would refuse."""
     types = {
         "id": pa.string(),
         "features": pa.list_(pa.float32()),
@@ -60,17 +60,17 @@ def errors(out):
 
 
 def content(out):
-    """Every file of a folder by its name."""
+    """The content of every file in a folder, by name."""
     return {str(p.relative_to(out)): p.read_bytes() for p in sorted(Path(out).rglob("*")) if p.is_file()}
 
 
 def nearest_of(out):
-    """What `retrieve` found."""
+    """The results of `retrieve`."""
     return pq.read_table(Path(out, "nearest.parquet")).to_pylist()
 
 
 def bad_corpus(folder):
-    """Two good records, and one of each kind of bad one."""
+    """Two good records, and one bad record of each kind."""
     X = record(0)
     good = X.ravel().tolist()
     size = list(X.shape)
@@ -84,7 +84,7 @@ def bad_corpus(folder):
 
 
 def pretend_gpu(monkeypatch):
-    """Let `num_gpus` find a GPU, whose work the CPU does."""
+    """Pretend that there is a GPU; the CPU does its work."""
     pytest.importorskip("torch", reason="torch is not installed: pip install 'dropdtw[torch]'")
     from dropdtw.corpus import gpu
 

@@ -1,4 +1,4 @@
-"""Ways to be wrong about free ends and occurrences."""
+"""One call for each error about free ends and occurrences."""
 
 import numpy as np
 

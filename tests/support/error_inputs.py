@@ -1,4 +1,4 @@
-"""One call for each wrong input: match costs and sequences, drop costs, match functions."""
+"""One call for each wrong input: match costs, sequences, drop costs and match functions."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""One call for each wrong option: methods and their options, shapes that do not fit, charges."""
+"""One call for each wrong option: methods and their options, shapes that do not fit, and charges."""
 
 import numpy as np
 

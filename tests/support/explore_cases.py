@@ -1,4 +1,4 @@
-"""What the tests of the explorer share: two sequences, a session of them, and a client that needs no network."""
+"""Shared by the tests of the explorer: two sequences, a session, and a client that needs no network."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ HOST = f"127.0.0.1:{PORT}"
 
 
 def pair():
-    """Four steps, and a recording of them with junk between."""
+    """Four steps, and a recording of them with junk in between."""
     rng = np.random.default_rng(7)
     Z = rng.normal(size=(4, 16))
     truth = np.repeat([-1, 0, -1, 1, -1, 2, -1, 3, -1], [6, 8, 5, 3, 9, 7, 4, 8, 7])
@@ -44,7 +44,7 @@ class Answer:
 
 
 class Client:
-    """Asks the application in process, as the page would; headers can be changed to ask as somebody else."""
+    """Sends requests to the application in process, like the page; other headers simulate other senders."""
 
     def __init__(self, session):
         self.app = server.make_app(session, TOKEN, PORT)
@@ -67,14 +67,14 @@ class Client:
             if not parts and gone:
                 return {"type": "http.disconnect"}
             if not parts:
-                await asyncio.Event().wait()  # the page stays
+                await asyncio.Event().wait()  # the page stays open
             body = parts.pop(0)
             return {"type": "http.request", "body": body, "more_body": bool(parts)}
 
         async def send(message):
             sent.append(message)
 
-        with contextlib.suppress(ZeroDivisionError):  # a fault is answered first, and raised then
+        with contextlib.suppress(ZeroDivisionError):  # an internal error is answered first, then raised
             asyncio.run(self.app(scope, receive, send))
         return Answer(sent)
 
@@ -86,7 +86,7 @@ class Client:
         return self.send("POST", path, content=json.dumps(question).encode(), headers=headers, **options)
 
     def ask(self, path, chosen, **more):
-        """The answer to a question about settings."""
+        """The answer to a request with settings."""
         answer = self.post(path, {"settings": chosen, **more})
         assert answer.status_code == 200, answer.text
         return unpack(answer.content) if answer.headers["content-type"] == server.BINARY else answer.json()
@@ -112,7 +112,7 @@ FIRST = {"match": "cosine", "drop_x": {"kind": "percentile", "value": 30}, "gamm
 
 
 def start(session):
-    """The real server, in a thread: its address, and a function that ends it."""
+    """Run the real server in a thread; returns its address and a function that stops it."""
     held = server.listen()
     port = held.getsockname()[1]
     running = server.make_server(server.make_app(session, TOKEN, port))

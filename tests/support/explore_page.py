@@ -1,4 +1,4 @@
-"""The explorer's page in a real browser, for tests: what it shows, and what a hand does to it."""
+"""The explorer's page in a real browser: what it shows, and simulated user actions."""
 
 import threading
 import time
@@ -23,13 +23,13 @@ class Place(NamedTuple):
     session: Session
 
     def lost(self, **more):
-        """How many x are to be dropped with the first settings, or with others."""
+        """How many x should be dropped with the initial settings, or with others."""
         chosen = settings.parse(self.session.first.to_json() | more)
         return int(self.session.alignment(chosen).dropped_x.sum())
 
 
 def place(tmp_path_factory):
-    """The address of an explorer of four steps and a recording of them with junk between."""
+    """An explorer with four steps and a recording of them with junk in between."""
     folder = tmp_path_factory.mktemp("explore")
     rng = np.random.default_rng(7)
     Z = rng.normal(size=(4, 16))
@@ -43,7 +43,7 @@ def place(tmp_path_factory):
 
 
 def serving(session):
-    """The address of an explorer, which ends with its generator."""
+    """A running explorer, which stops with the generator."""
     held = server.listen()
     port = held.getsockname()[1]
     app = server.make_app(session, "token", port)
@@ -98,7 +98,7 @@ class Page:
         return int(self.text("lost-x").split()[0])
 
     def slide(self, name, value):
-        """Move a slider as a hand does: through an input event."""
+        """Move a slider as a user does, through an input event."""
         self.run(
             "const e = document.getElementById(arguments[0]); document.body.dataset.busy = 'yes';"
             "e.value = arguments[1]; e.dispatchEvent(new Event('input', {bubbles: true}))",
@@ -118,7 +118,7 @@ class Page:
         self.settle()
 
     def pixels(self, name="canvas"):
-        """The colours on a canvas and how often they occur."""
+        """The colors on a canvas, and how often each occurs."""
         return self.run(
             """const c = document.getElementById(arguments[0]), found = {};
             const data = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;

@@ -1,4 +1,4 @@
-"""Losses as one operator, and the general path beside it: what their tests share."""
+"""Shared by the tests that compare fused losses with the general path."""
 
 import pytest
 
@@ -15,11 +15,11 @@ from dropdtw.torch import (  # noqa: E402
 )
 
 DEVICE = "cpu" if kernels.INTERPRETED else "cuda"
-QUIET = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, about ∞ and log 0, inside the interpreter
+QUIET = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's warnings about ∞ and log 0 in the interpreter
 
 
 class Compiled:
-    """The alignment by compiled CPU kernels: those for CUDA have tests of their own, and the interpreter is slow."""
+    """The alignment with compiled CPU kernels: the CUDA kernels have their own tests, and the interpreter is slow."""
 
     @staticmethod
     def forward(table, reducer, gamma, *given):
@@ -68,7 +68,7 @@ def check(switch, loss, Z, X, atol=1e-10, fuses=True, **how):
     for a, b in zip(ours, truth, strict=True):
         torch.testing.assert_close(a, b, rtol=atol, atol=atol)
     if fuses:
-        with torch.no_grad():  # without derivatives another kernel runs
+        with torch.no_grad():  # without gradients, another kernel runs
             assert torch.equal(loss.per_item(Z, X, **how), ours[0])
     return ours
 
@@ -99,5 +99,5 @@ LOGITS = {
 
 
 def thorough(cases, usual):
-    """All cases; those that others stand for only in the long run, as the interpreter is slow."""
+    """All cases; the unusual ones are marked exhaustive, because the interpreter is slow."""
     return [case if case in usual else pytest.param(*case, marks=pytest.mark.exhaustive) for case in cases]

@@ -1,4 +1,4 @@
-"""A tiny CaptainCook4D in its published layout."""
+"""A tiny CaptainCook4D in the published layout."""
 
 import json
 

@@ -8,7 +8,7 @@ RNG = np.random.default_rng(0)
 
 
 def embed(texts):
-    """Stands in for a sentence model: as many numbers as the text has letters of a few kinds."""
+    """A stand-in for a sentence model: counts some letters of each text."""
     return np.array([[1.0, len(t), t.count("a"), t.count("e")] for t in texts], np.float32).reshape(-1, 4)
 
 
@@ -17,6 +17,6 @@ def frames(N, d=6, seed=0):
 
 
 def made_up_digits(rng):
-    """Digits of noise, 30 to train on and 20 to test."""
+    """Digits of random noise, 30 for training and 20 for testing."""
     images = [rng.integers(1, 256, (n, 28, 28), dtype=np.uint8) for n in (30, 20)]
     return mnist.Mnist(images[0], np.arange(30) % 10, images[1], np.arange(20) % 10, "made-up digits")

@@ -9,7 +9,7 @@ ORDER = torch.tensor([[1, 0, 2, 3], [1, 0, 2, 3], [3, 2, 1, 0]])
 
 
 def batch(seed=0, d=3, dtype=torch.float64, scale=1.0):
-    """Padded Z (3, 4, d) and X (3, 7, d), what stands in the padding included."""
+    """Padded Z (3, 4, d) and X (3, 7, d), with random numbers in the padding."""
     draw = torch.Generator().manual_seed(seed)
     return tuple(scale * torch.randn(3, n, d, generator=draw, dtype=torch.float64).to(dtype) for n in (4, 7))
 
@@ -31,7 +31,7 @@ def learned(output, **more):
 
 
 class Wronged(torch.nn.Module):
-    """D³TW with one wrong order for every call."""
+    """D³TW with the same wrong order in every call."""
 
     def __init__(self, **options):
         super().__init__()
@@ -61,5 +61,5 @@ LOSSES = {
     "clustering, contrastive": lambda **o: dt.ClusteringLoss("contrastive", gamma=0.5, gamma_contrast=2.0, **o),
     "clustering in the batch": lambda **o: dt.ClusteringLoss("contrastive", negatives="batch", **o),
 }
-DETACHED = ("drop-dtw", "drop-dtw of logits")  # their drop costs follow the match costs, but their derivatives do not
-MIXING = ("margin", "margin to all", "clustering in the batch")  # items meet each other
+DETACHED = ("drop-dtw", "drop-dtw of logits")  # drop costs depend on match costs, but are detached
+MIXING = ("margin", "margin to all", "clustering in the batch")  # items interact

@@ -1,4 +1,4 @@
-"""Brute-force oracle: lists every alignment explicitly, with no dynamic programming and no library code."""
+"""Brute-force oracle: enumerates every alignment, without dynamic programming or library code."""
 
 import functools
 import math
@@ -10,7 +10,7 @@ Alignment = tuple[np.ndarray, float]
 METHODS = ["drop_dtw", "dtw", "subsequence", "otam", "free_begin", "free_end", "free_ends"]
 METHODS += ["needleman_wunsch", "lcss", "smith_waterman", "greedy", "edr", "wdtw"]
 PATTERNS = {
-    # Steps as (rows, columns, weight of the cell arrived at), one after the other; as dtw-python states them.
+    # Sequences of steps (rows, columns, weight of the cell reached), as dtw-python states them.
     "symmetric1": [[(1, 1, 1)], [(0, 1, 1)], [(1, 0, 1)]],
     "symmetric2": [[(1, 1, 2)], [(0, 1, 1)], [(1, 0, 1)]],
     "asymmetric": [[(1, 0, 1)], [(1, 1, 1)], [(1, 2, 1)]],
@@ -21,7 +21,7 @@ PATTERNS = {
 
 @functools.cache
 def chains(K: int, N: int) -> tuple[np.ndarray, ...]:
-    """All monotone boolean (K, N) matrices, the empty one first."""
+    """All monotone boolean (K, N) matrices; the empty one comes first."""
     found = []
 
     def extend(chain: list[tuple[int, int]]) -> None:
@@ -55,7 +55,7 @@ def band(K: int, N: int, width: float) -> np.ndarray:
 
 
 def _inside(used: np.ndarray) -> np.ndarray:
-    """Unused positions lying strictly between used ones, along the last axis."""
+    """Unused positions strictly between used ones, along the last axis."""
     before = np.logical_or.accumulate(used, axis=-1)
     after = np.logical_or.accumulate(used[..., ::-1], axis=-1)[..., ::-1]
     return before & after & ~used
@@ -69,7 +69,7 @@ def _runs(unused: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def _repeats(K: int, N: int) -> np.ndarray:
-    """How many pairs of each chain share their row or column with the pair before."""
+    """How many pairs of each chain share a row or column with the previous pair."""
     found = []
     for M in chains(K, N):
         pairs = np.argwhere(M)
@@ -79,7 +79,7 @@ def _repeats(K: int, N: int) -> np.ndarray:
 
 @functools.cache
 def _walks(pattern: str, K: int, N: int) -> tuple[tuple[tuple[int, int, float], ...], ...]:
-    """All ways through a step pattern from (0, 0) to (K − 1, N − 1), as cells with their weights."""
+    """All paths of a step pattern from (0, 0) to (K − 1, N − 1), as cells with weights."""
     found = []
 
     def extend(walk: tuple[tuple[int, int, float], ...]) -> None:
@@ -111,7 +111,7 @@ def _pattern_alignments(pattern: str, C: np.ndarray) -> list[Alignment]:
 
 
 def _total(mask: np.ndarray, cost: np.ndarray) -> np.ndarray:
-    """Sum of cost where mask holds, over all axes but the first (never inf * 0)."""
+    """Sum of cost where mask is true, over all axes but the first (avoids inf * 0)."""
     return np.where(mask, cost, 0.0).reshape(len(mask), -1).sum(axis=1)
 
 
@@ -133,7 +133,7 @@ def alignments(
 ) -> list[Alignment]:
     """Every feasible alignment of the method, with its cost.
 
-    ends : for "free_ends", how many x and how many z may be skipped, each at the begin and at the end.
+    ends : for "free_ends", how many x and how many z may be skipped, each at the beginning and at the end.
     """
     if method not in [*METHODS, *PATTERNS]:
         raise ValueError(f"unknown method {method!r}")
@@ -177,7 +177,7 @@ def alignments(
         keep &= {"free_begin": cols[:, -1], "free_end": cols[:, 0]}.get(method, True)
     elif method == "free_ends":
         keep &= cols.any(axis=1) & ~_inside(rows).any(axis=1) & ~_inside(cols).any(axis=1)
-        for side in (0, 1):  # the begin, the end
+        for side in (0, 1):  # the beginning, the end
             x, z = ((used[:, ::-1] if side else used).argmax(axis=1) for used in (cols, rows))
             keep &= (x <= ends[0][side]) & (z <= ends[1][side]) & ((x == 0) | (z == 0))
     elif method == "smith_waterman":
@@ -196,7 +196,7 @@ def alignments(
 
 
 def hard(C: np.ndarray, d_x: Drop = None, d_z: Drop = None, **options) -> float:
-    """The least cost, inf if nothing is feasible."""
+    """The minimum cost, inf if nothing is feasible."""
     return min((cost for _, cost in alignments(C, d_x, d_z, **options)), default=math.inf)
 
 

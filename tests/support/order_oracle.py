@@ -1,13 +1,13 @@
-"""Brute-force oracle for orders of steps: lists every alignment, with no dynamic programming and no library code.
+"""Brute-force oracle for orders of steps: enumerates every alignment, without dynamic programming or library code.
 
-An order is said in plain tuples: a step is a number, a list of parts follows in this order, and otherwise
+An order is written in plain tuples. A step is a number, a list of parts is a sequence, and otherwise
 
     ("any", part, …)   ("before", steps, pairs)   ("one", part, …)   ("repeat", part, cost)
     ("jumps", steps, [(a, b, cost), …])           ("walks", labels, arcs, finals, jumps)
 
 It is expanded into its *courses*: one for each choice among alternatives and each number of repetitions. A course has
-visits, each to a step, and a partial order of them. An alignment is a course together with the x of each visit, such
-that along *some* linear extension the x never fall. Each is listed once.
+visits, each to a step, and a partial order of the visits. An alignment is a course together with the x of each visit,
+such that along *some* linear extension the x never decrease. Each alignment is listed once.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Course:
-    """What an order comes to once everything is chosen.
+    """An order after all choices are made.
 
     steps : the step of each visit.   pairs : (a, b) where visit a comes before visit b.
-    fresh : sets of visits, of which the first has to match an x of its own.
-    cost : what the arcs cost.   taken : how often each arc of ("walks", …) or ("jumps", …) is taken.
+    fresh : sets of visits; the first visit of each set has to match an x of its own.
+    cost : the cost of the arcs.   taken : the arcs of ("walks", …) or ("jumps", …) that are taken, in order.
     """
 
     steps: tuple[int, ...] = ()
@@ -39,7 +39,7 @@ class Course:
     taken: tuple[int, ...] = ()
 
     def then(self, other: Course, *, beside: bool = False) -> Course:
-        """Both in one; the other follows unless it goes on `beside` it."""
+        """Both courses combined; the other one follows, or runs in parallel if `beside`."""
         n = len(self.steps)
         moved = tuple((a + n, b + n) for a, b in other.pairs)
         across = () if beside else tuple((a, n + b) for a in range(n) for b in range(len(other.steps)))
@@ -54,7 +54,7 @@ class Course:
 
 
 def courses(order: Any, most: int) -> Iterator[Course]:
-    """Every course with at most so many visits that need an x of their own."""
+    """Every course with at most `most` visits that need an x of their own."""
     if isinstance(order, int):
         yield Course((order,))
         return
@@ -102,7 +102,7 @@ def _passes(body: Any, cost: float, most: int, done: Course | None = None) -> It
 
 
 def _walks(labels: Any, arcs: Any, finals: Any, jumps: Any, most: int) -> Iterator[Course]:
-    """Every walk through a graph whose node 0 is the start."""
+    """Every walk through a graph that starts at node 0."""
     ways = [(*arc, k >= len(arcs)) for k, arc in enumerate([*arcs, *jumps])]
 
     def go(v: int, taken: list[int], left: int) -> Iterator[Course]:
@@ -119,7 +119,7 @@ def _walks(labels: Any, arcs: Any, finals: Any, jumps: Any, most: int) -> Iterat
 
 
 def extensions(course: Course) -> Iterator[tuple[int, ...]]:
-    """Every order of the visits that respects their partial one."""
+    """Every linear extension of the partial order of the visits."""
     n = len(course.steps)
 
     def go(done: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -133,7 +133,7 @@ def extensions(course: Course) -> Iterator[tuple[int, ...]]:
 
 
 def fillings(course: Course, N: int) -> set[tuple[int, ...]]:
-    """Every choice of the x of each visit (as bits) that never falls along some order of the visits; 0: dropped."""
+    """Every choice of the x of each visit (as bits, 0: dropped) that never decreases along some linear extension."""
     found = set()
     for way in extensions(course):
         alone = {min(group, key=way.index) for group in course.fresh}
@@ -155,11 +155,11 @@ def fillings(course: Course, N: int) -> set[tuple[int, ...]]:
 
 
 class Listed(NamedTuple):
-    """Every alignment of an order with N x, whatever the options: n of them.
+    """All n alignments of an order with N x, whatever the options.
 
-    course : (n,) of `ways`.   rows : the x of each visit, as bits.
+    course : (n,) indices into `ways`.   rows : the x of each visit, as bits.
     match : (n, K, N) how often a step matches an x.   dropped, visit : (n, K) how often it is dropped, and visited.
-    used : (n, N) whether an x is matched.   first : (n, K) the first x of a step, N where it has none.
+    used : (n, N) whether an x is matched.   first : (n, K) the first x of a step, N if it has none.
     repeats : (n,) matches that repeat an element.   runs_x, runs_z : (n,) runs of unmatched x, of dropped visits.
     once, apart, unbroken : (n,) no visit has several x; no x has several visits; no visit has a gap between its x.
     """
@@ -186,7 +186,7 @@ def _runs(missing: list[bool]) -> int:
 
 @functools.lru_cache(maxsize=256)
 def _listed(said: str, K: int, N: int) -> Listed:
-    ways = list(courses(eval(said), N))  # lists cannot be hashed, their text can
+    ways = list(courses(eval(said), N))  # lists cannot be hashed, but their text can
     rows = [(c, filling) for c, way in enumerate(ways) for filling in sorted(fillings(way, N))]
     n = len(rows)
     match, dropped, visit = np.zeros((n, K, N), int), np.zeros((n, K), int), np.zeros((n, K), int)
@@ -228,7 +228,7 @@ def listed(order: Any, K: int, N: int) -> Listed:
 
 @dataclass(frozen=True)
 class Answer:
-    """The alignments that a method and its options allow (`which`, in `all`), and what each costs."""
+    """The alignments that a method and its options allow (`which`, indices into `all`), and their costs."""
 
     all: Listed
     which: np.ndarray
@@ -249,35 +249,35 @@ class Answer:
         return self.hard - gamma * math.log(math.fsum(np.exp((self.hard - self.cost) / gamma)))
 
     def probability(self, gamma: float) -> np.ndarray:
-        """Of each alignment."""
+        """The probability of each alignment."""
         p = np.exp((self.hard - self.cost) / gamma)
         return p / p.sum()
 
     def mean(self, of: np.ndarray, gamma: float) -> np.ndarray:
-        """The mean of a number that each listed alignment has."""
+        """The expected value of a quantity of each alignment."""
         return np.tensordot(self.probability(gamma), of[self.which].astype(float), 1)
 
     def before(self, gamma: float) -> np.ndarray:
-        """(K, K) the probability that both steps are matched and the first x of the first comes before the other's."""
+        """(K, K) the probability that both steps are matched and that the row's first x comes before the column's."""
         first = self.all.first
         N = self.all.used.shape[1]
         earlier = (first[:, :, None] < first[:, None, :]) & (first[:, None, :] < N)
         return self.mean(earlier, gamma)
 
     def arcs(self, gamma: float, count: int) -> np.ndarray:
-        """(count,) how often each arc of a graph is taken, on average."""
+        """(count,) the expected number of times that each arc of a graph is taken."""
         taken = [Counter(way.taken) for way in self.all.ways]
         often = np.array([[t[k] for k in range(count)] for t in taken]).reshape(len(taken), count)
         return self.mean(often[self.all.course], gamma)
 
     def arc_cost(self, gamma: float) -> float:
-        """What the arcs cost, on average."""
+        """The expected cost of the arcs."""
         costs = np.array([way.cost for way in self.all.ways])
         return float(self.mean(costs[self.all.course], gamma))
 
 
 def _paid(counts: np.ndarray, prices: np.ndarray) -> np.ndarray:
-    """Σ counts · prices over all axes but the first (never inf · 0)."""
+    """Σ counts · prices over all axes but the first (avoids inf · 0)."""
     return np.where(counts > 0, counts * np.where(counts > 0, prices, 0), 0.0).reshape(len(counts), -1).sum(axis=1)
 
 
@@ -296,7 +296,7 @@ def answer(
     open_z: float = 0.0,
     warp: float = 0.0,
 ) -> Answer:
-    """The alignments of an order that a method allows, each with its cost; None as a drop cost: nothing is dropped."""
+    """The alignments of an order that a method allows, with their costs; a drop cost of None forbids drops."""
     C = np.asarray(C, float)
     K, N = C.shape
     found = listed(order, K, N)
@@ -332,7 +332,7 @@ def answer(
 def matrices(K: int, N: int, pairs: list[tuple[int, int]]) -> set[tuple[int, ...]]:
     """Every boolean matrix, as the bits of its rows, that is monotone along some linear extension of a partial order.
 
-    The same as `fillings`, found the other way round: all matrices, and those that no extension allows taken out.
+    The same set as `fillings`, found the other way round: filters all matrices by whether some extension allows them.
     """
     ways = list(extensions(Course(tuple(range(K)), tuple(pairs))))
     bits = (np.arange(1 << K * N)[:, None] >> np.arange(K * N)) & 1

@@ -1,4 +1,4 @@
-"""Videos of several actions, each a plain path, that tests of representation learning share."""
+"""Videos of several actions, each a simple path, that the tests of representation learning share."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from dropdtw.experiments.penn.model import Clips
 
 
 def made_up(actions=3, each=6, T=(24, 40), seed=0, d=5, noise=0.05):
-    """Each action is a path of its own; a frame tells where on it we are."""
+    """Each action is its own path; a frame encodes the position on it."""
     rng = np.random.default_rng(seed)
     paths = np.random.default_rng(9).normal(size=(actions, 6, d))
     frames, phases, names = [], [], []

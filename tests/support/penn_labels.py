@@ -1,4 +1,4 @@
-"""Penn Action's labels as they are published, made up."""
+"""Synthetic labels in the layout of Penn Action."""
 
 import numpy as np
 

@@ -11,7 +11,7 @@ SHAPES = {"up": T, "down": 1 - T, "hill": 1 - np.abs(2 * T - 1)}
 
 
 def noisy(n, seed, features=2):
-    """Some series (n) of each class, of different lengths, each (t, features), and their labels."""
+    """Series, n of each class, of different lengths, each (t, features), and their labels."""
     rng = np.random.default_rng(seed)
     series, labels = [], []
     for _ in range(n):

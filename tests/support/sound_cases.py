@@ -1,4 +1,4 @@
-"""Made sounds for tests of recordings, and files of them."""
+"""Synthetic sounds for tests of recordings, and files of them."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ RATE = 16_000
 
 
 def gusts(seed, seconds, rate=RATE):
-    """Noise whose loudness wanders in three bands, a few times a second: nothing in it comes twice."""
+    """Noise with random loudness in three bands, changing a few times per second: nothing repeats."""
     rng = np.random.default_rng(seed)
     n = int(seconds * rate)
     white = np.fft.rfft(rng.normal(size=n))
@@ -20,13 +20,13 @@ def gusts(seed, seconds, rate=RATE):
 
 
 def cut(x, *spans, rate=RATE):
-    """Passages of a sound, (start, stop) in seconds, one after the other; arrays are taken as they are."""
+    """Concatenate passages of a sound, given as (start, stop) in seconds or as arrays."""
     parts = [x[round(p[0] * rate) : round(p[1] * rate)] if isinstance(p, tuple) else p for p in spans]
     return np.concatenate(parts)
 
 
 def write(path, x, rate=RATE, *, codec="pcm_s16le", layout="mono", video=False, audio=True):
-    """A file of a sound, by PyAV; with `video`, a black picture beside it."""
+    """Write a sound to a file with PyAV; `video` adds a black picture."""
     import av
 
     with av.open(str(path), "w") as file:
@@ -51,7 +51,7 @@ def write(path, x, rate=RATE, *, codec="pcm_s16le", layout="mono", video=False, 
 
 
 def close(found, truth, within):
-    """Whether the rows of edits are those expected: (kind, a, b), spans within seconds."""
+    """Whether the segments of edits are those expected, (kind, a, b), with spans within a tolerance in seconds."""
     if [s.kind for s in found.segments] != [kind for kind, _, _ in truth]:
         return False
     for segment, (_, a, b) in zip(found.segments, truth, strict=True):

@@ -1,4 +1,4 @@
-"""Step-localization data that tests share: the stand-in on made-up codes, and videos that show their steps plainly."""
+"""Step-localization data that tests share: the stand-in with synthetic codes, and videos with unmistakable steps."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ CLASSES = 14
 
 
 def pool(seed):
-    """Clips of made-up codes: each class has a direction of its own, blurred frames have none."""
+    """Clips of synthetic codes: each class has its own direction, blurred frames have none."""
     directions = np.random.default_rng(9).normal(size=(CLASSES, D))
     rng = np.random.default_rng(seed)
 
@@ -47,7 +47,7 @@ DATA = splits()
 
 
 def video(labels, K=3, name="v"):
-    """A video whose frames show the steps of `labels`, plainly."""
+    """A video whose frames show the steps of `labels` unmistakably."""
     labels = np.asarray(labels)
     eye = np.eye(K + 1, dtype=np.float32)
     segments = [(k, float(s), float(t)) for k, s, t in metrics.segments_of(labels)]

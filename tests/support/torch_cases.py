@@ -34,7 +34,7 @@ def supporting(case):
 
 
 def tensors(case):
-    """The costs of a case as a batch of one, with derivatives wanted."""
+    """The costs of a case as a batch of one that requires gradients."""
     parts = (case.C, case.drop_x, case.drop_z)
     return [None if p is None else torch.tensor(p[None], requires_grad=True) for p in parts]
 
@@ -46,7 +46,7 @@ def random(seed, B, K, N, dtype=torch.float64):
 
 
 def grads(value, given):
-    """Derivatives of the finite values' sum, 0 where there is none."""
+    """Derivatives of the sum of the finite values, 0 if there are none."""
     total = torch.where(torch.isfinite(value), value, 0.0).sum()
     given = [g for g in given if g is not None]
     found = torch.autograd.grad(total, given, allow_unused=True) if total.requires_grad else [None] * len(given)

@@ -1,4 +1,4 @@
-"""Timed transcripts of YouCook2, where they are at hand."""
+"""Timed transcripts of YouCook2, if available."""
 
 import gzip
 import json
@@ -11,7 +11,7 @@ from dropdtw.text.subtitles import Sentence, timestamp
 
 
 def held_out_talks():
-    """Talks as cues; the first half of the transcripts set the constants of `dropdtw.media.words` and is not used."""
+    """Talks as cues; without the first half of the transcripts, which set the constants of `dropdtw.media.words`."""
     place = Path(os.environ.get("DROPDTW_DATA", "/nonexistent")) / "youcook2_text" / "yc2_transcripts.json.gz"
     if not place.exists():
         pytest.skip("the transcripts are not here: set DROPDTW_DATA to a folder with youcook2_text/")
@@ -25,7 +25,7 @@ def _cues(starts, texts):
 
 
 def subrip(cues):
-    """Cues as the content of a file."""
+    """Cues as the content of an .srt file."""
     return "".join(
         f"{n}\n{timestamp(c.start, ',')} --> {timestamp(c.stop, ',')}\n{c.text}\n\n" for n, c in enumerate(cues, 1)
     )

@@ -1,11 +1,11 @@
-"""Switches between the fused and the general path of losses."""
+"""Fixtures that switch between the fused and the general path of losses."""
 
 import pytest
 
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Alignments by the CPU, where there is no GPU."""
+    """Without a GPU, compute alignments with the compiled CPU kernels instead of Triton's interpreter."""
     from dropdtw.torch import stages
     from fused_cases import Compiled, kernels
 
@@ -15,7 +15,7 @@ def quick(monkeypatch):
 
 @pytest.fixture
 def switch(monkeypatch):
-    """Turns the fused path on or off; what it returns counts how often it ran."""
+    """A function that turns the fused path on or off, and returns a list of the fused calls so far."""
     from dropdtw.torch import fused, fused_clustering, stages
 
     ran = []

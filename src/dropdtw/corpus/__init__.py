@@ -1,9 +1,10 @@
-"""Corpora that outgrow one machine: Parquet in, Parquet out, on Ray or on this machine alone.
+"""Align corpora that may outgrow one machine: Parquet in, Parquet out, on this machine or on Ray.
 
-`import dropdtw` does not import this. It needs `pip install dropdtw[parquet]`, and for `engine="ray"` `dropdtw[ray]`.
+`import dropdtw` does not import this module. It needs `pip install dropdtw[parquet]`, and `dropdtw[ray]` for
+`engine="ray"`.
 
-The modules, each importing only those before it: `storage`, `records`, `shards`, `folder` (files); `gpu`, `compute`
-(alignments); `tasks` (the work on one shard); `engines` (who does the shards); `run` (claim, resume, finish); `api`.
+Each module imports only those before it: `storage`, `records`, `shards`, `folder` (files); `gpu`, `compute`
+(alignments); `tasks` (the work on one shard); `engines` (threads or Ray); `run` (claim, resume, finish); `api`.
 """
 
 from dropdtw.corpus.api import CorpusOptions, localize, pairwise, retrieve

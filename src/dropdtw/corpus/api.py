@@ -1,4 +1,4 @@
-"""What can be done with a corpus: find steps in every record, all pairs of two corpora, the nearest of a corpus."""
+"""The tasks on a corpus: find steps in every record, compare all pairs of two corpora, find the nearest records."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ Url = str | os.PathLike[str]
 
 
 class CorpusOptions(TypedDict, total=False):
-    """What all tasks take, besides what they work on.
+    """The options that all tasks share.
 
-    match, method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.align`; names, not
-        functions, since the manifest keeps them.
+    match, method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.align`, but as names, not
+        functions, because the manifest stores them.
     drop_x, drop_z : a number or a rule: "percentile:30", or "suggest", which finds a drop cost for each pair.
     open_x, open_z : a number, or "suggest", which finds an opening cost for each pair.   warp : a number.
-    engine : "local", this machine, all cores; or "ray", a cluster: the one this process is connected to, the one that
-        RAY_ADDRESS names, or one that is started on this machine. The results are the same bytes.
-    workers : how many work at a time; None: as many as there are cores.
-    num_cpus, num_gpus : what one worker of Ray takes. With a GPU the values are computed on it, by `dropdtw.torch`.
-    shard_rows : records in a shard, the part that is done or not done; row groups of the files are not divided.
-    strict : stop at the first bad record. Otherwise it goes to errors.jsonl with its reason, and the run goes on.
+    engine : "local" uses all cores of this machine. "ray" uses a cluster: the one that this process is connected to,
+        else the one that RAY_ADDRESS names, else a new one on this machine. Both give byte-identical results.
+    workers : the number of parallel workers; None: one per core.
+    num_cpus, num_gpus : the resources of one Ray worker. With a GPU, `dropdtw.torch` computes the values on it.
+    shard_rows : records per shard, the unit of work that is resumed. Row groups of the files are never split.
+    strict : stop at the first bad record. Otherwise the record goes to errors.jsonl with the reason, and the run
+        continues.
     progress : as in `dropdtw.pairwise`.
     """
 
@@ -64,11 +65,12 @@ def localize(steps: npt.ArrayLike | None, corpus: Url, out: Url, **options: Unpa
     """Find steps in every record of a corpus.
 
     steps : Z (K, d), the same for every record; None: each record has its own.
-    corpus : a .parquet file or a folder of them, as `dropdtw.corpus.write` makes them; a path or any fsspec address.
-    out : a folder for the results, one file in parts/ for each shard, with the columns id, cost, and segments: a list
-        of {step, start, stop}. Started again with the same arguments, a run that was cut off does the rest.
-    options : see `dropdtw.corpus.CorpusOptions`. Unless told otherwise each frame belongs to one step and each step is
-        one stretch (`many_to_one=False, contiguous=True`), and `drop_x="suggest"` finds a drop cost for every record.
+    corpus : a .parquet file or a folder of them, as written by `dropdtw.corpus.write`; a path or any fsspec URL.
+    out : a folder for the results, with one file per shard in parts/. Its columns are id, cost, and segments, a list
+        of {step, start, stop}. To resume an interrupted run, call this again with the same arguments.
+    options : see `dropdtw.corpus.CorpusOptions`. By default each frame belongs to one step and each step is one
+        contiguous stretch (`many_to_one=False, contiguous=True`), and `drop_x="suggest"` finds a drop cost for every
+        record.
 
     >>> import numpy as np, tempfile, dropdtw.corpus as corpora
     >>> rng, folder = np.random.default_rng(0), tempfile.mkdtemp()
@@ -84,19 +86,19 @@ def localize(steps: npt.ArrayLike | None, corpus: Url, out: Url, **options: Unpa
     entry = METHODS.get(str(settings.get("method", "drop_dtw")))
     if entry is not None and entry.takes_drops:
         settings.setdefault("drop_x", "suggest")
-    asked = _asked(settings)
+    asked = _request(settings)
     task = Localize(steps, open_corpus(corpus, asked.shard_rows), asked.spec, asked.device)
     return run(task, out, **asked.running)
 
 
 def pairwise(left: Url, right: Url, out: Url, **options: Unpack[CorpusOptions]) -> Run:
-    """Compute the value of every record of one corpus with every record of another one.
+    """Align every record of one corpus with every record of another, and store the values.
 
-    left, right : corpora, as in `localize`; the records of `left` are the Z, those of `right` the X.
-    out : a folder for the results, one file in parts/ for each pair of shards, with the columns z, x (ids) and cost.
+    left, right : corpora, as in `dropdtw.corpus.localize`; the records of `left` are the Z, those of `right` the X.
+    out : a folder for the results, with one file per pair of shards in parts/. Its columns are z, x (ids) and cost.
     options : see `dropdtw.corpus.CorpusOptions`.
     """
-    asked = _asked(dict(options))
+    asked = _request(dict(options))
     both = open_corpus(left, asked.shard_rows), open_corpus(right, asked.shard_rows)
     return run(Pairwise(*both, asked.spec, asked.device), out, **asked.running)
 
@@ -110,21 +112,23 @@ def retrieve(
 ) -> Run:
     """Find the k records of a corpus that are cheapest to align with each query, as `dropdtw.nearest` does.
 
-    queries : the Z: a corpus that fits into memory, or a list of (id, sequence).   corpus : what is searched, the X.
-    out : a folder; nearest.parquet has the columns query, rank, id, length and cost, best first; of equal costs the
-        record that comes first in the corpus.
-    options : see `dropdtw.corpus.CorpusOptions`. With drop and opening costs that are numbers, lower bounds spare most
-        alignments; one that is read off the match costs is another number for every record, so all are aligned.
+    queries : the Z: a corpus that fits into memory, or a list of (id, sequence).
+    corpus : the X to search, as in `dropdtw.corpus.localize`.
+    out : a folder for the results. Its nearest.parquet has the columns query, rank, id, length and cost, best first.
+        On ties, the record that comes first in the corpus wins.
+    k : how many records to find for each query.
+    options : see `dropdtw.corpus.CorpusOptions`. If drop and opening costs are numbers, lower bounds prune most
+        records. Costs that depend on the match costs differ from record to record, so all records are aligned.
     """
-    asked = _asked(dict(options))
+    asked = _request(dict(options))
     rows = asked.shard_rows
     Zs = open_corpus(queries, rows) if isinstance(queries, (str, os.PathLike)) else Given(queries, "queries")
     task = Retrieve(Zs, open_corpus(corpus, rows), asked.spec, asked.device, k)
     return run(task, out, **asked.running)
 
 
-class _Asked(NamedTuple):
-    """What a caller said: the request, where it is computed, records in a shard, and arguments of `run`."""
+class _Request(NamedTuple):
+    """The caller's options: the request, the device, the records per shard, and the arguments of `run`."""
 
     spec: Spec
     device: str
@@ -132,18 +136,18 @@ class _Asked(NamedTuple):
     running: dict[str, Any]
 
 
-def _asked(options: dict[str, Any]) -> _Asked:
-    """Refuse now what would fail on every record."""
+def _request(options: dict[str, Any]) -> _Request:
+    """Parse and check the options, so that bad ones fail now and not on every record."""
     known = CorpusOptions.__annotations__
     unknown = options.keys() - known.keys()
     if unknown:
-        raise TypeError(f"{', '.join(sorted(unknown))} is no option; there are {', '.join(known)}")
+        raise TypeError(f"unknown option {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
     rows = options.pop("shard_rows", 1000)
     if not whole(rows):
-        raise ValueError(f"shard_rows is {rows!r}; give how many records make a shard, 1 or more")
+        raise ValueError(f"shard_rows is {rows!r}; give the number of records per shard, 1 or more")
     names = {"engine": "name", "workers": "workers", "num_cpus": "num_cpus", "num_gpus": "num_gpus"}
     engine = Engine(**{inside: options.pop(name) for name, inside in names.items() if name in options})
     running = {"engine": engine} | {name: options.pop(name) for name in ("strict", "progress") if name in options}
     spec = Spec.of(**options)
-    spec.settings()  # a manifest has to hold it
-    return _Asked(spec, "cuda" if engine.num_gpus else "cpu", int(rows), running)
+    spec.settings()  # raises if the manifest cannot store it
+    return _Request(spec, "cuda" if engine.num_gpus else "cpu", int(rows), running)

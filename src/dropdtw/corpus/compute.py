@@ -1,4 +1,4 @@
-"""What tasks compute, on the CPU or a GPU: values of all pairs, and alignments, each with a reason where one fails."""
+"""Values of all pairs, and alignments, on the CPU or a GPU; a pair that fails gets a reason."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Found = tuple[float, list[Segment]] | ValueError
 
 
 def values(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array], threads: int) -> tuple[Array, Reasons]:
-    """The values of all pairs, (n, m), +∞ where there is no alignment; NaN where a pair fails, and its reason."""
+    """The values of all pairs, (n, m): +∞ where there is no alignment, NaN where a pair fails; and the reasons."""
     out: Array = np.full((len(Zs), len(Xs)), np.inf)
     reasons: Reasons = {}
     for rows, columns in _fitting(spec, Zs, Xs):
         left, right = [Zs[a] for a in rows], [Xs[b] for b in columns]
         try:
             out[np.ix_(rows, columns)] = _values(spec, device, left, right, threads)
-        except ValueError:  # of one pair at least; which, is found out one by one
+        except ValueError:  # at least one pair fails: retry one by one to find which
             for a, b in product(rows, columns):
                 try:
                     out[a, b] = _values(spec, device, [Zs[a]], [Xs[b]], 1)[0, 0]
@@ -40,7 +40,7 @@ def values(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array], th
 
 
 def alignments(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array], pool: Executor) -> list[Found]:
-    """The best alignment of each Z with its X, in their order."""
+    """The best alignment of each Z with its X, in order."""
     if not Zs:
         return []
     match = spec.resolved(Zs[0].shape[1])
@@ -52,7 +52,7 @@ def alignments(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array]
     def some(left: Sequence[Array], right: Sequence[Array]) -> list[Found]:
         try:
             found = gpu.align(left, right, spec, device)
-        except ValueError as error:  # of one pair at least; which, is found out one by one
+        except ValueError as error:  # at least one pair fails: retry one by one to find which
             if len(left) == 1:
                 return [error]
             return [some([Z], [X])[0] for Z, X in zip(left, right, strict=True)]
@@ -70,7 +70,7 @@ def _alignment(spec: Spec, Z: Array, X: Array, match: Match) -> Found:
 
 
 def _fitting(spec: Spec, Zs: Sequence[Array], Xs: Sequence[Array]) -> Iterator[tuple[list[int], list[int]]]:
-    """The pairs whose lengths allow an alignment, as few blocks of (rows, columns): usually one."""
+    """The pairs whose lengths allow an alignment, as a few blocks of (rows, columns), usually one."""
     by_columns: dict[tuple[int, ...], list[int]] = {}
     known: dict[int, tuple[int, ...]] = {}
     for a, Z in enumerate(Zs):

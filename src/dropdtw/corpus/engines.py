@@ -1,4 +1,4 @@
-"""Who does the shards of a run: this process, or the actors of Ray Data. Both call the same `ShardWork`."""
+"""The engines that process shards: threads of this process, or Ray Data actors. Both call the same `ShardWork`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from dropdtw.search.pairwise import thread_count
 ENGINES: Final = ("local", "ray")
 
 BLOCKS: Final = 4096
-"""Ray Data gets the shards in at most so many blocks, as every block costs the driver memory."""
+"""Maximum number of blocks of shards for Ray Data; every block costs the driver memory."""
 
 RETRIES: Final = 3
-"""How often a shard is tried again that its worker has died of."""
+"""How often a shard is retried after its worker died."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """A shard that was done. bad : in a strict run, the bad record that ends it.   broke : what a worker met with."""
+    """A finished shard. bad : the bad record that ends a strict run.   broke : the error that a worker raised."""
 
     number: int
     bad: str = ""
@@ -38,15 +38,15 @@ class Done:
 
 @dataclass(frozen=True)
 class ShardWork:
-    """What a worker does: the shard of a number, unless it is there."""
+    """The work on one shard, by number; does nothing if its part exists already."""
 
     task: Task
     folder: RunFolder
     strict: bool
 
     def __call__(self, number: int, threads: int) -> Done:
-        """Do a shard."""
-        if self.folder.has(number):  # by a worker that died before it could say so
+        """Process a shard."""
+        if self.folder.has(number):  # from a worker that died before it could report
             return Done(number)
         table, bad = self.task.do(number, threads)
         if self.strict and bad:
@@ -57,7 +57,7 @@ class ShardWork:
 
 @dataclass(frozen=True)
 class Engine:
-    """Who works: name, how many at a time (None: as many as there is room for), and what each of them takes."""
+    """An engine by name, its number of parallel workers (None: as many as fit), and the resources of each worker."""
 
     name: str = "local"
     workers: int | None = None
@@ -68,19 +68,22 @@ class Engine:
         if self.name not in ENGINES:
             raise ValueError(f"engine is {self.name!r}; choose one of {', '.join(map(repr, ENGINES))}")
         if self.workers is not None and not whole(self.workers):
-            raise ValueError(f"workers is {self.workers!r}; give how many work at a time, 1 or more, or None for all")
+            raise ValueError(f"workers is {self.workers!r}; give the number of workers, 1 or more, or None for all")
         if not self.num_cpus > 0 or not self.num_gpus >= 0:
-            raise ValueError(f"num_cpus is {self.num_cpus!r} and num_gpus {self.num_gpus!r}; give what a worker takes")
+            raise ValueError(
+                f"num_cpus is {self.num_cpus!r} and num_gpus {self.num_gpus!r}; give the CPUs (> 0) and GPUs (>= 0) "
+                "of one worker"
+            )
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """See that there is what a worker takes, before anything is written; a cluster of its own ends with this."""
+        """Check the workers' resources before anything is written; shut down a cluster started here on exit."""
         if self.name == "local":
             if self.num_gpus:
                 import torch
 
                 if not torch.cuda.is_available():
-                    raise ValueError(f"num_gpus is {self.num_gpus:g}, but PyTorch sees no GPU here; leave it out")
+                    raise ValueError(f"num_gpus is {self.num_gpus:g}, but PyTorch sees no GPU here; leave num_gpus out")
             yield
             return
         ray, own = _connected()
@@ -92,11 +95,11 @@ class Engine:
                 ray.shutdown()
 
     def do(self, work: ShardWork, todo: Sequence[int]) -> Iterator[Done]:
-        """The shards of these numbers, as they finish."""
+        """Process the shards of these numbers; yields them as they finish."""
         return self._in_ray(work, todo) if self.name == "ray" else self._here(work, todo)
 
     def _here(self, work: ShardWork, todo: Sequence[int]) -> Iterator[Done]:
-        """By threads of this process."""
+        """Process shards with threads of this process."""
         most = thread_count(self.workers or -1)
         together = max(1, min(most, len(todo)))
         rest = iter(todo)
@@ -108,7 +111,7 @@ class Engine:
                 yield from (future.result() for future in done)
 
     def _in_ray(self, work: ShardWork, todo: Sequence[int]) -> Iterator[Done]:
-        """By actors. Numbers of shards stream through Ray Data; each actor reads and writes files itself."""
+        """Process shards with actors: their numbers stream through Ray Data, and each actor reads and writes files."""
         if not todo:
             return
         ray, _ = _connected()
@@ -127,16 +130,16 @@ class Engine:
                 compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(most, len(todo))),
                 num_cpus=self.num_cpus,
                 num_gpus=self.num_gpus or None,
-                # Workers may die, with machines that are taken away; what kills every worker it meets ends the run.
+                # Workers may die with preempted machines; a shard that kills every worker ends the run.
                 ray_remote_args_fn=lambda: {"max_restarts": -1, "max_task_retries": RETRIES},
             )
-            with _environment(RAY_DATA_USAGE_DISABLED="1"):  # otherwise it looks for somebody to report to
+            with _environment(RAY_DATA_USAGE_DISABLED="1"):  # otherwise Ray Data sends usage reports
                 for row in stream.iter_rows():
                     yield Done(int(row["number"]), str(row["bad"]), str(row["broke"]))
         except ray.exceptions.RayError as error:
             raise RuntimeError(
-                f"Ray gave up, which happens when a shard has killed its worker {RETRIES + 1} times; less memory is "
-                f"needed with a smaller shard_rows. The same run again goes on. {error}"
+                f"Ray gave up, which happens after a shard has killed its worker {RETRIES + 1} times. If memory ran "
+                f"out, use a smaller shard_rows; otherwise, run the same call again to resume. {error}"
             ) from error
         finally:
             context.enable_progress_bars = bars
@@ -144,13 +147,13 @@ class Engine:
 
 
 def _room(ray: Any, num_cpus: float, num_gpus: float) -> int:
-    """How many workers the cluster has room for; none at all would mean to wait for ever."""
+    """How many workers fit the cluster. Raises if none does, because the run would wait forever."""
     there = ray.cluster_resources()
     room = []
     for name, wanted in (("CPU", num_cpus), ("GPU", num_gpus)):
         has = there.get(name, 0)
         if wanted > has:
-            raise ValueError(f"a worker takes {wanted:g} {name}, and the cluster has {has:g}; ask for less")
+            raise ValueError(f"a worker needs {wanted:g} {name}, but the cluster has {has:g}; ask for less")
         if wanted:
             room.append(int(has / wanted))
     return max(1, min(room))
@@ -167,21 +170,21 @@ class _Actor:
     def _do(self, number: int) -> Done:
         try:
             return self.work(number, self.threads)
-        except Exception as error:  # told by the driver, who has the terminal
+        except Exception as error:  # reported by the driver, which has the terminal
             return Done(number, broke=f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
 
 
 def _connected(cpus: int | None = None) -> tuple[Any, bool]:
-    """Ray, connected to a cluster, and whether this has connected it. cpus : of a cluster that is started here.
+    """Ray, connected to a cluster, and whether this call connected it. cpus : of a cluster that is started here.
 
-    A cluster that this process is connected to, or that RAY_ADDRESS names, is used; otherwise one is started on this
-    machine, reachable from this machine alone.
+    Uses the cluster that this process is connected to, else the one that RAY_ADDRESS names. Otherwise starts one on
+    this machine that only this machine can reach.
     """
     try:
         ray = import_module("ray")
         import_module("ray.data")
     except ImportError:
-        raise ImportError("engine='ray' needs Ray: pip install 'dropdtw[ray]', or take engine='local'") from None
+        raise ImportError("engine='ray' needs Ray: pip install 'dropdtw[ray]', or use engine='local'") from None
     if ray.is_initialized():
         return ray, False
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
@@ -195,10 +198,10 @@ def _connected(cpus: int | None = None) -> tuple[Any, bool]:
 
 @contextmanager
 def _on_this_machine_alone() -> Iterator[None]:
-    """What is started inside listens on 127.0.0.1 only, and reports to nobody.
+    """Inside this context, Ray listens on 127.0.0.1 only and sends no usage reports.
 
-    Ray has a switch for this, meant for Windows and macOS; it is read when Ray is imported, here and in the processes
-    that are started.
+    Ray has a switch for this, meant for Windows and macOS. Ray reads it when it is imported, both here and in the
+    processes that it starts.
     """
     constants: Any = import_module("ray._private.ray_constants")
     before = constants.ENABLE_RAY_CLUSTER
@@ -215,7 +218,7 @@ def _on_this_machine_alone() -> Iterator[None]:
 
 @contextmanager
 def _environment(**settings: str) -> Iterator[None]:
-    """Environment variables for a while."""
+    """Set environment variables temporarily."""
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
     try:

@@ -1,9 +1,9 @@
-"""The folder of a run. A part appears when its shard is done, complete, and after its errors: it is the only mark.
+"""The folder of a run. A part file appears atomically, after its errors; it alone marks a shard as done.
 
-out/manifest.json       what the run is, written first; another run is refused in the same folder
-out/parts/00000.parquet the results of a shard; there when it is done
-out/errors/00000.jsonl  its bad records, if it has any
-out/errors.jsonl        all bad records, at the end
+out/manifest.json       the settings and inputs, written first; a different run is refused in the same folder
+out/parts/00000.parquet the results of a shard; exists only when the shard is done
+out/errors/00000.jsonl  its bad records, if there are any
+out/errors.jsonl        all bad records, written at the end
 out/summary.json        counts, written last
 """
 
@@ -21,7 +21,7 @@ from dropdtw.corpus.storage import Storage, parquet_bytes
 
 
 class RunFolder:
-    """What a run has written so far, by the numbers of its shards."""
+    """The files that a run has written so far, by shard number."""
 
     def __init__(self, url: str | os.PathLike[str]) -> None:
         self.storage = Storage(url)
@@ -36,22 +36,22 @@ class RunFolder:
         return {int(name.split(".")[0]) for name in self.storage.names("parts") if name.endswith(".parquet")}
 
     def keep(self, number: int, table: Any, bad: list[Bad]) -> None:
-        """Write what a shard gave; its errors first, so that a part tells that all is there."""
+        """Write the results of a shard. Errors come first, so that a part implies that everything is there."""
         if bad:
             self.storage.write(f"errors/{number:05}.jsonl", lines(bad))
         self.storage.write(_part(number), parquet_bytes(table))
 
     def parts(self, count: int) -> Iterator[Any]:
-        """The results of shards 0 to count − 1 as Arrow tables, in their order."""
+        """The results of shards 0 to count − 1 as Arrow tables, in order."""
         return (self.storage.table(_part(number)) for number in range(count))
 
     def rows(self, count: int) -> int:
         """How many results shards 0 to count − 1 hold."""
-        with ThreadPoolExecutor(16) as pool:  # far stores answer slowly, but many at a time
+        with ThreadPoolExecutor(16) as pool:  # remote stores are slow, but handle many requests at once
             return sum(pool.map(lambda number: self.storage.rows(_part(number)), range(count)))
 
     def errors(self) -> Iterator[bytes]:
-        """The bad records of the shards as lines of JSON, one piece for each shard that has any."""
+        """The bad records as lines of JSON, one chunk per shard that has any."""
         for name in self.storage.names("errors"):
             if name.endswith(".jsonl"):
                 yield self.storage.read(f"errors/{name}") or b""

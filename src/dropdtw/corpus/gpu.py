@@ -1,4 +1,4 @@
-"""Values and alignments of many pairs on a GPU, by the kernels of `dropdtw.torch`."""
+"""Values and alignments of many pairs on a GPU, with the kernels of `dropdtw.torch`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dropdtw.torch.batch import Pairs
 from dropdtw.torch.costs import MATCH_COSTS, euclidean, softmax
 
 CELLS: Final = 1 << 27
-"""Match costs that are on the GPU at a time."""
+"""Maximum number of match costs on the GPU at a time."""
 
 
 def values(Zs: Sequence[Array], Xs: Sequence[Array], spec: Spec, device: str) -> Array:
@@ -40,7 +40,7 @@ def values(Zs: Sequence[Array], Xs: Sequence[Array], spec: Spec, device: str) ->
 def align(Zs: Sequence[Array], Xs: Sequence[Array], spec: Spec, device: str) -> list[tuple[float, list[Segment]]]:
     """The cost of the best alignment of each Z with its X, +∞ where there is none, and its segments.
 
-    The derivative of the minimum is the alignment itself.
+    The gradient of the minimum with respect to the match costs is the alignment itself.
     """
     out: list[tuple[float, list[Segment]]] = [(np.inf, [])] * len(Xs)
     steps = list({id(Z): Z for Z in Zs}.values())  # often the same for all
@@ -58,14 +58,14 @@ def align(Zs: Sequence[Array], Xs: Sequence[Array], spec: Spec, device: str) -> 
 
 
 def _batches(Zs: Sequence[Array], Xs: Sequence[Array], which: Array, device: str) -> Iterator[tuple[Array, Pairs]]:
-    """The pairs (Zs[which[0]], Xs[which[1]]), some at a time, those of like length together.
+    """The pairs (Zs[which[0]], Xs[which[1]]) in batches of similar length.
 
-    Each sequence goes to the GPU once. The longest come first: if memory does not suffice, that is found out at once.
+    Each sequence is copied to the GPU once. The longest pairs come first, so that a lack of memory shows at once.
     """
     if not which.size:
         return
     dtype = np.result_type(*{A.dtype for A in (*Zs, *Xs)})
-    # Copies: what Arrow holds is not to be written to.
+    # Copy: Arrow's buffers are read-only.
     z, x = (pad_sequence([torch.tensor(A.astype(dtype)) for A in each], True).to(device) for each in (Zs, Xs))
     rows, columns = (np.array([len(A) for A in each]) for each in (Zs, Xs))
     order = np.lexsort((-rows[which[0]], -columns[which[1]]))
@@ -87,7 +87,7 @@ def _costs(p: Pairs, spec: Spec) -> Tensor:
 
 
 def _value(C: Tensor, p: Pairs, spec: Spec) -> Tensor:
-    """The values. With lengths, a pair without an alignment has +∞ and does not keep the others from theirs."""
+    """The values. Lengths are passed, so a pair without an alignment gets +∞ and does not affect the others."""
     given = spec.settings()
     given.pop("match")
     if Suggest() in (spec.drop_x, spec.drop_z):
@@ -99,7 +99,7 @@ def _value(C: Tensor, p: Pairs, spec: Spec) -> Tensor:
 
 
 def _openings(C: Tensor, p: Pairs, spec: Spec) -> dict[str, Tensor]:
-    """Opening costs, (B,), where they are to be suggested: from each item's own match costs; 0 without an alignment."""
+    """The suggested opening costs, (B,), from each item's own match costs; 0 without an alignment."""
     lengths: Any = zip(p.z_lengths.tolist(), p.x_lengths.tolist(), strict=True)  # type: ignore[union-attr]
     items = [c[:K, :N] for c, (K, N) in zip(C.detach().cpu().numpy(), lengths, strict=True)]
     found = [Problem.of_costs(spec, c).given.charges if spec.fits(*c.shape) else NO_CHARGES for c in items]
@@ -108,7 +108,7 @@ def _openings(C: Tensor, p: Pairs, spec: Spec) -> dict[str, Tensor]:
 
 
 def _suggested(rule: Rule, C: Tensor, p: Pairs, window: float | None) -> Tensor:
-    """(B, 1): what a rule that `drop_dtw` does not know makes of each item's own match costs."""
+    """(B, 1): the drop cost by a rule that `drop_dtw` lacks, from each item's own match costs."""
     lengths: Any = zip(p.z_lengths.tolist(), p.x_lengths.tolist(), strict=True)  # type: ignore[union-attr]
     limits = [(K, N, None if window is None else band(K, N, window)) for K, N in lengths]
     every = zip(C.detach().cpu().numpy(), limits, strict=True)

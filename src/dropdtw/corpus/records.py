@@ -1,10 +1,10 @@
-"""What a corpus holds: a record is an id, a sequence of features and, for localization, the steps to be found in it.
+"""The records of a corpus. A record is an id, a sequence of features and, for localization, the steps to find in it.
 
-id           string (whole numbers become strings)
-features     list of floats: X, row after row
-shape        list of two whole numbers: (N, d)
-steps        list of floats: Z, row after row; may be missing
-steps_shape  list of two whole numbers: (K, d)
+id           string (integers become strings)
+features     list of floats: X, row-major
+shape        list of two integers: (N, d)
+steps        list of floats: Z, row-major; may be missing
+steps_shape  list of two integers: (K, d)
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from dropdtw.problem.inputs import Array, as_sequence
 NEEDED: Final = ("id", "features", "shape")
 STEPS: Final = ("steps", "steps_shape")
 CONTENT: Final = "dropdtw.content"
-"""Where a file that `write` has made says, in its footer, what is in it: a hash of all sequences."""
+"""The footer key under which `write` stores a hash of all sequences."""
 
 BATCH_BYTES: Final = 1 << 26
-"""Records are held in batches of about so many bytes, or one by one if they are larger."""
+"""Approximate size of a batch of records in memory; larger records are held one by one."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """A good record: where it stands, X (N, d) and its own steps Z (K, d), if it has any."""
+    """A good record: its place in the corpus, X (N, d), and its own steps Z (K, d) if it has any."""
 
     file: str
     row: int
@@ -47,7 +47,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Bad:
-    """What could not be used, and why. rows : how many records that is, from `row` on; 0: the whole file."""
+    """A bad record, with the reason. rows : the number of bad records from `row` on; 0: the whole file."""
 
     file: str
     row: int
@@ -61,11 +61,11 @@ class Bad:
 
 
 def write(url: str | os.PathLike[str], records: Iterable[tuple[Any, ...]], *, group: int = 256) -> int:
-    """Write records as one Parquet file of a corpus; gives their number.
+    """Write records as one Parquet file of a corpus; returns how many.
 
-    url : a path or any fsspec address that ends in .parquet. The file appears when it is complete.
-    records : (id, X) or (id, X, steps); any iterable, which is gone through once, `group` of them in memory at a time.
-    group : records in a row group, the smallest part that a worker takes.
+    url : a path or any fsspec URL that ends in .parquet. The file is written atomically.
+    records : any iterable of (id, X) or (id, X, steps). It is read once, with `group` records in memory at a time.
+    group : records per row group, the smallest unit of work.
 
     >>> import numpy as np, tempfile, dropdtw.corpus as corpora
     >>> folder = tempfile.mkdtemp()
@@ -75,7 +75,7 @@ def write(url: str | os.PathLike[str], records: Iterable[tuple[Any, ...]], *, gr
     if not str(url).endswith(".parquet"):
         raise ValueError(f"url is {str(url)!r}; give a file name that ends in .parquet")
     if not whole(group):
-        raise ValueError(f"group is {group!r}; give the number of records in a row group, 1 or more")
+        raise ValueError(f"group is {group!r}; give the number of records per row group, 1 or more")
     pa, parquet = arrow(), arrow("pyarrow.parquet")
     count, total = 0, hashlib.sha256()
     rest = chunks(records, group)
@@ -85,15 +85,15 @@ def write(url: str | os.PathLike[str], records: Iterable[tuple[Any, ...]], *, gr
     schema = _table(pa, first, 0, total.copy()).schema
     with (
         Storage(url).writing("") as file,
-        # Features hardly compress, and zstd would halve the speed of reading them.
+        # Features hardly compress, and zstd would halve the reading speed.
         parquet.ParquetWriter(file, schema, compression="lz4", use_dictionary=["id"]) as writer,
     ):
         while first is not None:
             table = _table(pa, first, count, total)
             if table.schema != schema:
                 raise ValueError(
-                    f"records {count} to {count + len(first) - 1} are not of the type of the first ones (float64, or "
-                    "with steps); give all of them alike"
+                    f"records {count} to {count + len(first) - 1} differ in type from the first ones; give all records "
+                    "the same dtype, and steps to all or none"
                 )
             writer.write_table(table)
             count += len(first)
@@ -103,19 +103,19 @@ def write(url: str | os.PathLike[str], records: Iterable[tuple[Any, ...]], *, gr
 
 
 def whole(value: object) -> bool:
-    """Whether this is a whole number, 1 or more."""
+    """Whether this is an integer, 1 or more."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= 1)
 
 
 def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Items in lists of `size`, the last one shorter."""
+    """Items in lists of `size`; the last one may be shorter."""
     rest = iter(items)
     while some := list(islice(rest, size)):
         yield some
 
 
 def together(records: Iterable[Record | Bad], size: int) -> Iterator[list[Record | Bad]]:
-    """Records in lists of `size` at most, and of about `BATCH_BYTES`."""
+    """Records in lists of at most `size` and about `BATCH_BYTES`."""
     some: list[Record | Bad] = []
     held = 0
     for record in records:
@@ -148,8 +148,8 @@ def _table(pa: Any, some: Sequence[tuple[Any, ...]], first: int, total: Any) -> 
     return pa.table({name: pa.array(columns[name], types.get(name, pa.list_(pa.int64()))) for name in given})
 
 
-def amiss(schema: Any) -> str:
-    """What makes a file useless whose columns are these; "" where nothing does."""
+def schema_error(schema: Any) -> str:
+    """Why this schema is unusable; "" if it is fine."""
     types = arrow("pyarrow.types")
     names = schema.names
     missing = [name for name in NEEDED if name not in names]
@@ -166,19 +166,19 @@ def amiss(schema: Any) -> str:
         listed = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
         right = types.is_integer if name.endswith("shape") else lambda t: types.is_floating(t) or types.is_integer(t)
         if not listed or not right(kind.value_type):
-            return f"its column {name} is {kind}; give lists of {'whole ' if name.endswith('shape') else ''}numbers"
+            return f"its column {name} is {kind}; give lists of {'integers' if name.endswith('shape') else 'numbers'}"
     return ""
 
 
 def read(
     opened: Any, metadata: Any, file: str, groups: Sequence[int], first: int, *, steps: bool
 ) -> Iterator[Record | Bad]:
-    """The records of some row groups of an open file, good or bad, in their order.
+    """The records of some row groups of an open file, good or bad, in order.
 
-    first : the row of the file that the first group begins with.   steps : whether their steps are wanted.
+    first : the row of the file where the first group begins.   steps : whether to read the steps.
     """
     pa, parquet = arrow(), arrow("pyarrow.parquet")
-    # A buffer instead of all of a row group; and Arrow's threads hold no Python file.
+    # Read through a small buffer, not whole row groups; and keep Arrow's threads off the Python file.
     table = parquet.ParquetFile(opened, metadata=metadata, pre_buffer=False, buffer_size=1 << 20)
     columns = [name for name in (*NEEDED, *(STEPS if steps else ())) if name in table.schema_arrow.names]
     for g in groups:
@@ -196,8 +196,8 @@ def read(
 
 
 def unreadable(error: Exception) -> str:
-    """What to say of content that makes no sense; a store that does not answer is another matter, and raises."""
-    # Arrow raises a plain OSError without a number for what it cannot decode.
+    """The reason for content that cannot be decoded. I/O errors of the store are raised instead."""
+    # For content that it cannot decode, Arrow raises a plain OSError without an errno.
     if isinstance(error, OSError) and (type(error) is not OSError or error.errno is not None):
         raise error
     return f"it cannot be read as Parquet: {' '.join(str(error).split())}"
@@ -227,5 +227,5 @@ def _sequence(batch: Any, k: int, name: str, shape: str) -> Array | None:
     flat: npt.NDArray[Any] = values.values.to_numpy(zero_copy_only=False)
     fits = isinstance(size, list) and len(size) == 2 and all(isinstance(n, int) and n >= 0 for n in size)
     if not fits or math.prod(size) != len(flat):
-        raise ValueError(f"its {shape} is {size!r}, but {name} holds {len(flat)} numbers; give (length, d)")
+        raise ValueError(f"its {shape} is {size!r}, but {name} has {len(flat)} numbers; give (length, d)")
     return as_sequence(flat.reshape(size), f"its {name}")

@@ -1,6 +1,6 @@
-"""A run over a corpus: it claims a folder, does the shards that are not there yet, and finishes.
+"""A run over a corpus: claims a folder, processes the shards that are missing, and finishes.
 
-A run that was cut off is resumed by the same call: what has a part in the folder is not done again (`run`).
+The same call resumes an interrupted run: shards that have a part in the folder are skipped (`run`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dropdtw.files.progress import Progress, Report, reporter
 
 @dataclass(frozen=True)
 class Run:
-    """What a run has done.
+    """The outcome of a run.
 
-    out : the folder.   rows : results that lie there.   errors : bad records, and files that are no Parquet.
-    shards : how many there are.   done : how many of them this run has done, the others were there.
+    out : the folder.   rows : the number of results in it.   errors : the number of bad records and unreadable files.
+    shards : the number of shards.   done : how many of them this call processed; the others were there already.
     """
 
     out: str
@@ -35,7 +35,7 @@ class Run:
 def run(
     task: Task, url: str | os.PathLike[str], engine: Engine, *, strict: bool = False, progress: Progress = None
 ) -> Run:
-    """Do all shards that have not been done, then what remains."""
+    """Process all missing shards, then finish the task."""
     folder = RunFolder(url)
     _check_place(folder, task)
     with engine.ready():
@@ -43,7 +43,7 @@ def run(
         broken = [bad for data in task.inputs for bad in data.broken]
         if strict:
             _refuse_errors(folder, broken)
-        there = folder.done()  # from a run that was cut off
+        there = folder.done()  # from an interrupted run
         todo = [number for number in range(task.count) if number not in there]
         _do(todo, ShardWork(task, folder, strict), engine, reporter(f"dropdtw.corpus.{task.name}", progress))
         return _finish(folder, task, broken, len(todo))
@@ -55,48 +55,47 @@ def _do(todo: list[int], work: ShardWork, engine: Engine, report: Report) -> Non
     report(done, count)
     for finished in engine.do(work, todo):
         if finished.bad:
-            raise ValueError(f"{finished.bad} (strict=True stops here; the same run without it goes on)")
+            raise ValueError(f"{finished.bad} (strict=True stops here; run again without it to continue)")
         if finished.broke:
-            raise RuntimeError(f"shard {finished.number} failed; the same run again goes on with it. {finished.broke}")
+            raise RuntimeError(f"shard {finished.number} failed; run the same call again to retry it. {finished.broke}")
         done += 1
         report(done, count)
 
 
 def _check_place(folder: RunFolder, task: Task) -> None:
-    """Refuse a folder for the results that is a file, or overlaps with what is read."""
+    """Refuse an output folder that is a file or overlaps with an input."""
     out = folder.storage
     for data in task.inputs:
         if isinstance(data, Corpus) and out.overlaps(data.source):
-            raise ValueError(f"{out.url} and {data.name} lie in each other; give a folder elsewhere for the results")
+            raise ValueError(f"{out.url} and {data.name} overlap; give a folder elsewhere for the results")
     if out.fs.isfile(out.root):
         raise ValueError(f"{out.url} is a file; give a folder for the results")
 
 
 def _claim(folder: RunFolder, task: Task) -> None:
-    """Claim the folder, or verify that it is this run's."""
+    """Claim the folder, or verify that it belongs to this run."""
     out = folder.storage
     wanted = json.dumps({"format": 1, "task": task.name, "shards": task.count, **task.manifest()}, indent=1) + "\n"
     if out.read("manifest.json") is None:
-        strangers = [name for name in out.names() if name != "manifest.json"]
-        if strangers and out.read("manifest.json") is None:  # it may have come in the meantime, with its files
-            raise ValueError(
-                f"{out.url} holds other files, such as {strangers[0]}; give a folder that is empty or not there yet"
-            )
+        others = [name for name in out.names() if name != "manifest.json"]
+        if others and out.read("manifest.json") is None:  # another process may have claimed it meanwhile
+            raise ValueError(f"{out.url} holds other files, such as {others[0]}; give an empty or a new folder")
         if out.create("manifest.json", wanted.encode()):
             return
     try:
         before, now = json.loads(out.read("manifest.json") or b""), json.loads(wanted)
     except ValueError:
-        raise ValueError(f"{out.url}/manifest.json is no JSON; remove the folder, or give another one") from None
+        raise ValueError(f"{out.url}/manifest.json is not JSON; remove the folder, or give another one") from None
     if before != now:
-        other = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
+        changed = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
         raise ValueError(
-            f"{out.url} holds another run, which differs in {', '.join(other)}; give another folder, or the same run"
+            f"{out.url} holds another run, which differs in {', '.join(changed)}; give another folder, or the same "
+            "settings"
         )
 
 
 def _refuse_errors(folder: RunFolder, broken: list[Bad]) -> None:
-    """Raise for the first bad file or record that is known already."""
+    """Raise on the first bad file or record that is already known."""
     noted = next(folder.errors(), b"").splitlines()
     if broken or noted:
         raise ValueError(f"{broken[0] if broken else Bad(**json.loads(noted[0]))} (strict=True stops here)")

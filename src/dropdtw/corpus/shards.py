@@ -1,4 +1,4 @@
-"""A corpus in Parquet, cut into shards that depend on nothing but its files: what was done can be found again."""
+"""A corpus in Parquet, cut into shards. The shards depend only on the files, so a run can be resumed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dropdtw.problem.inputs import as_sequence
 from dropdtw.problem.warn import warn
 
 FIRST: Final = 100
-"""Records that are looked at to find out how many features they have."""
+"""Number of records that are read to find out how many features they have."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Shard:
 class Corpus:
     """The files of a corpus and its shards.
 
-    source : what was asked for, a file or a folder.   storage : the folder that names of files are relative to.
-    marks : what each file looked like when the run began.   broken : files of which nothing can be read.
+    source : the file or folder that the caller named.   storage : the folder that file names are relative to.
+    marks : a fingerprint of each file, taken when the run began.   broken : files that cannot be read at all.
     """
 
     source: Storage
@@ -53,7 +53,7 @@ class Corpus:
 
     @property
     def name(self) -> str:
-        """Where it is."""
+        """The path or URL that the caller gave."""
         return self.source.url
 
     @property
@@ -67,12 +67,12 @@ class Corpus:
         with self.storage.open(s.file) as opened:
             end = _end(opened)
             if _mark(end, self.storage, s.file) != self.marks[s.file]:
-                raise ValueError(f"{s.file} of {self.name} has changed since the run began; start anew elsewhere")
+                raise ValueError(f"{s.file} of {self.name} has changed since the run began; start again elsewhere")
             yield from records.read(opened, end.metadata, s.file, range(s.first, s.stop), s.row, steps=steps)
 
 
 class Given:
-    """Records that are in memory, in place of a corpus: one shard."""
+    """Records in memory instead of a corpus, as a single shard."""
 
     shards: tuple[Shard, ...]
     broken: tuple[Bad, ...] = ()
@@ -90,22 +90,22 @@ class Given:
         self.fingerprint = total.hexdigest()[:16]
 
     def read(self, number: int, *, steps: bool = False) -> Iterator[Record | Bad]:
-        """All of them."""
+        """All records."""
         return iter(self.records)
 
 
 def features(data: Corpus | Given) -> int:
-    """How many features its records have, by the first good ones."""
+    """How many features the records have, judging by the first good ones."""
     every = (record for number in range(len(data.shards)) for record in data.read(number))
     some = islice((r for r in every if isinstance(r, Record)), FIRST)
     counted = Counter(int(r.X.shape[1]) for r in some)
     if not counted:
-        raise ValueError(f"{data.name} holds no good record; the first one: {next(iter(data.read(0)))}")
+        raise ValueError(f"{data.name} has no good record; the first bad one is {next(iter(data.read(0)))}")
     return counted.most_common(1)[0][0]
 
 
 class _End(NamedTuple):
-    """The end of a Parquet file: its bytes, and what they say."""
+    """The footer of a Parquet file: its bytes, and the parsed metadata."""
 
     footer: bytes
     metadata: Any
@@ -113,7 +113,7 @@ class _End(NamedTuple):
 
 @dataclass(frozen=True)
 class _File:
-    """A file of the corpus: the records in its row groups, or why it cannot be read."""
+    """A file of the corpus: the number of records in each row group, or why it cannot be read."""
 
     name: str
     groups: tuple[int, ...]
@@ -122,9 +122,10 @@ class _File:
 
 
 def open_corpus(url: str | os.PathLike[str], shard_rows: int) -> Corpus:
-    """Look at the ends of all files. url : a .parquet file, or a folder of them; those below it count as well.
+    """Read the footers of all files. url : a .parquet file, or a folder of them, searched recursively.
 
-    shard_rows : row groups are put together until they hold so many records; one that holds more is a shard alone.
+    shard_rows : the target number of records per shard. Row groups are combined up to this number; a larger row group
+        is a shard of its own.
     """
     source = storage = Storage(url)
     if source.fs.isfile(source.root):
@@ -132,22 +133,22 @@ def open_corpus(url: str | os.PathLike[str], shard_rows: int) -> Corpus:
     else:
         names = [name for name in source.names() if name.lower().endswith(".parquet")]
     if not names:
-        raise ValueError(f"{source.url} holds no .parquet files; write some with dropdtw.corpus.write")
-    with ThreadPoolExecutor(16) as pool:  # far stores answer slowly, but many at a time
+        raise ValueError(f"{source.url} has no .parquet files; write some with dropdtw.corpus.write")
+    with ThreadPoolExecutor(16) as pool:  # remote stores are slow, but handle many requests at once
         files = list(pool.map(lambda name: _file(storage, name), names))
     shards = [shard for file in files for shard in _shards(file, shard_rows)]
     broken = tuple(Bad(f.name, 0, None, f.broken, 0) for f in files if f.broken)
     if not shards:
         raise ValueError(
-            f"{source.url} holds no records: {broken[0].file}: {broken[0].reason}"
+            f"{source.url} has no readable records: {broken[0].file}: {broken[0].reason}"
             if broken
-            else f"the files of {source.url} hold no records"
+            else f"the files of {source.url} contain no records; write some with dropdtw.corpus.write"
         )
     largest = max(shards, key=lambda shard: shard.rows)
     if largest.rows > 10 * shard_rows:
         warn(
-            f"{largest.file} has {largest.rows} records in one row group, which one worker has to take, and to hold "
-            "where pairs are asked for; write it with smaller row groups (dropdtw.corpus.write makes them of 256)"
+            f"{largest.file} has {largest.rows} records in one row group, which a single worker has to process (for "
+            "pairs, in memory); write it with smaller row groups (the default of dropdtw.corpus.write is 256)"
         )
     known = json.dumps([[f.name, f.groups, f.mark, f.broken] for f in files])
     marks = {f.name: f.mark for f in files}
@@ -160,7 +161,7 @@ def _file(storage: Storage, name: str) -> _File:
         with storage.open(name) as file:
             end = _end(file)
             mark = _mark(end, storage, name)
-            wrong = records.amiss(end.metadata.schema.to_arrow_schema())
+            wrong = records.schema_error(end.metadata.schema.to_arrow_schema())
     except (pa.ArrowException, OSError) as error:
         return _File(name, (), "", records.unreadable(error))
     groups = tuple(end.metadata.row_group(g).num_rows for g in range(end.metadata.num_row_groups))
@@ -174,7 +175,7 @@ def _end(file: BinaryIO) -> _End:
     tail = file.read()
     length = int.from_bytes(tail[-8:-4], "little")
     if size < 12 or tail[-4:] != b"PAR1" or length > size - 12:
-        raise pa.ArrowInvalid("it does not end as such files do")
+        raise pa.ArrowInvalid("it has no Parquet footer")
     if length + 8 > len(tail):
         file.seek(size - 8 - length)
         tail = file.read()
@@ -183,10 +184,10 @@ def _end(file: BinaryIO) -> _End:
 
 
 def _mark(end: _End, storage: Storage, name: str) -> str:
-    """What changes when the file does: its end, which tells what is in it where `write` has made it."""
+    """A fingerprint that changes with the file: a hash of its footer, where `write` stores a hash of the content."""
     known = end.metadata.metadata or {}
     about = b""
-    if CONTENT.encode() not in known:  # sizes and extremes alone do not tell that values were exchanged
+    if CONTENT.encode() not in known:  # a footer alone may miss swapped values
         info = storage.fs.info(storage.path(name))
         about = str(info.get("ETag") or info.get("mtime") or info.get("LastModified") or "").encode()
     return hashlib.sha256(end.footer + about).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Files by path or by any URL that fsspec knows, written whole or not at all."""
+"""Files by path or by any fsspec URL, written atomically."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from typing import Any, BinaryIO, Final, cast
 from dropdtw.files import atomic
 
 UNFINISHED: Final = ".tmp"
-"""How names of files end that are not whole yet, in far stores."""
+"""Suffix of incomplete files in remote stores."""
 
 
 class Storage:
-    """A folder or a file: a local path, or an address such as s3://bucket/corpus."""
+    """A folder or a file: a local path, or a URL such as s3://bucket/corpus."""
 
     def __init__(self, url: str | os.PathLike[str]) -> None:
         try:
@@ -34,26 +34,26 @@ class Storage:
         self.local = "file" in ((self.fs.protocol,) if isinstance(self.fs.protocol, str) else self.fs.protocol)
 
     def path(self, name: str) -> str:
-        """Where a file of the folder is; "" is the folder itself."""
+        """The full path of a file of the folder; "" is the folder itself."""
         return f"{self.root}/{name}" if name else self.root
 
     def above(self) -> Storage:
-        """The folder that this is in."""
+        """The parent folder."""
         folder = copy.copy(self)
         folder.root = self.root.rpartition("/")[0]
         return folder
 
     def overlaps(self, other: Storage) -> bool:
-        """Whether one of both lies in the other."""
+        """Whether one contains the other."""
         a, b = (f"{os.path.realpath(s.root) if s.local else s.root}/" for s in (self, other))
         return type(self.fs) is type(other.fs) and (a.startswith(b) or b.startswith(a))
 
     def open(self, name: str) -> BinaryIO:
-        """A file, to read."""
+        """Open a file for reading."""
         return cast(BinaryIO, self.fs.open(self.path(name), "rb"))
 
     def read(self, name: str) -> bytes | None:
-        """All of a file, None where there is none."""
+        """The content of a file, or None if it does not exist."""
         try:
             with self.open(name) as file:
                 return file.read()
@@ -61,13 +61,14 @@ class Storage:
             return None
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Whether the file exists."""
         return bool(self.fs.exists(self.path(name)))
 
     def table(self, name: str) -> Any:
-        """All of a small Parquet file, as an Arrow table.
+        """A small Parquet file as an Arrow table.
 
-        Read as bytes and without threads: Arrow's may still hold a Python file when the interpreter ends, and abort it.
+        It is read as bytes and without threads. Arrow's threads may still hold a Python file when the interpreter
+        exits, and abort the process.
         """
         buffer = arrow().BufferReader(self.read(name) or b"")
         return arrow("pyarrow.parquet").read_table(buffer, use_threads=False)
@@ -78,12 +79,12 @@ class Storage:
             return int(arrow("pyarrow.parquet").read_metadata(file).num_rows)
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file so that nobody finds half of it."""
+        """Write a file atomically."""
         with self.writing(name) as file:
             file.write(content)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a file unless there is one; False: there is. Two who try at a time do not both get True, locally."""
+        """Create a file; False if it exists already. Exclusive, and atomic on local disks."""
         if not self.local:
             if self.exists(name):
                 return False
@@ -93,13 +94,13 @@ class Storage:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
-        """A file to write to; it appears at its place, complete, when all is done."""
+        """Open a file for writing; it appears in place, complete, when the block ends."""
         place = self.path(name)
         if self.local:
             with atomic.writing(place) as file:
                 yield file
             return
-        with tempfile.TemporaryFile() as whole:  # without a name: a kill leaves nothing
+        with tempfile.TemporaryFile() as whole:  # unnamed: a kill leaves nothing behind
             yield cast(BinaryIO, whole)
             whole.seek(0)
             far = f"{place}.{uuid.uuid4().hex}{UNFINISHED}"
@@ -114,9 +115,9 @@ class Storage:
                 raise
 
     def names(self, folder: str = "") -> list[str]:
-        """The files in a folder and below it, sorted; what is hidden or begins with an underscore is left out."""
+        """The files in a folder, recursively and sorted, without those that begin with a dot or an underscore."""
         base = self.path(folder)
-        self.fs.invalidate_cache()  # others write there, too
+        self.fs.invalidate_cache()  # other processes write there too
         try:
             found = self.fs.find(base)
         except FileNotFoundError:
@@ -125,30 +126,30 @@ class Storage:
         return sorted(name for name in cut if not any(part[:1] in "._" for part in name.split("/")))
 
     def sweep(self, folder: str) -> None:
-        """Remove what killed writers have left in a folder; what others are writing stays.
+        """Remove leftovers of killed writers from a folder; files that are being written stay.
 
-        Far stores do not tell whether a writer lives: there a file is left alone for a day.
+        A remote store cannot tell whether a writer is alive, so there only files older than a day are removed.
         """
         if self.local:
             atomic.sweep(self.path(folder))
             return
         for path in map(str, self.fs.find(self.path(folder), maxdepth=1)):
             if path.endswith(UNFINISHED):
-                with suppress(FileNotFoundError, NotImplementedError):  # gone already, or a store without times
+                with suppress(FileNotFoundError, NotImplementedError):  # already removed, or a store without timestamps
                     written = self.fs.modified(path)
                     if (datetime.now(written.tzinfo) - written).total_seconds() > atomic.DAY:
                         self.fs.rm_file(path)
 
 
 def parquet_bytes(table: Any) -> bytes:
-    """A table as a file; the same table, the same bytes."""
+    """A table as the bytes of a Parquet file. Deterministic: equal tables give equal bytes."""
     memory = io.BytesIO()
     arrow("pyarrow.parquet").write_table(table, memory, compression="zstd")
     return memory.getvalue()
 
 
 def arrow(name: str = "pyarrow") -> Any:
-    """A module of pyarrow."""
+    """Import a module of pyarrow."""
     try:
         return import_module(name)
     except ImportError:

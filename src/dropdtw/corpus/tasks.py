@@ -1,6 +1,6 @@
-"""What is done to one shard of a corpus: steps are found in records, pairs are valued, the nearest are kept.
+"""The tasks on one shard of a corpus: find steps in records, compute the values of pairs, find the nearest records.
 
-What a shard gives depends on the files and the settings, not on who does it, or when.
+The results of a shard depend only on the files and the settings, not on which worker computes them or when.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from dropdtw.search.index import Index
 from dropdtw.search.nearest import search
 
 TOGETHER: Final = 256
-"""Records that are held at a time where they have nothing to do with each other."""
+"""Number of independent records that are held in memory at a time."""
 
 FIELDS: Final = ("step", "start", "stop")
-"""What a segment says: frames [start, stop) show this step."""
+"""The fields of a segment: frames [start, stop) show this step."""
 
 
 class Task(Protocol):
-    """What is to be done with a corpus. It is sent to the workers, so it holds little."""
+    """A task on a corpus. It is sent to the workers, so it must be small."""
 
     name: str
 
     count: int
-    """How many shards there are."""
+    """The number of shards."""
 
     @property
     def inputs(self) -> tuple[Corpus | Given, ...]:
-        """What is read."""
+        """The corpora that the task reads."""
 
     def manifest(self) -> dict[str, Any]:
-        """All that the results depend on, as plain data."""
+        """Everything that the results depend on, as plain data."""
 
     def do(self, number: int, threads: int) -> tuple[Any, list[Bad]]:
-        """The results of a shard as an Arrow table, and its bad records. Depends on nothing but the number."""
+        """The results of a shard as an Arrow table, and its bad records. A pure function of the number."""
 
     def finish(self, folder: RunFolder) -> int:
-        """What is left to do when all shards are done; gives the number of results."""
+        """Finish after all shards are done; returns the number of results."""
 
 
 class Localize:
-    """Steps in every record: a shard of the corpus is a shard of the run."""
+    """Find steps in every record; each shard of the corpus is a shard of the run."""
 
     name = "localize"
 
@@ -69,7 +69,7 @@ class Localize:
             _same_width("steps", self.Z.shape[1], data)
 
     def manifest(self) -> dict[str, Any]:
-        """All that the results depend on."""
+        """Everything that the results depend on."""
         mark = None if self.Z is None else hashlib.sha256(self.Z.tobytes()).hexdigest()[:16]
         steps = {"steps": None if self.Z is None else {"shape": self.Z.shape, "dtype": str(self.Z.dtype), "mark": mark}}
         return _described(self.spec, self.device, corpus=self.data) | steps
@@ -95,7 +95,7 @@ class Localize:
         return pa.table(columns, names=["id", "cost", "segments"]), bad
 
     def _found(self, some: list[Record | Bad], pool: Executor) -> Iterator[tuple[Record | Bad, Found]]:
-        """Each record with its cost and segments, or the error that it meets."""
+        """Each record with its cost and segments, or with its error."""
         steps = [self._steps(record) for record in some]
         fine = [
             (Z, r.X) for Z, r in zip(steps, some, strict=True) if isinstance(r, Record) and isinstance(Z, np.ndarray)
@@ -106,23 +106,23 @@ class Localize:
             yield record, Z if isinstance(Z, ValueError) else next(found)
 
     def _steps(self, record: Record | Bad) -> Array | ValueError:
-        """The steps to be found in a record, or what is wrong with them."""
+        """The steps to find in a record, or why they are unusable."""
         if isinstance(record, Bad):
             return ValueError(record.reason)
         Z = record.steps if self.Z is None else self.Z
         if Z is None:
-            return ValueError("it has no steps, and none were given for all records")
+            return ValueError("it has no steps, and the call gives none; add a steps column, or pass steps")
         if Z.shape[1] != record.X.shape[1]:
-            return ValueError(f"it has {record.X.shape[1]} features, and the steps have {Z.shape[1]}")
+            return ValueError(f"it has {record.X.shape[1]} features, but the steps have {Z.shape[1]}")
         return Z
 
     def finish(self, folder: RunFolder) -> int:
-        """Nothing is left to do but to count."""
+        """Count the results."""
         return folder.rows(self.count)
 
 
 class Pairwise:
-    """All pairs: a shard of the run is a shard of each corpus."""
+    """Compute all pairs; a shard of the run is a pair of shards, one from each corpus."""
 
     name = "pairwise"
 
@@ -134,11 +134,11 @@ class Pairwise:
         _same_width(left.name, self.features, right)
 
     def manifest(self) -> dict[str, Any]:
-        """All that the results depend on."""
+        """Everything that the results depend on."""
         return _described(self.spec, self.device, left=self.left, right=self.right)
 
     def do(self, number: int, threads: int) -> tuple[Any, list[Bad]]:
-        """The values of two shards. A bad record is reported once, not with every shard of the other corpus."""
+        """The values of a pair of shards. A bad record is reported once, not for every shard of the other corpus."""
         a, b = divmod(number, len(self.right.shards))
         left, bad_left = _good(self.left, a, self.features)
         right, bad_right = _good(self.right, b, self.features)
@@ -153,18 +153,18 @@ class Pairwise:
         return table.filter(pa.array(keep)), bad
 
     def finish(self, folder: RunFolder) -> int:
-        """Nothing is left to do but to count."""
+        """Count the results."""
         return folder.rows(self.count)
 
 
 class Retrieve:
-    """The nearest records: a shard of the corpus is a shard of the run, and gives the nearest of its own."""
+    """Find the nearest records; each shard of the corpus is a shard of the run and yields its own nearest records."""
 
     name = "retrieve"
 
     def __init__(self, queries: Corpus | Given, corpus: Corpus, spec: Spec, device: str, k: int) -> None:
         if not whole(k):
-            raise ValueError(f"k is {k!r}; give how many records to find for each query, 1 or more")
+            raise ValueError(f"k is {k!r}; give the number of records to find for each query, 1 or more")
         self.queries, self.corpus, self.k = queries, corpus, int(k)
         self.spec, self.device = spec, device
         self.inputs = (queries, corpus)
@@ -173,12 +173,12 @@ class Retrieve:
         _same_width(queries.name, self.features, corpus)
 
     def manifest(self) -> dict[str, Any]:
-        """All that the results depend on."""
+        """Everything that the results depend on."""
         return _described(self.spec, self.device, queries=self.queries, corpus=self.corpus) | {"k": self.k}
 
     @cached_property
-    def _asked(self) -> tuple[list[Record], list[Bad]]:
-        """All queries, read once by each worker."""
+    def _loaded(self) -> tuple[list[Record], list[Bad]]:
+        """All queries, good and bad, read once per worker."""
         good: list[Record] = []
         bad: list[Bad] = []
         for number in range(len(self.queries.shards)):
@@ -188,7 +188,7 @@ class Retrieve:
 
     def do(self, number: int, threads: int) -> tuple[Any, list[Bad]]:
         """The nearest records of a shard, for each query."""
-        queries, bad_queries = self._asked
+        queries, bad_queries = self._loaded
         records, bad = _good(self.corpus, number, self.features)
         bad = [*(bad_queries if number == 0 else []), *bad]
         index = Index.borrowing([r.X for r in records]) if records and self._prunable else None
@@ -205,31 +205,31 @@ class Retrieve:
 
     @property
     def _prunable(self) -> bool:
-        """Whether lower bounds can rule out records: on the CPU, where drop costs are known before the match costs."""
+        """Whether lower bounds can prune records: on the CPU, with drop costs that do not depend on match costs."""
         return self.device == "cpu" and not self.spec.needs_costs
 
     def _nearest(
         self, query: Record, records: list[Record], index: Index | None, threads: int
     ) -> tuple[Array, Array, dict[int, str]]:
-        """Places and costs of the nearest records, best first, and why others could not be aligned."""
+        """The indices and costs of the nearest records, best first, and why others could not be aligned."""
         if index is not None and all(self.spec.fits(len(query.X), len(r.X)) for r in records):
             found = search(self.spec, query.X, index, self.k, threads, progress=False)
             return found.indices, found.costs, {}
         values, reasons = _values(self, [query], records, threads)
-        best = np.argsort(values[0], kind="stable")[: self.k]  # NaN is last
+        best = np.argsort(values[0], kind="stable")[: self.k]  # NaN sorts last
         return best, values[0, best], {j: why for (_, j), why in reasons.items()}
 
     def finish(self, folder: RunFolder) -> int:
-        """The nearest of all shards, into nearest.parquet."""
+        """Merge the nearest records of all shards into nearest.parquet."""
         pa = arrow()
         kept: Any = None
         for part in folder.parts(self.count):
             both = part if kept is None else pa.concat_tables([kept, part])
-            order = np.lexsort((both["cost"].to_numpy(), both["query"].to_numpy()))  # stable: the first shard first
+            order = np.lexsort((both["cost"].to_numpy(), both["query"].to_numpy()))  # stable: earlier shards win ties
             rank = _rank(both["query"].to_numpy()[order])
             kept = both.take(pa.array(order[rank <= self.k]))
         query = kept["query"].to_numpy()
-        names = np.array([r.id for r in self._asked[0]], object)
+        names = np.array([r.id for r in self._loaded[0]], object)
         table = pa.table(
             [
                 pa.array(names[query] if len(query) else [], pa.string()),
@@ -262,21 +262,21 @@ def _values(task: Pairwise | Retrieve, left: list[Record], right: list[Record], 
 
 
 def _good(data: Corpus | Given, number: int, width: int) -> tuple[list[Record], list[Bad]]:
-    """The records of a shard, and those that do not fit."""
+    """The good records of a shard, and the bad ones."""
     good: list[Record] = []
     bad: list[Bad] = []
     for record in data.read(number):
         if isinstance(record, Bad):
             bad.append(record)
         elif record.X.shape[1] != width:
-            bad.append(_because(record, f"it has {record.X.shape[1]} features, and the others have {width}"))
+            bad.append(_because(record, f"it has {record.X.shape[1]} features, but the others have {width}"))
         else:
             good.append(record)
     return good, bad
 
 
 def _same_width(name: str, width: int, data: Corpus | Given) -> None:
-    """Refuse what would fail on every record."""
+    """Refuse a mismatch that would fail on every record."""
     if (found := features(data)) != width:
         raise ValueError(f"{name} has {width} features and {data.name} has {found}; both need the same number")
 
@@ -286,6 +286,6 @@ def _because(record: Record, reason: Exception | str) -> Bad:
 
 
 def _described(spec: Spec, device: str, **inputs: Corpus | Given) -> dict[str, Any]:
-    """Settings and inputs, as a manifest has them."""
+    """Settings and inputs for the manifest."""
     found = {name: {"rows": data.rows, "fingerprint": data.fingerprint} for name, data in inputs.items()}
     return {"dropdtw": dropdtw.__version__, "settings": spec.settings() | {"device": device}, **found}

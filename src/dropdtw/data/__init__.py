@@ -1,1 +1,1 @@
-"""Data sets: each is read from the layout in which it is published, from a folder that you name."""
+"""Loaders for data sets. Each reads the published layout from a folder that you give."""

@@ -1,7 +1,7 @@
 """CaptainCook4D (Peddi et al. 2024): people cook 24 recipes, whose steps form a partial order.
 
-Read from a folder with the published files: `complete_step_annotations.json`, plain or with .gz, which says when each
-step of a recording starts and ends, and `task_graphs/*.json`, one recipe each: its steps, and which come before which.
+Read from a folder with the published files. `complete_step_annotations.json`, plain or with .gz, has the start and end
+of each step of a recording. `task_graphs/*.json` hold one recipe each: its steps, and which come before which.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from dropdtw.orders.poset import Poset
 
 ANNOTATIONS: Final = "complete_step_annotations.json"
 ENDS: Final = ("START", "END")
-"""Nodes of a task graph that are no steps."""
+"""Nodes of a task graph that are not steps."""
 
 
 @dataclass(frozen=True)
 class Recipe:
     """A task graph.
 
-    name : of its file.   steps : their texts, numbered from 0 in the file's order.
+    name : the name of its file.   steps : their texts, numbered from 0 in file order.
     pairs : (a, b) for "a comes before b".   first_id : the id of its first step; ids count over all recipes.
     """
 
@@ -47,17 +47,17 @@ class Recipe:
 
     @cached_property
     def poset(self) -> Poset:
-        """The same as sets of steps."""
+        """The same partial order as a `Poset`."""
         return Poset(len(self.steps), self.pairs)
 
     @property
     def listed(self) -> list[int]:
-        """Its steps as a list that the partial order allows: the recipe as one would print it."""
+        """Its steps as a list that respects the partial order: the recipe as it would be printed."""
         return self.poset.by_rank
 
 
 def recipes(place: str | os.PathLike[str]) -> dict[str, Recipe]:
-    """All recipes, by the names of their files, in alphabetical order."""
+    """All recipes by file name, in alphabetical order."""
     found: dict[str, Recipe] = {}
     first = 0
     for path in find(Path(place) / "task_graphs", ["*.json"], "task graphs of CaptainCook4D"):
@@ -71,10 +71,10 @@ def recipes(place: str | os.PathLike[str]) -> dict[str, Recipe]:
 
 
 def records(place: str | os.PathLike[str]) -> list[Record]:
-    """What CaptainCook4D says about its recordings: the recipe's steps, and the segments of each in order of time.
+    """The annotations of all recordings: the recipe's steps, and their segments in order of time.
 
-    A step may have several segments, or none where it was not done. Steps are found in the task graph by their texts,
-    the first of equal ones; a segment whose text the task graph does not have is left out.
+    A step may have several segments, or none if it was not done. Segments are assigned to steps by text, to the first
+    of equal texts; a segment whose text is not in the task graph is left out.
     """
     (path,) = find(place, [ANNOTATIONS], "annotations of CaptainCook4D")
     by_name = {_letters(name): recipe for name, recipe in recipes(path.parent).items()}
@@ -86,7 +86,7 @@ def records(place: str | os.PathLike[str]) -> list[Record]:
         try:
             activity = str(entry["activity_name"])
             if _letters(activity) not in by_name:
-                raise ValueError(f"there is no task graph for {activity!r} beside it")
+                raise ValueError(f"there is no task graph for {activity!r} in task_graphs/")
             found.append(_record(name, by_name[_letters(activity)], entry["steps"]))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise wrong(path, f"recording {name}", error) from None
@@ -100,7 +100,7 @@ def load(
     *,
     clip_seconds: float = CLIP_SECONDS,
 ) -> StepDataset:
-    """CaptainCook4D as a data set, each recording with the steps of its recipe; `recipes` has their orders.
+    """CaptainCook4D as a data set. Each recording has the steps of its recipe; `recipes` gives their orders.
 
     steps : a file, or see `records.build`. The rows of a `.npy` follow `recipes`, step by step.
     """
@@ -112,7 +112,7 @@ def load(
 
 
 def done(record: Record) -> list[int]:
-    """The steps that were done, in the order in which they were begun for the first time."""
+    """The steps that were done, in the order of their first start."""
     return list(dict.fromkeys(row for row, _, _ in sorted(record.segments or (), key=lambda s: s[1])))
 
 
@@ -133,7 +133,7 @@ class Followed:
 
 
 def followed(known: Iterable[Record], by_name: Mapping[str, Recipe]) -> Followed:
-    """Count them. What is compared is when each step begins for the first time; steps may be missing."""
+    """Count the recordings that follow their recipe. Compares when each step first starts; steps may be missing."""
     counts: Counter[str] = Counter()
     for record in known:
         poset = by_name[record.task].poset
@@ -152,12 +152,12 @@ def _recipe(name: str, content: Any, first: int) -> Recipe:
     texts = {int(number): str(text) for number, text in content["steps"].items()}
     known = {number: row for row, number in enumerate(n for n in sorted(texts) if texts[n] not in ENDS)}
     if not known:
-        raise ValueError("there are no steps but START and END")
+        raise ValueError("it has no steps except START and END")
     pairs = []
     for edge in content["edges"]:
         a, b = map(int, edge)
         if not {a, b} <= set(texts):
-            raise ValueError(f"the edge {[a, b]} names a step that is not listed")
+            raise ValueError(f"the edge {[a, b]} has a step that is not listed")
         if {a, b} <= set(known):
             pairs.append((known[a], known[b]))
     recipe = Recipe(name, tuple(texts[number] for number in known), tuple(pairs), first)
@@ -172,7 +172,7 @@ def _record(name: str, recipe: Recipe, steps: Any) -> Record:
     segments = []
     for step in steps:
         start, stop, found = float(step["start_time"]), float(step["end_time"]), rows.get(_letters(step["description"]))
-        if start < 0 or found is None:  # a step that was not done has times below 0
+        if start < 0 or found is None:  # steps that were not done have negative times
             continue
         if not start <= stop < math.inf:
             raise ValueError(f"a step lasts from {start} to {stop} s")
@@ -189,5 +189,5 @@ def _record(name: str, recipe: Recipe, steps: Any) -> Record:
 
 
 def _letters(text: str) -> str:
-    """What two spellings of a text share."""
+    """The text without case, spaces and punctuation, to compare spellings."""
     return "".join(c for c in text.lower() if c.isalnum())

@@ -15,16 +15,16 @@ from dropdtw.data.steps import StepDataset
 
 SUBSETS: Final = {"training": "train", "testing": "test"}
 STEP_IDS: Final = range(1, 779)
-"""The ids of all steps, which is also the order of rows in a `.npy` of step embeddings."""
+"""The ids of all steps, in the row order of a `.npy` of step embeddings."""
 
 
 def records(place: str | os.PathLike[str]) -> list[Record]:
-    """What COIN says about its videos, from `COIN.json`, or else every `coin*.json`, in a folder or named; also .gz."""
+    """COIN's annotations. place : a JSON file, or a folder with `COIN.json` or else `coin*.json`; also with .gz."""
     found: dict[str, Record] = {}
     for path in find(place, ["COIN.json", "coin*.json"], "COIN annotations"):
         for video, entry in _entries(read_json(path), path):
             if video in found:
-                raise ValueError(f"{path} has video {video} a second time; keep one copy of the annotations")
+                raise ValueError(f"{path} repeats video {video}; keep one copy of the annotations")
             try:
                 found[video] = _record(video, entry)
             except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -2,7 +2,7 @@
 
 Read from the release as published: a folder with `tasks_primary.txt`, `tasks_related.txt`, `videos.csv`,
 `videos_val.csv` and `annotations/<task>_<video>.csv`, or the packed `crosstask_release.tar.gz` or `.zip`, which is
-read where it is.
+read in place.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class Task:
 
 
 def tasks(place: str | os.PathLike[str]) -> dict[str, Task]:
-    """All tasks by number: the primary ones in their file's order, then the related ones."""
+    """All tasks by number: the primary ones in file order, then the related ones."""
     return _tasks(_release(place), Path(place))
 
 
 def records(
     place: str | os.PathLike[str], *, order: Literal["video", "task"] = "video", unannotated: bool = False
 ) -> list[Record]:
-    """What CrossTask says about its videos. Subsets: "val" for those in videos_val.csv, else "train".
+    """CrossTask's annotations. The subset is "val" for videos in videos_val.csv, else "train".
 
     order : "video": the steps as they happen in the video, one segment each (the supervision that the paper uses);
         "task": the task's list of steps, each with all its segments, or none.
-    unannotated : also the videos without ground truth (all of the related tasks), with their task's list of steps.
+    unannotated : include the videos without ground truth (all related tasks), with their task's list of steps.
     """
     if order not in ("video", "task"):
         raise ValueError(f"order is {order!r}; choose 'video' or 'task'")
@@ -56,13 +56,13 @@ def records(
     for number, video in listed:
         name = f"annotations/{number}_{video}.csv"
         if number not in known:
-            raise wrong(where / "videos.csv", f"video {video}", ValueError(f"task {number} is in no task list"))
+            raise wrong(where / "videos.csv", f"video {video}", ValueError(f"task {number} is in neither task list"))
         task = known[number]
         if name in files:
             try:
                 steps = _in_order(_segments(files[name], task), task, order)
             except (ValueError, UnicodeDecodeError) as error:
-                raise wrong(where / name, "each line is step,start,stop", error) from None
+                raise wrong(where / name, "each line should be step,start,stop", error) from None
         elif unannotated:
             steps = {**_in_order([], task, "task"), "segments": None}
         else:
@@ -83,8 +83,8 @@ def load(
 ) -> StepDataset:
     """CrossTask as a data set of its annotated videos. subset : "train" or "val", None for both.
 
-    steps : a file, or see `records.build`. The rows of a `.npy` follow tasks_primary.txt, step by step, and may go on
-        with tasks_related.txt. Nothing in it can show that: for rows in another order write an `.npz` with `step_id`.
+    steps : a file, or see `records.build`. The rows of a `.npy` must follow tasks_primary.txt, step by step, optionally
+        continued by tasks_related.txt. This cannot be checked; for another row order, write an `.npz` with `step_id`.
     """
     known = records(place, order=order)
     vectors = steps
@@ -96,7 +96,7 @@ def load(
 
 
 def _release(place: str | os.PathLike[str]) -> dict[str, bytes]:
-    """The files of the release by name, from the folder or packed."""
+    """The files of the release by name, from the folder or the archive."""
     where = Path(place)
     if (where / "tasks_primary.txt").exists():
         found = [path for pattern in ("*.txt", "*.csv", "annotations/*.csv") for path in where.glob(pattern)]
@@ -104,22 +104,22 @@ def _release(place: str | os.PathLike[str]) -> dict[str, bytes]:
     packed = where if where.is_file() else next((where / name for name in PACKED if (where / name).exists()), None)
     if packed is None:
         raise FileNotFoundError(
-            f"{where} has neither tasks_primary.txt nor {PACKED[0]}; name the folder of the CrossTask release"
+            f"{where} has neither tasks_primary.txt nor {PACKED[0]}; give the folder of the CrossTask release"
         )
     try:
         files = _unzipped(packed) if packed.suffix == ".zip" else _untarred(packed)
     except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{packed} cannot be unpacked ({error}); get it anew") from None
-    # Some packed copies have everything inside one folder.
+        raise ValueError(f"{packed} cannot be unpacked ({error}); download it again") from None
+    # Some archives have everything inside one folder.
     roots = [name.removesuffix("tasks_primary.txt") for name in files if Path(name).name == "tasks_primary.txt"]
     if len(roots) != 1:
-        raise ValueError(f"{packed} has {len(roots)} files tasks_primary.txt, not one; it is not the CrossTask release")
+        raise ValueError(f"{packed} has {len(roots)} files tasks_primary.txt, not one; give the CrossTask release")
     return {name.removeprefix(roots[0]): content for name, content in files.items()}
 
 
 def _untarred(path: Path) -> dict[str, bytes]:
     files = {}
-    with tarfile.open(path) as archive:  # nothing is written anywhere, so names in it can do no harm
+    with tarfile.open(path) as archive:  # nothing is written, so member names can do no harm
         for member in archive:
             content = archive.extractfile(member) if member.isfile() else None
             if content is not None:
@@ -134,7 +134,7 @@ def _unzipped(path: Path) -> dict[str, bytes]:
 
 def _text(files: dict[str, bytes], name: str, where: Path) -> str:
     if name not in files:
-        raise FileNotFoundError(f"{where} has no {name}; get the CrossTask release anew")
+        raise FileNotFoundError(f"{where} has no {name}; download the CrossTask release again")
     return files[name].decode()
 
 
@@ -142,12 +142,12 @@ def _tasks(files: dict[str, bytes], where: Path) -> dict[str, Task]:
     known: dict[str, Task] = {}
     first = 0
     for name in ("tasks_primary.txt", "tasks_related.txt"):
-        # A task is five lines: number, title, address, how many steps, and the steps, with commas between them.
+        # A task is five lines: number, title, URL, number of steps, and the steps, separated by commas.
         lines = [line.strip() for line in _text(files, name, where).splitlines() if line.strip()]
         for number, title, _, count, steps in zip(*[iter([*lines, *[""] * (-len(lines) % 5)])] * 5, strict=True):
             texts = tuple(step.strip() for step in steps.split(",") if step.strip())
             if count != str(len(texts)):
-                raise wrong(where / name, f"task {number}", ValueError(f"{len(texts)} steps where {count!r} are said"))
+                raise wrong(where / name, f"task {number}", ValueError(f"{len(texts)} steps, declared as {count!r}"))
             known[number] = Task(number, title, texts, first, name == "tasks_primary.txt")
             first += len(texts)
     return known
@@ -157,17 +157,17 @@ def _videos(files: dict[str, bytes], name: str, where: Path) -> list[tuple[str, 
     lines = [line.split(",") for line in _text(files, name, where).splitlines() if line.strip()]
     for number, line in enumerate(lines):
         if len(line) < 2:
-            raise wrong(where / name, f"line {number + 1}", ValueError("each line is task,video,address"))
+            raise wrong(where / name, f"line {number + 1}", ValueError("each line should be task,video,address"))
     return [(task.strip(), video.strip()) for task, video, *_ in lines]
 
 
 def _segments(content: bytes, task: Task) -> list[tuple[int, float, float]]:
-    """Lines of step (from 1), start and stop, as (step from 0, start, stop)."""
+    """Parse lines of step (1-based), start, stop into (0-based step, start, stop)."""
     found = []
     for line in content.decode().split():
         step, start, stop = line.split(",")
         if not 1 <= int(step) <= len(task.steps):
-            raise ValueError(f"step {step} of task {task.title}, which has {len(task.steps)}")
+            raise ValueError(f"it has step {step} of task {task.title}, which has {len(task.steps)} steps")
         found.append((int(step) - 1, float(start), float(stop)))
     return found
 

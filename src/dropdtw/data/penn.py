@@ -1,9 +1,8 @@
 """Penn Action (Zhang et al. 2013): 2,326 short videos of 15 actions, with 13 joints of the person in each frame.
 
-Read from a folder of the published layout, `labels/0001.mat` and, for those who use the images,
-`frames/0001/000001.jpg`; or from one `pennaction_keypoints.npz` with the same labels: over all videos one after the
-other `xy` (n, 13, 2) and `visibility` (n, 13); and of each video `length`, `action`, `train`, `frame_hw` (2,) and
-`video`, its name.
+Read from a folder in the published layout: `labels/0001.mat` and, if you use the images, `frames/0001/000001.jpg`. Or
+read from one file with the same labels, `pennaction_keypoints.npz`. It has `xy` (n, 13, 2) and `visibility` (n, 13),
+concatenated over all videos, and for each video `length`, `action`, `train`, `frame_hw` (2,) and its name, `video`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ NON_CYCLIC: Final = (
     "tennis_forehand",
     "tennis_serve",
 )
-"""Actions that run once from beginning to end, so that two videos have one alignment."""
+"""Actions that run once from beginning to end, so that two videos have a unique alignment."""
 
 CYCLIC: Final = (
     "bench_press",
@@ -42,10 +41,10 @@ CYCLIC: Final = (
     "squat",
     "strum_guitar",
 )
-"""Actions that repeat: a frame of one video has several right partners in another."""
+"""Actions that repeat: a frame of one video has several correct matches in another."""
 
 LIMBS: Final = ((0, 1), (0, 2), (1, 3), (3, 5), (2, 4), (4, 6), (1, 7), (2, 8), (7, 9), (9, 11), (8, 10), (10, 12))
-"""Joints to connect in pictures; they are head, shoulders, elbows, wrists, hips, knees, ankles, left before right."""
+"""Joints to connect in pictures. The joints are head, shoulders, elbows, wrists, hips, knees, ankles; left first."""
 
 _ALIASES: Final = {"bench_presses": "bench_press", "bowling": "bowl", "pull_ups": "pullup", "push_ups": "pushup",
                    "sit_ups": "situp", "squats": "squat", "strumming_guitar": "strum_guitar"}  # fmt: skip
@@ -55,7 +54,7 @@ _ALIASES: Final = {"bench_presses": "bench_press", "bowling": "bowl", "pull_ups"
 class Video:
     """One video.
 
-    xy : (T, 13, 2) joints in pixels, (right, down).   visible : (T, 13), whether the joint was seen or only guessed.
+    xy : (T, 13, 2) joints in pixels, (right, down).   visible : (T, 13), False where the joint was only guessed.
     train : whether it belongs to the official training split.   size : (height, width) of the image.
     """
 
@@ -71,15 +70,15 @@ class Video:
 
     @property
     def there(self) -> Array:
-        """(T, 13): whether a joint has a place at all. The labels put one outside the image into its corner (1, 1)."""
+        """(T, 13): whether a joint has a position. The labels put joints outside the image at its corner (1, 1)."""
         return np.asarray((self.xy > 1).any(axis=2))
 
     def poses(self) -> Array:
-        """(T, 13, 2) joints as seen from the middle of the person's box, in units of the box.
+        """(T, 13, 2) joints relative to the center of the person's bounding box, in units of the box.
 
-        The middle is that of each frame, the unit the longer side of the box, the median over the video: what the
-        person does to the size of the box belongs to the action. A joint without a place is interpolated in time; one
-        that never has a place lies in the middle.
+        The center is that of each frame. The unit is the longer side of the box, as the median over the video: changes
+        in the size of the box are part of the action. A joint without a position is interpolated in time; one that
+        never has a position is put at the center.
         """
         joints, there = np.asarray(self.xy, np.float64), self.there
         known = there.any(axis=1)
@@ -101,7 +100,7 @@ class Video:
 
 
 def load(place: str | os.PathLike[str]) -> list[Video]:
-    """All videos, in the order of their names."""
+    """All videos, sorted by name."""
     folder = Path(place)
     packed = folder if folder.suffix == ".npz" else folder / "pennaction_keypoints.npz"
     if packed.is_file():
@@ -109,7 +108,7 @@ def load(place: str | os.PathLike[str]) -> list[Video]:
     labels = sorted((folder / "labels").glob("*.mat"))
     if not labels:
         raise FileNotFoundError(
-            f"{folder} has neither labels/0001.mat and so on nor pennaction_keypoints.npz; name Penn Action's folder"
+            f"{folder} has neither labels/0001.mat and so on nor pennaction_keypoints.npz; give Penn Action's folder"
         )
     return [_from_mat(path) for path in labels]
 
@@ -125,7 +124,7 @@ def frames(place: str | os.PathLike[str], video: Video, at: Sequence[int] | Arra
     for t in at:
         path = folder / f"{int(t) + 1:06d}.jpg"
         if not path.exists():
-            raise FileNotFoundError(f"there is no {path}; get the frames of Penn Action, or use the poses")
+            raise FileNotFoundError(f"{path} does not exist; download the frames of Penn Action, or use the poses")
         with Image.open(path) as image:
             found.append(np.asarray(image.convert("RGB").resize((side, side), Image.Resampling.BILINEAR)))
     return np.stack(found)
@@ -167,9 +166,9 @@ def _from_mat(path: Path) -> Video:
         train = float(np.asarray(stored["train"]).ravel()[0]) > 0  # 1 and −1
         action = str(np.asarray(stored["action"]).ravel()[0])
         return _video(path.stem, action, train, xy, stored["visibility"], (int(height), int(width)))
-    # Scipy raises any of these for a file that is cut short or of another kind (MATLAB 7.3: NotImplementedError).
+    # SciPy raises any of these for a truncated file or another format (MATLAB 7.3: NotImplementedError).
     except (KeyError, ValueError, IndexError, TypeError, OSError, NotImplementedError, MatReadError) as error:
-        raise wrong(path, "a label file has action, train, dimensions, x, y and visibility", error) from None
+        raise wrong(path, "a label file needs action, train, dimensions, x, y and visibility", error) from None
 
 
 def _video(name: str, action: str, train: bool, xy: Array, visible: Array, size: tuple[int, int]) -> Video:
@@ -179,8 +178,8 @@ def _video(name: str, action: str, train: bool, xy: Array, visible: Array, size:
     if xy.shape != (len(xy), JOINTS, 2) or visible.shape != xy.shape[:2] or len(xy) < 2:
         raise ValueError(
             f"video {name} has joints of shape {xy.shape} and visibility of shape {visible.shape}; "
-            f"(T, {JOINTS}, 2) and (T, {JOINTS}) fit, with T at least 2"
+            f"expected (T, {JOINTS}, 2) and (T, {JOINTS}) with T at least 2"
         )
     if not np.isfinite(xy).all():
-        raise ValueError(f"video {name} has joints that are no finite numbers; get its labels anew")
+        raise ValueError(f"video {name} has joints that are not finite; download its labels again")
     return Video(name, action, train, np.asarray(xy, np.float32), np.asarray(visible) > 0, size)

@@ -1,4 +1,4 @@
-"""Annotations of instructional videos as plain records, and the data set that they and features make."""
+"""Annotations of instructional videos as plain records, and the data set built from records and features."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dropdtw.data.features import Embed, Features, StepEmbeddings
 from dropdtw.data.steps import BrokenVideoError, StepDataset, StepVideo
 
 CLIP_SECONDS = 3.2
-"""The length of the paper's clips: 32 frames at 10 frames a second."""
+"""The length of the paper's clips: 32 frames at 10 frames per second."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a data set says about one video.
+    """The annotations of one video.
 
     name : unique in the data set.   video : the name of its feature file.   subset : "train", "val", "test" or "".
-    step_ids, step_texts : the steps, in order.   duration : seconds, or None where it is not published.
+    step_ids, step_texts : the steps, in order.   duration : seconds, or None if not published.
     segments : (row of the step list, start, stop) in seconds, or None for a video without ground truth.
     """
 
@@ -48,10 +48,10 @@ def build(
     clip_seconds: float = CLIP_SECONDS,
     cache: int = 64,
 ) -> StepDataset:
-    """A data set of records and features; videos are read when they are asked for.
+    """A data set of records and features; videos are read lazily.
 
-    features : of all videos, `clip_seconds` apart.   steps : step embeddings by id, or a function of texts.
-    subset : the published subset to take, None for all.
+    features : of all videos, one frame per `clip_seconds`.   steps : step embeddings by id, or a function of texts.
+    subset : the published subset to use, None for all.   cache : how many videos to keep in memory.
     """
     known = tuple(records if subset is None else in_subset(records, subset))
     frames = features if isinstance(features, Features) else Features(features)
@@ -59,7 +59,7 @@ def build(
         unknown = sorted({step for record in known for step in record.step_ids} - set(steps))
         if unknown:
             raise ValueError(
-                f"{steps.source} has {len(steps)} steps, but not {len(unknown)} that the videos have, such as "
+                f"{steps.source} has {len(steps)} steps, but lacks {len(unknown)} that the videos have, such as "
                 f"{unknown[0]}; use the step embeddings of this data set"
             )
 
@@ -89,13 +89,13 @@ def in_subset(records: Iterable[Record], subset: str) -> list[Record]:
     chosen = [record for record in known if record.subset == subset]
     if not chosen:
         there = ", ".join(sorted({repr(record.subset) for record in known}))
-        raise ValueError(f"no video is in subset {subset!r}; there are {there or 'no videos at all'}")
+        raise ValueError(f"no video is in subset {subset!r}; the subsets are {there or 'empty'}")
     return chosen
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Counts over records. background is the mean share of a video outside all steps, None without durations."""
+    """Counts over records. background : the mean fraction of a video outside all steps; None without durations."""
 
     videos: int
     tasks: int
@@ -114,7 +114,7 @@ class Statistics:
 
 
 def statistics(records: Iterable[Record]) -> Statistics:
-    """Counts over records, least, mean and most steps per video, and the share of background."""
+    """Counts over records; the minimum, mean and maximum of steps per video; and the fraction of background."""
     known = list(records)
     if not known:
         raise ValueError("there are no records to count; give at least one")
@@ -131,7 +131,7 @@ def statistics(records: Iterable[Record]) -> Statistics:
 
 
 def _covered(segments: Sequence[tuple[int, float, float]]) -> float:
-    """Seconds inside any segment; what overlaps counts once."""
+    """Seconds inside any segment; overlaps count once."""
     total, reached = 0.0, -np.inf
     for start, stop in sorted((start, stop) for _, start, stop in segments):
         total += max(0.0, stop - max(start, reached))
@@ -140,7 +140,7 @@ def _covered(segments: Sequence[tuple[int, float, float]]) -> float:
 
 
 def in_time(segments: Iterable[tuple[int, str, float, float]]) -> dict[str, Any]:
-    """(id, text, start, stop) as the fields of a Record: a step list in order of time, each with its one segment."""
+    """(id, text, start, stop) as the fields of a Record: the steps in order of time, each with one segment."""
     ordered = sorted(segments, key=lambda s: (s[2], s[3]))
     return {
         "step_ids": tuple(step for step, *_ in ordered),
@@ -152,7 +152,7 @@ def in_time(segments: Iterable[tuple[int, str, float, float]]) -> dict[str, Any]
 def find(place: str | os.PathLike[str], names: Sequence[str], what: str) -> list[Path]:
     """The files of a data set: `place` itself if it is a file, else the first of `names` in that folder, or with .gz.
 
-    A name may be a pattern that several files fit.
+    A name may be a glob pattern that matches several files.
     """
     where = Path(place)
     if where.is_file():
@@ -161,7 +161,7 @@ def find(place: str | os.PathLike[str], names: Sequence[str], what: str) -> list
         found = sorted({*where.glob(name), *where.glob(f"{name}.gz")})
         if found:
             return found
-    raise FileNotFoundError(f"{where} has no {what}: looked for {', '.join(names)}, plain or with .gz; name its folder")
+    raise FileNotFoundError(f"{where} has no {what}: looked for {', '.join(names)}, plain or with .gz; give its folder")
 
 
 def read_json(path: Path) -> Any:
@@ -170,10 +170,10 @@ def read_json(path: Path) -> Any:
         content = path.read_bytes()
         return json.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise ValueError(f"{path} is not JSON ({error}); get it anew") from None
+        raise ValueError(f"{path} is not JSON ({error}); download it again") from None
 
 
 def wrong(path: Path, where: str, error: Exception) -> ValueError:
-    """The error for a file that is readable but not in the published layout."""
+    """The error for a readable file that is not in the published layout."""
     said = f"no {error}" if isinstance(error, KeyError) else str(error)
-    return ValueError(f"{path} is not in the published layout: {where}: {said}; get it anew, or name the right file")
+    return ValueError(f"{path} is not in the published layout: {where}: {said}; download it again, or fix the path")

@@ -1,4 +1,4 @@
-"""Data sets for step localization: videos that are read when they are asked for, their splits and their batches.
+"""Data sets for step localization: lazily read videos, their splits and their batches.
 
 A loader makes a :class:`StepDataset`; its videos are :class:`~dropdtw.data.stepvideo.StepVideo`.
 """
@@ -32,17 +32,17 @@ Report = Callable[[str], None]
 
 
 class BrokenVideoError(ValueError):
-    """A video that cannot be used: a file of it is missing or malformed. Says which, and what to do."""
+    """A video that cannot be used, because one of its files is missing or malformed. The message says which one."""
 
 
 class StepDataset:
-    """Videos by index; `names` and `tasks` are known at once, a video is read when it is asked for.
+    """Videos by index. `names` and `tasks` are known from the start; videos are read lazily.
 
-    names, tasks : one each per video; names are unique.   read : makes the video of an index.
-    cache : how many videos are kept in memory (the ones used last).
+    names, tasks : one each per video; names are unique.   read : reads the video at an index.
+    cache : how many videos to keep in memory (the most recently used).
 
     `data[i]` raises :class:`BrokenVideoError` for a video that cannot be read. :meth:`load`, :meth:`batches` and
-    :meth:`usable` take `on_error="skip"`, which leaves it out and says so: to `report`, or else as a warning.
+    :meth:`usable` take `on_error="skip"`, which skips such videos and reports them to `report`, or else as a warning.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class StepDataset:
             raise ValueError(f"there are {len(self.names)} names and {len(self.tasks)} tasks; give one task per video")
         name, times = max(Counter(self.names).items(), key=lambda item: item[1], default=("", 1))
         if times > 1:
-            raise ValueError(f"{times} videos are named {name}; give each a name of its own")
+            raise ValueError(f"{times} videos are named {name}; give each a unique name")
         if cache < 0:
             raise ValueError(f"cache is {cache}; give the number of videos to keep, 0 or more")
         self._read, self._size = read, cache
@@ -66,9 +66,9 @@ class StepDataset:
         return f"<StepDataset of {len(self)} videos of {len(set(self.tasks))} tasks>"
 
     def __getitem__(self, index: int) -> StepVideo:
-        """The video of an index; negative ones count from the end."""
+        """The video at an index; negative indices count from the end."""
         if not -len(self) <= index < len(self):
-            raise IndexError(f"there is no video {index}; there are {len(self)}")
+            raise IndexError(f"there is no video {index}; there are {len(self)} videos")
         index = int(index) % len(self)
         if index not in self._kept:
             self._kept[index] = self._read(index)
@@ -84,7 +84,7 @@ class StepDataset:
     def load(
         self, indices: Iterable[int], *, on_error: OnError = "raise", report: Report | None = None
     ) -> list[StepVideo]:
-        """The videos of these indices; with on_error="skip" without the broken ones, each of which is reported."""
+        """The videos at these indices. With on_error="skip", broken ones are skipped and reported."""
         return [video for _, video in self._good(indices, on_error, report)]
 
     def usable(self, *, on_error: OnError = "skip", report: Report | None = None) -> StepDataset:
@@ -98,37 +98,37 @@ class StepDataset:
         on_error: OnError = "raise",
         report: Report | None = None,
     ) -> Iterator[Batch]:
-        """Padded batches of these indices (see :func:`balanced_batches`); one that is all broken is left out."""
+        """Padded batches of these indices (see :func:`balanced_batches`); a batch of only broken videos is skipped."""
         for indices in batches:
             videos = self.load(indices, on_error=on_error, report=report)
             if videos:
                 yield collate(videos)
 
     def subset(self, indices: Iterable[int]) -> StepDataset:
-        """Some of the videos, in the order given; videos in memory are shared."""
+        """Some of the videos, in the given order; cached videos are shared."""
         chosen = [range(len(self))[index] for index in indices]
         return StepDataset(
             (self.names[i] for i in chosen), (self.tasks[i] for i in chosen), lambda k: self[chosen[k]], cache=0
         )
 
     def split_by(self, parts: Mapping[str, Collection[str]]) -> dict[str, StepDataset]:
-        """The data set in parts, each given by the names of its videos. Videos may be left out, but not invented."""
+        """Split the data set into parts by video name. Some videos may be left out; every name must exist."""
         place = {name: index for index, name in enumerate(self.names)}
         used: dict[str, str] = {}
         for part, names in parts.items():
             for name in names:
                 if name not in place:
-                    raise ValueError(f"part {part!r} names a video {name!r} that this data set does not have")
+                    raise ValueError(f"part {part!r} has a video {name!r}, which is not in this data set")
                 if name in used:
                     raise ValueError(f"video {name!r} is in part {used[name]!r} and in part {part!r}; choose one")
                 used[name] = part
         return {part: self.subset(sorted(place[name] for name in names)) for part, names in parts.items()}
 
     def split(self, shares: Mapping[str, float] | None = None, *, seed: int = 0) -> dict[str, StepDataset]:
-        """The data set in random parts, the same for the same seed; every part has its share of each task.
+        """Split the data set randomly, stratified by task and determined by the seed.
 
-        shares : by default 70 % train, 15 % val and 15 % test: fractions of each task, which sum to 1. What does not
-        come out even is rounded up or down by chance, so that the parts have their shares over many tasks.
+        shares : fractions of each task that sum to 1; by default 70 % train, 15 % val and 15 % test. Sizes that are not
+        whole are rounded up or down at random, so that the shares hold on average over many tasks.
         """
         wanted = {"train": 0.7, "val": 0.15, "test": 0.15} if shares is None else dict(shares)
         if not wanted or min(wanted.values()) < 0 or not np.isclose(sum(wanted.values()), 1):
@@ -169,21 +169,21 @@ def balanced_batches(
     epoch: int = 0,
     complete: bool = False,
 ) -> list[list[int]]:
-    """Batches of indices for one epoch: `classes` tasks, and `per_class` videos of each. The paper trains on 8 × 3.
+    """Batches of indices for one epoch: `classes` tasks with `per_class` videos each. The paper trains on 8 × 3.
 
     tasks : the task of every video.
 
-    Every video comes exactly once. A task whose number of videos is no multiple of `per_class` has one smaller group
-    (a task of one video: a group of one), and when too few tasks are left the last batches have fewer tasks; no batch
-    has a task twice. `complete=True` leaves such groups and batches out instead, so that all batches are full and some
-    videos wait for another epoch. The same (seed, epoch) gives the same batches.
+    Every video occurs exactly once, and no batch has a task twice. If the number of videos of a task is not a multiple
+    of `per_class`, one of its groups is smaller. When too few tasks are left, the last batches have fewer tasks.
+    `complete=True` leaves out such groups and batches, so that all batches are full; some videos then have to wait for
+    another epoch. The same (seed, epoch) gives the same batches.
 
     >>> sorted(len(batch) for batch in balanced_batches(["tea"] * 4 + ["jam"] * 3, classes=2))
     [1, 6]
     """
     for name, value in (("classes", classes), ("per_class", per_class)):
         if value < 1:
-            raise ValueError(f"{name} is {value}; give a whole number of at least 1")
+            raise ValueError(f"{name} is {value}; give an integer of at least 1")
     rng = np.random.default_rng([seed, epoch])
     groups = {
         task: [members[k : k + per_class] for k in range(0, len(members), per_class)]
@@ -194,7 +194,7 @@ def balanced_batches(
     left = [task for task, parts in groups.items() if parts]
     batches: list[list[int]] = []
     while len(left) >= (classes if complete else 1):
-        # The tasks with most groups left come first, lest they stay behind alone; chance decides between equals.
+        # Tasks with the most groups left come first, so that none is left over alone; ties are broken at random.
         chance = rng.permutation(len(left))
         turn = sorted(range(len(left)), key=lambda t: (-len(groups[left[t]]), chance[t]))[:classes]
         batches.append([index for t in turn for index in groups[left[t]].pop(0)])

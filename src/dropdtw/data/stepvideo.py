@@ -1,7 +1,7 @@
 """One video with the ordered steps that happen in it: the schema that all step-localization data sets share.
 
-Paper Section 4.2: X are the frames (clips) of a video, Z its steps in the order in which they happen, and the ground
-truth says from when to when each step lasts.
+Paper Section 4.2: X are the frames (clips) of a video, Z are its steps in the order in which they happen, and the
+ground truth is the start and end of each step.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ class StepVideo:
     """A video of N frames and its K ordered steps.
 
     frames : (N, d) float32.   steps : (K, d') float32, the embedding of each step, in order.
-    step_ids : (K,) whole numbers >= 0; a step that happens twice is listed twice, with one id.
+    step_ids : (K,) integers >= 0; a step that happens twice is listed twice, with the same id.
     step_texts : K texts.
-    clip_seconds : how long each frame lasts, where all last equally long: frame j covers [j, j + 1) · clip_seconds.
-    frame_times : (N, 2) seconds [start, stop) of each frame, where they do not. Give one of the two.
-    segments : the ground truth, (row of the step list, start, stop) in seconds, or None where there is none. A row
-        may have no segment, or several; segments may overlap and may reach beyond the last frame.
-    order : which steps may follow which, by `dropdtw.orders`; None: they happen as they are listed.
+    clip_seconds : the duration of each frame, if all are equal: frame j covers [j, j + 1) · clip_seconds.
+    frame_times : (N, 2) seconds [start, stop) of each frame, if they are not. Give one of the two.
+    segments : the ground truth, (row of the step list, start, stop) in seconds, or None if there is none. A row may
+        have no segment, or several; segments may overlap and may extend beyond the last frame.
+    order : which steps may follow which, from `dropdtw.orders`; None: the steps happen in the order of the list.
 
-    **A frame belongs to a segment when its centre does**: start <= centre < stop. Where segments overlap, the one
-    that starts last has the frame (ties: the one listed last). `metrics.recall` follows the same rule.
+    **A frame belongs to a segment if its center does**: start <= center < stop. If segments overlap, the frame belongs
+    to the one that starts last (ties: the one listed last). `metrics.recall` follows the same rule.
 
-    Empty videos and step lists are allowed, and so are more steps than frames; :func:`check` names them.
+    Empty videos, empty step lists and more steps than frames are allowed; :func:`check` reports them.
 
     >>> video = StepVideo("tea", "Make tea", np.zeros((4, 2)), [7, 3], ["boil", "pour"], np.zeros((2, 5)),
     ...                   clip_seconds=2.0, segments=[(0, 0.0, 3.5), (1, 5.0, 8.0)])
-    >>> video.labels      # centres are 1, 3, 5, 7
+    >>> video.labels      # centers are 1, 3, 5, 7
     array([7, 7, 3, 3])
     >>> video.frame_segments
     ((0, 0, 2), (1, 2, 4))
@@ -58,7 +58,7 @@ class StepVideo:
     order: Order | None = None
 
     def __post_init__(self) -> None:
-        put = object.__setattr__  # the usual way to tidy up what a frozen dataclass is given
+        put = object.__setattr__  # the usual way to normalize the fields of a frozen dataclass
         put(self, "frames", _rows(self.frames, f"frames of {self.name}"))
         put(self, "steps", _rows(self.steps, f"steps of {self.name}"))
         put(self, "step_ids", _ids(self.step_ids, self.name))
@@ -82,7 +82,7 @@ class StepVideo:
     def _segment(self, row: int, start: float, stop: float) -> tuple[int, float, float]:
         if not 0 <= row < len(self.step_ids):
             raise ValueError(
-                f"a segment of {self.name} names row {row} of its step list, which has {len(self.step_ids)}; "
+                f"a segment of {self.name} has row {row} of a step list with {len(self.step_ids)} rows; "
                 "count rows from 0"
             )
         if not -np.inf < start <= stop < np.inf:
@@ -100,16 +100,16 @@ class StepVideo:
 
     @cached_property
     def frame_segments(self) -> tuple[tuple[int, int, int], ...]:
-        """The segments in frames: (row of the step list, start, stop), half-open; empty where no centre is inside."""
-        centres = self.times.mean(axis=1)
+        """The segments in frames: (row of the step list, start, stop), half-open; empty if no center is inside."""
+        centers = self.times.mean(axis=1)
         return tuple(
-            (row, int(np.searchsorted(centres, start)), int(np.searchsorted(centres, stop)))
+            (row, int(np.searchsorted(centers, start)), int(np.searchsorted(centers, stop)))
             for row, start, stop in self._truth()
         )
 
     @cached_property
     def rows(self) -> Array:
-        """(N,) the row of the step list that each frame shows, -1 for background: what `Alignment.labels` predicts."""
+        """(N,) the row of the step list that each frame shows, -1 for background; `Alignment.labels` predicts it."""
         rows = np.full(len(self.frames), BACKGROUND)
         order = sorted(range(len(self._truth())), key=lambda s: self._truth()[s][1])  # stable: ties as listed
         for row, start, stop in (self.frame_segments[s] for s in order):
@@ -122,30 +122,30 @@ class StepVideo:
         return self.ids_of(self.rows)
 
     def ids_of(self, rows: npt.ArrayLike) -> Array:
-        """Rows of the step list, -1 for background, as step ids: turns `Alignment.labels` into something to score."""
+        """Convert rows of the step list (-1: background) to step ids, for example to score `Alignment.labels`."""
         return np.append(self.step_ids, BACKGROUND)[np.asarray(rows, np.int64)]
 
     def _truth(self) -> tuple[tuple[int, float, float], ...]:
         if self.segments is None:
-            raise ValueError(f"{self.name} has no ground truth: its segments are None")
+            raise ValueError(f"{self.name} has no ground truth: its segments are None; give some")
         return self.segments
 
 
 def check(video: StepVideo) -> list[str]:
-    """What is odd about a video, in words; an empty list when nothing is. Oddities are allowed, errors are not."""
+    """The oddities of a video as messages; empty if there are none. Unlike errors, oddities are allowed."""
     N, K = len(video.frames), len(video.steps)
     said = [f"no {what}" for what, count in (("frames", N), ("steps", K)) if count == 0]
     if K > N:
-        said.append(f"more steps ({K}) than frames ({N}): they cannot have a frame each")
+        said.append(f"more steps ({K}) than frames ({N}): not every step can have a frame of its own")
     if video.segments is None:
         return said
     end = float(video.times[-1, 1]) if N else 0.0
     for (row, start, stop), (_, first, last) in zip(video.segments, video.frame_segments, strict=True):
         where = f"the segment of step {row} ({start:g} to {stop:g} s)"
         if start < 0 or stop > end:
-            said.append(f"{where} reaches beyond the video, 0 to {end:g} s")
+            said.append(f"{where} extends beyond the video, 0 to {end:g} s")
         if first == last:
-            said.append(f"{where} holds the centre of no frame")
+            said.append(f"{where} contains no frame's center")
     missing = sorted(set(range(K)) - {row for row, _, _ in video.segments})
     if missing:
         said.append(f"no segment for step {', '.join(map(str, missing))}")
@@ -154,17 +154,17 @@ def check(video: StepVideo) -> list[str]:
     if overlaps:
         said.append(f"{overlaps} segments overlap the next one")
     if video.order is None and any(a[0] > b[0] for a, b in pairwise(in_time)):
-        said.append("steps happen in another order than they are listed")
+        said.append("steps happen in a different order than listed")
     return said
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Videos side by side, padded at the end: frames and steps with zeros, step ids with -1.
+    """Videos as one batch, padded at the end: frames and steps with zeros, step ids with -1.
 
     frames : (B, N, d) float32.   steps : (B, K, d') float32.   step_ids : (B, K).
     x_lengths, z_lengths : (B,) how many frames and steps are real.
-    orders : of the steps of each video; None where all happen as they are listed.
+    orders : the order of the steps of each video; None if all happen in the order of the list.
     """
 
     names: tuple[str, ...]
@@ -196,7 +196,7 @@ def collate(videos: Sequence[StepVideo]) -> Batch:
         ):
             if mine != theirs:
                 raise ValueError(
-                    f"{what} embeddings have {theirs} numbers in {first.name} and {mine} in {video.name}; "
+                    f"{what} embeddings have {theirs} features in {first.name} and {mine} in {video.name}; "
                     "use embeddings of one kind"
                 )
     return Batch(
@@ -212,9 +212,9 @@ def collate(videos: Sequence[StepVideo]) -> Batch:
 
 
 def prototypes(videos: Sequence[StepVideo]) -> dict[int, Array]:
-    """The mean frame of each step, by id: step embeddings for where texts and frames have no space in common.
+    """The mean frame of each step, by id: step embeddings if texts and frames do not share an embedding space.
 
-    Uses the ground truth of `videos`, so give training videos alone.
+    Uses the ground truth of `videos`, so give only training videos.
     """
     frames = np.concatenate([video.frames for video in videos])
     labels = np.concatenate([video.labels for video in videos])
@@ -222,7 +222,7 @@ def prototypes(videos: Sequence[StepVideo]) -> dict[int, Array]:
 
 
 def replace_steps(video: StepVideo, vectors: Mapping[int, Array]) -> StepVideo:
-    """The video with other step embeddings, by step id: prototypes, say, or those of another text model."""
+    """The video with other step embeddings, by step id, such as prototypes or those of another text model."""
     missing = [step for step in video.step_ids.tolist() if step not in vectors]
     if missing:
         raise ValueError(f"there is no embedding for step {missing[0]} of {video.name}; give one for each of its steps")
@@ -257,7 +257,7 @@ def _rows(values: npt.ArrayLike, name: str) -> Array:
 def _ids(values: npt.ArrayLike, name: str) -> Array:
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and (array.dtype.kind not in "iu" or array.min() < 0)):
-        raise ValueError(f"step_ids of {name} are {array.tolist()}; give whole numbers >= 0, one per step")
+        raise ValueError(f"step_ids of {name} are {array.tolist()}; give integers >= 0, one per step")
     return array.astype(np.int64)
 
 
@@ -265,9 +265,9 @@ def _times(values: npt.ArrayLike, frames: int, name: str) -> Array:
     array = np.asarray(values, np.float64)
     if array.shape != (frames, 2) or not np.isfinite(array).all():
         raise ValueError(
-            f"frame_times of {name} has shape {array.shape}; give start and stop of each frame in seconds, "
+            f"frame_times of {name} has shape {array.shape}; give the start and stop of each frame in seconds, "
             f"({frames}, 2), all finite"
         )
     if (array[:, 0] > array[:, 1]).any() or (np.diff(array.mean(axis=1)) < 0).any():
-        raise ValueError(f"frame_times of {name} run backwards; sort the frames, each with start <= stop")
+        raise ValueError(f"frame_times of {name} go backward; sort the frames, each with start <= stop")
     return array

@@ -1,7 +1,7 @@
 """TMNIST (paper Section 4.1 and appendix): videos of one MNIST digit that moves along a trajectory.
 
-A class is a digit and a trajectory, 80 in all. TMNIST-full has one clip per class that runs the whole trajectory,
-TMNIST-part one that runs a random part of it; lengths, and so speeds, differ from clip to clip.
+A class is a digit with a trajectory; there are 80. TMNIST-full has one clip per class that follows the whole
+trajectory, TMNIST-part one that follows a random part of it. Lengths, and so speeds, vary from clip to clip.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dropdtw.problem.inputs import Array
 CANVAS: Final = 64
 DIGIT: Final = 28
 LENGTHS: Final = (30, 50)
-"""Frames of a whole trajectory, at least and at most."""
+"""Minimum and maximum number of frames of a whole trajectory."""
 
 PARTS: Final = (0.4, 0.7)
-"""The share of the trajectory that a clip of TMNIST-part runs, at least and at most."""
+"""Minimum and maximum fraction of the trajectory in a clip of TMNIST-part."""
 
 
 def _figure_eight(turn: Array) -> Array:
@@ -50,7 +50,7 @@ def _reversed(curve: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda turn: curve(turn)[::-1]
 
 
-# The closed ones in both directions. Each takes angles from 0 to 2π and gives (right, down) in [−1, 1].
+# Closed trajectories exist in both directions. Each function maps angles from 0 to 2π to (right, down) in [−1, 1].
 _CLOSED = {"8": _figure_eight, "∞": _infinity, "○": _circle}
 TRAJECTORIES: Final[dict[str, Callable[[Array], Array]]] = {
     **_CLOSED,
@@ -63,9 +63,9 @@ TRAJECTORIES: Final[dict[str, Callable[[Array], Array]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Clip:
-    """One video: frames (T, 64, 64) in [0, 1], where the digit's corner is (T, 2) as (row, column), and its class.
+    """One video: frames (T, 64, 64) in [0, 1], the digit's corners (T, 2) as (row, column), and its class.
 
-    blurred : (T,) which frames were blurred.
+    blurred : (T,) which frames are blurred.
     """
 
     frames: Array
@@ -81,21 +81,21 @@ class Clip:
 
 
 def corners(trajectory: str, length: int) -> Array:
-    """(length, 2) whole (row, column) positions of the digit's corner, equally spaced along a trajectory."""
+    """(length, 2) integer positions (row, column) of the digit's corner, equally spaced along a trajectory."""
     if trajectory not in TRAJECTORIES:
         raise ValueError(f"trajectory is {trajectory!r}; choose one of {', '.join(map(repr, TRAJECTORIES))}")
     if length < 2:
-        raise ValueError(f"length is {length}; a trajectory has at least 2 frames")
+        raise ValueError(f"length is {length}; give at least 2 frames")
     fine = TRAJECTORIES[trajectory](np.linspace(0, 2 * np.pi, 4097))
-    travelled = np.concatenate([[0], np.cumsum(np.hypot(*np.diff(fine, axis=0).T))])
-    wanted = np.linspace(0, travelled[-1], length)
-    right, down = (np.interp(wanted, travelled, along) for along in fine.T)
+    traveled = np.concatenate([[0], np.cumsum(np.hypot(*np.diff(fine, axis=0).T))])
+    wanted = np.linspace(0, traveled[-1], length)
+    right, down = (np.interp(wanted, traveled, along) for along in fine.T)
     reach = (CANVAS - DIGIT) / 2
     return np.asarray(np.rint(reach + reach * np.stack([down, right], axis=1)), np.int64)
 
 
 def clip(image: Array, digit: int, trajectory: str, length: int, part: tuple[int, int] | None = None) -> Clip:
-    """A digit (28, 28) along a trajectory of `length` frames, or only the frames [start, stop) of it."""
+    """A digit (28, 28) that moves along a trajectory of `length` frames, or only frames [start, stop) of it."""
     places = corners(trajectory, length)
     start, stop = (0, length) if part is None else part
     if not 0 <= start < stop <= length:
@@ -127,29 +127,29 @@ CLASSES: Final = tuple((digit, trajectory) for digit in range(10) for trajectory
 def data_set(
     images: Array, labels: Array, part: bool, seed: int, classes: Sequence[tuple[int, str]] = CLASSES
 ) -> list[Clip]:
-    """TMNIST-full, or with `part` TMNIST-part: one clip of each class, the same for the same seed."""
+    """TMNIST-full, or with `part` TMNIST-part: one clip per class, determined by the seed."""
     rng = np.random.default_rng([seed, part])
     return [random_clip(images, labels, digit, trajectory, part, rng) for digit, trajectory in classes]
 
 
 def chosen_frames(length: int, share: float, rng: np.random.Generator) -> Array:
-    """Which frames of a clip are spoiled: a share of them, chosen at random, (length,) bool."""
+    """(length,) bool: which frames of a clip to corrupt, a given fraction chosen at random."""
     if not 0 <= share <= 1:
-        raise ValueError(f"the share of blurred frames is {share}; give a number from 0 to 1")
+        raise ValueError(f"the fraction of blurred frames is {share}; give a number from 0 to 1")
     chosen = np.zeros(length, bool)
     chosen[rng.choice(length, round(share * length), replace=False)] = True
     return chosen
 
 
 def blurred(frames: Array, radius: float = 2.0) -> Array:
-    """Frames (T, H, W), each blurred by a Gaussian of that standard deviation in pixels."""
+    """Frames (T, H, W), each blurred by a Gaussian; radius : its standard deviation in pixels."""
     from scipy.ndimage import gaussian_filter
 
     return np.asarray(gaussian_filter(frames, (0, radius, radius)))
 
 
 def blur(video: Clip, share: float, rng: np.random.Generator, radius: float = 2.0) -> Clip:
-    """The clip with a share of its frames, chosen at random, blurred."""
+    """The clip with a random fraction of its frames blurred."""
     chosen = chosen_frames(len(video.frames), share, rng)
     frames = video.frames.copy()
     frames[chosen] = blurred(frames[chosen], radius)
@@ -158,9 +158,9 @@ def blur(video: Clip, share: float, rng: np.random.Generator, radius: float = 2.
 
 @dataclass(frozen=True)
 class Medley:
-    """What a sequence for localization is made of (paper Section 4.1.2), as (copy, class) in a pool of data sets.
+    """The parts of a sequence for localization (paper Section 4.1.2), as (copy, class) in a pool of data sets.
 
-    clips : of TMNIST-part, in order; those of class `event` are to be found.
+    clips : of TMNIST-part, in order; the ones of class `event` are to be found.
     query : of TMNIST-full, all of class `event`.
     """
 
@@ -169,16 +169,17 @@ class Medley:
     query: tuple[tuple[int, int], ...]
 
     def is_event(self, lengths: Sequence[int]) -> Array:
-        """For each frame whether it belongs to the event, given each clip's length."""
+        """For each frame, whether it belongs to the event, given the length of each clip."""
         return np.repeat([kind == self.event for _, kind in self.clips], lengths)
 
 
 def medley(
     classes: int, copies: int, rng: np.random.Generator, events: int = 2, clips: tuple[int, int] = (5, 7)
 ) -> Medley:
-    """A random sequence: `events` different clips of one class among so many clips (at least, at most) of others.
+    """A random sequence: `events` different clips of one class among clips of other classes.
 
-    classes, copies : of the pool, which has `copies` data sets, so as many clips of each class.
+    classes, copies : the size of the pool, which has `copies` data sets and so `copies` clips of each class.
+    clips : the minimum and maximum number of clips in the sequence.
     """
     low, high = clips
     if not (0 < events < low <= high and events <= copies and high - events < classes):
@@ -197,7 +198,7 @@ def medley(
 
 
 def contact_sheet(videos: Sequence[Clip], path: str | Path, columns: int = 12) -> None:
-    """A picture of clips, one to a row: so many frames of each, equally spaced."""
+    """Save a picture of clips, one per row, with `columns` equally spaced frames of each."""
     from PIL import Image
 
     gap = 2
@@ -210,7 +211,7 @@ def contact_sheet(videos: Sequence[Clip], path: str | Path, columns: int = 12) -
 
 
 def gif(video: Clip, path: str | Path, fps: float = 12.0, zoom: int = 3) -> None:
-    """The clip as an animated GIF."""
+    """Save the clip as an animated GIF."""
     from PIL import Image
 
     shown = [

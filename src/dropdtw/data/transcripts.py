@@ -1,9 +1,9 @@
-"""Transcripts of YouCook2: what is said in a cooking video, sentence by sentence, and which sentences tell a step.
+"""Transcripts of YouCook2: what is said in a cooking video, by sentence, and which sentences describe a step.
 
-A text-only step-localization problem: X are the sentences, Z the steps of the recipe, most of X is chatter. The file
-`yc2_transcripts.json` (or .gz) is `{video: {title, times, sentences, key_steps, steps}}`: the second at which each
-sentence starts, the sentence, the step that it tells in the words of an annotator (or null), and YouCook2's own
-segments (`[{segment, sentence}]`, or null where they are not published).
+This is a text-only step-localization problem: X are the sentences, Z are the steps of the recipe, and most of X is
+chatter. The file `yc2_transcripts.json` (or .gz) is `{video: {title, times, sentences, key_steps, steps}}`: the start
+of each sentence in seconds, the sentence, the step that it describes in the words of an annotator (or null), and
+YouCook2's own segments (`[{segment, sentence}]`, or null if they are not published).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dropdtw.problem.inputs import Array
 
 FILE: Final = "yc2_transcripts.json"
 LONGEST: Final = 20.0
-"""Seconds that a sentence lasts at most: one in twenty is followed by a pause, which is not part of it."""
+"""Maximum duration of a sentence in seconds: one in twenty is followed by a pause, which is not part of it."""
 
 Kind = Literal["key", "recipe"]
 
@@ -34,14 +34,14 @@ def load(
     empty: bool = False,
     cache: int = 64,
 ) -> StepDataset:
-    """The transcripts as a data set: a frame is a sentence, and lasts until the next one or LONGEST seconds.
+    """The transcripts as a data set. A frame is a sentence; it lasts until the next one, but at most LONGEST seconds.
 
-    steps : "key": the steps as annotators saw them in these sentences, each with the sentences that tell it;
-        "recipe": YouCook2's steps, with their seconds in the video.
-    embed : texts to (n, d); by default :func:`dropdtw.data.text.embed`.
-    empty : also the videos without such a step, which are left out otherwise.
+    steps : "key": the steps that annotators found in these sentences, each with the sentences that describe it;
+        "recipe": YouCook2's steps, with their times in the video.
+    embed : maps texts to (n, d); by default :func:`dropdtw.data.text.embed`.
+    empty : include the videos without such a step.   cache : how many videos to keep in memory.
 
-    The last sentence of a video lasts as long as its median one, for nothing says when it ends.
+    The end of the last sentence of a video is unknown; it gets the median duration.
     """
     talks = [talk for talk in read(place, steps=steps) if empty or talk[0].step_ids]
     as_vectors = embed or default_embed()
@@ -65,7 +65,7 @@ def load(
 
 
 def read(place: str | os.PathLike[str], *, steps: Kind = "key") -> list[tuple[Record, list[str], Array]]:
-    """The file as it is: of every video its steps, its sentences and their times (N, 2). Ids are given to texts."""
+    """The steps, the sentences and their times (N, 2) of every video in the file. Equal texts share an id."""
     if steps not in ("key", "recipe"):
         raise ValueError(f"steps is {steps!r}; choose 'key' or 'recipe'")
     (path,) = find(place, [FILE], "transcripts of YouCook2")[:1]
@@ -77,9 +77,9 @@ def read(place: str | os.PathLike[str], *, steps: Kind = "key") -> list[tuple[Re
     for name, entry in content.items():
         try:
             sentences, times = [str(s) for s in entry["sentences"]], _times(entry["times"])
-            told = _key_steps(entry, times) if steps == "key" else _recipe(entry)
+            found = _key_steps(entry, times) if steps == "key" else _recipe(entry)
             if not len(sentences) == len(times) == len(entry["key_steps"]):
-                raise ValueError("as many times and key_steps as sentences are needed")
+                raise ValueError("it needs as many times and key_steps as sentences")
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise wrong(path, f"video {name}", error) from None
         record = Record(
@@ -87,9 +87,9 @@ def read(place: str | os.PathLike[str], *, steps: Kind = "key") -> list[tuple[Re
             name,
             str(entry["title"]),
             "",
-            tuple(ids.setdefault(text, len(ids)) for text, _, _ in told),
-            tuple(text for text, _, _ in told),
-            tuple((row, start, stop) for row, (_, start, stop) in enumerate(told)),
+            tuple(ids.setdefault(text, len(ids)) for text, _, _ in found),
+            tuple(text for text, _, _ in found),
+            tuple((row, start, stop) for row, (_, start, stop) in enumerate(found)),
             float(times[-1, 1]) if len(times) else 0.0,
         )
         talks.append((record, sentences, times))
@@ -99,14 +99,14 @@ def read(place: str | os.PathLike[str], *, steps: Kind = "key") -> list[tuple[Re
 def _times(starts: Any) -> Array:
     begin = np.asarray(starts, np.float64)
     if begin.ndim != 1 or not np.isfinite(begin).all() or (np.diff(begin) < 0).any():
-        raise ValueError("times need to be seconds that do not run backwards")
+        raise ValueError("its times must be seconds that do not decrease")
     last = np.median(np.diff(begin)) if len(begin) > 1 else 1.0
     following = np.append(begin[1:], begin[-1:] + last)
     return np.stack([begin, np.minimum(following, begin + LONGEST)], axis=1)
 
 
 def _key_steps(entry: dict[str, Any], times: Array) -> list[tuple[str, float, float]]:
-    """Neighbouring sentences that tell the same step are one segment."""
+    """Adjacent sentences that describe the same step form one segment."""
     found, first = [], 0
     for text, run in groupby(entry["key_steps"]):
         stop = first + len(list(run))
@@ -117,5 +117,5 @@ def _key_steps(entry: dict[str, Any], times: Array) -> list[tuple[str, float, fl
 
 
 def _recipe(entry: dict[str, Any]) -> list[tuple[str, float, float]]:
-    told = [(str(s["sentence"]), float(s["segment"][0]), float(s["segment"][1])) for s in entry["steps"] or ()]
-    return sorted(told, key=lambda step: step[1:])
+    found = [(str(s["sentence"]), float(s["segment"][0]), float(s["segment"][1])) for s in entry["steps"] or ()]
+    return sorted(found, key=lambda step: step[1:])

@@ -1,8 +1,9 @@
-"""UTKinect-Action3D (Xia et al. 2012): people who walk, sit down, stand up and so on, ten steps in one recording.
+"""UTKinect-Action3D (Xia et al. 2012): people walk, sit down, stand up and so on, ten steps in one recording.
 
-Read from a folder with the published `actionLabel.txt` and `joints/joints_s01_e01.txt` and so on, or from one
-`utkinect.npz` with the same content: `recording` (R,), `length` (R,) frames of each, and over all recordings one after
-the other `frame` (n,) and `joints` (n, 20, 3); `step_names` (S,), `segments` (R, S, 2) in frame numbers, -1 for none.
+Read from a folder with the published `actionLabel.txt` and `joints/joints_s01_e01.txt` and so on, or from one file with
+the same content, `utkinect.npz`: `recording` (R,) and `length` (R,), the name and the number of frames of each;
+`frame` (n,) and `joints` (n, 20, 3), concatenated over all recordings; `step_names` (S,); and `segments` (R, S, 2) in
+frame numbers, -1 for none.
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ STEPS: Final = (
     "waveHands",
     "clapHands",
 )
-"""The steps by id, as the files call them."""
+"""The steps by id, as named in the files."""
 
 JOINTS: Final = 20
 HIP, SHOULDERS = 0, 2
 FPS: Final = 30.0
-"""Frame numbers per second. Frames without a skeleton were not kept, so the numbers have gaps."""
+"""Frame numbers per second. Frames without a skeleton are missing, so the numbers have gaps."""
 
 CORRECTIONS: Final = {("s03_e01", "push"): (3556, 3622)}
-"""Published as 2556 to 3622: a thousand frames that begin before the throw, which comes earlier."""
+"""Published as 2556 to 3622: a thousand frames, starting before the throw, which happens earlier."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """frames : (n,) their numbers.   joints : (n, 20, 3) metres.   segments : frame numbers [start, stop) by step."""
+    """frames : (n,) frame numbers.   joints : (n, 20, 3) meters.   segments : frame numbers [start, stop) by step."""
 
     name: str
     frames: Array
@@ -56,12 +57,12 @@ class Recording:
 
     @property
     def subject(self) -> str:
-        """Who: s01 to s10."""
+        """The person: s01 to s10."""
         return self.name.split("_")[0]
 
 
 def recordings(place: str | os.PathLike[str], *, corrected: bool = True) -> list[Recording]:
-    """All recordings, in order of their names. corrected : with the `CORRECTIONS` of segments that cannot be right."""
+    """All recordings, sorted by name. corrected : apply `CORRECTIONS` to segments that cannot be right."""
     folder = Path(place)
     packed = folder if folder.suffix == ".npz" else folder / "utkinect.npz"
     if packed.is_file():
@@ -69,7 +70,7 @@ def recordings(place: str | os.PathLike[str], *, corrected: bool = True) -> list
     elif (folder / "actionLabel.txt").exists():
         found = _from_texts(folder)
     else:
-        raise FileNotFoundError(f"{folder} has neither actionLabel.txt nor utkinect.npz; name the folder of UTKinect")
+        raise FileNotFoundError(f"{folder} has neither actionLabel.txt nor utkinect.npz; give the folder of UTKinect")
     if corrected:
         for recording in found:
             changes = {step: span for (name, step), span in CORRECTIONS.items() if name == recording.name}
@@ -85,11 +86,11 @@ def load(
     embed: Embed | None = None,
     corrected: bool = True,
 ) -> StepDataset:
-    """UTKinect as a data set: a video is a recording, its frames are clips of `clip` skeletons (see :func:`clips`).
+    """UTKinect as a data set. A video is a recording; its frames are clips of `clip` skeletons (see :func:`clips`).
 
-    Steps are in the order in which they happen (pull comes before push in two recordings); their embeddings are those
-    of their names, by `embed` or else :func:`dropdtw.data.text.embed`. Texts and skeletons have no space in common
-    before training; `steps.prototypes` of training videos have one.
+    Steps are in the order in which they happen (pull comes before push in two recordings). Their embeddings are those
+    of their names, by `embed` or else :func:`dropdtw.data.text.embed`. Texts and skeletons do not share an embedding
+    space before training; use `steps.prototypes` of training videos for steps in the space of skeletons.
     """
     known = recordings(place, corrected=corrected)
     texts = [re.sub(r"(?=[A-Z])", " ", step).lower() for step in STEPS]
@@ -116,19 +117,19 @@ def load(
 
 
 def clips(recording: Recording, clip: int = 8, *, velocity: bool = True) -> tuple[Array, Array]:
-    """Skeletons of a recording, `clip` at a time, as vectors (N, d), and frame numbers [start, stop) (N, 2).
+    """Clips of `clip` skeletons of a recording, as vectors (N, d), and their frame numbers [start, stop) (N, 2).
 
-    A vector is the mean pose, 60 numbers: joints as seen from the hip, in units of the person's back (the median way
-    from hip to shoulders), so that neither place nor size matters. With `velocity` 120 numbers more: the mean velocity
-    of each joint, and its mean speed along each axis, in backs per second. The hip moves in the room, all other joints
-    as seen from it. The last skeletons make a shorter clip.
+    A vector is the mean pose, 60 numbers: joints relative to the hip, in units of the person's back (the median
+    distance from hip to shoulders), so that neither position nor size matters. `velocity` adds 120 numbers: the mean
+    velocity of each joint, and its mean speed along each axis, in backs per second. The velocity of the hip is relative
+    to the room, that of all other joints relative to the hip. The last clip may be shorter.
     """
     if clip < 1:
         raise ValueError(f"clip is {clip}; give the number of skeletons in a clip, at least 1")
     joints, numbers = recording.joints.astype(np.float64), recording.frames
     back = float(np.median(np.linalg.norm(joints[:, SHOULDERS] - joints[:, HIP], axis=1)))
     if not 0 < back < np.inf:
-        raise ValueError(f"{recording.name} has no skeletons of any size; get the recording anew")
+        raise ValueError(f"{recording.name} has only skeletons of size 0; download the recording again")
     pose = (joints - joints[:, HIP : HIP + 1]) / back
     parts = [pose.reshape(len(pose), -1)]
     if velocity:
@@ -146,7 +147,7 @@ def clips(recording: Recording, clip: int = 8, *, velocity: bool = True) -> tupl
 
 
 def leave_out(data: StepDataset, subjects: Iterable[str]) -> dict[str, StepDataset]:
-    """The data set in two: "test" has the recordings of these subjects ("s01" and so on), "train" all others."""
+    """Split the data set: "test" has the recordings of these subjects ("s01" and so on), "train" all others."""
     wanted = set(subjects)
     there = {name.split("_")[0] for name in data.names}
     if not wanted or not wanted < there:
@@ -165,7 +166,7 @@ def _from_npz(path: Path) -> list[Recording]:
         if int(lengths.sum()) != len(frames) or joints.shape != (len(frames), JOINTS, 3):
             raise ValueError(f"lengths sum to {lengths.sum()}, with {len(frames)} frames and joints {joints.shape}")
         if spans.shape != (len(names), len(steps), 2):
-            raise ValueError(f"segments have shape {spans.shape}; ({len(names)}, {len(steps)}, 2) fits")
+            raise ValueError(f"segments have shape {spans.shape}; expected ({len(names)}, {len(steps)}, 2)")
         edges = np.cumsum([0, *lengths])
         return [
             _recording(
@@ -184,24 +185,24 @@ def _from_texts(folder: Path) -> list[Recording]:
     labels = folder / "actionLabel.txt"
     marks = re.split(r"\b(s\d+_?e\d+)\b", labels.read_text())
     if len(marks) < 3:
-        raise wrong(labels, "recordings are named s01_e01 and so on", ValueError("there is none"))
+        raise wrong(labels, "recordings should be named s01_e01 and so on", ValueError("there is none"))
     found = []
     for title, text in zip(marks[1::2], marks[2::2], strict=True):
         name = re.sub(r"_?e", "_e", title)
         spans = re.findall(r"(\w+)\s*:\s*(\d+|NaN)\s+(\d+|NaN)", text)
         path = folder / "joints" / f"joints_{name}.txt"
         if not path.exists():
-            raise FileNotFoundError(f"{path} is missing, which {labels} names; get the joints of UTKinect anew")
+            raise FileNotFoundError(f"{path} is missing, but {labels} lists it; download the joints of UTKinect again")
         try:
             table = np.loadtxt(path, ndmin=2)
             if table.shape[1] != 1 + 3 * JOINTS:
-                raise ValueError(f"{table.shape[1]} numbers in a line; the frame and {JOINTS} × 3 coordinates fit")
+                raise ValueError(f"{table.shape[1]} numbers in a line; expected the frame and {JOINTS} × 3 coordinates")
             segments = {step: (int(a), int(b)) for step, a, b in spans if "NaN" not in (a, b)}
-            # A few frames come twice, with two guesses at the skeleton: the first one is kept.
+            # A few frames occur twice, with two guesses at the skeleton: keep the first one.
             frames, first = np.unique(table[:, 0].astype(np.int64), return_index=True)
             found.append(_recording(name, frames, table[first, 1:].reshape(-1, JOINTS, 3), segments))
         except ValueError as error:
-            raise wrong(path, "a line is a skeleton", error) from None
+            raise wrong(path, "a line should be a skeleton", error) from None
     return found
 
 
@@ -210,5 +211,5 @@ def _recording(name: str, frames: Array, joints: Array, segments: dict[str, tupl
     if unknown:
         raise ValueError(f"{name} has a step {unknown[0]!r}; the steps are {', '.join(STEPS)}")
     if len(frames) == 0 or not np.isfinite(joints).all() or (np.diff(frames) <= 0).any():
-        raise ValueError(f"{name} needs skeletons of finite numbers, with frame numbers that increase")
+        raise ValueError(f"{name} needs skeletons of finite numbers, and increasing frame numbers")
     return Recording(name, np.asarray(frames, np.int64), np.asarray(joints, np.float32), segments)

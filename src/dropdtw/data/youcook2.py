@@ -1,6 +1,6 @@
 """YouCook2 (Zhou et al. 2018): 2,000 cooking videos of 89 recipes, 1,790 of them with published annotations.
 
-Every segment has a sentence of its own, so step ids are running numbers over the file, in its order of videos.
+Every segment has its own sentence, so step ids are consecutive numbers over the whole file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SUBSETS: Final = {"training": "train", "validation": "val"}
 
 
 def records(place: str | os.PathLike[str]) -> list[Record]:
-    """What YouCook2 says about its videos, from `FILE` (or with .gz) in a folder, or from the file that is named."""
+    """YouCook2's annotations. place : a folder with `FILE` (or with .gz), or the file itself."""
     (path,) = find(place, [FILE], "YouCook2 annotations")[:1]
     content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("database"), dict):

@@ -1,4 +1,4 @@
-// Arrays as the Python module takes and fills them, and the check of what does not fit.
+// The array types of the Python module, and the check that rejects arguments that do not fit.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -1,4 +1,4 @@
-// The way back through a block of columns: derivatives of the value by states, and by what they pay.
+// The backward pass through a block of columns: derivatives with respect to the states and to the costs they pay.
 #pragma once
 #include "wave.hpp"
 
@@ -26,7 +26,7 @@ struct Back : Wave<Tab, T> {
     return true;
   }
 
-  // What all blocks together gave for the drop costs.
+  // Writes the derivatives with respect to the drop costs, summed over all blocks.
   void write_drops() {
     for (int i = 1; i <= K_; ++i) problem_.grad_z[i - 1] = grad_z_[W + i];
     for (int j = 1; j <= N_; ++j) problem_.grad_x[j - 1] = grad_x_[2 * W + N_ - j];
@@ -34,7 +34,7 @@ struct Back : Wave<Tab, T> {
 
   T* flows(int buffer, int s) { return grad_[buffer].get() + std::size_t(s) * stride_ + W; }
 
-  // The states of anti-diagonal t as `forward` had them when t + 1 looked back.
+  // Restores the states of anti-diagonal t as `forward` held them when it computed t + 1.
   void restore(int buffer, int t, const Column<T>& left, const T* kept) {
     if (t < 0) fill(buffer, inf<T>);
     if (t >= 0)
@@ -46,21 +46,21 @@ struct Back : Wave<Tab, T> {
     if (t + 1 >= 0 && t + 1 <= K_) enter(buffer, t + 1, left);
   }
 
-  // Moves the states of anti-diagonal t, and the one that entered beside it, to bases that moved by `by`.
+  // Shifts the states of anti-diagonal t, and the state that entered beside it, to bases that moved by `by`.
   void lower(int buffer, int t, const T* by) {
     for (int s = 0; s < S; ++s)
       for (int i = t < 0 ? 0 : block_.begin(t); i < reach(t); i += W)
         store(states(buffer, s) + i, load(states(buffer, s) + i) - load(by + i));
   }
 
-  // Moves bases to where they were before anti-diagonal t.
+  // Moves the bases back to where they were before anti-diagonal t.
   void move_back(int t) {
     for (int i = rebased_from(t); i < rebased_to(t); i += W) bases_.move(i, -load(bases_.kept(t) + i));
     bases_.measure(rebased_from(t), rebased_to(t));
   }
 
-  // Pushes `flow`, the derivatives by the states of the block's last column, back through the block; those by the
-  // column on its left are left in `next`.
+  // Propagates `flow`, the derivatives with respect to the states of the block's last column, back through the block.
+  // Writes the derivatives with respect to the column on its left to `next`.
   template <Reducer reducer>
   void backward(Column<T> left, const T* kept, const T* flow, T* next) {
     if constexpr (Forward::template has_bases<reducer>)
@@ -78,7 +78,7 @@ struct Back : Wave<Tab, T> {
     restore(last, block_.diagonals - 2, left, kept);
     for (int t = block_.diagonals - 1; t >= 0; --t) {
       restore(before, t - 2, left, kept);
-      // Whether bases moved before t, and between t − 2 and t − 1: states are kept as they were when computed.
+      // States are stored as computed, so shift them if bases moved just before t or just before t − 1.
       const bool moves = based && bases_.due(t), moved = based && bases_.due(t - 1);
       if (moves) lower(last, t - 1, bases_.kept(t));
       if (moves || moved) lower(before, t - 2, bases_.kept(moves ? t : t - 1));
@@ -108,7 +108,7 @@ struct Back : Wave<Tab, T> {
           next[std::size_t(s) * (K_ + 1) + t] += flows(last, s)[t];
           flows(last, s)[t] = 0;
         }
-      // Nothing else of this anti-diagonal was written to.
+      // Only these lanes of the anti-diagonal were written, so only they need clearing.
       for (int s = 0; s < S; ++s)
         std::memset(flows(now, s) + block_.begin(t) - W, 0, (block_.end(t) - block_.begin(t) + 2 * W) * sizeof(T));
       const int free = now;
@@ -128,7 +128,7 @@ struct Back : Wave<Tab, T> {
                                   int i) {
     Around<Tab, T> a;
     Forward::template gather<reducer, based>(a, from, i);
-    if constexpr (weighted<Tab>()) a.match = load(match_costs + i);  // else no choice depends on them
+    if constexpr (weighted<Tab>()) a.match = load(match_costs + i);  // otherwise no choice depends on the match costs
     Vec<T> flow[S];
     each_state<Tab>([&](auto s) {
       a.here[s] = load(to.here + s * from.stride + i);
@@ -168,7 +168,7 @@ struct Back : Wave<Tab, T> {
     return false;
   }
 
-  // Adds what has gathered for the charges to their derivatives, which are of double precision.
+  // Adds the sums accumulated per lane to the derivatives with respect to the charges, in double precision.
   void write_charges() {
     for (int c = 0; c < charge_count; ++c)
       if (charging(c))
@@ -219,13 +219,13 @@ struct Back : Wave<Tab, T> {
     }
   }
 
-  // The derivatives by the match costs of the anti-diagonals [t, t + group), back into rows and columns.
+  // Writes the derivatives with respect to the match costs of anti-diagonals [t, t + group) back to rows and columns.
   DROPDTW_FLAT void write_costs(int t) {
     const int until = smaller(t + group, block_.diagonals), bottom = block_.high[until - 1];
     const std::ptrdiff_t stride = stride_, row = problem_.grad_row;
     const T* const in = grad_costs_.get() + W;
     for (int i = larger(block_.low[t], 1); i <= bottom;) {
-      // Where anti-diagonal t is in row i.
+      // The cell of row i on anti-diagonal t.
       T* const out = problem_.grad_match + (i - 1) * row + block_.first + t - i - 1;
       if (!block_.narrow() && until - t == group && i + W - 1 <= bottom && block_.full(i, t) &&
           block_.full(i + W - 1, t)) {

@@ -13,12 +13,12 @@ struct Band {
   bool allows(int i, int j) const { return start.empty() || (start[i] <= j && j < stop[i]); }
 };
 
-// A window: so many columns to each side of the diagonal, or a share of the columns.
+// A window: its half-width in columns, or as a fraction of all columns.
 struct Window {
   double size;
   bool share;
 
-  // Where each of K rows may match N columns.
+  // The columns, out of N, that each of K rows may match.
   Band of(int K, int N) const {
     if (K == 1) return {{0}, {N}};
     Band band{std::vector<std::int64_t>(K), std::vector<std::int64_t>(K)};
@@ -34,7 +34,7 @@ struct Window {
   }
 };
 
-// The rows that each of N columns may match. Neither limit falls from row to row.
+// The rows that each of N columns may match. Both limits are non-decreasing from row to row.
 inline Band transposed(const Band& band, int N) {
   Band found{std::vector<std::int64_t>(N), std::vector<std::int64_t>(N)};
   for (int j = 0; j < N; ++j) {

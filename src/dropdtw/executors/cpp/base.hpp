@@ -1,10 +1,11 @@
-// Bases: how long sums in single precision stay accurate.
+// Bases keep long sums in single precision accurate.
 //
-// A sum of millions of costs leaves no digits for the next one, and the error adds up: a price that is paid again and
-// again is rounded the same way each time. So each row has a base in double precision, and its states hold what exceeds
-// it. Every `period` anti-diagonals the base of a row moves to the row's least state. What passes from one row to the
-// next adds the difference of their bases, the descent. A row's base depends on its own cells and on those above, never
-// on where blocks begin, so that blocks of any width round alike. Short sums and double precision need no bases.
+// In single precision, a sum of millions of costs has no digits left for the next one. The errors accumulate: a price
+// that is paid repeatedly is rounded the same way each time. So each row has a base in double precision, and its states
+// hold the excess over that base. Every `period` anti-diagonals, the base of a row moves to the row's smallest state. A
+// value that passes from one row to the next adds the difference of their bases, the descent. A row's base depends only
+// on its own cells and those above, never on where blocks begin, so rounding does not depend on the block width. Short
+// sums and double precision need no bases.
 #pragma once
 #include "block.hpp"
 
@@ -23,7 +24,7 @@ struct Column {
 template <class T>
 class Bases {
   static constexpr int W = Register<T>::W;
-  static constexpr int period = 64;  // a price that is paid each time then drifts by less than 10⁻⁶
+  static constexpr int period = 64;  // keeps the drift of a price that is paid repeatedly below 10⁻⁶
 
  public:
   static constexpr bool possible = sizeof(T) == 4;
@@ -37,7 +38,7 @@ class Bases {
 
   bool wanted() const { return wanted_; }
 
-  // Opens the block whose first column is `first`, with the bases of the column on its left (none: 0).
+  // Opens the block whose first column is `first`, with the bases of the column on its left (0 if there is none).
   void open(int first, const Column<T>& left) {
     first_ = first;
     for (int k = 0; k < stride_; ++k) base_[k] = by_[k] = descent_[k] = 0;
@@ -46,20 +47,20 @@ class Bases {
     for (int i = 1; i <= K_; ++i) descent_[W + i] = T(base_[W + i - 1] - base_[W + i]);
   }
 
-  // Row i begins on the base of the row above.
+  // Starts row i on the base of the row above.
   void begin_row(int i) {
     base_[W + i] = base_[W + i - 1];
     descent_[W + i] = 0;
   }
 
-  // Whether bases, where they are wanted, move before anti-diagonal t.
+  // Whether bases move before anti-diagonal t, if there are any.
   bool due(int t) const { return t >= 0 && first_ + t > 0 && (first_ + t) % period == 0; }
 
   double of(int i) { return wanted_ ? base_[W + i] : 0; }
   const T* descents() { return wanted_ ? descent_.get() + W : nullptr; }  // lane i: from row i − 1 to row i
   T* by() { return by_.get() + W; }                                       // lane i: how far the base of row i moves
 
-  // The bases of W rows, in the precision of states.
+  // The bases of W rows, in the precision of the states.
   DROPDTW_INLINE Vec<T> level(int i) { return narrowed(wide(i)); }
 
   // Moves the bases of W rows.
@@ -68,14 +69,14 @@ class Bases {
     std::memcpy(base_.get() + W + i, &moved, sizeof moved);
   }
 
-  // Computes the descents to the rows [from, to], after bases have moved.
+  // Recomputes the descents to rows [from, to] after bases have moved.
   DROPDTW_FLAT void measure(int from, int to) {
     T* const descent = descent_.get() + W;
     for (int i = from; i < to; i += W) store(descent + i, narrowed(wide(i - 1) - wide(i)));
     descent[to] = T(of(to - 1) - of(to));
   }
 
-  // For the way back: how far bases moved before each anti-diagonal t of a block.
+  // For the backward pass: how far bases moved before each anti-diagonal t of a block.
   bool keep(int diagonals) { return !wanted_ || kept_.resize(std::size_t(diagonals / period + 2) * stride_); }
   T* kept(int t) { return kept_.get() + std::size_t((first_ + t) / period - first_ / period) * stride_ + W; }
 

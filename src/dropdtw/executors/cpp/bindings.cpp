@@ -1,4 +1,4 @@
-// The Python module: hands arrays to the kernels, and lets Python interrupt them.
+// The Python module: passes arrays to the kernels and lets Python interrupt them.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
@@ -25,7 +25,7 @@ using Columns = std::optional<Vector<std::int64_t>>;
 
 void check_family(int family) { require(family >= 0 && family < family_count, "no such family"); }
 
-// What runs on behalf of Python while the interpreter is free: strips of costs, and signals.
+// Callbacks from a kernel into Python while the GIL is released: they fetch strips of costs and check for signals.
 template <class T>
 struct Host {
   nb::object strips;
@@ -134,8 +134,8 @@ nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, 
   return nb::make_tuple(problem.value, problem.path_length, problem.spared, nb::make_tuple(by[0], by[1], by[2]));
 }
 
-// The values of a padded batch, and where there is room for them its derivatives. Item b has the first z_lengths[b]
-// rows and x_lengths[b] columns of its match costs.
+// Computes the values of a padded batch, and the derivatives if the caller passes arrays for them. Item b uses the
+// first z_lengths[b] rows and x_lengths[b] columns of its match costs.
 template <class T>
 void batch(int family, unsigned mask, int reducer, double gamma, std::size_t budget, Batch<T> match, Rows<T> drop_x,
            Rows<T> drop_z, Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int threads,

@@ -1,10 +1,11 @@
-// A block of columns: which cells it has, by anti-diagonals, and which of them the band leaves out.
+// A block of columns: its cells by anti-diagonal, and the cells that the band leaves out.
 //
-// Cells far outside the band are left out, and stand for ∞ where a neighbour looks at them. Left of the band only its
-// first column on that side is ever looked at. Right of it, a row that drops x runs on: with d_x on each further
-// column, and nothing else happens there. So each row ends where the next one can still use it, one column past the
-// band at least, and a state that is entered from a cell above that is left out (z dropped after such a run of x) is
-// the same state one column to the left plus that column's price: the drops in a gap cost the same in either order.
+// Cells far outside the band are not computed; they count as ∞ when a neighbor reads them. On the left, only the first
+// column outside the band is ever read. On the right, a row that drops x continues: each further column adds d_x, and
+// nothing else happens there. So each row ends where the next one can still use it, at least one column past the band.
+// Now take a state that is entered from above where the cell above is left out (z is dropped after such a run of x).
+// Its value is that of the same state one column to the left plus that column's price, because the drops in a gap cost
+// the same in either order.
 #pragma once
 #include <cstdlib>
 
@@ -42,7 +43,7 @@ struct Block {
 
   bool prepare() { return low.resize(K + N + 2) && high.resize(K + N + 2) && offset.resize(K + N + 3); }
 
-  // Opens the block of columns [from, to]: which lanes each anti-diagonal has, and where its stored values begin.
+  // Opens the block of columns [from, to]: sets the lanes of each anti-diagonal and where its stored values begin.
   void open(int from, int to) {
     first = from;
     last = to;
@@ -64,7 +65,7 @@ struct Block {
   int begin(int t) { return low[t] / W * W; }
   int end(int t) { return high[t] < low[t] ? begin(t) : (high[t] + W) / W * W; }
 
-  // The columns of row i that may match: [from, to), as cells.
+  // The columns [from, to) of row i that may match, counted as cells.
   void matchable(int i, int& from, int& to) const {
     from = larger(first, 1);
     to = last + 1;
@@ -75,20 +76,20 @@ struct Block {
     }
   }
 
-  // Whether row i may match on each of the anti-diagonals [t, t + group).
+  // Whether row i may match on all of the anti-diagonals [t, t + group).
   bool full(int i, int t) const {
     int from, to;
     matchable(i, from, to);
     return first + t - i >= from && first + t - i + group <= to;
   }
 
-  static constexpr bool passes(Move move) {  // whether some edge leaves an element out by this move
+  static constexpr bool passes(Move move) {  // whether some edge skips an element with this move
     for (const Edge& e : Tab::edges)
       if (e.move == move && e.cost != Cost::match) return true;
     return false;
   }
 
-  // The cost of running on to the right for state s, if s is entered from above after such a run.
+  // Whether state s is entered from above after a run to the right; sets `cost` to what the run pays per column.
   static constexpr bool runs(int s, Cost& cost) {
     for (const Edge& e : Tab::edges)
       if (e.dst == s && e.src != s && e.move == Move::top && e.cost != Cost::match)
@@ -100,7 +101,8 @@ struct Block {
     return false;
   }
 
-  // Algorithm 2 reaches a gap by all its orders; under soft minima those that leave the band count too.
+  // Algorithm 2 takes the drops of a gap in every order. Under soft minima, orders that leave the band count too, so
+  // all cells are needed.
   bool narrow() const {
     return problem.band_start != nullptr && (!Tab::has_border || problem.reducer == Reducer::hard);
   }
@@ -110,15 +112,15 @@ struct Block {
     if (passes(Move::left)) {
       right += 1;
       if (i < K && problem.band_stop[i] - 1 > right) right = problem.band_stop[i] - 1;
-      if (i < K && leftmost(i + 1) > right) right = leftmost(i + 1);  // rows share a column, to move down in
+      if (i < K && leftmost(i + 1) > right) right = leftmost(i + 1);  // rows share a column to move down in
     }
     return right < N ? right : N;
   }
-  // Whether row i begins on anti-diagonal t, in a cell to whose left it has none.
+  // Whether the first cell of row i lies on anti-diagonal t.
   bool begins(int i, int t) const { return i > 0 && first + t - i == (narrow() ? leftmost(i) : 0); }
   bool below_nothing(int i, int j) const { return i > 0 && j > rightmost(i - 1); }
 
-  // The cells of anti-diagonal t whose upper neighbour is left out on the right: f(lane).
+  // Calls f(lane) for each cell of anti-diagonal t whose upper neighbor is past the right end of its row.
   template <class F>
   void each_run(int t, F&& f) {
     if (!narrow() || Tab::has_border || !passes(Move::top)) return;
@@ -128,8 +130,8 @@ struct Block {
   const Problem<T>& problem;
   const int K, N;
   int first = 0, last = 0, diagonals = 0;
-  Buffer<int> low, high;       // the lanes of each anti-diagonal, both inclusive
-  Buffer<std::size_t> offset;  // where what is stored of it begins
+  Buffer<int> low, high;       // the first and the last lane of each anti-diagonal
+  Buffer<std::size_t> offset;  // where its stored values begin
 };
 
 }  // namespace dropdtw::DROPDTW_ISA

@@ -1,6 +1,6 @@
-// One cell: the states of (i, j) from those of its neighbours, for W cells at once. The edges are constexpr, so each
-// state unrolls into the few instructions of its own edges. Traversals (wave.hpp, lanes.hpp) decide which cells share
-// a vector; nothing here knows.
+// One cell: computes the states of (i, j) from those of its neighbors, for W cells at once. The edges are constexpr, so
+// each state unrolls into the few instructions of its own edges. Traversals (wave.hpp, lanes.hpp) decide which cells
+// share a vector; this file does not depend on them.
 #pragma once
 #include <utility>
 
@@ -10,15 +10,15 @@
 
 namespace dropdtw::DROPDTW_ISA {
 
-// The neighbours' states and the prices of W cells.
+// The neighbors' states and the prices of W cells.
 template <class Tab, class T>
 struct Around {
   Vec<T> diag[Tab::states], left[Tab::states], top[Tab::states], here[Tab::states];
   Vec<T> match, drop_x, drop_z;
-  Vec<T> descent;  // from the base of the row above to that of the row (base.hpp); drop_z includes it
+  Vec<T> descent;  // base of the row above minus base of this row (base.hpp); drop_z includes it
 };
 
-// The reducer's parameters and the edges that this member of the family has.
+// The reducer's parameters, and the mask of the edges that this member of the family has.
 template <class T>
 struct Fold {
   unsigned mask;
@@ -55,13 +55,13 @@ constexpr int first_edge(int s) {
 }
 
 template <class Tab>
-constexpr int rank(int e) {  // which of the edges into its state
+constexpr int rank(int e) {  // the index of edge e among the edges into its state
   int k = 0;
   for (int f = 0; f < e; ++f) k += Tab::edges[f].dst == Tab::edges[e].dst;
   return k;
 }
 
-// Whether all edges into s cost the same, charges aside: then the price is added once, after the minimum.
+// Whether all edges into s have the same price, charges aside. The price is then added once, after the minimum.
 template <class Tab>
 constexpr bool one_price(int s) {
   const Edge& first = Tab::edges[first_edge<Tab>(s)];
@@ -83,9 +83,9 @@ constexpr bool descends(int e) {
   return (Tab::edges[e].move == Move::diag || Tab::edges[e].move == Move::top) && Tab::edges[e].cost != Cost::drop_z;
 }
 
-// Whether edge e pays it together with others, where the choice is wanted: those into a state whose edges cost the same
-// take their minimum first and then pay once. Adding may round two values to a tie, so no edge before e may be left
-// out.
+// Whether edge e can share one addition of the descent when choices are recorded: edges into a state whose prices are
+// equal take their minimum first and then add the descent once. Adding may round two values to a tie, so all edges
+// before e must join too.
 template <class Tab>
 constexpr bool joins(int e) {
   if (!one_price<Tab>(Tab::edges[e].dst)) return false;
@@ -94,13 +94,13 @@ constexpr bool joins(int e) {
   return true;
 }
 
-// Whether two edges pay the same on top of their price.
+// Whether two edges add the same charge and descent to their price.
 template <class Tab, bool based>
 constexpr bool alike(int e, int f) {
   return Tab::edges[e].plus == Tab::edges[f].plus && (!based || descends<Tab>(e) == descends<Tab>(f));
 }
 
-// The first edge into the state of e that pays the same on top, of those that every member has if there is one.
+// The first edge into e's state that adds the same charge and descent; edges that every member has take precedence.
 template <class Tab, bool based>
 constexpr int leader(int e) {
   for (bool optional : {false, true})
@@ -110,7 +110,7 @@ constexpr int leader(int e) {
   return e;
 }
 
-// The chosen edges of all states of a cell are packed into one code; state s has the bits from code_shift(s) on.
+// The choices of all states of a cell are packed into one code; the bits of state s begin at code_shift(s).
 constexpr int bits_for(int n) {
   int b = 0;
   while ((1 << b) < n) ++b;
@@ -137,7 +137,7 @@ DROPDTW_INLINE void visit_edges(std::integer_sequence<int, e...>, F& f) {
   (call_into<Tab, s, e>(f), ...);
 }
 
-// Calls f with the number of each edge into s, as a constant.
+// Calls f with the index of each edge into s, as a compile-time constant.
 template <class Tab, int s, class F>
 DROPDTW_INLINE void each_edge(F&& f) {
   visit_edges<Tab, s>(std::make_integer_sequence<int, edge_count<Tab>>{}, f);
@@ -173,7 +173,7 @@ DROPDTW_INLINE Vec<T> source(const Around<Tab, T>& a) {
   return a.here[edge.src];
 }
 
-// v and the price of edge e, without its charge.
+// v plus the price of edge e, without its charge.
 template <class Tab, int e, class T>
 DROPDTW_INLINE Vec<T> plus_price(Vec<T> v, const Around<Tab, T>& a) {
   constexpr Edge edge = Tab::edges[e];
@@ -189,7 +189,7 @@ DROPDTW_INLINE Vec<T> plus_charge(Vec<T> v, const Fold<T>& fold) {
   return v + fold.charges[int(Tab::edges[e].plus) - 1];
 }
 
-// The value of edge e; where all edges into its state cost the same, without that price.
+// The value that arrives by edge e, without the price if all edges into its state share it (`settle` adds it).
 template <class Tab, int e, class T, bool based = false>
 DROPDTW_INLINE Vec<T> arriving(const Around<Tab, T>& a, const Fold<T>& fold) {
   Vec<T> v = plus_charge<Tab, e, T>(source<Tab, e, T>(a), fold);
@@ -211,7 +211,7 @@ DROPDTW_INLINE void take_if_less(Vec<T> v, Vec<T>& best, Mask<T>& chosen) {
   best = better ? v : best;
 }
 
-// min over the edges into s, and the rank of the first that attains it.
+// The minimum over the edges into s, and the rank of the first edge that attains it.
 template <class Tab, int s, class T, bool based>
 DROPDTW_INLINE Vec<T> first_least(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>& chosen) {
   constexpr int first = first_edge<Tab>(s);
@@ -231,7 +231,7 @@ DROPDTW_INLINE Vec<T> first_least(const Around<Tab, T>& a, const Fold<T>& fold, 
   return settle<Tab, s, T>(best, a);
 }
 
-// The same without the rank: edges that pay the same on top take their minimum first, and pay once.
+// The same without the rank. Edges that add the same charge and descent take their minimum first and add them once.
 template <class Tab, int s, class T, bool based>
 DROPDTW_INLINE Vec<T> just_least(const Around<Tab, T>& a, const Fold<T>& fold) {
   constexpr bool grouped = one_price<Tab>(s);
@@ -258,7 +258,7 @@ DROPDTW_INLINE Vec<T> just_least(const Around<Tab, T>& a, const Fold<T>& fold) {
   return settle<Tab, s, T>(best, a);
 }
 
-// The smallest arriving value (0 where none is finite, so that no ∞ − ∞ arises) and Σ exp(−(v − m)/γ).
+// Returns the smallest arriving value m (0 if none is finite, which avoids ∞ − ∞); `total` is Σ exp(−(v − m)/γ).
 template <class Tab, int s, class T>
 DROPDTW_INLINE Vec<T> weigh(const Around<Tab, T>& a, const Fold<T>& fold, Vec<T>& total, Mask<T>& none) {
   constexpr int first = first_edge<Tab>(s);
@@ -280,7 +280,7 @@ DROPDTW_INLINE Vec<T> weigh(const Around<Tab, T>& a, const Fold<T>& fold, Vec<T>
   return m;
 }
 
-// The smooth minimum without the common price: m + Σ p (v − m); what has no weight has no say, even at ∞.
+// The smooth minimum without the common price: m + Σ p (v − m). Values of weight 0 are skipped, since ∞ · 0 is NaN.
 template <class Tab, int s, class T>
 DROPDTW_INLINE Vec<T> mean_above(const Around<Tab, T>& a, const Fold<T>& fold, Vec<T> m, Vec<T> total) {
   Vec<T> sum{};
@@ -295,7 +295,7 @@ DROPDTW_INLINE Vec<T> mean_above(const Around<Tab, T>& a, const Fold<T>& fold, V
   return m + sum / total;
 }
 
-// The value of state s. Sets `chosen` to the rank of the best edge where codes are wanted.
+// The value of state s. With `codes`, sets `chosen` to the rank of the best edge.
 template <class Tab, int s, class T, Reducer reducer, bool codes, bool based>
 DROPDTW_INLINE Vec<T> reduce(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>& chosen) {
   if constexpr (in_degree<Tab>(s) == 0) {
@@ -318,7 +318,7 @@ DROPDTW_INLINE Vec<T> reduce(const Around<Tab, T>& a, const Fold<T>& fold, Mask<
   }
 }
 
-// All states of W cells, in order; returns the packed codes.
+// Computes all states of W cells in order; returns the packed codes.
 template <class Tab, class T, Reducer reducer, bool codes, bool based = false>
 DROPDTW_INLINE Mask<T> step(Around<Tab, T>& a, const Fold<T>& fold) {
   Mask<T> packed{};
@@ -330,7 +330,7 @@ DROPDTW_INLINE Mask<T> step(Around<Tab, T>& a, const Fold<T>& fold) {
   return packed;
 }
 
-// The derivatives of state s by each arriving value: f(edge, weight).
+// Calls f(edge, weight) with the derivative of state s with respect to each arriving value.
 template <class Tab, int s, class T, Reducer reducer, class F>
 DROPDTW_INLINE void weights(const Around<Tab, T>& a, const Fold<T>& fold, F&& f) {
   if constexpr (in_degree<Tab>(s) <= 1) {

@@ -1,11 +1,11 @@
-// Match costs of all pairs of two sequences of vectors: a matrix product in registers, or its like with squares of
-// differences instead of products. Norms, roots and clipping happen before a cost is first stored.
+// Match costs of all pairs of two sequences of vectors: a matrix product tiled for registers, or the same loop with
+// squared differences instead of products. Norms, roots and clipping are applied before a cost is stored.
 //
-// Differences cost about as much as products: processors add and multiply side by side. And nothing cancels, which
-// |z|² + |x|² − 2 z·x does where z ≈ x.
+// Squared differences are about as fast as products, since processors add and multiply in parallel. And unlike |z|² +
+// |x|² − 2 z·x, they do not cancel where z ≈ x.
 //
-// Each cost is one chain of fused multiplications and additions over the features in their order. So it does not depend
-// on its neighbours, and is the same in whichever part of the matrix it is computed.
+// Each cost is one chain of fused multiply-adds over the features, in order. So it does not depend on its neighbors: it
+// is the same in whichever part of the matrix it is computed.
 #include "costs.hpp"
 
 #include "vec.hpp"
@@ -17,7 +17,7 @@ class Costs {
   static constexpr int W = Register<T>::W;
 
  public:
-  static constexpr int rows = 4, vectors = DROPDTW_BYTES == 64 ? 4 : 2;  // of a tile, whose sums stay in registers
+  static constexpr int rows = 4, vectors = DROPDTW_BYTES == 64 ? 4 : 2;  // a tile, whose sums stay in registers
 
   Costs(const CostsProblem<T>& problem, T* panel) : problem_(problem), panel_(panel) {}
 
@@ -27,7 +27,7 @@ class Costs {
   }
 
  private:
-  // Columns [from, from + count), in n vectors.
+  // Computes columns [from, from + count), in n vectors.
   template <int n>
   void panel(int from, int count) {
     pack<n>(from, count);
@@ -36,7 +36,7 @@ class Costs {
     for (; i < problem_.K; ++i) tile<1, n>(i, from, count);
   }
 
-  // Lays x out so that feature f of all columns of the panel lies together.
+  // Packs x so that feature f of all columns of the panel is contiguous.
   template <int n>
   DROPDTW_FLAT void pack(int from, int count) {
     const int d = problem_.d;
@@ -80,7 +80,7 @@ class Costs {
     });
   }
 
-  // The cost, of the sum over the features; `scale` is that of its columns.
+  // Turns the sum over the features into the cost; `scale` holds the scales of its columns.
   DROPDTW_INLINE Vec<T> finished(Vec<T> sum, const T* scale) const {
     if constexpr (metric == Metric::euclidean) sum = root_of<T>(sum);
     if constexpr (metric == Metric::cosine) {

@@ -1,4 +1,4 @@
-// Match costs of vectors of many features, as their kernel takes them. Plain data, as in problem.hpp.
+// The input of the kernel for match costs of vectors with many features. Plain data, as in problem.hpp.
 #pragma once
 #include <cstddef>
 
@@ -11,13 +11,13 @@ struct CostsProblem {
   Metric metric;  // for cosine, z are unit vectors
   int K, N, d;
   const T *z, *x;  // (K, d), (N, d)
-  const T* scale;  // for cosine, (N,): what makes x unit vectors; null: they are
+  const T* scale;  // for cosine, (N,): factors that normalize x; null if x are unit vectors
   T* out;          // (K, N)
 };
 
 template <class T>
 struct CostsKernel {
-  int width;  // columns that are computed together
+  int width;  // the number of columns computed together
   // Computes the columns [from, to); `panel` is scratch for (d + 1) · width numbers.
   void (*columns)(const CostsProblem<T>& problem, int from, int to, T* panel);
   // The Euclidean length of each of n rows of d numbers.

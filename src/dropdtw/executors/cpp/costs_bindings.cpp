@@ -18,7 +18,7 @@ DROPDTW_CHOOSE(CostsKernel, costs_kernel)
 
 namespace {
 
-// All of C, in tasks of some milliseconds, so that Ctrl-C is answered and threads share them.
+// Computes all of C in tasks of a few milliseconds, so that threads share the work and Ctrl-C is handled promptly.
 template <class T>
 void match_costs(int metric, Rows<T> z, Rows<T> x, std::optional<Vector<T>> scale, int threads, OutMatrix<T> out) {
   const std::size_t K = z.shape(0), N = x.shape(0), d = z.shape(1);
@@ -28,7 +28,7 @@ void match_costs(int metric, Rows<T> z, Rows<T> x, std::optional<Vector<T>> scal
   const CostsKernel<T> kernel = costs_kernel<T>();
   const CostsProblem<T> problem{
       Metric(metric), int(K), int(N), int(d), z.data(), x.data(), scale ? scale->data() : nullptr, out.data()};
-  constexpr std::size_t enough = std::size_t(1) << 26;  // products in a task
+  constexpr std::size_t enough = std::size_t(1) << 26;  // products per task
   const std::size_t panels = std::max<std::size_t>(1, enough / (std::max<std::size_t>(1, K * d) * kernel.width));
   const int width = int(std::min<std::size_t>(panels * kernel.width, N + kernel.width));
   const auto task = [&](std::int64_t number, const Alive&) {

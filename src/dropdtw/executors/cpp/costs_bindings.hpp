@@ -1,4 +1,4 @@
-// Defines what the Python module has for match costs.
+// Adds the functions for match costs to the Python module.
 #pragma once
 #include <nanobind/nanobind.h>
 

@@ -1,4 +1,4 @@
-// Chooses the kernels of the best instruction set that this processor has.
+// Selects the kernels for the best instruction set that this processor supports.
 #pragma once
 #include <cstdlib>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace dropdtw {
 
-// The best instruction set of this processor, or the one that DROPDTW_ISA in the environment names.
+// The best instruction set that this processor supports; the environment variable DROPDTW_ISA can select an older one.
 inline const std::string& instruction_set() {
   static const std::string chosen = [] {
     [[maybe_unused]] const char* wanted = std::getenv("DROPDTW_ISA");
@@ -31,7 +31,7 @@ inline const std::string& instruction_set() {
   void get(Kind<double>&);    \
   }
 
-// Declares the kernels of a kind for every instruction set, and defines name<T>(): those that suit this processor.
+// Declares the kernels of one kind for every instruction set, and defines name<T>(), which returns the best of them.
 #ifdef DROPDTW_X86
 #define DROPDTW_CHOOSE(Kind, name)      \
   DROPDTW_IN(baseline, Kind)            \

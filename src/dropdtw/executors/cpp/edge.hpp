@@ -1,4 +1,4 @@
-// What a table is made of; see table.py for what moves, costs, weights and charges mean.
+// The parts of a table; table.py explains moves, costs, weights and charges.
 #pragma once
 
 namespace dropdtw {
@@ -7,18 +7,18 @@ enum class Move { diag, left, top, same };
 enum class Cost { match, drop_x, drop_z, free };
 enum class Plus { none, open_x, open_z, warp };
 
-inline constexpr int charge_count = 3;  // what Plus names, after `none`
+inline constexpr int charge_count = 3;  // the entries of Plus after `none`
 
 struct Edge {
   int src, dst;
   Move move;
   Cost cost;
-  bool optional;  // some members of the family lack this edge: its bit in the mask decides
+  bool optional;  // only some members of the family have this edge: its bit in the mask decides
   double weight = 1;
   Plus plus = Plus::none;
 };
 
-// Whether some edge weighs its cost, or charges.
+// Whether some edge has a weight or a charge.
 template <int n>
 constexpr bool extended(const Edge (&edges)[n]) {
   for (const Edge& e : edges)

@@ -1,4 +1,4 @@
-// What feed.hpp declares: a tile of rows and columns at a time, so that what is loaded is used several times.
+// Implements feed.hpp, one tile of rows and columns at a time, so that each loaded value is used several times.
 #include "feed.hpp"
 
 #include "vec.hpp"
@@ -8,7 +8,7 @@ namespace dropdtw::DROPDTW_ISA {
 template <class T>
 class Feeder {
   static constexpr int W = Register<T>::W;
-  static constexpr int columns_at_once = DROPDTW_BYTES == 64 ? 4 : 2;  // so many sums for each of 4 rows fit registers
+  static constexpr int columns_at_once = DROPDTW_BYTES == 64 ? 4 : 2;  // with 4 rows, their sums fit in registers
 
  public:
   static void costs(const Feed<T>& feed, int row, int rows, int from, int to, std::ptrdiff_t pitch, T* out) {
@@ -42,7 +42,7 @@ class Feeder {
   template <Metric metric>
   DROPDTW_FLAT static void strip(const Feed<T>& feed, int row, int rows, int from, int to, std::ptrdiff_t pitch,
                                  T* out) {
-    const Feed<T> copy = feed;  // the compiler must assume that any store changes what a reference points to
+    const Feed<T> copy = feed;  // local: the compiler must assume that any store changes a referenced object
     int r = 0;
     for (; r + 4 <= rows; r += 4) line<metric, 4>(copy, row + r, from, to, pitch, out + r * pitch * W);
     for (; r + 2 <= rows; r += 2) line<metric, 2>(copy, row + r, from, to, pitch, out + r * pitch * W);
@@ -102,7 +102,7 @@ class Feeder {
       some_numbers<metric>(feed.z + row + r, feed.x, smaller(4, rows - r), from, to, pitch, out);
   }
 
-  // Up to four rows of numbers. √(v²) is |v|, unless the square is too small for all its digits.
+  // Up to four rows of numbers. √(v²) is |v|, unless the square is so small that it loses digits.
   template <Metric metric>
   static DROPDTW_INLINE void some_numbers(const T* z, const T* x, int rows, int from, int to, std::ptrdiff_t pitch,
                                           T* out) {
@@ -141,7 +141,7 @@ class Feeder {
     for (int j = 0; j < columns; ++j) store(line + j * W, load(line + j * W) <= threshold ? low : high);
   }
 
-  // ∞ outside what each lane may match.
+  // Sets costs to ∞ outside the columns that each lane may match.
   DROPDTW_FLAT static void forbid(const Feed<T>& feed, int row, int from, int to, T* line) {
     const Vec<T> start = load(feed.start + std::size_t(row) * W), stop = load(feed.stop + std::size_t(row) * W);
     const auto mask = [&](int a, int b) {

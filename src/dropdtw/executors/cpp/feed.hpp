@@ -1,5 +1,5 @@
-// Match costs in blocks for kernels that need only some rows of them at a time, and sifting of numbers. Compiled on its
-// own: see feed.cpp.
+// Match costs in blocks, for kernels that need only a few rows at a time, and filtering of numbers by range. Compiled
+// separately: see feed.cpp.
 #pragma once
 #include "problem.hpp"
 

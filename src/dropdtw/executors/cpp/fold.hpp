@@ -10,7 +10,7 @@ DROPDTW_INLINE T tiny_of() {
   return sizeof(T) == 4 ? T(1.17549435e-38) : T(2.2250738585072014e-308);
 }
 
-// Values that are ∞ do not exist: they have no weight, and no say.
+// Infinite values are ignored: their weight is 0.
 template <class T, Reducer R>
 struct Fold {
   static constexpr int W = Register<T>::W;
@@ -30,7 +30,7 @@ struct Fold {
 
   static DROPDTW_INLINE V anchor(V low) { return low < inf<T> ? low : V{}; }
 
-  // The value of `count` rows of n numbers, `pitch` apart.
+  // Reduces `count` rows of n numbers, `pitch` apart, to one.
   DROPDTW_FLAT void values(const T* rows, std::ptrdiff_t pitch, int count, int n, T* out) const {
     if constexpr (R == Reducer::soft)
       if (count == 2) {
@@ -65,7 +65,7 @@ struct Fold {
     }
   }
 
-  // Turns `count` rows of values into their derivatives times g.
+  // Replaces `count` rows of values by the derivatives with respect to them, times g.
   DROPDTW_FLAT void weigh(T* rows, std::ptrdiff_t pitch, int count, int n, const T* g) const {
     if constexpr (R == Reducer::soft)
       if (count == 2) {
@@ -107,7 +107,7 @@ struct Fold {
   }
 };
 
-// out[k] = from[which[k]] for k < n, a multiple of 16.
+// out[k] = from[which[k]] for k < n; n is a multiple of 16.
 template <class T>
 DROPDTW_INLINE void gather(const T* from, const std::int32_t* which, int n, T* out) {
   for (int k = 0; k < n; k += 8) {
@@ -118,8 +118,8 @@ DROPDTW_INLINE void gather(const T* from, const std::int32_t* which, int n, T* o
   }
 }
 
-// Where `from` has few numbers, they fit into registers, and shuffles find the right ones. They need not wait until
-// vectors that were stored a moment ago can be read number by number.
+// A short `from` fits into registers, where shuffles do the lookup. They do not have to wait until vectors that were
+// stored a moment ago can be read back number by number.
 #if defined(__AVX512F__)
 inline constexpr int most_shuffled = 16;  // vectors
 
@@ -136,7 +136,7 @@ DROPDTW_INLINE __m512d chosen(__m512i at, int bit, __m512d a, __m512d b) {
   return _mm512_mask_blend_pd(_mm512_test_epi64_mask(at, _mm512_set1_epi64(bit)), a, b);
 }
 
-// The numbers at places below `vectors` · W, a power of 2.
+// Looks up numbers at indices below `vectors` · W, where `vectors` is a power of 2.
 template <int vectors, class T>
 DROPDTW_INLINE auto shuffled_of(const T* from, __m512i at) {
   if constexpr (vectors == 2) {
@@ -166,7 +166,7 @@ DROPDTW_INLINE void shuffle_few(const float* from, const std::int32_t* which, in
   const __m256 c = _mm256_loadu_ps(from + 16), d = _mm256_loadu_ps(from + 24);
   for (int k = 0; k < n; k += 8) {
     const __m256i at = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(which + k));
-    const __m256 by8 = _mm256_castsi256_ps(_mm256_slli_epi32(at, 28));  // bit 3 as a sign
+    const __m256 by8 = _mm256_castsi256_ps(_mm256_slli_epi32(at, 28));  // bit 3 becomes the sign bit
     const __m256 by16 = _mm256_castsi256_ps(_mm256_slli_epi32(at, 27));
     const __m256 low = _mm256_blendv_ps(_mm256_permutevar8x32_ps(a, at), _mm256_permutevar8x32_ps(b, at), by8);
     const __m256 high = _mm256_blendv_ps(_mm256_permutevar8x32_ps(c, at), _mm256_permutevar8x32_ps(d, at), by8);
@@ -177,7 +177,7 @@ DROPDTW_INLINE void shuffle_few(const float* from, const std::int32_t* which, in
 inline constexpr int most_shuffled = 0;
 #endif
 
-// The same as `gather` where `from` has `size` numbers, and as many vectors as are shuffled may be read there.
+// Like `gather`, where `from` has `size` numbers. May read past them, as far as the vectors that are shuffled reach.
 template <class T>
 DROPDTW_INLINE void look_up(const T* from, int size, const std::int32_t* which, int n, T* out) {
   constexpr int W = Register<T>::W;

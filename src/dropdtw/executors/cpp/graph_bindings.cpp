@@ -1,4 +1,4 @@
-// The part of the Python module that is for graphs: plans, single problems and batches.
+// The part of the Python module for graphs: plans, single problems and batches.
 #include "graph_bindings.hpp"
 
 #include <nanobind/stl/array.h>
@@ -21,11 +21,11 @@ DROPDTW_CHOOSE(GraphKernel, graph_kernel)
 
 namespace {
 
-// What happens beside a kernel: signals are answered, and its path is kept or becomes derivatives.
+// Callbacks of a kernel: check for signals, and store the path or turn it into derivatives.
 template <class T>
 struct Beside {
   Alive alive;
-  std::vector<Step>* path;  // null: into the derivatives
+  std::vector<Step>* path;  // null: add the path to the derivatives
   GraphProblem<T>* problem;
 
   static bool tick(void* self) { return static_cast<Beside*>(self)->alive(); }
@@ -60,7 +60,7 @@ Status solve_plainly(GraphProblem<T>& problem, const Alive& alive, std::vector<S
   return kernel.solve(problem);
 }
 
-// Long sums in single precision leave no digits for the next cost; so they are computed in double precision.
+// In single precision, long sums have no digits left for the next cost, so they are computed in double precision.
 Status solve_widened(GraphProblem<float>& p, const Alive& alive, std::vector<Step>* path) {
   const std::size_t K = p.plan->rows, N = p.N, cells = p.grad_match == nullptr ? 0 : K * N;
   std::vector<double> match(K * N), drop_x(p.drop_x, p.drop_x + N), drop_z(p.drop_z, p.drop_z + K);
@@ -135,7 +135,8 @@ void solve_for_python(GraphProblem<T>& problem, std::vector<Step>* path) {
   if (status == Status::stopped) throw nb::python_error();
 }
 
-// The value, and where there is room for them its derivatives; gives those by the charges as well.
+// Computes the value, and the derivatives if the caller passes arrays for them. Also returns those with respect to the
+// charges.
 template <class T>
 nb::tuple solve(const GraphPlan& plan, int reducer, double gamma, std::size_t budget, Matrix<T> match, Vector<T> drop_x,
                 Vector<T> drop_z, Charges charges, std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x,
@@ -158,9 +159,9 @@ nb::tuple solve(const GraphPlan& plan, int reducer, double gamma, std::size_t bu
   return nb::make_tuple(problem.value, nb::make_tuple(by[0], by[1], by[2]));
 }
 
-// A best path. Gives its value, how many pairs it matches, how often it pays each charge, and in one array: the pairs,
-// for each of them which row it belongs to and by which way it came, and the rows of Z in the order of the walk. Counts
-// what is dropped.
+// Finds a best path. Returns its value, the number of pairs it matches, how often it pays each charge, and one array
+// with, in this order: the pairs; the visit that each pair belongs to; the edge that matched each pair; and the rows of
+// Z in the order of the walk. Counts the drops in dropped_x and dropped_z.
 template <class T>
 nb::tuple trace(const GraphPlan& plan, std::size_t budget, Matrix<T> match, Vector<T> drop_x, Vector<T> drop_z,
                 Charges charges, Out<std::int64_t> dropped_x, Out<std::int64_t> dropped_z) {
@@ -181,7 +182,7 @@ nb::tuple trace(const GraphPlan& plan, std::size_t budget, Matrix<T> match, Vect
   auto told = std::make_unique<std::vector<std::int64_t>>(4 * pairs + rows);
   std::int64_t *pair = told->data(), *visit = pair + 2 * pairs, *by = visit + pairs, *row = by + pairs;
   std::int64_t entered = 0, charged[charge_count + 1] = {};
-  for (auto step = path.rbegin(); step != path.rend(); ++step) {  // kernels walk from the end
+  for (auto step = path.rbegin(); step != path.rend(); ++step) {  // kernels return a path from end to start
     const Way& way = way_of(*step);
     if (enters(way)) row[entered++] = step->label;
     ++charged[int(way.plus)];
@@ -200,7 +201,8 @@ nb::tuple trace(const GraphPlan& plan, std::size_t budget, Matrix<T> match, Vect
                         nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(begin, {size}, owner));
 }
 
-// The values of a padded batch, and where there is room for them its derivatives; see `batch` in bindings.cpp.
+// Computes the values of a padded batch, and the derivatives if the caller passes arrays for them; see `batch` in
+// bindings.cpp.
 template <class T>
 void batch(nb::list plans, int reducer, double gamma, std::size_t budget, Batch<T> match, Rows<T> drop_x,
            Rows<T> drop_z, Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int threads,

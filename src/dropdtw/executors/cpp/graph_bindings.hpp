@@ -1,4 +1,4 @@
-// Defines what the Python module has for graphs.
+// Adds the functions for graphs to the Python module.
 #pragma once
 #include <nanobind/nanobind.h>
 

@@ -1,13 +1,13 @@
-// Many problems at a time: W sequences of their own share vectors, all against one Z.
+// Many problems at a time: W sequences X against one Z, one X to a vector lane.
 //
-// Each lane is a problem, so there is nothing to skew or to mask: a lane whose sequence is shorter simply reads its
-// value off an earlier column. Rows are taken R at a time: the cells of a column then stay in registers, and the
-// processor works on several of them at once.
+// Each lane is a problem of its own, so there is nothing to skew or mask: a lane with a shorter sequence simply reads
+// its value from an earlier column. Rows are processed R at a time, so that the cells of a column stay in registers and
+// the processor works on several of them in parallel.
 //
-// Match costs come in strips of R rows (feed.hpp); those of numbers, squared, are computed where they are needed.
+// Match costs come in strips of R rows (feed.hpp). Squared differences of numbers are computed on the fly.
 //
-// Long sums in single precision have bases (see base.hpp): in each tile of columns, each lane of a row has one, the
-// least state with which the row enters the tile. Those of the last row that was computed are kept.
+// Long sums in single precision have bases (see base.hpp). In each tile of columns, each lane of a row has one: the
+// smallest state with which the row enters the tile. Only the bases of the last computed row are stored.
 #pragma once
 #include "base.hpp"
 #include "cell.hpp"
@@ -20,7 +20,7 @@ template <class Tab, class T>
 class LaneSolver {
   static constexpr int S = Tab::states, W = Register<T>::W;
   static constexpr int R = S == 1 ? lane_rows : 2;
-  static constexpr int look = 8;  // rows after which costs are held against the limit
+  static constexpr int look = 8;  // the number of rows between checks against the limit
 
  public:
   explicit LaneSolver(const LaneProblem<T>& problem)
@@ -31,7 +31,7 @@ class LaneSolver {
     for (int c = 0; c < charge_count; ++c) fold_.charges[c] = problem.charges[c];
   }
 
-  // Returns how many rows it computed: fewer than K where all lanes are sure to exceed the limit, or when told to stop.
+  // Returns how many rows it computed: fewer than K if all lanes are certain to exceed the limit, or if it was stopped.
   int solve() {
     row_zero();
     int i = 1;
@@ -54,7 +54,7 @@ class LaneSolver {
   }
 
  private:
-  // Whether to go on after so many more rows.
+  // Whether to continue after this many more rows.
   bool alive(int rows) {
     steps_ += std::int64_t(rows) * problem_.N;
     if (steps_ < (1 << 22)) return true;
@@ -86,8 +86,8 @@ class LaneSolver {
     }
   }
 
-  // Whether no alignment of any lane can stay within the limit: each passes through the row, and costs are not
-  // negative. The cells beyond the end of a shorter lane can only make this more careful.
+  // Whether every alignment of every lane exceeds the limit: each passes through this row, and costs are not negative.
+  // Cells beyond the end of a shorter lane can only make this check more conservative.
   DROPDTW_FLAT bool hopeless() {
     if (!(problem_.limit < inf<T>)) return false;
     Vec<T> best = all<T>(inf<T>);
@@ -96,7 +96,7 @@ class LaneSolver {
     else
       for (int b = 0; b < tiles_; ++b)
         best = least<T>(least_between(begin(b), begin(b + 1)) + (based() ? narrowed(base(b)) : Vec<T>{}), best);
-    // Moving bases rounds, and may make the whole a little less than a part.
+    // Moving bases rounds, so a total may come out slightly below a partial sum.
     const T limit = based() ? problem_.limit * T(1 + 0x1p-12) : problem_.limit;
     for (int lane = 0; lane < W; ++lane)
       if (problem_.lengths[lane] > 0 && !(best[lane] > limit)) return false;
@@ -125,7 +125,7 @@ class LaneSolver {
   }
   static DROPDTW_INLINE Vec<T> or_else(Vec<T> v, Vec<T> other) { return (v < inf<T>)&(v > -inf<T>) ? v : other; }
 
-  Vec<T> least_between(int from, int to) {  // cells
+  Vec<T> least_between(int from, int to) {  // counted in cells
     Vec<T> best = all<T>(inf<T>);
     for (const T *p = state_at(from), *end = state_at(to); p < end; p += W) best = least<T>(load(p), best);
     return best;
@@ -181,18 +181,18 @@ class LaneSolver {
     }
   }
 
-  // What rows share from cell to cell.
+  // What does not change from cell to cell of a row.
   template <int rows_at_once>
   struct Strip {
     Vec<T> z[rows_at_once], drop_z[rows_at_once], descent[rows_at_once];
   };
 
-  // All columns of the rows that some lane may match. Cells elsewhere are ∞; what is kept there of earlier rows is not
-  // read.
+  // Computes all columns that some lane may match in these rows. Cells elsewhere count as ∞; what earlier rows stored
+  // there is not read.
   template <int rows_at_once>
   DROPDTW_INLINE void between(int i, const Strip<rows_at_once>& strip, Vec<T> (&left)[rows_at_once][S],
                               Vec<T> (&diag)[S]) {
-    int at[] = {0, 0, problem_.N, problem_.N};  // between the second and the third, costs need not be asked for
+    int at[] = {0, 0, problem_.N, problem_.N};  // between at[1] and at[2], costs are computed on the fly
     if (problem_.feed.start != nullptr) {
       const int last = i + rows_at_once - 2;
       at[0] = problem_.feed.from[i - 1];
@@ -242,21 +242,21 @@ class LaneSolver {
         here.drop_z[r] += here.descent[r];
         above = own[r];
       }
-      if (b == 0)  // column 0 is on the base of its tile
+      if (b == 0)  // column 0 has the base of its tile
         for (int s = 0; s < S; ++s) store(state_at(0) + s * W, left[rows_at_once - 1][s]);
       cells<rows_at_once, plain, true>(i, larger(begin(b), 1) - 1, begin(b + 1) - 1, here, left, diag);
       set_base(b, above);
     }
   }
 
-  // The columns [from, to) of the rows.
+  // Computes the columns [from, to) of the rows.
   template <int rows_at_once, bool plain, bool based>
   DROPDTW_INLINE void cells(int i, int from, int to, const Strip<rows_at_once>& strip, Vec<T> (&left)[rows_at_once][S],
                             Vec<T> (&diag)[S]) {
     if constexpr (plain) {
       some_cells<rows_at_once, true, based>(from, to, strip, left, diag);
     } else {
-      for (int j = from; j < to; j += lane_tile) {  // so many at a time that their costs stay in the nearest cache
+      for (int j = from; j < to; j += lane_tile) {  // so few at a time that their costs stay in the L1 cache
         const int end = smaller(j + lane_tile, to);
         feed_costs<T>(problem_.feed, i - 1, rows_at_once, j, end, lane_tile, match_);
         some_cells<rows_at_once, false, based>(j, end, strip, left, diag);
@@ -267,7 +267,7 @@ class LaneSolver {
   template <int rows_at_once, bool plain, bool based>
   DROPDTW_INLINE void some_cells(int from, int to, const Strip<rows_at_once>& strip, Vec<T> (&left)[rows_at_once][S],
                                  Vec<T> (&diag)[S]) {
-    // Copies, since the compiler must assume that any store changes a member, or what it points to.
+    // Local copies: the compiler must assume that any store changes a member, or what it points to.
     const Fold<T> fold = fold_;
     Vec<T> z[rows_at_once], drop_z[rows_at_once], descent[rows_at_once];
     for (int r = 0; r < rows_at_once; ++r) {
@@ -314,10 +314,10 @@ class LaneSolver {
   const LaneProblem<T>& problem_;
   Fold<T> fold_;
   const int tiles_;
-  const bool plain_;                        // whether match costs are squares of differences of numbers
-  int first_ = -1, end_ = 0;                // the columns [first_, end_) of the last row that was computed
-  std::int64_t steps_ = 0;                  // columns of rows since the last tick
-  alignas(64) T match_[R * lane_tile * W];  // match costs of a strip
+  const bool plain_;                        // whether match costs are squared differences of numbers
+  int first_ = -1, end_ = 0;                // the columns [first_, end_) of the last computed row
+  std::int64_t steps_ = 0;                  // cells since the last tick, per lane
+  alignas(64) T match_[R * lane_tile * W];  // the match costs of a strip
 };
 
 }  // namespace dropdtw::DROPDTW_ISA

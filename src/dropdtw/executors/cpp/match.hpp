@@ -1,4 +1,4 @@
-// The match costs of a block, as its anti-diagonals read them: from a matrix, from strips of one, or from sequences.
+// The match costs of a block, by anti-diagonal: read from a matrix or its strips, or computed from sequences.
 #pragma once
 #include "block.hpp"
 
@@ -7,7 +7,7 @@ namespace dropdtw::DROPDTW_ISA {
 template <class Tab, class T>
 class MatchCosts {
   static constexpr int W = Register<T>::W;
-  static constexpr int line = 64 / sizeof(T);  // numbers in a line of the cache
+  static constexpr int line = 64 / sizeof(T);  // numbers per cache line
 
  public:
   MatchCosts(Problem<T>& problem, Block<Tab, T>& block)
@@ -26,15 +26,15 @@ class MatchCosts {
         const int i = k - W;
         z_[std::size_t(f) * stride_ + k] = i >= 1 && i <= K_ ? problem_.z[std::size_t(i - 1) * problem_.d + f] : T(0);
       }
-      // Reversed, so that along an anti-diagonal it is read forwards.
+      // Reversed, so that anti-diagonals read it forward.
       for (std::size_t k = 0; k < n; ++k) x_[f * n + k] = 0;
       for (int j = 1; j <= N_; ++j) x_[f * n + 2 * W + N_ - j] = problem_.x[std::size_t(j - 1) * problem_.d + f];
     }
-    z_[W] = x_[2 * W + N_] = inf<T>;  // nothing matches in row 0 and in column 0
+    z_[W] = x_[2 * W + N_] = inf<T>;  // row 0 and column 0 match nothing
     return true;
   }
 
-  // Fetches the block's strip of the matrix, where it comes in strips; false where that failed.
+  // Fetches the block's strip if the matrix comes in strips. Returns false on failure.
   bool fetch() {
     laid_out_ = -1;
     if (problem_.strip == nullptr || block_.last == 0) return true;
@@ -43,10 +43,9 @@ class MatchCosts {
     return strip_ != nullptr;
   }
 
-  // Whether elements are numbers, so that their costs need not be laid out: lane i of anti-diagonal t costs
-  // between(z()[i] − x(t)[i]).
+  // Whether elements are numbers. Their costs need no layout: in lane i of anti-diagonal t, between(z()[i] − x(t)[i]).
   bool of_numbers() const { return of_sequences() && problem_.d == 1; }
-  // The first feature of z and x by lane; null where costs come as a matrix, which has no sequences.
+  // The first feature of z and x by lane; null where the costs come as a matrix.
   const T* z() { return of_sequences() ? z_.get() + W : nullptr; }
   const T* x(int t) { return of_sequences() ? x_.get() + 2 * W + N_ - (block_.first + t) : nullptr; }
   static DROPDTW_INLINE Vec<T> between(Vec<T> gap, bool euclidean) {
@@ -55,7 +54,7 @@ class MatchCosts {
   }
   bool euclidean() const { return problem_.metric == Metric::euclidean; }
 
-  // The match costs of anti-diagonal t, by lane; those of t − 1 stay where they are.
+  // The match costs of anti-diagonal t, by lane; those of t − 1 remain valid.
   const T* of(int t) {
     if (problem_.metric != Metric::none) return compute(t);
     if (t / group != laid_out_) lay_out(t / group * group);
@@ -66,7 +65,7 @@ class MatchCosts {
  private:
   bool of_sequences() const { return problem_.metric != Metric::none; }
 
-  const T* match_row(int i, std::ptrdiff_t& column) const {  // so that column j of cells is at [(j − 1) · column]
+  const T* match_row(int i, std::ptrdiff_t& column) const {  // column j of cells is at [(j − 1) · column]
     if (problem_.strip != nullptr) {
       column = strip_column_;
       return strip_ + std::ptrdiff_t(i - 1) * strip_row_ - std::ptrdiff_t(strip_from_) * column;
@@ -77,8 +76,8 @@ class MatchCosts {
 
   std::ptrdiff_t match_row_stride() const { return problem_.strip != nullptr ? strip_row_ : problem_.row; }
 
-  // Match costs of the anti-diagonals [t, t + group): row g of costs_ holds those of t + g by lane. W rows at a time
-  // this is a transposition: each row starts one column further left than the one above.
+  // Lays out the match costs of anti-diagonals [t, t + group): row g of costs_ holds those of t + g, by lane. For W
+  // rows at a time this is a transpose in which each row starts one column further left than the one above.
   DROPDTW_FLAT void lay_out(int t) {
     const int bottom = block_.high[smaller(t + group, block_.diagonals) - 1];
     const std::ptrdiff_t stride = stride_;
@@ -88,7 +87,7 @@ class MatchCosts {
         std::ptrdiff_t column, row = match_row_stride();
         const T* c = match_row(i, column) + (block_.first + t - i - 1) * column;
         if (column == 1) {
-          // Rows lie too far apart for the processor to foresee what the next group reads of them.
+          // Rows are too far apart for the processor to predict what the next group reads from them.
           for (int r = 0; r < W; ++r)
             for (int g = line; g <= group; g += line) __builtin_prefetch(c + r * (row - 1) + group + g - 1);
           for (int g = 0; g < group; g += W) transpose(c + g, row - 1, out + g * stride + i, stride);
@@ -115,7 +114,7 @@ class MatchCosts {
     for (int g = b; g < group; ++g) lane[std::size_t(g) * stride_] = inf<T>;
   }
 
-  // Match costs of anti-diagonal t computed from the sequences, into one of two rows of costs_.
+  // Computes the match costs of anti-diagonal t from the sequences, into one of two rows of costs_.
   const T* compute(int t) {
     const std::size_t n = N_ + 1 + 4 * W;
     const T *const from_x = x(t), *const from_z = z();
@@ -134,9 +133,9 @@ class MatchCosts {
       if (euclidean()) sum = root_of<T>(sum);
       store(out + i, sum);
     }
-    if (block_.first + t == 0) out[0] = inf<T>;  // ∞ − ∞
+    if (block_.first + t == 0) out[0] = inf<T>;  // instead of ∞ − ∞, which is NaN
     if (problem_.band_start == nullptr) return out;
-    // Lanes outside the band lie at either end.
+    // Lanes outside the band are at either end.
     const auto outside = [&](int i) {
       int from, to;
       block_.matchable(i, from, to);

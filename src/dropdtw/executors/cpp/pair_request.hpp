@@ -1,4 +1,4 @@
-// What is asked of all pairs of two lists of sequences: the sequences, and what their pairs pay.
+// A request for all pairs of two lists of sequences: the sequences, and what their pairs pay.
 #pragma once
 #include <algorithm>
 #include <numeric>
@@ -11,12 +11,12 @@
 
 namespace dropdtw {
 
-// Sequences one after the other, (total, d); `ends` says where each ends.
+// Concatenated sequences, (total, d); `ends` holds the end of each one.
 template <class T>
 struct Sequences {
   const T* data;
   const std::int64_t* ends;
-  const T* scale;  // (total,): what makes elements of length 1, for cosine; null: they are
+  const T* scale;  // (total,), for cosine: factors that normalize the elements; null if they are unit vectors
   int count, d;
 
   std::int64_t begin(int i) const { return i == 0 ? 0 : ends[i - 1]; }
@@ -32,7 +32,7 @@ struct Sequences {
   }
 };
 
-// What pairs pay instead of their match cost: `low` up to the threshold (or below it, where it is not `inclusive`).
+// Replaces match costs: pairs pay `low` up to the threshold (below it, unless `inclusive`), and otherwise `high`.
 template <class T>
 struct Step {
   T low, high;
@@ -40,12 +40,12 @@ struct Step {
   Price<T> threshold;
 };
 
-// The request: the sequences, and what their pairs pay.
+// The request, with Z and X in the roles that they have in the family.
 template <class T>
 struct Pairs {
   int family;
   unsigned mask;
-  bool transposed;  // the family has the caller's Z and X exchanged; here, everything is as the family has it
+  bool transposed;  // whether the family swaps the caller's Z and X
   Reducer reducer;
   double gamma;
   Metric metric;
@@ -53,11 +53,11 @@ struct Pairs {
   Price<T> drop_x, drop_z;
   std::optional<Step<T>> step;
   double charges[charge_count];
-  bool suggests_x, suggests_z;  // whether the opening cost is read off the match costs, of each pair
-  bool greedy;                  // what has no match as cheap as its drop is dropped, and the rest must be matched
+  bool suggests_x, suggests_z;  // whether the opening cost is estimated from the match costs of each pair
+  bool greedy;                  // drop each element whose matches all cost more than dropping it; the others must match
   std::optional<Window> window;
-  double limit;  // what is sure to cost more may be ∞
-  bool once;     // xs are the zs, and each pair is computed once
+  double limit;  // a pair that is certain to cost more may get ∞
+  bool once;     // xs and zs are the same list, and each pair is computed once
   double* out;   // (n, m)
 
   bool reads_costs() const {

@@ -1,4 +1,4 @@
-// Some pairs of sequences on one thread: W at a time, one to a vector lane (lanes.hpp), or one by one (wave.hpp).
+// Some pairs of sequences on one thread: W at a time, one per vector lane (lanes.hpp), or one by one (wave.hpp).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@ namespace dropdtw {
 
 DROPDTW_CHOOSE(SoftKernels, soft_kernels)
 
-// Some pairs, on one thread: X order_x[first, first + count) against the Z order_z[from, to).
+// The X at order_x[first, first + count), against one Z after another, on one thread.
 template <class T>
 class PairTask {
  public:
@@ -44,8 +44,8 @@ class PairTask {
 
   std::int64_t abandoned = 0, spared = 0, kept = 0;
 
-  // Whether pairs of this request go into lanes, as far as their lengths do not forbid it. Values over a smaller γ are
-  // too large for the exponents of soft lanes.
+  // Whether pairs of this request are computed in lanes if their lengths allow it. With a smaller γ, values divided by
+  // γ would exceed the exponents of soft lanes.
   static bool in_lanes(const Pairs<T>& pairs, const Kernels<T>& kernels) {
     if (pairs.suggests_x || pairs.suggests_z || pairs.greedy) return false;
     if (pairs.reducer == Reducer::hard) return !pairs.window || kernels.all_matches[pairs.family];
@@ -53,19 +53,19 @@ class PairTask {
            pairs.gamma >= (sizeof(T) == 4 ? 1e-3 : 1e-6);
   }
 
-  // Z number `a` of the order, sequence i, in lanes.
+  // Aligns Z number `a` of the order, which is sequence i, in lanes.
   void lanes(int a, int i) {
     open(i);
-    // How a pair is computed depends on its own lengths alone. As lengths ascend, pairs with short sums come first.
+    // How a pair is computed depends only on its own lengths. Lengths ascend, so pairs with short sums come first.
     int lane = 0;
     while (lane < count_ && !long_sums<T>(K_, lengths_[lane])) ++lane;
     if (lane > 0) solve_lanes(a, 0, lane);
-    const bool bare = pairs_.window || pairs_.reducer == Reducer::soft;  // lanes would have no bases
+    const bool bare = pairs_.window || pairs_.reducer == Reducer::soft;  // lanes have no bases for these
     for (; lane < count_ && (bare || needs_double<T>(K_, lengths_[lane])); ++lane) alone(a, lane);
     if (lane < count_) solve_lanes(a, lane, count_);
   }
 
-  // The same one by one.
+  // The same, one pair at a time.
   void one_by_one(int a, int i) {
     open(i);
     for (int lane = 0; lane < count_ && alive_(); ++lane) alone(a, lane);
@@ -79,9 +79,9 @@ class PairTask {
     K_ = pairs_.zs.length(i);
   }
 
-  // Stores the value of a pair, and counts the cells that were left out.
+  // Stores the value of a pair, and counts the cells that were skipped.
   void take(int a, int lane, double value, std::int64_t left) {
-    if (pairs_.once && a > first_ + lane) return;  // the other order of the pair is computed with these X too
+    if (pairs_.once && a > first_ + lane) return;  // this task also has the pair in the other order
     const int m = pairs_.xs.count, j = chosen_[lane];
     pairs_.out[std::size_t(i_) * m + j] = value;
     if (pairs_.once) pairs_.out[std::size_t(j) * m + i_] = value;
@@ -89,7 +89,8 @@ class PairTask {
     if (left > 0) ++abandoned, spared += left;
   }
 
-  // Vectors of W elements of X: number w of vector e is element place(e, w) of the X in lane(w), or nothing.
+  // X packed into vectors of W elements. With (lane, at) = place(e, w), number w of vector e is element `at` of the X
+  // in that lane, or 0 if there is none.
   struct Packed {
     std::vector<T> x, scale;
   };
@@ -119,7 +120,7 @@ class PairTask {
     return found;
   }
 
-  // All match costs of the pair in a lane; no thresholds, no band.
+  // All match costs of the pair in a lane, without thresholds or band.
   Costs<T> costs(int lane) {
     const int N = lengths_[lane], columns = (N + W_ - 1) / W_;
     if (int(packed_.size()) < count_) packed_.resize(count_);
@@ -139,8 +140,8 @@ class PairTask {
     return &*bands_[lane];
   }
 
-  // What a rule says about a pair, or the number that needs none; +∞ for one number per element. Thresholds are not
-  // `banded`: they look at all match costs.
+  // The price of a pair: a number, or what a rule finds for this pair; +∞ for one number per element. Thresholds are
+  // not `banded`: they read all match costs.
   T price(const Price<T>& p, int lane, const Costs<T>* costs, bool banded = true) {
     if (p.source == Source::number) return T(p.number);
     if (p.source == Source::each) return std::numeric_limits<T>::infinity();
@@ -148,7 +149,7 @@ class PairTask {
     return T(look(*costs, banded ? band(lane) : nullptr, [](const auto& looked) { return suggested(looked); }));
   }
 
-  // f(the match costs as the caller has them, ∞ outside the band).
+  // Calls f with the match costs as the caller has them, ∞ outside the band.
   template <class F>
   double look(const Costs<T>& costs, const Band* limits, const F& f) const {
     const auto allowed = [&](int i, int j) {
@@ -171,8 +172,6 @@ class PairTask {
     return found;
   }
 
-  // --- Lanes ---
-
   void prepare_lanes() {
     const int states = kernels_.states[pairs_.family];
     pack(in_lanes_, longest_, [](int e, int w) { return std::pair(w, e); });
@@ -190,7 +189,7 @@ class PairTask {
       for (int w = 0; w < W_; ++w) to[std::size_t(k) * W_ + w] = p.source == Source::each ? p.each[k] : lanes[w];
   }
 
-  // Solves the pairs in lanes [from, to); the other lanes are empty.
+  // Solves the pairs in lanes [from, to); the other lanes stay empty.
   void solve_lanes(int a, int from, int to) {
     if (in_lanes_.x.empty()) prepare_lanes();
     std::vector<std::int32_t> some(W_, 0);
@@ -237,7 +236,7 @@ class PairTask {
     for (int lane = from; lane < to; ++lane) take(a, lane, values_[lane], std::int64_t(left) * lengths_[lane]);
   }
 
-  // The band of each lane, and the columns that hold all of them.
+  // Sets the band of each lane, and the columns that cover all of them.
   void limit_lanes(LaneProblem<T>& problem, int from, int to) {
     if (limited_K_ != K_ || limited_from_ != from || limited_to_ != to) {
       limited_K_ = K_, limited_from_ = from, limited_to_ = to;
@@ -248,7 +247,7 @@ class PairTask {
       inner_from_.assign(K_, 0);
       inner_to_.assign(K_, longest_);
       for (int w = 0; w < W_; ++w) {
-        const int lane = w >= from && w < to ? w : from;  // an empty one is like the first
+        const int lane = w >= from && w < to ? w : from;  // an empty lane copies the first one
         const Band& here = *band(lane);
         for (int i = 0; i < K_; ++i) {
           start_[std::size_t(i) * W_ + w] = T(here.start[i]);
@@ -267,8 +266,6 @@ class PairTask {
     problem.feed.inner_from = inner_from_.data();
     problem.feed.inner_to = inner_to_.data();
   }
-
-  // --- One pair ---
 
   void alone(int a, int lane) {
     if (pairs_.once && a > first_ + lane) return;
@@ -311,7 +308,7 @@ class PairTask {
     if (alive_()) take(a, lane, pair.value, std::int64_t(pair.spared * double(K_) * N));
   }
 
-  // What pairs pay instead of their match costs.
+  // Replaces match costs by `low` and `high`.
   void count(const Costs<T>& costs, T threshold) {
     for (int i = 0; i < costs.K; ++i)
       for (int j = 0; j < costs.N; ++j) {
@@ -320,7 +317,8 @@ class PairTask {
       }
   }
 
-  // A stretch of chance matches inside a run makes two runs of it, on each side that may drop.
+  // Chance matches inside a run of drops split it in two, on each side that may drop. The openings that this adds
+  // should cost as much as such matches can save.
   void suggest_openings(int lane, const Costs<T>& costs, Problem<T>& pair) {
     double of_x = usual(pair.drop_x, pair.N), of_z = usual(pair.drop_z, pair.K);
     if (pairs_.transposed) std::swap(of_x, of_z);
@@ -330,7 +328,7 @@ class PairTask {
     if (pairs_.suggests_z) pair.charges[int(Plus::open_z) - 1] = opening;
   }
 
-  // See _greedy in methods.py.
+  // See `greedy` in tables/paid.py.
   void drop_first(int lane, const Costs<T>& costs) {
     constexpr T never = std::numeric_limits<T>::infinity();
     std::vector<T> of_x(costs.N, never), of_z(costs.K, never);
@@ -355,7 +353,7 @@ class PairTask {
   const Alive& alive_;
   const int W_, first_, count_;
   const std::vector<int> chosen_;
-  std::vector<std::int32_t> lengths_;  // (W,), ascending; 0 where a lane is empty
+  std::vector<std::int32_t> lengths_;  // (W,), ascending; 0 for empty lanes
   int longest_ = 0, i_ = 0, K_ = 0;
   int limited_K_ = 0, limited_from_ = 0, limited_to_ = 0;
   const T* z_ = nullptr;
@@ -364,7 +362,7 @@ class PairTask {
   Percentile<T> percentile_;
   std::vector<std::optional<Band>> bands_;
   Packed in_lanes_;
-  std::vector<Packed> packed_;  // each X alone
+  std::vector<Packed> packed_;  // each X by itself
   std::vector<T> block_, rows_, drop_x_, drop_z_, thresholds_, start_, stop_, alone_x_, alone_z_;
   std::vector<double> bases_, values_;
   std::vector<std::int32_t> from_, to_, inner_from_, inner_to_;

@@ -1,4 +1,4 @@
-// All pairs of two lists of sequences, on several threads: each takes some at a time (pair_task.hpp).
+// All pairs of two lists of sequences on several threads, in tasks of a few pairs (pair_task.hpp).
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace dropdtw {
 
-// How many pairs were given up because of the limit, and how many cells that spared.
+// How many pairs were abandoned because of the limit, and how many cells that saved.
 struct GivenUp {
   std::int64_t pairs, cells;
 };
@@ -19,7 +19,7 @@ GivenUp solve_pairs(const Pairs<T>& pairs, int threads, nb::object progress) {
   const Kernels<T> kernels = dropdtw::kernels<T>();
   const bool in_lanes = PairTask<T>::in_lanes(pairs, kernels);
   const int n = pairs.zs.count, m = pairs.xs.count, group = in_lanes ? kernels.width : 1;
-  // Sequences of like lengths share vectors, so that little is computed beyond their ends, and bands are kept.
+  // Sequences of similar length share vectors, so that little is computed beyond their ends, and bands are reused.
   const std::vector<int> order_x = pairs.xs.by_length(), order_z = pairs.once ? order_x : pairs.zs.by_length();
   struct Part {
     int first, from, to;
@@ -30,7 +30,7 @@ GivenUp solve_pairs(const Pairs<T>& pairs, int threads, nb::object progress) {
     const int rows = pairs.once ? std::min(n, first + group) : n;
     for (int from = 0; from < rows; from += chunk) parts.push_back({first, from, std::min(rows, from + chunk)});
   }
-  std::reverse(parts.begin(), parts.end());  // the largest first, so that threads end together
+  std::reverse(parts.begin(), parts.end());  // largest first, so that threads finish together
   std::atomic<std::int64_t> abandoned{0}, spared{0};
   const std::int64_t total = pairs.once ? std::int64_t(n) * (n + 1) / 2 : std::int64_t(n) * m;
   parallel(std::int64_t(parts.size()), threads, progress, total, [&](std::int64_t number, const Alive& alive) {

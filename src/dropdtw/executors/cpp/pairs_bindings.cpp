@@ -1,4 +1,4 @@
-// All pairs of two lists of sequences, for Python.
+// The part of the Python module for all pairs of two lists of sequences.
 #include "pairs_bindings.hpp"
 
 #include <nanobind/stl/array.h>
@@ -12,7 +12,7 @@
 
 namespace dropdtw {
 
-// (source, number, one number per element), (low, high, inclusive, threshold), (size, share)
+// As Python passes them: (source, number, one number per element), (low, high, inclusive, threshold), (size, share)
 template <class T>
 using PriceOf = std::tuple<int, double, std::optional<Vector<T>>>;
 template <class T>

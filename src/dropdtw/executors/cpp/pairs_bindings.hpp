@@ -1,4 +1,4 @@
-// Defines what the Python module has for pairs.
+// Adds the functions for pairs to the Python module.
 #pragma once
 #include <nanobind/nanobind.h>
 

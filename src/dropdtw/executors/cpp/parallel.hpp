@@ -1,4 +1,4 @@
-// Many tasks on several threads, which Python can watch and interrupt.
+// Runs tasks on several threads, which Python can watch and interrupt.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -17,14 +17,14 @@ namespace dropdtw {
 
 namespace nb = nanobind;
 
-// What a task calls now and then, in the form in which kernels take it: false tells it to stop.
+// A callback that tasks poll, in the form that kernels take; false means stop.
 struct Alive {
   bool (*tick)(void* self);
   void* self;
   bool operator()() const { return tick(self); }
 };
 
-// Work on tasks 0, 1, … below `count`, each done once, by threads and by the one that started them.
+// Runs tasks 0, 1, … below `count`, each once, on worker threads and on the calling thread.
 template <class Task>
 class Work {
  public:
@@ -32,12 +32,12 @@ class Work {
       : count_(count), progress_(std::move(progress)), total_(total), task_(task) {}
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
-  ~Work() {  // a thread that is not joined would end the program
+  ~Work() {  // destroying a thread that is not joined would end the program
     stop_ = true;
     for (auto& thread : pool_) thread.join();
   }
 
-  // Starts up to `threads` threads, fewer where the system refuses, and returns when all of them have ended.
+  // Starts up to `threads` threads, fewer if the system refuses, and returns when all of them have finished.
   void in_threads(int threads) {
     const auto most = std::size_t(std::min<std::int64_t>(threads, count_));
     pool_.reserve(most);
@@ -55,8 +55,8 @@ class Work {
     pool_.clear();
   }
 
-  // Does what is left on this thread: all of it where there were no threads, and the tasks that found no memory beside
-  // others.
+  // Runs the remaining tasks on this thread: all of them if there were no threads, and those that ran out of memory
+  // while others were running.
   void here() {
     nb::gil_scoped_release free;
     const Alive alive{[](void* self) { return static_cast<Work*>(self)->attend_now_and_then(); }, this};
@@ -64,7 +64,7 @@ class Work {
     for (std::int64_t k; alive() && (k = next_++) < count_;) done_ += task_(k, alive);
   }
 
-  // Answers signals and reports progress, with the interpreter held; an error of Python's stops all work.
+  // Checks for signals and reports progress, with the GIL held. A Python error stops all work.
   void attend() {
     if (!error_ && PyErr_CheckSignals() != 0) error_ = stop_ = true;
     if (error_ || progress_.is_none()) return;
@@ -89,7 +89,7 @@ class Work {
     try {
       pool_.emplace_back([this] { run(); });
       return true;
-    } catch (const std::system_error&) {  // the system gives no more threads
+    } catch (const std::system_error&) {  // the system refuses more threads
     } catch (const std::bad_alloc&) {
     }
     const std::lock_guard lock(mutex_);
@@ -97,11 +97,11 @@ class Work {
     return false;
   }
 
-  // One thread: takes tasks until there are none, or no memory for the one it has.
+  // A worker thread: takes tasks until none are left, or until one runs out of memory.
   void run() {
     const Alive alive{[](void* self) { return !static_cast<Work*>(self)->stop_; }, this};
     std::int64_t k = 0;
-    bool kept = false;  // whether task k is still to be done
+    bool kept = false;  // whether task k is unfinished
     try {
       while (alive() && (k = next_++) < count_) {
         kept = true;
@@ -141,8 +141,9 @@ class Work {
   std::vector<std::thread> pool_;
 };
 
-// Runs task(k, alive) for k < count on several threads, while this one watches for signals and reports how much of
-// `total` is done; a task returns its share. Where threads are refused, there are fewer; with none, this one works.
+// Runs task(k, alive) for k < count on several threads. Meanwhile, this thread checks for signals and reports how much
+// of `total` is done; a task returns its share. If the system refuses threads, fewer run; with none, this thread does
+// the work.
 template <class Task>
 void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t total, const Task& task) {
   Work<Task> work(count, std::move(progress), total, task);

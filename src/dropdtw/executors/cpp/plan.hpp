@@ -1,4 +1,4 @@
-// Builds the plan of a graph under a table: places, chunks and entries (graph.hpp).
+// Builds the plan of a graph with a table: places, chunks and entries (graph.hpp).
 #pragma once
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace dropdtw {
 
-// A graph as Python has it. Arcs are in tie order; `level` says which nodes wait for which.
+// A graph as Python passes it. Arcs are in tie-breaking order; a node depends only on nodes of lower `level`.
 struct GraphArrays {
   std::span<const std::int64_t> label, level, source, target, use, finals;
   std::span<const bool> hub, again;
@@ -21,7 +21,8 @@ struct GraphArrays {
   int start;
 };
 
-// A table: edges (E, 6) as source state, target state, use (−1: none), left, cost and charge, with their weights.
+// A table: edges (E, 6), each with source state, target state, use (−1 if none), left, cost and charge; and their
+// weights.
 struct TableArrays {
   int states;
   std::span<const std::int32_t> edges;
@@ -29,7 +30,7 @@ struct TableArrays {
   std::span<const std::int32_t> starts, finals;
 };
 
-// A plan, and the memory that it points to.
+// A plan and the memory that it points to.
 class GraphPlan {
  public:
   GraphPlan(const GraphArrays& graph, const TableArrays& table) : graph_(graph), table_(table) {
@@ -47,7 +48,7 @@ class GraphPlan {
   const Plan& plan() const { return plan_; }
 
  private:
-  static constexpr int most_entries = 4096;  // of a chunk, unless one slice has more
+  static constexpr int most_entries = 4096;  // per chunk, unless a single slice has more
 
   static void require(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);
@@ -103,7 +104,7 @@ class GraphPlan {
     }
   }
 
-  // The arcs into each node, by use, in their order; A + v is the way of a node from itself.
+  // Collects the arcs into each node, by use, in order; A + v stands for a node's arc from itself.
   void collect() {
     const int V = int(graph_.label.size()), A = int(graph_.source.size());
     const auto taken = [&](int arc, int use) { return graph_.use[arc] >> use & 1; };
@@ -133,7 +134,7 @@ class GraphPlan {
     return arc < A ? int(graph_.source[arc]) : arc - A;
   }
 
-  // Nodes by level, hubs behind the others; among these by how much leads into them, so that slices are filled well.
+  // Sorts nodes by level, hubs after the others; then by in-degree, so that slices need little padding.
   void set_places() {
     const int V = int(graph_.label.size());
     std::vector<std::int32_t> order(V);
@@ -162,7 +163,7 @@ class GraphPlan {
     blocks_.push_back(int(node_.size()));
   }
 
-  // How many ways of a use lead into the node of a slice that has the most.
+  // The largest number of arcs of a use into one node of a slice.
   int width(int use, int first) const {
     int most = 0;
     for (int p = first; p < first + slice; ++p)
@@ -214,7 +215,7 @@ class GraphPlan {
           const int v = node_[p + lane];
           const bool there = v >= 0 && k < degree(use, v);
           const int arc = there ? into_[use][into_end_[use][v] + k] : -1;
-          // What is at ∞ anyway may lead into the places of no node.
+          // A place without a node may read itself: it is at ∞ anyway.
           entries_.push_back(there ? place_[origin(arc)] : v < 0 && k == 0 && wide == 1 ? p + lane : nowhere);
           arcs_.push_back(arc < A ? arc : -1);
           costs_.push_back(there && arc < A ? graph_.cost[arc] : 0.0);

@@ -1,4 +1,4 @@
-// Prices that are read off the match costs of a pair, as drops.py reads them.
+// Prices that are derived from the match costs of a pair, as in drops.py.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,7 @@ struct Price {
   bool operator==(const Price& other) const = default;
 };
 
-// Match costs of one pair: rows of N numbers, `pitch` apart, all of them finite.
+// Match costs of one pair: rows of N finite numbers, `pitch` apart.
 template <class T>
 struct Costs {
   const T* data;
@@ -31,13 +31,13 @@ struct Costs {
   const T* row(int i) const { return data + i * pitch; }
 };
 
-// Finds percentiles. Keeps its memory from pair to pair.
+// Finds percentiles. Reuses its memory from pair to pair.
 template <class T>
 class Percentile {
  public:
   explicit Percentile(const Kernels<T>& kernels) : sift_(kernels.sift), room_(kernels.width) {}
 
-  // As NumPy interpolates and rounds it.
+  // The percentile p, interpolated and rounded as in NumPy.
   double of(const Costs<T>& costs, double p) {
     const double rank = (double(costs.K) * costs.N - 1) * (p / 100), lower = std::floor(rank), share = rank - lower;
     T a, b;
@@ -47,10 +47,10 @@ class Percentile {
   }
 
  private:
-  static constexpr std::int64_t few = 64;  // as many are sorted
+  static constexpr std::int64_t few = 64;  // this many are not narrowed any further
 
-  // The numbers of this rank and of the next. Again and again a sample says between which bounds they are likely to
-  // be, and only what is between these is kept.
+  // Finds the numbers of this rank and of the next. Repeatedly, a sample gives bounds that are likely to contain them,
+  // and only the numbers within these bounds are kept.
   void neighbours(const Costs<T>& costs, std::int64_t rank, T& a, T& b) {
     const std::int64_t n = std::int64_t(costs.K) * costs.N;
     for (auto& kept : kept_) kept.resize(n + room_);
@@ -59,7 +59,7 @@ class Percentile {
     while (left > few) {
       const Costs<T> rest{kept_[now].data(), 1, int(left), 0};
       const std::int64_t kept = narrow(rest, rank, 1 - now);
-      if (kept == left) break;  // all alike, or nearly so
+      if (kept == left) break;  // all equal, or nearly
       left = kept;
       now = 1 - now;
     }
@@ -69,7 +69,7 @@ class Percentile {
     b = rank + 1 < left ? *std::min_element(first + rank + 1, first + left) : a;
   }
 
-  // Keeps what may be of this rank or the next, and makes the rank one among these.
+  // Keeps the numbers that may have this rank or the next, and makes the rank relative to them.
   std::int64_t narrow(const Costs<T>& costs, std::int64_t& rank, int into = 0) {
     const std::int64_t n = std::int64_t(costs.K) * costs.N;
     T low, high;
@@ -84,7 +84,7 @@ class Percentile {
     return sift_(costs.data, costs.K, costs.N, costs.pitch, -most, most, kept_[into].data()).kept;
   }
 
-  // Bounds that hold the rank and the next, unless the sample is unlucky; false where a sample is no use.
+  // Bounds that contain this rank and the next, unless the sample is unlucky. False if a sample would not help.
   bool bracket(const Costs<T>& costs, std::int64_t n, std::int64_t rank, double aside, T& low, T& high) {
     const std::int64_t size = std::min<std::int64_t>(128, std::int64_t(std::sqrt(double(n))));
     if (n <= few || aside > 1000) return false;
@@ -114,7 +114,7 @@ class Percentile {
     return true;
   }
 
-  // A number in [0, 1) for each k, the same every time, so that samples do not follow the columns.
+  // A deterministic number in [0, 1) for each k, so that samples do not follow the columns.
   static double scatter(std::int64_t k) {
     const double v = double(k) * 0.6180339887498949;
     return v - std::floor(v);
@@ -125,7 +125,7 @@ class Percentile {
   std::vector<T> kept_[2], sample_;
 };
 
-// Otsu's threshold of numbers, which are sorted.
+// Otsu's threshold of sorted numbers.
 inline double otsu(const std::vector<double>& v) {
   const auto n = double(v.size());
   double all = 0, sum = 0, most = -1;
@@ -139,8 +139,8 @@ inline double otsu(const std::vector<double>& v) {
   return (v[best] + v[best + 1]) / 2;
 }
 
-// Match costs as the caller has them: with `transposed`, rows of the costs are x and columns z. allowed(i, j): what
-// counts.
+// Match costs as the caller has them: if `transposed`, the rows of `costs` are x and the columns z. Only pairs with
+// allowed(i, j) count.
 template <class T, class Allowed>
 class Looked {
  public:
@@ -162,7 +162,7 @@ class Looked {
 
   T at(int i, int j) const { return !allowed_(i, j) ? never : transposed_ ? costs_.row(j)[i] : costs_.row(i)[j]; }
   T best(int j) const { return best_[j]; }
-  // Whether z_i is so near to the best match of x_j that it is too much like it.
+  // Whether z_i is so close to the best match of x_j that the two are probably alike.
   bool near(int i, int j) const { return std::abs(i - where_[j]) <= K / 8; }
 
  private:
@@ -173,7 +173,7 @@ class Looked {
   std::vector<int> where_;
 };
 
-// The suggested drop cost: where the best match of each x ends and its best match elsewhere begins.
+// The suggested drop cost: the threshold between each x's best match and its best match elsewhere.
 template <class T, class Allowed>
 double suggested(const Looked<T, Allowed>& looked) {
   constexpr T never = Looked<T, Allowed>::never;
@@ -196,8 +196,7 @@ double suggested(const Looked<T, Allowed>& looked) {
   return otsu(values);
 }
 
-// What a stretch of matches that chance makes saves at most, along a diagonal or along a row; see chance_gain in
-// drops.py.
+// The most that a stretch of chance matches can save, along a diagonal or a row; see chance_gain in drops.py.
 template <class T, class Allowed>
 double chance_gain(const Looked<T, Allowed>& looked, double saved_x, double saved_z) {
   constexpr double nothing = -std::numeric_limits<double>::infinity();
@@ -221,7 +220,7 @@ double chance_gain(const Looked<T, Allowed>& looked, double saved_x, double save
   return std::max(best, along > 0 ? along + saved_z : 0.0);
 }
 
-// The usual one of some prices, 0 where nothing may be dropped.
+// The median of the finite prices, or 0 if nothing may be dropped.
 template <class T>
 double usual(const T* prices, int n) {
   std::vector<double> finite;

@@ -1,4 +1,4 @@
-// A problem as kernels take it. Plain data: it crosses between code compiled for different instruction sets.
+// A problem as kernels take it. Plain data: it is passed between code compiled for different instruction sets.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,9 +25,9 @@ struct Problem {
   Reducer reducer;
   double gamma;
   Want want;
-  std::size_t budget;  // bytes for stored choices; beyond it they are computed again
+  std::size_t budget;  // bytes for stored choices; beyond that, they are recomputed
 
-  // Match costs: a matrix with strides in elements, or strips of it on demand, or sequences of d ≤ 8 numbers.
+  // Match costs: a matrix with strides in elements, strips of one on demand, or sequences with d ≤ 8 features.
   const T* match = nullptr;
   std::ptrdiff_t row = 0, column = 0;
   const T* (*strip)(void* self, int from, int to, std::ptrdiff_t* row, std::ptrdiff_t* column) = nullptr;
@@ -38,75 +38,75 @@ struct Problem {
 
   const T *drop_x = nullptr, *drop_z = nullptr;
   double charges[charge_count] = {};
-  // For the hard value alone: what costs more than `limit` may be given up. No match cost is below `least`, where they
-  // are not known in advance (−∞: nothing is known).
+  // For the hard value only: a problem that costs more than `limit` may be abandoned. `least` is a lower bound on match
+  // costs that are not known in advance (−∞: unknown).
   double limit = __builtin_inf(), least = -__builtin_inf();
   const std::int64_t *band_start = nullptr, *band_stop = nullptr;
 
-  // Called now and then, with `self`; false stops the work.
+  // Called periodically with `self`; false stops the work.
   bool (*tick)(void* self) = nullptr;
   void* self = nullptr;
 
-  // Gives memory that is valid until it is asked again; null: there is none. Its owner keeps it for the next problem.
+  // Returns memory that is valid until the next call, or null if there is none. Its owner keeps it for the next
+  // problem.
   void* (*scratch)(void* owner, std::size_t bytes) = nullptr;
   void* owner = nullptr;
 
-  // Results. A path has K + N steps at most; step k pays path_cost[k] (a Cost, and four times a Plus) in cell
-  // (path_i[k], path_j[k]), from the end to the start. Its weight is kept where there is room for it.
+  // Results. A path has at most K + N steps, listed from end to start. Step k pays path_cost[k] (a Cost plus four times
+  // a Plus) in cell (path_i[k], path_j[k]). path_weight may be null.
   double value = 0;
-  double spared = 0;  // the share of cells that were left out because of the limit; the value is then ∞
+  double spared = 0;  // the fraction of cells skipped because of the limit; the value is then ∞
   std::int32_t *path_i = nullptr, *path_j = nullptr;
   std::uint8_t* path_cost = nullptr;
   double* path_weight = nullptr;
   int path_length = 0;
   T *grad_match = nullptr, *grad_x = nullptr, *grad_z = nullptr;  // zeroed by the caller
-  std::ptrdiff_t grad_row = 0;                                    // from row to row of grad_match
+  std::ptrdiff_t grad_row = 0;                                    // the row stride of grad_match
   double grad_charges[charge_count] = {};
 };
 
 inline constexpr int lane_tile = 64;  // columns that share a base in lanes.hpp
-inline constexpr int lane_rows = 4;   // rows that lanes take at once, at most
+inline constexpr int lane_rows = 4;   // the maximum number of rows that lanes process at once
 
-// Match costs of Z and of vectors of W numbers each, for kernels that take them in blocks (feed.hpp). The W numbers of
-// a vector belong to W sequences, or to W consecutive elements of one.
+// Match costs of Z with vectors of W elements, for kernels that read them in blocks (feed.hpp). The W elements of a
+// vector belong to W sequences, or are consecutive elements of one.
 template <class T>
 struct Feed {
   Metric metric;
   int d;
   const T* z;  // (K, d)
   const T* x;  // (columns, d, W)
-  // For cosine, z or x are of length 1, and this makes the other ones so: (K,), or (columns, W).
+  // For cosine, z or x are unit vectors, and these factors normalize the other: (K,) or (columns, W).
   const T *scale_z, *scale_x;
-  // What pairs pay instead of their match cost, where `step` says so: `low` up to the threshold of their lane, then
-  // `high`.
+  // If `step`, match costs are replaced: `low` up to the threshold of the lane, `high` above it.
   bool step;
   T low, high;
   const T* thresholds;  // (W,)
-  // Columns that row i of each lane may match, from start[i · W + lane] on and before `stop`, as numbers; null: all.
-  // Columns [from[i], to[i]) hold those of all lanes, and [inner_from[i], inner_to[i]) belong to every lane. None of
-  // these falls from row to row.
+  // Row i of a lane may match the columns from start[i · W + lane] up to, but not including, stop[i · W + lane]; null:
+  // all columns. [from[i], to[i]) covers the columns of all lanes, and [inner_from[i], inner_to[i]) are those that all
+  // lanes share. All these limits are non-decreasing from row to row.
   const T *start, *stop;
   const std::int32_t *from, *to, *inner_from, *inner_to;
 };
 
-// One sequence against `count` ≤ W others, value only, hard minimum.
+// One Z against up to W sequences X, values only.
 template <class T>
 struct LaneProblem {
-  int K, N;  // N: the longest of the others
+  int K, N;  // N: the length of the longest X
   unsigned mask;
-  Feed<T> feed;                 // limited to some columns for tables alone in which every edge costs a match
-  const std::int32_t* lengths;  // (W,): their lengths, 0 where a lane is empty
+  Feed<T> feed;                 // limits columns only for tables whose every edge pays a match cost
+  const std::int32_t* lengths;  // (W,): the lengths of the X, 0 for empty lanes
   const T *drop_x, *drop_z;     // (N, W), (K, W)
   T charges[charge_count];      // the same for every lane
   T* rows;                      // scratch: states · (N + 1) · W
-  double* bases;                // scratch for long sums: W for each lane_tile columns; null: sums are short
-  double* values;               // (W,): ∞ in all lanes where every one was sure to exceed the limit
-  T limit;                      // match and drop costs are not negative, unless it is ∞
-  bool (*tick)(void* self);     // called now and then, with `self`; false stops the work, and the values mean nothing
+  double* bases;                // scratch for long sums: W per lane_tile columns; null if sums are short
+  double* values;               // (W,): ∞ in all lanes if every one is certain to exceed the limit
+  T limit;                      // if finite, match and drop costs must not be negative
+  bool (*tick)(void* self);     // called periodically with `self`; false stops the work and leaves the values undefined
   void* self;
 };
 
-// What sifting numbers leaves: those that are kept, and how many are less than these.
+// The result of filtering numbers: how many are kept, and how many are below the range.
 struct Sifted {
   std::int64_t kept, below;
 };
@@ -114,18 +114,19 @@ struct Sifted {
 template <class T>
 struct Kernel {
   Status (*solve)(Problem<T>&);
-  int (*solve_lanes)(const LaneProblem<T>&);  // how many rows were computed
+  int (*solve_lanes)(const LaneProblem<T>&);  // returns how many rows it computed
 };
 
 template <class T>
 struct Kernels {
   const Kernel<T>* family;  // family_count of them
   const int* states;        // of each family
-  const bool* all_matches;  // whether every edge of the family costs a match
+  const bool* all_matches;  // whether every edge of the family pays a match cost
   int width;                // elements in a vector
-  // Rows [row, row + rows) and columns [from, to) of match costs, into (rows, pitch, W) from column `from` on.
+  // Computes rows [row, row + rows) and columns [from, to) of the match costs, into (rows, pitch, W) from column `from`
+  // on.
   void (*costs)(const Feed<T>&, int row, int rows, int from, int to, std::ptrdiff_t pitch, T* out);
-  // Keeps the numbers in [low, high] of `rows` rows of n, `pitch` apart; up to W more may be written behind them.
+  // Copies the numbers in [low, high] out of `rows` rows of n, `pitch` apart. May write up to W more behind them.
   Sifted (*sift)(const T* from, int rows, int n, std::ptrdiff_t pitch, T low, T high, T* kept);
 };
 

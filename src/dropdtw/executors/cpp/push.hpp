@@ -1,10 +1,10 @@
-// The way back over a graph: derivatives of soft minima, and a best path.
+// The backward pass over a graph: derivatives of soft minima, and the traceback of a best path.
 #pragma once
 #include "sheet.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
 
-// The values of all ends, states first, as rows of one vector each.
+// Collects the values of all final states and nodes, states in the outer loop, as rows of one vector each.
 template <class T, Reducer R>
 void set_ends(const Sheet<T, R>& sheet, const T* last, T* ends) {
   const Plan& plan = sheet.plan;
@@ -21,7 +21,8 @@ double value_of(const Sheet<T, R>& sheet, const T* ends) {
   return double(found[0]);
 }
 
-// Pushes weights back along edges and arcs, column by column; what arrives at the prices are their derivatives.
+// Propagates weights back along edges and arcs, column by column. The weights that arrive at prices are their
+// derivatives.
 template <class T, Reducer R>
 class Push {
   static constexpr int W = Register<T>::W;
@@ -170,7 +171,7 @@ class Push {
     add_by_label(chunk, n);
   }
 
-  // What passes along an edge goes to where it comes from, and to what it pays.
+  // Adds the weight that passes along an edge to where the edge comes from, and to what it pays.
   DROPDTW_INLINE void credit(const Chunk& chunk, const Way& way, const T* passing, int n) {
     if (way.source >= 0)
       add(arriving + way.source * chunk_places, passing, n);
@@ -183,7 +184,7 @@ class Push {
     if (way.cost == Cost::drop_z) add(by_z + chunk.begin, passing, n, weight);
   }
 
-  // Shares what arrives over the arcs that bring it. `entries` is scratch, or already holds the values of the entries.
+  // Distributes arriving weights over the arcs that bring them. `entries` is scratch.
   DROPDTW_INLINE void spread(const Chunk& chunk, const Take& take, const T* states, const T* g, T* entries, T* to) {
     const T* shares = g;
     if (!take.single) {
@@ -204,7 +205,8 @@ class Push {
       for (int e = 0; e < take.count; ++e) to[places[e]] += shares[e];
   }
 
-  // Neighbours often have the same label: four sums for each, so that they need not wait for each other.
+  // Neighbors often have the same label. Each label has four partial sums, so that additions do not wait for each
+  // other.
   void add_by_label(const Chunk& chunk, int n) {
     const std::int32_t* const label = plan.label + chunk.begin;
     for (int i = 0; i < n; i += 4)
@@ -218,7 +220,7 @@ class Push {
   double by_x = 0, by_charge[charge_count + 1] = {};
 };
 
-// A best path: from the end back to the start, each choice made again from the stored values.
+// The traceback of a best path, from end to start. Choices are recomputed from the stored values.
 template <class T>
 class Walk {
  public:
@@ -256,7 +258,7 @@ class Walk {
  private:
   static constexpr int ahead = 8;  // columns
 
-  // A path stays where it is more often than not: what it will read there is fetched from memory in time.
+  // Paths usually stay at the same place, so prefetch what this one will read there.
   void look_ahead(const T* states) const {
     for (int s = 0; s < plan.states; ++s) __builtin_prefetch(states + std::size_t(s) * plan.stride + place);
     const Chunk& chunk = plan.chunks[plan.chunk_of[place / slice]];
@@ -281,7 +283,7 @@ class Walk {
     return false;
   }
 
-  // Of the arcs of a use that bring a state here, the first best.
+  // The best arc of a use that brings a state here; the first one on ties.
   Choice choose(const Chunk& chunk, int use, const T* states) const {
     const Take& take = chunk.takes[use];
     Choice best;

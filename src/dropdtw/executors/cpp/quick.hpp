@@ -1,5 +1,6 @@
-// Small problems straight from two arrays: no array is made for a value, and a path comes back as an alignment is kept.
-// What is not plain, such as values that are not finite, is left to the general way, which knows what to say about it.
+// The fast path for small problems, straight from two arrays. It creates no arrays for a value, and returns a path in
+// the form in which alignments are stored. Unusual inputs, such as values that are not finite, go to the general code
+// path, which reports errors.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -12,13 +13,13 @@
 namespace dropdtw {
 
 inline constexpr std::size_t quick_cells = std::size_t(1) << 16;  // about 50 µs of work, so that Ctrl-C can wait
-inline constexpr std::size_t quick_features = 8;                  // as many as kernels take
+inline constexpr std::size_t quick_features = 8;                  // the maximum that kernels take
 
-// The request, without its sequences. The metric for numbers and the one for vectors; Metric::none: not here.
+// The request without its sequences. Metric::none for `numbers` or `vectors`: use the general code path.
 struct Door {
   int family;
   unsigned mask;
-  bool transposed;  // the family has Z and X exchanged
+  bool transposed;  // whether the family swaps Z and X
   Metric numbers, vectors;
   double drop_x, drop_z;
   double charges[charge_count];
@@ -27,7 +28,7 @@ struct Door {
 template <class T>
 using Plain = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 
-// Two sequences as they arrived.
+// Two sequences as passed by the caller. The metric stays `none` if they need the general code path.
 template <class T>
 struct Arrived {
   const T *z, *x;
@@ -47,7 +48,7 @@ struct Arrived {
     if (moderate()) metric = d == 1 ? door.numbers : door.vectors;
   }
 
-  // Whether all values are finite, and their squares neither overflow nor vanish.
+  // Whether all values are finite, and their squares neither overflow nor underflow.
   bool moderate() const {
     T largest = 0;
     const auto look = [&](const T* a, std::size_t n) {
@@ -65,7 +66,7 @@ struct Arrived {
     return largest == 0 || (low < largest && largest < high);
   }
 
-  // The match cost of a pair, rounded as NumPy rounds it: eight squares are summed in pairs.
+  // The match cost of a pair, rounded as in NumPy, which sums eight squares pairwise.
   T match(std::size_t i, std::size_t j) const {
     T s[quick_features] = {};
     for (std::size_t f = 0; f < d; ++f) s[f] = (z[i * d + f] - x[j * d + f]) * (z[i * d + f] - x[j * d + f]);
@@ -111,7 +112,7 @@ struct Prepared {
   }
 };
 
-// The hard value, any number above `limit` where it exceeds that; NaN where the general way has to be gone.
+// The hard value. Any number above `limit` if the value exceeds it; NaN if the general code path has to be taken.
 template <class T>
 double quick_value(const Door& door, Plain<T> Z, Plain<T> X, double limit) {
   const Arrived<T> arrived(door, Z, X);
@@ -122,9 +123,9 @@ double quick_value(const Door& door, Plain<T> Z, Plain<T> X, double limit) {
   return prepared.problem.value;
 }
 
-// The hard value and a best alignment: pairs (L, 2), the label of each x (the cheapest of its z, the first of these),
-// how often each x and z is paid for as dropped, all in `out`, one after the other, and how often each charge is paid.
-// The value is NaN where the general way has to be gone.
+// The hard value and a best alignment. Writes to `out`, in this order: the label of each x (its cheapest z, the first
+// one on ties), how often each x and each z pays for being dropped, and the pairs (L, 2). Also returns how often each
+// charge is paid. The value is NaN if the general code path has to be taken.
 template <class T>
 nb::tuple quick_path(const Door& door, Plain<T> Z, Plain<T> X, Out<std::int64_t> out) {
   const Arrived<T> a(door, Z, X);
@@ -150,7 +151,7 @@ nb::tuple quick_path(const Door& door, Plain<T> Z, Plain<T> X, Out<std::int64_t>
   std::fill_n(labels, a.N, -1);
   std::fill_n(paid_x, steps, 0);
   int length = 0;
-  for (int step = problem.path_length - 1; step >= 0; --step) {  // kernels walk from the end
+  for (int step = problem.path_length - 1; step >= 0; --step) {  // kernels return a path from end to start
     std::int64_t i = problem.path_i[step], j = problem.path_j[step];
     Cost cost = Cost(paid[step] & 3);
     int plus = paid[step] >> 2;

@@ -1,9 +1,9 @@
-// What an alignment still has to pay at least, so that one that is sure to exceed a limit can be given up.
+// A lower bound on what an alignment still has to pay. Problems that are certain to exceed a limit are abandoned early.
 //
-// It is the bound (1) of bounds.py, of what lies beyond a cell: each pair pays a share λ of its match cost out of its
-// column and the rest out of its row, an element without a match what the table makes it pay. Where match costs may be
-// negative, the column and the row that a cell is in may still get some: their negative costs count as if all of them
-// were to come.
+// This is bound (1) of bounds.py, applied to what lies beyond a cell. Each pair pays a share λ of its match cost for
+// its column and the rest for its row; an element without a match pays what the table demands. The row and the column
+// of the cell itself may still get matches. If match costs may be negative, all negative costs of that row and column
+// count as if they were still to come.
 #pragma once
 #include "block.hpp"
 #include "tables.hpp"
@@ -17,7 +17,7 @@ class Rest {
  public:
   explicit Rest(const Problem<T>& problem) : problem_(problem), K_(problem.K), N_(problem.N) {}
 
-  // Whether there is a limit, and something known about match costs: all of them, or a number that none is below.
+  // Whether there is a limit, and match costs are known or not negative.
   bool wanted() const { return problem_.limit < inf<double> && (problem_.match != nullptr || problem_.least >= 0); }
 
   bool prepare(int stride) {
@@ -43,7 +43,8 @@ class Rest {
     sum = 0;
     for (int j = N_; j > 0; sum += pays_x(--j, share)) x_[2 * W + N_ - j] = T(sum + below_x_[j - 1]);
     x_[2 * W + N_] = T(sum);
-    // Sums are rounded, those of the kernels too: by less than this as long as they do not exceed the limit.
+    // Sums are rounded, here and in the kernels. The error is below this margin as long as they do not exceed the
+    // limit.
     constexpr double epsilon = sizeof(T) == 4 ? 0x1p-23 : 0x1p-52;
     const double size = __builtin_fabs(problem_.limit) + 2 * negative_;
     limit_ = T(problem_.limit + 4 * (double(K_) + N_ + 2) * epsilon * size);
@@ -55,7 +56,7 @@ class Rest {
   const T* of_z() { return z_.get() + W; }                    // lane i: after row i
 
  private:
-  static constexpr T extreme(bool heavy) {  // the least or the largest weight of a match
+  static constexpr T extreme(bool heavy) {  // the smallest or the largest weight of a match
     T found = heavy ? T(0) : inf<T>;
     for (const Edge& e : Tab::edges)
       if (e.cost == Cost::match && (heavy ? T(e.weight) > found : T(e.weight) < found)) found = T(e.weight);
@@ -63,7 +64,7 @@ class Rest {
   }
   static constexpr T lightest = extreme(false), heaviest = extreme(true);
 
-  // What an element without a match pays at least: its price, or nothing; ∞ where the table has no edge for that.
+  // The least that an element without a match pays: its price, or nothing; ∞ if the table has no such edge.
   template <Move move>
   static T lost(T price) {
     T least = inf<T>;
@@ -82,13 +83,13 @@ class Rest {
   }
 
   static double smaller_of(double a, double b) { return a < b ? a : b; }
-  static double pays(T lost, double share, T m) {  // what can hold no match is lost, whatever the share
+  static double pays(T lost, double share, T m) {  // an element that cannot match pays in full, whatever the share
     return m == inf<T> ? lost : smaller_of(lost, share * m);
   }
   double pays_x(int j, double share) { return pays(lost_x_[j], share, column_[j]); }
   double pays_z(int i, double share) { return pays(lost_z_[i], share, row_[i]); }
 
-  // The least that each column and row with a match can hold, and what is negative in each.
+  // Finds the smallest match cost of each column and row, and the sum of the negative costs in each.
   void read() {
     const bool known = problem_.match != nullptr;
     for (int j = 0; j < N_; ++j) column_[j] = known ? inf<T> : T(0), below_x_[j] = 0;
@@ -121,7 +122,7 @@ class Rest {
     }
   }
 
-  // The minima of a matrix by its first and by its second axis; W lines at a time where they lie together.
+  // The minima of a matrix along both axes, W lines at a time if their numbers are contiguous.
   DROPDTW_FLAT void minima(int lines, int length, std::ptrdiff_t far, std::ptrdiff_t near, T* of_line, T* of_place) {
     int a = 0;
     for (; near == 1 && a + W <= lines; a += W) {
@@ -154,7 +155,7 @@ class Rest {
 
   const Problem<T>& problem_;
   const int K_, N_;
-  double negative_ = 0;  // all that can be negative, without its sign
+  double negative_ = 0;  // the absolute sum of all costs that can be negative
   T limit_ = 0;
   Buffer<T> x_, z_, lost_x_, lost_z_, column_, row_;
   Buffer<double> below_x_, below_z_;

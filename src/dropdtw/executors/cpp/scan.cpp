@@ -1,7 +1,7 @@
 // The kernel of scan.hpp, for one instruction set and one precision; the build compiles this file once for each.
 //
-// Lane i of anti-diagonal t is the cell of row i and column t − i of the strip, as in wave.hpp. With each value goes
-// the x that its path begins with; of equally good ways into a state the one that begins last wins.
+// Lane i of anti-diagonal t is the cell of row i and column t − i of the strip, as in wave.hpp. Each value carries the
+// x that its path begins with. On ties, the path that begins last wins.
 #include "scan.hpp"
 
 #include "block.hpp"
@@ -13,7 +13,7 @@ template <class Tab, class T>
 class Scanner {
   static constexpr int S = Tab::states, W = Register<T>::W;
   using Int = typename Register<T>::Int;
-  static constexpr std::int64_t furthest = std::int64_t(1) << 30;  // how far back a path is known to begin
+  static constexpr std::int64_t furthest = std::int64_t(1) << 30;  // how far back the beginning of a path is tracked
 
  public:
   explicit Scanner(ScanProblem<T>& problem) : p_(problem), K_(problem.K), N_(problem.N), fold_{problem.mask, 0, 0, {}} {
@@ -47,7 +47,7 @@ class Scanner {
   }
 
  private:
-  // The neighbours of W cells, and the cells themselves.
+  // The values of W cells, and where their paths begin.
   struct Cells {
     Vec<T> value[S];
     Mask<T> begin[S];
@@ -63,7 +63,7 @@ class Scanner {
       for (int k = 0; k < S * stride_; ++k) values_[b][k] = inf<T>, begins_[b][k] = 0;
     for (int k = 0; k < stride_; ++k) drop_z_[k] = costs_[k] = inf<T>;
     for (int i = 1; i <= K_; ++i) drop_z_[W + i] = p_.drop_z[i - 1];
-    // Reversed, so that along an anti-diagonal it is read forwards.
+    // Reversed, so that anti-diagonals read it forward.
     for (int k = 0; k < along_; ++k) drop_x_[k] = inf<T>;
     for (int j = 0; j < N_; ++j) drop_x_[2 * W + N_ - 1 - j] = p_.drop_x[j];
     for (int f = 0; sequences && f < p_.d; ++f) {
@@ -79,7 +79,7 @@ class Scanner {
   T* values(int buffer, int s) { return values_[buffer].get() + std::size_t(s) * stride_ + W; }
   Int* begins(int buffer, int s) { return begins_[buffer].get() + std::size_t(s) * stride_ + W; }
 
-  // Puts row i of the column before the strip where anti-diagonal i looks for it.
+  // Puts row i of the column before the strip where anti-diagonal i reads it.
   void enter(int buffer, int i) {
     for (int s = 0; s < S; ++s) {
       const std::size_t k = std::size_t(s) * (K_ + 1) + i;
@@ -89,7 +89,7 @@ class Scanner {
     }
   }
 
-  // Takes row i of the last column.
+  // Stores row i of the last column.
   void leave(int buffer, int i) {
     for (int s = 0; s < S; ++s) {
       const std::size_t k = std::size_t(s) * (K_ + 1) + i;
@@ -98,7 +98,7 @@ class Scanner {
     }
   }
 
-  // Takes what ends in column j.
+  // Stores the best path that ends in column j.
   void end(int buffer, int j) {
     T best = inf<T>;
     Int begin = 0;
@@ -168,7 +168,7 @@ class Scanner {
           best = better ? v : best;
           begin = better ? b : begin;
         });
-        // A path in the start state has not begun: its first x is the next one at the earliest.
+        // A path in the start state has not begun: it begins with the next x at the earliest.
         if constexpr (Tab::start[s]) begin = (Mask<T>{} + Int(t + 1 - i)) - lane_numbers<T>();
         here.value[s] = best;
         here.begin[s] = begin;

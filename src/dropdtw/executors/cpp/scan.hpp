@@ -1,6 +1,6 @@
-// One pass over a strip of columns, of a table whose paths may begin in any of them: for each column the least cost of
-// a path that ends there, and where that path begins. Plain data: it crosses between code compiled for different
-// instruction sets.
+// One pass over a strip of columns, for a table whose paths may begin in any column. Finds for each column the smallest
+// cost of a path that ends there, and where that path begins. Plain data: it is passed between code compiled for
+// different instruction sets.
 #pragma once
 #include "problem.hpp"
 
@@ -22,16 +22,16 @@ struct ScanProblem {
   double charges[charge_count] = {};
   std::int64_t offset = 0;  // the strip's first column; `begins` and `begin` count from the start of X
 
-  // The states of the column before the strip, (states, K + 1), and the x that their paths begin with; afterwards those
-  // of its last column.
+  // In: the states of the column before the strip, (states, K + 1), and the x that their paths begin with. Out: the
+  // same for the last column of the strip.
   T* values = nullptr;
   std::int64_t* begins = nullptr;
 
-  // (N,): the least cost of a path that ends in each column, and the x that it begins with: of several the last.
+  // (N,): the smallest cost of a path that ends in each column, and the x that it begins with (the last one on ties).
   T* cost = nullptr;
   std::int64_t* begin = nullptr;
 
-  bool (*tick)(void* self) = nullptr;  // called now and then, with `self`; false stops the work
+  bool (*tick)(void* self) = nullptr;  // called periodically with `self`; false stops the work
   void* self = nullptr;
 };
 

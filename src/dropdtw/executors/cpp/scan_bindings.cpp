@@ -1,4 +1,4 @@
-// The part of the Python module that finds occurrences: a strip of columns at a time.
+// The part of the Python module that finds occurrences, one strip of columns at a time.
 #include "scan_bindings.hpp"
 
 #include <nanobind/stl/array.h>

@@ -1,4 +1,4 @@
-// Defines what the Python module has for finding occurrences.
+// Adds the functions that find occurrences to the Python module.
 #pragma once
 #include <nanobind/nanobind.h>
 

@@ -1,7 +1,7 @@
-// A table laid over a graph: columns of values, one after the other, by whatever plan arrives at run time.
+// A table evaluated over a graph, column by column, for any plan that arrives at run time.
 //
-// A chunk of nodes at a time: first what leads into it is gathered into scratch that stays in the L1 cache, then each
-// edge of the table is one short loop of vectors.
+// Nodes are processed in chunks. First the values that lead into a chunk are gathered into scratch that stays in the L1
+// cache; then each edge of the table is one short vector loop.
 #pragma once
 #include <cmath>
 
@@ -10,7 +10,7 @@
 
 namespace dropdtw::DROPDTW_ISA {
 
-// Hands out pieces of a block of memory; with none, it only counts.
+// Hands out pieces of a block of memory; without a block, it only counts bytes.
 class Arena {
  public:
   explicit Arena(void* begin) : begin_(static_cast<char*>(begin)) {}
@@ -41,7 +41,7 @@ class Sheet {
   explicit Sheet(GraphProblem<T>& problem) : p(problem), plan(*problem.plan), fold(problem.gamma) {
     Arena arena(problem.work);
     const std::size_t column = std::size_t(plan.states) * plan.stride;
-    // All columns where they fit; otherwise some, from which the others are computed again.
+    // Keeps all columns if they fit the budget; otherwise some, from which the others are recomputed.
     length = p.N;
     if (p.want == Want::value)
       length = 1;
@@ -66,7 +66,7 @@ class Sheet {
     rest = arena;
   }
 
-  // Everything that does not change from column to column.
+  // Sets everything that does not change from column to column.
   void begin() {
     fill(nowhere, size, inf<T>);
     for (int k = 0; k < plan.places; ++k) priced_z[k] = plan.label[k] < plan.rows ? p.drop_z[plan.label[k]] : inf<T>;
@@ -76,7 +76,7 @@ class Sheet {
 
   T* slot(int k) { return kept + k * size; }
 
-  // Fills the slots 1, 2, … with the columns of segment a; slot 0 gets the column before them. False: stop.
+  // Fills slots 1, 2, … with the columns of segment a; slot 0 gets the column before them. Returns false to stop.
   bool fill_segment(int a) {
     const int first = a * length, last = smaller(p.N, first + length);
     if (a == 0)
@@ -90,7 +90,7 @@ class Sheet {
     return true;
   }
 
-  // Fills all segments, and keeps the first column of each; the last one stays.
+  // Fills all segments and saves the column before each; the last segment stays in the slots.
   bool fill_all() {
     for (int a = 0; a < segments; ++a) {
       if (!fill_segment(a)) return false;
@@ -99,7 +99,7 @@ class Sheet {
     return true;
   }
 
-  // The same for the value alone: gives the last column, or null.
+  // The same for the value only: returns the last column, or null to stop.
   const T* fill_last() {
     enter(0, slot(0), nowhere);
     for (int j = 1; j <= p.N; ++j) {
@@ -109,7 +109,7 @@ class Sheet {
     return slot(p.N & 1);
   }
 
-  // Match costs of column j; column 0 has none.
+  // Sets the prices of column j; column 0 has none.
   void price_column(int j) {
     paid_x = j == 0 ? inf<T> : p.drop_x[j - 1];
     const T* const from = p.match + (j - 1) * p.column;
@@ -166,7 +166,7 @@ class Sheet {
     }
   }
 
-  // What leads into a chunk: prices of its nodes, and for each source its values there (null: nothing).
+  // Gathers the inputs of a chunk: the prices of its nodes, and the values of each source (null if there are none).
   DROPDTW_INLINE void bring(const Chunk& chunk, const T* here, const T* before) {
     look_up(prices, plan.rows + 1, plan.label + chunk.begin, chunk.end - chunk.begin, price);
     for (int k = 0; k < plan.source_count; ++k) {
@@ -177,7 +177,7 @@ class Sheet {
     }
   }
 
-  // The values that arcs bring, reduced over them: in `out`, in `entries`, or where they are.
+  // The values that arcs bring, reduced to one per node: in `out`, in `entries`, or in place.
   DROPDTW_INLINE const T* fetch(const Chunk& chunk, const Take& take, const T* states, T* entries, T* out) {
     const T* rows = entries;
     if (take.neighbours)
@@ -197,7 +197,7 @@ class Sheet {
       for (int e = 0; e < take.count; ++e) entries[e] += T(plan.costs[take.begin + e]);
   }
 
-  // Where an edge comes from, before it pays; null: nowhere.
+  // The values that an edge starts from, before it pays; null if there are none.
   DROPDTW_INLINE const T* origin(const Chunk& chunk, const Way& way, const T* here, const T* before) {
     if (way.source >= 0) return at[way.source];
     return (way.left ? before : here) + std::size_t(way.state) * plan.stride + chunk.begin;

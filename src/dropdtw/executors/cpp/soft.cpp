@@ -1,10 +1,10 @@
-// Soft minima in lanes, as lanes.hpp has hard ones.
+// Soft minima in lanes, as lanes.hpp does for hard ones.
 //
-// exp(−value/γ) of a cell is the sum over its edges of the neighbours', times exp(−cost/γ). Such numbers span far more
-// than the exponents of a float, so each is kept as m · 2^e with e a number of its own. That leaves one exponential for
-// each match cost, and neither exponentials nor logarithms between one cell and the next. From cell to cell m grows or
-// shrinks by a factor below 16; now and then it is made 1 ≤ m < 2 again. It takes instructions that scale by powers of
-// two, which older processors lack.
+// exp(−value/γ) of a cell is the sum over its edges of the neighbors' exp(−value/γ) times exp(−cost/γ). Such numbers
+// exceed the exponent range of a float, so each is stored as m · 2^e with a separate number e. This takes one
+// exponential per match cost, and neither exponentials nor logarithms from one cell to the next. From cell to cell, m
+// grows or shrinks by a factor below 16; it is renormalized to 1 ≤ m < 2 periodically. This needs instructions that
+// scale by powers of two, which older processors lack.
 #include "soft.hpp"
 
 #include "cell.hpp"
@@ -17,7 +17,7 @@ namespace dropdtw::DROPDTW_ISA {
 
 template <class T>
 struct Scaled {
-  Vec<T> m, e;  // m · 2^e; 0 where e is lowest, or even less
+  Vec<T> m, e;  // m · 2^e; represents 0 if e ≤ lowest
 };
 
 template <class T>
@@ -45,8 +45,8 @@ DROPDTW_INLINE Scaled<double> normal(const Scaled<double>& v) {
           v.e + (Vec<double>)_mm512_getexp_pd((__m512d)v.m)};
 }
 
-// exp(−price/γ), where scale is −log2(e)/γ; its m is between 0.7 and 1.5. The polynomials are 2^r for |r| ≤ ½, through
-// Chebyshev's nodes, to within 3 · 10⁻¹⁶ and 3 · 10⁻⁹.
+// exp(−price/γ), where scale is −log2(e)/γ; its m is between 0.7 and 1.5. The polynomials interpolate 2^r for |r| ≤ ½
+// at Chebyshev nodes, to within 3 · 10⁻¹⁶ (double) and 3 · 10⁻⁹ (single precision).
 template <class T>
 DROPDTW_INLINE Scaled<T> weight(Vec<T> price, T scale) {
   const Vec<T> y = most(price * scale, all<T>(lowest<T>)), e = whole(y), r = y - e;
@@ -75,7 +75,7 @@ class SoftLanes {
   struct Around {
     Scaled<T> diag[S], left[S], top[S], here[S];
     Scaled<T> match, drop_x, drop_z;
-    Vec<T> cost;  // the match cost itself, for edges that weigh it
+    Vec<T> cost;  // the match cost itself, for edges with a weight
   };
   struct Constants {
     unsigned mask;
@@ -269,7 +269,7 @@ class SoftLanes {
     }
   }
 
-  // What edge k brings; where all edges into its state cost the same, without that price.
+  // The value that arrives by edge k, without the price if all edges into its state share it.
   template <int k>
   static DROPDTW_INLINE Scaled<T> arriving(const Around& a, const Constants& constants) {
     constexpr Edge edge = Tab::edges[k];

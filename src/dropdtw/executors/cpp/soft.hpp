@@ -1,4 +1,4 @@
-// Soft minima of many problems at a time, for processors that have the instructions for it. Plain data, as in
+// Soft minima of many problems at a time, for processors that have the instructions for them. Plain data, as in
 // problem.hpp.
 #pragma once
 #include "problem.hpp"
@@ -7,7 +7,7 @@ namespace dropdtw {
 
 template <class T>
 struct SoftKernels {
-  // Of each family: fills problem.values, and returns how many rows it computed. Null where there are none.
+  // One per family: fills problem.values and returns how many rows it computed. Null if this processor has none.
   using Solve = int (*)(const LaneProblem<T>& problem, double gamma);
   const Solve* family;
 };

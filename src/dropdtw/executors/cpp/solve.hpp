@@ -1,10 +1,10 @@
-// What is wanted of a problem (its value, its path, its derivatives), as waves over blocks of columns.
+// Computes the value, the path or the derivatives of a problem, as waves over blocks of columns.
 #pragma once
 #include "back.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
 
-// The ways into each state by their ranks, and where the rank is in the code of a cell.
+// The edges into each state by rank, and where the rank is in the code of a cell.
 template <class Tab>
 struct Ways {
   Edge edge[Tab::states][most_edges<Tab>()] = {};
@@ -39,7 +39,7 @@ class Solver {
   }
 
  private:
-  // Opens block b of those of `width` columns.
+  // Opens block b, in a division into blocks of `width` columns.
   void open(int b, int width) { wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_)); }
 
   bool prepare_columns(int kept) {
@@ -51,8 +51,8 @@ class Solver {
     return {&columns_[S * rows], wave_.bases_.wanted() ? &bases_[rows] : nullptr};
   }
 
-  // Runs over blocks of `width` columns and leaves the column to the left of block b in columns_; of these it keeps the
-  // last `kept`. Gives up where every alignment is sure to exceed the limit.
+  // Runs forward over blocks of `width` columns. Stores the column to the left of each block in columns_, and keeps the
+  // last `kept` of them. Stops early if every alignment is certain to exceed the limit.
   template <Reducer reducer>
   Status sweep(int width, int kept) {
     const int blocks = (N_ + width) / width;
@@ -91,7 +91,7 @@ class Solver {
     const double cells = double(K_ + 1 + 2 * W) * (N_ + 1);
     int width = N_ + 1;
     if (problem_.strip != nullptr || cells * sizeof(Code) > double(problem_.budget)) {
-      // Choices of one block and columns between blocks together are least for this width.
+      // This width minimizes the memory for the choices of one block and the columns between blocks.
       width = int(__builtin_sqrt(double(N_) * S * sizeof(T) / sizeof(Code))) + 1;
       if (problem_.strip != nullptr) width = larger(width, problem_.strip_width);
       width = smaller(width, N_ + 1);
@@ -121,7 +121,7 @@ class Solver {
     return Status::done;
   }
 
-  // Follows the stored choices from cell (i, j) in state end_ until it leaves the block.
+  // Traces the stored choices back from cell (i, j) in state end_ until the path leaves the block.
   void follow(const Code* chosen, int& i, int& j) {
     while (j >= wave_.block_.first && (i > 0 || j > 0)) {
       const Edge e = way_in(chosen, i, j);
@@ -152,8 +152,8 @@ class Solver {
 
   template <Reducer reducer>
   Status gradient() {
-    // All states of a problem that fits the cache; of a larger one those of a block, so that they stay below 1.3 × C
-    // even where each anti-diagonal takes up to two vectors more than it has cells.
+    // Keeps all states of a problem that fits the cache. For a larger one, keeps those of a block, so that they take
+    // less than 1.3 times the memory of C even if each anti-diagonal takes up to two vectors more than it has cells.
     int width = N_ + 1;
     if (double(S) * (K_ + 1) * (N_ + 1) * sizeof(T) > double(1 << 20))
       width = smaller(width, larger(16, smaller(128, int(1.2 * N_ / S) - 2 * W)));
@@ -186,7 +186,7 @@ class Solver {
     return Status::done;
   }
 
-  // The value of the final states, and their weights.
+  // Computes the value from the final states, and their weights.
   template <Reducer reducer>
   void finish(double* weights) {
     const double base = wave_.bases_.of(K_);
@@ -221,7 +221,7 @@ class Solver {
   Problem<T>& problem_;
   const int K_, N_;
   Back<Tab, T> wave_;
-  Buffer<T> columns_;     // the states of the column on the left of each block
+  Buffer<T> columns_;     // the states of the column to the left of each block
   Buffer<double> bases_;  // and the bases of its rows
   int end_ = -1;          // the state that the path is in
 };

@@ -1,6 +1,7 @@
-// Vectors of one register, in the compiler's own notation.
-// Everything here is compiled once per instruction set, each in a namespace of its own (DROPDTW_ISA): were the names
-// shared, the linker would keep one copy for all processors.
+// Vectors of one register, as compiler vector extensions.
+//
+// Everything here is compiled once per instruction set, each time in its own namespace (DROPDTW_ISA). With shared
+// names, the linker would keep a single copy for all processors.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,14 +20,14 @@
 #else
 #define DROPDTW_BYTES 16
 #endif
-#ifdef DROPDTW_SANITIZED  // instrumented code that is inlined throughout takes minutes to compile
+#ifdef DROPDTW_SANITIZED  // instrumented code takes minutes to compile if everything is inlined
 #define DROPDTW_INLINE inline
 #define DROPDTW_INLINE_LAMBDA
 #define DROPDTW_FLAT
 #else
 #define DROPDTW_INLINE inline __attribute__((always_inline))
 #define DROPDTW_INLINE_LAMBDA __attribute__((always_inline))
-// For functions with inner loops: what they call becomes part of them, lambdas included, as far as compilers go.
+// For functions with inner loops: inlines everything they call, lambdas included, as far as compilers allow.
 #define DROPDTW_FLAT __attribute__((flatten))
 #endif
 
@@ -65,10 +66,10 @@ DROPDTW_INLINE void store(T* p, Vec<T> v) {
 
 template <class T>
 DROPDTW_INLINE Vec<T> all(T x) {
-  return x - Vec<T>{};  // 0 + x is not x where x is −0
+  return x - Vec<T>{};  // 0 + x would turn −0 into 0
 }
 
-// a < b ? a : b, which is what the processors' own minimum computes.
+// a < b ? a : b, as the minimum instructions of processors compute it.
 template <class T>
 DROPDTW_INLINE Vec<T> least(Vec<T> a, Vec<T> b) {
 #if defined(__AVX512F__)
@@ -84,8 +85,8 @@ DROPDTW_INLINE Vec<T> least(Vec<T> a, Vec<T> b) {
   return a < b ? a : b;
 }
 
-// A product that is rounded before it is added to a sum. Otherwise compilers fuse the two in some places and not in
-// others, and pairs would cost a bit more or less in lanes than alone.
+// Makes sure that a product is rounded before it is added to a sum. Otherwise compilers fuse the two in some places and
+// not in others, and a pair would cost slightly more or less in lanes than alone.
 template <class T>
 DROPDTW_INLINE Vec<T> rounded(Vec<T> v) {
 #if defined(__x86_64__)
@@ -120,20 +121,20 @@ template <class T, int... k>
 DROPDTW_INLINE Vec<T> moved_up(Vec<T> below, Vec<T> v, std::integer_sequence<int, k...>) {
   return __builtin_shufflevector(below, v, (Register<T>::W - 1 + k)...);
 }
-// Lane k of the result is lane k − 1 of v, and lane 0 the last lane of the vector below it.
+// Lane k of the result is lane k − 1 of v; lane 0 is the last lane of `below`.
 template <class T>
 DROPDTW_INLINE Vec<T> moved_up(Vec<T> below, Vec<T> v) {
   return moved_up<T>(below, v, std::make_integer_sequence<int, Register<T>::W>{});
 }
 
-// f(0), …, f(n − 1) one after the other, with constants: arrays of vectors then stay in registers.
+// Calls f(0), …, f(n − 1) with compile-time constants, so that arrays of vectors stay in registers.
 template <int n, class F>
 DROPDTW_INLINE void unrolled(F&& f) {
   [&]<int... k>(std::integer_sequence<int, k...>)
       DROPDTW_INLINE_LAMBDA { (f(std::integral_constant<int, k>{}), ...); }(std::make_integer_sequence<int, n>{});
 }
 
-// Exchanges the off-diagonal d × d blocks of each 2d × 2d block of v, seen as a W × W matrix.
+// Swaps the off-diagonal d × d blocks of each 2d × 2d block of v, seen as a W × W matrix.
 template <class T, int d, int... k>
 DROPDTW_INLINE void exchange(Vec<T>* v, std::integer_sequence<int, k...>) {
   constexpr int W = Register<T>::W;
@@ -179,7 +180,7 @@ DROPDTW_INLINE Vec<T> root_of(Vec<T> x) {
   return x;
 }
 
-// exp(x) for x ≤ 0, to within two units in the last place; 0 where it would underflow.
+// exp(x) for x ≤ 0, to within two units in the last place; 0 if it would underflow.
 // x = n log 2 + r with |r| ≤ log(2)/2, and the Taylor polynomial of exp(r).
 template <class T>
 DROPDTW_INLINE Vec<T> exp_of(Vec<T> x) {

@@ -1,13 +1,13 @@
 // One problem at a time: the cells of an anti-diagonal share vectors.
 //
-// The grid is cut into blocks of columns. A block needs the states of the column to its left and leaves those of its
-// last one, so a long problem is a chain of blocks, and what was not stored (choices, states) is computed again, block
-// by block, from the stored columns. Inside a block, lane i of anti-diagonal t is the cell (i, first + t − i); its
-// left, upper and diagonal neighbours are lane i of t − 1, lane i − 1 of t − 1 and lane i − 1 of t − 2.
+// The grid is cut into blocks of columns. A block needs the states of the column to its left and produces those of its
+// last column, so a long problem is a chain of blocks. Choices and states that were not stored are recomputed, block by
+// block, from the stored columns. Inside a block, lane i of anti-diagonal t is the cell (i, first + t − i); its left,
+// upper and diagonal neighbors are lane i of t − 1, lane i − 1 of t − 1 and lane i − 1 of t − 2.
 //
-// Most anti-diagonals are computed two at a time (`two`); those between which something happens one by one.
+// Most anti-diagonals are computed two at a time (`two`), the others one by one (see `together`).
 //
-// Vectors run over whole multiples of W lanes. Lanes outside the block hold rubbish that no cell inside looks at.
+// Vectors cover whole multiples of W lanes. Lanes outside the block hold garbage that no cell inside reads.
 #pragma once
 #include "base.hpp"
 #include "match.hpp"
@@ -29,7 +29,7 @@ struct Wave {
   }
 
   static T inverse(double gamma) {
-    constexpr double most = sizeof(T) == 4 ? 1e38 : 1e308;  // ∞ · 0 would be NaN
+    constexpr double most = sizeof(T) == 4 ? 1e38 : 1e308;  // finite, because ∞ · 0 is NaN
     return gamma > 1 / most ? T(1 / gamma) : T(most);
   }
 
@@ -42,16 +42,15 @@ struct Wave {
     if (!ok) return false;
     for (int k = 0; k < stride_; ++k) drop_z_[k] = inf<T>;
     for (int i = 1; i <= K_; ++i) drop_z_[W + i] = problem_.drop_z[i - 1];
-    // Reversed, so that along an anti-diagonal it is read forwards: the price of column j is at 2W + N − j.
+    // Reversed, so that anti-diagonals read it forward: the price of column j is at 2W + N − j.
     for (int k = 0; k < N_ + 1 + 4 * W; ++k) drop_x_[k] = inf<T>;
     for (int j = 1; j <= N_; ++j) drop_x_[2 * W + N_ - j] = problem_.drop_x[j - 1];
     return true;
   }
 
   T* states(int buffer, int s) { return work_[buffer].get() + std::size_t(s) * stride_ + W; }
-  int along(int t) const {
-    return 2 * W + N_ - (block_.first + t);
-  }  // where anti-diagonal t begins in what is reversed
+  // Where anti-diagonal t begins in reversed arrays.
+  int along(int t) const { return 2 * W + N_ - (block_.first + t); }
   const T* prices_x(int t) { return drop_x_.get() + along(t); }
 
   void run_on(int now, int last, int t) {
@@ -62,7 +61,7 @@ struct Wave {
     });
   }
 
-  // Where the inner loops read; copied into locals, since the compiler must assume that any store changes a member.
+  // What the inner loops read, copied into locals: the compiler must assume that any store changes a member.
   struct Sources {
     const T *last, *before, *drop_x, *drop_z, *descents;
     std::ptrdiff_t stride;
@@ -72,7 +71,8 @@ struct Wave {
     return {states(last, 0), states(before, 0), prices_x(t), drop_z_.get() + W, bases_.descents(), stride_};
   }
 
-  // With `based`, hard minima pay the descent with their prices; for soft ones the row above moves to the row's base.
+  // With `based`, hard minima pay the descent with their prices. For soft minima, the states of the row above are
+  // shifted to this row's base.
   template <Reducer reducer, bool based>
   static DROPDTW_INLINE void gather(Around<Tab, T>& a, const Sources& from, int i) {
     a.drop_x = load(from.drop_x + i);
@@ -95,7 +95,7 @@ struct Wave {
       for (int k = -W; k < lanes_ + 2 * W; k += W) store(states(buffer, s) + k, all<T>(value));
   }
 
-  // Lanes next to a narrow anti-diagonal are cells outside the band: ∞ where a neighbour may look at them.
+  // Sets the lanes next to a narrow anti-diagonal to ∞: they are cells outside the band that neighbors may read.
   void wall(int buffer, int t) {
     const int from = block_.begin(t) - W, to = block_.end(t) + W;
     for (int s = 0; s < S; ++s) {
@@ -105,11 +105,11 @@ struct Wave {
     }
   }
 
-  // Whether anti-diagonal t ends in a cell of row 0, and of column 0; the cell (0, 0) is neither.
+  // Whether anti-diagonal t ends in row 0, and in column 0; the cell (0, 0) counts as neither.
   bool on_row_0(int t) { return block_.low[t] == 0 && block_.first + t > 0; }
   bool on_column_0(int t) { return block_.first == 0 && t > 0 && block_.high[t] == t; }
 
-  // Row 0 and column 0 of a table that has edges of its own there: each state has one way in at most.
+  // Computes row 0 and column 0 of a table with edges of its own there; each state has at most one such edge into it.
   template <bool based>
   void border_cells(int now, int last, int t) {
     if constexpr (Tab::has_border) {
@@ -128,7 +128,7 @@ struct Wave {
     }
   }
 
-  // Whether every alignment is sure to exceed the limit. It passes through anti-diagonal t or through t − 1.
+  // Whether every alignment is certain to exceed the limit. Each passes through anti-diagonal t or t − 1.
   DROPDTW_FLAT bool hopeless(int now, int last, int t) {
     Vec<T> best = all<T>(inf<T>);
     for (int u = t; u >= t - 1; --u) {
@@ -138,7 +138,7 @@ struct Wave {
         for (int s = 1; s < S; ++s) v = least<T>(load(from + std::size_t(s) * stride_ + i), v);
         if (bases_.wanted()) v += bases_.level(i);
         v += load(x + i) + load(z + i);
-        if (i < block_.low[u] || i + W - 1 > block_.high[u])  // rubbish at either end
+        if (i < block_.low[u] || i + W - 1 > block_.high[u])  // garbage at either end
           for (int k = 0; k < W; ++k)
             if (i + k < block_.low[u] || i + k > block_.high[u]) v[k] = inf<T>;
         best = least<T>(v, best);
@@ -159,7 +159,7 @@ struct Wave {
     return true;
   }
 
-  // After anti-diagonal t, with every alignment above the limit.
+  // Abandons the problem after anti-diagonal t, since every alignment exceeds the limit.
   Status give_up(int t) {
     problem_.spared = 1 - double(block_.offset[t + 1]) / double(block_.offset[block_.diagonals]);
     return Status::abandoned;
@@ -171,7 +171,7 @@ struct Wave {
     return true;
   }
 
-  // Before anti-diagonal t: moves the base of each row to the least state of its last cell.
+  // Before anti-diagonal t: moves the base of each row to the smallest state of the row's last cell.
   DROPDTW_FLAT void rebase(int last, int before, int t) {
     const int low = t > 0 ? block_.low[t - 1] : 0, high = t > 0 ? block_.high[t - 1] : -1;
     const int bottom = t <= K_ && high == t - 1 ? t : high;  // row t has just entered from the column on the left
@@ -197,14 +197,14 @@ struct Wave {
     bases_.measure(from, to);
   }
 
-  // Where rebasing before anti-diagonal t begins and ends: whole vectors around the lanes of t − 1 and t − 2, and the
-  // row that enters beside each of them.
+  // The range of rebasing before anti-diagonal t: whole vectors around the lanes of t − 1 and t − 2, and the row that
+  // enters beside each of them.
   int reach(int t) { return (t < 0 ? 0 : smaller(K_, block_.high[t] + 1)) / W * W + W; }
   int rebased_from(int t) { return t > 1 ? block_.begin(t - 2) : 0; }
   int rebased_to(int t) { return larger(reach(t - 1), reach(t - 2)); }
 
-  // How far the base of row i moves where its last cell is unreachable: to the cell before that one, or to the base of
-  // the row above, which has still to move by `above`.
+  // How far the base of row i moves if its last cell is unreachable: to the cell before that one, or else to the base
+  // of the row above, which is yet to move by `above`.
   T elsewhere(int before, int i, int t, T above) {
     T found = inf<T>;
     if (i == t - 1 || (t > 1 && i >= block_.low[t - 2] && i <= block_.high[t - 2]))
@@ -213,8 +213,8 @@ struct Wave {
     return i == 0 ? T(0) : T(bases_.of(i - 1) + above - bases_.of(i));
   }
 
-  // Fills the block from the states of the column on its left (none: ∞). Keeps what is asked for: the states of the
-  // last column, every state, every choice.
+  // Fills the block from the states of the column on its left (∞ if there is none). Stores what is requested: the
+  // states of the last column, all states, all choices.
   template <Reducer reducer, bool codes>
   Status forward(Column<T> left, Column<T> right, T* kept, Code* chosen) {
     if constexpr (has_bases<reducer>)
@@ -222,7 +222,7 @@ struct Wave {
     return walk<reducer, codes, false>(left, right, kept, chosen);
   }
 
-  // Soft sums of tables that weigh or charge are solved in double precision where they are long (widen.hpp).
+  // Long soft sums of tables with weights or charges are computed in double precision (widen.hpp).
   template <Reducer reducer>
   static constexpr bool has_bases = Bases<T>::possible && (reducer == Reducer::hard || !extended(Tab::edges));
 
@@ -232,16 +232,16 @@ struct Wave {
     std::memcpy(at, &packed, sizeof packed);
   }
 
-  // Whether anti-diagonals t and t + 1 can be computed together: nothing happens to a cell of t before t + 1 looks at
-  // it, such as a column on the left that enters or a band that ends.
+  // Whether anti-diagonals t and t + 1 can be computed together. Nothing may change the cells of t before t + 1 reads
+  // them, such as a column that enters on the left or a band that ends.
   template <bool based>
   bool together(int t, const Column<T>& left) {
     return !block_.narrow() && t > 1 && t % 2 == 0 && t + 1 < block_.diagonals && (left.states == nullptr || t > K_) &&
            !(based && bases_.due(t + 1));
   }
 
-  // Computes anti-diagonals t and t + 1 in place: t takes the place of t − 2, t + 1 that of t − 1. Each vector is
-  // loaded and stored once for both; the neighbours one lane below are moved up in registers.
+  // Computes anti-diagonals t and t + 1 in place: t overwrites t − 2, and t + 1 overwrites t − 1. Each vector is loaded
+  // and stored once for both; the neighbors one lane below are moved up in registers.
   template <bool codes, bool based, bool numbers>
   DROPDTW_FLAT void two(int last, int before, int t, Code* chosen) {
     const T *const z = match_.z(), *const x[] = {match_.x(t), match_.x(t + 1)};
@@ -266,7 +266,7 @@ struct Wave {
     each_state<Tab>([&](auto s) {
       near_below[s] = load(near + s * stride + start - W);
       far_below[s] = load(far + s * stride + start - W);
-      here_below[s] = all<T>(inf<T>);  // above the first row, or not looked at
+      here_below[s] = all<T>(inf<T>);  // above the first row, or never read
     });
     for (int i = start; i < stop; i += W) {
       Around<Tab, T> a;
@@ -368,13 +368,13 @@ struct Wave {
     return Status::done;
   }
 
-  // Puts row i of the column on the left where anti-diagonal i looks for it.
+  // Puts row i of the column on the left where anti-diagonal i reads it.
   void enter(int buffer, int i, const Column<T>& left) {
     for (int s = 0; s < S; ++s)
       states(buffer, s)[i] = left.states == nullptr ? inf<T> : left.states[std::size_t(s) * (K_ + 1) + i];
   }
 
-  // Takes row i of the last column, in which anti-diagonal t ends.
+  // Stores row i of the last column, in which anti-diagonal t ends.
   void leave(int now, int i, const Column<T>& right, int t) {
     const bool inside = i >= block_.low[t] && i <= block_.high[t];
     for (int s = 0; s < S; ++s) right.states[std::size_t(s) * (K_ + 1) + i] = inside ? states(now, s)[i] : inf<T>;

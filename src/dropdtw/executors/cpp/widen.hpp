@@ -1,6 +1,6 @@
-// Problems in single precision that are solved in double precision.
+// Solves problems in single precision in double precision if necessary.
 //
-// Bases (base.hpp) help as long as the sums of a row change little from one column to the next. With far more rows than
+// Bases (base.hpp) work as long as the sums of a row change little from one column to the next. With far more rows than
 // columns they change a lot: one more column lets many rows be aligned differently.
 #pragma once
 #include <algorithm>
@@ -28,7 +28,7 @@ inline constexpr bool no_soft_bases[] = {
 #undef DROPDTW_EXTENDED
 };
 
-// Solves a problem as a twin in double precision. Match costs are converted strip by strip.
+// Solves a copy of the problem in double precision. Match costs are converted strip by strip.
 class Widened {
   static constexpr int cells = 1 << 22, least_width = 64;  // size of a strip of match costs
 
@@ -110,7 +110,7 @@ class Widened {
   std::vector<double> strip_;
 };
 
-// Solves a problem in its own precision, or in double precision where that is not enough.
+// Solves a problem in its own precision, or in double precision if that is not enough.
 template <class T>
 Status solve_exactly(int family, Problem<T>& problem) {
   std::optional<Workspace> held;

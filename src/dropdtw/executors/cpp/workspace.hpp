@@ -1,4 +1,5 @@
-// Memory for columns of values. Fresh memory costs as much time as filling it, so some of it is kept from call to call.
+// Memory for columns of values. Touching fresh memory takes as long as filling it, so some blocks are cached between
+// calls.
 #pragma once
 #include <cstddef>
 #include <cstdlib>
@@ -22,7 +23,7 @@ class Workspace {
 
  private:
   static constexpr std::size_t most_kept = std::size_t(1) << 28;  // bytes, all blocks together
-  static constexpr std::size_t large = std::size_t(1) << 21;      // from here on in pages of this size, where there are
+  static constexpr std::size_t large = std::size_t(1) << 21;      // larger blocks use huge pages, where available
 
   struct Block {
     void* begin;
@@ -34,11 +35,11 @@ class Workspace {
     std::size_t bytes = 0;
   };
   static Kept& kept() {
-    static Kept& all = *new Kept;  // never ends: threads may outlive static objects
+    static Kept& all = *new Kept;  // never destroyed: threads may outlive static objects
     return all;
   }
 
-  // The smallest block kept that is large enough, or a new one.
+  // The smallest cached block that is large enough, or a new one.
   static Block take(std::size_t bytes) {
     {
       Kept& all = kept();
