@@ -25,13 +25,15 @@ def cut(x, *spans, rate=RATE):
     return np.concatenate(parts)
 
 
-def write(path, x, rate=RATE, *, codec="pcm_s16le", layout="mono", video=False, audio=True):
-    """A file of a sound, by PyAV; with `video`, a black picture beside it."""
+def write(path, x, rate=RATE, *, codec="pcm_s16le", layout="mono", bits=None, video=False, audio=True):
+    """A file of a sound, by PyAV, at `bits` per second; with `video`, a black picture beside it."""
     import av
 
     with av.open(str(path), "w") as file:
         pictures = file.add_stream("mpeg4", rate=5) if video else None  # all streams before the first packet
         stream = file.add_stream(codec, rate=rate, layout=layout) if audio else None
+        if bits is not None:
+            stream.bit_rate = bits
         if pictures is not None:
             pictures.width = pictures.height = 32
             pictures.pix_fmt = "yuv420p"
