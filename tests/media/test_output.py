@@ -48,7 +48,7 @@ def test_the_filter_keeps_of_b_what_both_have(video):
 
 def test_where_nothing_would_be_left_there_is_no_filter():
     nothing = Edits.of_same([], (60, 50))
-    with pytest.raises(ValueError, match="nothing of it would be left"):
+    with pytest.raises(ValueError, match="the filter would cut out everything, so none is written"):
         write_edits(nothing, "ffmpeg")
 
 
@@ -67,6 +67,14 @@ def test_the_page_shows_each_row_and_escapes_what_others_wrote():
     assert "the end is &lt;quiet&gt;" in text
     assert "<script" not in text
     assert "0:50 in common; only in A 0:10, only in B 0:40." in text
+
+
+@pytest.mark.parametrize("speed", [None, 1.0042])
+def test_the_page_has_a_column_of_speeds_where_they_were_compared(speed):
+    text = write_edits(Edits((Segment("same", (0, 10), (0, 10), 0.9, speed),), (10, 10)), "html")
+    assert ("<th>speed</th>" in text) == (speed is not None)
+    assert text.count("<td>") == (5 if speed is None else 6)
+    assert ("<td>1.0042</td>" in text) == (speed is not None)
 
 
 def test_the_page_of_unrelated_recordings_says_so():

@@ -121,6 +121,12 @@ def test_what_cannot_be_compared_is_refused(a, b, said):
         diff_words(words(a), words(b))
 
 
+@pytest.mark.parametrize("value", [0, -1, np.nan, True])
+def test_a_minimum_that_makes_no_sense_is_refused(value):
+    with pytest.raises(ValueError, match=r"give a number of seconds above 0"):
+        compare(talk(0), talk(0), min=value)
+
+
 def test_of_unrelated_real_talks_few_claim_anything_in_common():
     texts = [Words.of_cues(cues) for cues in held_out_talks()]
     rng = np.random.default_rng(10)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.media.borders import refined, settled, steadied
 from dropdtw.media.confidence import evidence, probability
-from dropdtw.media.edits import Edits, Segment, Span
+from dropdtw.media.edits import Edits, Segment, Span, check_min
 from dropdtw.media.features import Frames, frames_of_rows, frames_of_sound
 from dropdtw.media.matching import Run, apart, level, match, merged, stretches
 from dropdtw.media.sound import Sound, Source
@@ -73,7 +73,7 @@ def diff(
     only B                     0:10.000–0:15.000  100 %
     same    0:10.000–0:30.000  0:15.000–0:35.000  100 %
     """
-    _check(min)
+    check_min(min)
     sounds = Sound(a, "A"), Sound(b, "B")
     A, B = (frames_of_sound(sound.blocks()) for sound in sounds)
     notes = [note for sound in sounds for note in sound.notes]
@@ -122,7 +122,7 @@ def diff_features(
     only A  0:10.000–0:15.000                     100 %
     same    0:15.000–0:30.000  0:10.000–0:25.000  100 %
     """
-    _check(min)
+    check_min(min)
     for name, value in (("rate", rate), ("drop", drop)):
         if not (isfinite(value) and value > 0):
             raise ValueError(f"{name} is {value!r}; give a number above 0")
@@ -130,11 +130,6 @@ def diff_features(
         raise ValueError(f"opening is {opening!r}; give a number of seconds ≥ 0")
     Z, X = as_pair(A, B)
     return _edits(frames_of_rows(Z, rate), frames_of_rows(X, rate), min, speed, drop, opening, progress)
-
-
-def _check(min: float) -> None:
-    if isinstance(min, bool) or not (isfinite(min) and min > 0):
-        raise ValueError(f"min is {min!r}; give a number of seconds above 0")
 
 
 def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening: float, progress: Progress) -> Edits:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dropdtw.api import align
-from dropdtw.media.edits import Edits, Segment, Span
+from dropdtw.media.edits import Edits, Segment, Span, check_min
 from dropdtw.problem.inputs import Array
 from dropdtw.text.subtitles import Sentence
 from dropdtw.text.words import WORD
@@ -95,6 +95,7 @@ def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> 
     >>> [(s.kind, s.a, s.b) for s in diff_words(a, b).segments][1]
     ('only_b', None, (11.0, 15.0))
     """
+    check_min(min)
     if a.timed != b.timed:
         raise ValueError("one text has times and the other has none; give two subtitle files, or two plain texts")
     pairs = _pairs(a, b)
