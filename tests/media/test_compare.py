@@ -300,8 +300,8 @@ def test_edits_of_made_recordings_are_found(kind, program, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import diff_material as material
 
-    if kind == "music" and not Path(material.SOUNDFONT).exists():
-        pytest.skip(f"{material.SOUNDFONT} is not installed (Debian: apt install timgm6mb-soundfont)")
+    if kind == "music" and material.soundfont() is None:
+        pytest.skip("there is no soundfont (Debian: apt install fluid-soundfont-gm)")
     pair = material.pair(kind, 3, 40.0)
     copy = material.spoil(pair.b, "noise20", np.random.default_rng(0))
     found = media.diff((pair.a, material.RATE), (copy.samples, copy.rate))

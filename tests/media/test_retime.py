@@ -5,9 +5,9 @@ import pytest
 
 from dropdtw.media.cues import CueFile
 from dropdtw.media.edits import Edits
-from dropdtw.media.retime import between, retime
+from dropdtw.media.retime import retime
 from dropdtw.text.subtitles import Sentence
-from transcript_cases import held_out_talks, subrip
+from transcript_cases import diff_texts, held_out_talks, subrip
 
 SRT = (
     "\ufeff1\r\n00:00:01,000 --> 00:00:03,000\r\n<i>Hello</i>\r\nyou\r\n\r\n"
@@ -45,6 +45,18 @@ def test_styles_notes_names_and_settings_of_webvtt_stay():
     assert "00:00:11.000 --> 00:00:13.500\n<v Ann>Welcome" in text
 
 
+def test_times_inside_a_cue_move_with_it():
+    text = "WEBVTT\n\n00:21.000 --> 00:23.500\nWell<00:21.400><c> come</c><00:00:22.000><c> back</c> at <b>12:30</b>\n"
+    assert retime(text, CUT).text == (
+        "WEBVTT\n\n00:00:11.000 --> 00:00:13.500\n"
+        "Well<00:00:11.400><c> come</c><00:00:12.000><c> back</c> at <b>12:30</b>\n"
+    )
+
+
+def test_cues_without_a_spoken_word_move_too():
+    assert retime("1\n00:00:21,000 --> 00:00:23,000\n[Music]\n", CUT).times == (pytest.approx((11.0, 13.0)),)
+
+
 def test_a_cue_at_a_cut_moves_with_the_passage_that_holds_most_of_it_and_keeps_its_length():
     cues = [Sentence(8.0, 10.5, "mostly before"), Sentence(19.5, 22.0, "mostly behind"), Sentence(9.5, 12.0, "gone")]
     found = retime(subrip(cues), CUT)
@@ -75,44 +87,11 @@ def test_what_is_no_subtitle_file_is_refused():
         CueFile('[{"start": 0, "stop": 1, "text": "timed JSON"}]')
 
 
-def simulated(cues, rng):
-    """Another version: passages of some cues taken out, breaks put in, passages of 5 s and more between them.
-
-    Its cues, and for each old cue its shift; None where it was taken out.
-    """
-    spots = [int(rng.integers(4, 8))]
-    while (following := spots[-1] + int(rng.integers(9, 14))) < len(cues) - 8:
-        spots.append(following)
-    shift, out, shifts, skip = 30.0, [], [], 0
-    for k, cue in enumerate(cues):
-        if k in spots:
-            if rng.random() < 0.5:
-                skip = int(rng.integers(2, 6))
-                shift -= cues[k + skip].start - cue.start
-            else:
-                shift += rng.uniform(5, 40)
-        if skip or cue.start + shift < 0:
-            skip = max(0, skip - 1)
-            shifts.append(None)
-            continue
-        shifts.append(shift)
-        out.append(cue._replace(start=cue.start + shift, stop=cue.stop + shift))
-    return out, shifts
-
-
 @pytest.mark.parametrize("files", [20, pytest.param(100, marks=pytest.mark.exhaustive)])
 def test_simulated_cuts_of_real_talks_are_followed_and_one_offset_is_never_split(files):
     talks = held_out_talks()[:files]
     assert len(talks) == files
     rng = np.random.default_rng(20)
-    right = total = 0
-    for cues in talks:
-        here = subrip(cues)
-        assert len(between(here, subrip([c._replace(start=c.start + 3.3, stop=c.stop + 3.3) for c in cues])).same) == 1
-        other, shifts = simulated(cues, rng)
-        found = retime(here, between(here, subrip(other)))
-        for cue, when, shift in zip(CueFile(here).cues, found.times, shifts, strict=True):
-            wanted = None if shift is None else cue.start + shift
-            right += when is None if wanted is None else when is not None and abs(when[0] - wanted) <= 0.1
-            total += 1
-    assert right >= 0.99 * total, f"{right} of {total}"
+    found = [diff_texts.measure(cues, rng) for cues in talks]
+    assert sum(scores.right for scores in found) >= 0.99 * sum(scores.cues for scores in found)
+    assert not any(scores.split for scores in found)
