@@ -11,7 +11,7 @@ from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.media.borders import refined, settled, steadied
 from dropdtw.media.confidence import evidence, probability
 from dropdtw.media.edits import Edits, Segment, Span, check_min
-from dropdtw.media.features import Frames, frames_of_rows, frames_of_sound
+from dropdtw.media.features import Frames, centre_of, frames_of_rows, frames_of_sound
 from dropdtw.media.matching import Run, apart, level, match, merged, stretches
 from dropdtw.media.sound import Sound, Source
 from dropdtw.problem.inputs import Array, as_pair
@@ -99,11 +99,13 @@ def diff_features(
 ) -> Edits:
     """Find which passages two sequences of feature vectors share, and which only one of them has.
 
-    Vectors are compared by cosine. Borders fall on whole rows.
+    Rows are compared by the cosine of their directions, less the mean direction of all rows of both, so that neither
+    length nor a common offset matters. Borders fall on whole rows. The confidence was calibrated on sound, not on other
+    features.
 
     Parameters
     ----------
-    A, B : (n, d) and (m, d), one row for each frame; rows of zeros count as silence.
+    A, B : (n, d) and (m, d) with d ≥ 2, one row for each frame; rows of zeros count as silence.
     rate : frames per second; 1 counts rows instead of seconds.
     min, speed, progress : as in `diff`.
     drop : the cost of dropping a row; rows match where 1 − cosine is less than twice that.
@@ -129,7 +131,11 @@ def diff_features(
     if not (isfinite(opening) and opening >= 0):
         raise ValueError(f"opening is {opening!r}; give a number of seconds ≥ 0")
     Z, X = as_pair(A, B)
-    return _edits(frames_of_rows(Z, rate), frames_of_rows(X, rate), min, speed, drop, opening, progress)
+    if Z.shape[1] == 1:
+        raise ValueError("A and B have one feature per row, which cannot tell passages apart; give at least two")
+    centre = centre_of(Z, X)
+    frames = frames_of_rows(Z, rate, centre), frames_of_rows(X, rate, centre)
+    return _edits(*frames, min, speed, drop, opening, progress)
 
 
 def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening: float, progress: Progress) -> Edits:
