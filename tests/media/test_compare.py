@@ -116,7 +116,7 @@ def test_recording_is_the_same_as_itself():
 def test_unrelated_recordings_have_nothing_in_common(seed):
     found = media.diff((gusts(seed, 30), RATE), (gusts(seed + 50, 25), RATE))
     assert [s.kind for s in found.segments] == ["only_a", "only_b"]
-    assert found.notes == ("these recordings have nothing in common",)
+    assert found.notes == ("these have nothing in common",)
     assert found.common == 0
 
 
@@ -279,7 +279,7 @@ def test_one_feature_is_refused():
 def test_unrelated_rows_have_nothing_in_common(offset):
     found = media.diff_features(rows(2, 200) + offset, rows(3, 150) + offset, 10.0)
     assert found.same == ()
-    assert found.notes == ("these recordings have nothing in common",)
+    assert found.notes == ("these have nothing in common",)
     assert [s.confidence for s in found.segments] == [1.0, 1.0]
 
 

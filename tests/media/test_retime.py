@@ -45,6 +45,11 @@ def test_styles_notes_names_and_settings_of_webvtt_stay():
     assert "00:00:11.000 --> 00:00:13.500\n<v Ann>Welcome" in text
 
 
+def test_a_decimal_point_in_subrip_stays():
+    text = retime("1\n00:00:01.000 --> 00:00:03.000\nHello\n", CUT).text
+    assert text == "1\n00:00:01.000 --> 00:00:03.000\nHello\n"
+
+
 def test_times_inside_a_cue_move_with_it():
     text = "WEBVTT\n\n00:21.000 --> 00:23.500\nWell<00:21.400><c> come</c><00:00:22.000><c> back</c> at <b>12:30</b>\n"
     assert retime(text, CUT).text == (
@@ -64,6 +69,22 @@ def test_a_cue_at_a_cut_moves_with_the_passage_that_holds_most_of_it_and_keeps_i
     assert found.removed == (2,)
 
 
+def test_a_cue_in_a_gap_too_short_for_a_row_moves_with_the_nearer_passage():
+    edits = Edits.of_same([((0, 10), (0, 10), 0.99), ((10.8, 60), (20.8, 70), 0.99)], (60, 70))
+    found = retime(subrip([Sentence(10.5, 10.7, "late"), Sentence(10.1, 10.3, "early")]), edits)
+    assert found.times == (pytest.approx((20.5, 20.7)), pytest.approx((10.1, 10.3)))
+
+
+def test_a_cue_without_length_stays_or_goes_with_its_passage():
+    found = retime(subrip([Sentence(15.0, 15.0, "gone"), Sentence(30.0, 30.0, "kept")]), CUT)
+    assert found.times == (None, pytest.approx((20.0, 20.0)))
+
+
+def test_cues_are_stretched_where_the_other_version_is_slower():
+    edits = Edits.of_same([((0, 60), (0, 62.4), 0.99)], (60, 62.4))
+    assert retime(subrip([Sentence(50.0, 52.0, "slow")]), edits).times == (pytest.approx((52.0, 54.08)),)
+
+
 def test_no_cue_begins_before_the_other_version_does():
     edits = Edits.of_same([((5, 60), (0, 55), 0.99)], (60, 55), min=10)
     found = retime(subrip([Sentence(4.0, 7.0, "half"), Sentence(1.0, 3.0, "none"), Sentence(6.0, 9.0, "all")]), edits)
@@ -76,7 +97,11 @@ def test_low_confidence_and_strange_versions_are_doubted():
         "the passages are 60% sure on average (90% are wanted), least of all 0:10.000–0:20.000: 40%",
     )
     nothing = Edits.of_same([], (60, 50), notes=["these have nothing in common"])
-    assert "nothing in common" in retime(SRT, nothing).doubts[0]
+    assert retime(SRT, nothing).doubts == ("the two versions have nothing in common",)
+    silent = Edits.of_same([], (60, 50), notes=["B is silent"])
+    assert retime(SRT, silent).doubts == ("the two versions have nothing in common", "B is silent")
+    damaged = Edits.of_same([((0, 60), (0, 60), 1.0)], (60, 60), notes=["A is damaged"])
+    assert retime(SRT, damaged).doubts == ("A is damaged",)
     mostly = Edits.of_same([((0, 5), (0, 5), 0.99)], (60, 5))
     assert "2 of 3 cues lie in passages" in retime(SRT, mostly).doubts[0]
     assert retime(SRT, CUT).doubts == ()

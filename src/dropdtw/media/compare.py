@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.media.borders import refined, settled, steadied
 from dropdtw.media.confidence import evidence, probability
-from dropdtw.media.edits import Edits, Segment, Span, check_min
+from dropdtw.media.edits import NOTHING, OTHER_SPEED, Edits, Segment, Span, check_min
 from dropdtw.media.features import Frames, centre_of, frames_of_rows, frames_of_sound
 from dropdtw.media.matching import Run, apart, level, match, merged, stretches
 from dropdtw.media.sound import Sound, Source
@@ -33,8 +33,6 @@ DRIFT = 3
 
 STRETCHED = 0.1
 """Difference in a passage's duration between the recordings, in seconds, that suggests different speeds."""
-
-NOTHING = "these recordings have nothing in common"
 
 
 def diff(
@@ -205,7 +203,7 @@ def _notes(rows: list[Segment], least: float, speed: bool) -> list[str]:
     jumps = [gap_b - gap_a for gap_a, gap_b in map(_gaps, rows, rows[1:]) if max(gap_a, gap_b) < least]
     stretched = any(abs(b[1] - b[0] - a[1] + a[0]) > STRETCHED for a, b in map(_spans, rows))
     if not speed and (stretched or max(sum(jump > 0 for jump in jumps), sum(jump < 0 for jump in jumps)) >= DRIFT):
-        return ["the offset drifts: the recordings seem to run at different speeds; speed=True allows for that"]
+        return [f"the offset drifts: the recordings seem to run at different speeds; {OTHER_SPEED}"]
     return []
 
 

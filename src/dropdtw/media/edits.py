@@ -16,6 +16,11 @@ NAMES: dict[Kind, str] = {"same": "same", "only_a": "only A", "only_b": "only B"
 
 _SWAPPED: dict[Kind, Kind] = {"same": "same", "only_a": "only_b", "only_b": "only_a"}
 
+NOTHING = "these have nothing in common"
+"""The note on an edit list without a shared passage."""
+
+OTHER_SPEED = "compare them with speed=True (--speed)"
+
 TOUCHING = 1e-6
 """Tolerance for spans that overlap by rounding, in seconds."""
 

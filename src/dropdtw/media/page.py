@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from dropdtw.files.strangers import one_line
-from dropdtw.media.edits import NAMES, Edits, Span, clock
+from dropdtw.media.edits import NAMES, NOTHING, Edits, Span, clock
 
 WIDTH, HEIGHT, LEFT, RIGHT = 1000, 220, 34, 26
 STRIP = 34
@@ -23,10 +23,10 @@ def page(edits: Edits, names: tuple[str, str], *, timed: bool = True) -> str:
     alone = [sum(s.duration for s in rows) for rows in (edits.only_a, edits.only_b)]
     shared = sum(s.duration for s in edits.same)
     lengths = [said_at(round(length)).removesuffix(".000") for length in (shared, *alone)]
-    said = "These have nothing in common."
+    said = f"{NOTHING.capitalize()}."
     if edits.same:
         said = f"{lengths[0]} in common; only in A {lengths[1]}, only in B {lengths[2]}."
-    notes = "".join(f"<p>{escape(one_line(note))}</p>" for note in edits.notes if edits.same)
+    notes = "".join(f"<p>{escape(one_line(note))}</p>" for note in edits.notes if note != NOTHING)
     rows = "\n".join(_rows(edits, said_at))
     return PAGE.format(
         a=a, b=b, said=said, notes=notes, picture=_picture(edits, said_at), rows=rows, width=WIDTH, height=HEIGHT
