@@ -22,7 +22,8 @@ Array = np.ndarray
 Rng = np.random.Generator
 
 RATE = 22050
-SOUNDFONT = "/usr/share/sounds/sf2/TimGM6mb.sf2"
+SOUNDFONTS = [Path("/usr/share/sounds/sf2", name) for name in ("FluidR3_GM.sf2", "TimGM6mb.sf2", "default-GM.sf2")]
+"""Where Debian keeps soundfonts (fluid-soundfont-gm, timgm6mb-soundfont); the first that is there is used."""
 LOUDNESS = 0.1
 LEAST = 5.0
 """Seconds that edits and shared passages last at least."""
@@ -182,12 +183,22 @@ def _chord(score: Score, layout: str, beat: int, keys: list[int], now: int) -> N
             score.note(1, key, now, BEAT / 3 if layout == "stabs" else 3.9 * BEAT, 60)
 
 
-def render(midi: bytes, soundfont: str = SOUNDFONT) -> Array:
+def soundfont() -> Path | None:
+    """The soundfont that music is rendered with; None where there is none."""
+    return next((file for file in SOUNDFONTS if file.exists()), None)
+
+
+def render(midi: bytes) -> Array:
     """The sound of a MIDI file."""
+    font = soundfont()
+    if font is None:
+        raise FileNotFoundError(
+            f"no soundfont at {', '.join(map(str, SOUNDFONTS))}; install one, or speech alone works"
+        )
     with tempfile.TemporaryDirectory() as folder:
         file, raw = Path(folder, "tune.mid"), Path(folder, "tune.raw")
         file.write_bytes(midi)
-        command = ["fluidsynth", "-ni", "-q", "-F", str(raw), "-T", "raw", "-O", "s16", "-r", str(RATE), soundfont]
+        command = ["fluidsynth", "-ni", "-q", "-F", str(raw), "-T", "raw", "-O", "s16", "-r", str(RATE), str(font)]
         subprocess.run([*command, str(file)], capture_output=True, check=True)
         x = np.fromfile(raw, np.int16).reshape(-1, 2).mean(axis=1).astype(np.float32) / 32768
     heard = np.flatnonzero(np.abs(x) > 0.01 * np.abs(x).max())  # without the seconds in which the last note dies away

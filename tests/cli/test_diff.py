@@ -1,12 +1,18 @@
 """`dropdtw diff` and `dropdtw retime`, as one calls them."""
 
 import json
+import shutil
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from cli_cases import call, run
-from dropdtw.text.subtitles import Sentence
+from dropdtw.cli.app import app
+from dropdtw.text.subtitles import Sentence, read_subtitles
+from sound_cases import gusts, write
 from transcript_cases import subrip
 
 WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in ("lm", "nt", "rk", "st", "p")]
@@ -65,8 +71,18 @@ def test_where_the_versions_do_not_belong_together_nothing_is_written(folder, mo
     code, out, err = call(monkeypatch, capsys, "retime", "a.srt", "--to", "other.srt", "--out", "moved.srt")
     assert (code, out) == (1, "")
     assert "the two versions have nothing in common" in err
-    assert "nothing was written; --force writes it all the same" in err
+    assert "nothing was written; --force writes the file anyway" in err
     assert not (folder / "moved.srt").exists()
+
+
+def test_force_writes_what_is_doubtful(folder):
+    (folder / "start.srt").write_text("\n\n".join((folder / "b.srt").read_text().split("\n\n")[:6]) + "\n")
+    arguments = ["retime", "a.srt", "--to", "start.srt", "--out", "moved.srt"]
+    assert CliRunner().invoke(app, arguments).exit_code == 1
+    assert not (folder / "moved.srt").exists()
+    done = run(*arguments, "--force")
+    assert "6 of 30 cues moved, 24 left out" in done.stderr
+    assert (folder / "moved.srt").read_text().count("-->") == 6
 
 
 def test_unrelated_texts_are_said_to_be_so(folder):
@@ -89,9 +105,86 @@ def test_unrelated_texts_are_said_to_be_so(folder):
         (["retime", "a.srt", "--from", "b.srt", "--to", "b.mp3"], "give two versions of one kind"),
         (["retime", "a.txt", "--to", "b.srt"], "a.txt: there are no timed cues in it"),
         (["retime", "a.srt", "--to", "b.srt", "--out", "b.srt"], "which would overwrite what is read (b.srt)"),
+        (["retime", "a.srt", "--to", "b.srt", "--out", "./a.srt"], "which would overwrite what is read (a.srt)"),
+        (["retime", "a.srt", "--to", "b.srt", "--out", "c.vtt"], "its format stays; give a name that ends in .srt"),
+        (["retime", "a.srt", "--from", "a.txt", "--to", "b.txt"], "--from is a.txt, which has no times"),
+        (["retime", "a.srt", "--from", "a.npy", "--to", "b.npy"], "--from is a.npy, which has no times"),
+        (["retime", "a.srt", "--to", "b.txt"], "--to is b.txt, which has no times"),
+        (["diff", "a.srt", "b.srt", "--min", "0"], "min is 0.0; give a number of seconds above 0"),
+        (["diff", "a.srt", "b.srt", "-f", "ffmpeg"], "--format ffmpeg cuts recordings, but B is a text"),
+        (["diff", "a.txt", "b.txt", "-f", "audacity"], "--format audacity needs times in seconds"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_way_out(folder, monkeypatch, capsys, arguments, said):
     code, out, err = call(monkeypatch, capsys, *arguments)
     assert (code, out) == (2, "")
     assert said in err
+
+
+# --- Recordings -----------------------------------------------------------------------------------------------------
+
+EXAMPLE = Path(__file__).parents[2] / "examples/diff"
+ROWS = [
+    ("same", [0, 9], [0, 9]),
+    ("only_a", [9, 15], None),
+    ("same", [15, 27], [9, 21]),
+    ("only_b", None, [21, 29.5]),
+    ("same", [27, 35], [29.5, 37.5]),
+    ("only_a", [35, 40], None),
+    ("same", [40, 46], [37.5, 43.5]),
+]
+
+
+@pytest.fixture
+def recordings(tmp_path, monkeypatch):
+    """The committed pair, with a space in the name of B."""
+    pytest.importorskip("av", reason="PyAV is not installed: pip install 'dropdtw[media]'")
+    shutil.copy(EXAMPLE / "a.ogg", tmp_path / "a.ogg")
+    shutil.copy(EXAMPLE / "b.ogg", tmp_path / "the b.ogg")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_recordings_give_the_json_that_is_documented(recordings):
+    done = run("diff", "a.ogg", "the b.ogg", "--format", "json")
+    found = json.loads(done.stdout)
+    assert list(found) == ["segments"]
+    assert [row["kind"] for row in found["segments"]] == [kind for kind, _, _ in ROWS]
+    for row, (_, a, b) in zip(found["segments"], ROWS, strict=True):
+        assert list(row) == ["kind", "a", "b", "confidence"]
+        assert row["a"] == (None if a is None else pytest.approx(a, abs=0.03))
+        assert row["b"] == (None if b is None else pytest.approx(b, abs=0.03))
+        assert 0.9 < row["confidence"] <= 1
+    assert done.stderr == ""
+
+
+def test_the_filter_comes_with_a_command_that_a_shell_can_run(recordings):
+    done = run("diff", "a.ogg", "the b.ogg", "--format", "ffmpeg", "--out", "cut it.txt")
+    command = """ffmpeg -i 'the b.ogg' -filter_complex "$(cat 'cut it.txt')" -map '[a]' shorter.mp3"""
+    assert f"to cut: {command}" in done.stderr
+    if shutil.which("ffmpeg") is None:
+        pytest.skip("ffmpeg is not installed: the command was not run")
+    subprocess.run(command.replace("ffmpeg", "ffmpeg -v error", 1), shell=True, check=True)
+    rows = json.loads(run("diff", "a.ogg", "shorter.mp3", "-f", "json").stdout)["segments"]
+    assert [row["kind"] for row in rows if row["kind"] != "same"] == ["only_a", "only_a"]
+
+
+def test_subtitles_move_by_the_sound_of_both_versions(recordings):
+    cues = [Sentence(t, t + 2, f"cue {t}") for t in (1, 10, 16, 25, 28, 36, 41)]
+    Path("a.srt").write_text(subrip(cues))
+    done = run("retime", "a.srt", "--from", "a.ogg", "--to", "the b.ogg", "--out", "b.srt")
+    assert "5 of 7 cues moved, 2 left out, 100% sure" in done.stderr
+    assert "left out 0:10.000: cue 10" in done.stderr
+    moved = read_subtitles(Path("b.srt").read_text())
+    assert [c.text for c in moved] == ["cue 1", "cue 16", "cue 25", "cue 28", "cue 41"]
+    assert [c.start for c in moved] == pytest.approx([1, 10, 19, 30.5, 38.5], abs=0.03)
+
+
+def test_subtitles_are_not_moved_by_recordings_that_are_strangers(recordings, monkeypatch, capsys):
+    write(recordings / "other.wav", gusts(3, 30))
+    Path("a.srt").write_text(subrip([Sentence(1, 3, "hello")]))
+    arguments = ["retime", "a.srt", "--from", "a.ogg", "--to", "other.wav", "--out", "b.srt"]
+    code, out, err = call(monkeypatch, capsys, *arguments)
+    assert (code, out) == (1, "")
+    assert "the two versions have nothing in common" in err
+    assert not Path("b.srt").exists()

@@ -116,7 +116,7 @@ def test_recording_is_the_same_as_itself():
 def test_unrelated_recordings_have_nothing_in_common(seed):
     found = media.diff((gusts(seed, 30), RATE), (gusts(seed + 50, 25), RATE))
     assert [s.kind for s in found.segments] == ["only_a", "only_b"]
-    assert found.notes == ("these recordings have nothing in common",)
+    assert found.notes == ("these have nothing in common",)
     assert found.common == 0
 
 
@@ -256,10 +256,30 @@ def test_rows_are_counted_at_rate_one():
     assert close(found, truth, 0)
 
 
-def test_unrelated_rows_have_nothing_in_common():
-    found = media.diff_features(rows(2, 200), rows(3, 150), 10.0)
+@pytest.mark.parametrize("how", ["offset", "positive", "scaled", "few"])
+def test_offset_and_length_of_rows_do_not_matter(how):
+    x = rows(6, 300, 2 if how == "few" else 24) + 20 * (how == "offset")
+    x = np.abs(x) if how in ("positive", "few") else x
+    y = np.delete(x, range(100, 150), axis=0) * (7 if how == "scaled" else 1)
+    truth = [("same", (0, 10), (0, 10)), ("only_a", (10, 15), None), ("same", (15, 30), (10, 25))]
+    assert close(media.diff_features(x, y, 10.0), truth, 0.1 if how == "few" else 0)
+
+
+def test_rows_that_are_all_alike_have_nothing_in_common():
+    assert media.diff_features(np.ones((90, 5)), np.ones((80, 5)), 10.0).same == ()
+    assert media.diff_features(np.zeros((90, 5)), np.zeros((80, 5)), 10.0).same == ()
+
+
+def test_one_feature_is_refused():
+    with pytest.raises(ValueError, match=r"^A and B have one feature per row, .*; give at least two$"):
+        media.diff_features(rows(0, 50, 1), rows(0, 50, 1), 1.0)
+
+
+@pytest.mark.parametrize("offset", [0, 20])
+def test_unrelated_rows_have_nothing_in_common(offset):
+    found = media.diff_features(rows(2, 200) + offset, rows(3, 150) + offset, 10.0)
     assert found.same == ()
-    assert found.notes == ("these recordings have nothing in common",)
+    assert found.notes == ("these have nothing in common",)
     assert [s.confidence for s in found.segments] == [1.0, 1.0]
 
 
@@ -300,8 +320,8 @@ def test_edits_of_made_recordings_are_found(kind, program, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import diff_material as material
 
-    if kind == "music" and not Path(material.SOUNDFONT).exists():
-        pytest.skip(f"{material.SOUNDFONT} is not installed (Debian: apt install timgm6mb-soundfont)")
+    if kind == "music" and material.soundfont() is None:
+        pytest.skip("there is no soundfont (Debian: apt install fluid-soundfont-gm)")
     pair = material.pair(kind, 3, 40.0)
     copy = material.spoil(pair.b, "noise20", np.random.default_rng(0))
     found = media.diff((pair.a, material.RATE), (copy.samples, copy.rate))

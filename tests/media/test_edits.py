@@ -74,10 +74,13 @@ def test_json_is_what_the_documentation_says():
     assert found["segments"][2] == {"kind": "only_b", "a": None, "b": [9.0, 15.0], "confidence": 0.8}
     with_speed = Edits.of_same([Segment("same", (0, 10), (0, 8), 1.0, 1.25)], (10, 8)).to_dict()
     assert with_speed["segments"][0]["speed"] == 1.25
+    assert Segment("only_a", (1 / 3, 2), None, 0.98765).to_dict() == {
+        "kind": "only_a", "a": [0.333, 2], "b": None, "confidence": 0.9877,
+    }  # fmt: skip
 
 
 def test_common_is_the_share_of_the_shorter_recording():
-    assert TWO_CUTS.common == pytest.approx(29 / 41.5)
+    assert TWO_CUTS.common == TWO_CUTS.swap().common == pytest.approx(29 / 41.5)
     assert Edits.of_same([], (10, 20)).common == 0
     assert Edits.of_same([], (0, 0)).common == 0
 

@@ -46,9 +46,14 @@ def test_the_filter_keeps_of_b_what_both_have(video):
     assert text.endswith("[v0][a0][v1][a1]concat=n=2:v=1:a=1[v][a]\n" if video else "[a0][a1]concat=n=2:v=0:a=1[a]\n")
 
 
+def test_the_filter_runs_to_the_end_where_b_has_no_extras_there():
+    text = write_edits(Edits.of_same([((0, 10), (5, 15), 1.0)], (12, 15.0004)), "ffmpeg")
+    assert text.splitlines() == ["[0:a]atrim=start=5.000,asetpts=PTS-STARTPTS[a0];", "[a0]concat=n=1:v=0:a=1[a]"]
+
+
 def test_where_nothing_would_be_left_there_is_no_filter():
     nothing = Edits.of_same([], (60, 50))
-    with pytest.raises(ValueError, match="nothing of it would be left"):
+    with pytest.raises(ValueError, match="the filter would cut out everything, so none is written"):
         write_edits(nothing, "ffmpeg")
 
 
@@ -69,8 +74,40 @@ def test_the_page_shows_each_row_and_escapes_what_others_wrote():
     assert "0:50 in common; only in A 0:10, only in B 0:40." in text
 
 
-def test_the_page_of_unrelated_recordings_says_so():
-    assert "These have nothing in common." in write_edits(Edits.of_same([], (60, 50)), "html")
+@pytest.mark.parametrize("speed", [None, 1.0042])
+def test_the_page_has_a_column_of_speeds_where_they_were_compared(speed):
+    text = write_edits(Edits((Segment("same", (0, 10), (0, 10), 0.9, speed),), (10, 10)), "html")
+    assert ("<th>speed</th>" in text) == (speed is not None)
+    assert text.count("<td>") == (5 if speed is None else 6)
+    assert ("<td>1.0042</td>" in text) == (speed is not None)
+
+
+def test_the_strips_and_ribbons_lie_where_the_passages_are():
+    text = write_edits(Edits.of_same([((10, 60), (0, 50), 1.0)], (60, 100)), "html")
+    svg = ET.fromstring(text[text.index("<svg") : text.index("</svg>") + 6])
+    x = lambda t: 34 + 940 * t / 100  # noqa: E731
+    boxes = [
+        (part.get("class"), *(float(part.get(name)) for name in ("x", "y", "width")))
+        for part in svg.iter("rect")
+        if part.get("class") != "rest"
+    ]
+    assert sorted(boxes) == [
+        ("only", x(0), 8, x(10) - x(0)),
+        ("only", x(50), 146, pytest.approx(x(100) - x(50))),
+        ("same", x(0), 146, x(50) - x(0)),
+        ("same", x(10), 8, pytest.approx(x(60) - x(10))),
+    ]
+    (ribbon,) = svg.iter("polygon")
+    corners = [tuple(map(float, corner.split(","))) for corner in ribbon.get("points").split()]
+    assert corners == [(x(10), 42), (x(60), 42), (x(50), 146), (x(0), 146)]
+
+
+def test_the_page_of_unrelated_recordings_says_so_once_and_keeps_other_notes():
+    notes = ["A is damaged", "these have nothing in common"]
+    text = write_edits(Edits.of_same([], (60, 50), notes=notes), "html")
+    assert "<h1>These have nothing in common.</h1>" in text
+    assert text.count("nothing in common") == 1
+    assert "A is damaged" in text
 
 
 @pytest.mark.parametrize("kind", FORMATS)

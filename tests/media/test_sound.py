@@ -90,9 +90,22 @@ def test_missing_files_and_folders_are_named(tmp_path):
 def test_truncated_file_gives_what_is_left(tmp_path, name, codec):
     path = write(tmp_path / name, X, codec=codec)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    found, _ = read(path)
+    found, notes = read(path)
     assert 0.9 * RATE < len(found) < 2.5 * RATE
     assert correlation(found, X) > 0.9
+    said = f"A has {len(found) / RATE:.1f} s of sound, but its header says 4.0 s: the file is damaged or incomplete"
+    assert notes == ([said] if name == "x.mp3" else [])  # FFmpeg estimates how long the others should be
+
+
+def test_duration_that_ffmpeg_only_estimates_is_no_sign_of_damage(tmp_path):
+    frames = []  # without the header, and at first at a low bit rate: as if it were to last longer
+    for bits in (32_000, 128_000):
+        content = write(tmp_path / f"{bits}.mp3", X, codec="libmp3lame", bits=bits).read_bytes()
+        frames.append(content[content.index(b"\xff\xf3", content.index(b"Info")) :])
+    (tmp_path / "x.mp3").write_bytes(b"".join(frames))
+    found, notes = read(tmp_path / "x.mp3")
+    assert len(found) == pytest.approx(2 * len(X), abs=0.3 * RATE)  # and what the encoder puts before and after
+    assert notes == []
 
 
 def test_damaged_packets_leave_silence_of_their_length_and_a_note(tmp_path):

@@ -54,6 +54,42 @@ def test_a_break_without_words_is_found_by_the_times_alone():
     assert edits.only_b[0].duration == pytest.approx(40.0)
 
 
+def test_a_small_change_of_the_offset_is_followed_without_a_row():
+    a = talk(3)
+    edits = compare(a, [*a[:12], *moved(a[12:], 0.6)])
+    assert [s.kind for s in edits.segments] == ["same", "same"]
+    assert edits.to_b(a[5].start) == pytest.approx(a[5].start)
+    assert edits.to_b(a[20].start) == pytest.approx(a[20].start + 0.6)
+
+
+def test_a_break_is_found_where_cues_divide_the_text_differently():
+    a = talk(3, 56)
+    words = [w for cue in a for w in zip(cue.text.split(), np.linspace(cue.start, cue.stop, 9)[:-1], strict=True)]
+    groups = [words[:3], *(words[k : k + 7] for k in range(3, len(words), 7))]
+    b = [Sentence(float(g[0][1]), float(g[-1][1]) + 0.375, " ".join(w for w, _ in g)) for g in groups]
+    edits = compare(a, [*b[:30], *moved(b[30:], 40.0)])
+    assert [s.kind for s in edits.segments] == ["same", "only_b", "same"]
+    assert edits.only_b[0].duration == pytest.approx(40.0, abs=1.0)
+    assert edits.to_b(a[50].start) == pytest.approx(a[50].start + 40, abs=0.5)
+
+
+def test_silence_before_the_first_word_belongs_to_the_passage():
+    a = talk(4, begin=10.0)
+    edits = compare(a, moved(a, 5.0))
+    assert [(s.kind, s.a, s.b) for s in edits.segments] == [
+        ("only_b", None, (0, 5)), ("same", (0, a[-1].stop), (5, a[-1].stop + 5)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("jitter", [0, 20])
+def test_many_breaks_are_no_other_speed(jitter):
+    a, rng = talk(5, 120), np.random.default_rng(0)
+    b = [cue for k in range(0, 120, 10) for cue in moved(a[k : k + 10], 3.0 * k + rng.uniform(0, jitter))]
+    edits = compare(a, b)
+    assert edits.notes == ()
+    assert len(edits.same) == 12
+
+
 def test_one_cue_at_another_time_is_no_edit():
     a = talk(4)
     b = [cue if k != 12 else cue._replace(start=cue.start + 0.4) for k, cue in enumerate(a)]
@@ -119,6 +155,12 @@ def test_what_cannot_be_compared_is_refused(a, b, said):
 
     with pytest.raises(ValueError, match=said):
         diff_words(words(a), words(b))
+
+
+@pytest.mark.parametrize("value", [0, -1, np.nan, True])
+def test_a_minimum_that_makes_no_sense_is_refused(value):
+    with pytest.raises(ValueError, match=r"give a number of seconds above 0"):
+        compare(talk(0), talk(0), min=value)
 
 
 def test_of_unrelated_real_talks_few_claim_anything_in_common():

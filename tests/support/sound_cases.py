@@ -1,4 +1,4 @@
-"""Synthetic sounds for tests of recordings, and files of them."""
+"""Made sounds for tests of recordings, and files of them."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ RATE = 16_000
 
 
 def gusts(seed, seconds, rate=RATE):
-    """Noise with random loudness in three bands, changing a few times per second: nothing repeats."""
+    """Noise whose loudness wanders in three bands, a few times a second: nothing in it comes twice."""
     rng = np.random.default_rng(seed)
     n = int(seconds * rate)
     white = np.fft.rfft(rng.normal(size=n))
@@ -20,18 +20,20 @@ def gusts(seed, seconds, rate=RATE):
 
 
 def cut(x, *spans, rate=RATE):
-    """Concatenate passages of a sound, given as (start, stop) in seconds or as arrays."""
+    """Passages of a sound, (start, stop) in seconds, one after the other; arrays are taken as they are."""
     parts = [x[round(p[0] * rate) : round(p[1] * rate)] if isinstance(p, tuple) else p for p in spans]
     return np.concatenate(parts)
 
 
-def write(path, x, rate=RATE, *, codec="pcm_s16le", layout="mono", video=False, audio=True):
-    """Write a sound to a file with PyAV; `video` adds a black picture."""
+def write(path, x, rate=RATE, *, codec="pcm_s16le", layout="mono", bits=None, video=False, audio=True):
+    """Write a sound to a file with PyAV, at `bits` per second; `video` adds a black picture."""
     import av
 
     with av.open(str(path), "w") as file:
         pictures = file.add_stream("mpeg4", rate=5) if video else None  # all streams before the first packet
         stream = file.add_stream(codec, rate=rate, layout=layout) if audio else None
+        if bits is not None:
+            stream.bit_rate = bits
         if pictures is not None:
             pictures.width = pictures.height = 32
             pictures.pix_fmt = "yuv420p"
@@ -51,7 +53,7 @@ def write(path, x, rate=RATE, *, codec="pcm_s16le", layout="mono", video=False, 
 
 
 def close(found, truth, within):
-    """Whether the segments of edits are those expected, (kind, a, b), with spans within a tolerance in seconds."""
+    """Whether the rows of edits are those expected: (kind, a, b), spans within seconds."""
     if [s.kind for s in found.segments] != [kind for kind, _, _ in truth]:
         return False
     for segment, (_, a, b) in zip(found.segments, truth, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,11 +15,9 @@ if TYPE_CHECKING:
     from dropdtw.media.words import Words
 
 TEXTS = (".srt", ".vtt", ".txt")
-"""Ends of names of texts; others are sequences (`formats.READERS`) or recordings."""
+"""File extensions of texts; other files are sequences (`formats.READERS`) or recordings."""
 
-Speed = Annotated[
-    bool, typer.Option("--speed", help="One of them may run slightly faster, or drift: a ratio is given for each row.")
-]
+Speed = Annotated[bool, typer.Option("--speed", help="Allow for slightly different speeds, or slow drift.")]
 
 
 def diff(
@@ -32,10 +31,12 @@ def diff(
     ],
     b: Annotated[str, typer.Argument(metavar="B", help="Another of the same kind.")],
     least: Annotated[
-        float, typer.Option("--min", min=0, help="Seconds that a passage lasts at least to get a row of its own.")
+        float, typer.Option("--min", help="Minimum length of a row, in seconds (in words or elements without times).")
     ] = 1.0,
     speed: Speed = False,
-    fps: Annotated[float | None, typer.Option(help="Elements per second, of sequences. Default: 1.")] = None,
+    fps: Annotated[
+        float | None, typer.Option(help="Elements per second of sequences. Without it, elements are counted.")
+    ] = None,
     form: Annotated[
         str | None,
         typer.Option(
@@ -46,12 +47,45 @@ def diff(
 ) -> None:
     """Show what two recordings share and what only one of them has.
 
-    A passage that stands elsewhere in the other recording shows as removed and inserted. audacity writes labels for B;
-    ffmpeg writes a filter that cuts out of B what only B has.
+    A passage that was moved shows as removed in one place and inserted in another. --format audacity writes labels for
+    B; --format ffmpeg writes a filter that cuts out of B what only B has. --speed adds a column: the seconds of A in
+    one second of B.
     """
     from dropdtw.files import formats
-    from dropdtw.media.output import ENDS, FORMATS, Setting, table, write_edits
+    from dropdtw.media.output import Setting, table, write_edits
     from dropdtw.media.sound import has_pictures
+
+    options.refuse_overwriting({"--out": out}, (a, b))
+    kind = _one_kind(a, b)
+    timed = has_times(a, fps)
+    form = _chosen(form, out, kind, timed)
+    if fps is not None and kind != "a sequence":
+        raise ValueError(f"--fps says how fast the elements of sequences pass, but A is {kind}; leave it out")
+    edits = compare(a, b, least, speed, fps)
+    if form is not None:
+        video = form == "ffmpeg" and has_pictures(b)
+        formats.write(out or "-", write_edits(edits, form, Setting((Path(a).name, Path(b).name), video, timed)))
+    if form is None or out not in (None, "-"):
+        screen.table(*table(edits, timed=timed))
+        print(f"{edits.common:.0%} of the shorter one is in both")
+    if form == "ffmpeg":
+        maps = "-map '[v]' -map '[a]' shorter.mp4" if video else "-map '[a]' shorter.mp3"
+        screen.note(f'to cut: ffmpeg -i {quote(b)} -filter_complex "$(cat {quote(out or "FILE")})" {maps}')
+    for text in edits.notes:
+        screen.note(text)
+
+
+def _one_kind(a: str, b: str) -> str:
+    """What both files are."""
+    kinds = (kind_of(a), kind_of(b))
+    if kinds[0] != kinds[1]:
+        raise ValueError(f"A is {kinds[0]} ({a}) and B is {kinds[1]} ({b}); give two of one kind")
+    return kinds[0]
+
+
+def _chosen(form: str | None, out: str | None, kind: str, timed: bool) -> str | None:
+    """The format to write, from --format or the end of --out; None for a table alone."""
+    from dropdtw.media.output import ENDS, FORMATS
 
     if form is None and out is not None:
         form = ENDS.get(Path(out).suffix.lower())
@@ -59,29 +93,15 @@ def diff(
             raise ValueError(f"--out is {out!r}, whose end names no format; add --format {'|'.join(FORMATS)}")
     if form is not None and form not in FORMATS:
         raise ValueError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}")
-    options.refuse_overwriting({"--out": out}, (a, b))
-    kinds = (kind_of(a), kind_of(b))
-    if kinds[0] != kinds[1]:
-        raise ValueError(f"A is {kinds[0]} ({a}) and B is {kinds[1]} ({b}); give two of one kind")
-    if fps is not None and kinds[0] != "a sequence":
-        raise ValueError(f"--fps says how fast the elements of sequences pass, but A is {kinds[0]}; leave it out")
-    edits = compare(a, b, least, speed, fps)
-    if form is not None:
-        video = form == "ffmpeg" and kinds[0] == "a recording" and has_pictures(b)
-        setting = Setting((Path(a).name, Path(b).name), video, _timed(a, fps))
-        formats.write(out or "-", write_edits(edits, form, setting))
-    if form is None or out not in (None, "-"):
-        screen.table(*table(edits, timed=_timed(a, fps)))
-        print(f"{edits.common:.0%} of the shorter one is in both")
-    if form == "ffmpeg":
-        maps = "-map [v] -map [a] shorter.mp4" if video else "-map [a] shorter.mp3"
-        screen.note(f"to cut: ffmpeg -i {b} -filter_complex_script {out or 'FILE'} {maps}")
-    for text in edits.notes:
-        screen.note(text)
+    if form == "ffmpeg" and kind != "a recording":
+        raise ValueError(f"--format ffmpeg cuts recordings, but B is {kind}; choose another format")
+    if form == "audacity" and not timed:
+        raise ValueError("--format audacity needs times in seconds, which A and B do not have; choose another format")
+    return form
 
 
-def _timed(place: str, fps: float | None) -> bool:
-    """Whether places in such a file are seconds; otherwise words or elements are counted."""
+def has_times(place: str, fps: float | None = None) -> bool:
+    """Whether positions in such a file are seconds; otherwise words or elements are counted."""
     kind = kind_of(place)
     return kind == "a recording" or fps is not None or (kind == "a text" and Path(place).suffix.lower() != ".txt")
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dropdtw.cli import options, screen
-from dropdtw.cli.diff import Speed, compare, kind_of
+from dropdtw.cli.diff import Speed, compare, has_times, kind_of
 
 if TYPE_CHECKING:
+    from dropdtw.media import Edits
     from dropdtw.media.cues import CueFile
     from dropdtw.media.retime import Retimed
 
@@ -24,49 +26,70 @@ def retime(
         typer.Option(
             "--to",
             metavar="B",
-            help="The version that they shall fit: a recording, or subtitles in the same language that fit it already.",
+            help="The version to move them to: a recording, or subtitles in the same language that already fit it.",
         ),
     ],
     source: Annotated[
         str | None,
-        typer.Option(
-            "--from", metavar="A", help="The version that they were made for; not needed where B is subtitles."
-        ),
+        typer.Option("--from", metavar="A", help="The version they were made for; not needed if B is subtitles."),
     ] = None,
-    out: Annotated[str, typer.Option("--out", "-o", help="Where to write them; default: standard output.")] = "-",
+    out: Annotated[
+        str, typer.Option("--out", "-o", help="Write the moved subtitles to this file; - is standard output.")
+    ] = "-",
     speed: Speed = False,
-    force: Annotated[bool, typer.Option("--force", help="Write them whatever the confidence.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write the file even if the match is doubtful.")] = False,
 ) -> None:
     """Move subtitles to another version of the recording: longer, shorter, with other advertisements.
 
-    Cues in passages that the other version does not have are left out; the others move with their passage. Where the
-    versions cannot be matched with confidence, nothing is written and the reason is given.
+    Cues in passages that the other version lacks are left out; the others move with their passage. If the two versions
+    cannot be matched with confidence, the command explains why and writes nothing.
     """
     from dropdtw.files import formats
     from dropdtw.media.cues import CueFile
-    from dropdtw.media.retime import between
     from dropdtw.media.retime import retime as move
 
     options.refuse_overwriting({"--out": None if out == "-" else out}, (subtitles, source, target))
     file = options.parsed(subtitles, CueFile, "subtitles")
-    if source is not None:
-        if (kinds := (kind_of(source), kind_of(target)))[0] != kinds[1]:
-            raise ValueError(
-                f"--from is {kinds[0]} ({source}) and --to is {kinds[1]} ({target}); give two versions of one kind"
-            )
-        edits = compare(source, target, 1.0, speed)
-    elif kind_of(target) == "a text":
-        edits = between(file, options.parsed(target, CueFile, "subtitles"), speed=speed)
-    else:
-        raise ValueError(f"--to is {target}, a recording; name the recording that SUBS was made for as well: --from A")
+    _check_end(out, file)
+    edits = _edits(file, source, target, speed)
     found = move(file, edits)
     _say(found, file)
     if found.doubts and not force:
         for doubt in found.doubts:
             screen.note(doubt)
-        screen.note("nothing was written; --force writes it all the same")
+        screen.note("nothing was written; --force writes the file anyway")
         raise typer.Exit(1)
     formats.write(out, found.text)
+
+
+def _check_end(out: str, file: CueFile) -> None:
+    """The format stays what it is, so the name of the new file must not promise the other one."""
+    end, other = (".vtt", ".srt") if file.is_vtt else (".srt", ".vtt")
+    if Path(out).suffix.lower() == other:
+        raise ValueError(
+            f"--out is {out}, but SUBS is a {end} file, and its format stays; give a name that ends in {end}"
+        )
+
+
+def _edits(file: CueFile, source: str | None, target: str, speed: bool) -> Edits:
+    """The edits between the two versions: by recordings or subtitles of both, or by the subtitles to move."""
+    from dropdtw.media.cues import CueFile
+    from dropdtw.media.retime import between
+
+    for option, place in (("--from", source), ("--to", target)):
+        if place is not None and not has_times(place):
+            raise ValueError(f"{option} is {place}, which has no times; give a recording or subtitles (.srt, .vtt)")
+    if source is None:
+        if kind_of(target) != "a text":
+            raise ValueError(
+                f"--to is {target}, a recording; name the recording that SUBS was made for as well: --from A"
+            )
+        return between(file, options.parsed(target, CueFile, "subtitles"), speed=speed)
+    if (kinds := (kind_of(source), kind_of(target)))[0] != kinds[1]:
+        raise ValueError(
+            f"--from is {kinds[0]} ({source}) and --to is {kinds[1]} ({target}); give two versions of one kind"
+        )
+    return compare(source, target, 1.0, speed)
 
 
 def _say(found: Retimed, file: CueFile) -> None:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.media.borders import refined, settled, steadied
 from dropdtw.media.confidence import evidence, probability
-from dropdtw.media.edits import Edits, Segment, Span
-from dropdtw.media.features import Frames, frames_of_rows, frames_of_sound
+from dropdtw.media.edits import NOTHING, OTHER_SPEED, Edits, Segment, Span, check_min
+from dropdtw.media.features import Frames, centre_of, frames_of_rows, frames_of_sound
 from dropdtw.media.matching import Run, apart, level, match, merged, stretches
 from dropdtw.media.sound import Sound, Source
 from dropdtw.problem.inputs import Array, as_pair
@@ -33,8 +33,6 @@ DRIFT = 3
 
 STRETCHED = 0.1
 """Difference in a passage's duration between the recordings, in seconds, that suggests different speeds."""
-
-NOTHING = "these recordings have nothing in common"
 
 
 def diff(
@@ -73,7 +71,7 @@ def diff(
     only B                     0:10.000–0:15.000  100 %
     same    0:10.000–0:30.000  0:15.000–0:35.000  100 %
     """
-    _check(min)
+    check_min(min)
     sounds = Sound(a, "A"), Sound(b, "B")
     A, B = (frames_of_sound(sound.blocks()) for sound in sounds)
     notes = [note for sound in sounds for note in sound.notes]
@@ -99,11 +97,13 @@ def diff_features(
 ) -> Edits:
     """Find which passages two sequences of feature vectors share, and which only one of them has.
 
-    Vectors are compared by cosine. Borders fall on whole rows.
+    Rows are compared by the cosine of their directions, less the mean direction of all rows of both, so that neither
+    length nor a common offset matters. Borders fall on whole rows. The confidence was calibrated on sound, not on other
+    features.
 
     Parameters
     ----------
-    A, B : (n, d) and (m, d), one row for each frame; rows of zeros count as silence.
+    A, B : (n, d) and (m, d) with d ≥ 2, one row for each frame; rows of zeros count as silence.
     rate : frames per second; 1 counts rows instead of seconds.
     min, speed, progress : as in `diff`.
     drop : the cost of dropping a row; rows match where 1 − cosine is less than twice that.
@@ -122,19 +122,18 @@ def diff_features(
     only A  0:10.000–0:15.000                     100 %
     same    0:15.000–0:30.000  0:10.000–0:25.000  100 %
     """
-    _check(min)
+    check_min(min)
     for name, value in (("rate", rate), ("drop", drop)):
         if not (isfinite(value) and value > 0):
             raise ValueError(f"{name} is {value!r}; give a number above 0")
     if not (isfinite(opening) and opening >= 0):
         raise ValueError(f"opening is {opening!r}; give a number of seconds ≥ 0")
     Z, X = as_pair(A, B)
-    return _edits(frames_of_rows(Z, rate), frames_of_rows(X, rate), min, speed, drop, opening, progress)
-
-
-def _check(min: float) -> None:
-    if isinstance(min, bool) or not (isfinite(min) and min > 0):
-        raise ValueError(f"min is {min!r}; give a number of seconds above 0")
+    if Z.shape[1] == 1:
+        raise ValueError("A and B have one feature per row, which cannot tell passages apart; give at least two")
+    centre = centre_of(Z, X)
+    frames = frames_of_rows(Z, rate, centre), frames_of_rows(X, rate, centre)
+    return _edits(*frames, min, speed, drop, opening, progress)
 
 
 def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening: float, progress: Progress) -> Edits:
@@ -204,7 +203,7 @@ def _notes(rows: list[Segment], least: float, speed: bool) -> list[str]:
     jumps = [gap_b - gap_a for gap_a, gap_b in map(_gaps, rows, rows[1:]) if max(gap_a, gap_b) < least]
     stretched = any(abs(b[1] - b[0] - a[1] + a[0]) > STRETCHED for a, b in map(_spans, rows))
     if not speed and (stretched or max(sum(jump > 0 for jump in jumps), sum(jump < 0 for jump in jumps)) >= DRIFT):
-        return ["the offset drifts: the recordings seem to run at different speeds; speed=True allows for that"]
+        return [f"the offset drifts: the recordings seem to run at different speeds; {OTHER_SPEED}"]
     return []
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from dropdtw.text.subtitles import TIMES, Sentence, read_subtitles, seconds, timestamp
 
+INNER: Final = re.compile(r"<((?:\d+:)?\d{1,2}:\d{2}\.\d{3})>")
+"""A time inside the text of a WebVTT cue, at which a word is spoken."""
 ARROW: Final = re.compile(r"\s*-->\s*")
 
 
@@ -42,8 +45,11 @@ class CueFile:
         self.cues = self._cues()
         if not self.cues:
             raise ValueError("there are no timed cues in it; give SubRip (.srt) or WebVTT (.vtt)")
-        self.spoken: list[Sentence] = read_subtitles(text)
+
+    @cached_property
+    def spoken(self) -> list[Sentence]:
         """The spoken text, without markup."""
+        return read_subtitles("".join(self.lines))
 
     def moved(self, times: Sequence[tuple[float, float] | None]) -> str:
         """The file with these times, cue by cue; a cue whose times are None is left out.
@@ -56,6 +62,8 @@ class CueFile:
                 lines[cue.first : cue.last] = [""] * (cue.last - cue.first)
             else:
                 lines[cue.line] = self._retimed(lines[cue.line], when)
+                for k in range(cue.line + 1, cue.last):
+                    lines[k] = _inner_times(lines[k], cue, when)
         if not self.is_vtt and None in times:
             kept = (cue for cue, when in zip(self.cues, times, strict=True) if when is not None)
             for number, cue in enumerate(kept, 1):
@@ -101,3 +109,13 @@ class CueFile:
         arrow = ARROW.search(line)
         assert arrow is not None
         return f"{line[: match.start(1)]}{start}{arrow.group()}{stop}{line[match.end() :]}"
+
+
+def _inner_times(line: str, cue: Cue, when: tuple[float, float]) -> str:
+    """A line of text whose times, if it has any, move with the cue."""
+    pace = (when[1] - when[0]) / (cue.stop - cue.start) if cue.stop > cue.start else 1.0
+
+    def moved(found: re.Match[str]) -> str:
+        return f"<{timestamp(max(0.0, when[0] + pace * (seconds(found.group(1), cue.line + 1) - cue.start)), '.')}>"
+
+    return INNER.sub(moved, line)

@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, Literal
 
 Kind = Literal["same", "only_a", "only_b"]
 Span = tuple[float, float]
 
-KINDS = ("same", "only_a", "only_b")
+NAMES: dict[Kind, str] = {"same": "same", "only_a": "only A", "only_b": "only B"}
+"""The kinds of rows, as people read them."""
+
 _SWAPPED: dict[Kind, Kind] = {"same": "same", "only_a": "only_b", "only_b": "only_a"}
+
+NOTHING = "these have nothing in common"
+"""The note on an edit list without a shared passage."""
+
+OTHER_SPEED = "compare them with speed=True (--speed)"
 
 TOUCHING = 1e-6
 """Tolerance for spans that overlap by rounding, in seconds."""
@@ -34,8 +42,8 @@ class Segment:
     speed: float | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"kind is {self.kind!r}; give one of {', '.join(KINDS)}")
+        if self.kind not in NAMES:
+            raise ValueError(f"kind is {self.kind!r}; give one of {', '.join(NAMES)}")
         has = (self.a is not None, self.b is not None)
         if has != (self.kind != "only_b", self.kind != "only_a"):
             raise ValueError(
@@ -179,14 +187,19 @@ class Edits:
     def __str__(self) -> str:
         if not self.segments:
             return "nothing to compare"
-        names = {"same": "same", "only_a": "only A", "only_b": "only B"}
         spans = [("" if s.a is None else span(s.a), "" if s.b is None else span(s.b)) for s in self.segments]
         wide = [max(len(pair[k]) for pair in spans) for k in (0, 1)]
         return "\n".join(
-            f"{names[s.kind]:<6}  {a:<{wide[0]}}  {b:<{wide[1]}}  {100 * s.confidence:3.0f} %"
+            f"{NAMES[s.kind]:<6}  {a:<{wide[0]}}  {b:<{wide[1]}}  {100 * s.confidence:3.0f} %"
             + ("" if s.speed is None else f"  speed {s.speed:.4f}")
             for s, (a, b) in zip(self.segments, spans, strict=True)
         )
+
+
+def check_min(min: float) -> None:
+    """Refuse a minimum duration of rows that is not a positive number."""
+    if isinstance(min, bool) or not (isfinite(min) and min > 0):
+        raise ValueError(f"min is {min!r}; give a number of seconds above 0")
 
 
 def clock(t: float) -> str:

@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from dropdtw.media.edits import Edits, clock, span
+from dropdtw.media.edits import NAMES, Edits, clock, span
 from dropdtw.media.page import page
 
 
@@ -58,12 +58,12 @@ def _audacity(edits: Edits, setting: Setting) -> str:
 
 
 def _ffmpeg(edits: Edits, setting: Setting) -> str:
-    """A filter that cuts what only B has out of B: `ffmpeg -i B -filter_complex_script FILE -map [a] out.mp3`."""
+    """A filter that cuts what only B has out of B: `ffmpeg -i B -filter_complex "$(cat FILE)" -map '[a]' out.mp3`."""
     cuts = [s.b for s in edits.only_b if s.b is not None]
     starts, stops = [0.0, *(stop for _, stop in cuts)], [*(start for start, _ in cuts), edits.durations[1]]
     kept = [(start, stop) for start, stop in zip(starts, stops, strict=True) if stop - start > 1e-3]
     if not kept:
-        raise ValueError("B shares nothing with A, so that nothing of it would be left; no filter is written")
+        raise ValueError("B shares nothing with A: the filter would cut out everything, so none is written")
     parts, labels = [], []
     for n, (start, stop) in enumerate(kept):
         until = "" if stop >= edits.durations[1] else f":end={stop:.3f}"
@@ -100,7 +100,6 @@ def table(edits: Edits, *, timed: bool = True) -> tuple[list[str], list[list[str
     """Columns and rows for a terminal, with `speed` if speeds were compared. Untimed positions are plain numbers."""
     said = clock if timed else lambda t: f"{t:g}"
     speeds = any(s.speed is not None for s in edits.segments)
-    names = {"same": "same", "only_a": "only A", "only_b": "only B"}
     rows = []
     for s in edits.segments:
         places = [said(t) for side in (s.a, s.b) for t in side or ()]
@@ -108,6 +107,6 @@ def table(edits: Edits, *, timed: bool = True) -> tuple[list[str], list[list[str
             places = ["", "", *places]
         elif s.b is None:
             places = [*places, "", ""]
-        row = [names[s.kind], *places, said(s.duration), f"{s.confidence:.0%}"]
+        row = [NAMES[s.kind], *places, said(s.duration), f"{s.confidence:.0%}"]
         rows.append([*row, "" if s.speed is None else f"{s.speed:.4f}"] if speeds else row)
     return [*TABLE, *([">speed"] if speeds else [])], rows

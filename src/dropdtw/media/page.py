@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from dropdtw.files.strangers import one_line
-from dropdtw.media.edits import Edits, Span, clock
+from dropdtw.media.edits import NAMES, NOTHING, Edits, Span, clock
 
 WIDTH, HEIGHT, LEFT, RIGHT = 1000, 220, 34, 26
 STRIP = 34
@@ -23,10 +23,10 @@ def page(edits: Edits, names: tuple[str, str], *, timed: bool = True) -> str:
     alone = [sum(s.duration for s in rows) for rows in (edits.only_a, edits.only_b)]
     shared = sum(s.duration for s in edits.same)
     lengths = [said_at(round(length)).removesuffix(".000") for length in (shared, *alone)]
-    said = "These have nothing in common."
+    said = f"{NOTHING.capitalize()}."
     if edits.same:
         said = f"{lengths[0]} in common; only in A {lengths[1]}, only in B {lengths[2]}."
-    notes = "".join(f"<p>{escape(one_line(note))}</p>" for note in edits.notes if edits.same)
+    notes = "".join(f"<p>{escape(one_line(note))}</p>" for note in edits.notes if note != NOTHING)
     rows = "\n".join(_rows(edits, said_at))
     return PAGE.format(
         a=a, b=b, said=said, notes=notes, picture=_picture(edits, said_at), rows=rows, width=WIDTH, height=HEIGHT
@@ -83,19 +83,22 @@ def _plain(place: float) -> str:
 
 
 def _rows(edits: Edits, said: Callable[[float], str]) -> Iterator[str]:
-    names = {"same": "same", "only_a": "only A", "only_b": "only B"}
+    speeds = any(s.speed is not None for s in edits.segments)
+    heads = ["", "in A", "in B", "lasts", "sure", *(["speed"] if speeds else [])]
+    yield f"<tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>"
     for s in edits.segments:
         kind = "same" if s.kind == "same" else "only"
-        a, b = ("" if of is None else _span(of, said) for of in (s.a, s.b))
-        yield (
-            f'<tr><td><i class="{kind}"></i>{names[s.kind]}</td><td>{a}</td><td>{b}</td>'
-            f"<td>{said(s.duration)}</td><td>{s.confidence:.0%}</td></tr>"
-        )
+        cells = [f'<i class="{kind}"></i>{NAMES[s.kind]}']
+        cells += ["" if of is None else _span(of, said) for of in (s.a, s.b)]
+        cells += [said(s.duration), f"{s.confidence:.0%}"]
+        if speeds:
+            cells.append("" if s.speed is None else f"{s.speed:.4f}")
+        yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
 PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>What two recordings have in common</title>
+<title>{a} and {b}: what they have in common</title>
 <style>
 :root {{ color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --same: #0072b2; --only: #e07b00; --rest: #8884 }}
 @media (prefers-color-scheme: dark) {{ :root {{ --ink: #eee; --paper: #16181c; --same: #4aa3df; --only: #ff9e2c }} }}
@@ -110,7 +113,6 @@ svg text {{ fill: var(--ink); font-size: 15px }}
 svg .name {{ font-weight: 600; font-size: 18px }}
 svg .tick {{ stroke: var(--ink) }}
 svg rect.same, svg rect.only {{ stroke: var(--paper); stroke-width: 1.5 }}
-@media (max-width: 600px) {{ svg text, svg .name {{ font-size: 30px }} svg .at1 {{ display: none }} }}
 .rest {{ fill: var(--rest) }}
 .same {{ fill: var(--same); background: var(--same) }}
 .only {{ fill: var(--only); background: var(--only) }}
@@ -120,6 +122,13 @@ svg rect.same, svg rect.only {{ stroke: var(--paper); stroke-width: 1.5 }}
 table {{ border-collapse: collapse; width: 100%; margin-top: 1rem; font-variant-numeric: tabular-nums }}
 td, th {{ text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8884; white-space: nowrap }}
 td i {{ display: inline-block; width: .8em; height: .8em; margin-right: .5em; border-radius: 2px }}
+@media (max-width: 600px) {{
+  svg text, svg .name {{ font-size: 30px }}
+  svg .at1 {{ display: none }}
+  td, th {{ padding: .3rem .2rem; font-size: .8rem; white-space: normal }}
+  td:first-child {{ white-space: nowrap }}
+  td i {{ margin-right: .3em }}
+}}
 </style>
 <h1>{said}</h1>
 <dl><dt>A</dt><dd>{a}</dd><dt>B</dt><dd>{b}</dd></dl>
@@ -127,7 +136,6 @@ td i {{ display: inline-block; width: .8em; height: .8em; margin-right: .5em; bo
 <svg viewBox="0 0 {width} {height}" role="img" aria-label="both as strips, ribbons between what they share">
 {picture}</svg>
 <div class="scroll"><table>
-<tr><th></th><th>in A</th><th>in B</th><th>lasts</th><th>sure</th></tr>
 {rows}
 </table></div>
 </html>

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dropdtw.media.cues import CueFile
-from dropdtw.media.edits import Edits, Segment, Span, clock
+from dropdtw.media.edits import NOTHING, Edits, Segment, Span, clock
 from dropdtw.media.words import Words, diff_words
 
 SURE: Final = 0.9
@@ -106,8 +106,9 @@ def _moved(home: Segment, start: float, stop: float) -> Span | None:
 def _doubts(
     edits: Edits, homes: Sequence[Segment | None], times: Sequence[Span | None], sure: float
 ) -> tuple[str, ...]:
+    notes = [note for note in edits.notes if note != NOTHING]
     if not edits.same:
-        return ("the two versions have nothing in common",)
+        return ("the two versions have nothing in common", *notes)
     found = []
     gone = sum(when is None for when in times)
     if gone > MOST * len(times):
@@ -119,4 +120,4 @@ def _doubts(
             f"the passages are {sure:.0%} sure on average ({SURE:.0%} are wanted), least of all "
             f"{clock(_span(worst)[0])}–{clock(_span(worst)[1])}: {worst.confidence:.0%}"
         )
-    return (*found, *edits.notes)
+    return (*found, *notes)

@@ -23,6 +23,9 @@ GAP = 0.1
 LONGEST_GAP = 3600.0
 """Maximum jump in the time stamps, in seconds, that counts as a pause; a larger one counts as damage."""
 
+MISSING = 1.0
+"""Minimum number of seconds that a file lacks of what its header says before that counts as damage."""
+
 BLOCK = 1 << 16
 """Block size for samples from an array."""
 
@@ -96,6 +99,12 @@ class Sound:
             if stream is None:
                 raise ValueError(f"{self.name}: {str(path)!r} has no audio track; give a file with sound")
             yield from self._of_stream(av, container, stream)
+            announced = _announced(av, container, stream)
+            if announced is not None and self.seconds < announced - max(MISSING, 0.02 * announced):
+                self.notes.append(
+                    f"{self.name} has {self.seconds:.1f} s of sound, but its header says {announced:.1f} s: "
+                    "the file is damaged or incomplete"
+                )
 
     def _of_stream(self, av: ModuleType, container: Any, stream: Any) -> Iterator[Array]:
         begin = (container.start_time or 0) / av.time_base
@@ -126,7 +135,7 @@ class Sound:
             try:
                 packet = next(packets, None)
             except (av.error.FFmpegError, OSError):
-                self.notes.append(f"{self.name} breaks off: the file is damaged or incomplete")
+                self.notes.append(f"{self.name} cannot be read to its end: the file is damaged or incomplete")
                 break
             if packet is None:
                 break
@@ -136,6 +145,18 @@ class Sound:
                 damaged += 1
         if damaged:
             self.notes.append(f"{self.name} is damaged: packets left out: {damaged}")
+
+
+def _announced(av: ModuleType, container: Any, stream: Any) -> float | None:
+    """The duration that the file's header states; None without one, or if FFmpeg estimated it from the bit rate."""
+    if stream.duration is not None:
+        stated = float(stream.duration * stream.time_base)
+    elif container.duration is not None and len(container.streams) == 1:
+        stated = container.duration / av.time_base
+    else:
+        return None
+    estimate = 8 * container.size / stream.bit_rate if stream.bit_rate else 0.0
+    return None if abs(estimate - stated) < 0.02 * stated else stated
 
 
 def has_pictures(path: str | os.PathLike[str]) -> bool:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dropdtw.api import align
-from dropdtw.media.edits import Edits, Segment, Span
+from dropdtw.media.edits import NOTHING, OTHER_SPEED, Edits, Segment, Span, check_min
 from dropdtw.problem.inputs import Array
 from dropdtw.text.subtitles import Sentence
 from dropdtw.text.words import WORD
@@ -95,13 +95,14 @@ def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> 
     >>> [(s.kind, s.a, s.b) for s in diff_words(a, b).segments][1]
     ('only_b', None, (11.0, 15.0))
     """
+    check_min(min)
     if a.timed != b.timed:
         raise ValueError("one text has times and the other has none; give two subtitle files, or two plain texts")
     pairs = _pairs(a, b)
     slope = _slope(a, b, pairs) if a.timed else 1.0
     notes = []
     if abs(slope - 1) > DRIFT and not speed:
-        notes.append(f"the second text seems to run at {1 / slope:.4f} times the speed; compare with speed")
+        notes.append(f"the second text seems to run at {1 / slope:.4f} times the speed; {OTHER_SPEED}")
     slope = slope if speed else 1.0
     pieces = []
     for piece in _pieces(a, b, pairs, min, slope):
@@ -110,7 +111,7 @@ def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> 
             pieces.append((piece, sure))
     rows = _rows(a, b, pairs, [piece for piece, _ in pieces], slope)
     if not rows:
-        notes.append("these have nothing in common")
+        notes.append(NOTHING)
     same = [
         Segment("same", *spans, sure, 1 / slope if speed else None)
         for spans, (_, sure) in zip(rows, pieces, strict=True)
@@ -189,18 +190,24 @@ def _jumps(shifts: Array, exact: Array) -> list[int]:
 
 
 def _slope(a: Words, b: Words, pairs: Array) -> float:
-    """Seconds of B per second of A: the median over pairs that lie far apart."""
+    """Seconds of B per second of A: the median over pairs that lie far apart; 1 if cuts and breaks explain it."""
     if len(pairs) < 20:
         return 1.0
     exact = a.begins_cue[pairs[:, 0]] & b.begins_cue[pairs[:, 1]]
     told = pairs[exact] if exact.sum() >= 20 else pairs
     s, t = a.starts[told[:, 0]], b.starts[told[:, 1]]
-    far = len(told) // 4
-    run = s[far:] - s[:-far]
-    found = (t[far:] - t[:-far])[run > 0] / run[run > 0]
-    slope = float(np.median(found))
-    agree = np.mean(np.abs(found - slope) < DRIFT)  # cuts shift times, but not by one ratio
-    return slope if agree > 0.5 else 1.0
+    apart = len(told) // 4
+    far = _ratios(s, t, apart)
+    slope = float(np.median(far))
+    steady = np.mean(np.abs(far - slope) < DRIFT) > 0.5  # irregular breaks give many ratios
+    near = np.median(_ratios(s, t, max(5, apart // 10)))  # most pairs this close have no break between them
+    return slope if steady and abs(near - slope) < 5 * DRIFT else 1.0
+
+
+def _ratios(s: Array, t: Array, apart: int) -> Array:
+    """Seconds of t per second of s, between pairs that are `apart` places apart."""
+    run = s[apart:] - s[:-apart]
+    return np.asarray((t[apart:] - t[:-apart])[run > 0] / run[run > 0])
 
 
 def _confidence(a: Words, b: Words, pairs: Array) -> float:
