@@ -179,17 +179,18 @@ def test_input_is_not_changed():
 # --- What else an alignment says ----------------------------------------------------------------------------------
 
 
-def cases():
-    for name, how in {**METHODS, "charged": OPTIONS["charged"], "window": OPTIONS["share"]}.items():
-        Z, X, z, x = next(p for p in problems(40, seed=7) if len(p[2]) >= 4 and fits(p[0][p[2]], p[1][p[3]], how))
-        yield pytest.param(Z, X, z, x, how, id=name)
+CASES = METHODS | {"charged": OPTIONS["charged"], "window": OPTIONS["share"]}
+every_case = pytest.mark.parametrize("how", CASES.values(), ids=CASES)
 
 
-every_case = pytest.mark.parametrize(("Z", "X", "z", "x", "how"), list(cases()))
+def problem(how):
+    """The first problem that fits: Z, X, and which of their elements are there."""
+    return next(p for p in problems(40, seed=7) if len(p[2]) >= 4 and fits(p[0][p[2]], p[1][p[3]], how))
 
 
 @every_case
-def test_explanations_are_those_of_what_is_left(Z, X, z, x, how):
+def test_explanations_are_those_of_what_is_left(how):
+    Z, X, z, x = problem(how)
     a, b = align(Z, X, missing="drop", **how), align(Z[z], X[x], **how)
     for place, j in enumerate(x.tolist()):
         ours, theirs = a.explain(j), b.explain(place)
@@ -206,7 +207,8 @@ def test_explanations_are_those_of_what_is_left(Z, X, z, x, how):
 
 @every_case
 @pytest.mark.parametrize("costs", [False, True])
-def test_alignments_with_missing_elements_come_back_from_json(Z, X, z, x, how, costs):
+def test_alignments_with_missing_elements_come_back_from_json(how, costs):
+    Z, X, _, x = problem(how)
     a = align(Z, X, missing="drop", **how)
     b = Alignment.from_dict(json.loads(json.dumps(a.to_dict(costs=costs), allow_nan=False)))
     for name in ("cost", "shape", "charged", "method"):
@@ -222,7 +224,8 @@ def test_alignments_with_missing_elements_come_back_from_json(Z, X, z, x, how, c
 
 
 @every_case
-def test_posteriors_are_those_of_what_is_left(Z, X, z, x, how):
+def test_posteriors_are_those_of_what_is_left(how):
+    Z, X, z, x = problem(how)
     p, q = (align(A, B, **how, **more).posterior(0.3) for A, B, more in ((Z, X, {"missing": "drop"}), (Z[z], X[x], {})))
     assert p.match.shape == (len(Z), len(X))
     np.testing.assert_array_equal(p.match[np.ix_(z, x)], q.match)
