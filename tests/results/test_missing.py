@@ -100,6 +100,24 @@ def test_the_cost_is_that_of_all_alignments_of_what_is_left():
         assert found == pytest.approx(oracle.hard(C, np.full(len(x), 0.3), np.full(len(z), 0.4)), rel=1e-12)
 
 
+def test_a_mask_is_of_all_elements_missing_ones_too():
+    rng = np.random.default_rng(8)
+    fitting = 0
+    for Z, X, z, x in problems(12, seed=4):
+        mask = rng.random((len(Z), len(X))) < 0.7
+        for how in ({"method": "dtw"}, {"drop_x": 0.3, "drop_z": 0.4}, {"drop_x": "percentile:40", "drop_z": 0.4}):
+            expected = distance(Z[z], X[x], mask=mask[np.ix_(z, x)], **how)
+            assert distance(Z, X, mask=mask, missing="drop", **how) == expected
+            if np.isfinite(expected):
+                fitting += 1
+                a = align(Z, X, mask=mask, missing="drop", **how)
+                assert a.cost == pytest.approx(expected, rel=1e-12)
+                assert mask[tuple(a.pairs.T)].all()
+    assert fitting > 20
+    with pytest.raises(ValueError, match=r"mask has shape \(1, 2\), but there are 1 × 3 pairs; .* missing elements"):
+        align([0.0], [0.0, NAN, 1.0], mask=[[True, True]], missing="drop")
+
+
 def test_a_run_of_drops_goes_on_across_a_missing_element():
     X = [0.0, 9.0, NAN, 9.0, 1.0]
     a = align([0.0, 1.0], X, drop_x=0.1, open_x=1.0, missing="drop")
@@ -292,7 +310,9 @@ def test_pictures_cross_out_what_is_missing():
 
 
 def test_columns_tell_missing_from_dropped():
-    columns = pytest.importorskip("dropdtw.sklearn").columns
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    from dropdtw.sklearn import columns
+
     a = align([0.0, NAN, 1.0], [0.0, NAN, 5.0, 1.5], drop_x=0.6, missing="drop")
     assert columns(a)["cost"].tolist() == [0, 0.5]
     assert columns(a, "x")["dropped"].tolist() == [False, False, True, False]

@@ -25,7 +25,7 @@ from dropdtw.executors.protocol import Trace
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array, as_floats, as_sequence
-from dropdtw.problem.missing import Kept, of_kept, present
+from dropdtw.problem.missing import Kept, Places, of_kept, present
 from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
@@ -142,7 +142,7 @@ def barycenter(
     if isinstance(max_iter, bool) or not isinstance(max_iter, (int, np.integer)) or max_iter < 0:
         raise ValueError(f"max_iter is {max_iter!r}; give the number of rounds to make at most, 0 or more")
     check_tolerance(tol)
-    missing_in: list[tuple[Array, int] | None] = []
+    missing_in: list[Places | None] = []
 
     def checked(values: npt.ArrayLike, name: str) -> Array:
         X, there = present(values, name, missing)
@@ -160,8 +160,7 @@ def barycenter(
     report = reporter("dropdtw.barycenter", progress)
     threads = thread_count(n_jobs)
     Z = _start(spec, Xs, w, init, length, n_jobs)
-    every = np.arange(len(Z))
-    kept = [None if there is None else Kept(every, there[0], (len(Z), there[1])) for there in missing_in]
+    kept = [Kept.of(Z, None, X, there) for X, there in zip(Xs, missing_in, strict=True)]
     pull = Pull([spec if k is None else of_kept(spec, k) for k in kept], Z, Xs, w, threads)
     average, traces, history, converged = pull.settle(Z, int(max_iter), tol, report)
     alignments = [

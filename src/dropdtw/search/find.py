@@ -141,12 +141,8 @@ def find(
             f"query has {len(Z)} elements and signal has {len(X)}; the query is looked for in the signal, which has to "
             "be at least as long: exchange them, or compare them by align"
         )
-    kept = None
-    if z is not None or x is not None:
-        of_z, K = (np.arange(len(Z)), len(Z)) if z is None else z
-        of_x, N = (np.arange(len(X)), len(X)) if x is None else x
-        kept = Kept(of_z, of_x, (K, N))
-        spec = of_kept(spec, kept)
+    kept = Kept.of(Z, z, X, x)
+    spec = spec if kept is None else of_kept(spec, kept)
     Z, X = same_precision(Z, X)
     measure = match_costs.resolve(spec.match, Z.shape[1])
     measure.check_features(Z.shape[1])
