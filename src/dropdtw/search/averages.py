@@ -38,7 +38,7 @@ CENTRES: Final[dict[str, Callable[[Array], Array]]] = {"sqeuclidean": lambda X: 
 """Match costs under which the mean is the cheapest average, and the vectors to take the mean of."""
 
 AVERAGED: Final = (
-    *("drop_dtw", "drop_dtw_paper", "dtw", "otam", "subsequence", "needleman_wunsch"),
+    *("drop_dtw", "drop_dtw_paper", "dtw", "otam", "subsequence", "free_begin", "free_end", "needleman_wunsch"),
     *("symmetric1", "symmetric2", "asymmetric", "symmetricP1", "asymmetricP1"),
 )
 """Methods that use the match costs unchanged, and match every element of the average."""
