@@ -24,8 +24,8 @@ from dropdtw.drops import DropCost
 from dropdtw.executors.protocol import Trace
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Opening
-from dropdtw.problem.inputs import Array, as_floats, as_sequence
-from dropdtw.problem.missing import Kept, Places, of_kept, present
+from dropdtw.problem.inputs import Array, as_floats
+from dropdtw.problem.missing import Kept, Places, of_kept, present, reads_places
 from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
@@ -159,7 +159,7 @@ def barycenter(
     w = _weights(weights, len(Xs))
     report = reporter("dropdtw.barycenter", progress)
     threads = thread_count(n_jobs)
-    Z = _start(spec, Xs, w, init, length, n_jobs)
+    Z = _start(spec, series, Xs, w, init, length, n_jobs)
     kept = [Kept.of(Z, None, X, there) for X, there in zip(Xs, missing_in, strict=True)]
     pull = Pull([spec if k is None else of_kept(spec, k) for k in kept], Z, Xs, w, threads)
     average, traces, history, converged = pull.settle(Z, int(max_iter), tol, report)
@@ -288,7 +288,16 @@ def check_tolerance(tol: float) -> None:
         raise ValueError(f"tol is {tol!r}; give a finite number ≥ 0, the share of the cost below which to stop")
 
 
-def _start(spec: Spec, Xs: list[Array], w: Array, init: Init, length: int | None, n_jobs: int | None) -> Array:
+def _start(
+    spec: Spec,
+    series: Sequence[npt.ArrayLike],
+    Xs: list[Array],
+    w: Array,
+    init: Init,
+    length: int | None,
+    n_jobs: int | None,
+) -> Array:
+    """The first average; Xs are the series without their missing elements."""
     if length is not None:
         if not isinstance(init, str) or init != "mean":
             raise ValueError("length is for init='mean'; another start has its own length, leave length out")
@@ -298,12 +307,13 @@ def _start(spec: Spec, Xs: list[Array], w: Array, init: Init, length: int | None
         if init == "mean":
             return resampled_mean(Xs, w, usual_length(Xs) if length is None else int(length))
         if init == "medoid":
-            D = all_pairs(replace(spec, missing=None), Xs, None, n_jobs, False)
+            # Drop costs of elements go by their places, so these pairs need the missing elements too.
+            D = all_pairs(spec, series if reads_places(spec) else Xs, None, n_jobs, False)
             with np.errstate(invalid="ignore"):  # 0 · ∞, for a series of weight 0
                 total = np.where(w > 0, D * w, 0).sum(axis=1)
             return Xs[int(total.argmin())].copy()
         raise ValueError(f"init is {init!r}; give 'mean', 'medoid', or a series (K, d) to start from")
-    Z = as_sequence(init, "init").astype(np.float64)
+    Z = present(init, "init", spec.missing)[0].astype(np.float64)
     if Z.shape[1] != Xs[0].shape[1]:
         raise ValueError(f"init has {Z.shape[1]} features and the series have {Xs[0].shape[1]}; give as many")
     return Z
