@@ -137,9 +137,10 @@ def find(
             f"query has {Z.shape[1]} features and signal has {X.shape[1]}; both need the same number, as (length, d)"
         )
     if len(Z) > len(X):
+        without = " without missing ones" if missing else ""
         raise ValueError(
-            f"query has {len(Z)} elements and signal has {len(X)}; the query is looked for in the signal, which has to "
-            "be at least as long: exchange them, or compare them by align"
+            f"query has {len(Z)} elements and signal has {len(X)}{without}; the query is looked for in the signal, "
+            "which has to be at least as long: exchange them, or compare them by align"
         )
     kept = Kept.of(Z, z, X, x)
     spec = spec if kept is None else of_kept(spec, kept)
