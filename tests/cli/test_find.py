@@ -64,6 +64,19 @@ def test_a_picture_is_drawn(call, files, tmp_path):
     assert (tmp_path / "found.svg").read_text().startswith("<?xml")
 
 
+def test_missing_elements_are_left_out_if_asked(call, tmp_path):
+    (tmp_path / "query.csv").write_text("1\n2\n3\n")
+    (tmp_path / "signal.csv").write_text("9\n1\nnan\n2\n3\nnan\n9\n")
+    files = [str(tmp_path / "query.csv"), str(tmp_path / "signal.csv")]
+    refused = call("find", *files)
+    assert refused.returncode == 2
+    assert "signal.csv has NaN or infinity in element 2" in refused.stderr
+    assert "or give --missing drop" in refused.stderr
+    done = call("find", *files, "--missing", "drop", "-k", "1", "--out", "-")
+    assert [(o["start"], o["stop"], o["cost"]) for o in json.loads(done.stdout)["occurrences"]] == [(1, 5, 0.0)]
+    assert "--missing is 'fill'; give drop" in call("find", *files, "--missing", "fill").stderr
+
+
 def test_nothing_found_is_said(call, files):
     done = call("find", *files, "--max-cost", "-1")
     assert done.stdout == "euclidean costs: 3 z in 11 x, 0 occurrences\n"

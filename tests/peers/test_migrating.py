@@ -4,7 +4,6 @@ A page's series come from its first example, the names of a section from the imp
 """
 
 import doctest
-import inspect
 import re
 from importlib import import_module
 from pathlib import Path
@@ -17,8 +16,6 @@ from pytest import approx
 import dropdtw
 
 PAGE = (Path(__file__).parents[2] / "docs" / "migrating.md").read_text(encoding="utf-8")
-LATER = "Finding, averaging, clustering, missing values, free ends"
-"""A section whose right side is tested elsewhere; here, that its names exist."""
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
@@ -38,7 +35,7 @@ def rows(text):
         yield codes[0][1], codes[1][1], None if said is None else said[1]
 
 
-RUN = {title: list(rows(text)) for title, text in sections().items() if "|---|" in text and title != LATER}
+RUN = {title: list(rows(text)) for title, text in sections().items() if "|---|" in text}
 ROWS = [pytest.param(title, *row, id=f"{title}: {row[0]}") for title, found in RUN.items() for row in found]
 
 
@@ -78,21 +75,6 @@ def test_both_sides_of_a_row_give_the_same(title, theirs, ours, said, names):
 def test_every_section_of_a_library_has_rows():
     assert {title: len(found) > 3 for title, found in RUN.items()} == dict.fromkeys(RUN, True)
     assert len(RUN) == 7
-
-
-@pytest.mark.parametrize("row", list(rows(sections()[LATER])), ids=lambda row: row[1])
-def test_what_is_tested_elsewhere_exists(row):
-    call = row[1]
-    if "method=" in call:
-        assert re.search(r'"(\w+)"', call)[1] in dropdtw.METHODS
-    elif call.startswith("align"):
-        assert re.search(r"(\w+)=", call)[1] in inspect.signature(dropdtw.align).parameters
-    else:
-        thing = dropdtw
-        import_module("dropdtw.sklearn")
-        for name in call.partition("(")[0].split(".")[1:]:
-            thing = getattr(thing, name)
-        assert callable(thing)
 
 
 # --- Where aeon's borders are not those of the papers -----------------------------------------------------------

@@ -9,15 +9,21 @@ import numpy as np
 import pytest
 import torch
 from aeon import distances as aeon
+from aeon.clustering.averaging import elastic_barycenter_average
+from aeon.similarity_search.subsequence import NaiveSubsequenceSearch
 from dtaidistance import dtw as dtaidistance
+from dtaidistance import dtw_barycenter
+from dtaidistance.clustering import kmeans
 from dtaidistance.innerdistance import CustomInnerDist
+from dtaidistance.subsequence.dtw import subsequence_alignment
 from librosa.sequence import dtw as librosa
 from tslearn import metrics as tslearn
+from tslearn.barycenters import dtw_barycenter_averaging
 
 import dropdtw
 import dropdtw.sklearn
 import dropdtw.torch
-from dropdtw import orders
+from dropdtw import orders, windows
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
@@ -26,6 +32,7 @@ RNG = np.random.default_rng(0)
 P, Q, C = RNG.normal(size=(9, 3)), RNG.normal(size=(14, 3)), RNG.random((5, 8))
 MANY = [RNG.normal(size=n) for n in (7, 12, 9)]
 TABLE, LABELS = RNG.normal(size=(8, 1, 20)), np.arange(8) % 2
+SERIES = TABLE[:, 0]
 BATCH = torch.rand(2, 5, 3, requires_grad=True), torch.rand(2, 7, 3)
 
 
@@ -58,6 +65,14 @@ def neighbours(module, series):
     return classifier.fit(series, LABELS).predict(series)
 
 
+def clusters(estimator, **options):
+    return estimator(2, random_state=0, **options).fit(SERIES).labels_
+
+
+def dtaidistance_clusters():
+    return kmeans.KMeans(k=2, show_progress=False).fit(SERIES)[0]
+
+
 CALLS = {
     "drop costs: a number, one per element, a percentile": {
         "dropdtw": lambda: [dropdtw.distance(P, Q, d) for d in (0.3, np.full(14, 0.3), "percentile:30")],
@@ -68,6 +83,22 @@ CALLS = {
         "dtaidistance": lambda: dtaidistance.distance(MANY[0], MANY[1], psi=(0, 0, 12, 12)),
         "librosa": lambda: librosa(P.T, Q.T, subseq=True)[0][-1].min(),
         "dtw-python": lambda: dtw_python.dtw(P, Q, step_pattern="asymmetric", open_begin=True, open_end=True).distance,
+    },
+    "free ends with limits": {
+        "dropdtw": lambda: dropdtw.distance(*MANY[:2], method=dropdtw.free_ends(x=(2, 1))),
+        "dtaidistance": lambda: dtaidistance.distance(*MANY[:2], psi=(0, 0, 2, 1)),
+    },
+    "every place where a query occurs, best first": {
+        "dropdtw": lambda: [o.cost for o in dropdtw.find(SERIES[0], SERIES.ravel(), 3)],
+        "aeon": lambda: (
+            NaiveSubsequenceSearch(20, distance="dtw").fit(SERIES.reshape(1, 1, -1)).predict(SERIES[:1], k=3)[1]
+        ),
+        "dtaidistance": lambda: [
+            match.value for match in subsequence_alignment(SERIES[0], SERIES.ravel()).kbest_matches(3, overlap=0)
+        ],
+    },
+    "missing values (NaN) left out": {
+        "dropdtw": lambda: dropdtw.distance(P, np.where(np.arange(14)[:, None] == 5, np.nan, Q), missing="drop"),
     },
     "a matrix of match costs instead of series": {
         "dropdtw": lambda: dropdtw.cost(C),
@@ -88,6 +119,23 @@ CALLS = {
             P.T, Q.T, step_sizes_sigma=np.array([[1, 1], [1, 2], [2, 1]]), weights_mul=np.array([2.0, 1, 1])
         )[0][-1, -1],
         "dtw-python": lambda: dtw_python.dtw(P, Q, step_pattern="symmetricP1").distance,
+    },
+    "a mask of the pairs that may match": {
+        "dropdtw": lambda: dropdtw.cost(C, mask=np.abs(np.subtract.outer(range(5), range(8))) < 5),
+        "dtw-python": lambda: dtw_python.dtw(C, window_type=lambda i, j, **sizes: abs(i - j) < 5).distance,
+    },
+    "Itakura's parallelogram": {
+        "dropdtw": lambda: dropdtw.cost(C, mask=windows.itakura(*C.shape)),
+        "tslearn": lambda: tslearn.dtw(P, Q, global_constraint="itakura", itakura_max_slope=2.0),
+        "aeon": lambda: aeon.dtw_distance(*SERIES[:2], itakura_max_slope=0.3),
+        "dtw-python": lambda: dtw_python.dtw(*SERIES[:2], window_type="itakura").distance,
+    },
+    "ERP, EDR, derivative and weighted DTW": {
+        "dropdtw": lambda: [
+            dropdtw.distance(*SERIES[:2], method=name, **({"threshold": 0.5} if name == "edr" else {}))
+            for name in ("erp", "edr", "ddtw", "wdtw")
+        ],
+        "aeon": lambda: [getattr(aeon, f"{name}_distance")(*SERIES[:2]) for name in ("erp", "edr", "ddtw", "wdtw")],
     },
     "all pairs of series of different lengths, in parallel": {
         "dropdtw": lambda: dropdtw.pairwise(MANY, n_jobs=2),
@@ -110,6 +158,24 @@ CALLS = {
         ),
         "tslearn": lambda: neighbours("tslearn.neighbors", TABLE[:, 0]),
         "aeon": lambda: neighbours("aeon.classification.distance_based", TABLE),
+    },
+    "averages (DBA) and k-means under DTW": {
+        "dropdtw": lambda: [*dropdtw.barycenter(SERIES).average, *clusters(dropdtw.sklearn.AlignmentKMeans)],
+        "tslearn": lambda: [
+            *dtw_barycenter_averaging(SERIES)[:, 0],
+            *clusters(import_module("tslearn.clustering").TimeSeriesKMeans, metric="dtw"),
+        ],
+        "aeon": lambda: [
+            *elastic_barycenter_average(SERIES[:, None], distance="dtw")[0],
+            *clusters(import_module("aeon.clustering").TimeSeriesKMeans, distance="dtw"),
+        ],
+        "dtaidistance": lambda: [*dtw_barycenter.dba_loop(SERIES), *map(len, dtaidistance_clusters().values())],
+    },
+    "averages and k-means that drop junk": {
+        "dropdtw": lambda: [
+            *dropdtw.barycenter(SERIES, drop_x=0.3).average,
+            *clusters(dropdtw.sklearn.AlignmentKMeans, drop_x=0.3),
+        ],
     },
     "steps in any order, alternatives, repeats": {
         "dropdtw": lambda: [

@@ -100,6 +100,24 @@ def test_the_cost_is_that_of_all_alignments_of_what_is_left():
         assert found == pytest.approx(oracle.hard(C, np.full(len(x), 0.3), np.full(len(z), 0.4)), rel=1e-12)
 
 
+def test_a_mask_is_of_all_elements_missing_ones_too():
+    rng = np.random.default_rng(8)
+    fitting = 0
+    for Z, X, z, x in problems(12, seed=4):
+        mask = rng.random((len(Z), len(X))) < 0.7
+        for how in ({"method": "dtw"}, {"drop_x": 0.3, "drop_z": 0.4}, {"drop_x": "percentile:40", "drop_z": 0.4}):
+            expected = distance(Z[z], X[x], mask=mask[np.ix_(z, x)], **how)
+            assert distance(Z, X, mask=mask, missing="drop", **how) == expected
+            if np.isfinite(expected):
+                fitting += 1
+                a = align(Z, X, mask=mask, missing="drop", **how)
+                assert a.cost == pytest.approx(expected, rel=1e-12)
+                assert mask[tuple(a.pairs.T)].all()
+    assert fitting > 20
+    with pytest.raises(ValueError, match=r"mask has shape \(1, 2\), but there are 1 × 3 pairs; .* missing elements"):
+        align([0.0], [0.0, NAN, 1.0], mask=[[True, True]], missing="drop")
+
+
 def test_a_run_of_drops_goes_on_across_a_missing_element():
     X = [0.0, 9.0, NAN, 9.0, 1.0]
     a = align([0.0, 1.0], X, drop_x=0.1, open_x=1.0, missing="drop")
@@ -179,17 +197,18 @@ def test_input_is_not_changed():
 # --- What else an alignment says ----------------------------------------------------------------------------------
 
 
-def cases():
-    for name, how in {**METHODS, "charged": OPTIONS["charged"], "window": OPTIONS["share"]}.items():
-        Z, X, z, x = next(p for p in problems(40, seed=7) if len(p[2]) >= 4 and fits(p[0][p[2]], p[1][p[3]], how))
-        yield pytest.param(Z, X, z, x, how, id=name)
+CASES = METHODS | {"charged": OPTIONS["charged"], "window": OPTIONS["share"]}
+every_case = pytest.mark.parametrize("how", CASES.values(), ids=CASES)
 
 
-every_case = pytest.mark.parametrize(("Z", "X", "z", "x", "how"), list(cases()))
+def problem(how):
+    """The first problem that fits: Z, X, and which of their elements are there."""
+    return next(p for p in problems(40, seed=7) if len(p[2]) >= 4 and fits(p[0][p[2]], p[1][p[3]], how))
 
 
 @every_case
-def test_explanations_are_those_of_what_is_left(Z, X, z, x, how):
+def test_explanations_are_those_of_what_is_left(how):
+    Z, X, z, x = problem(how)
     a, b = align(Z, X, missing="drop", **how), align(Z[z], X[x], **how)
     for place, j in enumerate(x.tolist()):
         ours, theirs = a.explain(j), b.explain(place)
@@ -206,7 +225,8 @@ def test_explanations_are_those_of_what_is_left(Z, X, z, x, how):
 
 @every_case
 @pytest.mark.parametrize("costs", [False, True])
-def test_alignments_with_missing_elements_come_back_from_json(Z, X, z, x, how, costs):
+def test_alignments_with_missing_elements_come_back_from_json(how, costs):
+    Z, X, _, x = problem(how)
     a = align(Z, X, missing="drop", **how)
     b = Alignment.from_dict(json.loads(json.dumps(a.to_dict(costs=costs), allow_nan=False)))
     for name in ("cost", "shape", "charged", "method"):
@@ -222,7 +242,8 @@ def test_alignments_with_missing_elements_come_back_from_json(Z, X, z, x, how, c
 
 
 @every_case
-def test_posteriors_are_those_of_what_is_left(Z, X, z, x, how):
+def test_posteriors_are_those_of_what_is_left(how):
+    Z, X, z, x = problem(how)
     p, q = (align(A, B, **how, **more).posterior(0.3) for A, B, more in ((Z, X, {"missing": "drop"}), (Z[z], X[x], {})))
     assert p.match.shape == (len(Z), len(X))
     np.testing.assert_array_equal(p.match[np.ix_(z, x)], q.match)
@@ -289,7 +310,9 @@ def test_pictures_cross_out_what_is_missing():
 
 
 def test_columns_tell_missing_from_dropped():
-    columns = pytest.importorskip("dropdtw.sklearn").columns
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    from dropdtw.sklearn import columns
+
     a = align([0.0, NAN, 1.0], [0.0, NAN, 5.0, 1.5], drop_x=0.6, missing="drop")
     assert columns(a)["cost"].tolist() == [0, 0.5]
     assert columns(a, "x")["dropped"].tolist() == [False, False, True, False]

@@ -218,6 +218,25 @@ def test_missing_elements_might_as_well_be_deleted():
     assert b.cost == pytest.approx(sum(expected))
 
 
+def test_starts_may_miss_elements_too():
+    rng = np.random.default_rng(1)
+    start = np.array([0.0, np.nan, 1.0, 2.0])
+    series = [X[:, 0] for X in ragged(seed=8)]
+    found = barycenter(series, drop_x=0.5, init=start, missing="drop")
+    np.testing.assert_array_equal(found.average, barycenter(series, drop_x=0.5, init=[0.0, 1.0, 2.0]).average)
+    with pytest.raises(ValueError, match=r"init has NaN .* missing='drop'"):
+        barycenter(series, init=start)
+    each = rng.random(9)
+    holed = [np.where(rng.random(9) < 0.3, np.nan, rng.normal(size=9)) for _ in range(4)]
+    there = [~np.isnan(X) for X in holed]
+    D = [[distance(Z[z], X[x], each[x], match="sqeuclidean") for X, x in zip(holed, there, strict=True)]
+         for Z, z in zip(holed, there, strict=True)]  # fmt: skip
+    b = barycenter(holed, drop_x=each, init="medoid", missing="drop", max_iter=0)
+    best = int(np.sum(D, axis=1).argmin())
+    np.testing.assert_array_equal(b.average, holed[best][there[best]])
+    assert b.cost == pytest.approx(sum(D[best]))
+
+
 def test_answers_do_not_depend_on_threads_precision_or_form(monkeypatch):
     from dropdtw.search import pairwise
 

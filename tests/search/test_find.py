@@ -219,6 +219,31 @@ def test_selection_is_the_definition_in_parts_too(monkeypatch):
         assert list(found) == [(a, b) for a, b, _ in wanted]
 
 
+def test_missing_values_leave_gaps_in_the_picture():
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("Agg")
+    import matplotlib.pyplot as plt
+
+    from dropdtw import plot
+
+    signal = np.array([9, 1, np.nan, 2, 9, np.nan, 1, 2])
+    for given in (signal, np.ma.masked_invalid(signal)):
+        ax = plot.occurrences(given, dropdtw.find([1, 2], given, 2, missing="drop"))
+        np.testing.assert_array_equal(ax.lines[0].get_ydata(), signal)
+    long = np.where(np.arange(50_000) % 9 == 0, np.nan, 1.0)
+    long[20_000:30_000] = np.nan
+    assert np.isnan(plot.occurrences(long, []).lines[0].get_ydata()).mean() == approx(0.2, abs=0.01)
+    plt.close("all")
+
+
+def test_a_share_of_overlap_is_not_lost_to_rounding():
+    """0.29 · 100 is 28.999999999999996, but 29 of 100 elements are a share of 0.29."""
+    cost, begin = np.full(171, np.inf), np.zeros(171, int)
+    cost[99], cost[170], begin[170] = 0.0, 1.0, 71
+    ends = Occurrences(cost, begin)
+    assert list(module._best(ends, None, np.inf, 0.29)) == [(0, 100), (71, 171)]
+    assert list(module._best(ends, None, np.inf, 0.28)) == [(0, 100)]
+
+
 def test_progress_counts_the_signal():
     seen = []
     dropdtw.find(np.zeros(3), np.zeros(1000), progress=lambda *said: seen.append(said))

@@ -228,6 +228,13 @@ def test_every_start_finds_three_shapes(init):
     assert adjusted_rand_score(LABELS, found.labels_) == 1
 
 
+def test_given_centres_may_miss_steps():
+    start = [np.insert(TRAIN[c], 3, np.nan, axis=0) for c in range(3)]
+    found = AlignmentKMeans(3, init=start, missing="drop").fit(TRAIN)
+    expected = AlignmentKMeans(3, init=TRAIN[:3]).fit(TRAIN)
+    np.testing.assert_array_equal(found.history_, expected.history_)
+
+
 def test_one_cluster_is_the_barycenter():
     found = AlignmentKMeans(1, drop_x=0.1, init=[TRAIN[0]], tol=0, max_iter=200).fit(TRAIN)
     np.testing.assert_allclose(found.cluster_centers_[0], dropdtw.barycenter(TRAIN, None, 0.1, init=TRAIN[0], tol=0,

@@ -27,10 +27,10 @@ def find(
     ],
     signal: Annotated[str, typer.Argument(metavar="SIGNAL", help="Where to look for it; at least as long.")],
     k: Annotated[
-        int | None, typer.Option("-k", help="How many to give at most (default: 10, or with --max-cost all).")
+        int | None, typer.Option("-k", help="The maximum number of places (default: 10; with --max-cost, no limit).")
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", metavar="COST", help="Give those alone that cost no more.")
+        float | None, typer.Option("--max-cost", metavar="COST", help="The maximum cost of a place.")
     ] = None,
     overlap: Annotated[
         float, typer.Option(metavar="SHARE", help="How much two may overlap, as a share of the shorter: 0 to 1.")
@@ -44,6 +44,10 @@ def find(
     open_x: options.OpenX = None,
     open_z: options.OpenZ = None,
     warp: options.Warp = 0.0,
+    missing: Annotated[
+        str | None,
+        typer.Option(metavar="drop", help="drop leaves out elements with NaN, as if they had been deleted."),
+    ] = None,
     header: options.Header = None,
     fps: Annotated[float | None, typer.Option(help="Elements of SIGNAL per second: times are given as well.")] = None,
     out: Annotated[
@@ -71,7 +75,10 @@ def find(
     if plot:
         pictures.check(plot)
     options.refuse_overwriting({"--out": out, "--plot": plot}, (query, signal, drop_x, drop_z))
-    Z, X = formats.read(query, header=header), formats.read(signal, header=header)
+    if missing not in (None, "drop"):
+        raise ValueError(f"--missing is {missing!r}; give drop, or leave it out to refuse NaN")
+    gaps: dict[str, Any] = {"holes": True} if missing else {"or_else": ", or give --missing drop to leave them out"}
+    Z, X = (formats.read(file, header=header, **gaps) for file in (query, signal))
     found = dropdtw.find(
         Z,
         X,
@@ -87,6 +94,7 @@ def find(
         open_x=options.opening_cost(open_x, "open-x"),
         open_z=options.opening_cost(open_z, "open-z"),
         warp=warp,
+        missing=missing,
     )
     if out:
         formats.write(out, _content(found, kind, fps))

@@ -31,7 +31,7 @@ MANY_CELLS: Final = 1 << 24
 """Match costs up to which an alignment in .npz carries them along."""
 
 
-def read(place: str | os.PathLike[str], *, header: bool | None = None) -> Array:
+def read(place: str | os.PathLike[str], *, header: bool | None = None, holes: bool = False, or_else: str = "") -> Array:
     """Read a sequence (length, d).
 
     place : a file that ends in .npy, .npz (with several arrays, name one: "file.npz:name"), .csv, .tsv or .txt (with
@@ -39,6 +39,7 @@ def read(place: str | os.PathLike[str], *, header: bool | None = None) -> Array:
         standard input, in any of these formats. Nothing is unpickled.
     header : whether .csv, .tsv and .txt begin with a line of names. None: they do if it holds no number, or exactly
         0,1,…,d−1 in two or more columns, as pandas numbers them; of the latter a warning is given.
+    holes : whether NaN is allowed; otherwise it is an error.   or_else : further advice in that error.
     """
     name, _, member = _split(os.fspath(place))
     path = Path(name)
@@ -67,7 +68,7 @@ def read(place: str | os.PathLike[str], *, header: bool | None = None) -> Array:
             "if it is an element, say --no-header (header=False)",
             stacklevel=2,
         )
-    return as_sequence(values, shown)
+    return as_sequence(values, shown, holes=holes, or_else=or_else)
 
 
 def file_of(place: str | os.PathLike[str]) -> str:

@@ -119,7 +119,7 @@ def occurrences(
 
     signal : (N,) or (N, d); of many features or elements, a picture instead of curves.   seconds : between elements.
     """
-    values = np.asarray(signal, float)
+    values = np.ma.filled(np.ma.asarray(signal).astype(float), np.nan)
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(f"signal has shape {values.shape}; give the signal that was searched, (N,) or (N, d)")
@@ -128,7 +128,7 @@ def occurrences(
             f"an occurrence ends after the signal, which has {len(values)} elements; give the one searched"
         )
     ax = ax or new_axes((9, 2.8))
-    low, high = float(values.min()), float(values.max())
+    low, high = float(np.fmin.reduce(values, axis=None)), float(np.fmax.reduce(values, axis=None))  # fmin skips NaN
     if values.shape[1] <= CURVES:
         for curve in values.T:
             at, line = _envelope(curve)
@@ -160,7 +160,7 @@ def _envelope(curve: Array) -> tuple[Array, Array]:
     width = -(-len(curve) // PIXELS)
     padded = np.pad(curve, (0, -len(curve) % width), mode="edge").reshape(-1, width)
     at = (np.arange(len(padded)) + 0.5) * width
-    return np.repeat(at, 2), np.stack([padded.min(axis=1), padded.max(axis=1)], axis=1).ravel()
+    return np.repeat(at, 2), np.stack([np.fmin.reduce(padded, axis=1), np.fmax.reduce(padded, axis=1)], axis=1).ravel()
 
 
 def curves(

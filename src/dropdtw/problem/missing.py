@@ -21,6 +21,10 @@ OR_DROP: Final = ", or give missing='drop' to leave out those with NaN"
 """What functions with this option add to their advice."""
 
 
+Places = tuple[Array, int]
+"""The indices of the elements that are there, and how many there were in all."""
+
+
 class Kept(NamedTuple):
     """Which elements of Z and X are there, where others are missing.
 
@@ -37,6 +41,16 @@ class Kept(NamedTuple):
     z: Array
     x: Array
     shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, Z: Array, z: Places | None, X: Array, x: Places | None) -> Kept | None:
+        """Which elements two sequences have left, from what `present` returned for each; None: nothing is missing."""
+        if z is None and x is None:
+            return None
+        (of_z, K), (of_x, N) = (
+            (np.arange(len(A)), len(A)) if there is None else there for A, there in ((Z, z), (X, x))
+        )
+        return cls(of_z, of_x, (K, N))
 
     @property
     def missing_z(self) -> Array:
@@ -74,14 +88,8 @@ def left_out(spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Spec, Arra
     """
     (A, z), (B, x) = present(Z, "Z", spec.missing), present(X, "X", spec.missing)
     A, B = paired(A, B)
-    if z is None and x is None:
-        return spec, A, B, None
-    kept = Kept(
-        np.arange(len(A)) if z is None else z[0],
-        np.arange(len(B)) if x is None else x[0],
-        (len(A) if z is None else z[1], len(B) if x is None else x[1]),
-    )
-    return of_kept(spec, kept), A, B, kept
+    kept = Kept.of(A, z, B, x)
+    return (spec, A, B, None) if kept is None else (of_kept(spec, kept), A, B, kept)
 
 
 def of_kept(spec: Spec, kept: Kept) -> Spec:
@@ -102,10 +110,11 @@ def of_kept(spec: Spec, kept: Kept) -> Spec:
         drop_z=_rule_of_kept(spec.drop_z, "drop_z", kept.z, kept.shape[0], "z_i"),
         match=_names_of_kept(spec.match, kept),
         order=order,
+        mask=_mask_of_kept(spec.mask, kept),
     )
 
 
-def present(values: npt.ArrayLike, name: str, missing: str | None) -> tuple[Array, tuple[Array, int] | None]:
+def present(values: npt.ArrayLike, name: str, missing: str | None) -> tuple[Array, Places | None]:
     """A checked sequence without its missing elements; the places of the others, and how many there were in all.
 
     missing : "drop", or None to refuse NaN.   None in place of the second: nothing is missing.
@@ -132,6 +141,18 @@ def _rule_of_kept(rule: Rule | None, name: str, kept: Array, length: int, elemen
     if not isinstance(rule, PerElement):
         return rule
     return PerElement(as_drop_costs(rule.values, name, length, element)[kept])
+
+
+def _mask_of_kept(mask: Array | None, kept: Kept) -> Array | None:
+    if mask is None:
+        return None
+    if mask.shape != kept.shape:
+        K, N = kept.shape
+        raise ValueError(
+            f"mask has shape {mask.shape}, but there are {K} × {N} pairs; give one boolean per pair, of missing "
+            "elements too"
+        )
+    return np.asarray(mask[np.ix_(kept.z, kept.x)])
 
 
 def _names_of_kept(match: MatchCost, kept: Kept) -> MatchCost:

@@ -24,8 +24,8 @@ from dropdtw.drops import DropCost
 from dropdtw.executors.protocol import Trace
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Opening
-from dropdtw.problem.inputs import Array, as_floats, as_sequence
-from dropdtw.problem.missing import Kept, of_kept, present
+from dropdtw.problem.inputs import Array, as_floats
+from dropdtw.problem.missing import Kept, Places, of_kept, present, reads_places
 from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
@@ -38,7 +38,7 @@ CENTRES: Final[dict[str, Callable[[Array], Array]]] = {"sqeuclidean": lambda X: 
 """Match costs under which the mean is the cheapest average, and the vectors to take the mean of."""
 
 AVERAGED: Final = (
-    *("drop_dtw", "drop_dtw_paper", "dtw", "otam", "subsequence", "needleman_wunsch"),
+    *("drop_dtw", "drop_dtw_paper", "dtw", "otam", "subsequence", "free_begin", "free_end", "needleman_wunsch"),
     *("symmetric1", "symmetric2", "asymmetric", "symmetricP1", "asymmetricP1"),
 )
 """Methods that use the match costs unchanged, and match every element of the average."""
@@ -142,7 +142,7 @@ def barycenter(
     if isinstance(max_iter, bool) or not isinstance(max_iter, (int, np.integer)) or max_iter < 0:
         raise ValueError(f"max_iter is {max_iter!r}; give the number of rounds to make at most, 0 or more")
     check_tolerance(tol)
-    missing_in: list[tuple[Array, int] | None] = []
+    missing_in: list[Places | None] = []
 
     def checked(values: npt.ArrayLike, name: str) -> Array:
         X, there = present(values, name, missing)
@@ -159,9 +159,8 @@ def barycenter(
     w = _weights(weights, len(Xs))
     report = reporter("dropdtw.barycenter", progress)
     threads = thread_count(n_jobs)
-    Z = _start(spec, Xs, w, init, length, n_jobs)
-    every = np.arange(len(Z))
-    kept = [None if there is None else Kept(every, there[0], (len(Z), there[1])) for there in missing_in]
+    Z = _start(spec, series, Xs, w, init, length, n_jobs)
+    kept = [Kept.of(Z, None, X, there) for X, there in zip(Xs, missing_in, strict=True)]
     pull = Pull([spec if k is None else of_kept(spec, k) for k in kept], Z, Xs, w, threads)
     average, traces, history, converged = pull.settle(Z, int(max_iter), tol, report)
     alignments = [
@@ -289,7 +288,16 @@ def check_tolerance(tol: float) -> None:
         raise ValueError(f"tol is {tol!r}; give a finite number ≥ 0, the share of the cost below which to stop")
 
 
-def _start(spec: Spec, Xs: list[Array], w: Array, init: Init, length: int | None, n_jobs: int | None) -> Array:
+def _start(
+    spec: Spec,
+    series: Sequence[npt.ArrayLike],
+    Xs: list[Array],
+    w: Array,
+    init: Init,
+    length: int | None,
+    n_jobs: int | None,
+) -> Array:
+    """The first average; Xs are the series without their missing elements."""
     if length is not None:
         if not isinstance(init, str) or init != "mean":
             raise ValueError("length is for init='mean'; another start has its own length, leave length out")
@@ -299,12 +307,13 @@ def _start(spec: Spec, Xs: list[Array], w: Array, init: Init, length: int | None
         if init == "mean":
             return resampled_mean(Xs, w, usual_length(Xs) if length is None else int(length))
         if init == "medoid":
-            D = all_pairs(replace(spec, missing=None), Xs, None, n_jobs, False)
+            # Drop costs of elements go by their places, so these pairs need the missing elements too.
+            D = all_pairs(spec, series if reads_places(spec) else Xs, None, n_jobs, False)
             with np.errstate(invalid="ignore"):  # 0 · ∞, for a series of weight 0
                 total = np.where(w > 0, D * w, 0).sum(axis=1)
             return Xs[int(total.argmin())].copy()
         raise ValueError(f"init is {init!r}; give 'mean', 'medoid', or a series (K, d) to start from")
-    Z = as_sequence(init, "init").astype(np.float64)
+    Z = present(init, "init", spec.missing)[0].astype(np.float64)
     if Z.shape[1] != Xs[0].shape[1]:
         raise ValueError(f"init has {Z.shape[1]} features and the series have {Xs[0].shape[1]}; give as many")
     return Z

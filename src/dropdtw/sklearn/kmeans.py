@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from dropdtw.api import align, pairwise
 from dropdtw.drops import DropCost
 from dropdtw.files.progress import Progress, reporter
-from dropdtw.problem.inputs import Array, owned
+from dropdtw.problem.inputs import Array
 from dropdtw.problem.missing import present
 from dropdtw.problem.spec import Spec
 from dropdtw.search.averages import Pull, check_averaged, check_tolerance, resampled_mean
@@ -149,7 +149,8 @@ class AlignmentKMeans(Clusterer):
         return self
 
     def _given_centres(self, init: Any) -> list[Array]:
-        centres = [owned(each).astype(np.float64) for each in as_series(init, self.layout, "init")]
+        given = as_series(init, self.layout, "init", missing=self.missing)
+        centres = [present(each, f"init[{c}]", self.missing)[0].astype(np.float64) for c, each in enumerate(given)]
         if len(centres) != self.n_clusters or centres[0].shape[1] != self.n_channels_:
             raise ValueError(
                 f"init has {len(centres)} series of {centres[0].shape[1]} features; give {self.n_clusters}, one for "
