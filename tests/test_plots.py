@@ -31,6 +31,77 @@ def found(drop_z=None):
     return dropdtw.align(Z, X, 1.0, drop_z, match="euclidean")
 
 
+def legend(axes):
+    found = axes.get_legend()
+    return [] if found is None else [text.get_text() for text in found.get_texts()]
+
+
+def test_legends_say_what_there_is_to_see_and_nothing_else(axes, plot):
+    plot.alignment(found(), truth_x=[(0, 2)], ax=axes)
+    assert legend(axes) == ["matched", "dropped", "truth"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x", "z")
+    assert legend(plot.alignment(dropdtw.align(Z, X), ax=axes)) == ["matched"]
+    assert legend(plot.alignment(found(), legend=False)) == []
+    assert legend(plot.alignment(dropdtw.align(Z, [*X, np.nan], 1.0, missing="drop"))) == [
+        "matched",
+        "dropped",
+        "missing",
+    ]
+    assert legend(plot.linked(Z, X, found())) == ["matched", "dropped"]
+    pair = np.stack([Z, Z], axis=1), np.stack([X, X], axis=1)
+    assert legend(plot.linked(*pair, dropdtw.align(*pair, match="euclidean"))) == ["matched", "feature 0", "feature 1"]
+    assert legend(plot.posterior(dropdtw.posterior(np.ones((2, 3)), 1.0))) == ["match", "drop"]
+    assert legend(plot.posterior(dropdtw.posterior(np.ones((2, 3)), method="dtw"))) == ["match"]
+    places = dropdtw.find([1, 2, 3], [9, 1, 7, 2, 3, 9], 1, drop_x=0.5)
+    assert legend(plot.occurrences([9, 1, 7, 2, 3, 9], places)) == ["occurrence", "dropped"]
+    assert legend(plot.occurrences([9, 1], [])) == []
+
+
+def test_alignments_side_by_side_share_one_legend(plot):
+    both = plot.compare({"plain": dropdtw.align(Z, X), "dropped": found()}, truth_x=[(0, 2)])
+    assert [legend(ax) for ax in both] == [["matched", "truth", "dropped"], []]
+
+
+def test_a_legend_covers_neither_the_plot_nor_the_title(axes, plot):
+    plot.alignment(found(), truth_x=[(0, 2)], ax=axes)
+    axes.figure.canvas.draw()
+    box, title = axes.get_legend().get_window_extent(), axes.title.get_window_extent()
+    assert box.y0 >= axes.get_window_extent().y1
+    assert box.y1 <= title.y0
+    assert title.y1 <= axes.figure.bbox.y1
+
+
+def test_costs_stay_visible_below_what_is_dropped(axes, plot):
+    plot.alignment(found(), colorbar=False, ax=axes)
+    dropped = [patch for patch in axes.patches if patch.get_hatch()]
+    assert len(dropped) == 2
+    assert all(patch.get_facecolor()[3] < 0.3 for patch in dropped)
+
+
+def test_time_axes_have_a_name(plot):
+    assert plot.step_bars({"truth": [0, 1]}).get_xlabel() == "x"
+    assert plot.step_bars({"truth": [0, 1]}, seconds=0.5).get_xlabel() == "seconds"
+    assert plot.step_bars({"truth": [0, 1]}, xlabel="mine").get_xlabel() == "mine"
+    ax = plot.occurrences([1, 2], [], seconds=0.5)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("seconds", "value")
+
+
+def test_steps_and_curves_take_no_colour_that_has_a_meaning(plot):
+    meant = {plot.MATCH, plot.DROPPED, plot.TRUTH}
+    assert meant.isdisjoint(plot.SERIES)
+    bars = plot.step_bars({"all": np.arange(20)})
+    looks = {(tuple(bar.get_facecolor()[0]), bar.get_hatch()) for bar in bars.collections}
+    assert len(looks) == 20
+    curves = plot.curves([0, 1], {str(k): [k, k] for k in range(10)})
+    looks = {(line.get_color(), line.get_marker(), line.get_linestyle()) for line in curves.lines}
+    assert len(looks) == 10
+    assert len(legend(curves)) == 10
+    order = plot.order([0, 1])
+    from matplotlib.colors import to_hex
+
+    assert meant.isdisjoint(to_hex(patch.get_edgecolor()) for patch in order.patches)
+
+
 def drawn_links(axes, plot):
     return [line for line in axes.lines if line.get_color() == plot.MATCH]
 
@@ -229,7 +300,8 @@ def test_branches_not_taken_are_hatched_not_dropped(axes, plot):
     plot.alignment(a, ax=axes)
     (hatched,) = [patch for patch in axes.patches if patch.get_hatch()]
     assert hatched.get_extents().transformed(axes.transData.inverted()).intervaly.tolist() == pytest.approx([2.5, 0.5])
-    assert "0 of 3 z dropped (orange), 2 not taken" in axes.get_title()
+    assert "0 of 3 z dropped, 2 not taken" in axes.get_title()
+    assert legend(axes) == ["matched", "not taken"]
 
 
 def test_many_visits_have_no_numbers(axes, plot):

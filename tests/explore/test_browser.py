@@ -7,6 +7,7 @@ import pytest
 
 import dropdtw
 import explore_page
+import page_checks
 from dropdtw.explore import load
 from dropdtw.explore.session import Session
 from explore_page import Page
@@ -215,48 +216,16 @@ def test_a_reloaded_tab_shows_the_same(page):
     assert page.lost() == page.place.lost()
 
 
-@pytest.mark.parametrize("width", [1280, 800])
+@pytest.mark.parametrize("width", [1280, 800, 390])
 def test_nothing_has_to_be_scrolled_sideways(browser, place, width):
-    page = Page(browser, place).open(width)
-    assert page.run("return document.documentElement.scrollWidth <= innerWidth")
-    spilled = page.run(
-        """return [...document.querySelectorAll("body *")].filter((e) => {
-        const box = e.getBoundingClientRect();
-        return box.width && (box.right > innerWidth + 0.5 || box.left < -0.5);
-        }).map((e) => e.id || e.tagName)"""
-    )
-    assert spilled == []
-
-
-CONTRAST = """
-const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
-  .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-  .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
-const numbers = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
-const behind = (e) => {
-  for (; e; e = e.parentElement) {
-    const c = numbers(getComputedStyle(e).backgroundColor);
-    if (c.length === 3 || c[3] > 0.99) return c;
-  }
-  return [255, 255, 255];
-};
-const found = {};
-for (const e of document.querySelectorAll("body *")) {
-  const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || e.tagName === "TEXTAREA";
-  if (!own || !e.getClientRects().length) continue;
-  const [a, b] = [light(numbers(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => y - x);
-  found[e.id || e.tagName + ":" + e.textContent.slice(0, 20)] = (a + 0.05) / (b + 0.05);
-}
-return found;
-"""
+    Page(browser, place).open(width)
+    assert page_checks.spilled(browser) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_either_scheme(browser, place, scheme):
     page = Page(browser, place).open(scheme=scheme)
-    contrast = page.run(CONTRAST)
-    assert len(contrast) > 30
-    assert min(contrast.values()) >= 4.5, {name: v for name, v in contrast.items() if v < 4.5}
+    assert page_checks.unreadable(browser) == {}
     ground = page.run("return getComputedStyle(document.body).backgroundColor")
     assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}[scheme]
     corner = page.run("return [...document.getElementById('canvas').getContext('2d').getImageData(1, 1, 1, 1).data]")
@@ -294,28 +263,103 @@ def test_a_server_that_is_gone_is_said(page):
     assert "is `dropdtw explore` still running?" in page.text("error")
 
 
-def test_the_first_suggestion_says_how_far_to_trust_it(page):
-    assert "% sure: good matches cost about" in page.text("suggestion")
+def test_a_suggestion_says_at_once_how_far_to_trust_it(browser, place):
+    page = Page(browser, place).open(width=390, height=844)
+    sure = round(100 * place.session.suggested["confidence"])
+    assert sure >= 50
+    assert page.text("trust") == f"Suggested drop cost {place.session.suggested['constant']:.4g}: {sure} % sure."
+    assert page.run("return document.getElementById('trust').getBoundingClientRect().bottom") < 400
+    page = Page(browser, place).open()
+    assert page.text("suggestion").startswith(f"{sure} % sure: good matches cost about")
+    page.slide("drop_x-range", 0.1)  # a cost of one's own is not judged
+    assert not page.find("trust").is_displayed()
+    page.click("suggest")
+    page.until(lambda: page.find("trust").is_displayed())
 
 
-def test_a_doubtful_suggestion_stands_out(browser):
+def test_noise_does_not_look_like_a_find(browser):
     noise = np.random.default_rng(1).normal(size=(60, 3))
-    pages = explore_page.serving(Session(load.from_sequences(noise[:10], noise[10:])))
-    page = Page(browser, next(pages)).open()
-    sure = int(page.text("suggestion").split()[0])
+    session = Session(load.from_sequences(noise[:10], noise[10:]))
+    sure = round(100 * session.suggested["confidence"])
     assert sure < 50
-    assert page.find("suggestion").get_attribute("class") == "hint doubt"
-    pages.close()
+    for place in explore_page.serving(session):
+        page = Page(browser, place).open(width=390, height=844)
+        assert page.text("trust").startswith(
+            f"Do not rely on this: the suggested drop cost is a guess ({sure} % sure)."
+        )
+        assert page.find("trust").get_attribute("class") == "doubt"
+        assert page.run("return getComputedStyle(document.getElementById('picture')).outlineStyle") == "dashed"
+        assert page_checks.unreadable(browser) == {}
+        page.dress(scheme="dark")
+        assert page_checks.unreadable(browser) == {}
 
 
-def test_on_a_phone_the_picture_comes_first_and_the_settings_open_on_demand(browser, place):
-    page = Page(browser, place).open(width=390)
-    top = "return document.getElementById(arguments[0]).getBoundingClientRect().top"
-    assert page.run(top, "picture") < page.run(top, "drawer")
+def test_on_a_phone_the_picture_comes_first_and_the_settings_are_in_a_drawer(browser, place):
+    page = Page(browser, place).open(width=390, height=844)
+    box = "const b = document.getElementById(arguments[0]).getBoundingClientRect(); return [b.top, b.bottom]"
+    assert page.run(box, "picture")[0] < 300
     assert not page.find("controls").is_displayed()
+    assert page.run(box, "drawer")[1] == 844
     page.find("drawer").find_element("tag name", "summary").click()
-    assert page.find("controls").is_displayed()
-    assert page.run("return document.documentElement.scrollWidth") <= 390
+    assert page.find("drop_x-range").is_displayed()
+    assert page.run(box, "drawer")[0] > page.run(box, "picture")[0] + 80  # part of the picture stays in view
+    assert page_checks.spilled(browser) == []
+
+
+def test_the_costs_show_through_what_is_dropped(page):
+    """Of the cells of a dropped x, most points still have a grey level: hatching leaves them."""
+    record = page.place.session.alignment(page.place.session.first)
+    (j, *_) = np.flatnonzero(record.dropped_x).tolist()
+    greys = page.run(
+        """const c = document.getElementById("canvas"), left = 108, inner = c.width - left - 12;
+        const x = left + (arguments[0] + 0.1) / 57 * inner, w = 0.8 * inner / 57;
+        const data = c.getContext("2d").getImageData(x, 120, w, 100).data, greys = [];
+        for (let k = 0; k < data.length; k += 4) greys.push(data[k] === data[k + 1] && data[k] === data[k + 2]);
+        return greys""",
+        j,
+    )
+    assert 0.6 < np.mean(greys) < 0.98
+
+
+def labels(page, width=1280):
+    """What is written in the picture, drawn once more in the other scheme."""
+    page_checks.record(page.browser)
+    page.dress(width, "dark")
+    page.until(lambda: page_checks.drawn(page.browser))
+    return page_checks.drawn(page.browser)
+
+
+def test_the_legend_explains_colours_hatching_and_curves(page):
+    texts = {label[0] for label in labels(page)}
+    assert {"match cost", "matched", "dropped", "truth"} <= texts
+    assert {"component 1", "component 2", "component 3"} <= texts
+    assert "time (seconds)" in texts
+    assert {"0.0", "0.5", "5.5"} <= texts  # 57 frames at 10 per second
+
+
+ENDLESS = "a step whose name is far too long for the room that is left of the picture"
+PICTURES = {
+    "many names": {"K": 90, "N": 300, "names": tuple(f"{ENDLESS} {k}" for k in range(90)), "fps": 25.0},
+    "many numbers": {"K": 1200, "N": 900},
+    "hours": {"K": 3, "N": 5000, "fps": 0.25},
+    "a moment": {"K": 3, "N": 40, "fps": 1000.0},
+}
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("shown", PICTURES)
+def test_labels_never_touch(browser, shown, width):
+    more = dict(PICTURES[shown])
+    K, N = more.pop("K"), more.pop("N")
+    C = np.random.default_rng(0).random((K, N))
+    data = load.from_costs(C, truth=np.arange(N) % K, **more)
+    for place in explore_page.serving(Session(data)):
+        page = Page(browser, place).open(width)
+        found = labels(page, width)
+        assert len(found) > 12
+        assert page_checks.touching(found) == []
+        wide = page.run("return document.getElementById('canvas').clientWidth")
+        assert all(left > -0.5 and right < wide + 0.5 for _, left, _, right, _ in found)
 
 
 def test_pointing_at_a_talk_quotes_it_and_names_the_step(browser):

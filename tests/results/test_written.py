@@ -1,6 +1,7 @@
 """Alignments written down: as JSON and back, as HTML, as plots."""
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 import dropdtw
 from cases import OF_COSTS, same, solved
-from dropdtw import Alignment, solve
+from dropdtw import Alignment, palette, solve
 
 every_method = pytest.mark.parametrize("method", OF_COSTS)
 
@@ -152,9 +153,23 @@ def test_html_is_well_formed_and_draws_every_segment_and_drop(more):
     root = ElementTree.fromstring(a._repr_html_())
     assert root.tag == "div"
     assert root.find("div").text == repr(a)[1:-1]
-    red, dark = root.find("svg").findall("g")
-    assert len(dark) == len(a.segments())
-    assert bool(len(red)) == bool(a.dropped_x.any() or a.dropped_z.any())
+    groups = layers(a)
+    assert len(groups.get(palette.MATCHED, ())) == len(a.segments())
+    dropped = bool(a.dropped_x.any() or a.dropped_z.any())
+    assert (palette.DROPPED in groups) == dropped
+    legend = "".join(root.findall("div")[1].itertext())
+    assert legend == "x → z ↓" + "matched" * bool(a.segments()) + "dropped" * dropped
+
+
+def layers(a):
+    """What is drawn, by its colour."""
+    return {group.get("fill"): group for group in ElementTree.fromstring(a._repr_html_()).find("svg").findall("g")}
+
+
+def test_html_has_no_ground_of_its_own_so_that_it_suits_dark_notebooks():
+    page = solved()._repr_html_()
+    assert set(re.findall("#[0-9a-f]{3,6}", page)) <= {palette.MATCHED, palette.DROPPED}
+    assert "currentColor" in page
 
 
 def boxes(group):
@@ -164,7 +179,8 @@ def boxes(group):
 def test_html_draws_in_its_place():
     a = solve([[0, 9, 9, 9], [9, 9, 9, 9], [9, 9, 9, 0]], drop_x=[9, 1, 1, 9], drop_z=[9, 1, 9])
     assert a.labels.tolist() == [0, -1, -1, 2]
-    red, dark = ElementTree.fromstring(a._repr_html_()).find("svg").findall("g")
+    groups = layers(a)
+    red, dark = groups[palette.DROPPED], groups[palette.MATCHED]
     assert boxes(dark) == [[0, 0, 105, 80], [315, 160, 105, 80]]
     columns = [box for box in boxes(red) if box[3] == 240]
     assert sum(width for _, _, width, _ in columns) == 210
@@ -294,10 +310,9 @@ def test_an_alignment_between_its_frames(axes):
     )
     main = figure.axes[0]
     assert [(text.get_text(), text.get_position()[1]) for text in main.texts] == [("✗", 0), ("✓", 2)]
-    legend = figure.get_suptitle()
-    assert legend.startswith("what\n")
-    assert "true intervals" in legend
-    assert "junk" in legend
+    assert figure.get_suptitle() == "what"
+    said = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert said == ["matched", "dropped", "truth", "junk on the left", "junk dropped", "junk matched"]
     with pytest.raises(ValueError, match="x_frames and z_frames have 2 and 3 frames; the alignment has 3 x 3"):
         plot.with_frames(a, np.zeros((2, 8, 8)), np.zeros((3, 8, 8)))
 

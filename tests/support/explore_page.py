@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+import page_checks
+
 pytest.importorskip("starlette", reason="starlette is not installed: pip install 'dropdtw[explore]'")
 uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'dropdtw[explore]'")
 pytest.importorskip("selenium", reason="selenium is not installed: pip install selenium")
@@ -62,18 +64,15 @@ class Page:
     def __init__(self, browser, place):
         self.browser, self.place = browser, place
 
-    def open(self, width=1280, scheme="light"):
-        self.dress(width, scheme)
+    def open(self, width=1280, scheme="light", height=900):
+        self.dress(width, scheme, height)
         self.browser.get("about:blank")
         self.browser.get(self.place.address)
         self.settle()
         return self
 
-    def dress(self, width=1280, scheme="light"):
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    def dress(self, width=1280, scheme="light", height=900):
+        page_checks.dress(self.browser, width, scheme, height)
 
     def until(self, condition):
         for _ in range(400):

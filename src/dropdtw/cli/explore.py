@@ -1,4 +1,4 @@
-"""`dropdtw explore`: a local page that aligns anew while its sliders move."""
+"""`dropdtw explore`: a local page that re-aligns while its sliders move."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def explore(
         str | None,
         typer.Argument(
             metavar="Z",
-            help="The query or the steps: numbers, or a text with a step to a line; or, alone, an .npz with Z and X or "
-            "with C (`dropdtw align --out a.npz`).",
+            help="The query or the steps: numbers, or a text file with one step per line; or, alone, an .npz with Z "
+            "and X or with C (`dropdtw align --out a.npz`).",
         ),
     ] = None,
     second: Annotated[
@@ -28,7 +28,7 @@ def explore(
         typer.Option(
             "--drop-x",
             metavar="COST",
-            help="What the page begins with: a number, percentile:30, suggest (the default) or none.",
+            help="The drop cost at the start: a number, percentile:30, suggest (the default) or none.",
         ),
     ] = None,
     drop_z: Annotated[str | None, typer.Option("--drop-z", metavar="COST", help="The same for elements of Z.")] = None,
@@ -36,46 +36,34 @@ def explore(
     open_z: options.OpenZ = None,
     warp: options.Warp = 0.0,
     match: options.Match = "auto",
-    method: Annotated[str | None, typer.Option("--method", help="What to begin with; default: drop_dtw.")] = None,
+    method: Annotated[str | None, typer.Option("--method", help="The method at the start; default: drop_dtw.")] = None,
     order: options.OrderFile = None,
     header: options.Header = None,
     truth: Annotated[
-        str | None, typer.Option(help="A file with the true z of each x, -1 for none: it is shown beside.")
+        str | None, typer.Option(help="A file with the true z of each x, -1 for none, to compare with.")
     ] = None,
-    fps: Annotated[float | None, typer.Option(help="Elements of X per second: times are shown instead.")] = None,
-    names: Annotated[
-        str | None, typer.Option(help="A file with the names of the elements of Z, one to a line.")
-    ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Look around with made data; no files are needed.")] = False,
+    fps: Annotated[float | None, typer.Option(help="Elements of X per second; the axis then shows time.")] = None,
+    names: Annotated[str | None, typer.Option(help="A file with the names of the elements of Z, one per line.")] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Explore made-up data; needs no files.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open a browser, or print the address only.")
     ] = True,
 ) -> None:
-    """Explore an alignment in the browser: move a slider, see what is matched and what is dropped, and why.
+    """Explore an alignment in the browser: move a slider, see what is matched, what is dropped, and why.
 
-    The page is served on this machine only, to those who know the address. Ctrl-C ends it.
+    The page is served on this machine only, at an address that contains a secret. Press Ctrl-C to stop.
     """
     from dataclasses import replace
-    from pathlib import Path
 
-    from dropdtw.explore import load, talks
+    from dropdtw.explore import talks
     from dropdtw.explore.order import with_order
     from dropdtw.explore.server import serve
     from dropdtw.explore.session import Session
 
     if order == "-":
         raise ValueError("explore reads files, not standard input: the code that it exports loads them again")
-    if demo:
-        if first is not None:
-            raise ValueError(f"--demo brings its own data, but Z is {first}; give one of them")
-        data = talks.demo()
-    elif first is None:
-        raise ValueError("there is nothing to explore; give Z and X, steps and a talk, or --demo")
-    elif second is not None and Path(second).suffix.lower() in talks.TALKS:
-        data = talks.read_talk(first, second)
-    else:
-        data = load.read(first, second, truth=truth, fps=fps, header=header)
+    data = _data(first, second, demo, truth, fps, header)
     if names is not None:
         data = replace(data, names=talks.read_names(names, data.shape[0]))
     if order is not None:
@@ -91,10 +79,37 @@ def explore(
         if browser:
             import webbrowser
 
-            screen.note("opened in the browser; Ctrl-C ends it")
+            screen.note("opened in the browser; press Ctrl-C to stop")
             webbrowser.open(address)
 
     serve(session, port, opened=opened)
+
+
+def _data(
+    first: str | None, second: str | None, demo: bool, truth: str | None, fps: float | None, header: bool | None
+) -> Any:
+    """What to explore: made-up data, steps and a talk, or what the files hold."""
+    from pathlib import Path
+
+    from dropdtw.explore import load, talks
+
+    talk = second is not None and Path(second).suffix.lower() in talks.TALKS
+    if demo and first is not None:
+        raise ValueError(f"--demo brings its own data, but Z is {first}; give one of them")
+    if not demo and first is None:
+        raise ValueError("there is nothing to explore; give Z and X, steps and a talk, or --demo")
+    if demo or talk:
+        for name, value in (("--fps", fps), ("--header", header), ("--truth", truth if demo else None)):
+            if value is not None:
+                owner = "the demo" if demo else "a talk"
+                raise ValueError(f"{name} is for files of numbers; leave it out, since {owner} brings what it needs")
+    if demo:
+        return talks.demo()
+    assert first is not None
+    if talk:
+        assert second is not None
+        return talks.read_talk(first, second, **({} if truth is None else {"truth": load.read_truth(truth)}))
+    return load.read(first, second, truth=truth, fps=fps, header=header)
 
 
 def _first(session: Any, match: str | None, method: str | None, drop_x: str | None, drop_z: str | None) -> Any:

@@ -110,7 +110,7 @@ def read(
         raise ValueError("explore reads files, not standard input: the code that it exports loads them again")
     more: dict[str, Any] = {} if fps is None else {"fps": fps}
     if truth is not None:
-        more["truth"] = _labels(formats.read(truth))
+        more["truth"] = read_truth(truth)
     if second is not None:
         lines = (_loading("Z", first, header), _loading("X", second, header))
         title = f"{Path(first).name} × {Path(second).name}"
@@ -136,6 +136,11 @@ def read(
     else:
         C = formats.read(first, header=header)
     return from_costs(C, lines=_imports((_loading("C", first, header),)), **more)
+
+
+def read_truth(place: str) -> Array:
+    """The true z of each x, −1 for none, from a file."""
+    return _labels(formats.read(place))
 
 
 def _archive(place: str, more: dict[str, Any]) -> Data:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dropdtw import palette
 from dropdtw.explore import settings
 from dropdtw.explore.session import Session
 from dropdtw.problem.inputs import Array
@@ -47,10 +48,12 @@ PAGE: Final = {
     "controls.js": ("controls.js", "text/javascript; charset=utf-8"),
     "order.js": ("order.js", "text/javascript; charset=utf-8"),
     "draw.js": ("draw.js", "text/javascript; charset=utf-8"),
+    "letters.js": ("letters.js", "text/javascript; charset=utf-8"),
     "wire.js": ("wire.js", "text/javascript; charset=utf-8"),
     "explore.css": ("explore.css", "text/css; charset=utf-8"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
+"""The files of the page by their names in addresses; palette.css is made from the library's palette."""
 
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -117,6 +120,9 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
             return Response(content, media_type=kind)
 
         return answer
+
+    async def colours(request: Request) -> Response:
+        return Response(palette.css(), media_type="text/css; charset=utf-8")
 
     async def info(request: Request) -> Response:
         return JSONResponse(await anyio.to_thread.run_sync(session.info))
@@ -200,6 +206,7 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
             Route("/{token}/matrix", matrix),
             *(Route(f"/{{token}}/{name}", endpoint, methods=["POST"]) for name, endpoint in posts.items()),
             *(Route(f"/{{token}}/{name}", file(name)) for name in PAGE),
+            Route("/{token}/palette.css", colours),
         ],
         exception_handlers={HTTPException: _refused, ValueError: _wrong, Exception: _broken},
     )

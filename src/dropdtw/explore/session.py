@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 import dropdtw
-from dropdtw import costs, drops
+from dropdtw import costs, drops, palette
 from dropdtw.explore import order, view
 from dropdtw.explore.load import Data
 from dropdtw.explore.settings import Choice, Settings, arguments
@@ -114,8 +114,8 @@ class Session:
         if data.method is not None:  # an alignment came along that dropped nothing
             return settings
         found = dropdtw.suggest_drop(C, drop_z=entry.one_to_one, **flags)
-        self.suggested = {"confidence": found.confidence, "why": found.why}
-        drop = Choice("constant", _rounded(found.constant))
+        self.suggested = _suggestion(found)
+        drop = Choice("constant", self.suggested["constant"])
         other = drop if entry.one_to_one else Choice()
         if data.skip is not None:
             other = Choice("constant", _rounded(data.skip * found.constant))
@@ -158,6 +158,7 @@ class Session:
             "said": list(data.said),
             "times": list(data.times),
             "suggested": self.suggested,
+            "palette": palette.schemes(),
             "note": self._note(),
         }
 
@@ -259,12 +260,7 @@ class Session:
         entry = METHODS.get(settings.method)
         z = settings.drop_z.kind != "none" or bool(entry and entry.one_to_one)
         found = dropdtw.suggest_drop(self.costs(settings.match), drop_z=z, **call)
-        return {
-            "constant": _rounded(found.constant),
-            "percentile": found.percentile,
-            "confidence": found.confidence,
-            "why": found.why,
-        }
+        return _suggestion(found)
 
     def suggest_opening(self, settings: Settings) -> dict[str, float]:
         """Opening costs for these settings, of each side that is dropped."""
@@ -372,6 +368,16 @@ class _Raw(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _suggestion(found: dropdtw.Suggestion) -> dict[str, Any]:
+    """A suggested drop cost for a page, and how far to trust it."""
+    return {
+        "constant": _rounded(found.constant),
+        "percentile": found.percentile,
+        "confidence": found.confidence,
+        "why": found.why,
+    }
 
 
 def _kind(values: Array) -> Choice:

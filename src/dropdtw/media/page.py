@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from html import escape
 from typing import Final
 
+from dropdtw import palette
 from dropdtw.files.strangers import one_line
 from dropdtw.media.edits import NAMES, NOTHING, Edits, Span, clock
 
@@ -29,8 +30,9 @@ def page(edits: Edits, names: tuple[str, str], *, timed: bool = True) -> str:
     notes = "".join(f"<p>{escape(one_line(note))}</p>" for note in edits.notes if note != NOTHING)
     rows = "\n".join(_rows(edits, said_at))
     return PAGE.format(
-        a=a, b=b, said=said, notes=notes, picture=_picture(edits, said_at), rows=rows, width=WIDTH, height=HEIGHT
-    )
+        colours=palette.css(), a=a, b=b, said=said, notes=notes, picture=_picture(edits, said_at), rows=rows,
+        width=WIDTH, height=HEIGHT,
+    )  # fmt: skip
 
 
 def _picture(edits: Edits, said: Callable[[float], str]) -> str:
@@ -100,8 +102,8 @@ PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{a} and {b}: what they have in common</title>
 <style>
-:root {{ color-scheme: light dark; --ink: #1a1a1a; --paper: #fff; --same: #0072b2; --only: #e07b00; --rest: #8884 }}
-@media (prefers-color-scheme: dark) {{ :root {{ --ink: #eee; --paper: #16181c; --same: #4aa3df; --only: #ff9e2c }} }}
+{colours}
+:root {{ --ink: var(--text); --paper: var(--ground); --same: var(--matched); --only: var(--dropped) }}
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem;
   color: var(--ink); background: var(--paper) }}
 h1 {{ font-size: 1.4rem; margin-bottom: .2rem }}
@@ -120,7 +122,7 @@ svg rect.same, svg rect.only {{ stroke: var(--paper); stroke-width: 1.5 }}
 .ribbon:hover {{ opacity: .5 }}
 .scroll {{ overflow-x: auto }}
 table {{ border-collapse: collapse; width: 100%; margin-top: 1rem; font-variant-numeric: tabular-nums }}
-td, th {{ text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8884; white-space: nowrap }}
+td, th {{ text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap }}
 td i {{ display: inline-block; width: .8em; height: .8em; margin-right: .5em; border-radius: 2px }}
 @media (max-width: 600px) {{
   svg text, svg .name {{ font-size: 30px }}

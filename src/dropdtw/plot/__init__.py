@@ -1,7 +1,7 @@
 """Pictures of alignments and orders; needs matplotlib (`pip install dropdtw[plot]`). Each takes `ax=` or makes its own.
 
 Colours mean the same in all of them, and colour-blind readers can tell them apart: blue is matched, orange dropped,
-green the truth.
+green the truth. Steps, methods and features take theirs from `SERIES`.
 """
 
 from dropdtw.plot.common import DROPPED, MATCH, SERIES, TRUTH

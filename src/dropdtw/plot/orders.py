@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dropdtw.orders.drawing import BEFORE, EITHER, JUMP, REPEAT, Drawing, Edge, Node, drawing
 from dropdtw.orders.order import OrderLike, as_order
-from dropdtw.plot.common import MATCH, SERIES, new_axes, pyplot
+from dropdtw.plot.common import SERIES, new_axes, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BACK: Final = SERIES[3]
-"""The colour of arrows that repeat or jump."""
+STEP, BACK = SERIES[0], SERIES[1]
+"""The colours of boxes, and of arrows that repeat or jump."""
 
 LETTER, LINE, GAP, DOT, LEVEL = 0.078, 0.17, 0.45, 0.045, 0.09
 """Inches: the width of a letter, the height of a line, the space between boxes, the radius of a dot, the level ends of
@@ -156,12 +156,12 @@ class _Picture:
                 continue
             corner = (x - width / 2, y - tall / 2)
             style = "round,pad=0,rounding_size=0.08"
-            for face, alpha in ((pyplot().rcParams["axes.facecolor"], 1.0), (MATCH, 0.15)):
+            for face, alpha in ((pyplot().rcParams["axes.facecolor"], 1.0), (STEP, 0.12)):
                 ax.add_patch(
                     FancyBboxPatch(corner, width, tall, style, facecolor=face, alpha=alpha, linewidth=0, zorder=3)
                 )
             ax.add_patch(
-                FancyBboxPatch(corner, width, tall, style, fill=False, edgecolor=MATCH, linewidth=1.3 * scale, zorder=4)
+                FancyBboxPatch(corner, width, tall, style, fill=False, edgecolor=STEP, linewidth=1.3 * scale, zorder=4)
             )
             text = "\n".join(self.texts[node.step])
             ax.text(

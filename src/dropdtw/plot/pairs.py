@@ -8,8 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw.plot.common import DROPPED, MATCH, TRUTH, new_axes, pyplot
-from dropdtw.plot.series import strip
+from dropdtw.plot.common import (
+    DROPPED,
+    HATCHED,
+    MATCH,
+    TRUTH,
+    UNREACHED,
+    WRONG,
+    hatched,
+    new_axes,
+    patch,
+    pyplot,
+    titled,
+)
+from dropdtw.plot.series import CURVES, strip
 from dropdtw.problem.inputs import Array, as_sequence, runs
 from dropdtw.results.alignment import Alignment
 
@@ -22,6 +34,9 @@ if TYPE_CHECKING:
 MOST_NUMBERS: Final = 60
 """Steps up to which their numbers are drawn."""
 
+NOT_TAKEN: Final[dict[str, Any]] = {"facecolor": "none", "edgecolor": UNREACHED, "hatch": "\\\\\\", "linewidth": 0}
+MISSING: Final[dict[str, Any]] = {"facecolor": "white", "edgecolor": UNREACHED, "hatch": "xxx", "linewidth": 0}
+
 
 def alignment(
     a: Alignment,
@@ -31,14 +46,15 @@ def alignment(
     xlabel: str = "x",
     ylabel: str = "z",
     colorbar: bool = True,
+    legend: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw an alignment on its match costs (grey), X to the right and Z downwards: matches blue, dropped orange.
+    """Draw an alignment on its match costs (grey), X to the right and Z downwards.
 
-    What a window, a mask or +∞ forbids stays blank.
+    Matches are blue, dropped elements hatched in orange. What a window, a mask or +∞ forbids stays blank.
 
     With an order, numbers say when each step was done, a bar how long it took, and steps in branches that were not
-    taken are hatched. Missing elements are crossed out.
+    taken are hatched in grey. Missing elements are crossed out.
 
     truth_x : true intervals [start, stop) of X, drawn as green bars along the upper edge and dashed down the picture.
     """
@@ -54,10 +70,10 @@ def alignment(
             ax.figure.colorbar(image, ax=ax, label="match cost", pad=0.02)
     for dropped, span in ((a.dropped_x, ax.axvspan), (a.dropped_z & a.reached_z, ax.axhspan)):
         for start, stop in runs(dropped):
-            span(start - 0.5, stop - 0.5, facecolor=DROPPED, alpha=0.4, edgecolor="none")
+            span(start - 0.5, stop - 0.5, **hatched(DROPPED))
     for missing, span in ((a.missing_x, ax.axvspan), (a.missing_z, ax.axhspan)):
         for start, stop in runs(missing):
-            span(start - 0.5, stop - 0.5, facecolor="white", edgecolor="0.6", hatch="xxx", linewidth=0)
+            span(start - 0.5, stop - 0.5, **MISSING)
     i, j = a.pairs.T
     size = float(np.clip(400 / max(K, N), 2, 8))
     if a.walked is not None:
@@ -71,11 +87,30 @@ def alignment(
     ax.set(xlim=(-0.5, N - 0.5), ylim=(K - 0.5, -0.5), xlabel=xlabel, ylabel=ylabel)
     ax.locator_params(integer=True)
     passed = int((~a.reached_z & ~a.missing_z).sum())
-    lost = f"{int(a.dropped_x.sum())} of {N} x and {int(a.dropped_z.sum()) - passed} of {K} z dropped (orange)"
+    lost = f"{int(a.dropped_x.sum())} of {N} x and {int(a.dropped_z.sum()) - passed} of {K} z dropped"
     lost += f", {passed} not taken" if passed else ""
-    lost += "" if a.kept is None else f", {int(a.missing_x.sum())} x and {int(a.missing_z.sum())} z missing (crossed)"
-    ax.set_title(f"{a.method}: cost {a.cost:.4g}, {lost}" if title is None else title, fontsize="medium")
+    lost += "" if a.kept is None else f", {int(a.missing_x.sum())} x and {int(a.missing_z.sum())} z missing"
+    said = f"{a.method}: cost {a.cost:.4g}, {lost}" if title is None else title
+    titled(ax, said, _entries(a, truth=bool(truth_x)) if legend else {})
     return ax
+
+
+def _entries(a: Alignment, *, truth: bool) -> dict[str, Any]:
+    """What the legend of an alignment says: what there is to see, and nothing else."""
+    from matplotlib.lines import Line2D
+
+    found: dict[str, Any] = {}
+    if len(a.pairs):
+        found["matched"] = Line2D([], [], color=MATCH, marker="o", linestyle="none", markersize=5)
+    if a.dropped_x.any() or (a.dropped_z & a.reached_z).any():
+        found["dropped"] = patch(**hatched(DROPPED))
+    if truth:
+        found["truth"] = patch(facecolor=TRUTH, linewidth=0)
+    if (~a.reached_z & ~a.missing_z).any():
+        found["not taken"] = patch(**NOT_TAKEN)
+    if a.missing_x.any() or a.missing_z.any():
+        found["missing"] = patch(**MISSING)
+    return found
 
 
 def compare(alignments: Mapping[str, Alignment], *, axes: Sequence[Axes] | None = None, **options: Any) -> list[Axes]:
@@ -90,9 +125,13 @@ def compare(alignments: Mapping[str, Alignment], *, axes: Sequence[Axes] | None 
         )
     if len(axes) != len(alignments):
         raise ValueError(f"there are {len(axes)} axes for {len(alignments)} alignments; give one for each")
+    entries: dict[str, Any] = {}
     for ax, (name, a) in zip(axes, alignments.items(), strict=True):
         lost = f"{int(a.dropped_x.sum())} x and {int((a.dropped_z & a.reached_z).sum())} z dropped"
-        alignment(a, title=f"{name}: cost {a.cost:.3g}, {lost}", colorbar=False, ax=ax, **options)
+        alignment(a, title=f"{name}: cost {a.cost:.3g}, {lost}", colorbar=False, legend=False, ax=ax, **options)
+        entries |= _entries(a, truth=bool(options.get("truth_x")))
+    for ax in axes:  # one legend for all
+        titled(ax, ax.get_title(), entries if ax is axes[0] else {}, room=True)
     return list(axes)
 
 
@@ -106,24 +145,27 @@ def with_frames(
     title: str | None = None,
     xlabel: str = "X, frame",
     ylabel: str = "Z, frame",
+    size: tuple[float, float] = (9, 6),
 ) -> Figure:
     """Draw an alignment of two videos with a film strip of X above and of Z on the left.
 
     x_frames, z_frames : (N, H, W) and (K, H, W), or with colours.
-    spoiled_z : (K,) bool, which frames of Z are known to be junk: on the right, ✓ where such a frame was dropped and
-        ✗ where it was matched.
-    truth_x : as in `alignment`.
+    spoiled_z : (K,) bool, which frames of Z are known to be junk: they get an orange edge, and on the right ✓ where
+        such a frame was dropped and ✗ where it was matched.
+    truth_x : as in `alignment`.   size : of the figure, in inches.
     """
+    from matplotlib.lines import Line2D
+
     K, N = a.shape
     lengths = (len(np.asarray(x_frames)), len(np.asarray(z_frames)))
     if lengths != (N, K):
         raise ValueError(
             f"x_frames and z_frames have {lengths[0]} and {lengths[1]} frames; the alignment has {N} x {K}"
         )
-    figure: Figure = pyplot().figure(figsize=(9, 6), layout="constrained")
+    figure: Figure = pyplot().figure(figsize=size, layout="constrained")
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 9), height_ratios=(1, 8))
     ax = figure.add_subplot(grid[1, 1])
-    alignment(a, truth_x=truth_x, title="", xlabel=xlabel, ylabel="", colorbar=False, ax=ax)
+    alignment(a, truth_x=truth_x, title="", xlabel=xlabel, ylabel="", colorbar=False, legend=False, ax=ax)
     strip(x_frames, count=14, ax=figure.add_subplot(grid[0, 1], sharex=ax))
     side = figure.add_subplot(grid[1, 0], sharey=ax)
     strip(z_frames, count=6, vertical=True, marked=spoiled_z, ax=side)
@@ -131,11 +173,15 @@ def with_frames(
     if spoiled_z is not None:
         for i in np.flatnonzero(np.asarray(spoiled_z, bool)).tolist():
             found = bool(a.dropped_z[i])
-            ax.text(N - 0.3, i, "✓" if found else "✗", color=TRUTH if found else "#b00020", fontsize=8, va="center")
-    legend = "blue matched · orange dropped"
-    legend += " · green: the true intervals" if truth_x else ""
-    legend += " · right edge: ✓ junk dropped, ✗ junk matched" if spoiled_z is not None else ""
-    figure.suptitle("\n".join(filter(None, (title, legend))), fontsize="medium")
+            ax.text(N - 0.3, i, "✓" if found else "✗", color=TRUTH if found else WRONG, fontsize=8, va="center")
+    entries = _entries(a, truth=bool(truth_x))
+    if spoiled_z is not None:
+        entries["junk on the left"] = patch(facecolor="none", edgecolor=DROPPED, linewidth=2)
+        for sign, colour, said in (("✓", TRUTH, "junk dropped"), ("✗", WRONG, "junk matched")):
+            entries[said] = Line2D([], [], color=colour, marker=f"${sign}$", linestyle="none", markersize=7)
+    figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=len(entries), frameon=False,
+                  fontsize="small")  # fmt: skip
+    figure.suptitle(title or "", fontsize="medium")
     return figure
 
 
@@ -150,7 +196,7 @@ def linked(
     ylabels: tuple[str, str] = ("Z", "X"),
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw both sequences, Z above X, with blue lines between what matches; what is dropped is orange.
+    """Draw both sequences, Z above X, with blue lines between what matches; dropped elements are orange.
 
     Up to four features are drawn as curves, on one scale for both sequences; more are drawn as a band of grey levels.
     Z is stretched to the width of X. Missing elements leave gaps.
@@ -176,11 +222,24 @@ def linked(
         ax.plot([at[0][i], at[1][j]], [ends[0][0][i], ends[1][1][j]], color=MATCH, linewidth=0.7, alpha=0.45, zorder=1)
     ax.set_yticks([2.1, 0.5], list(ylabels))
     ax.set(xlim=(-0.5, N - 0.5), ylim=(-0.12, 2.72), xlabel=xlabel)
-    ax.set_title(title, fontsize="medium")
+    titled(ax, title, _linked_entries(a, above.shape[1]))
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return ax
+
+
+def _linked_entries(a: Alignment, features: int) -> dict[str, Any]:
+    from matplotlib.lines import Line2D
+
+    found: dict[str, Any] = {}
+    if len(a.pairs):
+        found["matched"] = Line2D([], [], color=MATCH)
+    if a.dropped_x.any() or a.dropped_z.any():
+        found["dropped"] = patch(**hatched(DROPPED))
+    if 1 < features <= CURVES:
+        found |= {f"feature {k}": Line2D([], [], color=_shade(k), marker="o", markersize=3) for k in range(features)}
+    return found
 
 
 def posterior(
@@ -217,11 +276,13 @@ def posterior(
         centre = (near + far) / 2
         ticks[axis] = [t for t in ticks[axis] if centre - t > 0.06 * (N, K)[axis]] + [centre]  # names need room
     if colorbar:
-        ax.figure.colorbar(image, ax=ax, label="probability of a match", pad=0.02)
+        ax.figure.colorbar(image, ax=ax, label="probability of a match or a drop", pad=0.02)
     ax.set(xlim=(-0.5, ends[0]), ylim=(ends[1], -0.5), xlabel=xlabel, ylabel=ylabel)
     for n, places, name in ((N, ticks[0], ax.set_xticks), (K, ticks[1], ax.set_yticks)):
         name(places, [f"{t:g}" if t < n - 0.5 else "drop" for t in places])
-    ax.set_title(f"γ = {p.gamma:g}: matched blue, dropped orange" if title is None else title, fontsize="medium")
+    colours = {"match": MATCH} | ({"drop": DROPPED} if p.drop_x.any() or p.drop_z.any() else {})
+    entries = {name: patch(facecolor=colour, linewidth=0) for name, colour in colours.items()}
+    titled(ax, f"posterior, γ = {p.gamma:g}" if title is None else title, entries)
     return ax
 
 
@@ -230,7 +291,7 @@ def _visits(ax: Axes, a: Alignment) -> None:
     from matplotlib.patheffects import withStroke
 
     for start, stop in runs(~a.reached_z & ~a.missing_z):
-        ax.axhspan(start - 0.5, stop - 0.5, facecolor="none", edgecolor="0.6", hatch="///", linewidth=0)
+        ax.axhspan(start - 0.5, stop - 0.5, **NOT_TAKEN)
     visits = a.visits
     for z in {visit.label for visit in visits}:
         spans = [(visit.start - 0.5, visit.length) for visit in visits if visit.label == z]
@@ -251,9 +312,9 @@ def _signal(
     low, high = limits
     step = float(at[1] - at[0]) if len(at) > 1 else 2 * float(at[0]) + 1
     spans = [(at[start] - step / 2, (stop - start) * step) for start, stop in runs(dropped)]
-    as_image = values.shape[1] > 4
-    ax.broken_barh(spans, (floor - 0.05, 1.1), facecolor=DROPPED, alpha=0.4 if as_image else 0.16, linewidth=0,
-                   zorder=3 if as_image else 0)  # fmt: skip
+    as_image = values.shape[1] > CURVES
+    ax.broken_barh(spans, (floor - 0.05, 1.1), zorder=3 if as_image else 0, facecolor=(DROPPED, 0.16),
+                   edgecolor=DROPPED, hatch=HATCHED if as_image else None, linewidth=0)  # fmt: skip
     if as_image:
         extent = (at[0] - step / 2, at[-1] + step / 2, floor, floor + 1)
         ax.imshow(values.T, cmap="Greys", aspect="auto", interpolation="nearest", extent=extent, vmin=low, vmax=high)
@@ -261,7 +322,11 @@ def _signal(
     heights = floor + (values - low) / (high - low or 1.0)
     size = float(np.clip(160 / len(at), 1.5, 5))
     for number, curve in enumerate(heights.T):
-        shade = str(0.15 + 0.15 * number)
-        ax.plot(at, curve, color=shade, linewidth=1.0, marker="o", markersize=size, zorder=2)
+        ax.plot(at, curve, color=_shade(number), linewidth=1.0, marker="o", markersize=size, zorder=2)
         ax.plot(at[dropped], curve[dropped], "o", color=DROPPED, markersize=size, zorder=3)
     return heights.min(axis=1), heights.max(axis=1)
+
+
+def _shade(feature: int) -> str:
+    """The grey of a feature's curve."""
+    return str(0.15 + 0.15 * feature)

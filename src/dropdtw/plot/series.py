@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.metrics import standard_error
-from dropdtw.plot.common import DROPPED, MATCH, SERIES, new_axes
+from dropdtw.plot.common import DROPPED, MATCH, SERIES, hatched, new_axes, patch, titled
 from dropdtw.problem.inputs import Array, runs
 
 if TYPE_CHECKING:
@@ -25,6 +25,15 @@ PIXELS = 4000
 
 NUMBERED = 30
 """Occurrences that get a number."""
+
+FEW = 4
+"""Curves up to which the legend is a line above the plot."""
+
+MARKERS = "os^Dv*X"
+"""Of curves, so that they differ by more than their colour."""
+
+PATTERNS = (None, "//", "..", "xx")
+"""Of bars whose colours come again."""
 
 
 def strip(
@@ -68,7 +77,7 @@ def step_bars(
     *,
     names: Mapping[int, str] | None = None,
     seconds: float = 1.0,
-    xlabel: str = "",
+    xlabel: str | None = None,
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
@@ -76,15 +85,18 @@ def step_bars(
 
     rows : by name, labels (N,), −1 for background, such as the ground truth and what methods found.
     names : what steps are called in the legend; without it, by number.   seconds : how long a frame lasts.
+    xlabel : by default "x", or "seconds" where frames have a duration.
     """
-    from matplotlib import colormaps
-
     ax = ax or new_axes((9, 0.6 + 0.45 * len(rows)))
     all_labels = [np.asarray(labels, int) for labels in rows.values()]
     if len({len(labels) for labels in all_labels}) != 1:
         raise ValueError(f"rows have {[len(labels) for labels in all_labels]} frames; give as many labels for each")
     steps = sorted({int(step) for labels in all_labels for step in labels} - {-1})
-    colours = {step: SERIES[k] if k < len(SERIES) else colormaps["tab20"](k % 20) for k, step in enumerate(steps)}
+    # Colours come again after a while, each time with another pattern.
+    looks: dict[int, Any] = {
+        step: {"facecolor": SERIES[k % len(SERIES)], "hatch": PATTERNS[k // len(SERIES) % len(PATTERNS)]}
+        for k, step in enumerate(steps)
+    }
     known = set()
     for y, labels in enumerate(all_labels):
         for step in steps:
@@ -93,10 +105,9 @@ def step_bars(
                 called = f"step {step}" if names is None else names.get(step, f"step {step}")
                 label = None if step in known else called
                 known.add(step)
-                ax.broken_barh(spans, (y - 0.36, 0.72), facecolor=colours[step], edgecolor="white", linewidth=0.5,
-                               label=label)  # fmt: skip
+                ax.broken_barh(spans, (y - 0.36, 0.72), edgecolor="white", linewidth=0.5, label=label, **looks[step])
     ax.set_yticks(range(len(rows)), list(rows))
-    ax.set(xlim=(0, len(all_labels[0]) * seconds), ylim=(len(rows) - 0.5, -0.5), xlabel=xlabel)
+    ax.set(xlim=(0, len(all_labels[0]) * seconds), ylim=(len(rows) - 0.5, -0.5), xlabel=_along(xlabel, seconds))
     ax.set_title(title, fontsize="medium")
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
@@ -111,13 +122,14 @@ def occurrences(
     found: Sequence[Occurrence],
     *,
     seconds: float = 1.0,
-    xlabel: str = "",
+    xlabel: str | None = None,
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a signal with the places that `dropdtw.find` found: blue bands with their rank, orange where x are dropped.
 
     signal : (N,) or (N, d); of many features or elements, a picture instead of curves.   seconds : between elements.
+    xlabel : by default "x", or "seconds" where elements have a duration.
     """
     values = np.ma.filled(np.ma.asarray(signal).astype(float), np.nan)
     values = values[:, None] if values.ndim == 1 else values
@@ -132,22 +144,28 @@ def occurrences(
     if values.shape[1] <= CURVES:
         for curve in values.T:
             at, line = _envelope(curve)
-            ax.plot(at * seconds, line, color="#444444", linewidth=0.8, zorder=2)
+            ax.plot(at * seconds, line, color=SERIES[2], linewidth=0.8, zorder=2)
+        ax.set_ylabel("value")
     else:
         few = values[:: max(1, len(values) // PIXELS)]
         ax.imshow(few.T, cmap="gray_r", aspect="auto", extent=(0, len(values) * seconds, low, high), zorder=0)
         ax.set_yticks([])
+        ax.set_ylabel("features")
     room = (high - low) or 1.0
     for rank, o in enumerate(found, 1):
         ax.axvspan(o.start * seconds, o.stop * seconds, color=MATCH, alpha=0.22, linewidth=0, zorder=1)
         for start, stop in runs(o.alignment.dropped_x):
             begin, end = ((o.start + at) * seconds for at in (start, stop))
-            ax.axvspan(begin, end, color=DROPPED, alpha=0.45, linewidth=0, zorder=1)
+            ax.axvspan(begin, end, zorder=1, **hatched(DROPPED, 0.3))
         if rank <= NUMBERED:
             middle = (o.start + o.stop) / 2 * seconds
             ax.text(middle, high + 0.1 * room, str(rank), ha="center", va="bottom", fontsize="small", color=MATCH)
-    ax.set(xlim=(0, len(values) * seconds), ylim=(low - 0.08 * room, high + 0.3 * room), xlabel=xlabel)
-    ax.set_title(title, fontsize="medium")
+    ax.set(xlim=(0, len(values) * seconds), ylim=(low - 0.08 * room, high + 0.3 * room))
+    ax.set_xlabel(_along(xlabel, seconds))
+    entries = {"occurrence": patch(facecolor=(MATCH, 0.22), linewidth=0)} if found else {}
+    if any(o.alignment.dropped_x.any() for o in found):
+        entries["dropped"] = patch(**hatched(DROPPED, 0.3))
+    titled(ax, title, entries)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax
@@ -179,19 +197,32 @@ def curves(
     emphasis : names of curves to draw thick; the others are thin.
     """
     ax = ax or new_axes((7, 4.5))
+    lines = {}
     for number, (name, all_runs) in enumerate(values.items()):
         each = np.atleast_2d(np.asarray(all_runs, float))
         mean, error = each.mean(axis=0), standard_error(each)
-        colour, dashed = SERIES[number % len(SERIES)], number >= len(SERIES) // 2
+        colour, dashed = SERIES[number % len(SERIES)], number // len(SERIES) % 2
         thick = name in emphasis
-        ax.plot(at, mean, label=name, color=colour, linewidth=2.6 if thick else 1.2, marker="o" if thick else ".",
-                markersize=5, linestyle="--" if dashed else "-", zorder=3 if thick else 2)  # fmt: skip
+        (lines[name],) = ax.plot(
+            at, mean, label=name, color=colour, linewidth=2.6 if thick else 1.4, marker=MARKERS[number % len(MARKERS)],
+            markersize=6 if thick else 4.5, linestyle="--" if dashed else "-", zorder=3 if thick else 2,
+        )  # fmt: skip
         ax.fill_between(at, mean - error, mean + error, color=colour, alpha=0.18, linewidth=0)
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    ax.set_title(title, fontsize="medium")
     ax.grid(alpha=0.3)
-    ax.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    if len(values) <= FEW:
+        titled(ax, title, lines)
+    else:
+        titled(ax, title, {})
+        ax.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
+
+
+def _along(xlabel: str | None, seconds: float) -> str:
+    """The name of the time axis."""
+    if xlabel is not None:
+        return xlabel
+    return "x" if seconds == 1 else "seconds"
 
 
 def _rectangle(corner: tuple[float, float], wide: float, tall: float) -> Any:

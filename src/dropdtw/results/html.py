@@ -6,6 +6,7 @@ from html import escape
 
 import numpy as np
 
+from dropdtw.palette import DROPPED, MATCHED, UNREACHED
 from dropdtw.problem.inputs import Array, runs
 from dropdtw.results.alignment import Alignment
 
@@ -13,10 +14,12 @@ WIDTH, HEIGHT = 420, 240
 
 
 def to_html(a: Alignment) -> str:
-    """Draw an alignment, X from left to right and Z downwards: matches dark, dropped elements red, z that the
-    walk does not come to and missing elements grey.
+    """Draw an alignment, X from left to right and Z downwards: matches blue, dropped elements orange; grey are
+    missing elements and z that the walk does not come to.
 
-    A long alignment is drawn as coarsely as the picture has points, so that a notebook stays small.
+    A notebook does not say whether it is dark, so the picture has no ground of its own: text and frame take the
+    colour of the notebook's text. A long alignment is drawn as coarsely as the picture has points, so that a
+    notebook stays small.
     """
     K, N = a.shape
     height = max(24, min(HEIGHT, WIDTH * K // N))
@@ -24,18 +27,32 @@ def to_html(a: Alignment) -> str:
     sx, sy = WIDTH / columns, height / rows
     cells = np.zeros((rows, columns), bool)
     cells[a.pairs[:, 0] * rows // K, a.pairs[:, 1] * columns // N] = True
-    red = [_box(s * sx, 0, (t - s) * sx, height) for s, t in runs(_coarse(a.dropped_x, columns))]
-    red += [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in runs(_coarse(a.dropped_z & a.reached_z, rows))]
+    dropped = [_box(s * sx, 0, (t - s) * sx, height) for s, t in runs(_coarse(a.dropped_x, columns))]
+    dropped += [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in runs(_coarse(a.dropped_z & a.reached_z, rows))]
     grey = [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in runs(_coarse(~a.reached_z, rows))]
     grey += [_box(s * sx, 0, (t - s) * sx, height) for s, t in runs(_coarse(a.missing_x, columns))]
-    dark = [_box(s * sx, i * sy, (t - s) * sx, sy) for i, row in enumerate(cells) for s, t in runs(row)]
-    passed = f'<g fill="#999" opacity="0.3">{"".join(grey)}</g>' if grey else ""
+    matched = [_box(s * sx, i * sy, (t - s) * sx, sy) for i, row in enumerate(cells) for s, t in runs(row)]
+    layers = [
+        ("dropped", DROPPED, 0.4, dropped),
+        ("not reached", UNREACHED, 0.4, grey),
+        ("matched", MATCHED, 1, matched),
+    ]
+    drawn = [layer for layer in layers if layer[3]]
+    picture = "".join(f'<g fill="{colour}" opacity="{solid}">{"".join(b)}</g>' for _, colour, solid, b in drawn)
+    names = "".join(_entry(name, colour, solid) for name, colour, solid, _ in reversed(drawn))
     return (
-        f"<div><div>{escape(repr(a)[1:-1])}</div>"
-        f'<svg width="{WIDTH}" height="{height}" role="img" aria-label="alignment" '
-        'style="background:#f4f4f4;border:1px solid #999">'
-        f'<g fill="#d55e00" opacity="0.25">{"".join(red)}</g>{passed}<g fill="#0b3c5d">{"".join(dark)}</g></svg></div>'
+        f'<div style="color:inherit"><div>{escape(repr(a)[1:-1])}</div>'
+        f'<svg width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
+        'aria-label="alignment: X from left to right, Z from top to bottom" '
+        'style="display:block;max-width:100%;border:1px solid currentColor">'
+        f'<rect width="{WIDTH}" height="{height}" fill="currentColor" opacity="0.06"/>{picture}</svg>'
+        f'<div style="font-size:smaller">x → z ↓{names}</div></div>'
     )
+
+
+def _entry(name: str, colour: str, solid: float) -> str:
+    square = f"display:inline-block;width:.8em;height:.8em;margin:0 .4em 0 1.2em;background:{colour};opacity:{solid}"
+    return f'<span style="white-space:nowrap"><span style="{square}"></span>{name}</span>'
 
 
 def _box(x: float, y: float, width: float, height: float) -> str:

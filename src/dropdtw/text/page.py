@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 from typing import Final
 
+from dropdtw import palette
 from dropdtw.files.strangers import one_line
 from dropdtw.text.localize import FoundStep
 from dropdtw.text.subtitles import Sentence
@@ -69,18 +70,19 @@ def page(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> st
         said = f"<br><q>{said}</q>" if said else ""
         rows.append(f"<tr><td>{number}</td><td>{step}{said}</td><td>{when}</td><td>{f.confidence:.0%}</td></tr>")
     ends = ("0:00", clock(end)) if timed else ("sentence 1", str(round(end)))
-    return PAGE.format(bars="".join(bars), rows="\n".join(rows), begin=ends[0], end=ends[1])
+    return PAGE.format(colours=palette.css(), bars="".join(bars), rows="\n".join(rows), begin=ends[0], end=ends[1])
 
 
 PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Where each step is talked about</title>
 <style>
-:root {{ color-scheme: light dark }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}
-.bar {{ position: relative; height: 2rem; background: #8883; border-radius: 4px }}
-.bar i {{ position: absolute; top: 0; bottom: 0; background: #0072b2; border-radius: 2px; color: #fff;
-  font: 600 .8rem/2rem system-ui, sans-serif; text-align: center; overflow: hidden }}
+{colours}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem;
+  color: var(--text); background: var(--ground) }}
+.bar {{ position: relative; height: 2rem; background: var(--rest); border-radius: 4px }}
+.bar i {{ position: absolute; top: 0; bottom: 0; background: var(--matched); border-radius: 2px;
+  color: var(--on-matched); font: 600 .8rem/2rem system-ui, sans-serif; text-align: center; overflow: hidden }}
 .ends {{ display: flex; justify-content: space-between; font-size: .8rem; opacity: .7 }}
 table {{ border-collapse: collapse; width: 100%; margin-top: 1rem }}
 td, th {{ text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8884; vertical-align: top }}

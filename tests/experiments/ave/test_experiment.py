@@ -119,9 +119,14 @@ def test_the_command_prints_the_papers_rows_beside_those_of_ave(folder, tmp_path
     monkeypatch.setattr(experiment.Settings, "quick", lambda self: TINY)
     cli.ave(data=folder, quick=True, out=tmp_path / "out")
     shown = capsys.readouterr().out
-    for line in ("paper: OTAM", "paper: SmoothDTW", "paper: Drop-DTW", "paper: supervised"):
+    for line in (
+        "OTAM (quoted from",
+        "SmoothDTW (quoted from",
+        "Drop-DTW (quoted from",
+        "supervised (Tian et al.) (quoted",
+    ):
         assert line in shown
-    assert re.search(r"paper: Drop-DTW +41\.1 +35\.8", shown)
+    assert re.search(r"Drop-DTW \(quoted from the paper\) +41\.1 +35\.8", shown)
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert list(results["found"]) == ["none"]
     assert list(results["found"]["none"]) == ["OTAM", "SmoothDTW", "Drop-DTW"]

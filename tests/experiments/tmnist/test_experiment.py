@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip install dropdtw[experiments]")
 
 import dropdtw  # noqa: E402
+import page_checks  # noqa: E402
 from clip_cases import made_up  # noqa: E402
 from dropdtw.data import tmnist  # noqa: E402
 from dropdtw.experiments.common import encoder as encoders  # noqa: E402
@@ -196,9 +197,18 @@ def test_a_quick_run_gives_sane_numbers(quick):
     assert longest["accuracy"]["mean"] > results["localization"]["nothing found"]["accuracy"]["mean"] + 10
     assert results["paper"]["localization"]["accuracy"] == {"mean": 97.1, "error": 0.28}
     text = "\n".join(said)
-    assert "paper: 8 ×" in text
-    assert "paper: Drop-DTW, longest runs" in text
-    for name in ("samples.png", "sample.gif", "retrieval.png", "paths.png", "query.png", "sequence.png", "report.html"):
+    assert "quoted from the paper: 8 ×" in text
+    assert "Drop-DTW, longest runs (quoted from the paper)" in text
+    for name in (
+        "samples.png",
+        "sample.gif",
+        "retrieval.png",
+        "methods.png",
+        "paths.png",
+        "query.png",
+        "sequence.png",
+        "report.html",
+    ):
         assert (out / name).stat().st_size > 1000, name
 
 
@@ -223,12 +233,20 @@ def test_the_report_opens_in_a_browser_without_errors(quick, browser):
     assert browser.title == "Drop-DTW on TMNIST"
     assert browser.get_log("browser") == []
     images = browser.execute_script("return [...document.images].map(i => [i.complete, i.naturalWidth, i.alt.length])")
-    assert len(images) == 5
-    assert all(complete and width > 300 and alt > 20 for complete, width, alt in images)
+    assert len(images) == 7
+    assert all(complete and width > 150 and alt > 20 for complete, width, alt in images)
+    leads = browser.execute_script(
+        "return [...document.querySelectorAll('.leads figure')].map((f) => [f.querySelector('.finding').textContent,"
+        " f.querySelectorAll('img').length])"
+    )
+    assert [count for _, count in leads] == [1, 1]
+    assert "of the cases by Drop-DTW" in leads[0][0]
+    assert "quoted from the paper: 91.2 % and 97.1 %" in leads[1][0]
+    assert (out / "report.html").read_text().count("data:image/gif;base64,") == 1
     cells = browser.execute_script("return [...document.querySelectorAll('th')].map(c => c.textContent)")
     assert {"dtw", "Drop-DTW, two constants", "Drop-DTW, posterior"} <= set(cells)
     assert not browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)"
                                       ".filter(n => !n.startsWith('data:'))")  # fmt: skip
-    for width in (1280, 800):
-        browser.set_window_size(width, 900)
-        assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    for width in (1280, 390):
+        page_checks.dress(browser, width)
+        assert page_checks.spilled(browser) == []

@@ -161,7 +161,7 @@ class Ave(experiment.Experiment[Task, Recipe, str]):
         lines = {} if task.papers else {s: tasks.linear(task, s, self.settings.seed) for s in found}
         tables = reports.tables(task, found, lines)
         results = reports.results(task, chosen, found, lines)
-        return Outcome(results, tables, partial(reports.compose, task=task, tables=tables, told=told))
+        return Outcome(results, tables, partial(reports.compose, task=task, found=found, tables=tables, told=told))
 
 
 def choose(work: Ave, processes: int = 1, progress: Progress = None) -> dict[str, Recipe]:

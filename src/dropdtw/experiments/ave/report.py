@@ -9,6 +9,7 @@ from typing import Final
 from dropdtw.experiments.ave.model import Recipe, chance
 from dropdtw.experiments.ave.tasks import WAYS, Task
 from dropdtw.experiments.common.losses import DROP, OTAM, SMOOTH
+from dropdtw.experiments.common.pictures import dots
 from dropdtw.experiments.common.report import Report, Table, cells, rounded
 from dropdtw.problem.inputs import Array
 
@@ -33,14 +34,25 @@ def tables(task: Task, found: Mapping[str, Mapping[str, Array]], lines: Mapping[
         if spliced in lines:
             body.append(["linear CCA", *(f"{100 * v:.1f}" for v in lines[spliced].ravel())])
         body += [[name, *cells(values.reshape(seeds, -1), 1, 100)] for name, values in rows.items()]
+        ours = len(body)
         if task.papers:
-            body += [[f"paper: {name}", *(f"{v:.1f}" for v in values)] for name, values in PAPER.items()]
+            body += [[name, *(f"{v:.1f}" for v in values)] for name, values in PAPER.items()]
         strange = {"none": "clean training streams", "visual": "strange passages in the visual streams"}
         caption = f"{task.kind}: found in %, mean ± standard error of {seeds} models"
         if not task.papers:
             caption += f"; {strange.get(spliced, 'strange passages in both streams')}"
-        made.append(Table(caption, head, body))
+        made.append(Table(caption, head, body, quoted=list(range(ours, len(body)))))
     return made
+
+
+def finding(rows: Mapping[str, Array], within: str) -> str:
+    """What was found, in one sentence. rows : by loss, (seeds, ways) in per cent."""
+    means = {name: values.mean() for name, values in rows.items()}
+    best = max((name for name in means if not name.startswith(DROP.title)), key=lambda name: means[name])
+    return (
+        f"Trained with Drop-DTW, {means[DROP.title]:.1f} % of the passages are found in the other stream{within}; with "
+        f"{best}, the best other loss, {means[best]:.1f} %."
+    )
 
 
 def results(
@@ -63,8 +75,15 @@ def _percent(values: Array) -> dict[str, list[dict[str, float]]]:
     return {way: rounded(values[:, k], 2, 100) for k, way in enumerate(WAYS)}
 
 
-def compose(report: Report, *, task: Task, tables: Sequence[Table], told: str) -> None:
-    """Words and tables. told : what was chosen, row by row."""
+def compose(
+    report: Report, *, task: Task, found: Mapping[str, Mapping[str, Array]], tables: Sequence[Table], told: str
+) -> None:
+    """Words, a picture and tables. told : what was chosen, row by row."""
+    rows = {name: 100 * values[:, :, -1] for name, values in found[list(found)[-1]].items()}  # (seeds, ways)
+    within = f" within ±{task.tolerances[-1]} segments" if task.tolerances[-1] else ""
+    picture = dots(rows, WAYS, xlabel=f"found{within}, %", quoted=PAPER if task.papers else None)
+    said = "How often a passage of sound is found in the picture (A2V) and the reverse (V2A), with standard errors."
+    report.lead(finding(rows, within), "found", picture, said)
     report.heading("Cross-modality localization (Section 4.4, Table 3)")
     if not task.papers:
         report.text(f"These are not the paper's data but {task.kind}: its figures on AVE are no yardstick here.")

@@ -1,69 +1,105 @@
-"""A report: tables and pictures as one HTML file that needs nothing else, and the same tables as text."""
+"""A report: findings, pictures and tables as one HTML file that needs nothing else, and the tables as text."""
 
 from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from dropdtw import metrics
+from dropdtw import metrics, palette
 from dropdtw.files import atomic
 from dropdtw.problem.inputs import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8886; --soft: #8881; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
+QUOTED: Final = "quoted from the paper"
+"""What is said of rows whose numbers are not ours."""
+
+STYLE: Final = (
+    palette.css()
+    + """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
+  color: var(--text); background: var(--ground); }
+h1 { font-size: 1.6rem; margin-bottom: .3rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
+.about { color: var(--soft); margin-top: 0; }
+figure { margin: 1rem 0; }
+img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; display: block; }
+figcaption { color: var(--soft); font-size: .9rem; margin-top: .3rem; }
+.leads { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
+.leads figure { margin: 0; padding: 1rem; background: var(--panel); border: 1px solid var(--line); border-radius: 8px; }
+.finding { font-size: 1.1rem; font-weight: 600; margin: 0 0 .7rem; }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: right; }
-th:first-child, td:first-child { text-align: left; } thead th { border-bottom-width: 2px; }
-tbody tr:hover { background: var(--soft); } caption { text-align: left; padding-bottom: .4rem; }
-.scroll { overflow-x: auto; } figure { margin: 1rem 0; }
-img { max-width: 100%; height: auto; background: white; } figcaption { color: GrayText; font-size: .9rem; }
-code { background: var(--soft); padding: .1rem .3rem; border-radius: .2rem; }
+th:first-child { text-align: left; } thead th { border-bottom-width: 2px; }
+tbody th { font-weight: 500; } tbody tr:hover { background: var(--panel); }
+caption { text-align: left; padding-bottom: .4rem; }
+.quoted { font-style: italic; color: var(--soft); }
+.tag { font-style: normal; font-size: .75rem; border: 1px solid var(--line); border-radius: 1em; padding: 0 .5em;
+  margin-left: .5em; white-space: nowrap; }
+.scroll { overflow-x: auto; }
+summary { cursor: pointer; color: var(--accent); padding: .3rem 0; }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+code { background: var(--panel); padding: .1rem .3rem; border-radius: .2rem; overflow-wrap: anywhere; }
+@media (max-width: 700px) { /* a row becomes a small card: nothing is scrolled sideways */
+  body { margin-top: 1rem; }
+  table, tbody, caption { display: block; } thead { display: none; }
+  tbody tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(5.6rem, 1fr)); gap: .1rem .8rem;
+    padding: .5rem 0; border-bottom: 1px solid var(--line); }
+  tbody th, td { border: 0; padding: 0; text-align: left; }
+  tbody th { grid-column: 1 / -1; font-weight: 600; }
+  td::before { content: attr(data-name); display: block; font-size: .75rem; line-height: 1.2; color: var(--soft); }
+}
 """
+)
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts; the first column names the rows."""
+    """A table of texts; the first column names the rows. quoted : the numbers of rows that repeat the paper's."""
 
     caption: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
+    quoted: Collection[int] = ()
 
     def html(self) -> str:
         """As an HTML element."""
         head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in self.head)
-        body = "".join(
-            f'<tr><th scope="row">{escape(row[0])}</th>' + "".join(f"<td>{escape(c)}</td>" for c in row[1:]) + "</tr>"
-            for row in self.rows
-        )
+        body = "".join(self._row(number, row) for number, row in enumerate(self.rows))
         caption = f"<caption>{escape(self.caption)}</caption>"
         return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+    def _row(self, number: int, row: Sequence[str]) -> str:
+        kind, tag = (' class="quoted"', f'<span class="tag">{QUOTED}</span>') if number in self.quoted else ("", "")
+        cells = "".join(
+            f'<td data-name="{escape(name)}">{escape(cell)}</td>'
+            for name, cell in zip(self.head[1:], row[1:], strict=True)
+        )
+        return f'<tr{kind}><th scope="row">{escape(row[0])}{tag}</th>{cells}</tr>'
 
     def text(self) -> str:
         """As lines of text, columns aligned.
 
-        >>> print(Table("Scores", ["method", "IoU"], [["DTW", "9.1"], ["Drop-DTW", "91.2"]]).text())
+        >>> print(Table("Scores", ["method", "IoU"], [["DTW", "9.1"], ["Drop-DTW", "91.2"]], quoted=[1]).text())
         Scores
-        method     IoU
-        DTW        9.1
-        Drop-DTW  91.2
+        method                             IoU
+        DTW                                9.1
+        Drop-DTW (quoted from the paper)  91.2
         """
-        widths = [max(len(row[k]) for row in (self.head, *self.rows)) for k in range(len(self.head))]
+        marked = [
+            [f"{row[0]} ({QUOTED})", *row[1:]] if number in self.quoted else row for number, row in enumerate(self.rows)
+        ]
+        widths = [max(len(row[k]) for row in (self.head, *marked)) for k in range(len(self.head))]
         lines = [
             "  ".join(
                 [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
             ).rstrip()
-            for row in (self.head, *self.rows)
+            for row in (self.head, *marked)
         ]
         return "\n".join([self.caption, *lines])
 
@@ -85,18 +121,30 @@ def _means(values: Array, scale: float) -> list[tuple[float, float]]:
 
 @dataclass
 class Report:
-    """Collects parts in order, then writes `report.html` and one PNG for each picture into a folder."""
+    """Collects parts in order, then writes `report.html` and a file for each picture into a folder.
+
+    The page begins with the leads, a finding with its picture for each experiment. The parts follow, then how it was
+    run.
+    """
 
     title: str
     folder: Path
+    leads: list[str] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
+    about: str = ""
+    run: list[str] = field(default_factory=list)
 
     def introduce(self, about: str, command: str, facts: str) -> None:
         """Say what the report is about, the command that made it, where there is one, and what it was run on."""
-        self.text(about)
-        if command:
-            self.code(command)
-        self.text(facts)
+        self.about = about
+        self.run = [f"<p>{escape(facts)}</p>", *([f"<p><code>{escape(command)}</code></p>"] if command else [])]
+
+    def lead(self, finding: str, name: str, content: Figure | bytes, alt: str) -> None:
+        """Add what an experiment found, in one sentence, with a picture."""
+        self.leads.append(
+            f'<figure><p class="finding">{escape(finding)}</p>{self._image(name, content, alt)}'
+            f"<figcaption>{escape(alt)}</figcaption></figure>"
+        )
 
     def heading(self, text: str) -> None:
         """Begin a section."""
@@ -106,38 +154,43 @@ class Report:
         """Add a paragraph."""
         self.parts.append(f"<p>{escape(text)}</p>")
 
-    def code(self, text: str) -> None:
-        """Add a command."""
-        self.parts.append(f"<p><code>{escape(text)}</code></p>")
-
     def table(self, table: Table) -> None:
         """Add a table."""
         self.parts.append(table.html())
 
-    def picture(self, name: str, content: Figure | bytes, alt: str) -> None:
-        """Add a picture, a figure of matplotlib or the bytes of a PNG, with a sentence that says what it shows."""
+    def picture(self, name: str, content: Figure | bytes, alt: str, *, folded: str = "") -> None:
+        """Add a picture, with a sentence that says what it shows.
+
+        content : a figure of matplotlib, or the bytes of a PNG or GIF.   folded : what to press to see it.
+        """
+        made = f"<figure>{self._image(name, content, alt)}<figcaption>{escape(alt)}</figcaption></figure>"
+        self.parts.append(f"<details><summary>{escape(folded)}</summary>{made}</details>" if folded else made)
+
+    def _image(self, name: str, content: Figure | bytes, alt: str) -> str:
+        """An image element that holds its picture, which is written beside the report as well."""
         if not isinstance(content, bytes):
             import matplotlib.pyplot as plt
 
             memory = io.BytesIO()
-            content.savefig(memory, format="png", dpi=110)
+            content.savefig(memory, format="png", dpi=150)
             plt.close(content)
             content = memory.getvalue()
-        atomic.write(self.folder / f"{name}.png", content)
+        kind = "gif" if content.startswith(b"GIF8") else "png"
+        atomic.write(self.folder / f"{name}.{kind}", content)
         data = base64.b64encode(content).decode()
-        self.parts.append(
-            f'<figure><img src="data:image/png;base64,{data}" alt="{escape(alt)}">'
-            f"<figcaption>{escape(alt)}</figcaption></figure>"
-        )
+        return f'<img src="data:image/{kind};base64,{data}" alt="{escape(alt)}">'
 
     def write(self) -> Path:
         """Write report.html."""
+        about = [f'<p class="about">{escape(self.about)}</p>'] if self.about else []
+        leads = ['<div class="leads">', *self.leads, "</div>"] if self.leads else []
+        run = ["<h2>How it was run</h2>", *self.run] if self.run else []
         page = (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             # Without an icon of its own a page makes browsers ask for /favicon.ico.
             '<link rel="icon" href="data:,">'
             f"<title>{escape(self.title)}</title><style>{STYLE}</style></head><body>\n"
-            f"<h1>{escape(self.title)}</h1>\n" + "\n".join(self.parts) + "\n</body></html>\n"
+            f"<h1>{escape(self.title)}</h1>\n" + "\n".join([*about, *leads, *self.parts, *run]) + "\n</body></html>\n"
         )
         return atomic.write(self.folder / "report.html", page)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dropdtw import plot
 from dropdtw.data.steps import StepVideo
 from dropdtw.experiments.common.cache import Arrays
+from dropdtw.experiments.common.pictures import dots
 from dropdtw.experiments.common.report import Report, Table, cells, rounded
 from dropdtw.experiments.orders.inference import SCORES, Drops
 from dropdtw.experiments.steps.tables import TRIPLE
@@ -18,6 +19,8 @@ from dropdtw.problem.inputs import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+DIGIT_SCORES: Final = ("recall", "accuracy", "IoU")
 
 Inferred = Mapping[float, Mapping[str, Sequence[Arrays]]]
 
@@ -68,7 +71,7 @@ def tables(found: Found) -> list[Table]:
         seeds = len(next(iter(found.digits.values())))
         rows = [[name, *cells(values, 1)] for name, values in found.digits.items()]
         caption = "tmnist-steps, a stand-in, with independent steps shuffled; tested with the graph"
-        head = ["", "recall", "accuracy", "IoU"]
+        head = ["", *DIGIT_SCORES]
         made.append(Table(f"{caption}: in %, mean ± standard error of {seeds} seeds", head, rows))
     return made
 
@@ -100,24 +103,58 @@ def results(found: Found) -> dict[str, object]:
 
 def compose(report: Report, *, found: Found, tables: Sequence[Table], pictured: Callable[[], Pictured] | None) -> None:
     """Words, tables and pictures."""
+    if pictured is not None:
+        shown = pictured()
+        said = f"What each way finds in recording {shown.video.name}, simulated features, noise {shown.noise:g}."
+        report.lead(inference_finding(found.inference), "bars", bars(shown), said)
+    if found.training:
+        rows = {way: 100 * values[:, None] for way, values in found.training.items()}
+        said = "A linear map trained from orders alone, on simulated features; mean and standard error over seeds."
+        picture = dots(rows, ["accuracy"], xlabel="step frames named right, %")
+        report.lead(training_finding(found.training), "training", picture, said)
+    if found.digits:
+        said = "Digits whose videos follow a partial order, a stand-in; mean and standard error over seeds."
+        report.lead(digits_finding(found.digits), "digits", dots(found.digits, DIGIT_SCORES, xlabel="%"), said)
     report.text(
         "Orders, durations and gaps of the recordings are what the source above says; their features are simulated. "
         "Drop costs are chosen for each way and seed on recordings that are not tested."
     )
     for table in tables:
         report.table(table)
-    if pictured is not None:
-        shown = pictured()
-        report.picture(
-            "bars",
-            bars(shown),
-            f"What each way finds in recording {shown.video.name}, simulated features, noise {shown.noise:g}.",
-        )
+    if found.inference:
         report.picture(
             "inference",
             curves(found.inference),
             "IoU by noise, mean and standard error over seeds, simulated features.",
         )
+
+
+def inference_finding(inferred: Inferred) -> str:
+    """What inference found, in one sentence."""
+    noise = next(iter(inferred))
+    iou = {way: 100 * means(some)[:, 1].mean() for way, some in inferred[noise].items()}
+    return (
+        f"Knowing the recipe as a graph, steps are found with an IoU of {iou['graph']:.1f} % at noise {noise:g}; as a "
+        f"list, {iou['list']:.1f} %; the true order would give {iou['true order (bound)']:.1f} %."
+    )
+
+
+def training_finding(trained: Mapping[str, Array]) -> str:
+    """What training a linear map found, in one sentence."""
+    right = {way: f"{100 * values.mean():.1f} %" for way, values in trained.items()}
+    return (
+        f"A map trained with the graph names {right['graph']} of the step frames right, with a list {right['list']}, "
+        f"with the true order {right['true order (bound)']}."
+    )
+
+
+def digits_finding(digits: Mapping[str, Array]) -> str:
+    """What training on digits found, in one sentence."""
+    iou = {name: f"{values[:, 2].mean():.1f} %" for name, values in digits.items()}
+    return (
+        f"On moving digits, training with the graph gives an IoU of {iou['graph']}, with a list {iou['list']}, with "
+        f"the true order {iou['true order (bound)']}."
+    )
 
 
 def bars(shown: Pictured) -> Figure:

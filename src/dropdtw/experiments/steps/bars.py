@@ -63,10 +63,21 @@ def draw(title: str, videos: Sequence[StepVideo], rows: Sequence[Mapping[str, Ar
     for ax, video, labels in zip(axes[:, 0], videos, rows, strict=True):
         texts = {int(step): text for step, text in zip(video.step_ids, video.step_texts, strict=True)}
         seconds = video.clip_seconds or 1.0
-        plot.step_bars(labels, names=texts, seconds=seconds, title=video.name, ax=ax)
+        plot.step_bars(labels, names=texts, seconds=seconds, xlabel="", title=video.name, ax=ax)
     axes[-1, 0].set_xlabel("seconds")
     figure.suptitle(title, fontsize="medium")
     return figure
+
+
+def finding(title: str, rows: Sequence[Mapping[str, Array]]) -> str:
+    """How many of the drawn frames each method labels right, in one sentence."""
+    right = {
+        name: np.mean(np.concatenate([row[name] == row["truth"] for row in rows]))
+        for name in rows[0]
+        if name != "truth"
+    }
+    told = ", ".join(f"{name} {share:.0%}" for name, share in right.items())
+    return f"{title}: frames of these {len(rows)} videos that are labelled right: {told}."
 
 
 def telling(videos: Sequence[StepVideo], count: int, seed: int = 0) -> list[StepVideo]:

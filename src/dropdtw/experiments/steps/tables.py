@@ -119,7 +119,7 @@ def _train_row(data: Splits, objective: Objective, plan: Plan, seed: int) -> lis
 
 
 def table(number: int, ours: Mapping[str, Result], data: str, seeds: int) -> Table:
-    """A trained table: our columns, then the paper's; rows of the literature as the paper gives them."""
+    """A trained table: our columns, then the paper's; rows that the paper alone has are marked as quoted."""
     printed = PAPER[number]
     names = [*[name for name in printed if name not in ours], *ours]
     names.sort(key=lambda name: list(printed).index(name) if name in printed else len(printed))
@@ -130,8 +130,9 @@ def table(number: int, ours: Mapping[str, Result], data: str, seeds: int) -> Tab
         mine = ours[name].cells() if name in ours else ["–"] * 3
         theirs = [_paper(printed[name][k]) if name in printed else "–" for k in columns]
         rows.append([shown.get(name, name), *mine, *theirs])
-    head = ["", "recall", "accuracy", "IoU", *(f"paper, {paper.DATA_SETS[k]}" for k in columns)]
-    return Table(f"{TITLES[number]}. Ours: {data}, mean ± standard error of {seeds} seeds, in %", head, rows)
+    head = ["", "recall", "accuracy", "IoU", *(f"paper (quoted), {paper.DATA_SETS[k]}" for k in columns)]
+    caption = f"{TITLES[number]}. Ours: {data}, mean ± standard error of {seeds} seeds, in %"
+    return Table(caption, head, rows, quoted=[k for k, name in enumerate(names) if name not in ours])
 
 
 def inference_table(ours: Mapping[str, Inference], data: str) -> Table:
@@ -143,7 +144,7 @@ def inference_table(ours: Mapping[str, Inference], data: str) -> Table:
         mine = [f"{100 * value:.1f}" for value in (found.scores.accuracy, found.scores.iou, found.scores.f1)]
         theirs = [_paper(printed[name][k]) if name in printed else "–" for k in range(3)]
         rows.append([name, ", ".join(f"{p:g}" for p in chosen) or "–", *mine, *theirs])
-    head = ["", "percentile", "accuracy", "IoU", "F1", *(f"paper, {name}" for name in paper.DATA_SETS)]
+    head = ["", "percentile", "accuracy", "IoU", "F1", *(f"paper (quoted), {name}" for name in paper.DATA_SETS)]
     return Table(f"{TITLES[2]}. Ours: {data}, in %", head, rows)
 
 

@@ -20,7 +20,7 @@ from dropdtw.experiments.common.cache import Cache, fingerprint
 from dropdtw.experiments.common.pools import Videos
 from dropdtw.experiments.common.report import Report, Table, rounded
 from dropdtw.experiments.tmnist import localization, retrieval
-from dropdtw.experiments.tmnist.pictures import draw
+from dropdtw.experiments.tmnist.pictures import Pictures, best_rows
 from dropdtw.files import atomic
 from dropdtw.files.progress import Progress
 from dropdtw.problem.inputs import Array
@@ -113,8 +113,7 @@ def reproduce(
     results = _results(settings, data, accuracy, found, placed)
     atomic.write_json(out / "results.json", results)
     report = Report("Drop-DTW on TMNIST", out)
-    _compose(report, command, data, accuracy, found, placed)
-    draw(report, data, classes, seeds[VALIDATION:], test, found, placed)
+    _compose(report, command, data, accuracy, found, placed, Pictures(data, classes, seeds[VALIDATION:], test))
     say(f"report: {report.write()}")
     return results
 
@@ -161,19 +160,20 @@ def ratio_sentence(found: retrieval.Retrieval) -> str:
     """How many times DTW's recall Drop-DTW reaches at the most noise, beside the paper's 8."""
     parts = [f"{values[-1]:.1f} × ({name.removeprefix('Drop-DTW, ')})" for name, values in ratios(found).items()]
     noise = f"{100 * found.levels[-1]:.0f} % blurred frames"
-    return f"Drop-DTW's recall over DTW's at {noise}: {', '.join(parts)}; paper: {PAPER_RATIO:g} ×"
+    return f"Drop-DTW's recall over DTW's at {noise}: {', '.join(parts)}; quoted from the paper: {PAPER_RATIO:g} ×"
 
 
 def localization_table(placed: localization.Localization) -> Table:
     """Accuracy and IoU of each row beside the paper's."""
     count = len(next(iter(placed.accuracy.values())))
     paper = [f"{mean:.1f} ± {error:.2f}" for mean, error in PAPER_LOCALIZATION.values()]
-    rows = [["paper: Drop-DTW, longest runs", "d 0.3", *paper]]
+    rows = [["Drop-DTW, longest runs", "d 0.3", *paper]]
     for name in placed.accuracy:
         cells = [_percent(values, 1, 2) for values in (placed.accuracy[name], placed.iou[name])]
         rows.append([name, str(placed.chosen.get(name, "–")), *cells])
     head = ["rule", "chosen on other clips", "accuracy", "IoU"]
-    return Table(f"Localization: accuracy and IoU in %, mean ± standard error of {count} sequences", head, rows)
+    caption = f"Localization: accuracy and IoU in %, mean ± standard error of {count} sequences"
+    return Table(caption, head, rows, quoted=[0])
 
 
 def _percent(values: Array, digits: int = 0, error_digits: int = 0) -> str:
@@ -226,6 +226,28 @@ def _results(
     }
 
 
+def retrieval_finding(found: retrieval.Retrieval) -> str:
+    """What retrieval found, in one sentence."""
+    drop, other = best_rows(found)
+    recall = {name: f"{100 * found.recall[name][:, -1].mean():.0f} %" for name in (drop, "dtw", other)}
+    return (
+        f"With {100 * found.levels[-1]:.0f} % of its frames blurred, a query finds its video in {recall[drop]} of the "
+        f"cases by Drop-DTW, in {recall['dtw']} by DTW, and in {recall[other]} by {other}, the best other method."
+    )
+
+
+def localization_finding(placed: localization.Localization) -> str:
+    """What localization found, in one sentence."""
+    name = "Drop-DTW, longest runs"
+    scores = {"accuracy": placed.accuracy, "iou": placed.iou}
+    found = {part: f"{100 * values[name].mean():.1f} %" for part, values in scores.items()}
+    paper = {part: f"{mean:g} %" for part, (mean, _) in PAPER_LOCALIZATION.items()}
+    return (
+        f"Drop-DTW finds both passages of an event with an IoU of {found['iou']} and labels {found['accuracy']} of the "
+        f"frames right (quoted from the paper: {paper['iou']} and {paper['accuracy']})."
+    )
+
+
 def _compose(
     report: Report,
     command: str,
@@ -233,18 +255,25 @@ def _compose(
     accuracy: float,
     found: retrieval.Retrieval,
     placed: localization.Localization,
+    pictures: Pictures,
 ) -> None:
-    """The words and tables of the report; the pictures follow."""
-    named = f"{100 * accuracy:.2f} % of the test digits named right; paper: {PAPER_ENCODER} %"
+    """The report: what was found first, then each experiment in full."""
+    named = f"{100 * accuracy:.2f} % of the test digits named right; quoted from the paper: {PAPER_ENCODER} %"
     report.introduce(
         "Videos of MNIST digits that move along eight trajectories. Parts of them, spoiled by blurred frames, are "
         "looked up among whole ones; and passages of one kind are found in sequences of several.",
         command,
         f"Digits: {data.source}. Encoder: {named}.",
     )
-    report.heading("Retrieval (Section 4.1.1)")
+    pictures.lead_retrieval(report, found, retrieval_finding(found))
+    pictures.lead_localization(report, placed, localization_finding(placed))
+    report.heading("Samples")
+    pictures.samples(report)
+    report.heading("Retrieval (Section 4.1.1, Figs. 2 and 3)")
     report.table(retrieval_table(found))
     report.text(ratio_sentence(found) + ".")
+    pictures.all_methods(report, found)
+    pictures.query(report, found)
     report.heading("Localization (Section 4.1.2)")
     report.table(localization_table(placed))
 

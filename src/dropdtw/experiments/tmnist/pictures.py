@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,129 +18,133 @@ from dropdtw.experiments.common.report import Report
 from dropdtw.experiments.tmnist import localization, retrieval
 from dropdtw.problem.inputs import runs
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 BLUR = 0.5
 """The share of blurred frames in the picture of a query."""
 
 
-def draw(
-    report: Report,
-    data: mnist.Mnist,
-    classes: Sequence[Class],
-    seeds: Sequence[int],
-    test: Sequence[Videos],
-    found: retrieval.Retrieval,
-    placed: localization.Localization,
-) -> None:
-    """Draw everything into the report and, for the samples, beside it."""
-    clips = [
-        [tmnist.data_set(data.test_images, data.test_labels, part, seed, classes) for part in (False, True)]
-        for seed in seeds
-    ]
-    _samples(report, clips[0][0], clips[0][1])
-    _recall(report, found)
-    _query(report, clips[0][0], clips[0][1], test[0], found)
-    _sequence(report, [full for full, _ in clips], [part for _, part in clips], test, placed)
+def best_rows(found: retrieval.Retrieval) -> tuple[str, str]:
+    """The Drop-DTW row and the other method, DTW aside, with the highest mean recall."""
+    drop = [name for name in found.recall if name.startswith("Drop-DTW")]
+    other = [name for name in found.recall if name not in drop and name != "dtw"]
+    best, second = (max(names, key=lambda name: float(found.recall[name].mean())) for names in (drop, other))
+    return best, second
 
 
-def _samples(report: Report, full: Sequence[tmnist.Clip], part: Sequence[tmnist.Clip]) -> None:
-    rng = np.random.default_rng(0)
-    kinds = np.linspace(0, len(full) - 1, 4).round().astype(int)
-    shown = [clip for k in kinds for clip in (full[k], tmnist.blur(part[k], BLUR, rng))]
-    path = report.folder / "samples.png"
-    tmnist.contact_sheet(shown, path)
-    report.heading("Samples")
-    report.picture(
-        "samples",
-        path.read_bytes(),
-        "Four classes: a whole trajectory, and below it a part of one as a query with half of its frames blurred. "
-        "sample.gif shows the first of them move.",
-    )
-    tmnist.gif(full[kinds[0]], report.folder / "sample.gif")
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """Draws into a report. seeds : those of the clips in `test`, which are drawn from the digits again."""
+
+    data: mnist.Mnist
+    classes: Sequence[Class]
+    seeds: Sequence[int]
+    test: Sequence[Videos]
+
+    @cached_property
+    def clips(self) -> list[list[Sequence[tmnist.Clip]]]:
+        """For each set its whole trajectories and its parts, as videos."""
+        images, labels = self.data.test_images, self.data.test_labels
+        return [
+            [tmnist.data_set(images, labels, part, seed, self.classes) for part in (False, True)] for seed in self.seeds
+        ]
+
+    def lead_retrieval(self, report: Report, found: retrieval.Retrieval, finding: str) -> None:
+        """Recall against noise of the methods that matter most."""
+        drop, other = best_rows(found)
+        figure = _curves(found, [drop, "dtw", other], (6.2, 3.7))
+        said = "Recall@1 by share of blurred frames, bands: standard error. Drop-DTW, DTW and the best other method."
+        report.lead(finding, "retrieval", figure, said)
+
+    def lead_localization(self, report: Report, placed: localization.Localization, finding: str) -> None:
+        """One sequence: the query twice, the true intervals, what was found (Fig. 3c)."""
+        cases = localization.sequences(self.test, 20, [0, 2])
+        apart = (one for one in cases if len(runs(one.truth)) == localization.EVENTS)  # to be seen as two
+        case = next(apart, cases[0])
+        setting = placed.chosen["Drop-DTW, longest runs"]
+        a = dropdtw.solve(case.C, setting.drop, setting.drop)
+        figure = plot.with_frames(
+            a,
+            np.concatenate([self.clips[copy][1][kind].frames for copy, kind in case.medley.clips]),
+            np.concatenate([self.clips[copy][0][kind].frames for copy, kind in case.medley.query]),
+            truth_x=runs(case.truth),
+            title=f"true {_spans(runs(case.truth))}, found {_spans(runs(setting.find(case.C)))}",
+            xlabel="frame of the sequence",
+            ylabel="query, twice",
+            size=(6.2, 4.4),
+        )
+        said = (
+            f"An event twice in a sequence of {len(case.medley.clips)} clips (above); on the left the query, two whole "
+            "trajectories of the event."
+        )
+        report.lead(finding, "sequence", figure, said)
+
+    def samples(self, report: Report) -> None:
+        """A clip that moves, and some as film strips."""
+        full, part = self.clips[0]
+        rng = np.random.default_rng(0)
+        kinds = np.linspace(0, len(full) - 1, 4).round().astype(int)
+        shown = [clip for k in kinds for clip in (full[k], tmnist.blur(part[k], BLUR, rng))]
+        sheet, moving = report.folder / "samples.png", report.folder / "sample.gif"
+        tmnist.contact_sheet(shown, sheet)
+        tmnist.gif(full[kinds[0]], moving)
+        report.picture("sample", moving.read_bytes(), "A whole trajectory, the first of those below.")
+        report.picture(
+            "samples",
+            sheet.read_bytes(),
+            "Four classes: a whole trajectory, and below it a part of one as a query with half of its frames blurred.",
+        )
+
+    def all_methods(self, report: Report, found: retrieval.Retrieval) -> None:
+        """Recall against noise of every method, on demand (Fig. 3a)."""
+        names = [name for name in found.recall if name != "subsequence"]  # the same as otam
+        said = "Recall@1 of every method by share of blurred frames; bands: standard error."
+        report.picture("methods", _curves(found, names, (9.5, 5.2)), said, folded="Curves of every method")
+
+    def query(self, report: Report, found: retrieval.Retrieval) -> None:
+        """A query and the video it belongs to, by DTW and by Drop-DTW with the chosen constants."""
+        (full, part), videos = self.clips[0], self.test[0]
+        codes, spoiled = videos.noisy(BLUR, np.random.default_rng(0))
+        kind = next(k for k in range(len(full)) if part[k].trajectory.startswith("○") or k == len(full) - 1)
+        setting = found.chosen["Drop-DTW, one constant"]
+        C = dropdtw.costs.cosine(codes[kind], videos.full[kind])
+        dropped = dropdtw.solve(C, setting.drop_x, setting.drop_z)
+        figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained", sharey=True)
+        both = {"DTW": dropdtw.solve(C, method="dtw"), "Drop-DTW": dropped}
+        plot.compare(both, xlabel="frame of the whole video", ylabel="frame of the query", axes=axes)
+        report.picture(
+            "paths",
+            figure,
+            "One query: the same match costs (dark is expensive) with both paths. DTW (left) has to match the blurred "
+            "frames of the query, Drop-DTW (right) drops them and follows the true trajectory.",
+        )
+        frames = np.where(spoiled[kind][:, None, None], tmnist.blurred(part[kind].frames), part[kind].frames)
+        figure = plot.with_frames(
+            dropped,
+            full[kind].frames,
+            frames,
+            spoiled_z=spoiled[kind],
+            title=f"A query of {len(frames)} frames, {int(spoiled[kind].sum())} blurred, and the video it is part of",
+            xlabel="frame of the whole video",
+            ylabel="query",
+        )
+        report.picture("query", figure, "The same query: frames of the video above, of the query on the left.")
 
 
-def _recall(report: Report, found: retrieval.Retrieval) -> None:
-    shown = {name: 100 * values for name, values in found.recall.items() if name != "subsequence"}  # the same as otam
-    figure, ax = plt.subplots(figsize=(9.5, 4.8), layout="constrained")
+def _curves(found: retrieval.Retrieval, names: Sequence[str], size: tuple[float, float]) -> Figure:
+    """Recall of these rows by noise."""
+    figure, ax = plt.subplots(figsize=size, layout="constrained")
     plot.curves(
         [100 * level for level in found.levels],
-        shown,
-        emphasis=[name for name in shown if name.startswith("Drop-DTW") or name == "dtw"],
+        {name: 100 * found.recall[name] for name in names},
+        emphasis=[name for name in names if name.startswith("Drop-DTW")],
         xlabel="blurred frames of the query, %",
         ylabel="Recall@1, %",
-        title="Retrieval with spoiled queries: recall of the right video",
         ax=ax,
     )
     ax.set_ylim(0, 100)
-    report.heading("Recall against noise (Fig. 3a)")
-    report.picture("retrieval", figure, "Recall@1 of every method by share of blurred frames; bands: standard error.")
-
-
-def _query(
-    report: Report,
-    full: Sequence[tmnist.Clip],
-    part: Sequence[tmnist.Clip],
-    videos: Videos,
-    found: retrieval.Retrieval,
-) -> None:
-    """A query and the video it belongs to, by DTW and by Drop-DTW with the chosen constants."""
-    codes, spoiled = videos.noisy(BLUR, np.random.default_rng(0))
-    kind = next(k for k in range(len(full)) if part[k].trajectory.startswith("○") or k == len(full) - 1)
-    setting = found.chosen["Drop-DTW, one constant"]
-    C = dropdtw.costs.cosine(codes[kind], videos.full[kind])
-    dropped = dropdtw.solve(C, setting.drop_x, setting.drop_z)
-    warped = dropdtw.solve(C, method="dtw")
-    report.heading("One query (Figs. 2 and 3b)")
-    figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained", sharey=True)
-    both = {"DTW": warped, "Drop-DTW": dropped}
-    plot.compare(both, xlabel="frame of the whole video", ylabel="frame of the query", axes=axes)
-    report.picture(
-        "paths",
-        figure,
-        "The same match costs (dark is dear) with both paths: DTW (left) has to match the blurred frames of the query, "
-        "Drop-DTW (right) drops them (orange) and follows the true trajectory.",
-    )
-    frames = np.where(spoiled[kind][:, None, None], tmnist.blurred(part[kind].frames), part[kind].frames)
-    figure = plot.with_frames(
-        dropped,
-        full[kind].frames,
-        frames,
-        spoiled_z=spoiled[kind],
-        title=f"A query of {len(frames)} frames, {int(spoiled[kind].sum())} blurred, and the video it is part of",
-        xlabel="frame of the whole video",
-        ylabel="query",
-    )
-    report.picture("query", figure, "Frames of the video above, of the query on the left (orange edge: blurred).")
-
-
-def _sequence(
-    report: Report,
-    full: Sequence[Sequence[tmnist.Clip]],
-    part: Sequence[Sequence[tmnist.Clip]],
-    test: Sequence[Videos],
-    placed: localization.Localization,
-) -> None:
-    """One sequence for localization: the query twice, the true intervals, what was found."""
-    cases = localization.sequences(test, 20, [0, 2])
-    case = next((one for one in cases if len(runs(one.truth)) == localization.EVENTS), cases[0])  # apart, to be seen
-    setting = placed.chosen["Drop-DTW, longest runs"]
-    a = dropdtw.solve(case.C, setting.drop, setting.drop)
-    x_frames = np.concatenate([part[copy][kind].frames for copy, kind in case.medley.clips])
-    z_frames = np.concatenate([full[copy][kind].frames for copy, kind in case.medley.query])
-    found = runs(setting.find(case.C))
-    figure = plot.with_frames(
-        a,
-        x_frames,
-        z_frames,
-        truth_x=runs(case.truth),
-        title=f"An event twice in a sequence of {len(case.medley.clips)} clips: true {_spans(runs(case.truth))}, "
-        f"found {_spans(found)}",
-        xlabel="frame of the sequence",
-        ylabel="query, twice",
-    )
-    report.heading("One sequence (Fig. 3c)")
-    report.picture(
-        "sequence", figure, "The sequence above, the query (two whole trajectories of the event) on the left."
-    )
+    return figure
 
 
 def _spans(intervals: Sequence[tuple[int, int]]) -> str:

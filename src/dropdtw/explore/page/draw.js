@@ -1,20 +1,22 @@
 // The picture: X to the right, Z downwards, as in the library's plots. One canvas, so that it can be saved as it is.
 
-export const BLUE = "#0072b2", ORANGE = "#d55e00", GREEN = "#009e73", FORBIDDEN = "#784678";
-// Curves take none of the colours that mean something.
-const CURVES = ["#6a2fa0", "#55585f", "#c23a86"], CURVES_DARK = ["#c29df0", "#d5d9e0", "#ff8fc4"];
+import { curveNames, hatching, legendEntries, legendHeight, lettering } from "./letters.js";
 
-export const PALETTES = {
-  light: { ground: "#ffffff", text: "#1b1e23", soft: "#525a66", line: "#c9ced6", cheap: 255, dear: 90, heat: [0, 90, 160],
-           heatGround: "#f2f4f7", curves: CURVES, halo: "rgba(255,255,255,.9)", cursor: "#000000", drop: "rgba(213,94,0,.16)", hatch: "#d55e00", outside: "rgba(120,130,150,.55)" },
-  dark: { ground: "#16181c", text: "#e8eaee", soft: "#aab2bf", line: "#3d434d", cheap: 225, dear: 34, heat: [105, 195, 255],
-          heatGround: "#1f2228", curves: CURVES_DARK, halo: "rgba(255,255,255,.85)", cursor: "#ffffff", drop: "rgba(226,104,10,.25)", hatch: "#ff8a3c", outside: "rgba(50,70,110,.6)" },
+/** Shades of the drawing itself, beside the colours that the server sends. */
+const TONES = {
+  light: { cheap: 255, dear: 90, heat: [0, 114, 178], halo: "rgba(255,255,255,.9)", cursor: "#000000", outside: "rgba(120,130,150,.55)" },
+  dark: { cheap: 225, dear: 34, heat: [105, 195, 255], halo: "rgba(255,255,255,.85)", cursor: "#ffffff", outside: "rgba(50,70,110,.6)" },
 };
 
+/** All colours of a scheme, "light" or "dark". */
+export const colours = (info, scheme) => ({ ...info.palette[scheme], ...TONES[scheme] });
+
 /** Where everything goes, for a picture so many pixels wide. */
-export function layout(width, info, posterior, z_too) {
+export function layout(context, width, state, palette) {
+  const { info, settings } = state, posterior = settings.gamma !== null, z_too = settings.drop_z.kind !== "none";
   const [K, N] = info.shape, narrow = width < 640, named = info.names.length > 0;
-  const left = named ? (narrow ? 118 : 190) : narrow ? 84 : 108, right = posterior && z_too ? 56 : 12;
+  const left = named ? (narrow ? 118 : 190) : narrow ? 84 : 108, beside = posterior && z_too ? (narrow ? 26 : 40) : 0;
+  const right = beside ? beside + (narrow ? 18 : 22) : 12;
   const tall = Math.round(Math.min(Math.max(K * 20, 130), narrow ? 260 : 300));
   const bands = {};
   let y = 8;
@@ -28,20 +30,19 @@ export function layout(width, info, posterior, z_too) {
     band("drop", 34, 2);
   }
   band("ticks", 34, 4);
-  band("legend", narrow ? 54 : 18, 4);
-  return { width, height: y, left, right, named, inner: width - left - right, bands, beside: right > 12, K, N };
+  const entries = legendEntries(state, palette);
+  band("legend", legendHeight(context, entries, state.costs, width), 4);
+  return { width, height: y, left, right, named, entries, inner: width - left - right, bands, beside, K, N };
 }
 
-/** The match costs as an image; forbidden ones (255) are purple. */
+/** The match costs as an image; forbidden ones (255) have a colour of their own. */
 export function greyImage({ rows, columns, levels }, palette) {
+  const forbidden = [1, 3, 5].map((k) => parseInt(palette.forbidden.slice(k, k + 2), 16));
   return image(rows, columns, (data) => {
     const span = palette.dear - palette.cheap;
     for (let k = 0; k < levels.length; k++) {
-      const v = levels[k];
-      const grey = v === 255 ? -1 : palette.cheap + span * v / 254;
-      data[4 * k] = grey < 0 ? 120 : grey;
-      data[4 * k + 1] = grey < 0 ? 70 : grey;
-      data[4 * k + 2] = grey < 0 ? 120 : grey;
+      const v = levels[k], grey = palette.cheap + span * v / 254;
+      for (let c = 0; c < 3; c++) data[4 * k + c] = v === 255 ? forbidden[c] : grey;
       data[4 * k + 3] = 255;
     }
   });
@@ -67,230 +68,115 @@ function image(rows, columns, fill) {
 
 /** Draw all of it. state: info, costs (header), grey, found (an alignment or null), posterior, heat, settings. */
 export function paint(context, at, state, palette) {
-  const { bands, left, inner, width, height, K, N } = at, { found, info } = state;
-  const toX = (j) => left + j / N * inner;
+  const { bands, left, inner, width, height } = at, { found, info } = state;
   context.fillStyle = palette.ground;
   context.fillRect(0, 0, width, height);
-  const toY = (i, name) => bands[name].y + i / K * bands[name].height;
-  const area = (name) => [left, bands[name].y, inner, bands[name].height];
-
-  // Match costs.
-  blit(context, state.grey, area("matrix"));
-  outside(context, state, at, toX, toY, palette);
-
-  // Signals, in the same scale for both.
-  const curves = info.curves, all = [...curves.x, ...curves.z].flat().filter((v) => v !== null);
-  const low = Math.min(...all.length ? [all.reduce((a, b) => Math.min(a, b))] : [0]);
-  const high = all.length ? all.reduce((a, b) => Math.max(a, b)) : 1;
-  const share = (v) => (v - low) / (high - low || 1);
-  const s = bands.signal, m = bands.matrix, wide = left - 48;
-  context.lineWidth = 1.2;
-  context.lineJoin = "round";
-
-  // What is dropped is tinted beside the costs and hatched over them, so that they still show.
+  blit(context, state.grey, area(at, "matrix"));
+  outside(context, state, at, palette);
+  if (found) dropped(context, at, found, palette);
+  signals(context, at, info.curves, palette);
   if (found) {
-    const hatch = hatching(context, palette), rim = at.named ? left - 6 : 40;
-    for (const [start, stop] of found.runs_x) {
-      context.fillStyle = palette.drop;
-      fillAtLeast(context, toX(start), s.y, toX(stop) - toX(start), s.height);
-      context.fillStyle = hatch;
-      fillAtLeast(context, toX(start), m.y, toX(stop) - toX(start), m.height);
-    }
-    for (const [start, stop] of found.runs_z) {
-      const y = toY(start, "matrix"), high = toY(stop, "matrix") - y;
-      context.fillStyle = palette.drop;
-      fillAtLeast(context, rim, y, left - rim, high);
-      context.fillStyle = hatch;
-      fillAtLeast(context, left, y, inner, high);
-    }
+    walk(context, at, found.visits, palette);
+    matches(context, at, found, palette);
+    segments(context, at, found, palette);
   }
-  curves.x.forEach((curve, c) => {
-    context.strokeStyle = palette.curves[c];
-    stroke(context, curve, (k, v) => [left + (k + 0.5) / curve.length * inner, s.y + s.height - 3 - share(v) * (s.height - 6)]);
-  });
-  if (!at.named) curves.z.forEach((curve, c) => {
-    context.strokeStyle = palette.curves[c];
-    stroke(context, curve, (k, v) => [42 + share(v) * (wide - 4), m.y + (k + 0.5) / curve.length * m.height]);
-  });
-
-  if (found) {
-    walk(context, found.visits, toX, toY, palette);
-    // Matches, with a pale edge so that they show on dark costs.
-    const w = inner / N, h = m.height / K, size = Math.max(3, Math.min(w, h, 12)), edge = size > 5 ? 1.5 : 1;
-    for (const [colour, grow] of [[palette.halo, edge], [BLUE, 0]]) {
-      context.fillStyle = colour;
-      for (let k = 0; k < found.pairs.length; k += 2) {
-        const dx = Math.max(size, Math.min(w - 1, 3 * size)) + 2 * grow, dy = size + 2 * grow;
-        context.fillRect(toX(found.pairs[k + 1] + 0.5) - dx / 2, toY(found.pairs[k] + 0.5, "matrix") - dy / 2, dx, dy);
-      }
-    }
-    // Segments of X.
-    context.fillStyle = ORANGE;
-    for (const [start, stop] of found.runs_x) fillAtLeast(context, toX(start), bands.segments.y + 6, toX(stop) - toX(start), bands.segments.height - 12);
-    for (let k = 0; k < found.segments.length; k += 3)
-      block(context, found.segments[k], toX(found.segments[k + 1]), toX(found.segments[k + 2]), bands.segments, [BLUE, "#3f93c8"]);
-  }
-  if (info.truth) for (const [label, start, stop] of state.truths) block(context, label, toX(start), toX(stop), bands.truth, [GREEN, "#3fb795"]);
-
-  if (bands.posterior) {
-    context.fillStyle = palette.heatGround;
-    context.fillRect(...area("posterior"));
-    context.fillRect(...area("drop"));
-    if (state.posterior && state.heat) {
-      blit(context, state.heat, area("posterior"), true);
-      const d = bands.drop, p = state.posterior;
-      context.fillStyle = ORANGE;
-      context.beginPath();
-      context.moveTo(left, d.y + d.height);
-      for (let j = 0; j < N; j++) {
-        context.lineTo(toX(j), d.y + d.height * (1 - p.drop_x[j]));
-        context.lineTo(toX(j + 1), d.y + d.height * (1 - p.drop_x[j]));
-      }
-      context.lineTo(left + inner, d.y + d.height);
-      context.fill();
-      for (let i = 0; at.beside && i < K; i++) {
-        if (p.drop_z[i] > 0.004) fillAtLeast(context, left + inner + 8, toY(i, "posterior"), 40 * p.drop_z[i], bands.posterior.height / K);
-      }
-    }
-    context.strokeStyle = palette.line;
-    if (at.beside) context.strokeRect(left + inner + 7.5, bands.posterior.y - 0.5, 41, bands.posterior.height + 1);
-  }
+  for (const [label, start, stop] of state.truths) block(context, at, label, start, stop, bands.truth, palette, "truth");
+  if (bands.posterior) chances(context, at, state, palette);
   context.strokeStyle = palette.line;
   context.lineWidth = 1;
   for (const name of ["signal", "matrix", "posterior", "drop"])
     if (bands[name]) context.strokeRect(left - 0.5, bands[name].y - 0.5, inner + 1, bands[name].height + 1);
   curveNames(context, at, state, palette);
-  lettering(context, at, state, palette, toX, toY);
+  lettering(context, at, state, palette);
 }
 
-function lettering(context, at, state, palette, toX, toY) {
-  const { bands, left, inner, width, K, N } = at;
-  context.font = "12px system-ui, 'DejaVu Sans', sans-serif";
-  context.textBaseline = "middle";
-  context.fillStyle = palette.text;
-  const name = (text, band, dy = 0.5) => { context.textAlign = "right"; context.fillText(text, left - 8, band.y + band.height * dy); };
-  name("X", bands.signal);
-  name(at.left > 90 ? "segments" : "segm.", bands.segments);
-  if (bands.truth) name("truth", bands.truth);
-  if (bands.posterior) {
-    name("posterior", bands.posterior);
-    name("P(drop x)", bands.drop);
-    if (at.beside) {
-      context.textAlign = "center";
-      context.fillText("P(drop z)", left + inner + 28, bands.posterior.y + bands.posterior.height + 11);
-    }
-  }
-  context.fillStyle = palette.soft;
-  context.textAlign = "center";
-  const below = bands.ticks.y + 9;
-  const { fps, times, names } = state.info, timed = Boolean(fps || times.length);
-  for (const [j, text] of marks(N, inner / 70, fps, times)) {
-    context.fillRect(toX(j), bands.ticks.y - 1, 1, 4);
-    context.fillText(text, toX(j), below + 2);
-  }
-  context.fillText(timed ? "time (minutes:seconds)" : "x (index)", left + inner / 2, below + 17);
-  context.textAlign = "right";
-  if (at.named) {
-    const step = Math.max(1, Math.ceil(15 / (bands.matrix.height / K)));
-    for (let i = 0; i < K; i += step) context.fillText(fitted(context, `${i} ${names[i]}`, left - 14), left - 10, toY(i + 0.5, "matrix"));
-  } else {
-    for (const i of ticks(K, bands.matrix.height / 26)) context.fillText(i, 36, toY(i + 0.5, "matrix"));
-    context.save();
-    context.translate(8, bands.matrix.y + bands.matrix.height / 2);
-    context.rotate(-Math.PI / 2);
-    context.textAlign = "center";
-    if (K <= 1000) context.fillText("z (index)", 0, 0); // longer numbers need the room
-    context.restore();
-  }
-  context.textAlign = "right";
-  context.fillStyle = palette.text;
+const toX = ({ left, inner, N }, j) => left + j / N * inner;
+const toY = ({ bands, K }, i, name = "matrix") => bands[name].y + i / K * bands[name].height;
+const area = ({ left, inner, bands }, name) => [left, bands[name].y, inner, bands[name].height];
 
-  // Legend: what greys mean.
-  const { low, high } = state.costs;
-  let y = bands.legend.y + 9;
-  context.textAlign = "left";
-  let x = left;
-  const say = (text) => { context.fillStyle = palette.soft; context.fillText(text, x, y); x += context.measureText(text).width + 6; };
-  say(width < 640 ? "cost" : "match cost");
-  say(Number(low.toPrecision(3)));
-  const bar = context.createLinearGradient(x, 0, x + 70, 0);
-  for (const [stop, v] of [[0, palette.cheap], [1, palette.dear]]) bar.addColorStop(stop, `rgb(${v},${v},${v})`);
-  context.fillStyle = bar;
-  context.fillRect(x, y - 6, 70, 12);
-  context.strokeStyle = palette.line;
-  context.strokeRect(x + 0.5, y - 5.5, 69, 11);
-  x += 76;
-  say(Number(high.toPrecision(3)));
-  const entries = [[BLUE, "matched"], [ORANGE, "dropped"], [null, "dropped, over costs"]];
-  if (bands.truth) entries.push([GREEN, "truth"]);
-  if (state.settings.window.kind !== "none") entries.push([palette.outside, "outside"]);
-  if (state.costs.levels.includes(255)) entries.push([FORBIDDEN, "forbidden"]);
-  for (const [colour, text] of entries) {
-    x += 8;
-    if (x + 16 + context.measureText(text).width > width) [x, y] = [8, y + 18];
-    context.fillStyle = colour ?? hatching(context, palette);
-    context.fillRect(x, y - 6, 12, 12);
-    if (!colour) context.strokeRect(x + 0.5, y - 5.5, 11, 11);
-    x += 16;
-    say(text);
-  }
-}
-
-/** What the curves are, each in its colour, in the corner of their band. */
-function curveNames(context, at, { info }, palette) {
-  const { x, parts } = info.curves, s = at.bands.signal;
-  if (!x.length || !parts) return;
-  context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
-  context.textAlign = "left";
-  let place = at.left + 6;
-  parts.forEach((text, c) => {
-    const wide = context.measureText(text).width;
-    if (place + wide + 18 > at.left + at.inner) return;
-    context.fillStyle = palette.ground;
-    context.globalAlpha = 0.75;
-    context.fillRect(place - 2, s.y + 2, wide + 20, 14);
+/** What is dropped is tinted beside the costs and hatched over them, so that they still show. */
+function dropped(context, at, { runs_x, runs_z }, palette) {
+  const { left, inner, bands: { signal, matrix } } = at;
+  const hatch = hatching(context, palette), rim = at.named ? left - 6 : 40;
+  const drop = (beside, over) => {
+    context.fillStyle = palette.dropped;
+    context.globalAlpha = 0.2;
+    fillAtLeast(context, ...beside);
     context.globalAlpha = 1;
-    context.fillStyle = palette.curves[c];
-    context.fillRect(place, s.y + 8, 12, 2.5);
-    context.fillText(text, place + 16, s.y + 9.5);
-    place += wide + 28;
+    context.fillStyle = hatch;
+    fillAtLeast(context, ...over);
+  };
+  for (const [start, stop] of runs_x) {
+    const x = toX(at, start), wide = toX(at, stop) - x;
+    drop([x, signal.y, wide, signal.height], [x, matrix.y, wide, matrix.height]);
+  }
+  for (const [start, stop] of runs_z) {
+    const y = toY(at, start), high = toY(at, stop) - y;
+    drop([rim, y, left - rim, high], [left, y, inner, high]);
+  }
+}
+
+/** The curves of both sequences, in the same scale. */
+function signals(context, at, curves, palette) {
+  const { left, inner, bands: { signal: s, matrix: m } } = at, wide = left - 48;
+  const all = [...curves.x, ...curves.z].flat().filter((v) => v !== null);
+  const low = all.length ? all.reduce((a, b) => Math.min(a, b)) : 0;
+  const high = all.length ? all.reduce((a, b) => Math.max(a, b)) : 1;
+  const share = (v) => (v - low) / (high - low || 1);
+  context.lineWidth = 1.2;
+  context.lineJoin = "round";
+  curves.x.forEach((curve, c) => {
+    context.strokeStyle = palette.series[c];
+    stroke(context, curve, (k, v) => [left + (k + 0.5) / curve.length * inner, s.y + s.height - 3 - share(v) * (s.height - 6)]);
+  });
+  if (!at.named) curves.z.forEach((curve, c) => {
+    context.strokeStyle = palette.series[c];
+    stroke(context, curve, (k, v) => [42 + share(v) * (wide - 4), m.y + (k + 0.5) / curve.length * m.height]);
   });
 }
 
-/** Orange lines on nothing, for what is dropped. */
-function hatching(context, palette) {
-  const tile = new OffscreenCanvas(10, 10), pen = tile.getContext("2d");
-  pen.strokeStyle = palette.hatch;
-  pen.lineWidth = 1.1;
-  for (const k of [-10, 0, 10]) {
-    pen.beginPath();
-    pen.moveTo(k - 1, 11);
-    pen.lineTo(k + 11, -1);
-    pen.stroke();
+/** Matches, with a pale edge so that they show on dark costs. */
+function matches(context, at, { pairs }, palette) {
+  const w = at.inner / at.N, h = at.bands.matrix.height / at.K;
+  const size = Math.max(3, Math.min(w, h, 12)), edge = size > 5 ? 1.5 : 1;
+  for (const [colour, grow] of [[palette.halo, edge], [palette.matched, 0]]) {
+    context.fillStyle = colour;
+    for (let k = 0; k < pairs.length; k += 2) {
+      const dx = Math.max(size, Math.min(w - 1, 3 * size)) + 2 * grow, dy = size + 2 * grow;
+      context.fillRect(toX(at, pairs[k + 1] + 0.5) - dx / 2, toY(at, pairs[k] + 0.5) - dy / 2, dx, dy);
+    }
   }
-  return context.createPattern(tile, "repeat");
 }
 
-/** A text cut to a width. */
-function fitted(context, text, width) {
-  if (context.measureText(text).width <= width) return text;
-  let end = text.length;
-  while (end > 1 && context.measureText(`${text.slice(0, end)}…`).width > width) end--;
-  return `${text.slice(0, end).trimEnd()}…`;
+/** The row of segments: matched x with the number of their z, thinner where x are dropped. */
+function segments(context, at, { runs_x, segments: found }, palette) {
+  const band = at.bands.segments;
+  context.fillStyle = palette.dropped;
+  for (const [start, stop] of runs_x)
+    fillAtLeast(context, toX(at, start), band.y + 6, toX(at, stop) - toX(at, start), band.height - 12);
+  for (let k = 0; k < found.length; k += 3) block(context, at, found[k], found[k + 1], found[k + 2], band, palette, "matched");
 }
 
-export function clock(seconds) {
-  const s = Math.floor(seconds), h = Math.floor(s / 3600), two = (n) => String(n).padStart(2, "0");
-  return h ? `${h}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}` : `${Math.floor(s / 60)}:${two(s % 60)}`;
-}
-
-/** Places on the axis of X with what stands there: times where there are times, otherwise numbers. */
-function marks(N, count, fps, times) {
-  if (times.length) return ticks(N, count).map((j) => [j, clock(times[j])]);
-  if (!fps) return ticks(N, count).map((j) => [j + 0.5, j]);
-  const length = N / fps, rough = length / Math.max(2, count);
-  const step = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400].find((t) => t >= rough) ?? 86400;
-  return Array.from({ length: Math.floor(length / step) + 1 }, (_, k) => [k * step * fps, clock(k * step)]);
+/** The posterior, and the probability that each x and z is dropped. */
+function chances(context, at, { posterior: p, heat }, palette) {
+  const { bands: { posterior, drop }, left, inner, K, N } = at, beside = left + inner + 8;
+  context.fillStyle = palette.panel;
+  context.fillRect(...area(at, "posterior"));
+  context.fillRect(...area(at, "drop"));
+  if (p && heat) {
+    blit(context, heat, area(at, "posterior"), true);
+    context.fillStyle = palette.dropped;
+    context.beginPath();
+    context.moveTo(left, drop.y + drop.height);
+    for (let j = 0; j < N; j++)
+      for (const end of [j, j + 1]) context.lineTo(toX(at, end), drop.y + drop.height * (1 - p.drop_x[j]));
+    context.lineTo(left + inner, drop.y + drop.height);
+    context.fill();
+    for (let i = 0; at.beside && i < K; i++)
+      if (p.drop_z[i] > 0.004) fillAtLeast(context, beside, toY(at, i, "posterior"), at.beside * p.drop_z[i], posterior.height / K);
+  }
+  context.strokeStyle = palette.line;
+  if (at.beside) context.strokeRect(beside - 0.5, posterior.y - 0.5, at.beside + 1, posterior.height + 1);
 }
 
 /** The lines that lead to a cell. */
@@ -337,7 +223,7 @@ export function cellAt(at, x, y) {
 export function paintHistogram(context, width, height, { low, high, all, best }, prices, palette) {
   context.clearRect(0, 0, width, height);
   const floor = height - 1;
-  for (const [counts, colour, filled] of [[all, palette.soft, true], [best, BLUE, false]]) {
+  for (const [counts, colour, filled] of [[all, palette.soft, true], [best, palette.matched, false]]) {
     const top = Math.max(1, ...counts), w = width / counts.length;
     context.fillStyle = colour;
     context.globalAlpha = filled ? 0.45 : 0.85;
@@ -349,7 +235,7 @@ export function paintHistogram(context, width, height, { low, high, all, best },
   context.globalAlpha = 1;
   context.fillStyle = palette.line;
   context.fillRect(0, floor, width, 1);
-  context.fillStyle = ORANGE;
+  context.fillStyle = palette.dropped;
   for (const price of prices) {
     const x = (price - low) / (high - low || 1) * width;
     context.fillRect(Math.max(0, Math.min(width - 2.5, x - 1.25)), 0, 2.5, height);
@@ -357,22 +243,22 @@ export function paintHistogram(context, width, height, { low, high, all, best },
 }
 
 /** From step to step, in the order in which they were done; nothing where Z is a list. */
-function walk(context, visits, toX, toY, palette) {
+function walk(context, at, visits, palette) {
   if (!visits) return;
-  for (const [colour, wide] of [[palette.halo, 4], [BLUE, 1.5]]) {
+  for (const [colour, wide] of [[palette.halo, 4], [palette.matched, 1.5]]) {
     context.strokeStyle = colour;
     context.lineWidth = wide;
     context.beginPath();
     for (let k = 0; k < visits.length; k += 3) {
-      const y = toY(visits[k] + 0.5, "matrix");
-      k ? context.lineTo(toX(visits[k + 1] + 0.5), y) : context.moveTo(toX(visits[1] + 0.5), y);
-      context.lineTo(toX(visits[k + 2] - 0.5), y);
+      const y = toY(at, visits[k] + 0.5);
+      k ? context.lineTo(toX(at, visits[k + 1] + 0.5), y) : context.moveTo(toX(at, visits[1] + 0.5), y);
+      context.lineTo(toX(at, visits[k + 2] - 0.5), y);
     }
     context.stroke();
   }
 }
 
-function outside(context, { settings }, at, toX, toY, palette) {
+function outside(context, { settings }, at, palette) {
   const { kind, value } = settings.window, { K, N, bands, left, inner } = at;
   if (kind === "none" || K === 1) return;
   const width = kind === "share" ? value * N : value, h = bands.matrix.height / K;
@@ -380,8 +266,8 @@ function outside(context, { settings }, at, toX, toY, palette) {
   for (let i = 0; i < K; i++) {
     const centre = i * (N - 1) / (K - 1);
     const start = Math.max(0, Math.ceil(centre - width - 1e-9)), stop = Math.min(N, Math.floor(centre + width + 1e-9) + 1);
-    context.fillRect(left, toY(i, "matrix"), toX(start) - left, h);
-    context.fillRect(toX(stop), toY(i, "matrix"), left + inner - toX(stop), h);
+    context.fillRect(left, toY(at, i), toX(at, start) - left, h);
+    context.fillRect(toX(at, stop), toY(at, i), left + inner - toX(at, stop), h);
   }
 }
 
@@ -393,13 +279,15 @@ function blit(context, picture, [x, y, w, h], thin = false) {
   if (context.imageSmoothingEnabled && thin) context.drawImage(picture, x, y, w, h); // what is fine would fade
 }
 
-function block(context, label, x, end, band, colours) {
-  context.fillStyle = colours[label % 2];
-  fillAtLeast(context, x, band.y, end - x - (end - x > 6 ? 1 : 0), band.height);
+/** A segment with its number; a gap sets it off from the next. */
+function block(context, at, label, start, stop, band, palette, meaning) {
+  const x = toX(at, start), end = toX(at, stop);
+  context.fillStyle = palette[meaning];
+  fillAtLeast(context, x, band.y, end - x - (end - x > 6 ? 1.5 : 0), band.height);
   const text = String(label);
   context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
   if (context.measureText(text).width + 4 > end - x) return;
-  context.fillStyle = label % 2 ? "#000000" : "#ffffff";
+  context.fillStyle = palette[`on-${meaning}`];
   context.textAlign = "center";
   context.textBaseline = "middle";
   context.fillText(text, (x + end) / 2, band.y + band.height / 2 + 0.5);
@@ -424,10 +312,4 @@ function stroke(context, curve, place) {
     context.fillRect(x - 2, y - 2, 4, 4);
   }
   context.stroke();
-}
-
-function ticks(n, count) {
-  const rough = n / Math.max(2, count), power = 10 ** Math.floor(Math.log10(rough));
-  const step = Math.max(1, Math.round([1, 2, 5, 10].find((f) => f * power >= rough) * power));
-  return Array.from({ length: Math.ceil(n / step) }, (_, k) => k * step);
 }

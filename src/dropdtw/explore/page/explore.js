@@ -2,13 +2,14 @@
 // All settings travel with each question, so tabs know nothing of each other.
 
 import { controls, short } from "./controls.js";
-import { cellAt, clock, greyImage, heatImage, layout, paint, paintCursor, paintHistogram, PALETTES } from "./draw.js";
+import { cellAt, colours, greyImage, heatImage, layout, paint, paintCursor, paintHistogram } from "./draw.js";
+import { clock } from "./letters.js";
 import { drawOrder, showWalk } from "./order.js";
 import { get, latest, post } from "./wire.js";
 
 const $ = (id) => document.getElementById(id);
 const state = { info: null, costs: null, grey: null, found: null, posterior: null, heat: null, settings: null, truths: [] };
-let panel, at, seq = 0, cursor = null, asking = null, slow = 0, match, restored = null;
+let panel, at, seq = 0, cursor = null, asking = null, slow = 0, match, restored = null, suggested = null;
 
 // --- colours ---------------------------------------------------------------------------------------------------
 
@@ -16,7 +17,7 @@ const THEMES = ["system", "dark", "light"];
 const system = matchMedia("(prefers-color-scheme: dark)");
 let theme = "system";
 try { theme = localStorage.getItem("dropdtw-theme") ?? "system"; } catch { /* storage may be off */ }
-const palette = () => PALETTES[(theme === "system" ? system.matches : theme === "dark") ? "dark" : "light"];
+const palette = () => colours(state.info, (theme === "system" ? system.matches : theme === "dark") ? "dark" : "light");
 
 function dress() {
   if (!THEMES.includes(theme)) theme = "system";
@@ -51,7 +52,7 @@ function fit(canvas, width, height) {
 
 function draw() {
   if (!state.costs || !state.settings) return;
-  at = layout($("picture").clientWidth, state.info, state.settings.gamma !== null, state.settings.drop_z.kind !== "none");
+  at = layout($("canvas").getContext("2d"), $("picture").clientWidth, state, palette());
   paint(fit($("canvas"), at.width, at.height), at, state, palette());
   drawCursor();
   const box = $("histogram"), prices = Object.values(state.found?.prices ?? {}).filter((v) => v !== null);
@@ -103,6 +104,7 @@ function show(found) {
   $("lost-z").textContent = `${count(found.dropped_z)} of ${K}`;
   if (found.agreement !== null) $("agreement").textContent = `${(100 * found.agreement).toFixed(1)} %`;
   $("code").value = found.code;
+  showTrust(state.settings);
   if (state.info.order) showWalk(state.info.order, found);
   for (const side of ["x", "z"]) {
     const n = found[`runs_${side}`].length;
@@ -112,7 +114,7 @@ function show(found) {
     const price = found.prices[side], kind = state.settings[side].kind;
     $(`${side}-note`).textContent = !state.info.methods[state.settings.method].drops ? `${state.settings.method} takes no drop costs.`
       : kind === "percentile" && price !== null ? `${state.settings[side].value} % of the pairs cost less than ${short(price)}; lower drops more.`
-      : kind === "constant" ? "A match dearer than this gives way to a drop; lower drops more." : "";
+      : kind === "constant" ? "A match that costs more than this gives way to a drop; lower drops more." : "";
   }
 }
 
@@ -185,6 +187,7 @@ async function loadMatrix(name) {
   if (other && restored) panel.write(restored);
   else if (other) { // constants of the old costs mean nothing for these
     const found = await post("suggest", { settings: panel.read() });
+    if (!found.error) trust(found);
     panel.forget(answer.gamma, found);
   }
   restored = null;
@@ -262,10 +265,28 @@ $("picture").addEventListener("keydown", (event) => {
 
 // --- buttons ---------------------------------------------------------------------------------------------------
 
-/** How far to trust a suggested drop cost; a doubtful one stands out. */
-function trust({ confidence, why }) {
-  $("suggestion").textContent = `${Math.round(100 * confidence)} % sure: ${why}.`;
-  $("suggestion").classList.toggle("doubt", confidence < 0.5);
+/** How far to trust a suggested drop cost, in full, beside the button. */
+function trust(found) {
+  suggested = found;
+  $("suggestion").textContent = `${percent(found.confidence)} sure: ${found.why}.`;
+  $("suggestion").classList.toggle("doubt", found.confidence < 0.5);
+}
+
+const percent = (share) => `${Math.round(100 * share)} %`;
+
+/** Above the picture: whether the drop cost in use is a suggestion, and how far to trust it. */
+function showTrust(settings) {
+  const { kind, value } = settings[settings.threshold.kind === "none" ? "drop_x" : "threshold"];
+  const taken = suggested !== null && kind !== "none" && suggested[kind] === value, box = $("trust");
+  box.hidden = !taken;
+  if (!taken) return;
+  const doubt = suggested.confidence < 0.5;
+  box.classList.toggle("doubt", doubt);
+  $("picture").classList.toggle("doubt", doubt);
+  const name = settings.threshold.kind === "none" ? "drop cost" : "threshold";
+  $("trust-head").textContent = doubt ? `Do not rely on this: the suggested ${name} is a guess (${percent(suggested.confidence)} sure).`
+    : `Suggested ${name} ${short(value)}: ${percent(suggested.confidence)} sure.`;
+  $("trust-why").textContent = doubt ? `${suggested.why[0].toUpperCase()}${suggested.why.slice(1)}.` : "";
 }
 
 $("suggest").addEventListener("click", async () => {
@@ -324,11 +345,16 @@ $("copy-code").addEventListener("click", async () => {
   setTimeout(() => { $("copied").textContent = ""; }, 3000);
 });
 $("reset").addEventListener("click", () => {
-  $("suggestion").textContent = $("opening").textContent = "";
+  $("opening").textContent = "";
+  if (state.info.suggested) trust(state.info.suggested);
   restored = state.info.settings;
   panel.write(restored);
   changed();
 });
+
+// On a phone the settings cover the foot of the screen: what they change moves above them.
+const phone = matchMedia("(max-width: 640px)");
+$("drawer").addEventListener("toggle", () => { if (phone.matches && $("drawer").open) $("picture").scrollIntoView({ block: "start" }); });
 
 // --- start -----------------------------------------------------------------------------------------------------
 
@@ -362,8 +388,8 @@ async function start() {
   if (info.order) drawOrder(info.order, (step) => point({ i: step, j: firstOf(step) }));
   panel = controls(info, changed);
   const first = remembered(info.settings);
-  if (info.suggested && first === info.settings) trust(info.suggested);
-  if (matchMedia("(max-width: 640px)").matches) $("drawer").open = false;
+  if (info.suggested) trust(info.suggested);
+  if (phone.matches) $("drawer").open = false;
   panel.write(first);
   await loadMatrix(first.match);
   panel.write(first);
