@@ -88,7 +88,7 @@ class Search:
     def seconds(self, edge: float) -> Span:
         """The start and stop of the passage in seconds."""
         assert self.passage is not None
-        first, after, _ = self.passage
+        first, after = self.passage.first, self.passage.after
         if edge:
             first, after = trimmed(self.row, first, after, edge)
         return float(self.times[first, 0]), float(self.times[after - 1, 1])

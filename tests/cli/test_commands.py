@@ -37,6 +37,7 @@ def folder(tmp_path, monkeypatch):
     np.save(tmp_path / "truth.npy", truth)
     (tmp_path / "empty.txt").write_text("...\n\n")
     (tmp_path / "plain.srt").write_text("no times\n")
+    (tmp_path / "talk.csv").write_text("at,text\n1,Hello\n")
     (tmp_path / "corpus").mkdir()
     for k in range(9):
         np.save(tmp_path / "corpus" / f"{k}.npy", rng.normal(size=(12 + k, 16)))
@@ -122,9 +123,33 @@ def test_align_compares_numbers_as_numbers(folder):
     assert "euclidean costs" in run("align", "z.txt", "x.txt", "--drop-x", "1").stdout
 
 
+def test_align_takes_times_from_a_column(folder):
+    Path("z.csv").write_text("value\n1\n5\n")
+    Path("x.csv").write_text("Zeit;value\n0:10;1\n0:12,5;9\n0:20;5\n")
+    done = run("align", "z.csv", "x.csv", "--time", "Zeit", "--drop-x", "1", "--out", "a.json")
+    assert [line.split()[-4:] for line in done.stdout.splitlines()[2:]] == [
+        ["10.00", "s", "12.50", "s"],
+        ["20.00", "s", "25.00", "s"],
+    ]
+    assert [s["start_seconds"] for s in json.loads(Path("a.json").read_text())["segments"]] == [10, 20]
+    Path("z.csv").write_text("value,Zeit\n1,0\n5,1\n")
+    assert run("align", "z.csv", "x.csv", "--time", "Zeit", "--drop-x", "1").stdout == done.stdout
+
+
 def test_align_shows_a_screenful(folder):
     np.savetxt("z.txt", np.arange(50))
     assert "… and 30 more; --out writes them all" in run("align", "z.txt", "z.txt", "--drop-x", "none").stdout
+
+
+@pytest.mark.parametrize("name", ["start", "when"])
+def test_localize_takes_a_table(folder, name):
+    from dropdtw import text
+
+    cues = text.read_subtitles(Path(TALK).read_text())
+    with Path("talk.csv").open("w") as file:
+        csv.writer(file).writerows([(name, "text", "end"), *((c.start, c.text, c.stop) for c in cues)])
+    more = [] if name == "start" else ["--time", name]
+    assert run("localize", STEPS, "talk.csv", *more).stdout == run("localize", STEPS, TALK).stdout
 
 
 def test_localize_takes_a_plain_text_and_counts_its_sentences(folder):
@@ -155,6 +180,9 @@ WRONG = {
     "match": (["align", "Z.npy", "X.npy", "--match", "magic"], "match is 'magic'; choose one of 'cosine'"),
     "window": (["align", "Z.npy", "X.npy", "--window", "wide"], "--window is 'wide'"),
     "fps": (["align", "Z.npy", "X.npy", "--fps", "0"], "--fps is 0.0"),
+    "two clocks": (["align", "Z.npy", "X.npy", "--fps", "25", "--time", "t"], "--fps and --time both say when"),
+    "no clock": (["align", "Z.npy", "X.npy", "--time", "t"], "X.npy has no named columns, so none is called 't'"),
+    "no column": (["localize", STEPS, "talk.csv"], "talk.csv: no column of it holds times; its columns are at, text"),
     "out": (["align", "Z.npy", "X.npy", "--out", "a.xml"], "written as .json, .csv, .npz"),
     "plot": (["align", "Z.npy", "X.npy", "--plot", "a.doc"], "written as .png, .svg or .pdf"),
     "two pipes": (["align", "-", "-"], "can be read once"),
@@ -232,8 +260,9 @@ def test_localize_prints_a_table():
 def test_localize_writes_json_alone_to_a_pipe():
     done = run("localize", STEPS, "-", "--format", "json", input=Path(TALK).read_text())
     segments = json.loads(done.stdout)["segments"]
-    assert [set(s) for s in segments] == [{"index", "step", "start", "stop", "confidence"}] * 7
-    assert segments[4] == {"index": 4, "step": "Oil the chain", "start": None, "stop": None, "confidence": None}
+    assert [set(s) for s in segments] == [{"number", "index", "step", "start", "stop", "confidence"}] * 7
+    nothing = {"start": None, "stop": None, "confidence": None}
+    assert segments[4] == {"number": "5", "index": 4, "step": "Oil the chain"} | nothing
 
 
 @pytest.mark.usefixtures("wordllama")

@@ -206,11 +206,11 @@ def test_long_work_shows_what_is_done_and_what_is_left(clock, capsys):
     pairwise(SEQUENCES, OTHERS, progress=True, executor="reference")
     shown = [part.rstrip() for part in capsys.readouterr().err.split("\r")[1:]]
     assert shown == [
-        "dropdtw.pairwise: 1 of 6 (16 %), about 150 s left",
-        "dropdtw.pairwise: 2 of 6 (33 %), about 120 s left",
-        "dropdtw.pairwise: 3 of 6 (50 %), about 90 s left",
-        "dropdtw.pairwise: 4 of 6 (66 %), about 60 s left",
-        "dropdtw.pairwise: 5 of 6 (83 %), about 30 s left",
+        "dropdtw.pairwise: 1 of 6 (16 %), 30 s each, about 150 s left",
+        "dropdtw.pairwise: 2 of 6 (33 %), 30 s each, about 120 s left",
+        "dropdtw.pairwise: 3 of 6 (50 %), 30 s each, about 90 s left",
+        "dropdtw.pairwise: 4 of 6 (66 %), 30 s each, about 60 s left",
+        "dropdtw.pairwise: 5 of 6 (83 %), 30 s each, about 30 s left",
         "dropdtw.pairwise: 6 of 6 (100 %), in 180 s",
     ]
 

@@ -10,6 +10,7 @@ import typer
 from dropdtw.cli import options, pictures, screen
 
 if TYPE_CHECKING:
+    from dropdtw.problem.inputs import Array
     from dropdtw.results.alignment import Alignment
 
 SHOWN = 20
@@ -37,6 +38,14 @@ def align(
     order: options.OrderFile = None,
     header: options.Header = None,
     fps: Annotated[float | None, typer.Option(help="Elements of X per second: times are given as well.")] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The column of X in a .csv that holds times (seconds, h:mm:ss or dates): times are given as well, and "
+            "it is not aligned. Z may have it, too.",
+        ),
+    ] = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Write it to a .json, .csv or .npz file; - for JSON on stdout.")
     ] = None,
@@ -56,6 +65,8 @@ def align(
         raise ValueError(f"{names} '-', but standard input can be read once; give one of them as a file")
     if fps is not None and not 0 < fps < float("inf"):
         raise ValueError(f"--fps is {fps}; give the number of elements per second, > 0")
+    if fps is not None and time is not None:
+        raise ValueError("--fps and --time both say when elements are; give one of them")
     kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
     if out and kind not in formats.WRITERS:
         raise ValueError(
@@ -64,7 +75,7 @@ def align(
     if plot:
         pictures.check(plot)
     options.refuse_overwriting({"--out": out, "--plot": plot}, (z, x, drop_x, drop_z, threshold, order))
-    Z, X = formats.read(z, header=header), formats.read(x, header=header)
+    Z, X, times = _read(z, x, header, time)
     steps = None if order is None else options.order_of(order, len(Z))
     how: dict[str, Any] = {
         "one_to_many": one_to_many,
@@ -94,15 +105,27 @@ def align(
                 f"opening cost {opening:.4g} suggested for {side}: a stretch of chance matches saves no more than that"
             )
     if out:
-        formats.write(out, formats.alignment_content(a, kind, fps=fps, costs=costs))
+        formats.write(out, formats.alignment_content(a, kind, fps=fps, times=times, costs=costs))
     if plot:
         pictures.save(a.plot(), plot)
     if out != "-":
         meant = entry.match if match == "auto" and entry and entry.match else match
-        _show(a, dropdtw.costs.resolve(meant, Z.shape[1]).name, fps)
+        seconds = formats.borders(len(X), fps, times)
+        _show(a, dropdtw.costs.resolve(meant, Z.shape[1]).name, seconds)
 
 
-def _show(a: Alignment, measure: str, fps: float | None) -> None:
+def _read(z: str, x: str, header: bool | None, time: str | None) -> tuple[Array, Array, Array | None]:
+    """Z, X and the times of X."""
+    from dropdtw.files import formats
+
+    if time is None:
+        return formats.read(z, header=header), formats.read(x, header=header), None
+    X, times = formats.read_timed(x, time, header=header)
+    Z, _ = formats.read_timed(z, time, header=header, needed=False)
+    return Z, X, times
+
+
+def _show(a: Alignment, measure: str, seconds: Array | None) -> None:
     K, N = a.shape
     print(
         f"{a.method}, {measure} costs: {K} z with {N} x, cost {a.cost:.6g}, {len(a.pairs)} pairs, "
@@ -111,10 +134,10 @@ def _show(a: Alignment, measure: str, fps: float | None) -> None:
     segments = a.segments()
     if a.walked is not None:  # steps in an order of their own: as they were done
         segments.sort(key=lambda s: (s.start, s.stop))
-    columns = [">z", ">start", ">stop", ">length", *([">from", ">to"] if fps else [])]
+    columns = [">z", ">start", ">stop", ">length", *([] if seconds is None else [">from", ">to"])]
     rows = [
         [str(s.label), str(s.start), str(s.stop), str(s.length)]
-        + ([f"{s.start / fps:.2f} s", f"{s.stop / fps:.2f} s"] if fps else [])
+        + ([] if seconds is None else [f"{seconds[s.start]:.2f} s", f"{seconds[s.stop]:.2f} s"])
         for s in segments[:SHOWN]
     ]
     screen.table(columns, rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,8 +36,8 @@ def localize(
         str,
         typer.Argument(
             metavar="TALK",
-            help="Subtitles: .srt, .vtt, .sbv, or JSON with start, stop and text; - for stdin. Or a .txt with a "
-            "sentence to a line, without times.",
+            help="Subtitles: .srt, .vtt, .sbv, JSON with start, stop and text, or a .csv or .tsv with such columns; - "
+            "for stdin. Or a .txt with one sentence per line, without times.",
         ),
     ],
     form: Annotated[
@@ -73,6 +74,10 @@ def localize(
         ),
     ] = SKIP,
     order: options.OrderFile = None,
+    time: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The column of times in a .csv or .tsv; needed if it has an unusual name."),
+    ] = None,
     intro: Annotated[
         str, typer.Option(help="The title of what comes before the first step, in youtube and ffmetadata.")
     ] = "Introduction",
@@ -80,7 +85,7 @@ def localize(
         str,
         typer.Option(
             metavar="FOLDER",
-            help="What knows the language: wordllama, which comes along and knows English best, or the folder of a "
+            help="The word vectors: wordllama, which comes along and knows English best, or the folder of a "
             "sentence-transformers model.",
         ),
     ] = "wordllama",
@@ -97,7 +102,7 @@ def localize(
     from dropdtw import text
     from dropdtw.files import formats
     from dropdtw.orders.blocks import read_blocks
-    from dropdtw.text.chapters import chapters, youtube_chapters
+    from dropdtw.text.chapters import youtube_chapters
 
     kind = _kind(form, out)
     if [steps, talk, order].count("-") > 1:
@@ -107,10 +112,10 @@ def localize(
     wanted = options.parsed(steps, read_blocks, "a step to a line")
     if order is not None:
         wanted = _ordered(wanted, order)
-    timed = Path(talk).suffix.lower() != ".txt"
+    timed = Path(talk).suffix.lower() != ".txt" or time is not None
     if not timed and kind in PLAYERS:
         raise ValueError(f"{talk} has no times, which {kind} is made of; write json, csv or html, or give subtitles")
-    said = _said(talk, timed)
+    said = _said(talk, timed, time)
     price, opening = options.drop_cost(drop_x, "drop-x"), options.opening_cost(open_x, "open-x")
     found = text.localize(
         wanted.names,
@@ -126,7 +131,7 @@ def localize(
     if kind is not None:
         formats.write(out or "-", text.write_chapters(found, kind, said, intro=intro))
     if kind == "youtube":
-        for remark in youtube_chapters(chapters(found, said, intro))[1]:
+        for remark in youtube_chapters(found, said, intro)[1]:
             screen.note(remark)
     if kind is None or out not in (None, "-"):
         _show(found, said, wanted)
@@ -138,10 +143,12 @@ def localize(
             raise typer.Exit(1)
 
 
-def _said(place: str, timed: bool) -> list[Sentence]:
-    """The sentences of a talk; those of a plain text, a line each, have no times."""
+def _said(place: str, timed: bool, time: str | None) -> list[Sentence]:
+    """The sentences of a talk; those of a plain text, a line each, have no times. time : the column of a table."""
     from dropdtw import text
 
+    if time is not None or Path(place).suffix.lower() in (".csv", ".tsv"):
+        return text.sentences(options.parsed(place, partial(text.read_table, time=time), "a sentence to a row"))
     if timed:
         return text.sentences(options.parsed(place, text.read_subtitles, "subtitles"))
     lines = options.parsed(place, str.splitlines, "a sentence to a line")
@@ -180,17 +187,17 @@ def _counts(found: list[FoundStep]) -> tuple[int, int]:
 
 
 def _show(found: list[FoundStep], said: list[Sentence], wanted: Steps) -> None:
-    from dropdtw.text.page import absence, clock, quote
+    from dropdtw.text.page import absence, clock, quote, step_numbers
 
     rows = []
-    for f in found:
+    for number, f in zip(step_numbers(found), found, strict=True):
         if f.sentences is None:
-            rows.append([str(f.index + 1), f.step, absence(f), "", "", ""])
+            rows.append([number, f.step, absence(f), "", "", ""])
             continue
         ends = [str(f.sentences[0] + 1), str(f.sentences[1])]  # where the talk has no times
         if f.start is not None and f.stop is not None:
             ends = [clock(f.start), clock(f.stop)]
-        rows.append([str(f.index + 1), f.step, *ends, f"{f.confidence:.0%}", quote(f, said, 48)])
+        rows.append([number, f.step, *ends, f"{f.confidence:.0%}", quote(f, said, 48)])
     screen.table([">#", "step", ">start", ">stop", ">sure", "~begins with"], rows)
     there, due = _counts(found)
     print(f"{there} of {due} steps found among {len(said)} sentences")

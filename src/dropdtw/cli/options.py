@@ -94,10 +94,10 @@ def drop_cost(text: str | None, name: str) -> DropCost:
         return None
     if text == "suggest":
         return text
-    from dropdtw.files import formats
+    from dropdtw.files import formats, tables
 
     try:
-        return formats.number(text)
+        return tables.number(text)
     except ValueError:
         pass
     if Path(text).exists():
@@ -153,10 +153,10 @@ def opening_cost(text: str | None, name: str) -> Opening:
     """What `--open-x` and its like say; nothing at all is 0."""
     if text is None or text == "suggest":
         return text or 0.0
-    from dropdtw.files import formats
+    from dropdtw.files import tables
 
     try:
-        return formats.number(text)
+        return tables.number(text)
     except ValueError:
         raise ValueError(f"--{name} is {text!r}; give a number, or suggest") from None
 

@@ -7,25 +7,19 @@ import io
 import json
 import math
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dropdtw.files import arrays, atomic, jsons
+from dropdtw.files import arrays, atomic, jsons, tables, texts
+from dropdtw.files.tables import Table, numbers, rectangle
 from dropdtw.problem.inputs import Array, as_sequence
 from dropdtw.results.alignment import Alignment
-
-TABLES: Final = (".csv", ".tsv", ".txt")
-"""Ends of names of files with a row a line, which may have a line of names."""
-
-DECIMAL_POINT: Final = re.compile(r"\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*")
-DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
 
 MANY_CELLS: Final = 1 << 24
 """Match costs up to which an alignment in .npz carries them along."""
@@ -41,6 +35,31 @@ def read(place: str | os.PathLike[str], *, header: bool | None = None, holes: bo
         0,1,…,d−1 in two or more columns, as pandas numbers them; of the latter a warning is given.
     holes : whether NaN is allowed; otherwise it is an error.   or_else : further advice in that error.
     """
+    return _load(place, header, holes=holes, or_else=or_else).values
+
+
+def read_timed(
+    place: str | os.PathLike[str], time: str, *, header: bool | None = None, needed: bool = True
+) -> tuple[Array, Array | None]:
+    """Read a sequence (length, d) without its column of times, and the times (length,) in seconds.
+
+    place, header : see `read`; columns have names in .csv, .tsv and .txt alone.
+    time : the name of the column; it holds seconds, h:mm:ss, or ISO 8601 dates.
+    needed : whether a missing column is an error; otherwise the times are None.
+    """
+    found = _load(place, header, time, needed)
+    return found.values, found.times
+
+
+def _load(
+    place: str | os.PathLike[str],
+    header: bool | None,
+    time: str | None = None,
+    needed: bool = True,
+    *,
+    holes: bool = False,
+    or_else: str = "",
+) -> Table:
     name, _, member = _split(os.fspath(place))
     path = Path(name)
     kind = path.suffix.lower()
@@ -52,23 +71,19 @@ def read(place: str | os.PathLike[str], *, header: bool | None = None, holes: bo
         kind = _sniff(content)
     if not content:
         raise ValueError(f"{shown} is empty; give a file with a row per element")
-    names: list[str] = []
+    if time is not None and needed and kind not in tables.ENDS:
+        raise ValueError(f"{shown} has no named columns, so none is called {time!r}; times are read from tables (.csv)")
     try:
-        if kind == ".npz":
-            values = _npz(content, member)
-        elif kind in TABLES:
-            values, names = _table(content, header)
-        else:
-            values = READERS[kind](content)
+        found = READERS[kind](_File(content, shown, member, header, time, needed))
     except (ValueError, TypeError, csv.Error) as error:
         raise ValueError(f"{shown} cannot be read as {kind}: {error}") from None
-    if header is None and names and _is_number(names[0]):
+    if header is None and tables.is_numbered(found.names):
         warnings.warn(
-            f"{shown} begins with {_brief(names)}, which is taken for names of columns, as pandas writes them; "
-            "if it is an element, say --no-header (header=False)",
-            stacklevel=2,
+            f"{shown} begins with {tables.brief(found.names)}, which is taken for names of columns, as pandas writes "
+            "them; if it is an element, say --no-header (header=False)",
+            stacklevel=3,
         )
-    return as_sequence(values, shown, holes=holes, or_else=or_else)
+    return found._replace(values=as_sequence(found.values, shown, holes=holes, or_else=or_else))
 
 
 def file_of(place: str | os.PathLike[str]) -> str:
@@ -125,16 +140,32 @@ def write(place: str | os.PathLike[str], content: bytes | str) -> None:
         out.flush()
 
 
-def alignment_content(a: Alignment, kind: str, *, fps: float | None = None, costs: bool | None = None) -> bytes | str:
+def alignment_content(
+    a: Alignment, kind: str, *, fps: float | None = None, times: Array | None = None, costs: bool | None = None
+) -> bytes | str:
     """An alignment as the content of a file.
 
     kind : ".json" (`Alignment.from_dict` reads it), ".csv" (a row for each match and each drop), ".npz".
     fps : elements of X per second: times are written beside the indices.
+    times : (N,) of the elements of X, in seconds, instead of `fps`.
     costs : whether match and drop costs go along (.json and .npz); None: into .npz, while they are few.
     """
     if kind not in WRITERS:
         raise ValueError(f"alignments are written as {', '.join(WRITERS)}, not {kind!r}; change the end of the name")
-    return WRITERS[kind](a, fps, costs)
+    return WRITERS[kind](a, fps, borders(a.shape[1], fps, times), costs)
+
+
+def borders(n: int, fps: float | None = None, times: Array | None = None) -> Array | None:
+    """(n + 1,) seconds at which each of n elements begins, and at which the last one ends; None without any times.
+
+    times : (n,); the last element lasts as long as they usually do.
+
+    >>> borders(3, times=np.array([0.0, 2.0, 4.5]))
+    array([0.  , 2.  , 4.5 , 6.75])
+    """
+    if times is not None:
+        return np.append(times, times[-1] + (np.median(np.diff(times)) if n > 1 else 0.0))
+    return None if fps is None else np.arange(n + 1) / fps
 
 
 def _split(name: str) -> tuple[str, str, str]:
@@ -162,7 +193,22 @@ def _sniff(content: bytes) -> str:
     return ".json" if isinstance(whole, list) and whole and isinstance(whole[0], list | dict) else ".jsonl"
 
 
-def _npz(content: bytes, member: str = "") -> Array:
+class _File(NamedTuple):
+    """What is to be read, and how; what comes after `shown` is for the formats that have such things."""
+
+    content: bytes
+    shown: str
+    member: str
+    header: bool | None
+    time: str | None
+    needed: bool
+
+    def table(self) -> Table:
+        """What is in it, if it is one."""
+        return tables.read(texts.decoded(self.content, self.shown), self.header, self.time, self.needed)
+
+
+def _npz(content: bytes, member: str) -> Array:
     names = arrays.npz_names(content)
     if member and member not in names:
         raise ValueError(f"it has no array {member!r}, but {', '.join(names)}")
@@ -173,81 +219,6 @@ def _npz(content: bytes, member: str = "") -> Array:
 
 def _text(content: bytes) -> str:
     return content.decode("utf-8-sig")
-
-
-def _table(content: bytes, header: bool | None = None) -> tuple[Array, list[str]]:
-    """Rows of numbers, and the names of the columns, empty where there are none."""
-    lines = [(n, line) for n, line in enumerate(_text(content).splitlines(), 1) if line.strip()]
-    lines = [(n, line) for n, line in lines if not line.lstrip().startswith("#")]
-    if not lines:
-        raise ValueError("it has no rows")
-    delimiter = next((mark for mark in "\t;," if mark in lines[0][1]), " ")
-    rows = [
-        (n, [cell for cell in next(csv.reader([line.strip()], delimiter=delimiter)) if cell or delimiter != " "])
-        for n, line in lines
-    ]
-    if delimiter in "\t;":
-        rows = _with_points(rows)
-    names = [cell.strip() for cell in rows[0][1]]
-    numbered = len(names) > 1 and names == [str(k) for k in range(len(names))]
-    if header is None:
-        header = numbered or not any(_is_number(cell) for cell in names)
-        if numbered and len(rows) == 1:
-            raise ValueError(
-                f"its only line is {_brief(names)}, which may be names of columns or an element; "
-                "say --header or --no-header (header=True, header=False)"
-            )
-    if header:
-        rows = rows[1:]
-    return _rectangle([_numbers(cells, f"line {n}") for n, cells in rows]), names if header else []
-
-
-def _with_points(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
-    """Rows with decimal points where they have decimal commas, and no points."""
-    if any(DECIMAL_POINT.fullmatch(cell) for _, cells in rows for cell in cells):
-        return rows
-    return [(n, [c.replace(",", ".") if DECIMAL_COMMA.fullmatch(c) else c for c in cells]) for n, cells in rows]
-
-
-def _brief(names: list[str]) -> str:
-    return ",".join(names if len(names) < 6 else [*names[:2], "…", names[-1]])
-
-
-def _is_number(text: str) -> bool:
-    """Whether Python would take it for a number: then it is no name, even if `number` refuses it."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def number(text: str) -> float:
-    """The number that a text is; Python's own "1_000" is not one."""
-    if "_" in text:
-        raise ValueError(f"{text!r} is not a number")
-    return float(text)
-
-
-def _numbers(cells: Iterable[Any], where: str) -> list[float]:
-    out = []
-    for k, cell in enumerate(cells, 1):
-        try:
-            if isinstance(cell, bool) or cell is None:
-                raise TypeError
-            out.append(number(cell) if isinstance(cell, str) else float(cell))
-        except (TypeError, ValueError):
-            raise ValueError(f"{where}, column {k} is {cell!r}, not a number") from None
-    return out
-
-
-def _rectangle(rows: list[list[float]]) -> Array:
-    if not rows:
-        raise ValueError("it has no rows")
-    for k, row in enumerate(rows, 1):
-        if len(row) != len(rows[0]):
-            raise ValueError(f"row {k} has {len(row)} numbers, the first one {len(rows[0])}")
-    return np.array(rows, np.float64)
 
 
 def _rows(values: Iterable[tuple[str, Any]]) -> Array:
@@ -261,8 +232,8 @@ def _rows(values: Iterable[tuple[str, Any]]) -> Array:
             value = [value[key] for key in keys]
             if len(value) == 1 and isinstance(value[0], list):
                 value = value[0]
-        out.append(_numbers(value if isinstance(value, list) else [value], where))
-    return _rectangle(out)
+        out.append(numbers(value if isinstance(value, list) else [value], where))
+    return rectangle(out)
 
 
 def _json(content: bytes) -> Array:
@@ -299,28 +270,29 @@ def _parquet(content: bytes) -> Array:
     return _rows((f"row {k}", list(row)) for k, row in enumerate(zip(*columns, strict=True), 1))
 
 
-READERS: Final[dict[str, Callable[[bytes], Array]]] = {
-    ".npy": arrays.npy,
-    ".npz": _npz,
-    **dict.fromkeys(TABLES, lambda content: _table(content)[0]),
-    ".parquet": _parquet,
-    ".jsonl": _json_lines,
-    ".ndjson": _json_lines,
-    ".json": _json,
+READERS: Final[dict[str, Callable[[_File], Table]]] = {
+    ".npy": lambda file: Table(arrays.npy(file.content)),
+    ".npz": lambda file: Table(_npz(file.content, file.member)),
+    **dict.fromkeys(tables.ENDS, _File.table),
+    ".parquet": lambda file: Table(_parquet(file.content)),
+    ".jsonl": lambda file: Table(_json_lines(file.content)),
+    ".ndjson": lambda file: Table(_json_lines(file.content)),
+    ".json": lambda file: Table(_json(file.content)),
 }
 """How a sequence is read, by the end of the file's name."""
 
 
-def _as_json(a: Alignment, fps: float | None, costs: bool | None) -> str:
+def _as_json(a: Alignment, fps: float | None, seconds: Array | None, costs: bool | None) -> str:
     data = a.to_dict(costs=bool(costs))
     if fps is not None:
         data["fps"] = fps
+    if seconds is not None:
         for segment in data["segments"]:
-            segment |= {"start_seconds": segment["start"] / fps, "stop_seconds": segment["stop"] / fps}
+            segment |= {f"{end}_seconds": float(seconds[segment[end]]) for end in ("start", "stop")}
     return json.dumps(data, allow_nan=False) + "\n"
 
 
-def _as_csv(a: Alignment, fps: float | None, costs: bool | None) -> str:
+def _as_csv(a: Alignment, fps: float | None, seconds: Array | None, costs: bool | None) -> str:
     """A row for each match and each drop, in the order of X, then of Z."""
     rows: list[tuple[float, float, str, int | str, int | str]] = [(j, i, "match", i, j) for i, j in a.pairs.tolist()]
     rows += [(j, math.inf, "drop_x", "", j) for j in np.flatnonzero(a.dropped_x).tolist()]
@@ -331,14 +303,14 @@ def _as_csv(a: Alignment, fps: float | None, costs: bool | None) -> str:
     rows += [(ahead[i] - 0.5, i, "drop_z", i, "") for i in np.flatnonzero(a.dropped_z).tolist()]
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
-    table.writerow(["what", "z", "x", *([] if fps is None else ["seconds"])])
+    table.writerow(["what", "z", "x", *([] if seconds is None else ["seconds"])])
     for *_, what, i, j in sorted(rows, key=lambda row: row[:2]):
-        seconds = [] if fps is None else ["" if j == "" else f"{int(j) / fps:.6g}"]
-        table.writerow([what, i, j, *seconds])
+        when = [] if seconds is None else ["" if j == "" else f"{seconds[int(j)]:.9g}"]
+        table.writerow([what, i, j, *when])
     return out.getvalue()
 
 
-def _as_npz(a: Alignment, fps: float | None, costs: bool | None) -> bytes:
+def _as_npz(a: Alignment, fps: float | None, seconds: Array | None, costs: bool | None) -> bytes:
     held: dict[str, Any] = {
         "cost": a.cost,
         "pairs": a.pairs,
@@ -351,6 +323,8 @@ def _as_npz(a: Alignment, fps: float | None, costs: bool | None) -> bytes:
     }
     if fps is not None:
         held["fps"] = fps
+    elif seconds is not None:
+        held["times"] = seconds[:-1]
     if a.shape[0] * a.shape[1] <= MANY_CELLS if costs is None else costs:
         given = a.solved().given
         held |= {"C": given.matrix, "drop_x": given.drop_x, "drop_z": given.drop_z}
@@ -361,7 +335,7 @@ def _as_npz(a: Alignment, fps: float | None, costs: bool | None) -> bytes:
     return out.getvalue()
 
 
-WRITERS: Final[dict[str, Callable[[Alignment, float | None, bool | None], bytes | str]]] = {
+WRITERS: Final[dict[str, Callable[[Alignment, float | None, Array | None, bool | None], bytes | str]]] = {
     ".json": _as_json,
     ".csv": _as_csv,
     ".npz": _as_npz,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,6 +14,8 @@ from dropdtw.text.subtitles import Sentence
 
 QUOTED: Final = 160
 """Letters of a sentence that are quoted."""
+UNSURE: Final = 0.5
+"""Confidence below which a step is marked."""
 
 
 def clock(seconds: float) -> str:
@@ -49,29 +52,80 @@ def quote(f: FoundStep, talk: Sequence[Sentence], most: int = QUOTED) -> str:
     return words if len(words) <= most else f"{words[: most - 1].rsplit(' ', 1)[0]} …"
 
 
+def step_numbers(found: Sequence[FoundStep]) -> list[str]:
+    """The number of each step, from 1; the second time it is done, "2.2"."""
+    times: Counter[int] = Counter()
+    numbers = []
+    for f in found:
+        times[f.index] += 1
+        numbers.append(f"{f.index + 1}" + (f".{times[f.index]}" if times[f.index] > 1 else ""))
+    return numbers
+
+
 def page(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
     """The page, in one file without scripts."""
     timed = any(f.start is not None for f in found) or not any(f.found for f in found)
     end = (float(len(talk)) if not timed else max([f.stop or 0 for f in found] + [s.stop for s in talk[-1:]])) or 1.0
-    bars, rows = [], []
-    for f in found:
-        step, number = html.escape(f.step), f.index + 1
-        if f.sentences is None or f.confidence is None:
-            rows.append(f'<tr class="none"><td>{number}</td><td>{step}</td><td colspan="2">{absence(f)}</td></tr>')
-            continue
-        start, stop = f.sentences if f.start is None or f.stop is None else (f.start, f.stop)
-        left, width = 100 * start / end, max(0.4, 100 * (stop - start) / end)
-        when = place(f)
-        bars.append(
-            f'<i style="left:{left:.2f}%;width:{width:.2f}%;opacity:{0.45 + 0.55 * f.confidence:.2f}"'
-            f' title="{step}, {when}">{number if width > 3 else ""}</i>'
-        )
-        said = html.escape(quote(f, talk))
-        said = f"<br><q>{said}</q>" if said else ""
-        rows.append(f"<tr><td>{number}</td><td>{step}{said}</td><td>{when}</td><td>{f.confidence:.0%}</td></tr>")
-    ends = ("0:00", clock(end)) if timed else ("sentence 1", str(round(end)))
-    return PAGE.format(colours=palette.css(), bars="".join(bars), rows="\n".join(rows), begin=ends[0], end=ends[1])
+    numbered = list(zip(step_numbers(found), found, strict=True))
+    return PAGE.format(
+        colours=palette.css(),
+        bars="".join(_bar(number, f, end) for number, f in numbered if f.found),
+        marks="".join(f"<span>{mark}</span>" for mark in _marks(end, timed)),
+        rows="\n".join(_row(number, f, talk) for number, f in numbered),
+        talk=_transcript(numbered, talk, timed) if talk else "",
+    )
 
+
+def _bar(number: str, f: FoundStep, end: float) -> str:
+    assert f.sentences is not None
+    start, stop = f.sentences if f.start is None or f.stop is None else (f.start, f.stop)
+    left, width = 100 * start / end, max(0.4, 100 * (stop - start) / end)
+    about = html.escape(f"{number}. {f.step}, {place(f)}")
+    shown = number if width > 2 + 2 * len(number) else ""
+    return (
+        f'<a href="#step-{number}"{_unsure(f)} style="left:{left:.2f}%;width:{width:.2f}%" title="{about}"'
+        f' aria-label="{about}">{shown}</a>'
+    )
+
+
+def _unsure(f: FoundStep) -> str:
+    return "" if f.confidence is None or f.confidence >= UNSURE else ' class="unsure"'
+
+
+def _marks(end: float, timed: bool) -> list[str]:
+    """What stands below the strip: its ends, and what lies halfway."""
+    return [clock(t) for t in (0, end / 2, end)] if timed else ["sentence 1", f"sentence {round(end)}"]
+
+
+def _row(number: str, f: FoundStep, talk: Sequence[Sentence]) -> str:
+    step = html.escape(f.step)
+    if f.sentences is None or f.confidence is None:
+        return f'<tr class="none"><td>{number}</td><td>{step}</td><td colspan="2">{absence(f)}</td></tr>'
+    said = html.escape(quote(f, talk))
+    said = f"<br><q>{said}</q>" if said else ""
+    return (
+        f'<tr id="step-{number}"><td>{number}</td><td>{step}{said}</td><td>{place(f)}</td>'
+        f"<td{_unsure(f)}>{f.confidence:.0%}</td></tr>"
+    )
+
+
+def _transcript(numbered: Sequence[tuple[str, FoundStep]], talk: Sequence[Sentence], timed: bool) -> str:
+    """All that is said, with the names of the steps where they begin."""
+    begin = {f.sentences[0]: (number, f) for number, f in numbered if f.sentences is not None}
+    inside = {k for _, f in numbered if f.sentences is not None for k in range(*f.sentences)}
+    lines = []
+    for k, sentence in enumerate(talk):
+        if k in begin:
+            lines.append(f"<h3>{begin[k][0]}. {html.escape(begin[k][1].step)}</h3>")
+        when = clock(sentence.start) if timed else str(k + 1)
+        told = ' class="told"' if k in inside else ""
+        lines.append(f"<p{told}><small>{when}</small> {html.escape(one_line(sentence.text))}</p>")
+    return TALK.format(count=len(talk), lines="\n".join(lines))
+
+
+TALK: Final = """<details><summary>The whole talk, {count} sentences</summary>
+{lines}
+</details>"""
 
 PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -81,19 +135,32 @@ PAGE: Final = """<!doctype html>
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem;
   color: var(--text); background: var(--ground) }}
 .bar {{ position: relative; height: 2rem; background: var(--rest); border-radius: 4px }}
-.bar i {{ position: absolute; top: 0; bottom: 0; background: var(--matched); border-radius: 2px;
-  color: var(--on-matched); font: 600 .8rem/2rem system-ui, sans-serif; text-align: center; overflow: hidden }}
-.ends {{ display: flex; justify-content: space-between; font-size: .8rem; opacity: .7 }}
-table {{ border-collapse: collapse; width: 100%; margin-top: 1rem }}
-td, th {{ text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8884; vertical-align: top }}
+.bar a {{ position: absolute; top: 0; bottom: 0; box-sizing: border-box; background: var(--matched);
+  color: var(--on-matched); border: 2px solid var(--matched); border-radius: 2px; font: 600 .8rem/calc(2rem - 4px) system-ui, sans-serif;
+  text-align: center; text-decoration: none; overflow: hidden }}
+.bar a.unsure {{ background: var(--ground); color: var(--text); border-style: dashed }}
+.marks {{ display: flex; justify-content: space-between; font-size: .8rem; opacity: .8 }}
+table {{ border-collapse: collapse; width: 100%; margin: 1rem 0 }}
+td, th {{ text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid #8886; vertical-align: top }}
 td:nth-child(3) {{ white-space: nowrap }}
-q {{ font-size: .9rem; opacity: .75 }}
-.none {{ opacity: .6 }}
+td.unsure::after {{ content: " ?" }}
+tr:target {{ background: #8883 }}
+q, .none {{ opacity: .75 }}
+summary {{ cursor: pointer }}
+h3 {{ font-size: 1rem; margin: 1rem 0 0; color: var(--matched) }}
+p {{ margin: 0; padding-left: .6rem; border-left: 3px solid transparent }}
+p.told {{ border-color: var(--matched) }}
+small {{ opacity: .8; margin-right: .4rem }}
+@media (max-width: 30rem) {{
+  td, th {{ padding-right: .4rem; overflow-wrap: break-word }}
+  td:nth-child(3) {{ white-space: normal }}
+}}
 </style>
 <h1>Where each step is talked about</h1>
-<div class="bar">{bars}</div><div class="ends"><span>{begin}</span><span>{end}</span></div>
+<div class="bar">{bars}</div><div class="marks">{marks}</div>
 <table><tr><th>#</th><th>step</th><th>time</th><th>sure</th></tr>
 {rows}
 </table>
+{talk}
 </html>
 """

@@ -1,0 +1,188 @@
+"""Numbers from tables: .csv, .tsv and .txt, with or without a line of names, and with a column of times."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from math import isfinite
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from dropdtw.problem.inputs import Array
+
+ENDS: Final = (".csv", ".tsv", ".txt")
+"""How the names of such files end."""
+
+DECIMAL_POINT: Final = re.compile(r"\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*")
+DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
+CLOCK: Final = re.compile(r"(?:(\d+):)?([0-5]?\d):([0-5]?\d(?:[.,]\d+)?)")
+
+NAMELESS: Final = "it begins with numbers instead of names of columns"
+
+Row = tuple[int, list[str]]
+"""The number of a line and its cells."""
+
+
+class Table(NamedTuple):
+    """What a table holds: rows of numbers (n, d), the names of all columns where it has them, and times (n,)."""
+
+    values: Array
+    names: Sequence[str] = ()
+    times: Array | None = None
+
+
+def read(text: str, header: bool | None = None, time: str | None = None, needed: bool = True) -> Table:
+    """The numbers of a table. Columns are separated by tabs, semicolons, commas or spaces.
+
+    header : whether it begins with a line of names; None: see `dropdtw.files.formats.read`.
+    time : the name of the column of times, which is no number to align: seconds, h:mm:ss, or dates as ISO 8601 writes
+        them, which count from the first one.   needed : whether there has to be such a column.
+    """
+    rows = _cells(text)
+    names = [cell.strip() for cell in rows[0][1]]
+    if header is None:
+        header = time in names or _has_names(names, len(rows))
+    if header:
+        rows = rows[1:]
+    else:
+        names = []
+    if time is not None and needed and time not in names:
+        raise ValueError(f"it has no column {time!r}; " + (f"its columns are {brief(names)}" if names else NAMELESS))
+    times = None
+    if time is not None and time in names:
+        column = names.index(time)
+        times = _times([(n, cells[column] if column < len(cells) else "") for n, cells in rows])
+        rows = [(n, cells[:column] + cells[column + 1 :]) for n, cells in rows]
+        if len(names) == 1:
+            raise ValueError(f"it has no column beside {time!r}; give a sequence as well as its times")
+    return Table(rectangle([numbers(cells, f"line {n}") for n, cells in rows]), names, times)
+
+
+def _cells(text: str) -> list[Row]:
+    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(n, line) for n, line in lines if not line.lstrip().startswith("#")]
+    if not lines:
+        raise ValueError("it has no rows")
+    delimiter = delimiter_of(lines[0][1])
+    rows = [
+        (n, [cell for cell in next(csv.reader([line.strip()], delimiter=delimiter)) if cell or delimiter != " "])
+        for n, line in lines
+    ]
+    return _with_points(rows) if delimiter in "\t;" else rows
+
+
+def delimiter_of(line: str) -> str:
+    """What separates the cells of a line."""
+    return next((mark for mark in "\t;," if mark in line), " ")
+
+
+def _has_names(names: Sequence[str], lines: int) -> bool:
+    """Whether the first of so many lines holds names: no number, or 0,1,…,d−1 as pandas numbers columns."""
+    numbered = is_numbered(names)
+    if numbered and lines == 1:
+        raise ValueError(
+            f"its only line is {brief(names)}, which may be names of columns or an element; "
+            "say --header or --no-header (header=True, header=False)"
+        )
+    return numbered or not any(_is_number(cell) for cell in names)
+
+
+def is_numbered(names: Sequence[str]) -> bool:
+    """Whether columns are called 0,1,…,d−1."""
+    return len(names) > 1 and list(names) == [str(k) for k in range(len(names))]
+
+
+def brief(names: Sequence[str]) -> str:
+    """Some names of many."""
+    return ",".join(names if len(names) < 6 else [*names[:2], "…", names[-1]])
+
+
+def _with_points(rows: list[Row]) -> list[Row]:
+    """Rows with decimal points where they have decimal commas, and no points."""
+    if any(DECIMAL_POINT.fullmatch(cell) for _, cells in rows for cell in cells):
+        return rows
+    return [(n, [c.replace(",", ".") if DECIMAL_COMMA.fullmatch(c) else c for c in cells]) for n, cells in rows]
+
+
+def _times(cells: Sequence[tuple[int, str]]) -> Array:
+    """Cells as ascending seconds."""
+    found = [_time(cell.strip(), n) for n, cell in cells]
+    dates = [t for t in found if isinstance(t, datetime)]
+    if dates and len(dates) < len(found):
+        raise ValueError("some of its times are dates and others are not; write all of them alike")
+    try:
+        seconds = [(t - dates[0]).total_seconds() if isinstance(t, datetime) else t for t in found]
+    except TypeError:
+        raise ValueError("some of its dates have a time zone and others have none; write all of them alike") from None
+    times = np.array(seconds, np.float64)
+    falls = np.flatnonzero(np.diff(times) < 0)
+    if len(falls):
+        n, cell = cells[int(falls[0]) + 1]
+        raise ValueError(f"line {n} has the time {cell}, which is earlier than the one before; sort the rows by time")
+    return times
+
+
+def _time(cell: str, line: int) -> float | datetime:
+    for read_as in (seconds, datetime.fromisoformat):
+        try:
+            return read_as(cell)
+        except ValueError:
+            continue
+    raise ValueError(f"line {line} has the time {cell!r}; give seconds, h:mm:ss, or dates such as 2024-05-01T12:00:00")
+
+
+def seconds(cell: str) -> float:
+    """A time in seconds; h:mm:ss and decimal commas are understood.
+
+    >>> seconds("1:02:03,5"), seconds("2,5")
+    (3723.5, 2.5)
+    """
+    if clock := CLOCK.fullmatch(cell):
+        hours, minutes, rest = clock.groups()
+        return 3600 * float(hours or 0) + 60 * float(minutes) + float(rest.replace(",", "."))
+    found = number(cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell)
+    if not isfinite(found):
+        raise ValueError(f"{cell!r} is no time")
+    return found
+
+
+def _is_number(text: str) -> bool:
+    """Whether Python would take it for a number: then it is no name, even if `number` refuses it."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def number(text: str) -> float:
+    """The number that a text is; Python's own "1_000" is not one."""
+    if "_" in text:
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
+
+
+def numbers(cells: Iterable[Any], where: str) -> list[float]:
+    """Cells as numbers; `where` is what to call their row in errors."""
+    out = []
+    for k, cell in enumerate(cells, 1):
+        try:
+            if isinstance(cell, bool) or cell is None:
+                raise TypeError
+            out.append(number(cell) if isinstance(cell, str) else float(cell))
+        except (TypeError, ValueError):
+            raise ValueError(f"{where}, column {k} is {cell!r}, not a number") from None
+    return out
+
+
+def rectangle(rows: list[list[float]]) -> Array:
+    """Rows of equal length as an array."""
+    if not rows:
+        raise ValueError("it has no rows")
+    for k, row in enumerate(rows, 1):
+        if len(row) != len(rows[0]):
+            raise ValueError(f"row {k} has {len(row)} numbers, the first one {len(rows[0])}")
+    return np.array(rows, np.float64)

@@ -1,0 +1,76 @@
+"""Talks in tables: .csv and .tsv with a line of names, a column of times and a column of texts."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Final
+
+from dropdtw.files.tables import delimiter_of, seconds
+from dropdtw.text.subtitles import Sentence
+
+TEXTS: Final = ("text", "sentence", "subtitle", "caption", "transcript")
+STARTS: Final = ("start", "begin", "from", "time", "seconds")
+STOPS: Final = ("stop", "end", "to")
+"""What columns are usually called."""
+WHISPER: Final = ["start", "end", "text"]
+"""The columns of Whisper's .tsv, which counts in milliseconds."""
+EMPTY: Final = "there are no sentences in it; give a line of names, and one sentence per line below it"
+
+
+def read_table(content: str, time: str | None = None) -> list[Sentence]:
+    """What is said in a table, row by row, in the order of time.
+
+    time : the column of starts; None: one that is called start or time, say. Times are seconds or h:mm:ss, in Whisper's
+        .tsv milliseconds. A row without an end lasts until the next one begins.
+
+    >>> read_table("at;text\\n0:01,5;Hello\\n4;Boil the water", time="at")
+    [Sentence(start=1.5, stop=4.0, text='Hello'), Sentence(start=4.0, stop=6.5, text='Boil the water')]
+    """
+    lines = content.lstrip("\ufeff").splitlines()
+    delimiter = delimiter_of(lines[0]) if lines else ","
+    rows = [row for row in csv.reader(lines, delimiter=delimiter) if any(cell.strip() for cell in row)]
+    if len(rows) < 2:
+        raise ValueError(EMPTY)
+    names = [name.strip() for name in rows[0]]
+    text = _column(names, TEXTS, "what is said", f"call it {TEXTS[0]}")
+    start = names.index(time) if time in names else _column(names, (time,) if time else STARTS, "times", "--time NAME")
+    stop = next((k for k, name in enumerate(names) if name.lower() in STOPS and k != start), None)
+    scale = 0.001 if delimiter == "\t" and names == WHISPER else 1.0
+    cues = []
+    for number, row in enumerate(rows[1:], 1):
+        cells = [cell.strip() for cell in row] + [""] * (len(names) - len(row))
+        if cells[text]:
+            begin = scale * _seconds(cells[start], number)
+            end = None if stop is None or not cells[stop] else scale * _seconds(cells[stop], number)
+            cues.append((begin, end, cells[text]))
+    if not cues:
+        raise ValueError(EMPTY)
+    return _ended(sorted(cues, key=lambda cue: cue[0]))
+
+
+def _column(names: Sequence[str], wanted: Sequence[str | None], what: str, remedy: str) -> int:
+    found = next((k for name in wanted for k, other in enumerate(names) if other.lower() == name), None)
+    if found is None:
+        raise ValueError(f"no column of it holds {what}; its columns are {', '.join(names)}: {remedy}")
+    return found
+
+
+def _seconds(cell: str, row: int) -> float:
+    try:
+        return seconds(cell)
+    except ValueError:
+        raise ValueError(f"row {row} has the time {cell!r}; give seconds or h:mm:ss") from None
+
+
+def _ended(cues: Sequence[tuple[float, float | None, str]]) -> list[Sentence]:
+    """Cues with their ends: where none is given, the next one's start, and after the last the usual length."""
+    starts = [start for start, _, _ in cues]
+    lengths = [b - a for a, b in pairwise(starts)]
+    starts.append(starts[-1] + (median(lengths) if lengths else 0.0))
+    return [
+        Sentence(start, max(start, starts[k + 1] if stop is None else stop), text)
+        for k, (start, stop, text) in enumerate(cues)
+    ]

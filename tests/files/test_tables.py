@@ -1,0 +1,83 @@
+"""Tables with a column of times, and in the encodings and numbers of other countries."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dropdtw import solve
+from dropdtw.files import formats
+
+
+def read(folder, text, time="t", encoding="utf-8", **options):
+    (folder / "a.csv").write_bytes(text.encode(encoding))
+    return formats.read_timed(folder / "a.csv", time, **options)
+
+
+@pytest.mark.parametrize(
+    ("cells", "seconds"),
+    [
+        (("0", "0.5", "2"), [0, 0.5, 2]),
+        (("0:59", "1:00", "1:00:00.5"), [59, 60, 3600.5]),
+        (("2024-05-01T12:00:00", "2024-05-01 12:00:30", "2024-05-02T12:00:00"), [0, 30, 86400]),
+        (("2024-05-01T12:00:00Z", "2024-05-01T14:00:01+02:00", "2024-05-01T12:00:02Z"), [0, 1, 2]),
+    ],
+)
+def test_times_are_no_numbers_to_align(tmp_path, cells, seconds):
+    text = "".join(f"{k},{cell},{k + 5}\n" for k, cell in enumerate(cells))
+    values, times = read(tmp_path, f"a,t,b\n{text}")
+    assert values.tolist() == [[0, 5], [1, 6], [2, 7]]
+    assert times.tolist() == seconds
+
+
+def test_semicolons_decimal_commas_and_latin_letters(tmp_path):
+    text = "Höhe;Zeit\n1,5;0,25\n2,5;1:00,5\n"
+    with pytest.warns(UserWarning, match=r"a\.csv is not UTF-8; it is read as Windows-1252"):
+        values, times = read(tmp_path, text, "Zeit", "cp1252")
+    assert values.tolist() == [[1.5], [2.5]]
+    assert times.tolist() == [0.25, 60.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a,b\n1,2\n", r"a\.csv cannot be read as \.csv: it has no column 't'; its columns are a,b"),
+        ("1,2\n3,4\n", "it has no column 't'; it begins with numbers"),
+        ("a,t\n1,soon\n", r"line 2 has the time 'soon'; give seconds, h:mm:ss, or dates such as"),
+        ("a,t\n1,inf\n", "line 2 has the time 'inf'"),
+        ("a,t\n1,\n", "line 2 has the time ''"),
+        ("a,t\n1\n", "line 2 has the time ''"),
+        ("a,t\n1,5\n2,4\n", "line 3 has the time 4, which is earlier than the one before; sort the rows"),
+        ("a,t\n1,5\n2,2024-05-01\n", "some of its times are dates and others are not"),
+        ("a,t\n1,2024-05-01\n2,2024-05-02T00:00Z\n", "some of its dates have a time zone and others have none"),
+        ("t\n1\n", "it has no column beside 't'"),
+    ],
+)
+def test_wrong_times_are_refused_with_the_reason(tmp_path, text, reason):
+    with pytest.raises(ValueError, match=reason):
+        read(tmp_path, text)
+
+
+def test_a_column_that_is_not_needed_may_be_missing(tmp_path):
+    values, times = read(tmp_path, "a,b\n1,2\n", needed=False)
+    assert (values.tolist(), times) == ([[1, 2]], None)
+    np.save(tmp_path / "a.npy", [[1.0, 2.0]])
+    assert formats.read_timed(tmp_path / "a.npy", "t", needed=False)[1] is None
+    with pytest.raises(ValueError, match=r"a\.npy has no named columns, so none is called 't'"):
+        formats.read_timed(tmp_path / "a.npy", "t")
+
+
+def test_times_are_written_beside_the_indices():
+    a = solve([[0.0, 9.0, 9.0], [9.0, 0.0, 9.0]], drop_x=1.0)
+    times = np.array([0.0, 2.0, 5.0])
+    (first, second) = json.loads(formats.alignment_content(a, ".json", times=times))["segments"]
+    assert (first["start_seconds"], first["stop_seconds"], second["stop_seconds"]) == (0, 2, 5)
+    lines = formats.alignment_content(a, ".csv", times=times).splitlines()
+    assert lines == ["what,z,x,seconds", "match,0,0,0", "match,1,1,2", "drop_x,,2,5"]
+
+
+@pytest.mark.parametrize(("times", "ends"), [([4.0], [4.0, 4.0]), ([0.0, 1.0, 3.0, 4.0], [0, 1, 3, 4, 5])])
+def test_the_last_element_lasts_as_long_as_usual(times, ends):
+    assert formats.borders(len(times), times=np.array(times)).tolist() == ends
+    assert formats.borders(2, 4.0).tolist() == [0, 0.25, 0.5]
+    assert formats.borders(2) is None
