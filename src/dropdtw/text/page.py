@@ -136,7 +136,8 @@ body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem aut
   color: var(--text); background: var(--ground) }}
 .bar {{ position: relative; height: 2rem; background: var(--rest); border-radius: 4px }}
 .bar a {{ position: absolute; top: 0; bottom: 0; box-sizing: border-box; background: var(--matched);
-  color: var(--on-matched); border: 2px solid var(--matched); border-radius: 2px; font: 600 .8rem/calc(2rem - 4px) system-ui, sans-serif;
+  color: var(--on-matched); border: 2px solid var(--matched); border-radius: 2px;
+  font: 600 .8rem/calc(2rem - 4px) system-ui, sans-serif;
   text-align: center; text-decoration: none; overflow: hidden }}
 .bar a.unsure {{ background: var(--ground); color: var(--text); border-style: dashed }}
 .marks {{ display: flex; justify-content: space-between; font-size: .8rem; opacity: .8 }}
