@@ -167,14 +167,14 @@ def test_a_user_table_may_charge():
 @pytest.mark.parametrize(
     ("edge", "says"),
     [
-        (("m", "m", "diag", "match", 0.0), "the weight is 0.0; give a finite number above 0"),
+        (("m", "m", "diag", "match", 0.0), "the weight is 0.0; give a finite number > 0"),
         (("m", "m", "diag", "match", -1.0), "the weight is -1.0"),
         (("m", "m", "diag", "match", np.inf), "the weight is inf"),
         (("m", "m", "diag", "match", "2"), "the weight is '2'"),
-        (("m", "m", "left", "free", 2.0), "nothing is paid that a weight could change"),
+        (("m", "m", "left", "free", 2.0), "a weight has no effect on a free edge"),
         (("m", "m", "left", "match", 1.0, "open_x"), "'open_x' to 'drop_x'"),
-        (("m", "m", "left", "drop_x", 1.0, "open_z"), "charges can be added to one cost each"),
-        (("m", "m", "left", "drop_x", 1.0, "toll"), "charges can be added to one cost each"),
+        (("m", "m", "left", "drop_x", 1.0, "open_z"), "plus is 'open_z', which does not fit 'drop_x'"),
+        (("m", "m", "left", "drop_x", 1.0, "toll"), "these can be added: 'open_x' to 'drop_x'"),
         (("m", "m", "diag", "match", 1.0, "warp"), "repeats no element"),
     ],
 )
