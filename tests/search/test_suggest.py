@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dropdtw
-from dropdtw.drops import LOOKED_AT, otsu
+from dropdtw.drops import MAX_SAMPLED, otsu
 
 STEPS = {"many_to_one": False, "contiguous": True}
 
@@ -117,7 +117,7 @@ def test_where_not_every_z_fits_it_answers_all_the_same():
 def test_long_sequences_are_sampled():
     Z, X, truth = recording(0.5, K=6, N=6000)
     X, truth = np.repeat(X, 150, axis=0), np.repeat(truth, 150)
-    assert len(Z) * len(X) > LOOKED_AT
+    assert len(Z) * len(X) > MAX_SAMPLED
     some = dropdtw.suggest_drop(Z, X)
     assert some.constant == pytest.approx(dropdtw.suggest_drop(Z, X[::150]).constant, abs=0.03)
 
