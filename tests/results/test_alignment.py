@@ -289,7 +289,7 @@ def test_negative_index_counts_from_the_end():
             1,
             "x_1 is dropped for 3; matched to z_0 instead, the whole would cost 5 rather than 3: margin 2",
         ),
-        ([[0], [1]], None, 0, "x_0 is matched to z_0 and z_1 for 1; there is no alignment that treats it otherwise"),
+        ([[0], [1]], None, 0, "x_0 is matched to z_0 and z_1 for 1; there is no alignment that treats it differently"),
     ],
 )
 def test_explanation_in_words(C, drop_x, j, text):

@@ -140,8 +140,8 @@ def test_the_walk_must_be_one_of_the_order():
         ({"any": [0, 1, 2, 7]}, "7"),
         ({"steps": [0, 1, 2, 3], "before": [[0, 1], [1, 0]]}, "cycle"),
         ({"unknown": []}, "unknown"),
-        ({}, "the order holds a dictionary"),
-        (7, "no step"),
+        ({}, "the order contains a dictionary"),
+        (7, "not a step"),
         ("[" * 100_000, "JSON"),
     ],
     ids=str,
@@ -161,7 +161,7 @@ def test_an_order_without_a_walk_is_refused():
         Alignment.from_dict(data)
     windowed = solve(C, 0.3, window=5).to_dict(costs=True)
     windowed["problem"]["order"] = {"any": [0, 1, 2, 3]}
-    with pytest.raises(ValueError, match="its steps have an order, but its table a border or its costs a band"):
+    with pytest.raises(ValueError, match="its steps have an order, but its table has a border or its costs have"):
         Alignment.from_dict(windowed)
 
 

@@ -139,7 +139,7 @@ def test_read_arrays_are_read_only():
 )
 def test_damaged_dictionary_is_refused_in_words(damage):
     data = solve(np.full((4, 7), 0.5) - np.eye(4, 7), drop_x=0.1, drop_z=0.1).to_dict(costs=True)
-    with pytest.raises(ValueError, match=r"give what Alignment\.to_dict wrote"):
+    with pytest.raises(ValueError, match=r"give a dictionary that Alignment\.to_dict wrote"):
         Alignment.from_dict(data | damage)
 
 
