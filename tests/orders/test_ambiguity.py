@@ -19,7 +19,7 @@ def says(*said):
         return None
     (warning,) = caught
     text = str(warning.message)
-    assert text.startswith("two walks through the graph pass the same steps")
+    assert text.startswith("two walks through the graph visit the same steps")
     return tuple(int(step) for step in text.split(":")[0].split("steps ")[1].split(","))
 
 
