@@ -80,7 +80,7 @@ def test_least_window_is_the_least(method, shape, early):
     feasible = [np.isfinite(cost(detour, window=w, **options)) for w in range(N)]
     with pytest.raises(ValueError, match="fits into this window") as caught:
         solve(detour, window=0, **options)
-    least = int(re.search(r"the least window that leaves one is (\d+)", str(caught.value))[1])
+    least = int(re.search(r"the smallest window that allows one is (\d+)", str(caught.value))[1])
     assert feasible[least]
     assert not any(feasible[:least])
     assert solve(detour, window=least, **options).rescore() < np.inf

@@ -279,7 +279,7 @@ def test_forbidden_sequences_come_last():
 
 
 NO = {
-    "a percentile": ({"drop_x": "percentile:30"}, "drop_x is 'percentile:30', a rule .* no bound is known before"),
+    "a percentile": ({"drop_x": "percentile:30"}, "drop_x is 'percentile:30', a rule .* gives no bound before"),
     "a function": ({"drop_z": lambda C: 1.0}, "drop_z is <function .* a rule"),
     "a suggestion": ({"drop_x": "suggest"}, "drop_x is 'suggest', a rule"),
     "a threshold": ({"method": "lcss", "threshold": "percentile:30"}, "threshold is 'percentile:30', a rule"),
@@ -288,7 +288,7 @@ NO = {
     "NaN": ({"drop_z": np.nan}, "drop_z has NaN"),
     "a match": ({"match": "cosinus"}, "match is 'cosinus'"),
     "a shape": ({"many_to_one": False}, "4 elements of Z cannot each have an x of their own among 3"),
-    "k": ({"k": 0}, "k is 0; give how many"),
+    "k": ({"k": 0}, "k is 0; give the number"),
     "jobs": ({"n_jobs": 0}, "n_jobs is 0"),
 }
 
