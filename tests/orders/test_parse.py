@@ -16,7 +16,7 @@ NAMES = ["Boil water", "Warm the pot", "Open the tin", "Pour"]
 
 
 def random_order(rng, steps, depth=0, partial=False):
-    """An order of these steps, each once, out of every builder that may stand here."""
+    """A random order of these steps, each once, from every builder that is allowed here."""
     kinds = ["list", "any", "before"] + ([] if partial else ["one", "repeat", "jumps"])
     kind = "step" if len(steps) == 1 and rng.random() < 0.7 else rng.choice(kinds)
     if kind == "step":

@@ -1,4 +1,4 @@
-"""Where every alignment is forbidden: values are infinite, answers are errors, a window says how wide it must be."""
+"""If every alignment is forbidden, values are infinite; alignments raise an error that gives a window that works."""
 
 import re
 
@@ -73,7 +73,7 @@ def test_methods_with_an_empty_alignment_find_it(method):
 @pytest.mark.parametrize("early", [True, False])
 def test_least_window_is_the_least(method, shape, early):
     K, N = shape
-    detour = np.full(shape, np.inf)  # one path, as far from the diagonal as can be: the first z, or the last, takes all
+    detour = np.full(shape, np.inf)  # one path, as far from the diagonal as possible
     detour[0 if early else -1, : N - K + 1 if early else None] = 0.5
     detour[range(K), range(N - K, N) if early else range(K)] = 0.5
     options = {"method": method} | ({"drop_x": 2} if dropdtw.METHODS[method].takes_drops else {})

@@ -1,4 +1,4 @@
-"""Alignments written down: as JSON and back, as HTML, as plots."""
+"""Alignments as JSON (and back), as HTML, and as plots."""
 
 import json
 import xml.etree.ElementTree as ElementTree
@@ -87,7 +87,7 @@ def test_an_alignment_of_single_precision_is_read_back(match, d):
 
 
 def test_a_long_alignment_is_read_in_linear_time():
-    N = 100_000  # quadratic, this would take minutes
+    N = 100_000  # with quadratic time this would take minutes
     data = solve(np.zeros((1, N))).to_dict()
     assert Alignment.from_dict(data).labels.tolist() == [0] * N
 
@@ -279,7 +279,7 @@ def test_a_strip_shows_frames_where_they_are(axes, vertical):
         assert shown * 19 == pytest.approx(centres[-1], abs=0.51)
     np.testing.assert_allclose(centres, [1.5, 5.5, 9.5, 13.5, 17.5])
     assert len(axes.patches) == 3 - (round(9.5) == 9)
-    assert len(plot.strip(np.zeros((3, 2, 2, 3))).images) == 3  # fewer frames than places, in colour
+    assert len(plot.strip(np.zeros((3, 2, 2, 3))).images) == 3  # fewer frames than places, in color
     with pytest.raises(ValueError, match=r"frames has shape \(4, 5\); give a video"):
         plot.strip(np.zeros((4, 5)))
 

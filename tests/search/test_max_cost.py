@@ -1,4 +1,4 @@
-"""`max_cost`: values up to it are what they are without it, to the last bit, and larger ones are +∞."""
+"""`max_cost`: values up to it are unchanged, to the last bit, and larger ones are +∞."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_steps_with_an_order_have_a_limit_too():
 
 @compiled
 def test_what_exceeds_the_limit_is_given_up(monkeypatch):
-    """Far sequences cost more than the limit after a few cells, whichever way they go."""
+    """Distant sequences exceed the limit after a few cells, on every path."""
     from dropdtw.executors import cpu
 
     spared = []

@@ -1,4 +1,4 @@
-"""A suggested drop cost: close to the best one where the truth is known, and honest about how sure it is."""
+"""A suggested drop cost is close to the best one where the truth is known, and its confidence is honest."""
 
 import numpy as np
 import pytest

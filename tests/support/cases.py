@@ -1,4 +1,4 @@
-"""Small problems of every kind, for the tests: all methods, all options, all sorts of costs."""
+"""Small problems for the tests: all methods, all options, all kinds of costs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = ["positive", "signed", "tied", "holes"]
 
 @dataclass(frozen=True)
 class Case:
-    """One problem as the library and as the oracle take it."""
+    """One problem, in the form of the library and in that of the oracle."""
 
     C: np.ndarray
     drop_x: np.ndarray | None
@@ -43,7 +43,7 @@ class Case:
 
 
 def spec_of(variant: dict[str, Any], drop_x: Any = None, drop_z: Any = None, **more: Any) -> Spec:
-    """The request for a variant, with these drop costs on the sides that it drops from."""
+    """The request for a variant, with these drop costs on the sides that it may drop from."""
     options = {k: v for k, v in variant.items() if k != "sides"} | more
     x, z = variant["sides"]
     return Spec.of(drop_x if x else None, drop_z if z else None, **options)
@@ -52,12 +52,12 @@ def spec_of(variant: dict[str, Any], drop_x: Any = None, drop_z: Any = None, **m
 def paid(
     C: np.ndarray, drop_x: np.ndarray, drop_z: np.ndarray, band: Any = None, charges: Charges = NO_CHARGES
 ) -> Costs:
-    """Costs as executors take them, from a matrix."""
+    """Costs for an executor, from a matrix."""
     return Costs(Matrix(C), drop_x, drop_z, band, charges)
 
 
 def costs(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Random costs of a kind: positive, signed, with many ties, or with +∞ in places."""
+    """Random costs of one kind: positive, signed, with many ties, or with some +∞."""
     if kind == "tied":
         return rng.integers(-1, 2, shape).astype(float)
     values = rng.random(shape) if kind == "positive" else rng.normal(size=shape)
@@ -67,7 +67,7 @@ def costs(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.nda
 
 
 def variants(method: str) -> list[dict[str, Any]]:
-    """Every combination of options that means something for a method, with the sides it may drop from."""
+    """Every meaningful combination of options for a method, with the sides it may drop from."""
     entry = dropdtw.METHODS[method]
     sides = [(True, True), (True, False), (False, True), (False, False)] if entry.takes_drops else [(False, False)]
     moves = [(True, True)] if entry.one_to_one or entry.states_moves else list(product((True, False), repeat=2))
@@ -89,7 +89,7 @@ def variants(method: str) -> list[dict[str, Any]]:
 
 
 def charges(method: str, sides: tuple[bool, bool]) -> dict[str, float]:
-    """Charges that a method can make; sums of them are exact."""
+    """Charges that a method supports; their sums are exact in floating point."""
     entry = dropdtw.METHODS[method]
     found = {"open_x": 0.5, "open_z": 0.25, "warp": 0.125}
     taken = {"open_x": entry.takes_opening and sides[0], "open_z": entry.takes_opening and sides[1]}
@@ -97,7 +97,7 @@ def charges(method: str, sides: tuple[bool, bool]) -> dict[str, float]:
 
 
 def cases(variant: dict[str, Any], seed: int = 0) -> list[Case]:
-    """A variant on every shape it fits, with every kind of costs."""
+    """A variant with every shape that it supports and every kind of costs."""
     x, z = variant["sides"]
     options = {k: v for k, v in variant.items() if k != "sides"}
     rng = np.random.default_rng(seed)
@@ -111,7 +111,7 @@ def cases(variant: dict[str, Any], seed: int = 0) -> list[Case]:
 
 
 def fits(case: Case) -> bool:
-    """Whether the shape leaves any alignment at all, whatever the costs."""
+    """Whether the shape allows any alignment, whatever the costs."""
     options = {k: v for k, v in case.oracle().items() if k != "band"}
     options |= {"C": np.zeros_like(case.C)}
     for d in ("d_x", "d_z"):
@@ -121,15 +121,15 @@ def fits(case: Case) -> bool:
 
 
 OF_COSTS = [name for name, entry in dropdtw.METHODS.items() if not entry.needs_sequences]
-"""Methods that match costs are enough for; `tests/tables/test_relatives.py` has the others."""
+"""Methods that need only match costs; `tests/tables/test_relatives.py` has the others."""
 
 EVERY_VARIANT = [v for method in OF_COSTS for v in variants(method)]
 
 
 def _enough() -> list[dict[str, Any]]:
-    """Of variants that run the same tables, some: each option with each other one, if not with all at once.
+    """Some of the variants that run the same tables: every pair of options occurs together, but not every combination.
 
-    "drop_dtw_paper" has a table of its own for both sides alone; "greedy" and "wdtw" have none.
+    "drop_dtw_paper" has its own table only for drops on both sides; "greedy" and "wdtw" have none.
     """
     found, seen = [], Counter[tuple[Any, ...]]()
     for v in EVERY_VARIANT:
@@ -159,7 +159,7 @@ def name(variant: dict[str, Any]) -> str:
 
 
 def arguments(method, K, N, rng):
-    """Costs and options for a method: match costs of both signs, a drop cost for every element where it takes any."""
+    """Costs and options for a method: match costs of both signs, and one drop cost per element if it takes any."""
     entry = dropdtw.METHODS[method if isinstance(method, str) else "drop_dtw"]
     given = {"C": rng.uniform(-0.5, 1, (K, N)), "method": method}
     if entry.takes_drops:

@@ -1,4 +1,4 @@
-"""What the rows of `error_cases.py` call: small problems, and ways to be wrong that take more than a line."""
+"""What the rows of `error_cases.py` call: small problems, and mistakes that take more than a line."""
 
 import importlib
 import sys
@@ -14,7 +14,7 @@ from dropdtw.executors import EXECUTORS
 
 C = np.array([[0.1, 0.9, 0.2, 0.8], [0.7, 0.3, 0.6, 0.4]])
 Z, X = np.eye(2), np.ones((3, 2))
-ANY = np.inf  # forbids everything where it stands alone
+ANY = np.inf  # forbids everything if it is the only cost
 LOCKSTEP = dropdtw.Recurrence(
     states=("m",),
     start="m",
@@ -29,13 +29,13 @@ MASKED = np.ma.masked_equal([[1.0, 2.0], [3.0, -9999.0], [5.0, 6.0]], -9999.0)
 
 
 def changed(**entries):
-    """Read back a written alignment some of whose entries were changed; None: removed."""
+    """Read back a serialized alignment with some entries changed; None removes an entry."""
     data = solve(C).to_dict(costs=True) | entries
     return dropdtw.Alignment.from_dict({k: v for k, v in data.items() if v is not None})
 
 
 def banded(band):
-    """Read back a written alignment with another band."""
+    """Read back a serialized alignment with another band."""
     data = solve(C).to_dict(costs=True)
     return dropdtw.Alignment.from_dict(data | {"problem": data["problem"] | {"band": band}})
 
@@ -71,5 +71,5 @@ def on_a_picky_executor():
 
 
 def case(call, says, does="", *, error=ValueError):
-    """A row: the call, what its message says of what arrived, and what it says to do."""
+    """A row: the call, what its message says about what arrived, and what it says to do."""
     return call, error, says, does

@@ -1,4 +1,4 @@
-"""One call for each way to be wrong, and what its error must say."""
+"""One call for each possible mistake, and what its error must say."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Ways to be wrong about free ends and occurrences."""
+"""Mistakes with free ends and occurrences."""
 
 import numpy as np
 

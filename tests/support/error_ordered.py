@@ -1,4 +1,4 @@
-"""Errors of alignments whose steps have an order: in tables with a border, in pictures, in what is read back."""
+"""Errors of alignments whose steps have an order: in tables with a border, in plots, in serialized data."""
 
 import dropdtw
 from dropdtw import orders, solve
@@ -17,7 +17,7 @@ WRITTEN = "give a dictionary that Alignment.to_dict wrote"
 
 
 def changed(order=EITHER, said=None, **entries):
-    """Read back a written alignment some of whose entries, or whose order, were changed."""
+    """Read back a serialized alignment with some entries, or its order, changed."""
     data = solve(C, 0.5, order=order).to_dict(costs=True)
     data["problem"] |= {} if said is None else {"order": said}
     return dropdtw.Alignment.from_dict(data | entries)

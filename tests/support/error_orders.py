@@ -1,4 +1,4 @@
-"""One call for each way to be wrong about the order of steps."""
+"""One call for each possible mistake in the order of steps."""
 
 from unittest import mock
 
@@ -36,7 +36,7 @@ def repeated(n):
 
 
 def with_few_nodes(order):
-    """Compile an order that no other test does: graphs are kept."""
+    """Compile an order that no other test uses, because graphs are cached."""
     with mock.patch("dropdtw.orders.compile.MOST_NODES", 20):
         solve(np.zeros((orders.as_order(order).K, 2)), 1, 1, order=order)
 

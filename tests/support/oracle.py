@@ -10,7 +10,7 @@ Alignment = tuple[np.ndarray, float]
 METHODS = ["drop_dtw", "dtw", "subsequence", "otam", "free_begin", "free_end", "free_ends"]
 METHODS += ["needleman_wunsch", "lcss", "smith_waterman", "greedy", "edr", "wdtw"]
 PATTERNS = {
-    # Steps as (rows, columns, weight of the cell arrived at), one after the other; as dtw-python states them.
+    # Sequences of steps (rows, columns, weight of the cell that is reached), as in dtw-python.
     "symmetric1": [[(1, 1, 1)], [(0, 1, 1)], [(1, 0, 1)]],
     "symmetric2": [[(1, 1, 2)], [(0, 1, 1)], [(1, 0, 1)]],
     "asymmetric": [[(1, 0, 1)], [(1, 1, 1)], [(1, 2, 1)]],
@@ -55,21 +55,21 @@ def band(K: int, N: int, width: float) -> np.ndarray:
 
 
 def _inside(used: np.ndarray) -> np.ndarray:
-    """Unused positions lying strictly between used ones, along the last axis."""
+    """Unused positions strictly between used ones, along the last axis."""
     before = np.logical_or.accumulate(used, axis=-1)
     after = np.logical_or.accumulate(used[..., ::-1], axis=-1)[..., ::-1]
     return before & after & ~used
 
 
 def _runs(unused: np.ndarray) -> np.ndarray:
-    """How many runs of unused positions each row of (n, length) has."""
+    """The number of runs of unused positions in each row of (n, length)."""
     before = np.pad(unused, ((0, 0), (1, 0)))[:, :-1]
     return (unused & ~before).sum(axis=1)
 
 
 @functools.cache
 def _repeats(K: int, N: int) -> np.ndarray:
-    """How many pairs of each chain share their row or column with the pair before."""
+    """The number of pairs of each chain that share their row or column with the previous pair."""
     found = []
     for M in chains(K, N):
         pairs = np.argwhere(M)
@@ -79,7 +79,7 @@ def _repeats(K: int, N: int) -> np.ndarray:
 
 @functools.cache
 def _walks(pattern: str, K: int, N: int) -> tuple[tuple[tuple[int, int, float], ...], ...]:
-    """All ways through a step pattern from (0, 0) to (K − 1, N − 1), as cells with their weights."""
+    """All paths of a step pattern from (0, 0) to (K − 1, N − 1), as cells with their weights."""
     found = []
 
     def extend(walk: tuple[tuple[int, int, float], ...]) -> None:
@@ -133,7 +133,7 @@ def alignments(
 ) -> list[Alignment]:
     """Every feasible alignment of the method, with its cost.
 
-    ends : for "free_ends", how many x and how many z may be skipped, each at the begin and at the end.
+    ends : for "free_ends", how many x and how many z may be skipped, each at the beginning and at the end.
     """
     if method not in [*METHODS, *PATTERNS]:
         raise ValueError(f"unknown method {method!r}")
@@ -177,7 +177,7 @@ def alignments(
         keep &= {"free_begin": cols[:, -1], "free_end": cols[:, 0]}.get(method, True)
     elif method == "free_ends":
         keep &= cols.any(axis=1) & ~_inside(rows).any(axis=1) & ~_inside(cols).any(axis=1)
-        for side in (0, 1):  # the begin, the end
+        for side in (0, 1):  # the beginning, the end
             x, z = ((used[:, ::-1] if side else used).argmax(axis=1) for used in (cols, rows))
             keep &= (x <= ends[0][side]) & (z <= ends[1][side]) & ((x == 0) | (z == 0))
     elif method == "smith_waterman":
@@ -196,7 +196,7 @@ def alignments(
 
 
 def hard(C: np.ndarray, d_x: Drop = None, d_z: Drop = None, **options) -> float:
-    """The least cost, inf if nothing is feasible."""
+    """The lowest cost; inf if nothing is feasible."""
     return min((cost for _, cost in alignments(C, d_x, d_z, **options)), default=math.inf)
 
 

@@ -1,4 +1,4 @@
-"""Small orders of every kind, as the oracle says them, and problems on them."""
+"""Small orders of every kind, in the oracle's notation, and problems with them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ REPEATED: dict[str, Any] = {
     "a step, then a repeated antichain": [1, ("repeat", ("any", 0, 2), 0.1)],
     "repeated alternatives in any order": ("repeat", ("one", ("any", 0, 1), 2), 0.2),
 }
-"""Steps in any order inside a loop: without drop_z alone."""
+"""Steps in any order inside a loop, which work only without drop_z."""
 
 ORDERS: dict[str, Any] = {**POSETS, **WALKS, **MIXED, **REPEATED}
 FLAGS = [
@@ -74,11 +74,11 @@ FLAGS = [
     for flags in product((True, False), repeat=3)
 ]
 OPTIONS = [{"sides": sides, **flags} for sides in product((True, False), repeat=2) for flags in FLAGS]
-"""All 32 sets of one_to_many, many_to_one, contiguous, and the sides that may be dropped."""
+"""All 32 combinations of one_to_many, many_to_one, contiguous, and the sides that may be dropped."""
 
 
 def build(said: Any) -> orders.Order:
-    """The order that the oracle's tuples mean, from the library's builders."""
+    """The order that the oracle's tuples describe, built with the library."""
     return _built(repr(said))
 
 
@@ -96,7 +96,7 @@ def _built(text: str) -> orders.Order:
         return orders.jumps(*parts)
     if kind == "walks":
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of walks that pass the same steps
+            warnings.simplefilter("ignore")  # the warning about walks that visit the same steps
             return orders.walks(*parts)
     if kind == "repeat":
         return orders.repeat(build(parts[0]), parts[1])
@@ -104,25 +104,25 @@ def _built(text: str) -> orders.Order:
 
 
 def holds_any(said: Any) -> bool:
-    """Whether some steps inside may come in any order."""
+    """Whether it contains steps that may come in any order."""
     return isinstance(said, (list, tuple)) and (said[:1] in (("any",), ("before",)) or any(map(holds_any, said)))
 
 
 def repeats_any(said: Any) -> bool:
-    """Whether steps in any order are repeated."""
+    """Whether it repeats steps in any order."""
     return isinstance(said, (list, tuple)) and (
         (said[:1] == ("repeat",) and holds_any(said)) or any(map(repeats_any, said))
     )
 
 
 def steps_of(said: Any) -> int:
-    """How many rows Z has."""
+    """The number of rows of Z."""
     return build(said).K
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem on an order, as the library and as the oracle take it."""
+    """A problem with an order, in the form of the library and in that of the oracle."""
 
     said: Any
     C: np.ndarray
@@ -132,7 +132,7 @@ class Case:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What `dropdtw.solve` and its like take."""
+        """The arguments of `dropdtw.solve` and similar functions."""
         return {"C": self.C, "drop_x": self.drop_x, "drop_z": self.drop_z, "order": build(self.said), **self.options}
 
     def problem(self, executor: str | None = None) -> Problem:
@@ -145,13 +145,13 @@ class Case:
         return order_oracle.answer(self.said, self.C, self.drop_x, self.drop_z, **self.options)
 
     def free(self) -> Case:
-        """The same where everything costs nothing but arcs."""
+        """The same if everything is free except arcs."""
         x, z = (None if d is None else 0 * d for d in (self.drop_x, self.drop_z))
         return Case(self.said, 0 * self.C, x, z, self.options)
 
 
 def case(said: Any, options: dict[str, Any], N: int = 3, seed: int = 0, kind: str = "signed") -> Case:
-    """An order under some options, with random costs."""
+    """An order with some options and random costs."""
     rng = np.random.default_rng(seed)
     K = steps_of(said)
     x, z = options.get("sides", (False, False))
@@ -163,12 +163,12 @@ def case(said: Any, options: dict[str, Any], N: int = 3, seed: int = 0, kind: st
 
 
 def fits(said: Any, options: dict[str, Any]) -> bool:
-    """Whether an order takes these options."""
+    """Whether an order supports these options."""
     return not (options["sides"][1] and repeats_any(said))
 
 
 def enough(name: str, every: int) -> list[dict[str, Any]]:
-    """Of all option sets that an order takes, some; others for each order, so that orders together meet all."""
+    """Some of the option sets that an order supports; different orders get different ones, to cover all of them."""
     shift = list(ORDERS).index(name)
     return [o for k, o in enumerate(OPTIONS) if fits(ORDERS[name], o) and (k + 5 * (k // 8) + shift) % every == 0]
 
@@ -181,7 +181,7 @@ def random_poset(rng: np.random.Generator, K: int) -> Any:
 
 
 def random_walks(rng: np.random.Generator, most: int = 4) -> Any:
-    """A graph of shuffled steps in which every node lies on a walk."""
+    """A graph of shuffled steps in which every node is on a walk."""
     V = int(rng.integers(2, most + 1))
     K = int(rng.integers(1, min(V, 3) + 1))
     labels = [int(n) for n in rng.permutation([*range(K), *rng.integers(0, K, V - K)])]
@@ -200,12 +200,12 @@ def random_walks(rng: np.random.Generator, most: int = 4) -> Any:
 
 @functools.cache
 def cases_of(name: str, every: int) -> list[Case]:
-    """An order under some of its option sets: every so many of them."""
+    """An order with every n-th of its option sets."""
     return [case(ORDERS[name], options, seed=seed) for seed, options in enumerate(enough(name, every))]
 
 
 def some_orders(which: dict[str, Any] = ORDERS, every: int = 8) -> Any:
-    """Parametrize a test by orders, thinned; with all their option sets where the run is exhaustive."""
+    """Parametrize a test by orders, with some of their option sets, or with all of them if the run is exhaustive."""
     thin = [pytest.param(name, every, id=name) for name in which]
     full = [pytest.param(name, 1, id=f"{name}, every option", marks=pytest.mark.exhaustive) for name in which]
     return pytest.mark.parametrize(("name", "every"), thin + full)
