@@ -307,7 +307,7 @@ ERRORS = {
     "video missing": (lambda: mean_over_videos(iou, [[0]], [[0], [1]]), r"has 1 videos and true has 2"),
     "X 1-d": (lambda: kendall_tau([1, 2], [[1], [2]]), r"X has shape \(2,\); give .* shape \(N, d\)"),
     "Y NaN": (lambda: kendall_tau([[1], [2]], [[1], [np.nan]]), r"Y holds nan at index \(1, 0\)"),
-    "other d": (lambda: kendall_tau(S, S[:, :2]), r"X has 3 columns and Y has 2; give both the same d"),
+    "other d": (lambda: kendall_tau(S, S[:, :2]), r"X has 3 columns and Y has 2; give both the same number of columns"),
     "one x": (lambda: kendall_tau(S[:1], S), r"X has 1 rows and Y has 2; an order needs at least 2"),
     "one y": (lambda: kendall_tau(S, S[:1]), r"X has 2 rows and Y has 1; an order needs at least 2"),
     "distances 1-d": (lambda: recall_at_k([1, 2], [0]), r"distances has shape \(2,\); give .* \(Q, D\)"),

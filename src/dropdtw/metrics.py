@@ -35,7 +35,7 @@ def one_frame_per_step(S: ArrayLike, order: OrderLike | None = None) -> NDArray[
     Source: the inference of CrossTask (Zhukov et al. 2019), computed as Drop-DTW on −S with free frame drops and
     one-to-one matches. If several choices are best, one of them is returned.
 
-    >>> one_frame_per_step([[0, 1, 5], [0, 9, 4]])  # 5 + 9 would run backwards; 1 + 4 < 0 + 9
+    >>> one_frame_per_step([[0, 1, 5], [0, 9, 4]])  # 5 + 9 would run backward; 1 + 4 < 0 + 9
     array([0, 1])
     >>> from dropdtw import orders
     >>> one_frame_per_step([[0, 1, 5], [0, 9, 4]], orders.any_order(0, 1))
@@ -181,7 +181,7 @@ def kendall_tau(X: ArrayLike, Y: ArrayLike) -> float:
         raise ImportError("kendall_tau needs scipy: pip install dropdtw[metrics]") from error
     x, y = _floats(X, "X", "Nd"), _floats(Y, "Y", "Md")
     if x.shape[1] != y.shape[1]:
-        raise ValueError(f"X has {x.shape[1]} columns and Y has {y.shape[1]}; give both the same d")
+        raise ValueError(f"X has {x.shape[1]} columns and Y has {y.shape[1]}; give both the same number of columns")
     if min(len(x), len(y)) < 2:
         raise ValueError(f"X has {len(x)} rows and Y has {len(y)}; an order needs at least 2 in each")
     neighbors = cdist(x, y, "sqeuclidean").argmin(axis=1)

@@ -79,12 +79,12 @@ def test_any_order_is_every_order_of_single_matches(reducer, executor):
 # --- Other numbers for the steps ------------------------------------------------------------------------------------
 
 
-def relabelled(said, names):
+def relabeled(said, names):
     """The same order with renumbered steps."""
     if isinstance(said, int):
         return names[said]
     if isinstance(said, list):
-        return [relabelled(part, names) for part in said]
+        return [relabeled(part, names) for part in said]
     kind, *parts = said
     if kind in ("before", "jumps"):
         steps = range(parts[0]) if isinstance(parts[0], int) else parts[0]
@@ -92,8 +92,8 @@ def relabelled(said, names):
     if kind == "walks":
         return kind, [names[n] for n in parts[0]], *parts[1:]
     if kind == "repeat":
-        return kind, relabelled(parts[0], names), parts[1]
-    return kind, *(relabelled(part, names) for part in parts)
+        return kind, relabeled(parts[0], names), parts[1]
+    return kind, *(relabeled(part, names) for part in parts)
 
 
 @pytest.mark.parametrize("name", ORDERS)
@@ -103,7 +103,7 @@ def test_other_numbers_for_the_steps_change_nothing(name, executor):
     names = [int(n) for n in rng.permutation(steps_of(said))]
     for options in [o for o in OPTIONS if fits(said, o)][:: 13 if holds_any(said) else 25]:
         c = case(said, options, seed=3)
-        other = {**c.given, "order": build(relabelled(said, names)), "executor": executor}
+        other = {**c.given, "order": build(relabeled(said, names)), "executor": executor}
         back = np.argsort(names)
         other |= {"C": c.C[back], "drop_z": None if c.drop_z is None else c.drop_z[back]}
         ours = outcome(dropdtw.posterior, **c.given, executor=executor, gamma=0.5)

@@ -271,13 +271,13 @@ def test_a_strip_shows_frames_where_they_are(axes, vertical):
     video = np.linspace(0, 1, 20)[:, None, None] * np.ones((20, 3, 4))
     assert plot.strip(video, count=5, marked=np.arange(20) > 9, vertical=vertical, ax=axes) is axes
     assert len(axes.images) == 5
-    centres = []
+    centers = []
     for image in axes.images:
         left, right, bottom, top = image.get_extent()
-        centres.append((bottom + top) / 2 if vertical else (left + right) / 2)
+        centers.append((bottom + top) / 2 if vertical else (left + right) / 2)
         shown = float(image.get_array().mean())
-        assert shown * 19 == pytest.approx(centres[-1], abs=0.51)
-    np.testing.assert_allclose(centres, [1.5, 5.5, 9.5, 13.5, 17.5])
+        assert shown * 19 == pytest.approx(centers[-1], abs=0.51)
+    np.testing.assert_allclose(centers, [1.5, 5.5, 9.5, 13.5, 17.5])
     assert len(axes.patches) == 3 - (round(9.5) == 9)
     assert len(plot.strip(np.zeros((3, 2, 2, 3))).images) == 3  # fewer frames than places, in color
     with pytest.raises(ValueError, match=r"frames has shape \(4, 5\); give a video"):

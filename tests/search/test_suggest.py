@@ -92,7 +92,7 @@ def test_warped_signals_keep_what_follows_the_query():
     assert a.dropped_x.tolist() == [50 <= j < 70 for j in range(len(X))]
 
 
-def test_neighbours_on_a_smooth_signal_are_no_rivals():
+def test_neighbors_on_a_smooth_signal_do_not_compete():
     rng = np.random.default_rng(0)
     Z = np.cumsum(rng.normal(size=(100, 2)), axis=0)
     Z = (Z - Z.mean(axis=0)) / Z.std(axis=0)

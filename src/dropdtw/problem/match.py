@@ -25,7 +25,7 @@ STRIP = 1 << 22
 class MatchCosts(ABC):
     """C (K, N), +∞ where a match is forbidden.
 
-    sequences : Z (K, d) and X (N, d) until C is materialized; None afterwards, or if C was given.
+    sequences : Z (K, d) and X (N, d) until C is materialized; None afterward, or if C was given.
     metric : "sqeuclidean" or "euclidean" if kernels can compute C from the sequences; otherwise None.
     by_pair : whether C[i, j] depends only on z_i and x_j, so that rows can be computed separately.
     least : a lower bound on every cost.

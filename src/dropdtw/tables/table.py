@@ -203,7 +203,7 @@ def _check(table: Recurrence) -> None:
         if e.plus == "warp" and e.move == "diag":
             refuse(f"{e}: a match by 'diag' repeats no element; charge 'warp' on left or top")
         if e.move == "same" and table.states.index(e.src) >= table.states.index(e.dst):
-            refuse(f"{e}: a 'same' edge leads from an earlier state to a later one; reorder the states")
+            refuse(f"{e}: a 'same' edge must lead from an earlier state to a later one; reorder the states")
     for e in table.border or ():
         if e.cost == "match" or e.move == "diag":
             refuse(f"{e}: on a border there is nothing to match and no diagonal move; use left or top, and no match")
