@@ -16,7 +16,7 @@ from dropdtw.problem.match import Pair
 
 @pytest.fixture(autouse=True, params=["compiled", "numpy"])
 def way(request, monkeypatch):
-    """Costs are computed by the compiled kernel, and by NumPy where there is none."""
+    """Run each test with the compiled kernel and with NumPy."""
     if request.param == "numpy":
         monkeypatch.setattr(compiled, "_cpp", None)
     elif compiled._cpp is None:
@@ -56,7 +56,7 @@ def naive_correlation(z, x):
 
 
 def naive_softmax(Z, X, gamma=1.0, ids=None):
-    """−log softmax over the first row of each id (by default each row is the id of its equals)."""
+    """−log softmax over the first row of each id (by default, equal rows share an id)."""
     ids = [tuple(z.tolist()) for z in Z] if ids is None else ids
     first = {name: ids.index(name) for name in ids}
     C = np.empty((len(Z), len(X)))
@@ -120,7 +120,7 @@ def test_distance_like_costs_are_symmetric(name):
 
 @pytest.mark.parametrize("name", ["cityblock", "chebyshev", "correlation"])
 def test_every_door_takes_a_cost_by_name(name):
-    """The same as the function, which is a callable, under a name that travels to kernels, files and processes."""
+    """A name gives the same result as the function itself."""
     function = MATCH_COSTS[name]
     Z, X = rows(2, 6, 3), rows(3, 300, 3)
     for drop in (0.5, "percentile:20", "suggest"):
@@ -144,7 +144,7 @@ def test_every_door_takes_a_cost_by_name(name):
 def test_elements_whose_features_are_all_alike_correlate_with_nothing():
     Z = np.array([[0.1, 0.1, 0.1], [0.7, 0.7, 0.7 + 1e-9], [0, 0, 0]])
     np.testing.assert_array_equal(correlation(Z, [[1, 2, 3.0]])[[0, 2]], 1)
-    assert correlation(Z, [[1, 2, 3.0]])[1] == pytest.approx(1 - math.sqrt(3) / 2)  # it is alike, but not all alike
+    assert correlation(Z, [[1, 2, 3.0]])[1] == pytest.approx(1 - math.sqrt(3) / 2)  # nearly equal, but not all equal
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-20, 1e300])
@@ -207,7 +207,7 @@ NUMBERS = [np.arange(n) - 1.5 for n in (3, 4, 5, 6)]
     ids=["align", "distance", "pairwise", "pairwise soft", "nearest", "suggest", "online"],
 )
 def test_a_request_for_signs_warns_once_at_the_callers_line(call, monkeypatch):
-    monkeypatch.setattr("dropdtw.problem.match.STRIP", 4)  # costs in many parts
+    monkeypatch.setattr("dropdtw.problem.match.STRIP", 4)  # costs in many strips
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call(match="cosine")
@@ -307,7 +307,7 @@ def test_squares_that_overflow_are_infinite_and_leave_the_others_alone(d, dtype,
 
 @every_name
 def test_costs_of_some_pairs_are_those_of_all(name):
-    Z, X = rows(0, 2100, 2), rows(1, 2100, 2)  # more pairs than are computed in one go
+    Z, X = rows(0, 2100, 2), rows(1, 2100, 2)  # more pairs than one chunk holds
     i, j = np.random.default_rng(2).integers(0, 2100, (2, 50))
     match = resolve(name, 2)
     for some in (Pair(Z, X, match), Pair(Z, X, replace(match, in_kernels=False))):

@@ -1,4 +1,4 @@
-"""Drop costs: what each way of saying `drop_x` and `drop_z` means, element by element."""
+"""Drop costs: the meaning of every accepted form of `drop_x` and `drop_z`, element by element."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ same_on_both_sides = pytest.mark.parametrize(
 
 
 def vectors(C, drop_x=None, drop_z=None):
-    """The drop cost of every x and every z that an alignment was given."""
+    """The drop cost of every x and every z in an alignment's problem."""
     costs = dropdtw.solve(C, drop_x, drop_z).problem.costs
     return costs.drop_x, costs.drop_z
 
@@ -161,7 +161,7 @@ def test_logit_rule_works_in_every_function_of_sequences():
     a = dropdtw.align(Z, X, LogitPercentile(40), match="softmax")
     assert dropdtw.distance(Z, X, "logit:40", match="softmax") == pytest.approx(a.cost)
     assert dropdtw.pairwise([Z], [X], "logit:40", match="softmax") == pytest.approx(a.cost)
-    assert len(set(a.problem.costs.drop_x)) == 6  # it differs from x to x
+    assert len(set(a.problem.costs.drop_x)) == 6  # it differs between x
 
 
 def test_a_larger_logit_percentile_drops_less():

@@ -74,7 +74,7 @@ def test_a_bonus_for_a_step_at_every_frame_changes_nothing(S, bonus):
     assert S[rows, frames].sum() == S[rows, same].sum()
 
 
-DIAGONAL = np.array([[9.0, 0, 0, 0], [0, 0, 9, 0], [0, 0, 0, 9]])  # frames 0, 2, 3: centres 0.5, 2.5, 3.5
+DIAGONAL = np.array([[9.0, 0, 0, 0], [0, 0, 9, 0], [0, 0, 0, 9]])  # frames 0, 2, 3: centers 0.5, 2.5, 3.5
 
 
 def test_recall_worked_by_hand():
@@ -82,18 +82,18 @@ def test_recall_worked_by_hand():
     assert recall(DIAGONAL, [0, 1, 3], [1, 2, 4]) == pytest.approx(2 / 3)
 
 
-def test_recall_counts_a_centre_at_the_start_and_not_at_the_stop():
+def test_recall_counts_a_center_at_the_start_and_not_at_the_stop():
     assert recall(DIAGONAL, [0.5, 2.5, 3.5], [1, 3, 4]) == 1
     assert recall(DIAGONAL, [0, 2, 3], [0.5, 2.5, 3.5]) == 0
 
 
 def test_recall_in_clips_of_the_paper():
-    # 3.2 s clips: centres 1.6, 8.0, 11.2.  [0, 1.5) misses the first, [7, 9) and [11, 12) hold the others.
+    # 3.2 s clips: centers 1.6, 8.0, 11.2.  [0, 1.5) misses the first, [7, 9) and [11, 12) contain the others.
     assert recall(DIAGONAL, [0, 7, 11], [1.5, 9, 12], clip_seconds=3.2) == pytest.approx(2 / 3)
 
 
 def test_recall_asks_for_order_before_similarity():
-    # each step alone likes the other one's interval best; in order only 3 + 3, 3 − 9 and −9 + 3 are left
+    # each step alone would choose the other one's interval; in order, only 3 + 3, 3 − 9 and −9 + 3 are left
     S = [[3, -9, 5], [5, -9, 3]]
     assert recall(S, starts=[0, 2], stops=[1, 3]) == 1
 
@@ -118,7 +118,7 @@ def test_pooled_recall_weighs_steps_not_videos():
     # 1 of 1 and 1 of 3 steps: 2 of 4 pooled, where the mean over videos would be 2/3
     assert pooled_recall([one, three]) == 0.5
     assert pooled_recall(iter([one, three])) == 0.5
-    # at half-second clips the centres are 0.25, and 0.25, 1.25, 1.75
+    # with half-second clips the centers are 0.25, and 0.25, 1.25, 1.75
     assert pooled_recall([one, (DIAGONAL, [0, 1, 1], [1, 2, 2])], clip_seconds=0.5) == 1
     assert pooled_recall([three]) == recall(*three)
 
@@ -245,7 +245,7 @@ def test_a_segment_broken_in_two_is_found_once():
 
 def test_a_segment_whose_best_match_is_claimed_does_not_settle_for_another():
     # true [0,4) and [5,7); found [0,1) has 1/4 with the first. found [2,6) has 2/6 with the first,
-    # which is claimed; its 1/5 with the second is over the threshold too, but not its best
+    # which is claimed; its 1/5 with the second is above the threshold too, but not its best
     true, found = [0, 0, 0, 0, -1, 0, 0], [0, -1, 0, 0, 0, 0, -1]
     assert segment_f1(found, true, overlap=0.1) == 2 * 1 / (2 + 2)
 
@@ -307,7 +307,7 @@ ERRORS = {
     "video missing": (lambda: mean_over_videos(iou, [[0]], [[0], [1]]), r"has 1 videos and true has 2"),
     "X 1-d": (lambda: kendall_tau([1, 2], [[1], [2]]), r"X has shape \(2,\); give .* shape \(N, d\)"),
     "Y NaN": (lambda: kendall_tau([[1], [2]], [[1], [np.nan]]), r"Y holds nan at index \(1, 0\)"),
-    "other d": (lambda: kendall_tau(S, S[:, :2]), r"X has 3 columns and Y has 2; give both the same d"),
+    "other d": (lambda: kendall_tau(S, S[:, :2]), r"X has 3 columns and Y has 2; give both the same number of columns"),
     "one x": (lambda: kendall_tau(S[:1], S), r"X has 1 rows and Y has 2; an order needs at least 2"),
     "one y": (lambda: kendall_tau(S, S[:1]), r"X has 2 rows and Y has 1; an order needs at least 2"),
     "distances 1-d": (lambda: recall_at_k([1, 2], [0]), r"distances has shape \(2,\); give .* \(Q, D\)"),

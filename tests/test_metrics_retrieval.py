@@ -17,16 +17,16 @@ def column(*values):
 
 
 def test_kendall_tau_worked_by_hand():
-    # neighbours 0 2 1: of three pairs two run forwards and one backwards
+    # neighbors 0 2 1: of three pairs, two run forward and one backward
     assert kendall_tau(column(0, 2, 1), column(0.1, 1.1, 2.1)) == pytest.approx(1 / 3)
-    # neighbours 0 0 1: two pairs forwards, one tied on one side: τ-b = 2 / √(3 · 2)
+    # neighbors 0 0 1: two pairs run forward, one is tied on one side: τ-b = 2 / √(3 · 2)
     assert kendall_tau(column(0, 0.1, 1), column(0, 1)) == pytest.approx(2 / 6**0.5)
-    # every frame midway between two neighbours: the smaller index gives 0 1 2, the larger one 1 2 2
+    # every frame is midway between two neighbors: the smaller index gives 0 1 2, the larger one 1 2 2
     assert kendall_tau(column(0, 2, 4), column(-1, 1, 3)) == 1
 
 
 def test_kendall_tau_measures_euclidean_distance():
-    # from (0, 0): 3.5 and √8, neighbour 1 (in city blocks 3.5 and 4, neighbour 0); from (0, 9): 5.5 and √53
+    # from (0, 0): 3.5 and √8, neighbor 1 (in city blocks 3.5 and 4, neighbor 0); from (0, 9): 5.5 and √53
     assert kendall_tau([[0, 0], [0, 9]], [[0, 3.5], [2, 2]]) == pytest.approx(-1)
 
 
@@ -38,7 +38,7 @@ def test_kendall_tau_of_a_sequence_with_itself_and_its_reverse(n):
     assert kendall_tau(X + 8, X[::-1] + 8) == pytest.approx(-1)
 
 
-def test_kendall_tau_is_zero_where_every_frame_has_the_same_neighbour():
+def test_kendall_tau_is_zero_where_every_frame_has_the_same_neighbor():
     assert kendall_tau(column(0, 1, 2), column(3, 9)) == 0
 
 
@@ -57,9 +57,9 @@ DISTANCES = np.array([[0.1, 0.5, 0.9], [0.4, 0.4, 0.2], [0.3, 0.3, 0.3], [np.inf
 
 
 def test_recall_at_k_worked_by_hand():
-    # right: item 0, nearest; 0, behind 2, level with 1; 1, level with both; 0, behind 1, level with 2
+    # relevant: item 0, nearest; 0, behind 2, tied with 1; 1, tied with both; 0, behind 1, tied with 2
     assert [recall_at_k(DISTANCES, [0, 0, 1, 0], k) for k in (1, 2, 3)] == [1 / 4, 1 / 4, 1]
-    # both of items 0 and 1 are right for query 1, and only item 2 is nearer
+    # items 0 and 1 are both relevant for query 1, and only item 2 is nearer
     relevant = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1], [0, 0, 0]], dtype=bool)
     assert [recall_at_k(DISTANCES, relevant, k) for k in (1, 2, 3)] == [2 / 4, 3 / 4, 3 / 4]
 

@@ -1,4 +1,4 @@
-"""The public surface: what there is, that it is documented, what importing it costs, and that all of it runs."""
+"""The public surface: its names, its documentation, its import cost, and that all of it runs."""
 
 import inspect
 import subprocess
@@ -75,7 +75,7 @@ def test_gamma_is_1_unless_said(function):
 @pytest.mark.parametrize("function", ["solve", "align", "cost", "distance", "posterior", "pairwise"])
 def test_options_are_the_same_everywhere(function):
     ours, solves = (inspect.signature(getattr(dropdtw, f)).parameters for f in (function, "solve"))
-    missing = {"order", "mask"} if function == "pairwise" else set()  # one cannot be that of every pair
+    missing = {"order", "mask"} if function == "pairwise" else set()  # a single one cannot fit every pair
     assert missing.isdisjoint(ours)
     for name, parameter in solves.items():
         if name != "C" and name not in missing:
@@ -191,7 +191,7 @@ def test_window_as_a_share_is_that_share_of_the_columns(share, columns):
 def test_lcss_counts_a_pair_at_the_threshold_and_none_above_it():
     assert dropdtw.cost([[0.5]], method="lcss", threshold=0.5) == -1
     assert dropdtw.cost([[0.5]], method="lcss", threshold=0.49) == 0
-    assert dropdtw.cost([[0.5, np.inf]], method="lcss", threshold=np.inf) == -1  # what is forbidden never counts
+    assert dropdtw.cost([[0.5, np.inf]], method="lcss", threshold=np.inf) == -1  # forbidden pairs never count
     assert dropdtw.cost([[np.inf]], method="lcss", threshold=np.inf) == 0
 
 

@@ -1,9 +1,13 @@
 """Align two sequences by their common signal and drop the rest.
 
-`align` takes two sequences, `solve` a matrix of match costs; both give an `Alignment`. `distance`, `cost` and
-`pairwise` give values alone, `posterior` the probability of every match and drop, `nearest` the cheapest of many
-sequences, `find` every occurrence of a query in a signal, `barycenter` an average, and `Online` an alignment that
-grows frame by frame.
+- `align` takes two sequences, `solve` a matrix of match costs. Both return an `Alignment`.
+- `distance`, `cost` and `pairwise` return costs only.
+- `posterior` returns the probability of every match and every drop.
+- `nearest` returns the sequences of a corpus that are closest to a query.
+- `find` returns every occurrence of a query in a signal.
+- `barycenter` averages sequences.
+- `Online` aligns a stream frame by frame.
+- `suggest_drop` suggests a drop cost.
 """
 
 from dropdtw import costs, drops, orders, windows

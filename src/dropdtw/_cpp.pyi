@@ -1,3 +1,5 @@
+"""Types of the compiled module (src/dropdtw/executors/cpp)."""
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What users call: sequences or match costs in, an alignment, a value or a distribution out."""
+"""The public functions: they take sequences or match costs and return an alignment, a cost or a distribution."""
 
 from __future__ import annotations
 
@@ -43,42 +43,47 @@ def solve(
 ) -> Alignment:
     r"""Find the best alignment for given match costs.
 
-    Solves, over all monotone binary matrices M that the options allow (paper Eq. 2),
+    Minimizes, over all monotone binary matrices M that the options allow (paper Eq. 2),
 
-        min_M  Σ_ij M_ij C_ij  +  Σ_j [column j of M is empty] d_x[j]  +  Σ_i [row i of M is empty] d_z[i],
+        min_M  Σ_ij M_ij C_ij  +  Σ_j [column j of M is empty] d_x[j]  +  Σ_i [row i of M is empty] d_z[i].
 
-    and with opening costs also open_x for each run of empty columns and open_z for each run of empty rows.
+    Opening costs add open_x for each run of empty columns and open_z for each run of empty rows.
 
     Parameters
     ----------
-    C : (K, N) cost of matching z_i with x_j; any sign; +∞, or a mask, forbids the match.
-    drop_x, drop_z : d_x and d_z, what dropping x_j or z_i costs. None: it may not be dropped. A number, one number
-        per element (+∞: this one may not be dropped), "percentile:30" (of C) or another rule, see `dropdtw.drops`.
-        With no drop cost at all this is DTW.
-    method : a name of `dropdtw.METHODS`, a method with parameters (made by `dropdtw.free_ends`, `dropdtw.wdtw` or
-        `dropdtw.erp`), or a `Recurrence` of your own.
-    one_to_many : one z may match several x.
-    many_to_one : one x may match several z.
-    contiguous : no x is dropped inside the run of a z. `many_to_one=False, contiguous=True` is what step
-        localization usually means.
-    open_x, open_z : what the first dropped x, z, of a run pays on top of its drop cost: junk then goes in few long runs
-        instead of many short ones. A number ≥ 0, or "suggest".
-    warp : what a match that repeats an element pays on top of its match cost (ADTW's penalty): a number ≥ 0.
-    window : forbid matches far from the diagonal, |j − i (N−1)/(K−1)| > w: an int is w, in columns, a float in [0, 1]
-        a share of N. Drops are not limited.
-    mask : (K, N) bool, True where z_i may match x_j; the same as +∞ in C elsewhere. `dropdtw.windows` makes some.
-    threshold : for "lcss" and "edr": pairs that cost at most this count as alike; a number or a rule.
-    order : which steps (z_i) may follow which: a partial order, alternatives, repeats or jumps, by `dropdtw.orders`.
-        None: one by one, as they stand in Z.
-    executor : None for the best one, or the name of one: "cpp" (compiled) or "reference".
+    C : (K, N), the cost of matching z_i with x_j. Any sign is allowed. +∞ forbids the match.
+    drop_x, drop_z : d_x and d_z, the cost of dropping x_j or z_i. None forbids dropping. Otherwise a number, one number
+        per element (+∞ forbids dropping that element), or a rule from `dropdtw.drops`, such as "percentile:30" (of C).
+        Without any drop cost the result is DTW.
+    method : a name in `dropdtw.METHODS`, a method with parameters (from `dropdtw.free_ends`, `dropdtw.wdtw` or
+        `dropdtw.erp`), or your own `Recurrence`.
+    one_to_many : whether one z may match several x.
+    many_to_one : whether one x may match several z.
+    contiguous : whether to forbid dropping an x inside the run of x that matches one z. Step localization usually
+        means `many_to_one=False, contiguous=True`.
+    open_x, open_z : the cost that each run of dropped x, or of dropped z, adds to its drop costs. It favors a few long
+        runs over many short ones. A number ≥ 0, or "suggest".
+    warp : the cost that a match adds when it repeats an element (the penalty of ADTW). A number ≥ 0.
+    window : forbids matches far from the diagonal, |j − i (N−1)/(K−1)| > w. An int is w in columns; a float in [0, 1]
+        is a fraction of N. Drops are not limited.
+    mask : (K, N) bool, True where z_i may match x_j. False has the same effect as +∞ in C. `dropdtw.windows` builds
+        common masks.
+    threshold : for "lcss" and "edr" only: pairs that cost at most this count as equal. A number or a rule.
+    order : which steps (z_i) may follow which, built with `dropdtw.orders`: a partial order, alternatives, repeats or
+        jumps. None keeps the order of Z.
+    executor : "cpp" (compiled) or "reference". None picks the fastest one available.
+
+    Returns
+    -------
+    An [`Alignment`][dropdtw.Alignment]: its cost, the matched pairs, and what is dropped.
 
     Raises
     ------
-    ValueError : for input that makes no sense, and where every alignment is forbidden.
+    ValueError : if an argument is invalid, or if every alignment is forbidden.
 
     >>> import dropdtw
     >>> a = dropdtw.solve([[0.1, 0.2, 0.9, 0.8], [0.9, 0.8, 0.9, 0.1]], drop_x=0.3)
-    >>> a.labels                        # x_2 is like neither z_0 nor z_1
+    >>> a.labels                        # x_2 resembles neither z_0 nor z_1
     array([ 0,  0, -1,  1])
     >>> round(a.cost, 6)                # 0.1 + 0.2 + 0.3 + 0.1
     0.7
@@ -128,16 +133,26 @@ def align(
 
     Parameters
     ----------
-    Z : (K, d), the query or the steps; (K,) is a sequence of numbers.
-    X : (N, d), the signal or the frames.
-    match : the match cost, a name of `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean", "cityblock",
-        "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "auto": Euclidean for numbers, (K,)
-        or (K, 1), and cosine for vectors.
-    missing : "drop" leaves out elements with NaN (or masked values): they match nothing and cost nothing, as if they
-        had been deleted, but all indices stay yours (`Alignment.missing_x`). None: they are refused.
-    others : as in `solve`. "logit:30" as `drop_x` is a drop logit inside the softmax cost.
+    Z : (K, d), the query or the steps. (K,) is a sequence of numbers.
+    X : (N, d), the signal or the frames. (N,) is a sequence of numbers.
+    match : the match cost. A name in `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean", "cityblock",
+        "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "auto" is Euclidean for numbers,
+        (K,) or (K, 1), and cosine for vectors.
+    missing : "drop" ignores elements with NaN or masked values. They match nothing and cost nothing, as if they had
+        been deleted, but all indices still refer to your Z and X (see `Alignment.missing_x`). None rejects them.
 
-    >>> import numpy as np, dropdtw
+    [`solve`][dropdtw.solve] explains the other parameters. With `match="softmax"`, `drop_x` also takes "logit:30", a
+    drop logit inside the softmax.
+
+    Returns
+    -------
+    An [`Alignment`][dropdtw.Alignment].
+
+    Raises
+    ------
+    ValueError : if an argument is invalid, or if every alignment is forbidden.
+
+    >>> import dropdtw
     >>> Z = [0.0, 1.0, 2.0]
     >>> X = [0.1, 0.0, 7.0, 1.1, 2.0, -5.0, 2.1]
     >>> dropdtw.align(Z, X, drop_x=0.5).labels
@@ -193,17 +208,29 @@ def cost(
     max_cost: float | None = None,
     executor: str | None = None,
 ) -> float:
-    """Compute the value alone, from match costs: no path is kept. +∞ where every alignment is forbidden.
+    """Compute the cost of the best alignment for given match costs, without its path.
 
-    reducer, gamma : "hard" for the minimum, "soft" for −γ log Σ exp(−cost/γ) over all alignments, "smooth" for the
-        paper's smoothMin (Eq. 7).
-    normalize : "pattern" divides by what all paths of a step pattern weigh, so that values of different lengths
-        compare; for methods that have such a number ("symmetric2", "asymmetric" and their P1 forms). "path" divides by
-        the number of matches and drops of the path found; the path with the least quotient may be another one.
-    max_cost : the largest value of interest: +∞ is returned for any larger one, as soon as it is sure to be larger.
-        Values up to it are exact. With `normalize` it is compared with the normalized value. Soft minima and steps with
-        an `order` are computed to the end all the same.
-    others : as in `solve`.
+    Parameters
+    ----------
+    C : (K, N), the cost of matching z_i with x_j.
+    reducer, gamma : "hard" takes the minimum over all alignments, "soft" takes −γ log Σ exp(−cost/γ) over them, and
+        "smooth" uses the paper's smoothMin (Eq. 7).
+    normalize : "pattern" divides by the total weight that every path of a step pattern has, so that costs of sequences
+        of different lengths are comparable ("symmetric2", "asymmetric" and their P1 forms only). "path" divides by
+        the number of matches and drops on the cheapest path; another path may have a smaller quotient.
+    max_cost : the largest cost of interest. Costs up to it are exact. For larger ones the result is +∞, and the
+        computation stops as soon as the cost is certain to be larger. With `normalize` the limit applies to the
+        normalized cost. Soft minima, and problems with an `order`, never stop early.
+
+    [`solve`][dropdtw.solve] explains the other parameters.
+
+    Returns
+    -------
+    A float: a plain sum of costs, without a square root. +∞ if every alignment is forbidden.
+
+    Raises
+    ------
+    ValueError : if an argument is invalid.
 
     >>> import dropdtw
     >>> C = [[0.1, 0.9, 0.2]]
@@ -259,7 +286,22 @@ def distance(
     executor: str | None = None,
     missing: str | None = None,
 ) -> float:
-    """Compute the value alone, from sequences: a plain sum of costs, no square root. Arguments as in `align`, `cost`.
+    """Compute the cost of the best alignment of two sequences, without its path.
+
+    Parameters
+    ----------
+    Z, X : (K, d) and (N, d), the two sequences, or (K,) and (N,) for sequences of numbers.
+
+    [`align`][dropdtw.align] explains `match` and `missing`, [`cost`][dropdtw.cost] explains `reducer`, `gamma`,
+    `normalize` and `max_cost`, and [`solve`][dropdtw.solve] the other parameters.
+
+    Returns
+    -------
+    A float: a plain sum of costs, without a square root. +∞ if every alignment is forbidden.
+
+    Raises
+    ------
+    ValueError : if an argument is invalid.
 
     >>> import dropdtw
     >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5)
@@ -320,10 +362,23 @@ def posterior(
     order: OrderLike | None = None,
     executor: str | None = None,
 ) -> Posterior:
-    """Compute how probable each match and each drop is under P(M) ∝ exp(−cost(M)/γ).
+    """Compute the probability of each match and each drop under P(M) ∝ exp(−cost(M)/γ).
 
-    gamma : the temperature, > 0: small trusts the best alignment, large believes in all of them.
-    others : as in `solve`. With "drop_dtw_paper" an alignment counts once for each path that Algorithm 2 has to it.
+    Parameters
+    ----------
+    C : (K, N), the cost of matching z_i with x_j.
+    gamma : the temperature, > 0. A small one concentrates on the best alignment, a large one spreads over all of them.
+
+    [`solve`][dropdtw.solve] explains the other parameters. With "drop_dtw_paper" an alignment counts once for each
+    path that Algorithm 2 has for it.
+
+    Returns
+    -------
+    A [`Posterior`][dropdtw.Posterior]: the probabilities, their entropy, and samples.
+
+    Raises
+    ------
+    ValueError : if an argument is invalid, or if every alignment is forbidden.
 
     >>> import dropdtw
     >>> p = dropdtw.posterior([[0.1, 0.9, 0.2]], drop_x=0.3, gamma=0.1)
@@ -375,16 +430,28 @@ def pairwise(
     executor: str | None = None,
     missing: str | None = None,
 ) -> Array:
-    """Compute the values of all pairs, (n, m): entry [a, b] is `distance(Zs[a], Xs[b], ...)`.
+    """Compute the costs of all pairs of sequences: entry [a, b] is `distance(Zs[a], Xs[b], ...)`.
 
-    Zs, Xs : lists of sequences, of different lengths if need be. Without Xs, Zs is compared with itself, each pair
-        once where the value cannot depend on the order of the two.
-    n_jobs : how many threads, as in scikit-learn: −1 for all cores (the default), −2 for all but one, None for one.
-        Small pairs for which Python itself has to work (a match cost or a rule of your own, "softmax") are done by one
-        thread whatever this says: more would only be in each other's way.
-    progress : a function that is called with (done, total); True or False for a line on standard error; None shows
-        it on a terminal when the work takes longer than two seconds.
-    others : as in `align` and `cost`.
+    Parameters
+    ----------
+    Zs, Xs : lists of n and m sequences, which may differ in length. Without Xs, Zs is compared with itself, and each
+        pair is computed only once if the cost is symmetric.
+    n_jobs : the number of threads, as in scikit-learn: −1 for all cores (the default), −2 for all but one, None for
+        one. Small pairs that need Python code (your own match cost or drop rule, "softmax") always run on one thread,
+        because more threads would only wait for each other.
+    progress : a function that is called with (done, total). True or False turns a progress line on standard error on or
+        off. None shows it on a terminal if the work takes longer than two seconds.
+
+    [`align`][dropdtw.align] explains `match` and `missing`, [`cost`][dropdtw.cost] explains `reducer`, `gamma`,
+    `normalize` and `max_cost`, and [`solve`][dropdtw.solve] the other parameters.
+
+    Returns
+    -------
+    An (n, m) array of costs, +∞ where every alignment of a pair is forbidden.
+
+    Raises
+    ------
+    ValueError : if an argument is invalid.
 
     >>> import dropdtw
     >>> dropdtw.pairwise([[0, 1], [0, 1, 1], [5]])

@@ -1,4 +1,4 @@
-"""Match costs: how unlike z_i and x_j are (paper Section 3.3). Each takes Z (K, d) and X (N, d) and gives C (K, N)."""
+"""Match costs: how different z_i and x_j are (paper Section 3.3). Each maps Z (K, d) and X (N, d) to C (K, N)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ MatchCost = str | Callable[[Array, Array], npt.ArrayLike]
 
 
 def cosine(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
-    """1 − cos(z_i, x_j) (paper Eq. 3), in [0, 2]. A zero vector is like nothing: its cosine is 0, its cost 1.
+    """Cosine cost: 1 − cos(z_i, x_j) (paper Eq. 3), in [0, 2].
+
+    A zero vector has no direction. Its cosine counts as 0, so its cost is 1.
+
+    Z, X : (K, d) and (N, d).   Returns C (K, N).
 
     >>> cosine([[1, 0], [0, 0]], [[2, 0], [0, 3], [-1, 0]])
     array([[0., 1., 2.],
@@ -35,21 +39,27 @@ def _cosine(A: Array, B: Array) -> Array:
 
 
 def cosine_of(units: Array, B: Array, scale: Array | None) -> Array:
-    """The cosine cost of unit vectors and the rows of B, which `scale` makes unit vectors; None: they are."""
+    """The cosine cost of unit vectors and the rows of B.
+
+    scale : (len(B),) factors that turn the rows of B into unit vectors; None if they are unit vectors already.
+    """
     if (found := compiled.match_costs("cosine", units, B, scale)) is not None:
         return found
     C: Array = units @ B.T
-    if scale is not None:  # afterwards, which spares a copy of X
+    if scale is not None:  # scaling C instead of B avoids a copy of B
         C *= scale
     np.subtract(1, C, out=C)
     return np.asarray(np.clip(C, 0, 2, out=C))
 
 
 def softmax(Z: npt.ArrayLike, X: npt.ArrayLike, *, gamma: float = 1.0, ids: Sequence[Hashable] | None = None) -> Array:
-    """−log softmax over i of (z_i · x_j / γ) (paper Eq. 4), the sum over the *unique* z only (its appendix).
+    """Softmax cost: −log softmax over i of (z_i · x_j / γ) (paper Eq. 4).
 
-    gamma : temperature; smaller makes the softmax sharper.
-    ids : what makes z unique, one id per row of Z; rows of the same id count once. None: equal rows count once.
+    The softmax sums over *unique* z only (the paper's appendix).
+
+    Z, X : (K, d) and (N, d).   Returns C (K, N).
+    gamma : the temperature, > 0; a smaller one makes the softmax sharper.
+    ids : one id per row of Z; rows with the same id count once. None: equal rows count once.
 
     >>> softmax([[1.0], [1.0], [0.0]], [[0.0]]).round(4).T  # two unique rows: each has probability 1/2
     array([[0.6931, 0.6931, 0.6931]])
@@ -58,7 +68,9 @@ def softmax(Z: npt.ArrayLike, X: npt.ArrayLike, *, gamma: float = 1.0, ids: Sequ
 
 
 def euclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
-    """‖z_i − x_j‖.
+    """Euclidean distance: ‖z_i − x_j‖.
+
+    Z, X : (K, d) and (N, d), or (K,) and (N,).   Returns C (K, N).
 
     >>> euclidean([0, 3], [0, 1])
     array([[0., 1.],
@@ -71,8 +83,8 @@ def _euclidean(A: Array, B: Array) -> Array:
     if _moderate(A, B):
         found = compiled.match_costs("euclidean", A, B)
         return np.asarray(np.sqrt(_sqeuclidean(A, B))) if found is None else found
-    # Squares would overflow or vanish: make the largest value about 1. Squares of pairs much closer than that still
-    # vanish, so these get a scale of their own.
+    # Squares would overflow or underflow, so scale the largest value to about 1. The squares of pairs that are much
+    # closer than that still underflow; they are recomputed, each at its own scale.
     exponent = int(np.frexp(_largest(A, B))[1]) - 1
     C = _sqeuclidean(np.ldexp(A, -exponent), np.ldexp(B, -exponent))
     info = np.finfo(C.dtype)
@@ -91,7 +103,7 @@ def _length(differences: Array) -> Array:
 
 
 def _by_differences(C: Array, chosen: Array, A: Array, B: Array, cost: Callable[[Array], Array]) -> None:
-    """Replace the `chosen` entries of C by the cost of the differences z − x, some thousands of pairs at a time."""
+    """Replace the `chosen` entries of C by the cost of the differences z − x, in chunks of 4,096 pairs."""
     i, j = np.nonzero(chosen)
     for k in range(0, len(i), 4096):
         part = slice(k, k + 4096)
@@ -99,7 +111,9 @@ def _by_differences(C: Array, chosen: Array, A: Array, B: Array, cost: Callable[
 
 
 def sqeuclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
-    """‖z_i − x_j‖²; +∞ where that overflows.
+    """Squared Euclidean distance: ‖z_i − x_j‖²; +∞ on overflow.
+
+    Z, X : (K, d) and (N, d), or (K,) and (N,).   Returns C (K, N).
 
     >>> sqeuclidean([0, 3], [0, 1])
     array([[0., 1.],
@@ -117,10 +131,11 @@ def _sqeuclidean(A: Array, B: Array) -> Array:
             for a, b in zip(A.T, B.T, strict=True):
                 C += (a[:, None] - b[None, :]) ** 2
         return C
-    # |z|² + |x|² − 2 z·x is one matrix product, but cancels where z ≈ x: centre first, and do close pairs by hand.
+    # |z|² + |x|² − 2 z·x is one matrix product, but cancels where z ≈ x: center first, and compute close pairs
+    # from their differences.
     with np.errstate(over="ignore", invalid="ignore"):
-        centre = np.concatenate([A, B]).mean(axis=0)
-        P, Q = A - centre, B - centre
+        center = np.concatenate([A, B]).mean(axis=0)
+        P, Q = A - center, B - center
         p, q = (P**2).sum(axis=1), (Q**2).sum(axis=1)
         C = P @ (-2 * Q).T
         C += p[:, None]
@@ -128,13 +143,15 @@ def _sqeuclidean(A: Array, B: Array) -> Array:
         np.maximum(C, 0, out=C)
         if C.min() > 1e-2 * (p.max() + q.max()):
             return C
-        close = ~(1e-2 * (p[:, None] + q) < C)  # not ≥: what overflowed is NaN
+        close = ~(1e-2 * (p[:, None] + q) < C)  # negated rather than ≥, so that NaN from an overflow counts as close
         _by_differences(C, close, A, B, lambda differences: (differences**2).sum(axis=1))
     return C
 
 
 def cityblock(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
-    """Σ_k |z_ik − x_jk|: one feature that is far off weighs less than under `sqeuclidean`.
+    """City-block distance: Σ_k |z_ik − x_jk|. A single outlying feature weighs less than in `sqeuclidean`.
+
+    Z, X : (K, d) and (N, d), or (K,) and (N,).   Returns C (K, N).
 
     >>> cityblock([[0, 0], [3, 4]], [[1, 1]])
     array([[2.],
@@ -148,7 +165,9 @@ def _cityblock(A: Array, B: Array) -> Array:
 
 
 def chebyshev(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
-    """max_k |z_ik − x_jk|: two elements are near where they are near in every feature.
+    """Chebyshev distance: max_k |z_ik − x_jk|. Two elements are close only if they are close in every feature.
+
+    Z, X : (K, d) and (N, d), or (K,) and (N,).   Returns C (K, N).
 
     >>> chebyshev([[0, 0], [3, 4]], [[1, 1]])
     array([[1.],
@@ -162,9 +181,9 @@ def _chebyshev(A: Array, B: Array) -> Array:
 
 
 def _by_feature(A: Array, B: Array, fold: np.ufunc) -> Array:
-    """What `fold` makes of the absolute differences in each feature; +∞ where that overflows."""
+    """Fold the absolute differences over the features; +∞ on overflow."""
     C: Array = np.zeros((len(A), len(B)), A.dtype)
-    rows = max(1, (1 << 15) // len(B))  # few enough cells to stay in a core's cache while the features pass by
+    rows = max(1, (1 << 15) // len(B))  # few enough cells to stay in a core's cache during the loop over features
     with np.errstate(over="ignore"):
         for k in range(0, len(A), rows):
             part, apart = C[k : k + rows], np.empty_like(C[k : k + rows])
@@ -175,9 +194,12 @@ def _by_feature(A: Array, B: Array, fold: np.ufunc) -> Array:
 
 
 def correlation(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
-    """1 − the correlation of z_i and x_j over their features, in [0, 2]: the cosine cost of z − z̄ and x − x̄.
+    """Correlation cost: 1 − the correlation of z_i and x_j over their features, in [0, 2].
 
-    An element whose features are all alike correlates with nothing: its cost is 1.
+    This is the cosine cost of z − z̄ and x − x̄. An element whose features are all equal has no correlation with
+    anything, so its cost is 1.
+
+    Z, X : (K, d) and (N, d), d ≥ 2.   Returns C (K, N).
 
     >>> correlation([[1, 2, 3], [5, 5, 5]], [[10, 20, 30], [3, 2, 1]]).round(6)
     array([[0., 2.],
@@ -189,14 +211,14 @@ def correlation(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
 
 
 def _correlation(A: Array, B: Array) -> Array:
-    return _cosine(_centred(A), _centred(B))
+    return _cosine(_centered(A), _centered(B))
 
 
-def _centred(A: Array) -> Array:
-    """Rows minus their means, at a scale at which sums cannot overflow; exactly 0 where a row is constant."""
+def _centered(A: Array) -> Array:
+    """Rows minus their means, scaled so that sums cannot overflow; exactly 0 where a row is constant."""
     scale = np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(A.dtype).tiny)
     A = A / scale
-    constant = (A[:, :1] == A).all(axis=1, keepdims=True)  # rounding would make a direction of it
+    constant = (A[:, :1] == A).all(axis=1, keepdims=True)  # rounding errors would give such a row a direction
     return np.asarray(np.where(constant, A.dtype.type(0), A - A.mean(axis=1, keepdims=True)))
 
 
@@ -204,8 +226,13 @@ def _centred(A: Array) -> Array:
 class Softmax:
     """The match cost of paper Eq. 4 as an object: `match=Softmax(gamma=0.1, ids=step_ids)`.
 
-    With a drop logit per x_j (see `drops.LogitPercentile`) the softmax has one more competitor, and the drop costs
-    come out of it: C = −log(p_i + ε), d_x = −log(p_drop + ε).
+    gamma : the temperature, > 0.   ids : one id per row of Z; rows with the same id count once.
+
+    A drop logit per x_j (see `drops.LogitPercentile`) adds one more entry to the softmax, which then yields the drop
+    costs as well: C = −log(p_i + ε), d_x = −log(p_drop + ε).
+
+    >>> Softmax(gamma=0.5)([[1.0], [0.0]], [[0.0]]).round(4).T
+    array([[0.6931, 0.6931]])
     """
 
     gamma: float = 1.0
@@ -216,7 +243,7 @@ class Softmax:
             raise ValueError(f"the softmax cost's gamma is {self.gamma!r}; give a finite number > 0")
 
     def __call__(self, Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
-        """C (K, N)."""
+        """The match costs C (K, N) of Z (K, d) and X (N, d)."""
         S, row = self.similarities(Z, X)
         S = self._logits(S)
         C: Array = _log_sum_exp(S) - S
@@ -225,14 +252,17 @@ class Softmax:
     def with_drop_logits(
         self, Z: npt.ArrayLike, X: npt.ArrayLike, logits: Callable[[Array], Array], epsilon: float
     ) -> tuple[Array, Array]:
-        """C (K, N) and d_x (N,) where a drop logit, computed from the similarities of unique z, joins the softmax."""
+        """C (K, N) and d_x (N,) of a softmax that includes a drop logit.
+
+        logits : computes the drop logit from the similarities (U, N) of the unique z.   epsilon : ε in the costs.
+        """
         S, row = self.similarities(Z, X)
         S = self._logits(np.concatenate([S, np.broadcast_to(logits(S), (1, S.shape[1]))]))
         C = -np.log(np.exp(S - _log_sum_exp(S)) + epsilon)
         return C[:-1][row], C[-1]
 
     def similarities(self, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Array, Array]:
-        """Z · x for each unique z (U, N), and the row of it that each z_i has (K,)."""
+        """The products z·x of the unique z, (U, N), and for each z_i its row among them, (K,)."""
         A, B = as_pair(Z, X)
         if self.ids is None:
             _, first, row = np.unique(A, axis=0, return_index=True, return_inverse=True)
@@ -269,15 +299,15 @@ MATCH_COSTS: Final[dict[str, Callable[[Array, Array], Array]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """A match cost, and what may be done with it.
+    """A match cost and its properties.
 
-    cost : the function of sequences that have been checked.
-    in_kernels : whether kernels can compute it themselves.
-    by_column : whether column j depends on Z and x_j alone, so that C can be computed in parts.
-    by_pair : whether, moreover, row i depends on z_i and X alone.
+    cost : the function; it takes sequences that have already been validated.
+    in_kernels : whether the compiled kernels can compute it themselves.
+    by_column : whether column j depends only on Z and x_j, so that C can be computed in strips.
+    by_pair : whether, in addition, row i depends only on z_i and X.
     symmetric : whether exchanging Z and X transposes C.
     least : a lower bound on every cost.
-    softmax : the softmax that a drop logit can join.
+    softmax : the softmax to which a drop logit can be added, if there is one.
     """
 
     name: str
@@ -290,7 +320,7 @@ class Match:
     softmax: Softmax | None = None
 
     def of(self, derive: Callable[[Array], Array]) -> Match:
-        """The same of what `derive` makes of each sequence; an element may then depend on others near it."""
+        """The same cost of derived sequences, `derive(Z)` and `derive(X)`, whose elements may depend on neighbors."""
         return Match(
             self.name,
             lambda Z, X: self.cost(derive(Z), derive(X)),
@@ -301,18 +331,18 @@ class Match:
         )
 
     def kernel_metric(self, *sequences: Array) -> str | None:
-        """Its name where kernels may compute it themselves for these sequences, otherwise None."""
+        """The cost's name if the compiled kernels may compute it for these sequences, otherwise None."""
         return self.name if self.in_kernels and _moderate(*sequences) else None
 
     def check_features(self, features: int) -> None:
-        """Refuse, or warn of, what means nothing for so few features. Once for each request, whatever its size."""
+        """Raise or warn if the cost is meaningless for so few features. Called once per request, whatever its size."""
         if self.name == "correlation" and features == 1:
             raise ValueError(
                 "match is 'correlation', which compares the features of two elements, but these have only one; "
                 "use 'euclidean', or give windows of the series as elements"
             )
         if self.name == "cosine" and features == 1:
-            warn("the cosine of one-dimensional elements is only their signs; match='euclidean' compares values")
+            warn("the cosine of one-dimensional elements compares only their signs; match='euclidean' compares values")
 
 
 _NAMED: Final = {
@@ -326,9 +356,9 @@ _NAMED: Final = {
 
 
 def resolve(match: MatchCost, features: int) -> Match:
-    """What `match` says: a name, "auto", "softmax:γ", or a callable, whose result is checked.
+    """Resolve a name, "auto", "softmax:γ" or a callable to a `Match`. The results of a callable are validated.
 
-    features : d, of the sequences to be compared; "auto" is Euclidean for numbers and cosine for vectors.
+    features : d of the sequences; "auto" is Euclidean for numbers (d = 1) and cosine for vectors.
 
     >>> resolve("auto", 1).name, resolve("auto", 8).name
     ('euclidean', 'cosine')
@@ -374,7 +404,7 @@ def _checked(match: Callable[[Array, Array], npt.ArrayLike]) -> Callable[[Array,
 
 
 def _moderate(*sequences: Array) -> bool:
-    """Whether squares of these values neither overflow nor vanish."""
+    """Whether the squares of these values neither overflow nor underflow."""
     largest = _largest(*sequences)
     info = np.finfo(sequences[0].dtype)
     return largest == 0 or float(info.tiny) ** 0.25 < largest < float(info.max) ** 0.25
@@ -386,11 +416,11 @@ def _largest(*sequences: Array) -> float:
 
 
 _SAFE: Final = {np.dtype(t): float(np.finfo(t).tiny) ** 0.25 for t in (np.float32, np.float64)}
-"""The length of vectors above which the squares of their elements matter before they vanish."""
+"""Minimum length of a vector: above it, squares that underflow are too small to matter."""
 
 
 def row_lengths(A: Array) -> Array | None:
-    """The Euclidean lengths of the rows; None where squares overflow or vanish in some row, or a row is zero."""
+    """The Euclidean lengths of the rows; None if squares overflow or underflow in some row, or a row is zero."""
     if (norm := compiled.row_lengths(A)) is None:
         with np.errstate(over="ignore", under="ignore"):
             norm = np.sqrt(np.einsum("nd,nd->n", A, A))
@@ -399,7 +429,7 @@ def row_lengths(A: Array) -> Array | None:
 
 
 def unit_rows(A: Array) -> Array:
-    """Rows of length 1; zero rows stay zero."""
+    """The rows scaled to length 1; zero rows stay zero."""
     lengths = row_lengths(A)
     if lengths is None:
         A = A / np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(A.dtype).tiny)

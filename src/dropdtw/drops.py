@@ -1,12 +1,12 @@
-"""Drop costs: what leaving an element out costs (paper Section 3.4), fixed or read off the match costs.
+"""Drop costs: the cost of dropping an element (paper Section 3.4), fixed or computed from the match costs.
 
-Wherever the library takes `drop_x` or `drop_z`, it takes
+`drop_x` and `drop_z` accept, everywhere in the library:
 
-- None: the element may not be dropped;
-- a number, or one number per element (+∞: this one may not be dropped);
+- None: no element may be dropped;
+- a number, or one number per element (+∞ forbids dropping that element);
 - a rule: a string ("percentile:30", "suggest", "logit:30"), an object of this module, or any function of the match
-  costs C that returns a number or one number per *column* of C. For `drop_z` it is given Cᵀ, so columns are always the
-  elements to be dropped.
+  costs C that returns a number or one number per *column* of C. A function for `drop_z` receives Cᵀ, so columns are
+  always the elements to be dropped.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Band = tuple[Array, Array] | None
 
 
 class Rule(ABC):
-    """How drop costs are found. `resolve` turns all that a caller may say into one of these.
+    """A way to compute drop costs. `resolve` turns every accepted value of `drop_x` and `drop_z` into one of these.
 
-    needs_costs : whether it reads the match costs; otherwise its price is known before any of them is.
-    symmetric : whether it gives the same number when Z and X are exchanged.
+    needs_costs : whether it depends on the match costs; if not, the drop costs are known before any of them.
+    symmetric : whether exchanging Z and X gives the same number.
     """
 
     needs_costs: ClassVar[bool] = True
@@ -42,22 +42,22 @@ class Rule(ABC):
 
     @abstractmethod
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
-        """What dropping costs in a problem with these match costs: a number, or one per element.
+        """The drop cost for these match costs: a number, or one per element.
 
-        side : "x" or "z", the elements to be dropped.   band : where z_i may match, as `Costs.band`.
+        side : "x" or "z", the elements to be dropped.   band : the x that each z_i may match, as in `Costs.band`.
         """
 
     def plain(self) -> float | str | None:
-        """The rule as a number or a string that `resolve` takes; None where neither can say it."""
+        """The rule as a number or a string that `resolve` accepts; None if it cannot be written that way."""
         return None
 
     @property
     def said(self) -> object:
-        """What a caller said to get this rule, for errors."""
+        """The value that the caller passed for this rule, for error messages."""
         return self.plain() or self
 
     def __call__(self, C: npt.ArrayLike) -> npt.ArrayLike:
-        """The cost of dropping any column of C, or of each of them."""
+        """The cost of dropping a column of C (K, N): one number for all columns, or one per column."""
         from dropdtw.problem.match import Matrix
 
         return self.price(Matrix(as_match_costs(C)), "x")
@@ -65,7 +65,7 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class Constant(Rule):
-    """The same drop cost for every element."""
+    """The same drop cost for every element: `drop_x=0.3` means `Constant(0.3)`."""
 
     value: float
 
@@ -77,7 +77,7 @@ class Constant(Rule):
         return self.value
 
     def plain(self) -> float | None:
-        """The number; None where it is none, or too large for a float."""
+        """The number; None if it is not a number or does not fit into a float."""
         if not isinstance(self.value, Real) or isinstance(self.value, (bool, np.bool_)):
             return None
         try:
@@ -93,7 +93,7 @@ class Constant(Rule):
 
 @dataclass(frozen=True, eq=False)
 class PerElement(Rule):
-    """One drop cost per element."""
+    """One drop cost per element: `drop_x=[0.3, 0.5]` means `PerElement([0.3, 0.5])`."""
 
     values: npt.ArrayLike
 
@@ -111,7 +111,13 @@ class PerElement(Rule):
 
 @dataclass(frozen=True)
 class Percentile(Rule):
-    """The p-th percentile of the match costs, for every element alike (paper Eq. 5)."""
+    """The p-th percentile of the match costs, the same for every element (paper Eq. 5).
+
+    p : 0 to 100. p = 30 makes 30 % of the pairs cheaper than a drop; a lower p drops more.
+
+    >>> Percentile(50)([[1.0, 2.0, 3.0]])
+    2.0
+    """
 
     p: float
 
@@ -121,30 +127,30 @@ class Percentile(Rule):
         _check_percentile(self.p)
 
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> float:
-        """The percentile, without all of C where that is large."""
+        """The percentile. A large C is not materialized for it."""
         return costs.percentile(self.p)
 
     def plain(self) -> str:
-        """As `resolve` takes it."""
+        """The string that `resolve` accepts."""
         return f"percentile:{self.p:g}"
 
 
 @dataclass(frozen=True)
 class Suggest(Rule):
-    """Where the best matches end and chance begins, for every element of either side alike.
+    """A drop cost between good matches and chance matches, the same for every element of Z and X.
 
-    Junk matches something too, by chance, about as well as a real element matches a z that it does not belong to. So
-    the cost of each x's best match is put beside the cost of its best match elsewhere in Z, and the drop cost goes
-    where these numbers fall into two groups most clearly (Otsu's threshold). `dropdtw.suggest_drop` also says how far
-    to trust it.
+    Junk also matches something by chance, about as well as a real element matches a z that it does not belong to. So
+    we take the cost of each x's best match and the cost of its best match elsewhere in Z. The drop cost is the
+    threshold that splits all these numbers most clearly into two groups (Otsu's threshold). `dropdtw.suggest_drop`
+    also reports how far to trust it.
     """
 
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> float:
-        """The same for x and z, from at most `LOOKED_AT` pairs, those outside the band left out."""
-        return gap(looked_at(costs, band)).threshold
+        """The same number for x and z, from at most `MAX_SAMPLED` pairs inside the band."""
+        return gap(sampled(costs, band)).threshold
 
     def plain(self) -> str:
-        """As `resolve` takes it."""
+        """The string that `resolve` accepts."""
         return "suggest"
 
 
@@ -152,9 +158,11 @@ class Suggest(Rule):
 class LogitPercentile(Rule):
     """A drop logit inside the softmax match cost: dropping competes with the steps for each x_j.
 
-    The logit is the k-th largest similarity z·x of all pairs, k = max(1, ⌊p/100 · number of pairs⌋): it joins the
-    softmax as one more row, and C = −log(p_i + ε), d_x = −log(p_drop + ε). So the drop cost differs from x to x,
-    and a larger p lowers the logit and drops less. Needs `match="softmax"`; for `drop_x` only.
+    The logit is the k-th largest similarity z·x of all pairs, k = max(1, ⌊p/100 · number of pairs⌋). It is added to
+    the softmax as one more row; then C = −log(p_i + ε) and d_x = −log(p_drop + ε). The drop cost therefore differs
+    between x_j. A larger p lowers the logit and drops less. Works with `match="softmax"` and for `drop_x` only.
+
+    p : 0 to 100.   epsilon : ε.
     """
 
     p: float
@@ -164,7 +172,7 @@ class LogitPercentile(Rule):
         _check_percentile(self.p)
 
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
-        """Refused: it makes the match costs, and cannot be read off them."""
+        """Always raise: this rule changes the match costs, so it cannot be computed from them."""
         raise ValueError(
             f"drop_{side} is {self.plain()!r}, which is part of the softmax match cost; "
             "use it as drop_x of align, distance or pairwise with match='softmax'"
@@ -176,13 +184,13 @@ class LogitPercentile(Rule):
         return np.asarray(np.partition(S.ravel(), S.size - k)[S.size - k])
 
     def plain(self) -> str:
-        """As `resolve` takes it."""
+        """The string that `resolve` accepts."""
         return f"logit:{self.p:g}"
 
 
 @dataclass(frozen=True, eq=False)
 class _Function(Rule):
-    """A function of the caller's."""
+    """A function given by the caller."""
 
     function: Callable[[Array], npt.ArrayLike]
 
@@ -198,7 +206,9 @@ _NAMED: Final[dict[str, Callable[[float], Rule]]] = {"percentile": Percentile, "
 
 
 def resolve(drop: DropCost, name: str) -> Rule | None:
-    """The rule behind `drop`; None where nothing may be dropped.
+    """The rule for `drop`; None if nothing may be dropped.
+
+    name : "drop_x" or "drop_z", for error messages.
 
     >>> resolve("percentile:30", "drop_x"), resolve(0.5, "drop_x"), resolve(None, "drop_x")
     (Percentile(p=30.0), Constant(value=0.5), None)
@@ -211,7 +221,7 @@ def resolve(drop: DropCost, name: str) -> Rule | None:
         return _Function(drop)
     try:
         single = np.ndim(drop) == 0
-    except ValueError:  # a ragged list, which is refused together with its length
+    except ValueError:  # a ragged list, which is rejected later, when its length is checked
         single = False
     if single:
         return Constant(drop)  # type: ignore[arg-type]
@@ -239,10 +249,10 @@ def _check_percentile(p: float) -> None:
 
 
 def percentile_drop(C: Array, p: float) -> float:
-    """The p-th percentile of the finite entries of C (paper Eq. 5); +∞ where none is finite.
+    """The p-th percentile of the finite entries of C (paper Eq. 5); +∞ if none is finite.
 
-    C : (K, N) match costs.   p : 0..100, ascending: p = 30 makes 30 % of the pairs cheaper than a drop; a lower p
-    drops more.
+    C : (K, N) match costs.
+    p : 0 to 100. p = 30 makes 30 % of the pairs cheaper than a drop; a lower p drops more.
 
     >>> percentile_drop(np.array([[1.0, 2.0], [3.0, np.inf]]), 50)
     2.0
@@ -252,9 +262,10 @@ def percentile_drop(C: Array, p: float) -> float:
 
 
 def percentile_of_strips(strips: Callable[[], Iterable[Array]], sample: Array, p: float) -> float:
-    """As `percentile_drop`, of match costs that come in strips, without ever holding all of them.
+    """`percentile_drop` of match costs that come in strips, without materializing C.
 
-    strips : gives the strips anew each time it is called.   sample : some of the costs, to know where to look.
+    strips : returns a fresh iterator over the strips at each call.
+    sample : some of the costs, for a first guess at the percentile.
 
     >>> C = np.arange(100.0).reshape(10, 10)
     >>> percentile_of_strips(lambda: (C[:, :7], C[:, 7:]), C[:, ::4], 30), percentile_drop(C, 30)
@@ -262,7 +273,7 @@ def percentile_of_strips(strips: Callable[[], Iterable[Array]], sample: Array, p
     """
     known = sample[np.isfinite(sample)]
     aside = 2.0
-    while True:  # count what is below a bracket around the percentile, and keep what is in it
+    while True:  # count the costs below a bracket around the percentile, and keep those inside it
         low = np.percentile(known, p - aside) if known.size and p > aside else -np.inf
         high = np.percentile(known, p + aside) if known.size and p + aside < 100 else np.finfo(sample.dtype).max
         count = below = 0
@@ -281,22 +292,23 @@ def percentile_of_strips(strips: Callable[[], Iterable[Array]], sample: Array, p
             inside.partition([first - below, second - below])
             a, b = float(inside[first - below]), float(inside[second - below])
             share = rank - first
-            return a + (b - a) * share if share < 0.5 else b - (b - a) * (1 - share)  # as NumPy rounds it
+            return a + (b - a) * share if share < 0.5 else b - (b - a) * (1 - share)  # rounds like NumPy
         aside *= 4
 
 
 # --- The suggested drop cost --------------------------------------------------------------------------------------
 
-LOOKED_AT: Final = 1 << 22
-"""Match costs that are looked at; of longer sequences, every n-th x stands for its neighbours."""
+MAX_SAMPLED: Final = 1 << 22
+"""Maximum number of match costs to examine. For longer sequences, only every n-th x is examined."""
 
 
 @dataclass(frozen=True, eq=False)
 class Gap:
-    """Where good matches end and chance begins.
+    """The gap between good matches and chance matches.
 
-    threshold : between the two.   explained : the share of variance it explains; None where all is alike.
-    values : the costs that it divides.
+    threshold : a cost inside the gap.   explained : the share of the variance that it explains; None if all values
+        are equal.
+    values : the costs that the threshold splits.
     """
 
     threshold: float
@@ -304,10 +316,10 @@ class Gap:
     values: Array
 
 
-def looked_at(costs: MatchCosts, band: Band = None) -> Array:
-    """At most `LOOKED_AT` match costs: all rows, some columns, +∞ outside the band."""
+def sampled(costs: MatchCosts, band: Band = None) -> Array:
+    """At most `MAX_SAMPLED` match costs: all rows, every n-th column, +∞ outside the band."""
     K, N = costs.shape
-    stride = max(1, min(-(-K * N // LOOKED_AT), N // (2 * K)))
+    stride = max(1, min(-(-K * N // MAX_SAMPLED), N // (2 * K)))
     C = costs.every(stride)
     if band is None:
         return C
@@ -317,10 +329,16 @@ def looked_at(costs: MatchCosts, band: Band = None) -> Array:
 
 
 def gap(C: Array) -> Gap:
-    """The gap between the best match of each x and its best match elsewhere: neighbours of the best are too alike."""
+    """The gap between the best match of each x and its best match elsewhere.
+
+    Neighbors of the best match do not count as elsewhere: they are too similar to it.
+    """
     finite = C[np.isfinite(C)]
     if not finite.size:
-        raise ValueError("every match is forbidden (+inf), so there is nothing to choose a drop cost from")
+        raise ValueError(
+            "every match is forbidden (+inf), so there is nothing to choose a drop cost from; "
+            "allow some matches, or give the drop cost as a number"
+        )
     K = len(C)
     near = np.abs(np.arange(K)[:, None] - C.argmin(axis=0)) <= K // 8
     best, other = C.min(axis=0), np.where(near, np.inf, C).min(axis=0)
@@ -331,7 +349,7 @@ def gap(C: Array) -> Gap:
 
 
 def otsu(values: Array) -> tuple[float, float]:
-    """The threshold that splits numbers into the two groups that differ most, and the share of variance it explains.
+    """Otsu's threshold, which splits numbers into the two most different groups, and the variance it explains (0–1).
 
     >>> threshold, explained = otsu(np.array([0.0, 0.1, 0.9, 1.0]))
     >>> threshold, round(explained, 2)
@@ -346,15 +364,15 @@ def otsu(values: Array) -> tuple[float, float]:
 
 
 def chance_gain(C: Array, saved_x: float, saved_z: float) -> float:
-    """What a stretch of matches that chance makes saves at most: an opening of that price is not worth it.
+    """The most that a stretch of chance matches can save. An opening cost this high makes such stretches unprofitable.
 
-    Chance matches are those of each x with z far from its best one (as for `Suggest`). A stretch of them runs along a
-    diagonal, where each saves the drops of its x and its z, or along a row, where each saves that of its x.
+    Chance matches pair an x with a z far from its best match (as in `Suggest`). A stretch of them runs along a
+    diagonal, where each match saves the drops of its x and its z, or along a row, where each saves the drop of its x.
 
-    saved_x, saved_z : what a drop costs, 0 where there is none.
+    saved_x, saved_z : the cost of a drop; 0 if dropping is not allowed.
 
     >>> C = np.ones((9, 6))
-    >>> C[range(6), range(6)], C[range(5, 8), range(3)] = 0, 0.25      # the best matches, and three by chance
+    >>> C[range(6), range(6)], C[range(5, 8), range(3)] = 0, 0.25      # the best matches, and three chance matches
     >>> chance_gain(C, 0.25, 0.25)
     0.75
     """

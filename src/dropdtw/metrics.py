@@ -1,12 +1,12 @@
-"""How good an alignment is: the paper's step-localization metrics and those used beside them.
+"""Quality of an alignment: the step-localization metrics of the paper and related ones.
 
-Two conventions run through the file:
+Conventions:
 
 - *labels* are integers (N,), one per frame: a step id >= 0, or -1 for background (a dropped frame);
 - intervals are half-open, [start, stop).
 
-Label metrics score one video; :func:`mean_over_videos` averages any of them. Recall pools its steps instead
-(:func:`pooled_recall`). Where a metric needs dynamic programming it calls the library's own solver.
+Label metrics score one video; `mean_over_videos` averages any of them. Recall pools the steps of all videos instead
+(`pooled_recall`). Metrics that need dynamic programming call the library's own solver.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ BACKGROUND = -1
 
 
 def one_frame_per_step(S: ArrayLike, order: OrderLike | None = None) -> NDArray[np.int64]:
-    """Exactly one frame for every step, in order: argmax over j_1 < … < j_K of Σ_i S[i, j_i].
+    """Choose exactly one frame for every step, in order: argmax over j_1 < … < j_K of Σ_i S[i, j_i].
 
     S : (K, N) finite similarities, K <= N.   Returns (K,) strictly increasing frame indices.
-    order : of the steps, as in `dropdtw.solve`: a list or a partial order. Frames then increase along it.
+    order : the order of the steps, a list or a partial order, see [`solve`][dropdtw.solve]. Frames then increase
+        along it.
 
-    Source: the inference of CrossTask (Zhukov et al. 2019), here Drop-DTW on −S with free frame drops and
-    one-to-one matches. Where several choices are best, one of them.
+    Source: the inference of CrossTask (Zhukov et al. 2019), computed as Drop-DTW on −S with free frame drops and
+    one-to-one matches. If several choices are best, one of them is returned.
 
-    >>> one_frame_per_step([[0, 1, 5], [0, 9, 4]])  # 5 + 9 would run backwards; 1 + 4 < 0 + 9
+    >>> one_frame_per_step([[0, 1, 5], [0, 9, 4]])  # 5 + 9 would run backward; 1 + 4 < 0 + 9
     array([0, 1])
     >>> from dropdtw import orders
     >>> one_frame_per_step([[0, 1, 5], [0, 9, 4]], orders.any_order(0, 1))
@@ -61,18 +62,18 @@ def recall(
     clip_seconds: float = 1.0,
     order: OrderLike | None = None,
 ) -> float:
-    """Share of the steps of one video whose chosen frame falls inside the step's true interval.
+    """Share of the steps of one video whose chosen frame lies inside the step's true interval.
 
     recall = 1/K Σ_i [starts_i <= (j_i + 1/2) · clip_seconds < stops_i],   j = one_frame_per_step(S)
 
     S : (K, N) similarities.   starts, stops : (K,) seconds, one interval per row of S (±inf: open-ended).
-    order : of the steps, see `one_frame_per_step`.
+    clip_seconds : the length of one frame's clip.   order : of the steps, see `one_frame_per_step`.
 
-    Frame j shows the clip [j, j + 1) · clip_seconds and stands at its centre; so an interval between two
-    neighbouring centres cannot be hit. With clip_seconds=1, half-open intervals of frame indices work as they
-    are. Source: paper §4.2, metric Recall (Zhukov et al. 2019). For many videos use :func:`pooled_recall`.
+    Frame j covers the clip [j, j + 1) · clip_seconds, and its time is the center of that clip. An interval between two
+    neighboring centers therefore cannot be hit. With clip_seconds=1, you can pass half-open intervals of frame
+    indices as they are. Source: paper §4.2, metric Recall (Zhukov et al. 2019). For many videos use `pooled_recall`.
 
-    >>> recall([[9, 0, 0, 0], [0, 0, 9, 0]], starts=[0, 3], stops=[2, 4])  # frame 0 is in, frame 2 early
+    >>> recall([[9, 0, 0, 0], [0, 0, 9, 0]], starts=[0, 3], stops=[2, 4])  # frame 0 is inside, frame 2 too early
     0.5
     """
     _check_seconds(clip_seconds)
@@ -82,7 +83,9 @@ def recall(
 def pooled_recall(videos: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]], *, clip_seconds: float = 1.0) -> float:
     """Recall over several videos: steps found in all of them / steps in all of them (paper §4.2).
 
-    videos : (S, starts, stops) of each video, as in :func:`recall`. A video weighs as much as it has steps.
+    videos : (S, starts, stops) for each video, as `recall` takes them.   clip_seconds : as in `recall`.
+
+    The weight of a video is its number of steps.
 
     >>> hit, missed = ([[1, 0]], [0], [1]), ([[0, 1, 0], [0, 0, 1]], [0, 0], [1, 1])
     >>> pooled_recall([hit, missed])  # 1 of 1 + 2 steps; the mean over videos would be 1/2
@@ -98,7 +101,8 @@ def pooled_recall(videos: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]], *, c
 def frame_accuracy(predicted: ArrayLike, true: ArrayLike, *, background: bool = True) -> float:
     """Share of frames with the right label: 1/N Σ_j [predicted_j = true_j].
 
-    predicted, true : (N,) labels.   background=False counts only frames whose true label is a step.
+    predicted, true : (N,) labels.
+    background : False counts only frames whose true label is a step.
 
     Source: paper §4.2, metric Acc. (Tang et al. 2019), which counts background.
 
@@ -117,9 +121,9 @@ def frame_accuracy(predicted: ArrayLike, true: ArrayLike, *, background: bool = 
 def iou(predicted: ArrayLike, true: ArrayLike) -> float:
     """Intersection over union, summed over the steps k of one video: Σ_k |P_k ∩ T_k| / Σ_k |P_k ∪ T_k|.
 
-    predicted, true : (N,) labels; P_k and T_k are the frames labelled k, k any step in either.
+    predicted, true : (N,) labels; P_k and T_k are the frames labeled k, for every step k in either.
 
-    Background is no step. Without any step in either the prediction is right: 1.0.
+    Background is not a step. If neither side has a step, the score is 1.0.
     Source: paper §4.2, metric IoU (Zhou et al. 2018).
 
     >>> iou([0, 0, 1, -1], [0, 1, 1, -1])  # intersections 1 + 1, unions 2 + 2
@@ -137,14 +141,15 @@ def mean_over_videos(
 ) -> float:
     """Mean of a per-video metric: 1/V Σ_v metric(predicted_v, true_v, **options).
 
-    metric : any function here of two sequences.   predicted, true : V videos each, of any lengths.
+    metric : a function of two label sequences.   predicted, true : V videos each, of any lengths.
+    options : further arguments of the metric.
 
     >>> mean_over_videos(frame_accuracy, [[0, 0], [1, -1, -1, 1]], [[0, 1], [1, -1, -1, 1]])
     0.75
     """
     if len(predicted) != len(true) or len(true) == 0:
         raise ValueError(
-            f"predicted has {len(predicted)} videos and true has {len(true)}; give as many of each, and at least one"
+            f"predicted has {len(predicted)} videos and true has {len(true)}; give equally many of each, at least one"
         )
     values = []
     for index, (p, t) in enumerate(zip(predicted, true, strict=True)):
@@ -157,13 +162,13 @@ def mean_over_videos(
 
 
 def kendall_tau(X: ArrayLike, Y: ArrayLike) -> float:
-    """Kendall's τ of the order of X's nearest neighbours in Y: (concordant − discordant) / pairs.
+    """Kendall's τ of the order of X's nearest neighbors in Y: (concordant − discordant) / pairs.
 
-    X : (N, d) and Y : (M, d) finite frame embeddings, N, M >= 2.   Returns a value in [−1, 1].
+    X, Y : (N, d) and (M, d) finite frame embeddings, N, M >= 2.   Returns a value in [−1, 1].
 
-    n_i = argmin_m ‖X_i − Y_m‖ (ties: the smaller m); τ (scipy's τ-b) of 0 … N−1 against n. A sequence against
-    itself gives 1 if no row repeats; repeated neighbours keep τ-b below 1. If all neighbours are one and the same,
-    τ is 0/0, and 0.0 is returned: no order was found. Needs scipy.
+    With n_i = argmin_m ‖X_i − Y_m‖ (ties: the smaller m), this is τ (SciPy's τ-b) of 0 … N−1 against n. A sequence
+    against itself gives 1 if no row repeats; repeated neighbors keep τ-b below 1. If all n_i are equal, τ is 0/0;
+    the result is then 0.0, because there is no order. Needs SciPy.
     Source: Dwibedi et al. 2019; used in paper §4.3.
 
     >>> kendall_tau([[0.0], [1.0], [2.0]], [[2.1], [1.1], [0.1]])
@@ -176,32 +181,32 @@ def kendall_tau(X: ArrayLike, Y: ArrayLike) -> float:
         raise ImportError("kendall_tau needs scipy: pip install dropdtw[metrics]") from error
     x, y = _floats(X, "X", "Nd"), _floats(Y, "Y", "Md")
     if x.shape[1] != y.shape[1]:
-        raise ValueError(f"X has {x.shape[1]} columns and Y has {y.shape[1]}; give both the same d")
+        raise ValueError(f"X has {x.shape[1]} columns and Y has {y.shape[1]}; give both the same number of columns")
     if min(len(x), len(y)) < 2:
         raise ValueError(f"X has {len(x)} rows and Y has {len(y)}; an order needs at least 2 in each")
-    neighbours = cdist(x, y, "sqeuclidean").argmin(axis=1)
-    if (neighbours == neighbours[0]).all():
+    neighbors = cdist(x, y, "sqeuclidean").argmin(axis=1)
+    if (neighbors == neighbors[0]).all():
         return 0.0
-    return float(kendalltau(np.arange(len(x)), neighbours).statistic)
+    return float(kendalltau(np.arange(len(x)), neighbors).statistic)
 
 
 def recall_at_k(distances: ArrayLike, relevant: ArrayLike, k: int = 1) -> float:
     """Share of queries with a relevant item among the k nearest: 1/Q Σ_q [b_q < k].
 
     distances : (Q, D), smaller is nearer, inf allowed.   k : 1 … D.
-    relevant : (Q,) column of the right item, or (Q, D) bool.
-    b_q : how many irrelevant items are as near as q's nearest relevant item, or nearer.
+    relevant : (Q,) column of the relevant item, or (Q, D) bool.
 
-    Ties count against the query, so constant distances do not score. A query with no relevant item is a miss.
+    b_q is the number of irrelevant items that are at least as near as q's nearest relevant item. Ties count against
+    the query, so constant distances score nothing. A query with no relevant item is a miss.
     Source: paper §4.1.1, Recall@1.
 
-    >>> recall_at_k([[0.1, 0.7], [0.3, 0.3]], [0, 1])  # found; tied with an irrelevant item
+    >>> recall_at_k([[0.1, 0.7], [0.3, 0.3]], [0, 1])  # a hit, and a miss: tied with an irrelevant item
     0.5
     """
     d = _floats(distances, "distances", "QD", finite=False)
     Q, D = d.shape
     if k not in range(1, D + 1):
-        raise ValueError(f"k is {k}, but distances has {D} items a query; give a whole number from 1 to {D}")
+        raise ValueError(f"k is {k}, but distances has {D} items per query; give a whole number from 1 to {D}")
     wanted = np.asarray(relevant)
     if wanted.shape == (Q,) and wanted.dtype.kind in "iu":
         if wanted.min() < 0 or wanted.max() >= D:
@@ -220,9 +225,9 @@ def recall_at_k(distances: ArrayLike, relevant: ArrayLike, k: int = 1) -> float:
 
 
 def segments_of(labels: ArrayLike) -> list[tuple[int, int, int]]:
-    """Maximal runs of equal labels, background left out, as (label, start, stop) over [start, stop).
+    """Maximal runs of equal labels, without background, as (label, start, stop) with half-open [start, stop).
 
-    labels : (N,).   Background between two runs of one step keeps them apart.
+    labels : (N,). Two runs of one step with background between them stay separate.
 
     >>> segments_of([-1, 4, 4, -1, 4, 0])
     [(4, 1, 3), (4, 4, 5), (0, 5, 6)]
@@ -236,11 +241,11 @@ def segments_of(labels: ArrayLike) -> list[tuple[int, int, int]]:
 def segment_f1(predicted: ArrayLike, true: ArrayLike, overlap: float = 0.5) -> float:
     """Segmental F1@overlap of one video: 2 TP / (predicted segments + true segments).
 
-    predicted, true : (N,) labels.   overlap : in (0, 1], the IoU that makes a hit.
+    predicted, true : (N,) labels.   overlap : in (0, 1], the smallest IoU that counts as a hit.
 
-    In order of time, each predicted segment looks up the true segment of its label that overlaps it most
-    (ties: the earlier); it is a true positive if their IoU >= overlap and that true segment is unclaimed as
-    yet. No segments on either side: 1.0. Source: Lea et al. 2017; Farha & Gall 2019 (MS-TCN), whose tables
+    In temporal order, each predicted segment picks the true segment with its label that overlaps it most (ties: the
+    earlier). It is a true positive if their IoU >= overlap and no earlier segment has claimed that true segment.
+    If neither side has segments, the score is 1.0. Source: Lea et al. 2017; Farha & Gall 2019 (MS-TCN), whose tables
     pool TP and segments over videos instead of averaging F1.
 
     >>> segment_f1([0, 0, -1, 1], [0, 0, 0, 0])  # segment 0 has IoU 2/4; segment 1 is false: 2 · 1 / (2 + 1)
@@ -249,7 +254,7 @@ def segment_f1(predicted: ArrayLike, true: ArrayLike, overlap: float = 0.5) -> f
     if not 0 < overlap <= 1:
         raise ValueError(f"overlap is {overlap}; give an IoU in (0, 1], such as 0.1, 0.25 or 0.5")
     found, truth = (segments_of(labels) for labels in _label_pair(predicted, true))
-    claimed = set()  # a second claim changes nothing, so its size is the number of true positives
+    claimed = set()  # a second claim has no effect, so its size is the number of true positives
     for segment in found:
         best = max(truth, key=partial(_segment_iou, segment), default=None)
         if best and _segment_iou(segment, best) >= overlap:
@@ -259,12 +264,12 @@ def segment_f1(predicted: ArrayLike, true: ArrayLike, overlap: float = 0.5) -> f
 
 
 def edit_score(predicted: ArrayLike, true: ArrayLike) -> float:
-    """Order of segments, whatever their lengths: 1 − levenshtein(p, t) / max(len p, len t), in [0, 1].
+    """Edit score of the segments' order, whatever their lengths: 1 − levenshtein(p, t) / max(len p, len t), in [0, 1].
 
-    predicted, true : (N,) labels; p and t are the labels of their segments (see :func:`segments_of`).
+    predicted, true : (N,) labels; p and t are the labels of their segments (see `segments_of`).
 
-    Levenshtein's distance is Needleman–Wunsch with unit drops and D[i, j] = [p_i ≠ t_j]. No segments on
-    either side: 1.0; on one side only: 0.0. Source: Lea et al. 2016, 2017 (there times 100).
+    The Levenshtein distance is Needleman–Wunsch with unit drop costs and D[i, j] = [p_i ≠ t_j]. If neither side has
+    segments, the score is 1.0; if only one side has, it is 0.0. Source: Lea et al. 2016, 2017 (there times 100).
 
     >>> edit_score([0, 0, 1, -1, 2], [0, 1, 1, 1, 1])  # "0 1 2" to "0 1": one deletion in three
     0.6666666666666667
@@ -277,7 +282,9 @@ def edit_score(predicted: ArrayLike, true: ArrayLike) -> float:
 
 
 def standard_error(values: ArrayLike) -> NDArray[np.float64]:
-    """Standard error of the mean over the first axis, std(ddof=1) / √n; 0 where there is only one value.
+    """Standard error of the mean over the first axis, std(ddof=1) / √n; 0 if there is only one value.
+
+    values : (n, …).   Returns an array of the remaining shape.
 
     >>> standard_error([1.0, 3.0])
     array(1.)
@@ -294,7 +301,7 @@ def _check_seconds(clip_seconds: float) -> None:
 def _hits(
     S: ArrayLike, starts: ArrayLike, stops: ArrayLike, clip_seconds: float, order: OrderLike | None = None
 ) -> NDArray[np.bool_]:
-    """Which steps (K,) have the centre of their chosen frame inside their interval."""
+    """For each step (K,), whether the center of its chosen frame lies inside its interval."""
     times = (one_frame_per_step(S, order) + 0.5) * clip_seconds
     a, b = (_floats(v, name, "K", finite=False) for v, name in ((starts, "starts"), (stops, "stops")))
     if not len(times) == len(a) == len(b):
@@ -309,7 +316,7 @@ def _hits(
 
 
 def _segment_iou(one: tuple[int, int, int], other: tuple[int, int, int]) -> float:
-    """IoU of two (label, start, stop) segments; 0 where the labels differ or nothing overlaps."""
+    """IoU of two (label, start, stop) segments; 0 if their labels differ or they do not overlap."""
     shared = min(one[2], other[2]) - max(one[1], other[1])
     if one[0] != other[0] or shared <= 0:
         return 0.0
@@ -317,7 +324,7 @@ def _segment_iou(one: tuple[int, int, int], other: tuple[int, int, int]) -> floa
 
 
 def _floats(values: ArrayLike, name: str, axes: str, *, finite: bool = True) -> NDArray[np.float64]:
-    """Values as a non-empty float64 array with one dimension per letter of axes, free of NaN (and of inf)."""
+    """Values as a non-empty float64 array, one dimension per letter of `axes`, without NaN (and inf if `finite`)."""
     refuse_masked(values, name)
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != len(axes) or array.size == 0:
@@ -332,7 +339,7 @@ def _floats(values: ArrayLike, name: str, axes: str, *, finite: bool = True) -> 
 
 
 def _labels(values: ArrayLike, name: str) -> NDArray[np.int64]:
-    """Values as labels (N,): integers >= -1. An empty list, which numpy takes for floats, has no labels."""
+    """Values as labels (N,): integers >= -1. An empty list is valid, although NumPy gives it a float dtype."""
     refuse_masked(values, name)
     array = np.asarray(values)
     if array.ndim != 1:
@@ -345,7 +352,7 @@ def _labels(values: ArrayLike, name: str) -> NDArray[np.int64]:
 
 
 def _label_pair(predicted: ArrayLike, true: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Both label sequences, checked to cover the same frames."""
+    """Both label sequences, after checking that they have equal lengths."""
     p, t = _labels(predicted, "predicted"), _labels(true, "true")
     if len(p) != len(t):
         raise ValueError(f"predicted has {len(p)} labels and true has {len(t)}; label the same frames")

@@ -1,4 +1,4 @@
-"""Which executor runs, what happens where none is compiled, and the header that kernels are compiled from."""
+"""Which executor runs, what happens without a compiled one, and the generated header."""
 
 import re
 import subprocess
@@ -35,7 +35,7 @@ print(list(EXECUTORS), values, series.tolist(), len(said), said[0].category.__na
 
 @pytest.mark.parametrize("kind", ["hard", "soft", "smooth"])
 def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
-    """Neighbours, order and threads change nothing, to the last bit."""
+    """Other items, their order and threads change nothing, to the last bit."""
     rng = np.random.default_rng(0)
     fold = reducer(kind, 0.5)
     sizes = np.array([(1, 1), (9, 2), (3, 40), (17, 17)])
@@ -45,7 +45,7 @@ def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
         charges = rng.random((4, 3)) if table in charged else np.zeros((4, 3))
         batch = Padded(rng.random((4, 17, 40)), rng.random((4, 40)), rng.random((4, 17)), *sizes.T, charges)
         for part, *limits in ((batch.match, 0, 1), (batch.drop_x, 1), (batch.drop_z, 0)):
-            for b in range(4):  # what lies beyond the lengths must not matter
+            for b in range(4):  # values beyond the lengths must not matter
                 inside = tuple(slice(sizes[b, k]) for k in limits)
                 kept = part[b][inside].copy()
                 part[b] = np.nan
@@ -93,13 +93,13 @@ def test_families_keep_every_tables_tie_order():
         place = emit.locate(table)
         family = emit.families(recurrence)[place.family]
         assert tuple(e for k, e in enumerate(family.edges) if place.mask >> k & 1) == table.edges
-        assert emit.locate(table.transpose()) is not None  # its mirror image runs on exchanged sequences
+        assert emit.locate(table.transpose()) is not None  # the transposed table runs on exchanged sequences
 
 
 def test_tables_need_nothing_installed(tmp_path):
-    """The header is written while the package is being built, when NumPy may be missing."""
+    """The header is generated during the build, when NumPy may be missing."""
     written = tmp_path / "tables.hpp"
-    alone = [sys.executable, "-I", "-S"]  # without what is installed
+    alone = [sys.executable, "-I", "-S"]  # without site-packages
     assert subprocess.run([*alone, "-c", "import numpy"], capture_output=True, check=False, timeout=60).returncode
     subprocess.run([*alone, emit.__file__, str(written)], check=True, timeout=60)
     assert written.read_text() == emit.header(recurrence)

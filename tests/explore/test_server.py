@@ -167,7 +167,7 @@ def test_settings_that_fit_nothing_are_answered_in_the_librarys_words(client):
     for path, more in (("posterior", {"seq": 1}), ("explain", {"i": 0, "j": 0}), ("export", {})):
         assert client.ask(path, chosen, **more)["error"] == found["error"]
     narrow = FIRST | {"drop_x": {"kind": "none"}, "window": {"kind": "columns", "value": 2}}
-    assert "the least window that leaves one is" in client.ask("align", narrow, seq=1)["error"]
+    assert "the smallest window that allows one is" in client.ask("align", narrow, seq=1)["error"]
     assert "takes no drop costs" in client.ask("align", FIRST | {"method": "dtw"}, seq=1)["error"]
     assert "choose one of" in client.ask("align", FIRST | {"method": "nonsense"}, seq=1)["error"]
     assert "0 to 100" in client.ask("align", FIRST | {"drop_x": {"kind": "percentile", "value": 101}}, seq=1)["error"]

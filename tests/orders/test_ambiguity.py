@@ -1,4 +1,4 @@
-"""Graphs of one's own: `walks` warns exactly where two walks pass the same steps."""
+"""User-defined graphs: `walks` warns exactly if two walks visit the same steps."""
 
 import warnings
 from collections import Counter
@@ -11,7 +11,7 @@ from order_cases import random_walks
 
 
 def says(*said):
-    """The steps that `walks` warns of; None where it does not."""
+    """The steps in the warning of `walks`; None if it does not warn."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         orders.walks(*said)
@@ -19,12 +19,12 @@ def says(*said):
         return None
     (warning,) = caught
     text = str(warning.message)
-    assert text.startswith("two walks through the graph pass the same steps")
+    assert text.startswith("two walks through the graph visit the same steps")
     return tuple(int(step) for step in text.split(":")[0].split("steps ")[1].split(","))
 
 
 def spelled_twice(labels, arcs, finals, jumps, longest):
-    """The words that two walks of at most so many steps spell, from a list of all walks."""
+    """The words that two walks spell, found by listing all walks of at most `longest` steps."""
     ways = [*arcs, *jumps]
     words = Counter()
     walks = [(0, ())]
@@ -48,7 +48,7 @@ def check(said):
 def test_warning_comes_exactly_where_two_walks_pass_the_same_steps(block):
     rng = np.random.default_rng(block)
     warned = [check(random_walks(rng)[1:]) for _ in range(60)]
-    assert 0 < sum(warned) < len(warned)  # both kinds are tried
+    assert 0 < sum(warned) < len(warned)  # both cases occur
 
 
 def test_arcs_listed_twice_are_two_walks():

@@ -1,4 +1,4 @@
-"""Steps to a line, with blocks."""
+"""One step per line, with blocks."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_blocks_say_the_order():
 
 
 def as_before_blocks(text):
-    """What a text of steps meant before there were blocks."""
+    """The steps of a text without blocks."""
     lines = [MARK.sub("", line).strip() for line in text.lstrip("\ufeff").splitlines() if not line.startswith("#")]
     return [line for line in lines if any(c.isalnum() for c in line)]
 

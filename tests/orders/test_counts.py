@@ -1,4 +1,4 @@
-"""How many alignments an order has: each is counted once, whatever the options."""
+"""The number of alignments of an order: each is counted once, for all options."""
 
 import numpy as np
 import pytest
@@ -32,11 +32,11 @@ GOLDEN = {
     "two chains of 2": [0, 87, 162, 633, 296, 102],
     "diamond": [0, 66, 75, 384, 155, 42],
 }
-"""Alignments with three x."""
+"""The number of alignments with three x."""
 
 
 def counted(given, executor=None):
-    """e^(−soft value): the number of alignments where all cost nothing; 0 where the library refuses."""
+    """e^(−soft value): the number of alignments if all cost nothing; 0 if the library raises."""
     try:
         return np.exp(-dropdtw.cost(**given, reducer="soft", executor=executor))
     except ValueError as error:

@@ -19,7 +19,7 @@ ORDERS = [
 
 
 def reach(d: Drawing) -> set[tuple[int, int]]:
-    """Pairs of steps of which arrows lead from the first to the second."""
+    """Pairs of steps such that arrows lead from the first to the second."""
     ways = np.eye(len(d.nodes), dtype=bool)
     for edge in d.edges:
         if edge.kind in ("before", "either"):

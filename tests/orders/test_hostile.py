@@ -1,4 +1,4 @@
-"""Hostile orders: one line that says what is wrong, soon; and never another kind of error."""
+"""Hostile orders raise quickly, with one line that says what is wrong, and never with another kind of error."""
 
 import time
 from itertools import pairwise
@@ -11,7 +11,7 @@ from dropdtw import orders
 from order_cases import POSETS, build
 
 SECONDS = 5.0
-"""Of the processor's time: whatever else the machine does."""
+"""Seconds of processor time, so that other load on the machine does not matter."""
 
 
 def solved(order, N=3, **options):
@@ -20,12 +20,12 @@ def solved(order, N=3, **options):
 
 
 def chains(count, length):
-    """Several lists side by side."""
+    """Several parallel lists."""
     return [list(range(k * length, (k + 1) * length)) for k in range(count)]
 
 
 def nested(n):
-    """Partial orders inside each other."""
+    """Nested partial orders."""
     found = 0
     for k in range(n):
         found = orders.any_order([found, 2 * k + 1], 2 * k + 2)
@@ -33,7 +33,7 @@ def nested(n):
 
 
 class NoNumber:
-    """Looks like a step, and is none."""
+    """Resembles a step, but is not one."""
 
     __index__ = None
 
@@ -113,7 +113,7 @@ def test_large_orders_that_are_sound_are_taken():
     assert everything == orders.as_order(range(400))
     ten = solved(orders.any_order(*range(10)), N=10, many_to_one=False)
     assert len(ten.done) == 10
-    pairs = orders.as_order([orders.any_order(2 * k, 2 * k + 1) for k in range(50)])  # free two by two
+    pairs = orders.as_order([orders.any_order(2 * k, 2 * k + 1) for k in range(50)])  # two free at a time
     assert solved(pairs, N=2, drop_x=1, drop_z=0.5).cost == 0
     assert time.process_time() - begun < 4 * SECONDS
 

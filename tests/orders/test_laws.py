@@ -1,4 +1,4 @@
-"""Laws of orders: what a constraint, another numbering or a list given as an order may change, and what not."""
+"""Laws of orders: what a constraint, a renumbering, or a list given as an order may change, and what it may not."""
 
 from dataclasses import replace
 from itertools import permutations
@@ -17,7 +17,7 @@ hard_and_soft = pytest.mark.parametrize("reducer", ["hard", "soft"])
 
 
 def outcome(function, *args, **options):
-    """What a call gives, or the text of its refusal."""
+    """The result of a call, or the text of its error."""
     try:
         return function(*args, **options)
     except ValueError as error:
@@ -68,7 +68,7 @@ def test_alternatives_cost_no_more_than_each_of_them(reducer, executor):
 
 @hard_and_soft
 def test_any_order_is_every_order_of_single_matches(reducer, executor):
-    """Where x are matched once and every step is, the alignments of an antichain are those of all its lists."""
+    """If every x matches at most once and every step is matched, an antichain has the alignments of all its lists."""
     C = np.random.default_rng(1).normal(size=(3, 4))
     more = {"drop_x": 0.2, "many_to_one": False, "reducer": reducer, "gamma": 0.5, "executor": executor}
     each = np.array([dropdtw.cost(C, order=list(way), **more) for way in permutations(range(3))])
@@ -79,12 +79,12 @@ def test_any_order_is_every_order_of_single_matches(reducer, executor):
 # --- Other numbers for the steps ------------------------------------------------------------------------------------
 
 
-def relabelled(said, names):
-    """The same order of steps with other numbers."""
+def relabeled(said, names):
+    """The same order with renumbered steps."""
     if isinstance(said, int):
         return names[said]
     if isinstance(said, list):
-        return [relabelled(part, names) for part in said]
+        return [relabeled(part, names) for part in said]
     kind, *parts = said
     if kind in ("before", "jumps"):
         steps = range(parts[0]) if isinstance(parts[0], int) else parts[0]
@@ -92,8 +92,8 @@ def relabelled(said, names):
     if kind == "walks":
         return kind, [names[n] for n in parts[0]], *parts[1:]
     if kind == "repeat":
-        return kind, relabelled(parts[0], names), parts[1]
-    return kind, *(relabelled(part, names) for part in parts)
+        return kind, relabeled(parts[0], names), parts[1]
+    return kind, *(relabeled(part, names) for part in parts)
 
 
 @pytest.mark.parametrize("name", ORDERS)
@@ -103,7 +103,7 @@ def test_other_numbers_for_the_steps_change_nothing(name, executor):
     names = [int(n) for n in rng.permutation(steps_of(said))]
     for options in [o for o in OPTIONS if fits(said, o)][:: 13 if holds_any(said) else 25]:
         c = case(said, options, seed=3)
-        other = {**c.given, "order": build(relabelled(said, names)), "executor": executor}
+        other = {**c.given, "order": build(relabeled(said, names)), "executor": executor}
         back = np.argsort(names)
         other |= {"C": c.C[back], "drop_z": None if c.drop_z is None else c.drop_z[back]}
         ours = outcome(dropdtw.posterior, **c.given, executor=executor, gamma=0.5)
@@ -132,7 +132,7 @@ LISTS = {
 
 
 def identical(a, b):
-    """Whether two results are the same to the last bit."""
+    """Whether two results are identical to the last bit."""
     return all(np.array_equal(one, other) for one, other in zip(a[:5], b[:5], strict=True))
 
 
@@ -144,7 +144,7 @@ def test_a_list_given_as_an_order_is_no_order_to_the_last_bit(name, reducer, exe
         plain["order"], ordered["order"] = None, build(LISTS[name])
         a, b = (outcome(dropdtw.solve, **given, executor=executor) for given in (plain, ordered))
         if isinstance(a, str):
-            assert b == a or (name == "walks" and isinstance(b, str))  # of a graph, lengths tell nothing
+            assert b == a or (name == "walks" and isinstance(b, str))  # for a graph, lengths do not determine this
             continue
         assert identical(*(executors.run(x.problem, reducer, gradient=True) for x in (a, b)))
         assert a.cost == b.cost
@@ -198,7 +198,7 @@ def test_another_list_is_its_rows_to_the_last_bit(rows, reducer, executor):
 
 @every_reducer
 def test_the_graph_of_a_list_is_the_list_to_rounding(reducer):
-    """Run as a graph rather than by today's kernels, a chain still gives what the list gives."""
+    """A chain that is run as a graph, instead of as a list, gives the same result."""
     for seed, options in enumerate(OPTIONS[::3]):
         c = case([2, 0, 1], options, seed=seed)
         problem = c.problem("reference")
@@ -218,7 +218,7 @@ def test_the_graph_of_a_list_is_the_list_to_rounding(reducer):
 def test_derivatives_are_finite_differences(name, reducer, executor):
     said = ORDERS[name]
     h = 1e-5
-    allowed = [o for o in OPTIONS if fits(said, o) and (o["sides"][0] or o["one_to_many"])]  # others leave none
+    allowed = [o for o in OPTIONS if fits(said, o) and (o["sides"][0] or o["one_to_many"])]  # others allow none
     shift = list(ORDERS).index(name)
     for options in (allowed[(11 * shift) % len(allowed)],):
         problem = case(said, options, N=4, seed=shift).problem(executor)

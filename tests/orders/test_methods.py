@@ -1,4 +1,4 @@
-"""Methods, charges and tables of one's own on orders, against the list of all alignments."""
+"""Methods, charges and user-defined tables on orders, against the list of all alignments."""
 
 from itertools import product
 
@@ -31,11 +31,11 @@ VARIANTS = {
     "drop_dtw, exclusive": {"sides": (True, True), "open_x": 0.5, "open_z": 0.25, "many_to_one": False},
 }
 DROPS_Z = {"needleman_wunsch", "needleman_wunsch, x", "lcss"}
-"""Whose tables drop z, whether or not drop_z says so."""
+"""Methods whose tables drop z even without drop_z."""
 
 
 def cases(variant, names):
-    """A variant on some orders, as far as these take it."""
+    """A variant on the orders that support it."""
     for seed, name in enumerate(names):
         options = {"sides": (False, False), **VARIANTS[variant]}
         if holds_any(ORDERS[name]):
@@ -107,13 +107,13 @@ LOCKSTEP = dropdtw.Recurrence(
     edges=dropdtw.edges("m", to="m", moves="diag", cost="match")
     + dropdtw.edges("m", to="m", moves="diag", cost="drop_x"),
 )
-"""Each visit has one x, which matches it or pays its drop: going on without a match, a jump cannot be taken for."""
+"""Each visit has one x, which matches it or pays its drop. A jump can be taken only for a match."""
 
 
 @pytest.mark.parametrize("name", WALKS)
 def test_jumps_lead_to_a_match_under_a_table_of_ones_own(name):
     rng = np.random.default_rng(0)
-    K, N = steps_of(WALKS[name]), 4  # enough for each jump to be taken
+    K, N = steps_of(WALKS[name]), 4  # enough that each jump is taken
     C, drop_x = rng.normal(size=(K, N)), rng.random(N)
     costs = []
     for way in order_oracle.courses(WALKS[name], N):

@@ -1,4 +1,4 @@
-"""Orders as values: immutable, equal by what they say, written and read back, and safe to send elsewhere."""
+"""Orders as values: immutable, compared by content, serializable, and picklable."""
 
 import copy
 import dataclasses
@@ -83,7 +83,7 @@ def test_repr_of_random_orders_reads_back():
 @every_order
 def test_copies_and_pickles_are_equal(name):
     order = build(ORDERS[name])
-    _ = order.steps, order.is_partial  # what is cached travels, or is left behind
+    _ = order.steps, order.is_partial  # fill the cached properties first
     for other in (pickle.loads(pickle.dumps(order)), copy.copy(order), copy.deepcopy(order)):
         assert other == order
         assert hash(other) == hash(order)

@@ -1,4 +1,4 @@
-"""Values, best alignments, probabilities and draws of every kind of order, against the list of all alignments."""
+"""Values, best alignments, probabilities and samples of every kind of order, against the list of all alignments."""
 
 import math
 from collections import Counter
@@ -30,7 +30,7 @@ GAMMA = 0.6
 
 
 def feasible(cases):
-    """Those of which some alignment is left."""
+    """Those that have at least one alignment."""
     return [c for c in cases if len(c.answer.which)]
 
 
@@ -56,7 +56,7 @@ def check_alignment(c, executor):
 
 
 def check_shape(a):
-    """That the views of an alignment agree: pairs by x, visits by x, and what is paid."""
+    """Check that the views of an alignment agree: pairs by x, visits by x, and costs."""
     i, j = a.pairs.T
     assert (np.diff(j) >= 0).all()
     assert (np.diff(a.visit) >= 0).all()
@@ -71,13 +71,13 @@ def check_shape(a):
 
 
 def key(c, a):
-    """What tells alignments apart: the x of each visit in turn; of steps in any order, whatever their order."""
+    """The identity of an alignment: the x of each visit in turn; for steps in any order, regardless of their order."""
     xs = [tuple(a.pairs[a.visit == n, 1].tolist()) for n in range(len(a.walk))]
     return _key(c, zip(a.walk.tolist(), xs, strict=True))
 
 
 def keys(c):
-    """Those of all alignments that the oracle lists, in its order."""
+    """The identities of all alignments that the oracle lists, in its order."""
     every = c.answer.all
     N = every.used.shape[1]
     rows = ([tuple(j for j in range(N) if row >> j & 1) for row in every.rows[k]] for k in c.answer.which)
@@ -105,7 +105,7 @@ def check_probabilities(c, executor):
 
 
 def check_arcs(c, executor):
-    """What arcs cost on average; what enters a node leaves it; how often each arc of a user's graph is taken."""
+    """Check the mean arc cost, that the flow into a node equals the flow out of it, and how often each arc is taken."""
     problem, answer = c.problem(executor), c.answer
     graph = problem.graph
     found = executors.run(problem, soft_min(GAMMA), gradient=True).arcs
@@ -128,19 +128,19 @@ def check_before(c, executor):
 
 
 def so_far_out(often, n, q):
-    """The probability that of n draws, which succeed with probability q each, so many do or, on that side, more."""
+    """The tail probability of this many successes, or more extreme, in n draws that each succeed with probability q."""
     counts = range(often, n + 1) if often >= n * q else range(often + 1)
     return sum(math.comb(n, k) * q**k * (1 - q) ** (n - k) for k in counts)
 
 
 def check_draws(c, n=80):
-    """Draws are alignments, cost what they say, and come as often as chance allows, once in ten million cases."""
+    """Samples are alignments with the right cost, and their frequencies fit their probabilities (error rate 10⁻⁷)."""
     answer = c.answer
     drawn = dropdtw.posterior(**c.given, gamma=GAMMA).sample(n, seed=0)
     shares, costs = Counter(), {}
     for k, q, cost in zip(keys(c), answer.probability(GAMMA), answer.cost, strict=True):
         shares[k] += q
-        costs[k] = min(cost, costs.get(k, np.inf))  # of courses with the same visits, the cheapest
+        costs[k] = min(cost, costs.get(k, np.inf))  # the cheapest of the courses with the same visits
     often = Counter()
     for a in drawn:
         check_shape(a)
@@ -250,7 +250,7 @@ def test_four_x_answer_like_the_list_of_all_alignments(name, executor):
 
 
 def test_oracle_can_tell():
-    """A wrong order, or an arc's cost left out, is another answer: the comparisons above are not empty."""
+    """A wrong order, or a missing arc cost, changes the result, so the comparisons above are not vacuous."""
     c = case(("any", 0, 1, 2), {"sides": (True, False)})
     assert order_oracle.answer([0, 1, 2], c.C, c.drop_x).hard > c.answer.hard + 1e-3
     said = ("jumps", 2, [(1, 0, 0.5)])

@@ -1,4 +1,4 @@
-"""The compiled match costs: each is its formula to the last bits, wherever it stands in the matrix."""
+"""The compiled match costs: each equals its formula up to the last bits, at every position of the matrix."""
 
 import os
 
@@ -20,7 +20,7 @@ def pair(K, N, d, dtype, offset=0.0):
 
 
 def exactly(Z, X):
-    """Squared distances of these numbers, in more digits than they have."""
+    """Squared distances of these numbers, in higher precision."""
     gaps = Z.astype(np.longdouble)[:, None] - X.astype(np.longdouble)[None]
     return (gaps**2).sum(axis=2)
 
@@ -29,7 +29,7 @@ def exactly(Z, X):
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_squares_lose_nothing_by_cancelling(size, offset, dtype):
-    """Every cost has its own relative error, even where z ≈ x far from 0: one rounding for each term."""
+    """Every cost has a small relative error, even if z ≈ x far from 0: one rounding per term."""
     Z, X = pair(*size, dtype, offset)
     X[0] = np.nextafter(Z[0], np.inf)
     expected, eps = exactly(Z, X), np.finfo(dtype).eps

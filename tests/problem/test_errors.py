@@ -1,7 +1,7 @@
 """Every error message of the library: it says what arrived and what to do.
 
-The table holds one call per way to be wrong and what its message must say. A last test reads the source and checks
-that each `raise` of the modules below is met by some row, so a new message needs a new row.
+The table has one call per mistake, and what its message must say. The last test reads the source and checks
+that each `raise` of the modules below is reached by some row, so a new message needs a new row.
 """
 
 import ast
@@ -20,7 +20,7 @@ MODULES = [
     *("results.serialize", "results.warp", "search.find", "search.pairwise", "files.progress"),
     *("orders.order", "orders.poset", "orders.lattice", "orders.graph", "orders.compile", "orders.ambiguity"),
 ]
-"""Modules whose messages are tested here; the others' are tested beside them."""
+"""Modules whose messages are tested here. Those of other modules are tested next to the modules."""
 
 
 @pytest.mark.parametrize(("call", "error", "says", "does"), CASES.values(), ids=CASES)
@@ -33,7 +33,7 @@ def test_message_says_what_arrived_and_what_to_do(call, error, says, does):
 
 
 def raised_at(error):
-    """Where an error, and those that led to it, were raised."""
+    """Where an error and its causes were raised."""
     while error is not None:
         last = error.__traceback__
         while last.tb_next:

@@ -1,4 +1,4 @@
-"""Where every alignment is forbidden: values are infinite, answers are errors, a window says how wide it must be."""
+"""If every alignment is forbidden, values are infinite; alignments raise an error that gives a window that works."""
 
 import re
 
@@ -73,14 +73,14 @@ def test_methods_with_an_empty_alignment_find_it(method):
 @pytest.mark.parametrize("early", [True, False])
 def test_least_window_is_the_least(method, shape, early):
     K, N = shape
-    detour = np.full(shape, np.inf)  # one path, as far from the diagonal as can be: the first z, or the last, takes all
+    detour = np.full(shape, np.inf)  # one path, as far from the diagonal as possible
     detour[0 if early else -1, : N - K + 1 if early else None] = 0.5
     detour[range(K), range(N - K, N) if early else range(K)] = 0.5
     options = {"method": method} | ({"drop_x": 2} if dropdtw.METHODS[method].takes_drops else {})
     feasible = [np.isfinite(cost(detour, window=w, **options)) for w in range(N)]
     with pytest.raises(ValueError, match="fits into this window") as caught:
         solve(detour, window=0, **options)
-    least = int(re.search(r"the least window that leaves one is (\d+)", str(caught.value))[1])
+    least = int(re.search(r"the smallest window that allows one is (\d+)", str(caught.value))[1])
     assert feasible[least]
     assert not any(feasible[:least])
     assert solve(detour, window=least, **options).rescore() < np.inf

@@ -1,4 +1,4 @@
-"""Masks: False is +∞ in C, whatever is asked for; a mask that is a band becomes one."""
+"""Masks: False is equivalent to +∞ in C, for every function; a mask in the form of a band becomes a band."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ K, N = 6, 9
 
 
 def masks():
-    """Bands, masks that are none, and one with an empty row and column."""
+    """Bands, masks that are not bands, and one with an empty row and column."""
     rng = np.random.default_rng(0)
     yield windows.sakoe_chiba(K, N, 1, kind="tslearn")
     yield windows.sakoe_chiba(K, N, 0.5, kind="aeon")
@@ -41,7 +41,7 @@ def masks():
 
 
 def solved(door, *given, **options):
-    """The alignment; None where every one is forbidden, which is an error that says so."""
+    """The alignment; None if every alignment is forbidden, after checking the error."""
     if np.isfinite((dropdtw.distance if door is dropdtw.align else dropdtw.cost)(*given, **options)):
         return door(*given, **options)
     with pytest.raises(ValueError, match="fits into this mask" if "mask" in options else "alignment is forbidden"):
@@ -109,7 +109,7 @@ def test_masks_that_are_bands_are_told_from_others():
             assert (np.diff(limits) >= 0).all()
     bands = [limits_of(mask) is not None for mask in masks()]
     assert bands == [True, True, True, False, False, True]
-    falling = np.tri(4, 4, dtype=bool)[::-1]  # unbroken rows, but the last column falls
+    falling = np.tri(4, 4, dtype=bool)[::-1]  # unbroken rows, but the stop decreases
     assert limits_of(falling) is None
 
 

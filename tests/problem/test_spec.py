@@ -1,4 +1,4 @@
-"""A request as one value: made once, the same for every door, and written down as plain data."""
+"""A request as one value: built once, the same for every public function, and serialized as plain data."""
 
 import json
 import pickle
@@ -136,7 +136,7 @@ def test_every_pair_of_pairwise_has_a_suggestion_of_its_own(recording):
     found = dropdtw.pairwise(many, drop_x="suggest", drop_z="suggest")
     one_by_one = [[dropdtw.distance(A, B, "suggest", "suggest") for B in many] for A in many]
     np.testing.assert_allclose(found, one_by_one)
-    assert np.abs(found - found.T).max() > 0.01  # it looks at the x of each pair, so order matters
+    assert np.abs(found - found.T).max() > 0.01  # it depends on the x of each pair, so order matters
 
 
 # --- Alignment.posterior ----------------------------------------------------------------------------------------

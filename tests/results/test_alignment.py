@@ -1,4 +1,4 @@
-"""What an Alignment says about itself: its views agree, its arrays are safe, and its explanations are true."""
+"""Alignments: their views agree, their arrays are read-only, and their explanations are correct."""
 
 import math
 from dataclasses import FrozenInstanceError
@@ -48,7 +48,7 @@ def test_label_of_tied_z_is_the_smaller_i():
 
 
 def runs(M):
-    """The unbroken runs of each row, found by walking along it."""
+    """The unbroken runs of each row, found by scanning it."""
     for i, row in enumerate(M):
         for matched, run in groupby(range(len(row)), key=lambda j, row=row: bool(row[j])):
             if matched:
@@ -228,7 +228,7 @@ EXPLAINED = [v for v in cases.VARIANTS if v["one_to_many"] == v["many_to_one"]]
 
 @pytest.mark.parametrize("variant", EXPLAINED, ids=cases.name)
 def test_explanation_is_the_best_alignment_that_treats_x_otherwise(variant):
-    for case in cases.cases(variant, seed=1)[::5]:  # 5: so that every shape and every kind of costs has its turn
+    for case in cases.cases(variant, seed=1)[::5]:  # a step of 5 covers every shape and every kind of costs
         listed = oracle.alignments(**case.oracle())
         if not listed:
             continue
@@ -289,7 +289,7 @@ def test_negative_index_counts_from_the_end():
             1,
             "x_1 is dropped for 3; matched to z_0 instead, the whole would cost 5 rather than 3: margin 2",
         ),
-        ([[0], [1]], None, 0, "x_0 is matched to z_0 and z_1 for 1; there is no alignment that treats it otherwise"),
+        ([[0], [1]], None, 0, "x_0 is matched to z_0 and z_1 for 1; there is no alignment that treats it differently"),
     ],
 )
 def test_explanation_in_words(C, drop_x, j, text):
@@ -331,7 +331,7 @@ def test_an_alternative_that_avoids_a_huge_cost_costs_what_its_own_pairs_cost():
 
 def test_the_best_match_of_an_x_with_several_z_is_found_where_skips_are_free():
     C = np.array([[3.0, 1.0, 5.0], [2.0, -4.0, 2.0], [5.0, 1.0, -9.0]])
-    table = dropdtw.Recurrence(  # any monotone matches, everything else for free
+    table = dropdtw.Recurrence(  # any monotone matches; everything else is free
         name="free",
         states=("m", "x", "z"),
         edges=dropdtw.edges("m x z", to="m", moves="diag", cost="match")

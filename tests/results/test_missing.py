@@ -1,4 +1,4 @@
-"""Missing elements: as if they had been deleted, in the indices of the caller."""
+"""Missing elements behave as if they had been deleted, but indices refer to the caller's sequences."""
 
 import json
 
@@ -36,7 +36,7 @@ every_way = pytest.mark.parametrize("how", (METHODS | OPTIONS).values(), ids=MET
 
 
 def sequence(rng, length, features):
-    """Numbers, or vectors, some of them missing: whole elements, or one of their features."""
+    """Numbers or vectors, some of them missing: whole elements, or a single feature."""
     A = rng.normal(size=(length, features))
     holes = rng.random(length) < 0.3
     holes[rng.integers(length)] = False

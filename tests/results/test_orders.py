@@ -1,4 +1,4 @@
-"""Results of steps that have an order of their own: written and read, explained, drawn from a posterior."""
+"""Results for steps with an order: serialization, explanations, and samples from a posterior."""
 
 import json
 from collections import Counter
@@ -140,8 +140,8 @@ def test_the_walk_must_be_one_of_the_order():
         ({"any": [0, 1, 2, 7]}, "7"),
         ({"steps": [0, 1, 2, 3], "before": [[0, 1], [1, 0]]}, "cycle"),
         ({"unknown": []}, "unknown"),
-        ({}, "the order holds a dictionary"),
-        (7, "no step"),
+        ({}, "the order contains a dictionary"),
+        (7, "not a step"),
         ("[" * 100_000, "JSON"),
     ],
     ids=str,
@@ -161,7 +161,7 @@ def test_an_order_without_a_walk_is_refused():
         Alignment.from_dict(data)
     windowed = solve(C, 0.3, window=5).to_dict(costs=True)
     windowed["problem"]["order"] = {"any": [0, 1, 2, 3]}
-    with pytest.raises(ValueError, match="its steps have an order, but its table a border or its costs a band"):
+    with pytest.raises(ValueError, match="its steps have an order, but its table has a border or its costs have"):
         Alignment.from_dict(windowed)
 
 
@@ -177,13 +177,13 @@ def test_a_cost_of_other_arcs_is_not_read():
     ("order", "walk", "xs", "paid"),
     [
         (orders.any_order(0, 1), [0, 1], [[0], [0]], 0.0),
-        (orders.any_order(0, 1), [1, 0], [[0], [0]], None),  # of steps with one x, the first comes first
-        (orders.any_order(0, 1), [1, 0], [[0], [0, 1]], 0.0),  # unless it goes on
+        (orders.any_order(0, 1), [1, 0], [[0], [0]], None),  # the lowest number comes first
+        (orders.any_order(0, 1), [1, 0], [[0], [0, 1]], 0.0),  # unless it matches another x
         (orders.any_order(0, 1), [1, 0], [[0, 1], [1]], 0.0),
         (orders.any_order(0, 1), [0], [[0]], None),
         (orders.any_order(0, 1), [0, 1, 0], [[0], [1], [2]], None),
         (orders.repeat([0, 1], 0.5), [0, 1, 0, 1, 0, 1], [[0], [1], [2], [2], [3], [4]], 1.0),
-        (orders.repeat([0, 1], 0.5), [0, 1, 0, 1], [[0], [1], [1], [2]], None),  # begins again with an x of its own
+        (orders.repeat([0, 1], 0.5), [0, 1, 0, 1], [[0], [1], [1], [2]], None),  # each repetition begins with a new x
         (orders.repeat([0, 1], 0.5), [0, 1, 0, 1], [[0], [1], [], [2]], None),
         (orders.one_of([0, 1], 0), [0], [[0]], 0.0),
         (orders.jumps(2, [(0, 0, 0.25), (1, 0, 0.5)]), [0, 0, 1, 0, 1], [[0], [1], [2], [3], [3]], 0.75),
@@ -246,7 +246,7 @@ C3, X3, Z3 = rng.normal(size=(3, 3)), np.abs(rng.normal(size=3)), np.abs(rng.nor
 
 
 def listed(pairs, d_x, d_z, **options):
-    """Every M that is monotone along some order of three steps, with its cost: from lists alone."""
+    """Every M that is monotone along some order of three steps, with its cost, computed from lists only."""
     every = {}
     for way in permutations(range(3)):
         if all(way.index(a) < way.index(b) for a, b in pairs):
@@ -300,7 +300,7 @@ def test_samples_follow_the_distribution(pairs, options):
     p = dropdtw.posterior(C3, X3, Z3, order=orders.before(3, pairs), **options)
     seen = Counter(a.M.tobytes() for a in p.sample(draws, seed=0))
     assert set(seen) <= {M.tobytes() for M, _ in every}
-    # Pearson's statistic over alignments that are seen often enough, the others together.
+    # Pearson's statistic over alignments that occur often enough; the others are pooled.
     counts = np.array([seen[M.tobytes()] for M, _ in every])
     often = weight * draws >= 5
     got, want = (np.append(v[often], v[~often].sum()) for v in (counts, weight * draws))
@@ -326,12 +326,12 @@ def test_before_is_the_probability_of_that_order(pairs, contiguous, d_z):
     found = dropdtw.posterior(C3, X3, d_z, order=orders.before(3, pairs), **options).before
     assert found == approx(before)
     np.fill_diagonal(both, 0)
-    assert found + found.T == approx(both)  # no x matches several z, so none share their first
+    assert found + found.T == approx(both)  # no x matches several z, so no two z share their first x
 
 
 @pytest.mark.parametrize("d_z", [None, Z3], ids=["x", "x and z"])
 def test_before_holds_on_a_list_with_steps_in_any_order_inside(d_z):
-    """The step behind them is entered by the same arc, matched or dropped."""
+    """The step after them is entered by the same arc, whether it is matched or dropped."""
     options = {"many_to_one": False, "contiguous": True}
     nested = dropdtw.posterior(C3, X3, d_z, order=[orders.any_order(0, 2), 1], **options)
     said = dropdtw.posterior(C3, X3, d_z, order=orders.before(3, PAIRS["Lambda"]), **options)

@@ -1,4 +1,4 @@
-"""Sampling, temperature, and the posterior's own numbers."""
+"""Sampling, temperature, and the posterior's summary numbers."""
 
 from collections import Counter
 
@@ -52,7 +52,7 @@ def test_hot_posterior_believes_in_all_alignments_alike():
 
 
 def test_paper_table_counts_paths():
-    """Algorithm 2 has eight paths for two alignments at 1×1: the match has 4 of them, the double drop 4."""
+    """Algorithm 2 has eight paths for two alignments at 1×1: four for the match and four for the double drop."""
     p = dropdtw.posterior([[0.0]], 0.0, 0.0, method="drop_dtw_paper")
     assert p.log_partition == approx(np.log(8))
     assert p.match == approx(np.array([[0.5]]))

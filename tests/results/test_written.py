@@ -1,4 +1,4 @@
-"""Alignments written down: as JSON and back, as HTML, as plots."""
+"""Alignments as JSON (and back), as HTML, and as plots."""
 
 import json
 import re
@@ -88,7 +88,7 @@ def test_an_alignment_of_single_precision_is_read_back(match, d):
 
 
 def test_a_long_alignment_is_read_in_linear_time():
-    N = 100_000  # quadratic, this would take minutes
+    N = 100_000  # with quadratic time this would take minutes
     data = solve(np.zeros((1, N))).to_dict()
     assert Alignment.from_dict(data).labels.tolist() == [0] * N
 
@@ -140,7 +140,7 @@ def test_read_arrays_are_read_only():
 )
 def test_damaged_dictionary_is_refused_in_words(damage):
     data = solve(np.full((4, 7), 0.5) - np.eye(4, 7), drop_x=0.1, drop_z=0.1).to_dict(costs=True)
-    with pytest.raises(ValueError, match=r"give what Alignment\.to_dict wrote"):
+    with pytest.raises(ValueError, match=r"give a dictionary that Alignment\.to_dict wrote"):
         Alignment.from_dict(data | damage)
 
 
@@ -287,15 +287,15 @@ def test_a_strip_shows_frames_where_they_are(axes, vertical):
     video = np.linspace(0, 1, 20)[:, None, None] * np.ones((20, 3, 4))
     assert plot.strip(video, count=5, marked=np.arange(20) > 9, vertical=vertical, ax=axes) is axes
     assert len(axes.images) == 5
-    centres = []
+    centers = []
     for image in axes.images:
         left, right, bottom, top = image.get_extent()
-        centres.append((bottom + top) / 2 if vertical else (left + right) / 2)
+        centers.append((bottom + top) / 2 if vertical else (left + right) / 2)
         shown = float(image.get_array().mean())
-        assert shown * 19 == pytest.approx(centres[-1], abs=0.51)
-    np.testing.assert_allclose(centres, [1.5, 5.5, 9.5, 13.5, 17.5])
+        assert shown * 19 == pytest.approx(centers[-1], abs=0.51)
+    np.testing.assert_allclose(centers, [1.5, 5.5, 9.5, 13.5, 17.5])
     assert len(axes.patches) == 3 - (round(9.5) == 9)
-    assert len(plot.strip(np.zeros((3, 2, 2, 3))).images) == 3  # fewer frames than places, in colour
+    assert len(plot.strip(np.zeros((3, 2, 2, 3))).images) == 3  # fewer frames than places, in color
     with pytest.raises(ValueError, match=r"frames has shape \(4, 5\); give a video"):
         plot.strip(np.zeros((4, 5)))
 

@@ -291,7 +291,7 @@ WRONG = {
     "length of a medoid": (([X1],), {"length": 3, "init": "medoid"}, "length is for init='mean'"),
     "max_iter": (([X1],), {"max_iter": -1}, "max_iter is -1; give the number of rounds"),
     "tol": (([X1],), {"tol": np.nan}, "tol is nan; give a finite number ≥ 0"),
-    "window": (([[0.0] * 9],), {"length": 2, "window": 0}, "the least window that leaves one is"),
+    "window": (([[0.0] * 9],), {"length": 2, "window": 0}, "the smallest window that allows one is"),
     "drop_x": (([X1],), {"drop_x": [1.0]}, r"drop_x has shape \(1,\), but there are 2 elements x_j"),
     "logit": (([X1],), {"drop_x": "logit:30"}, "drop_x is 'logit:30', a logit in the softmax cost"),
 }

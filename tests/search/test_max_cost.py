@@ -1,4 +1,4 @@
-"""`max_cost`: values up to it are what they are without it, to the last bit, and larger ones are +∞."""
+"""`max_cost`: values up to it are unchanged, to the last bit, and larger ones are +∞."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_steps_with_an_order_have_a_limit_too():
 
 @compiled
 def test_what_exceeds_the_limit_is_given_up(monkeypatch):
-    """Far sequences cost more than the limit after a few cells, whichever way they go."""
+    """Distant sequences exceed the limit after a few cells, on every path."""
     from dropdtw.executors import cpu
 
     spared = []
@@ -107,7 +107,7 @@ def test_what_exceeds_the_limit_is_given_up(monkeypatch):
 def test_a_limit_is_a_number():
     for wrong in ("10", np.nan, [1.0], True):
         for call in (lambda m: dropdtw.distance([0.0], [1.0], max_cost=m), lambda m: dropdtw.cost([[1.0]], max_cost=m)):
-            with pytest.raises(ValueError, match="give the largest value of interest, a number"):
+            with pytest.raises(ValueError, match="give the largest cost of interest, a number"):
                 call(wrong)
     assert dropdtw.distance(np.zeros(3), np.ones(3), max_cost=2) == np.inf
     assert dropdtw.distance(np.zeros(3), np.ones(3), max_cost=np.float32(3)) == 3

@@ -1,4 +1,4 @@
-"""Bounds stay below the cost, and retrieval with them finds what brute force finds."""
+"""Bounds never exceed the cost, and retrieval with bounds finds what brute force finds."""
 
 from unittest import mock
 
@@ -18,7 +18,7 @@ from dropdtw.search.index import bound_for, runs_of_size
 
 @pytest.fixture(scope="module", autouse=True)
 def few_at_a_time():
-    """Small corpora, too, go through every part of the search."""
+    """Make small corpora go through every part of the search."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dropdtw.search.nearest.TRIAL", 16)
         patch.setattr("dropdtw.search.nearest.BLOCK", 512)
@@ -37,7 +37,7 @@ def split(variant):
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=name)
 def test_bound_is_below_the_cost(variant):
-    """Every method and option; costs of both signs, ties and +∞ among them."""
+    """Every method and option, with costs of both signs, ties and +∞."""
     for case in cases(variant):
         p = bounds.prices(spec_of(variant, case.drop_x, case.drop_z))
         assert bounds.of_matrix(case.C, p) <= dropdtw.cost(**case.library()) + 1e-9
@@ -59,10 +59,10 @@ def test_bound_is_below_the_cost_of_any_problem(variant, K, N, kinds, seed):
     p = bounds.prices(spec_of(variant, d_x, d_z))
     try:
         cost = dropdtw.cost(C, d_x, d_z, method=method, **options)
-    except ValueError:  # a shape that nothing fits
+    except ValueError:  # a shape without any alignment
         return
     assert bounds.of_matrix(C, p) <= cost + 1e-9
-    assert bounds.of_matrix(C - rng.random(C.shape), p) <= cost + 1e-9  # bounds on C do as well
+    assert bounds.of_matrix(C - rng.random(C.shape), p) <= cost + 1e-9  # bounds on C work as well
 
 
 def test_bound_is_exact_where_columns_or_rows_decide():
@@ -82,7 +82,7 @@ def test_a_negative_column_counts_whole_only_where_it_may_be_taken_whole():
     assert bounds.of_matrix(C, bounds.prices(Spec.of(0.0, 0.0, method="needleman_wunsch"))) == -2
 
 
-FREE = dropdtw.Recurrence(  # any x and z may be passed over for nothing, even where drop costs are given
+FREE = dropdtw.Recurrence(  # any x and z may be skipped for free, even if drop costs are given
     name="free",
     states=("match", "skip"),
     start="skip",
@@ -91,7 +91,7 @@ FREE = dropdtw.Recurrence(  # any x and z may be passed over for nothing, even w
     + dropdtw.edges("match skip", to="skip", moves="left", cost="free")
     + dropdtw.edges("match skip", to="skip", moves="top", cost="drop_z"),
 )
-BOTH = dropdtw.Recurrence(  # an x may be paid for as dropped and then be matched with z further down
+BOTH = dropdtw.Recurrence(  # an x may pay its drop cost and still match a z further down
     name="both",
     states=("m",),
     start="m",
@@ -99,7 +99,7 @@ BOTH = dropdtw.Recurrence(  # an x may be paid for as dropped and then be matche
     edges=dropdtw.edges("m", to="m", moves="diag top", cost="match")
     + dropdtw.edges("m", to="m", moves="left", cost="drop_x"),
 )
-LONE = dropdtw.Recurrence(  # one drop price covers an x and a z
+LONE = dropdtw.Recurrence(  # one drop cost covers an x and a z
     name="lone",
     states=("m",),
     start="m",
@@ -119,7 +119,7 @@ LONE = dropdtw.Recurrence(  # one drop price covers an x and a z
     st.integers(0, 2**32 - 1),
 )
 def test_bound_of_a_table_of_ones_own_is_read_off_its_edges(table, turned, K, N, kinds, seed):
-    """Nobody has to remember a new table: what it skips for free, and what it repeats, stands in its edges."""
+    """Bounds hold for new tables without extra code, because they are derived from the edges."""
     rng = np.random.default_rng(seed)
     own = table.transpose() if turned else table
     N = K if table is LONE else N
@@ -185,7 +185,7 @@ def test_nearest_is_brute_force(variant, match, d, dtype, run, k, kind, price, s
         return X.astype(dtype)
 
     Z = sequence(int(rng.integers(1, 9)))
-    # Some shapes fit no alignment of some tables; equal lengths fit all.
+    # Some tables have no alignment for some shapes; equal lengths work for all.
     entry = dropdtw.METHODS[method]
     square = entry.one_to_one or entry.slopes is not None or not (variant["one_to_many"] and variant["many_to_one"])
     corpus = [sequence(len(Z) if square else int(rng.integers(1, 9))) for _ in range(40)]
@@ -198,7 +198,7 @@ def test_nearest_is_brute_force(variant, match, d, dtype, run, k, kind, price, s
 
 def test_of_equal_costs_the_smaller_index_wins_whatever_its_bound():
     e = np.eye(3)
-    swapped, spoiled = e[[1, 0]], e[[0, 2]]  # 0.6 each: one pair, two drops; of the first the bound knows nothing
+    swapped, spoiled = e[[1, 0]], e[[0, 2]]  # 0.6 each: one pair, two drops; the bound of the first is trivial
     found = check(e[:2], [spoiled, *[swapped] * 60], 1, drop_x=0.3, drop_z=0.3)
     assert found.indices.tolist() == [0]
     assert found.costs == pytest.approx(0.6)
@@ -207,7 +207,7 @@ def test_of_equal_costs_the_smaller_index_wins_whatever_its_bound():
 @pytest.mark.parametrize("match", ["cosine", "euclidean", "sqeuclidean"])
 @pytest.mark.parametrize("length", [1, 40])
 def test_bounds_give_way_to_rounding(match, length):
-    """Where a bound is exact, it must not exceed what kernels make of the same sum, not by one bit."""
+    """An exact bound must not exceed the kernels' result for the same sum, not even by one bit."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, length, 12)).astype(np.float32) * (1 if length == 1 else 9)
     index = Index(X, run=1)
@@ -229,14 +229,14 @@ def test_a_price_for_each_x():
 
 @pytest.mark.parametrize("match", ["cosine", "euclidean", "sqeuclidean"])
 def test_most_of_a_corpus_is_not_aligned(match):
-    """What differs as a whole is ruled out by centres, what differs in parts by frames."""
+    """Bounds from centers prune what differs as a whole; bounds from frames prune what differs in parts."""
     rng = np.random.default_rng(0)
     corpus = [X + 6 * rng.normal(size=12) for X in rng.normal(size=(400, 24, 12)).cumsum(axis=1) * 0.05]
     found = check(corpus[7] + 0.01, corpus, 1, drop_x=0.3, drop_z=0.3, match=match)
     assert found.indices.tolist() == [7]
     assert found.pruned > 0.9
     assert found.by_centres > 300
-    frames = [rng.normal(size=(24, 12)) for _ in range(400)]  # a run of these has no centre
+    frames = [rng.normal(size=(24, 12)) for _ in range(400)]  # a run of these has no center
     found = check(frames[7] + 0.01, frames, 1, drop_x=0.3, drop_z=0.3, match=match)
     assert found.pruned > 0.9
     assert found.by_frames > 200
@@ -256,7 +256,7 @@ def test_where_no_bound_is_known_everything_is_aligned():
 
 
 def test_more_than_there_are_and_threads_and_lists(monkeypatch):
-    monkeypatch.setattr("dropdtw.search.pairwise.ENOUGH", 0)  # threads for small sequences, too
+    monkeypatch.setattr("dropdtw.search.pairwise.ENOUGH", 0)  # use threads for small sequences too
     rng = np.random.default_rng(0)
     corpus = [rng.normal(size=(n, 3)) for n in (3, 9, 1, 20, 4)] * 20
     all_of_them = nearest(corpus[1], corpus, 1000, 0.3, 0.3, n_jobs=2, progress=False)
@@ -271,7 +271,7 @@ def test_more_than_there_are_and_threads_and_lists(monkeypatch):
 
 
 def test_forbidden_sequences_come_last():
-    """A window of 0 leaves no DTW path for some shapes; these cost +∞, in the order of the corpus."""
+    """A window of 0 allows no DTW path for some shapes; these cost +∞ and keep the order of the corpus."""
     corpus = [np.eye(2)[[0, 0, 0, 1]], np.eye(2)[[0, 0, 1, 1]], np.eye(2), np.eye(2)[[1, 0]]]
     found = check(np.eye(2), corpus, 4, window=0)
     assert found.costs.tolist() == [0, 2, np.inf, np.inf]
@@ -279,7 +279,7 @@ def test_forbidden_sequences_come_last():
 
 
 NO = {
-    "a percentile": ({"drop_x": "percentile:30"}, "drop_x is 'percentile:30', a rule .* no bound is known before"),
+    "a percentile": ({"drop_x": "percentile:30"}, "drop_x is 'percentile:30', a rule .* gives no bound before"),
     "a function": ({"drop_z": lambda C: 1.0}, "drop_z is <function .* a rule"),
     "a suggestion": ({"drop_x": "suggest"}, "drop_x is 'suggest', a rule"),
     "a threshold": ({"method": "lcss", "threshold": "percentile:30"}, "threshold is 'percentile:30', a rule"),
@@ -288,7 +288,7 @@ NO = {
     "NaN": ({"drop_z": np.nan}, "drop_z has NaN"),
     "a match": ({"match": "cosinus"}, "match is 'cosinus'"),
     "a shape": ({"many_to_one": False}, "4 elements of Z cannot each have an x of their own among 3"),
-    "k": ({"k": 0}, "k is 0; give how many"),
+    "k": ({"k": 0}, "k is 0; give the number"),
     "jobs": ({"n_jobs": 0}, "n_jobs is 0"),
 }
 

@@ -1,4 +1,4 @@
-"""normalize="path": the cost by the number of matches and drops of the path that has it."""
+"""normalize="path": the cost divided by the number of matches and drops on its path."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def in_oracle(options):
 
 @every_method
 def test_the_cost_is_divided_by_the_steps_of_the_best_alignment(options, executor):
-    """Random costs: no two alignments tie. Ends that a method leaves out for nothing are no steps."""
+    """Random costs, so no two alignments tie. Ends that a method skips for free do not count as steps."""
     rng = np.random.default_rng(0)
     for K, N in ((1, 1), (1, 4), (3, 3), (3, 5), (4, 3)):
         C = rng.random((K, N))
@@ -48,9 +48,9 @@ def test_all_pairs_have_the_quotients_of_single_ones(options, executor):
 
 
 def test_the_path_with_the_least_quotient_may_be_another():
-    C = np.array([[1.0, 1.0], [1.6, 1.0]])  # (0, 0), (1, 1): 2 / 2; a step more costs 3 / 3, and 3 > 2
+    C = np.array([[1.0, 1.0], [1.6, 1.0]])  # (0, 0), (1, 1): 2 / 2; one more step costs 3 / 3, and 3 > 2
     assert dropdtw.cost(C, normalize="path") == 1
-    C = np.array([[2.0, 1.0], [9.0, 2.0]])  # 4 / 2 is the least cost; by way of (0, 1) it is 5 / 3
+    C = np.array([[2.0, 1.0], [9.0, 2.0]])  # 4 / 2 has the lowest cost; via (0, 1) it is 5 / 3
     assert dropdtw.cost(C, normalize="path") == 2
 
 

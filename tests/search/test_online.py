@@ -1,4 +1,4 @@
-"""A stream ends with the batch answer, whenever it ends, and what is committed stays as it is."""
+"""A stream ends with the batch result, whenever it ends, and committed segments never change."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ import oracle
 from cases import VARIANTS, cases, costs, name, same
 from dropdtw.search.online import Online
 
-# Everything that a stream can do: no window, and no greedy drops of z.
+# Everything that a stream supports: no window, and no greedy drops of z.
 LIVE = [v for v in VARIANTS if "window" not in v and not (v["method"] == "greedy" and v["sides"][1])]
 LIVE = [v for v in LIVE if dropdtw.METHODS[v["method"]].streams]
 
@@ -22,7 +22,7 @@ def table(C):
 
 
 def stream(case, **more):
-    """An aligner for a case, and what pushing frame j of it takes."""
+    """An aligner for a case, and the arguments for pushing frame j."""
     d = 0.0 if case.drop_x is not None else None
     o = Online(np.arange(len(case.C)), d, case.drop_z, match=table(case.C), **{"gamma": None} | case.options | more)
     prices = [None] * case.C.shape[1] if case.drop_x is None else case.drop_x
@@ -35,7 +35,7 @@ def batch(case, n):
 
 
 def answer(ask):
-    """The alignment, or the words in which it is refused."""
+    """The alignment, or the text of its error."""
     try:
         return ask()
     except ValueError as error:
@@ -44,7 +44,7 @@ def answer(ask):
 
 @pytest.mark.parametrize("variant", LIVE, ids=name)
 def test_a_stream_that_ends_now_is_the_batch(variant):
-    """All methods, options and sorts of costs; ties, too, are broken alike."""
+    """All methods, options and kinds of costs; ties are broken the same way."""
     for case in cases(variant)[::3]:
         o, push = stream(case, keep_costs=True)
         for j in range(case.C.shape[1]):
@@ -122,7 +122,7 @@ def test_a_beam_that_is_too_narrow_says_so():
     o = Online(np.eye(3), drop_x=0.3, beam=0.1)
     for x in [np.eye(3)[0]] * 20:
         o.push(x)
-    with pytest.raises(ValueError, match=r"no alignment with all of Z is left within the beam of 0\.1.*widen"):
+    with pytest.raises(ValueError, match=r"no alignment with all of Z is left within the beam of 0\.1; .*Widen"):
         o.finish()
 
 
@@ -142,7 +142,7 @@ def test_sequences_are_aligned_as_align_does(match, dtype):
     Z, X = rng.normal(size=(5, 12)).astype(dtype), rng.normal(size=(40, 12)).astype(dtype)
     o = Online(Z, drop_x=0.4, drop_z=0.9, match=match)
     Z_before = Z.copy()
-    Z[:] = np.nan  # the aligner has its own
+    Z[:] = np.nan  # the aligner has its own copy
     for x in X:
         o.push(x)
     a, b = o.finish(), dropdtw.align(Z_before, X, drop_x=0.4, drop_z=0.9, match=match)
@@ -153,7 +153,7 @@ def test_sequences_are_aligned_as_align_does(match, dtype):
 
 
 def filtered(case, j, gamma):
-    """P(z_i matches x_j), P(x_j is dropped), least cost of x_0..x_j with z_0..z_i for any i, by enumeration."""
+    """P(z_i matches x_j), P(x_j is dropped), lowest cost of x_0..x_j with z_0..z_i for any i, by enumeration."""
     nothing = float(case.drop_x[: j + 1].sum()) + case.options.get("open_x", 0.0)
     found = [(np.zeros((case.C.shape[0], j + 1), bool), nothing)]
     for k in range(1, case.C.shape[0] + 1):
@@ -247,20 +247,23 @@ def test_an_end_from_which_nothing_goes_on_is_not_forgotten():
     o = Online(np.arange(4), None, 0.5, match=table(C), method=lockstep)
     for j in range(3):
         o.push(j)
-        assert o.decided == j  # but for the drops that may follow
+        assert o.decided == j  # except for the drops that may follow
         assert same(o.finish(), dropdtw.solve(C[:, : j + 1], None, 0.5, method=lockstep))
     assert o.committed == dropdtw.solve(C, None, 0.5, method=lockstep).segments()[:1]
 
 
 NO = {
-    "a percentile": ({"drop_x": "percentile:30"}, r"drop_x is 'percentile:30', a rule .* does not have until it ends"),
+    "a percentile": ({"drop_x": "percentile:30"}, r"drop_x is 'percentile:30', a rule .* does not know until it ends"),
     "a logit": ({"drop_x": "logit:30", "match": "softmax"}, "drop_x is 'logit:30', a rule"),
     "a suggestion": ({"drop_x": "suggest"}, "drop_x is 'suggest', a rule"),
     "a function": ({"drop_x": 1.0, "drop_z": lambda C: 1.0}, "drop_z is <function .* a rule that reads the match"),
-    "a vector": ({"drop_x": [0.1, 0.2]}, r"drop_x has shape \(2,\); a stream has no length yet.*push\(x, drop_x"),
+    "a vector": (
+        {"drop_x": [0.1, 0.2]},
+        r"drop_x has shape \(2,\), but the length of a stream is not known.*push\(x, drop",
+    ),
     "a wrong vector": ({"drop_x": 0.1, "drop_z": [0.1]}, r"drop_z has shape \(1,\), but there are 2 elements z_i"),
     "NaN": ({"drop_x": np.nan}, "drop_x has NaN"),
-    "a window": ({"window": 2}, "window is 2, a band along the line to the end of X"),
+    "a window": ({"window": 2}, "window is 2, a band that depends on the length of X"),
     "greedy": ({"drop_x": 1.0, "drop_z": 1.0, "method": "greedy"}, "greedy drops of z need all match costs"),
     "threshold": ({"method": "lcss", "threshold": "percentile:3"}, "threshold is 'percentile:3', a rule"),
     "no threshold": ({"method": "lcss"}, "needs threshold="),
@@ -280,7 +283,7 @@ def test_what_a_stream_cannot_do_is_refused_at_once(given, words):
 
 def test_a_bad_frame_is_refused_and_changes_nothing():
     o = Online(np.eye(2), drop_x=0.3)
-    with pytest.raises(ValueError, match="there has been no frame"):
+    with pytest.raises(ValueError, match="there are no frames yet"):
         o.finish()
     assert (o.committed, o.decided) == ([], 0)
     o.push([1, 0])

@@ -1,4 +1,4 @@
-"""A stream whose steps have an order of their own ends with the batch answer, and what is committed stays."""
+"""A stream whose steps have an order ends with the batch result, and committed segments never change."""
 
 from itertools import combinations, product
 
@@ -49,7 +49,7 @@ def equal(a, b):
 
 
 def check(order, options, sides, kind, N, beam, rng):
-    """Push N frames; after each, the end is the batch's and what was committed is part of it."""
+    """Push N frames; after each, the result equals the batch result and contains what was committed."""
     entry = dropdtw.METHODS[options["method"]]
     x, z = (side and entry.takes_drops for side in sides)
     C, d_z = costs(kind, (4, N), rng), costs(kind, (4,), rng) if z else None
@@ -77,7 +77,7 @@ def check(order, options, sides, kind, N, beam, rng):
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_a_stream_that_ends_now_is_the_batch(order):
-    """All options; ties, too, are broken alike."""
+    """All options; ties are broken the same way."""
     rng = np.random.default_rng(0)
     for number, options in enumerate(OPTIONS[::3]):
         for sides in SIDES[number % 2 :: 2]:
@@ -102,7 +102,7 @@ PAIRS = {"antichain": [], "N": [(0, 2), (1, 2), (1, 3)], "diamond": [(0, 1), (0,
 
 
 def prefixes(C, d_x, d_z, pairs, options):
-    """The posteriors of each set of steps with which an alignment may have begun, with the steps' numbers."""
+    """The posteriors for each set of steps that an alignment may have begun with, with the steps' numbers."""
     for n in range(1, 5):
         for steps in combinations(range(4), n):
             if all(a in steps for a, b in pairs if b in steps):
@@ -125,7 +125,7 @@ def test_probabilities_are_those_of_all_alignments_with_a_beginning_of_the_order
     o = Online(np.arange(4), d_x, d_z, match=table(C), order=orders.before(4, pairs), **options)
     for j in range(5):
         now = o.push(j)
-        # Each posterior counts as much as the sum over its alignments; to match nothing is one more.
+        # Each posterior is weighted by the sum over its alignments; matching nothing is one more case.
         found = [(kept, p, np.exp(p.log_partition)) for kept, p in prefixes(C[:, : j + 1], d_x, d_z, pairs, options)]
         nothing = np.exp(-d_x * (j + 1) / 0.7)
         total = nothing + sum(weight for _, _, weight in found)

@@ -1,10 +1,10 @@
-"""A suggested drop cost: close to the best one where the truth is known, and honest about how sure it is."""
+"""A suggested drop cost is close to the best one where the truth is known, and its confidence is honest."""
 
 import numpy as np
 import pytest
 
 import dropdtw
-from dropdtw.drops import LOOKED_AT, otsu
+from dropdtw.drops import MAX_SAMPLED, otsu
 
 STEPS = {"many_to_one": False, "contiguous": True}
 
@@ -92,7 +92,7 @@ def test_warped_signals_keep_what_follows_the_query():
     assert a.dropped_x.tolist() == [50 <= j < 70 for j in range(len(X))]
 
 
-def test_neighbours_on_a_smooth_signal_are_no_rivals():
+def test_neighbors_on_a_smooth_signal_do_not_compete():
     rng = np.random.default_rng(0)
     Z = np.cumsum(rng.normal(size=(100, 2)), axis=0)
     Z = (Z - Z.mean(axis=0)) / Z.std(axis=0)
@@ -117,7 +117,7 @@ def test_where_not_every_z_fits_it_answers_all_the_same():
 def test_long_sequences_are_sampled():
     Z, X, truth = recording(0.5, K=6, N=6000)
     X, truth = np.repeat(X, 150, axis=0), np.repeat(truth, 150)
-    assert len(Z) * len(X) > LOOKED_AT
+    assert len(Z) * len(X) > MAX_SAMPLED
     some = dropdtw.suggest_drop(Z, X)
     assert some.constant == pytest.approx(dropdtw.suggest_drop(Z, X[::150]).constant, abs=0.03)
 

@@ -1,4 +1,4 @@
-"""Small problems of every kind for the tests: all methods, options and kinds of costs."""
+"""Small problems for the tests: all methods, all options, all kinds of costs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = ["positive", "signed", "tied", "holes"]
 
 @dataclass(frozen=True)
 class Case:
-    """One problem, in the form of the library and of the oracle."""
+    """One problem, in the form of the library and in that of the oracle."""
 
     C: np.ndarray
     drop_x: np.ndarray | None
@@ -43,7 +43,7 @@ class Case:
 
 
 def spec_of(variant: dict[str, Any], drop_x: Any = None, drop_z: Any = None, **more: Any) -> Spec:
-    """The request for a variant, with these drop costs on the sides that may be dropped."""
+    """The request for a variant, with these drop costs on the sides that it may drop from."""
     options = {k: v for k, v in variant.items() if k != "sides"} | more
     x, z = variant["sides"]
     return Spec.of(drop_x if x else None, drop_z if z else None, **options)
@@ -52,7 +52,7 @@ def spec_of(variant: dict[str, Any], drop_x: Any = None, drop_z: Any = None, **m
 def paid(
     C: np.ndarray, drop_x: np.ndarray, drop_z: np.ndarray, band: Any = None, charges: Charges = NO_CHARGES
 ) -> Costs:
-    """A matrix of match costs as `Costs` for executors."""
+    """Costs for an executor, from a matrix."""
     return Costs(Matrix(C), drop_x, drop_z, band, charges)
 
 
@@ -67,7 +67,7 @@ def costs(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.nda
 
 
 def variants(method: str) -> list[dict[str, Any]]:
-    """Every meaningful combination of options for a method, with the sides that it may drop."""
+    """Every meaningful combination of options for a method, with the sides it may drop from."""
     entry = dropdtw.METHODS[method]
     sides = [(True, True), (True, False), (False, True), (False, False)] if entry.takes_drops else [(False, False)]
     moves = [(True, True)] if entry.one_to_one or entry.states_moves else list(product((True, False), repeat=2))
@@ -97,7 +97,7 @@ def charges(method: str, sides: tuple[bool, bool]) -> dict[str, float]:
 
 
 def cases(variant: dict[str, Any], seed: int = 0) -> list[Case]:
-    """A variant with every shape that it fits and every kind of costs."""
+    """A variant with every shape that it supports and every kind of costs."""
     x, z = variant["sides"]
     options = {k: v for k, v in variant.items() if k != "sides"}
     rng = np.random.default_rng(seed)
@@ -127,9 +127,9 @@ EVERY_VARIANT = [v for method in OF_COSTS for v in variants(method)]
 
 
 def _enough() -> list[dict[str, Any]]:
-    """A subset of the variants that run the same tables: it covers pairs of options, but not all combinations.
+    """Some of the variants that run the same tables: every pair of options occurs together, but not every combination.
 
-    "drop_dtw_paper" has its own table only if both sides may be dropped; "greedy" and "wdtw" have none.
+    "drop_dtw_paper" has its own table only for drops on both sides; "greedy" and "wdtw" have none.
     """
     found, seen = [], Counter[tuple[Any, ...]]()
     for v in EVERY_VARIANT:

@@ -1,4 +1,4 @@
-"""Helpers for the rows of `error_cases.py`: small problems, and wrong calls that take more than a line."""
+"""What the rows of `error_cases.py` call: small problems, and mistakes that take more than a line."""
 
 import importlib
 import sys
@@ -14,7 +14,7 @@ from dropdtw.executors import EXECUTORS
 
 C = np.array([[0.1, 0.9, 0.2, 0.8], [0.7, 0.3, 0.6, 0.4]])
 Z, X = np.eye(2), np.ones((3, 2))
-ANY = np.inf  # forbids every alignment if it is the only cost
+ANY = np.inf  # forbids everything if it is the only cost
 LOCKSTEP = dropdtw.Recurrence(
     states=("m",),
     start="m",
@@ -71,5 +71,5 @@ def on_a_picky_executor():
 
 
 def case(call, says, does="", *, error=ValueError):
-    """A row: the call, what its message says about the argument, and what it says to do."""
+    """A row: the call, what its message says about what arrived, and what it says to do."""
     return call, error, says, does

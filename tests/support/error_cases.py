@@ -1,4 +1,4 @@
-"""One call for each kind of error, and what its message must say."""
+"""One call for each possible mistake, and what its error must say."""
 
 import numpy as np
 
@@ -21,10 +21,10 @@ NONE_LEFT = {
     "window": case(
         lambda: solve(WIDE, window=1),
         "no alignment of 2 × 5 fits into this window",
-        "the least window that leaves one is 2",
+        "the smallest window that allows one is 2",
     ),
     "share": case(
-        lambda: posterior(WIDE, window=0.2), "no alignment of 2 × 5 fits into this window", "leaves one is 2"
+        lambda: posterior(WIDE, window=0.2), "no alignment of 2 × 5 fits into this window", "allows one is 2"
     ),
 }
 
@@ -66,14 +66,16 @@ ANSWERS = {
     for do, args in (("rescore", ()), ("explain", (0,)))
 }
 
-WRITTEN = "give what Alignment.to_dict wrote"
+WRITTEN = "give a dictionary that Alignment.to_dict wrote"
 READ = (
     {
-        "nothing": case(lambda: dropdtw.Alignment.from_dict({}), "no alignment in format 1 (format missing)", WRITTEN),
-        "None": case(lambda: dropdtw.Alignment.from_dict(None), "no alignment in format 1", WRITTEN),
-        "no pairs": case(lambda: changed(pairs=None), "no alignment in format 1 (pairs missing)", WRITTEN),
-        "no cost": case(lambda: changed(cost=None), "no alignment in format 1 (cost missing)", WRITTEN),
-        "format": case(lambda: changed(format=2), "no alignment in format 1 (its format is 2)", WRITTEN),
+        "nothing": case(
+            lambda: dropdtw.Alignment.from_dict({}), "not an alignment in format 1 (format missing)", WRITTEN
+        ),
+        "None": case(lambda: dropdtw.Alignment.from_dict(None), "not an alignment in format 1", WRITTEN),
+        "no pairs": case(lambda: changed(pairs=None), "not an alignment in format 1 (pairs missing)", WRITTEN),
+        "no cost": case(lambda: changed(cost=None), "not an alignment in format 1 (cost missing)", WRITTEN),
+        "format": case(lambda: changed(format=2), "not an alignment in format 1 (its format is 2)", WRITTEN),
         "row outside": case(lambda: changed(pairs=[[2, 0]]), "a pair lies outside shape (2, 4)", WRITTEN),
         "column outside": case(lambda: changed(pairs=[[0, 4]]), "a pair lies outside shape (2, 4)", WRITTEN),
         "negative": case(lambda: changed(pairs=[[-1, 0]]), "a pair lies outside shape (2, 4)", WRITTEN),
@@ -81,7 +83,7 @@ READ = (
         "repeating": case(lambda: changed(pairs=[[0, 0], [0, 0]]), "its pairs cross, or repeat", WRITTEN),
         "labels": case(lambda: changed(labels=[1, 1, 0, 0]), "its labels are not those of its pairs", WRITTEN),
         "cost": case(lambda: changed(cost="nan"), "its cost is nan", WRITTEN),
-        "weights": case(lambda: changed(weights=[0.0] * 4), "its weights are not all finite and above 0", WRITTEN),
+        "weights": case(lambda: changed(weights=[0.0] * 4), "its weights are not all finite and > 0", WRITTEN),
         "charged": case(lambda: changed(charged={"warp": -1}), "its charged are not all finite and ≥ 0", WRITTEN),
         "another cost": case(lambda: changed(cost=7.5), "its cost is 7.5, but its pairs and drops cost 1.4", WRITTEN),
         "an empty shape": case(
@@ -106,15 +108,17 @@ READ = (
             ([[0, 0], [4, 5]], "does not lie in its shape"),
             ([[0, -1], [4, 4]], "does not lie in its shape"),
             ([[3, 0], [2, 4]], "does not lie in its shape"),
-            ([[1, 0], [4, 4]], "falls from one row to the next"),
-            ([[0, 0], [4, 3]], "falls from one row to the next"),
+            ([[1, 0], [4, 4]], "moves back from one row to the next"),
+            ([[0, 0], [4, 3]], "moves back from one row to the next"),
             ([[0.5, 0], [4, 4]], "is not whole numbers"),
             ([[1, 1], [4, 4]], "does not hold its pairs"),
         ]
     }
     | {
         f"{name} {value}": case(
-            lambda name=name, value=value: changed(**{name: value}), "no alignment in format 1 (cannot reshape", WRITTEN
+            lambda name=name, value=value: changed(**{name: value}),
+            "not an alignment in format 1 (cannot reshape",
+            WRITTEN,
         )
         for name, value in [("shape", [2, 5]), ("shape", [3, 4]), ("labels", [0]), ("paid_x", [0]), ("paid_z", [0] * 3)]
     }

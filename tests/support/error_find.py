@@ -1,4 +1,4 @@
-"""One call for each error about free ends and occurrences."""
+"""Mistakes with free ends and occurrences."""
 
 import numpy as np
 

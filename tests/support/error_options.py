@@ -177,7 +177,7 @@ CHARGED = {
     "bool": case(lambda: align(Z, X, 1, open_x=True), "open_x is True", "a finite number ≥ 0"),
     "vector": case(lambda: solve(C, 1, open_x=[1, 2, 3, 4]), "open_x is [1, 2, 3, 4]", "a finite number ≥ 0"),
     "array": case(lambda: solve(C, 1, open_x=np.ones(4)), "open_x is array([1., 1., 1., 1.])", "a finite number ≥ 0"),
-    "too large": case(lambda: solve(C, 1, open_x=10**400), "open_x is a number that no float", "give a smaller one"),
+    "too large": case(lambda: solve(C, 1, open_x=10**400), "open_x is too large for a float", "give a smaller number"),
     "too large for single": case(
         lambda: solve(C.astype(np.float32), 1, open_x=1e300),
         "values that float32 cannot hold",
@@ -208,19 +208,21 @@ CHARGED = {
         "use 'symmetric2'",
     ),
     "max_cost": case(
-        lambda: cost(C, max_cost="low"), "max_cost is 'low'", "give the largest value of interest, a number"
+        lambda: cost(C, max_cost="low"), "max_cost is 'low'", "give the largest cost of interest, a number"
     ),
     "normalize": case(lambda: cost(C, normalize="path length"), "normalize is 'path length'", "'pattern', 'path', or"),
     "soft path": case(
         lambda: cost(C, normalize="path", reducer="soft"), "reducer is 'soft', a minimum over all", "use reducer='hard'"
     ),
     "path of counts": case(
-        lambda: cost(C, method="lcss", threshold=1, normalize="path"), "method 'lcss' counts the pairs", "divide by"
+        lambda: cost(C, method="lcss", threshold=1, normalize="path"),
+        "method 'lcss' counts the pairs",
+        "divide the result yourself",
     ),
     "no norm": case(
         lambda: distance(Z, X, normalize="pattern"),
-        "the paths of method 'drop_dtw' have no common weight",
-        "choose",
+        "the paths of method 'drop_dtw' differ in total weight",
+        "use one of 'symmetric2'",
     ),
 } | {
     f"{m} {charge}": case(

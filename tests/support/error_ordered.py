@@ -1,4 +1,4 @@
-"""Errors of alignments whose steps have an order: in tables with a border, in plots, and in deserialization."""
+"""Errors of alignments whose steps have an order: in tables with a border, in plots, in serialized data."""
 
 import dropdtw
 from dropdtw import orders, solve
@@ -13,11 +13,11 @@ BORDERED = dropdtw.Recurrence(
     edges=dropdtw.edges("m", to="m", moves="diag left", cost="match"),
     border=dropdtw.edges("m", to="m", moves="left", cost="drop_x"),
 )
-WRITTEN = "give what Alignment.to_dict wrote"
+WRITTEN = "give a dictionary that Alignment.to_dict wrote"
 
 
 def changed(order=EITHER, said=None, **entries):
-    """Read back a serialized alignment with another order, or with some entries changed."""
+    """Read back a serialized alignment with some entries, or its order, changed."""
     data = solve(C, 0.5, order=order).to_dict(costs=True)
     data["problem"] |= {} if said is None else {"order": said}
     return dropdtw.Alignment.from_dict(data | entries)
@@ -38,8 +38,8 @@ def banded():
 ORDERED = {
     "border": case(
         lambda: solve(C, 1, method=BORDERED, order=[1, 0]),
-        "recurrence 'bordered' has a border, edges for the first row of a list",
-        "state it without one",
+        "recurrence 'bordered' has a border",
+        "define it without a border, or leave out the order",
     ),
     "names": case(
         lambda: plotting("order", EITHER, ["one"]), "there are 1 names, but the order has step 1", "give one for each"
@@ -52,5 +52,5 @@ ORDERED = {
     "paid": case(lambda: changed(paid_z=[1, 0]), "its paid_z are not what its walk can drop", WRITTEN),
     "no order": case(unordered, "it has a walk without an order", WRITTEN),
     "another order": case(lambda: changed([1, 0], {"one": [[0, 1], [0]]}), "its order allows no such walk", WRITTEN),
-    "a band": case(banded, "its steps have an order, but its table a border or its costs a band", WRITTEN),
+    "a band": case(banded, "its steps have an order, but its table has a border or its costs have a band", WRITTEN),
 }

@@ -1,4 +1,4 @@
-"""One call for each error about the order of steps."""
+"""One call for each possible mistake in the order of steps."""
 
 from unittest import mock
 
@@ -18,7 +18,7 @@ SKIPPING = dropdtw.Recurrence(
     edges=dropdtw.edges("m", to="m", moves="diag", cost="match") + dropdtw.edges("m", to="m", moves="top", cost="free"),
 )
 EMPTY = ("an order has an empty part", "leave it out, or give its steps")
-DEEP = ("more than 64 deep", "flatten them")
+DEEP = ("orders are nested more than 64 deep", "flatten them")
 
 
 def nested(n):
@@ -36,15 +36,17 @@ def repeated(n):
 
 
 def with_few_nodes(order):
-    """Compile an order that no other test compiles, because graphs are cached."""
+    """Compile an order that no other test uses, because graphs are cached."""
     with mock.patch("dropdtw.orders.compile.MOST_NODES", 20):
         solve(np.zeros((orders.as_order(order).K, 2)), 1, 1, order=order)
 
 
 BUILT = {
-    "order, text": case(lambda: solve(C3, order="any"), "order is 'any'", "give an order of dropdtw.orders, or a list"),
+    "order, text": case(
+        lambda: solve(C3, order="any"), "order is 'any'", "give an order from dropdtw.orders, or a list"
+    ),
     "order, a dictionary": case(lambda: solve(C3, order={"any": [0]}), "order is {'any': [0]}", "or a list of steps"),
-    "order, a flag": case(lambda: solve(C3, order=True), "order is True", "or a list of steps (numbers of rows of Z)"),
+    "order, a flag": case(lambda: solve(C3, order=True), "order is True", "or a list of steps (row numbers of Z)"),
     "order, text inside": case(lambda: orders.any_order(0, "b"), "a part of any_order is 'b'", "or a list of steps"),
     "order, array of none": case(lambda: solve(C3, order=np.array(2)), "order is array(2)", "give a list"),
     "order, no end": case(lambda: orders.as_order(iter(int, 1)), "order has more than 4194304 entries", "or split it"),
@@ -60,41 +62,49 @@ BUILT = {
     "order, how many": case(lambda: orders.before(0, []), "there are 0 steps", "give 1 to 16384"),
     "order, too many": case(lambda: orders.jumps(10**5, []), "there are 100000 steps", "give 1 to 16384"),
     "order, no number": case(lambda: orders.before(2.5, []), "a list of them is 2.5", "give a list"),
-    "order, no step": case(
-        lambda: orders.as_order([-1]), "-1 is no step", "steps are numbers of rows of Z, 0 to 16383"
+    "order, no step": case(lambda: orders.as_order([-1]), "-1 is not a step", "steps are row numbers of Z, 0 to 16383"),
+    "order, no pair": case(
+        lambda: orders.before(3, [(0, 1, 2)]), "(0, 1, 2) is not a pair", "give (a, b) for 'a comes"
     ),
-    "order, no pair": case(lambda: orders.before(3, [(0, 1, 2)]), "(0, 1, 2) is no pair", "give (a, b) for 'a comes"),
-    "order, flags": case(lambda: orders.before(3, [(True, 2)]), "(True, 2) is no pair of steps", "give (a, b)"),
+    "order, flags": case(lambda: orders.before(3, [(True, 2)]), "(True, 2) is not a pair of steps", "give (a, b)"),
     "order, unknown": case(lambda: orders.before(3, [(0, 7)]), "(0, 7) names step 7", "the steps are 0 to 2"),
     "order, unknown of few": case(lambda: orders.before([4, 7], [(4, 5)]), "names step 5", "the steps are 4, 7"),
     "order, cycle": case(lambda: orders.before(3, [(0, 1), (1, 0)]), "a cycle, 1 before 0 before 1", "use repeat or"),
-    "order, itself": case(lambda: orders.before([5], [(5, 5)]), "a cycle, 5 before 5", "take one of these pairs out"),
+    "order, itself": case(lambda: orders.before([5], [(5, 5)]), "a cycle, 5 before 5", "remove one of these pairs"),
     "order, choice in any_order": case(
-        lambda: orders.any_order(orders.one_of(0, 1), 2), "any_order holds one_of(0, 1)", "may hold partial orders"
+        lambda: orders.any_order(orders.one_of(0, 1), 2),
+        "any_order contains one_of(0, 1)",
+        "may contain partial orders",
     ),
     "order, cost": case(lambda: orders.repeat(0, np.nan), "cost of repeat is nan", "give a finite number ≥ 0"),
     "order, cost of 10^400": case(lambda: orders.repeat(0, 10**400), "cost of repeat is 1000", "give a finite number"),
-    "order, no jump": case(lambda: orders.jumps(3, [(0,)]), "(0,) is no jump", "give (from, to) or (from, to, cost)"),
+    "order, no jump": case(
+        lambda: orders.jumps(3, [(0,)]), "(0,) is not a jump", "give (from, to) or (from, to, cost)"
+    ),
     "order, jump of": case(lambda: orders.jumps(3, [(0, 3)]), "the jump (0, 3) names a step", "the steps 0 to 2"),
     "order, jump cost": case(lambda: orders.jumps(3, [(2, 0, -1)]), "the jump (2, 0) is -1", "give a finite number"),
     "order, jump twice": case(lambda: orders.jumps(3, [(2, 0), (2, 0)]), "a jump is listed twice", "the cheaper one"),
-    "order, networkx": case(lambda: orders.from_networkx([(0, 1)]), "no directed graph", "give a networkx.DiGraph"),
+    "order, networkx": case(lambda: orders.from_networkx([(0, 1)]), "not a directed graph", "give a networkx.DiGraph"),
 }
 
 GRAPHS = {
     "graph, no nodes": case(lambda: orders.walks([], [], [0]), "0 nodes besides its start", "give 1 to 262143"),
-    "graph, no node": case(lambda: orders.walks([0], [(0, 2)], [1]), "2 is no node", "nodes 0 (the start) to 1"),
-    "graph, no end": case(lambda: orders.walks([0], [(0, 1)], [7]), "7 is no final node", "nodes 0 (the start) to 1"),
+    "graph, no node": case(lambda: orders.walks([0], [(0, 2)], [1]), "2 is not a node", "nodes 0 (the start) to 1"),
+    "graph, no end": case(
+        lambda: orders.walks([0], [(0, 1)], [7]), "7 is not a final node", "nodes 0 (the start) to 1"
+    ),
     "graph, no ends": case(lambda: orders.walks([0], [(0, 1)], []), "finals is []", "an alignment may end, each once"),
-    "graph, no arc": case(lambda: orders.walks([0], [0], [1]), "0 is no arc", "give (from, to) or (from, to, cost)"),
+    "graph, no arc": case(
+        lambda: orders.walks([0], [0], [1]), "0 is not an arc", "give (from, to) or (from, to, cost)"
+    ),
     "graph, arc cost": case(lambda: orders.walks([0], [(0, 1, np.inf)], [1]), "the arc (0, 1) is inf", "a finite"),
-    "graph, to the start": case(lambda: orders.walks([0], [(0, 1), (1, 0)], [1]), "leads to node 0, the start", ""),
+    "graph, to the start": case(
+        lambda: orders.walks([0], [(0, 1), (1, 0)], [1]), "leads to node 0, the start", "from 1 to 1"
+    ),
     "graph, cycle": case(lambda: orders.walks([0], [(0, 1), (1, 1)], [1]), "consume no x", "make one of them a jump"),
     "graph, lost": case(lambda: orders.walks([0, 0], [(0, 1)], [1]), "from the start to node 2", "add an arc, or"),
     "graph, no way on": case(lambda: orders.walks([0, 0], [(0, 1), (0, 2)], [1]), "a final node from node 2", "add"),
-    "graph, large": case(
-        lambda: with_few_nodes([0] * 21), "the order needs more than 20 nodes", "leave out repetitions"
-    ),
+    "graph, large": case(lambda: with_few_nodes([0] * 21), "the order needs more than 20 nodes", "leave out repeated"),
     "graph, wide": case(lambda: with_few_nodes(orders.any_order([3, 1], 0, 2)), "more than 19 nodes", "Say more about"),
 }
 
@@ -112,16 +122,16 @@ COMBINED = {
     "order, pairs": case(
         lambda: orders.as_order([orders.any_order(*range(3000)), orders.any_order(*range(3000, 6000))]).pairs(),
         "each of 3000 comes before each of 3000",
-        "split the order at a step that everything waits for",
+        "split the order at a step that all others depend on",
     ),
     "before, shared": case(lambda: posterior(C3, order=FREE).before, "with many_to_one", "estimate it from sample()"),
     "before, repeated": case(
         lambda: posterior(C3, many_to_one=False, order=orders.repeat([0, 1, 2])).before,
-        "have no one place",
+        "have no fixed place",
         "estimate it from sample()",
     ),
     "before, free": case(
-        lambda: posterior(np.zeros((3, 2)), method=SKIPPING).before, "'skipping' passes over a z for free", "sample()"
+        lambda: posterior(np.zeros((3, 2)), method=SKIPPING).before, "'skipping' skips z for free", "sample()"
     ),
 } | {
     f"order, {method}": case(

@@ -10,7 +10,7 @@ Alignment = tuple[np.ndarray, float]
 METHODS = ["drop_dtw", "dtw", "subsequence", "otam", "free_begin", "free_end", "free_ends"]
 METHODS += ["needleman_wunsch", "lcss", "smith_waterman", "greedy", "edr", "wdtw"]
 PATTERNS = {
-    # Sequences of steps (rows, columns, weight of the cell reached), as dtw-python states them.
+    # Sequences of steps (rows, columns, weight of the cell that is reached), as in dtw-python.
     "symmetric1": [[(1, 1, 1)], [(0, 1, 1)], [(1, 0, 1)]],
     "symmetric2": [[(1, 1, 2)], [(0, 1, 1)], [(1, 0, 1)]],
     "asymmetric": [[(1, 0, 1)], [(1, 1, 1)], [(1, 2, 1)]],
@@ -62,14 +62,14 @@ def _inside(used: np.ndarray) -> np.ndarray:
 
 
 def _runs(unused: np.ndarray) -> np.ndarray:
-    """How many runs of unused positions each row of (n, length) has."""
+    """The number of runs of unused positions in each row of (n, length)."""
     before = np.pad(unused, ((0, 0), (1, 0)))[:, :-1]
     return (unused & ~before).sum(axis=1)
 
 
 @functools.cache
 def _repeats(K: int, N: int) -> np.ndarray:
-    """How many pairs of each chain share a row or column with the previous pair."""
+    """The number of pairs of each chain that share their row or column with the previous pair."""
     found = []
     for M in chains(K, N):
         pairs = np.argwhere(M)
@@ -79,7 +79,7 @@ def _repeats(K: int, N: int) -> np.ndarray:
 
 @functools.cache
 def _walks(pattern: str, K: int, N: int) -> tuple[tuple[tuple[int, int, float], ...], ...]:
-    """All paths of a step pattern from (0, 0) to (K − 1, N − 1), as cells with weights."""
+    """All paths of a step pattern from (0, 0) to (K − 1, N − 1), as cells with their weights."""
     found = []
 
     def extend(walk: tuple[tuple[int, int, float], ...]) -> None:
@@ -196,7 +196,7 @@ def alignments(
 
 
 def hard(C: np.ndarray, d_x: Drop = None, d_z: Drop = None, **options) -> float:
-    """The minimum cost, inf if nothing is feasible."""
+    """The lowest cost; inf if nothing is feasible."""
     return min((cost for _, cost in alignments(C, d_x, d_z, **options)), default=math.inf)
 
 

@@ -66,7 +66,7 @@ REPEATED: dict[str, Any] = {
     "a step, then a repeated antichain": [1, ("repeat", ("any", 0, 2), 0.1)],
     "repeated alternatives in any order": ("repeat", ("one", ("any", 0, 1), 2), 0.2),
 }
-"""Steps in any order inside a loop; only without drop_z."""
+"""Steps in any order inside a loop, which work only without drop_z."""
 
 ORDERS: dict[str, Any] = {**POSETS, **WALKS, **MIXED, **REPEATED}
 FLAGS = [
@@ -78,7 +78,7 @@ OPTIONS = [{"sides": sides, **flags} for sides in product((True, False), repeat=
 
 
 def build(said: Any) -> orders.Order:
-    """Build the library's order from the oracle's notation."""
+    """The order that the oracle's tuples describe, built with the library."""
     return _built(repr(said))
 
 
@@ -96,7 +96,7 @@ def _built(text: str) -> orders.Order:
         return orders.jumps(*parts)
     if kind == "walks":
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about walks with the same steps
+            warnings.simplefilter("ignore")  # the warning about walks that visit the same steps
             return orders.walks(*parts)
     if kind == "repeat":
         return orders.repeat(build(parts[0]), parts[1])
@@ -104,12 +104,12 @@ def _built(text: str) -> orders.Order:
 
 
 def holds_any(said: Any) -> bool:
-    """Whether the order contains steps in any order."""
+    """Whether it contains steps that may come in any order."""
     return isinstance(said, (list, tuple)) and (said[:1] in (("any",), ("before",)) or any(map(holds_any, said)))
 
 
 def repeats_any(said: Any) -> bool:
-    """Whether steps in any order are repeated."""
+    """Whether it repeats steps in any order."""
     return isinstance(said, (list, tuple)) and (
         (said[:1] == ("repeat",) and holds_any(said)) or any(map(repeats_any, said))
     )
@@ -122,7 +122,7 @@ def steps_of(said: Any) -> int:
 
 @dataclass(frozen=True)
 class Case:
-    """A problem with an order, in the form of the library and of the oracle."""
+    """A problem with an order, in the form of the library and in that of the oracle."""
 
     said: Any
     C: np.ndarray
@@ -145,7 +145,7 @@ class Case:
         return order_oracle.answer(self.said, self.C, self.drop_x, self.drop_z, **self.options)
 
     def free(self) -> Case:
-        """The same problem, with all costs 0 except those of arcs."""
+        """The same if everything is free except arcs."""
         x, z = (None if d is None else 0 * d for d in (self.drop_x, self.drop_z))
         return Case(self.said, 0 * self.C, x, z, self.options)
 
@@ -168,7 +168,7 @@ def fits(said: Any, options: dict[str, Any]) -> bool:
 
 
 def enough(name: str, every: int) -> list[dict[str, Any]]:
-    """Some of the option sets that an order supports; they vary by order, so that together they cover all."""
+    """Some of the option sets that an order supports; different orders get different ones, to cover all of them."""
     shift = list(ORDERS).index(name)
     return [o for k, o in enumerate(OPTIONS) if fits(ORDERS[name], o) and (k + 5 * (k // 8) + shift) % every == 0]
 
@@ -181,7 +181,7 @@ def random_poset(rng: np.random.Generator, K: int) -> Any:
 
 
 def random_walks(rng: np.random.Generator, most: int = 4) -> Any:
-    """A graph of shuffled steps in which every node is part of a walk."""
+    """A graph of shuffled steps in which every node is on a walk."""
     V = int(rng.integers(2, most + 1))
     K = int(rng.integers(1, min(V, 3) + 1))
     labels = [int(n) for n in rng.permutation([*range(K), *rng.integers(0, K, V - K)])]
@@ -205,7 +205,7 @@ def cases_of(name: str, every: int) -> list[Case]:
 
 
 def some_orders(which: dict[str, Any] = ORDERS, every: int = 8) -> Any:
-    """Parametrize a test by orders with some option sets; exhaustive runs use all of them."""
+    """Parametrize a test by orders, with some of their option sets, or with all of them if the run is exhaustive."""
     thin = [pytest.param(name, every, id=name) for name in which]
     full = [pytest.param(name, 1, id=f"{name}, every option", marks=pytest.mark.exhaustive) for name in which]
     return pytest.mark.parametrize(("name", "every"), thin + full)

@@ -1,13 +1,13 @@
 """Brute-force oracle for orders of steps: enumerates every alignment, without dynamic programming or library code.
 
-An order is written in plain tuples. A step is a number, a list of parts is a sequence, and otherwise
+An order is given as plain tuples: a step is a number, a list means "in this order", and otherwise
 
     ("any", part, …)   ("before", steps, pairs)   ("one", part, …)   ("repeat", part, cost)
     ("jumps", steps, [(a, b, cost), …])           ("walks", labels, arcs, finals, jumps)
 
-It is expanded into its *courses*: one for each choice among alternatives and each number of repetitions. A course has
-visits, each to a step, and a partial order of the visits. An alignment is a course together with the x of each visit,
-such that along *some* linear extension the x never decrease. Each alignment is listed once.
+It is expanded into *courses*, one for each choice of alternatives and each number of repetitions. A course consists of
+visits, each to a step, and a partial order of them. An alignment is a course with the x of each visit, such that the
+x never decrease along *some* linear extension. Each alignment is listed once.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Course:
-    """An order after all choices are made.
+    """One way through an order, after all choices.
 
     steps : the step of each visit.   pairs : (a, b) where visit a comes before visit b.
-    fresh : sets of visits; the first visit of each set has to match an x of its own.
-    cost : the cost of the arcs.   taken : the arcs of ("walks", …) or ("jumps", …) that are taken, in order.
+    fresh : sets of visits; the first visit of each must match a new x.
+    cost : the cost of the arcs.   taken : how often each arc of ("walks", …) or ("jumps", …) is taken.
     """
 
     steps: tuple[int, ...] = ()
@@ -39,7 +39,7 @@ class Course:
     taken: tuple[int, ...] = ()
 
     def then(self, other: Course, *, beside: bool = False) -> Course:
-        """Both courses combined; the other one follows, or runs in parallel if `beside`."""
+        """Combine two courses: the other one follows, or runs in parallel if `beside`."""
         n = len(self.steps)
         moved = tuple((a + n, b + n) for a, b in other.pairs)
         across = () if beside else tuple((a, n + b) for a in range(n) for b in range(len(other.steps)))
@@ -54,7 +54,7 @@ class Course:
 
 
 def courses(order: Any, most: int) -> Iterator[Course]:
-    """Every course with at most `most` visits that need an x of their own."""
+    """Every course with at most this many visits that need a new x."""
     if isinstance(order, int):
         yield Course((order,))
         return
@@ -119,7 +119,7 @@ def _walks(labels: Any, arcs: Any, finals: Any, jumps: Any, most: int) -> Iterat
 
 
 def extensions(course: Course) -> Iterator[tuple[int, ...]]:
-    """Every linear extension of the partial order of the visits."""
+    """Every linear order of the visits that respects their partial order."""
     n = len(course.steps)
 
     def go(done: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -133,7 +133,7 @@ def extensions(course: Course) -> Iterator[tuple[int, ...]]:
 
 
 def fillings(course: Course, N: int) -> set[tuple[int, ...]]:
-    """Every choice of the x of each visit (as bits, 0: dropped) that never decreases along some linear extension."""
+    """Every choice of x for each visit (as bits, 0 if dropped) that never decreases along some order of the visits."""
     found = set()
     for way in extensions(course):
         alone = {min(group, key=way.index) for group in course.fresh}
@@ -155,7 +155,7 @@ def fillings(course: Course, N: int) -> set[tuple[int, ...]]:
 
 
 class Listed(NamedTuple):
-    """All n alignments of an order with N x, whatever the options.
+    """Every alignment of an order with N x, for any options: n of them.
 
     course : (n,) indices into `ways`.   rows : the x of each visit, as bits.
     match : (n, K, N) how often a step matches an x.   dropped, visit : (n, K) how often it is dropped, and visited.
@@ -228,7 +228,7 @@ def listed(order: Any, K: int, N: int) -> Listed:
 
 @dataclass(frozen=True)
 class Answer:
-    """The alignments that a method and its options allow (`which`, indices into `all`), and their costs."""
+    """The alignments that a method and its options allow (`which`, among `all`), and their costs."""
 
     all: Listed
     which: np.ndarray
@@ -240,7 +240,7 @@ class Answer:
 
     @property
     def unique(self) -> bool:
-        """Whether one alignment is better than all others."""
+        """Whether one alignment is strictly better than all others."""
         return bool((self.cost < self.hard + 1e-6).sum() == 1)
 
     def soft(self, gamma: float) -> float:
@@ -254,11 +254,11 @@ class Answer:
         return p / p.sum()
 
     def mean(self, of: np.ndarray, gamma: float) -> np.ndarray:
-        """The expected value of a quantity of each alignment."""
+        """The expected value of a number that each listed alignment has."""
         return np.tensordot(self.probability(gamma), of[self.which].astype(float), 1)
 
     def before(self, gamma: float) -> np.ndarray:
-        """(K, K) the probability that both steps are matched and that the row's first x comes before the column's."""
+        """(K, K) the probability that both steps are matched and the first one's first x comes before the other's."""
         first = self.all.first
         N = self.all.used.shape[1]
         earlier = (first[:, :, None] < first[:, None, :]) & (first[:, None, :] < N)
@@ -296,7 +296,7 @@ def answer(
     open_z: float = 0.0,
     warp: float = 0.0,
 ) -> Answer:
-    """The alignments of an order that a method allows, with their costs; a drop cost of None forbids drops."""
+    """The alignments of an order that a method allows, each with its cost. A drop cost of None forbids drops."""
     C = np.asarray(C, float)
     K, N = C.shape
     found = listed(order, K, N)
@@ -332,7 +332,7 @@ def answer(
 def matrices(K: int, N: int, pairs: list[tuple[int, int]]) -> set[tuple[int, ...]]:
     """Every boolean matrix, as the bits of its rows, that is monotone along some linear extension of a partial order.
 
-    The same set as `fillings`, found the other way round: filters all matrices by whether some extension allows them.
+    The same as `fillings`, computed the other way round: all matrices, minus those that no extension allows.
     """
     ways = list(extensions(Course(tuple(range(K)), tuple(pairs))))
     bits = (np.arange(1 << K * N)[:, None] >> np.arange(K * N)) & 1

@@ -1,4 +1,4 @@
-"""Opening costs and the warp penalty: who pays, how often, and that a charge of nothing changes nothing."""
+"""Opening costs and the warp penalty: what pays them, how often, and that a charge of 0 changes nothing."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def runs(used):
 
 
 def assert_pays(a, options):
-    """The law: what is left of the cost after matches and drops is what runs and repeats are charged."""
+    """The law: the cost minus matches and drops equals the charges for runs and repeats."""
     p = a.problem.costs
     matched = p.matrix[a.M].sum()
     dropped = p.drop_x[a.paid_x > 0].sum() + p.drop_z[a.paid_z > 0].sum()
@@ -55,7 +55,7 @@ def test_what_is_left_of_the_cost_is_charged_to_runs_and_repeats(variant, execut
 
 @pytest.mark.parametrize("variant", [v for v in PLAIN if dropdtw.METHODS[v["method"]].takes_opening], ids=name)
 def test_charges_of_nothing_change_nothing(variant, executor):
-    """The table that charges, with charges of 0, has the values, the paths and the path counts of the one without."""
+    """A table with charges of 0 has the same values, paths and path counts as the table without charges."""
     rng = np.random.default_rng(0)
     C, d_x, d_z = rng.random((4, 4)), rng.random(4), rng.random(4)
     for zero in (0.0, 1.0):
@@ -122,11 +122,11 @@ def test_a_higher_opening_cost_lowers_no_value_and_opens_no_more_runs(variant, s
         for o, a in zip(openings, found, strict=True)
     ]
     assert dear.cost >= cheap.cost - 1e-9
-    assert paid[1] <= (1 + factor) * paid[0] + 1e-9  # every opening costs that much more
+    assert paid[1] <= (1 + factor) * paid[0] + 1e-9  # every opening adds that much
 
 
 def test_an_inserted_passage_comes_back_in_one_piece(executor):
-    """Junk that now and then looks like the rest: without an opening cost stray matches break it up."""
+    """Junk that occasionally resembles the rest: without an opening cost, stray matches break it up."""
     rng = np.random.default_rng(3)
     Z = rng.normal(size=(60, 4))
     junk = rng.normal(size=(40, 4))
@@ -167,14 +167,14 @@ def test_a_user_table_may_charge():
 @pytest.mark.parametrize(
     ("edge", "says"),
     [
-        (("m", "m", "diag", "match", 0.0), "the weight is 0.0; give a finite number above 0"),
+        (("m", "m", "diag", "match", 0.0), "the weight is 0.0; give a finite number > 0"),
         (("m", "m", "diag", "match", -1.0), "the weight is -1.0"),
         (("m", "m", "diag", "match", np.inf), "the weight is inf"),
         (("m", "m", "diag", "match", "2"), "the weight is '2'"),
-        (("m", "m", "left", "free", 2.0), "nothing is paid that a weight could change"),
+        (("m", "m", "left", "free", 2.0), "a weight has no effect on a free edge"),
         (("m", "m", "left", "match", 1.0, "open_x"), "'open_x' to 'drop_x'"),
-        (("m", "m", "left", "drop_x", 1.0, "open_z"), "charges can be added to one cost each"),
-        (("m", "m", "left", "drop_x", 1.0, "toll"), "charges can be added to one cost each"),
+        (("m", "m", "left", "drop_x", 1.0, "open_z"), "plus is 'open_z', which does not fit 'drop_x'"),
+        (("m", "m", "left", "drop_x", 1.0, "toll"), "these can be added: 'open_x' to 'drop_x'"),
         (("m", "m", "diag", "match", 1.0, "warp"), "repeats no element"),
     ],
 )

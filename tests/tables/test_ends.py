@@ -1,4 +1,4 @@
-"""Free ends with and without limits, against exhaustive enumeration; and which of equally good occurrences is taken."""
+"""Free ends with and without limits, against exhaustive enumeration, and ties between equally good occurrences."""
 
 import pickle
 from itertools import product
@@ -13,7 +13,7 @@ from cases import KINDS, costs
 from dropdtw.executors.emit import locate
 from dropdtw.problem.spec import Spec
 
-ANY = 99  # more than any sequence here is long
+ANY = 99  # longer than any sequence here
 ENDS = [
     ((True, False), False),
     ((True, 1), False),
@@ -38,13 +38,13 @@ def counted(limit):
 
 
 def told_apart(length, limit):
-    """Limits at both ends have to leave an element between them."""
+    """Limits at both ends must leave at least one element between them."""
     pair = limit if isinstance(limit, tuple) else (limit, limit)
     return not all(one is not True and one > 0 for one in pair) or sum(pair) < length
 
 
 def problems(x, z, seed=0):
-    """Every kind of costs in every shape that the limits fit, with and without a window."""
+    """Every kind of costs in every shape that satisfies the limits, with and without a window."""
     rng = np.random.default_rng(seed)
     for (K, N), kind, window in product(SHAPES, KINDS, (None, 1)):
         if told_apart(N, x) and told_apart(K, z):

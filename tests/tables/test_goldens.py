@@ -1,4 +1,4 @@
-"""A few answers from print, and other libraries where they are installed."""
+"""A few published results, and other libraries if they are installed."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def unlike(a, b, match, mismatch):
 
 
 def test_needleman_wunsch_of_the_textbook():
-    """GCATGCG and GATTACA with +1, −1, −1 score 0 (the usual example of the algorithm)."""
+    """GCATGCG and GATTACA with +1, −1, −1 score 0 (the textbook example)."""
     assert dropdtw.cost(unlike("GCATGCG", "GATTACA", -1, 1), 1, 1, method="needleman_wunsch") == 0
 
 
@@ -33,7 +33,7 @@ def test_edit_distance_by_needleman_wunsch():
 
 
 def test_otam_of_cao_takes_one_x_per_z():
-    """With one_to_many=False a z takes one x only, as in Cao et al.'s recursion; x at both ends are free."""
+    """With one_to_many=False a z matches only one x, as in the recursion of Cao et al.; x at both ends are free."""
     C = [[9, -1, -5, 9], [9, 9, 9, 1]]
     assert dropdtw.solve(C, method="otam").pairs.tolist() == [[0, 1], [0, 2], [1, 3]]
     assert dropdtw.solve(C, method="otam", one_to_many=False).pairs.tolist() == [[0, 2], [1, 3]]

@@ -1,4 +1,4 @@
-"""Laws that hold for any input; drawn at random by Hypothesis."""
+"""Laws that hold for any input, tested on random inputs from Hypothesis."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ EXECUTOR = st.sampled_from(list(EXECUTORS))
 
 @st.composite
 def problems(draw, elements=finite, max_side=7):
-    """C, d_x and d_z of one size."""
+    """C, d_x and d_z of matching sizes."""
     K, N = draw(st.tuples(st.integers(1, max_side), st.integers(1, max_side)))
     return tuple(draw(hnp.arrays(float, shape, elements=elements)) for shape in ((K, N), (N,), (K,)))
 
@@ -126,7 +126,7 @@ def test_soft_posterior_is_a_distribution(problem, executor):
     for part in (p.match, p.drop_x, p.drop_z):
         assert part.min() >= -1e-12
         assert part.max() <= 1 + 1e-9
-    assert (p.match.sum(axis=0) + p.drop_x).min() >= 1 - 1e-9  # each x is dropped or matched, perhaps several times
+    assert (p.match.sum(axis=0) + p.drop_x).min() >= 1 - 1e-9  # each x is dropped or matched, possibly several times
     assert p.entropy >= 0
     assert p.cost <= dropdtw.cost(*problem) + 1e-9
 
@@ -148,7 +148,7 @@ def test_identical_requests_give_identical_answers(problem, seed, executor):
 
 
 def test_batches_of_any_mix_equal_single_runs(executor):
-    """Neighbours never change a value: the same problem alone and among others."""
+    """A problem has the same value alone and in a batch."""
     rng = np.random.default_rng(0)
     sequences = [rng.normal(size=(n, 3)) for n in (1, 7, 2, 33, 16)]
     matrix = dropdtw.pairwise(sequences, drop_x=0.4, drop_z=0.2, executor=executor)
@@ -159,7 +159,7 @@ def test_batches_of_any_mix_equal_single_runs(executor):
 
 @pytest.mark.parametrize("method", ["dtw", "drop_dtw"])
 def test_long_problem_with_a_known_answer(method, executor):
-    """A slow ramp against itself with every x doubled, and junk spliced in: the junk, and only it, is dropped."""
+    """A slow ramp against itself, with every x doubled and junk spliced in: exactly the junk is dropped."""
     Z = np.linspace(0, 1, 40)[:, None]
     X = np.repeat(Z, 2, axis=0)
     truth = np.repeat(np.arange(40), 2)

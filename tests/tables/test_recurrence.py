@@ -1,4 +1,4 @@
-"""Tables: what they say, that tables of one's own run, and that wrong ones are refused."""
+"""Tables: their content, user-defined tables, and errors for inconsistent ones."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def table(**changes):
 
 
 def test_own_table_runs_everywhere():
-    """Drops in X cost d_x only after a match: a user's table through every function that takes a method."""
+    """A user-defined table, in which drops of x come after a match, works in every function that takes a method."""
     own = Recurrence(
         name="match, then drop",
         states=("match", "rest"),
@@ -36,7 +36,7 @@ def test_own_table_runs_everywhere():
 
 
 def test_own_table_with_free_skips_has_exact_posterior_and_explanation():
-    """Where skips are free and an x may match several z, drops are not derivatives of d_x: still exact."""
+    """If skips are free and an x may match several z, drops are not derivatives by d_x. They are still exact."""
     own = Recurrence(
         states=("skip", "match"),
         edges=edges("skip", to="skip", moves="left", cost="free")
@@ -60,7 +60,7 @@ def test_own_table_with_free_skips_has_exact_posterior_and_explanation():
 
 
 def test_a_diagonal_drop_passes_the_other_element_for_free():
-    """A table that pays d_x on the diagonal drops z_i with x_j: the posterior counts both."""
+    """A table that pays d_x on the diagonal drops z_i together with x_j. The posterior counts both."""
     own = table(edges=MATCH + edges("m", to="m", moves="diag", cost="drop_x"))
     p = dropdtw.posterior(np.zeros((2, 2)), drop_x=0.0, method=own)
     assert p.drop_x == approx([0.5, 0.5])
@@ -81,7 +81,7 @@ def test_transpose_twice_is_the_same_table():
 
 
 def test_ties_go_to_matches_and_diagonals():
-    """All costs equal: the diagonal is taken, and matching beats dropping at the same price."""
+    """If all costs are equal, the path takes the diagonal, and a match beats a drop of the same cost."""
     assert dropdtw.solve(np.ones((3, 3))).pairs.tolist() == [[0, 0], [1, 1], [2, 2]]
     assert dropdtw.solve(np.zeros((1, 1)), 0.0, 0.0).pairs.tolist() == [[0, 0]]
     assert dropdtw.solve(np.zeros((2, 2)), 0.0, 0.0).pairs.tolist() == [[0, 0], [1, 1]]

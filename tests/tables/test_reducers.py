@@ -30,7 +30,7 @@ def test_infinities_never_make_nan(v, gamma, make):
 
 @given(values, gammas)
 def test_order_of_the_minima(v, gamma):
-    """As soft ≤ hard ≤ smooth: −γ log Σ exp(−v/γ) ≤ min v ≤ any mean of v."""
+    """Soft ≤ hard ≤ smooth, because −γ log Σ exp(−v/γ) ≤ min v ≤ any mean of v."""
     soft, hard, smooth = (float(make(gamma).value(v)[0]) for make in (soft_min, EVERY[0], smooth_min))
     if np.isfinite(hard):
         assert soft <= hard + 1e-9 <= smooth + 2e-9

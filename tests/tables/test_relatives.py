@@ -1,4 +1,4 @@
-"""ERP, EDR, DDTW and WDTW from sequences, against what their papers say, written as plain recursions or laws."""
+"""ERP, EDR, DDTW and WDTW of sequences, against the definitions in their papers, as plain recursions or laws."""
 
 import functools
 import pickle
@@ -29,7 +29,7 @@ def series(seed, *features):
 
 
 def edited(z, x, replace, drop):
-    """The edit distance of two series, by its recursion."""
+    """The edit distance of two series, computed by its recursion."""
 
     @functools.cache
     def of(i, j):
@@ -68,10 +68,10 @@ def test_erp_obeys_the_triangle_inequality():
 def test_edr_counts_insertions_deletions_and_replacements(epsilon, executor):
     rng = np.random.default_rng(3)
     for K, N in [(1, 1), (1, 5), *LENGTHS]:
-        z, x = rng.integers(0, 4, K) / 2, rng.integers(0, 4, N) / 2  # many at the threshold itself
+        z, x = rng.integers(0, 4, K) / 2, rng.integers(0, 4, N) / 2  # many exactly at the threshold
         truth = edited(z, x, lambda a, b: float(abs(a - b) > epsilon), lambda a: 1.0)
         assert distance(z, x, method="edr", threshold=epsilon, executor=executor) == truth
-    z, x = np.array([[0.0, 0.0]]), np.array([[0.5, 0.5]])  # near in every feature, as the paper has it
+    z, x = np.array([[0.0, 0.0]]), np.array([[0.5, 0.5]])  # close in every feature, as in the paper
     assert distance(z, x, method="edr", threshold=0.5, executor=executor) == 0
 
 
@@ -113,7 +113,7 @@ def test_wdtw_is_dtw_of_weighted_costs(g, executor):
 
 
 def test_what_is_forbidden_stays_so():
-    assert dropdtw.cost([[np.inf]], method="edr", threshold=np.inf) == 2  # dropped, both
+    assert dropdtw.cost([[np.inf]], method="edr", threshold=np.inf) == 2  # both are dropped
     C = np.array([[1.0, np.inf], [np.inf, 1.0]])
     assert dropdtw.cost(C, method=dropdtw.wdtw(1e6)) == 0
     assert dropdtw.cost(np.full((2, 2), np.inf), method=dropdtw.wdtw(1e6)) == np.inf

@@ -1,6 +1,6 @@
-"""What computes a problem. `EXECUTORS` lists those of this installation, the preferred one first.
+"""Executors compute problems. `EXECUTORS` lists those of this installation, the preferred one first.
 
-The reference is always among them and runs every table.
+The reference executor is always available and runs every table.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def choose(table: Recurrence, name: str | None = None) -> Executor:
 
 
 def _on_graphs(problem: Problem) -> Executor:
-    """The executor for the graph of a problem: each of them runs every table there."""
+    """The executor for a problem with a graph. On graphs, each executor runs every table."""
     name = problem.executor
     if name is None:
         _say_once_what_is_missing()
@@ -60,7 +60,7 @@ def _on_graphs(problem: Problem) -> Executor:
 
 
 def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result:
-    """The value of a problem under a reducer, +∞ where every alignment is forbidden; with `gradient`, derivatives."""
+    """The value of a problem under a reducer (+∞ if every alignment is forbidden), with `gradient` its derivatives."""
     table, graph, costs = problem.table, problem.graph, problem.costs
     if graph is None:
         return choose(table, problem.executor).run(table, reducer, costs, gradient=gradient)
@@ -77,7 +77,7 @@ def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result
 
 
 def value(problem: Problem, spec: Spec) -> float:
-    """The value that a request asks for, normalised as it says, and +∞ above its `max_cost`."""
+    """The value of a problem as the request wants it: normalized, and +∞ above `max_cost`."""
     if spec.by_path:
         return spec.capped(per_step(trace(problem), problem.costs))
     shape = problem.costs.shape
@@ -85,9 +85,9 @@ def value(problem: Problem, spec: Spec) -> float:
 
 
 def _within(problem: Problem, reducer: Reducer, limit: float) -> float:
-    """The value of a problem under a reducer; where it exceeds the limit, any number above that.
+    """The value of a problem under a reducer; if it exceeds the limit, any number above the limit.
 
-    A hard value of steps in a list is given up as soon as it is sure to exceed the limit.
+    For a hard minimum over a list of steps, the computation stops as soon as the value is certain to exceed the limit.
     """
     if limit < np.inf and reducer.name == "hard" and problem.graph is None:
         return choose(problem.table, problem.executor).within(problem.table, problem.costs, limit).value
@@ -95,13 +95,13 @@ def _within(problem: Problem, reducer: Reducer, limit: float) -> float:
 
 
 def per_step(found: Trace, costs: Costs) -> float:
-    """A hard value divided by the number of matches and drops of its path; drops that cost nothing do not count."""
+    """A hard value divided by the number of matches and drops on its path. Drops that cost nothing do not count."""
     drops = found.drop_x[costs.drop_x != 0].sum() + found.drop_z[costs.drop_z != 0].sum()
     return found.value / max(len(found.pairs) + int(drops), 1)
 
 
 def trace(problem: Problem) -> Trace:
-    """A best alignment; its value is +∞ where every alignment is forbidden."""
+    """A best alignment. Its value is +∞ if every alignment is forbidden."""
     table, graph, costs = problem.table, problem.graph, problem.costs
     if graph is None:
         return choose(table, problem.executor).trace(table, costs)
@@ -115,14 +115,14 @@ def trace(problem: Problem) -> Trace:
 
 
 def sample(problem: Problem, reducer: Reducer, n: int, rng: np.random.Generator) -> list[list[Step]]:
-    """Draw n alignments, each as its steps, see `reference.sample`."""
+    """Draw n alignments, each as a list of steps; see `reference.sample`."""
     if problem.graph is None:
         return reference.sample(problem.table, reducer, problem.costs, n, rng)
     return graphs.sample(problem.table, problem.graph, reducer, problem.costs, n, rng)
 
 
 def marginals(problem: Problem, reducer: Reducer) -> Array:
-    """How much of the value passes through each match, see `reference.marginals`."""
+    """The weight that passes through each match; see `reference.marginals`."""
     if problem.graph is None:
         return reference.marginals(problem.table, reducer, problem.costs)
     return graphs.run(problem.table, problem.graph, reducer, problem.costs, gradient=True, weighted=False).match
@@ -145,7 +145,7 @@ def no_alignment(problem: Problem) -> ValueError:
         if feasible(N):
             least = bisect.bisect_left(range(N), True, key=feasible)
             return ValueError(
-                f"no alignment of {K} × {N} fits into this window; the least window that leaves one is {least}"
+                f"no alignment of {K} × {N} fits into this window; the smallest window that allows one is {least}"
             )
     return ValueError(
         "every alignment is forbidden: each one needs a match or a drop that costs +inf; "
@@ -158,7 +158,7 @@ def _say_once_what_is_missing() -> None:
     if _missing is not None:
         reason, _missing = _missing, None
         warn(
-            f"the compiled executor is not installed ({reason}); the reference executor does the work, slower. "
-            "Install a C++20 compiler and reinstall dropdtw to have it built",
+            f"the compiled executor is not installed ({reason}), so the much slower reference executor is used. "
+            "Install a C++20 compiler and reinstall dropdtw to build it",
             RuntimeWarning,
         )

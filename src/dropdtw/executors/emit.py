@@ -1,8 +1,8 @@
-"""Turn the tables of `recurrence.py` into a C++ header of constexpr edges, and find a table among them.
+"""Generate a C++ header of constexpr edges from the tables of `recurrence.py`, and look up the kernel of a table.
 
-Tables that differ only in which matches they allow share a kernel: a *family* lists the edges of all its members, in
-an order that agrees with the tie order of each, and a member is a bit mask over them. The build runs this file as a
-program; `kernels.cpp` then unrolls the edges by templates.
+Tables that differ only in which matches they allow share a kernel. A *family* lists the edges of all its members, in an
+order that agrees with the tie order of each. A member is a bit mask over these edges. The build runs this file as a
+program; `kernels.cpp` then unrolls the edges with templates.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from dropdtw.tables.table import Edge, Recurrence
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""The λ that lower bounds try (`search/bounds.py`, and `rest.hpp` in the kernels); the largest bound counts."""
+"""The λ that lower bounds try (`search/bounds.py`, and `rest.hpp` in the kernels); the largest bound is used."""
 
 NO_EDGE = "{0, 0, Move::same, Cost::free, false}"  # an array in C++ has at least one element
 
 
 class Family(NamedTuple):
-    """Tables with the same states, start, final and border; `edges` is their union."""
+    """Tables with the same states, start, final and border.
+
+    member : one of them.   edges : the union of their edges.   optional : whether some member lacks the edge.
+    """
 
     name: str
     member: Recurrence
@@ -34,7 +37,7 @@ class Family(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a table is found: its family's number, its edges as a bit mask, and whether with Z and X exchanged."""
+    """The kernel of a table: its family's number, its edges as a bit mask, and whether Z and X are exchanged."""
 
     family: int
     mask: int
@@ -84,17 +87,17 @@ def _family(name: str, tables: list[Recurrence]) -> Family:
             place = union.index(edge) + 1
     for table in tables:
         order = [union.index(e) for e in table.edges]
-        assert order == sorted(order), f"{table.name}: the family's order breaks its ties otherwise"
+        assert order == sorted(order), f"{table.name}: the family's order breaks ties differently"
     first = tables[0]
     for edge in union:
-        # Kernels set the states of cell (0, 0) to 0 or ∞ without looking at edges.
+        # Kernels set the states of cell (0, 0) to 0 or ∞ without evaluating edges.
         assert edge.move != "same" or edge.dst in first.starts, f"{name}: {edge} would matter at the origin"
     return Family(name, first, tuple(union), tuple(any(e not in t.edges for t in tables) for e in union))
 
 
 @cache
 def locate(table: Recurrence) -> Place | None:
-    """The kernel of a table, or None where there is none (a table of a user's own)."""
+    """The kernel of a table; None if there is none, as for a user-defined table."""
     from dropdtw.tables import recurrence
 
     for transposed in (False, True):
@@ -154,7 +157,7 @@ def _struct(family: Family) -> str:
 def _main() -> None:
     """Write the header to the path given on the command line.
 
-    The package itself is not imported, since its `__init__` needs NumPy, which may be missing while it is being built.
+    The package itself is not imported, because its `__init__` needs NumPy, which may be missing during the build.
     """
     package = ModuleType("dropdtw")
     package.__path__ = [str(Path(__file__).parents[1])]

@@ -1,7 +1,8 @@
 """The reference executor for steps that form a graph: any table without borders, any reducer, in plain NumPy.
 
-It does what `reference.py` does, column by column. In each column, blocks of nodes follow each other as arcs need it
-(`orders.graph.Layout`). A state is entered as on a list; what it comes from is first reduced over a node's arcs.
+It works like `reference.py`, but column by column. In each column, blocks of nodes are processed in topological order
+(`orders.graph.Layout`). Edges enter a state as in a list, except that their source is first reduced over the node's
+incoming arcs.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from dropdtw.tables.reducers import Reducer, hard_min
 from dropdtw.tables.table import MOVES, Recurrence
 
 CONSUMES = NEW | OTHER | AGAIN
-"""The uses of an arc that lead into the next column."""
+"""The uses of an arc that advance to the next column."""
 
 
 def run(
     table: Recurrence, graph: Graph, reducer: Reducer, costs: Costs, *, gradient: bool = False, weighted: bool = True
 ) -> Result:
-    """The value, and with `gradient` its derivatives, those by the costs of arcs included.
+    """The value, and, with `gradient`, its derivatives, including those by the costs of arcs.
 
-    weighted : False gives what passes through each price, whatever an edge multiplies it by.
+    weighted : False returns the weight that passes through each cost, without the factor `Edge.weight`.
     """
     sheet = _Sheet(table, graph, costs)
     sheet.fill(reducer)
@@ -46,9 +47,9 @@ def run(
 
 
 def trace(table: Recurrence, graph: Graph, costs: Costs, *, matching: int | None = None) -> Trace:
-    """A best alignment, with the walk that it takes.
+    """A best alignment, with its walk.
 
-    matching : an x that it has to match; None: no matter which.
+    matching : an x that it must match; None for no such constraint.
     """
     sheet = _Sheet(table, graph, costs, matching)
     sheet.fill(hard_min)
@@ -63,7 +64,7 @@ def trace(table: Recurrence, graph: Graph, costs: Costs, *, matching: int | None
 def sample(
     table: Recurrence, graph: Graph, reducer: Reducer, costs: Costs, n: int, rng: np.random.Generator
 ) -> list[list[Step]]:
-    """Draw n alignments, see `reference.sample`."""
+    """Draw n alignments; see `reference.sample`."""
 
     def draw(weights: Array) -> int:
         total = np.cumsum(weights, dtype=np.float64)
@@ -76,7 +77,7 @@ def sample(
 
 
 class Column:
-    """One column of values after the other, for an X whose end is not known: `reference.Column` over nodes."""
+    """Values column by column, for an X whose end is not known: `reference.Column` for a graph."""
 
     def __init__(
         self, table: Recurrence, graph: Graph, reducer: Reducer, drop_z: Array, charges: Charges = NO_CHARGES
@@ -85,7 +86,7 @@ class Column:
         self.reducer = reducer
         self.sheet = _Sheet(table, graph, Costs(Matrix(never), never[0], drop_z, None, charges))
         self.sheet.enter(reducer, 0)
-        self.place = 0  # column 1 has not been asked for yet
+        self.place = 0  # there is no x yet, so the current column is column 0
 
     @property
     def values(self) -> Array:
@@ -93,15 +94,18 @@ class Column:
         return self.sheet.D[:, self.place, :-1]
 
     def push(self, match: Array, drop_x: float) -> None:
-        """Go on to the next column, where z_i matches for match[i] and x drops for drop_x."""
+        """Advance to the next column. Matching its x with z_i costs match[i], dropping it costs drop_x."""
         sheet = self.sheet
         sheet.D[:, 0] = sheet.D[:, self.place]
         sheet.match[:-1, 0], sheet.drop_x[0], self.place = match, drop_x, 1
         sheet.enter(self.reducer, 1)
 
     def choices(self) -> tuple[Array, Array]:
-        """(states, V) twice: the number of the best way into each state of each node, −1: none, and which of the
-        node's arcs of that use it takes (`Gather`). Into a hub there is way 0 alone."""
+        """The best predecessors, two arrays (states, V).
+
+        The first holds the number of the best edge into each state of each node, −1 if there is none; for a hub it is
+        0. The second holds which of the node's arcs of that use the edge takes (see `Gather`).
+        """
         sheet = self.sheet
         ways, arcs = (np.full(self.values.shape, fill) for fill in (-1, 0))
         for block in sheet.layout.blocks:
@@ -119,12 +123,12 @@ class Column:
         return ways, arcs
 
     def _best(self, values: Array) -> Array:
-        """The row of the best value in each column, the first of equals; −1 where none is finite."""
+        """The row of the best value in each column, the first among ties; −1 if none is finite."""
         weights = self.reducer.weights(values)
         return np.asarray(np.where(weights.any(axis=0), weights.argmax(axis=0), -1))
 
     def derivatives(self, weights: Array) -> tuple[Array, float]:
-        """How much of weights (states, V) on the column's values goes to each match of its x, and to its drop."""
+        """Derivatives by the match costs (K,) and drop cost of x of the column's values, weighted by `weights`."""
         G = np.zeros_like(self.sheet.D)
         G[:, 1, :-1] = weights
         match, drop_x, *_ = self.sheet.push_back(self.reducer, G, [1])
@@ -132,9 +136,9 @@ class Column:
 
 
 class _Way(NamedTuple):
-    """An edge into a state: its source's number, the use of the arc it takes (0: none), and what it pays.
+    """An edge into a state, with the number of its source state and the use of the arc it takes (0 for none).
 
-    column : the one that it holds in, None for all.
+    column : the only column in which it exists; None for all.
     """
 
     src: int
@@ -148,16 +152,16 @@ class _Way(NamedTuple):
 
 
 class _Sheet:
-    """A table laid over a graph and its costs: D (states, N + 1, V + 1), whose last node is nowhere, at ∞.
+    """A table applied to a graph and its costs: D (states, N + 1, V + 1). The last node is a dummy that stays at ∞.
 
-    matching : an x that every alignment has to match; None: no matter which.
+    matching : an x that every alignment must match; None for no such constraint.
     """
 
     def __init__(self, table: Recurrence, graph: Graph, costs: Costs, matching: int | None = None) -> None:
         N = costs.shape[1]
         number = {state: s for s, state in enumerate(table.states)}
         self.graph, self.layout = graph, graph.on(table)
-        self.seen: dict[tuple[int, ...], Array] = {}  # weights of ways and arcs, for walks back
+        self.seen: dict[tuple[int, ...], Array] = {}  # cached weights of edges and arcs, for tracebacks
         self.start, self.final = ([number[s] for s in states] for states in (table.starts, table.final))
         self.ways = [
             [
@@ -168,7 +172,7 @@ class _Sheet:
             for state in table.states
         ]
         if matching is not None:
-            # As in `reference`: every state a second time, for after x has been matched.
+            # As in `reference`: duplicate every state, for after x has been matched.
             S = len(self.ways)
             across = [[w._replace(column=matching + 1) for w in into if w.cost == "match"] for into in self.ways]
             after = [[w._replace(src=w.src + S) for w in into] for into in self.ways]
@@ -176,23 +180,23 @@ class _Sheet:
             self.final = [s + S for s in self.final]
         self.charges = costs.charges._asdict()
         self.D = np.full((len(self.ways), N + 1, len(graph) + 1), np.inf, costs.dtype)
-        # Label −1 is the last row and column 0 the last column: nothing to match or to drop, at ∞.
+        # Label −1 selects the last row, column 0 the last column: nothing to match or to drop there, so they are ∞.
         self.match = np.pad(costs.matrix, ((0, 1), (0, 1)), constant_values=np.inf)
         self.drop_x = np.append(costs.drop_x, np.inf).astype(self.D.dtype)
         self.drop_z = np.append(costs.drop_z, np.inf).astype(self.D.dtype)
 
     @cached_property
     def places(self) -> dict[int, tuple[Block, int]]:
-        """The block of each node, and its number there."""
+        """The block of each node, and its position in the block."""
         return {int(v): (block, n) for block in self.layout.blocks for n, v in enumerate(block.nodes)}
 
     def fill(self, reducer: Reducer) -> None:
-        """All columns."""
+        """Compute all columns."""
         for j in range(self.D.shape[1]):
             self.enter(reducer, j)
 
     def enter(self, reducer: Reducer, j: int) -> None:
-        """Column j, from the one before it."""
+        """Compute column j from the previous one."""
         for block in self.layout.blocks:
             everywhere = np.arange(len(block.nodes))
             for s in range(len(self.ways)):
@@ -201,11 +205,11 @@ class _Sheet:
                     self.D[s, 0, block.nodes[block.nodes == self.graph.start]] = 0
 
     def ends(self) -> Array:
-        """The values of the final states in the final nodes, states first: (states · nodes, 1)."""
+        """The values of the final states in the final nodes, ordered by state, then by node: (states · nodes, 1)."""
         return np.concatenate([self.D[s, -1, list(self.graph.finals)] for s in self.final])[:, None]
 
     def sources(self, block: Block, at: Array, use: int, s: int, j: int) -> Array:
-        """The values (W, n) of state s that arcs of a use bring into the nodes `at` of a block in column j."""
+        """The values (W, n) of source state s over the arcs of a use into the nodes `at` of a block in column j."""
         gather = block.gathers[use]
         j -= bool(use & CONSUMES)
         if j < 0:
@@ -213,7 +217,7 @@ class _Sheet:
         return np.asarray(self.D[s, j, gather.source[:, at]] + gather.cost[:, at].astype(self.D.dtype))
 
     def arriving(self, reducer: Reducer, block: Block, at: Array, s: int, j: int) -> Array:
-        """The value (ways, n) of each way into state s of the nodes `at` of a block in column j."""
+        """The value (edges, n) of each edge into state s of the nodes `at` of a block in column j."""
         if block.hub:
             return self.sources(block, at, PASS, s, j)
         nodes = block.nodes[at]
@@ -231,7 +235,7 @@ class _Sheet:
         return values
 
     def price(self, way: _Way, nodes: Array, j: int) -> Array | float:
-        """What an edge pays on arrival in column j, without its charge."""
+        """The cost of an edge into column j, without its charge."""
         if way.cost == "free":
             return 0.0
         label = self.graph.label[nodes]
@@ -243,10 +247,10 @@ class _Sheet:
     def push_back(
         self, reducer: Reducer, G: Array, columns: Any, weighted: bool = True
     ) -> tuple[Array, Array, Array, Charges, Array]:
-        """Push the weights G of all states back along edges and arcs: derivatives, those by arcs last."""
+        """Propagate the weights G of all states back along edges and arcs. Returns derivatives, those by arcs last."""
         match, drop_x, drop_z = (np.zeros_like(part) for part in (self.match, self.drop_x, self.drop_z))
         charged = dict.fromkeys(self.charges, 0.0)
-        arcs = np.zeros(len(self.layout.source) + 1, self.D.dtype)  # the last for padding
+        arcs = np.zeros(len(self.layout.source) + 1, self.D.dtype)  # the last entry is for padding
         for j in columns:
             for block in reversed(self.layout.blocks):
                 for s in reversed(range(len(self.ways))):
@@ -289,13 +293,13 @@ class _Sheet:
             np.add.at(arcs, gather.arcs[:, at], shares)
 
     def walk_back(self, reducer: Reducer, end: int, draw: Callable[[Array], int]) -> list[Step]:
-        """One path from an end back to the start, as what it pays where; `draw` picks one of several weights."""
+        """A path from an end back to the start, as steps from start to end. `draw` picks one of several weights."""
         s, v = self.final[end // len(self.graph.finals)], self.graph.finals[end % len(self.graph.finals)]
         j, path = self.D.shape[1] - 1, []
         while not (j == 0 and v == self.graph.start and s in self.start):
             block, n = self.places[v]
             at = np.array([n])
-            if (s, v, j) not in self.seen:  # many walks come through the same cells
+            if (s, v, j) not in self.seen:  # many tracebacks pass through the same cells
                 self.seen[s, v, j] = reducer.weights(self.arriving(reducer, block, at, s, j))[:, 0]
             chosen = draw(self.seen[s, v, j])
             if block.hub:

@@ -1,4 +1,4 @@
-"""What an executor can do, and what it gives back."""
+"""The interface of executors, and their results."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dropdtw.tables.table import Recurrence
 
 
 class Result(NamedTuple):
-    """The value, and its derivatives by the match costs, drop_x, drop_z and the charges: empty unless asked for.
+    """The value, and its derivatives by the match costs, drop_x, drop_z and the charges (empty unless requested).
 
-    arcs : (A,) the derivatives by the costs of a graph's arcs; empty where Z is a list.
+    arcs : (A,) the derivatives by the costs of a graph's arcs; empty if Z is a list.
     """
 
     value: float
@@ -31,12 +31,12 @@ class Result(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """A best alignment: its value, its pairs (L, 2), and how often each x_j and z_i is paid for as dropped.
+    """A best alignment: its value, its pairs (L, 2), and how often each x_j and z_i pays its drop cost.
 
-    weights : (L,) how many times each pair pays its match cost; None: once.
+    weights : (L,) how many times each pair pays its match cost; None means once.
     charges : how often it pays each charge.
-    walked : (W,) the z that it comes to, matched or dropped, in its order, and (L,) which of these each pair belongs
-        to; None where Z is a list.
+    walked : (W,) the z that it visits, matched or dropped, in order, and (L,) the entry of this list that each pair
+        belongs to; None if Z is a list.
     """
 
     value: float
@@ -49,7 +49,7 @@ class Trace(NamedTuple):
 
     @classmethod
     def of_steps(cls, value: float, steps: list[Step], shape: tuple[int, int], table: Recurrence) -> Trace:
-        """The trace of a path through a graph. Pairs come by x; those of one x in the order of the walk."""
+        """The trace of a path through a graph. Pairs are sorted by x; those of one x follow the walk."""
         K, N = shape
         walk: list[int] = []
         pairs, visit, weights = [], [], []
@@ -72,7 +72,7 @@ class Trace(NamedTuple):
 
 
 class Step(NamedTuple):
-    """An edge of a path: what it pays, in which cell (0-based)."""
+    """An edge of a path: the cost it pays, and its cell (0-based)."""
 
     cost: str
     i: int
@@ -83,14 +83,20 @@ class Step(NamedTuple):
 
 
 class Within(NamedTuple):
-    """A hard value under a limit: exact up to it, else anything above; the share of cells that was not computed."""
+    """A hard value under a limit: exact up to the limit, otherwise any number above it.
+
+    spared : the share of cells that were not computed.
+    """
 
     value: float
     spared: float = 0.0
 
 
 class Values(NamedTuple):
-    """The values of many pairs, how many of them were given up because of a limit, the share of cells this spared."""
+    """The values of many pairs.
+
+    abandoned : how many computations stopped early because of a limit.   spared : the share of cells this saved.
+    """
 
     values: Array
     abandoned: int = 0
@@ -98,9 +104,9 @@ class Values(NamedTuple):
 
 
 class Occurrences(NamedTuple):
-    """For every x_j, the best path that ends with it: its cost (N,), +∞ where there is none, and its first x (N,), −1.
+    """For every x_j, the best path that ends with it. Among ties, the shortest one counts, which begins last.
 
-    Of equally good paths that end there, the one that begins last counts: the shortest.
+    cost : (N,) its cost; +∞ if there is none.   begin : (N,) its first x; −1 if there is none.
     """
 
     cost: Array
@@ -108,17 +114,17 @@ class Occurrences(NamedTuple):
 
 
 Price = float | Array | Percentile | Suggest
-"""What elements pay, in every pair alike or as a rule reads it off the match costs: +∞ where there is no such price."""
+"""A cost per element: the same for every pair, or computed by a rule from each pair's match costs; +∞ forbids."""
 
 
 class Terms(NamedTuple):
-    """What pairs of sequences pay, apart from their match costs.
+    """The costs of pairs of sequences, apart from their match costs.
 
-    drop_x, drop_z : an array has one price per element, of sequences that are all as long.
-    step : what a pair pays instead of its match cost, (below the threshold, above it, whether the threshold itself
-        counts as below); None: its match cost.
-    suggests : whether open_x, and open_z, are read off the match costs of each pair.
-    greedy : whether drops are decided first, as method "greedy" does.
+    drop_x, drop_z : the drop costs. An array has one per element; all sequences then have this length.
+    step : the costs that replace a match cost, (below the threshold, above it, whether the threshold itself counts as
+        below); None keeps the match cost.
+    suggests : whether open_x, and open_z, are computed from the match costs of each pair.
+    greedy : whether drops are decided first, as in method "greedy".
     """
 
     drop_x: Price
@@ -132,9 +138,10 @@ class Terms(NamedTuple):
 
 
 class Padded(NamedTuple):
-    """Many problems as one batch: (B, K, N), (B, N) and (B, K); item b has the first lengths[b] rows and columns.
+    """A batch of problems, padded to (B, K, N), (B, N) and (B, K).
 
-    charges : (B, 3), as `Charges`; None where the table charges nothing.
+    z_lengths, x_lengths : (B,) how many rows and columns of each item are not padding.
+    charges : (B, 3), as in `Charges`; None if the table has no charges.
     """
 
     match: Array
@@ -146,14 +153,14 @@ class Padded(NamedTuple):
 
 
 class Executor(Protocol):
-    """What computes a problem. `reference` and `cpu` are modules with these functions."""
+    """The functions of an executor. `reference` and `cpu` are modules that have them."""
 
     def supports(self, table: Recurrence) -> bool:
         """Whether it has a kernel for the table."""
         ...
 
     def run(self, table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
-        """The value under a reducer, and with `gradient` its derivatives."""
+        """The value under a reducer, and, with `gradient`, its derivatives."""
         ...
 
     def trace(self, table: Recurrence, costs: Costs) -> Trace:
@@ -163,11 +170,11 @@ class Executor(Protocol):
     def run_graph(
         self, table: Recurrence, graph: Graph, reducer: Reducer, costs: Costs, *, gradient: bool = False
     ) -> Result:
-        """The same as `run` where the steps form a graph."""
+        """`run` for steps that form a graph."""
         ...
 
     def trace_graph(self, table: Recurrence, graph: Graph, costs: Costs) -> Trace:
-        """A best alignment where the steps form a graph."""
+        """`trace` for steps that form a graph."""
         ...
 
     def within(self, table: Recurrence, costs: Costs, limit: float) -> Within:
@@ -175,9 +182,9 @@ class Executor(Protocol):
         ...
 
     def occurrences(self, table: Recurrence, costs: Costs, report: Callable[[int, int], None]) -> Occurrences:
-        """The best path to every x, of a table whose start state skips x for free (`recurrence.occurrence`).
+        """The best path to every x, for a table whose start state skips x for free (`recurrence.occurrence`).
 
-        report : is called with how many of the x are done, and of how many.
+        report : called with (done, total), in columns.
         """
         ...
 
@@ -191,12 +198,12 @@ class Executor(Protocol):
         gradient: bool = False,
         threads: int = 1,
     ) -> tuple[Array, Array, Array, Array, Array]:
-        """A padded batch, each item exactly as it would be alone.
+        """`run` for a padded batch. Each item gets exactly the result that it would get alone.
 
-        graphs : the graph of each item's steps; None where Z are lists.
+        graphs : the graph of each item's steps; None if all Z are lists.
 
-        Gives the values (B,) and, with `gradient`, their derivatives by match costs (B, K, N), drop_x and drop_z, 0 in
-        the padding, and by charges (B, 3).
+        Returns the values (B,) and, with `gradient`, their derivatives by match costs (B, K, N), drop_x and drop_z, 0
+        in the padding, and by charges (B, 3).
         """
         ...
 
@@ -214,9 +221,9 @@ class Executor(Protocol):
         report: Callable[[int, int], None],
         limit: float = np.inf,
     ) -> Values | None:
-        """The values (n, m) of all pairs, without Python between them; None where it cannot.
+        """The values (n, m) of all pairs, computed in one call; None if the executor cannot do that.
 
-        metric : the match cost.   once : each unordered pair once, as the order cannot matter.
-        limit : hard values above it may be +∞.
+        metric : the match cost.   once : compute each unordered pair once, because the value is symmetric.
+        limit : hard values above it may be returned as +∞.
         """
         ...

@@ -1,9 +1,9 @@
-"""The reference executor: any table, any reducer, in plain NumPy. Read this to know what every other executor computes.
+"""The reference executor: any table, any reducer, in plain NumPy. It defines what every other executor must compute.
 
-Cells of one anti-diagonal (i + j = t) do not depend on each other, so each pass is a loop over anti-diagonals in
-which a whole diagonal is one array. `forward` folds the edges that enter each state; `backward` pushes weights back
-along the same edges. With the hard minimum the weights are 0 or 1, and the weights that arrive at the match costs are
-the optimal alignment. `Column` takes the same passes over one column after the other, for an X that has not ended yet.
+The cells of an anti-diagonal (i + j = t) do not depend on each other, so each pass loops over anti-diagonals and treats
+each as one array. `_forward` reduces the edges into each state. `_backward` propagates weights back along the same
+edges. With the hard minimum the weights are 0 or 1, and those that arrive at the match costs are the optimal alignment.
+`Column` makes the same passes column by column, for an X whose end is not known yet.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ += ["trace_graph", "trace_matching", "within"]
 
 
 def supports(table: Recurrence) -> bool:
-    """Every table runs here."""
+    """The reference executor runs every table."""
     return True
 
 
 def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
-    """Solve one problem: the value, and with `gradient` also its derivatives (for `hard_min`, the alignment)."""
+    """Solve one problem: the value, and, with `gradient`, its derivatives (for `hard_min`, the alignment)."""
     return _run(_Grid(table, costs), reducer, gradient)
 
 
@@ -61,7 +61,7 @@ def _run(grid: _Grid, reducer: Reducer, gradient: bool) -> Result:
 
 
 def trace(table: Recurrence, costs: Costs) -> Trace:
-    """Find a best alignment: the derivatives of the hard minimum, which are 1 where it pays and 0 elsewhere."""
+    """Find a best alignment from the derivatives of the hard minimum, which are nonzero exactly where it pays."""
     return _trace(_Grid(table, costs))
 
 
@@ -78,7 +78,7 @@ def _trace(grid: _Grid) -> Trace:
 
 
 def marginals(table: Recurrence, reducer: Reducer, costs: Costs) -> Array:
-    """How much of the value passes through each match, whatever that weighs: under `soft_min`, its probability."""
+    """The weight that passes through each match, regardless of the edge's weight; for `soft_min`, its probability."""
     grid = _Grid(table, costs)
     _forward(grid, reducer)
     G = np.zeros_like(grid.D)
@@ -87,17 +87,17 @@ def marginals(table: Recurrence, reducer: Reducer, costs: Costs) -> Array:
 
 
 def within(table: Recurrence, costs: Costs, limit: float) -> Within:
-    """The hard value, whatever the limit."""
+    """The hard value. The limit is ignored."""
     return Within(run(table, hard_min, costs).value)
 
 
 def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], None]) -> Occurrences:
-    """See `Executor.occurrences`: with each value goes the first x of its path, the last of those that tie."""
+    """See `Executor.occurrences`. Each value carries the first x of its path; among ties, the last one."""
     grid = _Grid(table, costs)
     _forward(grid, hard_min)
     K, N = grid.shape
     begin = np.full(grid.D.shape, -1, np.int64)
-    begin[grid.start] = np.arange(N + 2)  # a path that has not begun takes the next x at the earliest
+    begin[grid.start] = np.arange(N + 2)  # a path that has not begun can begin with the next x at the earliest
     others = [s for s in range(len(grid.ways)) if s not in grid.start]
     for i, j in grid.diagonals():
         for s in others:
@@ -120,7 +120,7 @@ def run_batch(
     gradient: bool = False,
     threads: int = 1,
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """See `Executor.run_batch`: one item after the other."""
+    """See `Executor.run_batch`. Items are computed one after the other."""
     value = np.empty(len(padded.match))
     charges = np.zeros((len(value), len(NO_CHARGES))) if padded.charges is None else padded.charges
     parts = [np.zeros_like(part) if gradient else np.empty(0, part.dtype) for part in (*padded[:3], charges)]
@@ -138,14 +138,14 @@ def run_batch(
 
 
 def pairwise(*problems: Any, **options: Any) -> None:
-    """Nothing here takes many pairs at a time."""
+    """The reference executor cannot compute many pairs in one call, so this returns None."""
 
 
 def sample(table: Recurrence, reducer: Reducer, costs: Costs, n: int, rng: np.random.Generator) -> list[list[Step]]:
     """Draw n alignments from the distribution in which a path's probability is the product of its edges' weights.
 
-    Each draw walks from the end to the start and chooses every edge by its weight; it comes back from start to end.
-    Meant for `soft_min`, whose weights are probabilities.
+    Each sample follows edges from the end back to the start and chooses each with probability equal to its weight. The
+    steps are returned from start to end. Intended for `soft_min`, whose weights are probabilities.
     """
     grid = _Grid(table, costs)
     _forward(grid, reducer)
@@ -154,10 +154,10 @@ def sample(table: Recurrence, reducer: Reducer, costs: Costs, n: int, rng: np.ra
 
 
 class Column:
-    """One column of a table's values after the other, for an X whose end is not known; column 0 is there at once.
+    """A table's values column by column, for an X whose end is not known. It starts at column 0.
 
-    A column needs only the one before it, so the grid is that of a problem with a single x: its column 0 holds the
-    values of the last column, its column 1 is filled anew.
+    A column depends only on the previous one, so the grid is that of a problem with a single x. Its column 0 holds the
+    previous column; its column 1 is recomputed for each x.
     """
 
     def __init__(self, table: Recurrence, reducer: Reducer, drop_z: Array, charges: Charges = NO_CHARGES) -> None:
@@ -166,11 +166,11 @@ class Column:
         self.reducer = reducer
         self.grid = _Grid(table, Costs(Matrix(never), never[0], drop_z, None, charges))
         self.rows = np.arange(K + 1)
-        # Cells in parts without dependence: all at once where no edge leads down a column, else row by row.
+        # Groups of independent cells: the whole column if no edge leads down a column, otherwise row by row.
         down = any(way.di and not way.dj for ways in self.grid.ways for way in ways)
         self.cells = [(i, np.ones_like(i)) for i in (self.rows[:, None] if down else self.rows[None])]
         _forward(self.grid, reducer)
-        self.place = 0  # column 1 has not been asked for yet
+        self.place = 0  # there is no x yet, so the current column is column 0
 
     @property
     def values(self) -> Array:
@@ -178,7 +178,7 @@ class Column:
         return self.grid.D[:, :-1, self.place]
 
     def push(self, match: Array, drop_x: float) -> None:
-        """Go on to the next column, where z_i matches for match[i] and x drops for drop_x."""
+        """Advance to the next column. Matching its x with z_i costs match[i], dropping it costs drop_x."""
         grid = self.grid
         grid.D[:, :, 0] = grid.D[:, :, self.place]
         grid.D[:, :, 1] = np.inf
@@ -187,13 +187,13 @@ class Column:
             _enter(grid, self.reducer, i, j)
 
     def choices(self) -> Array:
-        """(states, K + 1): the number of the best way into each state of the column, the first of equals, −1: none."""
+        """(states, K + 1): the number of the best edge into each state, the first among ties; −1 if there is none."""
         j = np.full_like(self.rows, self.place)
         weights = [self.reducer.weights(self.grid.arriving(s, self.rows, j)) for s in range(len(self.grid.ways))]
         return np.array([np.where(w.any(axis=0), w.argmax(axis=0), -1) for w in weights])
 
     def derivatives(self, weights: Array) -> tuple[Array, float]:
-        """How much of weights (states, K + 1) on the column's values goes to each match of its x, and to its drop."""
+        """Derivatives by the match costs (K,) and drop cost of x of the column's values, weighted by `weights`."""
         G = np.zeros_like(self.grid.D)
         G[:, :-1, 1] = weights
         match, drop_x, _, _ = _backward(self.grid, self.reducer, G, self.cells)
@@ -201,9 +201,10 @@ class Column:
 
 
 class _Way(NamedTuple):
-    """An edge into a state, with its source's number.
+    """An edge into a state, with the number of its source state.
 
-    border : None where the edge holds everywhere.   column : the one that it holds in, None for all.
+    border : True if it exists only on the border, False if only off it, None if everywhere.
+    column : the only column in which it exists; None for all.
     """
 
     src: int
@@ -217,9 +218,9 @@ class _Way(NamedTuple):
 
 
 class _Grid:
-    """A table laid over one problem: the value D of every state in every cell, and what each edge pays there.
+    """A table applied to one problem: the value D of every state in every cell, and the costs of the edges.
 
-    matching : an x that every alignment has to match; None: no matter which.
+    matching : an x that every alignment must match; None for no such constraint.
     """
 
     def __init__(self, table: Recurrence, costs: Costs, matching: int | None = None) -> None:
@@ -238,8 +239,8 @@ class _Grid:
             for state in table.states
         ]
         if matching is not None:
-            # Every state a second time, for after x has been matched. Only matches of x lead from the first ones to the
-            # second, and only these are final.
+            # Duplicate every state, for after x has been matched. Only matches of x lead from the originals to the
+            # duplicates, and only duplicates are final.
             S = len(self.ways)
             across = [[w._replace(column=matching + 1) for w in into if w.cost == "match"] for into in self.ways]
             after = [[w._replace(src=w.src + S) for w in into] for into in self.ways]
@@ -247,22 +248,22 @@ class _Grid:
             self.final = [s + S for s in self.final]
         self.weights = table.weights
         self.charges = costs.charges._asdict()
-        # A cell before row or column 0 has index −1, which is the last one: kept at ∞, nothing comes from there.
+        # A cell before row or column 0 has index −1, which is the last one. It stays at ∞, so it is never chosen.
         self.D = np.full((len(self.ways), K + 2, N + 2), np.inf, costs.dtype)
-        # Row and column 0 have nothing to match or to drop: their prices are ∞.
+        # In row and column 0 there is nothing to match or to drop, so their costs are ∞.
         self.match = np.pad(costs.banded(), ((1, 0), (1, 0)), constant_values=np.inf)
         self.drop_x = np.concatenate([[np.inf], costs.drop_x]).astype(self.D.dtype)
         self.drop_z = np.concatenate([[np.inf], costs.drop_z]).astype(self.D.dtype)
 
     def diagonals(self) -> Iterator[tuple[Array, Array]]:
-        """The cells of each anti-diagonal as arrays (i, j), in the order of the forward pass, without the origin."""
+        """The cells of each anti-diagonal except the origin, as arrays (i, j), in the order of the forward pass."""
         K, N = self.shape
         for t in range(1, K + N + 1):
             i = np.arange(max(0, t - N), min(K, t) + 1)
             yield i, t - i
 
     def arriving(self, s: int, i: Array, j: Array) -> Array:
-        """The value of each way into state s at each of the cells (i, j): (ways, cells), ∞ where there is none."""
+        """The value of each edge into state s at each cell (i, j): (edges, cells), ∞ where the edge does not exist."""
         values = np.full((max(1, len(self.ways[s])), len(i)), np.inf, self.D.dtype)
         for v, way in zip(values, self.ways[s], strict=False):
             v[:] = self.D[way.src, i - way.di, j - way.dj]
@@ -276,7 +277,7 @@ class _Grid:
         return values
 
     def price(self, way: _Way, i: Array, j: Array) -> Array | float:
-        """What an edge pays on arrival at the cells (i, j), without its charge."""
+        """The cost of an edge into the cells (i, j), without its charge."""
         if way.cost == "free":
             return 0.0
         paid = self.match[i, j] if way.cost == "match" else self.drop_x[j] if way.cost == "drop_x" else self.drop_z[i]
@@ -289,7 +290,7 @@ class _Grid:
 
 
 def _forward(grid: _Grid, reducer: Reducer) -> None:
-    """Fill grid.D: each state of each cell from the ways into it."""
+    """Fill grid.D: compute each state of each cell from the edges into it."""
     origin = np.array([0])
     for s in range(len(grid.ways)):
         grid.D[s, 0, 0] = 0 if s in grid.start else reducer.value(grid.arriving(s, origin, origin))[0]
@@ -298,7 +299,7 @@ def _forward(grid: _Grid, reducer: Reducer) -> None:
 
 
 def _enter(grid: _Grid, reducer: Reducer, i: Array, j: Array) -> None:
-    """Fill the cells (i, j), none of which depends on another."""
+    """Fill the cells (i, j), which do not depend on each other."""
     for s in range(len(grid.ways)):
         grid.D[s, i, j] = reducer.value(grid.arriving(s, i, j))
 
@@ -306,10 +307,10 @@ def _enter(grid: _Grid, reducer: Reducer, i: Array, j: Array) -> None:
 def _backward(
     grid: _Grid, reducer: Reducer, G: Array, cells: Iterable[tuple[Array, Array]], weighted: bool = True
 ) -> tuple[Array, Array, Array, Charges]:
-    """Push the weights G of all states back along the edges; what arrives at the prices are their derivatives.
+    """Propagate the weights G of all states back along the edges. What arrives at the costs are their derivatives.
 
-    cells : in the order of the forward pass, in parts none of whose cells depends on another.
-    weighted : False gives what passes through each price, whatever an edge multiplies it by.
+    cells : groups of independent cells, in the order of the forward pass.
+    weighted : False returns the weight that passes through each cost, without the factor `Edge.weight`.
     """
     into = {
         "match": np.zeros_like(grid.match),
@@ -319,13 +320,14 @@ def _backward(
     charged = dict.fromkeys(grid.charges, 0.0)
     for i, j in reversed(list(cells)):
         for s in reversed(range(len(grid.ways))):
-            live = np.flatnonzero(G[s, i, j])  # of a hard alignment, one cell or none
+            live = np.flatnonzero(G[s, i, j])  # for the hard minimum, at most one cell
             if live.size == 0:
                 continue
             il, jl = i[live], j[live]
             weights = reducer.weights(grid.arriving(s, il, jl)) * G[s, il, jl]
             for w, way in zip(weights, grid.ways[s], strict=True):
-                # No cell occurs twice, so += adds every contribution; but several may share their x.
+                # No cell occurs twice, so += adds every contribution. Several cells may share an x, so drop_x uses
+                # np.add.at.
                 G[way.src, il - way.di, jl - way.dj] += w
                 if way.plus is not None:
                     charged[way.plus] += float(w.sum())
@@ -341,7 +343,7 @@ def _backward(
 
 
 def _walk(grid: _Grid, reducer: Reducer, s: int, rng: np.random.Generator) -> list[Step]:
-    """One random path from state s in the last cell back to the origin, as what it pays where."""
+    """A random path from state s in the last cell back to the origin, as steps from start to end."""
     i, j = grid.shape
     path = []
     while (i, j) != (0, 0):
@@ -353,6 +355,6 @@ def _walk(grid: _Grid, reducer: Reducer, s: int, rng: np.random.Generator) -> li
 
 
 def _draw(weights: Array, rng: np.random.Generator) -> int:
-    """An index drawn with probability proportional to `weights`."""
+    """Draw an index with probability proportional to `weights`."""
     total = np.cumsum(weights, dtype=np.float64)
     return int(np.searchsorted(total, rng.random() * total[-1], side="right"))

@@ -1,7 +1,7 @@
-"""Steps as a graph: partial orders, alternatives, repeats and jumps, for `order=` of `align`, `solve` and others.
+"""Orders of steps: partial orders, alternatives, repeats and jumps, for the `order` parameter of `align` and others.
 
-A list means "in this order". `before` and `any_order` make partial orders, which nest freely. `one_of`, `repeat` and
-`jumps` may hold partial orders, but not stand inside them.
+A list means "in this order". `before` and `any_order` build partial orders, which can be nested freely. `one_of`,
+`repeat` and `jumps` may contain partial orders, but may not be part of one.
 """
 
 from dropdtw.orders.blocks import Steps

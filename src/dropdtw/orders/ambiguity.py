@@ -1,4 +1,4 @@
-"""Graphs of a user's own: checked, and tested for walks that cannot be told apart by their steps."""
+"""Validation of user-defined graphs, and a test for different walks that visit the same steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dropdtw.orders.order import Order, as_cost, as_list, as_step, is_whole, sho
 from dropdtw.problem.warn import warn
 
 MOST_PAIRS: Final = 1 << 20
-"""Pairs of arcs that the test for ambiguity follows; a graph with more goes untested beyond them."""
+"""Maximum number of pairs of arcs that the ambiguity test follows. It gives up on a graph with more."""
 
 
 def checked(labels: Sequence[int], arcs: Iterable[Any], finals: Sequence[int], jumps: Iterable[Any]) -> Order:
@@ -25,13 +25,13 @@ def checked(labels: Sequence[int], arcs: Iterable[Any], finals: Sequence[int], j
     ends = tuple(_node(n, V, "final node") for n in as_list(finals, "the list of final nodes"))
     if not ends or len(set(ends)) < len(ends):
         raise ValueError(f"finals is {shown(list(ends))}; give the nodes in which an alignment may end, each once")
-    graph_of([-1, *steps], [Arc(a, b, STEP, cost) for a, b, cost in both[0]], ends).levels(STEP)  # refuses a cycle
+    graph_of([-1, *steps], [Arc(a, b, STEP, cost) for a, b, cost in both[0]], ends).levels(STEP)  # raises on a cycle
     _check_reach(V, (*both[0], *both[1]), ends)
     found = _ambiguous((-1, *steps), (*both[0], *both[1]), ends)
     if found:
         warn(
-            f"two walks through the graph pass the same steps {shown(found)[1:-1]}: soft minima and posteriors "
-            "count such an alignment twice; merge the nodes that they differ in",
+            f"two walks through the graph visit the same steps {shown(found)[1:-1]}: soft minima and posteriors "
+            "count such an alignment twice; merge the nodes in which the walks differ",
             UserWarning,
         )
     return Order("walks", (steps, both[0], ends, both[1]))
@@ -39,7 +39,7 @@ def checked(labels: Sequence[int], arcs: Iterable[Any], finals: Sequence[int], j
 
 def _node(n: Any, V: int, what: str) -> int:
     if not is_whole(n) or not 0 <= operator.index(n) < V:
-        raise ValueError(f"{shown(n)} is no {what}; the graph has nodes 0 (the start) to {V - 1}")
+        raise ValueError(f"{shown(n)} is not a {what}; the graph has nodes 0 (the start) to {V - 1}")
     return operator.index(n)
 
 
@@ -48,10 +48,10 @@ def _arc(said: Any, V: int) -> tuple[int, int, float]:
         a, b, *rest = said
         (cost,) = rest or (0.0,)
     except (TypeError, ValueError):
-        raise ValueError(f"{shown(said)} is no arc; give (from, to) or (from, to, cost)") from None
+        raise ValueError(f"{shown(said)} is not an arc; give (from, to) or (from, to, cost)") from None
     source, target = _node(a, V, "node"), _node(b, V, "node")
     if target == 0:
-        raise ValueError(f"the arc {(source, target)} leads to node 0, the start, where nothing is matched")
+        raise ValueError(f"the arc {(source, target)} leads to node 0, the start; give a target from 1 to {V - 1}")
     return source, target, as_cost(cost, f"cost of the arc {(source, target)}")
 
 
@@ -73,12 +73,12 @@ def _check_reach(V: int, arcs: Sequence[tuple[int, int, float]], finals: Sequenc
 
 
 def _ambiguous(label: Sequence[int], arcs: Sequence[tuple[int, int, float]], finals: Sequence[int]) -> list[int] | None:
-    """The steps of two different walks from the start to a final node, if there are such."""
-    out: list[dict[int, list[int]]] = [{} for _ in label]  # of each node, those that follow, by label
+    """The steps that two different walks from the start to a final node have in common; None if there are none."""
+    out: list[dict[int, list[int]]] = [{} for _ in label]  # the successors of each node, by label
     for a, b, _ in arcs:
         out[a].setdefault(label[b], []).append(b)
     ends = set(finals)
-    # Two walks side by side, over pairs of nodes with equal labels; `apart`: whether they have differed yet.
+    # Follow two walks in parallel, over pairs of nodes with equal labels; `apart`: whether they have differed so far.
     begin = (0, 0, False)
     came: dict[tuple[int, int, bool], tuple[int, int, bool] | None] = {begin: None}
     todo = [begin]
@@ -101,7 +101,7 @@ def _ambiguous(label: Sequence[int], arcs: Sequence[tuple[int, int, float]], fin
 
 
 def _steps(label: Sequence[int], came: dict[Any, Any], at: Any) -> list[int]:
-    """The steps on the way to a pair of nodes."""
+    """The steps on the path to a pair of nodes."""
     steps = []
     while came[at] is not None:
         steps.append(label[at[0]])

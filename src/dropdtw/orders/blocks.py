@@ -1,4 +1,4 @@
-"""Steps and their order as people write them: a step to a line, and indented blocks.
+"""Steps and their order as people write them: one step per line, and indented blocks.
 
     Boil water
     any order:
@@ -12,8 +12,8 @@
     optional:
         Add sugar
 
-A block is opened by one of the lines in `WORDS`, and holds the lines that are indented more. A text without such lines
-is a list of steps, however it is indented.
+One of the lines in `WORDS` opens a block. The block contains the lines below it that are indented more. A text without
+such lines is a list of steps, however it is indented.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from dropdtw.orders.order import MOST_NESTED, MOST_STEPS, Order, any_order, as_o
 MARK: Final = re.compile(
     r"^\s*(?:[-*+•–—▪◦·]+\s+|(?:step\s*)?\(?\d{1,3}\s*[.):]\s*|step\s+\d{1,3}\s+|\[[ xX]\]\s+)+", re.I
 )
-"""What may stand before a step: a bullet, a number, "Step 3:", a box to tick."""
+"""Prefixes that are ignored: a bullet, a number, "Step 3:", a checkbox."""
 
 WORDS: Final = ("any order:", "one of:", "optional:", "repeat:", "in order:")
-"""The lines that open a block, in small or capital letters."""
+"""The lines that open a block. Case does not matter."""
 
 
 class Steps(NamedTuple):
-    """Steps by name, and what is known of their order.
+    """Steps by name, and their order.
 
-    names : their texts; empty where only numbers are known.
-    order : None: they follow each other as listed.
-    optional : the numbers of those that may be left out, ascending.
+    names : the texts of the steps; empty if only their numbers are known.
+    order : which steps may follow which; None if they follow each other as listed.
+    optional : the numbers of the steps that may be left out, ascending.
     """
 
     names: tuple[str, ...]
@@ -47,9 +47,9 @@ class Steps(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line that says something: its number, from 1, its indentation, its text without bullets.
+    """A line that is not blank: its number, from 1, its indentation, and its text without bullets.
 
-    comment : whether it is a comment that is indented.
+    comment : whether it is an indented comment.
     """
 
     number: int
@@ -59,15 +59,15 @@ class Line(NamedTuple):
 
     @property
     def word(self) -> str | None:
-        """The block that it opens, if it opens one."""
+        """The kind of block that the line opens; None if it opens none."""
         said = " ".join(self.text.casefold().split())
         return said if said in WORDS else None
 
 
 def read_blocks(text: str, number: Callable[[Line], int] | None = None) -> Steps:
-    """The steps of a text, and their order.
+    """Read the steps of a text and their order.
 
-    number : the number of the step that a line names; without it each line is a step of its own, numbered from 0.
+    number : returns the number of the step that a line names. Without it, each line is a new step, numbered from 0.
 
     >>> read_blocks("Boil water\\nany order:\\n  Warm the pot\\n  Open the tin\\noptional:\\n  Add sugar")
     Steps(names=('Boil water', 'Warm the pot', 'Open the tin', 'Add sugar'), order=[0, any_order(1, 2), 3], \
@@ -75,10 +75,10 @@ optional=(3,))
     """
     lines = _lines(text)
     if any(line.word for line in lines):
-        # Where blocks are meant, comments may be indented like what they stand beside.
+        # In a text with blocks, comments may be indented like the lines around them.
         return _Reader([line for line in lines if not line.comment], number).read()
     if not lines:
-        raise ValueError("there are no steps; give a text with one step to a line")
+        raise ValueError("there are no steps; give a text with one step per line")
     names = tuple(line.text for line in lines)
     return Steps(names, None if number is None else as_order([number(line) for line in lines]))
 
@@ -94,7 +94,7 @@ def _lines(text: str) -> list[Line]:
 
 
 class _Reader:
-    """Reads blocks, one inside the other."""
+    """Reader for nested blocks."""
 
     def __init__(self, lines: Sequence[Line], number: Callable[[Line], int] | None) -> None:
         self.lines, self.number = lines, number
@@ -108,14 +108,14 @@ class _Reader:
         return Steps(tuple(self.names), None if order.is_plain else order, tuple(sorted(self.optional)))
 
     def block(self, opener: Line | None, around: tuple[Line, ...], optional: bool) -> list[Order]:
-        """The parts of the block that `opener` opens, inside the blocks `around`; None: the text as a whole."""
+        """The parts of the block that `opener` opens, inside the blocks `around`. Without an opener, the whole text."""
         if len(around) >= MOST_NESTED:
-            raise ValueError(f"line {around[-1].number}: blocks lie inside each other more than {MOST_NESTED} deep")
+            raise ValueError(f"line {around[-1].number}: blocks are nested more than {MOST_NESTED} deep; flatten them")
         if self.at == len(self.lines) or (opener and len(self.lines[self.at].indent) <= len(opener.indent)):
             assert opener is not None
             raise ValueError(
-                f"line {opener.number}: '{opener.text}' opens a block, but no line below it is indented more; indent "
-                "what belongs to it, or reword the line if it is a step"
+                f"line {opener.number}: '{opener.text}' opens a block, but the line below it is not indented more; "
+                "indent the lines of the block, or reword this line if it is a step"
             )
         indent = self.lines[self.at].indent
         parts: list[Order] = []
@@ -125,35 +125,35 @@ class _Reader:
                 outer = [len(self.lines[0].indent), *(len(b.indent) for b in around)]
                 if opener is None or (len(line.indent) > len(opener.indent) or len(line.indent) not in outer):
                     raise ValueError(
-                        f"line {line.number}: it is indented by {len(line.indent)}, less than the lines above it, but "
-                        "as no block around it; indent it like the block that it belongs to"
+                        f"line {line.number}: it is indented by {len(line.indent)}, which matches no block around it; "
+                        "indent it like the block that it belongs to"
                     )
                 break
             if len(line.indent) > len(indent):
                 raise ValueError(
-                    f"line {line.number}: it is indented more than line {self.lines[self.at - 1].number}, which opens "
-                    f"no block; begin a block with one of {', '.join(WORDS)}, or indent both alike"
+                    f"line {line.number}: it is indented more than line {self.lines[self.at - 1].number}, which does "
+                    f"not open a block; open one with {', '.join(WORDS[:-1])} or {WORDS[-1]}, or indent both equally"
                 )
             self.at += 1
             parts += self.part(line, around, optional)
         return parts
 
     def part(self, line: Line, around: tuple[Line, ...], optional: bool) -> list[Order]:
-        """What a line stands for: a step, or the block it opens. Optional steps stand where their block stands."""
+        """The parts that a line stands for: a step, or the block that it opens. An optional block is inlined."""
         word = line.word
         if word is None:
             step = len(self.names) if self.number is None else self.number(line)
             self.names.append(line.text)
             if len(self.names) > MOST_STEPS:
-                raise ValueError(f"line {line.number}: there are more than {MOST_STEPS} steps; divide the text")
+                raise ValueError(f"line {line.number}: there are more than {MOST_STEPS} steps; split the text")
             if optional:
                 self.optional.add(step)
             return [Order("step", (step,))]
         holder = next((b for b in reversed(around) if b.word == "any order:"), None)
         if holder and word in ("one of:", "repeat:"):
             raise ValueError(
-                f"line {line.number}: '{line.text}' stands inside '{holder.text}' (line {holder.number}); '{word}' may "
-                f"hold '{holder.word}', but not stand inside it"
+                f"line {line.number}: '{line.text}' is inside '{holder.text}' (line {holder.number}), which is not "
+                f"possible; '{word}' may contain '{holder.word}', but not the other way round"
             )
         parts = self.block(line, (*around, line), optional or word == "optional:")
         if word == "optional:":
@@ -169,19 +169,19 @@ class _Reader:
 
 
 def _check_indents(lines: Sequence[Line]) -> None:
-    """Refuse indentation of which it is not clear how deep it is."""
+    """Raise if the depth of an indentation is ambiguous."""
     first: Line | None = None
     for line in lines:
         kinds = {"\t": "tabs", " ": "spaces"}
         if not set(line.indent) <= set(kinds):
-            raise ValueError(f"line {line.number}: it is indented with something else than spaces; use spaces")
+            raise ValueError(f"line {line.number}: it is indented with neither spaces nor tabs; use spaces")
         if len(set(line.indent)) > 1:
-            raise ValueError(f"line {line.number}: it is indented with tabs and spaces; use spaces alone")
+            raise ValueError(f"line {line.number}: it is indented with tabs and spaces; use only spaces")
         if not line.indent:
             continue
         first = first or line
         if line.indent[0] != first.indent[0]:
             raise ValueError(
                 f"line {line.number}: it is indented with {kinds[line.indent[0]]}, but line {first.number} with "
-                f"{kinds[first.indent[0]]}; use spaces alone"
+                f"{kinds[first.indent[0]]}; use only spaces"
             )

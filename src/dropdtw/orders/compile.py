@@ -1,4 +1,4 @@
-"""Orders as graphs: each part is built behind what comes before it."""
+"""Compile orders to graphs: the nodes of each part are appended after those of the parts before it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dropdtw.tables.table import Recurrence
 
 
 def compiled(order: Order, table: Recurrence) -> Graph:
-    """The graph of an order under a table."""
+    """The graph of an order for a table."""
     moves = Moves(any(e.cost == "drop_z" for e in table.edges), table.matches_by("top"), table.matches_by("left"))
     return _compiled(order, moves)
 
@@ -25,7 +25,7 @@ def _compiled(order: Order, moves: Moves) -> Graph:
 
 
 class _Builder:
-    """Nodes and arcs, as they come."""
+    """Collects nodes and arcs."""
 
     def __init__(self, moves: Moves) -> None:
         self.moves = moves
@@ -35,7 +35,7 @@ class _Builder:
         self.again: list[bool] = []
         self.arcs: list[Arc] = []
         self.partial = False
-        self.chosen = False  # whether what is past depends on the walk
+        self.chosen = False  # whether the steps done at a node depend on the walk
 
     def graph(self, finals: list[int]) -> Graph:
         return graph_of(
@@ -50,7 +50,7 @@ class _Builder:
 
     def node(self, label: int, past: int, *, hub: bool = False, again: bool = True) -> int:
         if len(self.label) >= MOST_NODES:
-            raise ValueError(f"the order needs more than {MOST_NODES} nodes; leave out repetitions of large parts")
+            raise ValueError(f"the order needs more than {MOST_NODES} nodes; leave out repeated large parts")
         self.label.append(label)
         self.past.append(past)
         self.hub.append(hub)
@@ -58,7 +58,7 @@ class _Builder:
         return len(self.label) - 1
 
     def gate(self, nodes: list[int]) -> int:
-        """One node that stands for several."""
+        """One node that stands for several: the node itself, or a hub."""
         if len(nodes) == 1:
             return nodes[0]
         found = self.node(-1, self.past[nodes[0]], hub=True)
@@ -66,7 +66,7 @@ class _Builder:
         return found
 
     def add(self, order: Order, entry: int) -> list[int]:
-        """Build an order behind node `entry`; returns the nodes in which it may end."""
+        """Build an order after node `entry`. Returns the nodes in which it may end."""
         if order.kind == "step":
             found = self.node(order.parts[0], self.past[entry] | 1 << order.parts[0])
             self.arcs.append(Arc(entry, found, STEP))
@@ -76,7 +76,7 @@ class _Builder:
             for part in order.parts:
                 exits = self.add(part, self.gate(exits))
             if not order.is_partial and len(order.steps) < len(list(order._steps())):
-                self.chosen = True  # a step that comes twice may be the first or the second time
+                self.chosen = True  # a step that is listed twice may be at its first or its second place
             return exits
         if order.kind in ("any", "before"):
             return self.add_partial(order, entry)
@@ -113,8 +113,8 @@ class _Builder:
         body, cost = order.parts
         if self.moves.drops and body.holds_partial:
             raise ValueError(
-                "steps in any order are repeated, and drop_z or the method lets them be dropped: then it is not said "
-                "which time a step was dropped; leave out drop_z, use method 'drop_dtw', or repeat a list"
+                "the order repeats steps in any order, and drop_z or the method allows dropping them, so it is "
+                "ambiguous in which round a step is dropped; leave out drop_z, use method 'drop_dtw', or repeat a list"
             )
         begun = len(self.arcs)
         exits = self.add(body, entry)

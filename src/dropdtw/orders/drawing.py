@@ -1,8 +1,8 @@
-"""An order as boxes and arrows: plain data, for whoever draws them.
+"""Layout of an order as boxes and arrows: plain data, independent of the drawing library.
 
-Steps are boxes in layers, each layer after all that has to be done before it. Arrows are the transitive reduction: one
-that follows from others is left out. A *dot* is a node without a step: where a choice begins or ends the order, and a
-place that many arrows lead through.
+Steps are boxes in layers; a step lies in a later layer than all steps that must come before it. Arrows show the
+transitive reduction: those that follow from others are left out. A *dot* is a node without a step. It marks a choice at
+the beginning or the end of the order, or a place where many arrows meet.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from dropdtw.orders.poset import Poset
 BEFORE, EITHER, REPEAT, JUMP = "before", "either", "repeat", "jump"
 
 CROWD: Final = 6
-"""Arrows between two groups of steps from which on they meet in a dot."""
+"""Minimum number of arrows between two groups of steps for which a dot replaces them."""
 SWEEPS: Final = 6
-"""How often layers are sorted by their neighbours, so that few arrows cross."""
+"""Number of passes that sort each layer by its neighbors, to reduce crossings."""
 
 
 class Node(NamedTuple):
     """A box, or a dot.
 
-    step : the row of Z; −1 for a dot. A step that comes several times has several boxes.
-    layer : 0 for the first.   row : its place in the layer; the middle of a layer is 0.
+    step : the row of Z; −1 for a dot. A step that occurs several times has several boxes.
+    layer : counted from 0.   row : its position in the layer; the middle of a layer is 0.
     """
 
     step: int
@@ -36,11 +36,11 @@ class Node(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """An arrow between two nodes, by their numbers.
+    """An arrow between two nodes, given by their numbers.
 
-    kind : "before"; "either": one of several ways; "repeat": back to the beginning of what is repeated; "jump".
-    cost : of taking it.
-    bends : the places (layer, row) between its ends that it passes, so that it runs through no box.
+    kind : "before"; "either", one of several alternatives; "repeat", back to the beginning of a repeated part; "jump".
+    cost : the cost of taking it.
+    bends : the points (layer, row) between its ends that it passes through, so that it crosses no box.
     """
 
     source: int
@@ -53,7 +53,8 @@ class Edge(NamedTuple):
 class Drawing(NamedTuple):
     """Boxes, dots and arrows.
 
-    Arrows of the kinds "repeat" and "jump" may lead anywhere, also from a box to itself; all others to later layers.
+    Arrows of the kinds "repeat" and "jump" may lead anywhere, even from a box to itself. All others lead to later
+    layers.
     """
 
     nodes: tuple[Node, ...]
@@ -61,12 +62,12 @@ class Drawing(NamedTuple):
 
     @property
     def size(self) -> tuple[int, float]:
-        """The number of layers, and of rows in the fullest one."""
+        """The number of layers, and the number of rows in the fullest layer."""
         return 1 + max(node.layer for node in self.nodes), 1 + 2 * max(abs(node.row) for node in self.nodes)
 
 
 def drawing(order: Order) -> Drawing:
-    """Where the boxes and arrows of an order go.
+    """Lay out the boxes and arrows of an order.
 
     >>> from dropdtw import orders
     >>> found = drawing(orders.before(3, [(0, 1), (1, 2), (0, 2)]))         # 0 before 2 follows from the others
@@ -81,14 +82,14 @@ def drawing(order: Order) -> Drawing:
 
 
 class _End(NamedTuple):
-    """A node where a part of an order begins or ends, and whether that is one of several ways."""
+    """A node where a part of an order begins or ends. Its kind is EITHER if it is one of several alternatives."""
 
     node: int
     kind: str = BEFORE
 
 
 class _Sketch:
-    """Nodes and edges without places."""
+    """Nodes and edges, without positions."""
 
     def __init__(self) -> None:
         self.steps: list[int] = []
@@ -99,7 +100,7 @@ class _Sketch:
         return len(self.steps) - 1
 
     def join(self, lasts: Sequence[_End], firsts: Sequence[_End]) -> None:
-        """Arrows from where one part ends to where the next begins."""
+        """Add arrows from the ends of one part to the beginnings of the next."""
         kinds = {end.kind for end in (*lasts, *firsts)}
         if min(len(lasts), len(firsts)) > 1 and (len(kinds) > 1 or len(lasts) * len(firsts) >= CROWD):
             dot = [_End(self.node(-1))]
@@ -111,7 +112,7 @@ class _Sketch:
         ]
 
     def one(self, ends: list[_End], last: bool) -> int:
-        """One node in place of several ends."""
+        """Replace several ends by one node, adding a dot if necessary."""
         if len(ends) <= 1:
             return ends[0].node if ends else -1
         dot = self.node(-1)
@@ -119,7 +120,7 @@ class _Sketch:
         return dot
 
     def add(self, order: Order) -> tuple[list[_End], list[_End]]:
-        """The nodes of an order; where it begins, and where it ends."""
+        """Add the nodes of an order. Returns where it begins and where it ends."""
         if order.kind == "step":
             end = [_End(self.node(order.parts[0]))]
             return end, end
@@ -174,7 +175,7 @@ class _Sketch:
 
 
 def _placed(steps: Sequence[int], edges: Sequence[Edge]) -> Drawing:
-    """Layers by the longest way from the start; rows so that neighbours lie near each other."""
+    """Place nodes: the layer is the longest path from the start; rows keep neighbors close to each other."""
     ahead = [edge for edge in edges if edge.kind in (BEFORE, EITHER)]
     layer = _layers(len(steps), ahead)
     columns: list[list[int]] = [[] for _ in range(max(layer) + 1)]
@@ -186,7 +187,7 @@ def _placed(steps: Sequence[int], edges: Sequence[Edge]) -> Drawing:
     count = len(steps)
     for edge in ahead:
         span = range(layer[edge.source] + 1, layer[edge.target])
-        # In a drawing too large to be read, straight arrows will do.
+        # A drawing this large is unreadable anyway, so straight arrows are good enough.
         passed = list(range(count, count + len(span))) if long <= 1000 + 4 * len(steps) else []
         for at, v in zip(span, passed, strict=False):
             columns[at].append(v)
@@ -223,7 +224,7 @@ def _layers(n: int, edges: Sequence[Edge]) -> list[int]:
 
 
 def _rows(columns: Sequence[list[int]], links: Sequence[tuple[int, int]], n: int) -> list[float]:
-    """Rows in which each layer is sorted by the mean row of its neighbours, forth and back in turn."""
+    """Rows after sorting each layer by the mean row of its neighbors, alternating forward and backward passes."""
     near: list[tuple[list[int], list[int]]] = [([], []) for _ in range(n)]
     for a, b in links:
         near[b][0].append(a)

@@ -1,21 +1,22 @@
-"""Steps as a graph: what executors walk over where Z is no list.
+"""Graphs of steps: the executors' representation of an order that is not a list.
 
-On a list, the cells of row i come from row i − 1. On a graph, those of *node* v come from its predecessors u, the
-sources of its incoming *arcs*. An arc that is taken adds its cost, and `use` says what it may be taken for:
+In a list, the predecessors of row i are in row i − 1. In a graph, the predecessors of *node* v are the nodes u at the
+sources of its incoming *arcs*. Taking an arc adds its cost, and `use` states which edges of the table may take it:
 
-    use     an edge of the table that …                                    comes from
+    use     an edge of the table that …                                    predecessor
     NEW     matches the next x with a new step (move diag, cost match)     (u, j − 1)
-    OTHER   goes on by diag and pays something else                        (u, j − 1)
+    OTHER   moves by diag and pays another cost                            (u, j − 1)
     SAME    matches the same x with a new step (top, match)                (u, j)
-    DROP    passes over a step (top, drop_z or free)                       (u, j)
+    DROP    skips a step (top, drop_z or free)                             (u, j)
     AGAIN   matches the next x with the same step (left, match)            (u, j − 1)
-    PASS    none: all states of u are those of v, for free                 (u, j)
+    PASS    none: every state of v has the value of that state of u        (u, j)
 
-A node comes from itself by `left` for whatever is no match, and where `again` says so for a match, too. A *hub* has no
-label and no `left`: it collects its predecessors by PASS, so that n nodes reach m others by n + m arcs.
+A node is its own predecessor for `left` edges that are not matches, and, if its `again` is set, for matches too. A
+*hub* has no label and no `left` edges. It collects its predecessors by PASS, so that n nodes reach m others by n + m
+arcs.
 
-Where several arcs lead into a node, each state that an edge comes from is first reduced over them, in their order; then
-the table goes on as it does on a list. Arcs that consume no x (SAME, DROP, PASS) form no cycle; the others may.
+If several arcs lead into a node, each source state is first reduced over these arcs, in their order. Then the table
+continues as in a list. Arcs that consume no x (SAME, DROP, PASS) form no cycle; the others may.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from dropdtw.tables.table import Edge, Recurrence
 
 NEW, OTHER, SAME, DROP, AGAIN, PASS = (1 << bit for bit in range(6))
 STEP: Final = NEW | OTHER | SAME | DROP
-"""Any advance: what a list has between its rows."""
+"""All uses of the arc between two rows of a list."""
 
 MOST_NODES: Final = 1 << 18
 
@@ -40,7 +41,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def use_of(e: Edge) -> int:
-    """What an edge of a table needs of the arc that it takes; 0: it stays in its node."""
+    """The use that an arc must have for this edge of a table; 0 if the edge stays in its node."""
     if e.move == "same" or (e.move == "left" and e.cost != "match"):
         return 0
     if e.move == "left":
@@ -51,7 +52,7 @@ def use_of(e: Edge) -> int:
 
 
 class Arc(NamedTuple):
-    """One way from node `source` to node `target`."""
+    """An arc from node `source` to node `target`."""
 
     source: int
     target: int
@@ -61,15 +62,15 @@ class Arc(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Nodes 0 … V − 1 and the arcs between them; see the module's text.
+    """Nodes 0 … V − 1 and the arcs between them; see the module docstring.
 
     label : (V,) the row of Z that a node stands for, −1 for none.
-    arcs : in tie order. Those into one node are reduced in this order.
-    start : the node in which alignments begin.   finals : those in which they may end, in tie order.
-    hub : (V,) bool.   again : (V,) bool, whether a node matches a further x by itself.
-    past : for each node, the steps that are surely dealt with, its own included, as bits of an integer; None where
-        that depends on the walk.
-    partial : whether it holds a partial order that is no list.
+    arcs : in tie order; the arcs into one node are reduced in this order.
+    start : the node in which alignments begin.   finals : the nodes in which they may end, in tie order.
+    hub : (V,) bool.   again : (V,) bool, whether a node may match another x without leaving it.
+    past : for each node, the steps that are done there, including its own, as bits of an integer; None if that depends
+        on the walk.
+    partial : whether the graph contains a partial order that is not a list.
     """
 
     label: Ints
@@ -86,27 +87,27 @@ class Graph:
 
     @cached_property
     def K(self) -> int:
-        """The number of rows of Z that it speaks of."""
+        """The number of rows of Z."""
         return int(self.label.max()) + 1
 
     @cached_property
     def source(self) -> Ints:
-        """(A,) where each arc comes from."""
+        """(A,) the source of each arc."""
         return np.array([arc.source for arc in self.arcs], np.int64)
 
     @cached_property
     def target(self) -> Ints:
-        """(A,) where each arc leads."""
+        """(A,) the target of each arc."""
         return np.array([arc.target for arc in self.arcs], np.int64)
 
     @cached_property
     def use(self) -> Ints:
-        """(A,) what each arc may be taken for."""
+        """(A,) the uses of each arc."""
         return np.array([arc.use for arc in self.arcs], np.int64)
 
     @cached_property
     def cost(self) -> npt.NDArray[np.float64]:
-        """(A,) what each arc costs."""
+        """(A,) the cost of each arc."""
         return np.array([arc.cost for arc in self.arcs], np.float64)
 
     @cached_property
@@ -119,7 +120,7 @@ class Graph:
 
     @cached_property
     def chain(self) -> Ints | None:
-        """The rows of Z one after the other, where the graph is nothing but a list; else None."""
+        """The rows of Z in order, if the graph is just a list; otherwise None."""
         V = len(self)
         plain = all(
             arc.source == v and arc.target == v + 1 and arc.use & (NEW | SAME | DROP) and not arc.cost
@@ -129,7 +130,7 @@ class Graph:
         return self.label[1:] if plain and simple and len(self.arcs) == V - 1 and V > 1 else None
 
     def levels(self, uses: int) -> Ints:
-        """(V,) the longest way to each node along arcs that consume no x and have one of these `uses`."""
+        """(V,) the longest path to each node along arcs that consume no x and have one of these `uses`."""
         out: list[list[int]] = [[] for _ in range(len(self))]
         waits = np.zeros(len(self), np.int64)
         for arc in self.arcs:
@@ -152,10 +153,10 @@ class Graph:
         return level
 
     def without_hubs(self) -> Graph:
-        """The same with direct arcs in place of hubs, wherever no value changes under any reducer.
+        """The same graph with direct arcs instead of hubs, wherever this changes no value under any reducer.
 
-        That is so where an arc from a hub is the only one of its use into a node: what the hub reduces is then all
-        that the node reduces. Other hubs stay.
+        A hub can be replaced if its arc is the only one with that use into a node: the node then reduces exactly what
+        the hub reduces. Other hubs stay.
         """
         found: Graph = self._direct
         return found
@@ -188,7 +189,7 @@ class Graph:
         )
 
     def _expanded(self, arc: Arc) -> list[Arc]:
-        """An arc, or where it comes from a hub, the arcs that do the same without it."""
+        """The arc itself, or, if it leaves a hub, equivalent arcs that bypass the hub as far as possible."""
         if not self.hub[arc.source]:
             return [arc]
         alone = sum(use for use, n in self._ways[arc.target].items() if arc.use & use and n == 1)
@@ -211,7 +212,7 @@ class Graph:
 
     @cached_property
     def _ways(self) -> list[dict[int, int]]:
-        """For each node, how many arcs of each use lead into it; its own `again` counts as one."""
+        """For each node, the number of arcs of each use that lead into it; `again` counts as one."""
         found: list[dict[int, int]] = [{AGAIN: 1} if again else {} for again in self.again]
         for arc in self.arcs:
             ways = found[arc.target]
@@ -221,7 +222,7 @@ class Graph:
         return found
 
     def on(self, table: Recurrence) -> Layout:
-        """The graph as a table walks over it."""
+        """The layout of the graph for a table, cached."""
         found: Layout | None = self._layouts.get(table)
         if found is None:
             found = self._layouts[table] = Layout(self, table)
@@ -233,11 +234,11 @@ class Graph:
 
 
 class Gather(NamedTuple):
-    """The arcs that one kind of edge takes into each node of a block, padded.
+    """The arcs of one use into each node of a block, padded to equal numbers.
 
-    arcs : (W, n) numbers of arcs in their order, −1 for padding; the number A + v means that v comes from itself.
-    source : (W, n) the nodes these come from; V, which is nowhere, for padding.
-    cost : (W, n) what they cost.
+    arcs : (W, n) arc numbers, in order, −1 for padding; A + v means that v is its own predecessor.
+    source : (W, n) the source node of each arc; V, which does not exist, for padding.
+    cost : (W, n) the cost of each arc.
     """
 
     arcs: Ints
@@ -246,7 +247,7 @@ class Gather(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Nodes that need not wait for each other: their numbers, whether they are hubs, and their gathers by use."""
+    """Nodes that do not depend on each other: their numbers, whether they are hubs, and their gathers by use."""
 
     nodes: Ints
     hub: bool
@@ -254,7 +255,7 @@ class Block(NamedTuple):
 
 
 class Layout:
-    """A graph under a table: blocks of nodes in an order in which nothing is needed before it is there."""
+    """A graph prepared for a table: blocks of nodes in topological order."""
 
     def __init__(self, graph: Graph, table: Recurrence) -> None:
         self.graph, self.table = graph, table
@@ -305,7 +306,7 @@ def graph_of(
     again: Sequence[bool] | None = None,
     **more: Any,
 ) -> Graph:
-    """A `Graph` of plain lists."""
+    """Build a `Graph` from plain lists."""
     V = len(label)
     hubs = np.zeros(V, bool) if hub is None else np.array(hub, bool)
     return Graph(

@@ -1,18 +1,19 @@
-"""A partial order as a graph in which each alignment is one walk.
+"""A partial order as a graph in which each alignment has exactly one walk.
 
-An alignment of a partial order is the matrix M of its matches; it is valid if it is monotone along *some* order of the
-steps that respects the partial one. Nodes are (I, v): the set of steps I is dealt with, and v came last. But by these
-alone, one M has several walks: one for each place where its dropped steps could have been passed, and for each order of
-incomparable steps that match the same single x. Minima would not mind; soft minima and probabilities would. So of all
-walks of an M only one is left, its normal form:
+An alignment of a partial order is the matrix M of its matches. It is valid if it is monotone along *some* linear order
+of the steps that respects the partial order. Nodes are (I, v): the steps in the set I are done, and v was the last.
+With these nodes alone, one M would have several walks: one for each position at which its dropped steps can be skipped,
+and one for each order of incomparable steps that match the same single x. This does not affect hard minima, but soft
+minima and probabilities would count M several times. So each M keeps only one walk, its normal form:
 
-- **Drops come as early as they can, by rank.** After a match of u only steps above u may be dropped, at the start any.
-  A node knows which may still be dropped now: those of higher rank than the last one dropped.
-- **Of incomparable steps that match one x and nothing else, the lowest rank comes first.** A node knows which steps may
-  not be the next to match this x alone, `late`. While there are some, a node that matches a second x moves to the one
-  without any (`single`); a late step may still enter if it goes on to match a further x (`must`).
+- **Drops come as early as possible, by rank.** After a match of u, only steps above u may be dropped; at the start, any
+  step may. A node records which steps may still be dropped now: those of higher rank than the last one dropped.
+- **Among incomparable steps that match one x and nothing else, the lowest rank comes first.** A node records `late`,
+  the steps that may not be the next to match this x alone. A node with late steps has the role `single`; when it
+  matches a second x, it moves to the node without late steps. A late step may still enter if it goes on to match
+  another x (role `must`).
 
-Nodes of the same set I can all be followed by the same steps with a new x: they share a hub.
+All nodes with the same set I can be followed by the same steps with a new x, so they share a hub.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from dropdtw.orders.graph import AGAIN, DROP, MOST_NODES, NEW, PASS, SAME, Arc
 from dropdtw.orders.poset import Poset
 
 MOST_BITS: Final = 1 << 29
-"""Nodes times steps: a node keeps some sets of steps, as bits."""
+"""Maximum of nodes times steps. Each node stores some sets of steps as bits."""
 
 
 class Moves(NamedTuple):
-    """What a table can do: drop a z, match one x with several z, match one z with several x."""
+    """What a table can do.
+
+    drops : drop a z.   top : match one x with several z.   left : match one z with several x.
+    """
 
     drops: bool
     top: bool
@@ -35,11 +39,11 @@ class Moves(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What a node stands for.
+    """The identity of a node.
 
-    done : the set of steps that are dealt with.   last : the last of them; −1: none yet.
-    droppable : the steps that may be dropped now.   late : those that may not be the next to match this x alone.
-    role : "single": matched by one x so far, with some late; "must": has to match a further x; "" otherwise.
+    done : the set of steps that are done.   last : the last of them; −1 if there is none yet.
+    droppable : the steps that may be dropped now.   late : the steps that may not be the next to match this x alone.
+    role : "single": matched one x so far, and `late` is not empty; "must": has to match another x; "" otherwise.
     """
 
     done: int
@@ -50,7 +54,11 @@ class Key(NamedTuple):
 
 
 class Lattice(NamedTuple):
-    """Nodes numbered by their place in `keys` (None: a hub), the first the start; arcs; final nodes."""
+    """A compiled partial order.
+
+    keys : the key of each node, None for a hub; node 0 is the start.   done : the steps done at each node.
+    arcs : the arcs.   finals : the final nodes.
+    """
 
     keys: list[Key | None]
     done: list[int]
@@ -79,7 +87,7 @@ class _Builder:
         start = Key(0, -1, self.reach(0, poset.full), 0)
         layer = {0: [self.node(start)]}
         finals: list[int] = []
-        # Sets of equal size do not follow each other, so all nodes of a set are known when its turn comes.
+        # A set is followed only by sets with one more step, so all nodes of a set are known when it is expanded.
         while layer:
             following: dict[int, list[int]] = {}
             for done, nodes in layer.items():
@@ -114,12 +122,12 @@ class _Builder:
         return ValueError(
             f"too many steps are free at once: up to {self.poset.free()} of {self.poset.n} could come next, and the "
             f"order would need more than {self.limit} nodes. Say more about what comes before what; put steps that "
-            "follow each other into a list inside any_order; or split the order at a step that everything waits for"
+            "follow each other into a list inside any_order; or split the order at a step that all others depend on"
         )
 
     def expand(self, done: int, nodes: list[int], following: dict[int, list[int]]) -> None:
-        """The arcs out of all nodes of a set; the list `nodes` grows by those that continue a run of matches."""
-        for n in nodes:  # also those that this loop adds
+        """Add the arcs out of all nodes of a set. Nodes that continue a run of matches are appended to `nodes`."""
+        for n in nodes:  # including those that this loop appends
             key = self.key(n)
             if key.role and self.moves.left:
                 before = len(self.keys)
@@ -141,7 +149,7 @@ class _Builder:
                 self.arcs_to(n, v, entries[v], NEW if len(leaving) == 1 else 0, following)
 
     def arcs_to(self, n: int, v: int, entry: Key, new: int, following: dict[int, list[int]]) -> None:
-        """The arcs from node n to step v: for a match (with a new x, unless a hub does that), and for a drop."""
+        """Add the arcs from node n to step v: for a match (with a new x only if no hub does that), and for a drop."""
         poset, key = self.poset, self.key(n)
         same: list[Key] = []
         if self.moves.top:
@@ -171,14 +179,14 @@ class _Builder:
         return self.now(done, v, self.poset.earlier[v]) if self.moves.top else 0
 
     def now(self, done: int, v: int, steps: int) -> int:
-        """Of some steps, those that may come next after v."""
+        """The members of `steps` that may come next after v."""
         return steps & self.poset.enabled(self.poset.with_step(done, v))
 
     def reach(self, done: int, steps: int) -> int:
-        """Of some steps, those that can be dropped one after the other from here on, by rank.
+        """The members of `steps` that can be dropped from here on, one after the other, by rank.
 
-        Whatever comes after one of `steps`, but is not among them, does not come before another: so what is in the way
-        of a step begins with one that may come next.
+        A step above a member that is not itself a member is never below another member. So whatever blocks a member
+        begins with a step that may come next.
         """
         if not self.moves.drops:
             return 0

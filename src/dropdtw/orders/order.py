@@ -1,6 +1,6 @@
-"""What users say about the order of steps: an immutable `Order`, made by the builders of `dropdtw.orders`.
+"""The user's description of the order of steps: an immutable `Order`, built by the functions of `dropdtw.orders`.
 
-Steps are the rows of Z, numbered from 0. A list means "in this order", wherever an order is expected.
+Steps are the rows of Z, numbered from 0. Wherever an order is expected, a list means "in this order".
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ if TYPE_CHECKING:
     from dropdtw.tables.table import Recurrence
 
 OrderLike = Union["Order", int, Sequence["OrderLike"]]
-"""What builders and `order=` take: an order, a step, or a list of such, which follow each other."""
+"""What the builders and `order=` accept: an order, a step, or a list of these, which then follow each other."""
 
 MOST_STEPS: Final = 1 << 14
 MOST_PAIRS: Final = 1 << 22
 MOST_NESTED: Final = 64
-TOO_DEEP: Final = f"orders lie inside each other more than {MOST_NESTED} deep; flatten them"
+TOO_DEEP: Final = f"orders are nested more than {MOST_NESTED} deep; flatten them"
 
 
 @dataclass(frozen=True, repr=False)
 class Order:
-    """Which steps may follow which. Made by `before`, `any_order`, `one_of`, `repeat`, `jumps` and their like.
+    """Which steps may follow which. Built by `before`, `any_order`, `one_of`, `repeat`, `jumps` and similar functions.
 
-    It compares and hashes by what it says, and `to_dict` gives it as JSON. `steps` are the rows of Z that it speaks of.
+    Orders with the same content are equal and have the same hash. `to_dict` turns one into a dictionary that JSON can
+    hold. `steps` are the rows of Z that it refers to.
 
     >>> from dropdtw import orders
     >>> orders.any_order([0, 1], 2)
@@ -44,12 +45,12 @@ class Order:
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
-        """The steps that it speaks of, ascending, each once."""
+        """The steps that it refers to, ascending, each once."""
         return tuple(sorted(set(self._steps())))
 
     @property
     def K(self) -> int:
-        """How many rows Z must have."""
+        """The number of rows that Z must have."""
         return self.steps[-1] + 1
 
     def _steps(self) -> Iterable[int]:
@@ -61,12 +62,12 @@ class Order:
 
     @property
     def _inner(self) -> tuple[Order, ...]:
-        """The orders inside."""
+        """The orders that it contains."""
         return self.parts[:1] if self.kind == "repeat" else self.parts
 
     @cached_property
     def is_partial(self) -> bool:
-        """Whether it is a partial order: nothing to choose from, nothing that comes twice."""
+        """Whether it is a partial order: it has no alternatives and no repeats."""
         if self.kind in ("step", "before"):
             return True
         listed = [step for part in self._inner for step in part._steps()] if self.kind in ("list", "any") else []
@@ -74,19 +75,19 @@ class Order:
 
     @cached_property
     def holds_partial(self) -> bool:
-        """Whether some steps inside may come in any order."""
+        """Whether it contains steps that may come in any order."""
         return self.kind in ("any", "before") or any(
             part.holds_partial for part in self.parts if isinstance(part, Order)
         )
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether it says what is so without it: all steps one by one."""
+        """Whether it is the default order: all steps one after the other."""
         listed = self.parts if self.kind == "list" else (self,)
         return all(part.kind == "step" and part.parts[0] == n for n, part in enumerate(listed))
 
     def check_steps(self, K: int) -> None:
-        """Refuse an order that does not speak of K steps, all of them."""
+        """Raise unless the order refers to exactly the steps 0 … K − 1."""
         if self.steps != tuple(range(K)):
             missing = sorted(set(range(K)) - set(self.steps))
             what = f"step {missing[0]} has no place in it" if missing else f"it names step {self.steps[-1]}"
@@ -96,13 +97,13 @@ class Order:
 
     @cached_property
     def depth(self) -> int:
-        """How deeply orders lie inside each other."""
+        """How deeply orders are nested."""
         if self.kind in ("step", "before", "jumps", "walks"):
             return 1
         return 1 + max(part.depth for part in self._inner)
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Pairs of steps, the first before the second, that say all of a partial order (others follow from them)."""
+        """Pairs (a, b), a before b, that generate the partial order: all others follow from them."""
         return list(self._pairs)
 
     @cached_property
@@ -120,13 +121,13 @@ class Order:
                         f"up to {max(len(last), len(first))} steps are free at once, and each of {len(last)} comes "
                         f"before each of {len(first)}: there are more than {MOST_PAIRS} pairs. Say more about what "
                         "comes before what; put steps that follow each other into a list; or split the order at a step "
-                        "that everything waits for"
+                        "that all others depend on"
                     )
                 found += [(u, v) for u in last for v in first]
         return tuple(found)
 
     def _ends(self, side: int) -> list[int]:
-        """The steps of a partial order with nothing before them (0), or nothing after them (1)."""
+        """The steps of a partial order that have no step before them (side 0), or none after them (side 1)."""
         if self.kind == "list":
             return self._inner[-side]._ends(side)
         if self.kind == "any":
@@ -135,13 +136,13 @@ class Order:
         return [step for step in self.steps if step not in inner]
 
     def graph(self, table: Recurrence) -> Graph:
-        """The graph that executors walk over under a table; made once for each."""
+        """The graph of this order for a table, cached."""
         from dropdtw.orders.compile import compiled
 
         return compiled(self, table)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary, which `parse` reads."""
+        """The order as a dictionary that JSON can hold; `parse` reads it."""
         if self.kind == "step":
             return {"step": self.parts[0]}
         if self.kind == "before":
@@ -180,7 +181,10 @@ def _shortened(listed: Sequence[Any]) -> str:
 
 
 def as_order(said: Any, name: str = "order", inside: int = 0) -> Order:
-    """An order from what a caller said, which lies inside so many others."""
+    """Turn a step, a list or an order into an `Order`.
+
+    name : for error messages.   inside : the current depth of nesting.
+    """
     if isinstance(said, Order):
         return said
     if is_whole(said):
@@ -189,19 +193,21 @@ def as_order(said: Any, name: str = "order", inside: int = 0) -> Order:
         raise ValueError(TOO_DEEP)
     if isinstance(said, (str, bytes, Mapping)) or not isinstance(said, Iterable):
         raise ValueError(
-            f"{name} is {shown(said)}; give an order of dropdtw.orders, or a list of steps (numbers of rows of Z), "
-            "which then follow each other"
+            f"{name} is {shown(said)}; give an order from dropdtw.orders, or a list of steps (row numbers of Z) "
+            "that follow each other"
         )
     return _joined("list", [as_order(part, name, inside + 1) for part in as_list(said, name)])
 
 
 def before(steps: int | Sequence[int], pairs: Iterable[tuple[int, int]]) -> Order:
-    """A partial order: of each pair (a, b), a comes before b. Steps that no pair relates may come in any order.
+    """A partial order: for each pair (a, b), a comes before b. Steps that no pair relates may come in any order.
 
-    steps : how many there are, or their numbers.
+    steps : the number of steps, or a list of their numbers.   pairs : (a, b) means that a comes before b.
+
+    Raises ValueError if the pairs form a cycle.
 
     >>> from dropdtw import orders
-    >>> orders.before(4, [(0, 1), (0, 2), (1, 3), (2, 3)])          # first 0, then 1 and 2 as they come, then 3
+    >>> orders.before(4, [(0, 1), (0, 2), (1, 3), (2, 3)])          # first 0, then 1 and 2 in either order, then 3
     before(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
     """
     from dropdtw.orders.poset import Poset
@@ -214,7 +220,7 @@ def before(steps: int | Sequence[int], pairs: Iterable[tuple[int, int]]) -> Orde
             a, b = pair
             a, b = as_step(a), as_step(b)
         except (TypeError, ValueError):
-            raise ValueError(f"{shown(pair)} is no pair of steps; give (a, b) for 'a comes before b'") from None
+            raise ValueError(f"{shown(pair)} is not a pair of steps; give (a, b) for 'a comes before b'") from None
         for step in (a, b):
             if step not in known:
                 raise ValueError(f"the pair {(a, b)} names step {step}, but the steps are {_span(listed)}")
@@ -228,7 +234,7 @@ def before(steps: int | Sequence[int], pairs: Iterable[tuple[int, int]]) -> Orde
 def any_order(*parts: OrderLike) -> Order:
     """All parts, in any order. A part is a step, a list of steps that follow each other, or a partial order.
 
-    Parts may be mixed: after the first step of one may come the first step of another.
+    Parts may interleave: the first step of one part may be followed by the first step of another.
 
     >>> from dropdtw import orders
     >>> orders.any_order([0, 1], 2, [3, 4])
@@ -238,14 +244,14 @@ def any_order(*parts: OrderLike) -> Order:
     for part in listed:
         if not part.is_partial:
             raise ValueError(
-                f"any_order holds {shown(part)}, in which a step may come twice or not at all; one_of, repeat and "
-                "jumps may hold partial orders, but not stand inside them"
+                f"any_order contains {shown(part)}, in which a step may come twice or not at all; one_of, repeat and "
+                "jumps may contain partial orders, but may not be part of one"
             )
     return _joined("any", listed)
 
 
 def one_of(*parts: OrderLike) -> Order:
-    """One of the parts, whichever fits best; the steps of the others cost nothing.
+    """One of the parts, whichever fits best. The steps of the other parts cost nothing.
 
     >>> from dropdtw import orders
     >>> orders.one_of([0, 1], 2)
@@ -255,7 +261,7 @@ def one_of(*parts: OrderLike) -> Order:
 
 
 def repeat(part: OrderLike, cost: float = 0.0) -> Order:
-    """The part, once or several times. Each time after the first costs `cost`, and begins with a match.
+    """The part, one or more times. Each repetition costs `cost` and begins with a match.
 
     >>> from dropdtw import orders
     >>> orders.repeat([0, 1], 0.5)
@@ -265,10 +271,10 @@ def repeat(part: OrderLike, cost: float = 0.0) -> Order:
 
 
 def jumps(steps: int | Sequence[int], arcs: Iterable[tuple[int, int] | tuple[int, int, float]]) -> Order:
-    """A list of steps with jumps: from step a, the next x may match step b, for a cost.
+    """A list of steps with jumps: after step a, the next x may match step b, at a cost.
 
-    steps : how many there are, or their numbers in order.
-    arcs : (a, b) or (a, b, cost).
+    steps : the number of steps, or a list of their numbers, in order.
+    arcs : the jumps, (a, b) or (a, b, cost).
 
     >>> from dropdtw import orders
     >>> orders.jumps(8, [(7, 0, 0.5)])                              # from the last step back to the first
@@ -283,7 +289,7 @@ def jumps(steps: int | Sequence[int], arcs: Iterable[tuple[int, int] | tuple[int
             a, b = as_step(a), as_step(b)
             (cost,) = rest or (0.0,)
         except (TypeError, ValueError):
-            raise ValueError(f"{shown(arc)} is no jump; give (from, to) or (from, to, cost)") from None
+            raise ValueError(f"{shown(arc)} is not a jump; give (from, to) or (from, to, cost)") from None
         if not {a, b} <= known:
             raise ValueError(f"the jump {(a, b)} names a step that is not among the steps {_span(listed)}")
         found.append((a, b, as_cost(cost, f"cost of the jump {(a, b)}")))
@@ -300,16 +306,17 @@ def walks(
     finals: Sequence[int],
     jumps: Iterable[tuple[int, int] | tuple[int, int, float]] = (),
 ) -> Order:
-    """A graph of your own. Node 0 is the start; node n, from 1 on, stands for step labels[n − 1].
+    """Your own graph. Node 0 is the start; node n ≥ 1 stands for step labels[n − 1].
 
-    arcs : (from, to) or (from, to, cost), without a cycle.   jumps : the same; they lead anywhere, but only to a match
-        with a new x.
+    labels : the step of each node except the start.
+    arcs : (from, to) or (from, to, cost), without a cycle.
     finals : the nodes in which an alignment may end.
+    jumps : (from, to) or (from, to, cost). They may lead anywhere, but can be taken only to match a new x.
 
-    Two walks that pass the same steps are told apart, so soft minima and posteriors count them twice: then this warns.
+    Warns if two different walks visit the same steps, because soft minima and posteriors count both.
 
     >>> from dropdtw import orders
-    >>> orders.walks([0, 1, 0], [(0, 1), (1, 2), (2, 3), (1, 3)], [3])      # step 0, maybe step 1, step 0 again
+    >>> orders.walks([0, 1, 0], [(0, 1), (1, 2), (2, 3), (1, 3)], [3])      # step 0, possibly step 1, step 0 again
     walks([0, 1, 0], [(0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0), (1, 3, 0.0)], [3], [])
     """
     from dropdtw.orders.ambiguity import checked
@@ -320,12 +327,12 @@ def walks(
 def from_networkx(graph: Any) -> Order:
     """The partial order of a networkx DiGraph whose nodes are steps and whose edges mean "comes before"."""
     if not getattr(graph, "is_directed", lambda: False)():
-        raise ValueError(f"{graph!r} is no directed graph; give a networkx.DiGraph whose edges mean 'comes before'")
+        raise ValueError(f"{graph!r} is not a directed graph; give a networkx.DiGraph whose edges mean 'comes before'")
     return before(sorted(as_step(node) for node in graph.nodes), graph.edges)
 
 
 def _joined(kind: str, parts: Sequence[Order]) -> Order:
-    """Parts as one order of a kind: lists inside lists are one, and a single part is itself."""
+    """Join parts into one order of a kind. Nested orders of the same kind are flattened; a single part is returned."""
     if not parts:
         raise ValueError("an order has an empty part; leave it out, or give its steps")
     if kind in ("list", "any", "one"):
@@ -360,12 +367,12 @@ def _numbered(steps: int | Sequence[int]) -> list[int]:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is one whole number."""
+    """Whether a value is a single integer."""
     return callable(getattr(value, "__index__", None)) and not isinstance(value, bool) and not hasattr(value, "__len__")
 
 
 def as_list(value: Any, name: str) -> list[Any]:
-    """A list from what a caller said."""
+    """Turn the caller's iterable into a list, or raise."""
     try:
         found = None if isinstance(value, (str, bytes, dict)) else list(islice(value, MOST_PAIRS + 1))
     except TypeError:
@@ -373,21 +380,23 @@ def as_list(value: Any, name: str) -> list[Any]:
     if found is None:
         raise ValueError(f"{name} is {shown(value)}; give a list")
     if len(found) > MOST_PAIRS:
-        raise ValueError(f"{name} has more than {MOST_PAIRS} entries; leave out what follows from others, or split it")
+        raise ValueError(
+            f"{name} has more than {MOST_PAIRS} entries; leave out those that follow from others, or split it"
+        )
     return found
 
 
 def as_step(value: Any) -> int:
-    """A step from what a caller said."""
-    if type(value) is int and 0 <= value < MOST_STEPS:  # of a million pairs nearly all
+    """Turn the caller's value into a step number, or raise."""
+    if type(value) is int and 0 <= value < MOST_STEPS:  # fast path: lists of pairs can be long
         return value
     if not is_whole(value) or not 0 <= operator.index(value) < MOST_STEPS:
-        raise ValueError(f"{shown(value)} is no step; steps are numbers of rows of Z, 0 to {MOST_STEPS - 1}")
+        raise ValueError(f"{shown(value)} is not a step; steps are row numbers of Z, 0 to {MOST_STEPS - 1}")
     return operator.index(value)
 
 
 def as_cost(value: Any, name: str) -> float:
-    """The cost of an arc from what a caller said."""
+    """Turn the caller's value into the cost of an arc, or raise."""
     try:
         found = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
     except OverflowError:
@@ -398,7 +407,7 @@ def as_cost(value: Any, name: str) -> float:
 
 
 def shown(value: Any) -> str:
-    """What a caller said, in one short line."""
+    """The caller's value on one short line."""
     said = " ".join(repr(value).split())
     return said if len(said) < 80 else said[:76] + " …"
 

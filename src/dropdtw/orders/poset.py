@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 class Poset:
     """Steps, and which come before which.
 
-    below, above : for each step, all that come before it, all that come after it.
-    rank : a fixed order of all steps that respects the partial one: of those that may come next, the least first.
+    below, above : for each step, the set of all steps before it, and of all steps after it.
+    rank : a fixed linear order that respects the partial one; among steps that may come next, the smallest is first.
     """
 
     def __init__(self, n: int, pairs: Iterable[tuple[int, int]], names: Sequence[int] | None = None) -> None:
@@ -37,7 +37,7 @@ class Poset:
                     heapq.heappush(ready, v)
         if len(self.by_rank) < n:
             cycle = " before ".join(str(v if names is None else names[v]) for v in _cycle(after, waits))
-            raise ValueError(f"the order has a cycle, {cycle}; take one of these pairs out, or use repeat or jumps")
+            raise ValueError(f"the order has a cycle, {cycle}; remove one of these pairs, or use repeat or jumps")
         self.rank = [0] * n
         for k, v in enumerate(self.by_rank):
             self.rank[v] = k
@@ -56,7 +56,7 @@ class Poset:
         self._enabled: dict[int, int] = {0: sum(1 << v for v in range(n) if not self.below[v])}
 
     def ranked_to(self, v: int) -> int:
-        """The steps of rank up to that of v."""
+        """The steps whose rank is at most that of v."""
         return self._ranked[self.rank[v]]
 
     @property
@@ -74,7 +74,7 @@ class Poset:
         return iter(sorted(found, key=self.rank.__getitem__))
 
     def free(self) -> int:
-        """How many steps may come next at the same time: of those with equally many in a row before them, the most."""
+        """How many steps, at least, may come next at the same time: the size of the largest layer."""
         height = [0] * self.n
         for u in self.by_rank:
             for v in self.after[u]:
@@ -82,7 +82,11 @@ class Poset:
         return max(Counter(height).values())
 
     def sets_exceed(self, most: int) -> bool:
-        """Whether more sets than so many can be dealt with at some time: each is all up to some incomparable steps."""
+        """Whether there are more than `most` sets of steps that can be done at some time.
+
+        Each such set consists of some pairwise incomparable steps and all steps below them, so we count the sets of
+        pairwise incomparable steps.
+        """
         count, todo = 1, [self.full]
         while todo:
             others = todo.pop()
@@ -96,11 +100,11 @@ class Poset:
         return False
 
     def enabled(self, done: int) -> int:
-        """The steps that may come next once the set `done` is dealt with."""
+        """The steps that may come next once the set `done` is done."""
         return self._enabled[done]
 
     def with_step(self, done: int, v: int) -> int:
-        """The set `done` and v, which may come next."""
+        """The set `done` with v added. Also caches which steps may come next after it."""
         more = done | 1 << v
         if more not in self._enabled:
             now = self._enabled[done] & ~(1 << v)
@@ -112,7 +116,10 @@ class Poset:
 
 
 def _cycle(after: Sequence[Iterable[int]], waits: Sequence[int]) -> list[int]:
-    """Steps that each come before the next, the last of them the first again; `waits` is 0 for those in no cycle."""
+    """A cycle: steps that each come before the next, with the first repeated at the end.
+
+    waits : 0 for steps that are certainly in no cycle.   A long cycle is shortened.
+    """
     before: dict[int, int] = {}
     for u, followers in enumerate(after):
         if waits[u]:

@@ -1,4 +1,4 @@
-"""Orders from what a file holds: dictionaries, JSON, or lines with blocks (`dropdtw.orders.blocks`)."""
+"""Read orders from dictionaries, JSON, or lines with blocks (`dropdtw.orders.blocks`)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dropdtw.orders.blocks import MARK, Line, Steps, read_blocks
 from dropdtw.orders.order import (
     MOST_NESTED,
     MOST_STEPS,
+    TOO_DEEP,
     Order,
     any_order,
     as_order,
@@ -27,18 +28,21 @@ FORMS: Final = (
     '{"before": [[0, 2]]}, {"list": […]}, {"any": […]}, {"one": […]}, {"repeat": …}, {"steps": …, "edges": …}'
 )
 ENDS: Final = ("START", "END")
-"""What CaptainCook4D calls the nodes of a task graph that are no steps."""
+"""The names of the nodes in CaptainCook4D's task graphs that are not steps."""
 
 
 def parse(said: Any, steps: Sequence[str] | int | None = None) -> Order:
-    """An order from a dictionary, a list, or a text: JSON, or a step to a line with blocks.
+    """Read an order from a dictionary, a list, or a text: JSON, or one step per line with blocks.
 
-    Dictionaries are those that `Order.to_dict` writes, whose parts may also be bare steps and lists of them. In
-    `{"before": [[0, 2]]}` the `"steps"` may be given, as their number or one by one. CaptainCook4D's task graphs,
-    `{"steps": {"0": "START", "1": …}, "edges": [[0, 1], …]}`, have their steps numbered by ascending id, without START
-    and END. In a text without JSON each line is a step, see `dropdtw.orders.blocks`.
+    Dictionaries have the format of `Order.to_dict`; their parts may also be plain steps and lists of steps. A
+    dictionary `{"before": [[0, 2]]}` may have an entry `"steps"`, the number of steps or a list of them. In
+    CaptainCook4D's task graphs, `{"steps": {"0": "START", "1": …}, "edges": [[0, 1], …]}`, steps are numbered by
+    ascending id, without START and END. In a text that is not JSON each line is a step, see `dropdtw.orders.blocks`.
 
-    steps : the names of all steps, or how many there are. With names, steps may be named instead of numbered.
+    said : the dictionary, list or text.
+    steps : the names of all steps, or their number. With names, the order may refer to steps by name.
+
+    Raises ValueError if the order cannot be read.
 
     >>> from dropdtw import orders
     >>> orders.parse({"before": [[0, 2]]})
@@ -53,7 +57,7 @@ def parse(said: Any, steps: Sequence[str] | int | None = None) -> Order:
 
 
 def parse_steps(said: Any, steps: Sequence[str] | int | None = None) -> Steps:
-    """The same with the names of the steps, as far as they are known, and which are optional.
+    """Like `parse`, but returns the names of the steps too, as far as they are known, and which are optional.
 
     >>> from dropdtw import orders
     >>> orders.parse_steps({"steps": ["boil", "warm", "pour"], "before": [["boil", "pour"], ["warm", "pour"]]})
@@ -66,7 +70,7 @@ def parse_steps(said: Any, steps: Sequence[str] | int | None = None) -> Steps:
         try:
             said = jsons.loads(said.lstrip("\ufeff"), parse_int=_whole)
         except ValueError as error:
-            raise ValueError(f"the order is no JSON: {error}") from None
+            raise ValueError(f"the order is not valid JSON: {error}") from None
     if isinstance(said, Order):
         order = said
     elif isinstance(said, Mapping) and "edges" in said:
@@ -81,9 +85,9 @@ def parse_steps(said: Any, steps: Sequence[str] | int | None = None) -> Steps:
 
 
 class _Names:
-    """The steps that an order may speak of.
+    """The steps that an order may refer to.
 
-    names : empty where they are not known.   count : how many there are; None where that is not known.
+    names : empty if they are not known.   count : the number of steps; None if it is not known.
     """
 
     def __init__(self, steps: Sequence[str] | int | None) -> None:
@@ -95,15 +99,15 @@ class _Names:
             self.names = tuple(steps) if isinstance(steps, Sequence) and not isinstance(steps, str) else ()
             self.count = len(self.names)
             if not self.names or not all(isinstance(name, str) for name in self.names):
-                raise ValueError(f"steps is {_brief(steps)}; give a list of names, or how many there are")
+                raise ValueError(f"steps is {_brief(steps)}; give a list of names, or the number of steps")
         self.most = MOST_STEPS if self.count is None else self.count
         self.number: dict[str, list[int]] = {}
         for n, name in enumerate(self.names):
             self.number.setdefault(_alike(name), []).append(n)
 
     def step(self, said: Any) -> int:
-        """The number of a step from its number or its name."""
-        if type(said) is int and 0 <= said < self.most:  # of a million pairs nearly all
+        """The number of the step that is given by number or by name."""
+        if type(said) is int and 0 <= said < self.most:  # fast path: lists of pairs can be long
             return said
         if isinstance(said, str):
             at = self.number.get(_alike(said), [])
@@ -111,19 +115,22 @@ class _Names:
                 return at[0]
             if at:
                 raise ValueError(
-                    f"{_brief(said)} is the name of {len(at)} steps, {at[0]} and {at[1]} among them; give the number, "
-                    "or make the names differ"
+                    f"{_brief(said)} is the name of {len(at)} steps, including {at[0]} and {at[1]}; give the number, "
+                    "or make the names unique"
                 )
             if not self.names:
-                raise ValueError(f"{_brief(said)} is a name, but no names of steps are known; give steps by number")
-            raise ValueError(f"{_brief(said)} is none of the {len(self.names)} steps, such as {_brief(self.names[0])}")
+                raise ValueError(f"{_brief(said)} is a name, but the steps have no names; give steps by number")
+            raise ValueError(
+                f"{_brief(said)} is none of the {len(self.names)} steps; give one of their names, "
+                f"such as {_brief(self.names[0])}"
+            )
         if not is_whole(said) or not 0 <= said < self.most:
-            names = ", or have names" if self.names else ""
-            raise ValueError(f"{_brief(said)} is no step; steps are numbered from 0 to {self.most - 1}{names}")
+            names = ", or a name" if self.names else ""
+            raise ValueError(f"{_brief(said)} is not a step; give a number from 0 to {self.most - 1}{names}")
         return operator.index(said)
 
     def check(self, order: Order) -> None:
-        """Refuse an order that leaves out a step, or names one that is not there."""
+        """Raise if an order leaves out a step, or refers to one that does not exist."""
         if self.count is None:
             return
         for n in order.steps:
@@ -137,20 +144,20 @@ class _Names:
 
 
 def _order(said: Any, known: _Names, depth: int) -> Order:
-    """An order from a part of a dictionary."""
+    """The order that a part of a dictionary describes."""
     if depth > MOST_NESTED:
-        raise ValueError(f"orders lie inside each other more than {MOST_NESTED} deep; flatten them")
+        raise ValueError(TOO_DEEP)
     if isinstance(said, list | tuple | range):
         return as_order(_parts(said, known, depth))
     if not isinstance(said, Mapping):
         if isinstance(said, str) or is_whole(said):
             return Order("step", (known.step(said),))
-        raise ValueError(f"the order holds {_brief(said)}; give a step, a list, or one of {FORMS}")
+        raise ValueError(f"the order contains {_brief(said)}; give a step, a list, or one of {FORMS}")
     keys = frozenset(said)
     for names, make in MAKERS.items():
         if keys == frozenset(names) or (keys and keys == frozenset(names[:1])):
             return make(said, known, depth)
-    raise ValueError(f"the order holds a dictionary with {_keys(said)}; give one of {FORMS}")
+    raise ValueError(f"the order contains a dictionary with {_keys(said)}; give one of {FORMS}")
 
 
 def _parts(said: Any, known: _Names, depth: int) -> list[Order]:
@@ -159,16 +166,16 @@ def _parts(said: Any, known: _Names, depth: int) -> list[Order]:
 
 def _list(said: Any, what: str) -> Sequence[Any]:
     if not isinstance(said, list | tuple | range):
-        raise ValueError(f"the order has {_brief(said)} where {what} belongs; give it in brackets")
+        raise ValueError(f"the order has {_brief(said)} in place of {what}; give a list in brackets")
     return said
 
 
 def _pairs(said: Any, step: Callable[[Any], int], what: str) -> list[tuple[Any, ...]]:
-    """Pairs of steps, and what stands behind them."""
+    """Pairs of steps, each with its further entries, such as a cost."""
     found = []
     for pair in _list(said, f"a list of {what}s"):
         if not isinstance(pair, list | tuple) or not 2 <= len(pair) <= (3 if what == "jump" else 2):
-            raise ValueError(f"{_brief(pair)} is no {what}; give [a, b] with two steps")
+            raise ValueError(f"{_brief(pair)} is not a valid {what}; give [a, b] with two steps")
         found.append((step(pair[0]), step(pair[1]), *pair[2:]))
     return found
 
@@ -179,22 +186,22 @@ def _before(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
     if given is None:
         count = known.count or 1 + max((max(pair) for pair in pairs), default=-1)
         if not count:
-            raise ValueError('there are neither pairs nor steps; add "steps": how many there are')
+            raise ValueError('there are neither pairs nor steps; add "steps": the number of steps')
         return before(count, pairs)
     if isinstance(given, list | tuple):
         return before([known.step(step) for step in given], pairs)
     if not is_whole(given) or not 1 <= given <= MOST_STEPS:
-        raise ValueError(f'"steps" is {_brief(given)}; give how many there are, 1 to {MOST_STEPS}, or a list of them')
+        raise ValueError(f'"steps" is {_brief(given)}; give the number of steps, 1 to {MOST_STEPS}, or a list of them')
     return before(given, pairs)
 
 
 def _named_inside(said: Mapping[str, Any]) -> _Names | None:
-    """The names of the steps, where the dictionary itself gives them."""
+    """The names of the steps, if the dictionary itself gives them."""
     given = said.get("steps")
     if isinstance(given, list | tuple) and given and all(isinstance(name, str) for name in given):
         names = _Names(given)
         for name in given:
-            names.step(name)  # refuses one that comes twice
+            names.step(name)  # raises if a name occurs twice
         return names
     return None
 
@@ -209,7 +216,7 @@ def _jumps(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
 def _walks(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
     parts = _list(said["walks"], "a list of labels, arcs, finals and jumps")
     if len(parts) != 4:
-        raise ValueError(f'"walks" holds {len(parts)} parts; give labels, arcs, final nodes and jumps, each a list')
+        raise ValueError(f'"walks" has {len(parts)} parts; give labels, arcs, final nodes and jumps, each a list')
     labels, *lists = (_list(part, "a list") for part in parts)
     arcs, finals, leaps = lists
     return walks([known.step(label) for label in labels], arcs, finals, leaps)
@@ -228,23 +235,25 @@ MAKERS: Final[dict[tuple[str, ...], Callable[[Mapping[str, Any], _Names, int], O
     ("repeat", "cost"): _repeat,
     ("walks",): _walks,
 }
-"""What makes an order of a dictionary with these keys; the first has to be there."""
+"""Functions that read a dictionary with these keys. The first key is required, the second optional."""
 
 
 def _task_graph(said: Mapping[str, Any], known: _Names) -> tuple[tuple[str, ...], Order]:
-    """CaptainCook4D's task graphs. With names, steps go by them; where not all are known, by ascending id."""
+    """Read a task graph of CaptainCook4D. Steps are matched to the known names, or, if some are unknown, by id."""
     nodes = said.get("steps")
     if set(said) != {"steps", "edges"} or not isinstance(nodes, Mapping):
         raise ValueError(
             f'a dictionary with "edges" has {_keys(said)}; give {{"steps": {{"1": "a text", …}}, "edges": …}}'
         )
     if len(nodes) > MOST_STEPS:
-        raise ValueError(f"the order has {len(nodes)} steps; {MOST_STEPS} is the most")
+        raise ValueError(f"the order has {len(nodes)} steps; give at most {MOST_STEPS}")
     text: dict[int, str] = {}
     for key, name in nodes.items():
         node = _whole(key) if isinstance(key, str) and key.isdecimal() else key
         if not is_whole(node) or not isinstance(name, str) or node in text:
-            raise ValueError(f"the step {_brief(key)}: {_brief(name)} is no number with a text; number each step once")
+            raise ValueError(
+                f"the step {_brief(key)}: {_brief(name)} is not a number with a text; number each step once"
+            )
         text[node] = name
     listed = [node for node in sorted(text) if text[node] not in ENDS]
     if not listed:
@@ -259,7 +268,7 @@ def _task_graph(said: Mapping[str, Any], known: _Names) -> tuple[tuple[str, ...]
 
     def node_of(value: Any) -> int:
         if not is_whole(value) or value not in text:
-            raise ValueError(f"an edge names {_brief(value)}, which is none of the steps; give ids that are there")
+            raise ValueError(f"an edge names {_brief(value)}, which is not the id of a step; give an id that exists")
         return operator.index(value)
 
     pairs = []
@@ -272,11 +281,13 @@ def _task_graph(said: Mapping[str, Any], known: _Names) -> tuple[tuple[str, ...]
 
 
 def _named(text: str, known: _Names) -> Steps:
-    """The steps of a text, by the names that are known."""
+    """Read the steps of a text, using the known names."""
     if not known.names:
         found = read_blocks(text)
         if known.count not in (None, len(found.names)):
-            raise ValueError(f"the order has {len(found.names)} steps, but there are {known.count}; give each a line")
+            raise ValueError(
+                f"the order has {len(found.names)} steps, but there are {known.count}; give each step one line"
+            )
         return found
 
     def number(line: Line) -> int:
@@ -292,14 +303,14 @@ def _named(text: str, known: _Names) -> Steps:
 
 
 def _alike(name: str) -> str:
-    """What names have in common that are taken for the same."""
+    """A normalized form of a name: names with the same form count as equal."""
     return " ".join(name.casefold().split())
 
 
 def _whole(digits: str) -> int:
-    """A whole number that is short enough to be a step, or to say that it is none."""
+    """Parse an integer, but reject absurdly long ones."""
     if len(digits) > 18:
-        raise ValueError(f"it holds a number with {len(digits)} digits")
+        raise ValueError(f"it contains a number with {len(digits)} digits")
     return int(digits)
 
 
@@ -311,7 +322,7 @@ def _keys(said: Mapping[Any, Any]) -> str:
 
 
 def _brief(value: Any) -> str:
-    """The beginning of what arrived, on one line."""
+    """The beginning of a value, on one line."""
     if isinstance(value, str):
         return repr(one_line(value[:60]) + ("…" if len(value) > 60 else ""))
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 64:

@@ -1,1 +1,1 @@
-"""From what a caller says to a checked problem: a table and its costs."""
+"""From the caller's arguments to a validated problem: a table and its costs."""

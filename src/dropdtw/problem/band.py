@@ -1,4 +1,4 @@
-"""Which matches a window or a mask allows."""
+"""Bands: the matches that a window or a mask allows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from dropdtw.problem.inputs import Array
 
 WIDEST = 1 << 40
-"""Columns beyond which a window limits nothing; products with larger numbers could overflow."""
+"""Maximum width in columns. No real problem is this wide, and products with larger numbers could overflow."""
 
 
 def band(K: int, N: int, window: float) -> tuple[Array, Array]:
-    """Where z_i may match under a Sakoe–Chiba window: columns start[i] ≤ j < stop[i].
+    """The columns that z_i may match under a Sakoe–Chiba window: start[i] ≤ j < stop[i].
 
-    The window runs along the straight line between the corners, |j − i (N − 1)/(K − 1)| ≤ w. An int is w, a count of
-    columns; a float in [0, 1] is a share of N. One row (K = 1) is the line itself and is not limited.
+    The window runs along the straight line between the corners, |j − i (N − 1)/(K − 1)| ≤ w. An int is w in columns;
+    a float in [0, 1] is a fraction of N. A single row (K = 1) is the line itself and is not limited.
 
     >>> start, stop = band(3, 5, 1)
     >>> start.tolist(), stop.tolist()
@@ -25,16 +25,19 @@ def band(K: int, N: int, window: float) -> tuple[Array, Array]:
     width = window_width(N, window)
     if K == 1:
         return np.zeros(1, np.int64), np.full(1, N)
-    # In units of 1/(K − 1) columns the line is integral: no rounding decides whether a cell is inside.
-    centre = np.arange(K) * (N - 1)
+    # In units of 1/(K − 1) columns the line has integer coordinates, so rounding cannot move a cell across the edge.
+    center = np.arange(K) * (N - 1)
     reach = np.floor(width * (K - 1) + 1e-9)
-    start = -((reach - centre) // (K - 1))
-    stop = (centre + reach) // (K - 1) + 1
+    start = -((reach - center) // (K - 1))
+    stop = (center + reach) // (K - 1) + 1
     return np.maximum(start, 0).astype(np.int64), np.minimum(stop, N).astype(np.int64)
 
 
 def limits_of(mask: Array) -> tuple[Array, Array] | None:
-    """A mask as a band, start[i] ≤ j < stop[i], where neither limit falls from row to row; None where it is none."""
+    """The band start[i] ≤ j < stop[i] that a mask is; None if it is not a band.
+
+    Each row of a band is one unbroken run, and neither limit decreases from row to row.
+    """
     start, count = mask.argmax(axis=1), np.count_nonzero(mask, axis=1)
     stop = mask.shape[1] - mask[:, ::-1].argmax(axis=1)
     unbroken = bool(count.all()) and bool((stop - start == count).all())
@@ -44,18 +47,18 @@ def limits_of(mask: Array) -> tuple[Array, Array] | None:
 
 
 def in_both(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-    """What two bands have in common: a band too, with empty rows where they part."""
+    """The intersection of two bands: again a band, with empty rows where they do not overlap."""
     start = np.maximum(a[0], b[0])
     return start, np.maximum(start, np.minimum(a[1], b[1]))
 
 
 def window_width(N: Any, window: float) -> Any:
-    """The w of a window for N columns (a number, or a tensor of them)."""
+    """The half-width w of a window for N columns (N is a number, or a tensor of numbers)."""
     if isinstance(window, (int, np.integer)) and not isinstance(window, bool) and window >= 0:
         return min(int(window), WIDEST)
     if isinstance(window, (float, np.floating)) and 0 <= window <= 1:
         return float(window) * N
     raise ValueError(
         f"window is {window!r}; give an int ≥ 0 (columns on each side of the diagonal), "
-        "a float in [0, 1] (a share of N), or None"
+        "a float in [0, 1] (a fraction of N), or None"
     )

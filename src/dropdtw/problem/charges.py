@@ -1,4 +1,4 @@
-"""Charges: what some edges pay on top of their cost (`Edge.plus`): opening a run of drops, repeating an element."""
+"""Charges: extra costs of some edges (`Edge.plus`), for opening a run of drops or repeating an element."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dropdtw.drops import Band, chance_gain, looked_at
+from dropdtw.drops import Band, chance_gain, sampled
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import MatchCosts
 from dropdtw.tables.methods import Method
@@ -21,8 +21,8 @@ Opening = float | str
 class Charges(NamedTuple):
     """The charges of a problem, in the order of `recurrence.CHARGES`.
 
-    open_x, open_z : what the first dropped x, z, of a run pays on top of its drop cost.
-    warp : what a match that repeats an element pays on top of its match cost.
+    open_x, open_z : added once to each run of dropped x, and of dropped z.
+    warp : added to each match that repeats an element.
     """
 
     open_x: float = 0.0
@@ -30,7 +30,7 @@ class Charges(NamedTuple):
     warp: float = 0.0
 
     def exchanged(self) -> Charges:
-        """The same with Z and X exchanged."""
+        """The same charges with Z and X exchanged."""
         return Charges(self.open_z, self.open_x, self.warp)
 
 
@@ -38,7 +38,7 @@ NO_CHARGES: Final = Charges()
 
 
 class Asked(NamedTuple):
-    """Charges as a caller asked for them: numbers, or "suggest" for an opening cost."""
+    """Charges as the caller gave them: numbers, or "suggest" for an opening cost."""
 
     open_x: Opening = 0.0
     open_z: Opening = 0.0
@@ -46,7 +46,7 @@ class Asked(NamedTuple):
 
     @property
     def any(self) -> bool:
-        """Whether something is charged."""
+        """Whether any charge is not 0."""
         return any(value != 0 for value in self)
 
     @property
@@ -55,13 +55,14 @@ class Asked(NamedTuple):
         return any(isinstance(value, str) for value in self)
 
     def price(self, costs: MatchCosts, d_x: Array, d_z: Array, band: Band) -> Charges:
-        """The charges of one problem; its drop costs are +∞ where nothing may be dropped."""
+        """The charges of one problem; d_x and d_z are +∞ for elements that may not be dropped."""
         wanted = [value == "suggest" for value in self]
         if not any(wanted):
             found = Charges(*map(float, self))
         else:
-            # A stretch of chance matches inside a run makes two runs of it, on each side that may drop.
-            C = looked_at(costs, band)
+            # A stretch of chance matches inside a run of drops splits the run in two, on each side that may drop. The
+            # extra openings together should cost as much as the stretch can save.
+            C = sampled(costs, band)
             opening = chance_gain(C, _usual(d_x), _usual(d_z)) * costs.shape[1] / C.shape[1] / sum(wanted)
             found = Charges(
                 opening if wanted[0] else float(self.open_x),
@@ -74,13 +75,13 @@ class Asked(NamedTuple):
 
 
 def _usual(drop: Array) -> float:
-    """The usual drop cost of a side, 0 where nothing may be dropped."""
+    """The median drop cost of a side; 0 if nothing may be dropped."""
     finite = drop[np.isfinite(drop)]
     return float(np.median(finite)) if finite.size else 0.0
 
 
 def resolve(open_x: Opening = 0.0, open_z: Opening = 0.0, warp: float = 0.0) -> Asked:
-    """Check the charges that a caller asked for, by themselves."""
+    """Validate the caller's charges on their own, without the method."""
     for name, value in (("open_x", open_x), ("open_z", open_z), ("warp", warp)):
         if isinstance(value, str) and value == "suggest" and name != "warp":
             continue
@@ -91,12 +92,12 @@ def resolve(open_x: Opening = 0.0, open_z: Opening = 0.0, warp: float = 0.0) -> 
         try:
             float(value)
         except OverflowError:
-            raise ValueError(f"{name} is a number that no float can hold; give a smaller one") from None
+            raise ValueError(f"{name} is too large for a float; give a smaller number") from None
     return Asked(open_x, open_z, warp)
 
 
 def check(asked: Asked, entry: Method, table: Recurrence, drops: tuple[bool, bool]) -> None:
-    """Refuse charges that a method, or a table of the caller's, cannot make.
+    """Raise if the method, or the caller's own table, does not support these charges.
 
     drops : whether the caller gave a drop cost for x, and for z.
     """

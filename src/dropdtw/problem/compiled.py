@@ -1,4 +1,4 @@
-"""Match costs by the compiled kernel, at about the speed of a matrix product; None where nothing is compiled."""
+"""Match costs from the compiled kernel, about as fast as a matrix product. Without it, functions here return None."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ except ImportError:
 _METRIC = {"sqeuclidean": 1, "euclidean": 2, "cosine": 3}
 
 LARGE = 1 << 26
-"""Products K · N · d from which threads share the work."""
+"""Minimum K · N · d for using several threads."""
 
 
 def match_costs(metric: str, Z: Array, X: Array, scale: Array | None = None) -> Array | None:
-    """C (K, N) of two checked sequences of one precision.
+    """C (K, N) of two validated sequences of equal precision.
 
-    Each cost is a sum over the features in their order, whatever the rest of C.
+    Each cost is summed over the features in order, so it does not depend on the other rows and columns.
 
-    scale : (N,) for "cosine", of unit vectors Z: what makes the rows of X unit vectors. None: they are.
+    scale : (N,), for "cosine" with unit vectors Z: factors that turn the rows of X into unit vectors. None if they are
+        unit vectors already.
     """
     if _cpp is None:
         return None
@@ -35,7 +36,7 @@ def match_costs(metric: str, Z: Array, X: Array, scale: Array | None = None) -> 
 
 
 def row_lengths(A: Array) -> Array | None:
-    """The Euclidean lengths of the rows: 0 where squares vanish, +∞ where they overflow."""
+    """The Euclidean lengths of the rows: 0 where squares underflow, +∞ where they overflow."""
     if _cpp is None:
         return None
     out = np.empty(len(A), A.dtype)
@@ -44,7 +45,7 @@ def row_lengths(A: Array) -> Array | None:
 
 
 def _threads() -> int:
-    """As many as a matrix product would take: all cores, unless the environment says otherwise."""
+    """The number of threads of a matrix product: all cores, unless an environment variable limits them."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         said = os.environ.get(name, "")

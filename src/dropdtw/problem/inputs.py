@@ -1,4 +1,4 @@
-"""Inputs become clean float arrays here, or an error that says what arrived, what fits and what to do."""
+"""Input validation: turn inputs into clean float arrays, or raise an error that says what arrived and what to do."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Array = npt.NDArray[Any]
 
 
 def as_floats(values: npt.ArrayLike, name: str, masked: float | None = None) -> Array:
-    """`values` as a float32 or float64 array; float32 stays, half precision becomes float32, all else float64.
+    """`values` as a float32 or float64 array: float32 stays, half precision becomes float32, all else float64.
 
-    masked : what takes the place of masked values; None: they are refused.
+    masked : the number that replaces masked values; None rejects them.
     """
     if masked is None:
         refuse_masked(values, name)
@@ -33,9 +33,10 @@ def as_floats(values: npt.ArrayLike, name: str, masked: float | None = None) -> 
 
 
 def as_sequence(values: npt.ArrayLike, name: str, *, holes: bool = False, or_else: str = "") -> Array:
-    """A sequence (length, d); a one-dimensional array is a sequence of numbers, d = 1.
+    """A sequence (length, d). A one-dimensional array is a sequence of numbers, d = 1.
 
-    holes : NaN is allowed, and stands for masked values too.   or_else : what else a caller can do about them.
+    holes : whether NaN is allowed; masked values then become NaN.
+    or_else : further advice for the error message.
     """
     if not holes:
         refuse_masked(values, name, or_else)
@@ -47,7 +48,7 @@ def as_sequence(values: npt.ArrayLike, name: str, *, holes: bool = False, or_els
     if 0 in array.shape:
         raise ValueError(f"{name} has shape {array.shape}; give at least one element with at least one feature")
     with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = not np.isfinite(array.sum())  # one quick pass; a sum that overflows is looked at again
+        suspicious = not np.isfinite(array.sum())  # one fast pass; the sum may also overflow, so check again below
     if suspicious and (wrong := np.isinf(array) if holes else ~np.isfinite(array)).any():
         bad = int(np.flatnonzero(wrong.any(axis=1))[0])
         what = "infinity" if holes else "NaN or infinity"
@@ -56,7 +57,7 @@ def as_sequence(values: npt.ArrayLike, name: str, *, holes: bool = False, or_els
 
 
 def as_match_costs(values: npt.ArrayLike, name: str = "C") -> Array:
-    """A (K, N) matrix of match costs; +∞ forbids a match, and so does a mask."""
+    """A (K, N) matrix of match costs. +∞ forbids a match; masked entries become +∞."""
     array = as_floats(values, name, masked=np.inf)
     if array.ndim != 2:
         raise ValueError(f"{name} has shape {array.shape}; give one matrix (K, N): a row per z_i, a column per x_j")
@@ -84,7 +85,7 @@ def as_mask(values: npt.ArrayLike) -> Array:
 def as_drop_costs(values: npt.ArrayLike, name: str, length: int, element: str) -> Array:
     """A number, or one number per element, as a vector (length,); +∞ forbids a drop."""
     if isinstance(values, float):
-        array = np.full(length, values)  # by far the usual case
+        array = np.full(length, values)  # fast path for the most common case
         refuse_nan_and_minus_inf(array[:1], name)
         return array
     array = as_floats(values, name)
@@ -107,7 +108,7 @@ def as_pair(Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Array, Array]:
 
 
 def paired(Za: Array, Xa: Array) -> tuple[Array, Array]:
-    """Two checked sequences, in their common precision; refused where their features differ."""
+    """Two validated sequences in their common precision. Raises if their numbers of features differ."""
     if Za.shape[1] != Xa.shape[1]:
         raise ValueError(
             f"Z has {Za.shape[1]} features and X has {Xa.shape[1]}; both need the same number, as (length, d)"
@@ -122,7 +123,7 @@ def same_precision(Z: Array, X: Array) -> tuple[Array, Array]:
 
 
 def refuse_masked(values: object, name: str, or_else: str = "") -> None:
-    """Raise where values are masked: what stands behind the mask is no data."""
+    """Raise if values are masked: the numbers behind a mask are not data."""
     hidden = _hidden(values)
     if hidden is not None:
         where = tuple(int(k) for k in np.argwhere(hidden)[0])
@@ -131,19 +132,19 @@ def refuse_masked(values: object, name: str, or_else: str = "") -> None:
 
 
 def _hidden(values: Any) -> Array | None:
-    """Which values are masked, in a masked array or a list of them; None where none is."""
+    """Which values are masked, in a masked array or a list of such arrays; None if none is."""
     rows = values if isinstance(values, (list, tuple)) else (values,)
     if not any(isinstance(row, np.ma.MaskedArray) for row in rows):
         return None
     try:
         hidden = np.ma.getmaskarray(np.ma.array(values))
-    except ValueError:  # rows of different lengths, which are refused as such
+    except ValueError:  # rows of different lengths, which are rejected later
         return None
     return hidden if hidden.any() else None
 
 
 def owned(array: Array) -> Array:
-    """The array itself where nobody can write to it, such as a memory map opened read-only; otherwise a copy."""
+    """A copy, or the array itself if nobody can write to it (such as a read-only memory map)."""
     base: object = array
     while isinstance(base, np.ndarray) and not base.flags.writeable:
         base = base.base
@@ -151,8 +152,8 @@ def owned(array: Array) -> Array:
 
 
 def refuse_nan_and_minus_inf(array: Array, name: str) -> None:
-    """Raise where costs make no sense."""
-    if array.min() > -np.inf:  # NaN is not
+    """Raise if costs are NaN or −∞."""
+    if array.min() > -np.inf:  # False for NaN as well
         return
     for what, bad, instead in (
         ("NaN", np.isnan(array), "fill it in, or use +inf to forbid that choice"),
@@ -171,7 +172,7 @@ def _describe(values: object) -> str:
 
 
 def runs(mask: Array) -> list[tuple[int, int]]:
-    """The half-open runs of True.
+    """The runs of True as half-open intervals (start, stop).
 
     >>> runs(np.array([True, True, False, True]))
     [(0, 2), (3, 4)]

@@ -1,4 +1,4 @@
-"""The match costs of one problem: a matrix, or a pair of sequences that become costs where they are needed."""
+"""The match costs of one problem: a matrix, or a pair of sequences whose costs are computed lazily."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from dropdtw.drops import percentile_drop, percentile_of_strips
 from dropdtw.problem.inputs import Array, as_match_costs, owned
 
 WHOLE = 1 << 28
-"""Bytes of match costs up to which a percentile is read off all of them at once."""
+"""Maximum size of C in bytes for which a percentile materializes it."""
 
 LARGEST = 1 << 32
-"""Bytes of match costs beyond which they are not computed all at once."""
+"""Maximum size of C in bytes that may be materialized at all."""
 
 STRIP = 1 << 22
-"""Match costs that are computed at a time where not all of them are kept."""
+"""Number of match costs per strip when C is not materialized."""
 
 
 class MatchCosts(ABC):
     """C (K, N), +∞ where a match is forbidden.
 
-    sequences : Z (K, d) and X (N, d) as long as C is not computed; None once it is, or where it was given.
-    metric : "sqeuclidean" or "euclidean" where kernels can compute C from the sequences themselves.
-    by_pair : whether C[i, j] depends on z_i and x_j alone, so that rows can be computed apart.
+    sequences : Z (K, d) and X (N, d) until C is materialized; None afterward, or if C was given.
+    metric : "sqeuclidean" or "euclidean" if kernels can compute C from the sequences; otherwise None.
+    by_pair : whether C[i, j] depends only on z_i and x_j, so that rows can be computed separately.
     least : a lower bound on every cost.
     """
 
@@ -53,7 +53,7 @@ class MatchCosts(ABC):
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Array:
-        """C[start:stop], where `by_pair`."""
+        """C[start:stop]; only if `by_pair`."""
 
     @abstractmethod
     def every(self, stride: int) -> Array:
@@ -65,11 +65,11 @@ class MatchCosts(ABC):
 
     @abstractmethod
     def own(self) -> None:
-        """Keep what is needed, whatever becomes of the arrays it came from."""
+        """Copy what the caller could still modify."""
 
 
 class Matrix(MatchCosts):
-    """Match costs that are given."""
+    """Match costs given as a matrix."""
 
     by_pair = True
 
@@ -104,16 +104,16 @@ class Matrix(MatchCosts):
         return percentile_drop(self.C, p)
 
     def own(self) -> None:
-        """Keep C as it is now."""
+        """Copy C if the caller could still modify it."""
         if not self._owned:
             self.C, self._owned = owned(self.C), True
 
 
 class Pair(MatchCosts):
-    """The match costs of two sequences, computed where they are needed: all at once, in strips, or inside a kernel.
+    """The match costs of two sequences, computed lazily: all at once, in strips, or inside a kernel.
 
-    Z, X : (K, d) and (N, d), checked, of one precision.
-    match : gives C (K, n) for Z and any n elements of X; column j depends on Z and x_j alone.
+    Z, X : (K, d) and (N, d), validated, of equal precision.
+    match : computes C (K, n) from Z and any n elements of X; column j depends only on Z and x_j.
     """
 
     def __init__(self, Z: Array, X: Array, match: Match) -> None:
@@ -127,20 +127,20 @@ class Pair(MatchCosts):
 
     @property
     def matrix(self) -> Array:
-        """All of C, kept once computed."""
+        """All of C, cached once computed."""
         if self._C is None:
             K, N = self.shape
             if self._bytes > LARGEST:
                 raise ValueError(
                     f"this needs all {K} × {N} match costs at once, {self._bytes / 2**30:.1f} GiB; "
-                    "give drop costs as numbers rather than rules, and use align, distance or solve a part at a time"
+                    "give drop costs as numbers instead of rules, or align a part at a time"
                 )
             self._C = self._of(self.Z, self.X)
             self.sequences = None
         return self._C
 
     def at(self, i: Array, j: Array) -> Array:
-        """C[i, j] for pairs, without all of C."""
+        """C[i, j] for pairs, without materializing C."""
         if self._C is not None:
             return np.asarray(self._C[i, j])
         if self.metric is not None:
@@ -158,7 +158,7 @@ class Pair(MatchCosts):
         return self._of(self.Z, self.X[start:stop]) if self._C is None else self._C[:, start:stop]
 
     def rows(self, start: int, stop: int) -> Array:
-        """C[start:stop], where `by_pair`."""
+        """C[start:stop]; only if `by_pair`."""
         return self._of(self.Z[start:stop], self.X) if self._C is None else self._C[start:stop]
 
     def every(self, stride: int) -> Array:
@@ -168,7 +168,7 @@ class Pair(MatchCosts):
         return self._of(self.Z, self.X[::stride])
 
     def percentile(self, p: float) -> float:
-        """The p-th percentile of the finite costs; of a large C in strips."""
+        """The p-th percentile of the finite costs; a large C is computed in strips."""
         if self._C is not None or self._bytes <= WHOLE:
             return percentile_drop(self.matrix, p)
         K, N = self.shape
@@ -177,7 +177,7 @@ class Pair(MatchCosts):
         return percentile_of_strips(strips, self._of(self.Z, self.X[some]), p)
 
     def own(self) -> None:
-        """Keep C where it has been computed, otherwise copies of the sequences."""
+        """Copy the sequences if C has not been computed and the caller could still modify them."""
         if self._C is None and not self._owned:
             self.sequences = self.Z, self.X = owned(self.Z), owned(self.X)
             self._owned = True
@@ -188,11 +188,11 @@ class Pair(MatchCosts):
         return K * N * self.dtype.itemsize
 
     def _parts(self) -> Iterator[tuple[int, int]]:
-        """Columns, as many at a time as make a strip."""
+        """The columns [start, stop) of each strip."""
         width = max(1, STRIP // len(self.Z))
         return ((start, start + width) for start in range(0, len(self.X), width))
 
     def _of(self, Z: Array, X: Array) -> Array:
-        if self.match.by_pair:  # distances of finite vectors, which need no look
+        if self.match.by_pair:  # distances of finite vectors, which need no validation
             return self.match.cost(Z, X)
         return as_match_costs(self.match.cost(Z, X), "the match cost of Z and X")

@@ -1,4 +1,4 @@
-"""A problem, ready for an executor: a table and the costs that it pays, from a `Spec` and match costs or sequences."""
+"""A problem for an executor: a table and its costs, built from a `Spec` and match costs or sequences."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from dropdtw.tables.table import Recurrence
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """What one alignment pays: match costs (K, N), drop costs (N,) and (K,), and where it may match.
+    """The costs of one alignment: match costs (K, N), drop costs (N,) and (K,), and the matches that are allowed.
 
     `band` is None or (start, stop), two (K,) integer arrays: z_i may match x_j only for start[i] ≤ j < stop[i].
-    `charges` are what some edges pay on top. `lengths` are those of padded sequences, which there are none of here.
+    `charges` are added on some edges. `lengths` is None because nothing is padded here.
     """
 
     match: MatchCosts
@@ -47,7 +47,7 @@ class Costs:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the match costs."""
+        """The dtype of the match costs."""
         return self.match.dtype
 
     @property
@@ -56,7 +56,7 @@ class Costs:
         return self.match.matrix
 
     def with_match(self, C: Array) -> Costs:
-        """The same with other match costs."""
+        """The same costs with other match costs."""
         return Costs(Matrix(C), self.drop_x, self.drop_z, self.band, self.charges)
 
     def of_rows(self, rows: Array) -> Costs:
@@ -76,11 +76,11 @@ class Costs:
 class Problem:
     """A table and its costs.
 
-    given : the costs as given; `costs` are the ones that are paid (LCSS and greedy drops edit them).
-    edit : what makes `costs` of `given`.
-    order, graph : the order of the steps, and as a graph; None where Z is a list.
-    masked : whether a mask said where matches are allowed.
-    kept : which of the caller's elements these are, where others are missing; None: all.
+    given : the costs as given. `costs` are those that the table pays; LCSS and greedy drops transform them.
+    edit : computes `costs` from `given`.
+    order, graph : the order of the steps, and the same as a graph; None if Z is a list.
+    masked : whether a mask limits the matches.
+    kept : which of the caller's elements are present, if others are missing; None if all are.
     """
 
     method: str
@@ -100,18 +100,18 @@ class Problem:
         return self.given.matrix
 
     def paying(self, costs: Costs) -> Problem:
-        """The same table with other costs to pay."""
+        """The same problem with other costs to pay."""
         return replace(self, costs=costs)
 
     @classmethod
     def of_costs(cls, spec: Spec, C: npt.ArrayLike) -> Problem:
-        """The problem of a matrix of match costs (K, N)."""
+        """The problem for a matrix of match costs (K, N)."""
         spec.check_costs_suffice()
         return cls._of(spec, Matrix(as_match_costs(C)), spec.drop_x, spec.drop_z)
 
     @classmethod
     def of_sequences(cls, spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> Problem:
-        """The problem of two sequences (K, d) and (N, d), without their missing elements."""
+        """The problem for two sequences (K, d) and (N, d), without their missing elements."""
         spec, A, B, kept = left_out(spec, Z, X)
         match = spec.resolved(A.shape[1])
         match.check_features(A.shape[1])
@@ -120,7 +120,7 @@ class Problem:
 
     @classmethod
     def of_checked(cls, spec: Spec, Z: Array, X: Array, match: Match) -> Problem:
-        """The problem of two sequences that have been checked, under the match cost that `spec` means for them."""
+        """The problem for two validated sequences and the match cost that `spec` resolves to."""
         rule = spec.drop_x
         spec.check_fit(len(Z), len(X))
         if spec.method.gap is not None:
@@ -150,10 +150,10 @@ class Problem:
 
 
 def _allowed(spec: Spec, match: MatchCosts) -> tuple[MatchCosts, tuple[Array, Array] | None]:
-    """The match costs, +∞ where a mask forbids them, and the band in which they are paid.
+    """The match costs, +∞ where a mask forbids them, and the band.
 
-    A mask that is a band becomes one, which spares most of the work; but a rule has to see which costs are forbidden,
-    and steps in another order follow no band.
+    A mask that has the form of a band becomes one, because executors skip cells outside a band. There are two
+    exceptions: a rule has to see which costs are forbidden, and an order of steps does not support bands.
     """
     K, N = match.shape
     limits = None if spec.window is None else band(K, N, spec.window)
@@ -168,27 +168,29 @@ def _allowed(spec: Spec, match: MatchCosts) -> tuple[MatchCosts, tuple[Array, Ar
 
 
 def _gaps(gap: float | tuple[float, ...], Z: Array, X: Array, match: Match) -> tuple[Rule, Rule]:
-    """What dropping each x and each z costs where that is its match cost with a constant element."""
+    """The drop costs of x and z when dropping costs as much as matching a constant element (ERP)."""
     if isinstance(gap, tuple) and len(gap) != Z.shape[1]:
-        raise ValueError(f"g has {len(gap)} numbers, but Z has {Z.shape[1]} features; give one each, or one for all")
+        raise ValueError(
+            f"g has {len(gap)} numbers, but Z has {Z.shape[1]} features; give one per feature, or one for all"
+        )
     element = np.full((1, Z.shape[1]), gap, Z.dtype)
     return PerElement(match.cost(element, X)[0]), PerElement(match.cost(Z, element)[:, 0])
 
 
 def between(Z: Array, X: Array, match: Match) -> MatchCosts:
-    """The match costs of two checked sequences: as yet uncomputed where that can be done in parts."""
+    """The match costs of two validated sequences; lazy if they can be computed in strips."""
     return Pair(Z, X, match) if match.by_column else Matrix(match.cost(Z, X))
 
 
 def _prices(rule: Rule | None, side: str, match: MatchCosts, limits: tuple[Array, Array] | None) -> Array:
-    """The drop cost of each element of a side; +∞ where it may not be dropped."""
+    """The drop cost of each element of a side; +∞ for elements that may not be dropped."""
     length = match.shape[1 if side == "x" else 0]
     if rule is None:
         return np.full(length, np.inf, match.dtype)
     name = f"drop_{side}"
     found = as_drop_costs(rule.price(match, side, limits), name, length, f"{side}_{'j' if side == 'x' else 'i'}")
     if found.dtype == match.dtype:
-        return found.copy()  # it may be the caller's own
+        return found.copy()  # it may be the caller's array
     with np.errstate(over="ignore"):
         fitted = found.astype(match.dtype)
     if (np.isinf(fitted) & np.isfinite(found)).any():

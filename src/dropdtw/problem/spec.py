@@ -1,4 +1,4 @@
-"""What a caller asked for, as one checked value: what to pay, which table, which options. Made once, at the door."""
+"""The caller's arguments as one validated value: method, table, rules and options."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from dropdtw.tables.table import Recurrence
 
 @dataclass(frozen=True)
 class Spec:
-    """A request, free of sequences and match costs.
+    """A request without its data: no sequences, no match costs.
 
-    method, table : the entry of the registry, and the table that runs.
-    drop_x, drop_z, threshold : the rules; None where there is none.
+    method, table : the entry in the registry, and the table to run.
+    drop_x, drop_z, threshold : the rules; None if not given.
     charges : opening costs and the warp penalty.
-    match : how sequences become match costs, as the caller said it.
-    order : which steps may follow which; None: Z is a list.
-    mask : (K, N) bool, where matches are allowed; None: everywhere.
-    missing : "drop" where elements with NaN are left out; None where they are refused.
-    max_cost : the largest value that is wanted; +∞: there is no limit.
+    match : the match cost as the caller gave it.
+    order : which steps may follow which; None if Z is a list.
+    mask : (K, N) bool, True where matches are allowed; None if they are allowed everywhere.
+    missing : "drop" ignores elements with NaN; None rejects them.
+    max_cost : the largest cost of interest; +∞ for no limit.
     """
 
     method: Method
@@ -81,9 +81,9 @@ class Spec:
         mask: npt.ArrayLike | None = None,
         missing: str | None = None,
     ) -> Spec:
-        """Check what a caller said, as far as that needs no data.
+        """Validate the caller's arguments, as far as this is possible without data.
 
-        charged : whether the table charges whatever the charges are, 0 too.
+        charged : use a table with charges even if they are all 0.
         """
         matching = Matching(one_to_many, many_to_one, contiguous)
         entry = look_up(method, matching)
@@ -103,7 +103,7 @@ class Spec:
         _check_normalize(entry, normalize, fold)
         if missing is not None and missing != "drop":
             raise ValueError(
-                f"missing is {missing!r}; give 'drop' to leave out elements with NaN, or None to refuse them"
+                f"missing is {missing!r}; give 'drop' to leave out elements with NaN, or None to reject them"
             )
         said = None if order is None else as_order(order)
         if said is not None and not said.is_plain:
@@ -114,15 +114,15 @@ class Spec:
 
     @classmethod
     def kept(cls, *said: Any, max_cost: float | None = None, **more: Any) -> Spec:
-        """The same, checked once for each request that can be hashed, whatever its `max_cost`."""
+        """`Spec.of` with a cache: arguments are validated once, if they can be hashed, whatever `max_cost` is."""
         try:
             spec = _kept(*said, **more)
-        except TypeError:  # a drop cost per element, say
+        except TypeError:  # not hashable, such as one drop cost per element
             spec = cls.of(*said, **more)
         return spec if max_cost is None else replace(spec, max_cost=_largest_wanted(max_cost))
 
     def graph(self, K: int) -> Graph | None:
-        """The order of K steps as a graph; None where it is a list of all, one by one."""
+        """The order of K steps as a graph; None if it is just all steps one after the other."""
         if self.order is None:
             return None
         self.order.check_steps(K)
@@ -132,44 +132,44 @@ class Spec:
         return None if found.chain is not None and found.chain.tolist() == list(range(K)) else found
 
     def norm(self, K: int, N: int) -> int:
-        """What values of this shape are divided by, whatever their path."""
+        """The divisor of normalized values of this shape, if it does not depend on the path; otherwise 1."""
         return 1 if self.normalize != "pattern" or self.method.norm is None else self.method.norm(K, N)
 
     @property
     def by_path(self) -> bool:
-        """Whether values are divided by the length of their path."""
+        """Whether values are divided by the length of the path."""
         return self.normalize == "path"
 
     def resolved(self, features: int) -> Match:
-        """How sequences of so many features become match costs."""
+        """The match cost for sequences with this number of features."""
         found = costs.resolve(self.match, features)
         return found if self.method.derive is None else found.of(self.method.derive)
 
     def limit(self, K: int, N: int) -> float:
-        """An upper bound on the sums, before any division, whose values of this shape are wanted."""
-        if self.by_path:  # how long the path is, the path alone knows
+        """`max_cost` as a limit on the sum of costs, before it is normalized."""
+        if self.by_path:  # the length of the path is known only at the end
             return np.inf
         most = self.max_cost * self.norm(K, N)
-        return most if self.normalize is None else most + 1e-12 * abs(most)  # dividing rounds
+        return most if self.normalize is None else most + 1e-12 * abs(most)  # division rounds
 
     def capped(self, value: float) -> float:
-        """The value, or +∞ where it exceeds `max_cost`."""
+        """The value, or +∞ if it exceeds `max_cost`."""
         return value if value <= self.max_cost else np.inf
 
     @property
     def rules(self) -> dict[str, Rule | None]:
-        """What reads, or may read, the match costs, by its argument's name."""
+        """The rules by the name of their argument."""
         return {"drop_x": self.drop_x, "drop_z": self.drop_z, "threshold": self.threshold}
 
     @property
     def needs_costs(self) -> bool:
-        """Whether some rule reads the match costs."""
+        """Whether some rule depends on the match costs."""
         if self.method.gap is not None:
             return True
         return self.charges.needs_costs or any(rule is not None and rule.needs_costs for rule in self.rules.values())
 
     def refuse_rules(self, why: str) -> None:
-        """Raise where a rule reads the match costs; `why` says what goes wrong with it."""
+        """Raise if a rule depends on the match costs; `why` explains in the message why that is not possible."""
         for name, rule in self.rules.items():
             if rule is not None and rule.needs_costs:
                 raise ValueError(
@@ -181,7 +181,7 @@ class Spec:
                 raise ValueError(f"{name} is {value!r}, which reads the match costs, {why}; give a number")
 
     def check_costs_suffice(self) -> None:
-        """Refuse a method that match costs alone tell too little."""
+        """Raise if the method needs the sequences, not only their match costs."""
         if self.method.needs_sequences:
             raise ValueError(
                 f"method {self.method.name!r} needs the sequences themselves, not only their match costs; "
@@ -189,20 +189,20 @@ class Spec:
             )
 
     def check_fit(self, K: int, N: int) -> None:
-        """Refuse shapes that no alignment fits."""
+        """Raise if no alignment has this shape."""
         if self.method.refuses is not None and (why := self.method.refuses(K, N)) is not None:
             raise ValueError(why)
         if self.order is not None:
             self.order.check_steps(K)
-            if not self.order.is_partial:  # how many steps a walk has, only the walk knows
+            if not self.order.is_partial:  # the number of steps depends on the walk
                 return
         entry, matching = self.method, self.matching
         if entry.slopes is not None:
             least, most = entry.slopes
             if not least * (K - 1) <= N - 1 <= most * (K - 1):
                 raise ValueError(
-                    f"no path of method {entry.name!r} leads through {K} × {N}: it needs "
-                    f"{least:g} (K − 1) ≤ N − 1 ≤ {most:g} (K − 1); use 'symmetric2', or bring the lengths closer"
+                    f"no path of method {entry.name!r} leads through {K} × {N} elements: it needs "
+                    f"{least:g} (K − 1) ≤ N − 1 ≤ {most:g} (K − 1); use 'symmetric2', or more similar lengths"
                 )
         if self.drop_z is None and entry.must_match_z and K > N and (entry.one_to_one or not matching.many_to_one):
             raise ValueError(
@@ -216,7 +216,7 @@ class Spec:
             )
 
     def fits(self, K: int, N: int) -> bool:
-        """Whether sequences of these lengths have an alignment at all, as far as lengths tell."""
+        """Whether sequences of these lengths can have an alignment, judging by the lengths alone."""
         try:
             self.check_fit(K, N)
         except ValueError:
@@ -224,9 +224,9 @@ class Spec:
         return True
 
     def is_symmetric(self, features: int, *, alike: bool = False) -> bool:
-        """Whether the value of (Z, X) is surely that of (X, Z), for sequences of so many features.
+        """Whether (Z, X) and (X, Z) are certain to have the same value, for sequences with this number of features.
 
-        alike : whether they are of one length, so that a window is the same from either side.
+        alike : whether all sequences have the same length, so that exchanging them does not change a window.
         """
         return (
             self.method.symmetric
@@ -238,24 +238,24 @@ class Spec:
             and self.matching.one_to_many == self.matching.many_to_one
             and not self.matching.contiguous
             and (alike or self.window is None)
-            and not self.by_path  # of paths that tie, one may be longer
-            # smoothMin depends on the order in which a table nests its minima; plain DTW has only one.
+            and not self.by_path  # tied paths can differ in length
+            # smoothMin depends on how a table nests its minima; plain DTW has only one.
             and (self.reducer.name != "smooth" or (self.drop_x is None and len(self.table.states) == 1))
         )
 
     def settings(self) -> dict[str, Any]:
-        """The request as names and plain numbers, which a file can hold; ValueError where it is more than that."""
+        """The request as names and numbers, for a file. Raises ValueError if it cannot be written that way."""
         for name, known in (("match", isinstance(self.match, str)), ("method", self.method.name in METHODS)):
             if not known:
                 raise ValueError(
-                    f"{name} is {getattr(self, name)!r}; give a name: the manifest of a run has to say what it was"
+                    f"{name} is {getattr(self, name)!r}, which the manifest of a run cannot record; give a name"
                 )
         rules = {name: rule if rule is None else rule.plain() for name, rule in self.rules.items()}
         for name, rule in self.rules.items():
             if rule is not None and rules[name] is None:
                 raise ValueError(
-                    f"{name} is {rule.said!r}; give a number, or a rule such as 'percentile:30': "
-                    "records differ in length"
+                    f"{name} is {rule.said!r}; give a number, or a rule such as 'percentile:30', "
+                    "because records differ in length"
                 )
         matching = {name: bool(value) for name, value in self.matching._asdict().items()}
         window = self.window if self.window is None else window_width(1, self.window)
@@ -271,9 +271,7 @@ def _largest_wanted(max_cost: float | None) -> float:
     if max_cost is None:
         return np.inf
     if not isinstance(max_cost, Real) or isinstance(max_cost, bool) or np.isnan(max_cost):
-        raise ValueError(
-            f"max_cost is {max_cost!r}; give the largest value of interest, a number, or None for no limit"
-        )
+        raise ValueError(f"max_cost is {max_cost!r}; give the largest cost of interest, a number, or None for no limit")
     return float(max_cost)
 
 
@@ -289,49 +287,48 @@ def _check_normalize(entry: Method, normalize: str | None, fold: Reducer) -> Non
         )
     if normalize == "path" and entry.counts:
         raise ValueError(
-            f"normalize is 'path', but the value of method {entry.name!r} counts the pairs of its path; "
-            "divide by what you mean, such as the shorter length"
+            f"normalize is 'path', but method {entry.name!r} counts the pairs of its path; "
+            "divide the result yourself, for example by the shorter length"
         )
     if normalize == "pattern" and entry.norm is None:
         known = ", ".join(repr(method.name) for method in METHODS.values() if method.norm is not None)
         raise ValueError(
-            f"normalize is 'pattern', but the paths of method {entry.name!r} have no common weight; "
-            f"choose one of {known}"
+            f"normalize is 'pattern', but the paths of method {entry.name!r} differ in total weight; use one of {known}"
         )
 
 
 def _check_order(order: Order, entry: Method, table: Recurrence, asked: Asked, window: float | None) -> None:
-    """Refuse what cannot be combined with an order that is no list."""
+    """Raise if something cannot be combined with an order that is not a list."""
     if window is not None:
         raise ValueError(
-            f"window is {window!r}, a band along the diagonal, which steps in another order do not follow; leave it out"
+            f"window is {window!r}, a band along the diagonal, which an order of steps does not follow; leave it out"
         )
     if not (entry.takes_orders or (not entry.built_in and not order.holds_partial)):
         known = ", ".join(repr(method.name) for method in METHODS.values() if method.takes_orders)
         raise ValueError(
-            f"method {entry.name!r} takes no order of steps: what it charges for a z depends on the z next to it, and "
-            f"of steps in any order none is next; use one of {known}"
+            f"method {entry.name!r} takes no order of steps, because its costs depend on which z are neighbors; "
+            f"use one of {known}"
         )
     if table.border is not None:
         raise ValueError(
-            f"recurrence {table.name!r} has a border, edges for the first row of a list, which steps in another order "
-            "do not have; state it without one"
+            f"recurrence {table.name!r} has a border, which cannot be combined with an order of steps; "
+            "define it without a border, or leave out the order"
         )
     if asked.open_z != 0 and order.holds_partial:
         raise ValueError(
-            f"open_z is {asked.open_z!r}, but steps in any order have no runs of dropped z; leave it out, or give the "
-            "steps as a list"
+            f"open_z is {asked.open_z!r}, but steps in any order have no runs of dropped z; "
+            "leave it out, or give the steps as a list"
         )
 
 
 def _check_takes(entry: Method, drop_x: Rule | None, drop_z: Rule | None, threshold: Rule | None) -> None:
-    """Refuse what a method does not take: drop costs, a threshold; or lacks: a threshold."""
+    """Raise if the method gets drop costs or a threshold that it does not take, or lacks the threshold it needs."""
     if (drop_x or drop_z) is not None and not entry.takes_drops:
         raise ValueError(f"method {entry.name!r} takes no drop costs; leave out drop_x and drop_z, or use 'drop_dtw'")
     if entry.takes_threshold is not (threshold is not None):
         raise ValueError(
             f"method {entry.name!r} takes no threshold; it is for 'lcss' and 'edr'"
             if threshold is not None
-            else f"method {entry.name!r} needs threshold=: the match cost up to which a pair counts "
+            else f"method {entry.name!r} needs threshold=; give the match cost up to which a pair counts "
             "(a number or 'percentile:30')"
         )

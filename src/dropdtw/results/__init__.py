@@ -1,1 +1,1 @@
-"""What a caller gets: alignments, posteriors, explanations."""
+"""Results: alignments, posteriors and explanations."""

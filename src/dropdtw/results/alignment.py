@@ -1,4 +1,4 @@
-"""The answer: which elements match, which are dropped, and what that costs."""
+"""Alignments: which elements match, which are dropped, and the cost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Segment(NamedTuple):
-    """An unbroken run of x matched to one z: x[start:stop] belongs to z[label]."""
+    """An unbroken run of x that matches one z: x[start:stop] belongs to z[label]."""
 
     label: int
     start: int
@@ -34,23 +34,24 @@ class Segment(NamedTuple):
 
     @property
     def length(self) -> int:
-        """How many x it holds."""
+        """The number of x in the segment."""
         return self.stop - self.start
 
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """Which z_i and x_j match. Made by `dropdtw.align` and `dropdtw.solve`.
+    """Which z_i and x_j match. Returned by [`align`][dropdtw.align] and [`solve`][dropdtw.solve].
 
-    cost : what the alignment pays in all.
-    pairs : (L, 2) matched pairs (i, j), 0-based, ascending; where the steps have an order of their own, by x.
+    cost : the total cost.
+    pairs : (L, 2), the matched pairs (i, j), 0-based and ascending; sorted by x if the steps have an `order`.
     shape : (K, N), the lengths of Z and X.
-    labels : (N,) for each x_j the z_i it matches, −1 where it is dropped; of several z the cheapest (ties: the first).
+    labels : (N,), the z_i that x_j matches, −1 if it is dropped. If x_j matches several z, the cheapest (ties: the
+        smallest i).
     method : the name of the method.
-    weights : (L,) how many times each pair pays its match cost; None: once.
-    charged : how often each charge is paid: `charged.open_x` is the number of runs of dropped x.
-    kept : which elements are there, where others are missing (`missing="drop"`); None: all. All indices are the
-        caller's, and a missing x has label −1; `missing_x` and `missing_z` tell missing from dropped.
+    weights : (L,), how many times each pair pays its match cost; None means once.
+    charged : how often each charge is paid. For example, `charged.open_x` is the number of runs of dropped x.
+    kept : which elements are present, if others are missing (`missing="drop"`); None if all are. All indices refer to
+        the caller's Z and X. A missing x has label −1; `missing_x` and `missing_z` distinguish missing from dropped.
     """
 
     cost: float
@@ -74,11 +75,11 @@ class Alignment:
 
     @classmethod
     def of(cls, problem: Problem) -> Alignment:
-        """A best alignment of `problem`; ValueError where every alignment is forbidden."""
+        """A best alignment of `problem`. Raises ValueError if every alignment is forbidden."""
         found = executors.trace(problem)
         if not np.isfinite(found.value):
             raise executors.no_alignment(problem)
-        problem.given.match.own()  # the alignment keeps its costs, whatever becomes of the caller's arrays
+        problem.given.match.own()  # the alignment refers to these costs later; the caller may modify the arrays
         return cls.from_trace(problem, found)
 
     @classmethod
@@ -86,8 +87,8 @@ class Alignment:
         """The alignment that an executor found for `problem`."""
         i, j = found.pairs.T
         labels = np.full(problem.costs.shape[1], -1)
-        first = np.flatnonzero(np.diff(j, prepend=-1))  # of the pairs of each x_j, which lie together
-        if len(first) < len(j):  # some x_j has several z: its label is the cheapest, of these the smallest
+        first = np.flatnonzero(np.diff(j, prepend=-1))  # the first pair of each x_j; its pairs are adjacent
+        if len(first) < len(j):  # some x_j matches several z: its label is the cheapest of them, ties: the smallest
             paid = problem.costs.match.at(i, j)
             least = np.repeat(np.minimum.reduceat(paid, first), np.diff(first, append=len(j)))
             i, j = np.minimum.reduceat(np.where(paid == least, i, i.max()), first), j[first]
@@ -111,7 +112,7 @@ class Alignment:
     def quickly(
         cls, found: Trace, labels: Array, shape: tuple[int, int], method: str, problem: Callable[[], Problem]
     ) -> Alignment:
-        """The alignment of a small problem, which is made only when somebody asks for it."""
+        """The alignment of a small problem. The `Problem` itself is built lazily, by the function `problem`."""
         return cls(
             found.value,
             found.pairs,
@@ -126,7 +127,7 @@ class Alignment:
 
     @classmethod
     def from_walk(cls, problem: Problem, walk: list[Step]) -> Alignment:
-        """The alignment of a path, given as its steps."""
+        """The alignment for a path, which is given as a list of steps."""
         if problem.graph is not None:
             found = cls.from_trace(problem, Trace.of_steps(np.nan, walk, problem.costs.shape, problem.table))
             return replace(found, cost=found.rescore())
@@ -142,11 +143,11 @@ class Alignment:
 
     @cached_property
     def problem(self) -> Problem | None:
-        """The problem that it solves; None where it came without its costs."""
+        """The problem that this alignment solves; None if it was read without its costs."""
         return self.source() if callable(self.source) else self.source
 
     def spread(self, kept: Kept) -> Alignment:
-        """An alignment of kept elements in the indices of the caller, among whose elements some are missing."""
+        """Convert the indices, which count only the kept elements, to those of the caller's sequences."""
         i, j = self.pairs.T
         return replace(
             self,
@@ -161,7 +162,7 @@ class Alignment:
 
     @cached_property
     def compact(self) -> Alignment:
-        """The same without the missing elements: in the indices of its `problem`."""
+        """The same alignment without the missing elements, in the indices of its `problem`."""
         kept = self.kept
         if kept is None:
             return self
@@ -187,13 +188,15 @@ class Alignment:
 
     @property
     def dropped_x(self) -> Array:
-        """(N,) bool: whether x_j matches nothing, though it is there."""
+        """(N,) bool: whether x_j is present but matches nothing."""
         return np.asarray(np.bincount(self.pairs[:, 1], minlength=self.shape[1]) == 0) & ~self.missing_x
 
     @property
     def dropped_z(self) -> Array:
-        """(K,) bool: whether z_i matches nothing, though it is there; of an order with a choice, also where the walk
-        misses it."""
+        """(K,) bool: whether z_i is present but matches nothing.
+
+        With an order that has alternatives, this includes the z that the walk does not visit (see `reached_z`).
+        """
         return np.asarray(np.bincount(self.pairs[:, 0], minlength=self.shape[0]) == 0) & ~self.missing_z
 
     @property
@@ -213,10 +216,10 @@ class Alignment:
         return np.zeros(self.shape[0], bool) if self.kept is None else self.kept.missing_z
 
     def segments(self) -> list[Segment]:
-        """The unbroken runs of x that match each z, in the order of z, then of x.
+        """The unbroken runs of x that match each z, sorted by z, then by x.
 
-        A z has several where x inside its run are dropped (`contiguous=True` forbids that), none where it is dropped
-        itself; segments share an x that matches several z. A missing x does not break a run.
+        A z has several segments if x inside its run are dropped (`contiguous=True` forbids that), and none if it is
+        dropped itself. An x that matches several z is in several segments. A missing x does not break a run.
 
         >>> import dropdtw
         >>> C = [[0, 0, 9, 9, 9], [9, 9, 9, 0, 9]]
@@ -228,25 +231,24 @@ class Alignment:
 
     @property
     def walk(self) -> Array:
-        """(W,) the z that the alignment comes to, matched or dropped, in its order: all of them, unless `order` says
-        otherwise."""
+        """(W,) the z that the alignment visits, matched or dropped, in order. Without an `order`, all z."""
         if self.walked is not None:
             return self.walked[0]
         return np.arange(self.shape[0]) if self.kept is None else self.kept.z
 
     @property
     def visit(self) -> Array:
-        """(L,) which entry of `walk` each pair belongs to."""
+        """(L,) the entry of `walk` that each pair belongs to."""
         return self.compact.pairs[:, 0] if self.walked is None else self.walked[1]
 
     @property
     def reached_z(self) -> Array:
-        """(K,) bool: whether the walk comes to z_i: not to those in a branch of the order that it does not take."""
+        """(K,) bool: whether the walk visits z_i. It does not visit the alternatives that it does not take."""
         return np.isin(np.arange(self.shape[0]), self.walk)
 
     @property
     def done(self) -> Array:
-        """The z that are matched, in the order in which they were done; one that is repeated comes again.
+        """The z that are matched, in the order in which they happened; a repeated z is listed each time.
 
         >>> import dropdtw
         >>> C = [[9, 9, 0], [0, 9, 9], [9, 0, 9]]
@@ -257,7 +259,7 @@ class Alignment:
 
     @property
     def visits(self) -> list[Segment]:
-        """For each z that was done, in order, the x from its first match to its last: one for each time it was done.
+        """For each entry of `done`, the x from its first match to its last.
 
         >>> import dropdtw
         >>> C = [[0, 9, 0, 9], [9, 0, 9, 0]]
@@ -265,14 +267,16 @@ class Alignment:
         [Segment(label=0, start=0, stop=1), Segment(label=1, start=1, stop=2), \
 Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         """
-        at, first, count = np.unique(self.visit, return_index=True, return_counts=True)  # visits never fall
+        at, first, count = np.unique(self.visit, return_index=True, return_counts=True)  # visits never decrease
         j = self.pairs[:, 1]
         runs = zip(self.walk[at], j[first], j[first + count - 1] + 1, strict=True)
         return [Segment(*map(int, run)) for run in runs]
 
     def rescore(self) -> float:
-        """The cost summed anew from the matched pairs, the paid drops, the charges, and the arcs of the order that the
-        walk takes; equals `cost` up to rounding."""
+        """Recompute the cost from the matched pairs, the drops, the charges and the arcs of the order.
+
+        The result equals `cost` up to rounding.
+        """
         if self.kept is not None:
             return self.compact.rescore()
         costs = self.solved().costs
@@ -287,7 +291,7 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         )
 
     def paid_arcs(self) -> float:
-        """What the walk pays for its arcs: jumps, and going through a part of the order again."""
+        """The cost of the walk's arcs: jumps, and repetitions of a part of the order."""
         from dropdtw.results.walked import arcs_cost
 
         graph = self.solved().graph
@@ -298,7 +302,9 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         return np.inf if found is None else found
 
     def explain(self, j: int) -> Explanation:
-        """Why x_j was matched or dropped: the best alignment that treats it otherwise, and what that costs more.
+        """Explain why x_j is matched or dropped: the best alignment that treats it differently, and its extra cost.
+
+        j : an index of X; negative indices count from the end.
 
         >>> import dropdtw
         >>> print(dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).explain(1))
@@ -309,7 +315,7 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         return explain(self, self.solved(), j)
 
     def posterior(self, gamma: float = 1.0) -> Posterior:
-        """How probable each match and each drop of this problem is, see `dropdtw.posterior`.
+        """The probability of each match and each drop of this problem, see [`posterior`][dropdtw.posterior].
 
         >>> import dropdtw
         >>> dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).posterior(gamma=0.1).drop_x.round(2)
@@ -320,9 +326,10 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         return Posterior.of(self.solved(), gamma)
 
     def warp_z(self, Z: npt.ArrayLike, *, fill: float | Literal["linear"] = np.nan) -> Array:
-        """Z on the time axis of X, (N, d): row j is the mean of the z matched to x_j.
+        """Resample Z on the time axis of X, (N, d): row j is the mean of the z that match x_j.
 
-        fill : what stands where x_j is dropped: a number, or "linear" to interpolate between its neighbours.
+        Z : (K, d), as it was aligned.
+        fill : the value where x_j is dropped: a number, or "linear" to interpolate between neighbors.
 
         >>> import dropdtw
         >>> dropdtw.solve([[0, 0, 9], [9, 9, 0]]).warp_z([[10.0], [20.0]]).ravel()
@@ -331,24 +338,40 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         return warp(Z, "Z", self.pairs, self.shape, fill)
 
     def warp_x(self, X: npt.ArrayLike, *, fill: float | Literal["linear"] = np.nan) -> Array:
-        """X on the time axis of Z, (K, d): row i is the mean of the x matched to z_i; `fill` as in `warp_z`."""
+        """Resample X on the time axis of Z, (K, d): row i is the mean of the x that match z_i.
+
+        X : (N, d), as it was aligned.
+        fill : the value where z_i is dropped: a number, or "linear" to interpolate between neighbors.
+
+        >>> import dropdtw
+        >>> dropdtw.solve([[0, 0, 9], [9, 9, 0]]).warp_x([[1.0], [2.0], [7.0]]).ravel()
+        array([1.5, 7. ])
+        """
         return warp(X, "X", self.pairs[:, ::-1], self.shape[::-1], fill)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the alignment on its match costs; needs matplotlib (`pip install dropdtw[plot]`)."""
+        """Draw the alignment on its match costs. Needs matplotlib (`pip install dropdtw[plot]`)."""
         from dropdtw import plot
 
         return plot.alignment(self, ax=ax)
 
     def to_dict(self, *, costs: bool = False) -> dict[str, Any]:
-        """A JSON-safe dictionary; with `costs`, one that brings back all of it (`rescore`, `explain`, `plot`)."""
+        """The alignment as a dictionary that JSON can hold.
+
+        costs : whether to include the costs, so that `rescore`, `explain` and `plot` work after `from_dict`.
+
+        >>> import dropdtw
+        >>> a = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3)
+        >>> dropdtw.Alignment.from_dict(a.to_dict(costs=True)).rescore() == a.rescore()
+        True
+        """
         from dropdtw.results import serialize
 
         return serialize.to_dict(self, costs)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Alignment:
-        """The alignment that `to_dict` wrote."""
+        """Read a dictionary that `to_dict` wrote. Raises ValueError if it is damaged."""
         from dropdtw.results import serialize
 
         return serialize.from_dict(data)
@@ -373,25 +396,25 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         return html.to_html(self)
 
     def _of_kept(self, segment: Segment) -> Segment:
-        """A segment of kept elements in the indices of the caller."""
+        """Convert a segment from the indices of the kept elements to those of the caller."""
         assert self.kept is not None
         return Segment(int(self.kept.z[segment.label]), *self.kept.interval(segment.start, segment.stop))
 
     def solved(self) -> Problem:
-        """The problem that this alignment solves."""
+        """The problem that this alignment solves. Raises ValueError if it was read without its costs."""
         if self.problem is None:
             raise ValueError("this alignment came without its costs; write it with to_dict(costs=True) to keep them")
         return self.problem
 
 
 def segments_of_pairs(pairs: Array) -> list[Segment]:
-    """The unbroken runs of x that match each z, for matched pairs (L, 2)."""
+    """The segments of matched pairs (L, 2), sorted by z, then by x."""
     i, j = pairs.T
     if len(i) == 0:
         return []
     by_z = np.lexsort((j, i))
     i, j = i[by_z], j[by_z]
-    new = np.r_[True, (np.diff(i) != 0) | (np.diff(j) != 0)]  # a z that comes twice may match the same x twice
+    new = np.r_[True, (np.diff(i) != 0) | (np.diff(j) != 0)]  # a repeated z may match the same x twice
     i, j = i[new], j[new]
     first = np.flatnonzero(np.r_[True, (np.diff(i) != 0) | (np.diff(j) != 1)])
     last = np.r_[first[1:], len(i)] - 1
@@ -399,6 +422,6 @@ def segments_of_pairs(pairs: Array) -> list[Segment]:
 
 
 def weighted_sum(counts: Array, prices: Array) -> float:
-    """Σ counts · prices, where an infinite price that is not paid adds nothing."""
+    """Σ counts · prices, where a count of 0 contributes 0 even if the price is infinite."""
     paid = counts != 0
     return float((counts[paid] * prices[paid]).sum(dtype=np.float64))

@@ -1,4 +1,4 @@
-"""Why an element was matched or dropped: the best alignment that treats it otherwise."""
+"""Explanations: the best alignment that treats an element differently."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What happened to x_j, and the best alternative.
+    """What happened to x_j, and the best alternative. Returned by `Alignment.explain`.
 
-    matched : the z that x_j matches; empty where it is dropped.
+    matched : the z that x_j matches; empty if x_j is dropped.
     price : what x_j pays: its match costs, or its drop cost.
     cost : the cost of the whole alignment.
-    alternative : the z that x_j matches in the best alignment that treats it otherwise; empty where that drops it,
-        None where there is no other alignment.
-    alternative_cost : the cost of that alignment, +∞ where there is none.
-    opening : what x_j pays for opening a run of drops, 0 where it opens none.
-    missing : whether x_j is missing, so that there is nothing to decide.
-    margin : alternative_cost − cost, never negative but for rounding (or for a draw from a posterior, which
-        need not be a best alignment).
+    alternative : the z that x_j matches in the best alignment that treats it differently; empty if that one drops x_j,
+        None if there is no such alignment.
+    alternative_cost : the cost of that alignment; +∞ if there is none.
+    opening : what x_j pays for opening a run of drops; 0 if it does not open one.
+    missing : whether x_j is missing, so that there was nothing to decide.
+    margin : alternative_cost − cost. It is never negative, up to rounding, for a best alignment; a sample from a
+        posterior need not be one.
     """
 
     j: int
@@ -43,7 +43,7 @@ class Explanation:
 
     @property
     def margin(self) -> float:
-        """How much worse the alternative is: small means that the decision was close."""
+        """How much more the alternative costs; a small margin means a close decision."""
         return self.alternative_cost - self.cost
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Explanation:
         if self.opening:
             now += f" and opens a run of drops for {self.opening:.4g}"
         if self.alternative is None:
-            return f"{now}; there is no alignment that treats it otherwise"
+            return f"{now}; there is no alignment that treats it differently"
         return (
             f"{now}; {_name(self.alternative)} instead, the whole would cost {self.alternative_cost:.4g} "
             f"rather than {self.cost:.4g}: margin {self.margin:.4g}"
@@ -90,26 +90,26 @@ def explain(alignment: Alignment, problem: Problem, j: int) -> Explanation:
 
 
 def _otherwise(problem: Problem, costs: Costs, here: np.ndarray, j: int) -> Trace:
-    """The best alignment that matches x_j to none of `here`."""
+    """The best alignment in which x_j matches none of `here`."""
     match = costs.matrix.copy()
     match[here, j] = np.inf
     return executors.trace(problem.paying(costs.with_match(match)))
 
 
 def _matched(problem: Problem, costs: Costs, j: int) -> Trace:
-    """The best alignment that matches x_j."""
+    """The best alignment in which x_j is matched."""
     if not problem.table.skips_for_free:
         drop_x = costs.drop_x.astype(np.float64)
         drop_x[j] = np.inf
         return executors.trace(problem.paying(replace(costs, drop_x=drop_x)))
-    # A free skip has no price that could be raised.
+    # A free skip has no drop cost that could be raised to +∞.
     if problem.graph is not None:
         return graphs.trace(problem.table, problem.graph, costs, matching=j)
     return reference.trace_matching(problem.table, costs, j)
 
 
 def _each(matched: np.ndarray) -> tuple[int, ...]:
-    """Each z once, in the order in which they were done: one that comes again may match the same x."""
+    """Each z once, in order: a repeated z may match the same x again."""
     return tuple(dict.fromkeys(map(int, matched)))
 
 

@@ -1,7 +1,8 @@
-"""All alignments at once: how probable each match and each drop is when cheap alignments are likelier than dear ones.
+"""Posteriors: the probability of each match and each drop, over all alignments.
 
-The Gibbs distribution at temperature γ gives an alignment M the probability exp(−cost(M)/γ) / Σ exp(−cost/γ). Its
-marginals are the derivatives of the soft value −γ log Σ exp(−cost/γ), so the backward pass yields them exactly.
+The Gibbs distribution at temperature γ gives an alignment M the probability exp(−cost(M)/γ) / Σ exp(−cost/γ), so cheap
+alignments are more probable. Its marginals are the derivatives of the soft value −γ log Σ exp(−cost/γ), so the
+backward pass computes them exactly.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from dropdtw.tables.reducers import Reducer, soft_min
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The Gibbs distribution over the alignments of one problem. Made by `dropdtw.posterior`.
+    """The Gibbs distribution over the alignments of one problem. Returned by [`posterior`][dropdtw.posterior].
 
-    match : (K, N) probability that z_i matches x_j.
-    drop_x, drop_z : (N,) and (K,) probability that x_j, that z_i, is dropped. A z that the walk does not come to is not
-        dropped, see `visit`, and neither is a missing element.
+    match : (K, N), the probability that z_i matches x_j.
+    drop_x, drop_z : (N,) and (K,), the probabilities that x_j and that z_i are dropped. A z that the walk does not
+        visit does not count as dropped (see `visit`), and neither does a missing element.
     log_partition : log Σ exp(−cost/γ) over all alignments.
     expected_cost : the mean cost of an alignment.
     gamma : the temperature.
-    visit : (K,) how often a walk comes to z_i, matched or dropped, on average: a probability where none repeats, and
-        1 where nothing is left to choose. Where z_i repeats, `drop_z` is such an average too, and so is `match` if
-        two visits can match one x.
+    visit : (K,), how often a walk visits z_i on average, matched or dropped. It is 1 if the order leaves no choice, and
+        a probability if no step repeats. If z_i can repeat, `drop_z` is such an average too, and so is `match` if two
+        visits can match the same x.
     """
 
     match: Array
@@ -51,11 +52,11 @@ class Posterior:
         """The posterior of a problem at temperature `gamma`."""
         reducer = soft_min(gamma)
         if reducer.gamma == 0:
-            raise ValueError("gamma is 0, where one alignment has all the probability; use dropdtw.solve for that one")
+            raise ValueError("gamma is 0, where one alignment has all the probability; use dropdtw.solve to find it")
         found = executors.run(problem, reducer, gradient=True)
         if not np.isfinite(found.value):
             raise executors.no_alignment(problem)
-        problem.given.match.own()  # draws are made from these costs, whatever becomes of the caller's arrays
+        problem.given.match.own()  # `sample` uses these costs later; the caller may modify the arrays
         costs = problem.costs
         paid = (
             (found.match, costs.matrix),
@@ -67,7 +68,7 @@ class Posterior:
         expected_cost = sum(weighted_sum(weights, prices) for weights, prices in paid)
         if problem.graph is not None:
             expected_cost += weighted_sum(found.arcs, problem.graph.cost)
-        if not problem.table.weights <= {1.0}:  # a derivative counts a match as often as its weight says
+        if not problem.table.weights <= {1.0}:  # a derivative is the probability of a match times its weight
             found = found._replace(match=executors.marginals(problem, reducer))
         drop_x, drop_z = _empty_columns(problem, reducer, found), _empty_rows(problem, reducer, found)
         visit = _visits(problem, found)
@@ -84,21 +85,21 @@ class Posterior:
 
     @property
     def cost(self) -> float:
-        """The soft value −γ log Σ exp(−cost/γ): below the hard cost by at most γ · log(number of alignments)."""
+        """The soft value −γ log Σ exp(−cost/γ), at most γ · log(number of alignments) below the hard cost."""
         return -self.gamma * self.log_partition
 
     @property
     def entropy(self) -> float:
-        """−Σ p log p over alignments, in nats: 0 where one alignment has all the probability."""
+        """−Σ p log p over alignments, in nats; 0 if one alignment has all the probability."""
         return max(0.0, self.log_partition + self.expected_cost / self.gamma)
 
     @cached_property
     def before(self) -> Array:
         """(K, K): before[u, v] is the probability that both are matched and u's first x comes before v's.
 
-        So `before + before.T`, and the probability that both have the same first x, is the probability that both are
-        matched. Known where no step repeats, no x matches several z (`many_to_one=False`) and no z is passed over for
-        free; otherwise it raises, and draws of `sample` are a way to estimate it.
+        Since no two z share an x, `before + before.T` is the probability that both are matched. This needs an order in
+        which no step repeats, `many_to_one=False`, and a method that does not skip z for free. Otherwise it raises
+        ValueError; estimate it from `sample` instead.
 
         >>> import dropdtw
         >>> C = [[0.0, 0.5], [1.0, 0.0]]
@@ -111,7 +112,7 @@ class Posterior:
         return found if self.problem.kept is None else self.problem.kept.spread(found, 0, "z", "z")
 
     def sample(self, n: int = 1, *, seed: int | np.random.Generator | None = None) -> list[Alignment]:
-        """Draw n independent alignments; the same seed gives the same draws.
+        """Draw n independent alignments. The same seed gives the same alignments.
 
         >>> import dropdtw
         >>> p = dropdtw.posterior([[0.0, 0.0]], drop_x=0.0)
@@ -126,10 +127,10 @@ class Posterior:
 
 
 def _empty_columns(problem: Problem, reducer: Reducer, found: Result) -> Array:
-    """The probability that x_j matches nothing. Where every drop is paid for, that is the derivative by d_x."""
+    """The probability that x_j matches nothing. If every drop is paid for, this is the derivative by d_x."""
     if "free" not in problem.table.skips_x_for():
         return found.drop_x
-    if not problem.table.matches_by("top"):  # each x matches once at most
+    if not problem.table.matches_by("top"):  # each x matches at most one z
         return np.asarray(np.clip(1 - found.match.sum(axis=0), 0, 1))
     return np.array([_without(problem, reducer, found, (slice(None), j)) for j in range(problem.costs.shape[1])])
 
@@ -147,7 +148,7 @@ def _passes_z_for_free(problem: Problem) -> bool:
 
 
 def _visits(problem: Problem, found: Result) -> Array:
-    """What the arcs into the nodes of each z carry; those that go on with the same z do not count."""
+    """The total probability of the arcs into the nodes of each z, except those that continue the same z."""
     K = problem.costs.shape[0]
     graph = problem.graph
     if graph is None:
@@ -160,19 +161,19 @@ def _visits(problem: Problem, found: Result) -> Array:
 
 
 def _before(problem: Problem, reducer: Reducer) -> Array:
-    """See `Posterior.before`: both are matched in this order exactly if u is dealt with where a match enters v.
+    """See `Posterior.before`: u is matched before v exactly if u is already done when a match enters v.
 
-    Where u may be dropped, a pass of its own takes only the alignments that match it.
+    If u may be dropped, a separate pass restricts the sum to alignments that match u.
     """
     K = problem.costs.shape[0]
     if problem.table.matches_by("top"):
         raise ValueError(
-            "with many_to_one, several z may have the same first x: which of them comes first is not known here; "
+            "with many_to_one, several z may have the same first x, so their order is undefined; "
             "give many_to_one=False, or estimate it from sample()"
         )
     if _passes_z_for_free(problem):
         raise ValueError(
-            f"method {problem.method!r} passes over a z for free: whether it is matched is not known from derivatives; "
+            f"method {problem.method!r} skips z for free, so derivatives do not show whether a z is matched; "
             "estimate it from sample()"
         )
     first = _first_matches(problem.graph, K)
@@ -190,21 +191,20 @@ def _before(problem: Problem, reducer: Reducer) -> Array:
 
 
 def _first_matches(graph: Graph | None, K: int) -> Callable[[Result, int], Array]:
-    """How probable it is that each v is matched after u was dealt with, from derivatives: a function of them and u."""
+    """A function of the derivatives and u that gives, for each v, the probability that v is matched after u."""
     rows = np.arange(K) if graph is None else graph.chain
     if rows is not None and len(set(rows)) == len(rows):
         place = np.argsort(rows)
         return lambda found, u: np.where(place > place[u], 1 - found.drop_z, 0)
     if graph is None or graph.past is None:
         raise ValueError(
-            "steps that repeat, or of which one of several is taken, have no one place: which of them comes first is "
-            "not known here; estimate it from sample()"
+            "steps that repeat, or that are alternatives, have no fixed place in the order; estimate it from sample()"
         )
     label = graph.label[graph.target]
     enters = np.flatnonzero((label >= 0) & (graph.use & (NEW | OTHER) != 0))
     to = label[enters]
     past = [graph.past[v] for v in graph.target[enters]]
-    dropped_too = graph.use[enters] & DROP != 0  # such an arc is the only one to its step: all drops take it
+    dropped_too = graph.use[enters] & DROP != 0  # such an arc is the only one into its step, so all drops take it
 
     def matches(found: Result, u: int) -> Array:
         done = np.array([steps >> u & 1 for steps in past]) * (to != u)
@@ -215,7 +215,7 @@ def _first_matches(graph: Graph | None, K: int) -> Callable[[Result, int], Array
 
 
 def _without(problem: Problem, reducer: Reducer, found: Result, where: tuple[Any, ...]) -> float:
-    """The share of the partition sum that is left when the matches `where` are forbidden."""
+    """The share of the partition sum that remains when the matches `where` are forbidden."""
     match = problem.costs.matrix.copy()
     match[where] = np.inf
     rest = executors.run(problem.paying(problem.costs.with_match(match)), reducer).value

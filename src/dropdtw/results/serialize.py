@@ -1,4 +1,4 @@
-"""Alignments as JSON-safe dictionaries."""
+"""Alignments as dictionaries that JSON can hold."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dropdtw.results.walked import arcs_cost
 from dropdtw.tables.table import Edge, Recurrence
 
 FORMAT = 1
-"""Raised when a dictionary written by an older version could no longer be read."""
+"""Version of the format. Increase it when dictionaries of older versions can no longer be read."""
 
 
 def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
         data["walk"], data["visit"] = a.walk.tolist(), a.visit.tolist()
     if a.kept is not None:
         data["missing_x"], data["missing_z"] = (np.flatnonzero(m).tolist() for m in (a.missing_x, a.missing_z))
-    if costs:  # of the elements that are there
+    if costs:  # only those of elements that are present
         p = a.solved()
         data["problem"] = {
             "table": asdict(p.table),
@@ -68,7 +68,7 @@ def from_dict(data: Mapping[str, Any]) -> Alignment:
     except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
         what = f"{error.args[0]} missing" if isinstance(error, KeyError) else str(error)
         raise ValueError(
-            f"this is no alignment in format {FORMAT} ({what}); give what Alignment.to_dict wrote"
+            f"this is not an alignment in format {FORMAT} ({what}); give a dictionary that Alignment.to_dict wrote"
         ) from error
 
 
@@ -98,7 +98,7 @@ def _read(data: Mapping[str, Any]) -> Alignment:
     problem = _problem(data["problem"], method, shape, kept) if data.get("problem") is not None else None
     weights = None if data.get("weights") is None else np.asarray(data["weights"], float).reshape(len(pairs))
     if weights is not None and not ((weights > 0) & (weights < np.inf)).all():
-        raise ValueError("its weights are not all finite and above 0")
+        raise ValueError("its weights are not all finite and > 0")
     charged = _charges(data.get("charged", {}), "charged")
     found = Alignment(cost, pairs, shape, labels, method, paid_x, paid_z, problem, weights, charged, walked, kept)
     if kept is not None:
@@ -110,7 +110,7 @@ def _read(data: Mapping[str, Any]) -> Alignment:
 
 
 def _charges(data: Mapping[str, Any], name: str) -> Charges:
-    """Charges, or how often they are paid; older dictionaries have none."""
+    """Charges, or how often they are paid. Dictionaries of older versions have none."""
     found = Charges(**{plus: float(value) for plus, value in data.items()})
     if not all(0 <= value < np.inf for value in found):
         raise ValueError(f"its {name} are not all finite and ≥ 0")
@@ -127,7 +127,7 @@ def _whole(values: Any, what: str) -> npt.NDArray[np.int64]:
 def _check_pairs(pairs: Array, shape: tuple[int, int], walked: tuple[Array, Array] | None) -> None:
     if ((pairs < 0) | (pairs >= shape)).any():
         raise ValueError(f"a pair lies outside shape {shape}")
-    # With a walk, pairs may come in any order of z, but not of its entries.
+    # With a walk, pairs may visit z in any order, but must follow the entries of the walk.
     places = pairs if walked is None else np.stack([walked[1], pairs[:, 1]], axis=1)
     steps = np.diff(places, axis=0)
     if (steps < 0).any() or (steps.sum(axis=1) == 0).any():
@@ -135,7 +135,7 @@ def _check_pairs(pairs: Array, shape: tuple[int, int], walked: tuple[Array, Arra
 
 
 def _walked(data: Mapping[str, Any], pairs: Array, shape: tuple[int, int]) -> tuple[Array, Array] | None:
-    """The walk, and which of its entries each pair belongs to; None where the steps are a list."""
+    """The walk, and the entry of it that each pair belongs to; None if the steps are a list."""
     if data.get("walk") is None and data.get("visit") is None:
         return None
     walk, visit = _whole(data["walk"], "its walk is").reshape(-1), _whole(data["visit"], "its visits are").reshape(-1)
@@ -149,7 +149,7 @@ def _walked(data: Mapping[str, Any], pairs: Array, shape: tuple[int, int]) -> tu
 
 
 def _kept(data: Mapping[str, Any], shape: tuple[int, int]) -> Kept | None:
-    """Which elements are there; None where none is missing."""
+    """Which elements are present; None if none is missing."""
     if data.get("missing_x") is None and data.get("missing_z") is None:
         return None
     there = []
@@ -164,7 +164,7 @@ def _kept(data: Mapping[str, Any], shape: tuple[int, int]) -> Kept | None:
 
 
 def _check_missing(a: Alignment) -> None:
-    """Missing elements match nothing, pay nothing and are not on the walk."""
+    """Check that missing elements match nothing, pay nothing and are not on the walk."""
     i, j = a.pairs.T
     lost_x, lost_z = a.missing_x, a.missing_z
     if lost_x[j].any() or lost_z[i].any() or a.paid_x[lost_x].any() or a.paid_z[lost_z].any() or lost_z[a.walk].any():
@@ -172,13 +172,13 @@ def _check_missing(a: Alignment) -> None:
 
 
 def _unmatched(walked: tuple[Array, Array], K: int) -> npt.NDArray[np.int64]:
-    """(K,) how often the walk comes to each z without a match."""
+    """(K,) how often the walk visits each z without a match."""
     walk, visit = walked
     return np.bincount(walk, minlength=K) - np.bincount(walk[np.unique(visit)], minlength=K)
 
 
 def _check_walk(a: Alignment, problem: Problem) -> None:
-    """The walk is one of the order's."""
+    """Check that the order allows the walk."""
     if (a.walked is None) is not (problem.graph is None):
         raise ValueError("it has a walk without an order" if problem.graph is None else "its order has no walk")
     if problem.graph is not None and arcs_cost(problem.graph, a.walk, a.visit, a.pairs) is None:
@@ -186,7 +186,7 @@ def _check_walk(a: Alignment, problem: Problem) -> None:
 
 
 def _check_labels(labels: Array, pairs: Array) -> None:
-    """Each label is a z that its x matches, −1 where there is none."""
+    """Check that each label is a z that its x matches, or −1 if there is none."""
     i, j = pairs.T
     known = labels == -1
     known[j] = False
@@ -196,7 +196,7 @@ def _check_labels(labels: Array, pairs: Array) -> None:
 
 
 def _check_costs(a: Alignment, costs: Costs) -> None:
-    """The pairs lie in the band, and what they and the drops cost is the cost, as precisely as it may be known."""
+    """Check that the pairs lie in the band, and that pairs and drops add up to the cost, up to rounding."""
     i, j = a.pairs.T
     if costs.band is not None:
         start, stop = costs.band
@@ -206,7 +206,8 @@ def _check_costs(a: Alignment, costs: Costs) -> None:
     charged = np.repeat(costs.charges, np.asarray(a.charged).astype(int))
     dropped_z = np.repeat(costs.drop_z, a.paid_z.astype(int))
     paid = np.concatenate([matched, costs.drop_x[a.paid_x == 1], dropped_z, charged, [a.paid_arcs()]])
-    # Sums of single precision drift with their length, and so do single costs that are computed in two ways.
+    # Rounding errors in single precision grow with the number of terms. The costs themselves may also have been
+    # computed in two ways, so we allow for an error relative to the median cost as well.
     finite = costs.matrix[np.isfinite(costs.matrix)]
     usual = float(np.median(np.abs(finite))) if finite.size else 0.0
     single = float(np.finfo(np.float32).eps)
@@ -235,7 +236,7 @@ def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int], kept:
         if not ((start >= 0) & (start <= stop) & (stop <= N)).all():
             raise ValueError("its band does not lie in its shape")
         if (np.diff(start) < 0).any() or (np.diff(stop) < 0).any():
-            raise ValueError("its band falls from one row to the next")
+            raise ValueError("its band moves back from one row to the next")
         band = (start, stop)
     charges = _charges(data.get("charges", {}), "charges")
     costs = Costs(Matrix(match), drop_x, drop_z, band, charges)
@@ -246,13 +247,13 @@ def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int], kept:
 def _ordered(problem: Problem, said: Mapping[str, Any]) -> Problem:
     """The problem with the order of its steps."""
     if problem.table.border is not None or problem.costs.band is not None:
-        raise ValueError("its steps have an order, but its table a border or its costs a band")
+        raise ValueError("its steps have an order, but its table has a border or its costs have a band")
     order = orders.parse(said, len(problem.costs.drop_z))
     return problem if order.is_plain else replace(problem, order=order, graph=order.graph(problem.table))
 
 
 def _lists(array: npt.NDArray[Any]) -> list[Any]:
-    """Nested lists in which +∞, which JSON lacks, is the string "inf"."""
+    """Nested lists with the string "inf" for +∞, which JSON lacks."""
     values: npt.NDArray[Any] = array.astype(object)
     values[np.isinf(array)] = "inf"
     return values.tolist()  # type: ignore[no-any-return]

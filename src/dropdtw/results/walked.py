@@ -1,4 +1,4 @@
-"""What the arcs of a walk cost, found from the steps that it passes: so a walk can be checked, and scored anew."""
+"""The cost of a walk's arcs, recomputed from the steps it visits. Used to validate and to rescore a walk."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from dropdtw.problem.inputs import Array
 
 
 def arcs_cost(graph: Graph, walk: Array, visit: Array, pairs: Array) -> float | None:
-    """What a way through the graph that passes the z of `walk`, matched as `pairs` say, pays for its arcs.
+    """The arc cost of the cheapest path through the graph that visits the z of `walk` with these matches.
 
-    Of several ways the cheapest counts; None where there is none.
-
-    visit : which entry of `walk` each pair belongs to.
+    visit : the entry of `walk` that each pair belongs to.   Returns None if there is no such path.
     """
     matches: list[list[int]] = [[] for _ in walk]
     for number, j in zip(visit.tolist(), pairs[:, 1].tolist(), strict=True):
@@ -33,7 +31,7 @@ def arcs_cost(graph: Graph, walk: Array, visit: Array, pairs: Array) -> float | 
 
 
 def _follow(graph: Graph, here: dict[int, float], uses: int, z: int) -> dict[int, float]:
-    """The nodes of z that arcs of some uses lead to, with what the way there costs."""
+    """The nodes of z that arcs with one of the `uses` lead to, and the lowest cost of reaching each."""
     found: dict[int, float] = {}
     for u, paid in here.items():
         for v, use, cost in graph.leaving[u]:
@@ -43,7 +41,7 @@ def _follow(graph: Graph, here: dict[int, float], uses: int, z: int) -> dict[int
 
 
 def _through_hubs(graph: Graph, here: dict[int, float]) -> dict[int, float]:
-    """Some nodes, and all hubs behind them."""
+    """The given nodes and all hubs that can be reached from them, with the lowest cost of each."""
     found = dict(here)
     todo = list(here)
     while todo:

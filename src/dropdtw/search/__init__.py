@@ -1,1 +1,1 @@
-"""Many sequences, and streams: all pairs, the nearest ones, frames as they arrive, a drop cost to begin with."""
+"""Retrieval and streaming: all pairs, nearest neighbors, occurrences, averages, streams, and suggested drop costs."""

@@ -1,24 +1,24 @@
-"""Lower bounds on the cost of an alignment, for retrieval that need not align everything.
+"""Lower bounds on the cost of an alignment, for retrieval that does not align every candidate.
 
-Every bound comes from one argument. An alignment M pays C[i, j] for each pair and a drop cost for each x and z
-without one. Take any 0 ≤ λ ≤ 1, and let every pair pay λ C[i, j] out of its column and (1 − λ) C[i, j] out of its row:
+All bounds follow from one argument. An alignment M pays C[i, j] for each pair and a drop cost for each unmatched x and
+z. Take any 0 ≤ λ ≤ 1, and split the cost of every pair: λ C[i, j] to its column and (1 − λ) C[i, j] to its row. Then
 
-    cost(M) = Σ_j (what column j pays) + Σ_i (what row i pays).
+    cost(M) = Σ_j (cost of column j) + Σ_i (cost of row i).
 
-Column j is empty and pays d_x[j], or it is not and pays λ Σ_i M_ij C_ij ≥ λ m_j, where m_j is the least that a column
-with a match can hold: min_i C[i, j]; and where that is negative and several z may match x_j, Σ_i min(C[i, j], 0).
-Rows are alike, with m′_i. So, whatever M is,
+If column j is empty, it costs d_x[j]. If not, it costs λ Σ_i M_ij C_ij ≥ λ m_j, where m_j is the smallest sum that the
+matches of a column can have: min_i C[i, j], or, if that is negative and several z may match x_j, Σ_i min(C[i, j], 0).
+The same holds for rows, with m′_i. So, for every M,
 
     cost ≥ Σ_j min(d_x[j], λ m_j) + Σ_i min(d_z[i], (1 − λ) m′_i).                                              (1)
 
-λ = 1 reads columns alone, λ = 0 rows alone; ½ sees both, and is exact where everything is dropped.
+λ = 1 uses only columns and λ = 0 only rows. λ = ½ uses both, and is exact if everything is dropped.
 
-(1) falls or stays as any C[i, j] falls, so lower bounds on C will do in its place. Elements near a common centre c
-share one: where dist obeys the triangle inequality and C = f(dist) with f never falling, r ≥ dist(x, c) gives
+(1) is monotone in C, so lower bounds on C may replace C. Elements near a common center c share such a bound. If dist
+satisfies the triangle inequality and C = f(dist) with f non-decreasing, then r ≥ dist(x, c) implies
 
     C(z, x) ≥ f(max(0, dist(z, c) − r)),                                                                        (2)
 
-for "euclidean" with f(u) = u, "sqeuclidean" u², and "cosine" 1 − cos u of the angle u between z and x.
+with f(u) = u for "euclidean", u² for "sqeuclidean", and 1 − cos u, where u is the angle between z and x, for "cosine".
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from dropdtw.tables.table import Recurrence
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """What (1) needs to know of a request: the least that an element without a match pays, and who may match often.
+    """The inputs of (1) for a request.
 
-    drop_x, drop_z : a number or one number per element.
-    one_to_many, many_to_one : whether a z, an x, may have several matches.
-    both_x, both_z : whether an x, a z, may be passed over and still be matched.
-    pair : what a pair pays, of its match cost; None: that cost.
+    drop_x, drop_z : a lower bound on the cost of an unmatched x, and z: a number, or one number per element.
+    one_to_many, many_to_one : whether one z, and one x, may have several matches.
+    both_x, both_z : whether the same x, and the same z, may pay for a drop and still be matched.
+    pair : a lower bound on the cost of a pair as a function of its match cost; None: the match cost itself.
     """
 
     drop_x: npt.ArrayLike
@@ -57,14 +57,14 @@ class Prices:
 
 
 def prices(spec: Spec) -> Prices:
-    """The prices under which (1) holds for a request, read off the edges of its table.
+    """The prices for which (1) holds, derived from the edges of the request's table.
 
-    An edge into a column or a row that pays for no match pays a drop cost or nothing; no such edge is d = ∞. A method
-    may make drops free and pairs worth something else, and a table may weigh them. Charges are never below 0, and
-    only raise the cost. What it does beside that (`Method.narrow`), like `contiguous`
-    and `window`, only forbids alignments, and a minimum over fewer is no smaller.
+    An edge that enters a column or a row without a match pays a drop cost or nothing; without such an edge, d = ∞. A
+    method may make drops free and change the cost of pairs, and a table may weight them. Charges are never negative, so
+    they only increase the cost. Everything else (`Method.narrow`, `contiguous`, `window`) only forbids alignments, and
+    a minimum over fewer alignments is not smaller.
     """
-    spec.refuse_rules("so it differs from sequence to sequence and no bound is known before aligning")
+    spec.refuse_rules("so it differs between sequences and gives no bound before aligning")
     table, method = spec.table, spec.method
     mirrored = table.transpose()
     no_costs = Matrix(np.empty((0, 0)))
@@ -85,14 +85,17 @@ def prices(spec: Spec) -> Prices:
 
 
 def _weighed(xp: Any, match: Any, threshold: Any) -> Any:
-    """The least that a pair pays whose weight may be anything from 0 to 1."""
+    """A lower bound on the cost of a pair whose weight may be anything from 0 to 1."""
     return xp.minimum(match, 0)
 
 
 def _pays(
     table: Recurrence, worth: Callable[[Any, Any, Any], Any] | None, threshold: Any
 ) -> Callable[[Array], Array] | None:
-    """The least that a pair pays, of its match cost: what that is worth, weighed as the table does; None: the cost."""
+    """A lower bound on the cost of a pair as a function of its match cost; None: the match cost itself.
+
+    worth : the method's transformation of match costs.   The weights are those of the table.
+    """
     if worth is None and table.weights <= {1.0}:
         return None
     light, heavy = min(table.weights), max(table.weights)
@@ -105,7 +108,7 @@ def _pays(
 
 
 def _least(table: Recurrence, drop_x: npt.ArrayLike) -> npt.ArrayLike:
-    """The least that an x without a match pays in a table, where dropping it costs `drop_x`."""
+    """A lower bound on the cost of an unmatched x in a table, if dropping it costs `drop_x`."""
     paid = table.skips_x_for()
     if not paid:
         return np.inf
@@ -113,7 +116,7 @@ def _least(table: Recurrence, drop_x: npt.ArrayLike) -> npt.ArrayLike:
 
 
 def least_in_columns(C: Array, several: bool) -> Array:
-    """m_j for every column of C: the least that one with a match can hold, where it may hold `several` or only one.
+    """m_j for every column of C: the smallest sum of its matches, if it has one match, or up to `several`.
 
     >>> least_in_columns(np.array([[1.0, -1.0], [2.0, -2.0]]), several=True)
     array([ 1., -3.])
@@ -123,10 +126,10 @@ def least_in_columns(C: Array, several: bool) -> Array:
 
 
 def of_matrix(C: Array, p: Prices) -> float:
-    """The bound (1) from the match costs (K, N) themselves, or from lower bounds on them; costs of any sign, +∞ too.
+    """The bound (1) from match costs (K, N), or from lower bounds on them. They may have any sign, and may be +∞.
 
     >>> C = np.array([[0.1, 0.9], [0.9, 0.9]])
-    >>> round(of_matrix(C, prices(Spec.of(0.3, 0.3))), 6)   # λ = ½; the cost is 0.1 + 0.3 + 0.3 as well
+    >>> round(of_matrix(C, prices(Spec.of(0.3, 0.3))), 6)   # λ = ½; equal to the cost, 0.1 + 0.3 + 0.3
     0.7
     """
     if p.pair is not None:
@@ -136,12 +139,12 @@ def of_matrix(C: Array, p: Prices) -> float:
 
 
 def split(columns: Array, rows: Array, count: Array, starts: Array, p: Prices) -> Array:
-    """The bound (1), the largest over λ, for many problems with the same Z at a time: (n,).
+    """The bound (1), maximized over λ, for n problems with the same Z at once: (n,).
 
-    columns : the least match cost of the columns of all problems, ≥ 0, one after the other, each standing for `count`
-        columns alike.
-    rows : (n, K), that of the rows of each problem.
-    starts : where each problem's columns begin.
+    columns : the smallest match cost of each column, ≥ 0, for all problems one after the other. Each entry stands for
+        `count` equal columns.
+    rows : (n, K), the smallest match cost of each row of each problem.
+    starts : where the columns of each problem begin.
     """
     columns, rows, count = columns.ravel(), rows, count.ravel()
     if p.pair is not None:
@@ -152,15 +155,15 @@ def split(columns: Array, rows: Array, count: Array, starts: Array, p: Prices) -
 
 
 def _several(m: Array, times: Array | int) -> Array:
-    """The least that a column holds whose pairs pay m at least, so many times at most."""
+    """A lower bound on the sum of at most `times` pairs (and at least one) that cost at least m each."""
     return np.asarray(np.where(m < 0, m * times, m))
 
 
 def _largest(columns: Array, rows: Array, count: Array, starts: Array, p: Prices) -> Array:
-    """The same from m_j and m′_i, of any sign."""
+    """The bound (1), maximized over λ, from m_j and m′_i of any sign."""
     columns, rows = columns.astype(np.float64), rows.astype(np.float64)
     d_x, d_z = np.asarray(p.drop_x, np.float64), np.asarray(p.drop_z, np.float64)
-    if d_x.ndim:  # one price per x_j: all problems have that many
+    if d_x.ndim:  # one price per x_j, so all problems have the same length
         columns = np.repeat(columns, count.astype(np.int64))
         ends = np.cumsum(count)[np.r_[starts[1:], len(count)] - 1]
         starts, count, d_x = np.r_[0, ends[:-1]].astype(np.int64), np.ones(len(columns)), np.tile(d_x, len(rows))
@@ -173,11 +176,11 @@ def _largest(columns: Array, rows: Array, count: Array, starts: Array, p: Prices
 
 
 def _least_paid(lost: Array, share: float, m: Array, both: bool) -> Array:
-    """The least that columns pay: what a lost one pays, or a share of what they hold; `both`: one may pay both."""
+    """A lower bound on the cost of columns: the drop cost, or a share of m. With `both`, a column may pay both."""
     held = _share(share, m)
     return np.asarray(np.minimum(lost + np.minimum(held, 0) if both else lost, held))
 
 
 def _share(share: float, m: Array) -> Array:
-    """λ m, where a column or row that can hold no match at all keeps its ∞ even for λ = 0: it must be dropped."""
+    """λ m. A column or row that cannot be matched keeps m = ∞ even for λ = 0, because it must be dropped."""
     return share * m if share else np.where(np.isposinf(m), np.inf, 0.0)

@@ -1,7 +1,7 @@
-"""Columns of a table over the rows of a list or the nodes of a graph, in one language: what `Stream` walks over.
+"""A common interface to the columns of a table over a list of steps or over a graph. Used by `Stream`.
 
-A *place* is a row (0: before the first z) or a node. Both kinds know the z of each place, where alignments begin and
-end, and from which place the best way into a place comes.
+A *place* is a row of a list (row 0 is before the first z) or a node of a graph. `Rows` and `Nodes` know the z of each
+place, where alignments begin and end, and the best predecessor of each place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from dropdtw.tables.table import MOVES, Recurrence
 
 
 class Way(NamedTuple):
-    """An edge into a state: its source's number, whether it comes to another z and to another x, and what it pays."""
+    """An edge into a state, with the number of its source state.
+
+    enters : whether it advances to another z.   dj : 1 if it advances to the next x, otherwise 0.
+    """
 
     src: int
     enters: bool
@@ -30,14 +33,18 @@ class Way(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """(states, places): the number of the best way into each state of each place, −1: none, and the arc it takes."""
+    """The best predecessors of a column, as arrays (states, places).
+
+    ways : the number of the best edge into each state of each place; −1 if there is none.
+    arcs : in a graph, the number of the arc that this edge takes; empty for a list.
+    """
 
     ways: Array
     arcs: Array
 
 
 def columns(problem: Problem, reducer: Reducer) -> Rows | Nodes:
-    """The columns of a problem's table, of which none has come yet."""
+    """The columns of a problem's table, before the first x."""
     graph = problem.graph
     return Rows(problem, reducer) if graph is None or graph.chain is not None else Nodes(problem, reducer, graph)
 
@@ -54,10 +61,10 @@ def _moved(move: str) -> tuple[bool, int]:
 
 
 class Rows:
-    """The columns of a list: row i comes from row i or i − 1.
+    """The columns of a list: the predecessors of row i are in rows i and i − 1.
 
-    label : (places,) the z of each place, −1 before the first.
-    start, finals : the places where alignments begin and end.   counted : those in which a part of one may end.
+    label : (places,) the z of each place, −1 before the first z.
+    start, finals : the places where alignments begin and end.   counted : the places where a prefix of one may end.
     """
 
     def __init__(self, problem: Problem, reducer: Reducer) -> None:
@@ -76,29 +83,32 @@ class Rows:
 
     @property
     def values(self) -> Array:
-        """(states, places)."""
+        """(states, places) the value of every state in every place."""
         return self.column.values
 
     def push(self, match: Array, drop_x: float) -> None:
-        """Go on to the next x, where z_i matches for match[i] and x drops for drop_x."""
+        """Advance to the next x. Matching it with z_i costs match[i], dropping it costs drop_x."""
         self.column.push(match if self.rows is None else match[self.rows], drop_x)
 
     def choices(self) -> Choices:
-        """The best ways into the column."""
+        """The best predecessors of the column."""
         return Choices(self.column.choices().astype(np.int8), np.empty(0))
 
     def derivatives(self, weights: Array) -> tuple[Array, float]:
-        """How much of weights (states, places) on the column goes to each match of its x, and to its drop."""
+        """Derivatives by the match costs (K,) and the drop cost of x of the column's values, weighted by `weights`."""
         match, dropped = self.column.derivatives(weights)
         return (match if self.rows is None else np.bincount(self.rows, match, self.K)), dropped
 
     def source(self, choices: Choices, s: int, place: int) -> tuple[Way | None, int, int]:
-        """The best way into a state of a place, None where it only collects others, and the state and place before."""
+        """The best edge into state s of a place (None for a hub), and the state and place it comes from."""
         way = self.ways[s][choices.ways[s, place]]
         return way, way.src, place - way.enters
 
     def sources(self, choices: Choices, s: Array, places: Array) -> tuple[Array, Array, Array]:
-        """The states and places before many, and whether they belong to the x before; those at the start have none."""
+        """The predecessors of many cells: states, places, and whether they belong to the previous x.
+
+        Cells without a predecessor, at the start, are left out.
+        """
         ways = choices.ways[s, places]
         there = ways >= 0
         src, enters, dj = self.moves[s[there], ways[there]].T
@@ -106,14 +116,15 @@ class Rows:
 
 
 class Nodes:
-    """The columns of a graph: a node comes from itself, or from the source of one of its arcs. See `Rows`."""
+    """The columns of a graph: the predecessors of a node are itself and the sources of its arcs. See `Rows`."""
 
     def __init__(self, problem: Problem, reducer: Reducer, graph: Graph) -> None:
         table = problem.table
         self.column = graphs.Column(table, graph, reducer, problem.costs.drop_z, problem.costs.charges)
         self.label, self.hub = graph.label, graph.hub
         self.start, self.finals = graph.start, graph.finals
-        # Hubs repeat what their sources hold. A node that can but go on matching is no end, unless it is final.
+        # Hubs only repeat the values of their sources. A node that can only continue its match is not an end, unless it
+        # is final.
         leaves = np.zeros(len(graph), bool)
         leaves[graph.source[graph.use & ~AGAIN != 0]] = True
         leaves[list(graph.finals)] = True
@@ -127,7 +138,7 @@ class Nodes:
         for s, state in enumerate(table.states):
             for n, e in enumerate(e for e in table.edges if e.dst == state):
                 self.moves[s, n] = number[e.src], MOVES[e.move][1], uses.index(use_of(e))
-        # The sources of the arcs of each use into each node lie one after the other.
+        # The sources of the arcs of each use into each node are stored consecutively.
         self.first = np.zeros((len(uses), len(graph)), np.int64)
         found: list[Array] = []
         here = widest_in = 0
@@ -144,29 +155,32 @@ class Nodes:
 
     @property
     def values(self) -> Array:
-        """(states, places)."""
+        """(states, places) the value of every state in every place."""
         return self.column.values
 
     def push(self, match: Array, drop_x: float) -> None:
-        """Go on to the next x."""
+        """Advance to the next x. Matching it with z_i costs match[i], dropping it costs drop_x."""
         self.column.push(match, drop_x)
 
     def choices(self) -> Choices:
-        """The best ways into the column."""
+        """The best predecessors of the column."""
         ways, arcs = self.column.choices()
         return Choices(ways.astype(np.int8), arcs.astype(self.dtype))
 
     def derivatives(self, weights: Array) -> tuple[Array, float]:
-        """How much of weights (states, places) on the column goes to each match of its x, and to its drop."""
+        """Derivatives by the match costs (K,) and the drop cost of x of the column's values, weighted by `weights`."""
         return self.column.derivatives(weights)
 
     def source(self, choices: Choices, s: int, place: int) -> tuple[Way | None, int, int]:
-        """The best way into a state of a place, and the state and place before."""
+        """The best edge into state s of a place (None for a hub), and the state and place it comes from."""
         (src,), (before,), _ = self.sources(choices, np.array([s]), np.array([place]))
         return None if self.hub[place] else self.ways[s][choices.ways[s, place]], int(src), int(before)
 
     def sources(self, choices: Choices, s: Array, places: Array) -> tuple[Array, Array, Array]:
-        """The states and places before many, and whether they belong to the x before; those at the start have none."""
+        """The predecessors of many cells: states, places, and whether they belong to the previous x.
+
+        Cells without a predecessor, at the start, are left out.
+        """
         there = choices.ways[s, places] >= 0
         s, places = s[there], places[there]
         hub = self.hub[places]

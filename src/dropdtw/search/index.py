@@ -1,7 +1,7 @@
-"""Sequences to search in, prepared once, and lower bounds on the cost of aligning a query with each of them.
+"""An index of sequences for repeated searches, and lower bounds on the cost of aligning a query with each of them.
 
-The bound (1) of `bounds.py` needs the least match cost of every column and row. For many sequences at a time it comes
-from the centres of short runs of frames, by (2), and then from all frames.
+The bound (1) of `bounds.py` needs a lower bound on the match costs of every column and row. A coarse one comes from the
+centers of short runs of frames, by (2), a finer one from all frames.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from dropdtw.search.bounds import Prices
 from dropdtw.search.pairwise import as_sequences
 
 BLOCK = 1 << 18
-"""Distances that are held at a time: few enough to stay in a core's cache."""
+"""Maximum number of distances held at once: few enough to stay in a core's cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """Points that stand for frames: (M, d) centres, the distance within which their frames lie, how many these are.
+    """Points that represent the frames of all sequences.
 
+    points : (M, d), centers of runs of frames, or the frames themselves.
+    radius : (M,) the distance within which the frames of a point lie.   count : (M,) the number of these frames.
     starts : (n,) where the points of each sequence begin.   reach : (n,) the largest radius of each sequence.
     """
 
@@ -37,9 +39,9 @@ class _Level:
     reach: Array
 
     def of(self, chosen: Array) -> _Level:
-        """The points of some of the sequences."""
+        """The points of the chosen sequences."""
         ends = np.r_[self.starts[1:], len(self.points)][chosen]
-        if (self.starts[chosen[1:]] == ends[:-1]).all():  # neighbours need no picking
+        if (self.starts[chosen[1:]] == ends[:-1]).all():  # adjacent sequences need no copy
             a, b = int(self.starts[chosen[0]]), int(ends[-1])
             return _Level(
                 self.points[a:b], self.radius[a:b], self.count[a:b], self.starts[chosen] - a, self.reach[chosen]
@@ -51,12 +53,14 @@ class _Level:
 
 
 class Index:
-    """Sequences to search in, prepared once for many queries of `nearest`.
+    """A set of sequences, prepared once for many calls of [`nearest`][dropdtw.nearest].
 
-    sequences : a list of (length, d). They are copied, except memory maps opened read-only and other arrays that
-        nobody can write to.
-    run : how many frames in a row share a centre. Short runs bound better and take longer; frames that hardly change
-        bear long ones.
+    sequences : a list of (length, d) arrays. They are copied, except read-only memory maps and other arrays that nobody
+        can write to.
+    run : the number of consecutive frames that share a center. Short runs give tighter bounds but take longer. If
+        frames hardly change over time, long runs are better.
+
+    Raises ValueError if the sequences are invalid or differ in their number of features.
 
     >>> import dropdtw
     >>> index = dropdtw.Index([[0.0, 1.0], [0.0, 5.0], [4.0, 5.0]])
@@ -66,12 +70,12 @@ class Index:
 
     def __init__(self, sequences: Sequence[npt.ArrayLike], *, run: int = 4) -> None:
         if not isinstance(run, (int, np.integer)) or run < 1:
-            raise ValueError(f"run is {run!r}; give the number of frames that share a centre, 1 or more")
+            raise ValueError(f"run is {run!r}; give the number of frames that share a center, 1 or more")
         self._prepare([owned(X) for X in as_sequences(sequences, "corpus")], run)
 
     @classmethod
     def borrowing(cls, sequences: Sequence[npt.ArrayLike]) -> Index:
-        """An index of the caller's own arrays, for one search."""
+        """An index for a single search, which does not copy the caller's arrays."""
         index = cls.__new__(cls)
         index._prepare(as_sequences(sequences, "corpus"))
         return index
@@ -97,17 +101,17 @@ class Index:
         return len(self.sequences)
 
     def kernel_metric(self, Z: Array, match: Match) -> str | None:
-        """The match cost's name where kernels may compute it for a query and all sequences; otherwise None."""
+        """The match cost's name if the compiled kernels may compute it for the query and all sequences, else None."""
         return match.kernel_metric(Z, self.extremes.astype(self.dtype))
 
     def scale(self, b: int) -> Array | None:
-        """What makes unit vectors of the frames of a sequence; None where lengths overflow, vanish or are 0."""
+        """Factors that turn the frames of sequence b into unit vectors; None if lengths over- or underflow or are 0."""
         if b not in self._scales and (lengths := row_lengths(self.sequences[b])) is not None:
             self._scales[b] = 1 / lengths
         return self._scales.get(b)
 
     def levels(self, angles: bool) -> tuple[_Level, _Level]:
-        """The centres of runs, and all frames: by angles between them, or by Euclidean distance."""
+        """The centers of runs, and all frames, for angles or for Euclidean distances. Cached."""
         if angles not in self._levels:
             frames = np.concatenate([X.astype(self.dtype, copy=False) for X in self.sequences])
             if angles:
@@ -116,12 +120,12 @@ class Index:
             starts = ends - self.lengths
             ones = np.ones(len(frames))
             every = _Level(frames, np.zeros(len(frames)), ones, starts, np.zeros(len(self)))
-            self._levels[angles] = (_centres(every, self.lengths, self.run, angles), every)
+            self._levels[angles] = (_centers(every, self.lengths, self.run, angles), every)
         return self._levels[angles]
 
 
-def _centres(every: _Level, lengths: Array, run: int, angles: bool) -> _Level:
-    """The mean of each run of frames, and how far from it they lie."""
+def _centers(every: _Level, lengths: Array, run: int, angles: bool) -> _Level:
+    """The mean of each run of frames, and the distance of the frames from it."""
     runs = -(-lengths // run)
     first = np.cumsum(runs) - runs
     begins = np.arange(runs.sum()) * run + np.repeat(every.starts - first * run, runs)
@@ -132,28 +136,28 @@ def _centres(every: _Level, lengths: Array, run: int, angles: bool) -> _Level:
     distance = np.empty(len(every.points))
     which = np.repeat(np.arange(len(points)), count.astype(np.int64))
     for part in _slices(len(distance), max(1, BLOCK // points.shape[1])):
-        frames, centres = every.points[part], points[which[part]]
+        frames, centers = every.points[part], points[which[part]]
         if angles:
-            cosine = np.einsum("nd,nd->n", frames, centres, dtype=np.float64)
+            cosine = np.einsum("nd,nd->n", frames, centers, dtype=np.float64)
             distance[part] = np.arccos(np.clip(cosine - _rounding(points), -1, 1))
         else:
-            apart = np.sqrt(((frames - centres).astype(np.float64) ** 2).sum(axis=1))
+            apart = np.sqrt(((frames - centers).astype(np.float64) ** 2).sum(axis=1))
             distance[part] = apart + _rounding(points) * np.abs(frames).max(initial=0)
     radius = np.maximum.reduceat(distance, begins)
     return _Level(points, radius, count, first, np.maximum.reduceat(radius, first))
 
 
 def _rounding(points: Array) -> float:
-    """How far off a product of two unit vectors of this precision and length may be, and more."""
+    """An upper bound on the rounding error of the product of two unit vectors of this precision and length."""
     return float(4 * (points.shape[1] + 8) * np.finfo(points.dtype).eps)
 
 
 class Bound:
     """The bound (1) of `bounds.py` for one query and any sequences of an index, from lower bounds (2) on C.
 
-    Distances are reduced before they become costs, which is allowed because f never falls: the least cost of a column
-    is that of its nearest z, and the least of a row that of its nearest centre, with the largest radius of them all.
-    Each step gives way to rounding, in the distances, in the match costs that kernels see, and in their sums.
+    Distances are reduced before they become costs, which is valid because f is non-decreasing. The lowest cost of a
+    column is that of its nearest z. For a row we use its nearest center and the largest radius of the sequence. Every
+    step leaves a margin for rounding errors in the distances, in the match costs of the kernels, and in their sums.
     """
 
     def __init__(self, Z: Array, index: Index, match: str, p: Prices) -> None:
@@ -168,7 +172,7 @@ class Bound:
         self.sums = 4 * (len(Z) + index.lengths) * eps
 
     def __call__(self, level: int, chosen: Array) -> Array:
-        """The bounds of some sequences. level : 0 from centres, 1 from all frames."""
+        """The bounds of the chosen sequences. level : 0 uses the centers, 1 all frames."""
         points = self.index.levels(self.angles)[level]
         found = np.empty(len(chosen))
         size = np.diff(np.r_[points.starts, len(points.points)])[chosen] * len(self.Z)
@@ -187,7 +191,7 @@ class Bound:
         return bounds.split(columns, rows.T, some.count, some.starts, self.p)
 
     def _nearness(self, points: Array) -> Array:
-        """−cos of the angle, or the squared distance, as a matrix product gives them."""
+        """−cos of the angle, or the squared distance, computed by a matrix product."""
         near = (-self.Z if self.angles else -2 * self.Z) @ points.T
         if not self.angles:
             squares = (points**2).sum(axis=1)
@@ -198,12 +202,12 @@ class Bound:
         return np.asarray(near)
 
     def _cost(self, near: Array, radius: Array) -> Array:
-        """What a pair at this nearness costs at least when its x lies within `radius` of the point."""
+        """A lower bound on the cost of a pair with this nearness whose x lies within `radius` of the point."""
         near = near.astype(np.float64)
         if self.angles:
             cosine = np.minimum(self.slack - near, 1)
             closest = cosine
-            if radius.any():  # cos(θ − r), without the angle
+            if radius.any():  # cos(θ − r), without computing the angle θ
                 aside = np.sqrt(np.maximum(1 - cosine**2, 0))
                 closest = np.where(cosine < np.cos(radius), cosine * np.cos(radius) + aside * np.sin(radius), 1)
             return np.asarray(np.maximum(1 - self.slack - closest, 0))
@@ -212,8 +216,8 @@ class Bound:
 
 
 def bound_for(Z: Array, index: Index, match: Match, p: Prices) -> Bound | None:
-    """The bound for a request, None where there is none to be had."""
-    if match.name == "cosine" or index.kernel_metric(Z, match) is not None:  # otherwise squares overflow, or vanish
+    """The bound for a request; None if this match cost has no bound."""
+    if match.name == "cosine" or index.kernel_metric(Z, match) is not None:  # otherwise squares overflow or underflow
         return Bound(Z, index, match.name, p)
     return None
 
@@ -223,7 +227,7 @@ def _slices(length: int, width: int) -> Iterator[slice]:
 
 
 def runs_of_size(sizes: Array, most: int) -> Iterable[slice]:
-    """Runs of neighbours whose sizes sum to `most` or little more."""
+    """Runs of consecutive entries whose sizes add up to about `most`."""
     group = np.cumsum(sizes) // most
     edges = np.r_[0, np.flatnonzero(np.diff(group)) + 1, len(sizes)]
     return (slice(int(a), int(b)) for a, b in pairwise(edges) if b > a)

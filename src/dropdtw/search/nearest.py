@@ -1,8 +1,9 @@
-"""The nearest of many sequences, exactly, without aligning all of them.
+"""Exact nearest-neighbor search without aligning every sequence.
 
-Lower bounds (`bounds.py`) rule most candidates out: first from the centres of short runs of frames, computed once for
-an `Index`; then, for what is left, from all frames. What survives is aligned, the most promising first, until the k-th
-best cost is below every bound that remains; and an alignment that is sure to cost more than that is not finished.
+Lower bounds (`bounds.py`) prune most candidates: first bounds from the centers of short runs of frames, which an
+`Index` computes once, then bounds from all frames. The remaining candidates are aligned, the most promising first,
+until the k-th best cost is below every remaining bound. An alignment is abandoned as soon as it is certain to cost more
+than the k-th best.
 """
 
 from __future__ import annotations
@@ -27,29 +28,29 @@ from dropdtw.search.pairwise import Comparison, thread_count, useful_threads
 from dropdtw.tables.methods import MethodLike
 
 TRIAL = 256
-"""Sequences that are looked at first; where their frames rule out next to nothing, the others are not asked."""
+"""Number of sequences for a trial. If the bounds from their frames prune next to nothing, we stop computing these."""
 
 LANES = 256
-"""Sequences that kernels for many at a time are given at once."""
+"""Number of sequences per call of the kernels that align many at once."""
 
 NARROW = 8
-"""Features up to which kernels align many at a time as fast as any bound can be computed."""
+"""Maximum number of features for which aligning many at once is as fast as computing bounds."""
 
 WORTH = 0.3
-"""The share of cells that a limit must spare, so that looking for a reason to give up is worth its time; 1: never."""
+"""Minimum share of cells that early abandoning must save to stay enabled; 1 disables it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """What `nearest` found.
+    """The result of [`nearest`][dropdtw.nearest].
 
-    indices : (k,) places in the corpus, nearest first; of equal costs the smaller index first.
-    costs : (k,) what aligning them costs.
-    aligned : how many sequences were aligned.
-    size : how many there are.
-    by_centres, by_frames : how many were ruled out by the bound from centres, and from frames.
-    abandoned : how many of those that were aligned were given up on the way, sure to cost more than the k-th best.
-    spared : the share of cells of their tables that this spared, of all that were aligned.
+    indices : (k,) positions in the corpus, nearest first; ties are sorted by index.
+    costs : (k,) the costs of aligning them with the query.
+    aligned : the number of sequences that were aligned.
+    size : the number of sequences in the corpus.
+    by_centres, by_frames : the number of sequences pruned by the bounds from centers, and from frames.
+    abandoned : the number of alignments that were abandoned because they were certain to cost more than the k-th best.
+    spared : the share of all table cells of aligned sequences that abandoning saved.
     """
 
     indices: Array
@@ -63,7 +64,7 @@ class Nearest:
 
     @property
     def pruned(self) -> float:
-        """The share of the corpus that was not aligned."""
+        """The share of the corpus that was never aligned."""
         return 1 - self.aligned / self.size
 
 
@@ -90,14 +91,29 @@ def nearest(
 ) -> Nearest:
     """Find the k sequences of a corpus that are cheapest to align with a query.
 
-    The answer is that of `pairwise([query], corpus, ...)`, sorted, of equal costs the smaller index first; most
-    sequences are not aligned, since a lower bound on their cost rules them out.
+    The result is exact: it equals `pairwise([query], corpus, ...)`, sorted by cost, with ties sorted by index. It is
+    faster because lower bounds prune most sequences, which are then never aligned.
 
-    query : Z (K, d).   corpus : the X, a list of sequences or, for many queries, an `Index` of them.
-    drop_x, drop_z : numbers, or one number per element. A percentile is another number for every sequence, so nothing
-        can be ruled out by it: rules are refused; `pairwise` takes them.
-    others : as in `pairwise`. Bounds are known for every table with the match costs "cosine", "euclidean" and
-        "sqeuclidean"; with others every sequence is aligned.
+    Parameters
+    ----------
+    query : Z (K, d), or (K,) for numbers.
+    corpus : the candidates X, a list of sequences. For several queries, build an [`Index`][dropdtw.Index] once.
+    k : how many sequences to find.
+    drop_x, drop_z : numbers, or one number per element. Rules such as "percentile:30" are rejected, because they give
+        a different number for every sequence and so cannot be bounded; [`pairwise`][dropdtw.pairwise] takes them.
+    match : as in [`align`][dropdtw.align]. Bounds exist for "cosine", "euclidean" and "sqeuclidean"; with other match
+        costs every sequence is aligned.
+    n_jobs, progress : as in [`pairwise`][dropdtw.pairwise].
+
+    [`solve`][dropdtw.solve] explains the other parameters.
+
+    Returns
+    -------
+    A [`Nearest`][dropdtw.Nearest]: the indices and costs, and how many sequences were pruned.
+
+    Raises
+    ------
+    ValueError : if an argument is invalid.
 
     >>> import numpy as np, dropdtw
     >>> rng = np.random.default_rng(0)
@@ -107,7 +123,7 @@ def nearest(
     (array([7]), True)
     """
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
-        raise ValueError(f"k is {k!r}; give how many sequences to find, 1 or more")
+        raise ValueError(f"k is {k!r}; give the number of sequences to find, 1 or more")
     spec = Spec.of(
         drop_x,
         drop_z,
@@ -133,7 +149,9 @@ def search(
     """See `nearest`."""
     Z = as_sequence(query, "query")
     if Z.shape[1] != index.features:
-        raise ValueError(f"the query has {Z.shape[1]} features and the corpus {index.features}; both need the same")
+        raise ValueError(
+            f"the query has {Z.shape[1]} features and the corpus {index.features}; both need the same number"
+        )
     p = bounds.prices(spec)
     no_costs = Matrix(np.empty((0, 0)))
     for N in np.unique(index.lengths):
@@ -150,19 +168,19 @@ def search(
     order = np.argsort(coarse, kind="stable")
     by_centres = start = 0
     width = max(TRIAL, 8 * found.k)
-    while start < len(order):  # the first part has the nearest, so that centres suffice for most of the next ones
+    while start < len(order):  # the first part holds the nearest, so the coarse bound prunes most of the later parts
         part = order[start : start + width]
         start, width = start + width, 4 * width
-        hopeful = part[coarse[part] <= found.worst]
-        by_centres += len(part) - len(hopeful)
-        fine = np.maximum(bound(1, hopeful), coarse[hopeful]) if found.pays else coarse[hopeful]
+        left = part[coarse[part] <= found.worst]
+        by_centres += len(part) - len(left)
+        fine = np.maximum(bound(1, left), coarse[left]) if found.pays else coarse[left]
         by_fine = np.argsort(fine, kind="stable")
-        found.through(hopeful[by_fine], fine[by_fine])
+        found.through(left[by_fine], fine[by_fine])
     return found.result(by_centres)
 
 
 class _Search:
-    """The best costs so far."""
+    """The state of a search: the k best costs so far, and statistics."""
 
     def __init__(
         self, Z: Array, index: Index, k: int, comparison: Comparison, threads: int, progress: Progress = None
@@ -186,11 +204,11 @@ class _Search:
 
     @property
     def worst(self) -> float:
-        """The k-th best cost: what is surely above it is not among the answers."""
+        """The k-th best cost so far. Candidates that are certain to cost more can be pruned."""
         return float(self.costs[-1]) if len(self.costs) == self.k else np.inf
 
     def align(self, chosen: Array) -> None:
-        """Align some sequences, and keep the k best of all."""
+        """Align the chosen sequences, and keep the k best overall."""
         limit = self.worst if self.gives_up else np.inf
         parts = [part for part in np.array_split(chosen, self.threads) if len(part)]
         if len(parts) == 1:
@@ -210,14 +228,14 @@ class _Search:
         if limit < np.inf:
             self.tried += len(chosen)
             self.promising += len(chosen) * (spared / sum(columns) - WORTH)
-            if self.metric is None and self.tried >= TRIAL:  # lanes look almost for nothing
+            if self.metric is None and self.tried >= TRIAL:  # in lanes, early abandoning has almost no overhead
                 self.gives_up = self.promising > 0
         self.report(self.aligned, len(self.index))
 
     def _costs(self, chosen: Array, limit: float) -> Values:
         Xs = [self.index.sequences[b] for b in chosen]
         if self.metric:
-            # In the precision that `pairwise` would take for all of them.
+            # Use the precision that `pairwise` would use for the whole corpus.
             same = [X.astype(self.index.dtype, copy=False) for X in Xs]
             found = self.comparison.in_lanes([self.Z], same, self.metric, limit=limit)
             if found is not None:
@@ -225,14 +243,14 @@ class _Search:
         return self.comparison.one_by_one(self.Z, Xs, limit, lambda b: self._match(int(chosen[b])))
 
     def _lanes_metric(self) -> str | None:
-        """The match cost where kernels take many sequences at a time; otherwise None."""
+        """The match cost's name if kernels can align many sequences at once; otherwise None."""
         match = self.comparison.match
         metric = "cosine" if match.name == "cosine" else self.index.kernel_metric(self.Z, match)
         tried = self.comparison.in_lanes([self.Z], self.index.sequences[:1], metric)
         return None if tried is None else metric
 
     def _match(self, b: int) -> MatchCosts | None:
-        """The match costs of the query and a sequence where what they need of each alone is known; otherwise None."""
+        """The match costs of the query and sequence b, if cached vector lengths allow a shortcut; otherwise None."""
         X = self.index.sequences[b]
         small = len(self.Z) * len(X) <= BLOCK
         if self.units is None or X.dtype != self.Z.dtype or not small or (scale := self.index.scale(b)) is None:
@@ -240,9 +258,9 @@ class _Search:
         return Matrix(cosine_of(self.units, X, scale))
 
     def through(self, candidates: Array, bound: Array) -> None:
-        """Align candidates, sorted by their bounds, as long as one of them may be among the k best."""
+        """Align candidates, sorted by their bounds, until none of the rest can be among the k best."""
         start, width = 0, self.chunk
-        while start < len(candidates) and bound[start] <= self.worst:  # equal: the smaller index would win
+        while start < len(candidates) and bound[start] <= self.worst:  # ≤: on a tie, the smaller index wins
             part = slice(start, start + width)
             self.align(candidates[part][bound[part] <= self.worst])
             start += width

@@ -1,8 +1,8 @@
-"""Align a stream while it runs: `Online` takes one frame after the other and ends with the answer of `align`.
+"""Align a stream frame by frame: `Online` ends with the same result as `align`.
 
-Every column of the table needs only the one before it (`reference.Column`). Of a column that is past, the best way
-into each state of each cell is kept, until all paths that may still win go through one cell: whatever the future
-brings, what lies before that cell is decided.
+Every column of the table depends only on the previous one (`reference.Column`). For past columns we store the best
+predecessor of each state of each cell. Once all paths that can still win pass through one cell, everything before that
+cell is decided, and its columns are freed.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from dropdtw.tables.reducers import soft_min
 
 
 class StreamState(NamedTuple):
-    """Where a stream stands after a frame x.
+    """The state of a stream after a frame x. Returned by `Online.push`.
 
-    step : the last z that the cheapest alignment so far has dealt with; −1: none yet.
-    label : the z that x matches in it; −1: x is dropped.
-    cost : what it has paid. It covers all x so far, and z up to `step`; with an order, those on its way to `step`.
-    match : (K,) probability that x matches z_i, over all alignments so far; empty where γ is None.
-    dropped : probability that x is dropped.
+    step : the last z that the cheapest alignment so far has matched or dropped; −1 if there is none yet.
+    label : the z that x matches in that alignment; −1 if x is dropped.
+    cost : the cost of that alignment. It covers all x so far, and the z up to `step` (with an order: those on the walk
+        to `step`).
+    match : (K,) the probability that x matches z_i, over all alignments so far; empty if gamma is None.
+    dropped : the probability that x is dropped; NaN if gamma is None.
     """
 
     step: int
@@ -51,17 +52,20 @@ class StreamState(NamedTuple):
 class Online:
     """Align Z with frames that arrive one by one.
 
-    Z : (K, d) steps.
-    drop_x : the drop cost of every x; `push` takes another one for its frame.
-    gamma : the temperature of the probabilities that `push` gives, as in `posterior`; None spares them, and half the
-        time.
-    beam : None is exact. A number gives up every alignment that is dearer than the cheapest so far by more: then far
-        more is committed, but what had fallen behind cannot win any more (see `committed`).
-    keep_costs : keep all match costs, so that the alignment can be explained, rescored and drawn.
-    order : as in `align`. Until it is decided, a frame then takes a few bytes for each node of the order's graph and
-        each state.
-    others : as in `align`. What needs the whole stream is refused: rules that read all match costs, a window,
-        and greedy drops of z.
+    Parameters
+    ----------
+    Z : (K, d), the steps, or (K,) for numbers.
+    drop_x : the drop cost of every x, a number. `push` can override it for its frame.
+    gamma : the temperature of the probabilities that `push` returns, as in [`posterior`][dropdtw.posterior]. None does
+        not compute them, which halves the time.
+    beam : None is exact. A number discards every alignment that costs more than the cheapest one so far plus `beam`.
+        Far more is then committed early, but a discarded alignment cannot win later (see `committed`).
+    keep_costs : whether to store all match costs, so that the final alignment can be explained, rescored and drawn.
+    order : as in [`solve`][dropdtw.solve]. Until a frame is decided, it then takes a few bytes of memory per node of
+        the order's graph and state.
+
+    [`align`][dropdtw.align] explains `match`, and [`solve`][dropdtw.solve] the other parameters. Options that need the
+    whole stream raise ValueError: rules that depend on all match costs, a window, and greedy drops of z.
 
     >>> import dropdtw
     >>> o = dropdtw.Online([0.0, 1.0, 2.0], drop_x=0.5, gamma=0.1)
@@ -110,57 +114,59 @@ class Online:
             warp=warp,
             order=order,
         )
-        self.spec.refuse_rules("which a stream does not have until it ends")
+        self.spec.refuse_rules("which a stream does not know until it ends")
         if np.ndim(
             drop_x := 0.0 if self.spec.drop_x is None else self.spec.drop_x.price(Matrix(np.empty((0, 0))), "x")
         ):
             raise ValueError(
-                f"drop_x has shape {np.shape(drop_x)}; a stream has no length yet: give one number, "
-                "and where frames differ push(x, drop_x=...)"
+                f"drop_x has shape {np.shape(drop_x)}, but the length of a stream is not known; give one number, "
+                "and push(x, drop_x=...) for frames that differ"
             )
         if window is not None:
             raise ValueError(
-                f"window is {window!r}, a band along the line to the end of X, which a stream does not know; "
+                f"window is {window!r}, a band that depends on the length of X, which a stream does not know; "
                 "leave it out"
             )
         if not self.spec.method.streams:
             raise ValueError(
-                f"method {self.spec.method.name!r} needs all of X before it can price a match or a drop; "
+                f"method {self.spec.method.name!r} needs all of X to compute the cost of a match or a drop; "
                 "use align when the stream has ended"
             )
         if self.spec.method.narrow is not None and drop_z is not None:
             raise ValueError("greedy drops of z need all match costs of z; leave out drop_z, or use 'drop_dtw'")
         if self.spec.method.narrow is not None and self.spec.method.refuses is not None:
             raise ValueError(
-                f"method {self.spec.method.name} limits what is skipped by where X ends, which a stream does not know; "
-                "use 'subsequence', 'free_begin' or 'free_end'"
+                f"method {self.spec.method.name} limits what may be skipped at the end of X, which a stream does not "
+                "know; use 'subsequence', 'free_begin' or 'free_end'"
             )
         if beam is not None and not (isinstance(beam, Real) and beam >= 0):
-            raise ValueError(f"beam is {beam!r}; give a cost ≥ 0, or None to give up nothing")
+            raise ValueError(f"beam is {beam!r}; give a cost ≥ 0, or None to discard nothing")
         if gamma is not None and soft_min(gamma).gamma == 0:
-            raise ValueError("gamma is 0, where one alignment has all the probability; give γ > 0, or None for none")
+            raise ValueError(
+                "gamma is 0, where one alignment has all the probability; give γ > 0, or None for no probabilities"
+            )
         self.gamma = gamma
         self.frames = 0
         self._match = match_costs.resolve(match, self.Z.shape[1])
         self._match.check_features(self.Z.shape[1])
-        self._problem = self._prepared(self.Z.dtype)  # all that was said is checked now
+        self._problem = self._prepared(self.Z.dtype)  # validates all arguments now, not at the first frame
         self._costs: list[Array] = []
         self._prices: list[float] = []
         self._stream: Stream | None = None
         self._soft: Rows | Nodes | None = None
 
     def push(self, x: npt.ArrayLike, *, drop_x: float | None = None) -> StreamState:
-        """Take the next frame, (d,) or a number, and say where the stream stands.
+        """Take the next frame and return the state of the stream.
 
-        drop_x : what dropping this x costs; None: what dropping any costs.
+        x : (d,), or a number.   drop_x : the cost of dropping this x; None for the cost given to `Online`.
         """
         C = self._column(x)
         if drop_x is not None and self.spec.drop_x is None:
             raise ValueError(
-                "drop_x was given for a frame, but not to Online, so no x may be dropped; give it there too"
+                "drop_x was given for a frame, but not to Online, so no x may be dropped; give it to Online too"
             )
         price = None if drop_x is None else as_drop_costs(drop_x, "drop_x", 1, "x_j")
-        if self._stream is None:  # the first frame decides on the precision
+        if self._stream is None:  # the first frame determines the precision
             self._problem = self._prepared(C.dtype)
             self._stream = Stream(self._problem)
             if self.gamma is not None:
@@ -181,34 +187,34 @@ class Online:
 
     @property
     def committed(self) -> list[Segment]:
-        """The segments that nothing to come can change, in the order of z, then of x.
+        """The segments that no future frame can change, sorted by z, then by x.
 
-        An alignment that has dropped everything so far, or has rushed through Z, may still win whatever comes: the
-        whole of Z may be played again, and better. So in most tables without `beam` little but the background at the
-        beginning is ever committed; with one, all that no alignment within the beam disputes.
+        Without `beam` this is usually little more than the background at the beginning: an alignment that has dropped
+        everything so far can still win, because all of Z may follow and match better. With `beam`, everything is
+        committed on which all alignments within the beam agree.
         """
         return [] if self._stream is None else self._stream.committed()
 
     @property
     def decided(self) -> int:
-        """For how many frames, from the first on, it is decided whether they are dropped and what they match."""
+        """The number of frames, from the first on, whose label no future frame can change."""
         return 0 if self._stream is None else self._stream.decide()
 
     def finish(self) -> Alignment:
-        """The alignment of Z with all frames so far, as `align` finds it. Pushing may go on afterwards.
+        """The alignment of Z with all frames so far, as `align` finds it. You can continue to push frames afterward.
 
-        Equal to `align` to the last bit where match costs are: a matrix product over many frames may round otherwise
-        than over one.
+        The result equals that of `align` to the last bit if the match costs do. They may differ slightly, because a
+        matrix product over many frames can round differently than one over a single frame.
         """
         if self._stream is None:
-            raise ValueError("there has been no frame; push one before finish")
+            raise ValueError("there are no frames yet; push at least one before finish")
         K, N = len(self.Z), self.frames
         self.spec.check_fit(K, N)
         found = self._stream.best_end()
         if found is None and self.beam is not None:
             raise ValueError(
-                f"no alignment with all of Z is left within the beam of {self.beam}: the stream may have ended early; "
-                "widen the beam, or leave it out"
+                f"no alignment with all of Z is left within the beam of {self.beam}; the stream may have ended early. "
+                "Widen the beam, or leave it out"
             )
         if found is None:
             raise executors.no_alignment(self._problem)
@@ -228,7 +234,7 @@ class Online:
         )
 
     def _probabilities(self, column: Array, lost: float) -> tuple[Array, float]:
-        """How probable each match and the drop of the newest x are, among the alignments of all x with any first z."""
+        """The probability of each match and of the drop of the newest x, over all alignments with a prefix of Z."""
         if self._soft is None or self._stream is None:
             return np.empty(0), np.nan
         soft, ends = self._soft, self._stream.ends
@@ -237,18 +243,18 @@ class Online:
         values = soft.values[ends]
         weights[ends] = soft.column.reducer.weights(values.reshape(-1, 1)).reshape(values.shape)
         match, dropped = soft.derivatives(weights)
-        if self._problem.table.skips_for_free:  # then not every drop is paid for
+        if self._problem.table.skips_for_free:  # free skips do not appear in the derivative by drop_x
             dropped = float(np.clip(weights.sum() - match.sum(), 0, 1))
         return match, dropped
 
     def _whole(self) -> Problem:
-        """The problem that has been solved."""
+        """The complete problem, from the stored costs."""
         C = np.concatenate(self._costs, axis=1)
         drop_x = None if self.spec.drop_x is None else PerElement(np.array(self._prices, C.dtype))
         return Problem.of_costs(replace(self.spec, drop_x=drop_x), C)
 
     def _prepared(self, dtype: np.dtype[np.float32 | np.float64]) -> Problem:
-        """The table and the drop costs, from a square problem: its shape suits every table."""
+        """A problem with the table and the drop costs. It is square, because every table accepts that shape."""
         K = len(self.Z)
         return Problem.of_costs(self.spec, np.broadcast_to(np.zeros((), dtype), (K, K)))
 

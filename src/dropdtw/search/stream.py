@@ -1,4 +1,4 @@
-"""The hard minimum over a stream of columns, and the way back to its start: what `Online` is made of."""
+"""The hard minimum over a stream of columns, with incremental traceback. Used by `Online`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dropdtw.tables.table import MOVES
 
 @dataclass
 class Path:
-    """What a path has done from the start on: its pairs (i, j), the label of each x, the drops paid.
+    """A path from the start: its pairs (i, j), the label of each x, and the drops it pays.
 
-    walk : the z that it has come to.   visit : which of these each pair belongs to.
+    walk : the z that it has visited.   visit : the entry of `walk` that each pair belongs to.
     """
 
     paid_z: Array
@@ -36,7 +36,7 @@ class Path:
     visit: array[int] = field(default_factory=lambda: array("q"))
 
     def extend(self, steps: list[_Step], frames: int) -> None:
-        """Go on, up to a number of frames."""
+        """Append steps, up to a total number of frames."""
         new = frames - len(self.labels)
         self.labels.extend([-1] * new)
         self.paid_x.extend([0] * new)
@@ -51,7 +51,7 @@ class Path:
                 self.i.append(step.i)
                 self.j.append(step.j)
                 self.visit.append(len(self.walk) - 1)
-                # Of several z the cheapest, of equals the first.
+                # The label is the cheapest of several z; ties: the smallest.
                 if not again or (step.price, step.i) < (least, self.labels[step.j]):
                     self.labels[step.j], least = step.i, step.price
             elif step.cost == "drop_x":
@@ -61,9 +61,9 @@ class Path:
 
 
 class _Step(NamedTuple):
-    """An edge of a path: what it pays for, in which cell (0-based), and the match cost where that is one.
+    """An edge of a path: the cost it pays, its cell (0-based), and its match cost if it is a match.
 
-    enters : whether it comes to another z.
+    enters : whether it advances to another z.
     """
 
     cost: str
@@ -76,21 +76,24 @@ class _Step(NamedTuple):
 
 
 class _Past(NamedTuple):
-    """A column that is not decided: the way into each state of each cell, and its match costs."""
+    """An undecided column: the best predecessor of each state of each cell, and its match costs."""
 
     choices: Choices
     match: Array
 
 
 class Stream:
-    """The hard minimum over a stream, and the ways back. A cell is the number s · places + place of its state and place
-    (`columns`)."""
+    """The hard minimum over a stream, with the predecessors needed for the traceback.
+
+    A cell is encoded as s · places + place, for state s and a place (see `columns`).
+    """
 
     def __init__(self, problem: Problem) -> None:
         table = problem.table
         self.column = columns(problem, hard_min)
         self.height = len(self.column.label)
-        # Each alignment of what has come so far ends in one of these: not in a state that is part of a later one.
+        # Each alignment of the frames so far ends in one of these cells. States that feed another state of the same
+        # cell are left out, so that no alignment counts twice.
         number = {state: s for s, state in enumerate(table.states)}
         parts = {e.src for e in table.every_edge if e.move == "same"}
         self.ends = np.ix_(
@@ -98,19 +101,19 @@ class Stream:
         )
         self.final = np.ix_([number[state] for state in table.final], self.column.finals)
         self.leaving = sorted({number[e.src] for e in table.every_edge if MOVES[e.move][1]})
-        self.prices = table.matches_by("top")  # where an x may match several z, the cheapest is its label
+        self.prices = table.matches_by("top")  # if an x may match several z, its label is the cheapest
         self.past = [self._newest(np.empty(0))]
-        self.widths = [0]  # through how many cells of each such column paths went when it was last looked at
+        self.widths = [0]  # the number of live cells in each of these columns at the last check
         self.first = 0  # the column of past[0]
-        self.looked = 0  # how many columns were undecided at the last look
+        self.looked = 0  # the number of undecided columns at the last check
         self.path = Path(np.zeros(len(problem.costs.drop_z), np.int64))
-        self.read = 0  # how many pairs of the path are in these two
+        self.read = 0  # the number of pairs of the path that are in the next two
         self.open: dict[int, Segment] = {}
         self.closed: list[Segment] = []
 
     def push(self, match: Array, drop_x: float, beam: float | None) -> None:
-        """Take the next column, and give up what lies behind the best by more than the beam."""
-        if len(self.past) >= 2 * self.looked + 32:  # now and then, so that memory is given back
+        """Take the next column, and discard what costs more than the best plus the beam."""
+        if len(self.past) >= 2 * self.looked + 32:  # check occasionally, to free memory
             self.decide()
             self.looked = len(self.past)
         self.column.push(match, drop_x)
@@ -121,9 +124,9 @@ class Stream:
             values[values > values.min() + beam] = np.inf
 
     def best_prefix(self) -> tuple[float, int, int]:
-        """The cheapest end of all x so far with any first z: its cost, its last z, and what the newest x matches."""
+        """The cheapest alignment of all x so far with a prefix of Z: its cost, its last z, and the newest x's label."""
         values = self.column.values[self.ends]
-        at, s = np.unravel_index(np.argmin(values.T), values.T.shape)  # of equals the least place
+        at, s = np.unravel_index(np.argmin(values.T), values.T.shape)  # the smallest place among ties
         cost = float(values[s, at])
         if not np.isfinite(cost):
             return cost, -1, -1
@@ -135,7 +138,7 @@ class Stream:
         return cost, int(self.column.label[place]), label
 
     def best_end(self) -> tuple[float, Path] | None:
-        """The cheapest alignment with all of Z: its cost and its path; None where there is none."""
+        """The cheapest alignment with all of Z: its cost and its path; None if there is none."""
         ends = self.column.values[self.final]
         s, at = np.unravel_index(np.argmin(ends), ends.shape)
         if not np.isfinite(ends[s, at]):
@@ -147,7 +150,7 @@ class Stream:
         return float(ends[s, at]), path
 
     def decide(self) -> int:
-        """Commit what all paths share that may still win; gives the number of frames decided."""
+        """Commit the part that all paths that can still win have in common. Returns the number of decided frames."""
         values = self.column.values
         alive = np.zeros(values.shape, bool)
         alive[self.leaving] = True
@@ -157,14 +160,14 @@ class Stream:
             if len(cells) == 1:
                 self._commit(int(cells[0]), k)
                 break
-            if len(cells) == self.widths[k]:  # the cells of a column only become fewer: from here on nothing is new
+            if len(cells) == self.widths[k]:  # live cells only ever decrease, so nothing changes before this column
                 break
             self.widths[k] = len(cells)
             cells = self._before(self.past[k].choices, cells)
         return max(0, self.first - 1)
 
     def committed(self) -> list[Segment]:
-        """The segments that nothing to come can change."""
+        """The segments that no future frame can change."""
         decided = self.decide()
         i, j = self.path.i, self.path.j
         for z, x in zip(i[self.read :], j[self.read :], strict=True):
@@ -175,7 +178,7 @@ class Stream:
             self.open[z] = Segment(z, run.start if run else x, x + 1)
         self.read = len(i)
         for z, run in list(self.open.items()):
-            if run.stop < decided:  # one that ends with the last x decided may still grow
+            if run.stop < decided:  # a segment that ends at the last decided x may still grow
                 self.closed.append(self.open.pop(z))
         return sorted(self.closed)
 
@@ -183,7 +186,7 @@ class Stream:
         return _Past(self.column.choices(), match.copy() if self.prices else match[:0])
 
     def _before(self, choices: Choices, cells: Array) -> Array:
-        """The cells of the column before through which the paths to some cells come."""
+        """The cells of the previous column through which the paths to these cells pass."""
         s, place = np.divmod(cells, self.height)
         left = []
         while len(s):
@@ -193,7 +196,7 @@ class Stream:
         return np.unique(np.concatenate(left)) if left else cells[:0]
 
     def _walk(self, cell: int, column: int, stop: int) -> list[_Step]:
-        """The path to a cell of a column, from column `stop` on, from its start."""
+        """The steps of the path to a cell of a column, from column `stop` on, in order."""
         s, place = divmod(cell, self.height)
         j = column
         steps = []
@@ -208,7 +211,7 @@ class Stream:
         return steps[::-1]
 
     def _commit(self, cell: int, k: int) -> None:
-        """All paths go through a cell of column past[k]: keep the way to it, and forget the columns up to there."""
+        """Commit the path to a cell of column past[k], through which all paths pass, and free the columns up to it."""
         column = self.first + k
         self.path.extend(self._walk(cell, column, self.first), column)
         del self.past[: k + 1], self.widths[: k + 1]

@@ -1,4 +1,4 @@
-"""A drop cost proposed from the match costs themselves: where the best matches end and chance begins."""
+"""Suggest a drop cost from the match costs: a cost between good matches and chance matches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dropdtw import costs as match_costs
 from dropdtw.costs import MatchCost
-from dropdtw.drops import gap, looked_at
+from dropdtw.drops import gap, sampled
 from dropdtw.problem.band import band
 from dropdtw.problem.inputs import Array, as_match_costs, as_pair
 from dropdtw.problem.match import MatchCosts, Matrix
@@ -19,17 +19,18 @@ from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
 
 ONE_GROUP: Final = 2 / np.pi
-"""The share of its variance that a bell curve loses when it is cut in the middle: no gap at all."""
+"""The share of variance that splitting a normal distribution in the middle explains. So much means no gap at all."""
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A drop cost and how far to trust it. Made by `dropdtw.suggest_drop`.
+    """A drop cost and how far to trust it. Returned by [`suggest_drop`][dropdtw.suggest_drop].
 
-    percentile : for drop_x="percentile:…", which moves with the costs of other sequences.
+    percentile : for drop_x="percentile:…", which adapts to the costs of other sequences.
     constant : the same drop cost as a number.
-    confidence : 0 to 1: how clear the gap is, and how little the alignment depends on where in it the cost lies.
-    why : the reasons, in a sentence.
+    confidence : 0 to 1. High if the gap is clear and the alignment hardly depends on where in the gap the drop cost
+        lies.
+    why : the reasons, in one sentence.
     """
 
     percentile: float
@@ -39,7 +40,7 @@ class Suggestion:
 
     @property
     def rule(self) -> str:
-        """What to give as `drop_x`, "percentile:12.5"."""
+        """A value for `drop_x`, such as "percentile:12.5"."""
         return f"percentile:{self.percentile:g}"
 
 
@@ -54,18 +55,28 @@ def suggest_drop(
     contiguous: bool = False,
     window: float | None = None,
 ) -> Suggestion:
-    """Propose a drop cost for two sequences, or for match costs.
+    """Suggest a drop cost for two sequences, or for match costs.
 
-    Junk matches something too, by chance, about as well as a real element matches a z that it does not belong to. So
-    the cost of each x's best match is put beside the cost of its best match elsewhere in Z, and the drop cost goes
-    where these numbers fall into two groups most clearly (Otsu's threshold). How sure that is depends on the gap
-    between the groups and on how many x are labelled alike for every drop cost in the middle half of it.
+    Junk also matches something by chance, about as well as a real element matches a z that it does not belong to. So
+    we take the cost of each x's best match and the cost of its best match elsewhere in Z. The drop cost is the
+    threshold that splits all these numbers most clearly into two groups (Otsu's threshold). The confidence depends on
+    the gap between the groups, and on how many x keep their label for every drop cost in the middle half of the gap.
 
     Parameters
     ----------
-    Z, X : (K, d) and (N, d), as in `dropdtw.align`; without X, Z is C (K, N), as in `dropdtw.solve`.
-    drop_z : whether z will be droppable as well, at the same cost.
-    others : those of the alignment that is meant; they decide which matches compete.
+    Z, X : (K, d) and (N, d), two sequences. Without X, Z is a matrix C (K, N) of match costs.
+    match : the match cost, as in [`align`][dropdtw.align].
+    drop_z : whether z may be dropped as well, at the same cost.
+    one_to_many, many_to_one, contiguous, window : as in [`solve`][dropdtw.solve]. Give the same values as for the
+        alignment you want.
+
+    Returns
+    -------
+    A [`Suggestion`][dropdtw.Suggestion].
+
+    Raises
+    ------
+    ValueError : if an argument is invalid, or if every match is forbidden.
 
     >>> import numpy as np, dropdtw
     >>> rng = np.random.default_rng(0)
@@ -80,11 +91,13 @@ def suggest_drop(
     """
     costs = _match_costs(Z, X, match)
     K, N = costs.shape
-    C = looked_at(costs, None if window is None else band(K, N, window))
+    C = sampled(costs, None if window is None else band(K, N, window))
     found = gap(C)
     constant, values = found.threshold, found.values
     if found.explained is None:
-        return Suggestion(100.0, constant, 0.0, "every x matches equally well everywhere, so nothing tells junk apart")
+        return Suggestion(
+            100.0, constant, 0.0, "every x matches equally well everywhere, so nothing distinguishes junk"
+        )
     below, above = float(values[values <= constant].mean()), float(values[values > constant].mean())
     percentile = round(100 * float((C[np.isfinite(C)] <= constant).mean()), 2)
     clear = float(np.clip((found.explained - ONE_GROUP) / (1 - ONE_GROUP), 0, 1))
@@ -94,9 +107,9 @@ def suggest_drop(
     verdict = "far apart" if clear > 0.5 else "close together" if clear > 0.2 else "hardly apart"
     why = (
         f"good matches cost about {below:.3g} and chance ones about {above:.3g}: the two groups are {verdict}; "
-        f"{steady:.0%} of the x get the same label wherever in the middle half between them the drop cost lies"
+        f"{steady:.0%} of the x get the same label for every drop cost in the middle half of the gap"
     )
-    few = min(1.0, int(np.isfinite(C).any(axis=0).sum()) / 10)  # of a handful of elements nothing is sure
+    few = min(1.0, int(np.isfinite(C).any(axis=0).sum()) / 10)  # with fewer than ten elements, less confidence
     return Suggestion(percentile, constant, float(np.sqrt(clear * steady)) * few, why)
 
 
@@ -110,7 +123,7 @@ def _match_costs(Z: npt.ArrayLike, X: npt.ArrayLike | None, match: MatchCost) ->
 
 
 def _steadiness(C: Array, prices: list[float], drop_z: bool, matching: dict[str, bool]) -> float:
-    """The share of x that get the same label at each of several drop costs."""
+    """The share of x that get the same label for all of these drop costs."""
 
     def labels(price: float, z: bool) -> Array:
         spec = Spec.of(price, price if z else None, **matching)  # type: ignore[arg-type]
@@ -118,6 +131,6 @@ def _steadiness(C: Array, prices: list[float], drop_z: bool, matching: dict[str,
 
     try:
         found = [labels(price, drop_z) for price in prices]
-    except ValueError:  # not every z can be matched: the alignment itself will say so
+    except ValueError:  # not every z can be matched; the alignment itself will raise
         found = [labels(price, True) for price in prices]
     return float((np.array(found) == found[0]).all(axis=0).mean())

@@ -1,1 +1,1 @@
-"""An algorithm as data: tables of states and edges, the minima that reduce them, the registry of methods."""
+"""Algorithms as data: tables of states and edges, the reducers that run them, and the registry of methods."""

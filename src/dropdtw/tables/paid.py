@@ -1,4 +1,4 @@
-"""What methods make of the costs they are given, on arrays and tensors alike: `costs.xp` is the module of either."""
+"""How methods transform the given costs. Works on arrays and tensors: `costs.xp` is NumPy or PyTorch."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 
 def counts(xp: Any, match: Any, threshold: Any) -> Any:
-    """LCSS: a pair up to the threshold is worth 1, any other is forbidden, and so is what costs +∞."""
+    """LCSS: a pair up to the threshold costs −1; all other pairs, and those that cost +∞, are forbidden."""
     near = (match <= threshold) & (match < np.inf)
     return xp.where(near, xp.full_like(match, -1), xp.full_like(match, np.inf))
 
 
 def greedy(costs: Any) -> Any:
-    """Decide the drops first: what has no match as cheap as its drop is dropped, and the rest must be matched."""
+    """Decide the drops first: an element is dropped if every match costs more than dropping it; others must match."""
     xp, match = costs.xp, costs.banded()
     never = xp.full_like(match, np.inf)
     lost_x = xp.amin(match, axis=-2) > costs.drop_x
@@ -28,12 +28,12 @@ def greedy(costs: Any) -> Any:
 
 
 def weigh(costs: Any, g: float) -> Any:
-    """WDTW: the match costs times 1 / (1 + exp(−g (|i − j| − n/2))), n the longer length."""
+    """WDTW: the match costs times 1 / (1 + exp(−g (|i − j| − n/2))), where n is the longer length."""
     xp, C = costs.xp, costs.matrix
     apart = xp.abs(_count(xp, C[..., :, :1], -2) - _count(xp, C[..., :1, :], -1))
     if (lengths := getattr(costs, "lengths", None)) is not None:
         weight = _weights(xp, g, apart, xp.maximum(*lengths)[:, None, None])
-    else:  # the same few weights everywhere
+    else:  # compute the max(K, N) distinct weights once, and index them by |i − j|
         K, N = C.shape[-2:]
         first = C[(0,) * (C.ndim - 2)]
         weight = _weights(xp, g, _count(xp, first[:, 0] if K > N else first[0], -1) - 1, max(K, N))[apart]
@@ -47,25 +47,25 @@ def _count(xp: Any, like: Any, axis: int) -> Any:
 
 
 def _weights(xp: Any, g: float, apart: Any, longest: Any) -> Any:
-    """1 / (1 + e^−u) for u = g (apart − longest/2), as e^min(u, 0) / (1 + e^−|u|), which overflows for no u."""
+    """1 / (1 + e^−u) for u = g (apart − longest/2), computed as e^min(u, 0) / (1 + e^−|u|), which cannot overflow."""
     u = g * (xp.asarray(apart, dtype=xp.float64) - longest / 2)
     return xp.exp((u - xp.abs(u)) / 2) / (1 + xp.exp(-xp.abs(u)))
 
 
 def differs(xp: Any, match: Any, threshold: Any) -> Any:
-    """EDR: a pair costs nothing up to the threshold, otherwise 1; what costs +∞ stays forbidden."""
+    """EDR: a pair costs 0 up to the threshold and 1 above it; a cost of +∞ stays forbidden."""
     either = xp.where(match <= threshold, xp.zeros_like(match), xp.ones_like(match))
     return xp.where(match < np.inf, either, match)
 
 
 def slopes(A: Any) -> Any:
-    """Keogh and Pazzani's derivative, ((a_i − a_{i−1}) + (a_{i+1} − a_{i−1}) / 2) / 2; at the ends that of the next."""
+    """Keogh and Pazzani's derivative, ((a_i − a_{i−1}) + (a_{i+1} − a_{i−1}) / 2) / 2; the ends copy their neighbor."""
     back, forth = A[1:-1] - A[:-2], (A[2:] - A[:-2]) / 2
     return np.pad((back + forth) / 2, ((1, 1), (0, 0)), mode="edge")
 
 
 def without_ends(costs: Any) -> Any:
-    """DDTW: the first and the last element have no derivative, match nothing and are dropped for nothing."""
+    """DDTW: the first and the last element have no derivative, so they match nothing and are dropped for free."""
     C = costs.matrix.copy()
     C[[0, -1]] = C[:, [0, -1]] = np.inf
     x, z = np.full_like(costs.drop_x, np.inf), np.full_like(costs.drop_z, np.inf)
@@ -74,5 +74,5 @@ def without_ends(costs: Any) -> Any:
 
 
 def too_short(K: int, N: int) -> str | None:
-    """DDTW: why sequences of these lengths have no derivatives; None where they have."""
+    """DDTW: why sequences of these lengths have no derivatives; None if they have."""
     return None if min(K, N) >= 3 else f"{K} × {N} elements have no derivatives; give sequences of 3 elements or more"

@@ -1,10 +1,11 @@
-"""Every aligner as a table: all executors read this statement of it.
+"""Every aligner as a table. All executors read these definitions.
 
-Every table lists `diag` before `left` before `top` and matched states before dropped ones: of equally good ways a match
-beats a drop, and a diagonal step the others. Two exceptions: step patterns keep dtw-python's order, and tables with
-free ends list `suffix` before `match`, so that of equally good occurrences the one that ends first wins. Tables with
-`charged=True` charge for runs of drops and for repeated elements; they stand beside the plain ones, so that nobody pays
-for adding 0.
+Every table lists `diag` before `left` before `top`, and matched states before dropped ones. So among equally good paths
+a match beats a drop, and a diagonal step beats the others. There are two exceptions. Step patterns keep the order of
+dtw-python. Tables with free ends list `suffix` before `match`, so that the earliest of equally good occurrences wins.
+
+Tables with `charged=True` charge for runs of drops and for repeated elements. They are separate tables, so that the
+plain ones have no overhead for adding 0.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dropdtw.tables.table import Edge, Recurrence, edges
 def _matches(
     diag: str, left: str, top: str, *, to: str, one_to_many: bool, many_to_one: bool, charged: bool
 ) -> tuple[Edge, ...]:
-    """The ways to match z_i with x_j: a new pair, z_i again (`left`), x_j again (`top`)."""
+    """Edges that match z_i with x_j: both new (`diag`), z_i again (`left`), or x_j again (`top`)."""
     again = "warp" if charged else None
     found = edges(diag, to=to, moves="diag", cost="match")
     if one_to_many:
@@ -29,7 +30,7 @@ def _matches(
 
 
 def _drops(first: str, more: str, *, to: str, side: str, charged: bool) -> tuple[Edge, ...]:
-    """The ways to drop an element of a side: as the `first` of a run, which opens it, or as one `more`."""
+    """Edges that drop an element of one side: from states in `first` they open a run, from `more` they continue it."""
     move, cost, opens = ("left", "drop_x", "open_x") if side == "x" else ("top", "drop_z", "open_z")
     found = edges(first, to=to, moves=move, cost=cost, plus=opens if charged else None)
     return found + edges(more, to=to, moves=move, cost=cost)
@@ -65,9 +66,9 @@ def one_sided(
 ) -> Recurrence:
     """Drop-DTW that drops from X only (paper Algorithm 1): `match` is D⁺, `drop` is D⁻, `best` is D.
 
-    `best` is a state of its own because smoothMin is not associative: min over (D⁺, D⁻) first, as the paper does.
-    Where opening a run is charged, D⁻ tells the first drop of a run from the others, also the first drop of all: so
-    the origin counts as `match`, too.
+    `best` is a separate state because smoothMin is not associative: as in the paper, the minimum over (D⁺, D⁻) is
+    taken first. A table that charges for opening a run has to distinguish the first drop of a run from the others.
+    This includes a run at the very beginning, so the origin also counts as `match`.
     """
     again = "match" if contiguous else "best"
     matches = _matches(
@@ -89,12 +90,12 @@ def one_sided(
 def two_sided(
     *, one_to_many: bool = True, many_to_one: bool = True, contiguous: bool = False, charged: bool = False
 ) -> Recurrence:
-    """Drop-DTW that drops from both sequences, each alignment reached by exactly one path.
+    """Drop-DTW that drops from both sequences; each alignment has exactly one path.
 
-    States name what is matched at the end of the prefix: `both` z_i and x_j, `z_only`, `x_only`, `neither`. The one
-    path through a gap drops its x first, then its z: `neither` is entered from above only. So all drops of a run come
-    one after the other. With hard min this is the paper's Algorithm 2; with soft min it is what Algorithm 2 would be
-    if it did not count orders of drops.
+    States name what is matched at the end of the prefix: `both` z_i and x_j, `z_only`, `x_only`, `neither`. The only
+    path through a gap drops its x first, then its z: `neither` is entered from above only. All drops of a run are
+    therefore consecutive. With hard min this is the paper's Algorithm 2. With soft min it is Algorithm 2 with each
+    alignment counted once, rather than once per order of its drops.
     """
     return Recurrence(
         name=_named("drop_dtw_two_sided", charged),
@@ -110,7 +111,7 @@ def two_sided(
 
 @cache
 def algorithm_2(*, one_to_many: bool = True, many_to_one: bool = True, contiguous: bool = False) -> Recurrence:
-    """The paper's Algorithm 2 as printed, its typos corrected: D^{zx}, D^{z−}, D^{−x}, D^{−−} in this order.
+    """The paper's Algorithm 2 as printed, with its typos corrected: D^{zx}, D^{z−}, D^{−x}, D^{−−}, in this order.
 
     Line 3 means D^{−x}_{0,j} = ∞; line 4 means D^{−−}_{i,0} = D^{−x}_{i,0} and D^{−−}_{0,j} = D^{z−}_{0,j}. All four
     tables start at 0, and the borders are self-loops. Soft minima count some alignments several times here.
@@ -146,9 +147,9 @@ def _two_sided_matches(one_to_many: bool, many_to_one: bool, contiguous: bool, c
 
 @cache
 def subsequence(*, one_to_many: bool = True, many_to_one: bool = True, charged: bool = False) -> Recurrence:
-    """DTW of all of Z with a stretch of X: x before the first match and after the last are dropped.
+    """DTW of all of Z with a stretch of X: the x before the first match and after the last one are dropped.
 
-    These drops cost d_x like any other; subsequence DTW and OTAM set it to 0.
+    These drops cost d_x; subsequence DTW and OTAM set it to 0.
     """
     matches = _matches(
         "match prefix", "match", "match", to="match", one_to_many=one_to_many, many_to_one=many_to_one, charged=charged
@@ -165,18 +166,18 @@ def subsequence(*, one_to_many: bool = True, many_to_one: bool = True, charged: 
 
 
 End = Literal["drop", "free"]
-"""What an end of a sequence pays for the elements that are skipped there: their drop costs, or nothing."""
+"""What skipping elements at an end of a sequence costs: their drop costs, or nothing."""
 
 
 @cache
 def free_ends(steps: Recurrence, x: tuple[End, End] = ("free", "free"), z: tuple[End, End] | None = None) -> Recurrence:
-    """The same steps between free ends: elements before the first match and after the last are skipped.
+    """Add free ends to a table: elements before the first match and after the last one may be skipped.
 
-    steps : a table with one start state, all of whose alignments begin with a match by `diag`.
-    x, z : what skipping at the begin and the end of X, of Z, pays; z=None: Z is matched as a whole. Where an end pays
-        drop costs, these limit how much may be skipped: 0 where it may, +∞ where it may not.
+    steps : a table with one start state in which every alignment begins with a match by `diag`.
+    x, z : what skipping at the beginning and at the end of X and of Z costs; z=None matches all of Z. An end that pays
+        drop costs uses them to limit how much may be skipped: 0 for elements that may be skipped, +∞ for the others.
 
-    At each end either x or z are skipped, never both: `origin` is left towards one of them.
+    Each end skips elements of either X or Z, never of both: the path leaves `origin` in one of the two directions.
     """
     (inner,) = steps.starts
     kept = tuple(s for s in steps.states if s != inner or any(e.dst == inner for e in steps.edges))
@@ -211,12 +212,12 @@ def free_ends(steps: Recurrence, x: tuple[End, End] = ("free", "free"), z: tuple
 def occurrence(
     *, one_to_many: bool = True, many_to_one: bool = True, contiguous: bool = False, anchored: bool = False
 ) -> Recurrence:
-    """Drop-DTW of Z with a stretch of X that begins and ends with a match; x before the stretch are skipped for free.
+    """Drop-DTW of Z with a stretch of X that begins and ends with a match. The x before the stretch are free to skip.
 
-    In row K, the states of column j hold the least cost of a stretch that ends there. Inside it drops are paid on both
-    sides, as in `two_sided`; `prefix` takes the place of `z_only` before the first match.
+    In row K, the states of column j hold the lowest cost of a stretch that ends there. Inside the stretch, drops cost
+    the same as in `two_sided`. Before the first match, `prefix` replaces `z_only`.
 
-    anchored : the stretch is all of X.
+    anchored : whether the stretch must be all of X.
     """
     matches = _matches(
         "both z_only x_only neither prefix",
@@ -242,7 +243,10 @@ def occurrence(
 
 @cache
 def needleman_wunsch(*, charged: bool = False) -> Recurrence:
-    """One-to-one matches, paid drops on both sides; a gap drops its x first, then its z. Charged, it is Gotoh's."""
+    """One-to-one matches and paid drops on both sides. With `charged=True` it is Gotoh's algorithm.
+
+    A gap drops its x first, then its z, so that each alignment has exactly one path.
+    """
     return Recurrence(
         name=_named("needleman_wunsch", charged),
         states=("match", "drop_x", "drop_z"),
@@ -256,9 +260,10 @@ def needleman_wunsch(*, charged: bool = False) -> Recurrence:
 
 @cache
 def smith_waterman(*, charged: bool = False) -> Recurrence:
-    """Needleman–Wunsch inside the best-scoring stretch of both sequences; what lies outside it is free.
+    """Needleman–Wunsch inside the best-scoring stretch of both sequences; elements outside it cost nothing.
 
-    The stretch begins and ends with a match, or is empty at cost 0: `skip_*` walks to it, `rest_*` on from it.
+    The stretch begins and ends with a match, or is empty at cost 0. The `skip_*` states lead to it, the `rest_*`
+    states lead on to the end.
     """
     return Recurrence(
         name=_named("smith_waterman", charged),
@@ -277,13 +282,14 @@ def smith_waterman(*, charged: bool = False) -> Recurrence:
 
 # --- Step patterns ----------------------------------------------------------------------------------------------
 #
-# Sakoe and Chiba's (1978), as R's dtw and dtw-python name and weigh them: Z is their query, X their reference. The
-# first pair is paid once, whatever a diagonal step weighs: so the origin has a state of its own, `start`.
+# The patterns of Sakoe and Chiba (1978), with the names and weights of R's dtw and dtw-python: Z is their query, X
+# their reference. The first pair has weight 1 whatever the weight of a diagonal step, so the origin is a separate
+# state, `start`.
 
 
 @cache
 def symmetric2() -> Recurrence:
-    """DTW in which a diagonal step counts twice: all paths weigh K + N in total."""
+    """DTW in which a diagonal step counts twice: every path has total weight K + N."""
     return Recurrence(
         name="symmetric2",
         states=("start", "match"),
@@ -297,9 +303,9 @@ def symmetric2() -> Recurrence:
 
 @cache
 def asymmetric() -> Recurrence:
-    """Each z counts once: x may be passed over, one at a time and for free, and may match several z.
+    """DTW in which each z counts once. An x may match several z, and single x may be skipped for free.
 
-    A step goes on by 0, 1 or 2 columns; `skip` is in the column between.
+    A step advances by 0, 1 or 2 columns; `skip` stands for the skipped column.
     """
     return Recurrence(
         name="asymmetric",
@@ -314,10 +320,10 @@ def asymmetric() -> Recurrence:
 
 
 def _slope_limited(name: str, diag: float, second_x: tuple[float, float], second_z: tuple[float, float]) -> Recurrence:
-    """A pattern in which a step along X or along Z follows a diagonal one: slopes from ½ to 2.
+    """A pattern in which every step along X or along Z follows a diagonal one, which limits slopes to ½ … 2.
 
     diag : the weight of a diagonal step.
-    second_x, second_z : the weights of the diagonal step before a step along X (along Z), and of that step.
+    second_x, second_z : the weights of the diagonal step before a step along X (or Z), and of that step itself.
     """
     return Recurrence(
         name=name,
@@ -335,11 +341,11 @@ def _slope_limited(name: str, diag: float, second_x: tuple[float, float], second
 
 @cache
 def symmetric_p1() -> Recurrence:
-    """`symmetric2` with slopes from ½ to 2."""
+    """`symmetric2` with slopes limited to ½ … 2."""
     return _slope_limited("symmetricP1", 2.0, (2.0, 1.0), (2.0, 1.0))
 
 
 @cache
 def asymmetric_p1() -> Recurrence:
-    """Each z counts once, with slopes from ½ to 2: two x that match one z count half each."""
+    """Each z counts once, with slopes limited to ½ … 2: two x that match one z count half each."""
     return _slope_limited("asymmetricP1", 1.0, (0.5, 0.5), (1.0, 1.0))

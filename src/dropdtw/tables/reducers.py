@@ -1,8 +1,8 @@
-"""What turns the values of all ways into a state into one value: the minimum, or a smooth stand-in for it.
+"""Reducers: they combine the values of all edges into a state into one, by the minimum or a smooth version of it.
 
-A reducer takes an (E, n) array, E alternatives for each of n cells, and gives their (n,) values and the (E, n)
-derivatives of these values. +∞ marks an alternative that does not exist: it never gets weight, and where nothing
-else exists the value is +∞ and every weight 0. γ = 0 is the hard minimum in every case.
+A reducer takes an (E, n) array, E alternatives for each of n cells, and computes their (n,) values and the (E, n)
+derivatives of these values, called weights. +∞ marks an alternative that does not exist; its weight is always 0. If no
+alternative exists, the value is +∞ and every weight is 0. With γ = 0 every reducer is the hard minimum.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Reducer:
     weights: Callable[[Array], Array] = field(compare=False)
 
     def __reduce__(self) -> Any:
-        """Reducers travel to other processes by name."""
+        """Pickle by name and γ, because the functions themselves cannot be pickled."""
         return reducer, (self.name, self.gamma)
 
 
 def _hard_weights(v: Array) -> Array:
-    first = np.argmin(v, axis=0)  # of equal alternatives, the first listed
+    first = np.argmin(v, axis=0)  # the first among ties
     w = np.zeros_like(v)
     cells = np.arange(v.shape[1])
     w[first, cells] = np.isfinite(v[first, cells])
@@ -42,7 +42,7 @@ def _hard_weights(v: Array) -> Array:
 
 
 hard_min: Final = Reducer("hard", 0.0, lambda v: v.min(axis=0), _hard_weights)
-"""min(v), with weight 1 on the first smallest alternative: with it the backward pass is the traceback."""
+"""min(v), with weight 1 on the first smallest alternative. With these weights the backward pass is the traceback."""
 
 
 def soft_min(gamma: float = 1.0) -> Reducer:
@@ -64,7 +64,7 @@ def soft_min(gamma: float = 1.0) -> Reducer:
 
 
 def smooth_min(gamma: float = 1.0) -> Reducer:
-    """V · softmax(−v/γ) (paper Eq. 7). Its weights sum to 1, but are signed: they are not probabilities.
+    """The paper's smoothMin, v · softmax(−v/γ) (Eq. 7). Its weights sum to 1, but can be negative.
 
     >>> v = np.array([[1.0], [2.0], [np.inf]])
     >>> smooth_min(1.0).value(v).round(4), smooth_min(1.0).weights(v).round(4).ravel()
@@ -105,11 +105,11 @@ def _checked(gamma: float) -> float:
 
 
 def _exponentials(v: Array, gamma: float) -> tuple[Array, Array]:
-    """The smallest value, m, of each cell (0 where none is finite) and exp(−(v − m)/γ)."""
+    """The smallest value m of each cell (0 if none is finite), and exp(−(v − m)/γ)."""
     low = v.min(axis=0)
     low = np.where(np.isfinite(low), low, 0)
-    gamma = max(gamma, float(np.finfo(v.dtype).tiny))  # in single precision a tiny γ would be 0
-    with np.errstate(over="ignore", under="ignore"):  # the quotient may be ∞ and its exponential 0, as meant
+    gamma = max(gamma, float(np.finfo(v.dtype).tiny))  # a tiny γ would become 0 in single precision
+    with np.errstate(over="ignore", under="ignore"):  # the quotient may overflow to ∞; its exponential is then 0
         return low, np.exp((low - v) / gamma)
 
 

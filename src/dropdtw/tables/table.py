@@ -1,9 +1,9 @@
-"""What a table is: states, and the edges between them. `recurrence.py` states every aligner as one.
+"""Tables: states and the edges between them. `recurrence.py` defines every aligner as a table.
 
-Alignment walks over cells (i, j), 0 ≤ i ≤ K and 0 ≤ j ≤ N, from (0, 0) to (K, N), where (i, j) means that the
-first i elements of Z and the first j of X are dealt with. In each cell it is in one *state* (what happened last).
-An *edge* `src → dst` says how a state is entered: the *move* names the cell it comes from, and on arrival at (i, j) it
-pays `weight × cost + plus`. The *cost* is one of the element or the pair:
+An alignment is a path over cells (i, j), 0 ≤ i ≤ K and 0 ≤ j ≤ N, from (0, 0) to (K, N). Cell (i, j) means that the
+first i elements of Z and the first j elements of X have been processed. In each cell the path is in one *state*, which
+records what happened last. An *edge* `src → dst` is one way to enter a state. Its *move* names the predecessor cell,
+and on arrival at (i, j) the edge pays `weight × cost + plus`. The *cost* is one of these:
 
     move   from cell            cost     pays            exists where
     diag   (i−1, j−1)           match    C[i, j]         i, j ≥ 1
@@ -11,12 +11,13 @@ pays `weight × cost + plus`. The *cost* is one of the element or the pair:
     top    (i−1, j)             drop_z   d_z[i]          i ≥ 1
     same   (i,   j)             free     0               everywhere
 
-The *weight* is a number of the table (step patterns have others than 1), and *plus* names a charge, a scalar of the
-problem: "open_x" and "open_z" for the first drop of a run, "warp" for a match that repeats an element.
+The *weight* is a number that belongs to the table; it differs from 1 only in step patterns. *plus* names a charge, a
+scalar that belongs to the problem: "open_x" and "open_z" for the first drop of a run, "warp" for a match that repeats
+an element.
 
-An edge exists only where both its origin and its price do, so borders need no code of their own.
+An edge exists only where both its predecessor cell and its cost exist, so borders need no special code.
 
-The order of edges is the tie order: of equally good ways into a state the first listed wins.
+The order of the edges breaks ties: among equally good edges into a state, the first one listed wins.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from numbers import Real
 from typing import Final, NamedTuple
 
 MOVES: Final = {"diag": (1, 1), "left": (0, 1), "top": (1, 0), "same": (0, 0)}
-"""Steps back (in i, in j) from a cell to the one a move comes from."""
+"""How far back (in i, in j) the predecessor cell of each move lies."""
 
 COSTS: Final = {
     "match": ("diag", "left", "top"),
@@ -37,14 +38,19 @@ COSTS: Final = {
     "drop_z": ("top", "diag"),
     "free": ("diag", "left", "top", "same"),
 }
-"""The moves that each cost can pay for: a drop of x_j enters column j, a drop of z_i enters row i."""
+"""The moves on which each cost can be paid: a drop of x_j enters column j, a drop of z_i enters row i."""
 
 CHARGES: Final = {"open_x": "drop_x", "open_z": "drop_z", "warp": "match"}
 """The cost that each charge can be added to."""
 
 
 class Edge(NamedTuple):
-    """One way into state `dst`: from state `src` by `move`, paying `weight × cost + plus`."""
+    """One way to enter state `dst`: from state `src` by `move`, paying `weight × cost + plus`.
+
+    src, dst : names of states.   move : "diag", "left", "top" or "same".
+    cost : "match", "drop_x", "drop_z" or "free".   weight : a finite number > 0.
+    plus : a charge on top, "open_x", "open_z" or "warp"; None for no charge.
+    """
 
     src: str
     dst: str
@@ -57,7 +63,9 @@ class Edge(NamedTuple):
 def edges(
     src: str, *, to: str, moves: str, cost: str, weight: float = 1.0, plus: str | None = None
 ) -> tuple[Edge, ...]:
-    """Edges from each of the states `src` into state `to`, by each of the `moves` (names separated by spaces).
+    """Make the edges from each state in `src` to state `to`, by each of the `moves`.
+
+    src, moves : names separated by spaces.   to : one state.   cost, weight, plus : as in `Edge`.
 
     >>> [f"{e.src} → {e.dst} {e.move}" for e in edges("a b", to="c", moves="diag left", cost="match")]
     ['a → c diag', 'b → c diag', 'a → c left', 'b → c left']
@@ -67,15 +75,16 @@ def edges(
 
 @dataclass(frozen=True)
 class Recurrence:
-    """A dynamic program over two sequences, stated as data; see the module's text for what its parts mean.
+    """A dynamic program over two sequences, stated as data. The module `dropdtw.tables.table` explains its parts.
 
-    states : in order; within a cell, a `same` edge leads from an earlier state to a later one.
-    edges : in tie order.
+    states : names, in order. Within a cell, a `same` edge leads from an earlier state to a later one.
+    edges : the edges; among ties the first one listed wins.
     start : the state, or states, that cost 0 in cell (0, 0).
-    final : the states in which an alignment may end in cell (K, N), in tie order.
-    border : edges that replace `edges` on row 0 and column 0; None where `edges` holds there too.
+    final : the states in which an alignment may end in cell (K, N); among ties the first one listed wins.
+    border : edges that replace `edges` on row 0 and column 0; None if `edges` applies there too.
+    name : for error messages and `Alignment.method`.
 
-    A table of your own works wherever a method's name does:
+    Raises ValueError if the table is inconsistent. Your own table works wherever a method name does:
 
     >>> import numpy as np, dropdtw
     >>> lockstep = dropdtw.Recurrence(
@@ -98,7 +107,7 @@ class Recurrence:
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """The start states, as a tuple even where there is one."""
+        """The start states, always as a tuple."""
         return (self.start,) if isinstance(self.start, str) else self.start
 
     def transpose(self) -> Recurrence:
@@ -111,12 +120,12 @@ class Recurrence:
         )
 
     def matches_by(self, move: str) -> bool:
-        """Whether a match can be entered by `move`: by `left` one z takes several x, by `top` one x several z."""
+        """Whether a match can be entered by `move`: `left` lets one z match several x, `top` one x several z."""
         return any(e.cost == "match" and e.move == move for e in self.edges)
 
     @property
     def every_edge(self) -> tuple[Edge, ...]:
-        """All edges, those of the border included."""
+        """All edges, including those of the border."""
         return (*self.edges, *(self.border or ()))
 
     def charges(self, plus: str) -> bool:
@@ -125,19 +134,19 @@ class Recurrence:
 
     @property
     def weights(self) -> frozenset[float]:
-        """The weights of match costs."""
+        """The distinct weights of match costs."""
         return frozenset(e.weight for e in self.edges if e.cost == "match")
 
     @property
     def skips_for_free(self) -> bool:
-        """Whether some edge passes over an element without paying: then d_x and d_z do not govern all drops."""
+        """Whether some edge skips an element without paying. Then d_x and d_z do not account for all drops."""
         pays_one_of_two = {("diag", "drop_x"), ("diag", "drop_z")}
         return any(
             (e.cost == "free" and e.move != "same") or (e.move, e.cost) in pays_one_of_two for e in self.every_edge
         )
 
     def skips_x_for(self) -> frozenset[str]:
-        """What an x without a match can pay on the way into its column: "drop_x", "free", both, or neither."""
+        """What an unmatched x can pay when the path enters its column: "drop_x", "free", both, or neither."""
         return frozenset(
             "drop_x" if e.cost == "drop_x" else "free"
             for e in self.every_edge
@@ -145,7 +154,7 @@ class Recurrence:
         )
 
     def matches_skipped_x(self) -> bool:
-        """Whether a path that has entered a column without a match can still match its x further down."""
+        """Whether a path that entered a column without a match can still match its x in a later row."""
         here = {e.dst for e in self.every_edge if MOVES[e.move][1] and e.cost != "match"}
         while new := {e.dst for e in self.every_edge if e.src in here and not MOVES[e.move][1]} - here:
             here |= new
@@ -166,7 +175,7 @@ def _mirror(listed: tuple[Edge, ...]) -> tuple[Edge, ...]:
 
 
 def _check(table: Recurrence) -> None:
-    """Refuse a table that cannot mean what its author wants, and say why."""
+    """Raise if the table is inconsistent, and say why."""
 
     def refuse(what: str) -> None:
         raise ValueError(f"recurrence {table.name!r}: {what}")
@@ -179,29 +188,29 @@ def _check(table: Recurrence) -> None:
             refuse(f"{role} is {listed!r}; give one or more of the states {table.states!r}, each once")
     for e in table.every_edge:
         if not {e.src, e.dst} <= known:
-            refuse(f"{e} names a state that is not among {table.states!r}")
+            refuse(f"{e} names a state that is not among {table.states!r}; add the state or correct the edge")
         if e.move not in MOVES or e.cost not in COSTS:
             refuse(f"{e}: moves are {', '.join(MOVES)}; costs are {', '.join(COSTS)}")
         if e.move not in COSTS[e.cost]:
             refuse(f"{e}: a {e.cost!r} cost can be paid on the moves {', '.join(COSTS[e.cost])} only")
         if not (isinstance(e.weight, Real) and 0 < e.weight < math.inf):
-            refuse(f"{e}: the weight is {e.weight!r}; give a finite number above 0")
+            refuse(f"{e}: the weight is {e.weight!r}; give a finite number > 0")
         if e.cost == "free" and e.weight != 1:
-            refuse(f"{e}: nothing is paid that a weight could change; leave it out")
+            refuse(f"{e}: a weight has no effect on a free edge; leave it out")
         if e.plus is not None and CHARGES.get(e.plus) != e.cost:
             known_charges = ", ".join(f"{plus!r} to {cost!r}" for plus, cost in CHARGES.items())
-            refuse(f"{e}: charges can be added to one cost each: {known_charges}")
+            refuse(f"{e}: plus is {e.plus!r}, which does not fit {e.cost!r}; these can be added: {known_charges}")
         if e.plus == "warp" and e.move == "diag":
             refuse(f"{e}: a match by 'diag' repeats no element; charge 'warp' on left or top")
         if e.move == "same" and table.states.index(e.src) >= table.states.index(e.dst):
-            refuse(f"{e}: a 'same' edge leads from an earlier state to a later one; reorder the states")
+            refuse(f"{e}: a 'same' edge must lead from an earlier state to a later one; reorder the states")
     for e in table.border or ():
         if e.cost == "match" or e.move == "diag":
-            refuse(f"{e}: on a border there is nothing to match and no diagonal; use left or top, and no match")
+            refuse(f"{e}: on a border there is nothing to match and no diagonal move; use left or top, and no match")
     for group in (table.edges, table.border or ()):
         twice = [way for way, n in Counter(e[:4] for e in group).items() if n > 1]
         if twice:
-            refuse(f"{Edge(*twice[0])} is listed twice; under soft minima it would count twice")
+            refuse(f"{Edge(*twice[0])} is listed twice; under soft minima it would count twice, so remove one")
     unreachable = known - _reachable(table)
     if unreachable:
         refuse(f"no path from start {table.starts!r} leads to {sorted(unreachable)}; add an edge or remove the state")
