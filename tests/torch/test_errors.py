@@ -265,7 +265,7 @@ ORDERS = {
         "item 1: Z has 2 steps, 0 to 1, but the order is any_order(0, 1, 2)",
         "name each step of Z",
     ),
-    "that is none": case(lambda: dt.drop_dtw(C, 0.5, order="abc"), "order is 'abc'", "an order of dropdtw.orders"),
+    "that is none": case(lambda: dt.drop_dtw(C, 0.5, order="abc"), "order is 'abc'", "an order from dropdtw.orders"),
     "with a window": case(
         lambda: dt.drop_dtw(C, 0.5, window=2, order=FREE), "window is 2, a band along the diagonal", "leave it out"
     ),
