@@ -135,7 +135,9 @@ def align(
         or (K, 1), and cosine for vectors.
     missing : "drop" leaves out elements with NaN (or masked values): they match nothing and cost nothing, as if they
         had been deleted, but all indices stay yours (`Alignment.missing_x`). None: they are refused.
-    others : as in `solve`. "logit:30" as `drop_x` is a drop logit inside the softmax cost.
+    drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
+        executor : as in `solve`. With `match="softmax"`, `drop_x="logit:30"` is possible too: a drop
+        logit that competes with the steps inside the softmax.
 
     >>> import numpy as np, dropdtw
     >>> Z = [0.0, 1.0, 2.0]
@@ -203,7 +205,8 @@ def cost(
     max_cost : the largest value of interest: +∞ is returned for any larger one, as soon as it is sure to be larger.
         Values up to it are exact. With `normalize` it is compared with the normalized value. Soft minima and steps with
         an `order` are computed to the end all the same.
-    others : as in `solve`.
+    C, drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold,
+        order, executor : as in `solve`.
 
     >>> import dropdtw
     >>> C = [[0.1, 0.9, 0.2]]
@@ -259,7 +262,12 @@ def distance(
     executor: str | None = None,
     missing: str | None = None,
 ) -> float:
-    """Compute the value alone, from sequences: a plain sum of costs, no square root. Arguments as in `align`, `cost`.
+    """Compute the value alone, from sequences: a plain sum of costs, no square root.
+
+    Z, X, match, missing : as in `align`.
+    reducer, gamma, normalize, max_cost : as in `cost`.
+    drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
+        executor : as in `solve`.
 
     >>> import dropdtw
     >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5)
@@ -323,7 +331,9 @@ def posterior(
     """Compute how probable each match and each drop is under P(M) ∝ exp(−cost(M)/γ).
 
     gamma : the temperature, > 0: small trusts the best alignment, large believes in all of them.
-    others : as in `solve`. With "drop_dtw_paper" an alignment counts once for each path that Algorithm 2 has to it.
+    C, drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold,
+        order, executor : as in `solve`. With `method="drop_dtw_paper"` an alignment counts once for each path
+        that Algorithm 2 has to it.
 
     >>> import dropdtw
     >>> p = dropdtw.posterior([[0.1, 0.9, 0.2]], drop_x=0.3, gamma=0.1)
@@ -384,7 +394,10 @@ def pairwise(
         thread whatever this says: more would only be in each other's way.
     progress : a function that is called with (done, total); True or False for a line on standard error; None shows
         it on a terminal when the work takes longer than two seconds.
-    others : as in `align` and `cost`.
+    reducer, gamma, normalize, max_cost : as in `cost`.
+    match, missing : as in `align`.
+    drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold, executor : as
+        in `solve`.
 
     >>> import dropdtw
     >>> dropdtw.pairwise([[0, 1], [0, 1, 1], [5]])

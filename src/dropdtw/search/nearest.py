@@ -94,10 +94,13 @@ def nearest(
     sequences are not aligned, since a lower bound on their cost rules them out.
 
     query : Z (K, d).   corpus : the X, a list of sequences or, for many queries, an `Index` of them.
-    drop_x, drop_z : numbers, or one number per element. A percentile is another number for every sequence, so nothing
-        can be ruled out by it: rules are refused; `pairwise` takes them.
-    others : as in `pairwise`. Bounds are known for every table with the match costs "cosine", "euclidean" and
-        "sqeuclidean"; with others every sequence is aligned.
+    k : how many sequences to find.
+    drop_x, drop_z : numbers, or one number per element. Rules such as a percentile are refused: they give a different
+        number for every sequence, so no bound can prune; `pairwise` takes them.
+    match : as in `pairwise`. Bounds exist for "cosine", "euclidean" and "sqeuclidean", with every table; with other
+        match costs every sequence is aligned.
+    method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold, n_jobs, progress,
+        executor : as in `pairwise`.
 
     >>> import numpy as np, dropdtw
     >>> rng = np.random.default_rng(0)

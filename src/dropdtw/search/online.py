@@ -53,15 +53,16 @@ class Online:
 
     Z : (K, d) steps.
     drop_x : the drop cost of every x; `push` takes another one for its frame.
-    gamma : the temperature of the probabilities that `push` gives, as in `posterior`; None spares them, and half the
-        time.
-    beam : None is exact. A number gives up every alignment that is dearer than the cheapest so far by more: then far
-        more is committed, but what had fallen behind cannot win any more (see `committed`).
+    gamma : the temperature of the probabilities that `push` returns, as in `posterior`; None skips them, which halves
+        the time.
+    beam : None is exact. A number gives up every alignment whose cost exceeds that of the cheapest so far by more: far
+        more is committed then, but what has fallen behind cannot win any more (see `committed`).
     keep_costs : keep all match costs, so that the alignment can be explained, rescored and drawn.
     order : as in `align`. Until it is decided, a frame then takes a few bytes for each node of the order's graph and
         each state.
-    others : as in `align`. What needs the whole stream is refused: rules that read all match costs, a window,
-        and greedy drops of z.
+    drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold : as in
+        `align`. What needs the whole stream is refused: rules that read all match costs, a window, and greedy drops of
+        z.
 
     >>> import dropdtw
     >>> o = dropdtw.Online([0.0, 1.0, 2.0], drop_x=0.5, gamma=0.1)

@@ -65,7 +65,7 @@ def suggest_drop(
     ----------
     Z, X : (K, d) and (N, d), as in `dropdtw.align`; without X, Z is C (K, N), as in `dropdtw.solve`.
     drop_z : whether z will be droppable as well, at the same cost.
-    others : those of the alignment that is meant; they decide which matches compete.
+    match, one_to_many, many_to_one, contiguous, window : those you will align with; they decide which matches compete.
 
     >>> import numpy as np, dropdtw
     >>> rng = np.random.default_rng(0)
