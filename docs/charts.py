@@ -14,10 +14,11 @@ OURS, OTHERS, PAPER = "#0072b2", "#7f7f7f", "#000000"
 
 
 class Score(NamedTuple):
-    """A cell of a table: a number and its standard error, 0 where none is given."""
+    """A cell of a table: a number, its standard error (0 where none is given), and how the table writes it."""
 
     mean: float
-    error: float = 0.0
+    error: float
+    text: str
 
 
 def table(page: str, heading: str) -> list[dict[str, str]]:
@@ -37,12 +38,12 @@ def table(page: str, heading: str) -> list[dict[str, str]]:
 def score(cell: str, part: int = 0) -> Score | None:
     """The number of a cell such as "82 ± 2", "96.8 %" or, in its second part, "53.4 / 30.6"; None where there is none.
 
-    >>> score("−0.004 ± 0.009"), score("53.4 / **30.6**", 1), score("–")
-    (Score(mean=-0.004, error=0.009), Score(mean=30.6, error=0.0), None)
+    >>> score("−0.004 ± 0.009"), score("53.4 / **30.0**", 1), score("–")
+    (Score(mean=-0.004, error=0.009, text='-0.004'), Score(mean=30.0, error=0.0, text='30.0'), None)
     """
     cells = cell.replace("−", "-").split("/")
     numbers = re.findall(r"-?\d+(?:\.\d+)?", cells[part]) if part < len(cells) else []
-    return Score(*map(float, numbers[:2])) if numbers else None
+    return Score(float(numbers[0]), float([*numbers, "0"][1]), numbers[0]) if numbers else None
 
 
 def draw(name: str) -> Any:
@@ -93,14 +94,14 @@ def dots(
             colour = OURS if ours(name) and not quoted(name) else PAPER if quoted(name) else OTHERS
             ax.errorbar(found.mean, y, xerr=found.error or None, color=colour, capsize=2.5, markersize=7,
                         marker="D" if quoted(name) else "o", mfc="white" if quoted(name) else colour)  # fmt: skip
-            ax.annotate(f"{found.mean:g}", (found.mean + found.error, y), (6, 0), textcoords="offset points",
+            ax.annotate(found.text, (found.mean + found.error, y), (6, 0), textcoords="offset points",
                         va="center", fontsize="small", color=colour)  # fmt: skip
         ax.set_title(title, fontsize="medium")
         ax.margins(x=0.16)
         ax.grid(axis="x", alpha=0.3)
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.tick_params(axis="y", length=0)
-    axes[0][0].set_yticks(range(len(rows)), [name for name, _ in rows])
+    axes[0][0].set_yticks(range(len(rows)), [name.replace("`", "") for name, _ in rows])
     axes[0][0].set_ylim(len(rows) - 0.4, -0.6)
     return figure
 

@@ -187,7 +187,7 @@ def test_charts_are_drawn_from_the_tables():
     }
     assert drawn == set(charts.CHARTS)
     rows = {row["method"]: row for row in charts.table("reproduction.md", "Retrieval")}
-    assert charts.score(rows["DTW"]["90 %"]) == (3, 0)
+    assert charts.score(rows["DTW"]["90 %"]) == (3, 0, "3")
     assert charts.table("beyond.md", "Inference")[2]["noise"] == "1.5"  # said two rows above
     with pytest.raises(ValueError, match="no table"):
         charts.table("beyond.md", "No such heading")
