@@ -1,9 +1,11 @@
 """Docstrings as this project writes them, turned into Markdown for the reference.
 
-`name : what it is` becomes an item of a list, a heading underlined with hyphens is set bold, and examples become code.
+`name : what it is` becomes an item of a list, a heading underlined with hyphens is set bold, examples become code, and
+"as in `solve`" and `dropdtw.drops` become links to where the reference explains these.
 """
 
 import re
+from pathlib import Path
 from typing import Any
 
 import griffe
@@ -11,23 +13,32 @@ import griffe
 ENTRY = re.compile(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*) : (.*)")
 SECOND_ENTRY = re.compile(r" {3,}(?=\w+(?:, \w+)* : )")
 """A second entry on the same line: three spaces or more before it."""
+NAMES = re.compile(r"\w+(?:, \w+)*,")
+"""Names that go on in the next line."""
+MENTIONED = re.compile(r"as\s+in\s+`[\w.]+`(?:(?:,|\s+and)\s+`[\w.]+`)*|`dropdtw\.[\w.]+`")
+EXPLAINED = frozenset(
+    place
+    for page in (Path(__file__).parent / "api").glob("*.md")
+    for place in re.findall(r"^::: ([\w.]+)", page.read_text(encoding="utf-8"), re.MULTILINE)
+)
+"""What the pages of the reference explain."""
 
 
-def to_markdown(text: str) -> str:
-    r"""A docstring as Markdown.
+def to_markdown(text: str, where: str = "") -> str:
+    r"""A docstring as Markdown; `where` is the path of what it belongs to.
 
-    >>> print(to_markdown("Add.\n\nParameters\n----------\na, b : numbers,\n    or strings.   c : more."))
+    >>> print(to_markdown("Add.\n\nParameters\n----------\na, b : numbers,\n    or strings.   c : as in `solve`."))
     Add.
     <BLANKLINE>
     **Parameters**
     <BLANKLINE>
     - **`a`, `b`**: numbers,
       or strings.
-    - **`c`**: more.
+    - **`c`**: as in [`solve`][dropdtw.api.solve].
     """
     out: list[str] = []
     place = "text"  # or "list", "code"
-    for line in _lines(text):
+    for line in _lines(linked(text, where)):
         entry = ENTRY.fullmatch(line)
         if place == "code" and line:
             out.append(line)
@@ -59,8 +70,43 @@ def to_markdown(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(out))
 
 
+def linked(text: str, where: str) -> str:
+    """A text in which mentions of what the reference explains are links."""
+
+    def link(name: re.Match[str]) -> str:
+        place = explained(name[1], where)
+        return name[0] if place is None else f"[{name[0]}][{place}]"
+
+    return MENTIONED.sub(lambda mention: re.sub(r"`([\w.]+)`", link, mention[0]), text)
+
+
+def explained(name: str, where: str) -> str | None:
+    """Where the reference explains a name that the docstring of `where` mentions: the nearest place of that name.
+
+    >>> [explained(name, "dropdtw.corpus.api.retrieve") for name in ("pairwise", "dropdtw.pairwise")]
+    ['dropdtw.corpus.pairwise', 'dropdtw.api.pairwise']
+    """
+    found = [place for place in EXPLAINED if place.rpartition(".")[2] == name.rpartition(".")[2] and place != where]
+    if name in found or not found:
+        return name if name in found else None
+    near = "dropdtw.api" if name.startswith("dropdtw.") else where
+
+    def distance(place: str) -> tuple[int, bool, str]:
+        shared = [a == b for a, b in zip(place.split("."), near.split("."), strict=False)]
+        return -[*shared, False].index(False), not place.startswith("dropdtw.api."), place
+
+    return min(found, key=distance)
+
+
 def _lines(text: str) -> list[str]:
-    return [part for line in text.splitlines() for part in (SECOND_ENTRY.split(line) if " : " in line else [line])]
+    """The lines, with entries apart and the names of an entry in one line."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if lines and NAMES.fullmatch(lines[-1]) and line.startswith("    "):
+            lines[-1] += " " + line.strip()
+        else:
+            lines += SECOND_ENTRY.split(line) if " : " in line else [line]
+    return lines
 
 
 class Plain(griffe.Extension):
@@ -69,4 +115,4 @@ class Plain(griffe.Extension):
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Called for every module, class, function and attribute."""
         if obj.docstring:
-            obj.docstring.value = to_markdown(obj.docstring.value)
+            obj.docstring.value = to_markdown(obj.docstring.value, obj.path)

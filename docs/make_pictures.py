@@ -1,7 +1,8 @@
 """Draws the pictures of the documentation into docs/pictures, while the site is built or as a program.
 
-Those of the pages are drawn by the code of the pages: it is run from the top, and where a page shows a picture, what
-has been drawn since the last one is saved under its name. The tables are drawn from `dropdtw.tables.recurrence`.
+Most pictures are drawn by the code of the pages: it is run from the top, and where a page shows a picture, what has
+been drawn since the last one is saved under its name. `table-*.svg` are drawn from `dropdtw.tables.recurrence`, and
+`chart-*.svg` from the tables of numbers in the pages (`charts.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 DOCS = Path(__file__).resolve().parent
 PICTURES = DOCS / "pictures"
 PAGES = (
+    "index.md",
     "start.md",
     "drop-cost.md",
     "recipes.md",
@@ -26,7 +28,7 @@ PAGES = (
     "orders.md",
     "windows.md",
     "diff.md",
-    "reproduction.md",
+    "sklearn.md",
 )
 TABLES = (
     *("dtw", "one_sided", "two_sided", "algorithm_2", "subsequence", "needleman_wunsch", "smith_waterman"),
@@ -48,7 +50,8 @@ def on_pre_build(config: Any) -> None:
 def wanted() -> list[str]:
     """The names of all pictures."""
     pages = [name for page in PAGES for name in SHOWN.findall((DOCS / page).read_text(encoding="utf-8"))]
-    return pages + [f"table-{name}.svg" for name in TABLES]
+    drawn = [f"table-{name}.svg" for name in TABLES] + [f"chart-{name}.svg" for name in _beside("charts").CHARTS]
+    return pages + drawn
 
 
 def main() -> None:
@@ -62,6 +65,8 @@ def main() -> None:
             draw_page(page)
         for name in TABLES:
             draw_table(name)
+        for name in _beside("charts").CHARTS:
+            draw_chart(name)
 
 
 def draw_page(page: str) -> None:
@@ -97,6 +102,15 @@ def draw_table(name: str) -> None:
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     figure.set_size_inches(0.85 * (right - left), 0.85 * (top - bottom))
     _save(figure, f"table-{name}.svg")
+    plt.close(figure)
+
+
+def draw_chart(name: str) -> None:
+    """Draw one chart of `charts.py`."""
+    import matplotlib.pyplot as plt
+
+    figure = _beside("charts").draw(name)
+    _save(figure, f"chart-{name}.svg")
     plt.close(figure)
 
 

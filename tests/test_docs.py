@@ -1,5 +1,7 @@
 """The documentation: it builds without a warning, is complete, links to what exists, and fetches nothing."""
 
+import importlib.util
+import inspect
 import os
 import re
 import subprocess
@@ -16,23 +18,35 @@ pytest.importorskip("mkdocstrings", reason="the documentation is not built here:
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
+EXPERIMENTS = ("reproduction.md", "beyond.md")
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
 
 LOADED = {"img": "src", "script": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src"}
 """What a browser fetches without being asked; of `link`, everything but `canonical` and the like."""
 
 
+def beside(name):
+    """A module of docs/, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 class Page(HTMLParser):
-    """What a page loads, what it links to, and which places it has."""
+    """What a page loads, what it links to, which places it has, and what its copy buttons copy."""
 
     def __init__(self, path):
         super().__init__()
-        self.loads, self.links, self.places = [], [], set()
+        self.loads, self.links, self.places, self.copied, self.prompts = [], [], set(), [], 0
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attrs):
         attrs = dict(attrs)
         self.places |= {attrs[name] for name in ("id", "name") if attrs.get(name)}
+        if attrs.get("data-copy"):
+            self.copied.append(attrs["data-copy"])
+        self.prompts += attrs.get("class") == "gp"
         if attrs.get(LOADED.get(tag)):
             self.loads.append(attrs[LOADED[tag]])
         if tag == "link" and attrs.get("rel") not in ("canonical", "prev", "next", "edit"):
@@ -112,13 +126,34 @@ def test_every_picture_is_shown(pages):
     assert len(shown) > 20
 
 
+def test_copy_buttons_copy_code_alone(pages):
+    """Without prompts and results; and what has prompts is coloured as a session, not as a program."""
+    copied = [code for page in pages.values() for code in page.copied]
+    assert len(copied) > 100
+    assert not [code for code in copied if re.search(r"^(>>>|\.\.\.)", code, re.MULTILINE) or "array([" in code[:7]]
+    for code in copied:
+        compile(code, "a copied block", "exec")
+    for path, page in pages.items():
+        shown = len(re.findall(r"^(?:<[^>]*>)*&gt;&gt;&gt;", path.read_text(encoding="utf-8"), re.MULTILINE))
+        assert page.prompts >= shown, path
+
+
+def test_signatures_explain_their_types(site):
+    """`DropCost` and the like are links, and so is where other arguments are explained; nothing is called "others"."""
+    text = (site / "api" / "align.html").read_text(encoding="utf-8")
+    for place in ("costs.html#dropdtw.drops.DropCost", "costs.html#dropdtw.costs.MatchCost", "#dropdtw.api.solve"):
+        assert f'href="{place}"' in text, place
+    assert not [path for path in site.glob("api/*.html") if "<code>others</code>" in path.read_text(encoding="utf-8")]
+
+
 @every_page
 def test_python_of_a_page_is_run(page):
-    """Blocks of Python are examples with their results, which pytest runs; anything else would be run by nobody.
+    """Blocks of Python are examples with their results (`pycon`), which pytest runs; nobody would run anything else.
 
     Except blocks of `python3`: imports of other libraries, which `make peers` runs.
     """
-    for block in re.findall(r"```(?:python|pycon|py)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+    for kind, block in re.findall(r"```(python|pycon|py)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        assert kind == "pycon", block
         assert block.lstrip().startswith(">>> "), block
 
 
@@ -128,16 +163,78 @@ def test_a_page_has_one_title(page):
     assert len(re.findall(r"^# ", text, re.MULTILINE)) == 1
 
 
+@every_page
+def test_a_page_opens_with_a_sentence(page):
+    """Before any heading, code, table or list."""
+    assert re.match(r"# .+\n\n[^\s#|>!`-]|# .+\n\n`[^`]", page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", EXPERIMENTS)
+def test_experiments_begin_with_their_conclusion(page):
+    """Each section with its conclusion, in bold; each with a measurement with a picture above it."""
+    text = re.sub(r"```.*?```", "", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    sections = re.split(r"^##+ (.+)\n", text, flags=re.MULTILINE)[1:]
+    for title, section in zip(sections[::2], sections[1::2], strict=True):
+        assert section.startswith(("\n**", "\n- **")), title
+    for chapter in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        assert 0 < chapter.find("](pictures/chart-") < (chapter.find("\n|---") % len(chapter)), chapter[:60]
+
+
+def test_charts_are_drawn_from_the_tables():
+    charts = beside("charts")
+    drawn = {
+        name for page in EXPERIMENTS for name in re.findall(r"chart-([\w-]+)\.svg", (DOCS / page).read_text("utf-8"))
+    }
+    assert drawn == set(charts.CHARTS)
+    rows = {row["method"]: row for row in charts.table("reproduction.md", "Retrieval")}
+    assert charts.score(rows["DTW"]["90 %"]) == (3, 0, "3")
+    assert charts.table("beyond.md", "Inference")[2]["noise"] == "1.5"  # said two rows above
+    with pytest.raises(ValueError, match="no table"):
+        charts.table("beyond.md", "No such heading")
+
+
+def test_the_picture_of_the_readme_is_up_to_date():
+    cover = beside("cover")
+    for theme in cover.THEMES:
+        drawn = (DOCS / "images" / f"alignment-{theme}.svg").read_text(encoding="utf-8")
+        assert drawn == cover.picture(theme), "run `python docs/cover.py`"
+
+
+def test_the_readme_shows_what_it_names():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r'(?:src|srcset)="([^"]+)"|\]\(([^)#:]+)(?:#[^)]*)?\)', readme)
+    missing = [name for pair in named for name in pair if name and not (ROOT / name).is_file()]
+    assert missing == []
+    assert {"make demo", "make test"} <= set(re.findall(r"^make \w+", readme, re.MULTILINE))
+
+
+ARGUED = {
+    "dropdtw": (
+        *("align", "solve", "distance", "cost", "pairwise", "posterior", "suggest_drop"),
+        *("nearest", "find", "barycenter", "Online"),
+    ),
+    "dropdtw.sklearn": [f"Alignment{kind}" for kind in ("KNeighborsClassifier", "Transformer", "KMeans", "KMedoids")],
+}
+"""What takes many arguments."""
+
+
+@pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in ARGUED.items() for name in names])
+def test_every_argument_is_explained(module, name):
+    what = getattr(pytest.importorskip(module), name)
+    entries = re.findall(r"^- \*\*(.+?)\*\*:", beside("docstrings").to_markdown(inspect.getdoc(what)), re.MULTILINE)
+    explained = {each.strip("`") for entry in entries for each in entry.split(", ")}
+    assert set(inspect.signature(what).parameters) - explained == set()
+
+
 def test_docstrings_become_markdown():
-    sys.path.insert(0, str(DOCS))
-    try:
-        from docstrings import to_markdown
-    finally:
-        sys.path.remove(str(DOCS))
+    to_markdown = beside("docstrings").to_markdown
     text = "Add.\n\na, b : numbers,\n    or strings.   c : more.\nThe end.\n\n>>> 1 + 1\n2\n\nReally."
     assert to_markdown(text) == (
         "Add.\n\n- **`a`, `b`**: numbers,\n  or strings.\n- **`c`**: more.\n\nThe end.\n\n"
         "```pycon\n>>> 1 + 1\n2\n```\n\nReally."
+    )
+    assert to_markdown("a, b,\n    c : as\n    in `solve` and `no_such_thing`.") == (
+        "\n- **`a`, `b`, `c`**: as\n  in [`solve`][dropdtw.api.solve] and `no_such_thing`."
     )
 
 
@@ -147,11 +244,7 @@ def test_a_drawing_names_every_state_and_edge():
 
     from dropdtw.tables import recurrence
 
-    sys.path.insert(0, str(DOCS))
-    try:
-        import automaton
-    finally:
-        sys.path.remove(str(DOCS))
+    automaton = beside("automaton")
     plain = ("dtw", "one_sided", "two_sided", "algorithm_2", "subsequence", "needleman_wunsch", "smith_waterman")
     tables = [getattr(recurrence, name)() for name in (*plain, "symmetric2", "asymmetric", "symmetric_p1")]
     tables += [recurrence.one_sided(charged=True), recurrence.two_sided(charged=True)]

@@ -133,13 +133,16 @@ def align(
 
     Parameters
     ----------
-    Z : (K, d), the query or the steps. (K,) is a sequence of numbers.
-    X : (N, d), the signal or the frames. (N,) is a sequence of numbers.
-    match : the match cost. A name in `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean", "cityblock",
-        "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "auto" is Euclidean for numbers,
-        (K,) or (K, 1), and cosine for vectors.
-    missing : "drop" ignores elements with NaN or masked values. They match nothing and cost nothing, as if they had
-        been deleted, but all indices still refer to your Z and X (see `Alignment.missing_x`). None rejects them.
+    Z : (K, d), the query or the steps; (K,) is a sequence of numbers.
+    X : (N, d), the signal or the frames.
+    match : the match cost, a name of `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean", "cityblock",
+        "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "auto": Euclidean for numbers, (K,)
+        or (K, 1), and cosine for vectors.
+    missing : "drop" leaves out elements with NaN (or masked values): they match nothing and cost nothing, as if they
+        had been deleted, but all indices stay yours (`Alignment.missing_x`). None: they are refused.
+    drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
+        executor : as in `solve`. With `match="softmax"`, `drop_x="logit:30"` is possible too: a drop
+        logit that competes with the steps inside the softmax.
 
     [`solve`][dropdtw.solve] explains the other parameters. With `match="softmax"`, `drop_x` also takes "logit:30", a
     drop logit inside the softmax.
@@ -210,27 +213,16 @@ def cost(
 ) -> float:
     """Compute the cost of the best alignment for given match costs, without its path.
 
-    Parameters
-    ----------
-    C : (K, N), the cost of matching z_i with x_j.
-    reducer, gamma : "hard" takes the minimum over all alignments, "soft" takes −γ log Σ exp(−cost/γ) over them, and
-        "smooth" uses the paper's smoothMin (Eq. 7).
-    normalize : "pattern" divides by the total weight that every path of a step pattern has, so that costs of sequences
-        of different lengths are comparable ("symmetric2", "asymmetric" and their P1 forms only). "path" divides by
-        the number of matches and drops on the cheapest path; another path may have a smaller quotient.
-    max_cost : the largest cost of interest. Costs up to it are exact. For larger ones the result is +∞, and the
-        computation stops as soon as the cost is certain to be larger. With `normalize` the limit applies to the
-        normalized cost. Soft minima, and problems with an `order`, never stop early.
-
-    [`solve`][dropdtw.solve] explains the other parameters.
-
-    Returns
-    -------
-    A float: a plain sum of costs, without a square root. +∞ if every alignment is forbidden.
-
-    Raises
-    ------
-    ValueError : if an argument is invalid.
+    reducer, gamma : "hard" for the minimum, "soft" for −γ log Σ exp(−cost/γ) over all alignments, "smooth" for the
+        paper's smoothMin (Eq. 7).
+    normalize : "pattern" divides by what all paths of a step pattern weigh, so that values of different lengths
+        compare; for methods that have such a number ("symmetric2", "asymmetric" and their P1 forms). "path" divides by
+        the number of matches and drops of the path found; the path with the least quotient may be another one.
+    max_cost : the largest value of interest: +∞ is returned for any larger one, as soon as it is sure to be larger.
+        Values up to it are exact. With `normalize` it is compared with the normalized value. Soft minima and steps with
+        an `order` are computed to the end all the same.
+    C, drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold,
+        order, executor : as in `solve`.
 
     >>> import dropdtw
     >>> C = [[0.1, 0.9, 0.2]]
@@ -286,22 +278,12 @@ def distance(
     executor: str | None = None,
     missing: str | None = None,
 ) -> float:
-    """Compute the cost of the best alignment of two sequences, without its path.
+    """Compute the value alone, from sequences: a plain sum of costs, no square root.
 
-    Parameters
-    ----------
-    Z, X : (K, d) and (N, d), the two sequences, or (K,) and (N,) for sequences of numbers.
-
-    [`align`][dropdtw.align] explains `match` and `missing`, [`cost`][dropdtw.cost] explains `reducer`, `gamma`,
-    `normalize` and `max_cost`, and [`solve`][dropdtw.solve] the other parameters.
-
-    Returns
-    -------
-    A float: a plain sum of costs, without a square root. +∞ if every alignment is forbidden.
-
-    Raises
-    ------
-    ValueError : if an argument is invalid.
+    Z, X, match, missing : as in `align`.
+    reducer, gamma, normalize, max_cost : as in `cost`.
+    drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
+        executor : as in `solve`.
 
     >>> import dropdtw
     >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5)
@@ -364,21 +346,10 @@ def posterior(
 ) -> Posterior:
     """Compute the probability of each match and each drop under P(M) ∝ exp(−cost(M)/γ).
 
-    Parameters
-    ----------
-    C : (K, N), the cost of matching z_i with x_j.
-    gamma : the temperature, > 0. A small one concentrates on the best alignment, a large one spreads over all of them.
-
-    [`solve`][dropdtw.solve] explains the other parameters. With "drop_dtw_paper" an alignment counts once for each
-    path that Algorithm 2 has for it.
-
-    Returns
-    -------
-    A [`Posterior`][dropdtw.Posterior]: the probabilities, their entropy, and samples.
-
-    Raises
-    ------
-    ValueError : if an argument is invalid, or if every alignment is forbidden.
+    gamma : the temperature, > 0: small trusts the best alignment, large believes in all of them.
+    C, drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold,
+        order, executor : as in `solve`. With `method="drop_dtw_paper"` an alignment counts once for each path
+        that Algorithm 2 has to it.
 
     >>> import dropdtw
     >>> p = dropdtw.posterior([[0.1, 0.9, 0.2]], drop_x=0.3, gamma=0.1)
@@ -432,26 +403,17 @@ def pairwise(
 ) -> Array:
     """Compute the costs of all pairs of sequences: entry [a, b] is `distance(Zs[a], Xs[b], ...)`.
 
-    Parameters
-    ----------
-    Zs, Xs : lists of n and m sequences, which may differ in length. Without Xs, Zs is compared with itself, and each
-        pair is computed only once if the cost is symmetric.
-    n_jobs : the number of threads, as in scikit-learn: −1 for all cores (the default), −2 for all but one, None for
-        one. Small pairs that need Python code (your own match cost or drop rule, "softmax") always run on one thread,
-        because more threads would only wait for each other.
-    progress : a function that is called with (done, total). True or False turns a progress line on standard error on or
-        off. None shows it on a terminal if the work takes longer than two seconds.
-
-    [`align`][dropdtw.align] explains `match` and `missing`, [`cost`][dropdtw.cost] explains `reducer`, `gamma`,
-    `normalize` and `max_cost`, and [`solve`][dropdtw.solve] the other parameters.
-
-    Returns
-    -------
-    An (n, m) array of costs, +∞ where every alignment of a pair is forbidden.
-
-    Raises
-    ------
-    ValueError : if an argument is invalid.
+    Zs, Xs : lists of sequences, of different lengths if need be. Without Xs, Zs is compared with itself, each pair
+        once where the value cannot depend on the order of the two.
+    n_jobs : how many threads, as in scikit-learn: −1 for all cores (the default), −2 for all but one, None for one.
+        Small pairs for which Python itself has to work (a match cost or a rule of your own, "softmax") are done by one
+        thread whatever this says: more would only be in each other's way.
+    progress : a function that is called with (done, total); True or False for a line on standard error; None shows
+        it on a terminal when the work takes longer than two seconds.
+    reducer, gamma, normalize, max_cost : as in `cost`.
+    match, missing : as in `align`.
+    drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold, executor : as
+        in `solve`.
 
     >>> import dropdtw
     >>> dropdtw.pairwise([[0, 1], [0, 1, 1], [5]])

@@ -15,6 +15,13 @@ from dropdtw.problem.inputs import Array, as_match_costs, as_pair
 from dropdtw.problem.warn import warn
 
 MatchCost = str | Callable[[Array, Array], npt.ArrayLike]
+"""What `match=` takes: how unlike two elements are.
+
+- "auto": Euclidean for numbers, cosine for vectors.
+- The name of a function of this module: "cosine", "softmax", "euclidean", "sqeuclidean", "cityblock", "chebyshev" or
+  "correlation".
+- Any function of Z (K, d) and X (N, d) that returns the match costs C (K, N).
+"""
 
 
 def cosine(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:

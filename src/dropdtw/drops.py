@@ -26,6 +26,15 @@ if TYPE_CHECKING:
     from dropdtw.problem.match import MatchCosts
 
 DropCost = None | str | npt.ArrayLike | Callable[[Array], npt.ArrayLike]
+"""What `drop_x=` and `drop_z=` take: the cost of leaving out an element.
+
+- None: the element may not be left out.
+- A number, such as 0.3: the cost of leaving out any element.
+- One number per element; +∞ for an element that may not be left out.
+- "percentile:30": the cost that 30 % of all pairs undercut. "suggest": a number read off the match costs.
+- "logit:30", with the match cost "softmax": a probability inside the softmax.
+- A function of the match costs C (K, N) that returns a number or one number per column (for `drop_z` it is given Cᵀ).
+"""
 
 Band = tuple[Array, Array] | None
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 Report = Callable[[int, int], None]
 Progress = bool | None | Report
+"""What `progress=` takes: a function of (done, total); True or False for a line on standard error; None shows it on a
+terminal when the work takes longer than two seconds."""
 
 
 def reporter(label: str, progress: Progress = None) -> Report:

@@ -99,7 +99,7 @@ def find(
     progress : as in `pairwise`.
     missing : "drop" leaves out elements with NaN (or masked values), as if they had been deleted. `start`, `stop` and
         alignments keep your indices; overlap is measured without the missing elements. None: they raise an error.
-    others : as in `align`.
+    match, one_to_many, many_to_one, contiguous, open_x, open_z, warp, executor : as in `align`.
 
     Returns
     -------

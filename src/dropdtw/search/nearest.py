@@ -94,26 +94,14 @@ def nearest(
     The result is exact: it equals `pairwise([query], corpus, ...)`, sorted by cost, with ties sorted by index. It is
     faster because lower bounds prune most sequences, which are then never aligned.
 
-    Parameters
-    ----------
-    query : Z (K, d), or (K,) for numbers.
-    corpus : the candidates X, a list of sequences. For several queries, build an [`Index`][dropdtw.Index] once.
+    query : Z (K, d).   corpus : the X, a list of sequences or, for many queries, an `Index` of them.
     k : how many sequences to find.
-    drop_x, drop_z : numbers, or one number per element. Rules such as "percentile:30" are rejected, because they give
-        a different number for every sequence and so cannot be bounded; [`pairwise`][dropdtw.pairwise] takes them.
-    match : as in [`align`][dropdtw.align]. Bounds exist for "cosine", "euclidean" and "sqeuclidean"; with other match
-        costs every sequence is aligned.
-    n_jobs, progress : as in [`pairwise`][dropdtw.pairwise].
-
-    [`solve`][dropdtw.solve] explains the other parameters.
-
-    Returns
-    -------
-    A [`Nearest`][dropdtw.Nearest]: the indices and costs, and how many sequences were pruned.
-
-    Raises
-    ------
-    ValueError : if an argument is invalid.
+    drop_x, drop_z : numbers, or one number per element. Rules such as a percentile are refused: they give a different
+        number for every sequence, so no bound can prune; `pairwise` takes them.
+    match : as in `pairwise`. Bounds exist for "cosine", "euclidean" and "sqeuclidean", with every table; with other
+        match costs every sequence is aligned.
+    method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold, n_jobs, progress,
+        executor : as in `pairwise`.
 
     >>> import numpy as np, dropdtw
     >>> rng = np.random.default_rng(0)

@@ -52,20 +52,18 @@ class StreamState(NamedTuple):
 class Online:
     """Align Z with frames that arrive one by one.
 
-    Parameters
-    ----------
-    Z : (K, d), the steps, or (K,) for numbers.
-    drop_x : the drop cost of every x, a number. `push` can override it for its frame.
-    gamma : the temperature of the probabilities that `push` returns, as in [`posterior`][dropdtw.posterior]. None does
-        not compute them, which halves the time.
-    beam : None is exact. A number discards every alignment that costs more than the cheapest one so far plus `beam`.
-        Far more is then committed early, but a discarded alignment cannot win later (see `committed`).
-    keep_costs : whether to store all match costs, so that the final alignment can be explained, rescored and drawn.
-    order : as in [`solve`][dropdtw.solve]. Until a frame is decided, it then takes a few bytes of memory per node of
-        the order's graph and state.
-
-    [`align`][dropdtw.align] explains `match`, and [`solve`][dropdtw.solve] the other parameters. Options that need the
-    whole stream raise ValueError: rules that depend on all match costs, a window, and greedy drops of z.
+    Z : (K, d) steps.
+    drop_x : the drop cost of every x; `push` takes another one for its frame.
+    gamma : the temperature of the probabilities that `push` returns, as in `posterior`; None skips them, which halves
+        the time.
+    beam : None is exact. A number gives up every alignment whose cost exceeds that of the cheapest so far by more: far
+        more is committed then, but what has fallen behind cannot win any more (see `committed`).
+    keep_costs : keep all match costs, so that the alignment can be explained, rescored and drawn.
+    order : as in `align`. Until it is decided, a frame then takes a few bytes for each node of the order's graph and
+        each state.
+    drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold : as in
+        `align`. What needs the whole stream is refused: rules that read all match costs, a window, and greedy drops of
+        z.
 
     >>> import dropdtw
     >>> o = dropdtw.Online([0.0, 1.0, 2.0], drop_x=0.5, gamma=0.1)

@@ -64,19 +64,9 @@ def suggest_drop(
 
     Parameters
     ----------
-    Z, X : (K, d) and (N, d), two sequences. Without X, Z is a matrix C (K, N) of match costs.
-    match : the match cost, as in [`align`][dropdtw.align].
-    drop_z : whether z may be dropped as well, at the same cost.
-    one_to_many, many_to_one, contiguous, window : as in [`solve`][dropdtw.solve]. Give the same values as for the
-        alignment you want.
-
-    Returns
-    -------
-    A [`Suggestion`][dropdtw.Suggestion].
-
-    Raises
-    ------
-    ValueError : if an argument is invalid, or if every match is forbidden.
+    Z, X : (K, d) and (N, d), as in `dropdtw.align`; without X, Z is C (K, N), as in `dropdtw.solve`.
+    drop_z : whether z will be droppable as well, at the same cost.
+    match, one_to_many, many_to_one, contiguous, window : those you will align with; they decide which matches compete.
 
     >>> import numpy as np, dropdtw
     >>> rng = np.random.default_rng(0)

@@ -43,7 +43,8 @@ class AlignmentKMeans(Clusterer):
         give a different number for each centre, so costs would not be comparable. `dropdtw.suggest_drop` finds one.
     match : "sqeuclidean", or "cosine" for vectors of which only the direction matters.
     progress : as in `dropdtw.pairwise`.   random_state : as in scikit-learn.
-    others : as in `AlignmentKNeighborsClassifier`.
+    method, one_to_many, many_to_one, contiguous, open_x, warp, window, missing, layout, n_jobs : as in
+        `AlignmentKNeighborsClassifier`.
 
     Attributes
     ----------

@@ -32,7 +32,8 @@ class AlignmentKMedoids(Clusterer):
         kept.
     max_iter : the maximum number of swaps.
     progress : as in `dropdtw.pairwise`.   random_state : as in scikit-learn.
-    others : as in `AlignmentKNeighborsClassifier`.
+    drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold,
+        missing, layout, n_jobs : as in `AlignmentKNeighborsClassifier`.
 
     Attributes
     ----------

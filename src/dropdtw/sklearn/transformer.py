@@ -31,7 +31,8 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         "random" draws them.
     prototypes : series of your own, instead of a choice; `n_prototypes` and `choose` then play no part.
     random_state : as in scikit-learn.
-    others : as in `AlignmentKNeighborsClassifier`.
+    drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold,
+        missing, layout, n_jobs : as in `AlignmentKNeighborsClassifier`.
 
     Attributes
     ----------

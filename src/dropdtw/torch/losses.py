@@ -40,7 +40,11 @@ MatchCost = (
     Literal["softmax", "cosine", "sqeuclidean", "cityblock", "chebyshev", "correlation"]
     | Callable[[Tensor, Tensor], Tensor]
 )
+"""What `match=` of a loss takes: a name, or a function of Z (B, K, d) and X (B, N, d) that returns C (B, K, N)."""
+
 DropCost = None | float | str | Tensor | LearnedDrop
+"""What `drop_x=` and `drop_z=` of a loss take: None (not droppable), a number, a tensor, "percentile:30", "logit:30" or
+a `LearnedDrop`."""
 
 
 class LossOptions(TypedDict, total=False):
