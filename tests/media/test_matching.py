@@ -111,6 +111,13 @@ def test_runs_on_one_line_are_joined_and_others_are_not():
     assert merged([first, gap, cut], gap=20, shift=5) == [first, gap, cut]
 
 
+def test_short_run_does_not_bend_the_line_that_it_joins():
+    long, behind, before = Run(100, 600, 100, 600), Run(610, 620, 600, 610), Run(80, 90, 90, 100)
+    assert merged([long, behind], gap=50, shift=10) == [Run(100, 620, 100, 620)]
+    assert merged([before, long], gap=50, shift=10) == [Run(80, 600, 80, 600)]
+    assert merged([long, Run(610, 700, 600, 690)], gap=50, shift=10) == [Run(100, 700, 100, 690)]
+
+
 def test_runs_that_overlap_are_cut_in_the_middle_and_others_stay():
     first, second, third = Run(0, 100, 0, 102), Run(98, 200, 100, 200), Run(210, 300, 205, 300)
     assert apart([first, second, third]) == [Run(0, 99, 0, 101), Run(99, 200, 101, 200), third]

@@ -138,10 +138,19 @@ def merged(runs: list[Run], *, gap: float, shift: float) -> list[Run]:
             last = found[-1]
             near = max(run.a - last.a_stop, run.b - last.b_stop) < gap
             if near and abs(float(last.at(run.a)) - run.b) <= shift:
-                found[-1] = Run(last.a, run.a_stop, last.b, run.b_stop)
+                found[-1] = _joined(last, run, gap)
                 continue
         found.append(run)
     return found
+
+
+def _joined(first: Run, second: Run, short: float) -> Run:
+    """One run of two. The line of a run shorter than `short` is too rough to bend that of the longer one."""
+    if second.length < min(short, first.length):
+        return Run(first.a, second.a_stop, first.b, float(first.at(second.a_stop)))
+    if first.length < min(short, second.length):
+        return Run(first.a, second.a_stop, float(second.at(first.a)), second.b_stop)
+    return Run(first.a, second.a_stop, first.b, second.b_stop)
 
 
 def apart(runs: list[Run]) -> list[Run]:
