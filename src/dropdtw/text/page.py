@@ -81,7 +81,7 @@ def _bar(number: str, f: FoundStep, end: float) -> str:
     start, stop = f.sentences if f.start is None or f.stop is None else (f.start, f.stop)
     left, width = 100 * start / end, max(0.4, 100 * (stop - start) / end)
     about = html.escape(f"{number}. {f.step}, {place(f)}")
-    shown = number if width > 2 + 2 * len(number) else ""
+    shown = number if width > 1 + 2 * len(number) else ""
     return (
         f'<a href="#step-{number}"{_unsure(f)} style="left:{left:.2f}%;width:{width:.2f}%" title="{about}"'
         f' aria-label="{about}">{shown}</a>'
@@ -131,19 +131,19 @@ PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Where each step is talked about</title>
 <style>
-{colours}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem;
-  color: var(--text); background: var(--ground) }}
-.bar {{ position: relative; height: 2rem; background: var(--rest); border-radius: 4px }}
-.bar a {{ position: absolute; top: 0; bottom: 0; box-sizing: border-box; background: var(--matched);
-  color: var(--on-matched); border: 2px solid var(--matched); border-radius: 2px;
-  font: 600 .8rem/calc(2rem - 4px) system-ui, sans-serif;
+:root {{ color-scheme: light dark; --step: #0072b2; --line: #8886 }}
+@media (prefers-color-scheme: dark) {{ :root {{ --step: #56b4e9 }} }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}
+.bar {{ position: relative; height: 2rem; background: #8883; border-radius: 4px }}
+.bar a {{ position: absolute; top: 0; bottom: 0; box-sizing: border-box; background: var(--step); color: Canvas;
+  border-radius: 2px; font: 600 .8rem/2rem system-ui, sans-serif;
   text-align: center; text-decoration: none; overflow: hidden }}
-.bar a.unsure {{ background: var(--ground); color: var(--text); border-style: dashed }}
+.bar a.unsure {{ background: Canvas; color: CanvasText; outline: 2px dashed var(--step); outline-offset: -2px }}
 .marks {{ display: flex; justify-content: space-between; font-size: .8rem; opacity: .8 }}
 table {{ border-collapse: collapse; width: 100%; margin: 1rem 0 }}
 td, th {{ text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid #8886; vertical-align: top }}
 td:nth-child(3) {{ white-space: nowrap }}
+td.unsure {{ white-space: nowrap }}
 td.unsure::after {{ content: " ?" }}
 tr:target {{ background: #8883 }}
 q, .none {{ opacity: .75 }}

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import Annotated
+from importlib.util import find_spec
+from typing import Annotated, Final
 
 import typer
 
+MODULES: Final = ("torch", "lightning_fabric", "matplotlib", "scipy", "PIL")
+"""What every experiment imports sooner or later."""
+
 Seed = Annotated[int, typer.Option(min=0, help="Of everything random: same seed, same numbers.")]
+
+
+def check_installed() -> None:
+    """Refuse before anything is trained, rather than when a module turns out to be missing."""
+    missing = [name for name in MODULES if find_spec(name) is None]
+    if missing:
+        raise ImportError(f"this command needs {', '.join(missing)}: pip install 'dropdtw[experiments]'")
 
 
 def command() -> str:

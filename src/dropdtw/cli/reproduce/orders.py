@@ -37,6 +37,7 @@ def orders(
     ),
 ) -> None:
     """What is gained by knowing a recipe as a graph instead of a list (simulated features, and digits)."""
+    options.check_installed()
     from dropdtw.experiments.orders.experiment import Orders
     from dropdtw.experiments.orders.settings import Settings
 

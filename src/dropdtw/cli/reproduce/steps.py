@@ -64,6 +64,7 @@ def steps(
     out: Out = Path("runs/steps"),
 ) -> None:
     """Train a step-localization model from the order of steps alone, and evaluate it on test videos."""
+    options.check_installed()
     from dropdtw.experiments.common.training import Plan
     from dropdtw.experiments.steps import experiment
     from dropdtw.experiments.steps.model import Objective
@@ -126,6 +127,7 @@ def table(
     out: Out = Path("runs/steps"),
 ) -> None:
     """Make a table of Section 4.2 or its appendix, ours beside the paper's. What was trained before is kept."""
+    options.check_installed()
     from dropdtw.experiments.steps import tables
     from dropdtw.files import atomic
 
@@ -183,6 +185,7 @@ def bars(
     out: Out = Path("runs/steps"),
 ) -> None:
     """Draw what methods find in test videos (Fig. 4 and its companions), on tmnist-steps."""
+    options.check_installed()
     from dropdtw.experiments.common.report import Report
     from dropdtw.experiments.common.training import Plan
     from dropdtw.experiments.steps import bars as pictures

@@ -31,6 +31,7 @@ def tmnist(
     ),
 ) -> None:
     """Retrieval and localization on moving digits (Section 4.1), beside the paper's figures."""
+    options.check_installed()
     from dropdtw.experiments.tmnist.experiment import Settings, reproduce
 
     settings = Settings(seed=seed, sets=seeds, sequences=sequences, epochs=epochs)

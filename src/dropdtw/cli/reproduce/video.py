@@ -41,6 +41,7 @@ def penn(
     ),
 ) -> None:
     """Representation learning with outliers in training (Section 4.3, Fig. 5)."""
+    options.check_installed()
     from dropdtw.experiments.penn.experiment import Penn
     from dropdtw.experiments.penn.settings import Settings
 
@@ -62,6 +63,7 @@ def ave(
     out: Annotated[Path, typer.Option(help="Folder for report.html, results.json and the cache.")] = Path("runs/ave"),
 ) -> None:
     """Cross-modality localization (Section 4.4, Table 3): a passage of sound in the picture, and back."""
+    options.check_installed()
     from dropdtw.experiments.ave.experiment import Ave, Settings
 
     settings = Settings(seed=seed, seeds=seeds, epochs=epochs)
