@@ -127,7 +127,7 @@ def test_pointing_explains(page):
     ActionChains(page.browser).move_to_element_with_offset(area, -300, 0).perform()
     cell = page.until(lambda: page.text("why-cell-name").startswith("z_") and page.text("why-cell-name"))
     j = int(cell.partition("x_")[2])
-    page.until(lambda: "whole would cost" in page.text("why-x"))
+    page.until(lambda: "would change the total" in page.text("why-x"))
     scope = {}
     exec(page.find("code").get_attribute("value"), scope)
     assert f"x_{j} is {page.text('why-x')}".startswith(str(scope["a"].explain(j)))

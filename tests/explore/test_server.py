@@ -123,7 +123,7 @@ def test_why_a_z_was_dropped():
     assert a.dropped_z.tolist() == [False, True, False]
     without = dropdtw.cost(C, 0.4, [0.1, np.inf, 0.1])
     assert (
-        f"dropped for 0.1; matched instead, the whole would cost {without:.4g} rather than {a.cost:.4g}"
+        f"dropped for 0.1; matching it instead would change the total from {a.cost:.4g} to {without:.4g}"
         in s.explain(chosen, 1, 1)["z"]
     )
     local = settings.parse({"method": "smith_waterman"} | drops)

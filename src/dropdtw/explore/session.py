@@ -342,8 +342,8 @@ class Session:
         if not np.isfinite(other):
             return f"{now}; no alignment matches it"
         return (
-            f"{now}; matched instead, the whole would cost {other:.4g} rather than {a.cost:.4g}: "
-            f"margin {other - a.cost:.4g}"
+            f"{now}; matching it instead would change the total from {a.cost:.4g} to {other:.4g} "
+            f"(margin {other - a.cost:.4g})"
         )
 
     def _note(self) -> str | None:

@@ -308,7 +308,7 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
 
         >>> import dropdtw
         >>> print(dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).explain(1))
-        x_1 is dropped for 0.3; matched to z_0 instead, the whole would cost 1.2 rather than 0.6: margin 0.6
+        x_1 is dropped for 0.3; matching it to z_0 instead would change the total from 0.6 to 1.2 (margin 0.6)
         """
         from dropdtw.results.explain import explain
 

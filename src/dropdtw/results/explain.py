@@ -55,8 +55,8 @@ class Explanation:
         if self.alternative is None:
             return f"{now}; there is no alignment that treats it differently"
         return (
-            f"{now}; {_name(self.alternative)} instead, the whole would cost {self.alternative_cost:.4g} "
-            f"rather than {self.cost:.4g}: margin {self.margin:.4g}"
+            f"{now}; {_instead(self.alternative)} instead would change the total from {self.cost:.4g} to "
+            f"{self.alternative_cost:.4g} (margin {self.margin:.4g})"
         )
 
 
@@ -114,4 +114,12 @@ def _each(matched: np.ndarray) -> tuple[int, ...]:
 
 
 def _name(matched: tuple[int, ...]) -> str:
-    return "matched to " + " and ".join(f"z_{i}" for i in matched) if matched else "dropped"
+    return f"matched to {_list(matched)}" if matched else "dropped"
+
+
+def _instead(matched: tuple[int, ...]) -> str:
+    return f"matching it to {_list(matched)}" if matched else "dropping it"
+
+
+def _list(matched: tuple[int, ...]) -> str:
+    return " and ".join(f"z_{i}" for i in matched)
