@@ -68,7 +68,7 @@ def page(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> st
     end = (float(len(talk)) if not timed else max([f.stop or 0 for f in found] + [s.stop for s in talk[-1:]])) or 1.0
     numbered = list(zip(step_numbers(found), found, strict=True))
     return PAGE.format(
-        colours=palette.css(),
+        colors=palette.css(),
         bars="".join(_bar(number, f, end) for number, f in numbered if f.found),
         marks="".join(f"<span>{mark}</span>" for mark in _marks(end, timed)),
         rows="\n".join(_row(number, f, talk) for number, f in numbered),
@@ -131,14 +131,15 @@ PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Where each step is talked about</title>
 <style>
-:root {{ color-scheme: light dark; --step: #0072b2; --line: #8886 }}
-@media (prefers-color-scheme: dark) {{ :root {{ --step: #56b4e9 }} }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}
-.bar {{ position: relative; height: 2rem; background: #8883; border-radius: 4px }}
-.bar a {{ position: absolute; top: 0; bottom: 0; box-sizing: border-box; background: var(--step); color: Canvas;
-  border-radius: 2px; font: 600 .8rem/2rem system-ui, sans-serif;
+{colors}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem;
+  color: var(--text); background: var(--ground) }}
+.bar {{ position: relative; height: 2rem; background: var(--rest); border-radius: 4px }}
+.bar a {{ position: absolute; top: 0; bottom: 0; box-sizing: border-box; background: var(--matched);
+  color: var(--on-matched); border-radius: 2px; font: 600 .8rem/2rem system-ui, sans-serif;
   text-align: center; text-decoration: none; overflow: hidden }}
-.bar a.unsure {{ background: Canvas; color: CanvasText; outline: 2px dashed var(--step); outline-offset: -2px }}
+.bar a.unsure {{ background: var(--ground); color: var(--text);
+  outline: 2px dashed var(--matched); outline-offset: -2px }}
 .marks {{ display: flex; justify-content: space-between; font-size: .8rem; opacity: .8 }}
 table {{ border-collapse: collapse; width: 100%; margin: 1rem 0 }}
 td, th {{ text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid #8886; vertical-align: top }}
@@ -148,7 +149,7 @@ td.unsure::after {{ content: " ?" }}
 tr:target {{ background: #8883 }}
 q, .none {{ opacity: .75 }}
 summary {{ cursor: pointer }}
-h3 {{ font-size: 1rem; margin: 1rem 0 0; color: var(--matched) }}
+h3 {{ font-size: 1rem; margin: 1rem 0 0 }}
 p {{ margin: 0; padding-left: .6rem; border-left: 3px solid transparent }}
 p.told {{ border-color: var(--matched) }}
 small {{ opacity: .8; margin-right: .4rem }}
