@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 DOCS = Path(__file__).resolve().parent
@@ -57,7 +58,7 @@ def lines(
     """Curves with error bars: `ours` blue, each in its line style, and the others grey, each with its marker."""
     import matplotlib.pyplot as plt
 
-    figure, ax = plt.subplots(figsize=(7.4, 3.8), layout="constrained")
+    figure, ax = plt.subplots(figsize=(5.6, 4.2), layout="constrained")
     at = [float(level.split()[0]) for level in levels]
     markers = iter("s^vDPX*")
     for name, cells in curves.items():
@@ -70,7 +71,7 @@ def lines(
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.grid(alpha=0.3)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+    figure.legend(frameon=False, loc="outside lower center", ncols=2)
     return figure
 
 
@@ -84,7 +85,7 @@ def dots(
     """A panel for each score and a line for each row: a dot with its standard error and its number, ours blue."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(titles), figsize=(8, 0.8 + 0.3 * len(rows)), sharey=True, squeeze=False,
+    figure, axes = plt.subplots(1, len(titles), figsize=(6.2, 0.8 + 0.3 * len(rows)), sharey=True, squeeze=False,
                                 layout="constrained")  # fmt: skip
     for column, (ax, title) in enumerate(zip(axes[0], titles, strict=True)):
         for y, (name, scores) in enumerate(rows):
@@ -96,8 +97,8 @@ def dots(
                         marker="D" if quoted(name) else "o", mfc="white" if quoted(name) else colour)  # fmt: skip
             ax.annotate(found.text, (found.mean + found.error, y), (6, 0), textcoords="offset points",
                         va="center", fontsize="small", color=colour)  # fmt: skip
-        ax.set_title(title, fontsize="medium")
-        ax.margins(x=0.16)
+        ax.set_title(fill(title, 60 // len(titles)), fontsize="medium")
+        ax.margins(x=0.22)
         ax.grid(axis="x", alpha=0.3)
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.tick_params(axis="y", length=0)
@@ -164,7 +165,7 @@ def grid() -> Any:
     kinds = ("spliced, both", "spliced, visual", "clean")
     losses = list(dict.fromkeys(row["loss"] for row in rows if row["training streams"] in kinds))
     found = {(row["training streams"], row["loss"]): score(row["A2V ±2"]) for row in rows}
-    titles = ("splices in both streams", "in the visual stream", "clean")
+    titles = ("splices in both streams", "splices in the visual stream", "clean streams")
     chosen = [(loss.replace("the paper's ", ""), [found[kind, loss] for kind in kinds]) for loss in losses]
     return dots(chosen, [f"{title}, %" for title in titles])
 
@@ -175,7 +176,7 @@ def openings() -> Any:
     first = {row["data"].split(",")[0].split(" in ")[0]: row for row in reversed(rows)}
     ways = ("none", "chosen on validation", "suggested")
     chosen = [(way, [score(row[way]) for row in reversed(first.values())]) for way in ways]
-    titles = [f"{name}:\n{row['score']}, %" for name, row in reversed(first.items())]
+    titles = [f"{name}: {row['score']}, %" for name, row in reversed(first.items())]
     return dots(chosen, titles, ours=lambda name: name != "none")
 
 
@@ -194,7 +195,7 @@ CHARTS: dict[str, Callable[[], Any]] = {
         "Table 2: methods of inference",
         ("`tmnist-steps`", "UTKinect", "transcripts: accuracy / IoU / F1"),
         part=1,
-        titles=("tmnist-steps: IoU in %", "UTKinect: IoU in %", "transcripts: IoU in %"),
+        titles=("tmnist-steps: IoU, %", "UTKinect: IoU, %", "transcripts: IoU, %"),
     ),
     "penn": penn,
     "grid": grid,

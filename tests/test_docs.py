@@ -260,3 +260,48 @@ def test_a_drawing_names_every_state_and_edge():
 
 def written_moves(label):
     return sum(label.split().count(sign) for sign in ("↘", "→", "↓", "stay"))
+
+
+def screen(browser, width, scheme="light"):
+    """Show pages as on a screen of this width, to a reader with this colour scheme."""
+    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+
+
+def test_a_copy_button_copies_code_alone(browser, site):
+    screen(browser, 1400)
+    browser.get((site / "start.html").as_uri())
+    button = browser.execute_async_script(
+        """const done = arguments[0];
+        document.addEventListener("copy", () => { window.copied = document.activeElement.value; });
+        (function look() {
+          const found = document.querySelector(".highlight:has(.go) button[data-clipboard-target]");
+          if (!found) return setTimeout(look, 50);
+          found.scrollIntoView({block: "center"});
+          done(found);
+        })();"""
+    )
+    button.click()
+    copied = browser.execute_script("return window.copied")
+    assert copied.startswith("import dropdtw\nsteps = [")
+    assert copied.endswith("\na")
+    assert ">>>" not in copied
+    assert "Alignment by" not in copied
+
+
+@pytest.mark.parametrize("page", ["index", "start", "sklearn", "reproduction", "cli", "api/align"])
+def test_a_page_fits_a_phone(browser, site, page):
+    """Nothing makes it wider than the screen, and numbers in tables stay on one line."""
+    screen(browser, 390, "dark")
+    browser.get((site / f"{page}.html").as_uri())
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    broken = browser.execute_script(
+        """return [...document.querySelectorAll('td[style*="right"]')].filter((cell) => {
+          const all = document.createRange();
+          all.selectNodeContents(cell);
+          return new Set([...all.getClientRects()].map((box) => Math.round(box.bottom / 9))).size > 1;
+        }).map((cell) => cell.textContent)"""
+    )
+    assert broken == []
