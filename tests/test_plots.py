@@ -59,7 +59,7 @@ def test_legends_say_what_there_is_to_see_and_nothing_else(axes, plot):
 
 def test_alignments_side_by_side_share_one_legend(plot):
     both = plot.compare({"plain": dropdtw.align(Z, X), "dropped": found()}, truth_x=[(0, 2)])
-    assert [legend(ax) for ax in both] == [["matched", "truth", "dropped"], []]
+    assert [legend(ax) for ax in both] == [["matched", "dropped", "truth"], []]
 
 
 def test_a_legend_covers_neither_the_plot_nor_the_title(axes, plot):

@@ -95,20 +95,20 @@ def alignment(
     return ax
 
 
-def _entries(a: Alignment, *, truth: bool) -> dict[str, Any]:
-    """What the legend of an alignment says: what there is to see, and nothing else."""
+def _entries(*shown: Alignment, truth: bool) -> dict[str, Any]:
+    """What the legend of alignments says: what there is to see, and nothing else."""
     from matplotlib.lines import Line2D
 
     found: dict[str, Any] = {}
-    if len(a.pairs):
+    if any(len(a.pairs) for a in shown):
         found["matched"] = Line2D([], [], color=MATCH, marker="o", linestyle="none", markersize=5)
-    if a.dropped_x.any() or (a.dropped_z & a.reached_z).any():
+    if any(a.dropped_x.any() or (a.dropped_z & a.reached_z).any() for a in shown):
         found["dropped"] = patch(**hatched(DROPPED))
     if truth:
         found["truth"] = patch(facecolor=TRUTH, linewidth=0)
-    if (~a.reached_z & ~a.missing_z).any():
+    if any((~a.reached_z & ~a.missing_z).any() for a in shown):
         found["not taken"] = patch(**NOT_TAKEN)
-    if a.missing_x.any() or a.missing_z.any():
+    if any(a.missing_x.any() or a.missing_z.any() for a in shown):
         found["missing"] = patch(**MISSING)
     return found
 
@@ -125,11 +125,10 @@ def compare(alignments: Mapping[str, Alignment], *, axes: Sequence[Axes] | None 
         )
     if len(axes) != len(alignments):
         raise ValueError(f"there are {len(axes)} axes for {len(alignments)} alignments; give one for each")
-    entries: dict[str, Any] = {}
     for ax, (name, a) in zip(axes, alignments.items(), strict=True):
         lost = f"{int(a.dropped_x.sum())} x and {int((a.dropped_z & a.reached_z).sum())} z dropped"
         alignment(a, title=f"{name}: cost {a.cost:.3g}, {lost}", colorbar=False, legend=False, ax=ax, **options)
-        entries |= _entries(a, truth=bool(options.get("truth_x")))
+    entries = _entries(*alignments.values(), truth=bool(options.get("truth_x")))
     for ax in axes:  # one legend for all
         titled(ax, ax.get_title(), entries if ax is axes[0] else {}, room=True)
     return list(axes)
@@ -169,7 +168,7 @@ def with_frames(
     strip(x_frames, count=14, ax=figure.add_subplot(grid[0, 1], sharex=ax))
     side = figure.add_subplot(grid[1, 0], sharey=ax)
     strip(z_frames, count=6, vertical=True, marked=spoiled_z, ax=side)
-    side.set_title(ylabel, fontsize="medium")
+    side.set_title(ylabel, fontsize="small", loc="left")
     if spoiled_z is not None:
         for i in np.flatnonzero(np.asarray(spoiled_z, bool)).tolist():
             found = bool(a.dropped_z[i])

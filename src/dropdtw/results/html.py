@@ -22,7 +22,7 @@ def to_html(a: Alignment) -> str:
     notebook stays small.
     """
     K, N = a.shape
-    height = max(24, min(HEIGHT, WIDTH * K // N))
+    height = max(24, min(HEIGHT, max(WIDTH * K // N, 10 * K)))
     rows, columns = min(K, HEIGHT), min(N, WIDTH)
     sx, sy = WIDTH / columns, height / rows
     cells = np.zeros((rows, columns), bool)

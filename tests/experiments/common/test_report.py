@@ -79,7 +79,9 @@ def test_a_report_fits_a_phone_and_can_be_read(report, browser, scheme):
         labels = browser.execute_script(
             "return [...document.querySelectorAll('td')].map((c) => getComputedStyle(c, '::before').content)"
         )
-        assert labels[:3] == ['"chosen"', '"0 %"', '"10 %"']  # where there is no head, each cell says what it is
+        # Where there is no head, each cell says what it is, and a long one has a line to itself.
+        assert labels[:3] == ['"chosen: "', '"0 %"', '"10 %"']
+        assert browser.execute_script("return document.querySelectorAll('td.long').length") == len(NAMES)
         tables = browser.execute_script(
             "return [...document.querySelectorAll('.scroll')].map((e) => e.scrollWidth <= e.clientWidth)"
         )

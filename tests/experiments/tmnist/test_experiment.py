@@ -241,7 +241,7 @@ def test_the_report_opens_in_a_browser_without_errors(quick, browser):
     )
     assert [count for _, count in leads] == [1, 1]
     assert "of the cases by Drop-DTW" in leads[0][0]
-    assert "quoted from the paper: 91.2 % and 97.1 %" in leads[1][0]
+    assert "quoted from the paper: 91.2\u00a0% and 97.1\u00a0%" in leads[1][0]
     assert (out / "report.html").read_text().count("data:image/gif;base64,") == 1
     cells = browser.execute_script("return [...document.querySelectorAll('th')].map(c => c.textContent)")
     assert {"dtw", "Drop-DTW, two constants", "Drop-DTW, posterior"} <= set(cells)

@@ -33,7 +33,7 @@ def dots(
 
     names = [*rows, *(f"{name}, {QUOTED}" for name in quoted or {})]
     figure: Figure
-    figure, ax = plt.subplots(figsize=(6.2, 1.3 + 0.34 * len(names)), layout="constrained")
+    figure, ax = plt.subplots(figsize=(5.4, 1.3 + 0.34 * len(names)), layout="constrained")
     for k, kind in enumerate(kinds):
         colour, mark, apart = plot.SERIES[k], MARKS[k % len(MARKS)], 0.16 * (k - (len(kinds) - 1) / 2)
         for y, values in enumerate(rows.values()):

@@ -17,6 +17,9 @@ from dropdtw.problem.inputs import Array
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LONG: Final = 14
+"""Letters of a cell, or half of its column's name, beyond which it gets a line of its own on a phone."""
+
 QUOTED: Final = "quoted from the paper"
 """What is said of rows whose numbers are not ours."""
 
@@ -32,8 +35,9 @@ img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; displ
 figcaption { color: var(--soft); font-size: .9rem; margin-top: .3rem; }
 .leads { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
 .leads figure { margin: 0; padding: 1rem; background: var(--panel); border: 1px solid var(--line); border-radius: 8px; }
+.leads figure:only-child { max-width: 40rem; }
 .finding { font-size: 1.1rem; font-weight: 600; margin: 0 0 .7rem; }
-table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; margin: 1rem 0; min-width: min(100%, 34rem); font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: right; }
 th:first-child { text-align: left; } thead th { border-bottom-width: 2px; }
 tbody th { font-weight: 500; } tbody tr:hover { background: var(--panel); }
@@ -48,11 +52,15 @@ code { background: var(--panel); padding: .1rem .3rem; border-radius: .2rem; ove
 @media (max-width: 700px) { /* a row becomes a small card: nothing is scrolled sideways */
   body { margin-top: 1rem; }
   table, tbody, caption { display: block; } thead { display: none; }
-  tbody tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(5.6rem, 1fr)); gap: .1rem .8rem;
+  tbody tr { display: grid; grid-template-columns: repeat(auto-fill, minmax(6.6rem, 1fr)); gap: .1rem .8rem;
     padding: .5rem 0; border-bottom: 1px solid var(--line); }
   tbody th, td { border: 0; padding: 0; text-align: left; }
+  td:not(.long) { white-space: nowrap; font-size: .95rem; }
   tbody th { grid-column: 1 / -1; font-weight: 600; }
-  td::before { content: attr(data-name); display: block; font-size: .75rem; line-height: 1.2; color: var(--soft); }
+  td.none { display: none; } td.long { grid-column: 1 / -1; font-size: .9rem; }
+  td.long::before { content: attr(data-name) ": "; color: var(--soft); }
+  td:not(.long)::before { content: attr(data-name); display: block; font-size: .75rem; line-height: 1.2;
+    white-space: normal; color: var(--soft); }
 }
 """
 )
@@ -70,15 +78,17 @@ class Table:
     def html(self) -> str:
         """As an HTML element."""
         head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in self.head)
-        body = "".join(self._row(number, row) for number, row in enumerate(self.rows))
+        lengths = [(len(name), max(len(row[k]) for row in self.rows)) for k, name in enumerate(self.head) if self.rows]
+        long = [name > 2 * LONG or cell > LONG for name, cell in lengths[1:]]
+        body = "".join(self._row(number, row, long) for number, row in enumerate(self.rows))
         caption = f"<caption>{escape(self.caption)}</caption>"
         return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
-    def _row(self, number: int, row: Sequence[str]) -> str:
+    def _row(self, number: int, row: Sequence[str], long: Sequence[bool]) -> str:
         kind, tag = (' class="quoted"', f'<span class="tag">{QUOTED}</span>') if number in self.quoted else ("", "")
         cells = "".join(
-            f'<td data-name="{escape(name)}">{escape(cell)}</td>'
-            for name, cell in zip(self.head[1:], row[1:], strict=True)
+            f'<td data-name="{escape(name)}"{_kind(cell, wide)}>{escape(cell)}</td>'
+            for name, cell, wide in zip(self.head[1:], row[1:], long, strict=True)
         )
         return f'<tr{kind}><th scope="row">{escape(row[0])}{tag}</th>{cells}</tr>'
 
@@ -102,6 +112,16 @@ class Table:
             for row in (self.head, *marked)
         ]
         return "\n".join([self.caption, *lines])
+
+
+def _kind(cell: str, wide: bool) -> str:
+    """How a cell is shown on a phone: not at all where it is empty, with a line to itself where its column is wide."""
+    return ' class="none"' if cell in ("", "–") else ' class="long"' if wide else ""
+
+
+def _said(text: str) -> str:
+    """A text for HTML in which numbers stay with their unit."""
+    return escape(text).replace(" %", "&nbsp;%").replace(" ×", "&nbsp;×")
 
 
 def cells(values: Array, digits: int, scale: float = 1) -> list[str]:
@@ -137,13 +157,13 @@ class Report:
     def introduce(self, about: str, command: str, facts: str) -> None:
         """Say what the report is about, the command that made it, where there is one, and what it was run on."""
         self.about = about
-        self.run = [f"<p>{escape(facts)}</p>", *([f"<p><code>{escape(command)}</code></p>"] if command else [])]
+        self.run = [f"<p>{_said(facts)}</p>", *([f"<p><code>{escape(command)}</code></p>"] if command else [])]
 
     def lead(self, finding: str, name: str, content: Figure | bytes, alt: str) -> None:
         """Add what an experiment found, in one sentence, with a picture."""
         self.leads.append(
-            f'<figure><p class="finding">{escape(finding)}</p>{self._image(name, content, alt)}'
-            f"<figcaption>{escape(alt)}</figcaption></figure>"
+            f'<figure><p class="finding">{_said(finding)}</p>{self._image(name, content, alt)}'
+            f"<figcaption>{_said(alt)}</figcaption></figure>"
         )
 
     def heading(self, text: str) -> None:
@@ -152,7 +172,7 @@ class Report:
 
     def text(self, text: str) -> None:
         """Add a paragraph."""
-        self.parts.append(f"<p>{escape(text)}</p>")
+        self.parts.append(f"<p>{_said(text)}</p>")
 
     def table(self, table: Table) -> None:
         """Add a table."""
@@ -163,7 +183,7 @@ class Report:
 
         content : a figure of matplotlib, or the bytes of a PNG or GIF.   folded : what to press to see it.
         """
-        made = f"<figure>{self._image(name, content, alt)}<figcaption>{escape(alt)}</figcaption></figure>"
+        made = f"<figure>{self._image(name, content, alt)}<figcaption>{_said(alt)}</figcaption></figure>"
         self.parts.append(f"<details><summary>{escape(folded)}</summary>{made}</details>" if folded else made)
 
     def _image(self, name: str, content: Figure | bytes, alt: str) -> str:

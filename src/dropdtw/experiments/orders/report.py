@@ -15,6 +15,7 @@ from dropdtw.experiments.common.pictures import dots
 from dropdtw.experiments.common.report import Report, Table, cells, rounded
 from dropdtw.experiments.orders.inference import SCORES, Drops
 from dropdtw.experiments.steps.tables import TRIPLE
+from dropdtw.plot.common import pyplot
 from dropdtw.problem.inputs import Array
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def compose(report: Report, *, found: Found, tables: Sequence[Table], pictured: 
     """Words, tables and pictures."""
     if pictured is not None:
         shown = pictured()
-        said = f"What each way finds in recording {shown.video.name}, simulated features, noise {shown.noise:g}."
+        said = f"What each way finds in one recording ({shown.video.name}), simulated features, noise {shown.noise:g}."
         report.lead(inference_finding(found.inference), "bars", bars(shown), said)
     if found.training:
         rows = {way: 100 * values[:, None] for way, values in found.training.items()}
@@ -116,7 +117,7 @@ def compose(report: Report, *, found: Found, tables: Sequence[Table], pictured: 
         said = "Digits whose videos follow a partial order, a stand-in; mean and standard error over seeds."
         report.lead(digits_finding(found.digits), "digits", dots(found.digits, DIGIT_SCORES, xlabel="%"), said)
     report.text(
-        "Orders, durations and gaps of the recordings are what the source above says; their features are simulated. "
+        "Orders, durations and gaps of the recordings come from the source named below; their features are simulated. "
         "Drop costs are chosen for each way and seed on recordings that are not tested."
     )
     for table in tables:
@@ -161,8 +162,9 @@ def bars(shown: Pictured) -> Figure:
     """The steps of a recording and what was found, as coloured bars."""
     names = {row: f"{row}" for row in range(len(shown.video.steps))}
     seconds = shown.video.clip_seconds or 1.0
-    title = f"{shown.video.task}, recording {shown.video.name} (simulated features)"
-    return _figure(plot.step_bars(shown.rows, names=names, seconds=seconds, xlabel="seconds", title=title))
+    title = f"{shown.video.task}: {shown.video.name} (simulated features)"
+    ax = pyplot().subplots(figsize=(5.8, 0.9 + 0.5 * len(shown.rows)))[1]
+    return _figure(plot.step_bars(shown.rows, names=names, seconds=seconds, xlabel="seconds", title=title, ax=ax))
 
 
 def curves(inferred: Inferred) -> Figure:

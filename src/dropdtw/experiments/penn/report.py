@@ -108,8 +108,8 @@ def compose(
         report.text(f"{LOSSES[name].title}, chosen on held-out training videos: {described(settings, objectives)}.")
     for table in tables:
         report.table(table)
-    report.heading("The contamination")
     if not settings.images:
+        report.heading("The contamination")
         picture = contamination(splits, settings, poses)
         report.picture("contamination", picture, "A pair to train on: X above, Ŷ below with its outliers in orange")
 
@@ -118,11 +118,11 @@ def finding(splits: Splits, settings: Settings, base: Scores, found: Found) -> s
     """What was found, in one sentence."""
     *_, actions = groups(splits).values()
     reached = ", ".join(
-        f"{by_seed(found[n], actions)[:, -1].mean():.2f} with {LOSSES[n].title}" for n in reversed(list(found))
+        f"{by_seed(found[n], actions)[:, -1].mean():.3f} with {LOSSES[n].title}" for n in reversed(list(found))
     )
     return (
         f"With {100 * settings.levels[-1]:.0f} % outliers in training, the order of nearest neighbours agrees with "
-        f"time to τ = {reached}; without training it is {base.over(actions):.2f}."
+        f"time to τ = {reached}; without training it is {base.over(actions):.3f}."
     )
 
 

@@ -20,7 +20,7 @@ from dropdtw.experiments.common.cache import Cache, fingerprint
 from dropdtw.experiments.common.pools import Videos
 from dropdtw.experiments.common.report import Report, Table, rounded
 from dropdtw.experiments.tmnist import localization, retrieval
-from dropdtw.experiments.tmnist.pictures import Pictures, best_rows
+from dropdtw.experiments.tmnist.pictures import Pictures, best_rows, title
 from dropdtw.files import atomic
 from dropdtw.files.progress import Progress
 from dropdtw.problem.inputs import Array
@@ -232,7 +232,8 @@ def retrieval_finding(found: retrieval.Retrieval) -> str:
     recall = {name: f"{100 * found.recall[name][:, -1].mean():.0f} %" for name in (drop, "dtw", other)}
     return (
         f"With {100 * found.levels[-1]:.0f} % of its frames blurred, a query finds its video in {recall[drop]} of the "
-        f"cases by Drop-DTW, in {recall['dtw']} by DTW, and in {recall[other]} by {other}, the best other method."
+        f"cases by Drop-DTW, in {recall['dtw']} by DTW, and in {recall[other]} by {title(other)}, the best other "
+        "method."
     )
 
 

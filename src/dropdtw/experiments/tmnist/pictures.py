@@ -25,6 +25,20 @@ BLUR = 0.5
 """The share of blurred frames in the picture of a query."""
 
 
+TITLES = {
+    "dtw": "DTW",
+    "otam": "OTAM",
+    "needleman_wunsch": "Needleman–Wunsch",
+    "smith_waterman": "Smith–Waterman",
+    "lcss": "LCSS",
+}
+
+
+def title(name: str) -> str:
+    """A row as sentences and legends call it."""
+    return TITLES.get(name, name)
+
+
 def best_rows(found: retrieval.Retrieval) -> tuple[str, str]:
     """The Drop-DTW row and the other method, DTW aside, with the highest mean recall."""
     drop = [name for name in found.recall if name.startswith("Drop-DTW")]
@@ -53,7 +67,7 @@ class Pictures:
     def lead_retrieval(self, report: Report, found: retrieval.Retrieval, finding: str) -> None:
         """Recall against noise of the methods that matter most."""
         drop, other = best_rows(found)
-        figure = _curves(found, [drop, "dtw", other], (6.2, 3.7))
+        figure = _curves(found, [drop, "dtw", other], (5.4, 3.6))
         said = "Recall@1 by share of blurred frames, bands: standard error. Drop-DTW, DTW and the best other method."
         report.lead(finding, "retrieval", figure, said)
 
@@ -72,7 +86,7 @@ class Pictures:
             title=f"true {_spans(runs(case.truth))}, found {_spans(runs(setting.find(case.C)))}",
             xlabel="frame of the sequence",
             ylabel="query, twice",
-            size=(6.2, 4.4),
+            size=(5.4, 4.0),
         )
         said = (
             f"An event twice in a sequence of {len(case.medley.clips)} clips (above); on the left the query, two whole "
@@ -110,14 +124,14 @@ class Pictures:
         setting = found.chosen["Drop-DTW, one constant"]
         C = dropdtw.costs.cosine(codes[kind], videos.full[kind])
         dropped = dropdtw.solve(C, setting.drop_x, setting.drop_z)
-        figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained", sharey=True)
+        figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.6), layout="constrained", sharey=True)
         both = {"DTW": dropdtw.solve(C, method="dtw"), "Drop-DTW": dropped}
         plot.compare(both, xlabel="frame of the whole video", ylabel="frame of the query", axes=axes)
         report.picture(
             "paths",
             figure,
             "One query: the same match costs (dark is expensive) with both paths. DTW (left) has to match the blurred "
-            "frames of the query, Drop-DTW (right) drops them and follows the true trajectory.",
+            "frames of the query, Drop-DTW (right) may drop them.",
         )
         frames = np.where(spoiled[kind][:, None, None], tmnist.blurred(part[kind].frames), part[kind].frames)
         figure = plot.with_frames(
@@ -128,6 +142,7 @@ class Pictures:
             title=f"A query of {len(frames)} frames, {int(spoiled[kind].sum())} blurred, and the video it is part of",
             xlabel="frame of the whole video",
             ylabel="query",
+            size=(7, 5),
         )
         report.picture("query", figure, "The same query: frames of the video above, of the query on the left.")
 
@@ -137,7 +152,7 @@ def _curves(found: retrieval.Retrieval, names: Sequence[str], size: tuple[float,
     figure, ax = plt.subplots(figsize=size, layout="constrained")
     plot.curves(
         [100 * level for level in found.levels],
-        {name: 100 * found.recall[name] for name in names},
+        {title(name): 100 * found.recall[name] for name in names},
         emphasis=[name for name in names if name.startswith("Drop-DTW")],
         xlabel="blurred frames of the query, %",
         ylabel="Recall@1, %",
