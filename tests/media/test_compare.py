@@ -204,6 +204,25 @@ def test_border_moves_to_where_it_belongs(off):
     assert (left.a_stop, left.b_stop, right.a, right.b) == pytest.approx((1200, 1200, 1500, 1200), abs=2)
 
 
+def test_passages_do_not_overlap_where_both_could_go_on():
+    phrase = FOREIGN[:RATE]  # twice in A, once in B: both passages match it
+    A, B = frames(cut(SOUND, (0, 10), phrase, phrase, (10, 20))), frames(cut(SOUND, (0, 10), phrase, (10, 20)))
+    runs = [Run(0, 1000, 0, 1000), Run(1200, 2200, 1100, 2100)]
+    left, right = refined(A, B, runs, [evidence(A, B, run) for run in runs])
+    assert right.b == pytest.approx(left.b_stop, abs=1)
+    assert right.a - left.a_stop == pytest.approx(100, abs=1)
+
+
+@pytest.mark.parametrize(("other", "stop"), [(0.1, 4000), (0.5, 3950)])
+def test_last_border_moves_to_an_end_that_is_near(other, stop):
+    spoilt = SOUND.copy()
+    spoilt[-round(other * RATE) :] = FOREIGN[: round(other * RATE)]
+    A, B = frames(SOUND), frames(spoilt)
+    run = Run(0, 3980, 0, 3980)
+    (found,) = refined(A, B, [run], [evidence(A, B, run)])
+    assert found.a_stop == pytest.approx(stop, abs=3)
+
+
 def test_copy_is_sure_and_chance_is_not():
     A, B = frames(SOUND), frames(FOREIGN)
     assert probability(evidence(A, A, Run(0, 500, 0, 500))) > 0.99
@@ -281,6 +300,12 @@ def test_unrelated_rows_have_nothing_in_common(offset):
     assert found.same == ()
     assert found.notes == ("these have nothing in common",)
     assert [s.confidence for s in found.segments] == [1.0, 1.0]
+
+
+def test_chance_matches_are_left_out_and_make_the_rest_less_sure():
+    found = media.diff_features(rows(2, 300), rows(3, 300), 10.0, min=0.2, drop=0.45, opening=0.0)
+    assert [s.kind for s in found.segments] == ["only_a", "only_b"]
+    assert 0.5 < found.segments[0].confidence < 1
 
 
 def test_low_drop_cost_matches_less():

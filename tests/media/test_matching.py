@@ -6,7 +6,7 @@ import pytest
 import dropdtw
 from dropdtw.executors import cpu
 from dropdtw.media.features import Frames, frames_of_rows
-from dropdtw.media.matching import Run, apart, match, merged, nearest_view, stretches
+from dropdtw.media.matching import Run, apart, level, match, merged, nearest_view, stretches
 
 
 def quiet(done, total):
@@ -41,6 +41,25 @@ def test_search_is_drop_dtw_with_opening_costs(speed):
     found = match(A, B, drop=0.45, opening=0.5, speed=speed, report=quiet)
     assert found.tolist() == best.pairs.tolist()
     assert len(found) > 1
+
+
+def test_silence_that_both_have_is_no_reason_to_match():
+    unit, silence = np.eye(5, dtype=np.float32), [0] * 30  # with another sound before and behind it
+    A, B = unit[[*[1] * 9, *silence, *[2] * 9]], unit[[*[3] * 9, *silence, *[4] * 9]]
+    for quiet_too, matched in ((False, 30), (True, 0)):
+        sides = [Frames(x, still := quiet_too & (x[:, 0] > 0), x, still, 1, 1.0, float(len(x))) for x in (A, B)]
+        assert len(match(*sides, drop=0.2, opening=1.0, speed=False, report=quiet)) == matched
+
+
+def test_level_is_that_of_the_sounds_without_the_silence():
+    unit = np.eye(3, dtype=np.float32)
+    near = np.array([0.8, 0.6, 0], np.float32)
+    A, B = unit[[0, 0, 2, 2, 2, 2]], np.stack([near, near, *unit[[2, 2, 2, 2]]])
+    still = np.array([False, False, True, True, True, True])
+    sides = [Frames(x, still, x, still, 1, 1.0, 6.0) for x in (A, B)]
+    pairs = np.stack([np.arange(6)] * 2, axis=1)
+    assert level(*sides, pairs, 0.5) == pytest.approx(0.2)
+    assert level(*sides, pairs[2:], 0.5) == 0.0
 
 
 def test_strips_find_what_the_whole_matrix_does(monkeypatch):
@@ -109,6 +128,8 @@ def test_runs_on_one_line_are_joined_and_others_are_not():
     first, gap, cut = Run(0, 100, 0, 100), Run(130, 200, 130, 200), Run(200, 300, 260, 360)
     assert merged([first, gap, cut], gap=50, shift=5) == [Run(0, 200, 0, 200), cut]
     assert merged([first, gap, cut], gap=20, shift=5) == [first, gap, cut]
+    late = Run(130, 200, 150, 220)
+    assert merged([first, late], gap=60, shift=5) == [first, late]
 
 
 def test_short_run_does_not_bend_the_line_that_it_joins():

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from dropdtw.media.sound import RATE, Sound, load_av
+from dropdtw.media.sound import RATE, Sound, has_pictures, load_av
 from sound_cases import gusts, write
 
 pytest.importorskip("av", reason="PyAV is not installed: pip install 'dropdtw[media]'")
@@ -34,6 +34,7 @@ def correlation(x, y, late=0):
         ("x.mp3", "libmp3lame", "mono", 0.9, 0),
         ("x.ogg", "libopus", "mono", 0.9, 0),
         ("x.m4a", "aac", "mono", 0.9, 1024),
+        ("x.ts", "mp2", "mono", 0.9, 1024),  # its clock does not begin at 0
         ("x.wav", "pcm_s16le", "stereo", 0.9999, 0),
     ],
 )
@@ -56,8 +57,8 @@ def test_every_rate_lasts_as_long_and_sounds_the_same(rate):
 
 def test_integers_and_channels_are_scaled_and_mixed():
     whole = (32767 * np.clip(X, -1, 1)).astype(np.int16)
-    found, _ = read((np.stack([whole, whole], axis=1), RATE))
-    np.testing.assert_allclose(found, np.clip(X, -1, 1), atol=1e-4)
+    found, _ = read((np.stack([whole, np.zeros_like(whole)], axis=1), RATE))
+    np.testing.assert_allclose(found, np.clip(X, -1, 1) / 2, atol=1e-4)
 
 
 def test_sound_of_a_video_is_read(tmp_path):
@@ -106,6 +107,37 @@ def test_duration_that_ffmpeg_only_estimates_is_no_sign_of_damage(tmp_path):
     found, notes = read(tmp_path / "x.mp3")
     assert len(found) == pytest.approx(2 * len(X), abs=0.3 * RATE)  # and what the encoder puts before and after
     assert notes == []
+
+
+def test_rate_may_change_within_a_file(tmp_path):
+    parts = [
+        write(tmp_path / f"{rate}.mp3", np.repeat(X, rate // RATE), rate, codec="libmp3lame")
+        for rate in (RATE, 2 * RATE)
+    ]
+    (tmp_path / "x.mp3").write_bytes(b"".join(part.read_bytes() for part in parts))
+    found, _ = read(tmp_path / "x.mp3")
+    assert len(found) == pytest.approx(2 * len(X), abs=0.3 * RATE)
+
+
+@pytest.mark.parametrize("cover", [False, True])
+def test_cover_art_is_no_video(tmp_path, cover):
+    path = write(tmp_path / "x.mkv", X, video=True)
+    if cover:
+        import av
+
+        path = tmp_path / "x.mp3"
+        with av.open(str(tmp_path / "x.mkv")) as film, av.open(str(path), "w") as song:
+            sound = song.add_stream("libmp3lame", rate=RATE, layout="mono")
+            art = song.add_stream("mjpeg")
+            art.width = art.height = 32
+            art.pix_fmt = "yuvj420p"
+            art.disposition = av.stream.Disposition.attached_pic
+            for frame in film.decode(audio=0):
+                song.mux(sound.encode(frame))
+            song.mux(sound.encode(None))
+            song.mux(art.encode(av.VideoFrame(32, 32, "yuvj420p")))
+            song.mux(art.encode(None))
+    assert has_pictures(path) is not cover
 
 
 def test_damaged_packets_leave_silence_of_their_length_and_a_note(tmp_path):

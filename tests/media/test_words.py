@@ -90,10 +90,24 @@ def test_many_breaks_are_no_other_speed(jitter):
     assert len(edits.same) == 12
 
 
-def test_one_cue_at_another_time_is_no_edit():
+@pytest.mark.parametrize("which", [12, 29])
+def test_one_cue_at_another_time_is_no_edit(which):
     a = talk(4)
-    b = [cue if k != 12 else cue._replace(start=cue.start + 0.4) for k, cue in enumerate(a)]
+    b = [cue if k != which else cue._replace(start=cue.start + 0.4) for k, cue in enumerate(a)]
     assert len(compare(a, b).same) == 1
+
+
+def test_common_words_do_not_carry_a_passage_on_into_a_foreign_one():
+    def chatter(begin):
+        return [
+            Sentence(begin + 3.5 * k, begin + 3.5 * k + 3, " ".join(rng.choice(VOCABULARY[:12], 8))) for k in range(8)
+        ]
+
+    a, rng = talk(7, 20), np.random.default_rng(2)
+    head, tail = a[:10], moved(a[10:], 28.0)
+    edits = compare([*head, *chatter(35.0), *tail], [*head, *chatter(35.0), *tail])
+    assert [s.kind for s in edits.segments] == ["same", "only_a", "only_b", "same"]
+    assert edits.only_a[0].a == edits.only_b[0].b == pytest.approx((head[-1].stop, tail[0].start), abs=0.51)
 
 
 def test_exchanging_the_texts_exchanges_the_answer():
