@@ -39,6 +39,30 @@ def test_for_equal_lengths_all_bands_are_those_around_the_diagonal():
         np.testing.assert_array_equal(windows.sakoe_chiba(n, n, width, kind=kind), apart <= r, err_msg=kind)
 
 
+PRINTED = {
+    "librosa, half of a cell": (
+        windows.sakoe_chiba, (6, 8, 0.25), "librosa", "####.... #####... .#####.. ..#####. ...##### ....####"),
+    "librosa, odd": (
+        windows.sakoe_chiba, (7, 7, 0.5), "librosa", "####... #####.. ######. ####### .###### ..##### ...####"),
+    "aeon": (windows.sakoe_chiba, (4, 7, 0.3), "aeon", "###.... #####.. .###### ...####"),
+    "dtaidistance": (windows.sakoe_chiba, (4, 7, 2), "dtaidistance", "#####.. ######. .###### ..#####"),
+    "tslearn's slopes": (
+        windows.itakura, (5, 8, 2.0), "tslearn", "#....... .###.... ..####.. ....###. .......#"),
+    "aeon's slopes": (windows.itakura, (5, 8, 0.5), "aeon", "#....... .####... ..####.. ...####. .......#"),
+    "aeon's slopes, tall": (
+        windows.itakura, (8, 5, 0.5), "aeon", "#.... .#... .##.. .###. .###. ..##. ...#. ....#"),
+    "aeon's slopes, a pair per row": (
+        windows.itakura, (7, 4, 0.25), "aeon", "#... .#.. .#.. .#.. ..#. ..#. ...#"),
+}  # fmt: skip
+"""Bands as the libraries themselves draw them, row by row."""
+
+
+@pytest.mark.parametrize(("function", "sizes", "kind", "rows"), PRINTED.values(), ids=PRINTED)
+def test_bands_are_those_that_the_libraries_print(function, sizes, kind, rows):
+    expected = np.array([[cell == "#" for cell in row] for row in rows.split()])
+    np.testing.assert_array_equal(function(*sizes, kind=kind), expected)
+
+
 def test_wider_bands_hold_narrower_ones():
     for K, N in LENGTHS:
         for kind, widths in {"dropdtw": (0, 1, 4), "tslearn": (0, 1, 4), "aeon": (0, 0.2, 1.0)}.items():

@@ -121,9 +121,7 @@ def _itakura_aeon(K: int, N: int, max_slope: float) -> Array:
     i, back = np.arange(K), np.arange(K) - K + 1
     first = np.ceil(np.maximum(np.round(flat * i, 2), np.round(steep * back + N - 1, 2)))
     stop = np.floor(np.minimum(np.round(steep * i + 1, 2), np.round(flat * back + N, 2)))
-    if steep == 1 and N > K:
-        stop[:-1] = first[1:]
-    elif steep == 1:
+    if steep == 1:  # only where K > N: one pair per row
         stop = first + 1
     return _rows(N, np.clip(first, 0, N), np.clip(stop, 0, N))
 
