@@ -83,12 +83,12 @@ body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem aut
 .bar {{ position: relative; height: 2rem; background: var(--rest); border-radius: 4px }}
 .bar i {{ position: absolute; top: 0; bottom: 0; background: var(--matched); border-radius: 2px;
   color: var(--on-matched); font: 600 .8rem/2rem system-ui, sans-serif; text-align: center; overflow: hidden }}
-.ends {{ display: flex; justify-content: space-between; font-size: .8rem; opacity: .7 }}
+.ends {{ display: flex; justify-content: space-between; font-size: .8rem; color: var(--soft) }}
 table {{ border-collapse: collapse; width: 100%; margin-top: 1rem }}
 td, th {{ text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8884; vertical-align: top }}
 td:nth-child(3) {{ white-space: nowrap }}
-q {{ font-size: .9rem; opacity: .75 }}
-.none {{ opacity: .6 }}
+q {{ font-size: .9rem; color: var(--soft) }}
+.none {{ color: var(--soft) }}
 </style>
 <h1>Where each step is talked about</h1>
 <div class="bar">{bars}</div><div class="ends"><span>{begin}</span><span>{end}</span></div>
