@@ -278,6 +278,7 @@ class Match:
     symmetric : whether exchanging Z and X transposes C.
     least : a lower bound on every cost.
     softmax : the softmax that a drop logit can join.
+    prepare : what the cosine cost is to be taken of, instead of a sequence itself; None: it is another cost.
     """
 
     name: str
@@ -288,6 +289,7 @@ class Match:
     symmetric: bool = True
     least: float = 0.0
     softmax: Softmax | None = None
+    prepare: Callable[[Array], Array] | None = None
 
     def of(self, derive: Callable[[Array], Array]) -> Match:
         """The same of what `derive` makes of each sequence; an element may then depend on others near it."""
@@ -321,7 +323,7 @@ _NAMED: Final = {
     "sqeuclidean": Match("sqeuclidean", _sqeuclidean, in_kernels=True),
     "cityblock": Match("cityblock", _cityblock),
     "chebyshev": Match("chebyshev", _chebyshev),
-    "correlation": Match("correlation", _correlation),
+    "correlation": Match("correlation", _correlation, prepare=_centred),
 }
 
 
