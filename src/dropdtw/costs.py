@@ -360,7 +360,7 @@ _NAMED: Final = {
     "sqeuclidean": Match("sqeuclidean", _sqeuclidean, in_kernels=True),
     "cityblock": Match("cityblock", _cityblock),
     "chebyshev": Match("chebyshev", _chebyshev),
-    "correlation": Match("correlation", _correlation, prepare=_centred),
+    "correlation": Match("correlation", _correlation, prepare=_centered),
 }
 
 
