@@ -315,6 +315,7 @@ class Match:
     symmetric : whether exchanging Z and X transposes C.
     least : a lower bound on every cost.
     softmax : the softmax to which a drop logit can be added, if there is one.
+    prepare : if given, this cost is the cosine cost of `prepare(Z)` and `prepare(X)`.
     """
 
     name: str
@@ -325,6 +326,7 @@ class Match:
     symmetric: bool = True
     least: float = 0.0
     softmax: Softmax | None = None
+    prepare: Callable[[Array], Array] | None = None
 
     def of(self, derive: Callable[[Array], Array]) -> Match:
         """The same cost of derived sequences, `derive(Z)` and `derive(X)`, whose elements may depend on neighbors."""
@@ -358,7 +360,7 @@ _NAMED: Final = {
     "sqeuclidean": Match("sqeuclidean", _sqeuclidean, in_kernels=True),
     "cityblock": Match("cityblock", _cityblock),
     "chebyshev": Match("chebyshev", _chebyshev),
-    "correlation": Match("correlation", _correlation),
+    "correlation": Match("correlation", _correlation, prepare=_centered),
 }
 
 

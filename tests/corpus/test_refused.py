@@ -30,7 +30,7 @@ def test_it_says_what_ray_needs(tmp_path, monkeypatch):
         ({"workers": 0}, r"workers is 0; give the number of workers, 1 or more"),
         ({"num_cpus": 0}, r"num_cpus is 0 and num_gpus 0; give the CPUs \(> 0\)"),
         ({"shard_rows": 0}, r"shard_rows is 0; give the number of records per shard"),
-        ({"match": np.dot}, r"match is <.*>; give a name: the manifest"),
+        ({"match": np.dot}, r"match is <.*>, which the manifest of a run cannot record; give a name"),
         ({"match": "cosin"}, r"cosin"),
         ({"method": "drop"}, r"'drop'"),
         ({"drop_x": [1.0, 2.0]}, r"drop_x is \[1.0, 2.0\]; give a number, or a rule"),

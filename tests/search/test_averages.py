@@ -81,6 +81,14 @@ def test_no_round_raises_the_cost(how):
     assert (np.diff(found) <= 1e-9 * np.abs(found[:-1])).all()
 
 
+@pytest.mark.parametrize("seed", [0, 18, 19])
+def test_rounding_does_not_raise_the_cost_either(seed):
+    """Differences of 10⁻⁶ between numbers of 10⁹: means are rounded by as much as they differ."""
+    b = barycenter([1e-6 * X + 1e9 for X in ragged(seed=seed)], length=7, tol=0, max_iter=100)
+    assert (np.diff(b.costs) <= 0).all()
+    assert b.cost == pytest.approx(sum(a.rescore() for a in b.alignments))
+
+
 def means(Z, alignments, series, weights, how):
     """Each z the mean of what matches it."""
     out = np.array(Z, float)

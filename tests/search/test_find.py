@@ -179,6 +179,19 @@ def test_a_rule_reads_the_whole_signal(executor):
     assert by_rule[0].alignment.cost == approx(by_rule[0].cost)
 
 
+def test_each_element_of_the_signal_may_have_a_drop_cost_of_its_own(executor):
+    rng = np.random.default_rng(8)
+    signal = np.array([9.0, 1, 5, 2, 9, 9, 1, 5, 2, 9])
+    prices = np.array([9.0, 9, 0.25, 9, 9, 9, 9, 0.5, 9, 9])
+    found = dropdtw.find([1, 2], signal, 2, drop_x=prices, executor=executor)
+    assert plain(found) == [(1, 4, 0.25), (6, 9, 0.5)]
+    query, signal, prices = rng.normal(size=5), rng.normal(size=60), rng.random(60)
+    prices[rng.random(60) < 0.2] = np.inf
+    for o in dropdtw.find(query, signal, 6, drop_x=prices, drop_z=rng.random(5), executor=executor):
+        assert o.alignment.cost == approx(o.cost) == approx(o.alignment.rescore())
+        assert np.isfinite(prices[o.start : o.stop][o.alignment.dropped_x]).all()
+
+
 def test_occurrences_outlive_their_signal():
     query, signal = np.array([1.0, 2.0]), np.array([9.0, 1.0, 2.0, 9.0])
     found = dropdtw.find(query, signal, k=1)[0]

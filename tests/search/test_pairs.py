@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import dropdtw
 import oracle
 from dropdtw import distance, pairwise
+from dropdtw.search import blocks
 from dropdtw.search.pairwise import Comparison
 
 pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
@@ -82,13 +84,20 @@ def assert_alike(found, expected, options, dtype):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def some_of(request_, window, reducer):
+    """Two match costs and a precision, in rotation: each request meets all of them over its windows and reducers."""
+    number = list(REQUESTS).index(request_) + 3 * list(WINDOWS).index(window) + 4 * list(REDUCERS).index(reducer)
+    return [((np.float64, np.float32)[number % 2], match) for match in list(MATCHES.values())[number % 3 :: 3]]
+
+
+@pytest.mark.parametrize("thorough", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("reducer", REDUCERS)
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("request_", REQUESTS)
-def test_every_request_gives_what_distance_gives(request_, window, reducer, dtype):
+def test_every_request_gives_what_distance_gives(request_, window, reducer, thorough):
     options = REQUESTS[request_] | WINDOWS[window] | REDUCERS[reducer]
-    for d, match in MATCHES.values():
+    all_of = list(product((np.float64, np.float32), MATCHES.values()))
+    for dtype, (d, match) in all_of if thorough else some_of(request_, window, reducer):
         Zs, Xs = widened(FEW, d, dtype), widened(RAGGED, d, dtype)
         found = pairwise(Zs, Xs, match=match, n_jobs=1, **options)
         some = slice(None) if match == "euclidean" and d == 1 else slice(1, None, 7)
@@ -102,33 +111,112 @@ def test_patterns_that_need_like_lengths(method, window):
     np.testing.assert_array_equal(pairwise(ALIKE, **options), one_by_one(ALIKE, ALIKE, **options))
 
 
-@pytest.mark.parametrize("match", ["cosine", "euclidean"])
-@pytest.mark.parametrize("request_", [name for name in REQUESTS if name not in ("erp", "ddtw", "wdtw")])
-def test_nothing_is_done_pair_by_pair(request_, match, monkeypatch):
-    calls = []
-    monkeypatch.setattr(Comparison, "value", lambda self, Z, X: calls.append((Z, X)) or 0.0)
-    for reducer in REDUCERS.values():
-        for window in WINDOWS.values():
-            calls.clear()
-            pairwise(FEW, match=match, n_jobs=1, **REQUESTS[request_] | window | reducer)
-            assert len(calls) <= 1  # one pair the usual way checks what the caller said
-
-
-def test_what_python_has_to_say_about_each_pair_is_asked(monkeypatch):
-    """A cost or a rule of the caller's, and prices that do not fit every pair, go the general way."""
-    asked = []
+@pytest.fixture
+def asked(monkeypatch):
+    """The pairs that go through Python one by one."""
+    found = []
     usual = Comparison.value
-    monkeypatch.setattr(Comparison, "value", lambda self, Z, X: asked.append(1) or usual(self, Z, X))
-    for options in (
-        {"match": lambda Z, X: np.abs(Z[:, None, 0] - X[None, :, 0])},
-        {"drop_x": lambda C: C.min(axis=0)},
-        {"match": "softmax"},
-    ):
+    monkeypatch.setattr(Comparison, "value", lambda self, Z, X: found.append(1) or usual(self, Z, X))
+    return found
+
+
+@pytest.mark.parametrize("match", ["cosine", "euclidean", "correlation"])
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_nothing_is_done_pair_by_pair(request_, match, asked):
+    for reducer, window in product(REDUCERS.values(), WINDOWS.values()):
+        if request_ in ("erp", "ddtw") and window:
+            continue  # see below
         asked.clear()
-        pairwise(FEW, FEW, **options)
-        assert len(asked) == 9
-    with pytest.raises(ValueError, match="drop_x has shape"):
-        pairwise(FEW, drop_x=np.ones(9), match="euclidean")
+        sequences = ALIKE[:3] if request_ == "wdtw" else FEW
+        pairwise(sequences, match=match, n_jobs=1, **REQUESTS[request_] | window | reducer)
+        assert len(asked) <= 1  # one pair the usual way checks what the caller said
+
+
+IN_BLOCKS = {
+    "cityblock": {"match": "cityblock", "drop_x": 0.7, "drop_z": 0.8},
+    "chebyshev": {"match": "chebyshev", "drop_z": 0.7},
+    "cityblock, charged": {"match": "cityblock", "drop_x": 0.7, "open_x": 0.2, "warp": 0.1},
+    "cityblock, a window": {"match": "cityblock", "window": 4},
+    "edr": {"method": "edr", "threshold": 0.9},
+    "greedy": {"method": "greedy", "match": "cityblock", "drop_x": 1.5, "drop_z": 1.2},
+    "erp": {"method": "erp"},
+    "erp, another gap": {"method": dropdtw.erp((0.5, 0.1, 1.0)), "match": "cityblock"},
+    "free ends": {"method": dropdtw.free_ends(x=(2, 1), z=(1, 0)), "match": "euclidean"},
+    "by path": {"normalize": "path", "drop_x": 0.7, "match": "euclidean"},
+    "by path, weighted": {"normalize": "path", "method": "symmetric2", "match": "cosine"},
+    "by path, a limit": {"normalize": "path", "match": "cosine", "max_cost": 0.9},
+    "soft": {"method": "erp", "reducer": "soft", "gamma": 0.3},
+    "smooth": {"match": "chebyshev", "reducer": "smooth", "gamma": 0.3, "drop_x": 0.7},
+}
+ALIKE_ALONE = {
+    "wdtw": {"method": "wdtw"},
+    "wdtw, a window": {"method": dropdtw.wdtw(0.2), "window": 3, "warp": 0.1},
+    "prices of each": {"match": "cityblock", "drop_x": np.linspace(0.1, 2.0, 11)},
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", [*IN_BLOCKS, *ALIKE_ALONE])
+def test_costs_that_kernels_cannot_compute_come_in_blocks(name, dtype, asked, monkeypatch):
+    """To the bit, of one list and of two, whether a block has one pair or many."""
+    options = (IN_BLOCKS | ALIKE_ALONE)[name]
+    Xs = widened(ALIKE if name in ALIKE_ALONE else RAGGED, 3, dtype)
+    for cells, threads in ((1, 1), (500, 2), (1 << 16, 1)):
+        monkeypatch.setattr(blocks, "CELLS", cells)
+        asked.clear()
+        found = pairwise(Xs[:5], Xs, n_jobs=threads, **options)
+        both = pairwise(Xs[:5], n_jobs=threads, **options)
+        assert len(asked) <= 2
+        np.testing.assert_array_equal(found, one_by_one(Xs[:5], Xs, **options))
+        np.testing.assert_allclose(both, found[:, :5], rtol=10 * np.finfo(dtype).eps)
+
+
+PAIR_BY_PAIR = {
+    "a function": {"match": lambda Z, X: np.abs(Z[:, None, 0] - X[None, :, 0])},
+    "a rule": {"drop_x": lambda C: C.min(axis=0)},
+    "softmax": {"match": "softmax"},
+    "a drop logit": {"match": "softmax", "drop_x": "logit:30"},
+    "a percentile of other costs": {"match": "cityblock", "drop_x": "percentile:30"},
+    "weights of other lengths": {"method": "wdtw"},
+    "runs outside a window": {"method": "erp", "window": 3},
+    "slopes in a window": {"method": "ddtw", "window": 3},
+    "slopes of other costs": {"method": "ddtw", "match": "cityblock"},
+}
+
+
+@pytest.mark.parametrize("options", PAIR_BY_PAIR.values(), ids=PAIR_BY_PAIR)
+def test_what_python_has_to_say_about_each_pair_is_asked(options, asked):
+    """A cost or a rule of the caller's, and what has no kernel, goes the general way."""
+    found = pairwise(FEW, FEW, **options)
+    assert len(asked) == 9
+    np.testing.assert_array_equal(found, one_by_one(FEW, FEW, **options))
+
+
+def test_large_pairs_and_extreme_values_do_not_come_in_blocks(asked, monkeypatch):
+    erp = {"method": "erp"}
+    tiny = [FEW[0], FEW[1] * 1e-90, FEW[2]]
+    np.testing.assert_array_equal(pairwise(tiny, tiny, **erp), one_by_one(tiny, tiny, **erp))
+    assert len(asked) == 9
+    asked.clear()
+    monkeypatch.setattr(blocks, "LARGEST", 100)
+    np.testing.assert_array_equal(pairwise(FEW, FEW, **erp), one_by_one(FEW, FEW, **erp))
+    assert len(asked) == 9
+
+
+def test_prices_that_do_not_fit_are_refused():
+    for match in ("euclidean", "cityblock"):
+        with pytest.raises(ValueError, match="drop_x has shape"):
+            pairwise(FEW, drop_x=np.ones(9), match=match)
+    with pytest.raises(ValueError, match="g has 2 numbers"):
+        pairwise(FEW, method=dropdtw.erp((0.0, 1.0)))
+
+
+@pytest.mark.parametrize("match", ["cosine", "correlation"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_zero_vector_changes_no_bit_of_other_sequences(match, dtype):
+    Zs = widened(RAGGED, 3, dtype)
+    Zs[4][2] = 0
+    np.testing.assert_array_equal(pairwise(Zs, Zs, match=match), one_by_one(Zs, Zs, match=match))
 
 
 def test_prices_of_each_element():
@@ -226,19 +314,24 @@ SLOW = {
     "soft lanes": {"reducer": "soft"},
     "one by one": {"reducer": "smooth", "drop_x": 0.3},
     "percentile": {"drop_x": "percentile:30"},
+    "in Python": {"match": "softmax"},
 }
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("options", SLOW.values(), ids=SLOW)
 def test_an_interrupt_is_answered_long_before_the_end(options, threads):
-    series = np.random.default_rng(0).normal(size=(200, 1500))
+    series, seen = np.random.default_rng(0).normal(size=(200, 1500)), [(0, 1)]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
     try:
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            pairwise(series, match="sqeuclidean", n_jobs=threads, **options)
+            pairwise(
+                series, n_jobs=threads, progress=lambda *done: seen.append(done), **{"match": "sqeuclidean"} | options
+            )
     finally:
         timer.cancel()
         signal.signal(signal.SIGINT, before)
+    done, total = seen[-1]
+    assert done < total / 2

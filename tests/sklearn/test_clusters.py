@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import dropdtw
 from dropdtw.sklearn import AlignmentKMeans, AlignmentKMedoids
+from dropdtw.sklearn.clusters import spread_out
 from dropdtw.sklearn.kmedoids import exchanged
 from sklearn_cases import LABELS, TEST, TRAIN
 
@@ -97,6 +98,14 @@ def test_inertia_never_rises_and_is_the_sum_of_costs(estimator, options, k):
     assert len(found.cluster_centers_) == k
 
 
+def test_no_series_is_a_seed_twice():
+    """Costs of a series with itself above 0, as rounding gives."""
+    for seed in range(20):
+        random = np.random.RandomState(seed)
+        D = random.random_sample((6, 6)) + np.eye(6)
+        assert len(set(spread_out(D, 6, 5, random))) == 5
+
+
 @both
 def test_more_starts_are_never_worse_and_all_are_repeatable(estimator):
     few, many = (estimator(3, n_init=n, drop_x=0.1, random_state=5).fit(TRAIN) for n in (1, 4))
@@ -124,6 +133,7 @@ def test_centres_hold_no_junk():
     found = AlignmentKMeans(3, drop_x=0.05, random_state=0).fit(spoiled(0))  # all else lies in [0, 1]
     for centre in found.cluster_centers_:
         assert -0.3 < centre.min() < centre.max() < 1.3
+        assert len(centre) <= max(map(len, TRAIN))  # junk in the seed took no place
 
 
 @both

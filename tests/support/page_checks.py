@@ -35,11 +35,14 @@ const behind = (e) => {
   }
   return [255, 255, 255];
 };
+const solid = (e) => e ? Number(getComputedStyle(e).opacity) * solid(e.parentElement) : 1;
 const found = {};
 for (const e of document.querySelectorAll("body *")) {
   const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || e.tagName === "TEXTAREA";
-  if (!own || !e.getClientRects().length || e.closest("svg")) continue;
-  const [a, b] = [light(numbers(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => y - x);
+  if (!own || !e.getClientRects().length || e.closest("svg") || e.matches(":disabled")) continue;
+  const ground = behind(e), share = solid(e);
+  const ink = numbers(getComputedStyle(e).color).slice(0, 3).map((v, k) => share * v + (1 - share) * ground[k]);
+  const [a, b] = [light(ink), light(ground)].sort((x, y) => y - x);
   found[e.id || e.tagName + ":" + e.textContent.slice(0, 20)] = (a + 0.05) / (b + 0.05);
 }
 return found;

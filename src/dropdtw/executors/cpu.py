@@ -231,7 +231,7 @@ def pairwise(
     xs, x_ends = (zs, z_ends) if Xs is Zs else _joined(Xs, dtype)
     z_scale = x_scale = None
     if metric == "cosine":
-        zs, (xs, x_scale) = unit_rows(zs), _scaled(Xs, xs)
+        zs, (xs, x_scale) = _units(Zs, zs), _scaled(Xs, xs)
     if place.transposed:
         zs, z_ends, z_scale, xs, x_ends, x_scale = xs, x_ends, x_scale, zs, z_ends, z_scale
         drop_x, drop_z, charges = drop_z, drop_x, charges.exchanged()
@@ -282,6 +282,13 @@ def _price(price: Price, dtype: Any) -> tuple[int, float, Array | None]:
 def _joined(sequences: list[Array], dtype: Any) -> tuple[Array, Array]:
     """Sequences one after the other, and where each ends."""
     return plain(np.concatenate(sequences), dtype), np.cumsum([len(s) for s in sequences])
+
+
+def _units(sequences: list[Array], rows: Array) -> Array:
+    """The rows of all sequences as unit vectors, as `costs.cosine` makes them for each sequence."""
+    if row_lengths(rows) is not None:
+        return unit_rows(rows)
+    return np.concatenate([unit_rows(sequence.astype(rows.dtype, copy=False)) for sequence in sequences])
 
 
 def _scaled(sequences: list[Array], rows: Array) -> tuple[Array, Array]:

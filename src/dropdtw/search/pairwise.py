@@ -6,12 +6,14 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw import executors
+from dropdtw import costs, executors
 from dropdtw.drops import Constant, Percentile, PerElement, Rule, Suggest
 from dropdtw.executors.protocol import Price, Terms, Values
 from dropdtw.files.progress import Progress, Report, reporter
@@ -21,6 +23,9 @@ from dropdtw.problem.match import MatchCosts
 from dropdtw.problem.missing import present, reads_places
 from dropdtw.problem.problem import Costs, Problem, between
 from dropdtw.problem.spec import Spec
+from dropdtw.search import blocks
+from dropdtw.search.blocks import Blocks
+from dropdtw.tables import paid
 from dropdtw.tables.methods import Method
 
 SHAPES = 64
@@ -37,18 +42,19 @@ class Comparison:
         self.spec = spec
         self.match = spec.resolved(features)
         self.match.check_features(features)
+        self._of_compared = costs.resolve(spec.match, features)  # without what the method derives first
         self.prepared: dict[Any, Problem] = {}
         self._executor = executors.choose(spec.table, spec.executor)
         self._checked = False
 
     def value(self, Z: Array, X: Array) -> float:
         """The value of one pair, both sequences checked already."""
-        spec, costs = self.spec, self.costs(Z, X)
+        spec, due = self.spec, self.costs(Z, X)
         if spec.by_path:
-            return executors.per_step(self._executor.trace(spec.table, costs), costs)
+            return executors.per_step(self._executor.trace(spec.table, due), due)
         if spec.reducer.name == "hard" and (limit := spec.limit(len(Z), len(X))) < np.inf:
-            return self._executor.within(spec.table, costs, limit).value
-        return self._executor.run(spec.table, spec.reducer, costs).value
+            return self._executor.within(spec.table, due, limit).value
+        return self._executor.run(spec.table, spec.reducer, due).value
 
     def costs(self, Z: Array, X: Array, match: MatchCosts | None = None) -> Costs:
         """What a pair pays. match : its match costs, where the caller has them already."""
@@ -83,15 +89,15 @@ class Comparison:
         terms = None if metric is None else self._terms(Zs, Xs)
         if metric is None or terms is None:
             return None
-        if not self._checked:
-            self.value(Zs[0], Xs[0])  # one pair the usual way checks what the caller said
-            self._checked = True
+        self._check(Zs[0], Xs[0])
+        dtype = np.result_type(*Zs, *Xs)
+        compared = [self._compared(Z, dtype) for Z in Zs]
         return self._executor.pairwise(
             self.spec.table,
             self.spec.reducer,
             metric,
-            Zs,
-            Xs,
+            compared,
+            compared if Xs is Zs else [self._compared(X, dtype) for X in Xs],
             terms,
             once=once,
             threads=threads,
@@ -99,23 +105,48 @@ class Comparison:
             limit=limit,
         )
 
+    def in_blocks(self, Zs: list[Array], Xs: list[Array]) -> Blocks | None:
+        """The values of any Z and all Xs, by match costs in blocks; None where Python has to look at each pair."""
+        if self._executor is executors.EXECUTORS["reference"] or not blocks.serve(self.spec, self.match, Zs, Xs):
+            return None
+        self._check(Zs[0], Xs[0])
+        return Blocks(self.spec, self.match, self._executor, Xs)
+
+    def _check(self, Z: Array, X: Array) -> None:
+        """One pair the usual way checks what the caller said."""
+        if not self._checked:
+            self.value(Z, X)
+            self._checked = True
+
+    def _compared(self, A: Array, dtype: npt.DTypeLike) -> Array:
+        """What kernels compare instead of a sequence: its slopes, or its elements less their means."""
+        derive, prepare = self.spec.method.derive, self._of_compared.prepare
+        A = A.astype(dtype, copy=False)
+        A = A if derive is None else np.asarray(derive(A)[1:-1])  # the ends have no slope
+        return A if prepare is None else prepare(A)
+
     def metric(self, Zs: list[Array], Xs: list[Array]) -> str | None:
         """The name of the match cost if kernels can compute it for all of these sequences; otherwise None."""
-        if self.match.name == "cosine":
+        match, derive = self._of_compared, self.spec.method.derive
+        if match.name == "cosine" or match.prepare is not None:
             return "cosine"
-        return self.match.kernel_metric(np.concatenate(Zs), np.concatenate(Xs)) if self.match.in_kernels else None
+        if not match.in_kernels:
+            return None
+        Zs, Xs = ([A if derive is None else derive(A) for A in some] for some in (Zs, Xs))
+        return match.kernel_metric(np.concatenate(Zs), np.concatenate(Xs))
 
     def _terms(self, Zs: list[Array], Xs: list[Array]) -> Terms | None:
         """All costs of pairs other than match costs, if executors support them; otherwise None."""
         spec, method = self.spec, self.spec.method
-        if spec.by_path or method.weigh is not None or method.needs_sequences:
+        slopes = method.narrow is paid.without_ends and spec.window is None
+        if spec.by_path or method.weigh is not None or (method.needs_sequences and not slopes):
             return None
         drop_x = 0.0 if method.free_x else _price(spec.drop_x, Xs) if method.lost is None else method.lost
         drop_z = 0.0 if method.free_z else _price(spec.drop_z, Zs) if method.lost is None else method.lost
         threshold = _price(spec.threshold, [])
         steps = method.pair is None or method.takes_threshold
         greedy = method.name == "greedy" and method.built_in
-        if not steps or (method.narrow is not None and not greedy) or spec.graph(len(Zs[0])) is not None:
+        if not steps or (method.narrow is not None and not (greedy or slopes)) or spec.graph(len(Zs[0])) is not None:
             return None
         if drop_x is None or drop_z is None or threshold is None:
             return None
@@ -164,7 +195,7 @@ def all_pairs(
     metric = comparison.metric(left, right)
     limit = max(spec.limit(K, N) for K in {len(Z) for Z in left} for N in {len(X) for X in right})
     found = comparison.in_lanes(left, right, metric, once=once, threads=threads, report=report, limit=limit)
-    values = _in_threads(comparison, left, right, once, threads, report) if found is None else found.values
+    values = _by_rows(comparison, left, right, once, threads, report) if found is None else found.values
     if spec.normalize == "pattern":
         values = np.asarray(values / np.array([[spec.norm(len(Z), len(X)) for X in right] for Z in left]))
     return values if spec.max_cost == np.inf else np.where(values <= spec.max_cost, values, np.inf)
@@ -196,42 +227,65 @@ def _each_for_itself(spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.A
     return out
 
 
-def _in_threads(
-    c: Comparison, left: list[Array], right: list[Array], once: bool, threads: int, report: Report
-) -> Array:
-    out = np.empty((len(left), len(right)))
-    total = len(left) * (len(left) + 1) // 2 if once else out.size
-    stop = threading.Event()
-
-    def row(a: int) -> Iterator[tuple[int, float]]:
-        for b in range(a if once else 0, len(right)):
-            if stop.is_set():
-                return
-            yield b, c.value(left[a], right[b])
-
-    def keep(a: int, b: int, value: float) -> None:
-        out[a, b] = value
-        if once:
-            out[b, a] = value
-
-    done = 0
+def _by_rows(c: Comparison, left: list[Array], right: list[Array], once: bool, threads: int, report: Report) -> Array:
+    """The values (n, m) where kernels do not take the sequences: in blocks of one Z and many X, or one by one."""
+    many, shape = c.in_blocks(left, right), (len(left), len(right))
+    if many is not None:
+        return _in_threads(_in_blocks(many, left, once), shape, once, threads, report)
     usual = (sum(map(len, left)) / len(left)) * (sum(map(len, right)) / len(right))
-    if useful_threads(threads, usual) == 1 or c.spec.executor == "reference":  # NumPy alone holds Python's lock
-        for a in range(len(left)):
-            for b, value in row(a):
-                keep(a, b, value)
-                done += 1
-                report(done, total)
+    if c.spec.executor == "reference":  # NumPy alone holds Python's lock
+        threads = 1
+    return _in_threads(_one_by_one(c, left, right, once), shape, once, useful_threads(threads, usual), report)
+
+
+Row = tuple[int, Callable[[], Iterator[tuple[Any, Any]]]]
+"""A Z, and what gives its values, some X at a time: which X, and their values."""
+
+
+def _in_blocks(many: Blocks, left: list[Array], once: bool) -> list[Row]:
+    """Rows of blocks. With `once`, each Z is compared with the X that follow it in the order, and itself."""
+    which = many.order if once else range(len(left))
+    return [(int(a), partial(many.values, left[a], place if once else 0)) for place, a in enumerate(which)]
+
+
+def _one_by_one(c: Comparison, left: list[Array], right: list[Array], once: bool) -> list[Row]:
+    def values(a: int) -> Iterator[tuple[int, float]]:
+        return ((b, c.value(left[a], right[b])) for b in range(a if once else 0, len(right)))
+
+    return [(a, partial(values, a)) for a in range(len(left))]
+
+
+def _in_threads(rows: list[Row], shape: tuple[int, int], once: bool, threads: int, report: Report) -> Array:
+    """The values (n, m), row by row."""
+    out = np.empty(shape)
+    total = shape[0] * (shape[0] + 1) // 2 if once else out.size
+    stop = threading.Event()
+    done = 0
+
+    def keep(a: int, b: Any, values: Any) -> None:
+        nonlocal done
+        out[a, b] = values
+        if once:
+            out[b, a] = values
+        done += np.size(b)
+        report(done, total)
+
+    if threads == 1:
+        for a, values in rows:
+            for part in values():
+                keep(a, *part)
         return out
+
+    def found(row: Row) -> list[tuple[Any, Any]]:
+        return list(takewhile(lambda part: not stop.is_set(), row[1]()))
+
     with ThreadPoolExecutor(threads) as pool:
         try:
-            for a, values in enumerate(pool.map(lambda a: list(row(a)), range(len(left)))):
-                for b, value in values:
-                    keep(a, b, value)
-                done += len(values)
-                report(done, total)
+            for (a, _), parts in zip(rows, pool.map(found, rows), strict=True):
+                for part in parts:
+                    keep(a, *part)
         finally:
-            stop.set()  # on Ctrl-C, what is running ends after its current pair
+            stop.set()  # on Ctrl-C, what is running ends after its current pair or block
             pool.shutdown(cancel_futures=True)
     return out
 

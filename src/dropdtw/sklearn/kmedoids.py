@@ -135,7 +135,6 @@ def exchanged(D: Array, medoids: list[int], most: int) -> tuple[list[int], list[
         for m in range(len(medoids)):
             others = np.delete(at, m, axis=0).min(axis=0, initial=np.inf)
             costs[m] = np.minimum(D, others).sum(axis=1)
-        costs[:, medoids] = np.inf
         m, s = divmod(int(costs.argmin()), n)
         if not costs[m, s] < history[-1] - 1e-12 * abs(history[-1]):
             break

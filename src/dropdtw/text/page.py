@@ -140,19 +140,19 @@ body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem aut
   text-align: center; text-decoration: none; overflow: hidden }}
 .bar a.unsure {{ background: var(--ground); color: var(--text);
   outline: 2px dashed var(--matched); outline-offset: -2px }}
-.marks {{ display: flex; justify-content: space-between; font-size: .8rem; opacity: .8 }}
+.marks {{ display: flex; justify-content: space-between; font-size: .8rem; color: var(--soft) }}
 table {{ border-collapse: collapse; width: 100%; margin: 1rem 0 }}
-td, th {{ text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid #8886; vertical-align: top }}
+td, th {{ text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line); vertical-align: top }}
 td:nth-child(3) {{ white-space: nowrap }}
 td.unsure {{ white-space: nowrap }}
 td.unsure::after {{ content: " ?" }}
-tr:target {{ background: #8883 }}
-q, .none {{ opacity: .75 }}
+tr:target {{ background: var(--panel) }}
+q, .none {{ color: var(--soft) }}
 summary {{ cursor: pointer }}
-h3 {{ font-size: 1rem; margin: 1rem 0 0 }}
+h3 {{ font-size: 1rem; margin: 1rem 0 0; color: var(--accent) }}
 p {{ margin: 0; padding-left: .6rem; border-left: 3px solid transparent }}
 p.told {{ border-color: var(--matched) }}
-small {{ opacity: .8; margin-right: .4rem }}
+small {{ color: var(--soft); margin-right: .4rem }}
 @media (max-width: 30rem) {{
   td, th {{ padding-right: .4rem; overflow-wrap: break-word }}
   td:nth-child(3) {{ white-space: normal }}

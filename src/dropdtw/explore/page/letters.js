@@ -159,9 +159,10 @@ export function curveNames(context, at, { info }, palette) {
   context.textAlign = "left";
   context.textBaseline = "middle";
   let place = at.left + 6;
-  parts.forEach((text, c) => {
+  const full = parts.reduce((sum, text) => sum + context.measureText(text).width + 28, 0);
+  parts.forEach((name, c) => {
+    const text = c && full > at.inner ? name.split(" ").at(-1) : name; // "component 1", "2", "3" where room is scarce
     const room = context.measureText(text).width;
-    if (place + room + 18 > at.left + at.inner) return;
     context.fillStyle = palette.ground;
     context.globalAlpha = 0.8;
     context.fillRect(place - 2, s.y + 2, room + 20, 14);

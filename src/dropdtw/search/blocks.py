@@ -1,0 +1,157 @@
+"""Pairs whose costs kernels cannot compute themselves: match costs of one Z with many X, then one compiled call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import ClassVar
+
+import numpy as np
+
+from dropdtw.costs import Match, row_lengths
+from dropdtw.drops import Constant, PerElement, Rule
+from dropdtw.executors.protocol import Executor, Padded
+from dropdtw.problem.band import band
+from dropdtw.problem.inputs import Array
+from dropdtw.problem.spec import Spec
+
+CELLS = 1 << 16
+"""Match costs in a block: few enough to stay in a core's cache."""
+
+LARGEST = 1 << 13
+"""Match costs of a pair up to which blocks gain: beyond, Python's own time matters little."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Costs:
+    """What a block pays, (B, K, N), (B, N) and (B, K), as `Method.edit` takes it: +∞ in padding and outside windows.
+
+    lengths : of the Z and of the X, (B,) each; None where nothing is padded.
+    """
+
+    matrix: Array
+    drop_x: Array
+    drop_z: Array
+    lengths: tuple[Array, Array] | None
+    xp: ClassVar[ModuleType] = np
+
+    def with_match(self, C: Array) -> _Costs:
+        """The same with other match costs."""
+        return replace(self, matrix=C)
+
+    def banded(self) -> Array:
+        """The match costs."""
+        return self.matrix
+
+
+def serve(spec: Spec, match: Match, left: list[Array], right: list[Array]) -> bool:
+    """Whether blocks can be made: not where Python has to look at each pair, for a rule or a function of the caller's.
+
+    Nor for large pairs, nor where the weights of pairs differ from X to X, nor under a window outside of which there
+    are runs of drops: kernels that know the window add them up in another order.
+    """
+    rules: list[tuple[Rule | None, list[Array]]]
+    rules = [(spec.drop_x, right), (spec.drop_z, left), (spec.threshold, [])]
+    known = all(_is_known(rule, sequences) for rule, sequences in rules) and not spec.charges.needs_costs
+    drops = any(edge.cost != "match" for edge in spec.table.every_edge)
+    if not match.by_pair or not known or spec.method.derive is not None or (drops and spec.window is not None):
+        return False
+    small = max(map(len, left)) * max(map(len, right)) <= LARGEST
+    few_weights = spec.method.weigh is None or len({len(X) for X in right}) == 1
+    one_precision = len({A.dtype for A in (*left, *right)}) == 1
+    return small and few_weights and one_precision and _rounds_alike(match, [*left, *right])
+
+
+class Blocks:
+    """The values of any Z with all X. A block has one Z and X of similar lengths.
+
+    order : the X by their lengths.
+    """
+
+    def __init__(self, spec: Spec, match: Match, executor: Executor, right: list[Array]) -> None:
+        self.spec, self.match, self.executor = spec, match, executor
+        self.order = np.argsort([len(X) for X in right], kind="stable")
+        self.lengths = np.array([len(right[b]) for b in self.order])
+        self.ends = np.cumsum(self.lengths)
+        self.rows = np.concatenate([right[b] for b in self.order])
+        gap = spec.method.gap
+        self.gap = None if gap is None else np.full((1, self.rows.shape[1]), gap, self.rows.dtype)
+        self.gaps = None if self.gap is None else match.cost(self.gap, self.rows)
+
+    def values(self, Z: Array, first: int = 0) -> Iterator[tuple[Array, Array]]:
+        """The values of Z and the X from place `first` of the order on, in blocks: which X, and their values."""
+        while first < len(self.order):
+            lengths = self.lengths[first : first + CELLS]
+            fits = np.arange(1, len(lengths) + 1) * len(Z) * lengths <= CELLS
+            last = first + max(1, int(np.count_nonzero(fits)))
+            yield self.order[first:last], self._solved(Z, first, last)
+            first = last
+
+    def _solved(self, Z: Array, first: int, last: int) -> Array:
+        spec, lengths = self.spec, self.lengths[first:last]
+        part = slice(self.ends[first] - lengths[0], self.ends[last - 1])
+        B, K, N = len(lengths), len(Z), int(lengths[-1])
+        C = _spread(self.match.cost(Z, self.rows[part]), lengths)
+        if spec.window is not None:
+            C = _within_windows(C, lengths, spec.window)
+        drop_x, drop_z = np.empty((B, N), C.dtype), np.empty((B, K), C.dtype)
+        if self.gap is None or self.gaps is None:
+            drop_x[:], drop_z[:] = _price(spec.drop_x), _price(spec.drop_z)
+        else:
+            drop_x[:], drop_z[:] = _spread(self.gaps[:, part], lengths)[:, 0], self.match.cost(Z, self.gap)[:, 0]
+        z_lengths = np.full(B, K)
+        given = _Costs(C, drop_x, drop_z, None if lengths[0] == N else (z_lengths, lengths))
+        paid = spec.method.edit(given, _price(spec.threshold))
+        charges = np.tile(np.array(spec.charges, C.dtype), (B, 1)) if spec.charges.any else None
+        padded = Padded(paid.matrix, paid.drop_x, paid.drop_z, z_lengths, lengths, charges)
+        found, *by = self.executor.run_batch(spec.table, spec.reducer, padded, gradient=spec.by_path)
+        return found / _steps(by, padded) if spec.by_path else found
+
+
+def _spread(C: Array, lengths: Array) -> Array:
+    """(B, K, N) of (K, ΣN): the columns of each X, and +∞ in the padding."""
+    N = int(lengths[-1])
+    if lengths[0] == N:
+        return C.reshape(len(C), len(lengths), N).transpose(1, 0, 2)
+    whole = np.full((len(C), len(lengths), N), np.inf, C.dtype)
+    whole[:, np.arange(N) < lengths[:, None]] = C
+    return whole.transpose(1, 0, 2)
+
+
+def _within_windows(C: Array, lengths: Array, window: float) -> Array:
+    """+∞ outside the window of each pair."""
+    j, allowed = np.arange(C.shape[2]), np.empty(C.shape, bool)
+    for N in np.unique(lengths):
+        start, stop = (limit[:, None] for limit in band(C.shape[1], int(N), window))
+        allowed[lengths == N] = (start <= j) & (j < stop)
+    return np.where(allowed, C, C.dtype.type(np.inf))
+
+
+def _steps(by: list[Array], padded: Padded) -> Array:
+    """How many matches and drops each path has, counted as in `executors.per_step`: the derivatives say where."""
+    by_match, by_x, by_z = by[:3]
+    drops = np.where(padded.drop_x != 0, by_x, 0).sum(axis=1) + np.where(padded.drop_z != 0, by_z, 0).sum(axis=1)
+    return np.asarray(np.maximum(np.count_nonzero(by_match, axis=(1, 2)) + drops.astype(np.int64), 1))
+
+
+def _is_known(rule: Rule | None, sequences: list[Array]) -> bool:
+    """Whether a price is the same in every pair, without a look at the match costs."""
+    each = isinstance(rule, PerElement) and {len(s) for s in sequences} == {np.size(rule.values)}
+    return rule is None or isinstance(rule, Constant) or each
+
+
+def _price(rule: Rule | None) -> float | Array:
+    if isinstance(rule, PerElement):
+        return np.asarray(rule.values)
+    return rule.value if isinstance(rule, Constant) else np.inf
+
+
+def _rounds_alike(match: Match, sequences: list[Array]) -> bool:
+    """Whether match costs have the same digits in a block as alone: extreme values are scaled by the largest one."""
+    if match.name == "euclidean":
+        return all(match.kernel_metric(A) is not None for A in sequences)
+    if match.name in ("cosine", "correlation"):
+        prepare = match.prepare or (lambda A: A)
+        return all(row_lengths(prepare(A)) is not None for A in sequences)
+    return True
