@@ -1,7 +1,7 @@
-"""Which pairs may match, as masks (K, N) for `mask=`: the bands of other libraries, to the cell, for any two lengths.
+"""Masks (K, N) for `mask=`: the bands of other libraries, cell by cell, for any two lengths.
 
-`window=` is a band of our own, around the straight line between the corners. Elsewhere bands follow another line once
-the lengths differ, and widths are counted otherwise; these functions give theirs. Masks combine with `&` and `|`.
+`window=` is our own band, around the straight line between the corners. Other libraries count widths differently, and
+their bands follow another line when the lengths differ. Masks combine with `&` and `|`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ def sakoe_chiba(K: int, N: int, width: float, *, kind: str = "dropdtw") -> Array
     """Mark the pairs near the diagonal: (K, N) bool, True where z_i may match x_j.
 
     K, N : the lengths of Z and X.
-    width : how far from the diagonal, as the library counts it; see `kind`.
-    kind : whose band.
+    width : the distance from the diagonal, in the units of the library; see `kind`.
+    kind : the library whose band it is.
         "dropdtw": around the line between the corners, |j − i (N−1)/(K−1)| ≤ width; an int in columns, a float in
         [0, 1] a share of N. The same as `window=width`.
-        "tslearn": `sakoe_chiba_radius`, an int ≥ 0; the band between both diagonals that begin or end in a corner.
+        "tslearn": `sakoe_chiba_radius`, an int ≥ 0: the diagonals through the two corners, what lies between them, and
+        `width` cells on either side.
         "dtaidistance": `window`, an int ≥ 1; the band of tslearn with a radius of width − 1.
-        "librosa": `band_rad`, a share in [0, 1] of the shorter length, rounded to r; that of tslearn with radius r − 1.
+        "librosa": `band_rad`, a share in [0, 1] of the shorter length, rounded to r; the band of tslearn with a radius
+        of r − 1.
         "aeon": `window`, a share in [0, 1] of the shorter length, around a staircase along the diagonal.
 
     >>> from dropdtw import windows
@@ -44,8 +46,8 @@ def sakoe_chiba(K: int, N: int, width: float, *, kind: str = "dropdtw") -> Array
 def itakura(K: int, N: int, max_slope: float = 2.0, *, kind: str = "tslearn") -> Array:
     """Mark the pairs inside Itakura's parallelogram between the corners: (K, N) bool, True where z_i may match x_j.
 
-    max_slope : the steepest way through it; the flattest is its inverse.
-    kind : whose parallelogram.
+    max_slope : the slope of its steep sides; that of the flat sides is the inverse.
+    kind : the library whose parallelogram it is.
         "tslearn": `itakura_max_slope`, a number ≥ 1, in units of the diagonal's own slope.
         "aeon": `itakura_max_slope`, a share in (0, 1] of the shorter length; lengths of at least 3.
 
@@ -64,7 +66,7 @@ def _window(K: int, N: int, width: float) -> Array:
 
 
 def _between_diagonals(K: int, N: int, radius: int) -> Array:
-    """All pairs at most `radius` below the lower and above the upper of the two diagonals through the corners."""
+    """Mark the pairs at most `radius` below the lower and above the upper of the two diagonals through the corners."""
     above = np.arange(N) - np.arange(K)[:, None]
     return (min(0, N - K) - radius <= above) & (above <= max(0, N - K) + radius)
 
@@ -87,7 +89,7 @@ def _aeon(K: int, N: int, width: float) -> Array:
     share = _share(width)
     if share == 1:
         return np.ones((K, N), bool)
-    # A staircase of max(K, N) + 1 steps: each marks the rows around its own, in its column.
+    # A staircase of max(K, N) + 1 steps; each marks the rows near its own in its column.
     along = np.arange(N + 1) / (N + 1)
     row, column = (np.floor(along * length).astype(np.int64) for length in (K, N))
     near = np.abs(np.arange(K) - row[:, None]) <= int(share * K)
@@ -140,7 +142,7 @@ _PARALLELOGRAMS: Final[dict[str, Callable[[int, int, float], Array]]] = {
 
 
 def _rows(N: int, start: Array, stop: Array) -> Array:
-    """The mask whose row i is True for start[i] ≤ j < stop[i]."""
+    """Return the mask whose row i is True for start[i] ≤ j < stop[i]."""
     j = np.arange(N)
     return np.asarray((start[:, None] <= j) & (j < stop[:, None]))
 

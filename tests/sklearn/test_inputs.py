@@ -189,7 +189,8 @@ def test_example_runs_and_draws(tmp_path):
     (tmp_path / "aeon" / "__init__.py").touch()
     (tmp_path / "aeon" / "datasets.py").write_text(AEON)  # in place of a wheel of six megabytes
     command = [sys.executable, "-W", "error", str(EXAMPLE), "--runs", "2", "--plot", str(tmp_path / "curve.png")]
-    environment = os.environ | {"PYTHONPATH": str(tmp_path), "MPLBACKEND": "agg", "PYTHONUTF8": "1"}
+    places = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": places, "MPLBACKEND": "agg", "PYTHONUTF8": "1"}
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("chosen") == 1

@@ -25,7 +25,7 @@ def find(
         str,
         typer.Argument(metavar="QUERY", help="What to look for: .npy, .npz, .csv, .parquet, .jsonl …; - for stdin."),
     ],
-    signal: Annotated[str, typer.Argument(metavar="SIGNAL", help="Where to look for it; at least as long.")],
+    signal: Annotated[str, typer.Argument(metavar="SIGNAL", help="Where to look; at least as long as QUERY.")],
     k: Annotated[
         int | None, typer.Option("-k", help="The maximum number of places (default: 10; with --max-cost, no limit).")
     ] = None,
@@ -33,7 +33,7 @@ def find(
         float | None, typer.Option("--max-cost", metavar="COST", help="The maximum cost of a place.")
     ] = None,
     overlap: Annotated[
-        float, typer.Option(metavar="SHARE", help="How much two may overlap, as a share of the shorter: 0 to 1.")
+        float, typer.Option(metavar="SHARE", help="How much two places may overlap, as a share of the shorter: 0 to 1.")
     ] = 0.0,
     drop_x: options.DropX = None,
     drop_z: options.DropZ = None,
@@ -49,16 +49,16 @@ def find(
         typer.Option(metavar="drop", help="drop leaves out elements with NaN, as if they had been deleted."),
     ] = None,
     header: options.Header = None,
-    fps: Annotated[float | None, typer.Option(help="Elements of SIGNAL per second: times are given as well.")] = None,
+    fps: Annotated[float | None, typer.Option(help="Elements of SIGNAL per second; adds times in seconds.")] = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Write them to a .json or .csv file; - for JSON on stdout.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw them into a .png, .svg or .pdf file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw them to a .png, .svg or .pdf file.")] = None,
 ) -> None:
     """Find every place where a query occurs in a longer signal, the best first.
 
-    Inside an occurrence, elements of SIGNAL (X) and of QUERY (Z) can be dropped if --drop-x and --drop-z say what that
-    costs; outside it nothing is paid. Without them everything inside is matched.
+    Inside an occurrence, --drop-x is the cost of dropping an element of SIGNAL (X), and --drop-z the cost of dropping
+    one of QUERY (Z); without them everything inside is matched. Elements outside cost nothing.
     """
     import dropdtw
     from dropdtw.files import formats

@@ -1,7 +1,7 @@
-"""Missing elements: those with NaN are left out before anything is computed, and results speak of all elements again.
+"""Missing elements: those with NaN are deleted before anything is computed, and results use the caller's indices.
 
-The law is that a missing element might as well never have been there: percentiles, windows and runs of drops do not see
-it. `left_out` deletes such elements, and `Kept` maps the indices of what is left back to those of the caller.
+The law: the result is that of the sequences without these elements, so percentiles, windows and runs of drops do not
+see them. `left_out` deletes them, and `Kept` maps the indices of the others back to those of the caller.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from dropdtw.problem.inputs import Array, as_drop_costs, as_sequence, paired
 from dropdtw.problem.spec import Spec
 
 OR_DROP: Final = ", or give missing='drop' to leave out those with NaN"
-"""What functions with this option add to their advice."""
+"""Advice that functions with this option add to their errors."""
 
 
 Places = tuple[Array, int]
-"""The indices of the elements that are there, and how many there were in all."""
+"""The indices of the elements that are present, and the length of the whole sequence."""
 
 
 class Kept(NamedTuple):
-    """Which elements of Z and X are there, where others are missing.
+    """Which elements of Z and X are present when others are missing.
 
-    z, x : (K',) and (N',) their places in the caller's sequences, ascending.
+    z, x : (K',) and (N',) their indices in the caller's sequences, ascending.
     shape : (K, N), the lengths of the caller's sequences.
 
     >>> kept = Kept(np.array([0, 1]), np.array([0, 2, 3]), (2, 5))
@@ -82,9 +82,9 @@ class Kept(NamedTuple):
 
 
 def left_out(spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Spec, Array, Array, Kept | None]:
-    """Two checked sequences without their missing elements, what is asked of the others, and which those are.
+    """Return the request for the elements that are present, both sequences without the others, and which these are.
 
-    None in place of the last: nothing is missing.
+    The last is None if nothing is missing.
     """
     (A, z), (B, x) = present(Z, "Z", spec.missing), present(X, "X", spec.missing)
     A, B = paired(A, B)
@@ -93,7 +93,7 @@ def left_out(spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Spec, Arra
 
 
 def of_kept(spec: Spec, kept: Kept) -> Spec:
-    """What is asked of the kept elements: of what was said of each element, their part."""
+    """Restrict a request to the kept elements: drop costs per element, ids, the mask and the order."""
     order = spec.order
     if order is not None and len(kept.z) < kept.shape[0]:
         order.check_steps(kept.shape[0])
@@ -115,9 +115,9 @@ def of_kept(spec: Spec, kept: Kept) -> Spec:
 
 
 def present(values: npt.ArrayLike, name: str, missing: str | None) -> tuple[Array, Places | None]:
-    """A checked sequence without its missing elements; the places of the others, and how many there were in all.
+    """Check a sequence and leave out its missing elements; also return the places of the others, or None if it has all.
 
-    missing : "drop", or None to refuse NaN.   None in place of the second: nothing is missing.
+    missing : "drop", or None to raise on NaN.
     """
     if missing is None:
         return as_sequence(values, name, or_else=OR_DROP), None
@@ -132,7 +132,7 @@ def present(values: npt.ArrayLike, name: str, missing: str | None) -> tuple[Arra
 
 
 def reads_places(spec: Spec) -> bool:
-    """Whether a request names elements one by one: a drop cost for each, or ids."""
+    """Whether a request has arguments per element: drop costs, or ids."""
     each = isinstance(spec.drop_x, PerElement) or isinstance(spec.drop_z, PerElement)
     return each or (isinstance(spec.match, Softmax) and spec.match.ids is not None)
 

@@ -26,7 +26,7 @@ PARAMETERS = (
 
 
 class Aligner(BaseEstimator):  # type: ignore[misc]
-    """An estimator that compares series by aligning them; the ones it was fitted to are Z, the ones to come X."""
+    """An estimator that compares series by aligning them. Series of `fit` are Z; those of `predict` and the like, X."""
 
     drop_x: DropCost
     drop_z: DropCost
@@ -46,7 +46,7 @@ class Aligner(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _learn_series(self, X: Panel) -> list[Array]:
-        """The series to be fitted to; remembers their number of features. Refuses parameters that fit nothing."""
+        """The series of `fit`, checked like the parameters; keeps their number of features."""
         thread_count(self.n_jobs)
         self._spec()
         for known in ("n_features_in_", "feature_names_in_"):  # of an earlier fit
@@ -59,7 +59,7 @@ class Aligner(BaseEstimator):  # type: ignore[misc]
         return series
 
     def _new_series(self, X: Panel) -> list[Array]:
-        """Series to be compared with those of `fit`; of any length, with as many features."""
+        """Series to compare with those of `fit`: any length, the same number of features."""
         series = as_series(X, self.layout, missing=self.missing)
         check_features(series, self.n_channels_, "the series of fit have", self.layout)
         return series

@@ -21,26 +21,25 @@ from dropdtw.tables.methods import MethodLike
 
 
 class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[misc]
-    """Classify series by a vote of the training series that align with them most cheaply; exact, nothing is pruned.
+    """Classify series by a vote of the training series that are cheapest to align with them. The search is exact.
 
-    Training series are Z and the series to classify X: `drop_x` is what leaving out a step of the latter costs,
-    `drop_z` a step of a training series. Without either, and with `method="drop_dtw"`, this is nearest neighbours
-    under DTW. A drop cost that is a number suits here better than a percentile, which differs from pair to pair.
+    Training series are Z and series to classify are X: `drop_x` is the cost of dropping a step of the latter, `drop_z`
+    that of dropping a step of a training series. Without drop costs this is nearest neighbours under DTW. Prefer a
+    number to a percentile, whose value differs from pair to pair, so that costs would not be comparable.
 
     Parameters
     ----------
-    n_neighbors : how many training series vote.
-    weights : "uniform", or "distance" for votes of 1/cost (a cost of 0 or less outvotes any other).
+    n_neighbors : the number of training series that vote.
+    weights : "uniform", or "distance" for votes of 1/cost (costs of 0 or less outvote all others).
     drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold,
-        missing : as in `dropdtw.align`, except that the default `match` is "euclidean": most series are
-        one-dimensional, where the cosine says little.
-    layout : which axis is time, "ntd" or "nct"; needed for arrays of three axes, see `dropdtw.sklearn.as_series`.
-    n_jobs : threads; None for one, −1 for all cores.
+        missing : as in `dropdtw.align`. The default `match` is "euclidean", because most series are one-dimensional.
+    layout : the order of axes, "ntd" or "nct"; required for arrays with three axes, see `dropdtw.sklearn.as_series`.
+    n_jobs : the number of threads; None for one, −1 for all cores.
 
     Attributes
     ----------
     classes_ : (c,) the labels.   series_ : the training series, each (t, d).   n_channels_ : d.
-    n_features_in_ : the number of columns, where `fit` was given a table (n, t); later ones may be wider or narrower.
+    n_features_in_ : the number of columns if `fit` was given a table (n, t); later tables may be wider or narrower.
 
     >>> import numpy as np
     >>> up, down = np.arange(5.0), np.arange(5.0)[::-1]
@@ -105,7 +104,7 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         return self
 
     def distances(self, X: Panel | None = None) -> Array:
-        """(n, m): what aligning each series of X with each training series costs; without X, those of the latter."""
+        """(n, m): the cost of aligning each series of X (None: each training series) with each training series."""
         check_is_fitted(self)
         if X is None:
             return self._distances(self.series_).T
@@ -127,7 +126,7 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         return np.take_along_axis(D, nearest, axis=1), nearest
 
     def predict_proba(self, X: Panel) -> Array:
-        """(n, c): each class's share of the votes; a training series that cannot be aligned at all has none."""
+        """(n, c): each class's share of the votes; training series that cannot be aligned do not vote."""
         D, nearest = self.kneighbors(X)
         lost = np.flatnonzero(D[:, 0] == np.inf)
         if len(lost):
@@ -144,6 +143,6 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def predict(self, X: Panel) -> Array:
-        """(n,) the labels with most votes; ties go to the first of `classes_`."""
+        """(n,) the labels with the most votes; ties go to the first in `classes_`."""
         found = self.predict_proba(X)
         return np.asarray(self.classes_[found.argmax(axis=1)])

@@ -96,7 +96,7 @@ class AlignmentKMedoids(Clusterer):
 
     def _check_told(self, spec: Spec) -> None:
         check_count(self.n_init, "n_init", "starts to try")
-        check_count(self.max_iter, "max_iter", "exchanges to make at most")
+        check_count(self.max_iter, "max_iter", "swaps to make at most")
 
     def fit(self, X: Panel, y: object = None) -> Self:
         """Cluster the series X, in one of the shapes of `as_series`; y is ignored."""

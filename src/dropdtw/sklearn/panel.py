@@ -1,4 +1,4 @@
-"""Many series as one argument, in the shapes of scikit-learn, tslearn and aeon; which axis is time is never guessed."""
+"""Collections of series in the shapes of scikit-learn, tslearn and aeon. The axis of time is never guessed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Panel = npt.ArrayLike | Sequence[npt.ArrayLike]
 
 
 def as_series(X: Panel, layout: Layout = None, name: str = "X", *, missing: str | None = None) -> list[Array]:
-    """A list of series (t, d) from any of the shapes in which collections of them come.
+    """Convert a collection in any usual shape to a list of series (t, d).
 
-    X : (n, t), one series of numbers per row; a list of n series (t,) or (t, d), of different lengths if need be; or
-        an array of three axes, for which `layout` is needed.
-    layout : "ntd" where time comes before features, as in tslearn and everywhere in this library: (n, t, d), or a list
-        of (t, d). In an array of three axes, steps at the end of a series that are all NaN are tslearn's padding, and
-        are cut off. "nct" where channels come before time, as in aeon and sktime: (n, c, t), or a list of (c, t).
-        None: lists are read as "ntd", and arrays of three axes are refused.
-    missing : "drop" lets NaN pass, for functions that leave such steps out; None raises on NaN.
+    X : (n, t), one series of numbers per row; a list of n series (t,) or (t, d), whose lengths may differ; or an array
+        with three axes, which requires `layout`.
+    layout : "ntd" if time comes before features, as in tslearn and everywhere in this library: (n, t, d), or a list of
+        (t, d). In an array with three axes, trailing steps that are all NaN are tslearn's padding and are cut off.
+        "nct" if channels come before time, as in aeon and sktime: (n, c, t), or a list of (c, t). None: lists are read
+        as "ntd", and arrays with three axes raise an error.
+    missing : "drop" allows NaN, for functions that leave such steps out; None raises on NaN.
 
     >>> [s.shape for s in as_series(np.zeros((2, 3, 50)), layout="nct")]
     [(50, 3), (50, 3)]
@@ -78,7 +78,7 @@ def is_collection(X: Panel) -> bool:
 
 
 def as_table(X: Any, missing: str | None = None) -> Array:
-    """(n, t) floats; whatever else arrives is refused in scikit-learn's words. A series may be as short as one step."""
+    """(n, t) floats; anything else raises scikit-learn's own errors. A series may have only one step."""
     try:
         return np.asarray(check_array(X, dtype=(np.float64, np.float32), ensure_all_finite=finite(missing)))
     except ValueError as error:
@@ -99,7 +99,7 @@ def _checked(series: Array, name: str, missing: str | None) -> Array:
 
 
 def check_features(series: list[Array], d: int, known: str, layout: Layout, name: str = "X") -> None:
-    """Refuse series whose number of features is not d, and say which layout would fit."""
+    """Raise if a series does not have d features, and suggest the layout that would fit."""
     for k, each in enumerate(series):
         if each.shape[1] != d:
             other = "nct" if layout != "nct" else "ntd"
@@ -119,7 +119,7 @@ def _is_regular(each: Any) -> bool:
 
 
 def _unpadded(series: Array) -> Array:
-    """Without the steps at the end that are NaN throughout."""
+    """Cut off the trailing steps that are all NaN."""
     if series.dtype.kind != "f":
         return series
     there = np.flatnonzero(~np.isnan(series).all(axis=1))

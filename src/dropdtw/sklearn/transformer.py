@@ -1,4 +1,4 @@
-"""Series become rows of numbers: how far each is from a few prototypes."""
+"""Features from series: the costs of aligning each with a few prototypes."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from dropdtw.tables.methods import MethodLike
 
 
 class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Aligner):  # type: ignore[misc]
-    """Replace each series by the costs of aligning it with prototypes, so that any estimator can take it from there.
+    """Replace each series by the costs of aligning it with prototypes, as features for any estimator.
 
-    Prototypes are Z and the series to transform X: `drop_x` is what leaving out a step of the latter costs.
+    Prototypes are Z and series to transform are X: `drop_x` is the cost of dropping a step of the latter.
 
     Parameters
     ----------
-    n_prototypes : how many of the training series become prototypes, at most; None for all.
-    choose : "spread" starts with a random one and adds the one that is farthest from those it has, again and again;
-        "random" draws them.
-    prototypes : series of your own, instead of a choice; `n_prototypes` and `choose` then play no part.
+    n_prototypes : the maximum number of training series that become prototypes; None for all.
+    choose : "spread" starts with a random series and repeatedly adds the one that is farthest from the prototypes so
+        far; "random" draws them.
+    prototypes : series of your own; `n_prototypes` and `choose` are then ignored.
     random_state : as in scikit-learn.
     drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold,
         missing, layout, n_jobs : as in `AlignmentKNeighborsClassifier`.
 
     Attributes
     ----------
-    prototypes_ : list of (t, d).   prototype_indices_ : (k,) where in X they were; None for series of your own.
+    prototypes_ : list of (t, d).   prototype_indices_ : (k,) their indices in X; None for series of your own.
 
     >>> import numpy as np
     >>> t = np.linspace(0, 1, 5)
@@ -91,11 +91,11 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64"]  # costs are double, whatever the series are
+        tags.transformer_tags.preserves_dtype = ["float64"]  # costs are float64 for series of any dtype
         return tags
 
     def fit(self, X: Panel, y: object = None) -> Self:
-        """Choose the prototypes among X, in one of the shapes of `as_series`; y is not looked at."""
+        """Choose the prototypes among X, in one of the shapes of `as_series`; y is ignored."""
         series = self._learn_series(X)
         self.prototype_indices_ = None
         if self.prototypes is not None:
@@ -107,7 +107,7 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         return self
 
     def transform(self, X: Panel) -> Array:
-        """(n, k): what aligning each series with each prototype costs."""
+        """(n, k): the cost of aligning each series with each prototype."""
         check_is_fitted(self)
         return self._distances(self.prototypes_, self._new_series(X)).T
 
@@ -136,6 +136,6 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         nearest = np.full(n, np.inf)
         while len(chosen) < k:
             nearest = np.minimum(nearest, self._distances([series[chosen[-1]]], series)[0])
-            nearest[chosen] = -np.inf  # not twice, even where all others are as close
+            nearest[chosen] = -np.inf  # never twice, even if all others are as close
             chosen.append(int(nearest.argmax()))
         return np.array(chosen)

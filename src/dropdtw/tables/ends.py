@@ -1,4 +1,4 @@
-"""DTW with free ends: how much may be skipped at the begin and the end of X and of Z."""
+"""DTW with free ends: how many elements may be skipped at the beginning and at the end of X and of Z."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Limit = bool | int | tuple[bool | int, bool | int]
 
 
 class Ends(NamedTuple):
-    """How many elements may be skipped at the begin and the end of a sequence; None: any number."""
+    """How many elements may be skipped at the beginning and at the end of a sequence; None: any number."""
 
     begin: int | None
     end: int | None
 
     @property
     def limited(self) -> bool:
-        """Whether some of its elements may be skipped, but not all of them."""
+        """Whether an end has a limit above 0."""
         return bool(self.begin or self.end)
 
     @property
@@ -37,25 +37,25 @@ class Ends(NamedTuple):
 
     @property
     def paid(self) -> tuple[End, End]:
-        """How its table says it: an end without a limit is free, one with a limit pays drop costs of 0 or +∞."""
+        """The costs in its table: an end without a limit is free, one with a limit pays drop costs of 0 or +∞."""
         begin, end = ("free" if limit is None else "drop" for limit in self)
         return begin, end  # type: ignore[return-value]
 
     def said(self) -> tuple[bool | int, bool | int]:
-        """As a caller says it."""
+        """The limits as the caller wrote them."""
         return tuple(True if limit is None else limit for limit in self)  # type: ignore[return-value]
 
 
 def free_ends(x: Limit = True, z: Limit = False, steps: str = "dtw") -> Method:
-    """DTW that may skip elements at the ends of the sequences, at no cost: a `method=` with limits.
+    """DTW that may skip elements at the ends of the sequences at no cost, up to a limit. Pass the result as `method=`.
 
-    At each end elements of X or of Z are skipped, not of both. `free_ends()` is "subsequence"; with whole numbers it is
-    dtaidistance's `psi`, and with `steps="asymmetric"` it is dtw-python's `open_begin` and `open_end`.
+    At each end, elements of X or of Z are skipped, not of both. `free_ends()` is "subsequence". With whole numbers it
+    is dtaidistance's `psi`; with `steps="asymmetric"`, dtw-python's `open_begin` and `open_end`.
 
     Parameters
     ----------
-    x, z : what may be skipped of X, of Z: a pair (begin, end), or one entry for both ends. True: any number of
-        elements; False: none; a whole number: that many at most.
+    x, z : how many elements of X and of Z may be skipped: a pair (begin, end), or one value for both ends. True: any
+        number; False: none; a whole number: at most that many.
     steps : "dtw", or the step pattern "asymmetric".
 
     Returns
@@ -64,12 +64,12 @@ def free_ends(x: Limit = True, z: Limit = False, steps: str = "dtw") -> Method:
 
     Raises
     ------
-    ValueError : for limits that are no whole numbers ≥ 0; when used, where both ends of a sequence have limits that add
-        up to its length or more, since then they cannot be told apart.
+    ValueError : for limits that are not whole numbers ≥ 0. An alignment raises it if the limits at both ends of a
+        sequence add up to its length or more.
 
     >>> import dropdtw
     >>> Z, X = [0, 1, 2], [9, 9, 0, 1, 2, 9]
-    >>> dropdtw.distance(Z, X, method=dropdtw.free_ends(x=(2, 1)))       # two may go at the begin, one at the end
+    >>> dropdtw.distance(Z, X, method=dropdtw.free_ends(x=(2, 1)))       # skips two at the beginning, one at the end
     0.0
     >>> dropdtw.distance(Z, X, method=dropdtw.free_ends(x=(1, 1)))       # the second 9 has to match
     9.0
@@ -125,7 +125,7 @@ def _table(x: Ends, z: Ends, inner: Method, *asked: Any) -> Recurrence:
 
 
 def _narrow(x: Ends, z: Ends, costs: Any) -> Any:
-    """Forbid to skip what is too far from the ends."""
+    """Forbid skipping elements that are too far from the ends."""
     z_lengths, x_lengths = costs.lengths or (None, None)
     if x.limited:
         costs = replace(costs, drop_x=_allowed(costs.xp, costs.drop_x, x, x_lengths))
@@ -138,7 +138,7 @@ def _allowed(xp: Any, drop: Any, ends: Ends, lengths: Any) -> Any:
     """0 for what may be skipped at an end that has a limit, +∞ for everything else. lengths : of padded sequences."""
     place = xp.cumsum(xp.ones_like(drop), -1)  # 1, 2, …
     length = drop.shape[-1] if lengths is None else lengths[..., None]
-    # One element is matched, so neither the last is skipped at the begin nor the first at the end.
+    # One element is matched: the last one is not skipped at the beginning, nor the first one at the end.
     at_begin, at_end = (place <= (ends.begin or 0)) & (place < length), (place > length - (ends.end or 0)) & (place > 1)
     return xp.where(at_begin | at_end, xp.zeros_like(drop), xp.full_like(drop, np.inf))
 

@@ -36,24 +36,24 @@ class Method:
     """An entry of the registry.
 
     table : the recurrence for (may x be dropped?, may z be dropped?, matching, does it charge for runs and repeats?).
-    takes_drops, takes_threshold, takes_opening, takes_warp : what the caller may give.
-    states_moves : whether the table states its moves itself, so that there is nothing to choose.
-    one_to_one : whether each element is matched once at most, whatever the options say.
+    takes_drops, takes_threshold, takes_opening, takes_warp : which arguments it accepts.
+    states_moves : whether the table fixes its own moves, so that one_to_many and the like do not apply.
+    one_to_one : whether each element is matched at most once, whatever the options say.
     must_match_x, must_match_z : whether an element without a drop cost has to be matched.
-    symmetric : whether exchanging Z and X (and drop_x and drop_z, and the options) leaves the hard value alone.
+    symmetric : whether swapping Z and X (with their drop costs and options) leaves the hard value unchanged.
     free_x, free_z : whether dropping an x, a z, costs nothing, whatever the drop costs.
-    pair : what a pair pays, given (module, its match cost, the threshold); never falls as the match cost rises. None:
-        its match cost.
-    narrow : forbids alignments before the table runs, and makes none cheaper; None: nothing.
-    slopes : the least and the largest (N − 1)/(K − 1) that its paths reach; None: any.
-    norm : what all paths weigh together for lengths (K, N), so that costs divided by it compare; None: no such number.
-    takes_orders : whether the steps of Z may come in other orders than a list's.
-    match : what `match="auto"` means for it; None: what it means elsewhere.
-    lost : what a drop costs, of either side; None: what the caller says.
-    gap : the element that a dropped one is compared with: a drop costs its match cost with it. None: no such element.
-    weigh : multiplies what pairs pay by a number from 0 to 1 that depends on where they lie; None: nothing.
-    derive : what is compared instead of the elements (length, d), of the same length; None: the elements.
-    refuses : says why lengths (K, N) do not fit, or None where they do; None: all fit.
+    pair : the cost of a pair from (module, match cost, threshold), which must not fall as the match cost rises. None:
+        the match cost itself.
+    narrow : forbids alignments before the table runs, without making any of them cheaper. None: forbids nothing.
+    slopes : the smallest and the largest (N − 1)/(K − 1) that its paths reach. None: any.
+    norm : the total weight of a path, the same for all paths of lengths (K, N). None: it differs from path to path.
+    takes_orders : whether it works with orders of steps other than a list.
+    match : the meaning of `match="auto"`. None: the usual one.
+    lost : the cost of any drop. None: as given.
+    gap : the element whose match cost with a dropped element is the cost of that drop. None: drop costs are as given.
+    weigh : multiplies the cost of each pair by a number from 0 to 1 that depends on its place. None: no weights.
+    derive : computes what is compared instead of the elements (length, d), of the same length. None: the elements.
+    refuses : returns the reason why lengths (K, N) do not fit, or None if they do. None: all lengths fit.
     made_by : for a method with parameters, the function that makes it and its arguments.
     """
 
@@ -86,23 +86,23 @@ class Method:
 
     @property
     def edits(self) -> bool:
-        """Whether costs are paid otherwise than they were given."""
+        """Whether it changes the costs it is given."""
         own = self.lost is not None or self.needs_sequences
         return bool(own or self.free_x or self.free_z or self.pair or self.narrow or self.weigh)
 
     @property
     def needs_sequences(self) -> bool:
-        """Whether match costs alone do not say what it pays."""
+        """Whether it needs the sequences, not only their match costs."""
         return self.gap is not None or self.derive is not None
 
     @property
     def bounded(self) -> bool:
-        """Whether the least match costs of rows and columns say something about its values, see `search.bounds`."""
+        """Whether the minimum match costs of rows and columns give lower bounds on its values (`search.bounds`)."""
         return not self.needs_sequences and self.weigh is None
 
     @property
     def streams(self) -> bool:
-        """Whether it pays for an x as it comes, without knowing those to come."""
+        """Whether the cost of an x is known as soon as it arrives."""
         return not self.needs_sequences and self.weigh is None
 
     @property
@@ -112,11 +112,11 @@ class Method:
 
     @property
     def built_in(self) -> bool:
-        """Whether it is in the registry or made by a function of this package, not of a table of the caller's."""
+        """Whether this package defines it, in the registry or by a function, rather than the caller by a table."""
         return self.made_by is not None or METHODS.get(self.name) is self
 
     def __reduce__(self) -> Any:
-        """Methods travel to other processes by name, or by the call that makes them."""
+        """Pickle a method as its name, or as the call that makes it."""
         if self.made_by is not None:
             return self.made_by
         return (look_up, (self.name,)) if self.built_in else super().__reduce__()
@@ -126,7 +126,7 @@ class Method:
         return self.name if self.made_by is not None else f"Method({self.name!r})"
 
     def edit(self, costs: Any, threshold: Any) -> Any:
-        """The costs that are paid, from those given: of arrays or tensors, whose module is `costs.xp`."""
+        """The costs to pay, computed from the given ones, which are arrays or tensors (`costs.xp` is their module)."""
         if self.pair is not None:
             costs = costs.with_match(self.pair(costs.xp, costs.matrix, threshold))
         if self.free_x:
@@ -176,15 +176,15 @@ def _smith_waterman(x: bool, z: bool, matching: Matching, charged: bool) -> Recu
     return recurrence.smith_waterman(charged=charged)
 
 
-# --- Relatives that weigh, count or compare otherwise -----------------------------------------------------------
+# --- Relatives with weights, counts or gap elements -------------------------------------------------------------
 
 
 def wdtw(g: float = 0.05) -> Method:
-    """Make weighted DTW (Jeong, Jeong & Omitaomu 2011), whose pairs pay more the further they lie from the diagonal.
+    """Make weighted DTW (Jeong, Jeong & Omitaomu 2011): pairs cost more the further they are from the diagonal.
 
     A pair pays w(|i − j|) C[i, j] with w(a) = 1 / (1 + exp(−g (a − n/2))), n the longer length.
 
-    g : how steep the weights are; 0 halves all costs alike. `METHODS["wdtw"]` has 0.05.
+    g : the steepness of the weights; 0 halves all costs. `METHODS["wdtw"]` has 0.05.
 
     >>> import dropdtw
     >>> [round(dropdtw.distance([0.0, 3.0], [0.0, 1.0], method=dropdtw.wdtw(g)), 3) for g in (0, 1, 2)]
@@ -197,7 +197,7 @@ def wdtw(g: float = 0.05) -> Method:
 def _wdtw(g: float) -> Method:
     return Method(
         "wdtw" if g == 0.05 else f"wdtw({g!r})",
-        "weighted DTW (Jeong et al. 2011): pairs pay more the further they lie from the diagonal; `dropdtw.wdtw(g)`",
+        "weighted DTW (Jeong et al. 2011): pairs cost more the further they are from the diagonal; `dropdtw.wdtw(g)`",
         _dtw,
         takes_drops=False,
         takes_warp=True,
@@ -210,7 +210,7 @@ def _wdtw(g: float) -> Method:
 def erp(g: float | tuple[float, ...] = 0.0) -> Method:
     """Make ERP, edit distance with real penalty (Chen & Ng 2004): a drop costs the match cost with a constant g.
 
-    Matches are one to one. With "euclidean" costs, the default here, it obeys the triangle inequality.
+    Matches are one to one. With Euclidean match costs, its default, it obeys the triangle inequality.
 
     g : a number, or one for each feature. `METHODS["erp"]` has 0.
 
@@ -253,7 +253,7 @@ def _pattern(
     slopes: tuple[float, float] | None = None,
     **more: bool,
 ) -> Method:
-    """A step pattern: it states its own moves, and everything is matched or passed over as these say."""
+    """A step pattern: its table fixes which elements are matched and which are passed over."""
     return Method(
         name,
         summary,
@@ -267,7 +267,7 @@ def _pattern(
 
 
 def _free_ends(name: str, summary: str, ends: tuple[End, End] | None = None) -> Method:
-    """DTW of all of Z with a stretch of X; `ends`: only an end that is "free" is."""
+    """DTW of all of Z with a stretch of X. ends : which ends of X are "free"; None: both."""
 
     def between(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
         return recurrence.free_ends(_dtw(x, z, matching, charged), ends or ("free", "free"))
@@ -311,8 +311,8 @@ _ALL: Final = (
         "otam", "OTAM (Cao et al. 2020) as the paper uses it: both ends of X are free; one_to_many=False is Cao's own"
     ),
     _free_ends("subsequence", "subsequence DTW: all of Z against the best-matching stretch of X"),
-    _free_ends("free_begin", "DTW in which elements at the begin of X may be skipped", ("free", "drop")),
-    _free_ends("free_end", "DTW in which elements at the end of X may be skipped", ("drop", "free")),
+    _free_ends("free_begin", "DTW that may skip elements at the beginning of X", ("free", "drop")),
+    _free_ends("free_end", "DTW that may skip elements at the end of X", ("drop", "free")),
     Method(
         "needleman_wunsch",
         "Needleman–Wunsch (1970): one-to-one matches, paid drops on both sides; Gotoh's with opening costs",
@@ -369,7 +369,7 @@ _ALL: Final = (
     erp(),
     Method(
         "ddtw",
-        "derivative DTW (Keogh & Pazzani 2001): DTW of slopes; the ends, which have none, are left out",
+        "derivative DTW (Keogh & Pazzani 2001): DTW of slopes; first and last elements, which have none, are left out",
         lambda x, z, matching, charged: _drop_dtw(True, True, matching, charged),
         takes_drops=False,
         narrow=paid.without_ends,
@@ -387,7 +387,7 @@ _ALL: Final = (
     ),
     _pattern(
         "asymmetric",
-        "step pattern asymmetric: each z counts once, every other x at most is passed over",
+        "step pattern asymmetric: each z counts once, and at most every other x is passed over",
         recurrence.asymmetric,
         norm=lambda K, N: K,
         slopes=(0, 2),
@@ -415,7 +415,7 @@ METHODS: Final[dict[str, Method]] = {method.name: method for method in _ALL}
 
 
 def look_up(method: MethodLike, matching: Matching = Matching()) -> Method:  # noqa: B008
-    """The entry of a method; a table of the caller's gets an entry of its own."""
+    """Return the entry of a method; a table of the caller's gets a new entry."""
     if isinstance(method, Recurrence):
         if matching != Matching():
             raise ValueError(
