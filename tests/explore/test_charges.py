@@ -55,7 +55,7 @@ def test_opening_costs_are_suggested_for_the_sides_that_drop(pair):
 
 def test_charges_that_make_no_sense_are_refused(pair):
     client = Client(Session(load.from_sequences(*pair[:2])))
-    for value, text in (("a", "open_x is a text"), (None, "open_x is null"), (True, "open_x is a truth value")):
+    for value, text in (("a", "open_x is a string"), (None, "open_x is null"), (True, "open_x is a boolean")):
         answer = client.post("align", {"seq": 1, "settings": FIRST | {"open_x": value}})
         assert answer.status_code == 400
         assert text in answer.text

@@ -118,14 +118,14 @@ def test_what_cannot_be_explored_is_said(folder):
         (folder / name).write_bytes(b"no")
     Z, X = str(folder / "Z.npy"), str(folder / "X.npy")
     wrong = {
-        "holds pairs, but neither C nor Z and X": lambda: load.read(saved(pairs=np.zeros(3))),
+        "holds pairs; the explorer needs C, or Z and X": lambda: load.read(saved(pairs=np.zeros(3))),
         "not standard input": lambda: load.read("-", X),
-        "came without its costs": lambda: load.read(str(folder / "a.json")),
+        "contains no match costs": lambda: load.read(str(folder / "a.json")),
         "cannot be read as .json": lambda: load.read(str(folder / "broken.json")),
         "cannot be read as .npz": lambda: load.read(str(folder / "broken.npz")),
         "cannot be read as .npy": lambda: load.read(str(folder / "broken.npy")),
         "truth has shape": lambda: load.read(X, Z, truth=str(folder / "truth.npy")),
-        "not whole": lambda: load.read(saved(C=np.eye(2), truth=[0.5, 1])),
+        "not integers": lambda: load.read(saved(C=np.eye(2), truth=[0.5, 1])),
         "fps is 0": lambda: load.read(Z, X, fps=0),
         "16,777,216": lambda: load.from_sequences(np.zeros((5000, 1)), np.zeros((5000, 1))),
         "choose one of drop_dtw": lambda: Session(load.from_costs(np.eye(2), method="own table")),
@@ -208,7 +208,7 @@ def test_the_command_prints_its_address_and_ends_with_ctrl_c(folder):
         with urllib.request.urlopen(f"{address}info", timeout=20) as answer:
             assert json.load(answer)["shape"] == [4, 57]
         port = int(address.split(":")[2].split("/")[0])
-        with pytest.raises(OSError, match=f"port {port} cannot be had"):
+        with pytest.raises(OSError, match=f"port {port} is not available"):
             server.listen(port)
         process.send_signal(signal.SIGINT)
         rest = process.communicate(timeout=20)

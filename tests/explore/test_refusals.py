@@ -78,14 +78,14 @@ def test_the_page_asks_nobody_else(client):
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (b"", "no JSON"),
-        (b"{", "no JSON"),
-        (b"\xff\xfe", "no JSON"),
-        (b"[" * 60_000, "no JSON"),
-        (b'{"seq": NaN, "settings": {}}', "no JSON"),
-        (b"[]", "exactly: seq, settings"),
-        (b'{"seq": 1}', "exactly: seq, settings"),
-        (b'{"seq": 1, "settings": {}, "more": 1}', "exactly: seq, settings"),
+        (b"", "not valid JSON"),
+        (b"{", "not valid JSON"),
+        (b"\xff\xfe", "not valid JSON"),
+        (b"[" * 60_000, "not valid JSON"),
+        (b'{"seq": NaN, "settings": {}}', "not valid JSON"),
+        (b"[]", "exactly these keys: seq, settings"),
+        (b'{"seq": 1}', "exactly these keys: seq, settings"),
+        (b'{"seq": 1, "settings": {}, "more": 1}', "exactly these keys: seq, settings"),
         (b'{"seq": -1, "settings": {}}', "seq is -1"),
         (b'{"seq": true, "settings": {}}', "seq is True"),
         (b'{"seq": 1, "settings": []}', "settings are a list"),
@@ -93,14 +93,14 @@ def test_the_page_asks_nobody_else(client):
         (b'{"seq": 1, "settings": {"contiguous": 1}}', "contiguous is a number"),
         (b'{"seq": 1, "settings": {"method": 1}}', "method is a number"),
         (b'{"seq": 1, "settings": {"method": null}}', "method is null"),
-        (b'{"seq": 1, "settings": {"gamma": "a"}}', "gamma is a text"),
-        (b'{"seq": 1, "settings": {"gamma": true}}', "gamma is a truth value"),
+        (b'{"seq": 1, "settings": {"gamma": "a"}}', "gamma is a string"),
+        (b'{"seq": 1, "settings": {"gamma": true}}', "gamma is a boolean"),
         (b'{"seq": 1, "settings": {"gamma": 1e999}}', "gamma is too large"),
         (b'{"seq": 1, "settings": {"gamma": 1' + b"0" * 400 + b"}}", "gamma is too large"),
         (b'{"seq": 1, "settings": {"drop_x": 0.3}}', "drop_x is 0.3"),
         (b'{"seq": 1, "settings": {"drop_x": {"kind": []}}}', "drop_x is"),
         (b'{"seq": 1, "settings": {"drop_x": {"kind": "constant", "value": {}}}}', "drop_x is an object"),
-        (b'{"seq": 1, "settings": {"window": {"kind": "columns", "value": 1.5}}}', "whole number"),
+        (b'{"seq": 1, "settings": {"window": {"kind": "columns", "value": 1.5}}}', "an integer"),
     ],
     ids=lambda value: value[:40].decode("latin-1") if isinstance(value, bytes) else value,
 )
@@ -124,7 +124,7 @@ def test_other_kinds_of_bodies_are_refused(client):
 
 @pytest.mark.parametrize(("i", "j"), [(4, 0), (0, 57), (-1, 0), (0.5, 0), ("0", 0), (None, 0)])
 def test_cells_that_there_are_not_are_refused(client, i, j):
-    assert refused(client.post("explain", {"settings": FIRST, "i": i, "j": j}), 400, "whole number")
+    assert refused(client.post("explain", {"settings": FIRST, "i": i, "j": j}), 400, "an integer")
 
 
 def test_other_addresses_and_costs_are_refused(client):

@@ -107,11 +107,11 @@ def test_a_cell_is_explained(client, pair):
         assert f"match cost {C[i, j]:.4g}," in found["cell"]
         assert ("not matched" in found["cell"]) == (not a.M[i, j])
         assert f"x_{j} is {found['x']}".startswith(str(a.explain(j)))
-        assert ("in truth none" in found["x"]) == (truth[j] == -1)
+        assert ("true match: none" in found["x"]) == (truth[j] == -1)
         if 0.001 < p.match[i, j] < 0.999:
             assert f"posterior {p.match[i, j]:.3f}" in found["cell"]
     run = np.flatnonzero(a.M[0])
-    assert f"matched to x_{run[0]} … x_{run[-1]}, {len(run)} of them" in client.ask("explain", FIRST, i=0, j=0)["z"]
+    assert f"matched to x_{run[0]} … x_{run[-1]} ({len(run)} elements)" in client.ask("explain", FIRST, i=0, j=0)["z"]
 
 
 def test_why_a_z_was_dropped():
@@ -127,7 +127,7 @@ def test_why_a_z_was_dropped():
         in s.explain(chosen, 1, 1)["z"]
     )
     local = settings.parse({"method": "smith_waterman"} | drops)
-    assert "left out, which costs nothing" in s.explain(local, 1, 1)["z"]
+    assert "skipped, which costs nothing" in s.explain(local, 1, 1)["z"]
     never = Session(load.from_costs(np.where(np.arange(3)[:, None] == 1, np.inf, C)))
     assert "no alignment matches it" in never.explain(chosen, 1, 1)["z"]
 
@@ -171,7 +171,7 @@ def test_settings_that_fit_nothing_are_answered_in_the_librarys_words(client):
     assert "takes no drop costs" in client.ask("align", FIRST | {"method": "dtw"}, seq=1)["error"]
     assert "choose one of" in client.ask("align", FIRST | {"method": "nonsense"}, seq=1)["error"]
     assert "0 to 100" in client.ask("align", FIRST | {"drop_x": {"kind": "percentile", "value": 101}}, seq=1)["error"]
-    assert "none came with the data" in client.ask("align", FIRST | {"drop_x": {"kind": "given"}}, seq=1)["error"]
+    assert "contain no drop costs" in client.ask("align", FIRST | {"drop_x": {"kind": "given"}}, seq=1)["error"]
     assert "match is 'manhattan'" in client.ask("align", FIRST | {"match": "manhattan"}, seq=1)["error"]
     assert "gamma" in client.ask("posterior", FIRST | {"gamma": -1}, seq=1)["error"]
     assert "gamma is null" in client.ask("posterior", FIRST | {"gamma": None}, seq=1)["error"]

@@ -1,4 +1,4 @@
-"""Connections of the explorer: those that do not get to a request give way to those that do."""
+"""HTTP connections of the explorer: idle and slow connections are closed so that active ones get served."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 PATIENCE: Final = 10.0
-"""Seconds in which the headers of a request have to have arrived, and its body as long again."""
+"""Time limit in seconds for the headers of a request, and again for its body."""
 MOST_IDLE: Final = 32
-"""Connections that wait for their first request, and again for a next one, at a time; a page needs half a dozen."""
+"""Maximum number of connections waiting for their first request, and of kept-alive ones; a page needs about six."""
 
 PARTING: Final = 1.0
-"""Seconds that requests in work have once the server is to end."""
+"""Seconds that running requests get to finish when the server stops."""
 
 
 class Connection(H11Protocol):
     """A connection that is closed unless its headers arrive in time.
 
-    The time runs from the beginning of the connection and, on one that is kept alive, from the first byte of the next
-    request; between requests uvicorn's own limit holds.
+    The clock starts when the connection opens. On a kept-alive connection it starts again at the first byte of the
+    next request; between requests, uvicorn's keep-alive timeout applies.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -30,9 +30,9 @@ class Connection(H11Protocol):
         self.idle_since = self.loop.time()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for headers; of too many idle connections, close the one that has been idle longest.
+        """Start the header timeout, and close the longest-idle connection if there are too many.
 
-        New ones and those that have been served are counted apart: neither can drive out the other.
+        New connections and kept-alive ones are counted separately, so neither kind can crowd out the other.
         """
         super().connection_made(transport)
         self._wait()
@@ -42,7 +42,7 @@ class Connection(H11Protocol):
                 min(some, key=lambda c: c.idle_since).give_up()
 
     def data_received(self, data: bytes) -> None:
-        """Wait on, or no more: headers are complete, or a next request has begun."""
+        """Stop the timeout once the headers are complete; restart it when the next request begins."""
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
             self._stop_waiting()
@@ -50,32 +50,32 @@ class Connection(H11Protocol):
             self._wait()
 
     def on_response_complete(self) -> None:
-        """Be idle from here on."""
+        """Record when the connection became idle."""
         self.idle_since = self.loop.time()
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Cancel the timeout."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Close, at once where a request cannot be answered: the rest of its body would not be waited for."""
+        """Close the connection, immediately if its request body is still incomplete and so cannot be answered."""
         super().shutdown()
         if self.conn.their_state is h11.SEND_BODY:
             self.transport.abort()
         else:
-            self.loop.call_later(PARTING, self.transport.abort)  # also where nobody reads the answer
+            self.loop.call_later(PARTING, self.transport.abort)  # even if the client never reads the response
 
     @property
     def idle(self) -> bool:
-        """Whether no request is in work."""
+        """Whether no request is being processed."""
         return self.cycle is None or self.cycle.response_complete
 
     def give_up(self) -> None:
-        """Close a connection that has no request in work."""
+        """Close a connection that is processing no request."""
         self._stop_waiting()
-        self.connections.discard(self)  # at once, for what is counted is whether others can be served
+        self.connections.discard(self)  # immediately: this set counts against the limit
         self.transport.abort()
 
     def _wait(self) -> None:

@@ -1,4 +1,4 @@
-"""What is explored: two sequences, or match costs, and the code that loads them again."""
+"""The data to explore: two sequences or a matrix of match costs, and the code that loads them again."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair
 from dropdtw.results.alignment import Alignment
 
 MOST_CELLS: Final = 1 << 24
-"""Pairs beyond which nothing is explored: several matrices of that size are held."""
+"""Maximum number of pairs K · N; the explorer holds several matrices of this size."""
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """What a page looks at; never changed once loaded.
+    """The data behind a page; immutable once loaded.
 
-    Z, X : the sequences, or None where only C is known.   C : the match costs, or None where sequences are.
-    title : what the page is called.   lines : code that makes Z and X, or C.
-    given : drop costs that came along, one per element, and `given_code`, the code for them.
-    charges : opening costs and the warp penalty that came along.
-    method, cost : of the alignment that came along.
+    Z, X : the sequences, or None if only C is known.   C : the match costs, or None if the sequences are known.
+    title : title of the page.   lines : code that creates Z and X, or C.
+    given : drop costs loaded with the data, one per element.   given_code : the code for them.
+    charges : opening costs and warp penalty loaded with the data.
+    method, cost : method and cost of the alignment loaded with the data, if any.
     truth : (N,) the true z of each x, −1 for none.   fps : elements of X per second.
-    steps : what is known of the order of Z; None: it is a list.
-    names : what the elements of Z are called; empty: they have numbers.
-    said, times : what is said in each x, and when it begins, in seconds; empty where X is no talk.
-    begin : settings to begin with that differ from the usual ones.
-    skip : what dropping a z costs to begin with, in drop costs of an x; None: no z is dropped.
+    steps : the order of Z; None if Z is a plain list.
+    names : names of the elements of Z; if empty, they are numbered.
+    said, times : the text of each x and its start in seconds; empty unless X is a talk.
+    begin : initial settings that differ from the defaults.
+    skip : initial drop cost of a z, as a multiple of the drop cost of an x; None if no z is dropped.
     """
 
     title: str
@@ -62,8 +62,8 @@ class Data:
         K, N = self.shape
         if K * N > MOST_CELLS:
             raise ValueError(
-                f"{K} × {N} are {K * N:,} pairs, and the explorer holds {MOST_CELLS:,}; "
-                "give a part of X, or every n-th element of it (dropdtw align takes them all)"
+                f"{K} × {N} are {K * N:,} pairs, but the explorer holds at most {MOST_CELLS:,}; "
+                "give a part of X or every n-th element of it, or use `dropdtw align`, which has no fixed limit"
             )
         if self.truth is not None and self.truth.shape != (N,):
             raise ValueError(f"truth has shape {self.truth.shape}; give one label for each of the {N} x, −1 for none")
@@ -81,13 +81,13 @@ class Data:
 
 
 def from_sequences(Z: npt.ArrayLike, X: npt.ArrayLike, **more: Any) -> Data:
-    """Two sequences, (K, d) and (N, d)."""
+    """Explore two sequences, (K, d) and (N, d)."""
     A, B = as_pair(Z, X)
     return Data(**{"title": "Z and X", "lines": ("# Z (K, d) and X (N, d) are your sequences",), "Z": A, "X": B} | more)
 
 
 def from_costs(C: npt.ArrayLike, **more: Any) -> Data:
-    """Match costs, (K, N)."""
+    """Explore match costs, (K, N)."""
     return Data(**{"title": "C", "lines": ("# C (K, N) are your match costs",), "C": as_match_costs(C)} | more)
 
 
@@ -99,15 +99,16 @@ def read(
     fps: float | None = None,
     header: bool | None = None,
 ) -> Data:
-    """Read what is to be explored.
+    """Read the data to explore.
 
-    first, second : two sequences (as `dropdtw align` reads them), or one file alone: an .npz with Z and X, or with C
-        (which `dropdtw align --out a.npz` writes), a .json that `align --out a.json --costs` wrote, or match costs.
+    first, second : two sequences, in any format that `dropdtw align` reads. Without `second`, one file: an .npz with
+        Z and X or with C (as written by `dropdtw align --out a.npz`), a .json written by
+        `dropdtw align --out a.json --costs`, or a matrix of match costs.
     truth : a file with the true z of each x, −1 for none.
-    header : whether sequences in text begin with a line of names, see `formats.read`.
+    header : whether text files begin with a line of column names, see `formats.read`.
     """
     if "-" in (first, second):
-        raise ValueError("explore reads files, not standard input: the code that it exports loads them again")
+        raise ValueError("explore reads files, not standard input: the code it exports has to load them again")
     more: dict[str, Any] = {} if fps is None else {"fps": fps}
     if truth is not None:
         more["truth"] = read_truth(truth)
@@ -139,7 +140,7 @@ def read(
 
 
 def read_truth(place: str) -> Array:
-    """The true z of each x, −1 for none, from a file."""
+    """Read the true z of each x, −1 for none."""
     return _labels(formats.read(place))
 
 
@@ -158,7 +159,7 @@ def _archive(place: str, more: dict[str, Any]) -> Data:
         return from_sequences(held["Z"], held["X"], lines=_imports((data, 'Z, X = data["Z"], data["X"]')), **more)
     if "C" not in held:
         raise ValueError(
-            f"{place} holds {', '.join(held) or 'nothing'}, but neither C nor Z and X; "
+            f"{place} holds {', '.join(held) or 'nothing'}; the explorer needs C, or Z and X; "
             "give two sequences, or an .npz that `dropdtw align Z X --out a.npz` wrote"
         )
     lines = _imports((data, 'C = data["C"]'))
@@ -178,7 +179,7 @@ def _archive(place: str, more: dict[str, Any]) -> Data:
 def _written(place: str, content: dict[str, Any], more: dict[str, Any]) -> Data:
     a = Alignment.from_dict(content)
     if a.problem is None:
-        raise ValueError(f"{place} came without its costs; write it with `dropdtw align Z X --out a.json --costs`")
+        raise ValueError(f"{place} contains no match costs; write it with `dropdtw align Z X --out a.json --costs`")
     if "fps" in content:
         more.setdefault("fps", float(content["fps"]))
     lines = (
@@ -204,21 +205,21 @@ def _written(place: str, content: dict[str, Any], more: dict[str, Any]) -> Data:
 
 
 def _drops(held: dict[str, Array], C: Array) -> dict[str, Array]:
-    """The drop costs that came with C; one that is infinite throughout says that nothing was to be dropped."""
+    """The drop costs stored with C, without those that are all infinite, which mean that nothing may be dropped."""
     sides = {"drop_x": (C.shape[1], "x_j"), "drop_z": (C.shape[0], "z_i")}
     found = {name: as_drop_costs(values, name, *sides[name]) for name, values in held.items()}
     return {name: values for name, values in found.items() if np.isfinite(values).any()}
 
 
 def _charges(held: dict[str, Array]) -> Charges:
-    """The charges that came with C."""
+    """The charges stored with C."""
     return Charges(*map(float, charges.resolve(**{name: values.tolist() for name, values in held.items()})))
 
 
 def _labels(values: Array) -> Array:
     flat = np.asarray(values, np.float64).reshape(-1)
     if (flat != np.round(flat)).any():
-        raise ValueError("truth holds numbers that are not whole; give the z of each x, −1 for none")
+        raise ValueError("truth contains numbers that are not integers; give the z of each x, −1 for none")
     return flat.astype(np.int64)
 
 

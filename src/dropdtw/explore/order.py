@@ -1,4 +1,4 @@
-"""The order of the steps on a page: boxes and arrows, what it adds to a call, and the code that reads it again."""
+"""The order of the steps on a page: its drawing, its arguments to `dropdtw.solve`, and the code that reads it again."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dropdtw.problem.inputs import Array
 from dropdtw.tables.methods import METHODS
 
 MOST_BOXES: Final = 400
-"""Boxes and dots beyond which an order is not drawn: nobody could read it."""
+"""Maximum number of boxes and dots; larger orders are not drawn because they would be unreadable."""
 
 
 def with_order(data: Data, steps: Steps, place: str) -> Data:
-    """The data with the order of their steps, which was read from a file."""
+    """Add an order of the steps, read from the file `place`, to the data."""
     K, said = data.shape[0], repr(steps.order)
     line = f"order = dropdtw.orders.parse(Path({os.path.abspath(place)!r}).read_text('utf-8-sig'), {K})"
     title = f"{data.title}, {said if len(said) <= 60 else said[:57] + ' …'}" if steps.order else data.title
@@ -31,7 +31,7 @@ def with_order(data: Data, steps: Steps, place: str) -> Data:
 
 
 def drawn(steps: Steps | None) -> dict[str, Any] | None:
-    """What a page needs to draw an order; without boxes where there are too many."""
+    """The drawing of an order for the page; without nodes and edges if there are too many."""
     if steps is None or steps.order is None:
         return None
     found = drawing(steps.order)
@@ -47,7 +47,7 @@ def drawn(steps: Steps | None) -> dict[str, Any] | None:
 
 
 def added(steps: Steps | None, call: Call, C: Array) -> Call:
-    """What the order adds to the keyword arguments of `dropdtw.solve`; optional steps are dropped for free."""
+    """The keyword arguments of `dropdtw.solve` that the order adds; dropping an optional step is free."""
     if steps is None:
         return {}
     found: Call = {} if steps.order is None else {"order": steps.order}
@@ -61,6 +61,6 @@ def added(steps: Steps | None, call: Call, C: Array) -> Call:
 
 
 def code_of(price: Array) -> str:
-    """Drop costs of which few differ, as code."""
+    """Drop costs as Python code."""
     listed = ", ".join("float('inf')" if p == np.inf else repr(float(p)) for p in price)
     return f"[{listed}]"

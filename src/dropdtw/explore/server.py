@@ -1,4 +1,4 @@
-"""The explorer's server: one page and what it asks for, on this machine only, for whoever knows the token."""
+"""The explorer's server: it serves one page and its data, on this machine only, to clients that know the token."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ except ImportError as error:
 LOOPBACK: Final = "127.0.0.1"
 LARGEST_BODY: Final = 1 << 16
 ENDING: Final = 2
-"""Seconds until what is in work is cancelled when the server ends; connections are closed before that."""
+"""Seconds before running requests are canceled at shutdown; connections are closed earlier."""
 
 PAGE: Final = {
     "": ("index.html", "text/html; charset=utf-8"),
@@ -53,7 +53,7 @@ PAGE: Final = {
     "explore.css": ("explore.css", "text/css; charset=utf-8"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
 }
-"""The files of the page by their names in addresses; palette.css is made from the library's palette."""
+"""The files of the page by URL path; palette.css is generated from the library's palette."""
 
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -68,14 +68,14 @@ HEADERS: Final = {
 
 
 class Guard:
-    """Lets through only what comes from this page: the right host, the right origin, the token in the address."""
+    """Lets only requests from this page through: the right host, the right origin, the token in the address."""
 
     def __init__(self, app: ASGIApp, token: str, port: int) -> None:
         self.app, self.token = app, token
         self.hosts = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it with a refusal."""
+        """Forward a request, or refuse it."""
         if scope["type"] != "http":
             return
 
@@ -87,7 +87,7 @@ class Guard:
             await send(message)
 
         refusal = self._refusal(scope)
-        # The server cancels what is in work when it ends and its connections are closed: nobody waits for an answer.
+        # At shutdown the server closes its connections, then cancels running requests: no client awaits a response.
         with contextlib.suppress(asyncio.CancelledError):
             await (self.app if refusal is None else refusal)(scope, receive, guarded)
 
@@ -95,7 +95,7 @@ class Guard:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
-            return _error(421, f"this host is not served; use http://{LOOPBACK} as it was printed")
+            return _error(421, f"unknown host; use the http://{LOOPBACK} address that `dropdtw explore` printed")
         origins = headers.getlist("origin")
         if origins and origins != [f"http://{hosts[0].lower()}"]:
             return _error(403, "requests from other origins are refused")
@@ -108,9 +108,9 @@ class Guard:
 
 
 def make_app(session: Session, token: str, port: int) -> ASGIApp:
-    """The application, which answers below /token/ on `port`."""
+    """Create the application, which answers under /token/ on `port`."""
     page = resources.files("dropdtw.explore") / "page"
-    # Paths and probabilities wait for different turns: a long posterior does not hold up the sliders.
+    # Separate limits for paths and posteriors, so that a long posterior does not block the sliders.
     turns = {"quick": asyncio.Semaphore(4), "long": asyncio.Semaphore(2)}
 
     def file(name: str) -> Callable[[Request], Awaitable[Response]]:
@@ -134,7 +134,7 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
     def answering(
         keys: tuple[str, ...], turn: str, work: Callable[[dict[str, Any]], Callable[[], Response]]
     ) -> Callable[[Request], Awaitable[Response]]:
-        """An endpoint for requests with these keys; `work` checks one and says what is to be computed."""
+        """Create an endpoint for requests with these keys; `work` validates a request and returns the computation."""
 
         async def answer(request: Request) -> Response:
             asked = await _body(request, keys)
@@ -143,7 +143,7 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
             except ValueError as error:
                 raise HTTPException(400, str(error)) from None
             async with turns[turn]:
-                if await request.is_disconnected():  # the page has moved on while this one waited
+                if await request.is_disconnected():  # the page gave up on this request while it waited
                     return Response(status_code=204)
                 return await anyio.to_thread.run_sync(compute)
 
@@ -156,7 +156,7 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
             def compute() -> Response:
                 try:
                     header, arrays = method(chosen)
-                except ValueError as error:  # no alignment fits: that is an answer too
+                except ValueError as error:  # no alignment exists, which is a valid answer
                     header, arrays = {"error": str(error)}, {}
                 return Response(pack(header | {"seq": seq}, arrays), media_type=BINARY)
 
@@ -218,9 +218,9 @@ BINARY: Final = "application/octet-stream"
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
-    """A header and arrays in one answer: the header's length (4 bytes), itself as JSON, the arrays' bytes.
+    """Encode a header and arrays: the header's length (4 bytes), the header as JSON, then the arrays' bytes.
 
-    Each part begins at a multiple of four, so that a page can look at the numbers where they lie.
+    Each part is aligned to four bytes, so that the page can read the arrays in place.
     """
     listed = [[name, array.dtype.str.lstrip("<|"), array.size] for name, array in arrays.items()]
     text = json.dumps({**header, "arrays": listed}, allow_nan=False).encode()
@@ -233,23 +233,23 @@ def pack(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
 
 
 def listen(port: int = 0) -> socket.socket:
-    """A socket of this machine alone; port 0 takes one that is free."""
+    """Open a socket that only this machine can reach; port 0 picks a free port."""
     held = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        if sys.platform != "win32":  # a port that was just given up can be had again
+        if sys.platform != "win32":  # allow reuse of a port that was just closed
             held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind((LOOPBACK, port))
         held.listen(64)
     except OSError as error:
         held.close()
         raise OSError(
-            f"port {port} cannot be had ({error.strerror}); choose another with --port, or leave it out"
+            f"port {port} is not available ({error.strerror}); choose another with --port, or omit --port"
         ) from None
     return held
 
 
 def make_server(app: ASGIApp) -> uvicorn.Server:
-    """What serves the application, to be run with the socket of `listen`."""
+    """Create the server of the application; run it with a socket from `listen`."""
     return uvicorn.Server(
         uvicorn.Config(
             app,
@@ -268,7 +268,7 @@ def make_server(app: ASGIApp) -> uvicorn.Server:
 
 
 def serve(session: Session, port: int = 0, *, opened: Callable[[str], object] = print) -> None:
-    """Serve until Ctrl-C; `opened` is called with the address, in a thread of its own, once it answers."""
+    """Serve until Ctrl-C; `opened` is called with the address in a separate thread once the socket listens."""
     token = secrets.token_urlsafe(24)
     held = listen(port)
     address = f"http://{LOOPBACK}:{held.getsockname()[1]}/{token}/"
@@ -276,16 +276,16 @@ def serve(session: Session, port: int = 0, *, opened: Callable[[str], object] = 
     threading.Thread(target=opened, args=(address,), daemon=True).start()
     try:
         server.run(sockets=[held])
-    except KeyboardInterrupt:  # the ordinary end
+    except KeyboardInterrupt:  # the normal way to stop
         pass
     finally:
         held.close()
 
 
 async def _body(request: Request, keys: tuple[str, ...]) -> dict[str, Any]:
-    """The object in a request's body, with exactly these keys."""
+    """Read a request's body, a JSON object with exactly these keys."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise HTTPException(400, "the body is not marked as application/json")
+        raise HTTPException(400, "the content type is not application/json; set it")
     content = bytearray()
     try:
         async with asyncio.timeout(PATIENCE):
@@ -300,14 +300,14 @@ async def _body(request: Request, keys: tuple[str, ...]) -> dict[str, Any]:
     try:
         asked = json.loads(content.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"the body is no JSON: {error}") from None
+        raise HTTPException(400, f"the body is not valid JSON: {error}") from None
     if not isinstance(asked, dict) or set(asked) != set(keys):
-        raise HTTPException(400, f"the body has to be an object with exactly: {', '.join(keys)}")
+        raise HTTPException(400, f"the body must be an object with exactly these keys: {', '.join(keys)}")
     return asked
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number here")
+    raise ValueError(f"{name} is not allowed in JSON")
 
 
 def _error(status: int, text: str) -> Response:
@@ -324,4 +324,4 @@ async def _wrong(request: Request, error: Exception) -> Response:
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    return _error(500, f"the explorer failed: {type(error).__name__}; the terminal shows where")
+    return _error(500, f"the explorer failed: {type(error).__name__}; see the traceback in the terminal")

@@ -1,4 +1,4 @@
-"""What is computed for a page. The loaded data never change, and answers depend on them and on the request alone."""
+"""The computations behind a page. Each answer depends only on the request and the loaded data, which never change."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from dropdtw.tables.methods import METHODS
 
 DRAWN_COSTS: Final = 1 << 22
 DRAWN_POSTERIOR: Final = 1 << 20
-"""Cells that are sent to be drawn; a block of cells stands as one where there are more."""
+"""Maximum number of cells sent to the page; larger matrices are pooled into blocks."""
 
 REMEMBERED: Final = 1 << 24
-"""Cells of recent answers that are kept, so that a cell can be explained without aligning anew."""
+"""Number of cells of recent results to cache, so that explaining a cell needs no new alignment."""
 
 T = TypeVar("T")
 
 
 class Memo:
-    """The latest results by key, as many as fit; safe for threads."""
+    """A thread-safe cache of the `most` most recently used results."""
 
     def __init__(self, most: int) -> None:
         self._most, self._held, self._lock = most, OrderedDict[Hashable, Any](), threading.Lock()
 
     def __call__(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The result for `key`, made now if it is not held."""
+        """The result for `key`, computed on a miss."""
         with self._lock:
             if key in self._held:
                 self._held.move_to_end(key)
                 return self._held[key]  # type: ignore[no-any-return]
-        made = make()  # outside the lock: others go on; two that make the same make equal things
+        made = make()  # outside the lock, so other threads go on; duplicate work gives equal results
         with self._lock:
             self._held[key] = made
             while len(self._held) > self._most:
@@ -56,22 +56,22 @@ class Memo:
 
 
 class Session:
-    """Loaded data and what can be asked about them."""
+    """Loaded data and the requests about them."""
 
     def __init__(self, data: Data, first: Settings | None = None) -> None:
         self.data = data
         K, N = data.shape
         self._matrices, self._found = Memo(3), Memo(max(1, min(32, REMEMBERED // (K * N))))
         self.matches: list[str] = [] if data.Z is None else list(costs.MATCH_COSTS)
-        self.suggested: dict[str, Any] | None = None  # how far to trust the drop cost that the page begins with
+        self.suggested: dict[str, Any] | None = None  # confidence in the initial drop cost
         self.first = first or self.opening()
         if self.first.match is not None and self.first.match not in self.matches:
             self.matches.append(self.first.match)
 
-    # --- what there is ----------------------------------------------------------------------------------------
+    # --- data ------------------------------------------------------------------------------------------------
 
     def costs(self, match: str | None) -> Array:
-        """C (K, N), for a match cost that the page may choose."""
+        """The match costs C (K, N) for the match cost that the page chose."""
         if self.data.C is not None:
             if match is not None:
                 raise ValueError(f"match is {match!r}, but only match costs were loaded; send null")
@@ -84,15 +84,15 @@ class Session:
         return self._matrices(match, lambda: costs.resolve(match, Z.shape[1]).cost(Z, X))
 
     def opening(self, match: str | None = None, method: str | None = None) -> Settings:
-        """Settings to begin with: those that came with the data, otherwise a suggested drop cost."""
+        """The initial settings: those stored with the data if any, otherwise a suggested drop cost."""
         data = self.data
         if data.Z is not None and match in (None, "auto"):
             match = costs.resolve("auto", data.Z.shape[1]).name
         if match is not None and match not in self.matches:
-            costs.resolve(match, 1 if data.Z is None else data.Z.shape[1])  # says what is wrong with it
+            costs.resolve(match, 1 if data.Z is None else data.Z.shape[1])  # raises an error that explains the problem
             self.matches.append(match)
         name = method or data.method or "drop_dtw"
-        known = [known for known, entry in METHODS.items() if not entry.needs_sequences]  # match costs are all it has
+        known = [known for known, entry in METHODS.items() if not entry.needs_sequences]  # it has only match costs
         if name not in known:
             raise ValueError(f"method is {name!r}; choose one of {', '.join(known)}")
         entry, C = METHODS[name], self.costs(match)
@@ -111,7 +111,7 @@ class Session:
                 return settings
             open_x, open_z, _ = data.charges
             return replace(settings, open_x=open_x, open_z=open_z)
-        if data.method is not None:  # an alignment came along that dropped nothing
+        if data.method is not None:  # the loaded alignment dropped nothing
             return settings
         found = dropdtw.suggest_drop(C, drop_z=entry.one_to_one, **flags)
         self.suggested = _suggestion(found)
@@ -123,13 +123,13 @@ class Session:
 
     @staticmethod
     def usual_gamma(C: Array) -> float:
-        """A temperature at which close decisions show as such: a twentieth of the spread of the costs."""
+        """A temperature that makes close decisions visible: 1/20 of the spread of C (5th to 95th percentile)."""
         finite = C[np.isfinite(C)]
         spread = float(np.subtract(*np.percentile(finite, [95, 5]))) if finite.size else 0.0
         return _rounded(spread / 20, 2) if 0 < spread < np.inf else 1.0
 
     def info(self) -> dict[str, Any]:
-        """What a page has to know before anything is aligned."""
+        """Everything the page needs before the first alignment."""
         data, (K, N), drawn = self.data, self.data.shape, self._order
         return {
             "title": data.title,
@@ -163,7 +163,7 @@ class Session:
         }
 
     def matrix(self, match: str | None) -> tuple[dict[str, Any], dict[str, Array]]:
-        """The match costs to be drawn: their scale, and one byte per cell."""
+        """The match costs to draw: their scale, and one byte per cell."""
         C = self.costs(match)
         levels, low, high = view.grey(C, DRAWN_COSTS)
         header = {
@@ -176,11 +176,11 @@ class Session:
         }
         return header, {"levels": levels}
 
-    # --- what is asked ----------------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------------------
 
     def alignment(self, settings: Settings) -> Alignment:
-        """The best alignment; ValueError, in the library's words, where there is none."""
-        alike = replace(settings, gamma=None)  # which does not matter here
+        """The best alignment; the library's ValueError if there is none."""
+        alike = replace(settings, gamma=None)  # an alignment does not depend on gamma
         return self._found(
             ("alignment", alike), lambda: dropdtw.solve(self.costs(settings.match), **self._call(settings))
         )
@@ -196,7 +196,7 @@ class Session:
         )
 
     def align(self, settings: Settings) -> tuple[dict[str, Any], dict[str, Array]]:
-        """The alignment as a page draws it."""
+        """The alignment in the form that the page draws."""
         a = self.alignment(settings)
         given = a.solved().given
         header = {
@@ -217,7 +217,7 @@ class Session:
         return header, arrays
 
     def probabilities(self, settings: Settings) -> tuple[dict[str, Any], dict[str, Array]]:
-        """The posterior as a page draws it: a byte per cell, 255 for certainty."""
+        """The posterior in the form that the page draws: one byte per cell, 255 for probability 1."""
         p = self.posterior(settings)
         match = np.rint(np.clip(view.pooled(p.match, DRAWN_POSTERIOR, np.maximum), 0, 1) * 255).astype(np.uint8)
         header = {"rows": match.shape[0], "columns": match.shape[1], "entropy": p.entropy, "cost": p.cost}
@@ -228,7 +228,7 @@ class Session:
         }
 
     def explain(self, settings: Settings, i: int, j: int) -> dict[str, str]:
-        """What there is to say about a cell, its column and its row, in sentences."""
+        """Explain a cell, its column and its row in words."""
         a = self.alignment(settings)
         p = None if settings.gamma is None else self.posterior(settings)
         C, problem = self.costs(settings.match), a.solved()
@@ -251,11 +251,11 @@ class Session:
             about_z += f"; dropped with probability {_share(p.drop_z[i])}"
         if self.data.truth is not None:
             true = int(self.data.truth[j])
-            about_x += f"; in truth {f'z_{true}' if true >= 0 else 'none'}"
+            about_x += f"; true match: {f'z_{true}' if true >= 0 else 'none'}"
         return {"cell": cell, "x": about_x, "z": about_z}
 
     def suggest(self, settings: Settings) -> dict[str, Any]:
-        """A drop cost for these settings, and how far to trust it."""
+        """Suggest a drop cost for these settings, with its confidence."""
         call = {k: v for k, v in self._call(settings).items() if k in SUGGESTING}
         entry = METHODS.get(settings.method)
         z = settings.drop_z.kind != "none" or bool(entry and entry.one_to_one)
@@ -263,8 +263,8 @@ class Session:
         return _suggestion(found)
 
     def suggest_opening(self, settings: Settings) -> dict[str, float]:
-        """Opening costs for these settings, of each side that is dropped."""
-        free = self._order is not None and self._order["partial"]  # dropped z then have no runs
+        """Suggest opening costs for these settings, one for each side with drops."""
+        free = self._order is not None and self._order["partial"]  # under a partial order, dropped z form no runs
         sides = ["x"] if settings.drop_x.kind != "none" else []
         sides += ["z"] if settings.drop_z.kind != "none" and not free else []
         asked = self._call(settings) | {f"open_{side}": "suggest" for side in sides}
@@ -272,12 +272,12 @@ class Session:
         return {f"open_{side}": _rounded(getattr(charges, f"open_{side}")) for side in sides}
 
     def export(self, settings: Settings) -> dict[str, Any]:
-        """The alignment as `Alignment.from_dict` reads it, with the settings that gave it."""
+        """The alignment in the form that `Alignment.from_dict` reads, with its settings."""
         content = formats.alignment_content(self.alignment(settings), ".json", fps=self.data.fps)
         return json.loads(content) | {"settings": settings.to_json()}  # type: ignore[no-any-return]
 
     def code(self, settings: Settings) -> str:
-        """Python that gives the same alignment, and the same posterior where one is wanted."""
+        """Python code that reproduces the alignment, and the posterior if one is shown."""
         call = arguments(settings, {side: _Raw(code) for side, code in self.data.given_code.items()})
         extra = order.added(self.data.steps, self._plain_call(settings), self.costs(settings.match))
         if "drop_z" in extra:
@@ -312,7 +312,7 @@ class Session:
         return arguments(settings, self.data.given)
 
     def _threshold(self, settings: Settings) -> float | None:
-        """The number behind a threshold."""
+        """The threshold as a number."""
         rule = drops.resolve(self._call(settings).get("threshold"), "threshold")
         if rule is None:
             return None
@@ -320,16 +320,16 @@ class Session:
         return value if np.isfinite(value) else None
 
     def _about_z(self, a: Alignment, settings: Settings, i: int) -> str:
-        """Why z_i was matched or dropped; like `Alignment.explain`, which tells about x."""
+        """Why z_i was matched or dropped; the counterpart of `Alignment.explain`, which covers x."""
         here = a.pairs[a.pairs[:, 0] == i, 1]
         if len(here):
-            more = f" … x_{here[-1]}, {len(here)} of them" if len(here) > 1 else ""
+            more = f" … x_{here[-1]} ({len(here)} elements)" if len(here) > 1 else ""
             price = float(a.solved().costs.match.at(np.full(len(here), i), here).sum())
-            return f"matched to x_{here[0]}{more}, for {price:.4g} in all"
+            return f"matched to x_{here[0]}{more}; total match cost {price:.4g}"
         if i not in a.walk:
             return "not on the walk: another alternative was taken"
         if not a.paid_z[i]:
-            return f"left out, which costs nothing with {a.method}"
+            return f"skipped, which costs nothing with {a.method}"
         given = a.solved().given
         drop_z = given.drop_z.copy()
         price, drop_z[i] = float(drop_z[i]), np.inf
@@ -347,7 +347,7 @@ class Session:
         )
 
     def _note(self) -> str | None:
-        """Where an alignment came along that these settings do not give, that is said."""
+        """A note if the initial settings do not reproduce the loaded alignment."""
         if self.data.cost is None:
             return None
         try:
@@ -356,22 +356,22 @@ class Session:
             cost = np.inf
         if np.isclose(cost, self.data.cost, rtol=1e-6):
             return None
-        return f"The alignment in the file costs {self.data.cost:.6g}: it was made with other options than these."
+        return f"The alignment in the file costs {self.data.cost:.6g}: it was made with different options."
 
 
 SUGGESTING: Final = ("one_to_many", "many_to_one", "contiguous", "window")
-"""Options that a suggestion takes into account."""
+"""Options that affect the suggested drop cost."""
 
 
 class _Raw(str):
-    """Code that stands for itself."""
+    """Code whose repr is the code itself."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
 def _suggestion(found: dropdtw.Suggestion) -> dict[str, Any]:
-    """A suggested drop cost for a page, and how far to trust it."""
+    """A suggested drop cost for the page, with its confidence."""
     return {
         "constant": _rounded(found.constant),
         "percentile": found.percentile,
@@ -381,13 +381,13 @@ def _suggestion(found: dropdtw.Suggestion) -> dict[str, Any]:
 
 
 def _kind(values: Array) -> Choice:
-    """Drop costs that came with the data: a constant where they are all alike."""
+    """How to show drop costs loaded with the data: as a constant if they are all equal."""
     same = bool((values == values[0]).all())
     return Choice("constant", float(values[0])) if same else Choice("given")
 
 
 def _price(values: Array) -> float | None:
-    """The drop cost, where it is one number."""
+    """The drop cost if it is the same finite number for all elements."""
     return float(values[0]) if np.isfinite(values[0]) and bool((values == values[0]).all()) else None
 
 
@@ -396,5 +396,5 @@ def _share(p: float) -> str:
 
 
 def _rounded(value: float, digits: int = 4) -> float:
-    """To a few digits: a person reads this number."""
+    """Round to a few significant digits for display."""
     return float(f"{value:.{digits}g}")

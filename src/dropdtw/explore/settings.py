@@ -1,4 +1,4 @@
-"""What a page asks for: every request carries its settings whole, so that tabs cannot mix theirs."""
+"""The settings of a request. Every request carries all of its settings, so that browser tabs cannot mix theirs up."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ CHARGES: Final = ("open_x", "open_z", "warp")
 
 @dataclass(frozen=True)
 class Choice:
-    """A kind and its number: what an element's drop costs, which pairs count, how wide the window is."""
+    """A kind and its number, for a drop cost, a threshold or a window."""
 
     kind: str = "none"
     value: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """As a page sends it."""
+        """Encode as the page sends it."""
         return {"kind": self.kind, "value": self.value}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to align. `match` is None where only match costs were loaded, `gamma` where no posterior is wanted.
+    """How to align.
 
-    open_x, open_z, warp : what runs of drops and repeated elements cost on top; 0 for nothing.
+    match : None if only match costs were loaded.   gamma : None if no posterior is wanted.
+    open_x, open_z, warp : extra cost of each run of drops and of each repeated element; 0 for none.
     """
 
     match: str | None = None
@@ -49,13 +50,13 @@ class Settings:
     gamma: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As a page sends them."""
+        """Encode as the page sends them."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: v.to_json() if isinstance(v, Choice) else v for name, v in values.items()}
 
 
 def parse(data: object) -> Settings:
-    """The settings in a request; ValueError for anything else.
+    """Validate the settings in a request; ValueError if they are malformed.
 
     >>> parse({"method": "dtw", "window": {"kind": "share", "value": 0.5}}).window
     Choice(kind='share', value=0.5)
@@ -64,7 +65,7 @@ def parse(data: object) -> Settings:
         raise ValueError(f"settings are {_name(data)}; send an object")
     known = {f.name for f in fields(Settings)}
     if unknown := sorted(set(data) - known):
-        raise ValueError(f"settings have {_short(unknown[0])}, which is none of {', '.join(sorted(known))}")
+        raise ValueError(f"settings have {_short(unknown[0])}; the known settings are {', '.join(sorted(known))}")
     found: dict[str, Any] = {}
     for name, value in data.items():
         if name in ("one_to_many", "many_to_one", "contiguous"):
@@ -82,12 +83,12 @@ def parse(data: object) -> Settings:
         elif isinstance(value, str):
             found[name] = value
         else:
-            raise ValueError(f"{name} is {_name(value)}; send a name")
+            raise ValueError(f"{name} is {_name(value)}; send a string")
     return Settings(**found)
 
 
 def number(name: str, value: object) -> float:
-    """A finite number, or ValueError."""
+    """Validate a finite number; ValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{name} is {_name(value)}; send a number")
     try:
@@ -100,9 +101,9 @@ def number(name: str, value: object) -> float:
 
 
 def whole(name: str, value: object, below: int) -> int:
-    """A whole number from 0 up to, not including, `below`; or ValueError."""
+    """Validate an integer in 0 … `below` − 1; ValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < below:
-        raise ValueError(f"{name} is {_short(value)}; send a whole number from 0 to {below - 1}")
+        raise ValueError(f"{name} is {_short(value)}; send an integer from 0 to {below - 1}")
     return value
 
 
@@ -111,15 +112,15 @@ def _choice(name: str, value: object, kinds: tuple[str, ...]) -> Choice:
         raise ValueError(f'{name} is {_short(value)}; send {{"kind": one of {", ".join(kinds)}, "value": a number}}')
     size = number(name, value.get("value", 0))
     if value["kind"] == "columns" and size != int(size):
-        raise ValueError(f"{name} is {size:g} columns; send a whole number")
-    # What does not count is forgotten, so that equal settings are equal.
+        raise ValueError(f"{name} is {size:g} columns; send an integer")
+    # Clear values that have no effect, so that equivalent settings compare equal.
     return Choice(value["kind"], 0.0 if value["kind"] in ("none", "given") else size)
 
 
 def arguments(settings: Settings, given: Mapping[str, Any]) -> Call:
     """The keyword arguments that differ from the defaults.
 
-    given : by name, the drop costs that stand for the kind "given".
+    given : the drop costs to use for the kind "given", by argument name.
 
     >>> arguments(Settings(drop_x=Choice("percentile", 30.0), window=Choice("columns", 9.0)), {})
     {'drop_x': 'percentile:30', 'window': 9}
@@ -133,7 +134,7 @@ def arguments(settings: Settings, given: Mapping[str, Any]) -> Call:
             call[name] = f"percentile:{_plain(choice.value)}"
         elif choice.kind == "given":
             if name not in given:
-                raise ValueError(f"{name} is 'given', but none came with the data; choose another kind")
+                raise ValueError(f"{name} is 'given', but the data contain no drop costs; choose another kind")
             call[name] = given[name]
     if settings.method != "drop_dtw":
         call["method"] = settings.method
@@ -152,7 +153,7 @@ def _plain(value: float) -> str:
 
 
 def _name(value: object) -> str:
-    names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
 
 

@@ -1,4 +1,4 @@
-"""Steps and a talk, or made data, as something to explore."""
+"""Data to explore from a list of steps and a talk, or from a synthetic demo."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dropdtw.orders.blocks import read_blocks
 from dropdtw.text.evidence import SKIP
 
 TALKS: Final = (".srt", ".vtt", ".sbv")
-"""Ends of names of talks."""
+"""File extensions of subtitles."""
 
 JUNK, DONE = (9, 8, 16, 7, 10), (14, 6, 12, 14)
-"""Frames of the demo: junk before, between and after the steps, and those of the steps themselves."""
+"""Frames in the demo: of junk before, between and after the steps, and of each step."""
 
 
 def read_talk(steps: str, talk: str, **more: Any) -> Data:
-    """Where steps are talked about: a file with a step to a line, and subtitles. Needs the extra `text`."""
+    """Load a file with one step per line, and subtitles in which to find the steps. Needs the extra `text`."""
     from dropdtw import text
     from dropdtw.data.text import embed
     from dropdtw.text.localize import match_costs
@@ -60,7 +60,7 @@ def read_talk(steps: str, talk: str, **more: Any) -> Data:
 
 
 def demo() -> Data:
-    """Five steps and a recording of four of them with junk between, so that nobody needs files to look around."""
+    """Five steps and a recording of four of them with junk in between, to try the explorer without files."""
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(5, 16))
     lengths = [n for both in zip(JUNK, (*DONE, 0), strict=True) for n in both]
@@ -81,10 +81,10 @@ def demo() -> Data:
 
 
 def read_names(place: str, K: int) -> tuple[str, ...]:
-    """The names of K elements of Z, one to a line."""
+    """Read the names of the K elements of Z, one per line."""
     names = tuple(one_line(line.strip()) for line in _parsed(place, str.splitlines) if line.strip())
     if len(names) != K:
-        raise ValueError(f"{place} has {len(names)} names; give one for each of the {K} elements of Z, a line each")
+        raise ValueError(f"{place} has {len(names)} names; give one line for each of the {K} elements of Z")
     return names
 
 

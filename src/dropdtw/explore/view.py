@@ -1,4 +1,4 @@
-"""What is drawn: matrices made small enough for a screen, and curves that stand for the sequences."""
+"""Data to draw: matrices downsampled to screen size, and curves that summarize the sequences."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 from dropdtw.problem.inputs import Array
 
 FORBIDDEN: Final = 255
-"""The grey level of a match that costs +∞."""
+"""The gray level of a match that costs +∞."""
 
 BINS: Final = 60
 
 
 def blocks(n: int, most: int) -> Array:
-    """Where to cut n elements into at most `most` blocks of nearly equal length: the start of each."""
+    """The starts of at most `most` blocks of nearly equal length that partition n elements."""
     count = min(n, most)
     return np.arange(count) * n // count
 
 
 def drawn_shape(shape: tuple[int, int], cells: int) -> tuple[int, int]:
-    """Rows and columns, at most `cells` in all and each at most as many as there are; long sides shrink first.
+    """Rows and columns of the drawn matrix: at most `cells` cells, no more than in `shape`; long sides shrink first.
 
     >>> drawn_shape((200, 2000), 1 << 22), drawn_shape((3000, 4000), 1 << 20), drawn_shape((2, 10**7), 1 << 20)
     ((200, 2000), (1024, 1024), (2, 524288))
@@ -33,7 +33,7 @@ def drawn_shape(shape: tuple[int, int], cells: int) -> tuple[int, int]:
 
 
 def pooled(A: Array, cells: int, function: np.ufunc) -> Array:
-    """The matrix with at most `cells` cells, each the minimum or maximum of a block."""
+    """Downsample a matrix to at most `cells` cells, each the minimum or maximum of a block."""
     rows, columns = drawn_shape((A.shape[0], A.shape[1]), cells)
     if rows < A.shape[0]:
         A = function.reduceat(A, blocks(A.shape[0], rows), axis=0)
@@ -43,9 +43,9 @@ def pooled(A: Array, cells: int, function: np.ufunc) -> Array:
 
 
 def grey(C: Array, cells: int) -> tuple[Array, float, float]:
-    """Match costs as bytes, 0 for `low` and less, 254 for `high` and more, `FORBIDDEN` for +∞; low; high.
+    """Match costs as bytes, with the costs `low` and `high` that are drawn as 0 and 254; +∞ is `FORBIDDEN`.
 
-    A block of cells shows its cheapest. The dearest half percent does not stretch the scale.
+    A block of cells shows its lowest cost. The scale ignores the extreme half percent at either end.
     """
     small = pooled(C, cells, np.minimum)
     finite = small[np.isfinite(small)].astype(np.float64)
@@ -56,7 +56,7 @@ def grey(C: Array, cells: int) -> tuple[Array, float, float]:
 
 
 def histogram(C: Array) -> dict[str, Any]:
-    """How many pairs cost how much, and how many x have a best match that costs so much."""
+    """Histograms of all match costs and of the best match cost of each x."""
     finite = C[np.isfinite(C)]
     if not finite.size:
         return {"low": 0.0, "high": 1.0, "all": [], "best": []}
@@ -72,7 +72,7 @@ def histogram(C: Array) -> dict[str, Any]:
 
 
 def curves(Z: Array | None, X: Array | None, C: Array | None, points: int = 2000) -> dict[str, Any]:
-    """Up to three curves for each sequence, in the same coordinates, and what they are, together and one by one."""
+    """Up to three curves per sequence, in shared coordinates, with a description of all and a name for each."""
     if Z is None or X is None:
         assert C is not None
         z, x, what = C.min(axis=1)[:, None], C.min(axis=0)[:, None], "cost of the best match"
@@ -88,10 +88,10 @@ def curves(Z: Array | None, X: Array | None, C: Array | None, points: int = 2000
 
 
 def _principal(Z: Array, X: Array) -> tuple[Array, Array]:
-    """The directions in which both sequences together vary most; a few thousand elements show them."""
+    """Both sequences projected onto their joint principal components."""
     both = np.concatenate([Z, X]).astype(np.float64)
     centre, scale = both.mean(axis=0), float(np.abs(both).max()) or 1.0
-    # Some thousand elements and the first few hundred features say enough for a sketch.
+    # About 2,000 elements and the first 256 features are enough for a sketch.
     some = (both[:: max(1, len(both) // 2048), :256] - centre[:256]) / scale
     axes = np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :3]
     axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1, 1)
@@ -101,7 +101,7 @@ def _principal(Z: Array, X: Array) -> tuple[Array, Array]:
 
 
 def _thinned(A: Array, points: int) -> list[list[float | None]]:
-    """The columns as lists of at most so many numbers: means of blocks, None where there is nothing to show."""
+    """The columns as lists of at most `points` block means, None where the mean is not finite."""
     starts = blocks(len(A), points)
     with np.errstate(invalid="ignore", over="ignore"):
         means = np.add.reduceat(A.astype(np.float64), starts) / np.diff(np.r_[starts, len(A)])[:, None]
