@@ -1,11 +1,11 @@
-"""Gestures with foreign passages: nearest neighbours under DTW and under Drop-DTW, on GunPoint.
+"""Classify gestures that contain foreign passages: 1-NN under DTW and under Drop-DTW, on GunPoint.
 
-Somebody draws a gun, or only points a finger: 50 series of 150 steps to learn from, 150 to classify. Into the latter,
-and only there, passages of another data set (ArrowHead, outlines of projectile points) are spliced at random places.
-The drop cost is chosen by cross-validation on the training series as they are: the least one of the best accuracy. So
-nothing about the passages is known beforehand.
+In GunPoint, a person draws a gun or only points a finger. There are 50 training series and 150 test series of 150 time
+steps each. We splice passages of another data set (ArrowHead, outlines of projectile points) into the test series at
+random places; the training series stay clean. Cross-validation on the clean training series chooses the drop cost:
+the lowest one with the best accuracy. The choice therefore uses no knowledge of the passages.
 
-Both data sets come inside aeon's wheel: `pip install aeon 'dropdtw[sklearn,plot]'`, then
+Both data sets are part of aeon's wheel: `pip install aeon 'dropdtw[sklearn,plot]'`, then
 `python examples/classify.py [--plot curve.png]`. Nothing is downloaded.
 """
 
@@ -21,7 +21,7 @@ SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 
 def splice(series: np.ndarray, passages: list[np.ndarray], share: float, rng: np.random.Generator) -> np.ndarray:
-    """The series with two foreign passages in it, which make up `share` of the result."""
+    """Insert two foreign passages into a series; they make up `share` of the result."""
     foreign = round(len(series) * share / (1 - share))
     first = int(rng.integers(foreign + 1))
     parts, last = [], 0
@@ -34,21 +34,21 @@ def splice(series: np.ndarray, passages: list[np.ndarray], share: float, rng: np
 
 
 def least_of_the_best(results: dict[str, np.ndarray]) -> int:
-    """Among the drop costs of the best accuracy, the lowest: it drops most."""
+    """The index of the lowest drop cost with the best accuracy, which drops the most."""
     best = results["mean_test_score"] >= results["mean_test_score"].max() - 1e-9
     costs = np.asarray(results["param_drop_x"], float)
     return int(np.where(best, costs, np.inf).argmin())
 
 
 def learn(series: list[np.ndarray], labels: np.ndarray) -> dict[str, AlignmentKNeighborsClassifier]:
-    """The two classifiers, the drop cost of the second chosen on the training series alone."""
+    """Fit both classifiers; the drop cost is chosen on the training series alone."""
     search = GridSearchCV(
         AlignmentKNeighborsClassifier(n_jobs=-1),
         {"drop_x": DROP_COSTS},
         cv=StratifiedKFold(10, shuffle=True, random_state=0),
         refit=least_of_the_best,
     ).fit(series, labels)
-    print("accuracy in cross-validation on the training series, by drop cost:")
+    print("cross-validation accuracy on the training series, by drop cost:")
     for cost, score in zip(DROP_COSTS, search.cv_results_["mean_test_score"], strict=True):
         print(f"  {cost:<5} {score:6.1%}{'  chosen' if cost == search.best_params_['drop_x'] else ''}")
     return {"DTW": AlignmentKNeighborsClassifier(n_jobs=-1).fit(series, labels), "Drop-DTW": search.best_estimator_}
@@ -56,13 +56,13 @@ def learn(series: list[np.ndarray], labels: np.ndarray) -> dict[str, AlignmentKN
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5, help="how often passages are drawn anew (default: 5)")
-    parser.add_argument("--plot", metavar="FILE", help="draw the curves into this file")
+    parser.add_argument("--runs", type=int, default=5, help="number of random draws of the passages (default: 5)")
+    parser.add_argument("--plot", metavar="FILE", help="save a plot of the curves to this file")
     options = parser.parse_args()
     try:
         from aeon.datasets import load_arrow_head, load_gunpoint
     except ImportError:
-        raise SystemExit("this example reads data from inside aeon's wheel: pip install aeon") from None
+        raise SystemExit("this example needs the data sets in aeon: pip install aeon") from None
 
     (train, labels), (test, truth) = load_gunpoint(split="train"), load_gunpoint(split="test")
     train, test, arrowheads = (as_series(X, layout="nct") for X in (train, test, load_arrow_head(split="test")[0]))
@@ -87,12 +87,12 @@ def main() -> None:
             [100 * share for share in SHARES],
             {name: 100 * values for name, values in accuracy.items()},
             emphasis=["Drop-DTW"],
-            xlabel="foreign steps in a test series, %",
+            xlabel="foreign share of a test series, %",
             ylabel="1-NN accuracy, %",
-            title="GunPoint with passages of ArrowHead",
+            title="GunPoint with passages from ArrowHead",
         )
         axes.figure.savefig(options.plot, dpi=150)
-        print(f"\ndrew {options.plot}")
+        print(f"\nsaved {options.plot}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A noisy recording of four steps: Drop-DTW finds the steps, plain DTW is misled by the junk.
+"""A noisy recording of four steps: Drop-DTW finds the steps, while the junk misleads plain DTW.
 
 Run with `.venv/bin/python examples/quickstart.py` after `make setup`.
 """
@@ -12,7 +12,7 @@ STEPS = ["grind", "tamp", "brew", "pour"]
 
 
 def recording(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Four steps as vectors; frames that show them, noisily, with unrelated passages between; the true labels."""
+    """Four steps as vectors; noisy frames that show them, with unrelated passages in between; the true labels."""
     Z = rng.normal(size=(len(STEPS), 16))
     truth = np.repeat([-1, 0, -1, 1, -1, 2, -1, 3, -1], [6, 8, 5, 3, 9, 7, 4, 8, 7])
     junk = rng.normal(size=(len(truth), 16))
@@ -21,7 +21,7 @@ def recording(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def strip(labels: np.ndarray) -> str:
-    """One character a frame: the step's initial, or a dot where the frame is dropped."""
+    """One character per frame: the step's initial, or a dot where the frame is dropped."""
     return "".join(STEPS[k][0] if k >= 0 else "·" for k in labels)
 
 
@@ -29,7 +29,7 @@ def main() -> None:
     Z, X, truth = recording(np.random.default_rng(7))
     found = dropdtw.align(Z, X, drop_x="percentile:15", many_to_one=False, contiguous=True)
     warped = dropdtw.align(Z, X, method="dtw")
-    print(f"{len(STEPS)} steps ({', '.join(STEPS)}) in {len(X)} frames, one letter a frame, · for no step:\n")
+    print(f"{len(STEPS)} steps ({', '.join(STEPS)}) in {len(X)} frames, one letter per frame, · for no step:\n")
     for name, labels in (("truth", truth), ("Drop-DTW", found.labels), ("DTW", warped.labels)):
         score = f"accuracy {metrics.frame_accuracy(labels, truth):4.0%}, IoU {metrics.iou(labels, truth):4.0%}"
         print(f"  {name:9}{strip(labels)}  {score}")

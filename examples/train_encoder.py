@@ -1,11 +1,11 @@
-"""Train an encoder with an alignment loss: from step lists alone, frames learn which step they show.
+"""Train an encoder with an alignment loss: from lists of steps alone, it learns which step each frame shows.
 
-A toy of learning from instructional videos. Twelve steps are vectors; what a step looks like in a frame is another
-vector, the same for all recordings but far from the step's own. Each recording shows four to six steps in order, with
-frames of *other* steps in between, more than half of all: they belong to no step of its list and should be dropped.
-Training sees the lists, never the frames' labels; those serve to score held-out recordings.
+This is a toy version of learning from instructional videos. Twelve steps are vectors. What a step looks like in a frame
+is a different vector, the same in all recordings but far from the vector of the step. Each recording shows four to six
+steps in order. More than half of its frames show *other* steps: they belong to no step of its list and should be
+dropped. Training sees the lists but never the labels of the frames, which serve only to score held-out recordings.
 
-Run with `python examples/train_encoder.py` (under 30 s), and `--plot out.png` for a picture.
+Run `python examples/train_encoder.py` (under 30 s); add `--plot out.png` for a figure.
 """
 
 import argparse
@@ -22,11 +22,11 @@ from dropdtw.costs import Softmax
 from dropdtw.torch import ClusteringLoss, DropDTWLoss, SmoothDTWLoss
 
 STEPS, DIM = 12, 16
-GAMMA = 4.0  # products of such vectors are about 16 where they fit
+GAMMA = 4.0  # dot products of matching vectors are about 16
 
 
 def losses(drop: str) -> dict[str, nn.Module]:
-    """What is compared."""
+    """The losses to compare."""
     return {
         "SmoothDTW": SmoothDTWLoss(gamma_match=GAMMA, normalize="x"),
         "Drop-DTW": DropDTWLoss(drop, gamma_match=GAMMA, normalize="x"),
@@ -44,7 +44,7 @@ class Recording:
 
 
 class Encoder(nn.Module):
-    """x + MLP(x), which begins as the identity."""
+    """x + MLP(x), initialized to the identity."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,12 +53,12 @@ class Encoder(nn.Module):
             nn.init.zeros_(parameter)
 
     def forward(self, X: torch.Tensor) -> torch.Tensor:
-        """Frames (N, d) to frames (N, d)."""
+        """Map frames (N, d) to encoded frames (N, d)."""
         return X + self.mlp(X)
 
 
 def recordings(rng: np.random.Generator, count: int, others: int) -> list[Recording]:
-    """A world of steps and their looks, and recordings of it; others: mean number of other frames between two steps."""
+    """Random steps with their looks, and recordings of them; others: mean number of other frames between two steps."""
     steps = rng.normal(size=(STEPS, DIM))
     looks = steps + 2.5 * rng.normal(size=(STEPS, DIM))
     found = []
@@ -80,7 +80,7 @@ def recordings(rng: np.random.Generator, count: int, others: int) -> list[Record
 def train(
     loss: nn.Module, data: list[Recording], iterations: int, seed: int, weight: float
 ) -> tuple[Encoder, list[float]]:
-    """An encoder trained with a loss (plus weight · clustering loss), and the values on the way."""
+    """Train an encoder with a loss (plus weight · clustering loss); return it with the loss of each iteration."""
     torch.manual_seed(seed)
     encoder, clustering = Encoder(), ClusteringLoss("contrastive", gamma=GAMMA / 2, gamma_contrast=GAMMA)
     optimizer = torch.optim.Adam(encoder.parameters(), lr=1e-3)
@@ -99,14 +99,14 @@ def train(
 
 
 def align(encoder: Encoder, r: Recording, drop: str) -> dropdtw.Alignment:
-    """The steps of a recording, found in its encoded frames; a frame shows one step at most, a step is one run."""
+    """Align the steps with the encoded frames; a frame shows at most one step, and each step is one run of frames."""
     with torch.no_grad():
         X = encoder(r.X).numpy()
     return dropdtw.align(r.Z.numpy(), X, drop, match=Softmax(GAMMA), many_to_one=False, contiguous=True)
 
 
 def score(encoder: Encoder, data: list[Recording], drop: str) -> tuple[float, float]:
-    """Mean frame accuracy, background included, and mean IoU."""
+    """Mean frame accuracy, including the background, and mean IoU."""
     labels = [(align(encoder, r, drop).labels, r.truth) for r in data]
     return (
         float(np.mean([metrics.frame_accuracy(found, truth) for found, truth in labels])),
@@ -115,7 +115,7 @@ def score(encoder: Encoder, data: list[Recording], drop: str) -> tuple[float, fl
 
 
 def draw(path: str, encoders: dict[str, Encoder], curves: dict[str, list[float]], r: Recording, drop: str) -> None:
-    """The losses, and one held-out recording aligned before and after training."""
+    """Plot the losses, and one held-out recording aligned before and after training."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -135,16 +135,16 @@ def draw(path: str, encoders: dict[str, Encoder], curves: dict[str, list[float]]
             ax.add_patch(plt.Rectangle((start - 0.5, label - 0.5), stop - start, 1, fill=False, ec="#009e73", lw=2.5))
         ax.plot(*found.pairs.T[::-1], "o", ms=6, color="#d55e00", mec="white")
         accuracy = metrics.frame_accuracy(found.labels, r.truth)
-        ax.set_title(f"{name}: {accuracy:.0%} of these frames right", fontsize="medium")
+        ax.set_title(f"{name}: {accuracy:.0%} of frames correct", fontsize="medium")
         ax.set(ylabel="step", yticks=range(len(r.Z)), xticks=range(0, len(r.X), 5))
         ax.tick_params(labelbottom=False)
     ax.tick_params(labelbottom=True)
-    ax.set_xlabel("frame   (grey: probability of a step, green: true, dots: aligned; no dot: dropped)")
+    ax.set_xlabel("frame   (gray: probability of a step, green: true, dots: aligned; no dot: dropped)")
     figure.savefig(path, dpi=120)
 
 
 def runs(labels: np.ndarray) -> list[tuple[int, int, int]]:
-    """(label, start, stop) of each run of equal labels, without the background."""
+    """(label, start, stop) of each run of equal labels other than background."""
     cuts = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]
     return [(int(labels[a]), a, b) for a, b in pairwise(cuts) if labels[a] >= 0]
 
@@ -154,18 +154,18 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--others", type=int, default=5, help="mean number of other frames between two steps (5)")
-    parser.add_argument("--percentile", type=float, default=15, help="drop cost: this percentile of match costs (15)")
-    parser.add_argument("--clustering", type=float, default=0, help="weight of a clustering loss beside each (0)")
-    parser.add_argument("--plot", metavar="PNG", help="draw losses and alignments into this file")
+    parser.add_argument("--percentile", type=float, default=15, help="percentile of match costs used as drop cost (15)")
+    parser.add_argument("--clustering", type=float, default=0, help="weight of a clustering loss added to each (0)")
+    parser.add_argument("--plot", metavar="PNG", help="save a plot of losses and alignments to this file")
     told = parser.parse_args()
-    torch.set_num_threads(1)  # all is small here: more threads would wait for each other
+    torch.set_num_threads(1)  # the tensors are small: more threads would only add overhead
     drop = f"percentile:{told.percentile}"
     data = recordings(np.random.default_rng(told.seed), 260, told.others)
     training, held_out = data[:200], data[200:]
     background = np.mean(np.concatenate([r.truth for r in held_out]) < 0)
     true = np.mean([(r.truth >= 0).mean() / len(r.Z) for r in held_out])
     print(f"{len(training)} recordings to train on, {len(held_out)} held out")
-    print(f"{background:.0%} of frames are to be dropped, {true:.0%} of pairs are true matches\n")
+    print(f"{background:.0%} of frames should be dropped, {true:.0%} of pairs are true matches\n")
     print(f"{'':20}{'loss':>18}{'accuracy':>12}{'IoU':>8}    (held out, Drop-DTW alignments)")
     encoders, curves = {"untrained": Encoder()}, {}
     print(f"{'untrained':38}{'{:12.1%}{:8.1%}'.format(*score(encoders['untrained'], held_out, drop))}")
@@ -175,7 +175,7 @@ def main() -> None:
         print(f"{name:20}{change:>18}{'{:12.1%}{:8.1%}'.format(*score(encoders[name], held_out, drop))}")
     if told.plot:
         draw(told.plot, encoders, curves, held_out[0], drop)
-        print(f"\nsee {told.plot}")
+        print(f"\nsaved {told.plot}")
 
 
 if __name__ == "__main__":

@@ -276,7 +276,7 @@ def test_alignments_are_compared_side_by_side(axes):
     made = plot.compare({"one": a, "two": a, "three": a})
     assert [ax.get_title().split(":")[0] for ax in made] == ["one", "two", "three"]
     assert plot.compare({"given": a}, axes=[axes]) == [axes]
-    with pytest.raises(ValueError, match="there are 1 axes for 2 alignments; give one for each"):
+    with pytest.raises(ValueError, match="axes has 1 entries for 2 alignments; give one for each"):
         plot.compare({"one": a, "two": a}, axes=[axes])
 
 
@@ -313,7 +313,7 @@ def test_an_alignment_between_its_frames(axes):
     assert figure.get_suptitle() == "what"
     said = [text.get_text() for text in figure.legends[0].get_texts()]
     assert said == ["matched", "dropped", "truth", "junk on the left", "junk dropped", "junk matched"]
-    with pytest.raises(ValueError, match="x_frames and z_frames have 2 and 3 frames; the alignment has 3 x 3"):
+    with pytest.raises(ValueError, match="x_frames and z_frames have 2 and 3 frames; the alignment has 3 and 3"):
         plot.with_frames(a, np.zeros((2, 8, 8)), np.zeros((3, 8, 8)))
 
 

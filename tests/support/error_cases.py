@@ -47,12 +47,12 @@ ANSWERS = {
         "fill is 'cubic'",
         "give a number for dropped elements, or 'linear'",
     ),
-    "axes": case(lambda: plotting("compare", {"a": solve(C)}, axes=[]), "there are 0 axes for 1 align", "one for each"),
+    "axes": case(lambda: plotting("compare", {"a": solve(C)}, axes=[]), "axes has 0 entries for 1 al", "one for each"),
     "film": case(lambda: plotting("strip", np.zeros((2, 3))), "frames has shape (2, 3)", "give a video (T, H, W)"),
     "frames": case(
         lambda: plotting("with_frames", solve(C), np.zeros((1, 4, 4)), np.zeros((1, 4, 4))), "have 1 and 1 frames", ""
     ),
-    "bars": case(lambda: plotting("step_bars", {"a": [0], "b": [0, 1]}), "rows have [1, 2] frames", "as many labels"),
+    "bars": case(lambda: plotting("step_bars", {"a": [0], "b": [0, 1]}), "rows have [1, 2] frames", "equally many"),
     "linked": case(
         lambda: plotting("linked", Z, X, solve(C)), "Z and X have 2 and 3 elements, but 2 and 4 were", "both as aligned"
     ),

@@ -1,7 +1,8 @@
-"""Pictures of alignments and orders; needs matplotlib (`pip install dropdtw[plot]`). Each takes `ax=` or makes its own.
+"""Plots of alignments and orders. Needs matplotlib (`pip install dropdtw[plot]`).
 
-Colours mean the same in all of them, and colour-blind readers can tell them apart: blue is matched, orange dropped,
-green the truth. Steps, methods and features take theirs from `SERIES`.
+Each function draws on `ax=` if you pass it, otherwise on a new figure. Colors mean the same everywhere and are safe for
+color-blind readers: blue is matched, orange is dropped, green is the truth. Steps, methods and features take their
+colors from `SERIES`.
 """
 
 from dropdtw.plot.common import DROPPED, MATCH, SERIES, TRUTH

@@ -1,4 +1,4 @@
-"""What all plots share: colours, axes to draw on, and the legend."""
+"""Shared by all plots: colors, axes and the legend."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["DROPPED", "HATCHED", "MATCH", "SERIES", "TRUTH", "UNREACHED", "WRONG
 __all__ += ["pyplot", "titled"]
 
 HATCHED: Final = "//"
-"""The pattern of what is dropped: it leaves the costs below visible."""
+"""Hatch pattern of dropped elements; the costs under it stay visible."""
 
 
 def pyplot() -> Any:
-    """Matplotlib, or an error that says how to get it."""
+    """Import matplotlib.pyplot, or raise an error that says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -28,27 +28,27 @@ def pyplot() -> Any:
 
 
 def new_axes(size: tuple[float, float] = (7, 4)) -> Axes:
-    """Axes of a figure of their own, of a size in inches."""
+    """Create axes in a new figure; `size` is in inches."""
     ax: Axes = pyplot().subplots(figsize=size, layout="constrained")[1]
     return ax
 
 
 def hatched(colour: str, tint: float = 0.15, pattern: str = HATCHED) -> dict[str, Any]:
-    """Options of a patch that shows what lies below it: a pale tint and thin lines."""
+    """Options of a see-through patch: a pale tint and thin hatch lines."""
     return {"facecolor": (colour, tint), "edgecolor": colour, "hatch": pattern, "linewidth": 0}
 
 
 def patch(**options: Any) -> Any:
-    """A patch for a legend."""
+    """Create a patch for a legend."""
     from matplotlib.patches import Patch
 
     return Patch(**options)
 
 
 def titled(ax: Axes, title: str, entries: Mapping[str, Any], *, room: bool = False) -> None:
-    """Set a title and, between it and the plot, a legend in one line that covers nothing.
+    """Set a title and, between it and the plot, a one-line legend that covers no data.
 
-    room : for a legend even where there is none, so that titles side by side are level.
+    room : leave space for a legend even without entries, so that titles of neighboring plots are level.
     """
     size = pyplot().rcParams["font.size"]
     ax.set_title(title, fontsize="medium", pad=6 + 1.6 * size if entries or room else None)

@@ -1,4 +1,4 @@
-"""Pictures of orders: boxes for steps, arrows for what comes before what."""
+"""Plots of orders: boxes are steps, arrows mean "comes before"."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 STEP, BACK = SERIES[0], SERIES[1]
-"""The colours of boxes, and of arrows that repeat or jump."""
+"""Colors of boxes, and of arrows that repeat or jump."""
 
 LETTER, LINE, GAP, DOT, LEVEL = 0.078, 0.17, 0.45, 0.045, 0.09
-"""Inches: the width of a letter, the height of a line, the space between boxes, the radius of a dot, the level ends of
-arrows."""
+"""Inches: width of a letter, height of a line, space between boxes, radius of a dot, straight part at each end of an
+arrow."""
 WRAP, POINTS, WIDEST = 16, 9.0, 24.0
-"""Letters to a line; the size of the text; inches that a figure is wide at most: then all is drawn smaller."""
+"""Letters per line; font size in points; maximum figure width in inches, beyond which the drawing is scaled down."""
 
 SAID: Final = {EITHER: "one of these", REPEAT: "again", JUMP: "may jump"}
-"""What the legend says of arrows that do not simply mean "comes before"."""
+"""Legend texts of arrows that do not simply mean "comes before"."""
 
 Point = tuple[float, float]
 
@@ -37,12 +37,12 @@ def order(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw an order from left to right: a box for each step, and an arrow to each that has to wait for it.
+    """Draw an order from left to right: a box for each step, and an arrow to each step that must wait for it.
 
-    Arrows that follow from others are left out. Dashed arrows are alternatives, of which one is taken; pink arrows go
-    through a part again or jump, with what that costs.
+    Arrows implied by others are omitted. Dashed arrows lead to alternatives, of which one is taken. Pink arrows repeat
+    a part or jump, and show their cost.
 
-    names : what steps are called, by number; without it, by number.
+    names : names of the steps; a step without a name shows its number.
     """
     said = as_order(order)
     texts = {step: _lines(_name(names, step)) for step in said.steps}
@@ -67,7 +67,7 @@ def _name(names: Mapping[int, str] | Sequence[str] | None, step: int) -> str:
     if names is None or (isinstance(names, Mapping) and step not in names):
         return str(step)
     if not isinstance(names, Mapping) and step >= len(names):
-        raise ValueError(f"there are {len(names)} names, but the order has step {step}; give one for each step")
+        raise ValueError(f"names has {len(names)} entries, but the order has step {step}; give one name for each step")
     return str(names[step])
 
 
@@ -76,7 +76,7 @@ def _lines(name: str) -> list[str]:
 
 
 class _Picture:
-    """A drawing in inches: where each box lies, and how far arrows that lead back rise above them."""
+    """The layout in inches: the position of each box, and the height of the arrows that lead back."""
 
     def __init__(self, drawn: Drawing, texts: Mapping[int, list[str]]) -> None:
         self.drawn, self.texts = drawn, texts
@@ -102,18 +102,18 @@ class _Picture:
         self.limits = (-0.1, self.centre[-1] + wide[-1] / 2 + 0.1, low, high)
 
     def size(self, node: Node) -> tuple[float, float]:
-        """How wide and how tall a node is."""
+        """Width and height of a node."""
         if node.step < 0:
             return 2 * DOT, 2 * DOT
         lines = self.texts[node.step]
         return max(0.4, LETTER * max(map(len, lines)) + 0.16), LINE * len(lines) + 0.14
 
     def at(self, node: Node) -> Point:
-        """The middle of a node."""
+        """The center of a node."""
         return self.centre[node.layer], -node.row * self.apart
 
     def level_arcs(self) -> dict[Edge, int]:
-        """How high each arrow that repeats or jumps rises: above those inside it; below 0 it runs under the boxes."""
+        """The level of each arrow that repeats or jumps, above those it spans; negative levels run below the boxes."""
         nodes = self.drawn.nodes
         found: dict[Edge, int] = {}
         leading = [edge for edge in self.drawn.edges if edge.kind in (REPEAT, JUMP)]
@@ -134,7 +134,7 @@ class _Picture:
         return found
 
     def height(self, edge: Edge) -> float:
-        """How high such an arrow runs: clear of all boxes between its ends."""
+        """The height of such an arrow, clear of all boxes between its ends."""
         nodes, level = self.drawn.nodes, self.levels[edge]
         low, high = sorted((nodes[edge.source].layer, nodes[edge.target].layer))
         sign = math.copysign(1, level)
@@ -143,7 +143,7 @@ class _Picture:
         return sign * (max(sign * y for y in ys) + self.tall / 2 + 0.24 * abs(level))
 
     def draw(self, ax: Axes, scale: float) -> None:
-        """Draw everything; text and lines are `scale` times as large as usual."""
+        """Draw everything, with text and lines scaled by `scale`."""
         from matplotlib.patches import Circle, FancyBboxPatch
 
         ink = pyplot().rcParams["text.color"]
@@ -170,7 +170,7 @@ class _Picture:
         self.legend(ax, scale, ink)
 
     def arrow(self, ax: Axes, edge: Edge, scale: float, ink: str) -> None:
-        """Draw an arrow, with what it costs."""
+        """Draw an arrow with its cost."""
         from matplotlib.patches import FancyArrowPatch
 
         leads_on = edge.kind in (BEFORE, EITHER)
@@ -192,7 +192,7 @@ class _Picture:
                     zorder=6)  # fmt: skip
 
     def onward(self, edge: Edge) -> tuple[Any, Point]:
-        """The path of an arrow to a later layer, level where it leaves, passes boxes and arrives; and its middle."""
+        """The path of an arrow to a later layer, horizontal at its ends and where it passes boxes; and its midpoint."""
         from matplotlib.path import Path
 
         a, b = self.drawn.nodes[edge.source], self.drawn.nodes[edge.target]
@@ -210,7 +210,7 @@ class _Picture:
                 points.append(stop)
                 codes.append(Path.LINETO)
                 continue
-            # Level for a little while, and up to the edge of the layer where the box is narrower.
+            # Stay horizontal near the box, at least until the edge of the layer.
             edge_a, edge_b = (
                 self.centre[a.layer] + self.wide[a.layer] / 2,
                 self.centre[b.layer] - self.wide[b.layer] / 2,
@@ -227,7 +227,7 @@ class _Picture:
         return Path(points, codes), ((start[0] + first[0]) / 2, (start[1] + first[1]) / 2)
 
     def around(self, edge: Edge) -> tuple[Any, Point]:
-        """The path of an arrow that runs above or below the boxes, with round corners; and its middle."""
+        """The path of an arrow that runs above or below the boxes, with rounded corners; and its midpoint."""
         from matplotlib.path import Path
 
         a, b = self.drawn.nodes[edge.source], self.drawn.nodes[edge.target]
@@ -246,7 +246,7 @@ class _Picture:
         return Path(points, codes), ((x + end_x) / 2, top)
 
     def legend(self, ax: Axes, scale: float, ink: str) -> None:
-        """Say what arrows mean that do not simply mean "comes before"."""
+        """Explain the arrows that do not simply mean "comes before"."""
         from matplotlib.lines import Line2D
 
         kinds = [kind for kind in SAID if any(edge.kind == kind for edge in self.drawn.edges)]

@@ -1,4 +1,4 @@
-"""Pictures of alignments and posteriors."""
+"""Plots of alignments and posteriors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dropdtw.results.posterior import Posterior
 
 MOST_NUMBERS: Final = 60
-"""Steps up to which their numbers are drawn."""
+"""Maximum number of visits that are numbered."""
 
 NOT_TAKEN: Final[dict[str, Any]] = {"facecolor": "none", "edgecolor": UNREACHED, "hatch": "\\\\\\", "linewidth": 0}
 MISSING: Final[dict[str, Any]] = {"facecolor": "white", "edgecolor": UNREACHED, "hatch": "xxx", "linewidth": 0}
@@ -49,14 +49,15 @@ def alignment(
     legend: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw an alignment on its match costs (grey), X to the right and Z downwards.
+    """Draw an alignment on top of its match costs (gray), with X to the right and Z downward.
 
-    Matches are blue, dropped elements hatched in orange. What a window, a mask or +∞ forbids stays blank.
+    Matches are blue dots. Dropped elements are hatched in orange, and missing elements are crossed out. Cells that a
+    window, a mask or a cost of +∞ forbids are blank.
 
-    With an order, numbers say when each step was done, a bar how long it took, and steps in branches that were not
-    taken are hatched in grey. Missing elements are crossed out.
+    With an order, each visit to a step is a bar over its duration, numbered in order of time. Steps on branches that
+    were not taken are hatched in gray.
 
-    truth_x : true intervals [start, stop) of X, drawn as green bars along the upper edge and dashed down the picture.
+    truth_x : true intervals [start, stop) of X, drawn as green bars along the top with dashed lines down the plot.
     """
     ax = ax or new_axes()
     K, N = a.shape
@@ -96,7 +97,7 @@ def alignment(
 
 
 def _entries(*shown: Alignment, truth: bool) -> dict[str, Any]:
-    """What the legend of alignments says: what there is to see, and nothing else."""
+    """Legend entries of the elements that occur in the plot."""
     from matplotlib.lines import Line2D
 
     found: dict[str, Any] = {}
@@ -116,7 +117,7 @@ def _entries(*shown: Alignment, truth: bool) -> dict[str, Any]:
 def compare(alignments: Mapping[str, Alignment], *, axes: Sequence[Axes] | None = None, **options: Any) -> list[Axes]:
     """Draw several alignments of the same two sequences side by side, each under its name.
 
-    axes : as many as there are alignments.   options : as in `alignment`.
+    axes : one per alignment.   options : passed to `alignment`.
     """
     if axes is None:
         wide = 4.6 * len(alignments)
@@ -124,12 +125,12 @@ def compare(alignments: Mapping[str, Alignment], *, axes: Sequence[Axes] | None 
             pyplot().subplots(1, len(alignments), figsize=(wide, 4.2), layout="constrained", squeeze=False)[1][0]
         )
     if len(axes) != len(alignments):
-        raise ValueError(f"there are {len(axes)} axes for {len(alignments)} alignments; give one for each")
+        raise ValueError(f"axes has {len(axes)} entries for {len(alignments)} alignments; give one for each")
     for ax, (name, a) in zip(axes, alignments.items(), strict=True):
         lost = f"{int(a.dropped_x.sum())} x and {int((a.dropped_z & a.reached_z).sum())} z dropped"
         alignment(a, title=f"{name}: cost {a.cost:.3g}, {lost}", colorbar=False, legend=False, ax=ax, **options)
     entries = _entries(*alignments.values(), truth=bool(options.get("truth_x")))
-    for ax in axes:  # one legend for all
+    for ax in axes:  # one shared legend
         titled(ax, ax.get_title(), entries if ax is axes[0] else {}, room=True)
     return list(axes)
 
@@ -148,10 +149,10 @@ def with_frames(
 ) -> Figure:
     """Draw an alignment of two videos with a film strip of X above and of Z on the left.
 
-    x_frames, z_frames : (N, H, W) and (K, H, W), or with colours.
-    spoiled_z : (K,) bool, which frames of Z are known to be junk: they get an orange edge, and on the right ✓ where
-        such a frame was dropped and ✗ where it was matched.
-    truth_x : as in `alignment`.   size : of the figure, in inches.
+    x_frames, z_frames : (N, H, W) and (K, H, W), or in color (N, H, W, 3) and (K, H, W, 3).
+    spoiled_z : (K,) bool, the frames of Z known to be junk. They get an orange edge; on the right, ✓ marks those
+        dropped and ✗ those matched.
+    truth_x : true intervals of X, see `alignment`.   size : size of the figure in inches.
     """
     from matplotlib.lines import Line2D
 
@@ -159,7 +160,7 @@ def with_frames(
     lengths = (len(np.asarray(x_frames)), len(np.asarray(z_frames)))
     if lengths != (N, K):
         raise ValueError(
-            f"x_frames and z_frames have {lengths[0]} and {lengths[1]} frames; the alignment has {N} x {K}"
+            f"x_frames and z_frames have {lengths[0]} and {lengths[1]} frames; the alignment has {N} and {K}"
         )
     figure: Figure = pyplot().figure(figsize=size, layout="constrained")
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 9), height_ratios=(1, 8))
@@ -195,19 +196,19 @@ def linked(
     ylabels: tuple[str, str] = ("Z", "X"),
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw both sequences, Z above X, with blue lines between what matches; dropped elements are orange.
+    """Draw both sequences, Z above X, with blue lines between matched elements; dropped elements are orange.
 
-    Up to four features are drawn as curves, on one scale for both sequences; more are drawn as a band of grey levels.
+    Up to four features are drawn as curves, on one scale for both sequences; more are drawn as a band of gray levels.
     Z is stretched to the width of X. Missing elements leave gaps.
 
-    links : how many of the matches to draw at most, evenly spaced.
+    links : maximum number of matches to draw, evenly spaced.
     """
     holes = a.kept is not None
     above, below = as_sequence(Z, "Z", holes=holes), as_sequence(X, "X", holes=holes)
     K, N = a.shape
     if (len(above), len(below)) != (K, N):
         raise ValueError(
-            f"Z and X have {len(above)} and {len(below)} elements, but {K} and {N} were aligned; give both as aligned"
+            f"Z and X have {len(above)} and {len(below)} elements, but the alignment has {K} and {N}; give the same two"
         )
     ax = ax or new_axes((8, 3.6))
     low, high = (float(f([f(above), f(below)])) for f in (np.nanmin, np.nanmax))
@@ -250,9 +251,9 @@ def posterior(
     colorbar: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how probable each match is (blue), and beside it each drop (orange): x below, z on the right.
+    """Draw the probability of each match (blue) and of each drop (orange): of x below the matches, of z on the right.
 
-    A row or column of drops is left out where nothing can be dropped.
+    The strip of drops is omitted on a side where nothing can be dropped.
     """
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -267,13 +268,13 @@ def posterior(
     for axis, (chance, share) in enumerate(((p.drop_z, 0.03), (p.drop_x, 0.06))):
         if not chance.any():
             continue
-        strip = max(0.8, share * (N, K)[axis])  # how broad, in elements
+        strip = max(0.8, share * (N, K)[axis])  # width in elements
         near, far = ends[axis] + 0.3 * strip, ends[axis] + 1.3 * strip
         extent = (-0.5, N - 0.5, far, near) if axis else (near, far, K - 0.5, -0.5)
         ax.imshow(chance[None] if axis else chance[:, None], extent=extent, cmap=shades[1], **how)
         ends[axis] = far
         centre = (near + far) / 2
-        ticks[axis] = [t for t in ticks[axis] if centre - t > 0.06 * (N, K)[axis]] + [centre]  # names need room
+        ticks[axis] = [t for t in ticks[axis] if centre - t > 0.06 * (N, K)[axis]] + [centre]  # labels need space
     if colorbar:
         ax.figure.colorbar(image, ax=ax, label="probability of a match or a drop", pad=0.02)
     ax.set(xlim=(-0.5, ends[0]), ylim=(ends[1], -0.5), xlabel=xlabel, ylabel=ylabel)
@@ -286,7 +287,7 @@ def posterior(
 
 
 def _visits(ax: Axes, a: Alignment) -> None:
-    """Draw when each step was done: a bar from its first x to its last, with its number; hatch what was not taken."""
+    """Draw each visit as a numbered bar from its first x to its last, and hatch the steps that were not taken."""
     from matplotlib.patheffects import withStroke
 
     for start, stop in runs(~a.reached_z & ~a.missing_z):
@@ -298,7 +299,7 @@ def _visits(ax: Axes, a: Alignment) -> None:
     if len(visits) <= MOST_NUMBERS:
         clear = [withStroke(linewidth=2.5, foreground="white")]
         for number, visit in enumerate(visits, 1):
-            behind = visit.start < 0.03 * a.shape[1]  # no room before it
+            behind = visit.start < 0.03 * a.shape[1]  # no space on the left
             end, side, room = (visit.stop, "left", 3) if behind else (visit.start, "right", -3)
             ax.annotate(f"{number}", (end - 0.5, visit.label), (room, 0), textcoords="offset points", ha=side,
                         va="center", fontsize="small", fontweight="bold", color=MATCH, path_effects=clear)  # fmt: skip
@@ -307,7 +308,7 @@ def _visits(ax: Axes, a: Alignment) -> None:
 def _signal(
     ax: Axes, values: Array, at: Array, floor: float, limits: tuple[float, float], dropped: Array
 ) -> tuple[Array, Array]:
-    """Draw a sequence between `floor` and `floor` + 1; where links leave each element downwards and upwards."""
+    """Draw a sequence between `floor` and `floor` + 1; return the lower and upper ends for links."""
     low, high = limits
     step = float(at[1] - at[0]) if len(at) > 1 else 2 * float(at[0]) + 1
     spans = [(at[start] - step / 2, (stop - start) * step) for start, stop in runs(dropped)]
@@ -327,5 +328,5 @@ def _signal(
 
 
 def _shade(feature: int) -> str:
-    """The grey of a feature's curve."""
+    """The gray level of a feature's curve."""
     return str(0.15 + 0.15 * feature)

@@ -1,4 +1,4 @@
-"""Pictures along one time axis: film strips, the step of each frame, curves with their errors."""
+"""Plots along one time axis: film strips, the step of each frame, and curves with error bands."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from dropdtw.search.find import Occurrence
 
 CURVES = 4
-"""Features up to which a signal is drawn as curves."""
+"""Maximum number of features drawn as curves."""
 
 PIXELS = 4000
-"""Places along the time axis that a long signal is drawn at."""
+"""Maximum resolution along the time axis for a long signal."""
 
 NUMBERED = 30
-"""Occurrences that get a number."""
+"""Maximum number of occurrences that are numbered."""
 
 FEW = 4
-"""Curves up to which the legend is a line above the plot."""
+"""Maximum number of curves for a one-line legend above the plot."""
 
 MARKERS = "os^Dv*X"
-"""Of curves, so that they differ by more than their colour."""
+"""Markers of curves, so that they differ by more than color."""
 
 PATTERNS = (None, "//", "..", "xx")
-"""Of bars whose colours come again."""
+"""Hatch patterns of bars, one for each pass through the colors."""
 
 
 def strip(
@@ -44,9 +44,9 @@ def strip(
     vertical: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a film strip: `count` frames (H, W) or (H, W, 3) of a video, equally spaced, along its own time axis.
+    """Draw a film strip: `count` evenly spaced frames of a video along its time axis.
 
-    marked : (T,) bool; such frames get an orange edge.
+    frames : (T, H, W) or (T, H, W, 3).   marked : (T,) bool, frames that get an orange edge.
     """
     video = np.asarray(frames)
     if video.ndim not in (3, 4) or 0 in video.shape:
@@ -81,18 +81,18 @@ def step_bars(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw which step each frame shows, one bar for each way to tell: steps coloured, background blank.
+    """Draw the step that each frame shows, one bar per row: steps are colored, the background is blank.
 
-    rows : by name, labels (N,), −1 for background, such as the ground truth and what methods found.
-    names : what steps are called in the legend; without it, by number.   seconds : how long a frame lasts.
-    xlabel : by default "x", or "seconds" where frames have a duration.
+    rows : labels (N,) by row name, −1 for background; for example the ground truth and the results of methods.
+    names : names of the steps for the legend; by default their numbers.   seconds : duration of a frame.
+    xlabel : by default "seconds" if you set `seconds`, otherwise "x".
     """
     ax = ax or new_axes((9, 0.6 + 0.45 * len(rows)))
     all_labels = [np.asarray(labels, int) for labels in rows.values()]
     if len({len(labels) for labels in all_labels}) != 1:
-        raise ValueError(f"rows have {[len(labels) for labels in all_labels]} frames; give as many labels for each")
+        raise ValueError(f"rows have {[len(labels) for labels in all_labels]} frames; give all rows equally many")
     steps = sorted({int(step) for labels in all_labels for step in labels} - {-1})
-    # Colours come again after a while, each time with another pattern.
+    # Colors repeat, each time with a different hatch pattern.
     looks: dict[int, Any] = {
         step: {"facecolor": SERIES[k % len(SERIES)], "hatch": PATTERNS[k // len(SERIES) % len(PATTERNS)]}
         for k, step in enumerate(steps)
@@ -126,10 +126,10 @@ def occurrences(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a signal with the places that `dropdtw.find` found: blue bands with their rank, orange where x are dropped.
+    """Draw a signal with the occurrences that `dropdtw.find` found: blue bands with their rank, dropped x in orange.
 
-    signal : (N,) or (N, d); of many features or elements, a picture instead of curves.   seconds : between elements.
-    xlabel : by default "x", or "seconds" where elements have a duration.
+    signal : (N,) or (N, d); more than four features are drawn as an image.   seconds : time between elements.
+    xlabel : by default "seconds" if you set `seconds`, otherwise "x".
     """
     values = np.ma.filled(np.ma.asarray(signal).astype(float), np.nan)
     values = values[:, None] if values.ndim == 1 else values
@@ -137,7 +137,7 @@ def occurrences(
         raise ValueError(f"signal has shape {values.shape}; give the signal that was searched, (N,) or (N, d)")
     if any(o.stop > len(values) for o in found):
         raise ValueError(
-            f"an occurrence ends after the signal, which has {len(values)} elements; give the one searched"
+            f"an occurrence ends beyond the {len(values)} elements of signal; give the signal that was searched"
         )
     ax = ax or new_axes((9, 2.8))
     low, high = float(np.fmin.reduce(values, axis=None)), float(np.fmax.reduce(values, axis=None))  # fmin skips NaN
@@ -172,7 +172,7 @@ def occurrences(
 
 
 def _envelope(curve: Array) -> tuple[Array, Array]:
-    """A curve to draw: of a long one, the least and the largest value of each part."""
+    """The points of a curve to draw; a long curve is reduced to the minimum and maximum of each block."""
     if len(curve) <= 2 * PIXELS:
         return np.arange(len(curve)) + 0.5, curve
     width = -(-len(curve) // PIXELS)
@@ -191,10 +191,10 @@ def curves(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw curves with their standard errors, such as a retrieval's recall against noise.
+    """Draw curves with their standard errors, for example recall against noise.
 
-    values : by name, (runs, len(at)): the mean over the runs is drawn, with a band of one standard error.
-    emphasis : names of curves to draw thick; the others are thin.
+    values : (runs, len(at)) by curve name. The mean over the runs is drawn, with a band of one standard error.
+    emphasis : names of curves to draw thick.
     """
     ax = ax or new_axes((7, 4.5))
     lines = {}
@@ -219,7 +219,7 @@ def curves(
 
 
 def _along(xlabel: str | None, seconds: float) -> str:
-    """The name of the time axis."""
+    """The label of the time axis."""
     if xlabel is not None:
         return xlabel
     return "x" if seconds == 1 else "seconds"
