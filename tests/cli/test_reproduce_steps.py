@@ -39,7 +39,7 @@ def test_the_steps_command_trains_evaluates_and_resumes(run, tmp_path):
     assert results["test"].keys() == {"recall", "accuracy", "iou", "f1"}
     assert 0 < results["test"]["recall"] <= 100
     more = run("steps", "--epochs", "3", "--resume")
-    assert "goes on after epoch 2 of 3" in more.output
+    assert "resuming after epoch 2 of 3" in more.output
     none = run("steps", "--loss", "none", "--no-cluster")
     assert json.loads((tmp_path / "results.json").read_text())["best_epoch"] is None, none.output
 

@@ -1,1 +1,1 @@
-"""The paper's experiments, one readable file for each table or figure; they need `pip install dropdtw[experiments]`."""
+"""The paper's experiments, one package per table or figure. Needs `pip install dropdtw[experiments]`."""

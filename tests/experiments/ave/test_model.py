@@ -20,7 +20,7 @@ def test_the_protocol_on_an_example_by_hand():
     assert evaluate(audio, visual, events, (0, 1, 2)) == {"A2V": [0, 0, 1], "V2A": [0, 1, 1]}
     # Four starts, of which the tolerances take in one, three and all four.
     assert chance(events, 5, (0, 1, 2)) == [0.25, 0.75, 1.0]
-    with pytest.raises(ValueError, match="none of 1 events leaves anything to find"):
+    with pytest.raises(ValueError, match="all 1 events fill their stream"):
         evaluate(audio, visual, events[1:])
     with pytest.raises(ValueError, match="the query has 6 elements and the stream 5"):
         locate(np.zeros((6, 1)), audio[0])
@@ -45,7 +45,7 @@ def test_splices_keep_the_order_and_are_whole_passages():
         assert passages.min() >= 100
         starts.add(int(np.flatnonzero(marked)[0]))
     assert len(starts) > 10
-    with pytest.raises(ValueError, match="passage of 31 does not fit into a stream of 30"):
+    with pytest.raises(ValueError, match="a passage has length 31; give 1 to 30"):
         splice(own, strange, 1, 31, rng)
 
 

@@ -1,8 +1,8 @@
-"""Audio-visual localization (paper Section 4.4, Table 3), from the streams to the report.
+"""Audio-visual localization (paper Section 4.4, Table 3), from the data to the report.
 
-`dropdtw reproduce ave` runs this: two branches are trained without annotations, with each alignment as the cost of the
-margin loss; then a passage of one stream is looked for in the other one. With AVE's features it makes Table 3; with
-GRID's talking faces, or with its stand-in, the same with passages of other videos spliced into the training streams.
+`dropdtw reproduce ave` runs this. It trains two branches without annotations, with each alignment as the cost in the
+margin loss. Then it searches for a passage of one stream in the other. AVE's features give Table 3. With GRID's talking
+faces or the stand-in, it also splices passages of other videos into the training streams.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ DATASETS: Final[dict[str, Dataset[Task]]] = {
     "GRID": Dataset(tasks.is_grid, lambda folder, s: tasks.of_grid(folder, seed=s.seed)),
     "AVE": Dataset(lambda folder: True, lambda folder, s: tasks.of_ave(folder)),
 }
-"""The streams; a new data set is an entry. The first that fits the folder is used; the last takes any."""
+"""Data sets by name. The first that fits the folder is used; the last accepts any folder."""
 
 
 @dataclass(frozen=True)
 class Settings(experiment.Settings):
-    """The size of the experiment, in addition to the settings that all experiments share.
+    """The settings of this experiment, in addition to those that all experiments share.
 
-    spliced : which training streams get strange passages, in turn.   lrs, gammas : to choose among.
+    spliced : which training streams get foreign passages, one training each.   lrs, gammas : values to choose from.
     """
 
     epochs: int = 80
@@ -60,7 +60,7 @@ class Settings(experiment.Settings):
     gammas: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
 
     def quick(self) -> Settings:
-        """The same in seconds, to see that everything works."""
+        """A version that runs in seconds, as a smoke test."""
         return replace(self, seeds=2, epochs=2, pairs=24, batch=8, spliced=("both",), lrs=(2e-3,), gammas=(0.1,),
                        percentiles=(30.0,), clips=16)  # fmt: skip
 
@@ -76,7 +76,7 @@ def train(
     device: str = "cpu",
     out: Path | None = None,
 ) -> tuple[TwoBranches, float]:
-    """A model, and how much it finds among the validation events, the mean of both ways at the widest tolerance."""
+    """Train a model; return it with its validation score, the mean of A2V and V2A at the widest tolerance."""
     with seeded(seed):
         model = TwoBranches(task.train.audio.shape[2], task.train.visual.shape[2], recipe.objective)
 
@@ -92,14 +92,14 @@ def train(
 
 
 def scores(model: TwoBranches, part: Part, tolerances: Sequence[int]) -> Array:
-    """(2, tolerances): A2V and V2A of a model."""
+    """The A2V and V2A scores of a model, (2, tolerances)."""
     return evaluated(*model.embed(part.audio, part.visual), part, tolerances)
 
 
 def tried(task: Task, settings: Settings) -> dict[str, list[Recipe]]:
-    """By row, what is chosen among: learning rate, crop, and γ or for Drop-DTW the percentile; as many for each row.
+    """The recipes to choose from in each row: learning rate, crop, and γ, or the percentile for Drop-DTW.
 
-    The paper's data get the paper's settings.
+    Each row has the same number of recipes. On the paper's data, the paper's settings are used.
     """
     length: Normalize = None if task.papers else "x"
     rows = {loss.title: Objective(name, normalize=length) for name, loss in LOSSES.items()}
@@ -118,38 +118,38 @@ def tried(task: Task, settings: Settings) -> dict[str, list[Recipe]]:
 
 @dataclass(frozen=True)
 class Ave(experiment.Experiment[Task, Recipe, str]):
-    """The condition of a training is which streams get strange passages; a test gives {"scores": (2, tolerances)}."""
+    """The condition of a training is which streams get foreign passages; a test gives {"scores": (2, tolerances)}."""
 
     settings: Settings = field(default_factory=Settings)
 
     name = "ave"
     title = "Drop-DTW for audio-visual localization"
     about = (
-        "Sound and picture go through one branch each into a common space, trained without annotations: streams of one "
-        "video should align more cheaply than streams of two. Then a passage of one is looked for in the other."
+        "Sound and picture pass through one branch each into a common space. Training uses no annotations: streams of "
+        "one video should cost less to align than streams of two. Then passages of one stream are located in the other."
     )
     data_name = "streams"
     code = (models, tasks, moving, data, grid)
     datasets = DATASETS
 
     def label(self, recipe: Recipe, condition: str) -> str:
-        """The loss, its percentile and the splicing."""
+        """The loss, its percentile and the spliced streams."""
         return f"{recipe.objective.loss}-{recipe.objective.percentile:g}-{condition}"
 
     def train(self, training: Training[Recipe, str], epochs: int, out: Path | None) -> tuple[nn.Module, float]:
-        """A model and how much it finds among the validation events."""
+        """Train a model; return it with its validation score."""
         return train(
             self.data, training.recipe, training.condition, self.settings, training.seed, epochs=epochs,
             device=self.device, out=out,
         )  # fmt: skip
 
     def test(self, model: nn.Module) -> Arrays:
-        """How much a model finds among the test events."""
+        """Score a model on the test events."""
         assert isinstance(model, TwoBranches)
         return {"scores": scores(model, self.data.test, self.data.tolerances)}
 
     def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
-        """Choose, train with every splicing, and compare with linear CCA."""
+        """Tune, train with every kind of splicing, and compare with linear CCA."""
         task, chosen = self.data, choose(self, processes, progress)
         for title, recipe in chosen.items():
             say(f"{title}: {recipe}")
@@ -165,7 +165,7 @@ class Ave(experiment.Experiment[Task, Recipe, str]):
 
 
 def choose(work: Ave, processes: int = 1, progress: Progress = None) -> dict[str, Recipe]:
-    """For each row the recipe that finds most among the validation events, with the last kind of splicing; one seed."""
+    """For each row, the recipe with the best validation score, with the last kind of splicing and one seed."""
     return work.best(tried(work.data, work.settings), lambda row: work.settings.spliced[-1], processes, progress)
 
 
@@ -177,7 +177,7 @@ def run(
     say: Callable[[str], None] = print,
     progress: Progress = None,
 ) -> dict[str, dict[str, Array]]:
-    """By splicing and row, (seeds, 2, tolerances) on the test events."""
+    """Test scores (seeds, 2, tolerances) by splicing and row."""
     plain = work.data.papers
     places = {
         (spliced, title): (recipe, spliced)

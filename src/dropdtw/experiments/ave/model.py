@@ -1,7 +1,7 @@
-"""Audio-visual localization (paper Section 4.4): two branches into one space, trained to tell which streams belong.
+"""The model of audio-visual localization (paper Section 4.4): two branches that map both streams into one space.
 
-A branch is AVE's: two linear layers with a LeakyReLU between them. The margin loss asks that the sound and the picture
-of one video align more cheaply than those of two videos; by what alignment is what is compared. Nothing is annotated.
+As in AVE, a branch is two linear layers with a LeakyReLU in between. The margin loss requires that sound and picture
+of one video cost less to align than those of two videos; the experiment compares alignments. There are no annotations.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from dropdtw.torch.losses import AlignmentLoss
 from dropdtw.torch.reduction import Normalize
 
 LOSSES: Final[dict[str, Loss]] = {"otam": OTAM, "smooth": SMOOTH, "drop": DROP}
-"""The alignments that are compared; a new one is an entry."""
+"""The alignments to compare."""
 
 Event = tuple[int, int, int]
-"""(video, start, stop): elements [start, stop) of a video's streams, to be found."""
+"""(video, start, stop): the elements [start, stop) of a video's streams to find."""
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised: margin losses over an alignment of `LOSSES`, with cosine costs.
+    """The training objective: a margin loss over an alignment of `LOSSES`, with cosine costs.
 
-    percentile : of both drop costs.   beta : the margin.   gamma : smoothness of the minimum.
-    normalize : "x" divides costs by the length, as long streams need; None is the paper's.
+    percentile : sets both drop costs.   beta : the margin.   gamma : smoothness of the minimum.
+    normalize : "x" divides costs by the length, as long streams need; None follows the paper.
     """
 
     loss: str = "drop"
@@ -43,7 +43,7 @@ class Objective:
     normalize: Normalize = None
 
     def alignment(self) -> AlignmentLoss:
-        """The alignment that is compared; Drop-DTW is the paper's Algorithm 2, both sides droppable."""
+        """The alignment in the loss; Drop-DTW is the paper's Algorithm 2, with drops on both sides."""
         rule = f"percentile:{self.percentile:g}"
         drops = {"drop_x": rule, "drop_z": rule, "method": "drop_dtw_paper"}
         loss = find(LOSSES, self.loss, "loss")
@@ -52,7 +52,7 @@ class Objective:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a row of the table is trained with."""
+    """The training settings of a row of the table."""
 
     objective: Objective
     lr: float
@@ -66,18 +66,18 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Streams that belong together, audio (B, K, d_a) and visual (B, N, d_v)."""
+    """Paired streams, audio (B, K, d_a) and visual (B, N, d_v)."""
 
     audio: Tensor
     visual: Tensor
 
     def to(self, device: Any) -> Batch:
-        """On another device."""
+        """Copy to another device."""
         return Batch(self.audio.to(device), self.visual.to(device))
 
 
 class TwoBranches(nn.Module):
-    """Audio (…, d_a) and visual (…, d_v) elements → vectors (…, 64) of one space; with a loss for training."""
+    """Audio (…, d_a) and visual (…, d_v) elements → vectors (…, 64) in one space, with the training loss."""
 
     def __init__(self, audio_dim: int, visual_dim: int, objective: Objective) -> None:
         super().__init__()
@@ -87,14 +87,14 @@ class TwoBranches(nn.Module):
         self.margin = MarginLoss(objective.alignment(), objective.beta, negatives="all", reduction="none")
 
     def forward(self, batch: Batch) -> Tensor:
-        """The loss of each video, (B,): its picture against other sounds, and its sound against other pictures."""
+        """The loss of each video, (B,): its picture against other sounds, plus its sound against other pictures."""
         a, v = self.audio(batch.audio), self.visual(batch.visual)
         found: Tensor = self.margin(a, v) + self.margin(v, a)
         return found
 
     @torch.no_grad()
     def embed(self, audio: Array, visual: Array) -> tuple[Array, Array]:
-        """Both streams (n, T, d) as vectors of length 1: the training knows directions only."""
+        """Embed both streams (n, T, d) as unit vectors: the training loss depends on directions only."""
         device = next(self.parameters()).device
         a, v = (
             nn.functional.normalize(branch(torch.from_numpy(stream).to(device)), dim=-1).cpu().numpy()
@@ -104,14 +104,14 @@ class TwoBranches(nn.Module):
 
 
 def locate(query: Array, stream: Array) -> int:
-    """Where in a stream (T, d) a query (L, d) begins: the window with the smallest sum of Euclidean distances.
+    """The start of a query (L, d) in a stream (T, d): the window with the smallest sum of Euclidean distances.
 
     >>> locate(np.array([[1.0], [2.0]]), np.array([[0.0], [1.1], [2.2], [2.0]]))
     1
     """
     L, T = len(query), len(stream)
     if not 0 < L <= T:
-        raise ValueError(f"the query has {L} elements and the stream {T}; a query is not empty and not longer")
+        raise ValueError(f"the query has {L} elements and the stream {T}; give a query of 1 to {T}")
     distances = np.linalg.norm(query[:, None] - stream[None], axis=2)
     windows = np.arange(T - L + 1)[:, None] + np.arange(L)
     return int(distances[np.arange(L), windows].sum(axis=1).argmin())
@@ -120,10 +120,10 @@ def locate(query: Array, stream: Array) -> int:
 def evaluate(
     audio: Array, visual: Array, events: Sequence[Event], tolerances: Sequence[int] = (0,)
 ) -> dict[str, list[float]]:
-    """The share of events that are found by AVE's protocol, "A2V" and "V2A", within each tolerance in elements.
+    """The share of events found under AVE's protocol, "A2V" and "V2A", within each tolerance in elements.
 
-    audio, visual : (n, T, d), vectors of one space. The length of an event is known, so its start decides. Events that
-    fill their stream are skipped, for there is nothing to find.
+    audio, visual : (n, T, d), vectors in one space. The length of an event is known, so only its start is compared.
+    Events that fill their stream are skipped, because there is nothing to find.
     """
     off: dict[str, list[int]] = {"A2V": [], "V2A": []}
     for video, start, stop in events:
@@ -132,12 +132,12 @@ def evaluate(
         for name, one, other in (("A2V", audio, visual), ("V2A", visual, audio)):
             off[name].append(abs(locate(one[video, start:stop], other[video]) - start))
     if not off["A2V"]:
-        raise ValueError(f"none of {len(events)} events leaves anything to find; give some that do not fill the stream")
+        raise ValueError(f"all {len(events)} events fill their stream; give events that are shorter")
     return {name: [float((np.array(errors) <= t).mean()) for t in tolerances] for name, errors in off.items()}
 
 
 def chance(events: Sequence[Event], length: int, tolerances: Sequence[int] = (0,)) -> list[float]:
-    """What guessing a start finds, within each tolerance."""
+    """The share of events found by guessing the start, within each tolerance."""
     found: list[list[float]] = [[] for _ in tolerances]
     for _, start, stop in events:
         places = np.arange(length - (stop - start) + 1)
@@ -148,12 +148,12 @@ def chance(events: Sequence[Event], length: int, tolerances: Sequence[int] = (0,
 
 
 def splice(stream: Array, strange: Array, passages: int, length: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """The stream (T, d) with passages of another one set in at random, and which elements are strange.
+    """Insert passages of another stream into the stream (T, d) at random; return it with a mask of the new elements.
 
-    Each is `length` elements in a row from anywhere in `strange`; the stream's own keep their order.
+    Each passage is `length` consecutive elements from anywhere in `strange`; the stream's own keep their order.
     """
     if not 0 < length <= len(strange):
-        raise ValueError(f"a passage of {length} does not fit into a stream of {len(strange)}; give a shorter one")
+        raise ValueError(f"a passage has length {length}; give 1 to {len(strange)}, the length of its stream")
     places = np.sort(rng.integers(0, len(stream) + 1, passages))
     parts, marks, done = [], [], 0
     for place in places.tolist():
@@ -165,7 +165,7 @@ def splice(stream: Array, strange: Array, passages: int, length: int, rng: np.ra
 
 
 def cca(audio: Array, visual: Array, components: int = 40, ridge: float = 1e-2) -> tuple[Array, Array]:
-    """Linear canonical correlation of paired rows, centred, (n, d_a) and (n, d_v): two maps (d, components)."""
+    """Linear CCA of paired, centered rows (n, d_a) and (n, d_v); return two maps (d, components)."""
     roots = []
     for rows in (audio, visual):
         values, vectors = np.linalg.eigh(rows.T @ rows / len(rows) + ridge * np.eye(rows.shape[1]))

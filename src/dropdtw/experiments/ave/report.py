@@ -1,4 +1,4 @@
-"""What `dropdtw reproduce ave` says: tables, results.json and the report."""
+"""The output of `dropdtw reproduce ave`: tables, results.json and the report."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PAPER: Final = {
     DROP.title: (41.1, 35.8),
     "supervised (Tian et al.)": (44.8, 34.8),
 }
-"""Table 3: A2V and V2A in per cent."""
+"""Table 3: A2V and V2A in percent."""
 
 
 def tables(task: Task, found: Mapping[str, Mapping[str, Array]], lines: Mapping[str, Array]) -> list[Table]:
-    """One table for each kind of splicing, A2V and V2A in per cent; beside the paper's where the data are its own."""
+    """One table per kind of splicing, A2V and V2A in percent; on the paper's data, with the paper's numbers."""
     near = ["" if t == 0 else f" ±{t}" for t in task.tolerances]
     head = ["", *(f"{way}{tolerance}" for way in WAYS for tolerance in near)]
     guess = chance(task.test.events, task.test.audio.shape[1], task.tolerances)
@@ -37,20 +37,20 @@ def tables(task: Task, found: Mapping[str, Mapping[str, Array]], lines: Mapping[
         ours = len(body)
         if task.papers:
             body += [[name, *(f"{v:.1f}" for v in values)] for name, values in PAPER.items()]
-        strange = {"none": "clean training streams", "visual": "strange passages in the visual streams"}
+        strange = {"none": "clean training streams", "visual": "foreign passages in the visual streams"}
         caption = f"{task.kind}: found in %, mean ± standard error of {seeds} models"
         if not task.papers:
-            caption += f"; {strange.get(spliced, 'strange passages in both streams')}"
+            caption += f"; {strange.get(spliced, 'foreign passages in both streams')}"
         made.append(Table(caption, head, body, quoted=list(range(ours, len(body)))))
     return made
 
 
 def finding(rows: Mapping[str, Array], within: str) -> str:
-    """What was found, in one sentence. rows : by loss, (seeds, ways) in per cent."""
+    """The finding in one sentence. rows : (seeds, ways) in percent, by loss."""
     means = {name: values.mean() for name, values in rows.items()}
     best = max((name for name in means if not name.startswith(DROP.title)), key=lambda name: means[name])
     return (
-        f"Trained with Drop-DTW, {means[DROP.title]:.1f} % of the passages are found in the other stream{within}; with "
+        f"Trained with Drop-DTW, the model finds {means[DROP.title]:.1f} % of passages in the other stream{within}; with "
         f"{best}, the best other loss, {means[best]:.1f} %."
     )
 
@@ -61,7 +61,7 @@ def results(
     found: Mapping[str, Mapping[str, Array]],
     lines: Mapping[str, Array],
 ) -> dict[str, object]:
-    """What results.json holds about them."""
+    """The results for results.json."""
     return {
         "chosen": {title: asdict(recipe) for title, recipe in chosen.items()},
         "tolerances": list(task.tolerances),
@@ -78,7 +78,7 @@ def _percent(values: Array) -> dict[str, list[dict[str, float]]]:
 def compose(
     report: Report, *, task: Task, found: Mapping[str, Mapping[str, Array]], tables: Sequence[Table], told: str
 ) -> None:
-    """Words, a picture and tables. told : what was chosen, row by row."""
+    """Fill the report with text, a figure and tables. told : the chosen settings of each row."""
     rows = {name: 100 * values[:, :, -1] for name, values in found[list(found)[-1]].items()}  # (seeds, ways)
     within = f" within ±{task.tolerances[-1]} segments" if task.tolerances[-1] else ""
     picture = dots(rows, WAYS, xlabel=f"found{within}, %", quoted=PAPER if task.papers else None)
@@ -86,7 +86,7 @@ def compose(
     report.lead(finding(rows, within), "found", picture, said)
     report.heading("Cross-modality localization (Section 4.4, Table 3)")
     if not task.papers:
-        report.text(f"These are not the paper's data but {task.kind}: its figures on AVE are no yardstick here.")
-        report.text(f"Chosen on validation videos, among as many settings for each row: {told}.")
+        report.text(f"These data ({task.kind}) are not the paper's, so its numbers on AVE are not comparable.")
+        report.text(f"Settings chosen on validation videos, from equally many candidates for each row: {told}.")
     for table in tables:
         report.table(table)

@@ -1,4 +1,4 @@
-"""Where audio-visual localization is run: AVE, GRID's talking faces, or a stand-in of moving digits."""
+"""The data sets of audio-visual localization: AVE, GRID's talking faces, or a stand-in of moving digits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAYS: Final = ("A2V", "V2A")
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Streams that belong together, (n, T, d_a) and (n, T, d_v), and the events in them."""
+    """Paired streams, (n, T, d_a) and (n, T, d_v), and the events in them."""
 
     audio: Array
     visual: Array
@@ -33,12 +33,12 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What to train and test on, and how.
+    """The data to train and test on, and the protocol.
 
-    kind : "AVE", "GRID" or "stand-in".   papers : whether these are the paper's data, which are run with its settings,
-    without splices.   tolerances : in elements; the one that counts in a choice is the last.
-    crops : how many elements of a pair a batch can have; none: all.   length : of a strange passage; each stretch of
-    the shortest crop's length gets one.
+    kind : "AVE", "GRID" or "stand-in".   papers : whether these are the paper's data, which use its settings, without
+    splices.   tolerances : in elements; the last one counts when settings are chosen.
+    crops : candidate lengths of training crops; none: whole streams.   length : length of a foreign passage; a training
+    crop gets one per stretch of the shortest crop's length.
     """
 
     kind: str
@@ -52,9 +52,9 @@ class Task:
     papers: bool = False
 
     def load(self, numbers: Sequence[int], spliced: str, seed: int, crop: int = 0) -> Batch:
-        """Training pairs by number; all that is random about one follows from its number and the seed.
+        """Load training pairs by index; each pair depends only on its index and the seed.
 
-        spliced : "none", "visual" or "both": which streams get passages of another video.   crop : 0: whole streams.
+        spliced : which streams get passages of another video: "none", "visual" or "both".   crop : 0: whole streams.
         """
         import torch
 
@@ -76,21 +76,21 @@ class Task:
         return Batch(*(torch.from_numpy(np.stack(parts).astype(np.float32)) for parts in (audio, visual)))
 
     def _videos(self, numbers: Sequence[int], seed: int) -> list[int]:
-        """A random order of all videos, then another, and so on: a batch has no video twice, but where orders meet."""
+        """One random permutation of the videos after another; videos repeat in a batch only across permutations."""
         n = len(self.train)
         return [int(np.random.default_rng([seed, number // n, 5]).permutation(n)[number % n]) for number in numbers]
 
 
 def evaluated(audio: Array, visual: Array, part: Part, tolerances: Sequence[int]) -> Array:
-    """(2, tolerances): the share of a part's events that embeddings (n, T, d) find, A2V and V2A."""
+    """The share of events found with embeddings (n, T, d), for A2V and V2A: (2, tolerances)."""
     found = evaluate(audio, visual, part.events, tolerances)
     return np.array([found[way] for way in WAYS])
 
 
 def linear(task: Task, spliced: str, seed: int) -> Array:
-    """(2, tolerances): linear CCA of the training streams, element by element as they stand, on the test events.
+    """Test scores (2, tolerances) of linear CCA, fit to pairs of training elements at equal positions.
 
-    Of the crops, that one counts which does best on the validation events. What one stream has more is left out.
+    The crop with the best validation score is used. The longer stream of a pair is truncated.
     """
     found = []
     for crop in task.crops or (0,):
@@ -108,7 +108,7 @@ def linear(task: Task, spliced: str, seed: int) -> Array:
 
 
 def of_ave(folder: str | os.PathLike[str]) -> Task:
-    """AVE's cross-modality localization: whole videos, only the exact start counts."""
+    """AVE's cross-modality localization: whole videos; only the exact start counts."""
     parts = ave.load(folder)
 
     def part(streams: ave.Streams) -> Part:
@@ -122,15 +122,15 @@ def of_ave(folder: str | os.PathLike[str]) -> Task:
 
 
 def is_grid(folder: str | os.PathLike[str]) -> bool:
-    """Whether this is GRID's file, or the folder that holds it."""
+    """Whether `folder` is GRID's file or the folder that contains it."""
     place = Path(folder)
     return place.name == grid.FILE or (place / grid.FILE).is_file()
 
 
 def of_grid(folder: str | os.PathLike[str], *, reach: int = 2, seed: int = 0) -> Task:
-    """GRID: lips and sound of the same sentences, whose words are to be found. 70 % train, 10 % choose, 20 % test.
+    """GRID: find words of a sentence across lips and sound. The split is 70 % training, 10 % validation, 20 % test.
 
-    reach : how many neighbours on each side a frame is seen with.
+    reach : number of neighboring frames on each side that are appended to a frame.
     """
     clips = grid.load(folder)
     order = np.random.default_rng([seed, 9]).permutation(len(clips))
@@ -147,10 +147,10 @@ def of_grid(folder: str | os.PathLike[str], *, reach: int = 2, seed: int = 0) ->
 
 
 def stand_in(clips: int = 120, seed: int = 0, digits: mnist.Mnist | None = None) -> Task:
-    """Moving digits in two views: what is seen, and the sound that the place of a digit could make.
+    """Moving digits in two views: the picture, and a synthetic sound that encodes the position of the digit.
 
-    An event is a passage of the video. The sound is a column of 40 bands, with a bump for the row and one for the
-    column where the digit is, and noise of its own.
+    An event is a passage of the video. The sound has 40 frequency bands, with one bump for the row of the digit, one
+    for its column, and independent noise.
     """
     source = digits or mnist.load()
     rng = np.random.default_rng([seed, 10])
@@ -177,7 +177,7 @@ def stand_in(clips: int = 120, seed: int = 0, digits: mnist.Mnist | None = None)
 
 
 def _sound(places: Array, rng: np.random.Generator) -> Array:
-    """(T, 40) bands for places (T, 2) of the digit's corner, 0 to 36."""
+    """Bands (T, 40) for positions (T, 2) of the digit's corner, 0 to 36."""
     bands = np.arange(20)
     middle = places[..., None] / (tmnist.CANVAS - tmnist.DIGIT) * 19
     bumps = np.exp(-(((bands - middle) / 2) ** 2)).reshape(len(places), -1)
@@ -185,7 +185,7 @@ def _sound(places: Array, rng: np.random.Generator) -> Array:
 
 
 def _standardised(parts: list[Part]) -> list[Part]:
-    """Every feature with mean 0 and deviation 1 over the first part, the training streams."""
+    """Standardize every feature with the mean and deviation of the first part, the training streams."""
     done = []
     for part in parts:
         scaled = []

@@ -1,1 +1,1 @@
-"""What the experiments share."""
+"""Code shared by the experiments."""

@@ -1,4 +1,4 @@
-"""Results of long work on disk, found again by everything that they depend on."""
+"""An on-disk cache of expensive results, keyed by everything they depend on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Arrays = dict[str, Array]
 
 
 def fingerprint(*parts: object) -> str:
-    """A short name for arrays, modules (their source, so that changed code is run anew) and plain data."""
+    """A short hash of arrays, plain data and modules; a module counts by its source, so that changed code reruns."""
     total = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray):
@@ -31,13 +31,13 @@ def fingerprint(*parts: object) -> str:
 
 
 class Cache:
-    """Named arrays in a folder. A file that is there but cannot be read is made anew."""
+    """Named arrays in a folder. An unreadable file is recomputed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def arrays(self, name: str, key: str, make: Callable[[], Arrays]) -> Arrays:
-        """What is kept under this name and key, else what `make` gives, kept for the next time."""
+        """The arrays cached under this name and key; on a miss, call `make` and cache its result."""
         path = self.folder / f"{name}-{key}.npz"
         try:
             return atomic.read_arrays(path)

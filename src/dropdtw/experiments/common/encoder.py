@@ -1,8 +1,8 @@
-"""The encoder of TMNIST frames (paper appendix): a four-layer ConvNet that is trained to tell digits apart.
+"""The encoder of TMNIST frames (paper appendix): a four-layer ConvNet trained to classify digits.
 
-An image of 28 × 28 becomes 3 × 3 × 32 numbers, their mean over the 3 × 3 the class. A frame of a video is 64 × 64 with
-the digit somewhere on it. It goes through the same convolutions at its native scale (a shrunken digit is not what the
-network has learned), and its last map is averaged into 3 × 3 cells: what is seen, and roughly where.
+An image of 28 × 28 becomes a map of 3 × 3 × 32. The classifier uses its mean over the 3 × 3 cells. A video frame is
+64 × 64, with the digit somewhere on it. It passes through the same convolutions at its native scale, because the
+network has not learned shrunken digits. Its last map is averaged into 3 × 3 cells: what is seen, and roughly where.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.inputs import Array
 
 CHANNELS = (3, 64, 128, 64, 32)
-"""Of the input and of each layer."""
+"""Channels of the input and of each layer."""
 
 
 class Encoder(nn.Module):
@@ -39,19 +39,19 @@ class Encoder(nn.Module):
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # twice as fast on CPUs
 
     def maps(self, images: Tensor) -> Tensor:
-        """The last layer's map, (B, 32, h, w), of grey images (B, H, W) in [0, 1]."""
+        """The last layer's map, (B, 32, h, w), of gray images (B, H, W) in [0, 1]."""
         coloured = images[:, None].expand(-1, 3, -1, -1)
         found: Tensor = self.layers(coloured.contiguous(memory_format=torch.channels_last))
         return found
 
     def forward(self, images: Tensor) -> Tensor:
-        """The logits of the ten digits, (B, 10)."""
+        """Compute the logits of the ten digits, (B, 10)."""
         logits: Tensor = self.classify(self.maps(images).mean(dim=(2, 3)))
         return logits
 
     @torch.no_grad()
     def codes(self, frames: Array, batch: int = 32, report: Report = lambda done, total: None) -> Array:
-        """The code of each frame, (T, 3 · 3 · 32), of frames (T, H, W) in [0, 1]."""
+        """Encode frames (T, H, W) in [0, 1] as codes (T, 3 · 3 · 32)."""
         self.eval()
         device = self.classify.weight.device
         parts = []
@@ -68,18 +68,18 @@ def save(encoder: Encoder, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Encoder:
-    """Read weights that `save` has written."""
+    """Read weights written by `save`."""
     encoder = Encoder()
     wanted = {name: tuple(value.shape) for name, value in encoder.state_dict().items()}
     found = atomic.read_arrays(path)
     if {name: value.shape for name, value in found.items()} != wanted:
-        raise ValueError(f"{os.fspath(path)} holds other arrays than this encoder has; train one anew")
+        raise ValueError(f"{os.fspath(path)} does not fit this encoder: names or shapes differ; train a new one")
     encoder.load_state_dict({name: torch.as_tensor(value) for name, value in found.items()})
     return encoder
 
 
 def shifted(images: Tensor, by: int, generator: torch.Generator) -> Tensor:
-    """Each image moved by up to `by` pixels in both directions, zeros where it came from."""
+    """Shift each image by up to `by` pixels in both directions, padded with zeros."""
     B, H, W = images.shape
     wide = nn.functional.pad(images, (by, by, by, by))
     row, column = (torch.randint(0, 2 * by + 1, (B, 1, 1), generator=generator) for _ in range(2))
@@ -97,9 +97,9 @@ def train(
     device: str = "cpu",
     progress: Progress = None,
 ) -> tuple[Encoder, float]:
-    """Train an encoder on the digits, moved by up to 2 pixels; the encoder and its accuracy on the test digits.
+    """Train an encoder on the digits, shifted by up to 2 pixels; return it with its accuracy on the test digits.
 
-    Adam with a one-cycle schedule; the same seed gives the same encoder on the same device.
+    The optimizer is Adam with a one-cycle schedule. On one device, the same seed gives the same encoder.
     """
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng():
@@ -128,7 +128,7 @@ def train(
 
 @torch.no_grad()
 def accuracy(encoder: Encoder, images: Array, labels: Array, batch: int = 500) -> float:
-    """The share of digits that the encoder names right."""
+    """The share of digits that the encoder classifies correctly."""
     encoder.eval()
     device = encoder.classify.weight.device
     right = 0

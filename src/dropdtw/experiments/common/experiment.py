@@ -1,7 +1,7 @@
-"""Experiments that choose their settings on validation data, train every seed, and write a report (Sections 4.3, 4.4).
+"""Experiments that tune settings on validation data, train every seed and write a report (Sections 4.3, 4.4).
 
-An experiment is an `Experiment` with its own data, model and words. What is here is the same for all: trainings are
-cached and can run side by side, settings are chosen by short trainings, results.json and report.html are written.
+A subclass of `Experiment` supplies the data, the model and the texts. This module supplies the rest: it caches
+trainings, runs them in parallel, tunes settings by short trainings, and writes results.json and report.html.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Place = TypeVar("Place")
 
 
 class Sourced(Protocol):
-    """Data that say where they are from."""
+    """Data that describe their source."""
 
     @property
     def source(self) -> str:
-        """In words, with how many there are."""
+        """A description, with the number of items."""
 
 
 Data = TypeVar("Data", bound=Sourced)
@@ -45,8 +45,8 @@ Data = TypeVar("Data", bound=Sourced)
 class Settings:
     """How much of an experiment to run.
 
-    seed : of everything random.   seeds : trained models of each kind.   pairs : of an epoch.
-    lr : where none is chosen.   percentiles : of drop costs, to choose among.   clips : of the stand-in.
+    seed : random seed.   seeds : number of models to train of each kind.   pairs : pairs per epoch.
+    lr : learning rate if none is tuned.   percentiles : drop costs to choose from.   clips : size of the stand-in.
     """
 
     seed: int = 0
@@ -59,21 +59,22 @@ class Settings:
     clips: int = 40
 
     def sizes(self) -> list[object]:
-        """What every training depends on."""
+        """The settings that every training depends on."""
         return [self.seed, self.epochs, self.pairs, self.batch, self.lr, self.clips]
 
     def batches(self, epoch: int) -> list[list[int]]:
-        """The numbers of an epoch's pairs, in batches; no number comes twice."""
+        """The indices of an epoch's pairs, in batches; indices never repeat."""
         numbers = range(epoch * self.pairs, (epoch + 1) * self.pairs)
         return [list(numbers[k : k + self.batch]) for k in range(0, self.pairs, self.batch)]
 
 
 @dataclass(frozen=True)
 class Training(Generic[Recipe, Condition]):
-    """A training to be run.
+    """One training run.
 
-    recipe : what to train with.   condition : on what data, such as a share of outliers.
-    choice : half as long, to see the validation score; otherwise the trained model is tested.
+    recipe : how to train.   condition : the data to train on, such as a share of outliers.
+    choice : whether this run only tunes settings: it takes half the epochs and returns the validation score. Other
+        runs test the trained model.
     """
 
     recipe: Recipe
@@ -86,8 +87,8 @@ class Training(Generic[Recipe, Condition]):
 class Dataset(Generic[Data]):
     """A data set of an experiment.
 
-    fits : whether a folder is this data set's; the folder is None where none was given.
-    load : reads or makes it, from the folder and the experiment's settings.
+    fits : whether a folder contains this data set; the folder is None if the user gave none.
+    load : reads or generates the data, from the folder and the experiment's settings.
     """
 
     fits: Callable[[Any], bool]
@@ -96,7 +97,7 @@ class Dataset(Generic[Data]):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an experiment found. results : for results.json.   tables : to print.   compose : writes the report."""
+    """The result of an experiment. results : for results.json.   tables : to print.   compose : fills the report."""
 
     results: dict[str, object]
     tables: Sequence[Table]
@@ -105,45 +106,45 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Experiment(Work, ABC, Generic[Data, Recipe, Condition]):
-    """Runs a training, or finds it in the cache: {"score": …} of a choice, otherwise what `test` gives."""
+    """Runs a training unless it is cached. Gives {"score": …} when tuning, otherwise the result of `test`."""
 
     settings: Settings = field(default_factory=Settings)
 
     name: ClassVar[str]
     title: ClassVar[str]
     about: ClassVar[str]
-    """What the report says first."""
+    """First paragraph of the report."""
     data_name: ClassVar[str]
-    """What the data are, such as "videos"."""
+    """The kind of data, such as "videos"."""
     code: ClassVar[tuple[ModuleType, ...]]
-    """The modules that decide what a training gives: when they change, it is run again."""
+    """Modules that affect a training; a change in them invalidates its cached result."""
     datasets: ClassVar[Mapping[str, Dataset[Any]]]
-    """The first that fits the folder is used."""
+    """Data sets by name; the first that fits the folder is used."""
 
     @cached_property
     def data(self) -> Data:
-        """What to train and test on."""
+        """The data to train and test on."""
         found: Data = next(d for d in self.datasets.values() if d.fits(self.folder)).load(self.folder, self.settings)
         return found
 
     @abstractmethod
     def label(self, recipe: Recipe, condition: Condition) -> str:
-        """Names a training's folder."""
+        """Name the folder of a training."""
 
     @abstractmethod
     def train(self, training: Training[Recipe, Condition], epochs: int, out: Path | None) -> tuple[nn.Module, float]:
-        """A trained model and its validation score."""
+        """Train a model; return it with its validation score."""
 
     @abstractmethod
     def test(self, model: nn.Module) -> Arrays:
-        """What a trained model reaches on test data."""
+        """Score a trained model on the test data."""
 
     @abstractmethod
     def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
-        """Choose, train and test everything."""
+        """Tune, train and test everything."""
 
     def __call__(self, one: Training[Recipe, Condition]) -> Arrays:
-        """The scores of a training."""
+        """Run a training, or read its scores from the cache."""
         total = self.settings.epochs
         key = fingerprint(
             *self.code, losses, training, self.data.source, self.settings.sizes(), self.device, asdict(one)
@@ -164,7 +165,7 @@ class Experiment(Work, ABC, Generic[Data, Recipe, Condition]):
         processes: int = 1,
         progress: Progress = None,
     ) -> dict[Place, Recipe]:
-        """For each place the recipe with the best validation score, with one seed. A sole recipe is not trained."""
+        """For each key, choose the recipe with the best validation score on one seed; skip single options."""
         trainings = {
             place: [Training(recipe, condition(place), self.settings.seed, choice=True) for recipe in some]
             for place, some in options.items()
@@ -177,7 +178,7 @@ class Experiment(Work, ABC, Generic[Data, Recipe, Condition]):
     def every_seed(
         self, chosen: Mapping[Place, tuple[Recipe, Condition]], processes: int = 1, progress: Progress = None
     ) -> dict[Place, list[Arrays]]:
-        """What each place's recipe reaches with every seed. What is done is not done again."""
+        """Train and test each chosen recipe with every seed; cached results are reused."""
         seeds = range(self.settings.seed, self.settings.seed + self.settings.seeds)
         trainings = {place: [Training(*what, seed) for seed in seeds] for place, what in chosen.items()}
         return results(self, trainings, processes, progress)
@@ -195,10 +196,10 @@ class Experiment(Work, ABC, Generic[Data, Recipe, Condition]):
         say: Callable[[str], None] = print,
         progress: Progress = None,
     ) -> dict[str, object]:
-        """Run the experiment and write its report into `out`; returns what results.json holds.
+        """Run the experiment and write its report to `out`; return the content of results.json.
 
-        folder : of the data set; None runs a stand-in of moving digits.   processes : to train in at the same time.
-        command : is shown in the report.
+        folder : folder of the data set; None runs a stand-in of moving digits.   processes : parallel trainings.
+        command : command line to show in the report.
         """
         out.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()

@@ -1,7 +1,7 @@
-"""The alignment losses that experiments compare, and their names in the paper.
+"""The alignment losses that the experiments compare, with their names in the paper.
 
-Each experiment lists the losses it offers in a registry `LOSSES` of these entries: `steps/losses.py`, `penn/model.py`
-and `ave/model.py`. Modules are built on demand, so that the command line can list a registry without PyTorch.
+An experiment registers the losses it offers in a dict `LOSSES` of these entries: see `steps/losses.py`, `penn/model.py`
+and `ave/model.py`. Modules are built lazily, so that the command line can list a registry without importing PyTorch.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss by which models are trained.
+    """A loss to train models with.
 
-    title : its name in the paper.   variant : tells apart entries with the same title.
-    make : builds its module from the options of an `AlignmentLoss`; None: nothing is aligned.
+    title : its name in the paper.   variant : distinguishes entries with the same title.
+    make : builds its module from the options of an `AlignmentLoss`; None for a loss without alignment.
     drops : whether `make` also takes drop costs, as `DropDTWLoss` does.
-    learned : builds a drop cost that is trained too, from the dimension of the embeddings and a percentile.
-    inference : the method, by its name in `METHODS`, that localizes in the same way as this loss aligns.
+    learned : builds a trainable drop cost from the dimension of the embeddings and a percentile.
+    inference : the method in `METHODS` whose alignments correspond to this loss.
     """
 
     title: str
@@ -39,14 +39,14 @@ class Loss:
         return f"{self.title}, {self.variant}" if self.variant else self.title
 
     def build(self, drops: Mapping[str, Any], **options: Any) -> AlignmentLoss:
-        """The module. drops : drop costs and what else only a loss that drops can be told."""
+        """Build the module. drops : drop costs and other options that only a loss with drops takes."""
         if self.make is None:
-            raise ValueError(f"{self.label!r} aligns nothing, so there is no module to build; choose another loss")
+            raise ValueError(f"{self.label!r} does not align, so it has no module; choose another loss")
         return self.make(**options, **(drops if self.drops else {}))
 
 
 def from_torch(name: str) -> Callable[..., AlignmentLoss]:
-    """Builds the loss of this name in `dropdtw.torch`."""
+    """A function that builds the loss of this name in `dropdtw.torch`."""
 
     def make(**options: Any) -> AlignmentLoss:
         import dropdtw.torch

@@ -1,4 +1,4 @@
-"""Digits that move along trajectories at changing speed: what stand-ins for videos are made of."""
+"""Digits that move along trajectories at varying speed, the material of the stand-ins for videos."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dropdtw.data import tmnist
 from dropdtw.problem.inputs import Array
 
 POOLED = 4
-"""Pixels of the canvas that are averaged into one, in each direction."""
+"""Downsampling factor of the canvas in each direction."""
 
 
 def moving(image: Array, trajectory: str, rng: np.random.Generator) -> tuple[Array, Array]:
-    """(T, 16 · 16) frames of a digit that runs the whole trajectory at a changing speed, and its phase (T,), 0 to 1."""
+    """Frames (T, 16 · 16) of a digit that follows the trajectory at varying speed, and its phase (T,) from 0 to 1."""
     length = int(rng.integers(tmnist.LENGTHS[0], tmnist.LENGTHS[1] + 1))
-    # A few stretches of the way, each with a speed of its own, up to six times as fast as another.
+    # The speed is interpolated between five random values, the fastest up to six times the slowest.
     speed = np.interp(np.linspace(0, 1, length - 1), np.linspace(0, 1, 5), np.exp(rng.uniform(-0.9, 0.9, 5)))
     phase = np.concatenate([[0.0], np.cumsum(speed)]) / speed.sum()
     fine = tmnist.clip(image, 0, trajectory, 4 * tmnist.LENGTHS[1])

@@ -1,4 +1,4 @@
-"""Trainings that do not need each other, one after the other or in several processes."""
+"""Independent trainings, run sequentially or in several processes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _work: Callable[[Any], object] | None = None
 
 @dataclass(frozen=True)
 class Work:
-    """What a process must know to do its share, as plain data; videos it reads itself (`cached_property`), once.
+    """The plain data that a worker process needs. The worker reads the videos itself, once (`cached_property`).
 
-    folder : of the videos; None: a stand-in.   out : results are kept in `out`/cache.   device : to train on.
+    folder : folder of the videos; None for a stand-in.   out : results are cached in `out`/cache.
+    device : device to train on.
     """
 
     folder: str | None
@@ -33,21 +34,21 @@ class Work:
 
     @property
     def cache(self) -> Cache:
-        """Where results are, for this process and the others."""
+        """The cache of results, shared by all processes."""
         return Cache(self.out / "cache")
 
     def __getstate__(self) -> dict[str, Any]:
-        """What other processes are sent: no videos."""
+        """Pickle the fields only, without the loaded videos."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def each(work: Callable[[Item], object], items: Sequence[Item], processes: int = 1, progress: Progress = None) -> None:
-    """Call `work` on each item. What it returns is not: it keeps its results, so that calling it again finds them.
+    """Call `work` on each item and discard what it returns: `work` must cache its results.
 
-    processes : more than one are started anew and share the cores; `work` and the items must be picklable.
+    processes : with more than one, fresh processes start and share the cores; `work` and items must be picklable.
     """
     if processes < 1:
-        raise ValueError(f"there are to be {processes} processes; give 1 or more")
+        raise ValueError(f"processes is {processes}; give 1 or more")
     report = reporter("trainings", progress)
     if processes == 1 or len(items) < 2:
         for done, item in enumerate(items, 1):
@@ -55,7 +56,7 @@ def each(work: Callable[[Item], object], items: Sequence[Item], processes: int =
             report(done, len(items))
         return
     count = min(processes, len(items))
-    spawn = multiprocessing.get_context("spawn")  # a forked process could use neither CUDA nor, safely, threads
+    spawn = multiprocessing.get_context("spawn")  # after a fork, CUDA fails and threads are unsafe
     with ProcessPoolExecutor(count, spawn, _start, (work, max(1, (os.cpu_count() or 1) // count))) as pool:
         waiting = [pool.submit(_do, item) for item in items]
         try:
@@ -70,7 +71,7 @@ def each(work: Callable[[Item], object], items: Sequence[Item], processes: int =
 def results(
     work: Callable[[Item], Result], items: Mapping[Place, Sequence[Item]], processes: int = 1, progress: Progress = None
 ) -> dict[Place, list[Result]]:
-    """Do all items, and give what `work` finds for them, by their places."""
+    """Run `work` on all items, in parallel, and return its results by key."""
     each(work, [item for some in items.values() for item in some], processes, progress)
     return {place: [work(item) for item in some] for place, some in items.items()}
 
@@ -80,7 +81,7 @@ def _start(work: Callable[[Any], object], threads: int) -> None:
     _work = work
     if "torch" in sys.modules:
         torch = sys.modules["torch"]
-        torch.set_num_threads(min(threads, torch.get_num_threads()))  # OMP_NUM_THREADS may say less
+        torch.set_num_threads(min(threads, torch.get_num_threads()))  # OMP_NUM_THREADS may set fewer
 
 
 def _do(item: object) -> None:

@@ -1,4 +1,4 @@
-"""A picture that several reports share: scores as dots with their errors."""
+"""A plot that several reports share: scores as dots with error bars."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def dots(
     xlabel: str,
     quoted: Mapping[str, Sequence[float]] | None = None,
 ) -> Figure:
-    """Draw the mean and standard error of each row, a line of its own; numbers quoted from the paper are hollow.
+    """Draw the mean and standard error of each row on its own line; numbers quoted from the paper are hollow.
 
-    rows : by name, (seeds, kinds).   quoted : by name, (kinds,).
-    kinds : what is scored, each with its colour and mark.
+    rows : (seeds, kinds) by row name.   quoted : (kinds,) by row name.
+    kinds : names of the scores, each with its color and marker.
     """
     import matplotlib.pyplot as plt
 

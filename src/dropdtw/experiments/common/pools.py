@@ -1,4 +1,4 @@
-"""Pools of encoded TMNIST clips: each frame is encoded once, clean and blurred; experiments compose what they need."""
+"""Pools of encoded TMNIST clips: each frame is encoded clean and blurred, once; experiments combine the codes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Class = tuple[int, str]
 
 @dataclass(frozen=True, eq=False)
 class Videos:
-    """TMNIST-full and TMNIST-part of one seed as frame codes (T, d), a clip of each class in the same order.
+    """TMNIST-full and TMNIST-part of one seed as frame codes (T, d), one clip of each class in the same order.
 
-    blurred : the clips of `part` once more, with every frame blurred.
+    blurred : the clips of `part` with every frame blurred.
     """
 
     full: list[Array]
@@ -34,12 +34,12 @@ class Videos:
         return np.asarray(np.concatenate(self.full + self.part).mean(axis=0))
 
     def centred(self, mean: Array) -> Videos:
-        """The codes minus a mean: what all frames share says nothing, and would make every cosine large."""
+        """Subtract a mean code: a component common to all frames carries no information and inflates every cosine."""
         full, part, blurred = ([codes - mean for codes in clips] for clips in (self.full, self.part, self.blurred))
         return Videos(full, part, blurred)
 
     def noisy(self, share: float, rng: np.random.Generator) -> tuple[list[Array], list[Array]]:
-        """The clips of `part` with a share of their frames blurred, and which frames those are, (T,) bool."""
+        """The clips of `part` with a share of their frames blurred, and masks (T,) of the blurred frames."""
         clips, chosen = [], []
         for clean, blurred in zip(self.part, self.blurred, strict=True):
             lost = tmnist.chosen_frames(len(clean), share, rng)
@@ -60,7 +60,7 @@ def trained_encoder(
     device: str = "cpu",
     progress: Progress = None,
 ) -> Encoder:
-    """The encoder of a file, or one that is trained on the digits (`digits` of them, None: all), once for a cache."""
+    """Load an encoder from a file, or train one on `digits` digits (None: all) and cache it."""
     if path is not None:
         return encoders.load(path).to(device)
     some = slice(None) if digits is None else slice(None, None, max(1, len(data.train_images) // digits))
@@ -80,7 +80,7 @@ def encode(
     cache: Cache,
     progress: Progress = None,
 ) -> list[Videos]:
-    """Make and encode the videos of each seed, out of the test digits; what the cache holds is read from there."""
+    """Generate and encode the videos of each seed from the test digits; results are cached."""
     weights = [value.cpu().numpy() for value in encoder.state_dict().values()]
     device = encoder.classify.weight.device.type
     known = fingerprint(tmnist, encoders, data.test_images, data.test_labels, [list(c) for c in classes], device)

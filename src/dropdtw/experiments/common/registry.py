@@ -1,4 +1,4 @@
-"""Registries: what an experiment offers by name. A new entry is all that a new loss or data set needs."""
+"""Registries of the losses and data sets of an experiment. To add one, add an entry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Entry = TypeVar("Entry")
 
 
 def find(registry: Mapping[str, Entry], name: str, what: str) -> Entry:
-    """The entry of this name; where there is none, the error lists the names.
+    """Look up an entry; for an unknown name, the error lists the known names.
 
     >>> find({"smooth": 1, "drop": 2}, "mean", "loss")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""A report: findings, pictures and tables as one HTML file that needs nothing else, and the tables as text."""
+"""A report: findings, figures and tables in one self-contained HTML file, and the tables as text."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LONG: Final = 14
-"""Letters of a cell, or half of its column's name, beyond which it gets a line of its own on a phone."""
+"""On a phone, a cell gets its own line if it is longer than this, or its column's name longer than twice this."""
 
 QUOTED: Final = "quoted from the paper"
-"""What is said of rows whose numbers are not ours."""
+"""Label of rows whose numbers come from the paper."""
 
 STYLE: Final = (
     palette.css()
@@ -68,7 +68,7 @@ code { background: var(--panel); padding: .1rem .3rem; border-radius: .2rem; ove
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts; the first column names the rows. quoted : the numbers of rows that repeat the paper's."""
+    """A table of strings; the first column names the rows. quoted : indices of the rows quoted from the paper."""
 
     caption: str
     head: Sequence[str]
@@ -76,7 +76,7 @@ class Table:
     quoted: Collection[int] = ()
 
     def html(self) -> str:
-        """As an HTML element."""
+        """Render as an HTML element."""
         head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in self.head)
         lengths = [(len(name), max(len(row[k]) for row in self.rows)) for k, name in enumerate(self.head) if self.rows]
         long = [name > 2 * LONG or cell > LONG for name, cell in lengths[1:]]
@@ -93,7 +93,7 @@ class Table:
         return f'<tr{kind}><th scope="row">{escape(row[0])}{tag}</th>{cells}</tr>'
 
     def text(self) -> str:
-        """As lines of text, columns aligned.
+        """Render as lines of text with aligned columns.
 
         >>> print(Table("Scores", ["method", "IoU"], [["DTW", "9.1"], ["Drop-DTW", "91.2"]], quoted=[1]).text())
         Scores
@@ -115,22 +115,22 @@ class Table:
 
 
 def _kind(cell: str, wide: bool) -> str:
-    """How a cell is shown on a phone: not at all where it is empty, with a line to itself where its column is wide."""
+    """The CSS class of a cell on a phone: empty cells are hidden, cells of wide columns get their own line."""
     return ' class="none"' if cell in ("", "–") else ' class="long"' if wide else ""
 
 
 def _said(text: str) -> str:
-    """A text for HTML in which numbers stay with their unit."""
+    """Escape a text for HTML and keep numbers and units together with non-breaking spaces."""
     return escape(text).replace(" %", "&nbsp;%").replace(" ×", "&nbsp;×")
 
 
 def cells(values: Array, digits: int, scale: float = 1) -> list[str]:
-    """The mean ± standard error of each column of (n, columns) values, times a scale, as texts."""
+    """Format the mean ± standard error of each column of values (n, columns), times a scale."""
     return [f"{mean:.{digits}f} ± {error:.{digits}f}" for mean, error in _means(values, scale)]
 
 
 def rounded(values: Array, digits: int, scale: float = 1) -> list[dict[str, float]]:
-    """The same as numbers, for results.json."""
+    """The same values as numbers, for results.json."""
     return [{"mean": round(mean, digits), "error": round(error, digits)} for mean, error in _means(values, scale)]
 
 
@@ -141,10 +141,10 @@ def _means(values: Array, scale: float) -> list[tuple[float, float]]:
 
 @dataclass
 class Report:
-    """Collects parts in order, then writes `report.html` and a file for each picture into a folder.
+    """Collects sections in order, then writes `report.html` and each figure as a file to a folder.
 
-    The page begins with the leads, a finding with its picture for each experiment. The parts follow, then how it was
-    run.
+    The page begins with the leads, one finding with its figure per experiment. The sections follow, then the details
+    of the run.
     """
 
     title: str
@@ -155,19 +155,19 @@ class Report:
     run: list[str] = field(default_factory=list)
 
     def introduce(self, about: str, command: str, facts: str) -> None:
-        """Say what the report is about, the command that made it, where there is one, and what it was run on."""
+        """Set the introduction, the command that created the report, if any, and the data it ran on."""
         self.about = about
         self.run = [f"<p>{_said(facts)}</p>", *([f"<p><code>{escape(command)}</code></p>"] if command else [])]
 
     def lead(self, finding: str, name: str, content: Figure | bytes, alt: str) -> None:
-        """Add what an experiment found, in one sentence, with a picture."""
+        """Add the finding of an experiment: one sentence and a figure."""
         self.leads.append(
             f'<figure><p class="finding">{_said(finding)}</p>{self._image(name, content, alt)}'
             f"<figcaption>{_said(alt)}</figcaption></figure>"
         )
 
     def heading(self, text: str) -> None:
-        """Begin a section."""
+        """Start a section."""
         self.parts.append(f"<h2>{escape(text)}</h2>")
 
     def text(self, text: str) -> None:
@@ -179,15 +179,16 @@ class Report:
         self.parts.append(table.html())
 
     def picture(self, name: str, content: Figure | bytes, alt: str, *, folded: str = "") -> None:
-        """Add a picture, with a sentence that says what it shows.
+        """Add a figure with a caption.
 
-        content : a figure of matplotlib, or the bytes of a PNG or GIF.   folded : what to press to see it.
+        content : a matplotlib figure, or the bytes of a PNG or GIF.
+        folded : if given, the figure is collapsed under this label.
         """
         made = f"<figure>{self._image(name, content, alt)}<figcaption>{_said(alt)}</figcaption></figure>"
         self.parts.append(f"<details><summary>{escape(folded)}</summary>{made}</details>" if folded else made)
 
     def _image(self, name: str, content: Figure | bytes, alt: str) -> str:
-        """An image element that holds its picture, which is written beside the report as well."""
+        """An image element with embedded data; the image is also written next to the report."""
         if not isinstance(content, bytes):
             import matplotlib.pyplot as plt
 
@@ -208,7 +209,7 @@ class Report:
         page = (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            # Without an icon of its own a page makes browsers ask for /favicon.ico.
+            # Without this icon, browsers request /favicon.ico.
             '<link rel="icon" href="data:,">'
             f"<title>{escape(self.title)}</title><style>{STYLE}</style></head><body>\n"
             f"<h1>{escape(self.title)}</h1>\n" + "\n".join([*about, *leads, *self.parts, *run]) + "\n</body></html>\n"

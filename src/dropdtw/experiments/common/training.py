@@ -1,8 +1,8 @@
-"""The one training loop: Lightning Fabric on CPU, GPU or several processes, with checkpoints that survive anything.
+"""The shared training loop: Lightning Fabric on CPU, GPU or several processes, with atomic checkpoints.
 
-What is trained is a module that maps a batch to one loss value per item. Batches are named by indices and made anew in
-each epoch from the seed, so a run that was killed and resumed does exactly what it would have done. A checkpoint is
-written after every epoch, whole or not at all; metrics.jsonl holds one line per epoch.
+It trains a module that maps a batch to one loss value per item. Batches are lists of indices, derived from the seed in
+each epoch, so a run that was killed and resumed gives exactly the same result. A checkpoint is written atomically after
+every epoch; metrics.jsonl gets one line per epoch.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Metrics = dict[str, float]
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train. accelerator, devices : as Lightning Fabric takes them; several devices are several processes.
+    """How to train. accelerator, devices : as in Lightning Fabric; several devices mean several processes.
 
-    Under torchrun it is torchrun that says how many processes there are.
+    Under torchrun, torchrun sets the number of processes.
     """
 
     epochs: int = 10
@@ -43,7 +43,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Fit:
-    """What came out: the metrics of the best epoch, its number (0: before training), and all epochs' metrics."""
+    """The result: the metrics of the best epoch, its number (0: before training), and the metrics of all epochs."""
 
     best: Metrics
     epoch: int
@@ -52,7 +52,7 @@ class Fit:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Random numbers of PyTorch that follow from the seed, for new weights; afterwards they go on as before."""
+    """Seed PyTorch for reproducible initial weights, and restore its random state afterwards."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         yield
@@ -72,14 +72,14 @@ def fit(
     progress: Progress = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Fit:
-    """Train `module` and leave it with the weights of the epoch whose validation `score` was best; None: of the last.
+    """Train `module` and leave it with the weights of the epoch with the best validation `score`; None: of the last.
 
-    module : its forward takes a loaded batch and gives the loss of each item, (B,).
-    load : a batch of indices as the module takes it, with a method `to(device)`.
-    batches : the batches of an epoch; with several processes each takes its share of every batch.
-    validate : metrics of the module, called before training and after each epoch; of equal scores the first is best.
-    out : folder for checkpoint.pt, metrics.jsonl and TensorBoard's files; None keeps nothing.
-    resume : go on from the checkpoint there, if there is one.
+    module : its forward takes a loaded batch and returns the loss of each item, (B,).
+    load : loads a list of indices as a batch with a method `to(device)`.
+    batches : the batches of an epoch; with several processes, each takes its share of every batch.
+    validate : computes the metrics of the module, before training and after each epoch; ties go to the first epoch.
+    out : folder for checkpoint.pt, metrics.jsonl and the TensorBoard files; None writes nothing.
+    resume : continue from the checkpoint in `out`, if there is one.
     """
     try:
         from lightning_fabric import Fabric
@@ -102,13 +102,13 @@ def fit(
         module.load_state_dict(state["module"])
         optimizer.load_state_dict(state["optimizer"])
         if fabric.is_global_zero:
-            say(f"goes on after epoch {state['epoch']} of {plan.epochs}")
+            say(f"resuming after epoch {state['epoch']} of {plan.epochs}")
     wrapped, wrapped_optimizer = fabric.setup(module, optimizer)
     history: list[Metrics] = state["history"]
     board = _board(out) if tensorboard and out is not None and fabric.is_global_zero else None
 
     def note(epoch: int, metrics: Metrics) -> None:
-        """Enter an epoch into the history and keep everything."""
+        """Append an epoch to the history and save a checkpoint."""
         history.append({"epoch": epoch, **metrics})
         if score is None or state["best"] is None or metrics[score] > state["best"][score]:
             state["best"] = history[-1]
@@ -132,12 +132,12 @@ def fit(
         module.train()
         lost, items = 0.0, 0
         for number, indices in enumerate(batches(epoch)):
-            # Chance depends on where training is, not on how it got there.
+            # Seed by position in the run, so that a resumed run draws the same random numbers.
             torch.manual_seed(int(np.random.SeedSequence([plan.seed, epoch, number]).generate_state(1)[0]))
             mine = list(indices[fabric.global_rank :: fabric.world_size])
-            # With fewer items than processes, one computes something that does not count: all must take part.
+            # DDP needs every process: one without an item computes a loss with weight 0.
             values: Tensor = wrapped(load(mine or indices[:1]).to(fabric.device))
-            # DDP averages over processes; this makes it the mean over the whole batch.
+            # DDP averages over processes; this weight gives the mean over the whole batch.
             loss = values.sum() * (bool(mine) * fabric.world_size / len(indices))
             wrapped_optimizer.zero_grad()
             fabric.backward(loss)
@@ -161,7 +161,7 @@ def fit(
 
 
 def _validated(fabric: Any, module: nn.Module, validate: Callable[[nn.Module], Metrics]) -> Metrics:
-    """Rank 0 validates; the others wait and are told."""
+    """Validate on rank 0 and broadcast the metrics."""
     module.eval()
     with torch.no_grad():
         found = validate(module) if fabric.is_global_zero else None
@@ -175,7 +175,7 @@ def _read(path: Path, plan: Plan) -> dict[str, Any]:
     now = {name: value for name, value in asdict(plan).items() if name in before}
     if before != now:
         raise ValueError(
-            f"{path} is of a run with {before}, not {now}; resume with those settings, or start anew elsewhere"
+            f"{path} belongs to a run with {before}, not {now}; resume with those settings, or use another folder"
         )
     return state
 
@@ -185,6 +185,6 @@ def _board(out: Path) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         raise ImportError(
-            "TensorBoard's files need tensorboard: pip install tensorboard, or leave --tensorboard out"
+            "--tensorboard needs the package: pip install tensorboard, or omit --tensorboard"
         ) from None
     return SummaryWriter(str(out / "tensorboard"))
