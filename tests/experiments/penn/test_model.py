@@ -56,9 +56,9 @@ def test_pairs_that_cannot_be_made_are_refused():
         models.outliers(0.5, share_of="all")
     alone = made_up(actions=1)
     assert not make_pair(alone, 0, 0.0, seed=0).outlier.any()
-    with pytest.raises(ValueError, match="one action only"):
+    with pytest.raises(ValueError, match="only one action"):
         make_pair(alone, 0, 0.3, seed=0)
-    with pytest.raises(ValueError, match="has 8 frames, and none of them has neighbours"):
+    with pytest.raises(ValueError, match="has 8 frames, none of which has all neighbors"):
         replace(alone, lengths=(8,) * len(alone)).inside(0)
 
 

@@ -36,7 +36,7 @@ def test_a_fifth_of_each_action_is_held_out():
     train, held = videos.held_out(clips, range(20), seed=0)
     assert sorted(train + held) == list(range(20))
     assert [clips.actions[k] for k in held] == ["action 0"] * 2 + ["action 1"] * 2
-    with pytest.raises(ValueError, match="action 0 has 3 training videos; at least 4"):
+    with pytest.raises(ValueError, match="action 0 has 3 training videos; give at least 4"):
         videos.held_out(clips, [0, 1, 2, *range(10, 20)], seed=0)
 
 

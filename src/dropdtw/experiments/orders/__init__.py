@@ -1,4 +1,4 @@
-"""Beyond the paper: inference and training where steps may come in any order that a recipe allows."""
+"""Beyond the paper: inference and training when steps may occur in any order that a recipe allows."""
 
 from typing import Final
 

@@ -1,8 +1,8 @@
-"""`tmnist-steps` with independent steps shuffled: real digits, and videos that follow a partial order.
+"""`tmnist-steps` with independent steps shuffled: real digits in videos that follow a partial order.
 
-A task of the stand-in gets a random partial order of its events, which its list respects. Each video shows them in
-another order that the partial order allows. Models are trained with the list, with the graph or with the true order;
-all are tested with the graph, since the true order of a new video is not known.
+Each task of the stand-in gets a random partial order of its events that agrees with its list. Each video shows the
+events in a random order that the partial order allows. Models train with the list, the graph or the true order. All are
+tested with the graph, because the true order of a new video is unknown.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table. objective : what is minimised.   order : what is known in training: list, graph or true."""
+    """A row of the table. objective : training objective.   order : order known in training: list, graph or true."""
 
     objective: Objective
     order: str = "list"
@@ -55,9 +55,9 @@ ROWS: Final[dict[str, Row]] = {
 def shuffled(
     pool: Sequence[Videos], steps: Array, how: Procedures, split: int, *, freedom: float, order: str
 ) -> StepDataset:
-    """As `stand_in.data_set`, in which videos follow a partial order.
+    """Like `stand_in.data_set`, but videos follow a partial order.
 
-    order : which each video of the training split is given: "list", "graph" or "true"; others have the graph.
+    order : the order given to each training video: "list", "graph" or "true"; other splits get the graph.
     """
     tasks = stand_in.tasks(how, len(steps))
     pairs = [
@@ -81,7 +81,7 @@ def shuffled(
 
 
 def relisted(video: StepVideo, true: Sequence[int], order: Order | None) -> StepVideo:
-    """A video whose k-th step is the recipe's true[k]-th, with its steps in the recipe's order."""
+    """Put the steps of a video into the recipe's order; its k-th step is the recipe's true[k]-th."""
     rows = np.argsort(true)
     return replace(
         video,
@@ -95,12 +95,12 @@ def relisted(video: StepVideo, true: Sequence[int], order: Order | None) -> Step
 
 @dataclass(frozen=True)
 class Digits(Work):
-    """Trains a row with a seed, or finds it in the cache: its recall, accuracy and IoU on test videos, in per cent."""
+    """Trains a row with a seed, unless cached, and gives its test recall, accuracy and IoU in percent."""
 
     settings: Settings = field(default_factory=Settings)
 
     def __call__(self, item: tuple[str, int]) -> tuple[float, ...]:
-        """The scores of a row and a seed."""
+        """Compute the scores of a row and a seed."""
         name, seed = item
         row, s = ROWS[name], self.settings
         source = self._source()
@@ -117,7 +117,7 @@ class Digits(Work):
         return found[name].scores[0]
 
     def prepare(self) -> Splits:
-        """Train the encoder and encode the clips once, before several processes need them."""
+        """Train the encoder and encode the clips once, before several processes use them."""
         return stand_in.splits(self._source(), self.settings.seed)
 
     def _source(self) -> Source:

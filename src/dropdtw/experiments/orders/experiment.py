@@ -1,7 +1,7 @@
-"""What the order of steps is worth as a list, as a graph and as the truth: `dropdtw reproduce orders`.
+"""Compare knowing the order of steps as a list, as a graph and as the true order: `dropdtw reproduce orders`.
 
-Three experiments: inference and training on recordings of recipes with simulated features, and training on moving
-digits whose videos follow a partial order. Results are kept case by case, so a run that was stopped goes on.
+Three experiments: inference on recordings of recipes with simulated features, training on the same recordings, and
+training on moving digits whose videos follow a partial order. Each case is cached, so an interrupted run can continue.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ DATASETS: Final = {"recordings": Dataset(lambda folder: True, recordings_of)}
 
 @dataclass(frozen=True)
 class Orders(experiment.Experiment[Recordings, str, str]):
-    """The recipe of a training is what its map knows of orders; a test gives {"accuracy": ()}."""
+    """The recipe of a training is the kind of order it uses; a test gives {"accuracy": ()}."""
 
     settings: Settings = field(default_factory=Settings)
 
     name = "orders"
     title = "Steps in any order"
     about = (
-        "Recipes allow their steps in many orders. What is gained by knowing the recipe as a graph instead of a list, "
-        "and what would be gained by knowing the true order? Features of recordings are simulated; those of digits are "
+        "Recipes allow their steps in many orders. How much does it help to know the recipe as a graph instead of a "
+        "list, and how much would the true order help? The features of recordings are simulated; those of digits are "
         "real."
     )
     data_name = "recordings"
@@ -54,23 +54,23 @@ class Orders(experiment.Experiment[Recordings, str, str]):
     datasets = DATASETS
 
     def label(self, recipe: str, condition: str) -> str:
-        """What the map knows of orders."""
+        """The kind of order that the map is trained with."""
         return recipe.split()[0]
 
     def train(self, training: Training[str, str], epochs: int, out: Path | None) -> tuple[nn.Module, float]:
-        """A linear map; it has no validation score."""
+        """Train a linear map; it has no validation score."""
         model = linear.train(
             self.data, training.recipe, self.settings, training.seed, epochs=epochs, device=self.device, out=out
         )
         return model, math.nan
 
     def test(self, model: nn.Module) -> Arrays:
-        """How many frames of test recordings a map names right."""
+        """The accuracy of a map on the frames of the test recordings."""
         assert isinstance(model, LinearMap)
         return {"accuracy": np.array(linear.judged(model, self.data, self.settings))}
 
     def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
-        """Run the parts that the settings name."""
+        """Run the parts selected in the settings."""
         found = reports.Found(
             self.inferred(processes, progress) if "inference" in self.settings.parts else {},
             self.mapped(processes, progress) if "training" in self.settings.parts else {},
@@ -82,7 +82,7 @@ class Orders(experiment.Experiment[Recordings, str, str]):
         return Outcome(reports.results(found), tables, compose)
 
     def inferred(self, processes: int = 1, progress: Progress = None) -> dict[float, dict[str, list[Arrays]]]:
-        """By noise and way, what every seed chose and reached."""
+        """The chosen drop costs and scores of every seed, by noise and way."""
         s = self.settings
         cases = {
             (noise, way): [Case(way, noise, seed) for seed in range(s.seed, s.seed + s.seeds)]
@@ -92,12 +92,12 @@ class Orders(experiment.Experiment[Recordings, str, str]):
         return {noise: {way: done[noise, way] for way in WAYS} for noise in s.noises}
 
     def mapped(self, processes: int = 1, progress: Progress = None) -> dict[str, Array]:
-        """By what a linear map knew of orders, the share of frames it names right, (seeds,)."""
+        """The accuracy (seeds,) of linear maps, by the kind of order they were trained with."""
         done = self.every_seed({way: (way, "") for way in (UNTRAINED, *TRAINED)}, processes, progress)
         return {way: np.array([float(one["accuracy"]) for one in some]) for way, some in done.items()}
 
     def digits(self, processes: int = 1, progress: Progress = None) -> dict[str, Array]:
-        """By row, recall, accuracy and IoU on digits in per cent, (seeds, 3)."""
+        """Recall, accuracy and IoU on digits in percent, (seeds, 3) by row."""
         s = self.settings
         work = Digits(self.folder, self.out, self.device, s)
         if processes > 1:
@@ -106,7 +106,7 @@ class Orders(experiment.Experiment[Recordings, str, str]):
         return {name: np.array(some) for name, some in results(work, items, processes, progress).items()}
 
     def _pictured(self) -> reports.Pictured:
-        """A recording chosen by its number of segments alone, and what each way finds in it at the least noise."""
+        """A recording chosen only by its number of segments, and the result of each way on it at the lowest noise."""
         noise, seed = self.settings.noises[0], self.settings.seed
         (test, _) = self.data.parts(seed, self.settings.tested, self.settings.tuned)
         record = sorted(test, key=lambda r: (len(r.segments or ()), r.name))[len(test) // 3]

@@ -1,6 +1,6 @@
-"""Inference on simulated features: what is gained by knowing the order of steps as a list, or as a graph.
+"""Inference on simulated features: how much it helps to know the order of steps as a list or as a graph.
 
-Every way chooses its drop costs on recordings of its own, which are not tested.
+Each way tunes its drop costs on separate recordings that are not in the test set.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from dropdtw.orders import Order
 from dropdtw.problem.inputs import Array
 
 SCORES: Final = ("accuracy", "IoU", "IoU of a step")
-"""Of a recording; the last is the mean over its steps, the one before takes all frames together."""
+"""Scores of a recording; "IoU" takes all frames together, "IoU of a step" is the mean over its steps."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """What is known about the order of a recording's steps.
+    """What a method knows about the order of a recording's steps.
 
-    rows : the steps to look for.   order : which may follow which; None: as in `rows`.   drops_z : steps may be
-    missing.   ordered : whether anything is known; otherwise each frame is on its own.
+    rows : the steps to find.   order : their order; None: as in `rows`.   drops_z : whether steps may be missing.
+    ordered : whether any order is known; if not, each frame is labeled on its own.
     """
 
     rows: Callable[[Record, Recipe], Sequence[int]]
@@ -63,12 +63,12 @@ WAYS: Final[dict[str, Way]] = {
     "graph, steps may be dropped": Way(_all, lambda recipe: recipe.order, drops_z=True),
     "true order (bound)": Way(lambda record, recipe: done(record)),
 }
-"""A list is the recipe in a fixed order that its graph allows. The true order names the steps that were done, once."""
+"""A list is the recipe in one fixed order that its graph allows. The true order has each performed step once."""
 
 
 @dataclass(frozen=True)
 class Drops:
-    """What is chosen. percentile : of C, is what dropping a frame costs.   factor : dropping a step, in such costs."""
+    """Tuned drop costs. percentile : of C, for a frame.   factor : for a step, as a multiple of that of a frame."""
 
     percentile: float
     factor: float = 0.0
@@ -78,7 +78,7 @@ class Drops:
 
 
 def predict(way: Way, C: Array, record: Record, recipe: Recipe, drops: Drops) -> Array:
-    """The step of each frame, −1 for background."""
+    """Predict the step of each frame, −1 for background."""
     drop_x = float(np.percentile(C, drops.percentile))
     if not way.ordered:
         return np.where(C.min(axis=0) < drop_x, C.argmin(axis=0), -1)
@@ -95,13 +95,13 @@ def predict(way: Way, C: Array, record: Record, recipe: Recipe, drops: Drops) ->
 
 
 def scored(labels: Array, video: StepVideo) -> list[float]:
-    """The `SCORES` of a recording."""
+    """Compute the `SCORES` of a recording."""
     true = video.rows
     return [metrics.frame_accuracy(labels, true), metrics.iou(labels, true), step_iou(labels, true)]
 
 
 def step_iou(labels: Array, true: Array) -> float:
-    """The mean over the true steps of intersection over union.
+    """Intersection over union, averaged over the true steps.
 
     >>> step_iou(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]))           # 2/3 and 1/2
     0.5833333333333333
@@ -113,7 +113,7 @@ def step_iou(labels: Array, true: Array) -> float:
 
 @dataclass(frozen=True)
 class Case:
-    """A way of `WAYS` at a level of noise, with the recordings and the features of a seed."""
+    """A way of `WAYS` at a noise level, with the recordings and features of a seed."""
 
     way: str
     noise: float
@@ -122,17 +122,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Inference(Work):
-    """Chooses and tests a case, or finds it in the cache: {"chosen": (2,), "scores": (recordings, 3)}."""
+    """Tunes and tests a case, unless cached: {"chosen": (2,), "scores": (recordings, 3)}."""
 
     settings: Settings = field(default_factory=Settings)
 
     @cached_property
     def data(self) -> Recordings:
-        """What to choose and test on."""
+        """The recordings to tune and test on."""
         return recordings_of(self.folder, self.settings)
 
     def __call__(self, case: Case) -> Arrays:
-        """What a way reaches on the test recordings of a seed."""
+        """Compute the scores of a way on the test recordings of a seed."""
         s = self.settings
         sizes = [s.tested, s.tuned, list(s.percentiles), list(s.factors)]
         key = fingerprint(code(), self.data.source, sizes, asdict(case))
@@ -159,12 +159,12 @@ class Inference(Work):
 
 
 def recordings_of(folder: str | None, settings: Settings) -> Recordings:
-    """CaptainCook4D's recordings, or a stand-in where no folder is given."""
+    """CaptainCook4D's recordings, or a stand-in without a folder."""
     if folder is None:
         return recordings.stand_in(settings.clips, settings.seed)
     return recordings.of_captaincook4d(folder, settings.most_nodes)
 
 
 def code() -> str:
-    """What results depend on: when it changes, they are made anew."""
+    """A fingerprint of the code that results depend on; a change invalidates the cache."""
     return fingerprint(sys.modules[__name__], recordings, random_orders, captaincook4d)

@@ -1,7 +1,7 @@
-"""Training from orders alone: a linear map that undoes how simulated frames are distorted.
+"""Training from orders alone: a linear map that undoes the distortion of simulated frames.
 
-Of a training recording only its recipe is known, as a list, as a graph, or as the true order of its steps; when they
-happen is not. The loss is soft Drop-DTW, one-sided, in which a frame has one step and a step one unbroken run.
+Training knows only the recipe of a recording, as a list, as a graph or as the true order of its steps, but not when the
+steps happen. The loss is soft one-sided Drop-DTW: a frame matches one step, and a step matches one contiguous run.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from dropdtw.orders import Order
 from dropdtw.torch import drop_dtw, percentile_drop
 
 TRAINED: Final = ("list", "graph", "true order (bound)")
-"""Ways of `WAYS` that a map is trained with."""
+"""Keys of `WAYS` to train a map with."""
 UNTRAINED: Final = "untrained"
 SHARPNESS: Final = 4.0
-"""What products of step and frame are multiplied by in the softmax over the steps of a recipe."""
+"""Factor on the dot products of step and frame in the softmax over the steps of a recipe."""
 PERCENTILE: Final = 20.0
-"""Of the match costs, is what dropping a frame costs."""
+"""Percentile of the match costs that is the drop cost of a frame."""
 
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Recordings as tensors: steps (K, d), frames (N, d), the steps to align, and their order, None where listed."""
+    """Recordings as tensors: steps (K, d), frames (N, d), the steps to align, and their order (None for a list)."""
 
     items: list[tuple[Tensor, Tensor, Tensor, Order | None]]
 
     def to(self, device: Any) -> Items:
-        """On another device."""
+        """Copy to another device."""
         return Items([(*(part.to(device) for part in tensors), order) for *tensors, order in self.items])  # type: ignore[misc]
 
 
 class LinearMap(nn.Module):
-    """A map of frames into the space of the steps, at first the identity. seed : of the recordings it is for."""
+    """A map of frames into the space of steps, initially the identity. seed : seed of its recordings."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -54,11 +54,11 @@ class LinearMap(nn.Module):
         self.weight = nn.Parameter(torch.eye(DIM))
 
     def logits(self, Z: Tensor, X: Tensor) -> Tensor:
-        """How much each frame is like each step, (K, N)."""
+        """Similarity of each step and frame, (K, N)."""
         return Z @ self.weight @ X.mT
 
     def forward(self, batch: Items) -> Tensor:
-        """The loss of each recording, by frame: (B,)."""
+        """The loss of each recording divided by its number of frames, (B,)."""
         costs, drops, orders = [], [], []
         for Z, X, rows, order in batch.items:
             C = -torch.log_softmax(SHARPNESS * self.logits(Z, X), dim=0)
@@ -79,7 +79,7 @@ class LinearMap(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What a map of a seed is trained on and judged by; nothing is in both."""
+    """The disjoint training and test recordings of a map."""
 
     data: Recordings
     settings: Settings
@@ -88,22 +88,22 @@ class Lesson:
 
     @cached_property
     def parts(self) -> list[list[Record]]:
-        """Recordings to train on, and to test."""
+        """Training and test recordings."""
         found = self.data.parts(self.seed, self.settings.trained, self.settings.judged)
         return [[r for r in part if self._fits(r)] for part in found]
 
     def _fits(self, record: Record) -> bool:
-        """Whether every step can have a frame of its own."""
+        """Whether there are enough frames for every step."""
         return len(self.video(record).frames) >= len(record.step_ids)
 
     def video(self, record: Record) -> StepVideo:
-        """A recording with simulated frames."""
+        """Simulate the frames of a recording, cached."""
         if record.name not in self.made:
             self.made[record.name] = distorted(record, self.data.recipe(record), self.seed)
         return self.made[record.name]
 
     def items(self, records: Sequence[Record], way: str) -> Items:
-        """Recordings as a way knows them."""
+        """Convert recordings to tensors with the order that `way` knows."""
         found = []
         for record in records:
             recipe, video = self.data.recipe(record), self.video(record)
@@ -116,7 +116,7 @@ class Lesson:
 def train(
     data: Recordings, way: str, settings: Settings, seed: int, *, epochs: int, device: str = "cpu", out: Path | None
 ) -> LinearMap:
-    """A map as it is after the last epoch: nothing is chosen by what frames show."""
+    """Train a map; the last epoch is kept, so that no frame labels influence the choice."""
     model, lesson = LinearMap(seed), Lesson(data, settings, seed)
     if way == UNTRAINED:
         return model
@@ -142,7 +142,7 @@ def train(
 
 @torch.no_grad()
 def judged(model: LinearMap, data: Recordings, settings: Settings) -> float:
-    """The share of test frames with a step whose most similar step is the right one."""
+    """The share of test step frames whose most similar step is correct."""
     lesson = Lesson(data, settings, model.seed)
     right = total = 0
     weight = model.weight.cpu()

@@ -1,4 +1,4 @@
-"""Random partial orders, and random orders of steps that they allow."""
+"""Random partial orders, and random sequences of steps that they allow."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dropdtw.orders.poset import Poset
 
 
 def random_pairs(steps: Sequence[int], freedom: float, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Pairs (a, b), a before b, of a random partial order that the list of steps follows; equal steps stay in order.
+    """The pairs (a, b), a before b, of a random partial order that agrees with the list; equal steps stay in order.
 
-    steps : what each place of the list shows.   freedom : how far a step can move, in places; 0 leaves the list.
+    steps : the step at each position of the list.   freedom : how far steps can move, in positions; 0 keeps the list.
 
-    A pair is kept where a second list, in which every step has moved by chance, agrees with the first.
+    A pair is kept if a second list, in which every step has moved randomly, agrees with the first.
     """
     moved = np.arange(len(steps)) + freedom * rng.normal(size=len(steps))
     return [
@@ -26,7 +26,7 @@ def random_pairs(steps: Sequence[int], freedom: float, rng: np.random.Generator)
 
 
 def random_extension(poset: Poset, rng: np.random.Generator) -> list[int]:
-    """All steps in an order that the partial order allows: each time one of those that may come next."""
+    """A random order that the partial order allows: repeatedly pick one of the steps that may come next."""
     found: list[int] = []
     done = 0
     while len(found) < poset.n:

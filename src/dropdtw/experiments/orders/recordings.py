@@ -1,7 +1,7 @@
 """Recordings of recipes with real orders, durations and gaps, and **simulated** features.
 
-CaptainCook4D's annotations say which step lasts from when to when; its video features are not used. A frame of a step
-is the step's vector with noise, a frame between steps has a direction of its own.
+CaptainCook4D's annotations give the start and end of each step; its video features are not used. A frame of a step is
+the step's vector plus noise; a frame between steps has an independent direction.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from dropdtw.problem.inputs import Array
 from dropdtw.problem.spec import Spec
 
 DIM: Final = 32
-"""Numbers of a simulated feature."""
+"""Dimension of a simulated feature."""
 TAIL: Final = 6.0
 """Seconds of a recording after its last step."""
 SHARED: Final = 0.6
-"""How much of a direction is common to all steps of a recipe and to what lies between them."""
+"""Weight of the direction shared by all steps and background frames of a recipe."""
 STRAY: Final = 0.1
-"""Share of a step's frames that show another step of the recipe; of background frames at which the scene changes."""
+"""Share of a step's frames that show a random step, and of background frames where the scene changes."""
 KEPT: Final = 0.25
-"""How much of a distorted frame is in its place; the rest is rotated."""
+"""Weight of the undistorted part of a frame; the rest is rotated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recordings:
-    """Recordings and their recipes, by the name of the task. source : in words, with how many there are."""
+    """Recordings and their recipes by task name. source : a description with the number of recordings."""
 
     recipes: Mapping[str, Recipe]
     records: Sequence[Record]
@@ -45,7 +45,7 @@ class Recordings:
         return self.recipes[record.task]
 
     def parts(self, seed: int, *sizes: int) -> list[list[Record]]:
-        """Random disjoint parts of these sizes; where there are too few recordings, all are smaller in proportion."""
+        """Random disjoint parts of these sizes, scaled down in proportion if there are too few recordings."""
         shuffled = [self.records[k] for k in np.random.default_rng([seed, 11]).permutation(len(self.records))]
         scale = min(1.0, len(shuffled) / sum(sizes))
         edges = np.floor(scale * np.cumsum(sizes)).astype(int).tolist()
@@ -53,7 +53,7 @@ class Recordings:
 
 
 def of_captaincook4d(folder: str, most_nodes: int | None = None) -> Recordings:
-    """CaptainCook4D's recordings. most_nodes : leaves out recipes whose graph has more."""
+    """Load CaptainCook4D's recordings. most_nodes : skip recipes with larger graphs."""
     recipes = captaincook4d.recipes(folder)
     if most_nodes is not None:
         recipes = {name: recipe for name, recipe in recipes.items() if nodes(recipe) <= most_nodes}
@@ -62,14 +62,14 @@ def of_captaincook4d(folder: str, most_nodes: int | None = None) -> Recordings:
 
 
 def nodes(recipe: Recipe) -> int:
-    """Nodes of the graph that one-sided, exclusive alignments of a recipe walk over."""
+    """Number of nodes in the graph for one-sided, exclusive alignments of a recipe."""
     if recipe.order.is_plain:
         return len(recipe.steps) + 1
     return len(recipe.order.graph(Spec.of(0.0, many_to_one=False, contiguous=True).table).label)
 
 
 def stand_in(recordings: int, seed: int, recipes: int = 6) -> Recordings:
-    """Recordings of random recipes, for those who have none: all steps are done, in an order that the recipe allows."""
+    """A stand-in: recordings of random recipes, with all steps in an order that the recipe allows."""
     rng = np.random.default_rng([seed, 5])
     known: dict[str, Recipe] = {}
     for number in range(recipes):
@@ -93,9 +93,9 @@ def stand_in(recordings: int, seed: int, recipes: int = 6) -> Recordings:
 
 
 def noisy(record: Record, recipe: Recipe, noise: float, seed: int, seconds: float = 2.0) -> StepVideo:
-    """A recording for inference: simulated frames in the space of the steps, which share half of their direction.
+    """A recording for inference: simulated frames in the space of the steps, with a direction shared by all of them.
 
-    noise : length of what is added to each frame, a unit vector.   seconds : of a frame.
+    noise : length of the vector added to each frame, which is a unit vector.   seconds : duration of a frame.
     """
     own, others = _chance(seed, recipe.name), _chance(seed, record.name, round(100 * noise))
     common = _unit(own.normal(size=DIM))
@@ -113,9 +113,9 @@ def noisy(record: Record, recipe: Recipe, noise: float, seed: int, seconds: floa
 
 
 def distorted(record: Record, recipe: Recipe, seed: int, noise: float = 1.5, seconds: float = 5.0) -> StepVideo:
-    """A recording for training: simulated frames are a rotated view of the steps, the same rotation for all.
+    """A recording for training: simulated frames are partly rotated, with the same rotation everywhere.
 
-    A linear map can undo that; it is what is learned.
+    A linear map can undo the distortion; training learns that map.
     """
     own, others = _chance(seed, recipe.name), _chance(seed, record.name)
     Z = _unit(own.normal(size=(len(recipe.steps), DIM)))
@@ -127,7 +127,7 @@ def distorted(record: Record, recipe: Recipe, seed: int, noise: float = 1.5, sec
 
 
 def _blank(record: Record, Z: Array, seconds: float) -> StepVideo:
-    """The recording with frames that show nothing."""
+    """The recording with zero frames."""
     assert record.segments is not None
     length = int((max(stop for _, _, stop in record.segments) + TAIL) / seconds)
     return StepVideo(

@@ -1,4 +1,4 @@
-"""What `dropdtw reproduce orders` says: tables, results.json and pictures."""
+"""The output of `dropdtw reproduce orders`: tables, results.json and figures."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Inferred = Mapping[float, Mapping[str, Sequence[Arrays]]]
 
 @dataclass(frozen=True)
 class Found:
-    """What was found; a part that did not run is empty.
+    """The results; a part that did not run is empty.
 
-    inference : by noise and way, {"chosen", "scores"} of each seed.   training : by way, (seeds,).
-    digits : by row, (seeds, 3) in per cent.
+    inference : {"chosen", "scores"} of each seed, by noise and way.   training : (seeds,) by way.
+    digits : (seeds, 3) in percent, by row.
     """
 
     inference: Inferred
@@ -41,7 +41,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Pictured:
-    """A recording, and by name the step of each frame."""
+    """A recording, and the step of each frame by name."""
 
     video: StepVideo
     rows: Mapping[str, Array]
@@ -66,7 +66,7 @@ def tables(found: Found) -> list[Table]:
     if found.training:
         seeds = len(next(iter(found.training.values())))
         rows = [[way, *cells(values[:, None], 1, 100)] for way, values in found.training.items()]
-        caption = "A linear map trained from orders alone, simulated features: step frames named right"
+        caption = "A linear map trained from orders alone, simulated features: step frames labeled correctly"
         made.append(Table(f"{caption} in %, mean ± standard error of {seeds} seeds", ["", "accuracy"], rows))
     if found.digits:
         seeds = len(next(iter(found.digits.values())))
@@ -82,7 +82,7 @@ def _chosen(some: Sequence[Arrays]) -> str:
 
 
 def results(found: Found) -> dict[str, object]:
-    """What results.json holds about them, in per cent."""
+    """The results for results.json, in percent."""
     return {
         "simulated_features": ["inference", "training"],
         "inference": {
@@ -103,22 +103,22 @@ def results(found: Found) -> dict[str, object]:
 
 
 def compose(report: Report, *, found: Found, tables: Sequence[Table], pictured: Callable[[], Pictured] | None) -> None:
-    """Words, tables and pictures."""
+    """Fill the report with text, tables and figures."""
     if pictured is not None:
         shown = pictured()
-        said = f"What each way finds in one recording ({shown.video.name}), simulated features, noise {shown.noise:g}."
+        said = f"Results of each method on a recording ({shown.video.name}), simulated features, noise {shown.noise:g}."
         report.lead(inference_finding(found.inference), "bars", bars(shown), said)
     if found.training:
         rows = {way: 100 * values[:, None] for way, values in found.training.items()}
         said = "A linear map trained from orders alone, on simulated features; mean and standard error over seeds."
-        picture = dots(rows, ["accuracy"], xlabel="step frames named right, %")
+        picture = dots(rows, ["accuracy"], xlabel="step frames labeled correctly, %")
         report.lead(training_finding(found.training), "training", picture, said)
     if found.digits:
         said = "Digits whose videos follow a partial order, a stand-in; mean and standard error over seeds."
         report.lead(digits_finding(found.digits), "digits", dots(found.digits, DIGIT_SCORES, xlabel="%"), said)
     report.text(
         "Orders, durations and gaps of the recordings come from the source named below; their features are simulated. "
-        "Drop costs are chosen for each way and seed on recordings that are not tested."
+        "For each method and seed, drop costs are tuned on recordings outside the test set."
     )
     for table in tables:
         report.table(table)
@@ -131,35 +131,35 @@ def compose(report: Report, *, found: Found, tables: Sequence[Table], pictured: 
 
 
 def inference_finding(inferred: Inferred) -> str:
-    """What inference found, in one sentence."""
+    """The finding of inference in one sentence."""
     noise = next(iter(inferred))
     iou = {way: 100 * means(some)[:, 1].mean() for way, some in inferred[noise].items()}
     return (
-        f"Knowing the recipe as a graph, steps are found with an IoU of {iou['graph']:.1f} % at noise {noise:g}; as a "
-        f"list, {iou['list']:.1f} %; the true order would give {iou['true order (bound)']:.1f} %."
+        f"With the recipe as a graph, steps are found with an IoU of {iou['graph']:.1f} % at noise {noise:g}; with a "
+        f"list, {iou['list']:.1f} %; with the true order, {iou['true order (bound)']:.1f} %."
     )
 
 
 def training_finding(trained: Mapping[str, Array]) -> str:
-    """What training a linear map found, in one sentence."""
+    """The finding of training a linear map in one sentence."""
     right = {way: f"{100 * values.mean():.1f} %" for way, values in trained.items()}
     return (
-        f"A map trained with the graph names {right['graph']} of the step frames right, with a list {right['list']}, "
-        f"with the true order {right['true order (bound)']}."
+        f"A map trained with the graph labels {right['graph']} of the step frames correctly; with a list, "
+        f"{right['list']}; with the true order, {right['true order (bound)']}."
     )
 
 
 def digits_finding(digits: Mapping[str, Array]) -> str:
-    """What training on digits found, in one sentence."""
+    """The finding of training on digits in one sentence."""
     iou = {name: f"{values[:, 2].mean():.1f} %" for name, values in digits.items()}
     return (
-        f"On moving digits, training with the graph gives an IoU of {iou['graph']}, with a list {iou['list']}, with "
-        f"the true order {iou['true order (bound)']}."
+        f"On moving digits, training with the graph gives an IoU of {iou['graph']}; with a list, {iou['list']}; with "
+        f"the true order, {iou['true order (bound)']}."
     )
 
 
 def bars(shown: Pictured) -> Figure:
-    """The steps of a recording and what was found, as coloured bars."""
+    """Draw the true steps of a recording and the results as colored bars."""
     names = {row: f"{row}" for row in range(len(shown.video.steps))}
     seconds = shown.video.clip_seconds or 1.0
     title = f"{shown.video.task}: {shown.video.name} (simulated features)"
@@ -168,7 +168,7 @@ def bars(shown: Pictured) -> Figure:
 
 
 def curves(inferred: Inferred) -> Figure:
-    """IoU against noise."""
+    """Draw IoU against noise."""
     ways = next(iter(inferred.values()))
     values = {way: np.stack([100 * means(inferred[noise][way])[:, 1] for noise in inferred], axis=1) for way in ways}
     return _figure(

@@ -1,4 +1,4 @@
-"""How much of the experiments with orders to run."""
+"""Settings of the experiments with orders."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dropdtw.experiments.orders import PARTS
 
 @dataclass(frozen=True)
 class Settings(experiment.Settings):
-    """The size of the experiment, in addition to the settings that all experiments share.
+    """The settings of this experiment, in addition to those that all experiments share.
 
-    parts : which experiments.   noises : levels of inference.   tested, tuned : recordings of a seed in inference.
-    percentiles, factors : drop costs to choose among, of frames and of steps (in drop costs of a frame).
-    trained, judged : recordings to train a linear map on, and to test it.
-    most_nodes : leaves out recipes whose graph has more.   freedom : of the steps of `tmnist-steps`, in places.
-    digit_epochs : of training on digits.   mnist, encoder : files of the digits, see `dropdtw reproduce steps`.
-    small : tiny data, to see that everything works.
+    parts : experiments to run.   noises : noise levels of inference.   tested, tuned : recordings per seed there.
+    percentiles, factors : drop costs to choose from, of frames and of steps (as multiples of that of a frame).
+    trained, judged : recordings to train a linear map on, and to test it on.
+    most_nodes : skip recipes with larger graphs.   freedom : how far the steps of `tmnist-steps` move, in positions.
+    digit_epochs : epochs of training on digits.   mnist, encoder : files, see `dropdtw reproduce steps`.
+    small : use tiny data, for a smoke test.
     """
 
     seeds: int = 5
@@ -41,10 +41,10 @@ class Settings(experiment.Settings):
     small: bool = False
 
     def sizes(self) -> list[object]:
-        """What every training depends on."""
+        """The settings that every training depends on."""
         return [*super().sizes(), self.trained, self.judged, self.most_nodes]
 
     def quick(self) -> Settings:
-        """The same in seconds, to see that everything works."""
+        """A version that runs in seconds, as a smoke test."""
         return replace(self, seeds=2, epochs=2, percentiles=(18.0, 35.0), clips=24, noises=(1.5,), tested=6, tuned=3,
                        factors=(0.5,), trained=8, judged=8, digit_epochs=1, small=True)  # fmt: skip

@@ -1,8 +1,8 @@
 """Representation learning by alignment (paper Section 4.3, Fig. 5), from the videos to the report.
 
-`dropdtw reproduce penn` runs this: an encoder is trained to align pairs of videos of one action, with SmoothDTW or with
-Drop-DTW, while a growing share of one of them are frames of other actions. Evaluation is on clean test videos:
-Kendall's τ of the nearest neighbours. Settings are chosen on a part of the training videos.
+`dropdtw reproduce penn` runs this. It trains an encoder to align pairs of videos of one action, with SmoothDTW or with
+Drop-DTW, while a growing share of the frames of one video come from other actions. It evaluates Kendall's τ of nearest
+neighbors on clean test videos. Settings are tuned on a part of the training videos.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DATASETS: Final[dict[str, Dataset[Splits]]] = {
     "stand-in": Dataset(lambda folder: folder is None, lambda folder, s: stand_in.splits(s.clips, s.seed)),
     "Penn Action": Dataset(lambda folder: True, lambda folder, s: penn_splits(folder, s.images, s.seed)),
 }
-"""The videos; a new data set is an entry. The first that fits the folder is used; the last takes any."""
+"""Data sets by name. The first that fits the folder is used; the last accepts any folder."""
 
 
 def train(
@@ -47,7 +47,7 @@ def train(
     device: str = "cpu",
     out: Path | None = None,
 ) -> tuple[Aligner, float]:
-    """An encoder trained on pairs with a share of outliers, and its τ on the validation videos, which are clean."""
+    """Train an encoder on pairs with a share of outliers; return it with its τ on the clean validation videos."""
     with seeded(seed):
         model = Aligner(_encoder(splits.train, settings), objective)
     clips, chosen = splits.validation, pairs_of(splits.validation, 30)
@@ -81,9 +81,9 @@ class Penn(experiment.Experiment[Splits, Objective, float]):
     name = "penn"
     title = "Drop-DTW for representation learning"
     about = (
-        "An encoder of frames is trained to align two videos of the same action, one of them contaminated with frames "
-        "of other actions. Tests are on clean videos: each frame's nearest neighbour in another video of the action, "
-        "and how well the order of those neighbours agrees with the order of time (Kendall's τ)."
+        "We train an encoder of frames to align two videos of the same action, one of them contaminated with frames of "
+        "other actions. We test on clean videos: for each frame, we find the nearest neighbor in another video of the "
+        "action, and measure how well the order of these neighbors agrees with the order of time (Kendall's τ)."
     )
     data_name = "videos"
     code = (models, videos, stand_in, moving, data)
@@ -99,21 +99,21 @@ class Penn(experiment.Experiment[Splits, Objective, float]):
         return f"{recipe.loss}-{100 * condition:.0f}"
 
     def train(self, training: Training[Objective, float], epochs: int, out: Path | None) -> tuple[nn.Module, float]:
-        """An encoder and its τ on the validation videos."""
+        """Train an encoder; return it with its τ on the validation videos."""
         return train(
             self.data, training.recipe, training.condition, self.settings, training.seed, epochs=epochs,
             device=self.device, out=out,
         )  # fmt: skip
 
     def test(self, model: nn.Module) -> Arrays:
-        """The scores on the test videos; actions in the order of their names."""
+        """Score the test videos; actions are sorted by name."""
         assert isinstance(model, Aligner)
         found = evaluate(lambda k: model.embed(self.data.test, k), self.data.test, self.pairs)
         return {part: np.array([values[action] for action in sorted(self.pairs) if action in values])
                 for part, values in (("tau", found.tau), ("error", found.error))}  # fmt: skip
 
     def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
-        """Choose at every level, train, and compare with the frames themselves."""
+        """Tune at every level, train, and compare with raw frames."""
         base = raw(self.data.test, self.pairs)
         chosen = choose(self, processes, progress)
         for name, objectives in chosen.items():
@@ -128,7 +128,7 @@ class Penn(experiment.Experiment[Splits, Objective, float]):
 
 
 def tried(settings: Settings) -> dict[str, list[Objective]]:
-    """For each loss what is chosen among: temperatures, and percentiles where it drops."""
+    """The objectives to choose from for each loss: temperatures, and percentiles if it drops."""
     plain = [{"gamma_match": t} for t in settings.temperatures]
     drops = [{"percentile": p, "gamma_match": t} for p in settings.percentiles for t in settings.drop_temperatures]
     return {
@@ -137,7 +137,7 @@ def tried(settings: Settings) -> dict[str, list[Objective]]:
 
 
 def choose(work: Penn, processes: int = 1, progress: Progress = None) -> dict[str, list[Objective]]:
-    """For each loss and level the settings whose encoder has the best τ on the validation videos; one seed."""
+    """For each loss and level, the settings with the best validation τ on one seed."""
     levels, options = work.settings.levels, tried(work.settings)
     places = {(name, level): some for level in levels for name, some in options.items()}
     best = work.best(places, lambda place: place[1], processes, progress)
@@ -152,7 +152,7 @@ def run(
     say: Callable[[str], None] = print,
     progress: Progress = None,
 ) -> dict[str, list[list[Scores]]]:
-    """Scores on the test videos, of each loss by level and seed."""
+    """Test scores of each loss, by level and seed."""
     levels, actions = work.settings.levels, sorted(work.pairs)
     places = {
         (level, name): (objectives[k], level) for k, level in enumerate(levels) for name, objectives in chosen.items()

@@ -1,8 +1,8 @@
 """Alignment as a proxy task (paper Section 4.3): pairs of videos of one action, their contamination, and encoders.
 
-A pair is X and Y, N frames each, strided over the whole of two videos of the same action. Ŷ is Y with frames of another
-action strewn in; X is left as it is. Everything about a pair follows from its number and a seed, so that training can
-be interrupted and resumed.
+A pair is X and Y, N frames each, sampled evenly from two videos of the same action. Ŷ is Y with frames of another
+action inserted at random; X stays clean. A pair depends only on its index and a seed, so that training can be
+interrupted and resumed.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from dropdtw.experiments.common.registry import find
 from dropdtw.problem.inputs import Array
 
 FRAMES: Final = 20
-"""N: how many frames of a video a pair has."""
+"""N, the number of frames of each video in a pair."""
 
 LOSSES: Final[dict[str, Loss]] = {"smooth": SMOOTH, "drop": DROP}
-"""The alignment losses that are compared; a new one is an entry."""
+"""The alignment losses to compare."""
 
 OFFSETS: Final = (-4, -2, 0, 2, 4)
-"""The neighbours of a frame that an encoder sees, itself among them."""
+"""Offsets of the frames that an encoder sees around a frame, including the frame itself."""
 
 
 @dataclass(frozen=True, eq=False)
 class Clips:
     """Videos of several actions.
 
-    actions, lengths : of each video.   read : (video, frame numbers (n,)) → frames (n, …), poses or images.
-    phases : for each video how far the action has got in each frame, 0 to 1, where that is known; None where not.
+    actions, lengths : one per video.   read : (video, frame indices (n,)) → frames (n, …), poses or images.
+    phases : the progress of the action in each frame of each video, 0 to 1; None if unknown.
     """
 
     actions: tuple[str, ...]
@@ -48,46 +48,46 @@ class Clips:
 
     @cached_property
     def by_action(self) -> dict[str, list[int]]:
-        """The actions in the order of their names, with the numbers of their videos."""
+        """The actions, sorted by name, with the indices of their videos."""
         found: dict[str, list[int]] = {action: [] for action in sorted(set(self.actions))}
         for k, action in enumerate(self.actions):
             found[action].append(k)
         return found
 
     def of(self, action: str) -> list[int]:
-        """The numbers of the videos of an action."""
+        """The indices of the videos of an action."""
         return self.by_action.get(action, [])
 
     def only(self, which: Sequence[int]) -> Clips:
-        """Some of the videos."""
+        """Select some of the videos."""
         chosen = [int(k) for k in which]
         phases = None if self.phases is None else tuple(self.phases[k] for k in chosen)
         actions, lengths = (tuple(part[k] for k in chosen) for part in (self.actions, self.lengths))
         return Clips(actions, lengths, lambda k, at: self.read(chosen[k], at), phases)  # type: ignore[arg-type]
 
     def inside(self, video: int, offsets: Sequence[int] = OFFSETS) -> Array:
-        """The frames of a video that have all their neighbours.
+        """The frames of a video that have all their neighbors.
 
-        Others are not used: from neighbours that are made up an encoder could tell how near the end is.
+        The others are not used: padded neighbors would reveal how close the end of the video is.
         """
         first, stop = -min(offsets), self.lengths[video] - max(offsets)
         if first >= stop:
             raise ValueError(
-                f"video {video} has {self.lengths[video]} frames, and none of them has neighbours {tuple(offsets)}; "
-                "leave it out, or use nearer neighbours"
+                f"video {video} has {self.lengths[video]} frames, none of which has all neighbors {tuple(offsets)}; "
+                "remove the video, or use closer neighbors"
             )
         return np.arange(first, stop)
 
     def windows(self, video: int, at: Array, offsets: Sequence[int] = OFFSETS) -> Array:
-        """(n, W, …): frames `at` of a video, each with its neighbours."""
+        """The frames `at` of a video, each with its neighbors: (n, W, …)."""
         wanted = np.asarray(at)[:, None] + np.asarray(offsets)
-        each, back = np.unique(wanted, return_inverse=True)  # an image that several windows share is read once
+        each, back = np.unique(wanted, return_inverse=True)  # read images shared by several windows once
         return self.read(video, each)[back.reshape(wanted.shape)]
 
 
 @dataclass(frozen=True, eq=False)
 class ClipPair:
-    """X (N, 2) and Ŷ (M, 2) as (video, frame), and which of Ŷ are outliers, (M,)."""
+    """X (N, 2) and Ŷ (M, 2) as rows (video, frame), and a mask (M,) of the outliers in Ŷ."""
 
     x: Array
     y: Array
@@ -95,14 +95,14 @@ class ClipPair:
 
 
 def strided(frames: Array, count: int, start: float) -> Array:
-    """`count` frames at equal distances that cover all of them; start : 0 ≤ start < 1, where in its share each lies."""
+    """Sample `count` evenly spaced frames; start : position within each interval, 0 ≤ start < 1."""
     return np.asarray(frames[((np.arange(count) + start) * len(frames) / count).astype(np.int64)])
 
 
 def outliers(share: float, count: int = FRAMES, share_of: str = "mixed") -> int:
-    """How many outliers go with `count` frames of Y. The paper's "p % outlier frames" can be read in two ways.
+    """The number of outliers for `count` frames of Y. The paper's "p % outlier frames" can be read in two ways.
 
-    share_of : "mixed", they are this share of Ŷ; or "own", they are as many as this share of Y's frames.
+    share_of : "mixed", this share of all frames of Ŷ; or "own", this share of the number of Y's frames.
 
     >>> [outliers(p / 100) for p in (0, 10, 20, 30, 40, 50)]
     [0, 2, 5, 9, 13, 20]
@@ -117,7 +117,7 @@ def outliers(share: float, count: int = FRAMES, share_of: str = "mixed") -> int:
 
 
 def contaminate(y: Array, strange: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Strew rows of `strange`, in random order, between the rows of y, which keep theirs; (M, …) and (M,) which are."""
+    """Insert the rows of `strange`, shuffled, at random places in y; return the result (M, …) and their mask (M,)."""
     total = len(y) + len(strange)
     outlier = np.zeros(total, bool)
     outlier[rng.choice(total, len(strange), replace=False)] = True
@@ -136,7 +136,7 @@ def make_pair(
     count: int = FRAMES,
     offsets: Sequence[int] = OFFSETS,
 ) -> ClipPair:
-    """The pair of this number: an action, two of its videos, and outliers from a video of another action."""
+    """Create the pair with this index: two videos of one action, and outliers from a video of another action."""
     rng = np.random.default_rng([seed, number])
     actions = list(clips.by_action)
     action, other = rng.choice(len(actions), 2, replace=False) if len(actions) > 1 else (0, 0)
@@ -145,12 +145,12 @@ def make_pair(
         np.stack([np.full(count, k), strided(clips.inside(int(k), offsets), count, rng.random())], axis=1)
         for k in (a, b)
     )
-    # The random numbers above are the same for every share: levels differ in their outliers alone.
+    # The random numbers above do not depend on the share: levels differ only in their outliers.
     wanted = outliers(share, count, share_of)
     if not wanted:
         return ClipPair(x, y, np.zeros(count, bool))
     if action == other:
-        raise ValueError("there is one action only, and no other to take outliers from; give videos of two or more")
+        raise ValueError("there is only one action, so there are no outliers to draw; give two or more actions")
     c = int(rng.choice(clips.of(actions[other])))
     inside = clips.inside(c, offsets)
     drawn = rng.choice(inside, wanted, replace=len(inside) < wanted)
@@ -167,12 +167,12 @@ class Windows:
 
     @classmethod
     def of(cls, clips: Clips, chosen: Sequence[ClipPair], offsets: Sequence[int] = OFFSETS) -> Windows:
-        """The frames of these pairs."""
+        """Read the frames of these pairs."""
         return cls(*(_stacked([_frames(clips, part, offsets) for part in parts])
                      for parts in ([p.x for p in chosen], [p.y for p in chosen])))  # fmt: skip
 
     def to(self, device: Any) -> Windows:
-        """On another device."""
+        """Copy to another device."""
         return Windows(self.x.to(device), self.y.to(device))
 
 
@@ -181,7 +181,7 @@ def _stacked(parts: list[Array]) -> Tensor:
 
 
 def _frames(clips: Clips, places: Array, offsets: Sequence[int]) -> Array:
-    """(M, W, …) for (video, frame) rows."""
+    """Read the windows (M, W, …) of (video, frame) rows."""
     parts = {int(video): places[:, 0] == video for video in np.unique(places[:, 0])}
     found = {video: clips.windows(video, places[rows, 1], offsets) for video, rows in parts.items()}
     first = next(iter(found.values()))
@@ -192,7 +192,7 @@ def _frames(clips: Clips, places: Array, offsets: Sequence[int]) -> Array:
 
 
 class PoseEncoder(nn.Module):
-    """A pose (d,) with its neighbours, (…, W, d), → a vector of length 1, (…, size)."""
+    """Maps poses with their neighbors (…, W, d) to unit vectors (…, size)."""
 
     def __init__(self, dim: int, *, offsets: Sequence[int] = OFFSETS, hidden: int = 128, size: int = 64) -> None:
         super().__init__()
@@ -207,16 +207,16 @@ class PoseEncoder(nn.Module):
         )
 
     def forward(self, windows: Tensor) -> Tensor:
-        """The embeddings."""
+        """Compute the embeddings."""
         return nn.functional.normalize(self.layers(windows), dim=-1)
 
 
 class ImageEncoder(nn.Module):
-    """An image with its neighbours, bytes (…, W, H, H', 3), → a vector of length 1, (…, size).
+    """Maps images with their neighbors, bytes (…, W, H, H', 3), to unit vectors (…, size).
 
-    As in temporal cycle-consistency learning (Dwibedi et al. 2019): a ConvNet on each image, a convolution over the
-    neighbours' maps, the maximum over all places and times, and a linear layer. The ConvNet is small and starts from
-    scratch; another one that maps (n, 3, H, H') in [0, 1] to (n, channels, h, w) can be given.
+    As in temporal cycle-consistency learning (Dwibedi et al. 2019), it applies a ConvNet to each image, a convolution
+    over the neighbors' maps, a maximum over all positions and times, and a linear layer. The default ConvNet is small
+    and untrained; `backbone` can be any module that maps (n, 3, H, H') in [0, 1] to (n, channels, h, w).
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class ImageEncoder(nn.Module):
         self.last = nn.Linear(channels, size)
 
     def forward(self, windows: Tensor) -> Tensor:
-        """The embeddings."""
+        """Compute the embeddings."""
         lead, (W, H, across, colours) = windows.shape[:-4], windows.shape[-4:]
         images = windows.reshape(-1, H, across, colours).permute(0, 3, 1, 2).float() / 255
         maps = self.backbone(images)
@@ -254,9 +254,9 @@ def _small_convnet(channels: int) -> nn.Module:
 
 @dataclass(frozen=True)
 class Objective:
-    """loss : a name of `LOSSES`.   percentile : of the drop cost, where the loss has one.
+    """The training objective. loss : a key of `LOSSES`.   percentile : for the drop cost, if the loss has one.
 
-    gamma_match : temperature of the softmax over X's frames (Eq. 4).   gamma : of the smooth minimum.
+    gamma_match : temperature of the softmax over X's frames (Eq. 4).   gamma : smoothness of the minimum.
     """
 
     loss: str = "drop"
@@ -265,7 +265,7 @@ class Objective:
     gamma: float = 0.1
 
     def module(self) -> nn.Module:
-        """The loss: Z is the clean X, all of which is matched; Ŷ is what may be dropped."""
+        """Build the loss: Z is the clean X, which is matched completely; frames of Ŷ may be dropped."""
         return find(LOSSES, self.loss, "loss").build(
             {"drop_x": f"percentile:{self.percentile:g}"},
             gamma_match=self.gamma_match,
@@ -276,20 +276,20 @@ class Objective:
 
 
 class Aligner(nn.Module):
-    """An encoder, and the loss that it is trained with: maps a batch of pairs to their losses."""
+    """An encoder with its training loss; maps a batch of pairs to their losses."""
 
     def __init__(self, encoder: nn.Module, objective: Objective) -> None:
         super().__init__()
         self.encoder, self.loss = encoder, objective.module()
 
     def forward(self, batch: Windows) -> Tensor:
-        """The loss of each pair, (B,). The softmax cost keeps embeddings from falling together: no other term does."""
+        """The loss of each pair, (B,). Only the softmax in the match cost prevents the embeddings from collapsing."""
         found: Tensor = self.loss(self.encoder(batch.x), self.encoder(batch.y))
         return found
 
     @torch.no_grad()
     def embed(self, clips: Clips, video: int, batch: int = 256) -> Array:
-        """(n, size): the embeddings of all frames inside a video."""
+        """Embed the frames `clips.inside` a video: (n, size)."""
         self.eval()
         offsets: Any = self.encoder.offsets
         device = next(self.parameters()).device

@@ -1,4 +1,4 @@
-"""What `dropdtw reproduce penn` says: tables, results.json, and the pictures."""
+"""The output of `dropdtw reproduce penn`: tables, results.json and figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Found = Mapping[str, Sequence[Sequence[Scores]]]
 
 
 def described(settings: Settings, objectives: Sequence[Objective]) -> str:
-    """The chosen settings in words, level by level."""
+    """Describe the chosen settings of each level."""
     told = []
     for level, objective in zip(settings.levels, objectives, strict=True):
         drop = f"{objective.percentile:g}th percentile, " if LOSSES[objective.loss].drops else ""
@@ -33,23 +33,23 @@ def described(settings: Settings, objectives: Sequence[Objective]) -> str:
 
 
 def groups(splits: Splits) -> dict[str, tuple[str, ...]]:
-    """The groups of actions that are reported, and all of them where there are several."""
+    """The groups of actions to report, plus all actions if there are several groups."""
     every = tuple(action for actions in splits.groups.values() for action in actions)
     return dict(splits.groups) if len(splits.groups) == 1 else {**splits.groups, "all": every}
 
 
 def by_seed(rows: Sequence[Sequence[Scores]], actions: Sequence[str]) -> Array:
-    """(seeds, levels): the mean τ of these actions."""
+    """The mean τ of these actions, (seeds, levels)."""
     return np.array([[scores.over(actions) for scores in level] for level in rows]).T
 
 
 def errors(rows: Sequence[Sequence[Scores]]) -> Array:
-    """(seeds, levels): the mean phase error, where phases are known."""
+    """The mean phase error, (seeds, levels), for known phases."""
     return np.array([[np.mean(list(scores.error.values())) for scores in level] for level in rows]).T
 
 
 def tables(splits: Splits, settings: Settings, base: Scores, found: Found) -> list[Table]:
-    """τ by level for each group, by action at the most outliers, and the phase error where phases are known."""
+    """Tables of τ by level and group, of the phase error if phases are known, and of τ by action."""
     head = ["", *(f"{100 * level:.0f} %" for level in settings.levels)]
     what = f"mean ± standard error of {settings.seeds} trained encoders, by share of outliers in training"
     rows = []
@@ -64,7 +64,7 @@ def tables(splits: Splits, settings: Settings, base: Scores, found: Found) -> li
         plain = 100 * float(np.mean(list(base.error.values())))
         rows = [["raw", *[f"{plain:.1f}"] * len(settings.levels)]]
         rows += [[LOSSES[name].title, *cells(errors(values), 1, 100)] for name, values in found.items()]
-        made.append(Table(f"Phase error of the nearest neighbour in % of the action, {what}", head, rows))
+        made.append(Table(f"Phase error of the nearest neighbor in % of the action, {what}", head, rows))
     each = [
         [action, f"{base.tau[action]:.2f}",
          *(f"{np.mean([s.tau[action] for s in values[k]]):.2f}" for k in (0, -1) for values in found.values())]
@@ -76,7 +76,7 @@ def tables(splits: Splits, settings: Settings, base: Scores, found: Found) -> li
 
 
 def results(splits: Splits, chosen: Mapping[str, Sequence[Objective]], base: Scores, found: Found) -> dict[str, object]:
-    """What results.json holds about them."""
+    """The results for results.json."""
     return {
         "chosen": {name: [asdict(objective) for objective in some] for name, some in chosen.items()},
         "raw": {group: round(base.over(actions), 4) for group, actions in groups(splits).items()},
@@ -100,8 +100,8 @@ def compose(
     found: Found,
     poses: bool,
 ) -> None:
-    """Words, tables and pictures."""
-    said = "Kendall's τ by share of outliers in training, bands: standard error. Higher is better."
+    """Fill the report with text, tables and figures."""
+    said = "Kendall's τ by share of outliers in training; bands are standard errors. Higher is better."
     report.lead(finding(splits, settings, base, found), "tau", curves(splits, settings, base, found), said)
     report.heading("Robustness to outliers (Section 4.3, Fig. 5)")
     for name, objectives in chosen.items():
@@ -111,23 +111,23 @@ def compose(
     if not settings.images:
         report.heading("The contamination")
         picture = contamination(splits, settings, poses)
-        report.picture("contamination", picture, "A pair to train on: X above, Ŷ below with its outliers in orange")
+        report.picture("contamination", picture, "A training pair: X above, Ŷ below with its outliers in orange")
 
 
 def finding(splits: Splits, settings: Settings, base: Scores, found: Found) -> str:
-    """What was found, in one sentence."""
+    """The finding in one sentence."""
     *_, actions = groups(splits).values()
     reached = ", ".join(
         f"{by_seed(found[n], actions)[:, -1].mean():.3f} with {LOSSES[n].title}" for n in reversed(list(found))
     )
     return (
-        f"With {100 * settings.levels[-1]:.0f} % outliers in training, the order of nearest neighbours agrees with "
-        f"time to τ = {reached}; without training it is {base.over(actions):.3f}."
+        f"With {100 * settings.levels[-1]:.0f} % outliers in training, the order of nearest neighbors agrees with time "
+        f"to τ = {reached}; without training, τ = {base.over(actions):.3f}."
     )
 
 
 def curves(splits: Splits, settings: Settings, base: Scores, found: Found) -> Figure:
-    """Fig. 5: τ against the share of outliers, for each group of actions."""
+    """Draw Fig. 5: τ against the share of outliers, for each group of actions."""
     import matplotlib.pyplot as plt
 
     shown = groups(splits)
@@ -143,7 +143,7 @@ def curves(splits: Splits, settings: Settings, base: Scores, found: Found) -> Fi
 
 
 def contamination(splits: Splits, settings: Settings, poses: bool, level: float = 0.2) -> Figure:
-    """X and Ŷ of one pair, frame by frame, as the paper's picture of its contamination."""
+    """Draw X and Ŷ of one pair, frame by frame, like the paper's figure of contamination."""
     import matplotlib.pyplot as plt
 
     clips = splits.train
@@ -163,7 +163,7 @@ def contamination(splits: Splits, settings: Settings, poses: bool, level: float 
 
 
 def _figures(ax: Any, poses: Array, marked: Array) -> None:
-    """Poses (T, 13, 2) side by side as stick figures, the marked ones in orange."""
+    """Draw poses (T, 13, 2) side by side as stick figures, with the marked ones in orange."""
     for place, (pose, strange) in enumerate(zip(poses, marked, strict=True)):
         for a, b in LIMBS:
             ax.plot(

@@ -1,4 +1,4 @@
-"""How much of representation learning to run."""
+"""Settings of representation learning."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dropdtw.experiments.common import experiment
 
 @dataclass(frozen=True)
 class Settings(experiment.Settings):
-    """The size of the experiment, in addition to the settings that all experiments share.
+    """The settings of this experiment, in addition to those that all experiments share.
 
-    levels : shares of outliers.   share_of : "mixed", a share of all frames of Ŷ are outliers; or "own", as many
-    outliers as a share of Y's own frames.   test_pairs : of each action, to evaluate on.
-    temperatures, drop_temperatures : to choose among, the first for losses without drops, the others with percentiles.
-    images : the side of images to train on instead of poses, 0 for poses.
+    levels : shares of outliers.   share_of : what a share refers to: "mixed", all frames of Ŷ; or "own", the number of
+    Y's own frames.   test_pairs : pairs of test videos per action.
+    temperatures, drop_temperatures : values to choose from, for losses without drops and with drops.
+    images : side of square images to train on, or 0 to train on poses.
     """
 
     percentiles: tuple[float, ...] = (10.0, 30.0, 70.0)
@@ -26,10 +26,10 @@ class Settings(experiment.Settings):
     images: int = 0
 
     def sizes(self) -> list[object]:
-        """What every training depends on."""
+        """The settings that every training depends on."""
         return [*super().sizes(), self.test_pairs, self.share_of]
 
     def quick(self) -> Settings:
-        """The same in seconds, to see that everything works."""
+        """A version that runs in seconds, as a smoke test."""
         return replace(self, seeds=2, levels=(0.0, 0.5), epochs=2, pairs=64, batch=16, test_pairs=6,
                        temperatures=(0.1,), percentiles=(10.0,), drop_temperatures=(0.1,), clips=10)  # fmt: skip

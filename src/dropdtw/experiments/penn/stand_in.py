@@ -1,7 +1,7 @@
-"""What takes Penn Action's place where it is not at hand: digits that move along trajectories, at changing speed.
+"""A stand-in for Penn Action: digits that move along trajectories at varying speed.
 
-An action is a trajectory; a video is a random digit on it, that waits here and hurries there. Since it is made, the
-place along the trajectory is known in each frame, and with it the error of an alignment.
+An action is a trajectory, and a video is a random digit that follows it at varying speed. Because the data are
+synthetic, the position along the trajectory is known in each frame, and with it the error of an alignment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dropdtw.problem.inputs import Array
 
 
 def splits(clips: int = 40, seed: int = 0, digits: mnist.Mnist | None = None) -> Splits:
-    """So many videos of each trajectory to train (and choose) on, half as many to test; out of different digits."""
+    """`clips` videos of each trajectory for training and validation, half as many for testing, of different digits."""
     source = digits or mnist.load()
     parts = []
     for part, (images, count) in enumerate(((source.train_images, clips), (source.test_images, max(2, clips // 2)))):

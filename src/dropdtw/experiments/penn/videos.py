@@ -1,4 +1,4 @@
-"""Representation learning by alignment: the videos that are trained, chosen and tested on; scores of embeddings."""
+"""The training, validation and test videos of representation learning, and scores of embeddings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dropdtw.problem.inputs import Array
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """Videos to train on, to choose settings and epochs by, and to test on, and the groups they are reported in."""
+    """Training, validation and test videos, and the groups of actions to report."""
 
     train: Clips
     validation: Clips
@@ -26,9 +26,9 @@ class Splits:
 
 
 def penn_splits(folder: str | os.PathLike[str], images: int = 0, seed: int = 0) -> Splits:
-    """Penn Action with its official split; a fifth of the training videos of each action is for validation.
+    """Penn Action with its official split; one fifth of the training videos of each action is held out for validation.
 
-    images : the side of square images, to use frames instead of poses.
+    images : side of square images to use instead of poses; 0 for poses.
     """
     videos = data.load(folder)
     if images:
@@ -60,14 +60,14 @@ def penn_splits(folder: str | os.PathLike[str], images: int = 0, seed: int = 0) 
 
 
 def held_out(clips: Clips, which: Sequence[int], seed: int, share: float = 0.2) -> tuple[list[int], list[int]]:
-    """Videos in two parts: a share of each action, two at least, in the second."""
+    """Split videos in two; the second part gets a share of each action, at least two videos."""
     rng = np.random.default_rng([seed, 77])
     kept: list[int] = []
     held: list[int] = []
     for action in sorted(set(clips.actions)):
         mine = rng.permutation([k for k in which if clips.actions[k] == action]).tolist()
         if len(mine) < 4:
-            raise ValueError(f"{action} has {len(mine)} training videos; at least 4 are needed, 2 of them to choose on")
+            raise ValueError(f"{action} has {len(mine)} training videos; give at least 4 (2 for validation)")
         count = max(2, round(share * len(mine)))
         held += mine[:count]
         kept += mine[count:]
@@ -75,7 +75,7 @@ def held_out(clips: Clips, which: Sequence[int], seed: int, share: float = 0.2) 
 
 
 def pairs_of(clips: Clips, count: int, seed: int = 0) -> dict[str, list[tuple[int, int]]]:
-    """For each action so many different ordered pairs of its videos, or all there are."""
+    """For each action, `count` distinct ordered pairs of its videos, or all if there are fewer."""
     rng = np.random.default_rng([seed, 78])
     found = {}
     for action in sorted(set(clips.actions)):
@@ -89,7 +89,7 @@ def pairs_of(clips: Clips, count: int, seed: int = 0) -> dict[str, list[tuple[in
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """By action: Kendall's τ, and the mean error of the nearest neighbour's phase where phases are known."""
+    """Kendall's τ by action, and the mean phase error of nearest neighbors if phases are known."""
 
     tau: dict[str, float]
     error: dict[str, float]
@@ -100,7 +100,7 @@ class Scores:
 
 
 def evaluate(embed: Callable[[int], Array], clips: Clips, pairs: Mapping[str, Sequence[tuple[int, int]]]) -> Scores:
-    """Scores of embeddings (n, d) of the frames `clips.inside` each video, over these pairs of videos."""
+    """Score the embeddings (n, d) of the frames `clips.inside` each video, over these pairs of videos."""
     known: dict[int, Array] = {}
     for video in sorted({k for some in pairs.values() for pair in some for k in pair}):
         known[video] = embed(video)
@@ -121,7 +121,7 @@ def _phase_error(clips: Clips, known: Mapping[int, Array], a: int, b: int) -> fl
 
 
 def raw(clips: Clips, pairs: Mapping[str, Sequence[tuple[int, int]]]) -> Scores:
-    """Scores of the frames themselves, without any encoder; all frames count, as no neighbours are needed."""
+    """Score the raw frames without an encoder; τ uses all frames, because no neighbors are needed."""
     whole = replace(clips, phases=None)
     found = evaluate(lambda k: clips.read(k, np.arange(clips.lengths[k])).reshape(clips.lengths[k], -1), whole, pairs)
     inside = evaluate(lambda k: clips.read(k, clips.inside(k)).reshape(len(clips.inside(k)), -1), clips, pairs)
