@@ -57,7 +57,7 @@ def test_the_demo_needs_no_files_finds_its_steps_and_can_be_made_again():
 WRONG = {
     "nothing": (["explore"], "there is nothing to explore; give Z and X, steps and a talk, or --demo"),
     "both": (["explore", "Z.npy", "--demo"], "--demo brings its own data, but Z is Z.npy"),
-    "names": (["explore", "--demo", "--names", "names.txt"], "names.txt has 2 names; give one for each of the 5"),
+    "names": (["explore", "--demo", "--names", "names.txt"], "names.txt has 2 names; give one line for each of the 5"),
     "no talk": (["explore", STEPS, "names.srt"], "names.srt: there are no subtitles in it"),
     "fps": (["explore", "--demo", "--fps", "5"], "--fps is for files of numbers; leave it out, since the demo brings"),
     "truth": (["explore", "--demo", "--truth", "t.npy"], "--truth is for files of numbers"),

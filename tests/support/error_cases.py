@@ -54,7 +54,9 @@ ANSWERS = {
     ),
     "bars": case(lambda: plotting("step_bars", {"a": [0], "b": [0, 1]}), "rows have [1, 2] frames", "equally many"),
     "linked": case(
-        lambda: plotting("linked", Z, X, solve(C)), "Z and X have 2 and 3 elements, but 2 and 4 were", "both as aligned"
+        lambda: plotting("linked", Z, X, solve(C)),
+        "Z and X have 2 and 3 elements, but the alignment has 2 and 4",
+        "give the same",
     ),
     "plot": case(without_matplotlib, "plots need matplotlib", "pip install 'dropdtw[plot]'", error=ImportError),
 } | {

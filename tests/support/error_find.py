@@ -51,7 +51,7 @@ FIND = {
     ),
     "other signal": case(
         lambda: plotting("occurrences", SIGNAL[:3], find([6.0], SIGNAL, 1)),
-        "ends after the signal, which has 3",
+        "ends beyond the 3 elements of signal",
         "give",
     ),
 }

@@ -112,7 +112,7 @@ def test_resuming_is_as_if_nothing_had_happened(tmp_path):
     again, finished = train(tmp_path / "halves", epochs=6, resume=True)  # nothing is left to do
     assert finished == done
     assert torch.equal(again.inner.weight, whole.inner.weight)
-    with pytest.raises(ValueError, match=r"belongs to a run with .*; resume with those settings, or use another folder"):
+    with pytest.raises(ValueError, match=r"belongs to a run with .*; resume with those .*, or use another folder"):
         fit(Line(), load, batches, validate, Plan(epochs=6, lr=0.2), score="fit", out=tmp_path / "halves", resume=True)
     _, started = train(tmp_path / "halves", epochs=6)  # without resume it starts anew
     assert started == done

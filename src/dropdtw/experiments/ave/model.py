@@ -111,7 +111,7 @@ def locate(query: Array, stream: Array) -> int:
     """
     L, T = len(query), len(stream)
     if not 0 < L <= T:
-        raise ValueError(f"the query has {L} elements and the stream {T}; give a query of 1 to {T}")
+        raise ValueError(f"the query has {L} elements and the stream {T}; give a shorter, non-empty query")
     distances = np.linalg.norm(query[:, None] - stream[None], axis=2)
     windows = np.arange(T - L + 1)[:, None] + np.arange(L)
     return int(distances[np.arange(L), windows].sum(axis=1).argmin())

@@ -50,7 +50,7 @@ def finding(rows: Mapping[str, Array], within: str) -> str:
     means = {name: values.mean() for name, values in rows.items()}
     best = max((name for name in means if not name.startswith(DROP.title)), key=lambda name: means[name])
     return (
-        f"Trained with Drop-DTW, the model finds {means[DROP.title]:.1f} % of passages in the other stream{within}; with "
+        f"Trained with Drop-DTW, {means[DROP.title]:.1f} % of the passages are found in the other stream{within}; with "
         f"{best}, the best other loss, {means[best]:.1f} %."
     )
 

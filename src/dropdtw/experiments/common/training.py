@@ -184,7 +184,5 @@ def _board(out: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise ImportError(
-            "--tensorboard needs the package: pip install tensorboard, or omit --tensorboard"
-        ) from None
+        raise ImportError("--tensorboard needs the package: pip install tensorboard, or omit --tensorboard") from None
     return SummaryWriter(str(out / "tensorboard"))

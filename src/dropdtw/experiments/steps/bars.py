@@ -1,4 +1,4 @@
-"""Pictures of step localization (paper Fig. 4 and its companions): ground truth and methods as coloured bars."""
+"""Figures of step localization (paper Fig. 4 and similar): ground truth and methods as colored bars."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN: Final = ("drop-percentile", "otam", "smooth")
-"""The losses of the pictures."""
+"""The losses shown in the figures."""
 
 
 def same_method(
     models: Mapping[str, StepModel], percentiles: Mapping[str, float | None], video: StepVideo
 ) -> dict[str, Array]:
-    """Each loss with the inference of its own kind, as `LOSSES` says: DTW for "smooth", OTAM for "otam"."""
+    """Results of each loss with its own inference method in `LOSSES`: DTW for "smooth", OTAM for "otam"."""
     rows = {"truth": video.labels}
     for name, model in models.items():
         own = LOSSES[model.objective.loss].inference
@@ -41,7 +41,7 @@ def same_method(
 def drop_inference(
     models: Mapping[str, StepModel], percentiles: Mapping[str, float | None], video: StepVideo
 ) -> dict[str, Array]:
-    """Features trained with each loss, and Drop-DTW to find the steps."""
+    """Results of features trained with each loss, with Drop-DTW as inference."""
     rows = {"truth": video.labels}
     for name, model in models.items():
         rows[name] = video.ids_of(localize(*model.costs(video, percentiles[name])))
@@ -49,7 +49,7 @@ def drop_inference(
 
 
 def draw(title: str, videos: Sequence[StepVideo], rows: Sequence[Mapping[str, Array]]) -> Figure:
-    """One group of bars for each video, under one title."""
+    """Draw one group of bars per video, under one title."""
     heights = [len(row) for row in rows]
     figure: Figure
     figure, axes = plt.subplots(
@@ -70,18 +70,18 @@ def draw(title: str, videos: Sequence[StepVideo], rows: Sequence[Mapping[str, Ar
 
 
 def finding(title: str, rows: Sequence[Mapping[str, Array]]) -> str:
-    """How many of the drawn frames each method labels right, in one sentence."""
+    """The share of drawn frames that each method labels correctly, in one sentence."""
     right = {
         name: np.mean(np.concatenate([row[name] == row["truth"] for row in rows]))
         for name in rows[0]
         if name != "truth"
     }
     told = ", ".join(f"{name} {share:.0%}" for name, share in right.items())
-    return f"{title}: frames of these {len(rows)} videos that are labelled right: {told}."
+    return f"{title}: correctly labeled frames of these {len(rows)} videos: {told}."
 
 
 def telling(videos: Sequence[StepVideo], count: int, seed: int = 0) -> list[StepVideo]:
-    """Videos of medium length, for a picture: neither trivial nor crowded; chosen by chance, not by result."""
+    """Random videos of medium length for a figure, neither trivial nor crowded; results play no role in the choice."""
     fits = [v for v in videos if 4 <= len(v.steps) <= 6 and 40 <= len(v.frames) <= 90] or list(videos)
     chosen = np.random.default_rng(seed).permutation(len(fits))[:count]
     return [fits[k] for k in chosen]

@@ -1,7 +1,7 @@
 """The data sets of step localization by name: `dropdtw reproduce steps --data NAME`.
 
-A new one is an entry in `DATASETS` and a file that loads it. The command line lists them without PyTorch, so loaders
-import it only where they use it.
+To add one, add an entry to `DATASETS` and a module that loads it. The command line lists the data sets without PyTorch,
+so loaders import it lazily.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ NEEDS: Final = {
     "features": "--features (a folder of .npy files, say)",
     "embeddings": "--embeddings (a file)",
 }
-"""What a data set can need of a `Source`, and how a user says it."""
+"""The fields of `Source` that a data set may need, with the option that sets each."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set that models are trained on, or methods compared.
+    """A data set to train models on or to compare methods on.
 
-    title : for captions.   splits : loads train, val and test for a seed; None: there is nothing to train on.
-    folds : loads what methods are compared on; None: they are not.   chosen_by : the score that chooses percentiles
-    there.   needs : names of `NEEDS`.   key : what the splits depend on beside the seed, to find trained rows again;
-    None: tables are not trained on it.   stand_in : whether it replaces data that not everyone can have.
+    title : for captions.   splits : loads train, val and test for a seed; None if there is nothing to train on.
+    folds : loads the folds to compare methods on; None if there are none.   chosen_by : score that tunes percentiles
+    there.   needs : keys of `NEEDS`.   key : fingerprint of what the splits depend on besides the seed, to find cached
+    rows; None if no tables are trained on it.   stand_in : whether it replaces data that are not public.
     """
 
     title: str
@@ -60,24 +60,24 @@ DATASETS: Final[dict[str, Dataset]] = {
 
 
 def trainable() -> dict[str, Callable[[Source, int], Splits]]:
-    """What loads the data sets to train on."""
+    """Loaders of the data sets to train on."""
     return {name: entry.splits for name, entry in DATASETS.items() if entry.splits is not None}
 
 
 def comparable() -> dict[str, Callable[[Source], list[Fold]]]:
-    """What loads the data sets to compare methods on."""
+    """Loaders of the data sets to compare methods on."""
     return {name: entry.folds for name, entry in DATASETS.items() if entry.folds is not None}
 
 
 def load_splits(name: str, source: Source, seed: int) -> Splits:
-    """The three parts of a data set."""
+    """Load the three parts of a data set."""
     load = find(trainable(), name, "--data")
     _check(name, source)
     return load(source, seed)
 
 
 def load_folds(name: str, source: Source) -> list[Fold]:
-    """What methods are compared on."""
+    """Load the folds to compare methods on."""
     load = find(comparable(), name, "--data")
     _check(name, source)
     return load(source)

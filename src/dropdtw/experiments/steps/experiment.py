@@ -1,4 +1,4 @@
-"""Multi-step localization (paper Section 4.2): train a model on the order of steps alone, and evaluate it."""
+"""Multi-step localization (paper Section 4.2): train a model from the order of steps alone, and evaluate it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dropdtw.problem.inputs import Array
 
 
 def softmax_cost(model: StepModel) -> Cost:
-    """The match costs of a model's vectors (Eq. 4) without a drop logit: the same for every method."""
+    """The match costs of a model's embeddings (Eq. 4) without a drop logit, the same for every method."""
 
     def cost(video: StepVideo) -> Array:
         return Softmax(model.gamma_test, tuple(video.step_ids.tolist()))(*model.vectors(video))
@@ -27,7 +27,7 @@ def softmax_cost(model: StepModel) -> Cost:
 
 
 def evaluate(model: StepModel, videos: StepDataset, percentile: float | None = None) -> Scores:
-    """Scores of a model with Drop-DTW as inference and its drop logit: the learned one, or this percentile."""
+    """Score a model with Drop-DTW as inference; the drop logit is the learned one or this percentile."""
 
     def found(video: StepVideo) -> tuple[StepVideo, Array, Array]:
         Z, X = model.vectors(video)
@@ -37,7 +37,7 @@ def evaluate(model: StepModel, videos: StepDataset, percentile: float | None = N
 
 
 def choose_percentile(model: StepModel, videos: StepDataset) -> float | None:
-    """The percentile of the drop logit with the best IoU on these videos; None where it is all learned."""
+    """The percentile of the drop logit with the best IoU on these videos; None if the logit is fully learned."""
     if model.drop is not None and model.drop.anchor is None:
         return None
     tried = {p: evaluate(model, videos, p).iou for p in PERCENTILES}
@@ -45,7 +45,7 @@ def choose_percentile(model: StepModel, videos: StepDataset) -> float | None:
 
 
 def make_model(train: StepDataset, objective: Objective, seed: int) -> StepModel:
-    """A model for a data set, its features standardised by it; the same for the same seed."""
+    """Create a model that standardizes features by the training set; deterministic for a seed."""
     with seeded(seed):
         model = StepModel(train[0].frames.shape[1], train[0].steps.shape[1], objective)
     model.standardise(train)
@@ -53,7 +53,7 @@ def make_model(train: StepDataset, objective: Objective, seed: int) -> StepModel
 
 
 def untrained(splits: Splits) -> Fold:
-    """The features as they are, standardised, to compare methods on."""
+    """A fold of untrained, standardized features to compare methods on."""
     model = make_model(splits.train, Objective("none", cluster=False), 0)
     return Fold(softmax_cost(model), splits.val, splits.test)
 
@@ -70,7 +70,7 @@ def train_model(
     progress: Progress = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> tuple[StepModel, Fit | None]:
-    """Train on the order of steps alone; best epoch by validation recall. With nothing to minimise: the features."""
+    """Train from the order of steps alone; keep the epoch with the best validation recall. No loss: no training."""
     model = make_model(train, objective, plan.seed)
     if not objective.trains:
         return model, None

@@ -1,8 +1,8 @@
-"""Multi-step localization (paper Section 4.2): infer with any method, on match costs that are given, and score.
+"""Multi-step localization (paper Section 4.2): inference with any method on given match costs, and scores.
 
-Scores are the paper's three over all videos of a split: recall of the one-frame-per-step assignment (pooled over
-steps), accuracy of frames with background, and IoU (both per video, then averaged); and F1 of the frames that show a
-step, pooled over videos.
+The scores cover all videos of a split. Three are the paper's: recall of the assignment of one frame to each step
+(pooled over steps), frame accuracy including background, and IoU (both per video, then averaged). The fourth is F1 of
+the frames that show a step, pooled over videos.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dropdtw.problem.inputs import Array
 from dropdtw.tables.methods import METHODS
 
 PERCENTILES = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0, 70.0)
-"""Among these, drop costs and thresholds of inference are chosen, on validation videos."""
+"""Candidates for drop costs and thresholds of inference, tuned on validation videos."""
 
 Cost = Callable[[StepVideo], Array]
 """The match costs (K, N) of a video."""
@@ -39,9 +39,9 @@ class Scores:
 
 
 def scores(found: Iterable[tuple[StepVideo, Array, Array | None]]) -> Scores:
-    """Scores of (video, predicted step ids (N,), similarities (K, N) for recall, or None).
+    """Score tuples (video, predicted step ids (N,), similarities (K, N) for recall, or None).
 
-    A video with more steps than frames has no assignment of one frame to each step: its steps count as missed.
+    If a video has more steps than frames, no assignment of one frame to each step exists: its steps count as missed.
     """
     accuracy, iou, hits, steps, right, named = [], [], 0.0, 0, 0, 0
     for video, labels, S in found:
@@ -55,12 +55,12 @@ def scores(found: Iterable[tuple[StepVideo, Array, Array | None]]) -> Scores:
             starts, stops = _intervals(video)
             hits += len(video.steps) * metrics.recall(S, starts, stops, order=video.order)
     if not accuracy:
-        raise ValueError("there are no videos to score; this part of the data set is empty: give more videos")
+        raise ValueError("there are no videos to score; this part of the data set is empty; give more videos")
     return Scores(hits / max(1, steps), float(np.mean(accuracy)), float(np.mean(iou)), 2 * right / max(1, named))
 
 
 def _intervals(video: StepVideo) -> tuple[Array, Array]:
-    """Start and stop of each step, in frames (see `StepVideo.frame_segments`); empty where it has no segment."""
+    """Start and stop of each step in frames (see `StepVideo.frame_segments`); equal for a step without a segment."""
     starts, stops = np.zeros((2, len(video.steps)))
     for row, start, stop in video.frame_segments:
         starts[row], stops[row] = start, stop
@@ -68,45 +68,45 @@ def _intervals(video: StepVideo) -> tuple[Array, Array]:
 
 
 def localize(C: Array, drop_x: Array | float, order: Order | None = None) -> Array:
-    """The row of each frame by Drop-DTW: a frame has one step, a step one unbroken run. −1 for background.
+    """Find the step of each frame with Drop-DTW: one step per frame, one contiguous run per step. −1 for background.
 
-    order : of the steps; None: as they are listed. Where there are more steps than frames, steps share frames.
+    order : order of the steps; None: as listed. If there are more steps than frames, steps share frames.
     """
     return dropdtw.solve(C, drop_x, many_to_one=_crowded(C), contiguous=True, order=order).labels
 
 
 def _crowded(C: Array) -> bool:
-    """Whether steps have to share frames."""
+    """Whether steps must share frames."""
     return bool(C.shape[0] > C.shape[1])
 
 
 def by_method(C: Array, method: str, percentile: float) -> Array:
-    """The row of each frame by a method of the registry, −1 for background.
+    """Find the step of each frame with a method of the registry, −1 for background.
 
-    percentile : of C, is what drops cost or what a threshold is; methods without either ignore it.
+    percentile : of C, sets the drop costs or the threshold; ignored by methods that take neither.
     """
     entry = METHODS[method]
     at = float(np.percentile(C, percentile))
     if method == "drop_dtw":
         return localize(C, at)
-    if method == "smith_waterman":  # looks for matches that are worth something
+    if method == "smith_waterman":  # needs negative costs for good matches
         return dropdtw.solve(C - at, 0.0, 0.0, method=method).labels
     if entry.takes_threshold:
         return dropdtw.solve(C, method=method, threshold=at).labels
-    if not entry.takes_drops:  # left to themselves, all steps would crowd on the cheapest frame that OTAM finds
+    if not entry.takes_drops:  # else OTAM would match all steps to its cheapest frame
         return dropdtw.solve(C, method=method, many_to_one=_crowded(C)).labels
-    # Frames are dropped, and steps too where a method matches one to one: there may be more of them than frames.
+    # One-to-one methods must also be able to drop steps, because there may be more steps than frames.
     return dropdtw.solve(C, at, at if entry.one_to_one else None, method=method).labels
 
 
 def cosine_cost(video: StepVideo) -> Array:
-    """The match costs of a video's own features."""
+    """The cosine match costs of a video's own features."""
     return cosine(video.steps, video.frames)
 
 
 @dataclass(frozen=True)
 class Fold:
-    """What a comparison needs: match costs, videos to choose the percentile on, and videos to test."""
+    """The data of a comparison: match costs, validation videos to tune the percentile on, and test videos."""
 
     cost: Cost
     validation: StepDataset
@@ -115,22 +115,22 @@ class Fold:
 
 @dataclass(frozen=True)
 class Inference:
-    """A method as inference on fixed features: the percentile chosen in each fold, and scores over all folds."""
+    """The result of a method on fixed features: the percentile chosen in each fold, and scores over all folds."""
 
     percentiles: tuple[float, ...]
     scores: Scores
 
 
 METHODS_COMPARED = ("dtw", "otam", "lcss", "needleman_wunsch", "smith_waterman", "greedy", "drop_dtw")
-"""Those of the registry that differ as hard inference: `subsequence` is `otam`, `drop_dtw_paper` is `drop_dtw`."""
+"""The methods that differ in hard inference; `subsequence` equals `otam`, `drop_dtw_paper` equals `drop_dtw`."""
 
 
 def compare_methods(
     folds: Sequence[Fold], by: str = "iou", report: Report = lambda done, total: None
 ) -> dict[str, Inference]:
-    """Every method on the same costs (paper Table 2); "all background" finds nothing.
+    """Compare all methods on the same costs (paper Table 2); "all background" finds nothing.
 
-    by : the score by which percentiles are chosen on validation videos, "iou" or "f1".
+    by : the score that tunes percentiles on validation videos, "iou" or "f1".
     """
 
     def run(fold: Fold, videos: StepDataset, name: str, p: float) -> list[tuple[StepVideo, Array, None]]:

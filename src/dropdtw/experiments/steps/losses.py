@@ -1,4 +1,4 @@
-"""The losses of step localization by name: `dropdtw reproduce steps --loss NAME`. A new one is an entry in `LOSSES`."""
+"""The losses of step localization by name: `dropdtw reproduce steps --loss NAME`. To add one, extend `LOSSES`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _learned(dim: int, percentile: float) -> LearnedDrop:
     from dropdtw.torch import LearnedDrop
 
-    return LearnedDrop(dim, output="logit", scale=1 / math.sqrt(dim))  # as if the steps were of length 1
+    return LearnedDrop(dim, output="logit", scale=1 / math.sqrt(dim))  # as if the steps were unit vectors
 
 
 def _anchored(dim: int, percentile: float) -> LearnedDrop:
@@ -38,5 +38,5 @@ LOSSES: Final[dict[str, Loss]] = {
     "otam": OTAM,
     "none": NONE,
 }
-""""drop-learned" is the paper's learned drop cost (Eq. 6, as a logit); "drop-anchored" learns which frames to drop and
-leaves how many to a percentile; "none" trains with L_clust alone, or not at all."""
+""""drop-learned" is the paper's learned drop cost (Eq. 6, as a logit). "drop-anchored" learns which frames to drop,
+while a percentile sets how many. "none" trains with L_clust alone, or not at all."""

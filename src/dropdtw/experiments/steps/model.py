@@ -1,7 +1,7 @@
-"""The step-localization model (paper Section 4.2): a small network on the frames, and what it is trained with.
+"""The step-localization model (paper Section 4.2): a small network on the frames, and its training loss.
 
-Frames are standardised by the training set and go through x + W₂ ReLU(W₁ x); step embeddings stay as they are, but for
-their length. The losses are combined as in the authors' experiments: 4 · L_clust + 2.5 · D / N.
+Frames are standardized with the statistics of the training set and mapped by x + W₂ ReLU(W₁ x). Step embeddings are
+only rescaled. The losses are combined as in the authors' experiments: 4 · L_clust + 2.5 · D / N.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from dropdtw.torch.losses import AlignmentLoss
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised.
+    """The training objective.
 
-    loss : a name of `LOSSES`.   cluster : whether L_clust is added.   percentile : of the drop logit.
-    reducer : the minimum inside: "smooth", "soft" or "hard"; None is what the loss's authors used.
-    gamma_match, gamma_test : temperatures of the softmax over steps, in training and in use.
+    loss : a key of `LOSSES`.   cluster : whether L_clust is added.   percentile : percentile of the drop logit.
+    reducer : the minimum in the recurrence: "smooth", "soft" or "hard"; None: that of the loss's authors.
+    gamma_match, gamma_test : temperatures of the softmax over steps, in training and at inference.
     gamma_pool, gamma_contrast : temperatures of L_clust.
-    Temperatures are the authors', for 512 features; for d they are divided by 512 / d, as products of features are.
+    Temperatures are the authors', for 512 features. For d features they are scaled by d / 512, like dot products.
     """
 
     loss: str = "drop-percentile"
@@ -54,13 +54,13 @@ class Objective:
 
     @property
     def trains(self) -> bool:
-        """Whether there is anything to minimise."""
+        """Whether there is anything to minimize."""
         return self.cluster or LOSSES[self.loss].make is not None
 
 
 @dataclass(frozen=True, eq=False)
 class Tensors:
-    """A batch of videos as tensors. orders : of the steps of each; None where they happen as listed."""
+    """A batch of videos as tensors. orders : order of the steps of each video; None: as listed."""
 
     frames: Tensor
     steps: Tensor
@@ -71,22 +71,22 @@ class Tensors:
 
     @classmethod
     def of(cls, batch: Batch) -> Tensors:
-        """From the arrays of a collated batch."""
+        """Convert a collated batch of arrays."""
         arrays = (batch.frames, batch.steps, batch.step_ids, batch.x_lengths, batch.z_lengths)
         frames, steps, ids, x, z = (torch.from_numpy(np.ascontiguousarray(a)) for a in arrays)
         return cls(frames, steps, ids, x, z, batch.orders)
 
     def to(self, device: Any) -> Tensors:
-        """On another device."""
+        """Copy to another device."""
         parts = (self.frames, self.steps, self.ids, self.x_lengths, self.z_lengths)
         frames, steps, ids, x, z = (part.to(device) for part in parts)
         return Tensors(frames, steps, ids, x, z, self.orders)
 
 
 class StepModel(nn.Module):
-    """Frames (N, d) → embeddings (N, d') in the space of the steps; with a loss for training, and costs for use.
+    """Maps frames (N, d) to embeddings (N, d') in the space of the steps; has a training loss and inference costs.
 
-    frame_dim, step_dim : d and d'. Where they differ, a linear layer comes first.
+    frame_dim, step_dim : d and d'. If they differ, a linear layer comes first.
     """
 
     mean: Tensor
@@ -101,7 +101,7 @@ class StepModel(nn.Module):
         self.network = nn.Sequential(nn.Linear(step_dim, step_dim), nn.ReLU(), nn.Linear(step_dim, step_dim))
         last = self.network[-1]
         assert isinstance(last, nn.Linear)
-        nn.init.zeros_(last.weight)  # training starts from the features as they are
+        nn.init.zeros_(last.weight)  # training starts from the unchanged features
         nn.init.zeros_(last.bias)
         learned = LOSSES[objective.loss].learned
         self.drop = None if learned is None else learned(step_dim, objective.percentile)
@@ -113,13 +113,13 @@ class StepModel(nn.Module):
         self.cluster = clustering if objective.cluster else None
 
     def standardise(self, videos: Iterable[StepVideo]) -> None:
-        """Take mean and deviation of the features from these videos, the training set."""
+        """Set the mean and deviation of the features from the training videos."""
         frames = np.concatenate([video.frames for video in videos])
         self.mean.copy_(torch.from_numpy(frames.mean(axis=0)))
         self.std.copy_(torch.from_numpy(np.maximum(frames.std(axis=0), 1e-6)))
 
     def embed(self, frames: Tensor) -> Tensor:
-        """The embeddings of frames (…, d)."""
+        """Embed frames (…, d)."""
         x = self.project((frames - self.mean) / self.std)
         mapped: Tensor = x + self.network(x)
         return mapped
@@ -137,7 +137,7 @@ class StepModel(nn.Module):
 
     def aligned(self, p: Pairs, orders: tuple[Order, ...] | None) -> Tensor:
         """The alignment loss of each video."""
-        if isinstance(self.align, D3TWLoss):  # which makes wrong pairs of its own
+        if isinstance(self.align, D3TWLoss):  # which creates its own negative pairs
             told = {"z_lengths": p.z_lengths, "x_lengths": p.x_lengths, "ids": p.names}
             found: Tensor = self.align(p.given_z, p.given_x, **told, order=orders)
             return found
@@ -146,13 +146,13 @@ class StepModel(nn.Module):
 
     @torch.no_grad()
     def vectors(self, video: StepVideo) -> tuple[Array, Array]:
-        """Steps (K, d') and frames (N, d') of a video as they are compared."""
+        """The embeddings of the steps (K, d') and frames (N, d') of a video."""
         frames = torch.from_numpy(video.frames).to(self.mean.device)
         return _scaled(torch.from_numpy(video.steps)).numpy(), self.embed(frames).cpu().numpy()
 
     @torch.no_grad()
     def costs(self, video: StepVideo, percentile: float | None = None) -> tuple[Array, Array]:
-        """Match costs (K, N) and drop costs (N,) of a video; the drop logit is the learned one, or a percentile."""
+        """Match costs (K, N) and drop costs (N,) of a video; the drop logit is the learned one or a percentile."""
         Z, X = self.vectors(video)
         match = Softmax(self.gamma_test, tuple(video.step_ids.tolist()))
         rule = LogitPercentile(self.objective.percentile if percentile is None else percentile)
@@ -165,12 +165,12 @@ class StepModel(nn.Module):
 
 
 def _scaled(steps: Tensor) -> Tensor:
-    """Step embeddings of length √d, like standardised frames: the temperatures are made for products of such."""
+    """Scale step embeddings to length √d, like standardized frames; the temperatures assume this scale."""
     return nn.functional.normalize(steps, dim=-1) * math.sqrt(steps.shape[-1])
 
 
 def _alignment(objective: Objective, drop: LearnedDrop | None, gamma_match: float) -> nn.Module | None:
-    """The alignment loss of an objective, per video and frame."""
+    """Build the alignment loss of an objective, normalized by the number of frames."""
     loss = LOSSES[objective.loss]
     if loss.make is None:
         return None

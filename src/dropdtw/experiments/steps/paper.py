@@ -1,6 +1,6 @@
-"""The rows of the paper's step-localization tables as printed, in per cent: (recall, accuracy, IoU), or the last two.
+"""The rows of the paper's step-localization tables as printed, in percent: (recall, accuracy, IoU), or the last two.
 
-None stands where the paper has none. Data sets in the order of its columns.
+None marks numbers that the paper does not give. Data sets are in the order of the paper's columns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TABLE_1: Final[dict[str, tuple[Cells, ...]]] = {
     LOSSES["drop-percentile"].label: ((48.9, 71.3, 34.2), (40.8, 54.8, 29.5), (77.4, 68.4, 49.4)),
     LOSSES["drop-learned"].label: ((49.7, 74.1, 36.9), (42.8, 59.6, 29.5), (76.8, 69.6, 48.4)),
 }
-"""Training: the losses are each with L_clust."""
+"""Training losses, each combined with L_clust."""
 
 TABLE_2: Final[dict[str, tuple[Cells, ...]]] = {
     "dtw": ((11.2, 10.1), (21.6, 18.3), (35.0, 31.1)),

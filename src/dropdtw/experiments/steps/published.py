@@ -1,4 +1,4 @@
-"""The paper's data sets: annotations, a folder of features and a file of step embeddings, as they are published."""
+"""The paper's data sets: annotations, frame features and step embeddings in their published formats."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dropdtw.experiments.steps.splits import Source, Splits
 
 
 def splits(load: Callable[..., StepDataset], test: str) -> Callable[[Source, int], Splits]:
-    """Loads a data set with its own split; a tenth of the training videos is for validation.
+    """A loader of a data set with its own split; one tenth of the training videos is held out for validation.
 
-    load : of a module such as `dropdtw.data.coin`.   test : the name of the published subset to test on.
+    load : the `load` of a module such as `dropdtw.data.coin`.   test : name of the published subset to test on.
     """
 
     def of(source: Source, seed: int) -> Splits:

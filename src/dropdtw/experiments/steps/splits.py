@@ -1,4 +1,4 @@
-"""What the data sets of step localization take and give: where their files are, and three parts to work with."""
+"""Input and output of the loaders of step localization: the location of files, and three parts of a data set."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Splits:
 
 @dataclass(frozen=True)
 class Source:
-    """What a user says about where data are; each data set reads what it needs.
+    """Where the user's data are; each data set reads the fields it needs.
 
-    cache : folder for what is made once.   folder, features, embeddings : annotations, frame features and step
-    embeddings in their published layouts.   skip_broken : leave out videos that cannot be read, and say so.
-    mnist, encoder : digits and frame encoder of a stand-in.   quick : tiny, where the data are made.
+    cache : folder for cached results.   folder, features, embeddings : annotations, frame features and step embeddings
+    in their published formats.   skip_broken : skip unreadable videos and report them.
+    mnist, encoder : digits and frame encoder of a stand-in.   quick : generate tiny data.
     """
 
     cache: Path

@@ -1,7 +1,7 @@
-"""The paper's tables of Section 4.2 and its appendix, ours beside the paper's: `dropdtw reproduce table N`.
+"""The paper's tables of Section 4.2 and its appendix, our numbers next to the paper's: `dropdtw reproduce table N`.
 
-Each trained row runs once for every seed, and its scores are kept: tables share rows, and a run that was stopped goes
-on. The drop percentile of inference is chosen on validation videos, the epoch by validation recall.
+Each row is trained once per seed and its scores are cached: tables share rows, and an interrupted run can continue. The
+drop percentile of inference is tuned on validation videos, and the epoch is chosen by validation recall.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ ROWS: dict[int, dict[str, Objective]] = {
         **{loss.variant: Objective(name) for name, loss in LOSSES.items() if loss.learned is not None},
     },
 }
-"""What each table trains, by the names of its rows; MIL-NCE stands for the features before training.
+"""The objectives that each table trains, by row name; MIL-NCE stands for the features before training.
 
-Table 1 has every loss of the registry, Table 6 every learned drop cost.
+Table 1 has every loss in the registry, and Table 6 every learned drop cost.
 """
 
 PAPER = {1: paper.TABLE_1, 2: paper.TABLE_2, 4: paper.TABLE_4, 5: paper.TABLE_5, 6: paper.TABLE_6}
@@ -67,7 +67,7 @@ TRIPLE = ("recall", "accuracy", "iou")
 
 @dataclass(frozen=True)
 class Result:
-    """A trained row: scores of each seed, in per cent, (seeds, 3)."""
+    """A trained row: scores of each seed in percent, (seeds, 3)."""
 
     scores: tuple[tuple[float, ...], ...]
 
@@ -87,9 +87,9 @@ def trained_rows(
     progress: Progress = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Result]:
-    """Train every row with every seed, or read what was trained before.
+    """Train every row with every seed, unless its scores are cached.
 
-    splits : the data of a seed.   data_key : names everything that the data depend on.
+    splits : loads the data of a seed.   data_key : fingerprint of everything that the data depend on.
     """
     plan = plan or Plan()
     code = fingerprint(experiment, inference, model, losses, common_losses, training)
@@ -119,7 +119,7 @@ def _train_row(data: Splits, objective: Objective, plan: Plan, seed: int) -> lis
 
 
 def table(number: int, ours: Mapping[str, Result], data: str, seeds: int) -> Table:
-    """A trained table: our columns, then the paper's; rows that the paper alone has are marked as quoted."""
+    """A trained table: our columns, then the paper's; rows that only the paper has are marked as quoted."""
     printed = PAPER[number]
     names = [*[name for name in printed if name not in ours], *ours]
     names.sort(key=lambda name: list(printed).index(name) if name in printed else len(printed))

@@ -1,4 +1,4 @@
-"""Key steps in the sentences of cooking videos, to compare methods on."""
+"""Key steps in transcripts of cooking videos, to compare methods on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dropdtw.experiments.steps.splits import Source
 
 
 def folds(source: Source) -> list[Fold]:
-    """A third of the videos to choose on, the rest to test."""
+    """One third of the videos for validation, the rest for testing."""
     assert source.folder is not None
     parts = transcripts.load(source.folder).split({"val": 1 / 3, "test": 2 / 3}, seed=0)
     return [Fold(cosine_cost, parts["val"], parts["test"])]

@@ -1,4 +1,4 @@
-"""UTKinect-Action3D for step localization: skeletons of people who do ten actions in a row."""
+"""UTKinect-Action3D for step localization: skeletons of people who perform ten actions in a row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dropdtw.problem.inputs import Array
 
 
 def splits(source: Source, seed: int) -> Splits:
-    """Two subjects to test on and one for validation."""
+    """Hold out two subjects for testing and one for validation."""
     data, subjects = _load(source)
     outer = utkinect.leave_out(data, subjects[-2:])
     inner = utkinect.leave_out(outer["train"], subjects[-3:-2])
@@ -23,7 +23,7 @@ def splits(source: Source, seed: int) -> Splits:
 
 
 def folds(source: Source) -> list[Fold]:
-    """Leave one subject out: steps are mean frames of the others, in a space where frames of a step vary evenly."""
+    """Leave one subject out: steps are the mean frames of the others, after whitening within steps."""
     data, subjects = _load(source)
     found = []
     for subject in subjects:
@@ -34,16 +34,16 @@ def folds(source: Source) -> list[Fold]:
 
 
 def _load(source: Source) -> tuple[StepDataset, list[str]]:
-    """All recordings, and the subjects in them."""
+    """Load all recordings and the list of subjects."""
     assert source.folder is not None
     data = utkinect.load(source.folder)
     return data, sorted({name.split("_")[0] for name in data.names})
 
 
 def whitened(train: Sequence[StepVideo], shrink: float = 0.1) -> Callable[[StepVideo], StepVideo]:
-    """Maps a video into a space in which frames of one step differ equally in all directions, by training videos.
+    """A function that whitens a video with the within-step covariance of the training videos.
 
-    Its steps become the mean training frames of each step there. shrink : how much of the covariance is its mean.
+    It replaces the steps by the whitened mean training frames of each. shrink : weight of the mean variance.
     """
     frames = np.concatenate([video.frames for video in train]).astype(np.float64)
     labels = np.concatenate([video.labels for video in train])

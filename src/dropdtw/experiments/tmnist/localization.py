@@ -1,8 +1,8 @@
 """Localization on TMNIST (paper Section 4.1.2): find both passages of an event in a sequence of five to seven clips.
 
-The query is two whole trajectories of the event's class; Drop-DTW with the same drop cost on both sides matches some
-frames and drops the rest. The paper takes the two longest runs of matched frames. Beyond it, the posterior says how
-probable each frame's match is, and the two intervals with the greatest expected accuracy are taken.
+The query is two whole trajectories of the event's class. Drop-DTW with the same drop cost on both sides matches some
+frames and drops the rest. The paper takes the two longest runs of matched frames. As an extension, we compute the
+posterior probability that each frame is matched, and take the two intervals with the highest expected accuracy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TEMPERATURES = (0.05, 0.1, 0.2)
 
 @dataclass(frozen=True, eq=False)
 class Compilation:
-    """Match costs of a query with a sequence, and for each frame of the sequence whether it is of the event."""
+    """The match costs of a query and a sequence, and a mask of the sequence's frames that show the event."""
 
     C: Array
     truth: Array
@@ -36,7 +36,7 @@ class Compilation:
 
 
 def sequences(pool: Sequence[Videos], count: int, seed: Sequence[int]) -> list[Compilation]:
-    """Random sequences out of a pool of clips."""
+    """Compose random sequences from a pool of clips."""
     rng = np.random.default_rng(seed)
     made = []
     for _ in range(count):
@@ -49,7 +49,7 @@ def sequences(pool: Sequence[Videos], count: int, seed: Sequence[int]) -> list[C
 
 
 def longest_runs(matched: Array, count: int = EVENTS) -> Array:
-    """The paper's rule: of the runs of matched frames the longest ones (of equal ones the first), (N,) bool.
+    """The paper's rule: the longest runs of matched frames (ties go to the first), (N,) bool.
 
     >>> longest_runs(np.array([1, 0, 1, 1, 0, 1, 1, 1]) == 1).astype(int)
     array([0, 0, 1, 1, 0, 1, 1, 1])
@@ -61,27 +61,27 @@ def longest_runs(matched: Array, count: int = EVENTS) -> Array:
 
 
 def best_intervals(probability: Array, count: int = EVENTS) -> Array:
-    """The `count` intervals that have the most frames right in expectation, (N,) bool.
+    """The `count` intervals with the highest expected frame accuracy, (N,) bool.
 
-    A frame inside an interval is wrong with 1 − p, outside with p: Drop-DTW of `count` rows with those costs.
+    A frame is wrong with probability 1 − p inside an interval and p outside: Drop-DTW of `count` rows with those costs.
 
     >>> best_intervals(np.array([0.9, 0.9, 0.4, 0.9, 0.1, 0.1, 0.6, 0.2]), 2).astype(int)
     array([1, 1, 1, 1, 0, 0, 1, 0])
     """
-    p = np.clip(probability, 0.0, 1.0)  # sums of probabilities can miss 1 by a rounding
+    p = np.clip(probability, 0.0, 1.0)  # rounding can push sums of probabilities past 1
     inside = np.tile(1 - p, (count, 1))
     return ~dropdtw.solve(inside, drop_x=p, many_to_one=False, contiguous=True).dropped_x
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The drop cost of both sides, and the posterior's temperature where one is used."""
+    """The drop cost of both sides, and the temperature of the posterior if it is used."""
 
     drop: float
     gamma: float | None = None
 
     def find(self, C: Array) -> Array:
-        """Which frames are of the event."""
+        """Find the frames of the event."""
         if self.gamma is None:
             return longest_runs(~dropdtw.solve(C, self.drop, self.drop).dropped_x)
         return best_intervals(1 - dropdtw.posterior(C, self.drop, self.drop, gamma=self.gamma).drop_x)
@@ -98,7 +98,7 @@ ROWS = {
 
 @dataclass(frozen=True, eq=False)
 class Localization:
-    """What came out: for each row its setting, and the accuracy and IoU of each sequence, (count,)."""
+    """The result: the chosen setting of each row, and the accuracy and IoU of each sequence, (count,)."""
 
     chosen: dict[str, Setting]
     accuracy: dict[str, Array]
@@ -106,7 +106,7 @@ class Localization:
 
 
 def scores(setting: Setting | None, these: Sequence[Compilation]) -> tuple[Array, Array]:
-    """Accuracy and IoU of each sequence; None finds nothing."""
+    """Accuracy and IoU of each sequence; the setting None finds nothing."""
     accuracy, iou = np.zeros((2, len(these)))
     for k, one in enumerate(these):
         found = np.zeros(len(one.truth), bool) if setting is None else setting.find(one.C)
@@ -123,7 +123,7 @@ def run(
     seed: int = 0,
     progress: Progress = None,
 ) -> Localization:
-    """Choose each row's setting on sequences of other clips, by accuracy + IoU; then test on `count` sequences."""
+    """Tune the setting of each row on sequences of other clips, by accuracy + IoU; then test on `count` sequences."""
     tuning = sequences(validation, max(10, count // 4), [seed, 1])
     testing = sequences(test, count, [seed, 0])
     report = reporter("localization", progress)

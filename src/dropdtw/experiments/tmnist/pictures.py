@@ -1,4 +1,4 @@
-"""The pictures of the TMNIST report: samples, recall against noise, and alignments of single cases (Figs. 2 and 3)."""
+"""The figures of the TMNIST report: samples, recall against noise, and single alignments (Figs. 2 and 3)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUR = 0.5
-"""The share of blurred frames in the picture of a query."""
+"""Share of blurred frames in the figure of a query."""
 
 
 TITLES = {
@@ -35,12 +35,12 @@ TITLES = {
 
 
 def title(name: str) -> str:
-    """A row as sentences and legends call it."""
+    """The display name of a row."""
     return TITLES.get(name, name)
 
 
 def best_rows(found: retrieval.Retrieval) -> tuple[str, str]:
-    """The Drop-DTW row and the other method, DTW aside, with the highest mean recall."""
+    """The rows with the highest mean recall: of Drop-DTW, and of the other methods except DTW."""
     drop = [name for name in found.recall if name.startswith("Drop-DTW")]
     other = [name for name in found.recall if name not in drop and name != "dtw"]
     best, second = (max(names, key=lambda name: float(found.recall[name].mean())) for names in (drop, other))
@@ -49,7 +49,7 @@ def best_rows(found: retrieval.Retrieval) -> tuple[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """Draws into a report. seeds : those of the clips in `test`, which are drawn from the digits again."""
+    """Adds figures to a report. seeds : seeds of the clips in `test`, to render them again."""
 
     data: mnist.Mnist
     classes: Sequence[Class]
@@ -58,23 +58,23 @@ class Pictures:
 
     @cached_property
     def clips(self) -> list[list[Sequence[tmnist.Clip]]]:
-        """For each set its whole trajectories and its parts, as videos."""
+        """The whole and partial trajectories of each set, as videos."""
         images, labels = self.data.test_images, self.data.test_labels
         return [
             [tmnist.data_set(images, labels, part, seed, self.classes) for part in (False, True)] for seed in self.seeds
         ]
 
     def lead_retrieval(self, report: Report, found: retrieval.Retrieval, finding: str) -> None:
-        """Recall against noise of the methods that matter most."""
+        """Draw recall against noise for the most important methods."""
         drop, other = best_rows(found)
         figure = _curves(found, [drop, "dtw", other], (5.4, 3.6))
-        said = "Recall@1 by share of blurred frames, bands: standard error. Drop-DTW, DTW and the best other method."
+        said = "Recall@1 by share of blurred frames, of Drop-DTW, DTW and the best other method. Bands: standard error."
         report.lead(finding, "retrieval", figure, said)
 
     def lead_localization(self, report: Report, placed: localization.Localization, finding: str) -> None:
-        """One sequence: the query twice, the true intervals, what was found (Fig. 3c)."""
+        """Draw one sequence with the query twice, the true intervals and the result (Fig. 3c)."""
         cases = localization.sequences(self.test, 20, [0, 2])
-        apart = (one for one in cases if len(runs(one.truth)) == localization.EVENTS)  # to be seen as two
+        apart = (one for one in cases if len(runs(one.truth)) == localization.EVENTS)  # so that both events are visible
         case = next(apart, cases[0])
         setting = placed.chosen["Drop-DTW, longest runs"]
         a = dropdtw.solve(case.C, setting.drop, setting.drop)
@@ -95,7 +95,7 @@ class Pictures:
         report.lead(finding, "sequence", figure, said)
 
     def samples(self, report: Report) -> None:
-        """A clip that moves, and some as film strips."""
+        """Add an animated clip, and some clips as film strips."""
         full, part = self.clips[0]
         rng = np.random.default_rng(0)
         kinds = np.linspace(0, len(full) - 1, 4).round().astype(int)
@@ -103,21 +103,21 @@ class Pictures:
         sheet, moving = report.folder / "samples.png", report.folder / "sample.gif"
         tmnist.contact_sheet(shown, sheet)
         tmnist.gif(full[kinds[0]], moving)
-        report.picture("sample", moving.read_bytes(), "A whole trajectory, the first of those below.")
+        report.picture("sample", moving.read_bytes(), "A whole trajectory, the first one below.")
         report.picture(
             "samples",
             sheet.read_bytes(),
-            "Four classes: a whole trajectory, and below it a part of one as a query with half of its frames blurred.",
+            "Four classes: a whole trajectory, and below it a partial one as a query, with half of its frames blurred.",
         )
 
     def all_methods(self, report: Report, found: retrieval.Retrieval) -> None:
-        """Recall against noise of every method, on demand (Fig. 3a)."""
+        """Draw recall against noise for every method, collapsed (Fig. 3a)."""
         names = [name for name in found.recall if name != "subsequence"]  # the same as otam
         said = "Recall@1 of every method by share of blurred frames; bands: standard error."
         report.picture("methods", _curves(found, names, (9.5, 5.2)), said, folded="Curves of every method")
 
     def query(self, report: Report, found: retrieval.Retrieval) -> None:
-        """A query and the video it belongs to, by DTW and by Drop-DTW with the chosen constants."""
+        """Draw a query and its video, aligned by DTW and by Drop-DTW with the chosen constants."""
         (full, part), videos = self.clips[0], self.test[0]
         codes, spoiled = videos.noisy(BLUR, np.random.default_rng(0))
         kind = next(k for k in range(len(full)) if part[k].trajectory.startswith("○") or k == len(full) - 1)
@@ -130,7 +130,7 @@ class Pictures:
         report.picture(
             "paths",
             figure,
-            "One query: the same match costs (dark is expensive) with both paths. DTW (left) has to match the blurred "
+            "One query: the same match costs (dark is expensive) with both paths. DTW (left) must match the blurred "
             "frames of the query, Drop-DTW (right) may drop them.",
         )
         frames = np.where(spoiled[kind][:, None, None], tmnist.blurred(part[kind].frames), part[kind].frames)
@@ -144,11 +144,11 @@ class Pictures:
             ylabel="query",
             size=(7, 5),
         )
-        report.picture("query", figure, "The same query: frames of the video above, of the query on the left.")
+        report.picture("query", figure, "The same query: frames of the video above, frames of the query on the left.")
 
 
 def _curves(found: retrieval.Retrieval, names: Sequence[str], size: tuple[float, float]) -> Figure:
-    """Recall of these rows by noise."""
+    """Draw the recall of these rows against noise."""
     figure, ax = plt.subplots(figsize=size, layout="constrained")
     plot.curves(
         [100 * level for level in found.levels],

@@ -1,8 +1,8 @@
 """Retrieval on TMNIST (paper Section 4.1.1, Fig. 3a): find the whole trajectory that a partial, noisy one belongs to.
 
-Queries are the clips of TMNIST-part with a share of frames blurred; the database is TMNIST-full; the alignment cost
-ranks it. What dropping costs is chosen for each method on other sets than those that are reported, once for all noise
-levels, for nobody knows the noise of a query.
+Queries are the clips of TMNIST-part with a share of frames blurred. The alignment cost ranks the database, TMNIST-full.
+The drop costs of each method are tuned on separate sets, once for all noise levels, because the noise of a query is
+unknown in practice.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ PERCENTILES = (1.0, 2.0, 5.0, 10.0, 20.0)
 
 @dataclass(frozen=True)
 class Setting:
-    """What a method is told: drop costs of database and query frames, or a threshold.
+    """The options of a method: drop costs of database and query frames, or a threshold.
 
-    offset : is taken off the match costs, so that good matches are worth something (Smith–Waterman needs that).
-    percentile : instead of `drop_z`, dropping a query frame costs this percentile of its own match costs over all the
-        database: a frame that is like everything, as blurred ones are, is cheap to drop, a telling one is not.
+    offset : subtracted from the match costs so that good matches are negative, as Smith–Waterman needs.
+    percentile : instead of `drop_z`, the drop cost of a query frame is this percentile of its match costs over the
+        whole database. A frame that resembles everything, as blurred ones do, is then cheap to drop.
     """
 
     drop_x: float | None = None
@@ -54,7 +54,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: a method and the settings among which it chooses."""
+    """A row of the table: a method and its candidate settings."""
 
     name: str
     method: str
@@ -62,10 +62,10 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """Drop-DTW three times (one constant as in the paper, two, and a percentile), and every other method.
+    """Drop-DTW three times (one constant as in the paper, two constants, and a percentile), and every other method.
 
-    Step patterns are left out: some of them reach only lengths that are alike. So are methods with a match cost of
-    their own.
+    Step patterns are excluded, because some of them require similar lengths. Methods with their own match cost are
+    excluded too.
     """
     one = tuple(Setting(d, d) for d in CONSTANTS)
     two = tuple(Setting(x, z) for x, z in product(CONSTANTS, CONSTANTS))
@@ -76,7 +76,7 @@ def rows() -> list[Row]:
         Row("Drop-DTW, percentile", "drop_dtw", percentile),
     ]
     for name, method in METHODS.items():
-        if name in ("drop_dtw", "drop_dtw_paper"):  # the second has the same hard minimum
+        if name in ("drop_dtw", "drop_dtw_paper"):  # with a hard minimum both are equal
             continue
         if method.states_moves or method.match is not None:
             continue
@@ -92,7 +92,7 @@ def rows() -> list[Row]:
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """The match costs of all queries with all of the database, as one padded batch (n · m, K, N)."""
+    """The match costs of all queries and all videos, as one padded batch (n · m, K, N)."""
 
     C: Tensor
     z_lengths: Tensor
@@ -101,7 +101,7 @@ class Queries:
 
     @classmethod
     def of(cls, queries: Sequence[Array], database: Sequence[Array]) -> Queries:
-        """Cosine costs, each frame of a query with each of the database."""
+        """Compute the cosine costs of all query frames and database frames."""
         z, x = (np.array([len(clip) for clip in clips]) for clips in (queries, database))
         costs = cosine(np.concatenate(queries), np.concatenate(database))
         C = np.zeros((len(z), len(x), z.max(), x.max()), np.float32)
@@ -117,21 +117,21 @@ class Queries:
 
     @cached_property
     def sorted_costs(self) -> Tensor:
-        """(n, K, all frames of the database): the costs of each query frame, ascending."""
+        """The sorted costs of each query frame, (n, K, all frames of the database)."""
         n, m = self.shape
         K, N = self.C.shape[1:]
         inside = torch.arange(N) < self.x_lengths[:m, None]
         return self.C.view(n, m, K, N).movedim(1, 2)[:, :, inside].sort(dim=2).values
 
     def drop_z(self, percentile: float) -> Tensor:
-        """(n · m, K): for each query frame a percentile of its costs over the whole database."""
+        """A percentile of the costs of each query frame over the whole database, (n · m, K)."""
         n, m = self.shape
         rank = round(percentile / 100 * (self.sorted_costs.shape[2] - 1))
         costs = self.sorted_costs[:, :, rank]
         return costs[:, None].expand(n, m, -1).flatten(0, 1)
 
     def values(self, method: str, setting: Setting) -> Array:
-        """The alignment cost of every query with every video, (n, m)."""
+        """The alignment cost of every query and video, (n, m)."""
         drop_z = setting.drop_z if setting.percentile is None else self.drop_z(setting.percentile)
         found = drop_dtw(
             self.C if setting.offset is None else self.C - setting.offset,
@@ -146,20 +146,20 @@ class Queries:
         return np.asarray(found.view(self.shape).numpy())
 
     def recall(self, method: str, setting: Setting) -> float:
-        """Recall@1: how many queries have their own class nearest, and no other as near."""
-        # Sums of equal drop costs tie up to rounding; a tie is no find.
+        """Recall@1: the share of queries whose own class is strictly nearest."""
+        # Round, because sums of equal drop costs tie only up to rounding; a tie is a miss.
         return metrics.recall_at_k(self.values(method, setting).round(5), np.arange(self.shape[0]))
 
 
 def queries(videos: Videos, level: float, seed: Sequence[int]) -> Queries:
-    """All queries of a set at a noise level."""
+    """Build all queries of a set at a noise level."""
     clips, _ = videos.noisy(level, np.random.default_rng(seed))
     return Queries.of(clips, videos.full)
 
 
 @dataclass(frozen=True, eq=False)
 class Retrieval:
-    """What came out: the levels, and for each row its chosen setting and Recall@1, (sets, levels)."""
+    """The result: the noise levels, and the chosen setting and Recall@1 (sets, levels) of each row."""
 
     levels: tuple[float, ...]
     chosen: dict[str, Setting]
@@ -175,7 +175,7 @@ def run(
     seed: int = 0,
     progress: Progress = None,
 ) -> Retrieval:
-    """Choose each row's setting on the validation sets, by its mean recall over every other level; then test."""
+    """Tune the setting of each row on the validation sets, by mean recall over every second level; then test."""
     table = rows() if table is None else table
     tried = [(row, setting) for row in table for setting in row.settings]
     trials = [(v, k) for v in range(len(validation)) for k in range(0, len(levels), 2)]
