@@ -1,4 +1,4 @@
-"""Audio-visual localization: training, choosing, and the whole, quickly."""
+"""Audio-visual localization: training, tuning, and a quick end-to-end run."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def sentences(tmp_path):
-    """A tiny GRID."""
+    """A tiny version of GRID."""
     return write_grid(tmp_path)
 
 
@@ -111,7 +111,7 @@ def test_a_new_loss_is_one_entry(sentences, tmp_path, monkeypatch):
     rows = experiment.tried(Ave(str(sentences), tmp_path, settings=settings).data, settings)
     assert list(rows) == ["OTAM", "SmoothDTW", "Drop-DTW", "D³TW"]
     assert {recipe.objective.gamma for recipe in rows["D³TW"]} == set(settings.gammas)
-    assert {recipe.objective.percentile for recipe in rows["D³TW"]} == {70.0}  # it drops nothing: none is chosen
+    assert {recipe.objective.percentile for recipe in rows["D³TW"]} == {70.0}  # no drops: not tuned
 
 
 def test_the_command_prints_the_papers_rows_beside_those_of_ave(folder, tmp_path, monkeypatch, capsys):

@@ -12,13 +12,13 @@ from dropdtw.experiments.ave.model import Objective, chance, evaluate, locate, s
 def test_the_protocol_on_an_example_by_hand():
     audio = np.array([[0, 1, 5, 6, 0], [7, 7, 7, 7, 7]], float)[..., None]
     visual = np.array([[5, 6, 0, 5, 7], [7, 7, 7, 7, 7]], float)[..., None]
-    # The query 5, 6 of the audio lies 0 away from the start and 1 from place 3: found at 0 instead of 2.
+    # The audio query 5, 6 has distance 0 at the start and 1 at position 3: found at 0 instead of 2.
     assert locate(audio[0, 2:4], visual[0]) == 0
-    # The query 0, 5 of the picture is 0, 1 in the audio but for 4, and 1, 5 but for 1: found at 1 instead of 2.
+    # The visual query 0, 5 differs from 0, 1 in the audio by 4 and from 1, 5 by 1: found at 1 instead of 2.
     assert locate(visual[0, 2:4], audio[0]) == 1
     events = [(0, 2, 4), (1, 0, 5)]  # the second fills its stream
     assert evaluate(audio, visual, events, (0, 1, 2)) == {"A2V": [0, 0, 1], "V2A": [0, 1, 1]}
-    # Four starts, of which the tolerances take in one, three and all four.
+    # Of the four possible starts, the tolerances accept one, three and all four.
     assert chance(events, 5, (0, 1, 2)) == [0.25, 0.75, 1.0]
     with pytest.raises(ValueError, match="all 1 events fill their stream"):
         evaluate(audio, visual, events[1:])

@@ -1,4 +1,4 @@
-"""Streams to train and test on: batches that follow from their numbers, and the linear baseline."""
+"""Training and test streams: batches depend only on their indices; and the linear baseline."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from dropdtw.experiments.ave import tasks  # noqa: E402
 
 @pytest.fixture
 def sentences(tmp_path):
-    """A tiny GRID."""
+    """A tiny version of GRID."""
     return write_grid(tmp_path)
 
 
@@ -31,17 +31,17 @@ def test_batches_follow_from_their_numbers(sentences):
     assert visual.visual.shape[1] == 32
     clean = task.load([3, 4, 5], "none", 1, 24)
     torch.testing.assert_close(clean.audio, visual.audio)
-    for k, video in enumerate(task._videos([3, 4, 5], seed=1)):  # both crops are of the same frames
+    for k, video in enumerate(task._videos([3, 4, 5], seed=1)):  # both crops have the same frames
         spans = [
             [s for s in range(17) if np.array_equal(stream[video, s : s + 24], crop[k].numpy())]
             for stream, crop in ((task.train.audio, clean.audio), (task.train.visual, clean.visual))
         ]
         assert len(spans[0]) == 1
         assert spans[0] == spans[1]
-    for k in range(3):  # what belongs together is together: the clean crop lies in the spliced one, in order
+    for k in range(3):  # pairs stay together: the spliced crop contains the clean one in order
         rows = iter(visual.visual[k].tolist())
         assert all(row in rows for row in clean.visual[k].tolist())
-    halved = replace(task, crops=(18, 36))  # twice the frames have twice the passages
+    halved = replace(task, crops=(18, 36))  # twice as many frames get twice as many passages
     assert halved.load([3], "both", 1, 36).audio.shape[1] == 36 + 2 * 8
     assert halved.load([3], "none", 1).audio.shape[1] == 40
     every = task._videos(range(20), seed=1)
@@ -58,4 +58,4 @@ def test_linear_cca_has_its_crop_chosen_too(sentences, monkeypatch):
         return np.full((2, 2), [0.5, 0.1, 0.4, 0.2][len(crops) - 1])  # validation and test, of each crop
 
     monkeypatch.setattr(tasks, "evaluated", evaluated)
-    assert tasks.linear(task, "visual", 0)[0, 0] == 0.1  # its streams are of unequal length
+    assert tasks.linear(task, "visual", 0)[0, 0] == 0.1  # its streams differ in length

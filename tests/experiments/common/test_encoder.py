@@ -1,4 +1,4 @@
-"""The encoder of TMNIST frames: shapes of the appendix, training that works and reproduces, codes that know where."""
+"""The encoder of TMNIST frames: shapes as in the appendix, reproducible training, and codes that encode position."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from dropdtw.experiments.common.encoder import Encoder, accuracy, shifted, train
 
 
 def digits(n, seed):
-    """Ten easy shapes: a bright square somewhere on a grid, one place for each digit, in noise."""
+    """Ten easy classes: a bright square in noise, at a different grid position for each digit."""
     rng = np.random.default_rng(seed)
     labels = np.arange(n) % 10
     images = rng.integers(0, 60, (n, 28, 28), dtype=np.uint8)
@@ -59,9 +59,9 @@ def test_codes_know_what_and_where():
     np.testing.assert_allclose(codes, encoder.codes(clip.frames), atol=1e-5)
     assert encoder.codes(clip.frames[:1]).shape == (1, 288)
     cells = np.abs(codes - encoder.codes(np.zeros((1, 64, 64), np.float32))).reshape(30, 32, 3, 3).sum(axis=1)
-    assert cells[0].argmax() in (0, 1, 3, 4)  # the digit begins on the top left
+    assert cells[0].argmax() in (0, 1, 3, 4)  # the digit starts at the top left
     assert cells[0, 0, 0] > cells[0, 2, 2]
-    assert cells[-1, 2, 2] > cells[-1, 0, 0]  # and ends on the bottom right
+    assert cells[-1, 2, 2] > cells[-1, 0, 0]  # and ends at the bottom right
 
 
 def test_shifting_moves_whole_images():

@@ -1,4 +1,4 @@
-"""What experiments share: registries whose entries are all that a new loss or data set needs, and trainings."""
+"""Shared experiment code: registries, to which a new loss or data set adds only an entry, and trainings."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Guess(Experiment[Numbers, float, str]):
-    """Nothing is trained: a recipe is its own score, and a test gives the seed."""
+    """An experiment without training: a recipe is its own score, and a test gives the seed."""
 
     settings: Settings = field(default_factory=lambda: Settings(seed=5, seeds=2, epochs=7))
 
@@ -66,7 +66,7 @@ def test_the_best_recipe_is_trained_with_every_seed_and_nothing_twice(tmp_path):
     assert results["values"] == {"a": [5, 6], "b": [5, 6]}
     assert (results["experiment"], results["numbers"], results["settings"]["epochs"]) == ("guess", "made up", 7)
     lines = (tmp_path / "trained.txt").read_text().splitlines()
-    choices = [f"{recipe} aa 5 3 None" for recipe in (1.0, 3.0, 2.0)]  # half as long, and a sole recipe not at all
+    choices = [f"{recipe} aa 5 3 None" for recipe in (1.0, 3.0, 2.0)]  # half the epochs; a single recipe is not trained
     assert lines == choices + [f"{r} x {s} 7 {r}-x-{s}-" for r in (3.0, 9.0) for s in (5, 6)]
     assert said[0] == "numbers: made up"
     assert "Values" in said[1]
@@ -122,7 +122,7 @@ def test_means_and_standard_errors():
 
 
 def test_no_section_imports_another():
-    """What several sections need is in common/; orders vary what steps do, with its model and its stand-in."""
+    """Code that several sections need belongs in common/; only orders may build on steps, its model and stand-in."""
     folder = Path(losses.__file__).parents[1]
     sections = [place.name for place in folder.iterdir() if (place / "__init__.py").exists()]
     assert set(sections) >= {"common", "tmnist", "steps", "penn", "ave"}

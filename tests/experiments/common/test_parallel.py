@@ -1,4 +1,4 @@
-"""Trainings one after the other or in several processes: all are done, results are shared, errors come through."""
+"""Sequential and parallel trainings: all of them run, results are shared, errors propagate."""
 
 import os
 import pickle
@@ -42,7 +42,7 @@ def test_what_is_sent_to_a_process_has_no_videos_in_it(tmp_path):
 
 
 def test_processes_share_the_work(tmp_path, monkeypatch):
-    # A module that other processes can import, as this one they cannot.
+    # Other processes cannot import this test module, so write one that they can.
     (tmp_path / "shared_work.py").write_text(
         "import os\nfrom pathlib import Path\n"
         "def work(item):\n"

@@ -1,4 +1,4 @@
-"""Pools of encoded clips, and the cache that keeps them."""
+"""Pools of encoded clips, and their cache."""
 
 import numpy as np
 import pytest

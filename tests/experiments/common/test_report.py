@@ -1,4 +1,4 @@
-"""A report as a page: findings first, quoted rows marked, moving pictures inside, nothing to scroll sideways."""
+"""The HTML report: findings first, quoted rows marked, animations embedded, no horizontal scrolling."""
 
 import io
 
@@ -79,7 +79,7 @@ def test_a_report_fits_a_phone_and_can_be_read(report, browser, scheme):
         labels = browser.execute_script(
             "return [...document.querySelectorAll('td')].map((c) => getComputedStyle(c, '::before').content)"
         )
-        # Where there is no head, each cell says what it is, and a long one has a line to itself.
+        # Without a table head, each cell shows its column name, and a long cell gets its own line.
         assert labels[:3] == ['"chosen: "', '"0 %"', '"10 %"']
         assert browser.execute_script("return document.querySelectorAll('td.long').length") == len(NAMES)
         tables = browser.execute_script(

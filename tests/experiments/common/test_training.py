@@ -1,4 +1,4 @@
-"""The training loop: it learns, keeps the best epoch, and a run that was killed ends as if it had not been."""
+"""The training loop: it learns, keeps the best epoch, and a killed run resumes to the same result."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class Numbers:
 
 
 class Line(torch.nn.Module):
-    """y = a x + b, with noise on the way that needs the random numbers to be the same."""
+    """y = a x + b with random noise, so that results match only if the random numbers do."""
 
     def __init__(self):
         super().__init__()
@@ -95,7 +95,7 @@ def test_the_best_epoch_is_kept_not_the_last():
         return {"fit": next(found)}
 
     module, done = train(epochs=4, validate=odd)
-    assert done.epoch == 1  # of equal ones the first
+    assert done.epoch == 1  # ties go to the first
     assert done.best == {"fit": 5.0, "loss": done.history[1]["loss"]}
     assert module.inner.weight.item() == weights[1] != weights[-1]
     assert not module.training
@@ -109,17 +109,17 @@ def test_resuming_is_as_if_nothing_had_happened(tmp_path):
     for a, b in zip(whole.state_dict().values(), module.state_dict().values(), strict=True):
         assert torch.equal(a, b)
     assert (tmp_path / "whole" / "metrics.jsonl").read_text() == (tmp_path / "halves" / "metrics.jsonl").read_text()
-    again, finished = train(tmp_path / "halves", epochs=6, resume=True)  # nothing is left to do
+    again, finished = train(tmp_path / "halves", epochs=6, resume=True)  # nothing left to do
     assert finished == done
     assert torch.equal(again.inner.weight, whole.inner.weight)
     with pytest.raises(ValueError, match=r"belongs to a run with .*; resume with those .*, or use another folder"):
         fit(Line(), load, batches, validate, Plan(epochs=6, lr=0.2), score="fit", out=tmp_path / "halves", resume=True)
-    _, started = train(tmp_path / "halves", epochs=6)  # without resume it starts anew
+    _, started = train(tmp_path / "halves", epochs=6)  # without resume it starts over
     assert started == done
 
 
 class Exact(Line):
-    """Without noise: two processes have random numbers of their own."""
+    """Without noise, because each process draws its own random numbers."""
 
     def forward(self, batch):
         return (self.inner(batch.x)[:, 0] - batch.y) ** 2
@@ -132,7 +132,7 @@ def train_exact(out, epochs, devices=1):
 
 @pytest.mark.parametrize("starter", ["fabric", "torchrun"])
 def test_two_processes_give_the_curve_of_one_and_take_turns_with_it(tmp_path, starter):
-    """To rounding; and what either has begun, the other can finish from its checkpoint."""
+    """Equal up to rounding; and each can resume from the other's checkpoint."""
     script = tmp_path / "two.py"
     script.write_text(
         textwrap.dedent(f"""
@@ -158,8 +158,8 @@ def test_two_processes_give_the_curve_of_one_and_take_turns_with_it(tmp_path, st
         [sys.executable, *two, str(script), str(tmp_path), "1" if two else "2"],
         check=True, timeout=240, env=environment, capture_output=True,
     )  # fmt: skip
-    # Of the 21 items of an epoch, in batches of 5, 5, 5, 5 and 1, the first process takes 13 and the second 8; and
-    # one more that does not count.
+    # An epoch has 21 items in batches of 5, 5, 5, 5 and 1. The first process takes 13 of them and the second takes 8,
+    # plus one item with weight 0.
     assert [int((tmp_path / f"loaded-{rank}").read_text()) for rank in (0, 1)] == [8 * 13, 8 * 9]
     assert len((tmp_path / "two then one" / "metrics.jsonl").read_text().splitlines()) == 3
     train_exact(tmp_path / "two then one", 4)
@@ -173,7 +173,7 @@ def test_two_processes_give_the_curve_of_one_and_take_turns_with_it(tmp_path, st
 
 
 def test_a_killed_run_goes_on(tmp_path):
-    """A kill -9 at moments of chance, again and again; the end is that of a run that was left alone."""
+    """Repeated kill -9 at random moments gives the same result as an uninterrupted run."""
     script = tmp_path / "run.py"
     script.write_text(
         textwrap.dedent(f"""
@@ -197,7 +197,7 @@ def test_a_killed_run_goes_on(tmp_path):
         process = subprocess.Popen([sys.executable, str(script), str(out)], stderr=subprocess.PIPE)
         deadline = time.monotonic() + 60
         before = (out / "metrics.jsonl").read_text() if (out / "metrics.jsonl").exists() else ""
-        while process.poll() is None and time.monotonic() < deadline:  # let it get past an epoch or two
+        while process.poll() is None and time.monotonic() < deadline:  # let it finish an epoch or two
             now = (out / "metrics.jsonl").read_text() if (out / "metrics.jsonl").exists() else ""
             if kills < 3 and len(now.splitlines()) > len(before.splitlines()) + 1 + attempt % 3:
                 time.sleep(0.003 * attempt)

@@ -1,4 +1,4 @@
-"""`dropdtw reproduce orders`, quickly and on the stand-in."""
+"""`dropdtw reproduce orders`, a quick run on the stand-in."""
 
 import json
 from dataclasses import replace
@@ -21,7 +21,7 @@ TINY = replace(Settings().quick(), clips=12, tested=3, tuned=1, percentiles=(18.
 
 @pytest.fixture
 def scores(monkeypatch):
-    """Rows of digits that are not trained here: it takes an encoder."""
+    """Fake scores for the rows of digits: training them would need an encoder."""
     asked = []
 
     def trained(self, item):

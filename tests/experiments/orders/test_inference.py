@@ -15,11 +15,11 @@ from dropdtw.experiments.orders.settings import Settings
 TINY = Settings(clips=8, tested=3, tuned=2, percentiles=(10.0, 30.0), factors=(0.5,), noises=(1.5,), seeds=2)
 
 V = Recipe("v", ("a", "b", "c"), ((0, 2), (1, 2)))
-"""a and b as they come, then c."""
+"""a and b in either order, then c."""
 
 
 def shown(labels):
-    """A recording, match costs that say plainly what its frames show, and a percentile of them below 1."""
+    """A recording, match costs that show the step of each frame clearly, and a percentile of them below 1."""
     labels = np.asarray(labels)
     C = np.where(np.arange(3)[:, None] == labels, 0.0, 1.0)
     segments = tuple((k, float(start), float(stop)) for k, start, stop in metrics.segments_of(labels))

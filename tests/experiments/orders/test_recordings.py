@@ -37,7 +37,7 @@ def test_parts_are_disjoint_and_the_same_for_the_same_seed():
     assert len(set(names)) == 9
     assert DATA.parts(3, 4, 5) == parts
     assert DATA.parts(4, 4, 5) != parts
-    assert [len(part) for part in DATA.parts(0, 20, 10)] == [8, 4]  # too few: in proportion
+    assert [len(part) for part in DATA.parts(0, 20, 10)] == [8, 4]  # too few: scaled down in proportion
 
 
 @pytest.mark.parametrize("simulate", [lambda r, p, s: noisy(r, p, 1.5, s), distorted])

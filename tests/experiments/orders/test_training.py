@@ -44,7 +44,7 @@ def test_a_map_learns_from_orders_what_frames_show(way, tmp_path):
     last = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
     assert last["epoch"] == 3
     assert torch.equal(model.weight, last["module"]["weight"])  # the last epoch, whatever its loss
-    again = linear.train(DATA, way, TINY, 0, epochs=3, out=tmp_path)  # there is nothing left to do
+    again = linear.train(DATA, way, TINY, 0, epochs=3, out=tmp_path)  # nothing left to do
     assert torch.equal(model.weight, again.weight)
 
 

@@ -1,4 +1,4 @@
-"""Representation learning: training, choosing, and the whole, quickly."""
+"""Representation learning: training, tuning, and a quick end-to-end run."""
 
 import json
 from dataclasses import replace
@@ -106,7 +106,7 @@ def test_settings_are_chosen_at_each_level_by_validation_and_fairly(tmp_path, mo
 def test_a_new_loss_is_one_entry(monkeypatch):
     monkeypatch.setitem(models.LOSSES, "otam", losses.OTAM)
     options = experiment.tried(Settings())["otam"]
-    assert [o.gamma_match for o in options] == list(Settings().temperatures)  # it drops nothing: no percentiles
+    assert [o.gamma_match for o in options] == list(Settings().temperatures)  # no drops: no percentiles
     assert isinstance(options[0].module(), OTAMLoss)
     with pytest.raises(ValueError, match="loss is 'l2'; choose one of smooth, drop, otam"):
         Objective("l2").module()

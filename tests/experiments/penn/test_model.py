@@ -21,7 +21,7 @@ def test_contamination_adds_frames_of_another_action_to_y_alone(share, share_of,
         clean = make_pair(clips, number, 0.0, seed=3)
         pair = make_pair(clips, number, share, seed=3, share_of=share_of)
         np.testing.assert_array_equal(pair.x, clean.x)
-        np.testing.assert_array_equal(pair.y[~pair.outlier], clean.y)  # all there, in order
+        np.testing.assert_array_equal(pair.y[~pair.outlier], clean.y)  # complete and in order
         assert pair.outlier.sum() == count
         assert len(pair.y) == 20 + count
         assert len(set(pair.x[:, 0]) | set(clean.y[:, 0])) == 2  # two different videos
@@ -34,7 +34,7 @@ def test_contamination_adds_frames_of_another_action_to_y_alone(share, share_of,
             assert 4 <= frame < clips.lengths[video] - 4
         for part in (clean.x, clean.y):
             assert (np.diff(part[:, 1]) >= 0).all()
-            assert part[-1, 1] - part[0, 1] > 0.8 * (clips.lengths[part[0, 0]] - 8)  # from beginning to end
+            assert part[-1, 1] - part[0, 1] > 0.8 * (clips.lengths[part[0, 0]] - 8)  # covers the whole video
 
 
 def test_the_seed_decides_and_outliers_are_everywhere():

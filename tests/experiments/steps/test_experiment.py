@@ -1,4 +1,4 @@
-"""Step localization: every loss, and training that helps."""
+"""Step localization: every loss trains, and training helps."""
 
 import json
 
@@ -29,13 +29,13 @@ def test_every_loss_gives_one_number_per_video_whatever_the_batch(loss, cluster)
     if loss == "none" and not cluster:
         assert not together.any()
         return
-    if loss == "d3tw":  # shuffles of its own
+    if loss == "d3tw":  # it draws its own shuffles
         return
     alone = torch.cat([model(Tensors.of(collate(DATA.train.load([k])))) for k in (0, 9, 17)])
     assert torch.allclose(together, alone, rtol=1e-4)
     together.sum().backward()
     moved = {name for name, p in model.named_parameters() if p.grad is not None and p.grad.any()}
-    assert {"network.2.weight", "network.2.bias"} <= moved  # the first layer follows when the last is no longer 0
+    assert {"network.2.weight", "network.2.bias"} <= moved  # the first layer gets a gradient once the last is nonzero
     if loss in ("drop-learned", "drop-anchored"):
         assert "drop.network.0.weight" in moved
 
@@ -50,12 +50,12 @@ def test_frames_and_steps_of_different_sizes():
     assert model.embed(torch.zeros(2, 7, 5)).shape == (2, 7, 3)
     fresh = StepModel(4, 4, Objective())
     x = torch.rand(3, 4)
-    assert torch.equal(fresh.embed(x), x)  # training starts from the features as they are
+    assert torch.equal(fresh.embed(x), x)  # training starts from the unchanged features
 
 
 @pytest.mark.parametrize("loss", ["drop-percentile", "drop-learned", "drop-anchored"])
 def test_costs_in_use_are_those_of_training(loss):
-    """The drop costs that inference uses are those that the loss trains, at the same temperature."""
+    """Inference uses the drop costs that the loss trains, at the same temperature."""
     model = experiment.make_model(DATA.train, Objective(loss, gamma_match=30.0, gamma_test=30.0), 0)
     if model.drop is not None:
         for parameter in model.drop.parameters():

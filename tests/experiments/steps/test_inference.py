@@ -1,4 +1,4 @@
-"""Finding steps with every method of the registry, on costs and features that are given."""
+"""Finding steps with every method of the registry, on given costs and features."""
 
 from dataclasses import replace
 
@@ -25,14 +25,14 @@ def test_scores_by_hand():
     both = inference.scores(
         [(v, np.array([0, -1, -1, 1, 1]), S), (video([0], K=2, name="w"), np.array([0]), np.zeros((2, 1)))]
     )
-    assert both.recall == pytest.approx(2 / 5)  # two steps cannot have one frame each: missed
+    assert both.recall == pytest.approx(2 / 5)  # more steps than frames: counted as missed
     assert both.accuracy == (3 / 5 + 1) / 2
 
 
 @pytest.mark.parametrize("method", inference.METHODS_COMPARED)
 def test_every_method_finds_plain_steps(method):
     v = video([-1, 0, 0, -1, 1, 1, -1, -1, 2, 2, -1])
-    rows = inference.by_method(cosine_cost(v), method, 17.2)  # half way between the costs 0 (6 of 33) and 1
+    rows = inference.by_method(cosine_cost(v), method, 17.2)  # halfway between the costs 0 (6 of 33) and 1
     assert rows.shape == (11,)
     assert set(rows.tolist()) <= {-1, 0, 1, 2}
     if method in ("drop_dtw", "greedy"):
@@ -87,7 +87,7 @@ def test_as_many_steps_as_frames_can_have_one_each():
 
 
 def test_whitened_prototypes_tell_steps_apart():
-    direction = np.random.default_rng(0).normal(size=4)  # what varies most has nothing to do with the steps
+    direction = np.random.default_rng(0).normal(size=4)  # the direction of largest variance is unrelated to the steps
 
     def mixed(seed):
         rng = np.random.default_rng(seed)

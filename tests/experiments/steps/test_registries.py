@@ -1,4 +1,4 @@
-"""A new loss or data set of step localization is one entry: it trains, is listed, and is checked like the others."""
+"""Adding a loss or data set of step localization takes one entry: it is trained, listed and checked like others."""
 
 import re
 from dataclasses import replace
@@ -24,7 +24,7 @@ SOFT = Loss("soft-DTW", lambda **options: SoftDTWLoss(match="softmax", **options
 
 @pytest.fixture
 def invoke():
-    """Run `dropdtw …`; gives the result, its output without line breaks."""
+    """Run `dropdtw …` and return the result, with line breaks removed from its output."""
     runner = pytest.importorskip("typer.testing").CliRunner()
     from dropdtw.cli.app import app
 

@@ -1,4 +1,4 @@
-"""Tables and pictures of step localization."""
+"""Tables and figures of step localization."""
 
 import numpy as np
 import pytest
