@@ -68,7 +68,7 @@ class Session:
         if self.first.match is not None and self.first.match not in self.matches:
             self.matches.append(self.first.match)
 
-    # --- data ------------------------------------------------------------------------------------------------
+    # --- data -------------------------------------------------------------------------------------------------
 
     def costs(self, match: str | None) -> Array:
         """The match costs C (K, N) for the match cost that the page chose."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dropdtw.results.posterior import Posterior
 
 MOST_NUMBERS: Final = 60
-"""Maximum number of visits that are numbered."""
+"""Visits are numbered if there are at most this many."""
 
 NOT_TAKEN: Final[dict[str, Any]] = {"facecolor": "none", "edgecolor": UNREACHED, "hatch": "\\\\\\", "linewidth": 0}
 MISSING: Final[dict[str, Any]] = {"facecolor": "white", "edgecolor": UNREACHED, "hatch": "xxx", "linewidth": 0}

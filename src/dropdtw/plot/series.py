@@ -85,7 +85,7 @@ def step_bars(
 
     rows : labels (N,) by row name, −1 for background; for example the ground truth and the results of methods.
     names : names of the steps for the legend; by default their numbers.   seconds : duration of a frame.
-    xlabel : by default "seconds" if you set `seconds`, otherwise "x".
+    xlabel : by default "x" if `seconds` is 1, otherwise "seconds".
     """
     ax = ax or new_axes((9, 0.6 + 0.45 * len(rows)))
     all_labels = [np.asarray(labels, int) for labels in rows.values()]
@@ -129,7 +129,7 @@ def occurrences(
     """Draw a signal with the occurrences that `dropdtw.find` found: blue bands with their rank, dropped x in orange.
 
     signal : (N,) or (N, d); more than four features are drawn as an image.   seconds : time between elements.
-    xlabel : by default "seconds" if you set `seconds`, otherwise "x".
+    xlabel : by default "x" if `seconds` is 1, otherwise "seconds".
     """
     values = np.ma.filled(np.ma.asarray(signal).astype(float), np.nan)
     values = values[:, None] if values.ndim == 1 else values

@@ -71,7 +71,7 @@ def each(work: Callable[[Item], object], items: Sequence[Item], processes: int =
 def results(
     work: Callable[[Item], Result], items: Mapping[Place, Sequence[Item]], processes: int = 1, progress: Progress = None
 ) -> dict[Place, list[Result]]:
-    """Run `work` on all items, in parallel, and return its results by key."""
+    """Run `work` on all items with `each`, and return its results by key."""
     each(work, [item for some in items.values() for item in some], processes, progress)
     return {place: [work(item) for item in some] for place, some in items.items()}
 
