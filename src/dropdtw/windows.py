@@ -1,7 +1,7 @@
-"""Masks (K, N) for `mask=`: the bands of other libraries, cell by cell, for any two lengths.
+"""Masks (K, N) for `mask=` that reproduce the bands of other libraries cell by cell, for any two lengths.
 
-`window=` is our own band, around the straight line between the corners. Other libraries count widths differently, and
-their bands follow another line when the lengths differ. Masks combine with `&` and `|`.
+`window=` is this library's band, around the straight line between the corners. Other libraries measure widths
+differently, and their bands follow a different line if the lengths differ. Combine masks with `&` and `|`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def sakoe_chiba(K: int, N: int, width: float, *, kind: str = "dropdtw") -> Array
     K, N : the lengths of Z and X.
     width : the distance from the diagonal, in the units of the library; see `kind`.
     kind : the library whose band it is.
-        "dropdtw": around the line between the corners, |j − i (N−1)/(K−1)| ≤ width; an int in columns, a float in
-        [0, 1] a share of N. The same as `window=width`.
-        "tslearn": `sakoe_chiba_radius`, an int ≥ 0: the diagonals through the two corners, what lies between them, and
+        "dropdtw": around the line between the corners, |j − i (N−1)/(K−1)| ≤ width. An int counts columns; a float in
+        [0, 1] is a share of N. The same as `window=width`.
+        "tslearn": `sakoe_chiba_radius`, an int ≥ 0: the diagonals through the two corners, the cells between them, and
         `width` cells on either side.
         "dtaidistance": `window`, an int ≥ 1; the band of tslearn with a radius of width − 1.
         "librosa": `band_rad`, a share in [0, 1] of the shorter length, rounded to r; the band of tslearn with a radius
@@ -46,10 +46,10 @@ def sakoe_chiba(K: int, N: int, width: float, *, kind: str = "dropdtw") -> Array
 def itakura(K: int, N: int, max_slope: float = 2.0, *, kind: str = "tslearn") -> Array:
     """Mark the pairs inside Itakura's parallelogram between the corners: (K, N) bool, True where z_i may match x_j.
 
-    max_slope : the slope of its steep sides; that of the flat sides is the inverse.
+    max_slope : the slope of the steep sides. The slope of the flat sides is its inverse.
     kind : the library whose parallelogram it is.
         "tslearn": `itakura_max_slope`, a number ≥ 1, in units of the diagonal's own slope.
-        "aeon": `itakura_max_slope`, a share in (0, 1] of the shorter length; lengths of at least 3.
+        "aeon": `itakura_max_slope`, a share in (0, 1] of the shorter length. Both lengths must be at least 3.
 
     >>> from dropdtw import windows
     >>> windows.itakura(4, 4).astype(int)
@@ -89,7 +89,7 @@ def _aeon(K: int, N: int, width: float) -> Array:
     share = _share(width)
     if share == 1:
         return np.ones((K, N), bool)
-    # A staircase of max(K, N) + 1 steps; each marks the rows near its own in its column.
+    # A staircase of max(K, N) + 1 steps; each step marks the nearby rows in its column.
     along = np.arange(N + 1) / (N + 1)
     row, column = (np.floor(along * length).astype(np.int64) for length in (K, N))
     near = np.abs(np.arange(K) - row[:, None]) <= int(share * K)
@@ -100,7 +100,7 @@ def _aeon(K: int, N: int, width: float) -> Array:
 
 def _itakura_tslearn(K: int, N: int, max_slope: float) -> Array:
     if not _is_number(max_slope) or not 1 <= max_slope < np.inf:
-        raise ValueError(f"max_slope is {max_slope!r}; give a number ≥ 1, as tslearn's itakura_max_slope")
+        raise ValueError(f"max_slope is {max_slope!r}; give a number ≥ 1, like tslearn's itakura_max_slope")
     steep, flat = float(max_slope) * (K / N), 1 / float(max_slope) * (K / N)
     j = np.arange(N)
     first = np.ceil(np.maximum(np.round(flat * j, 2), np.round((K - 1) - steep * (N - 1) + steep * j, 2)))
@@ -111,13 +111,13 @@ def _itakura_tslearn(K: int, N: int, max_slope: float) -> Array:
 def _itakura_aeon(K: int, N: int, max_slope: float) -> Array:
     if not _is_number(max_slope) or not 0 <= max_slope <= 1 or min(K, N) < 3:
         raise ValueError(
-            f"max_slope is {max_slope!r} for {K} × {N}; give a share in (0, 1], as aeon's itakura_max_slope, and "
+            f"max_slope is {max_slope!r} for {K} × {N}; give a share in (0, 1], like aeon's itakura_max_slope, and "
             "lengths of at least 3"
         )
     slope = np.floor(max_slope * (min(K, N) / 100) * 100)
     if slope < 1:
         raise ValueError(
-            f"max_slope is {max_slope!r}, less than one of the {min(K, N)} elements; give {1 / min(K, N):.2g} at least"
+            f"max_slope is {max_slope!r}, less than one of the {min(K, N)} elements; give at least {1 / min(K, N):.2g}"
         )
     steep, flat = max(slope * ((N - 1) / (K - 2)), 1.0), min(1 / slope * ((N - 2) / (K - 1)), 1.0)
     i, back = np.arange(K), np.arange(K) - K + 1

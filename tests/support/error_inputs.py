@@ -40,10 +40,10 @@ INPUT = {
         lambda: align(Z, [[1, np.inf], [np.nan, 1]], missing="drop"), "X has infinity in element 0", "remove such"
     ),
     "all missing": case(
-        lambda: distance(Z, X * np.nan, missing="drop"), "X has NaN in each of its 3 elements", "leave it out"
+        lambda: distance(Z, X * np.nan, missing="drop"), "X has NaN in all of its 3 elements", "leave it out"
     ),
     "all of one missing": case(
-        lambda: pairwise([Z, Z * np.nan], missing="drop"), "Zs[1] has NaN in each of its 2 elements", "leave it out"
+        lambda: pairwise([Z, Z * np.nan], missing="drop"), "Zs[1] has NaN in all of its 2 elements", "leave it out"
     ),
     "a step of an order missing": case(
         lambda: align([[1, 1], [np.nan, 1]], X, order=dropdtw.orders.any_order(0, 1), missing="drop"),

@@ -124,7 +124,7 @@ OPTIONS = (
         "mask of the elements that are left": case(
             lambda: align([1.0, 2.0], [1.0, np.nan, 2.0], mask=np.ones((2, 2), bool), missing="drop"),
             "mask has shape (2, 2), but there are 2 × 3 pairs",
-            "of missing elements too",
+            "including pairs with missing elements",
         ),
         "mask allows nothing": case(
             lambda: solve(C, mask=np.zeros(C.shape, bool)), "fits into this mask", "allow more pairs (True)"

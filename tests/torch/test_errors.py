@@ -34,21 +34,23 @@ def case(call, says, does=""):
 
 
 INPUT = {
-    "one sequence": case(lambda: LOSS(Z[0], X), "Z has shape (3, 4)", "one sequence is the batch Z[None]"),
-    "empty": case(lambda: LOSS(Z, X[:, :0]), "X has shape (2, 0, 4)", "with at least one of each"),
-    "integers": case(lambda: LOSS(Z.int(), X), "Z is of dtype torch.int32", "for example Z.float()"),
+    "one sequence": case(lambda: LOSS(Z[0], X), "Z has shape (3, 4)", "For a single sequence, pass Z[None]"),
+    "empty": case(lambda: LOSS(Z, X[:, :0]), "X has shape (2, 0, 4)", "with no dimension of size 0"),
+    "integers": case(lambda: LOSS(Z.int(), X), "Z has dtype torch.int32", "for example Z.float()"),
     "NumPy": case(lambda: LOSS(np.ones((2, 3, 4)), X), "Z is a ndarray", "give a tensor (B, length, d), or a list"),
     "nothing": case(lambda: LOSS([], X), "Z is a list, but not of sequences", "at least one"),
-    "list of lists": case(lambda: LOSS(Z, [[1.0], [2.0]]), "X is a list, but not of sequences", "tensors (length, d)"),
-    "list of vectors": case(lambda: LOSS([Z[0, 0]], X), "Z is a list, but not of sequences", "tensors (length, d)"),
-    "list of many d": case(lambda: LOSS([Z[0], Z[0, :, :2]], X), "Z is a list, but not of sequences", "all of one d"),
+    "list of lists": case(lambda: LOSS(Z, [[1.0], [2.0]]), "X is a list, but not of sequences", "tensor (length, d)"),
+    "list of vectors": case(lambda: LOSS([Z[0, 0]], X), "Z is a list, but not of sequences", "tensor (length, d)"),
+    "list of many d": case(
+        lambda: LOSS([Z[0], Z[0, :, :2]], X), "Z is a list, but not of sequences", "all with the same d"
+    ),
     "list with an empty one": case(lambda: LOSS(Z, [X[0], X[0, :0]]), "X[1] is empty", "at least one element"),
     "list and lengths": case(
-        lambda: LOSS([*Z], X, z_lengths=[3, 3]), "z_lengths belong to a padded batch; Z is a list", "has its own"
+        lambda: LOSS([*Z], X, z_lengths=[3, 3]), "z_lengths belong to a padded batch, but Z is a list", "leave them out"
     ),
     "batch sizes": case(lambda: LOSS(Z[:1], X), "Z has 1 items and X has 2", "one sequence of each per item"),
     "features": case(lambda: LOSS(Z[..., :2], X), "Z has 2 features and X has 4", "both need the same number"),
-    "devices": case(lambda: LOSS(Z.to("meta"), X), "Z is on meta and X on cpu", "move one of them"),
+    "devices": case(lambda: LOSS(Z.to("meta"), X), "Z is on meta and X is on cpu", "move them to the same device"),
     "NaN": case(
         lambda: LOSS(Z, spoilt(X, torch.nan)), "X[1] has NaN or infinity in element 3", "remove such elements or"
     ),
@@ -68,7 +70,7 @@ INPUT = {
     ),
     "mask of all": case(
         lambda: LOSS(Z, X, x_mask=torch.arange(2)[:, None].expand(2, 5) > 0),
-        "x_mask leaves nothing of item 0",
+        "x_mask masks every frame of item 0",
         "leave that",
     ),
     "infinity": case(lambda: LOSS(spoilt(Z, torch.inf), X), "Z[1] has NaN or infinity in element 2", "fill them in"),
@@ -88,9 +90,9 @@ INPUT = {
     "lengths in part": case(lambda: LOSS(Z, X, z_lengths=[1.0, 2.0]), "dtype torch.float32", "2 whole numbers"),
     "masks": case(lambda: LOSS(Z, X, z_lengths=[True, True]), "dtype torch.bool", "2 whole numbers, one per item"),
     "too long": case(
-        lambda: LOSS(Z, X, z_lengths=[1, 4]), "z_lengths go from 1 to 4, but Z has room for 3", "lengths from 1 to 3"
+        lambda: LOSS(Z, X, z_lengths=[1, 4]), "z_lengths range from 1 to 4, but Z has room for 3", "lengths from 1 to 3"
     ),
-    "too short": case(lambda: LOSS(Z, X, x_lengths=torch.tensor([0, 5])), "x_lengths go from 0 to 5", "from 1 to 5"),
+    "too short": case(lambda: LOSS(Z, X, x_lengths=torch.tensor([0, 5])), "x_lengths range from 0 to 5", "from 1 to 5"),
     "ids of another shape": case(
         lambda: LOSS(Z, X, ids=torch.ones(2, 4, dtype=torch.int64)),
         "ids has shape (2, 4) and dtype torch.int64, but there are 2 sequences of at most 3 z_i",
@@ -106,7 +108,7 @@ INPUT = {
 OPTIONS = {
     "slope of a distance": case(
         lambda: dt.costs.euclidean(Z.clone().requires_grad_(), X),
-        "have no slope where z = x",
+        "have no derivative where z = x",
         "use sqeuclidean, or detach",
     ),
     "match": case(
@@ -156,9 +158,11 @@ DROPS = {
         lambda: dt.DropDTWLoss(LogitPercentile(30)), "drop_x is LogitPercentile(", "'logit:30' or a Learned"
     ),
     "list": case(lambda: dt.DropDTWLoss(0.1, [0.1]), "drop_z is [0.1]", "give None, a number, a tensor"),
-    "logit of z": case(lambda: dt.DropDTWLoss(0.1, "logit:30"), "drop_z is a logit", "'percentile:30' or LearnedDrop("),
+    "logit of z": case(
+        lambda: dt.DropDTWLoss(0.1, "logit:30"), "drop_z is a drop logit", "'percentile:30' or LearnedDrop("
+    ),
     "learned logit of z": case(
-        lambda: dt.DropDTWLoss(0.1, dt.LearnedDrop(4)), "drop_z is a logit", "LearnedDrop(dim, output='cost')"
+        lambda: dt.DropDTWLoss(0.1, dt.LearnedDrop(4)), "drop_z is a drop logit", "LearnedDrop(dim, output='cost')"
     ),
     "logit in cosine": case(
         lambda: dt.DropDTWLoss("logit:30", match="cosine"), "drop_x with match='cosine'", "use 'percentile:30' or"
@@ -172,9 +176,9 @@ DROPS = {
     "learned as": case(
         lambda: dt.LearnedDrop(4, output="price"), "output is 'price'", "choose 'logit' (in the softmax"
     ),
-    "learned anchor": case(lambda: dt.LearnedDrop(4, anchor=101), "anchor is 101", "a percentile 0 to 100"),
+    "learned anchor": case(lambda: dt.LearnedDrop(4, anchor=101), "anchor is 101", "a percentile from 0 to 100"),
     "learned anchor of costs": case(
-        lambda: dt.LearnedDrop(4, output="cost", anchor=30), "output is 'cost'", "of logits"
+        lambda: dt.LearnedDrop(4, output="cost", anchor=30), "output is 'cost'", "with output='logit'"
     ),
     "learned scale": case(lambda: dt.LearnedDrop(4, scale=0), "scale is 0", ""),
     "learned for others": case(
@@ -204,7 +208,7 @@ CHARGES = {
         "leave it out",
     ),
     "suggested": case(
-        lambda: dt.drop_dtw(C, 0.5, open_x="suggest"), "open_x is 'suggest'; on batches give", "a tensor () or (B,)"
+        lambda: dt.drop_dtw(C, 0.5, open_x="suggest"), "open_x is 'suggest'; for a batch give", "a tensor () or (B,)"
     ),
     "below 0": case(lambda: dt.drop_dtw(C, 0.5, open_x=-0.5), "open_x is -0.5", "a finite number ≥ 0"),
     "infinite": case(lambda: dt.drop_dtw(C, warp=torch.inf), "warp is inf", "a finite number ≥ 0"),
@@ -252,7 +256,7 @@ ORDERS = {
     "of another batch": case(
         lambda: dt.drop_dtw(C, 0.5, order=[FREE] * 3),
         "order is a list of 3 orders, one per item, but the batch has 2 items",
-        "orders.as_order([...]) makes one order of parts",
+        "orders.as_order([...]) joins parts into one order",
     ),
     "of other steps": case(
         lambda: dt.drop_dtw(C, 0.5, order=orders.any_order(0, 1)), "Z has 3 steps", "name each step of Z"
@@ -284,7 +288,7 @@ ORDERS = {
     ),
     "of wrong sequences that are not there": case(
         lambda: dt.D3TWLoss()(Z, X, order=FREE, wrong_order=FREE),
-        "wrong_order belong to wrong sequences",
+        "wrong_order describe wrong sequences",
         "leave them out",
     ),
 }
@@ -296,21 +300,23 @@ WRONG = {
         lambda: dt.D3TWLoss()(Z, X, wrong=torch.tensor([[1, 0, 2]])), "wrong has shape (1, 3)", "other sequences (B, K'"
     ),
     "no order": case(
-        lambda: dt.D3TWLoss()(Z, X, wrong=torch.tensor([[0, 0, 2]] * 2)), "no order of 2 × 3", "each of 0, …, K_b − 1"
+        lambda: dt.D3TWLoss()(Z, X, wrong=torch.tensor([[0, 0, 2]] * 2)),
+        "not an order of 2 × 3",
+        "each of 0, …, K_b − 1",
     ),
     "order beyond the length": case(
         lambda: dt.D3TWLoss()(Z, X, z_lengths=[3, 2], wrong=torch.tensor([[2, 1, 0]] * 2)),
-        "no order of 2 × 3 elements",
+        "not an order of 2 × 3 elements",
         "once per item",
     ),
     "lengths of an order": case(
         lambda: dt.D3TWLoss()(Z, X, wrong=torch.tensor([[1, 0, 2]] * 2), wrong_lengths=[3, 3]),
-        "wrong_lengths, wrong_ids and wrong_order belong to wrong sequences",
+        "wrong_lengths, wrong_ids and wrong_order describe wrong sequences",
         "none were given",
     ),
     "ids of nothing": case(
         lambda: dt.MarginLoss(LOSS)(Z, X, wrong_ids=[[1, 2, 3]] * 2),
-        "wrong_lengths, wrong_ids and wrong_order belong to wrong sequences",
+        "wrong_lengths, wrong_ids and wrong_order describe wrong sequences",
         "none were given",
     ),
     "wrong features": case(
@@ -320,11 +326,17 @@ WRONG = {
         lambda: dt.MarginLoss(LOSS)(Z, X, wrong=Z, wrong_ids=[[1]]), "wrong_ids has rows of (1,)", "one whole number"
     ),
     "wrong lengths": case(
-        lambda: dt.MarginLoss(LOSS)(Z, X, wrong=Z, wrong_lengths=[9, 9]), "wrong_lengths go from 9 to 9", "from 1 to 3"
+        lambda: dt.MarginLoss(LOSS)(Z, X, wrong=Z, wrong_lengths=[9, 9]),
+        "wrong_lengths range from 9 to 9",
+        "from 1 to 3",
     ),
     "no loss": case(lambda: dt.MarginLoss(dt.ClusteringLoss()), "loss is ClusteringLoss", "give an alignment loss"),
-    "negatives": case(lambda: dt.MarginLoss(LOSS, negatives="hard"), "negatives is 'hard'", "choose 'roll' (the item"),
-    "one item": case(lambda: dt.MarginLoss(LOSS)(Z[:1], X[:1]), "the batch has one item", "give wrong, or more items"),
+    "negatives": case(
+        lambda: dt.MarginLoss(LOSS, negatives="hard"), "negatives is 'hard'", "choose 'roll' (previous item"
+    ),
+    "one item": case(
+        lambda: dt.MarginLoss(LOSS)(Z[:1], X[:1]), "the batch has only one item", "give wrong, or more items"
+    ),
     "form": case(lambda: dt.ClusteringLoss("l2"), "form is 'l2'", "choose 'frobenius' (the paper's) or 'contrastive'"),
     "contrast of frobenius": case(
         lambda: dt.ClusteringLoss(gamma_contrast=30), "but form is 'frobenius'", "leave them out"

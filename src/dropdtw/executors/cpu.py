@@ -1,4 +1,4 @@
-"""The compiled CPU executor: hands arrays to the kernels of `_cpp` and shapes what comes back."""
+"""The compiled CPU executor: passes arrays to the kernels in `_cpp` and converts their results."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ _COST = {cost: number for number, cost in enumerate(COSTS)}
 _METRIC: dict[str | None, int] = {"sqeuclidean": 1, "euclidean": 2, "cosine": 3}
 
 _EXCHANGED = [1, 0, 2]
-"""The order of charges with Z and X exchanged."""
+"""The order of charges with Z and X swapped."""
 
 WIDEST = 8
-"""Features up to which kernels compute match costs themselves; beyond, a matrix product is faster."""
+"""Maximum number of features for which kernels compute match costs; beyond it, a matrix product is faster."""
 
 STRIPS_FROM = 1 << 26
-"""Bytes of match costs from which sequences are turned into costs strip by strip; an eighth of it for values alone,
-which need each strip once."""
+"""Size of the match costs, in bytes, from which they are computed strip by strip. For values alone, which need each
+strip only once, the limit is an eighth of it."""
 
 STRIP = 1 << 22
-"""Match costs in a strip, or those of 256 (64) columns where these are more; for values alone a quarter."""
+"""Number of match costs in a strip, or those of 256 (64) columns if that is more; a quarter of it for values alone."""
 
 KEPT = 1 << 26
-"""Bytes of match costs of one pair that `pairwise` keeps at most."""
+"""Maximum size, in bytes, of the match costs of one pair that `pairwise` stores."""
 
 BUDGET = 1 << 30
-"""Bytes that stored choices may take; beyond that, blocks are computed twice: half the speed, little memory."""
+"""Maximum size of the stored choices, in bytes. Beyond it, blocks are computed twice: half the speed, little memory."""
 
 __all__ = ["occurrences", "pairwise", "run", "run_batch", "run_graph", "supports", "trace", "trace_graph", "within"]
 
 
 def supports(table: Recurrence) -> bool:
-    """Whether there is a kernel for the table."""
+    """Whether a kernel for the table exists."""
     return locate(table) is not None
 
 
@@ -73,13 +73,13 @@ def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = F
 
 
 def within(table: Recurrence, costs: Costs, limit: float) -> Within:
-    """The hard value; +∞, and cells spared, as soon as it is sure to be above `limit`."""
+    """Compute the hard value. Return +∞ early, and skip cells, once the value is certain to exceed `limit`."""
     value, _, spared, _ = _solve(table, costs, want=_VALUE, limit=limit)
     return Within(value, spared)
 
 
 def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], None]) -> Occurrences:
-    """See `Executor.occurrences`: strip by strip, so that little is kept beside the answer."""
+    """See `Executor.occurrences`. It works strip by strip, so it needs little memory besides the result."""
     K, N = costs.shape
     match, charges = costs.match, costs.charges
     mask = _place(table).mask
@@ -122,7 +122,7 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
     if weighted:
         path["path_weight"] = np.empty(K + N)
     value, length, *_ = _solve(table, costs, want=_TRACE, out=path)
-    i, j, paid, *weight = (part[:length][::-1] for part in path.values())  # kernels walk from the end
+    i, j, paid, *weight = (part[:length][::-1] for part in path.values())  # kernels trace back from the end
     cost, charges = paid & 3, NO_CHARGES
     if any(costs.charges) or any(map(table.charges, Charges._fields)):
         charges = Charges(*np.bincount(paid >> 2, minlength=1 + len(charges))[1:].astype(float))
@@ -218,7 +218,7 @@ def pairwise(
     report: Callable[[int, int], None],
     limit: float = np.inf,
 ) -> Values | None:
-    """See `Executor.pairwise`. None where match costs have to be kept and take so much room that Python may do it."""
+    """See `Executor.pairwise`. Returns None if match costs must be stored but are too large; Python then does it."""
     place = _place(table)
     dtype = np.result_type(*Zs, *Xs)
     rules = (terms.drop_x, terms.drop_z, terms.threshold)
@@ -271,7 +271,7 @@ def _is_rule(price: Price) -> bool:
 
 
 def _price(price: Price, dtype: Any) -> tuple[int, float, Array | None]:
-    """A price as kernels take it: its kind, a number, and one number per element."""
+    """Return a price in the form that kernels take: its kind, a number, and one number per element."""
     if isinstance(price, Percentile):
         return 2, float(price.p), None
     if isinstance(price, Suggest):
@@ -280,19 +280,19 @@ def _price(price: Price, dtype: Any) -> tuple[int, float, Array | None]:
 
 
 def _joined(sequences: list[Array], dtype: Any) -> tuple[Array, Array]:
-    """Sequences one after the other, and where each ends."""
+    """Concatenate sequences, and return where each ends."""
     return plain(np.concatenate(sequences), dtype), np.cumsum([len(s) for s in sequences])
 
 
 def _units(sequences: list[Array], rows: Array) -> Array:
-    """The rows of all sequences as unit vectors, as `costs.cosine` makes them for each sequence."""
+    """Scale the rows of all sequences to unit vectors, as `costs.cosine` does for each sequence."""
     if row_lengths(rows) is not None:
         return unit_rows(rows)
     return np.concatenate([unit_rows(sequence.astype(rows.dtype, copy=False)) for sequence in sequences])
 
 
 def _scaled(sequences: list[Array], rows: Array) -> tuple[Array, Array]:
-    """The rows of all sequences, and what makes them unit vectors, as `costs.cosine` does it for each sequence."""
+    """Return the rows of all sequences and the factors that make them unit vectors, as in `costs.cosine`."""
     if (lengths := row_lengths(rows)) is not None:
         return rows, 1 / lengths
     parts = []
@@ -313,9 +313,9 @@ def _solve(
     out: dict[str, Array] | None = None,
     limit: float = np.inf,
 ) -> tuple[float, int, float, Charges]:
-    """One call into the kernels; a transposed table is its mirror image on exchanged sequences.
+    """Make one call into the kernels. A transposed table runs as its mirror image with the sequences swapped.
 
-    Gives the value, the length of the path, the share of cells spared, and the derivatives by the charges.
+    Returns the value, the length of the path, the share of cells skipped, and the derivatives with respect to charges.
     """
     place = _place(table)
     drop_x, drop_z, band, charges = costs.drop_x, costs.drop_z, costs.band, costs.charges
@@ -349,7 +349,7 @@ def _solve(
 
 
 def _match_arguments(costs: Costs, transposed: bool, want: int) -> dict[str, Any]:
-    """How a kernel gets at the match costs: it computes them, or asks for strips of a large matrix, or has it whole."""
+    """Choose how a kernel gets match costs: it computes them, requests strips of a large matrix, or gets all of it."""
     how: dict[str, Any] = {"match": None, "strips": None, "strip_width": 0, "z": None, "x": None, "metric": 0}
     match = costs.match
     if match.sequences is not None:
@@ -368,7 +368,7 @@ def _match_arguments(costs: Costs, transposed: bool, want: int) -> dict[str, Any
 
 
 def _transposed_band(band: tuple[Array, Array], K: int) -> tuple[Array, Array]:
-    """The rows that each column may match. Both limits never fall from row to row."""
+    """Return the rows that each column may match. Both limits are non-decreasing from row to row."""
     start, stop = band
     column = np.arange(K)
     return np.searchsorted(stop, column, side="right"), np.searchsorted(start, column, side="right")

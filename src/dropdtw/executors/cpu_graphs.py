@@ -1,7 +1,7 @@
-"""The compiled CPU executor where steps form a graph: one kernel for every table without a border.
+"""The compiled CPU executor for steps that form a graph: one kernel for every table without a border.
 
-The kernel reads a *plan*: the nodes of a graph in the order in which it walks over them, what leads into each, and the
-edges of a table. A plan is made once for each graph and table, and kept as long as the graph.
+The kernel reads a *plan*: the nodes of a graph in the order in which they are visited, the arcs into each node, and the
+edges of a table. A plan is computed once per graph and table, and cached as long as the graph lives.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _COST = {cost: number for number, cost in enumerate(COSTS)}
 _PLUS = {None: 0} | {plus: number for number, plus in enumerate(CHARGES, 1)}
 
 BUDGET = 1 << 29
-"""Bytes that stored columns may take; beyond that, columns are computed twice: half the speed, little memory."""
+"""Maximum size of the stored columns in bytes. Beyond it, columns are computed twice: half the speed, little memory."""
 
 
 class _Plan(NamedTuple):
-    """A graph under a table: what the kernel reads, and what match costs are multiplied by, by the number of a way."""
+    """A graph combined with a table: the kernel's input, and the factor of the match cost for each way."""
 
     kernel: _cpp.Plan
     weights: Array | None
@@ -98,7 +98,7 @@ def trace_graph(table: Recurrence, graph: Graph, costs: Costs) -> Trace:
     plan = _plan(graph, table)
     drop_x, drop_z = np.zeros(N, np.int64), np.zeros(K, np.int64)
     value, L, charges, told = _cpp.graph_trace(plan.kernel, BUDGET, *_arguments(costs), drop_x, drop_z)
-    told = told.view(np.int64)  # as NumPy names it
+    told = told.view(np.int64)  # the same bytes under NumPy's own dtype
     pairs, visit, way, walk = told[: 2 * L].reshape(L, 2), told[2 * L : 3 * L], told[3 * L : 4 * L], told[4 * L :]
     if not np.isfinite(value):
         return Trace(value, pairs, drop_x, drop_z)
@@ -142,12 +142,12 @@ def _arguments(costs: Costs) -> tuple[Array, Array, Array, Charges]:
 
 
 def plain(array: Any, dtype: Any = np.int64) -> Array:
-    """An array as kernels take it: one number after the other."""
+    """Return a contiguous array, as kernels require."""
     return np.ascontiguousarray(array, dtype=dtype)
 
 
 def strided(array: Array) -> Array:
-    """The array itself where its strides are whole elements, as kernels count them; otherwise a copy."""
+    """Return the array itself if its strides are multiples of the element size, as kernels require; else a copy."""
     whole = all(step % array.itemsize == 0 for step in array.strides)
     return (
         array

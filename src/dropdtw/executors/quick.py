@@ -1,8 +1,8 @@
-"""Small calls: two plain arrays of numbers or short vectors go straight to the compiled kernels.
+"""A fast path for small calls: two plain arrays of numbers or short vectors go straight to the compiled kernels.
 
-A request is checked once and kept as a *door* (`_cpp.Door`); after that a call looks at its two arrays and solves them.
-Whatever is not plain (lists, other precisions, rules, values that are not finite) goes the general way, which gives the
-same answer, or says what is wrong.
+A request is checked once and cached as a *door* (`_cpp.Door`). Later calls only check their two arrays and solve them.
+All other input (lists, other precisions, rules, values that are not finite) takes the general path, which gives the
+same result or raises an error that explains the problem.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ except ImportError:
     _cpp = None  # type: ignore[assignment]
 
 _METRICS = {"auto": (2, 0), "euclidean": (2, 2), "sqeuclidean": (1, 1)}
-"""How kernels number the match cost of numbers, and that of vectors; 0: they cannot compute it."""
+"""The kernels' codes of the match cost of numbers and of vectors; 0 means that they cannot compute it."""
 
 LARGEST = 1e37
 """Prices below this fit into every precision."""
 
 CELLS = 1 << 16
-"""The largest K · N; `quick.hpp` has the same."""
+"""The largest K · N; keep it equal to the limit in `quick.hpp`."""
 
 
 @lru_cache(maxsize=512, typed=True)
 def _door(*request: Any) -> tuple[_cpp.Door, Spec] | None:
-    """A door for what `Spec.of` takes first and what it charges; None where there is none."""
+    """Return a door for the leading arguments of `Spec.of` and the charges; None if the fast path does not apply."""
     *first, open_x, open_z, warp = request
     spec = Spec.of(*first, open_x=open_x, open_z=open_z, warp=warp)
     place = locate(spec.table)
@@ -53,7 +53,7 @@ def _door(*request: Any) -> tuple[_cpp.Door, Spec] | None:
 
 
 def _price(rule: Rule | None) -> float | None:
-    """The one drop cost of a side, +∞ where it drops nothing; None where there is no such number."""
+    """Return the single drop cost of a side, or +∞ if drops are forbidden; None if it is not a single number."""
     if rule is None:
         return np.inf
     return rule.plain() if isinstance(rule, Constant) else None
@@ -64,18 +64,18 @@ def _open(Z: Any, X: Any, request: tuple[Any, ...]) -> tuple[_cpp.Door, Spec] | 
         return None
     try:
         return _door(*request)
-    except TypeError:  # what cannot be hashed, such as a drop cost per element
+    except TypeError:  # not hashable, for example a drop cost per element
         return None
 
 
 def value(Z: Any, X: Any, limit: float, *request: Any) -> float | None:
-    """The hard value, +∞ where it exceeds the limit; None where the general way has to be gone."""
+    """Compute the hard value, +∞ if it exceeds the limit; None if the general path must run."""
     door = _open(Z, X, request)
     if door is None:
         return None
     try:
         found: float = door[0].value(Z, X, limit)
-    except TypeError:  # other arrays than kernels take
+    except TypeError:  # arrays that the kernels do not support
         return None
     if found != found:
         return None
@@ -83,7 +83,10 @@ def value(Z: Any, X: Any, limit: float, *request: Any) -> float | None:
 
 
 def trace(Z: Any, X: Any, *request: Any) -> tuple[Trace, Array, tuple[int, int], str, Any] | None:
-    """A best alignment, its labels, its shape, its method, and what makes its problem; None as in `value`."""
+    """Return an optimal alignment, its labels, shape and method, and a function that builds its problem.
+
+    None if the general path must run.
+    """
     door = _open(Z, X, request)
     if door is None or not Z.ndim or not X.ndim:
         return None
@@ -95,7 +98,7 @@ def trace(Z: Any, X: Any, *request: Any) -> tuple[Trace, Array, tuple[int, int],
         found, length, *charged = door[0].path(Z, X, out)
     except TypeError:
         return None
-    if not found < np.inf:  # NaN, or no alignment: the general way says why
+    if not found < np.inf:  # NaN, or no alignment: the general path explains why
         return None
     spec = door[1]
     pairs = out[2 * N + K : 2 * N + K + 2 * length].reshape(length, 2)

@@ -1,7 +1,7 @@
 """Missing elements: those with NaN are deleted before anything is computed, and results use the caller's indices.
 
-The law: the result is that of the sequences without these elements, so percentiles, windows and runs of drops do not
-see them. `left_out` deletes them, and `Kept` maps the indices of the others back to those of the caller.
+The result is exactly that of the sequences without these elements, so percentiles, windows and runs of drops ignore
+them. `left_out` deletes them, and `Kept` maps the indices of the remaining elements back to the caller's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dropdtw.problem.inputs import Array, as_drop_costs, as_sequence, paired
 from dropdtw.problem.spec import Spec
 
 OR_DROP: Final = ", or give missing='drop' to leave out those with NaN"
-"""Advice that functions with this option add to their errors."""
+"""Advice that functions with this option add to their error messages."""
 
 
 Places = tuple[Array, int]
@@ -26,7 +26,7 @@ Places = tuple[Array, int]
 
 
 class Kept(NamedTuple):
-    """Which elements of Z and X are present when others are missing.
+    """Which elements of Z and X are present if others are missing.
 
     z, x : (K',) and (N',) their indices in the caller's sequences, ascending.
     shape : (K, N), the lengths of the caller's sequences.
@@ -44,7 +44,7 @@ class Kept(NamedTuple):
 
     @classmethod
     def of(cls, Z: Array, z: Places | None, X: Array, x: Places | None) -> Kept | None:
-        """Which elements two sequences have left, from what `present` returned for each; None: nothing is missing."""
+        """Combine the results of `present` for two sequences; None if nothing is missing."""
         if z is None and x is None:
             return None
         (of_z, K), (of_x, N) = (
@@ -63,26 +63,26 @@ class Kept(NamedTuple):
         return ~np.isin(np.arange(self.shape[1]), self.x)
 
     def interval(self, start: int, stop: int) -> tuple[int, int]:
-        """The interval [start, stop) of the kept x in the caller's indices, from its first element to its last."""
+        """Convert an interval [start, stop) of kept x to the caller's indices, from its first to its last element."""
         return int(self.x[start]), int(self.x[stop - 1]) + 1
 
     def spread(self, values: Array, fill: float, *sides: str) -> Array:
-        """Values of the kept elements, an axis for each of `sides` ("z", "x"), with `fill` for the missing ones."""
+        """Expand values of the kept elements, one axis per side ("z", "x"), with `fill` for the missing ones."""
         full = np.full([self.shape[side == "x"] for side in sides], fill, values.dtype)
         full[np.ix_(*(getattr(self, side) for side in sides))] = values
         return full
 
     def z_of(self, indices: Array) -> Array:
-        """Indices of kept z as the caller's; −1 stays."""
+        """Convert indices of kept z to the caller's indices; −1 stays."""
         return np.asarray(np.where(indices < 0, -1, self.z[indices]))
 
     def to_z(self, indices: Array) -> Array:
-        """The caller's indices of z as those of kept ones; −1 stays."""
+        """Convert the caller's indices of z to indices of kept z; −1 stays."""
         return np.asarray(np.where(indices < 0, -1, np.searchsorted(self.z, indices)))
 
 
 def left_out(spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Spec, Array, Array, Kept | None]:
-    """Return the request for the elements that are present, both sequences without the others, and which these are.
+    """Return the request and both sequences without the missing elements, and which elements are present.
 
     The last is None if nothing is missing.
     """
@@ -115,7 +115,7 @@ def of_kept(spec: Spec, kept: Kept) -> Spec:
 
 
 def present(values: npt.ArrayLike, name: str, missing: str | None) -> tuple[Array, Places | None]:
-    """Check a sequence and leave out its missing elements; also return the places of the others, or None if it has all.
+    """Check a sequence and delete its missing elements; also return the others' indices, or None if none is missing.
 
     missing : "drop", or None to raise on NaN.
     """
@@ -127,7 +127,7 @@ def present(values: npt.ArrayLike, name: str, missing: str | None) -> tuple[Arra
         return A, None
     there = np.flatnonzero(~holes)
     if not len(there):
-        raise ValueError(f"{name} has NaN in each of its {len(A)} elements, so none is left to align; leave it out")
+        raise ValueError(f"{name} has NaN in all of its {len(A)} elements, so nothing is left to align; leave it out")
     return A[there], (there, len(A))
 
 
@@ -149,8 +149,8 @@ def _mask_of_kept(mask: Array | None, kept: Kept) -> Array | None:
     if mask.shape != kept.shape:
         K, N = kept.shape
         raise ValueError(
-            f"mask has shape {mask.shape}, but there are {K} × {N} pairs; give one boolean per pair, of missing "
-            "elements too"
+            f"mask has shape {mask.shape}, but there are {K} × {N} pairs; give one boolean per pair, including pairs "
+            "with missing elements"
         )
     return np.asarray(mask[np.ix_(kept.z, kept.x)])
 

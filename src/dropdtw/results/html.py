@@ -14,12 +14,12 @@ WIDTH, HEIGHT = 420, 240
 
 
 def to_html(a: Alignment) -> str:
-    """Draw an alignment, X from left to right and Z downwards: matches blue, dropped elements orange; grey are
-    missing elements and z that the walk does not come to.
+    """Draw an alignment with X from left to right and Z from top to bottom.
 
-    A notebook does not say whether it is dark, so the picture has no ground of its own: text and frame take the
-    colour of the notebook's text. A long alignment is drawn as coarsely as the picture has points, so that a
-    notebook stays small.
+    Matches are blue, dropped elements orange. Missing elements, and z that the walk does not visit, are gray.
+
+    The page cannot know whether a notebook is in dark mode, so the picture has no background, and text and frame use
+    the notebook's text color. Long alignments are drawn at the resolution of the picture to keep notebooks small.
     """
     K, N = a.shape
     height = max(24, min(HEIGHT, max(WIDTH * K // N, 10 * K)))

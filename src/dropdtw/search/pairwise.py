@@ -1,4 +1,4 @@
-"""The values of all pairs of two lists of sequences: many pairs at a time in kernels, or one by one in threads."""
+"""The values of all pairs from two lists of sequences: many pairs at a time in kernels, or one by one in threads."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from dropdtw.tables import paid
 from dropdtw.tables.methods import Method
 
 SHAPES = 64
-"""Maximum number of shapes of pairs whose set-up is cached."""
+"""Maximum number of shapes whose setup is cached."""
 
 ENOUGH = 1 << 16
-"""Cells of a pair from which threads help."""
+"""Minimum number of cells per pair for which threads help."""
 
 
 class Comparison:
-    """One request for many pairs of sequences of so many features: what pairs of one shape share is prepared once."""
+    """One request for many pairs of sequences with the same features. Pairs of equal shape share their setup."""
 
     def __init__(self, spec: Spec, features: int) -> None:
         self.spec = spec
         self.match = spec.resolved(features)
         self.match.check_features(features)
-        self._of_compared = costs.resolve(spec.match, features)  # without what the method derives first
+        self._of_compared = costs.resolve(spec.match, features)  # excludes the method's own derivation
         self.prepared: dict[Any, Problem] = {}
         self._executor = executors.choose(spec.table, spec.executor)
         self._checked = False
 
     def value(self, Z: Array, X: Array) -> float:
-        """The value of one pair, both sequences checked already."""
+        """Compute the value of one pair of sequences that are already checked."""
         spec, due = self.spec, self.costs(Z, X)
         if spec.by_path:
             return executors.per_step(self._executor.trace(spec.table, due), due)
@@ -57,7 +57,7 @@ class Comparison:
         return self._executor.run(spec.table, spec.reducer, due).value
 
     def costs(self, Z: Array, X: Array, match: MatchCosts | None = None) -> Costs:
-        """What a pair pays. match : its match costs, where the caller has them already."""
+        """Return the costs of a pair. match : its match costs, if the caller already has them."""
         shape = (Z.shape, X.shape, Z.dtype, X.dtype)
         if (like := self.prepared.get(shape)) is not None:
             given = like.given
@@ -82,9 +82,9 @@ class Comparison:
         report: Report = lambda done, total: None,
         limit: float = np.inf,
     ) -> Values | None:
-        """All values (n, m) by kernels that take many pairs at a time; None where there are none for the request.
+        """Compute all values (n, m) with kernels that take many pairs at a time; None if no such kernel applies.
 
-        metric : the match cost, where kernels can compute it for all of these sequences.
+        metric : the match cost, if kernels can compute it for all of these sequences.
         """
         terms = None if metric is None else self._terms(Zs, Xs)
         if metric is None or terms is None:
@@ -106,20 +106,20 @@ class Comparison:
         )
 
     def in_blocks(self, Zs: list[Array], Xs: list[Array]) -> Blocks | None:
-        """The values of any Z and all Xs, by match costs in blocks; None where Python has to look at each pair."""
+        """Return a solver for any Z and all Xs that computes match costs in blocks; None if it does not apply."""
         if self._executor is executors.EXECUTORS["reference"] or not blocks.serve(self.spec, self.match, Zs, Xs):
             return None
         self._check(Zs[0], Xs[0])
         return Blocks(self.spec, self.match, self._executor, Xs)
 
     def _check(self, Z: Array, X: Array) -> None:
-        """One pair the usual way checks what the caller said."""
+        """Check the caller's arguments by solving one pair on the general path."""
         if not self._checked:
             self.value(Z, X)
             self._checked = True
 
     def _compared(self, A: Array, dtype: npt.DTypeLike) -> Array:
-        """What kernels compare instead of a sequence: its slopes, or its elements less their means."""
+        """Return what kernels compare instead of a sequence: its slopes, or its elements minus their means."""
         derive, prepare = self.spec.method.derive, self._of_compared.prepare
         A = A.astype(dtype, copy=False)
         A = A if derive is None else np.asarray(derive(A)[1:-1])  # the ends have no slope
@@ -156,9 +156,9 @@ class Comparison:
         return Terms(drop_x, drop_z, charges, spec.window, _step(method), threshold, suggests, greedy)
 
     def one_by_one(self, Z: Array, Xs: list[Array], limit: float, known: Callable[[int], MatchCosts | None]) -> Values:
-        """The hard values (m,) of one sequence and some others, on one thread, each exact up to the limit.
+        """Compute the hard values (m,) of one sequence and several others on one thread, each exact up to the limit.
 
-        known : gives the match costs of Z and Xs[b] where the caller has them cheaper.
+        known : returns the match costs of Z and Xs[b] if the caller has a cheaper way to get them, else None.
         """
         values, spared = np.empty(len(Xs)), np.empty(len(Xs))
         for b, X in enumerate(Xs):
@@ -204,7 +204,7 @@ def all_pairs(
 def _present(
     spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.ArrayLike] | None
 ) -> tuple[list[Array], list[Array], bool]:
-    """Both lists, checked and without missing elements, and whether any were missing."""
+    """Check both lists and remove missing elements; also return whether any were missing."""
     known: list[bool] = []
 
     def checked(values: npt.ArrayLike, name: str) -> Array:
@@ -218,7 +218,7 @@ def _present(
 
 
 def _each_for_itself(spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.ArrayLike], report: Report) -> Array:
-    """The values one by one, for per-element arguments, which apply to different elements in every pair."""
+    """Compute the values one by one, for per-element arguments, which apply to different elements in every pair."""
     out = np.empty((len(Zs), len(Xs)))
     for a, b in np.ndindex(out.shape):
         problem = Problem.of_sequences(spec, Zs[a], Xs[b])
@@ -228,22 +228,22 @@ def _each_for_itself(spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.A
 
 
 def _by_rows(c: Comparison, left: list[Array], right: list[Array], once: bool, threads: int, report: Report) -> Array:
-    """The values (n, m) where kernels do not take the sequences: in blocks of one Z and many X, or one by one."""
+    """Compute the values (n, m) that kernels do not support: in blocks of one Z and many X, or one by one."""
     many, shape = c.in_blocks(left, right), (len(left), len(right))
     if many is not None:
         return _in_threads(_in_blocks(many, left, once), shape, once, threads, report)
     usual = (sum(map(len, left)) / len(left)) * (sum(map(len, right)) / len(right))
-    if c.spec.executor == "reference":  # NumPy alone holds Python's lock
+    if c.spec.executor == "reference":  # pure NumPy code holds the GIL
         threads = 1
     return _in_threads(_one_by_one(c, left, right, once), shape, once, useful_threads(threads, usual), report)
 
 
 Row = tuple[int, Callable[[], Iterator[tuple[Any, Any]]]]
-"""A Z, and what gives its values, some X at a time: which X, and their values."""
+"""The index of a Z, and a function that yields its values, several X at a time: which X, and their values."""
 
 
 def _in_blocks(many: Blocks, left: list[Array], once: bool) -> list[Row]:
-    """Rows of blocks. With `once`, each Z is compared with the X that follow it in the order, and itself."""
+    """Return rows of blocks. With `once`, each Z is compared only with itself and the X that follow it."""
     which = many.order if once else range(len(left))
     return [(int(a), partial(many.values, left[a], place if once else 0)) for place, a in enumerate(which)]
 
@@ -256,7 +256,7 @@ def _one_by_one(c: Comparison, left: list[Array], right: list[Array], once: bool
 
 
 def _in_threads(rows: list[Row], shape: tuple[int, int], once: bool, threads: int, report: Report) -> Array:
-    """The values (n, m), row by row."""
+    """Compute the values (n, m), row by row."""
     out = np.empty(shape)
     total = shape[0] * (shape[0] + 1) // 2 if once else out.size
     stop = threading.Event()
@@ -285,13 +285,13 @@ def _in_threads(rows: list[Row], shape: tuple[int, int], once: bool, threads: in
                 for part in parts:
                     keep(a, *part)
         finally:
-            stop.set()  # on Ctrl-C, what is running ends after its current pair or block
+            stop.set()  # on Ctrl-C, running threads stop after their current pair or block
             pool.shutdown(cancel_futures=True)
     return out
 
 
 def _price(rule: Rule | None, sequences: list[Array]) -> Price | None:
-    """A rule in the form that executors take for all pairs of these sequences; None if they do not support it."""
+    """Convert a rule to the form that executors take for all pairs of these sequences; None if it is not supported."""
     if rule is None:
         return np.inf
     if type(rule) in (Percentile, Suggest):
@@ -304,7 +304,7 @@ def _price(rule: Rule | None, sequences: list[Array]) -> Price | None:
 
 
 def _step(method: Method) -> tuple[float, float, bool] | None:
-    """The cost of a pair under a method with a threshold, as `Terms.step`; None if pairs pay their match cost."""
+    """Return the cost of a match under a method with a threshold, as `Terms.step`; None if it is the match cost."""
     if method.pair is None:
         return None
     below, at, above = method.pair(np, np.array([-1.0, 0.0, 1.0]), 0.0)
@@ -312,15 +312,15 @@ def _step(method: Method) -> tuple[float, float, bool] | None:
 
 
 def useful_threads(threads: int, cells: float) -> int:
-    """How many threads are worth having for pairs of so many cells each, one by one.
+    """Return the number of threads worth using for pairs of this many cells that are solved one by one.
 
-    Small ones spend their time in Python, which one thread at a time can do, and in passing its lock around.
+    Small pairs spend most of their time in Python, which runs one thread at a time, and in contention for the GIL.
     """
     return threads if cells >= ENOUGH else 1
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """The number of threads that `n_jobs` means, as in scikit-learn."""
+    """Convert `n_jobs` to a number of threads, as in scikit-learn."""
     if n_jobs is None:
         return 1
     if not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
@@ -332,7 +332,7 @@ def thread_count(n_jobs: int | None) -> int:
 def as_sequences(
     values: Sequence[npt.ArrayLike], name: str, checked: Callable[[npt.ArrayLike, str], Array] = as_sequence
 ) -> list[Array]:
-    """A list of sequences, each checked."""
+    """Check a list of sequences."""
     if not isinstance(values, Iterable):
         raise ValueError(f"{name} is {values!r}; give a list of sequences")
     found = [checked(v, f"{name}[{k}]") for k, v in enumerate(values)]

@@ -1,6 +1,6 @@
-"""Alignment as a loss: `drop_dtw` and what is built on it, for PyTorch on CPU and CUDA.
+"""Alignment as a loss: `drop_dtw` and the losses built on it, for PyTorch on CPU and CUDA.
 
-`import dropdtw` does not import this; it needs `pip install dropdtw[torch]`.
+`import dropdtw` does not import this package. It needs `pip install dropdtw[torch]`.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""Batches of pairs of sequences as the losses take them: padded tensors with lengths, or lists of ragged ones."""
+"""Batches of sequence pairs for the losses: padded tensors with lengths, or lists of sequences of different lengths."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Ids = Tensor | Sequence[Tensor] | Sequence[Sequence[int]] | None
 
 
 class Pairs:
-    """B pairs of sequences, Z (B, K, d) and X (B, N, d). Losses of the same pairs find equal z once.
+    """B pairs of sequences, Z (B, K, d) and X (B, N, d). Losses that share the pairs look for equal z only once.
 
-    given_z, given_x : the sequences as they came; anything may stand in their padding.
-    z_lengths, x_lengths : (B,), or None where that side has no padding.
-    names : (B, K) whole numbers, the names of the z; or None: equal rows are the same z.
-    x_places : (B, N) where each x stood in the caller's batch; None: where it stands here.
-    shared : what losses on CUDA have found out about these pairs.
+    given_z, given_x : the sequences as given; their padding may hold anything.
+    z_lengths, x_lengths : (B,), or None if that side has no padding.
+    names : (B, K) integers that identify the z, or None: equal rows are the same z.
+    x_places : (B, N) position of each x in the caller's batch, or None if it has not moved.
+    shared : cache of intermediate results that losses on CUDA share.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class Pairs:
 
     @property
     def ids(self) -> Tensor | None:
-        """The names of the z as whole numbers ≥ 0: only what is equal matters, and elsewhere −1 is padding."""
+        """The names of the z as integers ≥ 0. Only their equality matters; elsewhere, −1 marks padding."""
         if self._ids is None and self.names is not None:
             self._ids = self.names - self.names.min()
         return self._ids
 
     def first_of_kind(self) -> Tensor:
-        """(B, K): for each z the first z of its kind in its item, −1 in the padding."""
+        """(B, K): for each z, the index of the first z of its kind in its item; −1 in the padding."""
         if self._first is None:
             self._first = torch.where(real(self.Z, self.z_lengths), first_of_kind(self.Z, self.ids), -1)
         return self._first
@@ -91,7 +91,7 @@ class Pairs:
         )
 
     def at(self, x_places: Tensor | None) -> Pairs:
-        """These pairs, with where each x stood in the caller's batch."""
+        """Record the position of each x in the caller's batch, and return these pairs."""
         self.x_places = x_places
         return self
 
@@ -123,11 +123,11 @@ def pairs(
     name: str = "Z",
     x_mask: Mask = None,
 ) -> Pairs:
-    """Check a batch and lay it out. Half precision becomes float32; what stands in the padding counts for nothing.
+    """Check a batch and lay it out. Half precision becomes float32, and the contents of the padding are ignored.
 
     Several losses can share one batch: each has a method `values` that takes such pairs.
 
-    name : what the caller calls Z, for the errors.   x_mask : False where an x is missing; the others move up.
+    name : the caller's name for Z, for error messages.   x_mask : False where an x is missing; the others move forward.
 
     >>> from dropdtw.torch import ClusteringLoss, DropDTWLoss
     >>> p = pairs(torch.eye(2)[None], torch.eye(2)[None])
@@ -145,7 +145,7 @@ def pairs(
     if Z.shape[2] != X.shape[2]:
         raise ValueError(f"{name} has {Z.shape[2]} features and X has {X.shape[2]}; both need the same number")
     if Z.device != X.device:
-        raise ValueError(f"{name} is on {Z.device} and X on {X.device}; move one of them")
+        raise ValueError(f"{name} is on {Z.device} and X is on {X.device}; move them to the same device")
     dtype = torch.promote_types(Z.dtype, X.dtype)
     named = None if ids is None else _ids(ids, Z, z_lengths, "ids" if name == "Z" else f"{name}_ids")
     made = Pairs(Z.to(dtype), X.to(dtype), z_lengths, x_lengths, named, places, clean=(z_clean, x_clean))
@@ -156,20 +156,20 @@ def pairs(
 
 
 def padded(A: Batch, lengths: Lengths, name: str) -> tuple[Tensor, Tensor | None, bool]:
-    """A batch (B, L, d) in single precision at least, its lengths, and whether its padding is 0.
+    """Return a batch (B, L, d) in at least single precision, its lengths, and whether its padding is 0.
 
-    The lengths are None where nothing is padded.
+    The lengths are None if nothing is padded.
 
-    name : "Z", "X" or what the caller calls them, for the errors.
+    name : the caller's name for the batch, such as "Z" or "X", for error messages.
     """
     clean = not isinstance(A, Tensor)
     if not isinstance(A, Tensor):
         if lengths is not None:
-            raise ValueError(f"{name.lower()}_lengths belong to a padded batch; {name} is a list, which has its own")
+            raise ValueError(f"{name.lower()}_lengths belong to a padded batch, but {name} is a list; leave them out")
         if not isinstance(A, Sequence) or not A or any(not _fits(a, A[0]) for a in A):
             raise ValueError(
                 f"{name} is a {type(A).__name__}, but not of sequences; give a tensor (B, length, d), or a list of "
-                "tensors (length, d), all of one d, at least one"
+                "at least one tensor (length, d), all with the same d"
             )
         each = [len(a) for a in A]
         if min(each) < 1:
@@ -178,11 +178,11 @@ def padded(A: Batch, lengths: Lengths, name: str) -> tuple[Tensor, Tensor | None
         A = pad_sequence(list(A), batch_first=True)
     if A.ndim != 3 or 0 in A.shape:
         raise ValueError(
-            f"{name} has shape {tuple(A.shape)}; give a batch (B, length, d) with at least one of each, or a list of "
-            f"sequences; one sequence is the batch {name}[None]"
+            f"{name} has shape {tuple(A.shape)}; give a batch (B, length, d) with no dimension of size 0, or a list of "
+            f"sequences. For a single sequence, pass {name}[None]"
         )
     if not A.is_floating_point():
-        raise ValueError(f"{name} is of dtype {A.dtype}; give floating-point features, for example {name}.float()")
+        raise ValueError(f"{name} has dtype {A.dtype}; give floating-point features, for example {name}.float()")
     if A.dtype in (torch.float16, torch.bfloat16):
         A = A.float()
     if lengths is None:
@@ -193,11 +193,11 @@ def padded(A: Batch, lengths: Lengths, name: str) -> tuple[Tensor, Tensor | None
             f"{name.lower()}_lengths has shape {tuple(found.shape)} and dtype {found.dtype}; "
             f"give {len(A)} whole numbers, one per item"
         )
-    # On a GPU looking would mean waiting for it, and a compiler cannot look at all.
+    # On a GPU, checking would force a synchronization; under torch.compile, values are not available at all.
     look = found.device.type == "cpu" and not torch.compiler.is_compiling()
     if look and not 1 <= int(found.min()) <= int(found.max()) <= A.shape[1]:
         raise ValueError(
-            f"{name.lower()}_lengths go from {int(found.min())} to {int(found.max())}, but {name} has room for "
+            f"{name.lower()}_lengths range from {int(found.min())} to {int(found.max())}, but {name} has room for "
             f"{A.shape[1]}; give lengths from 1 to {A.shape[1]}"
         )
     found = found.to(A.device, torch.int64, non_blocking=True)
@@ -205,7 +205,7 @@ def padded(A: Batch, lengths: Lengths, name: str) -> tuple[Tensor, Tensor | None
 
 
 def _refuse_not_finite(A: Tensor, name: str) -> None:
-    if not torch.isfinite(A.detach().sum()):  # one quick pass; a sum that overflows is looked at again
+    if not torch.isfinite(A.detach().sum()):  # one cheap pass; the sum may also overflow, so check again
         bad = (~torch.isfinite(A.detach()).all(-1)).nonzero()
         if len(bad):
             b, i = bad[0].tolist()
@@ -216,7 +216,7 @@ def _refuse_not_finite(A: Tensor, name: str) -> None:
 
 
 def refuse_overflow(found: Tensor) -> None:
-    """Raise where what was made of products of finite features is not finite."""
+    """Raise if a value computed from products of finite features is not finite."""
     if can_look(found) and not torch.isfinite(found.detach()).all():
         wider = ", or give them as float64" if found.dtype == torch.float32 else ""
         raise ValueError(f"products z·x overflow {str(found.dtype)[6:]}; scale the features down{wider}")
@@ -227,13 +227,13 @@ def _fits(a: object, first: object) -> bool:
 
 
 def real(A: Tensor, lengths: Tensor | None) -> Tensor:
-    """(B, L): which elements of a batch (B, L, d) are no padding; (1, L) where none is padded."""
+    """(B, L): which elements of a batch (B, L, d) are not padding; (1, L) if nothing is padded."""
     place = torch.arange(A.shape[1], device=A.device)
     return torch.ones_like(place, dtype=torch.bool)[None] if lengths is None else place < lengths[:, None]
 
 
 def count(A: Tensor, lengths: Tensor | None) -> Tensor:
-    """How many elements each item of a batch (B, L, d) has, as floating-point numbers that broadcast to (B,)."""
+    """Count the elements of each item of a batch (B, L, d), as floating-point numbers that broadcast to (B,)."""
     return A.new_full((1,), A.shape[1]) if lengths is None else lengths.to(A.dtype)
 
 

@@ -16,14 +16,14 @@ Charge = float | Tensor
 """A number ≥ 0; or a tensor () or (B,), one number per item."""
 
 Said = float | str
-"""A charge as far as it is known without looking at a tensor."""
+"""A charge as far as it is known without reading a tensor."""
 
 
 class Unseen(float):
-    """Stands for a tensor where a request is checked: not 0, whatever its values, and described in words."""
+    """Placeholder for a tensor when a request is checked: it counts as nonzero and prints as a description."""
 
     def __new__(cls, words: str) -> Unseen:
-        """What errors call it."""
+        """Create a placeholder that error messages show as `words`."""
         made = super().__new__(cls, 1.0)
         made.words = words
         return made
@@ -35,30 +35,30 @@ class Unseen(float):
 
 
 def said(value: Any, name: str) -> Said:
-    """The number, or words for a tensor; all else is refused."""
+    """Return the number, or a description of the tensor; raise for anything else."""
     if isinstance(value, Tensor):
         return "a tensor"
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if number and 0 <= value < math.inf and (not isinstance(value, int) or value <= sys.float_info.max):
         return float(value)
     raise ValueError(
-        f"{name} is {value!r}; on batches give a finite number ≥ 0, or a tensor () or (B,), one number per item"
+        f"{name} is {value!r}; for a batch give a finite number ≥ 0, or a tensor () or (B,), one number per item"
         + (": 'suggest' reads the match costs of one problem" if isinstance(value, str) else "")
     )
 
 
 def given(*charges: Charge) -> bool:
-    """Whether any charge is made: tensors count, whatever their values."""
+    """Whether there is any charge; a tensor counts as one, whatever its values."""
     return any(isinstance(value, Tensor) or value != 0 for value in charges)
 
 
 def as_asked(value: Said) -> float:
-    """What `Spec.of` is given."""
+    """Return the charge in the form that `Spec.of` takes."""
     return Unseen(value) if isinstance(value, str) else value
 
 
 def stack(charges: tuple[Charge, Charge, Charge], B: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Charges in the order of `CHARGES` as one tensor (B, 3); nothing waits for a device."""
+    """Stack charges in the order of `CHARGES` into one tensor (B, 3), without a device synchronization."""
     columns = []
     for name, value in zip(CHARGES, charges, strict=True):
         if not isinstance(value, Tensor):

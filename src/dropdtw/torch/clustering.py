@@ -1,4 +1,4 @@
-"""`ClusteringLoss`: every step finds frames of its own, whatever their order (the paper's L_clust)."""
+"""`ClusteringLoss`: every step should have frames of its own, in any order (the paper's L_clust)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dropdtw.torch.reduction import Reduction, check_number, check_reduction, re
 
 
 class ClusteringLoss(nn.Module):
-    """An order-free regulariser for alignment losses, which by themselves like to match everything to a few steps.
+    """An order-free regularizer for alignment losses, which on their own tend to match everything to a few steps.
 
-    Frames are pooled by attention for each *unique* step, x̂_i = Σ_j x_j softmax_j(x_j · z_i / γ), and each pooled frame
-    is to fit its own step and no other. γ divides: larger pools more evenly.
+    Attention pools the frames for each *unique* step, x̂_i = Σ_j x_j softmax_j(x_j · z_i / γ). The loss is low when each
+    pooled frame fits its own step and no other. γ divides: a larger γ pools more evenly.
 
-    form : "frobenius" (the paper's appendix): ‖I − X̂ Zᵀ‖, the Frobenius norm over the unique steps of an item. It asks
-        for x̂_i · z_i = 1, so features should be of length 1 or learn to be. "contrastive" (InfoNCE, what the authors'
-        experiments ran): the mean over steps of −log softmax_k(x̂_i · z_k / γ_contrast) at k = i.
-    gamma : temperature of the pooling. None: 1 for "frobenius", 10 for "contrastive".
-    gamma_contrast : temperature of the contrast; it divides, too. 10 and 30 suit features of 512 standardised numbers,
-        whose products are in the hundreds; for features of length 1 think of 0.1.
-    negatives : "item": a step is contrasted with the other steps of its item, so that items do not depend on each
-        other. "batch": with all steps of the batch; `ids` then name steps across items.
+    form : "frobenius" (the paper's appendix): ‖I − X̂ Zᵀ‖, the Frobenius norm over the unique steps of an item. Its
+        minimum has x̂_i · z_i = 1, so features should have length 1 or be able to learn it. "contrastive" (InfoNCE, as
+        in the authors' experiments): the mean over steps of −log softmax_k(x̂_i · z_k / γ_contrast) at k = i.
+    gamma : temperature of the pooling. None means 1 for "frobenius" and 10 for "contrastive".
+    gamma_contrast : temperature of the contrast; it divides, too. For 512 standardized features, whose products are in
+        the hundreds, 10 and 30 work well for the two temperatures; for features of length 1, start with 0.1.
+    negatives : "item" contrasts a step with the other steps of its item, so that items are independent of each other.
+        "batch" contrasts it with all steps of the batch; `ids` then identify steps across items.
     reduction : "mean", "sum" or "none" over items.
 
     >>> steps = torch.eye(3)[None]
@@ -71,11 +71,11 @@ class ClusteringLoss(nn.Module):
         ids: Ids = None,
         x_mask: Mask = None,
     ) -> Tensor:
-        """The loss of steps Z (B, K, d) and frames X (B, N, d), padded or as lists; others as in `DropDTWLoss`."""
+        """Compute the loss of steps Z (B, K, d) and frames X (B, N, d); arguments as in `AlignmentLoss.forward`."""
         return reduce(self.values(pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)), self.reduction)
 
     def values(self, p: Pairs) -> Tensor:
-        """The loss of each of these pairs (B,), see `dropdtw.torch.batch.pairs`."""
+        """Compute the loss of each pair (B,), see `dropdtw.torch.batch.pairs`."""
         if self.negatives == "item":
             found = fused_clustering.values(p, self.gamma, self.gamma_contrast if self.form == "contrastive" else None)
             if found is not None:
@@ -89,13 +89,13 @@ class ClusteringLoss(nn.Module):
             return found
 
     def extra_repr(self) -> str:
-        """What `print` adds."""
+        """Describe the settings for `repr`."""
         more = f"gamma_contrast={self.gamma_contrast}, negatives={self.negatives!r}, " * (self.form == "contrastive")
         return f"{self.form!r}, gamma={self.gamma}, {more}reduction={self.reduction!r}"
 
 
 def attention_pool(Z: Tensor, X: Tensor, gamma: float, x_lengths: Tensor | None = None) -> Tensor:
-    """x̂_i = Σ_j x_j softmax_j(x_j · z_i / γ), (B, K, d), over the real x_j."""
+    """Pool frames by attention: x̂_i = Σ_j x_j softmax_j(x_j · z_i / γ), (B, K, d), without the padding."""
     S = (Z @ X.mT / gamma).masked_fill(~real(X, x_lengths)[:, None], -torch.inf)
     return S.softmax(dim=-1) @ X
 
@@ -114,14 +114,14 @@ def frobenius(p: Pairs, gamma: float) -> Tensor:
 def contrastive(p: Pairs, gamma: float, gamma_contrast: float, *, across: bool) -> Tensor:
     """The mean of −log softmax_k(x̂_i · z_k / γ_contrast)_i over the unique z of each item: (B,).
 
-    across : whether k runs over the unique z of the whole batch, otherwise of the item.
+    across : whether k runs over the unique z of the whole batch rather than of the item.
     """
     B, K, d = p.Z.shape
     one = is_first(p.first_of_kind())
     pooled = attention_pool(p.Z, p.X, gamma, p.x_lengths)
     steps = p.Z
     counted = one
-    if across:  # all items' steps are one long list
+    if across:  # concatenate the steps of all items
         steps, pooled = steps.reshape(1, B * K, d), pooled.reshape(1, B * K, d)
         first = first_of_kind(steps, None if p.ids is None else p.ids.reshape(1, B * K))
         first = first_of_kind(steps, torch.where(real(p.Z, p.z_lengths).expand(B, K).reshape(1, B * K), first, -1))

@@ -1,7 +1,8 @@
-"""The tables over graphs of steps in ordinary PyTorch operations: slow, short, and differentiable as often as you like.
+"""The recurrences over graphs of steps in ordinary PyTorch operations: slow, short, differentiable any number of times.
 
-The counterpart of `wavefront.py` where Z is no list. A pass is a loop over columns, and in each column over blocks of
-nodes (`orders.graph.Layout`); what arcs bring is one `index_select` for each use, reduced before the table goes on.
+This is `wavefront.py` for a Z that is a graph rather than a list. A pass loops over columns and, in each column, over
+blocks of nodes (`orders.graph.Layout`). One `index_select` per use gathers the states that arrive over arcs; they are
+reduced before the recurrence continues.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def value(
     lengths: tuple[Tensor, Tensor] | None,
     call: Call,
 ) -> Tensor:
-    """The values (B,) of a batch, as `wavefront.value` gives them, with `call.walks` as the graphs of its items."""
+    """Compute the values (B,) of a batch like `wavefront.value`, with `call.walks` as the graphs of its items."""
     walks = WALKS[call.key] if call.walks is None else call.walks
     batch = prepared(C, drop_x, drop_z, charges, lengths)
     table, which = find_table(call.table), walks.which
@@ -37,7 +38,7 @@ def value(
 
 
 def _items(batch: Prepared, items: Tensor) -> Prepared:
-    """Some items of a batch."""
+    """Select some items of a batch."""
     return Prepared(
         batch.C[items],
         batch.drop_x[items],
@@ -50,13 +51,13 @@ def _items(batch: Prepared, items: Tensor) -> Prepared:
 
 
 def _sweep(batch: Prepared, graph: Graph, table: Recurrence, call: Call) -> Tensor:
-    """The values of items that share a graph.
+    """Compute the values of items that share a graph.
 
-    A column is one (b, 1 + V) tensor for each state: first nowhere, at ∞, then the nodes block by block.
+    A column is one (b, 1 + V) tensor per state: first a dummy node at ∞, then the nodes block by block.
     """
     layout, device = graph.on(table), batch.C.device
     b, K, N = batch.C.shape
-    place = np.zeros(len(graph) + 1, np.int64)  # the last node is nowhere
+    place = np.zeros(len(graph) + 1, np.int64)  # the last entry is the dummy node
     place[np.concatenate([block.nodes for block in layout.blocks])] = np.arange(1, len(graph) + 1)
 
     def tensor(numbers: np.ndarray) -> Tensor:
@@ -110,7 +111,7 @@ def _sweep(batch: Prepared, graph: Graph, table: Recurrence, call: Call) -> Tens
 def _paid(
     batch: Prepared, C: Tensor, drop_z: Tensor, label: Tensor, j: int, cost: str, weight: float, plus: str | None
 ) -> Tensor:
-    """What an edge pays on arrival in column j, for each node of a block."""
+    """Compute the cost that an edge pays on arrival in column j, for each node of a block."""
     inf = C.new_full((), torch.inf)
     if cost == "free":
         paid = C.new_zeros(())

@@ -18,8 +18,8 @@ from dropdtw.torch.reduction import Reduction, check_number, check_reduction, re
 class D3TWLoss(AlignmentLoss):
     """D³TW (Chang et al. 2019): max(0, margin + D(Z, X) − D(Ẑ, X)), softmin DTW of the right order and of a wrong one.
 
-    Without `wrong`, each item's steps are shuffled, never into an order that reads the same; an item whose steps are
-    all of one kind has no wrong order, and its loss is the margin.
+    Without `wrong`, the steps of each item are shuffled so that the result differs from the right order. An item whose
+    steps are all of one kind has no wrong order, and its loss is the margin.
 
     >>> Z = torch.eye(2)[None]
     >>> D3TWLoss(reducer="hard", match="sqeuclidean")(Z, Z)                    # right 0, wrong 4
@@ -46,15 +46,15 @@ class D3TWLoss(AlignmentLoss):
         wrong_order: Orders = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The loss of a batch.
+        """Compute the loss of a batch.
 
-        wrong : whole numbers (B, K), for each item the wrong order of its z; or other sequences (B, K', d) or a list
-            of them, with `wrong_lengths` and `wrong_ids`, such as another video's steps. None: shuffled.
-        order : which steps may follow which, as in `AlignmentLoss.forward`. Shuffled steps take each other's places in
-            it; where these places are alike, as in `any_order(0, 1)`, a shuffle is no wrong order.
+        wrong : integers (B, K), a wrong order of the z of each item; or other sequences (B, K', d) or a list of them,
+            such as another video's steps, with `wrong_lengths` and `wrong_ids`. None shuffles the steps.
+        order : which steps may follow which, as in `AlignmentLoss.forward`. Shuffled steps swap places in it. Where the
+            order treats these places alike, as in `any_order(0, 1)`, the shuffled order is not wrong.
         x_mask : False where a frame is missing, as in `AlignmentLoss.forward`.
-        wrong_order : the order of the sequences `wrong`; None: they are lists.
-        generator : where the shuffles are drawn from; None: PyTorch's own.
+        wrong_order : the order of the sequences `wrong`. None means that they are lists.
+        generator : random generator for the shuffles. None uses PyTorch's default generator.
         """
         p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
         if wrong is None or (isinstance(wrong, Tensor) and not wrong.is_floating_point()):
@@ -76,26 +76,26 @@ class D3TWLoss(AlignmentLoss):
         return reduce(torch.relu(self.margin + right - self.values(q, wrong_order)), self.reduction)
 
     def extra_repr(self) -> str:
-        """What `print` adds."""
+        """Describe the settings for `repr`."""
         return f"margin={self.margin}, {super().extra_repr()}"
 
 
 def _refuse_without_wrong(lengths: Lengths, ids: Ids, order: Orders) -> None:
     if lengths is not None or ids is not None or order is not None:
         raise ValueError(
-            "wrong_lengths, wrong_ids and wrong_order belong to wrong sequences, but none were given; leave them out"
+            "wrong_lengths, wrong_ids and wrong_order describe wrong sequences, but none were given; leave them out"
         )
 
 
 def shuffled(p: Pairs, generator: torch.Generator | None = None) -> Tensor:
-    """(B, K): a random order of each item's z that does not read like the right one; padding stays in its place."""
+    """(B, K): a random order of each item's z that differs from the right one; padding stays in place."""
     B, K, _ = p.given_z.shape
     place = torch.arange(K, device=p.given_z.device).expand(B, K)
     first, there = p.first_of_kind(), real(p.given_z, p.z_lengths).expand(B, K)
     device = p.given_z.device if generator is None else generator.device
     key = torch.rand(B, K, generator=generator, device=device).to(p.given_z.device)
     drawn = torch.where(there, key, 2.0 + place).argsort(dim=1)
-    # Turning by one place changes every order that some shuffle would change.
+    # If any shuffle changes the order, then so does a rotation by one.
     turned = torch.where(there, (place + 1) % there.sum(dim=1, keepdim=True), place)
     same = (first.gather(1, drawn) == first).all(dim=1, keepdim=True)
     return torch.where(same, turned, drawn)
@@ -111,21 +111,21 @@ def _order(wrong: Tensor, p: Pairs) -> Tensor:
         fits = not look or bool((wrong.sort(dim=1).values == place).all())
     if not fits:
         raise ValueError(
-            f"wrong has shape {tuple(wrong.shape)} and is no order of {B} × {K} elements; give each of 0, …, K_b − 1 "
-            "once per item (B, K), or other sequences (B, K', d)"
+            f"wrong has shape {tuple(wrong.shape)} and is not an order of {B} × {K} elements; give each of "
+            "0, …, K_b − 1 once per item (B, K), or other sequences (B, K', d)"
         )
     return wrong
 
 
 class MarginLoss(nn.Module):
-    """max(0, D(X, Z) − D(X, Ẑ) + β) (the paper's appendix): the right Z is to be cheaper than a wrong one by β.
+    """max(0, D(X, Z) − D(X, Ẑ) + β) (the paper's appendix): the right Z should be cheaper than a wrong one by β.
 
-    loss : the alignment loss whose values D are compared, normalised as it says.
+    loss : the alignment loss whose values D are compared. Its `normalize` applies.
     beta : the margin; 0.5 in the paper.
-    negatives : where Ẑ comes from unless it is given. "roll": from the item before, one for each item as in the paper's
-        triplets, for 2 B alignments; items that are shuffled anew each epoch meet ever other neighbours. "all": from
-        every other item, and the hinges of an item are averaged, for B² alignments. Either way, items of a batch should
-        differ; where they may not (videos of one recipe have the same steps), give `wrong`.
+    negatives : where Ẑ comes from if `wrong` is not given. "roll" takes it from the previous item, one per item as in
+        the paper's triplets, and computes 2 B alignments. If the data are shuffled in each epoch, the pairs change.
+        "all" takes it from every other item and averages the hinges of an item; it computes B² alignments. Both need
+        items that differ. If they may not, as with videos of the same recipe, give `wrong`.
     reduction : "mean", "sum" or "none" over items.
 
     >>> from dropdtw.torch import DropDTWLoss
@@ -147,7 +147,7 @@ class MarginLoss(nn.Module):
         if not isinstance(loss, AlignmentLoss):
             raise ValueError(f"loss is {loss!r}; give an alignment loss, for example DropDTWLoss(0.3, 0.3)")
         if negatives not in ("roll", "all"):
-            raise ValueError(f"negatives is {negatives!r}; choose 'roll' (the item before) or 'all' (all other items)")
+            raise ValueError(f"negatives is {negatives!r}; choose 'roll' (previous item) or 'all' (all other items)")
         self.loss, self.negatives = loss, negatives
         self.beta, self.reduction = check_number(beta, "beta", "≥ 0"), check_reduction(reduction)
 
@@ -166,9 +166,9 @@ class MarginLoss(nn.Module):
         wrong_ids: Ids = None,
         wrong_order: Orders = None,
     ) -> Tensor:
-        """The loss of a batch; arguments as in `D3TWLoss`, but `wrong` are sequences, one per item.
+        """Compute the loss of a batch; arguments as in `D3TWLoss.forward`, but `wrong` holds sequences, one per item.
 
-        A wrong Z from another item comes with that item's order.
+        A wrong Z from another item keeps that item's order.
         """
         p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
         right = self.loss.values(p, order)
@@ -176,7 +176,7 @@ class MarginLoss(nn.Module):
             _refuse_without_wrong(wrong_lengths, wrong_ids, wrong_order)
             if len(right) < 2:
                 raise ValueError(
-                    "the batch has one item, and no other to take a wrong Z from; give wrong, or more items"
+                    "the batch has only one item, so no other item can supply a wrong Z; give wrong, or more items"
                 )
             other = others(len(right), right.device, every=self.negatives == "all")
             own = torch.arange(len(right), device=right.device)[:, None].expand_as(other)
@@ -188,16 +188,16 @@ class MarginLoss(nn.Module):
         return reduce(torch.relu(right[:, None] - cost + self.beta).mean(dim=1), self.reduction)
 
     def extra_repr(self) -> str:
-        """What `print` adds."""
+        """Describe the settings for `repr`."""
         return f"beta={self.beta}, negatives={self.negatives!r}, reduction={self.reduction!r}"
 
 
 def others(B: int, device: torch.device, *, every: bool) -> Tensor:
-    """(B, 1) the item before each, or (B, B − 1) every item but itself, nearest before first."""
+    """Return the previous item of each item (B, 1), or all other items (B, B − 1), starting with the previous one."""
     steps = torch.arange(1, B if every else 2, device=device)
     return (torch.arange(B, device=device)[:, None] - steps) % B
 
 
 def _others(B: int, *, every: bool) -> list[int]:
-    """The same as plain numbers, one item's after the other's."""
+    """Return the same as a flat list of numbers, item by item."""
     return [(b - n) % B for b in range(B) for n in range(1, B if every else 2)]

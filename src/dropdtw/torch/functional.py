@@ -1,4 +1,4 @@
-"""`drop_dtw`: the value of every alignment problem of a batch, differentiable in all its costs."""
+"""`drop_dtw`: the values of a batch of alignment problems, differentiable with respect to every cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Batch = Tensor | Sequence[Tensor]
 Lengths = Tensor | Sequence[int] | None
 Drops = None | float | str | Tensor | Sequence[Tensor]
 Padding = tuple[Tensor, Tensor] | None
-"""The lengths (B,) of the Z and of the X of a padded batch; None where nothing is padded."""
+"""Lengths (B,) of Z and of X in a padded batch, or None if nothing is padded."""
 
 
 def drop_dtw(
@@ -55,35 +55,36 @@ def drop_dtw(
     order: Orders = None,
     x_mask: Mask = None,
 ) -> Tensor:
-    """The values (B,) of a batch of alignment problems, differentiable in C, in drop costs and in charges.
+    """Compute the values (B,) of a batch of alignment problems, differentiable in match costs, drop costs and charges.
 
     Parameters
     ----------
-    C : (B, K, N) match costs, +∞ forbids a match; or a list of B matrices (K_b, N_b).
-    drop_x, drop_z : what dropping x_j or z_i costs. None: it may not be dropped. A number; a tensor that broadcasts
-        to (B, N) or (B, K); a list of B vectors; or "percentile:30" of each item's own match costs, through which no
-        derivative flows.
-    z_lengths, x_lengths : (B,) lengths of a padded batch; what lies beyond has no influence, and derivative 0.
-    x_mask : (B, N) bool, or a list of B vectors: False where x_j is missing. It matches nothing and costs nothing, as
-        if it had been deleted, and has derivative 0, whatever stands there.
-    open_x, open_z : what the first dropped x (z) of each run pays on top of its drop cost. A number ≥ 0, or a tensor
-        () or (B,), one number per item.
-    warp : what a match that repeats an element pays on top of its match cost. A number ≥ 0, or such a tensor.
-    reducer, gamma : "smooth" is the paper's smoothMin (Eq. 7), "soft" is −γ log Σ exp(−cost/γ), whose derivatives are
-        the probabilities of matches and drops, and "hard" the minimum, whose derivative is the alignment itself.
+    C : (B, K, N) match costs, or a list of B matrices (K_b, N_b). +∞ forbids a match.
+    drop_x, drop_z : cost of dropping x_j or z_i. None forbids drops on that side. Otherwise a number; a tensor that
+        broadcasts to (B, N) or (B, K); a list of B vectors; or a rule such as "percentile:30", which reads each item's
+        own match costs and passes no gradient back to them.
+    z_lengths, x_lengths : (B,) lengths of a padded batch. Padding does not affect the value and gets gradient 0.
+    x_mask : (B, N) bool, or a list of B vectors: False where x_j is missing. A missing x_j is treated as if it had been
+        deleted: it matches nothing, costs nothing and gets gradient 0, whatever value it holds.
+    open_x, open_z : extra cost of the first dropped x (z) of each run, on top of its drop cost. A number ≥ 0, or a
+        tensor () or (B,) with one number per item.
+    warp : extra cost of a match that repeats an element, on top of its match cost. A number ≥ 0 or a tensor () or (B,).
+    reducer, gamma : "smooth" is the paper's smoothMin (Eq. 7). "soft" is −γ log Σ exp(−cost/γ); its derivatives are the
+        probabilities of matches and drops. "hard" is the minimum; its derivative is the alignment itself.
     method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.solve`.
-    order : which steps may follow which, see `dropdtw.orders`. None: Z is a list. One order, or a list of steps, holds
-        for all items. A list whose entries are all orders, lists or None says one order per item, B of them; to give
-        one order as a list of such parts, write `orders.as_order([...])`. Each order names all steps of its item.
-    executor : None picks by device: compiled kernels on the CPU, Triton's on CUDA. "wavefront" is made of ordinary
-        PyTorch operations: slow, anywhere, and differentiable more than once.
+    order : which steps may follow which, see `dropdtw.orders`. None means that Z is a list. A single order, or a list
+        of steps, applies to all items. A list whose entries are all orders, lists or None gives one order per item and
+        needs B entries; to pass a single order that consists of such parts, write `orders.as_order([...])`. Each order
+        must name every step of its item.
+    executor : None picks by device: compiled kernels on the CPU, Triton kernels on CUDA. "wavefront" uses ordinary
+        PyTorch operations: it is slow, but runs on any device and can be differentiated more than once.
 
-    Charges of 0 given as numbers run the table that charges nothing; a tensor runs the one that charges, whatever its
-    values, and nothing waits for the device.
+    Charges that are all the number 0 select the recurrence without charges. A tensor always selects the recurrence
+    with charges, whatever its values, so that no device synchronization is needed.
 
-    float16 and bfloat16 are computed in float32, and so is the result. An item without any alignment has value +∞ and
-    derivative 0. NaN, −∞ and charges below 0 raise on the CPU; on CUDA, where looking would mean waiting for the
-    device, the value of their item is NaN (for −∞ and the hard minimum, it may be −∞).
+    float16 and bfloat16 inputs are computed in float32, and the result is float32. An item that has no alignment has
+    value +∞ and gradient 0. On the CPU, NaN, −∞ and negative charges raise an error. On CUDA, where checking would
+    force a device synchronization, the value of such an item is NaN (or possibly −∞, for −∞ and the hard minimum).
 
     >>> import torch
     >>> from dropdtw.torch import drop_dtw
@@ -113,13 +114,13 @@ def drop_dtw(
     elif lengths is None and not torch.compiler.is_compiling():
         spec.check_fit(*C.shape[1:])
     unedited = None if edits else call.table
-    costs = _Costs(  # rules look at all of C, as they do without a window
+    costs = _Costs(  # rules read all of C, even the part outside the window
         C if window is None else _banded(C, window, lengths),
         _drops(drop_x, "drop_x", unedited, C, lengths),
         _drops(drop_z, "drop_z", unedited, C, lengths),
         lengths,
     )
-    if edits:  # by name: a compiler can follow that, but not the method of the spec
+    if edits:  # looked up by name: torch.compile can trace that, but not the spec's own method
         entry = method if isinstance(method, Method) else METHODS[str(method)]
         costs = entry.edit(costs, None if threshold is None else _threshold(threshold, C, lengths))
     call = ops.Call(call.table, call.reducer, call.gamma, chosen)
@@ -131,7 +132,7 @@ def drop_dtw(
 
 
 def _value(given: ops.Given, call: ops.Call) -> Tensor:
-    """The values of a batch of lists, or of one of graphs."""
+    """Return the values of a batch of lists or of graphs."""
     if call.executor != "wavefront":
         return ops.value(*given, call)
     listed = call.walks is None and not call.key
@@ -140,7 +141,7 @@ def _value(given: ops.Given, call: ops.Call) -> Tensor:
 
 @dataclass(frozen=True)
 class _Costs:
-    """Costs of a batch, as `Method.edit` takes them."""
+    """The costs of a batch, in the form that `Method.edit` expects."""
 
     matrix: Tensor
     drop_x: Tensor
@@ -149,11 +150,11 @@ class _Costs:
     xp: ClassVar[ModuleType] = torch
 
     def with_match(self, C: Tensor) -> _Costs:
-        """The same with other match costs."""
+        """Return a copy with other match costs."""
         return replace(self, matrix=C)
 
     def banded(self) -> Tensor:
-        """The match costs with +∞ where no match is possible: outside the window, and in the padding."""
+        """Return the match costs with +∞ outside the window and in the padding, where no match is possible."""
         return self.matrix if self.lengths is None else self.matrix.where(within(self.matrix, *self.lengths), torch.inf)
 
 
@@ -162,12 +163,12 @@ _Digits = tuple[str]
 
 
 def _constant(value: Any) -> Any:
-    """Numbers as text, all else as it is: compilers make variables of numbers that change from call to call."""
+    """Encode numbers as text: torch.compile turns numbers that change from call to call into variables."""
     return (float(value).hex(),) if type(value) in (int, float) else value
 
 
 def _number(value: Any) -> Any:
-    """The counterpart of `_constant`."""
+    """Decode what `_constant` encoded."""
     return float.fromhex(value[0]) if isinstance(value, tuple) else value
 
 
@@ -175,8 +176,9 @@ def _spec(*said: Any) -> tuple[Spec, ops.Call, bool]:
     return _cached_spec(*said)
 
 
-# A compiler need not look inside: nothing there depends on tensors. This is what torch.compiler.assume_constant_result
-# does, which would import all of the compiler first, and that takes longer than importing everything else.
+# torch.compile need not trace this function: nothing in it depends on tensors. The attribute is all that
+# torch.compiler.assume_constant_result sets. Calling that function would first import the whole compiler, which takes
+# longer than all other imports together.
 _spec._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
@@ -197,9 +199,9 @@ def _cached_spec(
     window: float | None = None,
     order: Order | None = None,
 ) -> tuple[Spec, ops.Call, bool]:
-    """The request, what operators are told of it, and whether its method edits costs.
+    """Return the request, the operator's settings, and whether the method edits costs.
 
-    Of drop costs and thresholds it says only whether there are any: here they are tensors, or rules that read tensors.
+    The request records only whether drop costs and thresholds exist: here they are tensors, or rules that read tensors.
     """
     spec = Spec.of(
         0.0 if x else None,
@@ -222,7 +224,7 @@ def _cached_spec(
 
 
 def _known(lengths: Padding) -> Sequence[int] | None:
-    """The lengths of Z where they can be looked at; () where nothing is padded."""
+    """Return the lengths of Z, () if nothing is padded, or None if reading them would synchronize."""
     if lengths is None:
         return ()
     return lengths[0].tolist() if ops.can_look(lengths[0]) else None
@@ -240,13 +242,13 @@ def _plan(
     spread: bool,
     *order: Any,
 ) -> Plan:
-    """How a batch with orders is computed.
+    """Plan how to compute a batch with orders.
 
-    z_lengths : None where they cannot be looked at, () where nothing is padded.   keyed : whether for a compiler.
-    order : what the caller said, or where that is a list (`spread`) its entries: a compiler takes these one by one.
+    z_lengths : None if they cannot be read, () if nothing is padded.   keyed : whether torch.compile is tracing.
+    order : the caller's order or, if that is a list (`spread`), its entries: torch.compile needs them one by one.
     """
     found = orders.of_items(order if spread else order[0], B)
-    objects = {id(one): one for one in found}  # items share orders; to hash one takes time
+    objects = {id(one): one for one in found}  # items share orders, and hashing an order is slow
     number = {one: n for n, one in enumerate(dict.fromkeys(objects.values()))}
     place = {name: number[one] for name, one in objects.items()}
     which = tuple(place[id(one)] for one in found) if len(number) > 1 else None
@@ -267,22 +269,22 @@ _plan._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Padding]:
-    """One padded tensor (B, K, N) and its lengths."""
+    """Return one padded tensor (B, K, N) and its lengths."""
     if not isinstance(C, Tensor):
         if z_lengths is not None or x_lengths is not None:
-            raise ValueError("lengths belong to a padded batch (B, K, N); a list of matrices has its own")
+            raise ValueError("lengths belong to a padded batch (B, K, N), but C is a list of matrices; leave them out")
         if not C or any(not isinstance(c, Tensor) or c.ndim != 2 for c in C):
-            raise ValueError("C is a list, but not of matrices; give tensors (K_b, N_b), one per item, at least one")
+            raise ValueError("C is a list, but not of matrices; give at least one item, each a tensor (K_b, N_b)")
         z_lengths, x_lengths = [c.shape[0] for c in C], [c.shape[1] for c in C]
         K, N = max(z_lengths), max(x_lengths)
         C = torch.stack([pad(c, (0, N - c.shape[1], 0, K - c.shape[0])) for c in C])
     if C.ndim != 3 or 0 in C.shape:
         raise ValueError(
-            f"C has shape {tuple(C.shape)}; give a batch (B, K, N) with at least one of each, or a list of matrices; "
-            "one matrix is the batch C[None]"
+            f"C has shape {tuple(C.shape)}; give a batch (B, K, N) with B, K, N ≥ 1, or a list of matrices. "
+            "For a single matrix, pass C[None]"
         )
     if not C.is_floating_point():
-        raise ValueError(f"C is of dtype {C.dtype}; give floating-point match costs, for example C.float()")
+        raise ValueError(f"C has dtype {C.dtype}; give floating-point match costs, for example C.float()")
     B, K, N = C.shape
     if z_lengths is None and x_lengths is None:
         return C, None
@@ -298,22 +300,22 @@ def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Pa
 
 
 def _masked(C: Tensor, drop_x: Drops, lengths: Padding, x_mask: Any) -> tuple[Tensor, Drops, Padding]:
-    """A batch whose masked x have become padding."""
+    """Turn the masked x of a batch into padding."""
     B, K, N = C.shape
     found = front(x_mask, B, N, None if lengths is None else lengths[1], C.device)
-    if not (drop_x is None or isinstance(drop_x, (int, float, str))):  # one per x, which moves with it
+    if not (drop_x is None or isinstance(drop_x, (int, float, str))):  # each x takes its drop cost along
         drop_x = _drops(drop_x, "drop_x", None, C, lengths).gather(1, found.places)
     z_lengths = torch.full((B,), K, device=C.device) if lengths is None else lengths[0]
     return found.columns(C), drop_x, (z_lengths, found.lengths)
 
 
 def _drops(drop: Drops, name: str, table: str | None, C: Tensor, lengths: Padding) -> Tensor:
-    """Drop costs as a tensor (B, N) for "drop_x", (B, K) for "drop_z", in the precision of the computation."""
+    """Return drop costs as a tensor, (B, N) for "drop_x" or (B, K) for "drop_z", in the computation's precision."""
     B, K, N = C.shape
     length = N if name == "drop_x" else K
     dtype = ops.computes_in(C)
     if drop is None:
-        # Where no edge pays it and no method reads it, no kernel need fill it in.
+        # No edge pays this cost and no method reads it, so no kernel has to fill it in.
         if C.is_cuda and table is not None and not ops.pays(table, name):
             return torch.empty(1, 1, dtype=dtype, device=C.device).expand(B, length)
         return torch.full((1, 1), torch.inf, dtype=dtype, device=C.device).expand(B, length)
@@ -354,7 +356,7 @@ def _called(dtype: torch.dtype) -> str:
 
 
 def _vectors(vectors: Sequence[Tensor], name: str, length: int, lengths: Padding) -> list[Tensor]:
-    """One vector per item, padded to `length`. Where lengths cannot be looked at, one of another length becomes NaN."""
+    """Pad one vector per item to `length`. If lengths cannot be read, a vector of the wrong length becomes NaN."""
     side = 1 if name == "drop_x" else 0
     known = [length] * len(vectors)
     if lengths is not None:
@@ -381,11 +383,11 @@ def _rule(drop: str, name: str, C: Tensor, lengths: Padding) -> Tensor:
     if isinstance(rule, drops.LogitPercentile):
         raise ValueError(
             f"{name} is {drop!r}, which is part of the softmax match cost; "
-            "use dropdtw.torch.softmax_with_drop, or DropDTWLoss, which does"
+            "use dropdtw.torch.softmax_with_drop, or DropDTWLoss, which calls it"
         )
     raise ValueError(
-        f"{name} is {drop!r}, which is one number for one problem; on batches use 'percentile:30', "
-        "or a number that dropdtw.suggest_drop finds"
+        f"{name} is {drop!r}, which works on one problem only; for a batch use 'percentile:30', "
+        "or a number from dropdtw.suggest_drop"
     )
 
 
@@ -398,7 +400,7 @@ def _threshold(threshold: float | str, C: Tensor, lengths: Padding) -> float | T
 
 
 def _banded(C: Tensor, window: float, lengths: Padding) -> Tensor:
-    """C with +∞ outside the window: |j (K − 1) − i (N − 1)| ≤ w (K − 1), as `dropdtw.problem.band` has it."""
+    """Set C to +∞ outside the window |j (K − 1) − i (N − 1)| ≤ w (K − 1), as in `dropdtw.problem.band`."""
     if lengths is None:
         K, N = (torch.as_tensor(n, device=C.device) for n in C.shape[1:])
     else:
@@ -410,7 +412,7 @@ def _banded(C: Tensor, window: float, lengths: Padding) -> Tensor:
 
 
 def _executor(C: Tensor, name: str | None) -> str:
-    """The name of the executor, "" for the best one on the CPU."""
+    """Return the name of the executor; "" stands for the fastest one on the CPU."""
     known = (*EXECUTORS, "triton", "wavefront")
     if name is not None and name not in known:
         raise ValueError(f"executor is {name!r}; choose one of {', '.join(map(repr, known))} (None picks by device)")
@@ -420,7 +422,7 @@ def _executor(C: Tensor, name: str | None) -> str:
         if C.is_cuda and ops.has_triton():
             return "triton"
         warnings.warn(
-            f"there are no kernels for tensors on {C.device}: ordinary PyTorch operations do the work, slowly; "
+            f"no kernels are available for tensors on {C.device}, so slow PyTorch operations are used instead; "
             "install triton 3.6 or newer, or move the costs to the CPU",
             RuntimeWarning,
             stacklevel=3,

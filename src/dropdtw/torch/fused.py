@@ -1,8 +1,8 @@
-"""The built-in losses on CUDA, from sequences to values in a handful of launches, and back.
+"""The built-in losses on CUDA as fused operators: a few kernel launches from sequences to values and gradients.
 
-What `AlignmentLoss.align` does in many small operations is one operator here: match costs, drop costs and alignment,
-each in a kernel or a matrix product of its own. `values` says where it applies; everywhere else, and for whatever a
-user supplies, the general path runs, and both give the same.
+What `AlignmentLoss.align` does in many small operations is one operator here. Match costs, drop costs and alignment
+each take one kernel or one matrix product. `values` decides whether the operator applies. In all other cases, and for
+any cost that a user supplies, the general path runs. Both paths give the same results.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ FUSED = ("softmax", "cosine", "sqeuclidean")
 
 
 def runs_on(A: Tensor) -> bool:
-    """Whether the kernels run where this tensor is."""
+    """Whether the kernels support this tensor's device."""
     return A.is_cuda and ops.has_triton()
 
 
 def applies_to(A: Tensor) -> bool:
-    """Whether the kernels run where this tensor is, and can read it: tensors of transformed code they cannot."""
+    """Whether the kernels support this tensor's device and can read it; under torch.func transforms they cannot."""
     return runs_on(A) and (torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active())
 
 
@@ -42,7 +42,7 @@ def applies_to(A: Tensor) -> bool:
 
 
 def values(loss: AlignmentLoss, p: Pairs, normalize: str | None, reduction: str = "none") -> Tensor | None:
-    """The value of each item (B,), normalised, or what is left of them; None where the general path has to find it."""
+    """Compute the normalized values (B,) or their reduction; None if the general path must compute them."""
     if loss.match not in FUSED or loss.moves.get("window") is not None or not applies_to(p.given_x):
         return None
     said = loss.charges()
@@ -66,9 +66,9 @@ def values(loss: AlignmentLoss, p: Pairs, normalize: str | None, reduction: str 
 
 
 def inputs(p: Pairs) -> Inputs:
-    """Pairs as the operators take them: with both lengths or none, and whatever stands in the padding.
+    """Return pairs in the form that the operators take: with both lengths or neither, and with arbitrary padding.
 
-    For compilers there is 0 in it: they merge that with what comes before.
+    Under torch.compile the padding is set to 0: the compiler fuses that with the preceding operations.
     """
     lengths = p.z_lengths, p.x_lengths
     if p.z_lengths is not None or p.x_lengths is not None:
@@ -78,7 +78,7 @@ def inputs(p: Pairs) -> Inputs:
 
 
 def shared(p: Pairs) -> Shared | None:
-    """What losses of the same pairs share; None where a compiler is to find that out."""
+    """Return the intermediate results that losses of the same pairs share; None under torch.compile."""
     if torch.compiler.is_compiling():
         return None
     if p.shared is None:
@@ -92,11 +92,11 @@ def _full(A: Tensor, lengths: Tensor | None) -> Tensor:
 
 
 Said = tuple[str, str]
-"""A drop cost as far as it is known without looking at a tensor, and its digits; ("tensor", …): the user's own."""
+"""The kind of a drop cost, known without reading a tensor, and its digits; ("tensor", …) is the user's own tensor."""
 
 
 def _digits(number: float) -> str:
-    """A number as text: a compiler that has seen two numbers in one place takes them for a variable."""
+    """Encode a number as text: torch.compile turns a number that changes between calls into a variable."""
     return float(number).hex()
 
 
@@ -115,14 +115,14 @@ def _said(drop: Any) -> Said:
 
 
 def _own(drop: Any, p: Pairs, turned: bool = False) -> Tensor | None:
-    """What a network says of X, or of Z where the pairs are turned."""
+    """Return a network's output for X, or for Z if the pairs are swapped."""
     if not isinstance(drop, LearnedDrop):
         return None
     return drop.own_logit(p.turned() if turned else p).contiguous()
 
 
 TENSOR = charges.said(torch.empty(0), "")
-"""What a charge is called that is a tensor."""
+"""Placeholder for a charge that is a tensor."""
 
 
 def _plan(*asked: Any) -> tuple[Plan | None, str, Spec]:
@@ -147,7 +147,7 @@ def _cached_plan(
     normalize: str | None,
     reduction: str,
 ) -> tuple[Plan | None, str, Spec]:
-    """The plan of a request, None where the general path must run; what operators call it; and the request, checked."""
+    """Return the plan of a request (None if the general path must run), its operator name, and the checked request."""
     charged = {name: charges.said(float.fromhex(digits), name) if digits else TENSOR for name, digits in known}
     found = [_drop(said, name, wide) for said, name in ((drop_x, "drop_x"), (drop_z, "drop_z"))]
     options: dict[str, Any] = dict(moves) | {name: charges.as_asked(value) for name, value in charged.items()}
@@ -190,7 +190,7 @@ def _drop(said: Said, name: str, wide: bool) -> Drop | None:
 
 
 _PLANS: dict[str, Plan] = {}
-"""Plans by what operators call them."""
+"""Plans by the names that operators take."""
 
 
 # --- As PyTorch knows it ------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def _value(given: Inputs, plan: Plan, name: str, shared: Shared | None) -> Tenso
 
 
 class _Forward(torch.autograd.Function):
-    """The operator as eager code runs it: a registered one costs several times as much per call."""
+    """The operator for eager code: calling a registered operator has several times the overhead."""
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Tensor:
@@ -228,7 +228,7 @@ class _Forward(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         Z, X, *found = ctx.saved_tensors
-        if torch.is_grad_enabled():  # with create_graph: the derivatives must know that they have none
+        if torch.is_grad_enabled():  # create_graph: raise on second differentiation
             by = _Backward.apply(grad, Z, X, *found, ctx.plan, ctx.wanted)  # type: ignore[no-untyped-call]
         else:
             by = stages.pulled(Z, X, stages.scaled(grad, found), ctx.plan, ctx.wanted)
@@ -247,10 +247,10 @@ class _Backward(torch.autograd.Function):
 
 
 class _Traced(torch.autograd.Function):
-    """The operator as compilers trace it: one opaque call forward, a multiplication backward.
+    """The operator for torch.compile: one opaque call in the forward pass, a multiplication in the backward pass.
 
-    The backward pass does not read Z and X, so that no CUDA graph of a compiler has to copy them for it, and compilers
-    merge the multiplication with what follows.
+    The backward pass does not read Z and X, so a compiler's CUDA graphs need not copy them for it. The compiler fuses
+    the multiplication with the operations that follow.
     """
 
     @staticmethod
@@ -280,7 +280,7 @@ def _loss(
     plan: str,
     wanted: int,
 ) -> tuple[Tensor, list[Tensor]]:
-    """The values, or what is left of them, and their derivatives by the inputs that are wanted."""
+    """Compute the values or their reduction, and the derivatives with respect to the requested inputs."""
     how = _PLANS[plan]
     value, found = stages.forward(Inputs(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths), how, wanted)
     return value, [part for part in stages.pulled(Z, X, found, how, wanted) if part is not None]
@@ -292,7 +292,7 @@ def _fake(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths, plan, wanted):
     return Z.new_empty(len(Z) if _PLANS[plan].reduction == "none" else ()), made
 
 
-# Defined by hand: what `torch.library.custom_op` adds to a call takes longer than the call.
+# Defined by hand: the overhead of `torch.library.custom_op` exceeds the time of the call itself.
 _LIBRARY: Any = torch.library.Library("dropdtw", "FRAGMENT")  # type: ignore[no-untyped-call]
 _LIBRARY.define(
     "loss(Tensor Z, Tensor X, Tensor? own_x, Tensor? own_z, Tensor? charges, Tensor? ids, Tensor? z_lengths, "

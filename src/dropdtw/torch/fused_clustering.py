@@ -1,6 +1,7 @@
-"""L_clust on CUDA as one operator: similarities, value and derivative by kernels, and on the way back two products.
+"""L_clust on CUDA as one operator.
 
-Where it applies `ClusteringLoss` takes its values from here; elsewhere the general path runs, and both give the same.
+Kernels compute similarities, value and derivative; the backward pass has only two products left.
+`ClusteringLoss` uses this operator where it applies, and the general path elsewhere. Both give the same results.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dropdtw.torch.stages import Inputs, Shared
 
 
 def values(p: Pairs, gamma: float, gamma_contrast: float | None) -> Tensor | None:
-    """The loss of each item (B,), None where the general path has to find it.
+    """Compute the loss of each item (B,); None if the general path must compute it.
 
     gamma_contrast : None for the Frobenius norm.
     """
@@ -37,7 +38,7 @@ def values(p: Pairs, gamma: float, gamma_contrast: float | None) -> Tensor | Non
 
 
 def _value(shared: Shared, gamma: float, gamma_contrast: float | None, gradient: bool) -> tuple[Tensor, Tensor | None]:
-    """The loss of each item (B,), and its derivative by the similarities (B, K, N)."""
+    """Compute the loss of each item (B,), and its derivative with respect to the similarities (B, K, N)."""
     given = shared.given
     with torch.autocast(given.X.device.type, enabled=False):
         S = shared.similarities
@@ -47,13 +48,13 @@ def _value(shared: Shared, gamma: float, gamma_contrast: float | None, gradient:
 
 
 def _pull(grad: Tensor, Z: Tensor, X: Tensor, by_s: Tensor, z_too: bool = True) -> tuple[Tensor | None, Tensor]:
-    """The derivatives of Σ grad · value by Z and X, which have 0 in their padding."""
+    """Compute the derivatives of Σ grad · value with respect to Z and X, whose padding is 0."""
     by_s = by_s * grad[:, None, None]
     return torch.bmm(by_s, X) if z_too else None, torch.bmm(by_s.mT, Z)
 
 
 class _Forward(torch.autograd.Function):
-    """The operator as eager code runs it: the registered one costs several times as much per call."""
+    """The operator for eager code: calling the registered operator has several times the overhead."""
 
     @staticmethod
     def forward(ctx: Any, Z: Tensor, X: Tensor, shared: Shared, gamma: float, gamma_contrast: float | None) -> Tensor:
@@ -64,7 +65,7 @@ class _Forward(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        if torch.is_grad_enabled():  # with create_graph: the derivatives must know that they have none
+        if torch.is_grad_enabled():  # create_graph: raise on second differentiation
             found = _Backward.apply(grad, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
         else:
             Z, X, by_s = ctx.saved_tensors
@@ -83,13 +84,13 @@ class _Backward(torch.autograd.Function):
 
 
 ONCE = (
-    "on CUDA the clustering loss can be differentiated once: its backward pass has no derivative of its own. "
+    "on CUDA the clustering loss can be differentiated only once: its backward pass has no derivative. "
     "For second derivatives compute it on the CPU"
 )
 
 
-# The same for compilers, registered with what it takes to trace it without running it. They take the products of the
-# backward pass apart themselves; for them, the padding is 0 already.
+# The same for torch.compile, registered with a fake implementation so that tracing does not run it. The compiler
+# optimizes the products of the backward pass itself. Here the padding is already 0.
 
 
 @torch.library.custom_op("dropdtw::clustering", mutates_args=())

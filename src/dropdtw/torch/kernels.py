@@ -1,4 +1,4 @@
-"""Single kernels behind functions of `costs` and `batch`, where there is a GPU."""
+"""Single GPU kernels that speed up functions of `costs` and `batch`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dropdtw.torch import ops
 
 
 def run_on(A: Tensor) -> bool:
-    """Whether kernels run where this tensor is; transformed code has no tensors that a kernel could read."""
+    """Whether kernels can process this tensor. Under torch.func transforms they cannot read it."""
     if not A.is_cuda or not ops.has_triton():
         return False
     return torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active()
@@ -31,7 +31,7 @@ def _(Z, X):  # type: ignore[no-untyped-def]
 
 
 def squares(Z: Tensor, X: Tensor) -> Tensor:
-    """Squared distances (..., K, N) of Z (..., K, d) and X (..., N, d), by differences; without a derivative."""
+    """Compute squared distances (..., K, N) of Z (..., K, d) and X (..., N, d) from differences; not differentiable."""
     batch = Z.shape[:-2]
     if len(batch) != 1:
         Z, X = (A.reshape(-1, *A.shape[-2:]) for A in (Z, X))
@@ -63,7 +63,10 @@ def countable(C: Tensor) -> bool:
 
 
 def percentile(C: Tensor, p: float, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
-    """The p-th percentile (B, 1) of each item's finite match costs, as `costs.percentile_drop`, without derivatives."""
+    """Compute the p-th percentile (B, 1) of each item's finite match costs, like `costs.percentile_drop`.
+
+    It has no derivatives.
+    """
     found: Tensor
     if torch.compiler.is_compiling():
         found = _percentile(C.detach().contiguous(), p, z_lengths, x_lengths)
@@ -75,14 +78,14 @@ def percentile(C: Tensor, p: float, z_lengths: Tensor | None, x_lengths: Tensor 
 
 
 def first_rows(Z: Tensor) -> Tensor:
-    """For each row of Z (B, K, d) the first that equals it: (B, K)."""
+    """Find the first equal row for each row of Z (B, K, d): (B, K)."""
     from dropdtw.executors.triton import rows
 
     return rows.first_rows(Z, None, None)[0].long()
 
 
 def real_part(A: Tensor, lengths: Tensor) -> Tensor:
-    """A (B, L, d) with 0 in the padding, whatever stood there, and derivative 0 there."""
+    """Return A (B, L, d) with its padding set to 0; the padding gets gradient 0."""
     found: Tensor = _RealPart.apply(A, lengths)  # type: ignore[no-untyped-call]
     return found
 

@@ -1,4 +1,4 @@
-"""`LearnedDrop`: drop costs that a small network reads off the other sequence (paper Eq. 6)."""
+"""`LearnedDrop`: drop costs that a small network computes from the other sequence (paper Eq. 6)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from dropdtw.torch.reduction import check_number
 
 
 class LearnedDrop(nn.Module):
-    """d^x = X · f(mean Z) (paper Eq. 6): what dropping x_j costs, learned, from the content of Z.
+    """d^x = X · f(mean Z) (paper Eq. 6): the cost of dropping x_j, learned from the content of Z.
 
     dim : d, the number of features.
     depth, hidden : f has `depth` linear layers with ReLU between them, of width `hidden` (None: d).
-    output : "logit": the result is a drop logit that competes with the steps in the softmax of the match costs, so that
-        the drop cost is −log of a probability; it needs `match="softmax"` and is for drop_x. "cost": the result is the
-        drop cost itself, as Eq. 6 has it. Nothing bounds it below: a loss that is minimised over it can make drops
-        ever cheaper, so train it with something that holds it up, such as `ClusteringLoss` and weight decay.
+    output : "logit" makes the result a drop logit that competes with the steps in the softmax of the match costs, so
+        the drop cost is −log of a probability. It works only as drop_x with `match="softmax"`. "cost" makes the result
+        the drop cost itself, as in Eq. 6. That cost has no lower bound, so training can make drops ever cheaper; add a
+        term that prevents this, such as `ClusteringLoss` and weight decay.
     residual : whether f(m) = m + network(m), so that training starts from the similarity to the mean of Z.
-    scale : the result is multiplied by it. Features of length √d give products of size d, and a drop cost that learns
-        faster than the features it is made of; 1/√d holds it back.
-    anchor : for "logit", a percentile 0..100: the logits less their mean over the x are added to the percentile logit
-        of the similarities ("logit:30" with anchor=30). Training then says *which* x to drop; how much is dropped stays
-        what the percentile makes it. Without it nothing stops a loss from making drops ever cheaper but for the one x
-        that each z needs, and long training does just that.
+    scale : factor of the result. Features of length √d have products of size d, so the drop cost learns faster than
+        the features; scale=1/√d slows it down.
+    anchor : for "logit", a percentile 0..100. The logits minus their mean over the x are added to the percentile logit
+        of the similarities ("logit:30" for anchor=30). Training then decides *which* x to drop, while the percentile
+        decides how many. Without an anchor, nothing keeps the loss from making drops ever cheaper, until only the one x
+        that each z needs is matched; long training does exactly that.
 
-    One module serves one side. As drop_z of a `DropDTWLoss` it gives d^z = Z · f(mean X).
+    One module serves one side. As drop_z of a `DropDTWLoss`, it computes d^z = Z · f(mean X).
 
     >>> import torch
     >>> drop = LearnedDrop(2, output="cost")
@@ -63,7 +63,7 @@ class LearnedDrop(nn.Module):
             )
         if anchor is not None and (output != "logit" or not 0 <= anchor <= 100):
             raise ValueError(
-                f"anchor is {anchor!r} and output is {output!r}; an anchor is a percentile 0 to 100 of logits"
+                f"anchor is {anchor!r} and output is {output!r}; give a percentile from 0 to 100, with output='logit'"
             )
         self.output, self.residual, self.anchor = output, residual, anchor
         self.scale = check_number(scale, "scale")
@@ -74,7 +74,7 @@ class LearnedDrop(nn.Module):
         self.network = nn.Sequential(*layers[:-1])
 
     def forward(self, Z: Batch, X: Batch, *, z_lengths: Lengths = None, x_lengths: Lengths = None) -> Tensor:
-        """X · f(mean Z), (B, N), for batches Z (B, K, d) and X (B, N, d); means are over real elements."""
+        """Compute X · f(mean Z), (B, N), for batches Z (B, K, d) and X (B, N, d); the mean excludes padding."""
         p = pairs(Z, X, z_lengths, x_lengths)
         mean = p.Z.sum(dim=1) / count(p.Z, p.z_lengths)[:, None]
         first = next(self.network.parameters())
@@ -86,12 +86,12 @@ class LearnedDrop(nn.Module):
         return self.scale * torch.bmm(p.X, f[..., None]).squeeze(2)
 
     def of_pairs(self, p: Pairs) -> Tensor:
-        """The same for checked pairs."""
+        """Compute the same for pairs that are already checked."""
         found: Tensor = self(p.given_z, p.given_x, z_lengths=p.z_lengths, x_lengths=p.x_lengths)
         return found
 
     def logit(self, p: Pairs) -> Tensor | Callable[[Tensor], Tensor]:
-        """The drop logit of checked pairs, as the softmax takes it: (B, N), or a function of the similarities."""
+        """Return the drop logit of checked pairs for the softmax: (B, N), or a function of the similarities."""
         own = self.own_logit(p)
         if self.anchor is None:
             return own
@@ -99,7 +99,7 @@ class LearnedDrop(nn.Module):
         return lambda S: costs.percentile_logit(S, percent, p.z_lengths, p.x_lengths) + own
 
     def own_logit(self, p: Pairs) -> Tensor:
-        """The part of the drop logit (B, N) that does not depend on the similarities."""
+        """Compute the part of the drop logit (B, N) that does not depend on the similarities."""
         own = self.of_pairs(p)
         if self.anchor is None:
             return own
@@ -107,5 +107,5 @@ class LearnedDrop(nn.Module):
         return own - torch.where(there, own, 0.0).sum(dim=1, keepdim=True) / count(p.given_x, p.x_lengths)[:, None]
 
     def extra_repr(self) -> str:
-        """What `print` adds."""
+        """Describe the settings for `repr`."""
         return f"output={self.output!r}, residual={self.residual}, scale={self.scale:g}, anchor={self.anchor}"

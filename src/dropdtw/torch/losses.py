@@ -1,9 +1,9 @@
-"""Alignment losses: sequences in, a number to minimise out (paper Eq. 7–8, its baselines and its margin loss).
+"""Alignment losses: sequences in, a number to minimize out (paper Eq. 7–8 and its baselines).
 
-Each is a thin module over `drop_dtw`: a match cost, a drop cost, a table, a minimum. All are called alike,
+Each loss is a thin module over `drop_dtw` that fixes a match cost, a drop cost, a recurrence and a minimum. Call it as
 `loss(Z, X, z_lengths=..., x_lengths=..., ids=..., order=..., x_mask=...)`, with padded batches Z (B, K, d) and
-X (B, N, d), or with lists of sequences (K_b, d) and (N_b, d). What stands in the padding, or is masked, has no
-influence on any value or derivative.
+X (B, N, d), or with lists of sequences (K_b, d) and (N_b, d). Padding and masked frames affect no value and no
+gradient.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ MatchCost = (
     Literal["softmax", "cosine", "sqeuclidean", "cityblock", "chebyshev", "correlation"]
     | Callable[[Tensor, Tensor], Tensor]
 )
-"""What `match=` of a loss takes: a name, or a function of Z (B, K, d) and X (B, N, d) that returns C (B, K, N)."""
+"""Type of `match=`: a name, or a function of Z (B, K, d) and X (B, N, d) that returns C (B, K, N)."""
 
 DropCost = None | float | str | Tensor | LearnedDrop
-"""What `drop_x=` and `drop_z=` of a loss take: None (not droppable), a number, a tensor, "percentile:30", "logit:30" or
-a `LearnedDrop`."""
+"""Type of `drop_x=` and `drop_z=`: None (drops are forbidden), a number, a tensor, "percentile:30", "logit:30" or a
+`LearnedDrop`."""
 
 
 class LossOptions(TypedDict, total=False):
-    """What every alignment loss can be told; `AlignmentLoss` says what each means."""
+    """Options of every alignment loss; `AlignmentLoss` explains them."""
 
     match: MatchCost
     gamma_match: float | None
@@ -64,27 +64,27 @@ class LossOptions(TypedDict, total=False):
 
 
 class AlignmentLoss(nn.Module):
-    """The value of an alignment as a loss; the base of the losses below, which differ in table and defaults.
+    """The value of an alignment as a loss: base class of the losses below, which differ in recurrence and defaults.
 
     match : "softmax" (Eq. 4), "cosine" (Eq. 3), "sqeuclidean", "cityblock", "chebyshev", "correlation", or a
-        function of Z (B, K, d) and X (B, N, d), 0 in their padding, that returns C (B, K, N); a module with parameters
-        of its own trains along.
-    gamma_match : temperature γ of the softmax cost, which *divides* z·x. None: 1. The authors train with 10, on 512
-        standardised features.
+        function of Z (B, K, d) and X (B, N, d), zero-padded, that returns C (B, K, N). If it is a module, its
+        parameters are trained too.
+    gamma_match : temperature γ of the softmax cost, which *divides* z·x. None means 1. The authors train with 10, on
+        512 standardized features.
     reducer, gamma : the minimum and its smoothness, as in `drop_dtw`.
     one_to_many, many_to_one, contiguous, window : which matches are allowed, as in `dropdtw.solve`.
-    warp : what a match that repeats an element pays on top. A number ≥ 0, or a tensor () or (B,), which may be an
+    warp : extra cost of a match that repeats an element. A number ≥ 0, or a tensor () or (B,), which may be an
         `nn.Parameter`.
-    normalize : "x", "z" or "both" divides the value of an item by N_b, K_b or their sum. The authors' is "x".
+    normalize : "x", "z" or "both" divides the value of an item by N_b, K_b or their sum. The authors use "x".
     reduction : "mean", "sum" or "none" over the items.
     """
 
     method: str = "dtw"
     fuses: Literal["values", "align", None] = "values"
-    """What one operator may compute on CUDA; None where a subclass has costs of its own."""
+    """What the fused CUDA operator may compute; None if a subclass defines its own costs."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """See which methods a subclass replaces."""
+        """Note which methods a subclass overrides."""
         super().__init_subclass__(**options)
         ours = all(getattr(cls, name).__module__ == __name__ for name in ("costs", "align", "charges"))
         cls.fuses = None if not ours else "values" if cls.align is AlignmentLoss.align else "align"
@@ -111,10 +111,10 @@ class AlignmentLoss(nn.Module):
                 "of Z (B, K, d) and X (B, N, d) that returns C (B, K, N)"
             )
         if gamma_match is not None and match != "softmax":
-            raise ValueError(f"gamma_match is the softmax cost's, but match is {match!r}; leave it out")
+            raise ValueError(f"gamma_match applies to match='softmax' only, but match is {match!r}; leave it out")
         self.match = match
         self.gamma_match = check_number(1.0 if gamma_match is None else gamma_match, "gamma_match")
-        find_reducer(reducer, gamma)  # its errors should not wait for the first batch
+        find_reducer(reducer, gamma)  # raise errors now, not on the first batch
         self.reducer, self.gamma = reducer, gamma
         if window is not None:
             window_width(1, window)
@@ -136,16 +136,16 @@ class AlignmentLoss(nn.Module):
         order: Orders = None,
         x_mask: Mask = None,
     ) -> Tensor:
-        """The loss of a batch.
+        """Compute the loss of a batch.
 
         Z, X : (B, K, d) and (B, N, d), or lists of B sequences (K_b, d) and (N_b, d).
         z_lengths, x_lengths : (B,) lengths of padded sequences.
-        ids : (B, K) or a list of B rows, whole numbers: for the softmax cost, z of the same id count once. None: equal
-            z count once.
-        order : which steps may follow which: one order for all items, or a list of B, as in `drop_dtw`. None: each Z
-            is a list.
-        x_mask : (B, N) bool, or a list of B vectors: False where x_j is missing. It matches nothing and costs nothing,
-            as if it had been deleted, and has derivative 0: `x_mask=~X.isnan().any(-1)` leaves out frames with NaN.
+        ids : (B, K) or a list of B rows, integers. For the softmax cost, all z with the same id count once. None means
+            that equal z count once.
+        order : which steps may follow which: one order for all items, or a list of B, as in `drop_dtw`. None means
+            that each Z is a list.
+        x_mask : (B, N) bool, or a list of B vectors: False where x_j is missing. A missing x_j is treated as if it had
+            been deleted and gets gradient 0. For example, `x_mask=~X.isnan().any(-1)` leaves out frames with NaN.
         """
         return self._reduced(pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask), order, self.reduction)
 
@@ -160,25 +160,25 @@ class AlignmentLoss(nn.Module):
         order: Orders = None,
         x_mask: Mask = None,
     ) -> Tensor:
-        """What the alignment of each item costs (B,), normalised but not reduced."""
+        """Compute the value of each item (B,), normalized but not reduced."""
         return self.values(pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask), order)
 
     def values(self, p: Pairs, order: Orders = None) -> Tensor:
-        """The same for checked pairs, see `dropdtw.torch.batch.pairs`."""
+        """Compute the same for pairs that are already checked, see `dropdtw.torch.batch.pairs`."""
         return self._reduced(p, order, "none")
 
     def _reduced(self, p: Pairs, order: Orders, reduction: Reduction) -> Tensor:
         if torch.is_autocast_enabled(p.given_x.device.type):
             with torch.autocast(p.given_x.device.type, enabled=False):  # half precision would round the costs
                 return self._reduced(p, order, reduction)
-        if order is None and self.fuses == "values":  # kernels for graphs are the general path's
+        if order is None and self.fuses == "values":  # only the general path has kernels for graphs
             found = fused.values(self, p, self.normalize, reduction)
             if found is not None:
                 return found
         return reduce(normalized(self.align(p, order), p, self.normalize), reduction)
 
     def align(self, p: Pairs, order: Orders = None) -> Tensor:
-        """D_{K,N} of each item: (B,)."""
+        """Compute D_{K,N} of each item: (B,)."""
         found = fused.values(self, p, None) if order is None and self.fuses else None
         if found is not None:
             return found
@@ -200,15 +200,15 @@ class AlignmentLoss(nn.Module):
         )
 
     def charges(self) -> dict[str, Any]:
-        """What some steps pay on top, as `drop_dtw` takes it."""
+        """Return the charges as keyword arguments of `drop_dtw`."""
         return {"warp": self.warp}
 
     def dropped(self) -> tuple[DropCost, DropCost]:
-        """What dropping costs on each side, as it was asked for."""
+        """Return the drop costs of both sides as the caller gave them."""
         return None, None
 
     def costs(self, p: Pairs) -> tuple[Tensor, Drops, Drops]:
-        """Match costs (B, K, N), and drop costs of x and z as `drop_dtw` takes them."""
+        """Compute match costs (B, K, N), and the drop costs of x and z for `drop_dtw`."""
         if self.match == "softmax":
             return costs.softmax_of_kinds(p.Z, p.X, p.first_of_kind(), self.gamma_match), None, None
         if not callable(self.match):
@@ -224,7 +224,7 @@ class AlignmentLoss(nn.Module):
         return C, None, None
 
     def extra_repr(self) -> str:
-        """What `print` adds."""
+        """Describe the settings for `repr`."""
         told: dict[str, Any] = {"gamma_match": self.gamma_match} if self.match == "softmax" else {}
         told |= {"reducer": self.reducer, "gamma": self.gamma, **self.moves, "normalize": self.normalize}
         told |= {name: v for name, v in self.charges().items() if charges.given(v) and not isinstance(v, nn.Parameter)}
@@ -233,17 +233,17 @@ class AlignmentLoss(nn.Module):
 
 
 class DropDTWLoss(AlignmentLoss):
-    """Drop-DTW as a loss (paper Eq. 8): L(Z, X) = D_{K,N}(Z, X), outliers of X (and of Z) dropped on the way.
+    """Drop-DTW as a loss (paper Eq. 8): L(Z, X) = D_{K,N}(Z, X), which drops outliers of X (and of Z).
 
-    drop_x, drop_z : what dropping costs. None: that side may not be dropped. A number, or a tensor that broadcasts to
-        (B, N) or (B, K), such as a learnable one; "percentile:30" of each item's own match costs (Eq. 5), through
-        which no derivative flows; a `LearnedDrop` (Eq. 6). For drop_x with the softmax cost also "logit:30" or a
+    drop_x, drop_z : drop costs. None forbids drops on that side. Otherwise a number; a tensor that broadcasts to (B, N)
+        or (B, K), which may be learnable; "percentile:30" of each item's own match costs (Eq. 5), which passes no
+        gradient; or a `LearnedDrop` (Eq. 6). With the softmax cost, drop_x can also be "logit:30" or a
         `LearnedDrop(output="logit")`: a drop logit that competes with the steps in the softmax (the authors' recipe).
-    open_x, open_z : what the first dropped x (z) of each run pays on top of its drop cost, so that junk is dropped in
-        few runs. A number ≥ 0, or a tensor () or (B,). An `nn.Parameter` is learned along with the rest.
-    method : "drop_dtw", or "drop_dtw_paper" for Algorithm 2 as printed, which takes no charges, and counts some
-        alignments several times when both sides may be dropped (docs/algorithm.md).
-    The rest as in `AlignmentLoss`; softmax costs and smoothMin unless told otherwise, as in the paper.
+    open_x, open_z : extra cost of the first dropped x (z) of each run, on top of its drop cost; it favors few runs of
+        drops. A number ≥ 0, or a tensor () or (B,). An `nn.Parameter` is learned with the other parameters.
+    method : "drop_dtw", or "drop_dtw_paper" for Algorithm 2 as printed. The latter takes no charges and, when both
+        sides may be dropped, counts some alignments several times (docs/algorithm.md).
+    All other options are those of `AlignmentLoss`. As in the paper, the defaults are softmax costs and smoothMin.
 
     >>> Z = torch.eye(2)[None]
     >>> X = torch.tensor([[[4.0, 0.0], [-9.0, -9.0], [0.0, 4.0]]])              # the second fits nothing
@@ -285,21 +285,21 @@ class DropDTWLoss(AlignmentLoss):
         logit = isinstance(rule, LogitPercentile) or (isinstance(rule, LearnedDrop) and rule.output == "logit")
         if logit and (name == "drop_z" or self.match != "softmax"):
             raise ValueError(
-                f"{name} is a logit in the softmax over z, for drop_x with match='softmax', but this is {name} with "
+                f"{name} is a drop logit, which works only as drop_x with match='softmax', but this is {name} with "
                 f"match={self.match!r}; use 'percentile:30' or LearnedDrop(dim, output='cost')"
             )
         return drop
 
     def charges(self) -> dict[str, Any]:
-        """What some steps pay on top, as `drop_dtw` takes it."""
+        """Return the charges as keyword arguments of `drop_dtw`."""
         return {"open_x": self.open_x, "open_z": self.open_z, **super().charges()}
 
     def dropped(self) -> tuple[DropCost, DropCost]:
-        """What dropping costs on each side, as it was asked for."""
+        """Return the drop costs of both sides as the caller gave them."""
         return self.drop_x, self.drop_z
 
     def costs(self, p: Pairs) -> tuple[Tensor, Drops, Drops]:
-        """Match costs (B, K, N), and drop costs of x and z as `drop_dtw` takes them."""
+        """Compute match costs (B, K, N), and the drop costs of x and z for `drop_dtw`."""
         logit = self._logit(p)
         if logit is None:
             C, drop_x = super().costs(p)[0], self._drop(self.drop_x, p)
@@ -308,7 +308,7 @@ class DropDTWLoss(AlignmentLoss):
         return C, drop_x, self._drop(self.drop_z, p.turned())
 
     def _logit(self, p: Pairs) -> Tensor | Callable[[Tensor], Tensor] | None:
-        """The drop logit of x, as the softmax takes it; None where the drop cost is none."""
+        """Return the drop logit of x for the softmax, or None if the drop cost is not a logit."""
         if isinstance(self.drop_x, LearnedDrop):
             return self.drop_x.logit(p) if self.drop_x.output == "logit" else None
         rule = drops.resolve(self.drop_x, "drop_x") if isinstance(self.drop_x, str) else None
@@ -318,7 +318,7 @@ class DropDTWLoss(AlignmentLoss):
         return lambda S: costs.percentile_logit(S, percent, p.z_lengths, p.x_lengths)
 
     def extra_repr(self) -> str:
-        """What `print` adds."""
+        """Describe the settings for `repr`."""
         learned = (LearnedDrop, nn.Parameter)
         told = {"drop_x": self.drop_x, "drop_z": self.drop_z}
         shown = [f"{k}={v!r}" for k, v in told.items() if not isinstance(v, learned)]
@@ -326,14 +326,14 @@ class DropDTWLoss(AlignmentLoss):
 
     @staticmethod
     def _drop(drop: DropCost, p: Pairs) -> Drops:
-        """The drop cost of the second sequences of p."""
+        """Return the drop cost of the second sequences of p."""
         if isinstance(drop, LearnedDrop):
             return drop.of_pairs(p)
         return per_frame(drop, p.x_places) if isinstance(drop, Tensor) else drop
 
 
 class SmoothDTWLoss(AlignmentLoss):
-    """SmoothDTW (Hadji et al. 2021): DTW with smoothMin (Eq. 7) over the softmax cost (Eq. 4). Everything is matched.
+    """SmoothDTW (Hadji et al. 2021): DTW with smoothMin (Eq. 7) over the softmax cost (Eq. 4), without drops.
 
     >>> SmoothDTWLoss(normalize="x")(torch.zeros(1, 2, 3), torch.zeros(1, 4, 3))     # equal z are one: p = 1
     tensor(0.)
@@ -343,7 +343,8 @@ class SmoothDTWLoss(AlignmentLoss):
 class SoftDTWLoss(AlignmentLoss):
     """soft-DTW (Cuturi & Blondel 2017): −γ log Σ exp(−cost/γ) over all DTW alignments, of squared distances.
 
-    It is no distance: below 0 for equal sequences, and not least there. `SoftDTWDivergence` mends that.
+    It is not a distance: it is negative for equal sequences, and its minimum lies elsewhere. `SoftDTWDivergence`
+    corrects that.
 
     >>> SoftDTWLoss(gamma=1.0)(torch.zeros(1, 2, 1), torch.zeros(1, 2, 1))           # three alignments of cost 0
     tensor(-1.0986)
@@ -356,8 +357,8 @@ class SoftDTWLoss(AlignmentLoss):
 class SoftDTWDivergence(SoftDTWLoss):
     """soft-DTW without its bias (Blondel et al. 2021): D(Z, X) − ½ D(Z, Z) − ½ D(X, X), for any two lengths.
 
-    Exactly 0 for equal sequences. Blondel et al. prove that it is ≥ 0 under conditions on the match cost; for squared
-    distances no exception is known. Other match costs must be symmetric, so "softmax" is refused.
+    It is exactly 0 for equal sequences. Blondel et al. prove that it is ≥ 0 under conditions on the match cost; for
+    squared distances no counterexample is known. The match cost must be symmetric, so "softmax" is rejected.
 
     >>> loss = SoftDTWDivergence()
     >>> Z = torch.tensor([[[0.0], [1.0], [2.0]]])
@@ -371,10 +372,10 @@ class SoftDTWDivergence(SoftDTWLoss):
             raise ValueError("match is 'softmax', which treats z and x differently; use 'sqeuclidean' or 'cosine'")
 
     def align(self, p: Pairs, order: Orders = None) -> Tensor:
-        """The divergence of each item: (B,)."""
+        """Compute the divergence of each item: (B,)."""
         if order is not None:
             raise ValueError(
-                "an order says how Z is aligned with X, but the divergence also aligns Z with Z and X with X; use "
+                "order applies to aligning Z with X, but the divergence also aligns Z with Z and X with X; use "
                 "SoftDTWLoss, or leave out order"
             )
         zz, xx = p.alone()
@@ -384,7 +385,7 @@ class SoftDTWDivergence(SoftDTWLoss):
 class OTAMLoss(AlignmentLoss):
     """OTAM (Cao et al. 2020): softmin DTW in which both ends of X are free.
 
-    As the paper uses it, a step takes a run of frames; `one_to_many=False` is Cao's own recursion.
+    By default a step can match a run of frames, as in the Drop-DTW paper. `one_to_many=False` gives Cao's recursion.
 
     >>> X = torch.tensor([[[9.0], [1.0], [9.0]]])
     >>> OTAMLoss(match="sqeuclidean", reducer="hard")(torch.ones(1, 1, 1), X)

@@ -1,7 +1,7 @@
-"""Masked frames: the frames that are there move to the front, and lengths say how many they are.
+"""Masked frames: move the frames that are present to the front, and store their number as the length.
 
-What stands behind them is padding, which no value and no derivative depends on. So a masked frame might as well have
-been deleted: percentiles, windows and runs of drops do not see it.
+The rest becomes padding, which affects no value and no gradient. A masked frame is therefore treated as if it had been
+deleted: percentiles, windows and runs of drops ignore it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from torch.nn.utils.rnn import pad_sequence
 from dropdtw.torch.ops import can_look
 
 Mask = Tensor | Sequence[Tensor] | None
-"""(B, N) bool, or a list of B vectors (N_b,): False where a frame is masked. None: all are there."""
+"""(B, N) bool, or a list of B vectors (N_b,): False where a frame is masked. None means that no frame is masked."""
 
 
 class Front(NamedTuple):
-    """Where the frames of a batch go.
+    """A layout with the frames of a batch moved to the front.
 
-    places : (B, N) where each frame of the new layout stood.
-    lengths : (B,) how many frames each item has, 1 for those that have none.
-    empty : (B,) whether an item has none; None where that has been ruled out.
+    places : (B, N) original position of each frame of the new layout.
+    lengths : (B,) number of frames of each item, or 1 if it has none.
+    empty : (B,) whether an item has no frames; None if a check has ruled that out.
     """
 
     places: Tensor
@@ -32,11 +32,11 @@ class Front(NamedTuple):
     empty: Tensor | None
 
     def rows(self, X: Tensor) -> Tensor:
-        """X (B, N, d) in the new layout, NaN in items without frames."""
+        """Return X (B, N, d) in the new layout, with NaN in items without frames."""
         return self._marked(X.gather(1, self.places[..., None].expand_as(X)))
 
     def columns(self, C: Tensor) -> Tensor:
-        """C (B, K, N) in the new layout, NaN in items without frames."""
+        """Return C (B, K, N) in the new layout, with NaN in items without frames."""
         return self._marked(C.gather(2, self.places[:, None].expand_as(C)))
 
     def _marked(self, A: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ class Front(NamedTuple):
 
 
 def front(mask: Tensor | Sequence[Tensor], B: int, N: int, lengths: Tensor | None, device: torch.device) -> Front:
-    """Where the frames that a mask keeps go, in a batch of B items of N frames, padded where `lengths` say."""
+    """Lay out the frames that a mask keeps, in a batch of B items of N frames, padded according to `lengths`."""
     given = mask if isinstance(mask, Tensor) else _stacked(mask, N)
     if given.shape != (B, N) or given.dtype != torch.bool:
         raise ValueError(
@@ -59,15 +59,15 @@ def front(mask: Tensor | Sequence[Tensor], B: int, N: int, lengths: Tensor | Non
     if can_look(count):
         if bool((count == 0).any()):
             item = int((count == 0).nonzero()[0, 0])
-            raise ValueError(f"x_mask leaves nothing of item {item}; leave that item out of the batch")
-    else:  # looking would wait for the device; the item's value becomes NaN instead
+            raise ValueError(f"x_mask masks every frame of item {item}; leave that item out of the batch")
+    else:  # checking would force a device synchronization; the item's value becomes NaN instead
         empty, count = count == 0, count.clamp(min=1)
     places = (~there).to(torch.uint8).argsort(dim=1, stable=True)
     return Front(places, count, empty)
 
 
 def per_frame(values: Tensor, places: Tensor | None) -> Tensor:
-    """Values that broadcast to (B, N) in the new layout."""
+    """Return values that broadcast to (B, N) in the new layout."""
     if places is None or values.ndim == 0 or values.shape[-1] == 1:
         return values
     return values.expand(places.shape).gather(1, places)

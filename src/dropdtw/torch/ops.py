@@ -1,7 +1,7 @@
-"""The operator behind `drop_dtw`, as PyTorch knows it: a forward and a backward, opaque to autograd and compilers.
+"""The PyTorch operator behind `drop_dtw`: a forward and a backward pass, opaque to autograd and torch.compile.
 
-On the CPU the compiled executor gives value and derivatives in one pass, so the derivatives are what is saved. On
-CUDA the Triton kernels save some of the states they pass through, and the backward pass starts from these.
+On the CPU, the compiled executor computes value and derivatives in one pass, so the derivatives are saved. On CUDA,
+the Triton kernels save some intermediate states, and the backward pass starts from these.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from dropdtw.torch.orders import Walks
 
 WALKS: dict[str, Walks] = {}
-"""Graphs of batches that compilers have met, by their names."""
+"""Graphs of batches that torch.compile has traced, by name."""
 
 _TABLES: dict[str, Recurrence] = {}
 
 
 def register(table: Recurrence) -> str:
-    """A name for the table that an operator can take, the same in every process."""
+    """Return a name for the table that an operator can take; it is the same in every process."""
     key = f"{table.name}#{hashlib.sha256(repr(table).encode()).hexdigest()[:16]}"
     _TABLES[key] = table
     return key
 
 
 def table(key: str) -> Recurrence:
-    """The table of that name."""
+    """Return the table of that name."""
     return _TABLES[key]
 
 
 @cache
 def _triton() -> Any:
-    """The CUDA executor, imported when first used."""
+    """Return the CUDA executor, imported lazily."""
     from dropdtw.executors import triton
 
     return triton
@@ -60,12 +60,12 @@ def _find_triton() -> bool:
 
 
 def has_triton() -> bool:
-    """Whether there is a Triton that can compile the kernels: 3.6 and 3.9 are tested."""
+    """Whether a Triton that can compile the kernels is installed; 3.6 and 3.9 are tested."""
     return _find_triton()
 
 
 def computes_in(C: Tensor) -> torch.dtype:
-    """The precision of values and derivatives: float64 for float64, float32 for all else."""
+    """Return the precision of values and derivatives: float64 for float64, float32 for everything else."""
     return torch.float64 if C.dtype == torch.float64 else torch.float32
 
 
@@ -87,7 +87,7 @@ charges._dynamo_marked_constant = True  # type: ignore[attr-defined]
 class Call(NamedTuple):
     """The settings of an operator: the table's name, the reducer, γ, and the executor ("" for any).
 
-    walks : the graphs of the steps, None where Z are lists; `key` names them in `WALKS` for compilers.
+    walks : the graphs of the steps, None if Z are lists; for torch.compile, `key` names them in `WALKS`.
     """
 
     table: str
@@ -112,10 +112,10 @@ class Given(NamedTuple):
 
 
 def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, charges: Tensor | None, lengths: Padding, call: Call) -> Tensor:
-    """The values (B,) of a batch.
+    """Compute the values (B,) of a batch.
 
-    charges : (B, 3), as `Charges`; None: none are made.
-    lengths : of the Z and of the X; None: nothing is padded.
+    charges : (B, 3), as `Charges`, or None if there are none.
+    lengths : of Z and of X, or None if nothing is padded.
     """
     wanted = torch.is_grad_enabled() and (
         C.requires_grad
@@ -145,13 +145,13 @@ def as_given(
     z_lengths: Tensor | None,
     x_lengths: Tensor | None,
 ) -> Given:
-    """Tensors as operators take them, with lengths as a pair: there are both or none."""
+    """Convert tensors to the form that operators take, with lengths as a pair: both or neither."""
     lengths = None if z_lengths is None or x_lengths is None else (z_lengths, x_lengths)
     return Given(C, drop_x, drop_z, charges, lengths)
 
 
 def solve(given: Given, call: Call, gradient: bool) -> tuple[Tensor, list[Tensor]]:
-    """The values, and what the backward pass will need (nothing, without `gradient`)."""
+    """Compute the values and the tensors that the backward pass needs (none without `gradient`)."""
     table, C = _TABLES[call.table], given.C
     if call.executor == "triton":
         if call.walks is not None:
@@ -172,16 +172,16 @@ def solve(given: Given, call: Call, gradient: bool) -> tuple[Tensor, list[Tensor
 
 
 def can_look(A: Tensor) -> bool:
-    """Whether values can be looked at: not on a GPU, which would have to be waited for, nor in transformed code."""
+    """Whether values can be read: not on a GPU, which would force a synchronization, nor under transforms."""
     return (
         A.device.type == "cpu" and not torch.compiler.is_compiling() and not torch._C._are_functorch_transforms_active()
     )
 
 
 def checked(given: Given) -> Padded:
-    """A batch on the CPU as arrays.
+    """Return a batch on the CPU as arrays.
 
-    NaN, −∞, charges that are no finite numbers ≥ 0 and lengths that the batch has no room for are refused.
+    Raises for NaN, −∞, charges that are not finite numbers ≥ 0, and lengths that exceed the batch.
     """
     dtype = computes_in(given.C)
     match, d_x, d_z = (a.detach().to(dtype).numpy() for a in given[:3])
@@ -205,7 +205,7 @@ def _lengths(C: Tensor, lengths: Padding) -> tuple[Array, Array]:
 
 
 def _check(padded: Padded) -> None:
-    """Refuse NaN and −∞, but not in the padding."""
+    """Raise for NaN and −∞ outside the padding."""
     for name, part in zip(("C", "drop_x", "drop_z"), padded[:3], strict=True):
         if not part.min() > -np.inf:
             for b, (k, n) in enumerate(zip(padded.z_lengths, padded.x_lengths, strict=True)):
@@ -221,11 +221,11 @@ def _check_charges(charges: Array) -> None:
 
 
 Derivatives = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]
-"""By C, drop_x, drop_z and charges; None where it is 0, or where there are no charges."""
+"""Derivatives with respect to C, drop_x, drop_z and charges; None if one is 0, or if there are no charges."""
 
 
 def pull(grad: Tensor, given: Given, saved: list[Tensor], call: Call) -> Derivatives:
-    """The derivatives of Σ grad · value."""
+    """Compute the derivatives of Σ grad · value."""
     if call.executor == "triton":
         how = (_TABLES[call.table], call.reducer, call.gamma, *given)
         found: Derivatives
@@ -245,13 +245,13 @@ def pull(grad: Tensor, given: Given, saved: list[Tensor], call: Call) -> Derivat
 
 
 ONCE = (
-    "drop_dtw can be differentiated once: its backward pass has no derivative of its own. "
-    "For second derivatives use executor='wavefront', which is made of ordinary PyTorch operations and slow"
+    "drop_dtw can be differentiated only once: its backward pass has no derivative. "
+    "For second derivatives use executor='wavefront', which uses ordinary PyTorch operations and is slow"
 )
 
 
 class _Forward(torch.autograd.Function):
-    """The operator as eager code runs it: the registered one costs several times as much per call."""
+    """The operator for eager code: calling the registered operator has several times the overhead."""
 
     @staticmethod
     def forward(ctx: Any, *given: Any) -> Tensor:
@@ -262,7 +262,7 @@ class _Forward(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        if torch.is_grad_enabled():  # with create_graph: the derivatives must know that they have none
+        if torch.is_grad_enabled():  # create_graph: raise on second differentiation
             found = _Backward.apply(grad, *ctx.saved_tensors, ctx.call)  # type: ignore[no-untyped-call]
         else:
             tensors = ctx.saved_tensors
@@ -281,7 +281,7 @@ class _Backward(torch.autograd.Function):
         raise RuntimeError(ONCE)
 
 
-# The same for compilers, registered with what it takes to trace it without running it.
+# The same for torch.compile, registered with a fake implementation so that tracing does not run it.
 
 
 @torch.library.custom_op("dropdtw::forward", mutates_args=())
@@ -334,7 +334,7 @@ def backward(
     executor: str,
     key: str,
 ) -> list[Tensor]:
-    """See `pull`; here every derivative is a tensor, and there is none by charges where there are none."""
+    """See `pull`. Here every derivative is a tensor; without charges, there is none with respect to charges."""
     given = as_given(C, drop_x, drop_z, charges, z_lengths, x_lengths)
     found = pull(grad, given, saved, Call(table, reducer, gamma, executor, WALKS.get(key), key))
     return [

@@ -1,7 +1,8 @@
-"""Orders of steps in a batch: one for all items, or one per item, and how each is computed.
+"""Orders of steps in a batch: one for all items or one per item, and how each is computed.
 
-Items whose order is a list run the kernels for lists, on rows gathered in that order; those whose order is a graph
-run over it. A batch with both is split and put together again, so each item is exactly as it would be alone.
+Items whose order is a list use the kernels for lists, on rows gathered in that order. Items whose order is a graph use
+the kernels for graphs. A batch with both kinds is split and reassembled, so each item gives exactly the same result as
+on its own.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ Orders = OrderLike | Sequence[OrderLike | None] | None
 
 
 def of_items(order: Orders, B: int) -> tuple[Order | None, ...]:
-    """The orders of a batch: (order,) where all items share one, else one per item.
+    """Return the orders of a batch: (order,) if all items share one, else one per item.
 
-    A list in which each entry is an `Order`, a list or None holds one order per item. Any other list, such as one with
-    a step number in it, is one order for all items.
+    A list whose entries are all `Order`s, lists or None holds one order per item. Any other list, such as one with a
+    step number in it, is one order for all items.
     """
     if isinstance(order, Tensor):
         raise ValueError(
@@ -43,37 +44,37 @@ def of_items(order: Orders, B: int) -> tuple[Order | None, ...]:
     assert isinstance(order, (list, tuple))
     if len(order) != B:
         raise ValueError(
-            f"order is a list of {len(order)} orders, one per item, but the batch has {B} items; give {B} of them, or "
-            "one for all: orders.as_order([...]) makes one order of parts that follow each other"
+            f"order is a list of {len(order)} orders, one per item, but the batch has {B} items; give {B} orders, or "
+            "one for all items: orders.as_order([...]) joins parts into one order"
         )
     return tuple(None if said is None else as_order(said) for said in order)
 
 
 def each_its_own(order: Any) -> bool:
-    """Whether `order` says one order per item."""
+    """Whether `order` gives one order per item."""
     own = (Order, list, tuple)
     return isinstance(order, (list, tuple)) and bool(order) and all(o is None or isinstance(o, own) for o in order)
 
 
 def select(order: Orders, items: Sequence[int]) -> Orders:
-    """The orders of some items of a batch."""
+    """Return the orders of some items of a batch."""
     return [order[b] for b in items] if each_its_own(order) else order  # type: ignore[index]
 
 
 @dataclass(frozen=True, eq=False)
 class Walks:
-    """The graphs of a batch: each one once, and for each item the number of its graph (None: all have the first)."""
+    """The distinct graphs of a batch, and the index of each item's graph (None: all items use the first)."""
 
     graphs: tuple[Graph, ...]
     which: tuple[int, ...] | None = None
 
     def of_item(self, B: int) -> list[Graph]:
-        """The graph of each of B items."""
+        """Return the graph of each of B items."""
         return [self.graphs[n] for n in self.which or (0,) * B]
 
     @cached_property
     def key(self) -> str:
-        """A name that an operator can take; the same graphs have the same name."""
+        """A name that an operator can take; equal graphs have equal names."""
         said = hashlib.sha256(repr(self.which).encode())
         for graph in self.graphs:
             parts = (graph.label, graph.source, graph.target, graph.use, graph.cost, graph.hub, graph.again)
@@ -85,7 +86,7 @@ class Walks:
 
 
 class Path(NamedTuple):
-    """What an order comes to: a `graph`, or the `rows` of Z one after the other; neither for the plain list of K."""
+    """What an order reduces to: a `graph`, or the `rows` of Z in sequence; neither for the plain list of K."""
 
     K: int | None
     rows: tuple[int, ...] | None = None
@@ -93,7 +94,7 @@ class Path(NamedTuple):
 
 
 def path(spec: Spec) -> Path:
-    """The path of a request's order."""
+    """Return the path of a request's order."""
     order = spec.order
     if order is None or order.is_plain:
         return Path(None if order is None else order.K)
@@ -103,13 +104,13 @@ def path(spec: Spec) -> Path:
 
 
 class Plan(NamedTuple):
-    """How a batch with orders is computed, item by item; one entry where it is the same for all.
+    """How to compute a batch with orders: one entry per item, or a single entry if all items are alike.
 
-    graphed : whether the item runs over a graph.   rows : otherwise, its rows of Z one after the other; None: all, as
-    they are.   steps : how many rows its Z must have; None: any.
-    executor, key, walks : what runs the graphs, their name for compilers, and they themselves.
+    graphed : whether the item uses a graph.   rows : otherwise, its rows of Z in sequence; None: all, unchanged.
+    steps : how many rows its Z must have; None: any number.
+    executor, key, walks : the executor for the graphs, their name for torch.compile, and the graphs themselves.
 
-    Compilers follow its use, so it holds nothing else but plain data.
+    torch.compile traces its use, so it holds only plain data.
     """
 
     graphed: tuple[bool, ...]
@@ -121,7 +122,7 @@ class Plan(NamedTuple):
 
 
 def plan(paths: Sequence[Path], which: tuple[int, ...] | None, executor: str, keyed: bool) -> Plan:
-    """The plan for some paths, where item b has the path which[b]; None: all have the first."""
+    """Make a plan from paths: item b has the path which[b]; with None, all items have the first."""
     each = [paths[n] for n in which or (0,)]
     graphs = tuple(dict.fromkeys(path.graph for path in each if path.graph is not None))
     walks = None
@@ -143,7 +144,7 @@ Solve = Callable[[ops.Given, ops.Call], Tensor]
 
 
 def value(given: ops.Given, call: ops.Call, plan: Plan, solve: Solve) -> Tensor:
-    """The values (B,) of a batch; `solve` computes one of lists, or one of graphs."""
+    """Compute the values (B,) of a batch; `solve` computes a batch of lists or a batch of graphs."""
     if all(plan.graphed):
         return solve(given, _on_graphs(call, plan))
     if not any(plan.graphed):
@@ -165,16 +166,16 @@ def _on_graphs(call: ops.Call, plan: Plan) -> ops.Call:
 
 
 def _items(given: ops.Given, items: Tensor) -> ops.Given:
-    """Some items of a batch."""
+    """Select some items of a batch."""
     lengths = None if given.lengths is None else (given.lengths[0][items], given.lengths[1][items])
     charges = None if given.charges is None else given.charges[items]
     return ops.Given(given.C[items], given.drop_x[items], given.drop_z[items], charges, lengths)
 
 
 def _gathered(given: ops.Given, rows: tuple[tuple[int, ...] | None, ...], steps: tuple[int | None, ...]) -> ops.Given:
-    """A batch whose rows come in their orders, one for all items or one per item.
+    """Gather the rows of a batch in their orders, one for all items or one per item.
 
-    Where lengths cannot be looked at, an item of another length than its order's gets length 0, which makes it NaN.
+    If lengths cannot be read, an item whose length differs from its order's gets length 0, which makes its value NaN.
     """
     C, drop_z, lengths = given.C, given.drop_z, given.lengths
     B, K, N = C.shape
@@ -202,7 +203,7 @@ def _gathered(given: ops.Given, rows: tuple[tuple[int, ...] | None, ...], steps:
 
 
 def check_items(specs: Sequence[Spec], which: tuple[int, ...] | None, z_lengths: Sequence[int]) -> None:
-    """Refuse an order that does not fit its item: `specs` are the requests, `which` the number of each item's."""
+    """Raise if an order does not fit its item: `specs` are the requests, `which` the index of each item's request."""
     for b, K in enumerate(z_lengths):
         order = specs[0 if which is None else which[b]].order
         if order is not None and order.steps != tuple(range(K)):
@@ -213,15 +214,15 @@ def check_items(specs: Sequence[Spec], which: tuple[int, ...] | None, z_lengths:
 
 
 def on_cuda(paths: Sequence[Path], table: Recurrence) -> str:
-    """The executor for these graphs on CUDA."""
+    """Choose the executor for these graphs on CUDA."""
     from dropdtw.executors.triton.arcs import LANES, SLOTS, fits
 
     large = [path.graph for path in paths if path.graph is not None and not fits(path.graph, table)]
     if not large:
         return "triton"
     warnings.warn(
-        f"an order has {len(large[0])} nodes, and the CUDA kernels take up to {LANES - 1}, with {SLOTS} arcs into or "
-        "out of each: ordinary PyTorch operations do the work, slowly. Say more about what comes before what",
+        f"an order has {len(large[0])} nodes, but the CUDA kernels support up to {LANES - 1} nodes with up to {SLOTS} "
+        "arcs into or out of each, so slow PyTorch operations are used instead. Constrain the order further",
         RuntimeWarning,
         stacklevel=5,
     )

@@ -1,4 +1,4 @@
-"""What every loss does with the values of its items, and the checks of what losses are told."""
+"""Reduction and normalization of the values of a loss, and checks of its options."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Normalize = Literal["x", "z", "both"] | None
 
 
 def reduce(values: Tensor, how: Reduction) -> Tensor:
-    """The mean or the sum of the items' values (B,), or these values."""
+    """Return the mean or the sum of the items' values (B,), or the values themselves."""
     return values.mean() if how == "mean" else values.sum() if how == "sum" else values
 
 
 def normalized(values: Tensor, p: Pairs, by: Normalize) -> Tensor:
-    """Each item's value divided by the length of its x, of its z, or of both together."""
+    """Divide each item's value by the length of its x, of its z, or of both together."""
     if by is None:
         return values
     length = 0 if by == "z" else count(p.given_x, p.x_lengths)
@@ -27,21 +27,21 @@ def normalized(values: Tensor, p: Pairs, by: Normalize) -> Tensor:
 
 
 def check_reduction(reduction: Reduction) -> Reduction:
-    """Refuse what is no reduction."""
+    """Raise unless this is a reduction."""
     if reduction not in get_args(Reduction):
         raise ValueError(f"reduction is {reduction!r}; choose 'mean', 'sum' or 'none' (one value per item)")
     return reduction
 
 
 def check_normalize(by: Normalize) -> Normalize:
-    """Refuse what is no length to divide by."""
+    """Raise unless this names a length to divide by."""
     if by not in (None, "x", "z", "both"):
         raise ValueError(f"normalize is {by!r}; choose 'x', 'z' or 'both' (divide by that length), or None")
     return by
 
 
 def check_number(value: float, name: str, least: str = "> 0") -> float:
-    """Refuse what is no finite number > 0, or ≥ 0 where `least` says so."""
+    """Raise unless this is a finite number > 0, or ≥ 0 if `least` says so."""
     real = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if not real or value < 0 or (value == 0 and least == "> 0"):
         raise ValueError(f"{name} is {value!r}; give a finite number {least}")

@@ -1,9 +1,9 @@
-"""From sequences to values and derivatives: match costs, drop costs and alignment, in a handful of launches.
+"""From sequences to values and derivatives: match costs, drop costs and alignment, in a few kernel launches.
 
-Where derivatives are wanted, `forward` finds them together with the values, for a loss whose own derivative is 1, so
-that the backward pass has only products left. Autograd runs that pass in a thread of its own, which takes several
-times as long for the same Python. Nothing here knows of autograd; `fused` says where these stages apply and makes an
-operator of them.
+If derivatives are requested, `forward` computes them together with the values, for an incoming gradient of 1. The
+backward pass then has only products left. Autograd runs that pass in its own thread, where the same Python code takes
+several times as long. This module does not depend on autograd; `fused` decides where the stages apply and wraps them
+in an operator.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from dropdtw.torch.kernels import countable
 
 
 class Drop(NamedTuple):
-    """How the drop costs of one side are found.
+    """How the drop costs of one side are computed.
 
     kind : "none"; "number"; "percentile" of the match costs; "given" as a tensor; and for x in the softmax "logit" (a
         percentile), "own" (a tensor) or "anchored" (both).
-    number : that number or percentile.
+    number : the number or percentile.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Drop(NamedTuple):
 class Plan(NamedTuple):
     """The settings of the operator.
 
-    normalize, reduction : what is made of the values, as the losses say it.
+    normalize, reduction : as in the losses.
     """
 
     match: str
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """The tensors of a batch: own_x (B, N) and own_z (B, K) are what networks say; there are both lengths or none."""
+    """The tensors of a batch. own_x (B, N) and own_z (B, K) are outputs of networks. Lengths: both or neither."""
 
     Z: Tensor
     X: Tensor
@@ -71,13 +71,13 @@ class Inputs(NamedTuple):
 
     @property
     def lengths(self) -> ops.Padding:
-        """As the kernels take them."""
+        """The lengths in the form that the kernels take."""
         return None if self.z_lengths is None or self.x_lengths is None else (self.z_lengths, self.x_lengths)
 
 
 @cache
 def kernels() -> Any:
-    """The kernels, imported when first used."""
+    """Return the kernels, imported lazily."""
     from dropdtw.executors import triton
     from dropdtw.executors.triton import cluster, rows, select, softmax, squares
 
@@ -85,14 +85,14 @@ def kernels() -> Any:
 
 
 class Shared:
-    """What several losses of one batch need of it, each made when first asked for."""
+    """Intermediate results that several losses of one batch share, computed lazily."""
 
     def __init__(self, given: Inputs) -> None:
         self.given = given
 
     @cached_property
     def kinds(self) -> tuple[Tensor, Tensor]:
-        """For each row of Z the first of its kind, and the next one: (B, K) each."""
+        """For each row of Z, the first and the next row of its kind: (B, K) each."""
         found: tuple[Tensor, Tensor] = kernels().rows.first_rows(self.given.Z, self.given.ids, self.given.z_lengths)
         return found
 
@@ -103,7 +103,7 @@ class Shared:
 
     @cached_property
     def sequences(self) -> tuple[Tensor, Tensor]:
-        """Z and X with 0 in the padding: the derivatives there are 0, and 0 · NaN is NaN."""
+        """Z and X with 0 in the padding: gradients there are 0, but 0 · NaN would be NaN."""
         Z, X, lengths = self.given.Z.detach(), self.given.X.detach(), self.given.lengths
         if lengths is None:
             return Z, X
@@ -112,7 +112,7 @@ class Shared:
 
 
 def _level(A: Tensor, p: float, given: Inputs, first: Tensor | None = None, logit: bool = False) -> Tensor:
-    """The percentile of each item (B,), by kernels or, where these could not count so far, by sorting."""
+    """Compute the percentile of each item (B,), by kernels or, if it is too large for their counters, by sorting."""
     lengths = given.z_lengths, given.x_lengths
     if countable(A):
         found: Tensor = kernels().select.percentile(A, p, *lengths, first, logit)
@@ -124,7 +124,7 @@ def _level(A: Tensor, p: float, given: Inputs, first: Tensor | None = None, logi
 
 
 def _match(given: Inputs, plan: Plan, shared: Shared) -> tuple[Tensor, Tensor | None, list[Tensor]]:
-    """Match costs, the drop costs of x where a logit makes them, and what else the way back needs."""
+    """Compute match costs, the drop costs of x if a logit defines them, and what else the backward pass needs."""
     k = kernels()
     Z, X = given.Z, given.X
     lengths = given.z_lengths, given.x_lengths
@@ -147,7 +147,7 @@ def _match(given: Inputs, plan: Plan, shared: Shared) -> tuple[Tensor, Tensor | 
 
 
 def _drops(drop: Drop, C: Tensor, given: Inputs) -> Tensor | None:
-    """The drop costs of one side as they are kept, see `_as_rows`; None where they are given."""
+    """Compute the drop costs of one side as they are stored, see `_as_rows`; None if they are given."""
     if drop.kind == "given":
         return None
     if drop.kind == "percentile":
@@ -158,7 +158,7 @@ def _drops(drop: Drop, C: Tensor, given: Inputs) -> Tensor | None:
 
 
 def _as_rows(drop: Drop, kept: Tensor | None, own: Tensor | None, B: int, length: int) -> Tensor:
-    """Drop costs as the alignment takes them: (B, length)."""
+    """Expand stored drop costs to the form that the alignment takes: (B, length)."""
     if kept is None:
         assert own is not None
         return own
@@ -168,10 +168,11 @@ def _as_rows(drop: Drop, kept: Tensor | None, own: Tensor | None, B: int, length
 
 
 def forward(given: Inputs, plan: Plan, wanted: int, shared: Shared | None = None) -> tuple[Tensor, list[Tensor]]:
-    """The values (B,), or what the reduction makes of them, and their derivatives.
+    """Compute the values (B,) or their reduction, and the derivatives.
 
-    These are by Z and X, and for the softmax cost by the similarities Z Xᵀ in their place; then by the others.
-    wanted : the sum of 2^n over those inputs, Z, X, own_x, own_z and charges, whose derivatives are wanted.
+    The derivatives are with respect to Z and X (for the softmax cost, the similarities Z Xᵀ instead), then with respect
+    to the other inputs.
+    wanted : bit mask of the inputs (Z, X, own_x, own_z, charges) whose derivatives are requested.
     """
     C, drop_x, kept = _match(given, plan, Shared(given) if shared is None else shared)
     drop_x = _drops(plan.drop_x, C, given) if drop_x is None else drop_x
@@ -201,7 +202,7 @@ def forward(given: Inputs, plan: Plan, wanted: int, shared: Shared | None = None
 
 
 def _cosine_back(by_c: Tensor, kept: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """The derivatives by Z and X of cosine costs."""
+    """Compute the derivatives of cosine costs with respect to Z and X."""
     z_units, x_units, inverse = kept
     pulled = torch.bmm(by_c, x_units), torch.bmm(by_c.mT, z_units)
     found: tuple[Tensor, Tensor] = kernels().rows.units_back(z_units, x_units, inverse, *pulled)
@@ -211,7 +212,7 @@ def _cosine_back(by_c: Tensor, kept: list[Tensor]) -> tuple[Tensor, Tensor]:
 def _softmax_back(
     by_c: Tensor, by_drop: Tensor | None, C: Tensor, given: Inputs, plan: Plan, kept: list[Tensor]
 ) -> tuple[Tensor, Tensor | None]:
-    """The derivatives by the similarities S, and by own_x where it is a logit."""
+    """Compute the derivatives with respect to the similarities S and, if it is a logit, own_x."""
     first, after, *more = kept
     S, total, level = (*more, None, None, None)[:3]
     own = given.own_x if plan.drop_x.is_logit else None
@@ -223,25 +224,25 @@ def _softmax_back(
 
 
 def _squares_back(by_c: Tensor, given: Inputs, z_too: bool) -> tuple[Tensor | None, Tensor]:
-    """The derivatives by Z and X of squared distances."""
+    """Compute the derivatives of squared distances with respect to Z and X."""
     squares, lengths = kernels().squares, (given.z_lengths, given.x_lengths)
     found: tuple[Tensor | None, Tensor] = squares.costs_back(by_c, given.Z, given.X, *lengths, z_too)
     return found
 
 
 Gradients = tuple[Tensor | None, ...]
-"""By Z, X, own_x, own_z and charges."""
+"""Derivatives with respect to Z, X, own_x, own_z and charges."""
 
 
 def scaled(grad: Tensor, parts: Sequence[Tensor]) -> list[Tensor]:
-    """Derivatives multiplied by `grad`, the derivative by the whole: () or (B,)."""
+    """Multiply derivatives by `grad`, the incoming gradient: () or (B,)."""
     if grad.ndim == 0:
         return [part * grad for part in parts]
     return [part * grad.reshape(-1, *(1,) * (part.ndim - 1)) for part in parts]
 
 
 def pulled(Z: Tensor, X: Tensor, found: Sequence[Tensor], plan: Plan, wanted: int) -> Gradients:
-    """All derivatives, of what `forward` found; None for those that are not wanted. Z and X are 0 in the padding."""
+    """Compute all derivatives from the results of `forward`; None for those not requested. Z and X are zero-padded."""
     rest = iter(found)
     if plan.match == "softmax":
         by_s = next(rest) if wanted & 3 else None
@@ -252,6 +253,6 @@ def pulled(Z: Tensor, X: Tensor, found: Sequence[Tensor], plan: Plan, wanted: in
 
 
 def spread(found: Sequence[Tensor], wanted: int, n: int) -> Gradients:
-    """The derivatives by n inputs, None for those that are not wanted."""
+    """Return the derivatives with respect to n inputs, None for those not requested."""
     rest = iter(found)
     return tuple([next(rest) if wanted >> k & 1 else None for k in range(n)])

@@ -1,7 +1,7 @@
-"""The operator behind `drop_dtw` under `torch.func`: what `grad`, `vmap` and `jacrev` make of it.
+"""The operator behind `drop_dtw` under `torch.func`: support for `grad`, `vmap` and `jacrev`.
 
-`vmap` makes one larger batch of its batches. Derivatives are those of the kernels, so there are no second ones, and
-none in forward mode.
+`vmap` merges its batches into one larger batch. The kernels compute the derivatives, so second derivatives and
+forward mode are not supported.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from torch import Tensor
 from dropdtw.torch import ops
 
 FORWARD = (
-    "drop_dtw has no derivatives in forward mode (torch.func.jvp, jacfwd, hessian); use torch.func.grad or jacrev, or "
-    "executor='wavefront', which is made of ordinary PyTorch operations and slow"
+    "drop_dtw does not support forward-mode derivatives (torch.func.jvp, jacfwd, hessian); use torch.func.grad or "
+    "jacrev, or executor='wavefront', which uses ordinary PyTorch operations and is slow"
 )
 
 
 def value(given: ops.Given, call: ops.Call) -> Tensor:
-    """The values (B,) of a batch of transformed tensors."""
+    """Compute the values (B,) of a batch under torch.func transforms."""
     z_lengths, x_lengths = given.lengths or (None, None)
     found: Tensor = _Value.apply(*given[:4], z_lengths, x_lengths, call)[0]  # type: ignore[no-untyped-call]
     return found
 
 
 class _Value(torch.autograd.Function):
-    """The values, and what the way back needs."""
+    """The values, and the tensors that the backward pass needs."""
 
     @staticmethod
     def forward(*given: Any) -> tuple[Tensor, ...]:
@@ -58,12 +58,12 @@ class _Value(torch.autograd.Function):
         V = info.batch_size
         folded = [_folded(a, dim, V) for a, dim in zip(tensors, dims, strict=False)]
         found = _Value.apply(*folded, _repeated(call, V))  # type: ignore[no-untyped-call]
-        # What was saved stays that of the larger batch, and goes back to it.
+        # Saved tensors keep the layout of the larger batch, which the backward pass uses as well.
         return (_unfolded(found[0], V), *found[1:]), (0, *(None,) * (len(found) - 1))
 
 
 class _Pull(torch.autograd.Function):
-    """The derivatives of Σ grad · value by C, drop_x, drop_z and, where there are such, by charges."""
+    """The derivatives of Σ grad · value with respect to C, drop_x, drop_z and, if there are any, charges."""
 
     @staticmethod
     def forward(grad: Tensor, *rest: Any) -> tuple[Tensor, ...]:
@@ -92,7 +92,7 @@ class _Pull(torch.autograd.Function):
     def vmap(info: Any, dims: tuple[int | None, ...], *given: Any) -> tuple[Any, Any]:
         *tensors, call = given
         V = info.batch_size
-        if all(dim is None for dim in dims[1:7]):  # only `grad` differs: what was saved belongs to one batch
+        if all(dim is None for dim in dims[1:7]):  # only `grad` is batched; the saved tensors belong to one batch
             grads = tensors[0].movedim(dims[0], 0).unbind()
             parts = [_Pull.apply(grad, *tensors[1:], call) for grad in grads]  # type: ignore[no-untyped-call]
             found = [torch.stack(part) for part in zip(*parts, strict=True)]
@@ -103,7 +103,7 @@ class _Pull(torch.autograd.Function):
 
 
 def _folded(A: Tensor | None, dim: int | None, V: int) -> Tensor | None:
-    """V batches as one."""
+    """Merge V batches into one."""
     if A is None:
         return None
     A = A.expand(V, *A.shape) if dim is None else A.movedim(dim, 0)
@@ -115,7 +115,7 @@ def _unfolded(A: Tensor, V: int) -> Tensor:
 
 
 def _repeated(call: ops.Call, V: int) -> ops.Call:
-    """The call for V batches as one, each with its own graphs."""
+    """Return the call for V merged batches, each with its own graphs."""
     if call.walks is None or call.walks.which is None:
         return call
     return call._replace(walks=replace(call.walks, which=call.walks.which * V))

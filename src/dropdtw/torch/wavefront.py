@@ -1,7 +1,7 @@
-"""The tables in ordinary PyTorch operations: slow, short, and differentiable as often as you like.
+"""The recurrences in ordinary PyTorch operations: slow, short, and differentiable any number of times.
 
-Read it to see what the kernels compute on a batch; tests differentiate it with autograd to check them. Every cell of
-an anti-diagonal (i + j = t) is one entry of a (B, K + 1) tensor, so a pass is a loop over K + N diagonals.
+Read this module to see what the kernels compute on a batch; tests check the kernels against its autograd derivatives.
+An anti-diagonal (i + j = t) is a (B, K + 1) tensor with one entry per cell, so a pass loops over K + N diagonals.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def value(
     lengths: tuple[Tensor, Tensor] | None,
     call: Call,
 ) -> Tensor:
-    """The values (B,) of a batch C (B, K, N), drop_x (B, N), drop_z (B, K), with lengths (B,) of Z and X if padded.
+    """Compute the values (B,) of a batch C (B, K, N), drop_x (B, N), drop_z (B, K), with lengths (B,) if padded.
 
-    charges : (B, 3), as `Charges`; None: none are made.
+    charges : (B, 3), as `Charges`, or None if there are none.
 
-    Input that makes no sense raises where it can be looked at; elsewhere it makes the value of its item NaN.
+    Invalid input raises an error if it can be read; otherwise the value of its item is NaN.
     """
     table, reducer, gamma = find_table(call.table), call.reducer, call.gamma
     B, K, N = C.shape
@@ -74,7 +74,7 @@ def value(
 
 
 class Prepared(NamedTuple):
-    """A batch with ∞ in its padding, its charges (B, 1) by name, and which items make no sense."""
+    """A batch with ∞ in its padding, its charges (B, 1) by name, and which items are invalid."""
 
     C: Tensor
     drop_x: Tensor
@@ -88,7 +88,7 @@ class Prepared(NamedTuple):
 def prepared(
     C: Tensor, drop_x: Tensor, drop_z: Tensor, charges: Tensor | None, lengths: tuple[Tensor, Tensor] | None
 ) -> Prepared:
-    """A batch, see `value`, checked and laid out."""
+    """Check and lay out a batch; see `value`."""
     if can_look(C):
         checked(Given(C, drop_x, drop_z, charges, lengths))
     B, K, N = C.shape
@@ -116,7 +116,7 @@ def minimum(v: Tensor, reducer: str, gamma: float) -> Tensor:
     some = torch.isfinite(low.values)
     base = torch.where(some, low.values, 0.0).detach()
     exists = torch.isfinite(v)
-    u = torch.where(exists, v - base, 0.0)  # where the result is not used, nothing infinite may enter a derivative
+    u = torch.where(exists, v - base, 0.0)  # keeps infinities out of the derivative even where the result is unused
     e = torch.where(exists, torch.exp(-u / gamma), 0.0)
     total = torch.where(some, e.sum(dim=0), 1.0)
     found = (u * e).sum(dim=0) / total if reducer == "smooth" else -gamma * torch.log(total)
