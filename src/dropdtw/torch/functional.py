@@ -55,35 +55,36 @@ def drop_dtw(
     order: Orders = None,
     x_mask: Mask = None,
 ) -> Tensor:
-    """The values (B,) of a batch of alignment problems, differentiable in C, in drop costs and in charges.
+    """Compute the values (B,) of a batch of alignment problems, differentiable in C, drop costs and charges.
 
     Parameters
     ----------
     C : (B, K, N) match costs, +∞ forbids a match; or a list of B matrices (K_b, N_b).
-    drop_x, drop_z : what dropping x_j or z_i costs. None: it may not be dropped. A number; a tensor that broadcasts
-        to (B, N) or (B, K); a list of B vectors; or "percentile:30" of each item's own match costs, through which no
-        derivative flows.
-    z_lengths, x_lengths : (B,) lengths of a padded batch; what lies beyond has no influence, and derivative 0.
-    x_mask : (B, N) bool, or a list of B vectors: False where x_j is missing. It matches nothing and costs nothing, as
-        if it had been deleted, and has derivative 0, whatever stands there.
-    open_x, open_z : what the first dropped x (z) of each run pays on top of its drop cost. A number ≥ 0, or a tensor
-        () or (B,), one number per item.
-    warp : what a match that repeats an element pays on top of its match cost. A number ≥ 0, or such a tensor.
+    drop_x, drop_z : the cost of dropping x_j or z_i. None forbids dropping. A number; a tensor that broadcasts to
+        (B, N) or (B, K); a list of B vectors; or "percentile:30" of each item's own match costs, which gets no
+        gradient.
+    z_lengths, x_lengths : (B,) lengths of a padded batch. The padding has no influence and gets derivative 0.
+    x_mask : (B, N) bool, or a list of B vectors, False where x_j is missing. Such an x matches nothing and costs
+        nothing, as if it had been deleted, and gets derivative 0, whatever its value.
+    open_x, open_z : the cost that each run of dropped x, or of dropped z, adds to its drop costs. A number ≥ 0, or a
+        tensor of shape () or (B,), one number per item.
+    warp : the cost that a match adds when it repeats an element. A number ≥ 0, or a tensor of shape () or (B,).
     reducer, gamma : "smooth" is the paper's smoothMin (Eq. 7), "soft" is −γ log Σ exp(−cost/γ), whose derivatives are
         the probabilities of matches and drops, and "hard" the minimum, whose derivative is the alignment itself.
     method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.solve`.
-    order : which steps may follow which, see `dropdtw.orders`. None: Z is a list. One order, or a list of steps, holds
-        for all items. A list whose entries are all orders, lists or None says one order per item, B of them; to give
-        one order as a list of such parts, write `orders.as_order([...])`. Each order names all steps of its item.
-    executor : None picks by device: compiled kernels on the CPU, Triton's on CUDA. "wavefront" is made of ordinary
-        PyTorch operations: slow, anywhere, and differentiable more than once.
+    order : which steps may follow which, built with `dropdtw.orders`. None keeps the order of Z. One order, or a list
+        of steps, applies to all items. A list whose B entries are all orders, lists or None gives one order per item.
+        If one order is itself a list of such parts, write `orders.as_order([...])`. Each order has to name all steps
+        of its item.
+    executor : None picks by device: compiled kernels on the CPU, Triton kernels on CUDA. "wavefront" uses ordinary
+        PyTorch operations. It is slow, but runs on any device and can be differentiated more than once.
 
-    Charges of 0 given as numbers run the table that charges nothing; a tensor runs the one that charges, whatever its
-    values, and nothing waits for the device.
+    If all charges are the number 0, the faster table without charges runs. If one is a tensor, the table with charges
+    runs, whatever its values, because checking them would force a device synchronization.
 
-    float16 and bfloat16 are computed in float32, and so is the result. An item without any alignment has value +∞ and
-    derivative 0. NaN, −∞ and charges below 0 raise on the CPU; on CUDA, where looking would mean waiting for the
-    device, the value of their item is NaN (for −∞ and the hard minimum, it may be −∞).
+    float16 and bfloat16 inputs are computed in float32, and the result is float32. An item without any alignment has
+    the value +∞ and derivative 0. On the CPU, NaN, −∞ and charges below 0 raise an error. On CUDA, where a check would
+    force a device synchronization, the value of such an item is NaN (for −∞ and the hard minimum, it may be −∞).
 
     >>> import torch
     >>> from dropdtw.torch import drop_dtw

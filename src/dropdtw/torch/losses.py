@@ -1,9 +1,9 @@
-"""Alignment losses: sequences in, a number to minimise out (paper Eq. 7–8, its baselines and its margin loss).
+"""Alignment losses: sequences in, a number to minimize out (paper Eq. 7–8, its baselines and its margin loss).
 
-Each is a thin module over `drop_dtw`: a match cost, a drop cost, a table, a minimum. All are called alike,
+Each is a thin module over `drop_dtw`: a match cost, a drop cost, a table, a minimum. All have the same call,
 `loss(Z, X, z_lengths=..., x_lengths=..., ids=..., order=..., x_mask=...)`, with padded batches Z (B, K, d) and
-X (B, N, d), or with lists of sequences (K_b, d) and (N_b, d). What stands in the padding, or is masked, has no
-influence on any value or derivative.
+X (B, N, d), or with lists of sequences (K_b, d) and (N_b, d). Padded and masked values have no influence on any value
+or derivative.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ a `LearnedDrop`."""
 
 
 class LossOptions(TypedDict, total=False):
-    """What every alignment loss can be told; `AlignmentLoss` says what each means."""
+    """The options that all alignment losses share; `AlignmentLoss` explains them."""
 
     match: MatchCost
     gamma_match: float | None
@@ -67,15 +67,15 @@ class AlignmentLoss(nn.Module):
     """The value of an alignment as a loss; the base of the losses below, which differ in table and defaults.
 
     match : "softmax" (Eq. 4), "cosine" (Eq. 3), "sqeuclidean", "cityblock", "chebyshev", "correlation", or a
-        function of Z (B, K, d) and X (B, N, d), 0 in their padding, that returns C (B, K, N); a module with parameters
-        of its own trains along.
-    gamma_match : temperature γ of the softmax cost, which *divides* z·x. None: 1. The authors train with 10, on 512
-        standardised features.
+        function of Z (B, K, d) and X (B, N, d), 0 in their padding, that returns C (B, K, N). The parameters of a
+        module are trained with the rest.
+    gamma_match : temperature γ of the softmax cost, which *divides* z·x. None means 1. The authors train with 10, on
+        512 standardized features.
     reducer, gamma : the minimum and its smoothness, as in `drop_dtw`.
     one_to_many, many_to_one, contiguous, window : which matches are allowed, as in `dropdtw.solve`.
-    warp : what a match that repeats an element pays on top. A number ≥ 0, or a tensor () or (B,), which may be an
-        `nn.Parameter`.
-    normalize : "x", "z" or "both" divides the value of an item by N_b, K_b or their sum. The authors' is "x".
+    warp : the cost that a match adds when it repeats an element. A number ≥ 0, or a tensor of shape () or (B,), which
+        may be an `nn.Parameter`.
+    normalize : "x", "z" or "both" divides the value of an item by N_b, K_b or their sum. The authors use "x".
     reduction : "mean", "sum" or "none" over the items.
     """
 
@@ -140,12 +140,13 @@ class AlignmentLoss(nn.Module):
 
         Z, X : (B, K, d) and (B, N, d), or lists of B sequences (K_b, d) and (N_b, d).
         z_lengths, x_lengths : (B,) lengths of padded sequences.
-        ids : (B, K) or a list of B rows, whole numbers: for the softmax cost, z of the same id count once. None: equal
+        ids : (B, K) integers, or a list of B rows. In the softmax cost, all z with the same id count once. None: equal
             z count once.
-        order : which steps may follow which: one order for all items, or a list of B, as in `drop_dtw`. None: each Z
-            is a list.
-        x_mask : (B, N) bool, or a list of B vectors: False where x_j is missing. It matches nothing and costs nothing,
-            as if it had been deleted, and has derivative 0: `x_mask=~X.isnan().any(-1)` leaves out frames with NaN.
+        order : which steps may follow which: one order for all items, or a list of B, as in `drop_dtw`. None keeps the
+            order of Z.
+        x_mask : (B, N) bool, or a list of B vectors, False where x_j is missing. Such an x matches nothing and costs
+            nothing, as if it had been deleted, and gets derivative 0. `x_mask=~X.isnan().any(-1)` leaves out frames
+            with NaN.
         """
         return self._reduced(pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask), order, self.reduction)
 
@@ -160,11 +161,11 @@ class AlignmentLoss(nn.Module):
         order: Orders = None,
         x_mask: Mask = None,
     ) -> Tensor:
-        """What the alignment of each item costs (B,), normalised but not reduced."""
+        """The loss of each item (B,), normalized but not reduced."""
         return self.values(pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask), order)
 
     def values(self, p: Pairs, order: Orders = None) -> Tensor:
-        """The same for checked pairs, see `dropdtw.torch.batch.pairs`."""
+        """The same as `per_item`, for pairs that `dropdtw.torch.batch.pairs` has checked."""
         return self._reduced(p, order, "none")
 
     def _reduced(self, p: Pairs, order: Orders, reduction: Reduction) -> Tensor:
@@ -233,17 +234,18 @@ class AlignmentLoss(nn.Module):
 
 
 class DropDTWLoss(AlignmentLoss):
-    """Drop-DTW as a loss (paper Eq. 8): L(Z, X) = D_{K,N}(Z, X), outliers of X (and of Z) dropped on the way.
+    """Drop-DTW as a loss (paper Eq. 8): L(Z, X) = D_{K,N}(Z, X), with outliers of X (and of Z) dropped.
 
-    drop_x, drop_z : what dropping costs. None: that side may not be dropped. A number, or a tensor that broadcasts to
-        (B, N) or (B, K), such as a learnable one; "percentile:30" of each item's own match costs (Eq. 5), through
-        which no derivative flows; a `LearnedDrop` (Eq. 6). For drop_x with the softmax cost also "logit:30" or a
+    drop_x, drop_z : the cost of dropping x_j or z_i. None forbids dropping. A number; a tensor that broadcasts to
+        (B, N) or (B, K), which may be learnable; "percentile:30" of each item's own match costs (Eq. 5), which gets no
+        gradient; or a `LearnedDrop` (Eq. 6). With the softmax cost, drop_x can also be "logit:30" or a
         `LearnedDrop(output="logit")`: a drop logit that competes with the steps in the softmax (the authors' recipe).
-    open_x, open_z : what the first dropped x (z) of each run pays on top of its drop cost, so that junk is dropped in
-        few runs. A number ≥ 0, or a tensor () or (B,). An `nn.Parameter` is learned along with the rest.
-    method : "drop_dtw", or "drop_dtw_paper" for Algorithm 2 as printed, which takes no charges, and counts some
-        alignments several times when both sides may be dropped (docs/algorithm.md).
-    The rest as in `AlignmentLoss`; softmax costs and smoothMin unless told otherwise, as in the paper.
+    open_x, open_z : the cost that each run of dropped x, or of dropped z, adds to its drop costs, so that junk is
+        dropped in a few runs. A number ≥ 0, or a tensor of shape () or (B,), which may be an `nn.Parameter`.
+    method : "drop_dtw", or "drop_dtw_paper" for Algorithm 2 as printed, which takes no charges and counts some
+        alignments several times if both sides may be dropped (docs/algorithm.md).
+
+    `AlignmentLoss` explains the other options. The defaults are softmax costs and smoothMin, as in the paper.
 
     >>> Z = torch.eye(2)[None]
     >>> X = torch.tensor([[[4.0, 0.0], [-9.0, -9.0], [0.0, 4.0]]])              # the second fits nothing
@@ -343,7 +345,7 @@ class SmoothDTWLoss(AlignmentLoss):
 class SoftDTWLoss(AlignmentLoss):
     """soft-DTW (Cuturi & Blondel 2017): −γ log Σ exp(−cost/γ) over all DTW alignments, of squared distances.
 
-    It is no distance: below 0 for equal sequences, and not least there. `SoftDTWDivergence` mends that.
+    It is not a distance: it is below 0 for equal sequences, and not minimal there. `SoftDTWDivergence` corrects that.
 
     >>> SoftDTWLoss(gamma=1.0)(torch.zeros(1, 2, 1), torch.zeros(1, 2, 1))           # three alignments of cost 0
     tensor(-1.0986)
@@ -384,7 +386,7 @@ class SoftDTWDivergence(SoftDTWLoss):
 class OTAMLoss(AlignmentLoss):
     """OTAM (Cao et al. 2020): softmin DTW in which both ends of X are free.
 
-    As the paper uses it, a step takes a run of frames; `one_to_many=False` is Cao's own recursion.
+    As in the Drop-DTW paper, a step may match a run of frames; `one_to_many=False` is the recursion of Cao et al.
 
     >>> X = torch.tensor([[[9.0], [1.0], [9.0]]])
     >>> OTAMLoss(match="sqeuclidean", reducer="hard")(torch.ones(1, 1, 1), X)
