@@ -136,16 +136,13 @@ def align(
     Z : (K, d), the query or the steps; (K,) is a sequence of numbers.
     X : (N, d), the signal or the frames.
     match : the match cost, a name of `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean", "cityblock",
-        "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "auto": Euclidean for numbers, (K,)
-        or (K, 1), and cosine for vectors.
+        "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "auto" is Euclidean for numbers,
+        (K,) or (K, 1), and cosine for vectors.
     missing : "drop" leaves out elements with NaN (or masked values): they match nothing and cost nothing, as if they
-        had been deleted, but all indices stay yours (`Alignment.missing_x`). None: they are refused.
+        had been deleted, but all indices refer to your sequences (`Alignment.missing_x`). None refuses them.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        executor : as in `solve`. With `match="softmax"`, `drop_x="logit:30"` is possible too: a drop
-        logit that competes with the steps inside the softmax.
-
-    [`solve`][dropdtw.solve] explains the other parameters. With `match="softmax"`, `drop_x` also takes "logit:30", a
-    drop logit inside the softmax.
+        executor : as in [`solve`][dropdtw.solve]. With `match="softmax"`, drop_x can also be "logit:30", a drop logit
+        that competes with the steps inside the softmax.
 
     Returns
     -------
@@ -215,12 +212,12 @@ def cost(
 
     reducer, gamma : "hard" for the minimum, "soft" for −γ log Σ exp(−cost/γ) over all alignments, "smooth" for the
         paper's smoothMin (Eq. 7).
-    normalize : "pattern" divides by what all paths of a step pattern weigh, so that values of different lengths
-        compare; for methods that have such a number ("symmetric2", "asymmetric" and their P1 forms). "path" divides by
-        the number of matches and drops of the path found; the path with the least quotient may be another one.
-    max_cost : the largest value of interest: +∞ is returned for any larger one, as soon as it is sure to be larger.
-        Values up to it are exact. With `normalize` it is compared with the normalized value. Soft minima and steps with
-        an `order` are computed to the end all the same.
+    normalize : "pattern" divides by the total weight of a path, so that values of different lengths can be compared. It
+        is for step patterns in which all paths have the same weight ("symmetric2", "asymmetric" and their P1 forms).
+        "path" divides by the number of matches and drops of the path found; another path may have a smaller quotient.
+    max_cost : the largest value of interest. Any larger value becomes +∞, and its computation stops as soon as it is
+        certain to be larger. Values up to the limit are exact. With `normalize`, the limit applies to the normalized
+        value. With soft minima or an `order`, it saves no work.
     C, drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold,
         order, executor : as in `solve`.
 
@@ -278,7 +275,7 @@ def distance(
     executor: str | None = None,
     missing: str | None = None,
 ) -> float:
-    """Compute the value alone, from sequences: a plain sum of costs, no square root.
+    """Compute the cost of the best alignment of two sequences, without its path. It is a plain sum, without a root.
 
     Z, X, match, missing : as in `align`.
     reducer, gamma, normalize, max_cost : as in `cost`.

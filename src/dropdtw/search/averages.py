@@ -46,7 +46,7 @@ AVERAGED: Final = (
 
 @dataclass(frozen=True, eq=False)
 class Barycenter:
-    """What `barycenter` found.
+    """The result of `barycenter`.
 
     average : (K, d), or (K,) if all series are one-dimensional.
     cost : Σ_s w_s · cost of aligning series s with the average.
@@ -92,9 +92,9 @@ def barycenter(
     executor: str | None = None,
     missing: str | None = None,
 ) -> Barycenter:
-    """Find the series that is cheapest to align with all given series, whose junk may be dropped.
+    """Average many series and leave out their junk: find the series that is cheapest to align with all of them.
 
-    Minimises Σ_s w_s · distance(Z, X_s, drop_x, ...) over Z (K, d), up to a local minimum. Without drops this is DTW
+    Minimizes Σ_s w_s · distance(Z, X_s, drop_x, ...) over Z (K, d), up to a local minimum. Without drops this is DTW
     barycenter averaging (DBA). The result is deterministic.
 
     Parameters
@@ -102,11 +102,12 @@ def barycenter(
     series : the X_s, each (t, d) or (t,); their lengths may differ.
     weights : (n,) numbers ≥ 0, the weight of each series. None: equal weights.
     drop_x : the cost of dropping an element of a series, in units of `match`: a squared distance. A rule such as
-        "percentile:20" is evaluated once, on the match costs of each series with the start. None: nothing is dropped.
-    init : the start: "mean", the mean of the series after stretching all to one length; "medoid", the series that is
-        cheapest to align with all others; or a series (K, d) of your own.
-    length : K, for "mean"; None: the median of the lengths.
-    match : "sqeuclidean", or "cosine" for vectors of which only the direction matters.
+        "percentile:20" is evaluated once, on the match costs of each series with the initial average. None drops
+        nothing.
+    init : the initial average. "mean" is the mean of the series after stretching all to one length, "medoid" is the
+        series that is cheapest to align with all others; or pass a series (K, d) of your own.
+    length : K, for "mean". None uses the median of the lengths.
+    match : "sqeuclidean", or "cosine" for vectors whose direction alone matters.
     method, one_to_many, many_to_one, contiguous, open_x, warp, window, missing, executor : as in `dropdtw.align`.
     max_iter : the maximum number of rounds.   tol : stop when a round lowers the cost by a smaller share than this.
     n_jobs, progress : as in `dropdtw.pairwise`.

@@ -81,8 +81,8 @@ def find(
 
     An occurrence is a stretch of the signal that begins and ends with a match. Inside it, elements of the signal can be
     dropped for d_x and elements of the query for d_z; elements outside are free. Each end j has one candidate: the best
-    stretch that ends there, and the shortest of equally good ones. Candidates are taken by cost, ties from left to
-    right. A candidate is kept unless it overlaps one already kept by more than `overlap` times the shorter of the two.
+    stretch that ends there, and the shortest of equally good ones. Candidates are considered by cost, ties from left to
+    right. A candidate is kept unless it overlaps one already kept by more than `overlap` times the shorter one.
 
     One pass over the signal finds all ends. It needs memory for a few numbers per element, besides the signal.
 
@@ -90,12 +90,12 @@ def find(
     ----------
     query : (K, d), or (K,) for numbers: Z of `align`.
     signal : (N, d) or (N,), at least as long: X of `align`.
-    k : the maximum number of occurrences. None: all up to `max_cost`, or 10 if that is None too.
+    k : the maximum number of occurrences. None returns all up to `max_cost`, or the 10 best if that is None too.
     max_cost : the maximum cost of an occurrence. None: no limit.
     overlap : how much occurrences may overlap, as a share of the shorter one: 0 (not at all) to 1 (an occurrence for
         every end).
-    drop_x, drop_z : the cost of dropping an element of the signal, and of the query. None: it may not be dropped. Rules
-        such as "percentile:30" use the match costs of the whole signal.
+    drop_x, drop_z : the cost of dropping an element of the signal, and of the query. None forbids dropping. Rules such
+        as "percentile:30" use the match costs of the whole signal.
     progress : as in `pairwise`.
     missing : "drop" leaves out elements with NaN (or masked values), as if they had been deleted. `start`, `stop` and
         alignments keep your indices; overlap is measured without the missing elements. None: they raise an error.
