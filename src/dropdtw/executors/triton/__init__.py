@@ -1,16 +1,16 @@
-"""The CUDA executor: one Triton kernel forward and one backward, for every table and reducer.
+"""The CUDA executor: one forward and one backward Triton kernel for every table and reducer.
 
-Where steps form a graph, `graphs.py` runs others, with nodes as lanes. What follows is about lists.
+For steps that form a graph, `graphs.py` runs other kernels, with nodes as lanes. The rest of this text is about lists.
 
-A program walks one pair of sequences along its anti-diagonals. Its *lanes* are rows i of the grid, so at step t lane
-ℓ is in cell (ℓ + 1, t − ℓ), and all it needs lies in neighbouring lanes: `left` is its own last value, `up` is the
-last value of the lane above, and `diag` is the last `up`. Column 0 is a column like any other; row 0 is computed
-beside lane 0 (`cells._row_0`). Rows beyond the last lane belong to the next *strip*, another program of the same
-launch, which reads the last row of the strip above it from memory as soon as it is written.
+A program processes one pair of sequences along its anti-diagonals. Its *lanes* are rows i of the grid, so at step t
+lane ℓ is in cell (ℓ + 1, t − ℓ), and all its inputs lie in neighboring lanes: `left` is its own previous value, `up`
+is the previous value of the lane above, and `diag` is the previous `up`. Column 0 is an ordinary column; row 0 is
+computed beside lane 0 (`cells._row_0`). Rows beyond the last lane belong to the next *strip*. Another program of the
+same launch processes it and reads the last row of the strip above from memory as soon as it is written.
 
-Steps are taken in blocks of U, unrolled. The next block's costs are loaded while this one is computed, and its first
-state is written down; the backward pass starts each block from there, computes it again with the weights of its
-edges in registers, and pushes derivatives back along them. Nothing else of the grid is ever stored.
+Steps run in unrolled blocks of U. While one block is computed, the costs of the next are loaded, and its first state is
+stored. The backward pass starts each block from that state, recomputes it with the weights of its edges in registers,
+and propagates derivatives back along them. Nothing else of the grid is ever stored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dropdtw.tables.table import CHARGES, Recurrence
 
 
 class Schedule(NamedTuple):
-    """How a pair is worked off: lanes, warps, and strips of rows."""
+    """How the work of a pair is divided: lanes, warps, and strips of rows."""
 
     lanes: int
     warps: int
@@ -44,34 +44,34 @@ INTERPRETED: Final = triton.knobs.runtime.interpret
 """Whether kernels run in Triton's interpreter, on CPU tensors, for tests (TRITON_INTERPRET=1)."""
 
 BLOCK: Final = 8
-"""Steps that are unrolled: between two states that are written down."""
+"""Number of unrolled steps, that is, of steps between two stored states."""
 
 TILES = True
-"""Whether derivatives by C are stored in tiles of a block's columns, where these are neighbours in memory.
+"""Whether derivatives with respect to C are stored in tiles of a block's columns, if these are adjacent in memory.
 
-A lane is a row, so that the stores of one step touch as many rows as there are lanes, four bytes in each.
+A lane is a row, so without tiles the stores of one step touch one row per lane, four bytes in each.
 """
 
 LENGTHS: Final = {None: 0, "x": 1, "z": 2, "both": 3}
-"""What values can be divided by, as kernels know it: the columns, the rows, or both."""
+"""The kernels' codes for the length that values are divided by: columns, rows, or both."""
 
 WARP: Final = 32
 LARGEST = 128
-"""Rows up to which one program takes all of them; more are cut into strips of a warp."""
+"""Maximum number of rows that one program takes; more are split into strips of one warp."""
 
 LANES = 32
-"""Rows of one strip: with one warp no step waits for another one."""
+"""Rows of one strip: with a single warp, steps need no synchronization between warps."""
 
 
 @cache
 def schedule(K: int) -> Schedule:
-    """The schedule for pairs of K rows."""
+    """Return the schedule for pairs of K rows."""
     R = max(WARP, 1 << (K - 1).bit_length()) if K <= LARGEST else LANES
     return Schedule(R, -(-R // WARP), -(-K // R))
 
 
 class Saved(NamedTuple):
-    """What the forward pass leaves for the backward pass: states and the weights of the final ones.
+    """What the forward pass saves for the backward pass: states, and the weights of the final states.
 
     top : the rows between strips, where there are several, see `_unwritten`.
     """
@@ -81,16 +81,16 @@ class Saved(NamedTuple):
 
 
 def _unwritten(size: int, like: Tensor) -> Tensor:
-    """Memory by which programs of one launch pass numbers on: all bits are set where nothing has been written yet.
+    """Allocate memory for passing numbers between programs of one launch; all bits set means not yet written.
 
-    After the numbers comes one more place, for the queue in which programs draw their strips.
+    One more entry after the numbers holds the queue from which programs draw their strips.
     """
     bits = torch.int64 if wide(like) else torch.int32
     return torch.full((size + 1,), -1, dtype=bits, device=like.device).view(like.dtype)
 
 
 def _queue(passed: Tensor | None) -> Tensor | None:
-    """The place for the queue."""
+    """Return the entry that holds the queue."""
     return None if passed is None else passed.view(torch.int32)[-1:]
 
 
@@ -106,7 +106,7 @@ def forward(
     gradient: bool,
     normalize: str | None = None,
 ) -> tuple[Tensor, Saved]:
-    """The values of a batch, (B,), and what `backward` needs.
+    """Compute the values of a batch, (B,), and what `backward` needs.
 
     normalize : the length that each value is divided by, see `LENGTHS`.
     """
@@ -137,11 +137,11 @@ def backward(
     grad: Tensor | float,
     normalize: str | None = None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
-    """The derivatives of Σ grad · value by C, drop_x, drop_z and charges; None where the table does not pay such.
+    """Compute the derivatives of Σ grad · value with respect to C, drop_x, drop_z and charges; None for unused costs.
 
     grad : (B,), or one number for all items.
     """
-    make = torch.empty if lengths is None else torch.zeros  # padding has derivative 0
+    make = torch.empty if lengths is None else torch.zeros  # padding gets gradient 0
     dtype, device = saved.states.dtype, C.device
     by_c = make(C.shape, dtype=C.dtype, device=device)
     paid = _layouts(table)[0].cost
@@ -155,7 +155,7 @@ def backward(
     B, K, N = C.shape
     work = schedule(K)
     by_row = make(B, len(found.kinds), rows + 1, dtype=dtype, device=device) if found.kinds else None
-    unused = saved.states  # where no kernel reads or writes
+    unused = saved.states  # placeholder that no kernel reads or writes
     below = None
     if work.strips > 1:
         below = _unwritten(B * work.strips * len(found.sent) * (N + 1), saved.states)
@@ -172,12 +172,12 @@ def backward(
 
 
 def _paid(found: Layout, charges: Tensor | None) -> Tensor | None:
-    """The charges (B, 3) as kernels read them; None where the table makes none."""
+    """Return the charges (B, 3) in the form that kernels read; None if the table has none."""
     return charges.contiguous() if charges is not None and found.kinds else None
 
 
 def _summed(found: Layout, by_row: Tensor) -> Tensor:
-    """The derivatives (B, 3) by charges, of those (B, kinds, rows + 1) of each row."""
+    """Sum the derivatives of each row (B, kinds, rows + 1) to the derivatives with respect to charges (B, 3)."""
     B, _, length = by_row.shape
     summed = torch.empty(B, len(CHARGES), dtype=by_row.dtype, device=by_row.device)
     constants = (found, wide(by_row), LARGEST)
@@ -197,9 +197,9 @@ def _launch(
     how: tuple[Any, ...],
     scale: tuple[int, ...] = (),
 ) -> None:
-    """Launch a kernel as scheduled.
+    """Launch a kernel according to its schedule.
 
-    scale : what stands in place of derivatives, as bits; 0 where they are given.
+    scale : a number, as bits, that replaces the incoming gradients; 0 if these are given.
     """
     C = tensors[0]
     assert C is not None
@@ -214,20 +214,20 @@ def _launch(
 def _turned(
     table: Recurrence, C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: tuple[Tensor, Tensor] | None
 ) -> tuple[Layout, Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-    """The same problem with the shorter sequence along the lanes; its charges stay as they are."""
+    """Return the same problem with the shorter sequence along the lanes; its charges are unchanged."""
     if C.shape[1] <= C.shape[2]:
         return _layouts(table)[0], C, drop_x, drop_z, lengths
     return _layouts(table)[1], C.mT, drop_z, drop_x, lengths and (lengths[1], lengths[0])
 
 
 def _length(normalize: str | None, C: Tensor) -> int:
-    """The length that values are divided by, as kernels know it: `_turned` may have exchanged rows and columns."""
+    """Return the kernels' code for the length to divide values by: `_turned` may have swapped rows and columns."""
     found = LENGTHS[normalize]
     return found if C.shape[1] <= C.shape[2] else (0, 2, 1, 3)[found]
 
 
 def _layouts(table: Recurrence) -> tuple[Layout, Layout, Recurrence]:
-    """The table as kernels read it, and its transpose; found by what it is, as to hash what it holds takes longer."""
+    """Return the layouts of a table and of its transpose, cached by identity: hashing the contents would be slower."""
     found = _LAYOUTS.get(id(table))
     if found is None:
         found = _LAYOUTS[id(table)] = layout(table), layout(table.transpose(), turned=True), table
@@ -242,7 +242,7 @@ def _slots(N: int, gradient: bool) -> int:
 
 
 def room(table: Recurrence, C: Tensor, gradient: bool) -> Saved:
-    """Memory for what the forward pass writes down."""
+    """Allocate memory for what the forward pass stores."""
     B, K, N = map(int, C.shape)
     found, turned, _ = _layouts(table)
     if K > N:

@@ -1,8 +1,8 @@
-"""Graphs as kernels read them: nodes as lanes, arcs as tables of lanes to gather from, and what shapes these have.
+"""Graphs in the form that kernels read: nodes as lanes, arcs as tables of lanes to gather from, and their shapes.
 
-Each node has a lane. The last lane is nowhere and stays at ∞: slots that a node has no arc for point there. For each
-use, a node has so many slots for arcs that lead into it, and so many for those that lead out of it, along which
-derivatives go back.
+Each node has a lane. The last lane is a dummy that stays at ∞; unused slots of a node point to it. For each use, a node
+has a fixed number of slots for incoming arcs, and a fixed number for outgoing arcs, along which derivatives propagate
+back.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from dropdtw.orders.graph import AGAIN, DROP, NEW, OTHER, PASS, SAME, Graph
 from dropdtw.tables.table import Recurrence
 
 LANES: Final = 2048
-"""Lanes of the largest graph, nowhere included."""
+"""Maximum number of lanes of a graph, including the dummy."""
 
 SLOTS: Final = 32
-"""Arcs of one use into a node, or out of it, at most."""
+"""Maximum number of arcs of one use into or out of a node."""
 
 USES: Final = (NEW, OTHER, SAME, DROP, AGAIN, PASS)
 CONSUMING: Final = NEW | OTHER | AGAIN
 AGAIN_BIT, HUB_BIT, START_BIT = 1, 2, 4
 
 
-@dataclass(frozen=True, eq=False)  # one for each table and kind of graphs, told apart by what they are
+@dataclass(frozen=True, eq=False)  # one per table and kind of graph, compared by identity
 class Shape:
-    """What kernels are compiled for: how a table takes arcs, and how many slots nodes have for them.
+    """What kernels are specialized for: how a table uses arcs, and how many slots nodes have for them.
 
     An edge that takes an arc comes from a *pair*, the use of the arc and the state that it brings; with hubs, PASS and
     each state is a pair, too.
 
     use, state : of each pair.   edges : the edges that come from it.
-    consumes, passes, own : whether it leads into the next column, is a hub's, and has the node itself as its first
-        alternative.   single : whether there is one alternative only.
+    consumes, passes, own : whether it leads into the next column, belongs to a hub, and has the node itself as its
+        first alternative.   single : whether there is only one alternative.
     first_in, slots_in, first_out, slots_out : where the slots of its use begin, and how many there are.
     pair : of each edge, −1 where it stays in its node.   stays : for each state, the edges that come from it in the
         same node and the column before.
     total_in, total_out : of all slots.
-    levels : whether some nodes of a column wait for others.   hubs : whether there are any.   costs : whether some arc
-        costs something.
+    levels : whether some nodes of a column depend on others.   hubs : whether there are any.   costs : whether any arc
+        has a cost.
     """
 
     use: tuple[int, ...]
@@ -72,12 +72,12 @@ class Shape:
 
     @property
     def total_in(self) -> int:
-        """The slots for arcs into a node."""
+        """The number of slots for arcs into a node."""
         return sum(self.into)
 
     @property
     def total_out(self) -> int:
-        """The slots for arcs out of a node."""
+        """The number of slots for arcs out of a node."""
         return sum(self.out)
 
 
@@ -117,7 +117,7 @@ def _shape(
 
 
 def _use(found: Layout, e: int) -> int:
-    """`orders.graph.use_of` of an edge."""
+    """Return `orders.graph.use_of` of an edge."""
     move, match = found.move[e], found.cost[e] == MATCH.value
     if move == STAYS.value or (move == LEFT.value and not match):
         return 0
@@ -155,7 +155,7 @@ def fits(graph: Graph, table: Recurrence) -> bool:
 
 
 class _Compact(NamedTuple):
-    """A graph without the hubs it can do without: for each use the arcs into and out of each node, by number."""
+    """A graph without its unnecessary hubs: for each use, the arcs into and out of each node, by number."""
 
     graph: Graph
     level: np.ndarray[Any, Any]
@@ -183,13 +183,13 @@ def _compact(given: Graph, table: Recurrence) -> _Compact:
 
 
 def _rounded(n: int) -> int:
-    """A number of slots, rounded up so that few kernels serve many graphs."""
+    """Round up a number of slots, so that a few kernels serve many graphs."""
     return next(width for width in (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, SLOTS) if n <= width)
 
 
 @lru_cache(maxsize=64)
 def shape_of(graphs: tuple[Graph, ...], table: Recurrence) -> tuple[Shape, int, int]:
-    """The shape for some graphs, the most nodes of one, and the lanes for them."""
+    """Return the shape for some graphs, their maximum number of nodes, and the number of lanes."""
     found = [_compact(graph, table) for graph in graphs]
     into, out = (
         tuple(_rounded(max(getattr(one, side)[n] for one in found)) for n in range(len(USES)))
@@ -204,7 +204,7 @@ def shape_of(graphs: tuple[Graph, ...], table: Recurrence) -> tuple[Shape, int, 
 
 @lru_cache(maxsize=64)
 def stacked(graphs: tuple[Graph, ...], table: Recurrence, K: int, wide: bool, device: torch.device) -> Stacked:
-    """Graphs as tensors on a device, for batches of K rows."""
+    """Return graphs as tensors on a device, for batches of K rows."""
     shape, V, lanes = shape_of(graphs, table)
     found = [_compact(graph, table) for graph in graphs]
     width = sum(shape.into) + sum(shape.out)
@@ -227,7 +227,7 @@ def stacked(graphs: tuple[Graph, ...], table: Recurrence, K: int, wide: bool, de
         place: dict[tuple[int, int], int] = {}
         into, out = 0, sum(shape.into)
         for use, slots_in, slots_out in zip(USES, shape.into, shape.out, strict=True):
-            own_first = int(use == AGAIN)  # what a node has from itself comes before what arcs bring
+            own_first = int(use == AGAIN)  # a node's own value comes before those of its arcs
             for v in range(n):
                 for w, number in enumerate(one.ins[use][v]):
                     arcs[g, into + w, v] = graph.arcs[number].source
@@ -253,11 +253,11 @@ def stacked(graphs: tuple[Graph, ...], table: Recurrence, K: int, wide: bool, de
 
 @lru_cache(maxsize=64)
 def numbers(which: Sequence[int], device: torch.device) -> Tensor:
-    """The number of each item's graph, on a device."""
+    """Return the index of each item's graph as a tensor on a device."""
     return torch.tensor(which, dtype=torch.int32, device=device)
 
 
-# What kernels ask of a shape while they are compiled; see also `layout.of` and `layout.count`.
+# Compile-time queries of a shape; see also `layout.of` and `layout.count`.
 
 
 @triton.constexpr_function
@@ -267,11 +267,11 @@ def flag(shape, name):
 
 @triton.constexpr_function
 def among(shape, part, k):
-    """How many edges a part of the shape lists for its k-th entry."""
+    """Return how many edges a part of the shape lists for its k-th entry."""
     return len(getattr(shape, part)[k])
 
 
 @triton.constexpr_function
 def listed(shape, part, k, n):
-    """The n-th of these edges."""
+    """Return the n-th of these edges."""
     return getattr(shape, part)[k][n]

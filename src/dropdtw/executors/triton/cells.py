@@ -1,7 +1,7 @@
-"""One step of all lanes, forwards and backwards: what happens between one cell and its neighbours.
+"""One step of all lanes, forward and backward: the computation between a cell and its neighbors.
 
-Everything is a tuple over the states, or over the edges, of tensors over the lanes; loops over them are unrolled when
-a kernel is compiled.
+All data are tuples, over states or edges, of tensors over the lanes. Loops over the tuples are unrolled at compile
+time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
 
 @triton.jit
 def _reciprocal(a):
-    """1 / a of a number from 1 to the count of alternatives: a division looks first whether a is large or small."""
+    """Compute 1 / a for 1 ≤ a ≤ the number of alternatives, without the range checks of a general division."""
     if a.dtype == tl.float64 or INTERPRETED:
         return 1.0 / a
     else:
@@ -57,7 +57,7 @@ def _reciprocal(a):
 
 @triton.jit
 def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
-    """The minimum of the alternatives v, and with WEIGH its derivatives; `rate` is log₂(e)/γ."""
+    """Compute the minimum of the alternatives v and, with WEIGH, its derivatives; `rate` is log₂(e)/γ."""
     INF: tl.constexpr = float("inf")
     n: tl.constexpr = len(v)
     low = v[0]
@@ -75,7 +75,7 @@ def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
                 weights = weights + (tl.where(here, 1.0, 0.0).to(low.dtype),)
                 free = free & (v[k] != low)
     elif n == 2:
-        # Of two, one has exponent 0: one exponential instead of two, and a shorter way through each step.
+        # One of the two exponents is 0, so one exponential suffices, which shortens the critical path of each step.
         gap = tl.where(low == INF, 0.0, tl.abs(v[0] - v[1]))
         e = tl.exp2(-gap * rate)
         share = _reciprocal(1.0 + e)
@@ -144,7 +144,7 @@ def price_of(COST: tl.constexpr, WEIGHT: tl.constexpr, c, d, z):
 
 @triton.jit
 def _arriving(TABLE: tl.constexpr, e: tl.constexpr, here, left, up, diag, c, d, z, charges, j):
-    """The value that one edge brings into its state."""
+    """Compute the value that one edge brings into its state."""
     INF: tl.constexpr = float("inf")
     if of(TABLE, "move", e) == DIAG:
         a = diag[of(TABLE, "src", e)]
@@ -169,7 +169,7 @@ def _arriving(TABLE: tl.constexpr, e: tl.constexpr, here, left, up, diag, c, d, 
 def _cells(
     left, up, diag, c, d, z, charges, j, rate, TABLE: tl.constexpr, REDUCER: tl.constexpr, WEIGH: tl.constexpr
 ):  # fmt: skip
-    """The states of one cell per lane, and with WEIGH the weights of all edges."""
+    """Compute the states of one cell per lane and, with WEIGH, the weights of all edges."""
     INF: tl.constexpr = float("inf")
     here = ()
     weights = ()
@@ -182,7 +182,7 @@ def _cells(
         else:
             value, w = fold(v, rate, REDUCER, WEIGH)
             if of(TABLE, "price", s) != -1 and of(TABLE, "price", s) != FREE:
-                # A price that all alternatives pay is paid once.
+                # A price that all alternatives share is added once.
                 value = value + price_of(of(TABLE, "price", s), of(TABLE, "times", s), c, d, z)
             here = here + (value,)
             weights = weights + w
@@ -191,7 +191,7 @@ def _cells(
 
 @triton.jit
 def _along_row_0(TABLE: tl.constexpr, n: tl.constexpr, START: tl.constexpr, here, left, d, charges):
-    """The value that the n-th edge of row 0 brings; START: it leaves the origin, where its source is worth 0."""
+    """Compute the value that the n-th edge of row 0 brings. START: it leaves the origin, where its source is 0."""
     e: tl.constexpr = edge(TABLE, "row", n)
     if START:
         a = tl.zeros_like(d)
@@ -208,7 +208,7 @@ def _along_row_0(TABLE: tl.constexpr, n: tl.constexpr, START: tl.constexpr, here
 
 @triton.jit
 def _row_0(left, d, charges, begins, leaves, rate, TABLE: tl.constexpr, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
-    """The states of cell (0, t), from those of (0, t − 1), and the weights of the edges of row 0 ordered by state.
+    """Compute the states of cell (0, t) from those of (0, t − 1), and the weights of the edges of row 0 by state.
 
     begins, leaves : whether t is 0, and whether it is 1.
     """
@@ -241,7 +241,7 @@ def step(
     own, diag, c, d, z, charges, tops, t, lane, first, rate,
     TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr, WEIGH: tl.constexpr,
 ):  # fmt: skip
-    """All lanes one step on: their states, the states above them, and the weights of all edges."""
+    """Advance all lanes by one step; return their states, the states above them, and the weights of all edges."""
     INF: tl.constexpr = float("inf")
     row, row_weights = _row_0(diag, d, charges, t == 0, t == 1, rate, TABLE, REDUCER, WEIGH)
     up = ()
@@ -263,13 +263,13 @@ def step(
 
 @triton.jit
 def flow_back(TABLE: tl.constexpr, AMONG: tl.constexpr, n: tl.constexpr, SKIP: tl.constexpr, full, weights):
-    """What goes back along the n-th edge of a list; `full` lacks the first SKIP states."""
+    """Compute the derivative that flows back along the n-th edge of a list; `full` lacks the first SKIP states."""
     return weights[n] * full[of(TABLE, "dst", edge(TABLE, AMONG, n)) - SKIP]
 
 
 @triton.jit
 def _arrived(g, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
-    """The derivative by each state of a cell: g from other cells, and what comes back along edges within the cell."""
+    """Compute the derivative for each state of a cell: g from other cells, plus the flow along edges within it."""
     full = ()
     for s in tl.static_range(count(TABLE, "price") - 1, -1, -1):
         a = g[s]
@@ -281,7 +281,7 @@ def _arrived(g, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
 
 @triton.jit
 def _back_by(MOVE: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
-    """What goes back along the edges of one move, for each state it goes to."""
+    """Compute the derivatives that flow back along the edges of one move, for each state that receives them."""
     back = ()
     for s in tl.static_range(count(TABLE, "price")):
         a = tl.zeros_like(full[0])
@@ -293,7 +293,7 @@ def _back_by(MOVE: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.c
 
 @triton.jit
 def cost_back(COST: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
-    """The derivative by one cost."""
+    """Compute the derivative with respect to one cost."""
     a = tl.zeros_like(full[0])
     for n in tl.static_range(many(TABLE, AMONG, "cost", COST)):
         flow = flow_back(TABLE, AMONG, nth(TABLE, AMONG, "cost", COST, None, n), 0, full, weights)
@@ -303,7 +303,7 @@ def cost_back(COST: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.
 
 @triton.jit
 def charge_back(p: tl.constexpr, full, weights, AMONG: tl.constexpr, TABLE: tl.constexpr):
-    """The derivative by the p-th charge that the table makes."""
+    """Compute the derivative with respect to the p-th charge of the table."""
     a = tl.zeros_like(full[0])
     for n in tl.static_range(many(TABLE, AMONG, "plus", of(TABLE, "kinds", p))):
         a = a + flow_back(TABLE, AMONG, nth(TABLE, AMONG, "plus", of(TABLE, "kinds", p), None, n), 0, full, weights)
@@ -315,11 +315,11 @@ def _charges_back(
     by_rows, by_row_0, full, weights, full_0, weights_0, below, store, first, lane, row,
     TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr, u: tl.constexpr,
 ):  # fmt: skip
-    """Derivatives by charges so far, for each row of the problem.
+    """Accumulate the derivatives with respect to charges for each row of the problem.
 
-    A batch may hold the problem with rows and columns exchanged. To the last bit, sums must not depend on it: so each
-    row of the problem is summed by itself, from right to left. Where it is a row of the kernel it has a lane of its
-    own; where it is a column, its sum wanders up from lane to lane and is stored from the first one.
+    A batch may hold the problem with rows and columns swapped. Sums must be bitwise the same in both cases, so each row
+    of the problem is summed separately, from right to left. If it is a row of the kernel, it has its own lane. If it is
+    a column, its sum moves up from lane to lane and is stored from the first one.
     """
     rows = ()
     row_0 = ()
@@ -344,11 +344,11 @@ def step_back(
     grad_x, grad_rows, grad_top, t, lane, row, Nb,
     TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr, u: tl.constexpr,
 ):  # fmt: skip
-    """All lanes one step back: the derivatives on their way to step t − 1, and the derivative by the match costs.
+    """Move all lanes one step back; return the derivatives in transit to step t − 1 and those of the match costs.
 
-    g_own goes to the lane's own cell, and so does g_row on row 0; g_up and g_late to the lane above; g_diag to the
-    lane above a step later. What comes from the left and what comes from below are added first, the diagonal last:
-    so the sum is the same, to the last bit, when rows and columns are exchanged.
+    g_own goes to the lane's own cell, and g_row does the same on row 0; g_up and g_late go to the lane above; g_diag
+    goes to the lane above one step later. The left and lower contributions are added first and the diagonal one last,
+    so the sum is bitwise the same if rows and columns are swapped.
     """
     S: tl.constexpr = count(TABLE, "price")
     j = t - lane
@@ -398,7 +398,7 @@ def step_back(
 
 @triton.jit
 def _from_below(value, strip_below, lane, STRIPS: tl.constexpr, R: tl.constexpr):
-    """What the lane below has for this one; the last lane has it from the strip below."""
+    """Return what the lane below sends to this one; the last lane receives it from the strip below."""
     moved = tl.gather(value, tl.minimum(lane + 1, R - 1), 0)
     if STRIPS:
         return tl.where(lane == R - 1, strip_below, moved)

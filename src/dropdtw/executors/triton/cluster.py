@@ -1,10 +1,11 @@
-"""L_clust of similarities S = Z Xᵀ (B, K, N), value and derivative: two kernels.
+"""L_clust of similarities S = Z Xᵀ (B, K, N): two kernels for value and derivative.
 
 With A = softmax over j of S / γ, the pooled frames are X̂ = A X, so that their products with the steps are
-T = X̂ Zᵀ = A Sᵀ: the loss is a function of S alone. Let G be its derivative by T. Then the one by S is
+T = X̂ Zᵀ = A Sᵀ: the loss depends on S alone. Let G be its derivative with respect to T. The derivative by S is then
 Gᵀ A + A ∘ (G S − h) / γ, where h_i = Σ_k G_ik T_ik. Only rows that are the first of their kind count.
 
-Sums go by tiles of R rows and W columns, one after the other, whatever K and N are: so padding changes no bit.
+Sums run over tiles of R rows and W columns in a fixed order that does not depend on K and N, so padding does not change
+a single bit.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _is_first(first, i, K):
 
 @triton.jit
 def _shares(S, whole, i, j, there, N, scale):
-    """Entries of S, and of A = exp(S / γ − whole); 0 where there is none."""
+    """Return entries of S and of A = exp(S / γ − whole); 0 outside the item."""
     s = tl.load(S + i.to(tl.int64)[:, None] * N + j[None, :], mask=there, other=0.0)
     return s, tl.where(there, tl.exp(s * scale - whole[:, None]), 0.0)
 
@@ -46,10 +47,10 @@ def pool(
     S, first, x_len, T, whole, contrast, flow, each, K, N, scale_bits, contrast_bits,
     CONTRASTIVE: tl.constexpr, WIDE: tl.constexpr, R: tl.constexpr, W: tl.constexpr,
 ):  # fmt: skip
-    """A program writes R rows of T, and what is known of each row.
+    """Each program writes R rows of T and the following values per row.
 
-    whole : log Σ_j exp(S / γ).   each : what the row adds to the loss.   flow : h, but for the factor that all rows of
-    an item have in common.   contrast : log Σ_k exp(T / γ_contrast), with CONTRASTIVE.
+    whole : log Σ_j exp(S / γ).   each : the row's contribution to the loss.   flow : h, without the factor that all
+    rows of an item share.   contrast : log Σ_k exp(T / γ_contrast), with CONTRASTIVE.
     """
     INF: tl.constexpr = float("inf")
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
@@ -119,7 +120,7 @@ def pool(
 
 @triton.jit
 def _slope(T, contrast, i, k, both, K, sharpness, CONTRASTIVE: tl.constexpr):
-    """G_ik, but for the factor that all rows of an item have in common: (rows i, columns k)."""
+    """Compute G_ik (rows i, columns k), without the factor that all rows of an item share."""
     t = tl.load(T + i.to(tl.int64)[:, None] * K + k.to(tl.int64)[None, :], mask=both, other=0.0)
     if CONTRASTIVE:
         t = tl.exp(t * sharpness - tl.load(contrast + i, mask=i < K, other=0.0)[:, None])
@@ -131,7 +132,7 @@ def spread(
     S, first, x_len, T, whole, contrast, flow, each, value, by_s, K, N, scale_bits, contrast_bits,
     CONTRASTIVE: tl.constexpr, WIDE: tl.constexpr, R: tl.constexpr, W: tl.constexpr,
 ):  # fmt: skip
-    """The value of an item; where a derivative is wanted, a program writes W columns of the one by S."""
+    """Compute the value of an item; if the derivative is requested, each program writes W columns of it (by S)."""
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     scale = scale_bits.to(tl.float64, bitcast=True).to(DT)
     sharpness = contrast_bits.to(tl.float64, bitcast=True).to(DT)
@@ -186,9 +187,9 @@ def spread(
 def clustering(
     S: Tensor, first: Tensor, x_lengths: Tensor | None, gamma: float, gamma_contrast: float | None, gradient: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """The loss (B,) of contiguous similarities S (B, K, N), and its derivative by them.
+    """Compute the loss (B,) of contiguous similarities S (B, K, N), and its derivative with respect to them.
 
-    first : (B, K), for each row the first of its kind; −1 in the padding.
+    first : (B, K), for each row the first row of its kind; −1 in the padding.
     gamma_contrast : None for the Frobenius norm.
     """
     B, K, N = S.shape

@@ -1,7 +1,7 @@
-"""Batches whose steps form graphs: how the kernels of `walks.py` are run.
+"""Run the kernels of `walks.py` on batches whose steps form graphs.
 
-Derivatives by match costs and by drop_z come out of the backward pass for each node, and `sum_labels` adds up those of
-one label, always in the same order.
+The backward pass computes the derivatives of match costs and drop_z per node. `sum_labels` adds up those of each label,
+always in the same order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Lengths = tuple[Tensor, Tensor] | None
 COLUMNS = 32
-"""Columns that a program of `sum_labels` adds up."""
+"""Number of columns that one program of `sum_labels` adds up."""
 
 
 def forward_graphs(
@@ -39,7 +39,7 @@ def forward_graphs(
     walks: Walks,
     gradient: bool,
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """The values of a batch, (B,), and what `backward_graphs` needs: all columns, and the weights of final nodes."""
+    """Compute the values (B,) and what `backward_graphs` needs: all columns, and the weights of final nodes."""
     saved = graph_room(table, C, walks, gradient)
     value = torch.empty(len(C), dtype=saved[0].dtype, device=C.device)
     graphs = _stacked(table, C, walks)
@@ -63,7 +63,7 @@ def backward_graphs(
     saved: tuple[Tensor, ...],
     grad: Tensor,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
-    """The derivatives of Σ grad · value by C, drop_x, drop_z and charges; None where the table does not pay such."""
+    """Compute the derivatives of Σ grad · value with respect to C, drop_x, drop_z and charges; None if unused."""
     B, K, N = C.shape
     found, graphs = layout(table), _stacked(table, C, walks)
     new: dict[str, Any] = {"dtype": saved[0].dtype, "device": C.device}
@@ -86,7 +86,7 @@ def backward_graphs(
 
 
 def graph_room(table: Recurrence, C: Tensor, walks: Walks, gradient: bool) -> tuple[Tensor, Tensor]:
-    """Memory for what the forward pass writes down."""
+    """Allocate memory for what the forward pass stores."""
     B, _, N = C.shape
     V = shape_of(walks.graphs, table)[1]
     found = layout(table)
@@ -110,14 +110,14 @@ def _read(
     lengths: Lengths,
     walks: Walks,
 ) -> tuple[Tensor | None, ...]:
-    """What both passes read, as kernels take it."""
+    """Return the inputs that both passes read, in the form that kernels take."""
     charged = charges.contiguous() if charges is not None and layout(table).kinds else None
     which = None if walks.which is None else numbers(walks.which, C.device)
     return (C, drop_x, drop_z, charged, *(lengths or (None, None)), which, graphs.nodes, graphs.arcs, graphs.costs)
 
 
 def _warps(lanes: int) -> int:
-    """A node to a thread. With two, sums over nodes would depend on how many nodes the others of a batch have."""
+    """One node per thread. With two, sums over nodes would depend on the sizes of the other graphs in the batch."""
     return min(16, -(-lanes // 32))
 
 

@@ -1,4 +1,4 @@
-"""How kernels are launched: compiled once, and then with as little Python as it takes."""
+"""Kernel launches: compile once, then launch with minimal Python overhead."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _COMPILED: dict[tuple[Any, ...], Any] = {}
 
 
 def run(kernel: Any, key: tuple[Any, ...], grid: tuple[int, ...], arguments: tuple[Any, ...], num_warps: int) -> None:
-    """Launch a kernel once. What is compiled is kept here: Triton takes longer to find it than to launch it.
+    """Launch a kernel. Compiled kernels are cached here, because Triton's own lookup takes longer than the launch.
 
-    key : all that compiling depends on: the kernel, the device, types, and constants.
+    key : everything that compilation depends on: the kernel, the device, types, and constants.
     """
     found = _COMPILED.get(key)
-    if found is not None:  # as Triton's own `found[grid](*arguments)`, without its hooks
+    if found is not None:  # like Triton's own `found[grid](*arguments)`, without its hooks
         kernel, device = found
         stream = torch._C._cuda_getCurrentRawStream(device)
         x, y, z = (*grid, 1, 1)[:3]
         kernel.run(x, y, z, stream, kernel.function, kernel.packed_metadata, None, None, None, *arguments)
         return
-    # Without fusion no rounding depends on how a batch is padded.
+    # Without fused multiply-adds, rounding does not depend on how a batch is padded.
     found = kernel[(*grid, 1, 1)[:3]](*arguments, num_warps=num_warps, enable_fp_fusion=False)
     if found is not None:  # the interpreter compiles nothing
         _COMPILED[key] = found, torch.cuda.current_device()
@@ -42,9 +42,9 @@ def launch(
     num_warps: int,
     bits: tuple[int, ...] = (),
 ) -> None:
-    """Launch a kernel whose arguments are tensors, whole numbers, numbers as bits and constants, in this order.
+    """Launch a kernel whose arguments are tensors, integers, numbers as bits, and constants, in this order.
 
-    The first tensor says where it runs.
+    The first tensor determines the device.
     """
     where = tensors[0]
     assert where is not None
@@ -56,27 +56,27 @@ def launch(
 
 @lru_cache(maxsize=256)
 def as_bits(value: float) -> int:
-    """A number as kernels take it: Triton would round a plain one to single precision.
+    """Encode a number as bits for kernels: Triton would round a float argument to single precision.
 
-    0 becomes −0: Triton would take the bits of 0 for a shorter number.
+    0 becomes −0, because Triton would pass the bits of 0 as a narrower integer.
     """
     found: int = struct.unpack("<q", struct.pack("<d", value or -0.0))[0]
     return found
 
 
 def rate_bits(gamma: float, C: Tensor) -> int:
-    """log₂(e)/γ as kernels take it."""
+    """Encode log₂(e)/γ as bits for kernels."""
     rate = math.log2(math.e) / gamma if gamma > 0 else 1.0
     return as_bits(min(rate, 1e300 if C.dtype == torch.float64 else 1e37))
 
 
 def wide(A: Tensor) -> bool:
-    """Whether a tensor is of double precision."""
+    """Whether a tensor has double precision."""
     return A.dtype == torch.float64
 
 
 def on(A: Tensor) -> Any:
-    """Makes the tensor's device the current one, where it is not."""
+    """Return a context in which the tensor's device is the current one."""
     if A.is_cuda and A.get_device() != torch._C._cuda_getDevice():
         return torch.cuda.device(A.device)
     return _HERE
@@ -86,8 +86,8 @@ _HERE = nullcontext()
 
 
 def jit(tensors: str, numbers: str) -> Any:
-    """Compile a kernel once for each type and constant, and not again for each property of an argument.
+    """Compile a kernel once per type and constant, without specializing on other properties of its arguments.
 
-    `launch` counts on that. Both are names, with spaces between them.
+    `launch` relies on that. Both arguments are names separated by spaces.
     """
     return triton.jit(do_not_specialize=numbers.split(), do_not_specialize_on_alignment=tensors.split())

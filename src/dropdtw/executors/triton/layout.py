@@ -1,4 +1,4 @@
-"""A table as kernels read it, and what they ask of it while they are compiled."""
+"""A table in the form that kernels read, and their compile-time queries of it."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ CHARGE_NUMBER = {None: -1} | {plus: k for k, plus in enumerate(CHARGES)}
 TURNED_NUMBER = {None: -1, "open_x": CHARGE_NUMBER["open_z"], "open_z": CHARGE_NUMBER["open_x"]}
 
 
-@dataclass(frozen=True, eq=False)  # one for each table: told apart, quickly, by what they are and not by what they hold
+@dataclass(frozen=True, eq=False)  # one per table, compared by identity: comparing contents is slow
 class Layout:
-    """A table as kernels read it: numbers in place of names.
+    """A table in the form that kernels read, with numbers in place of names.
 
     src, dst, move, cost, weight, plus, where : of each edge, by destination and then in tie order. `plus` is the place
         of its charge among the problem's, −1 for none.
     kinds : the charges that some edge pays.
-    turned : whether rows of kernels are columns of the problem; False where nothing is charged, as only sums of
-        derivatives by charges depend on it.
+    turned : whether rows of kernels are columns of the problem. It is False without charges, because only the sums of
+        their derivatives depend on it.
     all, row : the numbers of all edges, and of those that matter on row 0.
-    price, times : for each state, the cost that all edges into it pay, and how many times; −1 where they differ.
-    start : whether a state may begin; final : the states that may end.
-    up : whether a state is looked at from the row below; top : whether from the cell just below.
-    diag : whether diagonally, or along row 0; keep : whether from any other cell.
-    opens : for each state, which of its two ways along row 0 leads to column 1; the other one leads on from there. −1
-        where it is not so, and where nothing is charged.
-    row_left : for each state, the one in whose `diag` its last value on row 0 is found.
+    price, times : for each state, the cost that all edges into it pay, and how many times; −1 if they differ.
+    start : whether an alignment may begin in a state; final : the states in which it may end.
+    up : whether a state is read from the row below; top : whether from the cell directly below.
+    diag : whether it is read diagonally or along row 0; keep : whether from any other cell.
+    opens : for each state, which of its two ways along row 0 leads to column 1; the other one continues from there. −1
+        if that does not apply, or without charges.
+    row_left : for each state, the state whose `diag` holds its previous value on row 0.
     """
 
     src: tuple[int, ...]
@@ -63,26 +63,26 @@ class Layout:
 
     @property
     def planes(self) -> int:
-        """How many values per lane describe where a program stands."""
+        """The number of values per lane that describe the state of a program."""
         return sum(self.keep) + sum(self.diag)
 
     @property
     def kept(self) -> int:
-        """How many states are looked at from other cells."""
+        """The number of states that other cells read."""
         return sum(self.keep)
 
     @property
     def sent(self) -> tuple[bool, ...]:
         """Which planes of derivatives a strip sends to the one above.
 
-        By `top` states, by d_x, by `diag` states, and by charges where columns of kernels are summed.
+        Those of `top` states, of d_x, of `diag` states, and of charges if columns of kernels are summed.
         """
         return (*self.top, True, *self.diag, *(True,) * (len(self.kinds) * self.turned))
 
 
 @cache
 def layout(table: Recurrence, turned: bool = False) -> Layout:
-    """The table as kernels read it.
+    """Convert a table to the form that kernels read.
 
     turned : whether it is the transpose of the problem's table; charges keep the problem's order.
     """
@@ -91,7 +91,7 @@ def layout(table: Recurrence, turned: bool = False) -> Layout:
     border = table.border or ()
     listed: list[tuple[Edge, int]] = [(e, EVERYWHERE.value if e in border else inside) for e in table.edges]
     listed += [(e, BORDER.value) for e in border if e not in table.edges]
-    listed.sort(key=lambda way: number[way[0].dst])  # stable: the tie order within a state stays
+    listed.sort(key=lambda way: number[way[0].dst])  # stable: keeps the tie order within a state
     src = tuple(number[e.src] for e, _ in listed)
     dst = tuple(number[e.dst] for e, _ in listed)
 
@@ -156,10 +156,10 @@ class _Way(NamedTuple):
 
 
 def _row_0(ways: list[_Way], starts: set[int], kept: set[int]) -> tuple[list[_Way], dict[int, int], dict[int, int]]:
-    """Row 0 with as few minima and as few values to remember as it takes: its ways, `opens` and `row_left`.
+    """Simplify row 0 to need few minima and few stored values; return its ways, `opens` and `row_left`.
 
-    A state that no way enters is ∞ from column 1 on, which leaves those with one way only, or one at a time.
-    kept : the states whose values are remembered anyway.
+    A state that no way enters is ∞ from column 1 on. What remains are states with one way, or one way at a time.
+    kept : the states whose values are stored anyway.
     """
     entered = {way.dst for way in ways}
     ways = [way for way in ways if way.move != "same" or way.src in entered or way.dst not in starts]
@@ -186,7 +186,7 @@ def _row_0(ways: list[_Way], starts: set[int], kept: set[int]) -> tuple[list[_Wa
     return ways, opens, row_left
 
 
-# What kernels ask of a layout while they are compiled.
+# Compile-time queries of a layout.
 
 
 @triton.constexpr_function
@@ -206,13 +206,13 @@ def planes(table):
 
 @triton.constexpr_function
 def plane(table, part, s):
-    """Where a state that is written down as `keep` or `diag` comes among all that are."""
+    """Return the index of a state, stored as `keep` or `diag`, among all stored states."""
     return sum(table.keep[:s]) if part == "keep" else sum(table.keep) + sum(table.diag[:s])
 
 
 @triton.constexpr_function
 def kind(table, k):
-    """The place of charge k among those that the table makes, −1 where it makes none."""
+    """Return the index of charge k among the charges of the table, or −1 if the table does not have it."""
     return table.kinds.index(k) if k in table.kinds else -1
 
 
@@ -229,19 +229,19 @@ def pays(table, cost):
 
 @triton.constexpr_function
 def edge(table, among, n):
-    """The n-th edge of a list of edges ("all" or "row")."""
+    """Return the n-th edge of a list of edges ("all" or "row")."""
     return getattr(table, among)[n]
 
 
 @triton.constexpr_function
 def into(table, among, s):
-    """How many edges of a list lead into state s."""
+    """Count the edges of a list that lead into state s."""
     return sum(table.dst[e] == s for e in getattr(table, among))
 
 
 @triton.constexpr_function
 def before(table, among, s):
-    """How many edges of a list lead into states before s: where those into s begin."""
+    """Count the edges of a list that lead into states before s: the index where those into s begin."""
     return sum(table.dst[e] < s for e in getattr(table, among))
 
 
@@ -255,11 +255,11 @@ def _places(table, among, part, value, move):
 
 @triton.constexpr_function
 def many(table, among, part, value, move=None):
-    """How many edges of a list have `value` as that part (and that move)."""
+    """Count the edges of a list that have `value` as that part (and that move)."""
     return len(_places(table, among, part, value, move))
 
 
 @triton.constexpr_function
 def nth(table, among, part, value, move, n):
-    """The place in the list of the n-th such edge."""
+    """Return the index in the list of the n-th such edge."""
     return _places(table, among, part, value, move)[n]

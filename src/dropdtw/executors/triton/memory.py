@@ -1,4 +1,4 @@
-"""What the two passes read and write, apart from their results: costs, states between blocks, rows between strips.
+"""Reads and writes of the two passes, apart from their results: costs, states between blocks, rows between strips.
 
 Addresses are carried from block to block and advanced, never computed where they are used: Triton's layout pass
 follows the arithmetic behind every computed address through the whole kernel, which makes compiling quadratic.
@@ -14,7 +14,7 @@ from dropdtw.executors.triton.layout import count, of, plane
 
 @triton.jit
 def spread(base, stride, n: tl.constexpr, each: tl.constexpr = 1):
-    """The addresses base, base + stride, …, n of them, and of each so many in a row."""
+    """Return n addresses base, base + stride, …, with `each` consecutive entries at each of them."""
     found = ()
     for s in tl.static_range(n):
         for u in tl.static_range(each):
@@ -32,7 +32,7 @@ def advance(addresses, by):
 
 @triton.jit
 def costs_of(match, drop, t, lane, inside, Nb, w):
-    """What a block of steps from t on pays: tuples over the steps."""
+    """Load the costs of a block of steps that starts at t: tuples over the steps."""
     INF: tl.constexpr = float("inf")
     c = ()
     d = ()
@@ -46,13 +46,13 @@ def costs_of(match, drop, t, lane, inside, Nb, w):
 
 @triton.jit
 def pass_on(at, a, mask):
-    """Write a number that another program waits for: all bits set would mean that it has yet to be written."""
+    """Write a number that another program waits for; all bits set is reserved for "not yet written"."""
     tl.store(at, tl.where(a != a, float("nan"), a), mask=mask, cache_modifier=".cg")
 
 
 @triton.jit
 def missing(values, PRESENT: tl.constexpr, TABLE: tl.constexpr):
-    """Whether some value of a block has yet to be written; `PRESENT` says which of each step are read at all."""
+    """Whether some value of a block is not yet written; `PRESENT` tells which values of each step are read."""
     found = tl.full([], 0, tl.int1)
     for u in tl.static_range(len(values)):
         for s in tl.static_range(count(TABLE, PRESENT)):
@@ -66,9 +66,9 @@ def missing(values, PRESENT: tl.constexpr, TABLE: tl.constexpr):
 def row_above(
     top, t, N, Nb, more, w, TABLE: tl.constexpr, STRIPS: tl.constexpr, U: tl.constexpr, VOLATILE: tl.constexpr
 ):  # fmt: skip
-    """The states of the row above the strip in a block's columns: for each step, a tuple over the states.
+    """Load the states of the row above the strip in a block's columns: for each step, a tuple over the states.
 
-    VOLATILE : another program writes them meanwhile.
+    VOLATILE : another program writes them concurrently.
     """
     INF: tl.constexpr = float("inf")
     tops = ()
@@ -89,12 +89,12 @@ def row_below(
     grad_top, t, N, Nb, more, w,
     TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr, VOLATILE: tl.constexpr,
 ):  # fmt: skip
-    """What the strip below has for the last lane in a block, for each step: see `Layout.sent`.
+    """Load what the strip below sends to the last lane in a block, for each step: see `Layout.sent`.
 
-    VOLATILE : it may have yet to be written. Otherwise the compiler may read it where it is used.
+    VOLATILE : it may not be written yet. Otherwise the compiler may move the load to where the value is used.
     """
     SENT: tl.constexpr = count(TABLE, "sent")
-    CACHE: tl.constexpr = "" if VOLATILE else ".cg"  # what is near may be older
+    CACHE: tl.constexpr = "" if VOLATILE else ".cg"  # the L1 cache may be stale
     found = ()
     for u in tl.static_range(U):
         below = ()
@@ -113,7 +113,7 @@ def row_below(
 
 @triton.jit
 def charges_of(charges, b, w, TABLE: tl.constexpr):
-    """The charges of a pair; all are NaN where one is no finite number ≥ 0, as nobody has looked at them before."""
+    """Load the charges of a pair. If one is not a finite number ≥ 0, all become NaN: they were not checked before."""
     INF: tl.constexpr = float("inf")
     NAN: tl.constexpr = float("nan")
     if count(TABLE, "kinds") == 0:
@@ -128,7 +128,7 @@ def charges_of(charges, b, w, TABLE: tl.constexpr):
 
 @triton.jit
 def state_at(saved, begun, w, TABLE: tl.constexpr):
-    """What was written down at the start of a block: the states of each lane, and its `diag`."""
+    """Load what was stored at the start of a block: the states of each lane, and its `diag`."""
     INF: tl.constexpr = float("inf")
     own = ()
     diag = ()
@@ -147,7 +147,7 @@ def state_at(saved, begun, w, TABLE: tl.constexpr):
 
 @triton.jit
 def write_down(saved, begun, own, diag, TABLE: tl.constexpr):
-    """The counterpart of `_state_at`."""
+    """Store what `state_at` loads."""
     for s in tl.static_range(count(TABLE, "keep")):
         if of(TABLE, "keep", s):
             tl.store(saved[plane(TABLE, "keep", s)], own[s], mask=begun)
@@ -157,20 +157,20 @@ def write_down(saved, begun, own, diag, TABLE: tl.constexpr):
 
 @triton.jit
 def begun(t, lane, Nb):
-    """Whether a lane's state matters at step t: it has begun, and it or the lane below is not past its end."""
+    """Whether a lane's state matters at step t: the lane has begun, and it or the lane below has not ended."""
     return (t > lane) & (t <= lane + Nb + 1)
 
 
 @triton.jit
 def slot(t, lane, row, K, U: tl.constexpr):
-    """Where a lane's state at step t, the start of a block, is written down: each lane counts from its own start."""
-    ahead = (t - lane - 1 + 4096 * U) // U - 4096  # rounded down, also where a lane has yet to begin
+    """Return where a lane's state at step t, the start of a block, is stored; each lane counts from its own start."""
+    ahead = (t - lane - 1 + 4096 * U) // U - 4096  # rounds down even if a lane has not begun
     return ahead.to(tl.int64) * K + row
 
 
 @triton.jit
 def side_by_side(columns):
-    """Eight vectors over the lanes as the columns of one matrix; each lane has its row already."""
+    """Join eight vectors over the lanes into the columns of one matrix; each lane already holds its row."""
     tl.static_assert(len(columns) == 8)
     even = tl.join(tl.join(columns[0], columns[4]), tl.join(columns[2], columns[6]))
     odd = tl.join(tl.join(columns[1], columns[5]), tl.join(columns[3], columns[7]))

@@ -1,6 +1,6 @@
-"""One column of all nodes, forwards and backwards: what arcs bring, and what goes back along them.
+"""One column of all nodes, forward and backward: values that arrive over arcs, and derivatives that flow back.
 
-As in `cells.py`, everything is a tuple over states, edges or pairs (`arcs.Shape`) of tensors over the lanes.
+As in `cells.py`, all data are tuples, over states, edges or pairs (`arcs.Shape`), of tensors over the lanes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from dropdtw.executors.triton.layout import FREE, LEFT, SAME, before, count, int
 
 @triton.jit
 def _collect(values, again, ins, costs, rate, p: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr):
-    """What the arcs of pair p bring into each node: their minimum, and notes for `_weigh`.
+    """Compute what the arcs of pair p bring into each node: their minimum, and notes for `weigh`.
 
-    Notes are the place of the first smallest alternative for the hard minimum (−2: none exists); else the smallest
-    alternative, one over the sum of exponentials, and the mean distance from the smallest. A single one needs none.
+    For the hard minimum, the note is the index of the first smallest alternative (−2: none exists). Otherwise, the
+    notes are the smallest alternative, the inverse of the sum of exponentials, and the mean distance from the smallest.
+    A single alternative needs no notes.
     """
     INF: tl.constexpr = float("inf")
     v = ()
@@ -62,7 +63,7 @@ def _collect(values, again, ins, costs, rate, p: tl.constexpr, SHAPE: tl.constex
 
 @triton.jit
 def weigh(v, base, mean, rate, REDUCER: tl.constexpr):
-    """The weight of an alternative v but for its share, from the notes of the node that it leads into."""
+    """Compute the weight of an alternative v, without its share, from the notes of the node that it leads into."""
     e = tl.exp2((base - v) * rate)
     if REDUCER == SMOOTH:
         e = e * (1.0 - (tl.where(e > 0, v - base, 0.0) - mean) * (rate * LN_2))
@@ -74,7 +75,7 @@ def weigh_arcs(
     values, notes, outs, places, costs, rate,
     p: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr, L: tl.constexpr,
 ):  # fmt: skip
-    """The weight, but for the share, of each arc of pair p out of a node."""
+    """Compute the weight, without the share, of each arc of pair p out of a node."""
     found = ()
     for w in tl.static_range(of(SHAPE, "slots_out", p)):
         to = outs[of(SHAPE, "first_out", p) + w]
@@ -99,7 +100,7 @@ def weigh_arcs(
 def push(
     flow, values, again, notes, weights, outs, rate, p: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr
 ):  # fmt: skip
-    """What goes back along the arcs of pair p, collected in the nodes that they come from."""
+    """Collect the derivatives that flow back along the arcs of pair p in the nodes that the arcs come from."""
     INF: tl.constexpr = float("inf")
     back = tl.zeros_like(flow)
     sent = flow
@@ -125,7 +126,7 @@ def collect_all(
     known, brought, again, ins, costs, rate,
     CONSUMES: tl.constexpr, TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr,
 ):  # fmt: skip
-    """`brought`, with what comes from the states `known` for those pairs that consume an x, or for the others."""
+    """Update `brought` from the states `known`, for the pairs that consume an x or for the others."""
     found = ()
     notes = ()
     for p in tl.static_range(count(SHAPE, "use")):
@@ -144,13 +145,13 @@ def values_of_all(
     known, brought, again, ins, costs, rate,
     CONSUMES: tl.constexpr, TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr,
 ):  # fmt: skip
-    """The same without notes, which a loop would carry along."""
+    """Compute the same without notes, which a loop would have to carry."""
     return collect_all(known, brought, again, ins, costs, rate, CONSUMES, TABLE, SHAPE, REDUCER)[0]
 
 
 @triton.jit
 def _arriving(TABLE: tl.constexpr, SHAPE: tl.constexpr, e: tl.constexpr, cell, last, brought, c, d, z, charges):
-    """The value that one edge brings into its state."""
+    """Compute the value that one edge brings into its state."""
     if of(SHAPE, "pair", e) != -1:
         a = brought[of(SHAPE, "pair", e)]
     elif of(TABLE, "move", e) == LEFT:
@@ -169,9 +170,9 @@ def _enter(
     last, brought, c, d, z, charges, hub, origin, rate,
     TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr, WEIGH: tl.constexpr,
 ):  # fmt: skip
-    """The states of all nodes, and with WEIGH the weights of all edges.
+    """Compute the states of all nodes and, with WEIGH, the weights of all edges.
 
-    last : the states of the column before.   brought : what arcs bring, for each pair.   origin : whether alignments
+    last : the states of the previous column.   brought : what arcs bring, for each pair.   origin : whether alignments
     begin here.
     """
     INF: tl.constexpr = float("inf")
@@ -186,7 +187,7 @@ def _enter(
             value, w = fold(v, rate, REDUCER, WEIGH)
             weights = weights + w
             if of(TABLE, "price", s) != -1 and of(TABLE, "price", s) != FREE:
-                # A price that all alternatives pay is paid once.
+                # A price that all alternatives share is added once.
                 value = value + price_of(of(TABLE, "price", s), of(TABLE, "times", s), c, d, z)
         if of(TABLE, "start", s):
             value = tl.where(origin, 0.0, value)
@@ -207,7 +208,7 @@ def _enter(
 def states_of(
     last, brought, c, d, z, charges, hub, origin, rate, TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr
 ):  # fmt: skip
-    """The states of all nodes."""
+    """Compute the states of all nodes."""
     return _enter(last, brought, c, d, z, charges, hub, origin, rate, TABLE, SHAPE, REDUCER, False)[0]
 
 
@@ -215,13 +216,13 @@ def states_of(
 def weights_of(
     last, brought, c, d, z, charges, hub, origin, rate, TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr
 ):  # fmt: skip
-    """The weights of all edges."""
+    """Compute the weights of all edges."""
     return _enter(last, brought, c, d, z, charges, hub, origin, rate, TABLE, SHAPE, REDUCER, True)[1]
 
 
 @triton.jit
 def leave(g, weights, hub, origin, TABLE: tl.constexpr, SHAPE: tl.constexpr):
-    """The derivative by each state of a node, with what comes back along edges within it; 0 at the origin, in hubs."""
+    """Compute the derivative for each node state, with the flow along its inner edges; 0 at the origin and hubs."""
     full = ()
     for s in tl.static_range(count(TABLE, "price") - 1, -1, -1):
         a = g[s]
@@ -237,7 +238,7 @@ def leave(g, weights, hub, origin, TABLE: tl.constexpr, SHAPE: tl.constexpr):
 
 @triton.jit
 def flow_into(g, full, weights, hub, p: tl.constexpr, TABLE: tl.constexpr, SHAPE: tl.constexpr):
-    """What goes back to the arcs of pair p."""
+    """Compute the derivatives that flow back to the arcs of pair p."""
     flow = tl.zeros_like(g[0])
     if of(SHAPE, "passes", p):
         flow = tl.where(hub, g[of(SHAPE, "state", p)], 0.0)
@@ -248,7 +249,7 @@ def flow_into(g, full, weights, hub, p: tl.constexpr, TABLE: tl.constexpr, SHAPE
 
 @triton.jit
 def added(g, more, s: tl.constexpr):
-    """Add `more` to the derivative by state s."""
+    """Add `more` to the derivative for state s."""
     found = ()
     for k in tl.static_range(len(g)):
         if k == s:

@@ -1,4 +1,4 @@
-"""The kernels: a program walks one pair of sequences, or a strip of its rows, forwards or backwards."""
+"""The kernels: each program processes one pair of sequences, or a strip of its rows, forward or backward."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _NUMBERS = ["K", "N", "c_b", "c_k", "c_n", "x_b", "x_n", "z_b", "z_n", "slots", 
 
 
 def _jit(*tensors: str, numbers: tuple[str, ...] = ()):
-    """Compile once for each table, and not again for each property of an argument: `launch` counts on that."""
+    """Compile once per table, without specializing on properties of the arguments: `launch` relies on that."""
     return triton.jit(do_not_specialize=[*_NUMBERS, *numbers], do_not_specialize_on_alignment=[*_TENSORS, *tensors])
 
 
 @triton.jit
 def _place(queue, strips, STRIPS: tl.constexpr):
-    """How many pairs there are; which pair this program walks, and as which in turn its strip comes.
+    """Return the number of pairs, the pair of this program, and the position of its strip.
 
-    Programs draw their strips from a queue. So the one that a program waits for was drawn by one that runs already, in
-    whatever order the device starts them, and nobody waits in vain.
+    Programs draw their strips from a queue. Whatever the order in which the device starts programs, the strip that a
+    program waits for belongs to a program that is already running, so there is no deadlock.
     """
     number = tl.program_id(0)
     if STRIPS:
@@ -48,9 +48,9 @@ def _place(queue, strips, STRIPS: tl.constexpr):
 
 @triton.jit
 def _extent(z_len, x_len, b, strip, K, N, R: tl.constexpr, U: tl.constexpr):
-    """The pair's size and whether it is wrong; the strip's first step and its count of blocks.
+    """Return the pair's size and whether it is invalid, and the strip's first step and number of blocks.
 
-    The last step ends the last block, so that the pair's end is the loop's end; the first may begin before step 0.
+    The last step ends the last block, so the pair and the loop end together; the first block may start before step 0.
     """
     Kb = K
     Nb = N
@@ -66,7 +66,7 @@ def _extent(z_len, x_len, b, strip, K, N, R: tl.constexpr, U: tl.constexpr):
 
 @triton.jit
 def _normalized(a, Kb, Nb, BY: tl.constexpr):
-    """A number divided by the length of the pair that it is divided by: see `LENGTHS`."""
+    """Divide a number by the pair's length that BY selects: see `LENGTHS`."""
     if BY == 0:
         return a
     else:
@@ -81,7 +81,7 @@ def forward_pass(
     TABLE: tl.constexpr, REDUCER: tl.constexpr, STRIPS: tl.constexpr, GRADIENT: tl.constexpr,
     WIDE: tl.constexpr, UNIT: tl.constexpr, STRIDE: tl.constexpr, BY: tl.constexpr, R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
-    """UNIT, STRIDE : whether c_n is 1, and what x_n is, −1 for any: known strides take fewer registers."""
+    """UNIT, STRIDE : whether c_n is 1, and the value of x_n (−1: any). Known strides need fewer registers."""
     INF: tl.constexpr = float("inf")
     S: tl.constexpr = count(TABLE, "price")
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
@@ -96,7 +96,7 @@ def forward_pass(
     pairs, b, strip = _place(queue, strips, STRIPS)
     ends = saved + pairs * (PLANES * area)
     Kb, Nb, wrong, begin, blocks = _extent(z_len, x_len, b, strip, K, N, R, U)
-    if wrong:  # nobody has looked at the lengths before
+    if wrong:  # the lengths were not checked before
         if GRADIENT:
             for f in tl.static_range(count(TABLE, "final")):
                 tl.store(ends + b * count(TABLE, "final") + f, 0.0)
@@ -129,7 +129,7 @@ def forward_pass(
     d = c
     tops = row_above(top, t, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
     next_tops = tops
-    for k in range(-1, blocks):  # the first round only loads
+    for k in range(-1, blocks):  # the first iteration only loads
         t = begin + k * U
         next_c, next_d = costs_of(match, drop, t + U, lane, inside, Nb, z)
         later_tops = row_above(top, t + 2 * U, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
@@ -173,15 +173,15 @@ def backward_pass(
     WIDE: tl.constexpr, UNIT: tl.constexpr, STRIDE: tl.constexpr, BY: tl.constexpr, TILES: tl.constexpr,
     R: tl.constexpr, U: tl.constexpr,
 ):  # fmt: skip
-    """Derivatives of Σ grad · value, or where `grad` is None of Σ scale · value.
+    """Compute the derivatives of Σ grad · value or, if `grad` is None, of Σ scale · value.
 
-    TILES : derivatives by C are stored a block at a time, U consecutive columns of each row, not step by step.
+    TILES : store the derivatives of C one block at a time, U consecutive columns of each row, not step by step.
     """
     INF: tl.constexpr = float("inf")
     S: tl.constexpr = count(TABLE, "price")
     P: tl.constexpr = count(TABLE, "kinds")
     SENT: tl.constexpr = count(TABLE, "sent")
-    EARLY: tl.constexpr = STRIPS and SENT <= 7  # whether registers hold what the strip below sends a block ahead
+    EARLY: tl.constexpr = STRIPS and SENT <= 7  # whether registers can prefetch a block from the strip below
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     PLANES: tl.constexpr = planes(TABLE)
     if STRIDE != -1:
@@ -223,7 +223,7 @@ def backward_pass(
         grad_rows += b * (P * (N + 1))
         by_row = spread(grad_rows + (t - lane), N + 1, P, U)
 
-    # Derivatives on their way to step t; `step_back` says where each goes.
+    # Derivatives in transit to step t; `step_back` documents where each goes.
     nothing = tl.zeros([R], DT)
     g_own = ()
     zeros = ()
@@ -258,7 +258,7 @@ def backward_pass(
     early = ()
     if EARLY:
         early = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U, True)
-    for back in range(0, blocks + 1):  # the first round only loads
+    for back in range(0, blocks + 1):  # the first iteration only loads
         t = begin + (blocks - back) * U
         next_own, next_diag = state_at(states, begun(t - U, lane, Nb) & inside, z, TABLE)
         next_c, next_d = costs_of(match, drop, t - U, lane, inside, Nb, z)
@@ -298,7 +298,7 @@ def backward_pass(
                     j = t + u - lane
                     tl.store(by_match[u], by_c, mask=(j >= 1) & (j <= Nb) & inside)
             if TILES:
-                # Computed where they are used: a carried matrix of addresses would take a third more registers.
+                # Compute addresses where they are used: carrying a matrix of them would take a third more registers.
                 i = tl.arange(0, R)[:, None]
                 j = tl.arange(0, U)[None, :] + t - i
                 there = (j >= 1) & (j <= Nb) & (strip * R + i < Kb)
@@ -320,7 +320,7 @@ def backward_pass(
 
 @_jit("grad_rows", "grad_charges")
 def sum_rows(grad_rows, grad_charges, K, TABLE: tl.constexpr, WIDE: tl.constexpr, R: tl.constexpr):
-    """The derivatives by charges, from those of each row: R rows at a time, so that padding changes no bit."""
+    """Sum the derivatives of charges over rows, R rows at a time, so that padding does not change a single bit."""
     b = tl.program_id(0).to(tl.int64)
     row = tl.arange(0, R)
     for k in tl.static_range(3):

@@ -1,4 +1,4 @@
-"""Rows of sequences: which of them are equal, each without its padding, and each at length 1."""
+"""Kernels on rows of sequences: find equal rows, clear the padding, and scale rows to length 1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dropdtw.executors.triton.launch import jit, launch, wide
 
 @triton.jit
 def length_of(lengths, b, full):
-    """The length of an item, never beyond the batch: nobody has looked at it before."""
+    """Return the length of an item, clamped to the batch: it was not checked before."""
     if lengths is None:
         return full
     else:
@@ -27,7 +27,7 @@ def equal_rows(
     Z, ids, z_len, first, after, K, d, z_b, z_k, z_d,
     BY_ID: tl.constexpr, R: tl.constexpr, D: tl.constexpr,
 ):  # fmt: skip
-    """A program finds the first row that equals its own, and the next one; −1 for none, and in the padding."""
+    """Each program finds the first row that equals its own, and the next one; −1 for none, and in the padding."""
     number = tl.program_id(0)
     b = (number // K).to(tl.int64)
     i = number % K
@@ -48,7 +48,7 @@ def equal_rows(
                     own = tl.load(Z + b * z_b + i.to(tl.int64) * z_k + f.to(tl.int64) * z_d, mask=f < d, other=0.0)
                     place = Z + b * z_b + j.to(tl.int64)[:, None] * z_k + f.to(tl.int64)[None, :] * z_d
                     there = same[:, None] & (f < d)[None, :]
-                    differ = there & (tl.load(place, mask=there, other=0.0) != own[None, :])  # a NaN always does
+                    differ = there & (tl.load(place, mask=there, other=0.0) != own[None, :])  # NaN always differs
                     same = same & (tl.max(differ.to(tl.int32), 1) == 0)
                     left = tl.max(same.to(tl.int32), 0)
                     at += D
@@ -59,9 +59,9 @@ def equal_rows(
 
 
 def first_rows(Z: Tensor, ids: Tensor | None, z_lengths: Tensor | None) -> tuple[Tensor, Tensor]:
-    """For each row of Z (B, K, d) the first of its kind, and the next one or −1: (B, K) each, −1 in the padding.
+    """Find, for each row of Z (B, K, d), the first row of its kind, and the next or −1: (B, K) each, −1 in the padding.
 
-    ids : (B, K) whole numbers, the kinds; None: equal rows are of one kind.
+    ids : (B, K) integers that identify the kinds; None: equal rows are of one kind.
     """
     B, K, d = Z.shape
     first, after = (torch.empty(B, K, dtype=torch.int32, device=Z.device) for _ in range(2))
@@ -75,7 +75,7 @@ def first_rows(Z: Tensor, ids: Tensor | None, z_lengths: Tensor | None) -> tuple
 
 @triton.jit
 def _copy(A, out, real, Z, X, half, row, d, a_d, z_d, x_n, x_d, CENTRE: tl.constexpr, D: tl.constexpr):
-    """Out = a − origin where the row is real, otherwise 0; Z and X are where the item begins."""
+    """Set out = a − origin if the row is not padding, otherwise 0; Z and X point to the start of the item."""
     for start in range(0, d, D):
         f = start + tl.arange(0, D)
         at = f.to(tl.int64)
@@ -93,10 +93,10 @@ def _copy(A, out, real, Z, X, half, row, d, a_d, z_d, x_n, x_d, CENTRE: tl.const
 def real_rows(
     Z, X, z_len, x_len, z_out, x_out, K, N, rows, d, z_b, z_k, z_d, x_b, x_n, x_d, CENTRE: tl.constexpr, D: tl.constexpr
 ):  # fmt: skip
-    """A program for each row of Z, and then one for each row of X; `rows` are those of Z.
+    """One program per row of Z, then one per row of X; `rows` counts those of Z.
 
-    CENTRE : less a point among most of them: the median, feature by feature, of the first z, the first x and the x
-        halfway, of which one may be far away.
+    CENTRE : subtract a point near most rows: the median, feature by feature, of the first z, the first x and the middle
+        x, of which one may be an outlier.
     """
     number = tl.program_id(0).to(tl.int64)
     for_z = number < rows
@@ -116,9 +116,9 @@ def real_rows(
 def real_parts(
     Z: Tensor, X: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None, centre: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Z (B, K, d) and X (B, N, d) with 0 in the padding, whatever stood there.
+    """Return Z (B, K, d) and X (B, N, d) with their padding set to 0.
 
-    centre : less a point among them, from which products cancel least.
+    centre : subtract a central point, which reduces cancellation in products.
     """
     B, K, d = Z.shape
     N = X.shape[1]
@@ -130,7 +130,7 @@ def real_parts(
 
 
 def real_part(A: Tensor, lengths: Tensor) -> Tensor:
-    """A (B, L, d) with 0 in the padding, whatever stood there."""
+    """Return A (B, L, d) with its padding set to 0."""
     B, L, d = A.shape
     out = torch.empty(B, L, d, dtype=A.dtype, device=A.device)
     numbers = (L, 1, B * L, d, *A.stride(), *A.stride())
@@ -143,9 +143,9 @@ def real_part(A: Tensor, lengths: Tensor) -> Tensor:
 
 @triton.jit
 def _unit(A, out, inverse, real, row, at, d, a_d, DT: tl.constexpr, D: tl.constexpr):
-    """Out = a / |a|, and 1 / |a|; without the largest element divided out, squares would overflow or vanish.
+    """Set out = a / |a| and inverse = 1 / |a|. Dividing by the largest element first avoids overflow and underflow.
 
-    Of a row that is not real everything is 0.
+    For padding, everything is 0.
     """
     features = tl.where(real, d, 0)
     largest = tl.zeros([], DT)
@@ -160,7 +160,7 @@ def _unit(A, out, inverse, real, row, at, d, a_d, DT: tl.constexpr, D: tl.conste
         a = tl.load(A + at + f.to(tl.int64) * a_d, mask=f < features, other=0.0) / largest
         total += tl.sum(a * a, 0)
     norm = tl.sqrt(total)
-    norm = tl.where(norm < 1e-12, 1e-12, norm)  # as torch.nn.functional.normalize; a NaN stays
+    norm = tl.where(norm < 1e-12, 1e-12, norm)  # like torch.nn.functional.normalize; NaN stays NaN
     for start in range(0, d, D):
         f = start + tl.arange(0, D)
         a = tl.load(A + at + f.to(tl.int64) * a_d, mask=f < features, other=0.0) / largest
@@ -173,7 +173,7 @@ def unit_rows(
     Z, X, z_len, x_len, z_out, x_out, inverse, K, N, rows, d, z_b, z_k, z_d, x_b, x_n, x_d,
     WIDE: tl.constexpr, D: tl.constexpr,
 ):  # fmt: skip
-    """A program for each row of Z, and then one for each row of X; `rows` are those of Z."""
+    """One program per row of Z, then one per row of X; `rows` counts those of Z."""
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     number = tl.program_id(0).to(tl.int64)
     if number < rows:
@@ -187,7 +187,7 @@ def unit_rows(
 
 @triton.jit
 def _unit_back(U, grad, inverse, out, row, d, DT: tl.constexpr, D: tl.constexpr):
-    """Out = (g − u (u · g)) / |a|."""
+    """Set out = (g − u (u · g)) / |a|."""
     along = tl.zeros([], DT)
     for start in range(0, d, D):
         f = start + tl.arange(0, D)
@@ -218,7 +218,7 @@ def _tile(d: int) -> int:
 
 
 def units(Z: Tensor, X: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Z (B, K, d) and X (B, N, d) with rows of length 1; zero rows, and the padding, are 0. And 1 / |rows|, Z first."""
+    """Scale the rows of Z (B, K, d) and X (B, N, d) to length 1 (0 for zero rows and padding); also return 1 / |rows|."""
     B, K, d = Z.shape
     N = X.shape[1]
     made = [torch.empty(B, n, d, dtype=Z.dtype, device=Z.device) for n in (K, N)]
@@ -230,7 +230,7 @@ def units(Z: Tensor, X: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | No
 
 
 def units_back(ZU: Tensor, XU: Tensor, inverse: Tensor, by_z: Tensor, by_x: Tensor) -> tuple[Tensor, Tensor]:
-    """The derivatives by Z and X of a function whose derivatives by their units are −by_z and −by_x."""
+    """Convert derivatives −by_z and −by_x with respect to the unit rows to derivatives with respect to Z and X."""
     B, K, d = ZU.shape
     made = [torch.empty_like(A) for A in (ZU, XU)]
     tensors = (ZU, XU, by_z, by_x, inverse, *made)

@@ -1,9 +1,10 @@
-"""Percentiles of each item of a batch (B, K, N), exactly and without sorting.
+"""Exact percentiles of each item of a batch (B, K, N), without sorting.
 
-The bits of a number, read as a whole number with those below 0 reversed, are in the order of the numbers. One program
-finds the entry of any rank of a small item by bisection over whole numbers, with all entries in registers. Of a larger
-item many programs count how often each value of the highest eight bits occurs, which says what these bits are for the
-entry of that rank, then the next eight among the entries that begin like it, and so on.
+Read as integers, with the negative ones reversed, the bits of floating-point numbers have the same order as the
+numbers. For a small item, one program keeps all entries in registers and finds the entry of a given rank by bisection
+over integers. For a larger item, many programs run a radix select: they count how often each value of the highest eight
+bits occurs, which gives these bits for the entry of that rank, then continue with the next eight bits among the entries
+that share this prefix, and so on.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from dropdtw.executors.triton.launch import as_bits, jit, launch, wide
 from dropdtw.executors.triton.rows import length_of
 
 REGISTERS = 1 << 14
-"""Entries of an item that one program keeps in registers, at most."""
+"""Maximum number of entries of an item that one program keeps in registers."""
 
 TILE, MOST_TILES, PROGRAMS = 2048, 16, 1024
-"""Entries that a program counts at a time; how often at most; and how many programs suffice to fill a GPU."""
+"""Entries that a program counts per iteration; its maximum number of iterations; and the programs that fill a GPU."""
 
 BINS = 256
 
 
 @triton.jit
 def _reversed(key, WIDE: tl.constexpr):
-    """From bits to whole numbers in the order of the numbers, and from these to bits."""
+    """Convert bits to integers that have the order of the numbers, and back."""
     if WIDE:
         return key ^ ((key >> 63) & 0x7FFFFFFFFFFFFFFF)
     else:
@@ -36,7 +37,7 @@ def _reversed(key, WIDE: tl.constexpr):
 
 @triton.jit
 def _keys(A, first, z_len, x_len, start, K, N, Kb, Nb, most, WIDE: tl.constexpr, T: tl.constexpr):
-    """A tile of entries as whole numbers in their order; `most` for padding and for what is not finite."""
+    """Load a tile of entries as order-preserving integers; `most` for padding and for entries that are not finite."""
     at = start + tl.arange(0, T)
     there = at < K * N
     if z_len is not None or x_len is not None or first is not None:
@@ -57,7 +58,7 @@ def _number(key, WIDE: tl.constexpr):
 
 @triton.jit
 def _rank(count, p, LOGIT: tl.constexpr):
-    """The rank of the percentile among `count` entries, and how far it lies towards the next entry."""
+    """Return the rank of the percentile among `count` entries, and its fraction toward the next entry."""
     if LOGIT:
         place = count.to(tl.float64) * p / 100.0
         return tl.maximum(count - tl.maximum(place.to(tl.int32), 1), 0), place * 0
@@ -69,7 +70,7 @@ def _rank(count, p, LOGIT: tl.constexpr):
 
 @triton.jit
 def _percentile(low, following, count, part, DT: tl.constexpr, LOGIT: tl.constexpr, WIDE: tl.constexpr):
-    """The percentile, from the entry of its rank and the next one."""
+    """Compute the percentile from the entry of its rank and the next one."""
     a = _number(low, WIDE)
     if LOGIT:
         return tl.where(count > 0, a, float("-inf"))
@@ -85,7 +86,7 @@ def _percentile(low, following, count, part, DT: tl.constexpr, LOGIT: tl.constex
 def select(
     A, first, z_len, x_len, found, K, N, p_bits, LOGIT: tl.constexpr, WIDE: tl.constexpr, T: tl.constexpr
 ):  # fmt: skip
-    """A program finds the percentile of an item, which one tile holds.
+    """Each program finds the percentile of one item, which fits into one tile.
 
     LOGIT : the k-th largest, as `costs.percentile_logit`; otherwise as `costs.percentile_drop`.
     """
@@ -117,7 +118,7 @@ def select(
 
 @triton.jit
 def _descend(counts, prefix, rank, BINS: tl.constexpr):
-    """The next eight bits of the entry of that rank among those that begin with `prefix`, and its rank among those."""
+    """Return the next eight bits of the entry of that rank among those with this prefix, and its new rank."""
     n = tl.load(counts + tl.arange(0, BINS))
     below = tl.cumsum(n, 0)
     digit = tl.sum((below <= rank).to(tl.int32), 0)
@@ -127,8 +128,8 @@ def _descend(counts, prefix, rank, BINS: tl.constexpr):
 
 @triton.jit
 def _count(counts, key, prefix, shift, valid, WIDE: tl.constexpr, BINS: tl.constexpr):
-    """Add to the counts of the next eight bits of all keys that begin with `prefix`."""
-    begins = ((key >> shift) >> 8) == prefix  # a shift by all bits at once would be undefined
+    """Count the next eight bits of all keys that begin with `prefix`."""
+    begins = ((key >> shift) >> 8) == prefix  # shifting by the full width at once would be undefined
     digit = ((key >> shift) & (BINS - 1)).to(tl.int32)
     n = tl.histogram(digit, BINS, mask=valid & begins)
     place = tl.arange(0, BINS)
@@ -142,8 +143,8 @@ def count_digits(
 ):  # fmt: skip
     """Pass m: programs count the m-th eight bits of their tiles; after all passes the percentile is known.
 
-    counts : (B, passes, 2, BINS), 0 at first, for the rank of the percentile and for the next one, as long as they
-        differ; begun : (B, passes + 1, 2, 2), how these entries begin, and their rank among those that begin so.
+    counts : (B, passes, 2, BINS), initially 0, for the rank of the percentile and, once they differ, for the next rank.
+    begun : (B, passes + 1, 2, 2), the prefix of these entries, and their rank among the entries with that prefix.
     """
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     KEY: tl.constexpr = tl.int64 if WIDE else tl.int32
@@ -203,7 +204,7 @@ def percentile(
     first: Tensor | None = None,
     logit: bool = False,
 ) -> Tensor:
-    """The p-th percentile of the finite entries of each item of a contiguous batch (B, K, N): (B,).
+    """Compute the p-th percentile of the finite entries of each item of a contiguous batch (B, K, N): (B,).
 
     first : (B, K); rows that are not the first of their kind do not count.
     logit : the k-th largest, as `costs.percentile_logit`; otherwise as `costs.percentile_drop`.

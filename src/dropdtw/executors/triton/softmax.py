@@ -1,6 +1,6 @@
 """Softmax costs (paper Eq. 4) of similarities S (B, K, N), and their derivatives: one kernel each.
 
-Sums over rows go by tiles of R rows, one after the other, whatever K is: so padding changes no bit.
+Sums run over tiles of R rows in a fixed order that does not depend on K, so padding does not change a single bit.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ ROWS, COLUMNS = 16, 64
 
 @triton.jit
 def _finite(a):
-    """The same with 0 for ±∞, so that differences from it are no NaN."""
+    """Replace ±∞ by 0, so that differences from it are not NaN."""
     return tl.where(tl.abs(a) < float("inf"), a, 0.0)
 
 
 @triton.jit
 def _add_logs(a, b):
-    """log(e^a + e^b)."""
+    """Compute log(e^a + e^b)."""
     base = _finite(tl.maximum(a, b))
     return base + tl.log(tl.exp(a - base) + tl.exp(b - base))
 
 
 @triton.jit
 def _drop_logit(own, level, b, N, j, inside, scale):
-    """The drop logit of each column: `own` (B, N), `level` (B,), or both together."""
+    """Compute the drop logit of each column: `own` (B, N), `level` (B,), or their sum."""
     found = tl.zeros(j.shape, scale.dtype)
     if own is not None:
         found = tl.load(own + b * N + j, mask=inside, other=0.0)
@@ -45,7 +45,7 @@ def softmax_forward(
     S, first, own, level, z_len, x_len, C, drop, total, K, N, scale_bits, epsilon_bits,
     DROPS: tl.constexpr, WIDE: tl.constexpr, R: tl.constexpr, W: tl.constexpr,
 ):  # fmt: skip
-    """A program writes W columns of C; with DROPS also the drop costs, and log Σ exp for the way back."""
+    """Each program writes W columns of C; with DROPS also the drop costs, and log Σ exp for the backward pass."""
     INF: tl.constexpr = float("inf")
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     scale = scale_bits.to(tl.float64, bitcast=True).to(DT)
@@ -89,7 +89,7 @@ def softmax_forward(
 
 @triton.jit
 def _share(S, C, at, there, whole, scale, epsilon, DROPS: tl.constexpr):
-    """The probability p of a row, and the derivative of log(p + ε) by log p; 0 where there is none."""
+    """Return the probability p of a row, and the derivative of log(p + ε) by log p; 0 outside the item."""
     if DROPS:
         p = tl.exp(tl.load(S + at, mask=there, other=0.0) * scale - whole)
         return tl.where(there, p, 0.0), tl.where(there, p / (p + epsilon), 0.0)
@@ -103,7 +103,7 @@ def softmax_backward(
     by_c, by_drop, S, C, total, first, after, own, level, z_len, x_len, by_s, by_own,
     K, N, scale_bits, epsilon_bits, DROPS: tl.constexpr, WIDE: tl.constexpr, R: tl.constexpr, W: tl.constexpr,
 ):  # fmt: skip
-    """A program writes W columns of the derivative by S, and with DROPS by `own`."""
+    """Each program writes W columns of the derivative with respect to S and, with DROPS, to `own`."""
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     scale = scale_bits.to(tl.float64, bitcast=True).to(DT)
     epsilon = epsilon_bits.to(tl.float64, bitcast=True).to(DT)
@@ -122,7 +122,7 @@ def softmax_backward(
     whole = tl.zeros([W], DT)
     if DROPS:
         whole = tl.load(total + b * N + j, mask=inside, other=0.0)
-    flow = tl.zeros([W], DT)  # what all costs of a column pass on to log Σ exp
+    flow = tl.zeros([W], DT)  # derivative of log Σ exp, from all costs of a column
     for start in range(0, Kb, R):
         i = start + tl.arange(0, R)
         there = (i < Kb)[:, None] & inside[None, :]
@@ -145,7 +145,7 @@ def softmax_backward(
         at = i.to(tl.int64)[:, None] * N + j[None, :]
         g = tl.load(by_c + at, mask=there, other=0.0)
         more = tl.load(after + i, mask=counted, other=-1)
-        while tl.max(more, 0) >= 0:  # what later rows of the same kind pass on to their first
+        while tl.max(more, 0) >= 0:  # later rows of the same kind add to their first
             later = more.to(tl.int64)[:, None] * N + j[None, :]
             g += tl.load(by_c + later, mask=(more >= 0)[:, None] & inside[None, :], other=0.0)
             more = tl.load(after + more, mask=more >= 0, other=-1)
@@ -155,7 +155,7 @@ def softmax_backward(
 
 
 EPSILON = 1e-5
-"""What is added to probabilities where a drop logit competes, as `costs.softmax_with_drop` has it."""
+"""Added to probabilities if a drop logit competes, as in `costs.softmax_with_drop`."""
 
 
 def costs(
@@ -167,7 +167,7 @@ def costs(
     z_lengths: Tensor | None,
     x_lengths: Tensor | None,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """C (B, K, N); and with a drop logit, own (B, N) + level (B,), also drop costs and log Σ exp, (B, N) each."""
+    """Compute C (B, K, N) and, with a drop logit own (B, N) + level (B,), drop costs and log Σ exp, (B, N) each."""
     B, K, N = S.shape
     C = torch.empty_like(S)
     drops = own is not None or level is not None
@@ -193,9 +193,9 @@ def costs_back(
     z_lengths: Tensor | None,
     x_lengths: Tensor | None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The derivatives by S and by `own`, from those by C and by the drop costs.
+    """Compute the derivatives with respect to S and `own` from those with respect to C and the drop costs.
 
-    S, total : where a drop logit competes; C : where none does.
+    S, total : given if a drop logit competes; C : given if none does.
     """
     B, K, N = by_c.shape
     by_s = torch.empty_like(by_c)

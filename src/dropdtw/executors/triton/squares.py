@@ -1,4 +1,4 @@
-"""Squared distances by differences: nothing cancels, and equal elements are 0 apart. And their derivatives."""
+"""Squared distances from differences, without cancellation and exactly 0 for equal elements; and their derivatives."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dropdtw.executors.triton.rows import length_of
 
 ROWS, COLUMNS = 32, 64
 FEATURES = 16
-"""Squares that are added up in single precision; sums of more are added in double precision."""
+"""Number of squares summed in single precision; these partial sums are added in double precision."""
 
 MOST = 1 << 31
-"""Differences B · K · N · d up to which this is quicker than matrix products, launches and all."""
+"""Maximum number of differences B · K · N · d for which this beats matrix products, including launch overhead."""
 
 
 @jit("Z X z_len x_len C", "K N d z_b z_k z_d x_b x_n x_d")
@@ -24,7 +24,7 @@ def squares_forward(
     Z, X, z_len, x_len, C, K, N, d, z_b, z_k, z_d, x_b, x_n, x_d,
     WIDE: tl.constexpr, LONG: tl.constexpr, D: tl.constexpr, R: tl.constexpr, W: tl.constexpr,
 ):  # fmt: skip
-    """A program writes R × W entries of C, D features at a time; LONG: sums of these are added in double precision."""
+    """Each program writes R × W entries of C, D features at a time; LONG: add partial sums in double precision."""
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     number = tl.program_id(0)
     tiles = (K + R - 1) // R
@@ -53,7 +53,7 @@ def squares_forward(
 
 @triton.jit
 def _combine(grad, A, P, M, N, d, b, i, g_m, g_n, DT: tl.constexpr, D: tl.constexpr, R: tl.constexpr, W: tl.constexpr):
-    """P = 2 (Σ_j g_ij a_i − P_i) for R rows of an item, W columns or D features at a time."""
+    """Set P = 2 (Σ_j g_ij a_i − P_i) for R rows of an item, W columns or D features at a time."""
     inside = i < M
     total = tl.zeros([R], DT)
     for start in range(0, N, W):
@@ -73,7 +73,7 @@ def combine_products(
     grad, Z, X, by_z, by_x, K, N, d, g_b, g_m, g_n, z_tiles,
     WIDE: tl.constexpr, D: tl.constexpr, R: tl.constexpr, W: tl.constexpr,
 ):  # fmt: skip
-    """A program for each R rows of Z, and then one for each R rows of X; `z_tiles` are those of Z, in all items."""
+    """One program per R rows of Z, then one per R rows of X; `z_tiles` counts the programs for Z in all items."""
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     number = tl.program_id(0)
     if number < z_tiles:
@@ -90,12 +90,12 @@ def combine_products(
 
 
 def fits(Z: Tensor, X: Tensor) -> bool:
-    """Whether differences are quicker than matrix products, or small d makes products lose digits."""
+    """Whether differences are faster than matrix products, or d is so small that products lose accuracy."""
     return Z.shape[2] <= FEATURES or Z.numel() * X.shape[1] <= MOST
 
 
 def costs(Z: Tensor, X: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
-    """C (B, K, N) = |z_i − x_j|² of Z (B, K, d) and X (B, N, d), in their precision; the padding is left as it is."""
+    """Compute C (B, K, N) = |z_i − x_j|² of Z (B, K, d) and X (B, N, d) in their precision; padding is not written."""
     B, K, d = Z.shape
     N = X.shape[1]
     C = torch.empty(B, K, N, dtype=Z.dtype, device=Z.device)
@@ -108,9 +108,9 @@ def costs(Z: Tensor, X: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | No
 def costs_back(
     grad: Tensor, Z: Tensor, X: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None, z_too: bool = True
 ) -> tuple[Tensor | None, Tensor]:
-    """The derivatives by Z and X where `grad` (B, K, N), 0 in the padding, is the one by |z_i − x_j|².
+    """Compute the derivatives with respect to Z and X from `grad` (B, K, N), that of |z_i − x_j|², 0 in the padding.
 
-    By products, of elements less a point among them, as `costs.sqeuclidean_back` does.
+    Uses matrix products of centered elements, like `costs.sqeuclidean_back`.
     """
     z, x = rows.real_parts(Z, X, z_lengths, x_lengths, centre=True)
     by_z, by_x = torch.bmm(grad, x) if z_too else None, torch.bmm(grad.mT, z)

@@ -1,11 +1,11 @@
-"""The kernels for graphs of steps: a program walks one item column by column, with a lane for each node.
+"""The kernels for graphs of steps: each program processes one item column by column, with one lane per node.
 
-In a column, each state that an edge comes from is first reduced over the arcs into a node, one `gather` for each slot;
-then the table goes on as it does on a list. Nodes that wait for others of their column are computed level by level.
+In a column, each source state is first reduced over the arcs into a node, with one `gather` per slot; then the
+recurrence continues as on a list. Nodes that depend on others of their column are computed level by level.
 
-The forward pass writes every column down. The backward pass reads two of them at a time, reduces over arcs again, and
-collects derivatives over the arcs that lead *out* of each node, so that nothing is added atomically: an arc's weight
-follows from its own value and what its target notes about the reduction (`nodes.collect_all`).
+The forward pass stores every column. The backward pass reads two of them at a time, reduces over arcs again, and
+collects derivatives over the arcs *out* of each node, so it needs no atomic additions: the weight of an arc follows
+from its own value and the notes of its target about the reduction (`nodes.collect_all`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NUMBERS = ["K", "N", "V", "c_b", "c_k", "c_n", "x_b", "x_n", "z_b", "z_n", "g_b
 
 
 def _jit(*tensors: str, numbers: tuple[str, ...] = ()):
-    """Compile once for each table and shape, and not again for each property of an argument."""
+    """Compile once per table and shape, without specializing on properties of the arguments."""
     return triton.jit(do_not_specialize=[*_NUMBERS, *numbers], do_not_specialize_on_alignment=[*_TENSORS, *tensors])
 
 
@@ -65,7 +65,7 @@ def _slots(base, lane, first: tl.constexpr, n: tl.constexpr, L: tl.constexpr):
 
 @triton.jit
 def _column(saved, j, lane, inside, N, V, w, TABLE: tl.constexpr):
-    """The states of column j that were written down, ∞ for the others."""
+    """Load the stored states of column j, with ∞ for the others."""
     INF: tl.constexpr = float("inf")
     found = ()
     for s in tl.static_range(count(TABLE, "keep")):
@@ -79,7 +79,7 @@ def _column(saved, j, lane, inside, N, V, w, TABLE: tl.constexpr):
 
 @triton.jit
 def _size(z_len, x_len, b, K, N, steps):
-    """The length of an item's X, and whether its lengths are wrong or do not fit its order."""
+    """Return the length of an item's X, and whether its lengths are invalid or do not fit its order."""
     Kb = K
     Nb = N
     if z_len is not None:
@@ -90,7 +90,7 @@ def _size(z_len, x_len, b, K, N, steps):
 
 @triton.jit
 def _about(nodes, lane, L: tl.constexpr):
-    """The nodes of a graph: label and level, how many levels there are, and which repeat, are hubs, are the start."""
+    """Load the nodes of a graph: label, level, number of levels, and which nodes repeat, are hubs, or are the start."""
     bits = tl.load(nodes + 2 * L + lane)
     label, level = tl.load(nodes + lane), tl.load(nodes + L + lane)
     return label, level, tl.load(nodes + 4 * L + 1), (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0
@@ -128,7 +128,7 @@ def walk_forward(
     arcs += g * ((flag(SHAPE, "total_in") + 2 * flag(SHAPE, "total_out")) * L)
     Nb, wrong = _size(z_len, x_len, b, K, N, tl.load(nodes + 4 * L))
     ends += b * F * V + lane
-    if wrong:  # nobody has looked at the lengths before
+    if wrong:  # the lengths were not checked before
         if GRADIENT:
             for f in tl.static_range(F):
                 tl.store(ends + f * V, tl.zeros([L], DT), mask=inside)
@@ -186,7 +186,7 @@ def walk_forward(
         c = next_c
         d = next_d
 
-    # The reduction over final states and nodes, states first.
+    # Reduce over final states and nodes, states first.
     low = tl.full([], INF, DT)
     lost = tl.full([], 0, tl.int32)
     last = ()
@@ -231,7 +231,7 @@ def walk_backward(
     K, N, V, c_b, c_k, c_n, x_b, x_n, z_b, z_n, g_b, rate_bits,
     TABLE: tl.constexpr, SHAPE: tl.constexpr, REDUCER: tl.constexpr, WIDE: tl.constexpr, L: tl.constexpr,
 ):  # fmt: skip
-    """Derivatives by match costs (B, N, V) and drop_z (B, V) of each node; by drop_x and charges of each item."""
+    """Compute derivatives of match costs (B, N, V) and drop_z (B, V) per node, of drop_x and charges per item."""
     INF: tl.constexpr = float("inf")
     S: tl.constexpr = count(TABLE, "price")
     F: tl.constexpr = count(TABLE, "final")
@@ -367,9 +367,9 @@ def sum_labels(
     parts, z_len, x_len, which, nodes, members, found, K, N, room, V, o_b, o_k, o_n, most,
     ROWS: tl.constexpr, T: tl.constexpr, L: tl.constexpr, PADDED: tl.constexpr,
 ):  # fmt: skip
-    """The derivatives (B, K, N) by the costs of labels, from those (B, N, V) of nodes: in the order of the nodes.
+    """Sum the derivatives (B, N, V) of nodes to those (B, K, N) of labels, in the order of the nodes.
 
-    room : the columns of the batch.   PADDED : whether an item has `x_len` of its N columns; otherwise all of them.
+    room : the columns of the batch.   PADDED : whether an item uses only `x_len` of its N columns.
     """
     b = tl.program_id(0).to(tl.int64)
     g = _graph(which, b)
