@@ -6,7 +6,7 @@ python benchmarks/diff.py --hour                     one hour against one hour: 
 
 Seeds below 1000 are for tuning, 10000 and more for reporting: nothing is chosen on these. An edit is found where all
 its times are right within half a second; a false one is an edit in the answer that is no true one. Border errors are
-those of edits within 3 s. For every third seed, A is also compared with B of the neighbouring seed, which has the same
+those of edits within 3 s. For every third seed, A is also compared with B of the neighboring seed, which has the same
 voices but no passage in common, and the confidence is measured on stretches that an alignment with a low opening cost
 proposes, in the pair and in the unrelated one. Needs espeak-ng, fluidsynth and PyAV; `diff_material` says what is made.
 """
@@ -242,9 +242,9 @@ def draw(table: list[tuple[float, float, int]], p: Array, y: Array, picture: Pat
     left.plot([0, 1], [0, 1], color="0.7", linestyle="--", label="perfect")
     said, true, count = (np.array(column) for column in zip(*table, strict=True))
     z = 1.96  # Wilson's interval
-    centre = (true + z**2 / (2 * count)) / (1 + z**2 / count)
+    center = (true + z**2 / (2 * count)) / (1 + z**2 / count)
     half = z * np.sqrt(true * (1 - true) / count + z**2 / (4 * count**2)) / (1 + z**2 / count)
-    left.vlines(said, centre - half, centre + half, color="#1f6fb4")
+    left.vlines(said, center - half, center + half, color="#1f6fb4")
     left.scatter(said, true, color="#1f6fb4", label="measured, with its 95 % interval")
     left.set(xlabel="confidence", ylabel="share that is right", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
     left.legend(frameon=False)

@@ -88,7 +88,7 @@ def milliseconds(work: Callable[[int], object], repeats: int, alone: bool, warm_
 def interleaved(
     works: list[Callable[[int], object]], repeats: int, alone: bool = False, warm_up: int = 3
 ) -> list[float]:
-    """Milliseconds of each, run in turn, so that clocks and neighbours are the same for all."""
+    """Milliseconds of each, run in turn, so that clocks and neighbors are the same for all."""
     for k, work in product(range(warm_up), works):
         work(k)
     events: list[list[tuple[torch.cuda.Event, torch.cuda.Event]]] = [[] for _ in works]

@@ -197,7 +197,7 @@ def on_tmnist(folder: Path, seed: int, cache: Path) -> list[Row]:
     encoder = trained_encoder(data, kept, epochs=2, digits=20_000, seed=seed)
     pool = encode(encoder, data, [seed, seed + 1, seed + 2, seed + 3], tmnist.CLASSES, kept)
     mean = np.mean([videos.mean for videos in pool[:2]], axis=0)
-    pool = [videos.centred(mean) for videos in pool]
+    pool = [videos.centered(mean) for videos in pool]
     tuning, testing = (
         localization.sequences(part, n, [seed, k]) for part, n, k in ((pool[:2], 100, 1), (pool[2:], 400, 0))
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOVES = {"diag": "↘", "left": "→", "top": "↓", "same": "stay"}
-COLOURS = {"match": MATCH, "drop_x": DROPPED, "drop_z": "#a6428a", "free": "#666666"}
+COLORS = {"match": MATCH, "drop_x": DROPPED, "drop_z": "#a6428a", "free": "#666666"}
 ANGLES = {1: (0,), 2: (90, -90), 3: (210, -30, 90), 4: (180, 90, -90, 0)}
 ANGLES_BETWEEN = {1: (0,), 2: (90, -90), 3: (90, 210, -30), 4: (90, 180, 0, -90)}
 """For a ring that has others beside it: the first state, which they lead to, is on top."""
@@ -84,7 +84,7 @@ def layout(table: Recurrence) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def label(listed: list[Edge]) -> list[tuple[str, str]]:
-    """What to write at an arrow, a line for each price: the moves, then what is paid; and its colour.
+    """What to write at an arrow, a line for each price: the moves, then what is paid; and its color.
 
     >>> label([Edge("a", "b", "diag", "match"), Edge("a", "b", "left", "match")])
     [('↘ → match', '#0072b2')]
@@ -95,7 +95,7 @@ def label(listed: list[Edge]) -> list[tuple[str, str]]:
     for e in listed:
         price = "0" if e.cost == "free" else e.cost if e.weight == 1 else f"{e.weight:g} × {e.cost}"
         moves[price + (f" + {e.plus}" if e.plus else ""), e.cost].append(MOVES[e.move])
-    return [(" ".join([*m, price]), COLOURS[cost]) for (price, cost), m in moves.items()]
+    return [(" ".join([*m, price]), COLORS[cost]) for (price, cost), m in moves.items()]
 
 
 def _arrow(ax: Axes, places: dict[str, Any], src: str, dst: str, out: Any, listed: list[Edge], dashed: bool) -> None:
@@ -119,14 +119,14 @@ def _arrow(ax: Axes, places: dict[str, Any], src: str, dst: str, out: Any, liste
         keep = (np.hypot(*(points - a).T) > RADIUS) & (np.hypot(*(points - b).T) > RADIUS + 0.05)
         path, at = Path(points[keep]), points[100]
     lines = label(listed)
-    colour = lines[0][1] if len(lines) == 1 else "#444444"
-    ax.add_patch(FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=11, color=colour, linewidth=1.4,
+    color = lines[0][1] if len(lines) == 1 else "#444444"
+    ax.add_patch(FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=11, color=color, linewidth=1.4,
                                  linestyle="--" if dashed else "-", fill=False, zorder=1))  # fmt: skip
     if dashed:
-        lines = [(f"{text} (border)", colour) for text, colour in lines]
-    for row, (text, colour) in enumerate(lines):
+        lines = [(f"{text} (border)", color) for text, color in lines]
+    for row, (text, color) in enumerate(lines):
         y = at[1] - 0.22 * (row - (len(lines) - 1) / 2)
-        ax.text(at[0], y, text, color=colour, fontsize=8.5, ha="center", va="center", zorder=3,
+        ax.text(at[0], y, text, color=color, fontsize=8.5, ha="center", va="center", zorder=3,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})  # fmt: skip
 
 

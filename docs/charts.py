@@ -55,7 +55,7 @@ def draw(name: str) -> Any:
 def lines(
     levels: Sequence[str], curves: dict[str, Sequence[str]], ours: dict[str, str], *, xlabel: str, ylabel: str
 ) -> Any:
-    """Curves with error bars: `ours` blue, each in its line style, and the others grey, each with its marker."""
+    """Curves with error bars: `ours` blue, each in its line style, and the others gray, each with its marker."""
     import matplotlib.pyplot as plt
 
     figure, ax = plt.subplots(figsize=(5.6, 4.2), layout="constrained")
@@ -92,11 +92,11 @@ def dots(
             found = scores[column]
             if found is None:
                 continue
-            colour = OURS if ours(name) and not quoted(name) else PAPER if quoted(name) else OTHERS
-            ax.errorbar(found.mean, y, xerr=found.error or None, color=colour, capsize=2.5, markersize=7,
-                        marker="D" if quoted(name) else "o", mfc="white" if quoted(name) else colour)  # fmt: skip
+            color = OURS if ours(name) and not quoted(name) else PAPER if quoted(name) else OTHERS
+            ax.errorbar(found.mean, y, xerr=found.error or None, color=color, capsize=2.5, markersize=7,
+                        marker="D" if quoted(name) else "o", mfc="white" if quoted(name) else color)  # fmt: skip
             ax.annotate(found.text, (found.mean + found.error, y), (6, 0), textcoords="offset points",
-                        va="center", fontsize="small", color=colour)  # fmt: skip
+                        va="center", fontsize="small", color=color)  # fmt: skip
         ax.set_title(fill(title, 60 // len(titles)), fontsize="medium")
         ax.margins(x=0.22)
         ax.grid(axis="x", alpha=0.3)

@@ -43,7 +43,7 @@ def signals() -> tuple[np.ndarray, np.ndarray]:
 
 def picture(theme: str) -> str:
     """The alignment of the two as SVG."""
-    colours = THEMES[theme]
+    colors = THEMES[theme]
     Z, X = signals()
     a = dropdtw.align(Z, X, drop_x=0.12, drop_z=0.12, open_x=0.5, open_z=0.5)
     low, high = min(Z.min(), X.min()), max(Z.max(), X.max())
@@ -55,17 +55,17 @@ def picture(theme: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'font-family="system-ui, -apple-system, \'Segoe UI\', sans-serif" font-size="19">',
         "<title>A melody, and a performance of it with an interruption, applause and a passage left out</title>",
-        *_bands(a.dropped_z, z, step, TOP_Z, colours["drop"], ["not played"], TOP_Z - 14),
-        *_bands(a.dropped_x, x, step, TOP_X, colours["drop"], ["interruption", "applause"], HEIGHT - 12),
-        f'<g stroke="{colours["match"]}" stroke-width="1" stroke-opacity="0.5">',
+        *_bands(a.dropped_z, z, step, TOP_Z, colors["drop"], ["not played"], TOP_Z - 14),
+        *_bands(a.dropped_x, x, step, TOP_X, colors["drop"], ["interruption", "applause"], HEIGHT - 12),
+        f'<g stroke="{colors["match"]}" stroke-width="1" stroke-opacity="0.5">',
         *(_line(z[i], x[j]) for i, j in a.pairs[::2].tolist()),
         "</g>",
-        *_curve(z, a.dropped_z, colours),
-        *_curve(x, a.dropped_x, colours),
-        _text(LEFT, 24, "melody", colours["text"], ' font-weight="600"'),
-        _text(LEFT, HEIGHT - 12, "performance", colours["text"], ' font-weight="600"'),
-        _text(WIDTH - RIGHT - 92, 24, "matched", colours["match"], ' text-anchor="end"'),
-        _text(WIDTH - RIGHT, 24, "dropped", colours["drop"], ' text-anchor="end"'),
+        *_curve(z, a.dropped_z, colors),
+        *_curve(x, a.dropped_x, colors),
+        _text(LEFT, 24, "melody", colors["text"], ' font-weight="600"'),
+        _text(LEFT, HEIGHT - 12, "performance", colors["text"], ' font-weight="600"'),
+        _text(WIDTH - RIGHT - 92, 24, "matched", colors["match"], ' text-anchor="end"'),
+        _text(WIDTH - RIGHT, 24, "dropped", colors["drop"], ' text-anchor="end"'),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -80,8 +80,8 @@ def _line(start: np.ndarray, stop: np.ndarray) -> str:
     return '<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>'.format(*start, *stop)
 
 
-def _text(x: float, y: float, words: str, colour: str, more: str = "") -> str:
-    return f'<text x="{x}" y="{y}" fill="{colour}"{more}>{words}</text>'
+def _text(x: float, y: float, words: str, color: str, more: str = "") -> str:
+    return f'<text x="{x}" y="{y}" fill="{color}"{more}>{words}</text>'
 
 
 def _runs(flags: np.ndarray) -> list[tuple[int, int, bool]]:
@@ -91,7 +91,7 @@ def _runs(flags: np.ndarray) -> list[tuple[int, int, bool]]:
 
 
 def _bands(
-    dropped: np.ndarray, points: np.ndarray, step: float, top: float, colour: str, names: list[str], line: float
+    dropped: np.ndarray, points: np.ndarray, step: float, top: float, color: str, names: list[str], line: float
 ) -> list[str]:
     """A pale ground behind each run of dropped elements, with its name."""
     runs = [(start, stop) for start, stop, lost in _runs(dropped) if lost]
@@ -99,18 +99,18 @@ def _bands(
     for name, (start, stop) in zip(names, runs, strict=True):
         left, wide = points[start, 0] - step / 2, (stop - start) * step
         drawn.append(
-            f'<rect x="{left:.1f}" y="{top - 8}" width="{wide:.1f}" height="{TALL + 16}" rx="4" fill="{colour}" '
+            f'<rect x="{left:.1f}" y="{top - 8}" width="{wide:.1f}" height="{TALL + 16}" rx="4" fill="{color}" '
             f'fill-opacity="0.14"/>'
         )
-        drawn.append(_text(round(left + wide / 2, 1), line, name, colour, ' text-anchor="middle"'))
+        drawn.append(_text(round(left + wide / 2, 1), line, name, color, ' text-anchor="middle"'))
     return drawn
 
 
-def _curve(points: np.ndarray, dropped: np.ndarray, colours: dict[str, str]) -> list[str]:
+def _curve(points: np.ndarray, dropped: np.ndarray, colors: dict[str, str]) -> list[str]:
     """The curve in pieces: blue where it is matched, orange where it is dropped."""
     return [
         '<polyline fill="none" stroke-width="2.5" stroke-linejoin="round" stroke="{}" points="{}"/>'.format(
-            colours["drop" if lost else "match"],
+            colors["drop" if lost else "match"],
             " ".join(f"{x:.1f},{y:.1f}" for x, y in points[start:stop]),
         )
         for start, stop, lost in _runs(dropped)

@@ -18,12 +18,12 @@ IMAGES = Path(__file__).resolve().parent / "images"
 WIDTH, HEIGHT = 1280, 720
 POINTED = {"width": 0.52, "height": 0.75}
 """What the mouse points at, as shares of the picture: a frame that is dropped."""
-COLOURS = 128
-"""A palette of so many colours keeps the files small, and nobody sees the difference."""
+COLORS = 128
+"""A palette of so many colors keeps the files small, and nobody sees the difference."""
 
 
 def main() -> None:
-    """Serve the explorer's demo, and take a picture of it in each colour scheme."""
+    """Serve the explorer's demo, and take a picture of it in each color scheme."""
     command = [sys.executable, "-m", "dropdtw", "explore", "--demo", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
         assert served.stdout is not None
@@ -72,7 +72,7 @@ def _wait(ready: Callable[[], bool]) -> None:
 def _save(picture: bytes, path: Path) -> None:
     from PIL import Image
 
-    few = Image.open(io.BytesIO(picture)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    few = Image.open(io.BytesIO(picture)).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
 
 

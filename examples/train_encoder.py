@@ -124,8 +124,8 @@ def draw(path: str, encoders: dict[str, Encoder], curves: dict[str, list[float]]
     figure, axes = plt.subplot_mosaic(
         [["loss", name] for name in encoders], figsize=(12, 7), width_ratios=[1, 1.7], layout="constrained"
     )
-    for colour, (name, values) in zip(("0.5", "#0072b2", "#cc79a7"), curves.items(), strict=True):
-        axes["loss"].plot(np.convolve(values, np.ones(10) / 10, "valid"), label=name, color=colour)
+    for color, (name, values) in zip(("0.5", "#0072b2", "#cc79a7"), curves.items(), strict=True):
+        axes["loss"].plot(np.convolve(values, np.ones(10) / 10, "valid"), label=name, color=color)
     axes["loss"].set(xlabel="iteration", ylabel="loss per frame, mean of ten batches", title="Training")
     axes["loss"].legend()
     for name, encoder in encoders.items():

@@ -127,7 +127,7 @@ def test_every_picture_is_shown(pages):
 
 
 def test_copy_buttons_copy_code_alone(pages):
-    """Without prompts and results; and what has prompts is coloured as a session, not as a program."""
+    """Without prompts and results; and what has prompts is colored as a session, not as a program."""
     copied = [code for page in pages.values() for code in page.copied]
     assert len(copied) > 100
     assert not [code for code in copied if re.search(r"^(>>>|\.\.\.)", code, re.MULTILINE) or "array([" in code[:7]]
@@ -263,7 +263,7 @@ def written_moves(label):
 
 
 def screen(browser, width, scheme="light"):
-    """Show pages as on a screen of this width, to a reader with this colour scheme."""
+    """Show pages as on a screen of this width, to a reader with this color scheme."""
     size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}

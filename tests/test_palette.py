@@ -1,4 +1,4 @@
-"""The colours: told apart by readers with and without colour-blindness, and readable as text."""
+"""The colors: told apart by readers with and without color-blindness, and readable as text."""
 
 import itertools
 import re
@@ -29,9 +29,9 @@ TO_XYZ = np.array(
 WHITE = TO_XYZ.sum(axis=1)
 
 
-def lab(colour, vision):
-    """CIE L*a*b* (D65) of a colour as it is seen."""
-    seen = np.clip(VISION[vision] @ palette.linear(colour), 0, 1)
+def lab(color, vision):
+    """CIE L*a*b* (D65) of a color as it is seen."""
+    seen = np.clip(VISION[vision] @ palette.linear(color), 0, 1)
     t = TO_XYZ @ seen / WHITE
     x, y, z = np.where(t > 216 / 24389, np.cbrt(t), (24389 / 27 * t + 16) / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
@@ -61,15 +61,15 @@ def test_meanings_can_be_told_apart(vision):
 @pytest.mark.parametrize("series", [palette.SERIES, palette.SERIES_DARK], ids=["light", "dark"])
 def test_curves_and_steps_can_be_told_apart_and_are_no_meanings(vision, series):
     assert min(apart(*pair, vision) for pair in itertools.combinations(series, 2)) > 15
-    usual = min(apart(colour, meaning, "usual") for colour in series for meaning in palette.MEANINGS.values())
+    usual = min(apart(color, meaning, "usual") for color in series for meaning in palette.MEANINGS.values())
     assert usual > 25
 
 
 def test_marks_show_on_light_and_on_dark_paper():
     """WCAG 2 asks for 3 between a mark and its ground; notebooks do not say which scheme they are in."""
-    for colour in palette.MEANINGS.values():
+    for color in palette.MEANINGS.values():
         for scheme in (palette.LIGHT, palette.DARK):
-            assert palette.contrast(colour, scheme["ground"]) >= 3
+            assert palette.contrast(color, scheme["ground"]) >= 3
 
 
 @pytest.mark.parametrize("scheme", [palette.LIGHT, palette.DARK], ids=["light", "dark"])
@@ -77,8 +77,8 @@ def test_text_can_be_read(scheme):
     for ink, ground in itertools.product(("text", "soft", "accent", "bad"), ("ground", "panel")):
         assert palette.contrast(scheme[ink], scheme[ground]) >= 4.5, (ink, ground)
     assert palette.contrast(scheme["bad"], scheme["bad-ground"]) >= 4.5
-    for colour in palette.MEANINGS.values():
-        assert palette.contrast(palette.on(colour), colour) >= 4.5
+    for color in palette.MEANINGS.values():
+        assert palette.contrast(palette.on(color), color) >= 4.5
 
 
 def test_contrast_is_that_of_wcag():
@@ -94,7 +94,7 @@ def test_both_schemes_have_the_same_names():
     assert f"--text: light-dark({palette.LIGHT['text']}, {palette.DARK['text']});" in palette.css()
 
 
-def test_no_other_file_states_a_colour_that_has_a_meaning():
+def test_no_other_file_states_a_color_that_has_a_meaning():
     package = Path(dropdtw.__file__).parent
     files = [p for kind in ("*.py", "*.js", "*.css", "*.html") for p in package.rglob(kind) if p.name != "palette.py"]
     assert len(files) > 100

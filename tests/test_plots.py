@@ -86,7 +86,7 @@ def test_time_axes_have_a_name(plot):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("seconds", "value")
 
 
-def test_steps_and_curves_take_no_colour_that_has_a_meaning(plot):
+def test_steps_and_curves_take_no_color_that_has_a_meaning(plot):
     meant = {plot.MATCH, plot.DROPPED, plot.TRUTH}
     assert meant.isdisjoint(plot.SERIES)
     bars = plot.step_bars({"all": np.arange(20)})

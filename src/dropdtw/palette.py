@@ -1,8 +1,8 @@
-"""The colours of every plot and page, defined once.
+"""The colors of every plot and page, defined once.
 
-Three colours have a fixed meaning everywhere: blue is matched, orange is dropped, green is the truth. Steps, methods
-and features have no fixed colour; they take theirs from `SERIES`, which avoids those three. Tests check that readers
-with deuteranopia or protanopia can tell the colours apart, and that text stands out from its ground.
+Three colors have a fixed meaning everywhere: blue is matched, orange is dropped, green is the truth. Steps, methods
+and features have no fixed color; they take theirs from `SERIES`, which avoids those three. Tests check that readers
+with deuteranopia or protanopia can tell the colors apart, and that text stands out from its ground.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ DROPPED: Final = "#d55e00"
 TRUTH: Final = "#009e73"
 
 SERIES: Final = ("#5b1f8f", "#c2478f", "#24272d", "#a98bd9", "#6f4a60", "#d493bd", "#39306b")
-"""Colours without a meaning of their own, for white paper; neighbours differ most."""
+"""Colors without a meaning of their own, for white paper; neighbors differ most."""
 
 SERIES_DARK: Final = ("#c29df0", "#ff8fc4", "#e8eaee")
 """The same for a dark ground, where no more than three are drawn."""
@@ -56,17 +56,17 @@ DARK: Final = {
 MEANINGS: Final = {"matched": MATCHED, "dropped": DROPPED, "truth": TRUTH}
 
 
-def on(colour: str) -> str:
-    """The colour of text on a ground: white or black, whichever has more contrast.
+def on(color: str) -> str:
+    """The color of text on a ground: white or black, whichever has more contrast.
 
     >>> on(MATCHED), on(TRUTH)
     ('#ffffff', '#000000')
     """
-    return max(("#ffffff", "#000000"), key=lambda ink: contrast(ink, colour))
+    return max(("#ffffff", "#000000"), key=lambda ink: contrast(ink, color))
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast of two colours, from 1 to 21, as WCAG 2 defines it; text needs 4.5.
+    """The contrast of two colors, from 1 to 21, as WCAG 2 defines it; text needs 4.5.
 
     >>> contrast("#000000", "#ffffff")
     21.0
@@ -75,23 +75,23 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def linear(colour: str) -> tuple[float, float, float]:
-    """A colour #rrggbb as amounts of light, linear RGB from 0 to 1."""
-    red, green, blue = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+def linear(color: str) -> tuple[float, float, float]:
+    """A color #rrggbb as amounts of light, linear RGB from 0 to 1."""
+    red, green, blue = (int(color[k : k + 2], 16) / 255 for k in (1, 3, 5))
     return _light(red), _light(green), _light(blue)
 
 
 def css() -> str:
-    """The colours as variables of a page (--matched, --text, …) that follow the reader's light or dark scheme."""
-    fixed = {**MEANINGS, **{f"on-{name}": on(colour) for name, colour in MEANINGS.items()}}
-    lines = [f"--{name}: {colour};" for name, colour in fixed.items()]
+    """The colors as variables of a page (--matched, --text, …) that follow the reader's light or dark scheme."""
+    fixed = {**MEANINGS, **{f"on-{name}": on(color) for name, color in MEANINGS.items()}}
+    lines = [f"--{name}: {color};" for name, color in fixed.items()]
     lines += [f"--{name}: light-dark({LIGHT[name]}, {DARK[name]});" for name in LIGHT]
     return ":root { color-scheme: light dark; " + " ".join(lines) + " }"
 
 
 def schemes() -> dict[str, dict[str, object]]:
-    """All colours by scheme and name, for pages that draw with a script."""
-    inks = {f"on-{name}": on(colour) for name, colour in MEANINGS.items()}
+    """All colors by scheme and name, for pages that draw with a script."""
+    inks = {f"on-{name}": on(color) for name, color in MEANINGS.items()}
     return {
         "light": {**MEANINGS, **inks, **LIGHT, "series": SERIES},
         "dark": {**MEANINGS, **inks, **DARK, "series": SERIES_DARK},
@@ -102,6 +102,6 @@ def _light(v: float) -> float:
     return v / 12.92 if v <= 0.04045 else float(((v + 0.055) / 1.055) ** 2.4)
 
 
-def _luminance(colour: str) -> float:
-    red, green, blue = linear(colour)
+def _luminance(color: str) -> float:
+    red, green, blue = linear(color)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue

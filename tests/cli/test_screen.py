@@ -25,7 +25,7 @@ def test_tables_fit_the_terminal(monkeypatch, width, said):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys, "stdout", Terminal())
     screen.table([">#", "step", "~begins with"], [["1", "boil [b]water[/b] in a pot that is large", "so " * 60]])
-    shown = re.sub(r"\x1b\[[01]m", "", sys.stdout.getvalue())  # bold is no colour
+    shown = re.sub(r"\x1b\[[01]m", "", sys.stdout.getvalue())  # bold is no color
     assert all(len(line) <= int(width) for line in shown.splitlines())
     assert "[b]water[/b]" in shown  # no markup
     assert ("begins with" in shown) == (said is not None)

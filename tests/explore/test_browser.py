@@ -30,8 +30,8 @@ def test_it_loads_without_complaints_and_shows_what_there_is(page):
     assert page.lost() == page.place.lost() > 20
     assert page.text("agreement") == "98.2 %"
     seen = page.pixels()
-    for colour in ("0,114,178", "213,94,0", "0,158,115"):  # matched, dropped, truth
-        assert seen.get(colour, 0) > 100
+    for color in ("0,114,178", "213,94,0", "0,158,115"):  # matched, dropped, truth
+        assert seen.get(color, 0) > 100
     assert [entry for entry in page.browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
@@ -235,12 +235,12 @@ def test_text_can_be_read_in_either_scheme(browser, place, scheme):
 def test_the_scheme_can_be_chosen(page):
     try:
         page.find("theme").click()
-        assert page.text("theme") == "Colours: dark"
+        assert page.text("theme") == "Colors: dark"
         assert page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 28)"
         assert "22,24,28" in page.pixels()
         page.dress(scheme="dark")
         page.find("theme").click()
-        assert page.text("theme") == "Colours: light"
+        assert page.text("theme") == "Colors: light"
         assert page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     finally:
         page.run("localStorage.clear()")
@@ -307,18 +307,18 @@ def test_on_a_phone_the_picture_comes_first_and_the_settings_are_in_a_drawer(bro
 
 
 def test_the_costs_show_through_what_is_dropped(page):
-    """Of the cells of a dropped x, most points still have a grey level: hatching leaves them."""
+    """Of the cells of a dropped x, most points still have a gray level: hatching leaves them."""
     record = page.place.session.alignment(page.place.session.first)
     (j, *_) = np.flatnonzero(record.dropped_x).tolist()
-    greys = page.run(
+    grays = page.run(
         """const c = document.getElementById("canvas"), left = 108, inner = c.width - left - 12;
         const x = left + (arguments[0] + 0.1) / 57 * inner, w = 0.8 * inner / 57;
-        const data = c.getContext("2d").getImageData(x, 120, w, 100).data, greys = [];
-        for (let k = 0; k < data.length; k += 4) greys.push(data[k] === data[k + 1] && data[k] === data[k + 2]);
-        return greys""",
+        const data = c.getContext("2d").getImageData(x, 120, w, 100).data, grays = [];
+        for (let k = 0; k < data.length; k += 4) grays.push(data[k] === data[k + 1] && data[k] === data[k + 2]);
+        return grays""",
         j,
     )
-    assert 0.6 < np.mean(greys) < 0.98
+    assert 0.6 < np.mean(grays) < 0.98
 
 
 def labels(page, width=1280):
@@ -329,7 +329,7 @@ def labels(page, width=1280):
     return page_checks.drawn(page.browser)
 
 
-def test_the_legend_explains_colours_hatching_and_curves(page):
+def test_the_legend_explains_colors_hatching_and_curves(page):
     narrow = [label[0] for label in labels(page.open(390), 390)]
     first = narrow.index("component 1")
     assert narrow[first + 1 : first + 3] == ["2", "3"]

@@ -165,7 +165,7 @@ def test_large_matrices_are_made_small_and_keep_their_extremes():
     assert view.blocks(300, small.shape[0])[i] <= 123 < [*view.blocks(300, small.shape[0]), 300][i + 1]
     assert view.blocks(700, small.shape[1])[j] <= 456 < [*view.blocks(700, small.shape[1]), 700][j + 1]
     assert view.pooled(C, 1 << 20, np.minimum) is C
-    levels, low, high = view.grey(np.full((2, 2), 3.0), 100)
+    levels, low, high = view.gray(np.full((2, 2), 3.0), 100)
     assert (levels.max(), low < high) == (0, True)
 
 

@@ -59,7 +59,7 @@ def stream(**options):
     return online.finish().cost
 
 
-def neighbours(module, series):
+def neighbors(module, series):
     """What a classifier of a library says; importing it may warn."""
     classifier = import_module(module).KNeighborsTimeSeriesClassifier(n_neighbors=1)
     return classifier.fit(series, LABELS).predict(series)
@@ -156,8 +156,8 @@ CALLS = {
         "dropdtw": lambda: (
             dropdtw.sklearn.AlignmentKNeighborsClassifier(1).fit(TABLE[:, 0], LABELS).predict(TABLE[:, 0])
         ),
-        "tslearn": lambda: neighbours("tslearn.neighbors", TABLE[:, 0]),
-        "aeon": lambda: neighbours("aeon.classification.distance_based", TABLE),
+        "tslearn": lambda: neighbors("tslearn.neighbors", TABLE[:, 0]),
+        "aeon": lambda: neighbors("aeon.classification.distance_based", TABLE),
     },
     "averages (DBA) and k-means under DTW": {
         "dropdtw": lambda: [*dropdtw.barycenter(SERIES).average, *clusters(dropdtw.sklearn.AlignmentKMeans)],

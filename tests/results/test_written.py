@@ -162,7 +162,7 @@ def test_html_is_well_formed_and_draws_every_segment_and_drop(more):
 
 
 def layers(a):
-    """What is drawn, by its colour."""
+    """What is drawn, by its color."""
     return {group.get("fill"): group for group in ElementTree.fromstring(a._repr_html_()).find("svg").findall("g")}
 
 

@@ -72,7 +72,7 @@ WAYS = {
 every_way = pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 
 
-def centres_first(estimator, options):
+def centers_first(estimator, options):
     """What `pairwise` is told to say what the estimator says."""
     default = "sqeuclidean" if estimator is AlignmentKMeans else "euclidean"
     return {"match": default} | options
@@ -86,7 +86,7 @@ def test_inertia_never_rises_and_is_the_sum_of_costs(estimator, options, k):
         options = options | {"drop_z": 0.1}  # a longer series has to fit a shorter one
     found = estimator(k, n_init=1, random_state=0, **options).fit(TRAIN)
     assert (np.diff(found.history_) <= 0).all()
-    D = dropdtw.pairwise(found.cluster_centers_, TRAIN, **centres_first(estimator, options))
+    D = dropdtw.pairwise(found.cluster_centers_, TRAIN, **centers_first(estimator, options))
     np.testing.assert_allclose(found.transform(TRAIN), D.T)
     np.testing.assert_array_equal(found.labels_, D.argmin(axis=0))
     assert found.inertia_ == pytest.approx(D.min(axis=0).sum(), abs=1e-9)
@@ -129,11 +129,11 @@ def test_junk_does_not_decide(estimator, seed):
     assert adjusted_rand_score(LABELS, dropping.predict(TRAIN)) == 1
 
 
-def test_centres_hold_no_junk():
+def test_centers_hold_no_junk():
     found = AlignmentKMeans(3, drop_x=0.05, random_state=0).fit(spoiled(0))  # all else lies in [0, 1]
-    for centre in found.cluster_centers_:
-        assert -0.3 < centre.min() < centre.max() < 1.3
-        assert len(centre) <= max(map(len, TRAIN))  # junk in the seed took no place
+    for center in found.cluster_centers_:
+        assert -0.3 < center.min() < center.max() < 1.3
+        assert len(center) <= max(map(len, TRAIN))  # junk in the seed took no place
 
 
 @both
@@ -209,7 +209,7 @@ def test_wrong_parameters_are_named(estimator, wrong, says):
 
 
 @pytest.mark.parametrize(("wrong", "says"), [
-    ({"drop_x": "percentile:20"}, "drop_x is 'percentile:20', a rule .* differs from centre to centre"),
+    ({"drop_x": "percentile:20"}, "drop_x is 'percentile:20', a rule .* differs from center to center"),
     ({"drop_x": 0.1, "open_x": "suggest"}, "open_x is 'suggest', which reads the match costs"),
     ({"drop_x": [0.1] * 12}, "clusters need one number for all steps of all series"),
     ({"match": "euclidean"}, "averages are known for 'sqeuclidean'"),
@@ -223,12 +223,12 @@ def test_wrong_averages_are_named(wrong, says):
         AlignmentKMeans(**({"n_clusters": 2} | wrong)).fit(TRAIN)
 
 
-def test_centres_are_averages_of_their_series():
+def test_centers_are_averages_of_their_series():
     found = AlignmentKMeans(3, drop_x=0.1, tol=0, max_iter=300, random_state=0).fit(TRAIN)
-    for c, centre in enumerate(found.cluster_centers_):
+    for c, center in enumerate(found.cluster_centers_):
         members = [s for s, label in zip(TRAIN, found.labels_, strict=True) if label == c]
-        settled = dropdtw.barycenter(members, drop_x=0.1, init=centre)
-        np.testing.assert_allclose(settled.average, centre, atol=1e-6)
+        settled = dropdtw.barycenter(members, drop_x=0.1, init=center)
+        np.testing.assert_allclose(settled.average, center, atol=1e-6)
 
 
 @pytest.mark.parametrize("init", ["k-means++", "random", "given"])
@@ -238,7 +238,7 @@ def test_every_start_finds_three_shapes(init):
     assert adjusted_rand_score(LABELS, found.labels_) == 1
 
 
-def test_given_centres_may_miss_steps():
+def test_given_centers_may_miss_steps():
     start = [np.insert(TRAIN[c], 3, np.nan, axis=0) for c in range(3)]
     found = AlignmentKMeans(3, init=start, missing="drop").fit(TRAIN)
     expected = AlignmentKMeans(3, init=TRAIN[:3]).fit(TRAIN)
@@ -251,7 +251,7 @@ def test_one_cluster_is_the_barycenter():
                                                                               max_iter=200).average)  # fmt: skip
 
 
-def test_a_centre_without_series_moves_to_the_one_that_costs_most():
+def test_a_center_without_series_moves_to_the_one_that_costs_most():
     far = np.full((12, 2), 9.0)
     start = [TRAIN[0], np.full((12, 2), -50.0), np.full((12, 2), -60.0)]
     found = AlignmentKMeans(3, init=start, random_state=0).fit([*TRAIN, far])
@@ -274,8 +274,8 @@ def test_medoids_are_the_best_of_all_subsets(k):
         found = AlignmentKMedoids(k, random_state=0, **how).fit(series)
         assert found.inertia_ == pytest.approx(best)
         assert D[found.medoid_indices_].min(axis=0).sum() == pytest.approx(best)
-        for s, centre in zip(found.medoid_indices_, found.cluster_centers_, strict=True):
-            np.testing.assert_array_equal(centre[:, 0], series[s])
+        for s, center in zip(found.medoid_indices_, found.cluster_centers_, strict=True):
+            np.testing.assert_array_equal(center[:, 0], series[s])
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -315,7 +315,7 @@ def test_medoids_take_rules_and_functions():
 
 def test_series_that_cannot_be_aligned_are_named():
     forbid = {"match": lambda Z, X: np.where(Z == X.T, 0.0, np.inf)}
-    with pytest.raises(ValueError, match="series 2 cannot be aligned with any centre"):
+    with pytest.raises(ValueError, match="series 2 cannot be aligned with any center"):
         AlignmentKMedoids(2, random_state=0, **forbid).fit([[0.0], [1.0]]).predict([[0.0], [1.0], [5.0]])
-    with pytest.raises(ValueError, match="cannot be aligned with any centre"):
+    with pytest.raises(ValueError, match="cannot be aligned with any center"):
         AlignmentKMedoids(1, random_state=0, **forbid).fit([[0.0], [1.0], [2.0]])

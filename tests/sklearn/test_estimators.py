@@ -132,7 +132,7 @@ def test_an_opening_cost_is_paid_for_each_run_of_drops():
     assert charged.distances([one, two]).tolist() == [[1.5], [2.5]]
 
 
-def test_neighbours_of_training_series_are_others():
+def test_neighbors_of_training_series_are_others():
     knn = AlignmentKNeighborsClassifier(drop_x=0.3).fit(TRAIN, LABELS)
     costs, nearest = knn.kneighbors(n_neighbors=len(TRAIN) - 1)
     for k, row in enumerate(nearest):

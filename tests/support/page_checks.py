@@ -4,7 +4,7 @@ import itertools
 
 
 def dress(browser, width=1280, scheme="light", height=900):
-    """Show pages as on a screen of this width, to a reader with this colour scheme."""
+    """Show pages as on a screen of this width, to a reader with this color scheme."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
@@ -27,7 +27,7 @@ CONTRAST = """
 const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
   .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
   .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
-const numbers = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
+const numbers = (color) => (color.match(/[\\d.]+/g) ?? []).map(Number);
 const behind = (e) => {
   for (; e; e = e.parentElement) {
     const c = numbers(getComputedStyle(e).backgroundColor);

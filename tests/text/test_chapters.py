@@ -76,7 +76,7 @@ def test_youtube_wants_ten_seconds_and_three_chapters():
     kept, remarks = youtube_chapters(*placed(20, 24, 40, 56))
     assert kept == [Chapter(0, 20, "Introduction"), Chapter(20, 40, "a / b"), Chapter(40, 60, "c / d")]
     (remark,) = remarks
-    assert "2 shorter ones joined a neighbour" in remark
+    assert "2 shorter ones joined a neighbor" in remark
     kept, remarks = youtube_chapters(*placed(20, 40))
     assert (len(kept), remarks) == (3, [])
     kept, (remark,) = youtube_chapters(*placed(40))

@@ -77,7 +77,7 @@ def test_the_soft_derivative_is_the_posterior():
 
 @pytest.mark.parametrize("kind", REDUCERS)
 @pytest.mark.parametrize("executor", [None, "reference", "wavefront"])
-def test_padding_order_and_neighbours_change_nothing(kind, executor):
+def test_padding_order_and_neighbors_change_nothing(kind, executor):
     sizes = [(3, 7), (1, 1), (5, 2), (4, 9)]
     items = [random(k, 1, *size) for k, size in enumerate(sizes)]
     how = {"reducer": kind, "gamma": GAMMA, "executor": executor}

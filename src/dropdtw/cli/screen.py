@@ -13,7 +13,7 @@ LEAST = 12
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table. NO_COLOR is honoured.
+    """Print a table. NO_COLOR is honored.
 
     A column whose name begins with ">" is set flush right; one that begins with "~" gets the room that is left. Cells
     may hold anything: what a terminal would obey is replaced.

@@ -121,7 +121,7 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
 
         return answer
 
-    async def colours(request: Request) -> Response:
+    async def colors(request: Request) -> Response:
         return Response(palette.css(), media_type="text/css; charset=utf-8")
 
     async def info(request: Request) -> Response:
@@ -206,7 +206,7 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
             Route("/{token}/matrix", matrix),
             *(Route(f"/{{token}}/{name}", endpoint, methods=["POST"]) for name, endpoint in posts.items()),
             *(Route(f"/{{token}}/{name}", file(name)) for name in PAGE),
-            Route("/{token}/palette.css", colours),
+            Route("/{token}/palette.css", colors),
         ],
         exception_handlers={HTTPException: _refused, ValueError: _wrong, Exception: _broken},
     )

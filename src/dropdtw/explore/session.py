@@ -165,7 +165,7 @@ class Session:
     def matrix(self, match: str | None) -> tuple[dict[str, Any], dict[str, Array]]:
         """The match costs to draw: their scale, and one byte per cell."""
         C = self.costs(match)
-        levels, low, high = view.grey(C, DRAWN_COSTS)
+        levels, low, high = view.gray(C, DRAWN_COSTS)
         header = {
             "rows": levels.shape[0],
             "columns": levels.shape[1],

@@ -42,7 +42,7 @@ def pooled(A: Array, cells: int, function: np.ufunc) -> Array:
     return A
 
 
-def grey(C: Array, cells: int) -> tuple[Array, float, float]:
+def gray(C: Array, cells: int) -> tuple[Array, float, float]:
     """Match costs as bytes, with the costs `low` and `high` that are drawn as 0 and 254; +∞ is `FORBIDDEN`.
 
     A block of cells shows its lowest cost. The scale ignores the extreme half percent at either end.
@@ -90,13 +90,13 @@ def curves(Z: Array | None, X: Array | None, C: Array | None, points: int = 2000
 def _principal(Z: Array, X: Array) -> tuple[Array, Array]:
     """Both sequences projected onto their joint principal components."""
     both = np.concatenate([Z, X]).astype(np.float64)
-    centre, scale = both.mean(axis=0), float(np.abs(both).max()) or 1.0
+    center, scale = both.mean(axis=0), float(np.abs(both).max()) or 1.0
     # About 2,000 elements and the first 256 features are enough for a sketch.
-    some = (both[:: max(1, len(both) // 2048), :256] - centre[:256]) / scale
+    some = (both[:: max(1, len(both) // 2048), :256] - center[:256]) / scale
     axes = np.linalg.eigh(some.T @ some)[1][:, ::-1][:, :3]
     axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1, 1)
     width = len(axes)
-    z, x = (((A[:, :width] - centre[:width]) / scale) @ axes for A in (Z, X))
+    z, x = (((A[:, :width] - center[:width]) / scale) @ axes for A in (Z, X))
     return z, x
 
 

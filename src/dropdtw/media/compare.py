@@ -11,7 +11,7 @@ from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.media.borders import refined, settled, steadied
 from dropdtw.media.confidence import evidence, probability
 from dropdtw.media.edits import NOTHING, OTHER_SPEED, Edits, Segment, Span, check_min
-from dropdtw.media.features import Frames, centre_of, frames_of_rows, frames_of_sound
+from dropdtw.media.features import Frames, center_of, frames_of_rows, frames_of_sound
 from dropdtw.media.matching import Run, apart, level, match, merged, stretches
 from dropdtw.media.sound import Sound, Source
 from dropdtw.problem.inputs import Array, as_pair
@@ -131,8 +131,8 @@ def diff_features(
     Z, X = as_pair(A, B)
     if Z.shape[1] == 1:
         raise ValueError("A and B have one feature per row, which cannot tell passages apart; give at least two")
-    centre = centre_of(Z, X)
-    frames = frames_of_rows(Z, rate, centre), frames_of_rows(X, rate, centre)
+    center = center_of(Z, X)
+    frames = frames_of_rows(Z, rate, center), frames_of_rows(X, rate, center)
     return _edits(*frames, min, speed, drop, opening, progress)
 
 

@@ -18,7 +18,7 @@ PER = 10
 """Fine frames per search frame."""
 
 BANDS = 40
-"""Mel bands of a fine frame; the search merges neighbouring pairs."""
+"""Mel bands of a fine frame; the search merges neighboring pairs."""
 
 WINDOW, SIZE = 640, 1024
 """Samples in a window, and in its Fourier transform."""
@@ -36,7 +36,7 @@ SILENCE = 1e-9
 """Mean power of samples below which a recording is silent (−90 dB of full scale)."""
 
 SAME = 1e-5
-"""Length of a unit vector less the centre of all below which it is nothing but rounding."""
+"""Length of a unit vector less the center of all below which it is nothing but rounding."""
 
 CONTEXT, SHIFTS = (-8, 0, 8), (-3, 0, 3)
 """Context of a search frame, as offsets in fine frames; and offsets at which A is compared with B, because a cut need
@@ -68,7 +68,7 @@ class Mel:
     """Power in mel bands, FINE times a second, from blocks of samples."""
 
     def __init__(self) -> None:
-        self._rest = np.zeros((WINDOW - RATE // FINE) // 2, np.float32)  # so that windows are centred on frames
+        self._rest = np.zeros((WINDOW - RATE // FINE) // 2, np.float32)  # so that windows are centered on frames
         self._found: list[Array] = []
         self.samples = 0
         self.energy = 0.0
@@ -134,20 +134,20 @@ def frames_of_sound(blocks: Iterable[Array]) -> Frames | None:
     return Frames(search, _quiet(level, 30)[at], fine, _quiet(level, 7), PER, FINE, seconds, len(SHIFTS))
 
 
-def frames_of_rows(rows: Array, rate: float, centre: Array | float = 0.0) -> Frames:
-    """The frames of any features (n, d): unit vectors less `centre`, again as unit vectors; rows of zeros are quiet.
+def frames_of_rows(rows: Array, rate: float, center: Array | float = 0.0) -> Frames:
+    """The frames of any features (n, d): unit vectors less `center`, again as unit vectors; rows of zeros are quiet.
 
-    centre : from `centre_of` for features with a common offset, whose directions would hardly differ otherwise.
+    center : from `center_of` for features with a common offset, whose directions would hardly differ otherwise.
     """
     unit = _normal(np.asarray(rows, np.float32))
-    rest = np.where(unit.any(axis=1, keepdims=True), unit - centre, 0.0)
+    rest = np.where(unit.any(axis=1, keepdims=True), unit - center, 0.0)
     rest[np.linalg.norm(rest, axis=1) < SAME] = 0.0
     unit = _normal(rest)
     quiet = np.asarray(~unit.any(axis=1))
     return Frames(unit, quiet, unit, quiet, 1, rate, len(unit) / rate)
 
 
-def centre_of(*sequences: Array) -> Array:
+def center_of(*sequences: Array) -> Array:
     """The mean of the unit vectors of all rows, (d,), without rows of zeros."""
     unit = np.concatenate([_normal(np.asarray(rows, np.float32)) for rows in sequences])
     heard = unit[unit.any(axis=1)]

@@ -30,7 +30,7 @@ def page(edits: Edits, names: tuple[str, str], *, timed: bool = True) -> str:
     notes = "".join(f"<p>{escape(one_line(note))}</p>" for note in edits.notes if note != NOTHING)
     rows = "\n".join(_rows(edits, said_at))
     return PAGE.format(
-        colours=palette.css(), a=a, b=b, said=said, notes=notes, picture=_picture(edits, said_at), rows=rows,
+        colors=palette.css(), a=a, b=b, said=said, notes=notes, picture=_picture(edits, said_at), rows=rows,
         width=WIDTH, height=HEIGHT,
     )  # fmt: skip
 
@@ -102,7 +102,7 @@ PAGE: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{a} and {b}: what they have in common</title>
 <style>
-{colours}
+{colors}
 :root {{ --ink: var(--text); --paper: var(--ground); --same: var(--matched); --only: var(--dropped) }}
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem;
   color: var(--ink); background: var(--paper) }}

@@ -33,9 +33,9 @@ def new_axes(size: tuple[float, float] = (7, 4)) -> Axes:
     return ax
 
 
-def hatched(colour: str, tint: float = 0.15, pattern: str = HATCHED) -> dict[str, Any]:
+def hatched(color: str, tint: float = 0.15, pattern: str = HATCHED) -> dict[str, Any]:
     """Options of a see-through patch: a pale tint and thin hatch lines."""
-    return {"facecolor": (colour, tint), "edgecolor": colour, "hatch": pattern, "linewidth": 0}
+    return {"facecolor": (color, tint), "edgecolor": color, "hatch": pattern, "linewidth": 0}
 
 
 def patch(**options: Any) -> Any:

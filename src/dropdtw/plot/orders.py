@@ -89,7 +89,7 @@ class _Picture:
             self.tall = max(self.tall, tall)
         self.wide = wide
         ends = accumulate(width + GAP for width in wide)
-        self.centre = [end - GAP - width / 2 for end, width in zip(ends, wide, strict=True)]
+        self.center = [end - GAP - width / 2 for end, width in zip(ends, wide, strict=True)]
         self.apart = self.tall + 0.2
         self.levels = self.level_arcs()
         ys = [self.at(node)[1] for node in drawn.nodes]
@@ -99,7 +99,7 @@ class _Picture:
         kinds = {edge.kind for edge in drawn.edges} & SAID.keys()
         low = min([min(ys) - below, *(y - 0.2 for y in heights)]) - (0.35 if kinds else 0.0)
         high = max([max(ys) + above, *(y + 0.2 for y in heights)])
-        self.limits = (-0.1, self.centre[-1] + wide[-1] / 2 + 0.1, low, high)
+        self.limits = (-0.1, self.center[-1] + wide[-1] / 2 + 0.1, low, high)
 
     def size(self, node: Node) -> tuple[float, float]:
         """Width and height of a node."""
@@ -110,7 +110,7 @@ class _Picture:
 
     def at(self, node: Node) -> Point:
         """The center of a node."""
-        return self.centre[node.layer], -node.row * self.apart
+        return self.center[node.layer], -node.row * self.apart
 
     def level_arcs(self) -> dict[Edge, int]:
         """The level of each arrow that repeats or jumps, above those it spans; negative levels run below the boxes."""
@@ -175,12 +175,12 @@ class _Picture:
 
         leads_on = edge.kind in (BEFORE, EITHER)
         path, middle = self.onward(edge) if leads_on else self.around(edge)
-        colour = ink if leads_on else BACK
+        color = ink if leads_on else BACK
         dashed = (0, (3, 2)) if edge.kind == EITHER else "solid"
         head = "-|>,head_length=4,head_width=2" if self.drawn.nodes[edge.target].step >= 0 else "-"
         ax.add_patch(
             FancyArrowPatch(
-                path=path, arrowstyle=head, mutation_scale=scale, color=colour, linestyle=dashed,
+                path=path, arrowstyle=head, mutation_scale=scale, color=color, linestyle=dashed,
                 linewidth=(1.0 if leads_on else 1.4) * scale, alpha=0.75 if leads_on else 1.0, zorder=2,
             )
         )  # fmt: skip
@@ -188,7 +188,7 @@ class _Picture:
         said += f"+{edge.cost:g}" if edge.cost else ""
         if said:
             ground = {"facecolor": pyplot().rcParams["axes.facecolor"], "edgecolor": "none", "pad": 1.0}
-            ax.text(*middle, said, ha="center", va="center", fontsize=0.85 * POINTS * scale, color=colour, bbox=ground,
+            ax.text(*middle, said, ha="center", va="center", fontsize=0.85 * POINTS * scale, color=color, bbox=ground,
                     zorder=6)  # fmt: skip
 
     def onward(self, edge: Edge) -> tuple[Any, Point]:
@@ -201,7 +201,7 @@ class _Picture:
         stops: list[Point] = []
         for layer, row in edge.bends:
             half = self.wide[layer] / 2
-            stops += [(self.centre[layer] - half, -row * self.apart), (self.centre[layer] + half, -row * self.apart)]
+            stops += [(self.center[layer] - half, -row * self.apart), (self.center[layer] + half, -row * self.apart)]
         end = (end_x - self.size(b)[0] / 2, end_y)
         points, codes = [start], [Path.MOVETO]
         for number, stop in enumerate([*stops, end]):
@@ -212,8 +212,8 @@ class _Picture:
                 continue
             # Stay horizontal near the box, at least until the edge of the layer.
             edge_a, edge_b = (
-                self.centre[a.layer] + self.wide[a.layer] / 2,
-                self.centre[b.layer] - self.wide[b.layer] / 2,
+                self.center[a.layer] + self.wide[a.layer] / 2,
+                self.center[b.layer] - self.wide[b.layer] / 2,
             )
             leave = (max(here[0] + LEVEL, edge_a), here[1]) if number == 0 else here
             reach = (min(stop[0] - LEVEL, edge_b), stop[1]) if stop is end else stop

@@ -177,8 +177,8 @@ def with_frames(
     entries = _entries(a, truth=bool(truth_x))
     if spoiled_z is not None:
         entries["junk on the left"] = patch(facecolor="none", edgecolor=DROPPED, linewidth=2)
-        for sign, colour, said in (("✓", TRUTH, "junk dropped"), ("✗", WRONG, "junk matched")):
-            entries[said] = Line2D([], [], color=colour, marker=f"${sign}$", linestyle="none", markersize=7)
+        for sign, color, said in (("✓", TRUTH, "junk dropped"), ("✗", WRONG, "junk matched")):
+            entries[said] = Line2D([], [], color=color, marker=f"${sign}$", linestyle="none", markersize=7)
     figure.legend(list(entries.values()), list(entries), loc="outside lower center", ncols=len(entries), frameon=False,
                   fontsize="small")  # fmt: skip
     figure.suptitle(title or "", fontsize="medium")
@@ -259,7 +259,7 @@ def posterior(
 
     ax = ax or new_axes()
     K, N = p.match.shape
-    shades = [LinearSegmentedColormap.from_list("", ["white", colour]) for colour in (MATCH, DROPPED)]
+    shades = [LinearSegmentedColormap.from_list("", ["white", color]) for color in (MATCH, DROPPED)]
     how: Any = {"vmin": 0, "vmax": 1, "aspect": "auto", "interpolation": "nearest"}
     image = ax.imshow(p.match, cmap=shades[0], **how)
     ax.locator_params(integer=True)
@@ -273,15 +273,15 @@ def posterior(
         extent = (-0.5, N - 0.5, far, near) if axis else (near, far, K - 0.5, -0.5)
         ax.imshow(chance[None] if axis else chance[:, None], extent=extent, cmap=shades[1], **how)
         ends[axis] = far
-        centre = (near + far) / 2
-        ticks[axis] = [t for t in ticks[axis] if centre - t > 0.06 * (N, K)[axis]] + [centre]  # labels need space
+        center = (near + far) / 2
+        ticks[axis] = [t for t in ticks[axis] if center - t > 0.06 * (N, K)[axis]] + [center]  # labels need space
     if colorbar:
         ax.figure.colorbar(image, ax=ax, label="probability of a match or a drop", pad=0.02)
     ax.set(xlim=(-0.5, ends[0]), ylim=(ends[1], -0.5), xlabel=xlabel, ylabel=ylabel)
     for n, places, name in ((N, ticks[0], ax.set_xticks), (K, ticks[1], ax.set_yticks)):
         name(places, [f"{t:g}" if t < n - 0.5 else "drop" for t in places])
-    colours = {"match": MATCH} | ({"drop": DROPPED} if p.drop_x.any() or p.drop_z.any() else {})
-    entries = {name: patch(facecolor=colour, linewidth=0) for name, colour in colours.items()}
+    colors = {"match": MATCH} | ({"drop": DROPPED} if p.drop_x.any() or p.drop_z.any() else {})
+    entries = {name: patch(facecolor=color, linewidth=0) for name, color in colors.items()}
     titled(ax, f"posterior, γ = {p.gamma:g}" if title is None else title, entries)
     return ax
 

@@ -54,12 +54,12 @@ def strip(
     ax = ax or new_axes((1.6, 7) if vertical else (7, 1.2))
     T = len(video)
     count = min(count, T)
-    centres = (np.arange(count) + 0.5) * T / count - 0.5
+    centers = (np.arange(count) + 0.5) * T / count - 0.5
     half = 0.47 * T / count
     spoiled = np.zeros(T, bool) if marked is None else np.asarray(marked, bool)
-    for centre in centres:
-        t = int(np.clip(round(float(centre)), 0, T - 1))
-        low, high = centre - half, centre + half
+    for center in centers:
+        t = int(np.clip(round(float(center)), 0, T - 1))
+        low, high = center - half, center + half
         extent = (0.0, 1.0, high, low) if vertical else (low, high, 0.0, 1.0)
         ax.imshow(video[t], cmap="gray", vmin=0, vmax=1 if video.max() <= 1 else 255, extent=extent, aspect="auto")
         if spoiled[t]:
@@ -201,13 +201,13 @@ def curves(
     for number, (name, all_runs) in enumerate(values.items()):
         each = np.atleast_2d(np.asarray(all_runs, float))
         mean, error = each.mean(axis=0), standard_error(each)
-        colour, dashed = SERIES[number % len(SERIES)], number // len(SERIES) % 2
+        color, dashed = SERIES[number % len(SERIES)], number // len(SERIES) % 2
         thick = name in emphasis
         (lines[name],) = ax.plot(
-            at, mean, label=name, color=colour, linewidth=2.6 if thick else 1.4, marker=MARKERS[number % len(MARKERS)],
+            at, mean, label=name, color=color, linewidth=2.6 if thick else 1.4, marker=MARKERS[number % len(MARKERS)],
             markersize=6 if thick else 4.5, linestyle="--" if dashed else "-", zorder=3 if thick else 2,
         )  # fmt: skip
-        ax.fill_between(at, mean - error, mean + error, color=colour, alpha=0.18, linewidth=0)
+        ax.fill_between(at, mean - error, mean + error, color=color, alpha=0.18, linewidth=0)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.grid(alpha=0.3)
     if len(values) <= FEW:

@@ -29,17 +29,17 @@ def to_html(a: Alignment) -> str:
     cells[a.pairs[:, 0] * rows // K, a.pairs[:, 1] * columns // N] = True
     dropped = [_box(s * sx, 0, (t - s) * sx, height) for s, t in runs(_coarse(a.dropped_x, columns))]
     dropped += [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in runs(_coarse(a.dropped_z & a.reached_z, rows))]
-    grey = [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in runs(_coarse(~a.reached_z, rows))]
-    grey += [_box(s * sx, 0, (t - s) * sx, height) for s, t in runs(_coarse(a.missing_x, columns))]
+    gray = [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in runs(_coarse(~a.reached_z, rows))]
+    gray += [_box(s * sx, 0, (t - s) * sx, height) for s, t in runs(_coarse(a.missing_x, columns))]
     matched = [_box(s * sx, i * sy, (t - s) * sx, sy) for i, row in enumerate(cells) for s, t in runs(row)]
     layers = [
         ("dropped", DROPPED, 0.4, dropped),
-        ("not reached", UNREACHED, 0.4, grey),
+        ("not reached", UNREACHED, 0.4, gray),
         ("matched", MATCHED, 1, matched),
     ]
     drawn = [layer for layer in layers if layer[3]]
-    picture = "".join(f'<g fill="{colour}" opacity="{solid}">{"".join(b)}</g>' for _, colour, solid, b in drawn)
-    names = "".join(_entry(name, colour, solid) for name, colour, solid, _ in reversed(drawn))
+    picture = "".join(f'<g fill="{color}" opacity="{solid}">{"".join(b)}</g>' for _, color, solid, b in drawn)
+    names = "".join(_entry(name, color, solid) for name, color, solid, _ in reversed(drawn))
     return (
         f'<div style="color:inherit"><div>{escape(repr(a)[1:-1])}</div>'
         f'<svg width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
@@ -50,8 +50,8 @@ def to_html(a: Alignment) -> str:
     )
 
 
-def _entry(name: str, colour: str, solid: float) -> str:
-    square = f"display:inline-block;width:.8em;height:.8em;margin:0 .4em 0 1.2em;background:{colour};opacity:{solid}"
+def _entry(name: str, color: str, solid: float) -> str:
+    square = f"display:inline-block;width:.8em;height:.8em;margin:0 .4em 0 1.2em;background:{color};opacity:{solid}"
     return f'<span style="white-space:nowrap"><span style="{square}"></span>{name}</span>'
 
 

@@ -34,7 +34,7 @@ from dropdtw.tables.table import Recurrence
 
 Init = Literal["mean", "medoid"] | npt.ArrayLike
 
-CENTRES: Final[dict[str, Callable[[Array], Array]]] = {"sqeuclidean": lambda X: X, "cosine": unit_rows}
+CENTERS: Final[dict[str, Callable[[Array], Array]]] = {"sqeuclidean": lambda X: X, "cosine": unit_rows}
 """Match costs under which the mean is the cheapest average, and the vectors to take the mean of."""
 
 AVERAGED: Final = (
@@ -183,7 +183,7 @@ class Pull:
         self.series, self.weights = series, weights
         self.match = match_costs.resolve(specs[0].match, Z.shape[1])
         self.match.check_features(Z.shape[1])
-        self.vectors = [CENTRES[self.match.name](X) for X in series]
+        self.vectors = [CENTERS[self.match.name](X) for X in series]
         self._priced = [Problem.of_checked(spec, Z, X, self.match) for spec, X in zip(specs, series, strict=True)]
         usual = len(Z) * sum(map(len, series)) / len(series)
         self.threads = useful_threads(threads, usual) if specs[0].executor != "reference" else 1
@@ -271,7 +271,7 @@ def usual_length(series: list[Array]) -> int:
 
 def check_averaged(spec: Spec) -> None:
     """Raise on requests for which the mean of the matched elements is not the best average."""
-    if not isinstance(spec.match, str) or spec.match not in CENTRES:
+    if not isinstance(spec.match, str) or spec.match not in CENTERS:
         raise ValueError(
             f"match is {spec.match!r}; averages are known for 'sqeuclidean' (the mean) and 'cosine' (the mean of "
             "directions)"

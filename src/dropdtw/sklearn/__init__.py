@@ -1,4 +1,4 @@
-"""Alignment inside scikit-learn: a nearest-neighbour classifier, distances to prototypes as features, and clusters.
+"""Alignment inside scikit-learn: a nearest-neighbor classifier, distances to prototypes as features, and clusters.
 
 `import dropdtw` does not import this; it needs `pip install dropdtw[sklearn]`.
 

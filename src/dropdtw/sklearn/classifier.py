@@ -1,4 +1,4 @@
-"""Nearest neighbours by alignment cost."""
+"""Nearest neighbors by alignment cost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
     """Classify series by a vote of the training series that are cheapest to align with them. The search is exact.
 
     Training series are Z and series to classify are X: `drop_x` is the cost of dropping a step of the latter, `drop_z`
-    that of dropping a step of a training series. Without drop costs this is nearest neighbours under DTW. Prefer a
+    that of dropping a step of a training series. Without drop costs this is nearest neighbors under DTW. Prefer a
     number to a percentile, whose value differs from pair to pair, so that costs would not be comparable.
 
     Parameters
@@ -113,7 +113,7 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
     def kneighbors(self, X: Panel | None = None, n_neighbors: int | None = None) -> tuple[Array, Array]:
         """The costs (n, k) and indices (n, k) of the nearest training series, nearest first, ties in their order.
 
-        Without X, the neighbours of each training series among the others.
+        Without X, the neighbors of each training series among the others.
         """
         D = self.distances(X)
         if X is None:

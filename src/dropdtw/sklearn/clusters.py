@@ -1,4 +1,4 @@
-"""Code shared by the clusterers: choosing seeds that are far apart, and assigning series to the cheapest centre."""
+"""Code shared by the clusterers: choosing seeds that are far apart, and assigning series to the cheapest center."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dropdtw.sklearn.panel import Panel
 
 
 class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Aligner):  # type: ignore[misc]
-    """An estimator that assigns each series (X) to the centre (Z) that is cheapest to align with it."""
+    """An estimator that assigns each series (X) to the center (Z) that is cheapest to align with it."""
 
     n_clusters: int
     random_state: int | np.random.RandomState | None
@@ -53,24 +53,24 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         return [np.random.RandomState(seed) for seed in random.randint(np.iinfo(np.int32).max, size=n)]
 
     def _label(self, series: list[Array]) -> None:
-        """Assign each series of `fit` to a centre, as `predict` would."""
+        """Assign each series of `fit` to a center, as `predict` would."""
         D = self._distances(self.cluster_centers_, series)
         self._refuse_lost(D)
         self.labels_, self.inertia_ = D.argmin(axis=0), float(D.min(axis=0).sum())
 
     def transform(self, X: Panel) -> Array:
-        """(n, k): the cost of aligning each series with each centre."""
+        """(n, k): the cost of aligning each series with each center."""
         check_is_fitted(self)
         return self._distances(self.cluster_centers_, self._new_series(X)).T
 
     def predict(self, X: Panel) -> Array:
-        """(n,) the cluster of each series: its cheapest centre, the first in case of ties."""
+        """(n,) the cluster of each series: its cheapest center, the first in case of ties."""
         D = self.transform(X)
         self._refuse_lost(D.T)
         return np.asarray(D.argmin(axis=1))
 
     def score(self, X: Panel, y: object = None) -> float:
-        """Minus the sum of the costs of aligning each series with its cheapest centre; y is ignored."""
+        """Minus the sum of the costs of aligning each series with its cheapest center; y is ignored."""
         return -float(self.transform(X).min(axis=1).sum())
 
     @staticmethod
@@ -78,7 +78,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         lost = np.flatnonzero(np.isinf(D.min(axis=0)))
         if len(lost):
             raise ValueError(
-                f"series {lost[0]} cannot be aligned with any centre: every alignment is forbidden; widen the window, "
+                f"series {lost[0]} cannot be aligned with any center: every alignment is forbidden; widen the window, "
                 "or give drop costs"
             )
 

@@ -1,4 +1,4 @@
-"""k-means under alignment: the centres are averages that leave out junk (`dropdtw.barycenter`)."""
+"""k-means under alignment: the centers are averages that leave out junk (`dropdtw.barycenter`)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from dropdtw.sklearn.panel import Layout, Panel, as_series
 from dropdtw.tables.table import Recurrence
 
 FIRST_ROUNDS = 5
-"""Number of rounds after which two candidate starts for a centre are compared."""
+"""Number of rounds after which two candidate starts for a center are compared."""
 
 
 class AlignmentKMeans(Clusterer):
     """Cluster series by the cost of aligning them with averages, which leave out the junk in the series.
 
-    Minimises the inertia: the sum, over all series, of the cost of aligning each with its centre. Two steps alternate:
-    assign each series to its cheapest centre, then move each centre to the mean of the elements it matches. Neither can
-    raise the inertia. Centres are Z and series are X: `drop_x` is the cost of dropping a step of a series. Without
+    Minimizes the inertia: the sum, over all series, of the cost of aligning each with its center. Two steps alternate:
+    assign each series to its cheapest center, then move each center to the mean of the elements it matches. Neither can
+    raise the inertia. Centers are Z and series are X: `drop_x` is the cost of dropping a step of a series. Without
     drops this is k-means under DTW.
 
     Parameters
@@ -40,7 +40,7 @@ class AlignmentKMeans(Clusterer):
     n_init : the number of starts; the result with the lowest inertia is kept.
     max_iter, tol : the maximum number of rounds; stop when a round lowers the inertia by a smaller share than `tol`.
     drop_x : a number, in units of `match` (a squared distance); None: nothing is dropped. Rules are not allowed: they
-        give a different number for each centre, so costs would not be comparable. `dropdtw.suggest_drop` finds one.
+        give a different number for each center, so costs would not be comparable. `dropdtw.suggest_drop` finds one.
     match : "sqeuclidean", or "cosine" for vectors of which only the direction matters.
     progress : as in `dropdtw.pairwise`.   random_state : as in scikit-learn.
     method, one_to_many, many_to_one, contiguous, open_x, warp, window, missing, layout, n_jobs : as in
@@ -57,7 +57,7 @@ class AlignmentKMeans(Clusterer):
     >>> km = AlignmentKMeans(2, drop_x=0.05, random_state=0).fit(spoiled)
     >>> np.unique(km.labels_[::2]).size, np.unique(km.labels_[1::2]).size
     (1, 1)
-    >>> [bool(abs(centre).max() <= 1) for centre in km.cluster_centers_]
+    >>> [bool(abs(center).max() <= 1) for center in km.cluster_centers_]
     [True, True]
     """
 
@@ -106,7 +106,7 @@ class AlignmentKMeans(Clusterer):
 
     def _check_told(self, spec: Spec) -> None:
         check_averaged(spec)
-        spec.refuse_rules("so that it differs from centre to centre and costs cannot be compared")
+        spec.refuse_rules("so that it differs from center to center and costs cannot be compared")
         if spec.drop_x is not None and spec.drop_x.plain() is None:
             raise ValueError(f"drop_x is {spec.drop_x.said!r}; clusters need one number for all steps of all series")
         check_count(self.max_iter, "max_iter", "rounds to make at most")
@@ -122,22 +122,22 @@ class AlignmentKMeans(Clusterer):
         series = self._learn_clusters(X)
         left = [present(each, f"X[{k}]", self.missing)[0].astype(np.float64) for k, each in enumerate(series)]
         rows = Rows(lambda s: self._between([left[s]], left)[0])
-        given = None if isinstance(self.init, str) else self._given_centres(self.init)
+        given = None if isinstance(self.init, str) else self._given_centers(self.init)
         tries = 1 if given is not None else self.n_init
         report = reporter("AlignmentKMeans", self.progress)
         best: _Found | None = None
         for k, random in enumerate(self._random_states(tries)):
             if given is not None:
-                centres = given
+                centers = given
             else:
                 seeds = spread_out(rows, len(left), self.n_clusters, random, uniform=self.init == "random")
-                centres = self._first_centres([left[s] for s in seeds], left)
+                centers = self._first_centers([left[s] for s in seeds], left)
             tell = lambda done, k=k: report(k * self.max_iter + done, tries * self.max_iter)  # noqa: E731
-            found = self._run(centres, left, tell)
+            found = self._run(centers, left, tell)
             if best is None or found.history[-1] < best.history[-1]:
                 best = found
         assert best is not None
-        self.cluster_centers_, self.history_ = best.centres, np.array(best.history)
+        self.cluster_centers_, self.history_ = best.centers, np.array(best.history)
         self.n_iter_ = len(best.history) - 1
         self._label(left)
         if len(np.unique(self.labels_)) < self.n_clusters:
@@ -149,15 +149,15 @@ class AlignmentKMeans(Clusterer):
             )
         return self
 
-    def _given_centres(self, init: Any) -> list[Array]:
+    def _given_centers(self, init: Any) -> list[Array]:
         given = as_series(init, self.layout, "init", missing=self.missing)
-        centres = [present(each, f"init[{c}]", self.missing)[0].astype(np.float64) for c, each in enumerate(given)]
-        if len(centres) != self.n_clusters or centres[0].shape[1] != self.n_channels_:
+        centers = [present(each, f"init[{c}]", self.missing)[0].astype(np.float64) for c, each in enumerate(given)]
+        if len(centers) != self.n_clusters or centers[0].shape[1] != self.n_channels_:
             raise ValueError(
-                f"init has {len(centres)} series of {centres[0].shape[1]} features; give {self.n_clusters}, one for "
+                f"init has {len(centers)} series of {centers[0].shape[1]} features; give {self.n_clusters}, one for "
                 f"each cluster, of {self.n_channels_}"
             )
-        return centres
+        return centers
 
     def _between(self, seeds: list[Array], series: list[Array]) -> Array:
         """Costs of series with seeds. Seeds may contain junk as well, so both sides can drop, at the same cost."""
@@ -166,20 +166,20 @@ class AlignmentKMeans(Clusterer):
     def _of_seeds(self) -> dict[str, Any]:
         return {"drop_z": self.drop_x, "open_z": self.open_x}
 
-    def _first_centres(self, seeds: list[Array], series: list[Array]) -> list[Array]:
-        """Initial centres: the mean of each seed's series, or the seed without junk, whichever gives lower inertia."""
+    def _first_centers(self, seeds: list[Array], series: list[Array]) -> list[Array]:
+        """Initial centers: the mean of each seed's series, or the seed without junk, whichever gives lower inertia."""
         labels = self._between(seeds, series).argmin(axis=0)
-        centres = []
+        centers = []
         for c, seed in enumerate(seeds):
             members = [X for X, label in zip(series, labels, strict=True) if label == c]
             if not members:
-                centres.append(seed)
+                centers.append(seed)
                 continue
             trimmed = self._fitting(self._trimmed(seed, members), series)
             starts = (trimmed, resampled_mean(members, np.ones(len(members)), len(trimmed)))
             settled = [self._pull(Z, members).settle(Z, FIRST_ROUNDS, self.tol) for Z in starts]
-            centres.append(min(settled, key=lambda found: found[2][-1])[0])
-        return centres
+            centers.append(min(settled, key=lambda found: found[2][-1])[0])
+        return centers
 
     def _trimmed(self, seed: Array, members: list[Array]) -> Array:
         """The seed without the steps that most of its series have no match for."""
@@ -204,13 +204,13 @@ class AlignmentKMeans(Clusterer):
         spec = self._spec()
         return Pull([spec] * len(members), Z, members, np.ones(len(members)), thread_count(self.n_jobs))
 
-    def _run(self, centres: list[Array], series: list[Array], tell: Any) -> _Found:
-        """Lloyd's rounds from some centres."""
-        centres, labels, inertia = self._assigned(centres, series)
+    def _run(self, centers: list[Array], series: list[Array], tell: Any) -> _Found:
+        """Lloyd's rounds from some centers."""
+        centers, labels, inertia = self._assigned(centers, series)
         history = [inertia]
         for done in range(1, self.max_iter + 1):
             moved = []
-            for c, Z in enumerate(centres):
+            for c, Z in enumerate(centers):
                 members = [X for X, label in zip(series, labels, strict=True) if label == c]
                 if members:
                     pull = self._pull(Z, members)
@@ -218,31 +218,31 @@ class AlignmentKMeans(Clusterer):
                 moved.append(Z)
             moved, labels, inertia = self._assigned(moved, series)
             small = not history[-1] - inertia > self.tol * abs(history[-1])
-            if inertia > history[-1]:  # only by rounding: keep the previous centres
+            if inertia > history[-1]:  # only by rounding: keep the previous centers
                 break
-            centres = moved
+            centers = moved
             history.append(inertia)
             tell(done)
             if small:
                 break
         tell(self.max_iter)
-        return _Found(centres, history)
+        return _Found(centers, history)
 
-    def _assigned(self, centres: list[Array], series: list[Array]) -> tuple[list[Array], Array, float]:
-        """The cheapest centre of each series, and the inertia; an empty centre moves to the most expensive series."""
-        centres = list(centres)
-        D = self._distances(centres, series)
-        for c in range(len(centres)):
+    def _assigned(self, centers: list[Array], series: list[Array]) -> tuple[list[Array], Array, float]:
+        """The cheapest center of each series, and the inertia; an empty center moves to the most expensive series."""
+        centers = list(centers)
+        D = self._distances(centers, series)
+        for c in range(len(centers)):
             if (D.argmin(axis=0) != c).all():
-                centres[c] = self._fitting(series[int(D.min(axis=0).argmax())].copy(), series)
-                D[c] = self._distances([centres[c]], series)[0]
+                centers[c] = self._fitting(series[int(D.min(axis=0).argmax())].copy(), series)
+                D[c] = self._distances([centers[c]], series)[0]
         self._refuse_lost(D)
-        return centres, D.argmin(axis=0), float(D.min(axis=0).sum())
+        return centers, D.argmin(axis=0), float(D.min(axis=0).sum())
 
 
 @dataclass(frozen=True)
 class _Found:
-    """Centres, and the inertia at the start and after each round."""
+    """Centers, and the inertia at the start and after each round."""
 
-    centres: list[Array]
+    centers: list[Array]
     history: list[float]

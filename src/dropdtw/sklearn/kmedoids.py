@@ -1,4 +1,4 @@
-"""k-medoids under alignment: centres are series of the collection, found by swaps (PAM, Kaufman & Rousseeuw 1987)."""
+"""k-medoids under alignment: centers are series of the collection, found by swaps (PAM, Kaufman & Rousseeuw 1987)."""
 
 from __future__ import annotations
 

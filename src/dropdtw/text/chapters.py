@@ -79,7 +79,7 @@ Chapter(start=55.0, stop=60.0, title='Pour')]
 def youtube_chapters(
     found: Sequence[FoundStep], talk: Sequence[Sentence] = (), intro: str = "Introduction"
 ) -> tuple[list[Chapter], list[str]]:
-    """Chapters as YouTube takes them, and remarks on what was done; those under ten seconds join a neighbour."""
+    """Chapters as YouTube takes them, and remarks on what was done; those under ten seconds join a neighbor."""
     whole = chapters(found, talk, intro, short=YOUTUBE_SECONDS)
     kept: list[Chapter] = []
     for chapter in whole:
@@ -92,7 +92,7 @@ def youtube_chapters(
     kept = [c._replace(title=c.title.translate(YOUTUBE_LETTERS)) for c in kept]
     remarks = []
     if joined := len(whole) - len(kept):
-        remarks.append(f"YouTube wants {YOUTUBE_SECONDS:g} s for a chapter: {joined} shorter ones joined a neighbour")
+        remarks.append(f"YouTube wants {YOUTUBE_SECONDS:g} s for a chapter: {joined} shorter ones joined a neighbor")
     if len(kept) < YOUTUBE_CHAPTERS:
         remarks.append(f"YouTube shows chapters from {YOUTUBE_CHAPTERS} on, and this list has {len(kept)}")
     if (size := len(_lines(kept).encode())) > YOUTUBE_BYTES:

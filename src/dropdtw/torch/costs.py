@@ -116,10 +116,10 @@ def correlation(Z: Tensor, X: Tensor) -> Tensor:
             "match is 'correlation', which compares the features of two elements, but these have only one; "
             "use 'sqeuclidean', or give windows of the series as elements"
         )
-    return cosine(_centred(Z), _centred(X))
+    return cosine(_centered(Z), _centered(X))
 
 
-def _centred(A: Tensor) -> Tensor:
+def _centered(A: Tensor) -> Tensor:
     """Subtract row means. Constant rows become exactly 0; otherwise rounding errors would act as a direction."""
     largest = A.detach().abs().amax(-1, keepdim=True)
     A = A / torch.where(largest > 0, largest, 1.0)

@@ -24,12 +24,12 @@ def test_noise_replaces_a_share_of_the_frames_by_blurred_ones():
         np.testing.assert_array_equal(none, clean)
 
 
-def test_centred_codes_have_mean_zero():
+def test_centered_codes_have_mean_zero():
     videos = made_up(0)
-    centred = videos.centred(videos.mean)
-    np.testing.assert_allclose(centred.mean, 0, atol=1e-12)
+    centered = videos.centered(videos.mean)
+    np.testing.assert_allclose(centered.mean, 0, atol=1e-12)
     np.testing.assert_allclose(
-        centred.blurred[0] - videos.blurred[0], np.broadcast_to(-videos.mean, (len(videos.blurred[0]), 6))
+        centered.blurred[0] - videos.blurred[0], np.broadcast_to(-videos.mean, (len(videos.blurred[0]), 6))
     )
 
 

@@ -62,7 +62,7 @@ def test_pairs_that_cannot_be_made_are_refused():
         replace(alone, lengths=(8,) * len(alone)).inside(0)
 
 
-def test_windows_are_frames_with_their_neighbours():
+def test_windows_are_frames_with_their_neighbors():
     clips = Clips(("a",) * 2, (20, 20), lambda k, at: 100 * k + np.asarray(at, np.float32)[:, None])
     assert clips.windows(1, np.array([4, 9]))[..., 0].tolist() == [[100, 102, 104, 106, 108], [105, 107, 109, 111, 113]]
     assert clips.inside(0).tolist() == list(range(4, 16))

@@ -207,6 +207,6 @@ def bars(
         ("bars-drop", "Drop-DTW as inference, on features trained with each loss", pictures.drop_inference),
     ):
         rows = [make(models, percentiles, video) for video in shown]
-        said = f"{title}: the true steps and what was found; colours are steps, blank is background."
+        said = f"{title}: the true steps and what was found; colors are steps, blank is background."
         report.lead(pictures.finding(title, rows), name, pictures.draw(title, shown, rows), said)
     typer.echo(f"report: {report.write()}")

@@ -112,7 +112,7 @@ def costs_back(
 
     Uses matrix products of centered elements, like `costs.sqeuclidean_back`.
     """
-    z, x = rows.real_parts(Z, X, z_lengths, x_lengths, centre=True)
+    z, x = rows.real_parts(Z, X, z_lengths, x_lengths, center=True)
     by_z, by_x = torch.bmm(grad, x) if z_too else None, torch.bmm(grad.mT, z)
     B, K, d = Z.shape
     N = X.shape[1]

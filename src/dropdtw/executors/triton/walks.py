@@ -141,8 +141,8 @@ def walk_forward(
     if flag(SHAPE, "costs"):
         arc_costs += g * ((flag(SHAPE, "total_in") + flag(SHAPE, "total_out")) * L)
         costs = _slots(arc_costs, lane, 0, flag(SHAPE, "total_in"), L)
-    labelled = label >= 0
-    z = tl.load(drop_z + b * z_b + label * z_n, mask=labelled, other=INF).to(DT)
+    labeled = label >= 0
+    z = tl.load(drop_z + b * z_b + label * z_n, mask=labeled, other=INF).to(DT)
     paid = charges_of(charges, b, z, TABLE)
     match = C + b * c_b + label.to(tl.int64) * c_k
     drop_x += b * x_b
@@ -159,7 +159,7 @@ def walk_forward(
     d = tl.min(nothing, axis=0)
     for j in range(0, Nb + 1):
         column = lane * 0 + j
-        next_c = tl.load(match, mask=labelled & (column < Nb), other=INF).to(DT)
+        next_c = tl.load(match, mask=labeled & (column < Nb), other=INF).to(DT)
         next_d = tl.load(drop_x + j * x_n, mask=j < Nb, other=INF).to(DT)
         match += c_n
         origin = start & (column == 0)
@@ -260,8 +260,8 @@ def walk_backward(
     if flag(SHAPE, "costs"):
         arc_costs += graph * ((flag(SHAPE, "total_in") + flag(SHAPE, "total_out")) * L)
         costs = _slots(arc_costs, lane, 0, flag(SHAPE, "total_in") + flag(SHAPE, "total_out"), L)
-    labelled = label >= 0
-    z = tl.load(drop_z + b * z_b + label * z_n, mask=labelled, other=INF).to(DT)
+    labeled = label >= 0
+    z = tl.load(drop_z + b * z_b + label * z_n, mask=labeled, other=INF).to(DT)
     paid = charges_of(charges, b, z, TABLE)
     match = C + b * c_b + label.to(tl.int64) * c_k + (Nb - 1).to(tl.int64) * c_n
     drop_x += b * x_b
@@ -289,14 +289,14 @@ def walk_backward(
     by_z = nothing
     own = _column(saved, Nb, lane, inside, N, V, z, TABLE)
     last = _column(saved, Nb - 1, lane, inside, N, V, z, TABLE)
-    c = tl.load(match, mask=labelled, other=INF).to(DT)
+    c = tl.load(match, mask=labeled, other=INF).to(DT)
     d = tl.load(drop_x + (Nb - 1) * x_n).to(DT)
     for back in range(0, Nb + 1):
         j = Nb - back
         column = lane * 0 + j
         match -= c_n
         earlier = _column(saved, j - 2, lane, inside, N, V, z, TABLE)
-        next_c = tl.load(match, mask=labelled & (column >= 2), other=INF).to(DT)
+        next_c = tl.load(match, mask=labeled & (column >= 2), other=INF).to(DT)
         next_d = tl.load(drop_x + (j - 2) * x_n, mask=j >= 2, other=INF).to(DT)
         origin = start & (column == 0)
         along, notes = collect_all(last, brought, again, ins, costs, rate, True, TABLE, SHAPE, REDUCER)

@@ -40,8 +40,8 @@ class Encoder(nn.Module):
 
     def maps(self, images: Tensor) -> Tensor:
         """The last layer's map, (B, 32, h, w), of gray images (B, H, W) in [0, 1]."""
-        coloured = images[:, None].expand(-1, 3, -1, -1)
-        found: Tensor = self.layers(coloured.contiguous(memory_format=torch.channels_last))
+        colored = images[:, None].expand(-1, 3, -1, -1)
+        found: Tensor = self.layers(colored.contiguous(memory_format=torch.channels_last))
         return found
 
     def forward(self, images: Tensor) -> Tensor:

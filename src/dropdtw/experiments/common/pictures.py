@@ -35,13 +35,13 @@ def dots(
     figure: Figure
     figure, ax = plt.subplots(figsize=(5.4, 1.3 + 0.34 * len(names)), layout="constrained")
     for k, kind in enumerate(kinds):
-        colour, mark, apart = plot.SERIES[k], MARKS[k % len(MARKS)], 0.16 * (k - (len(kinds) - 1) / 2)
+        color, mark, apart = plot.SERIES[k], MARKS[k % len(MARKS)], 0.16 * (k - (len(kinds) - 1) / 2)
         for y, values in enumerate(rows.values()):
             each = np.atleast_2d(np.asarray(values, float))[:, k]
-            ax.errorbar(each.mean(), y + apart, xerr=metrics.standard_error(each[:, None]), fmt=mark, color=colour,
+            ax.errorbar(each.mean(), y + apart, xerr=metrics.standard_error(each[:, None]), fmt=mark, color=color,
                         capsize=2, label=kind if y == 0 else None)  # fmt: skip
         for y, numbers in enumerate((quoted or {}).values(), len(rows)):
-            ax.plot(numbers[k], y + apart, mark, color=colour, markerfacecolor="none")
+            ax.plot(numbers[k], y + apart, mark, color=color, markerfacecolor="none")
     ax.set_yticks(range(len(names)), names)
     ax.set(ylim=(len(names) - 0.5, -0.5), xlabel=xlabel)
     ax.grid(axis="x", alpha=0.3)

@@ -33,7 +33,7 @@ class Videos:
         """The mean code of the clean frames."""
         return np.asarray(np.concatenate(self.full + self.part).mean(axis=0))
 
-    def centred(self, mean: Array) -> Videos:
+    def centered(self, mean: Array) -> Videos:
         """Subtract a mean code: a component common to all frames carries no information and inflates every cosine."""
         full, part, blurred = ([codes - mean for codes in clips] for clips in (self.full, self.part, self.blurred))
         return Videos(full, part, blurred)

@@ -235,8 +235,8 @@ class ImageEncoder(nn.Module):
 
     def forward(self, windows: Tensor) -> Tensor:
         """Compute the embeddings."""
-        lead, (W, H, across, colours) = windows.shape[:-4], windows.shape[-4:]
-        images = windows.reshape(-1, H, across, colours).permute(0, 3, 1, 2).float() / 255
+        lead, (W, H, across, colors) = windows.shape[:-4], windows.shape[-4:]
+        images = windows.reshape(-1, H, across, colors).permute(0, 3, 1, 2).float() / 255
         maps = self.backbone(images)
         maps = maps.view(-1, W, *maps.shape[1:]).transpose(1, 2)
         pooled = torch.relu(self.over_time(maps)).amax(dim=(2, 3, 4))

@@ -99,7 +99,7 @@ def reproduce(
     seeds = [1000 * settings.seed + k for k in range(settings.sets + VALIDATION)]
     made = pools.encode(network, data, seeds, classes, cache, progress)
     mean = np.mean([videos.mean for videos in made[:VALIDATION]], axis=0)
-    validation, test = ([v.centred(mean) for v in part] for part in (made[:VALIDATION], made[VALIDATION:]))
+    validation, test = ([v.centered(mean) for v in part] for part in (made[:VALIDATION], made[VALIDATION:]))
     say(f"videos: {len(made)} pairs of sets of {len(classes)} classes ({VALIDATION} to choose on), {_since(start)}")
 
     start = time.monotonic()

@@ -2,14 +2,14 @@
 
 import { curveNames, hatching, legendEntries, legendHeight, lettering } from "./letters.js";
 
-/** Shades of the drawing itself, beside the colours that the server sends. */
+/** Shades of the drawing itself, beside the colors that the server sends. */
 const TONES = {
   light: { cheap: 255, dear: 90, heat: [0, 114, 178], halo: "rgba(255,255,255,.9)", cursor: "#000000", outside: "rgba(120,130,150,.55)" },
   dark: { cheap: 225, dear: 34, heat: [105, 195, 255], halo: "rgba(255,255,255,.85)", cursor: "#ffffff", outside: "rgba(50,70,110,.6)" },
 };
 
-/** All colours of a scheme, "light" or "dark". */
-export const colours = (info, scheme) => ({ ...info.palette[scheme], ...TONES[scheme] });
+/** All colors of a scheme, "light" or "dark". */
+export const colors = (info, scheme) => ({ ...info.palette[scheme], ...TONES[scheme] });
 
 /** Where everything goes, for a picture so many pixels wide. */
 export function layout(context, width, state, palette) {
@@ -35,14 +35,14 @@ export function layout(context, width, state, palette) {
   return { width, height: y, left, right, named, entries, inner: width - left - right, bands, beside, K, N };
 }
 
-/** The match costs as an image; forbidden ones (255) have a colour of their own. */
-export function greyImage({ rows, columns, levels }, palette) {
+/** The match costs as an image; forbidden ones (255) have a color of their own. */
+export function grayImage({ rows, columns, levels }, palette) {
   const forbidden = [1, 3, 5].map((k) => parseInt(palette.forbidden.slice(k, k + 2), 16));
   return image(rows, columns, (data) => {
     const span = palette.dear - palette.cheap;
     for (let k = 0; k < levels.length; k++) {
-      const v = levels[k], grey = palette.cheap + span * v / 254;
-      for (let c = 0; c < 3; c++) data[4 * k + c] = v === 255 ? forbidden[c] : grey;
+      const v = levels[k], gray = palette.cheap + span * v / 254;
+      for (let c = 0; c < 3; c++) data[4 * k + c] = v === 255 ? forbidden[c] : gray;
       data[4 * k + 3] = 255;
     }
   });
@@ -53,8 +53,8 @@ export function heatImage({ rows, columns, match }, palette) {
   const alpha = new Uint8Array(256).map((_, p) => 255 * Math.sqrt(p / 255));
   return image(rows, columns, (data) => {
     const words = new Uint32Array(data.buffer), [r, g, b] = palette.heat;
-    const colour = r | g << 8 | b << 16;
-    for (let k = 0; k < match.length; k++) words[k] = alpha[match[k]] << 24 | colour;
+    const color = r | g << 8 | b << 16;
+    for (let k = 0; k < match.length; k++) words[k] = alpha[match[k]] << 24 | color;
   });
 }
 
@@ -66,12 +66,12 @@ function image(rows, columns, fill) {
   return canvas;
 }
 
-/** Draw all of it. state: info, costs (header), grey, found (an alignment or null), posterior, heat, settings. */
+/** Draw all of it. state: info, costs (header), gray, found (an alignment or null), posterior, heat, settings. */
 export function paint(context, at, state, palette) {
   const { bands, left, inner, width, height } = at, { found, info } = state;
   context.fillStyle = palette.ground;
   context.fillRect(0, 0, width, height);
-  blit(context, state.grey, area(at, "matrix"));
+  blit(context, state.gray, area(at, "matrix"));
   outside(context, state, at, palette);
   if (found) dropped(context, at, found, palette);
   signals(context, at, info.curves, palette);
@@ -139,8 +139,8 @@ function signals(context, at, curves, palette) {
 function matches(context, at, { pairs }, palette) {
   const w = at.inner / at.N, h = at.bands.matrix.height / at.K;
   const size = Math.max(3, Math.min(w, h, 12)), edge = size > 5 ? 1.5 : 1;
-  for (const [colour, grow] of [[palette.halo, edge], [palette.matched, 0]]) {
-    context.fillStyle = colour;
+  for (const [color, grow] of [[palette.halo, edge], [palette.matched, 0]]) {
+    context.fillStyle = color;
     for (let k = 0; k < pairs.length; k += 2) {
       const dx = Math.max(size, Math.min(w - 1, 3 * size)) + 2 * grow, dy = size + 2 * grow;
       context.fillRect(toX(at, pairs[k + 1] + 0.5) - dx / 2, toY(at, pairs[k] + 0.5) - dy / 2, dx, dy);
@@ -186,8 +186,8 @@ export function paintCursor(context, at, cell, palette) {
   const { bands, left, inner, K, N } = at;
   const x = left + (cell.j + 0.5) / N * inner, w = Math.max(inner / N, 4);
   const last = bands.drop ?? bands.matrix;
-  for (const [colour, wide] of [[palette.ground, 3], [palette.cursor, 1]]) {
-    context.strokeStyle = colour;
+  for (const [color, wide] of [[palette.ground, 3], [palette.cursor, 1]]) {
+    context.strokeStyle = color;
     context.lineWidth = wide;
     context.beginPath();
     context.moveTo(x, bands.signal.y);
@@ -223,9 +223,9 @@ export function cellAt(at, x, y) {
 export function paintHistogram(context, width, height, { low, high, all, best }, prices, palette) {
   context.clearRect(0, 0, width, height);
   const floor = height - 1;
-  for (const [counts, colour, filled] of [[all, palette.soft, true], [best, palette.matched, false]]) {
+  for (const [counts, color, filled] of [[all, palette.soft, true], [best, palette.matched, false]]) {
     const top = Math.max(1, ...counts), w = width / counts.length;
-    context.fillStyle = colour;
+    context.fillStyle = color;
     context.globalAlpha = filled ? 0.45 : 0.85;
     counts.forEach((n, k) => {
       const h = n ? Math.max(1, n / top * (floor - 4)) : 0;
@@ -245,8 +245,8 @@ export function paintHistogram(context, width, height, { low, high, all, best },
 /** From step to step, in the order in which they were done; nothing where Z is a list. */
 function walk(context, at, visits, palette) {
   if (!visits) return;
-  for (const [colour, wide] of [[palette.halo, 4], [palette.matched, 1.5]]) {
-    context.strokeStyle = colour;
+  for (const [color, wide] of [[palette.halo, 4], [palette.matched, 1.5]]) {
+    context.strokeStyle = color;
     context.lineWidth = wide;
     context.beginPath();
     for (let k = 0; k < visits.length; k += 3) {
@@ -264,8 +264,8 @@ function outside(context, { settings }, at, palette) {
   const width = kind === "share" ? value * N : value, h = bands.matrix.height / K;
   context.fillStyle = palette.outside;
   for (let i = 0; i < K; i++) {
-    const centre = i * (N - 1) / (K - 1);
-    const start = Math.max(0, Math.ceil(centre - width - 1e-9)), stop = Math.min(N, Math.floor(centre + width + 1e-9) + 1);
+    const center = i * (N - 1) / (K - 1);
+    const start = Math.max(0, Math.ceil(center - width - 1e-9)), stop = Math.min(N, Math.floor(center + width + 1e-9) + 1);
     context.fillRect(left, toY(at, i), toX(at, start) - left, h);
     context.fillRect(toX(at, stop), toY(at, i), left + inner - toX(at, stop), h);
   }

@@ -2,29 +2,29 @@
 // All settings travel with each question, so tabs know nothing of each other.
 
 import { controls, short } from "./controls.js";
-import { cellAt, colours, greyImage, heatImage, layout, paint, paintCursor, paintHistogram } from "./draw.js";
+import { cellAt, colors, grayImage, heatImage, layout, paint, paintCursor, paintHistogram } from "./draw.js";
 import { clock } from "./letters.js";
 import { drawOrder, showWalk } from "./order.js";
 import { get, latest, post } from "./wire.js";
 
 const $ = (id) => document.getElementById(id);
-const state = { info: null, costs: null, grey: null, found: null, posterior: null, heat: null, settings: null, truths: [] };
+const state = { info: null, costs: null, gray: null, found: null, posterior: null, heat: null, settings: null, truths: [] };
 let panel, at, seq = 0, cursor = null, asking = null, slow = 0, match, restored = null, suggested = null;
 
-// --- colours ---------------------------------------------------------------------------------------------------
+// --- colors ---------------------------------------------------------------------------------------------------
 
 const THEMES = ["system", "dark", "light"];
 const system = matchMedia("(prefers-color-scheme: dark)");
 let theme = "system";
 try { theme = localStorage.getItem("dropdtw-theme") ?? "system"; } catch { /* storage may be off */ }
-const palette = () => colours(state.info, (theme === "system" ? system.matches : theme === "dark") ? "dark" : "light");
+const palette = () => colors(state.info, (theme === "system" ? system.matches : theme === "dark") ? "dark" : "light");
 
 function dress() {
   if (!THEMES.includes(theme)) theme = "system";
   theme === "system" ? delete document.documentElement.dataset.theme : document.documentElement.dataset.theme = theme;
-  $("theme").textContent = `Colours: ${theme}`;
+  $("theme").textContent = `Colors: ${theme}`;
   if (!state.costs) return;
-  state.grey = greyImage(state.costs, palette());
+  state.gray = grayImage(state.costs, palette());
   state.heat = state.posterior && heatImage(state.posterior, palette());
   draw();
 }
@@ -182,7 +182,7 @@ async function loadMatrix(name) {
   const other = match !== undefined;
   match = name;
   state.costs = answer;
-  state.grey = greyImage(answer, palette());
+  state.gray = grayImage(answer, palette());
   panel.fit(answer);
   if (other && restored) panel.write(restored);
   else if (other) { // constants of the old costs mean nothing for these

@@ -92,7 +92,7 @@ export function clock(seconds) {
 
 // --- the legend ------------------------------------------------------------------------------------------------
 
-/** What the legend explains, as [text, ...colours]; a colour of null is the hatching. */
+/** What the legend explains, as [text, ...colors]; a color of null is the hatching. */
 export function legendEntries({ info, settings, costs }, palette) {
   const entries = [["matched", palette.matched], ["dropped", palette.dropped, null]];
   if (info.truth) entries.push(["truth", palette.truth]);
@@ -101,7 +101,7 @@ export function legendEntries({ info, settings, costs }, palette) {
   return entries;
 }
 
-const wide = (context, [text, ...colours]) => 16 * colours.length + context.measureText(text).width + 14;
+const wide = (context, [text, ...colors]) => 16 * colors.length + context.measureText(text).width + 14;
 
 const scaleEnds = ({ low, high }) => [low, high].map((v) => String(Number(v.toPrecision(2))));
 
@@ -137,12 +137,12 @@ function legend(context, at, { costs }, palette) {
   x += BAR + 6;
   say(high);
   for (const row of rows(context, at.entries, costs, at.width)) {
-    for (const [place, text, ...colours] of row.entries) {
+    for (const [place, text, ...colors] of row.entries) {
       x = place;
-      for (const colour of colours) {
-        context.fillStyle = colour ?? hatching(context, palette);
+      for (const color of colors) {
+        context.fillStyle = color ?? hatching(context, palette);
         context.fillRect(x, y - 6, 12, 12);
-        if (!colour) context.strokeRect(x + 0.5, y - 5.5, 11, 11);
+        if (!color) context.strokeRect(x + 0.5, y - 5.5, 11, 11);
         x += 16;
       }
       say(text);
@@ -151,7 +151,7 @@ function legend(context, at, { costs }, palette) {
   }
 }
 
-/** What the curves are, each in its colour, in the corner of their band. */
+/** What the curves are, each in its color, in the corner of their band. */
 export function curveNames(context, at, { info }, palette) {
   const { x, parts } = info.curves, s = at.bands.signal;
   if (!x.length || !parts) return;
