@@ -343,10 +343,10 @@ def posterior(
 ) -> Posterior:
     """Compute the probability of each match and each drop under P(M) ∝ exp(−cost(M)/γ).
 
-    gamma : the temperature, > 0: small trusts the best alignment, large believes in all of them.
+    gamma : the temperature, > 0. A small one concentrates on the best alignment, a large one spreads over all of them.
     C, drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold,
-        order, executor : as in `solve`. With `method="drop_dtw_paper"` an alignment counts once for each path
-        that Algorithm 2 has to it.
+        order, executor : as in [`solve`][dropdtw.solve]. With `method="drop_dtw_paper"`, an alignment counts once for
+        each path by which Algorithm 2 reaches it.
 
     >>> import dropdtw
     >>> p = dropdtw.posterior([[0.1, 0.9, 0.2]], drop_x=0.3, gamma=0.1)
@@ -400,13 +400,13 @@ def pairwise(
 ) -> Array:
     """Compute the costs of all pairs of sequences: entry [a, b] is `distance(Zs[a], Xs[b], ...)`.
 
-    Zs, Xs : lists of sequences, of different lengths if need be. Without Xs, Zs is compared with itself, each pair
-        once where the value cannot depend on the order of the two.
-    n_jobs : how many threads, as in scikit-learn: −1 for all cores (the default), −2 for all but one, None for one.
-        Small pairs for which Python itself has to work (a match cost or a rule of your own, "softmax") are done by one
-        thread whatever this says: more would only be in each other's way.
-    progress : a function that is called with (done, total); True or False for a line on standard error; None shows
-        it on a terminal when the work takes longer than two seconds.
+    Zs, Xs : lists of sequences; their lengths may differ. Without Xs, Zs is compared with itself, and symmetric values
+        are computed once.
+    n_jobs : the number of threads, as in scikit-learn: −1 for all cores (the default), −2 for all but one, None for
+        one. Small pairs that need Python code (your own match cost or rule, "softmax") always run in one thread,
+        because of Python's global interpreter lock.
+    progress : a function that is called with (done, total). True shows a progress line on standard error, False shows
+        none, and None shows it on a terminal if the work takes longer than two seconds.
     reducer, gamma, normalize, max_cost : as in `cost`.
     match, missing : as in `align`.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold, executor : as
