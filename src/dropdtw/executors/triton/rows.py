@@ -218,7 +218,7 @@ def _tile(d: int) -> int:
 
 
 def units(Z: Tensor, X: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Scale the rows of Z (B, K, d) and X (B, N, d) to length 1 (0 for zero rows and padding); also return 1 / |rows|."""
+    """Scale rows of Z (B, K, d) and X (B, N, d) to length 1 (0 for zero rows and padding); also return 1 / |rows|."""
     B, K, d = Z.shape
     N = X.shape[1]
     made = [torch.empty(B, n, d, dtype=Z.dtype, device=Z.device) for n in (K, N)]
