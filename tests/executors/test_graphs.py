@@ -241,7 +241,7 @@ def test_a_node_with_more_ways_into_it_than_a_chunk_takes():
 
 
 def test_many_rows_of_z():
-    """There are more alternatives than fit into registers."""
+    """There are more rows than fit into registers."""
     for K in (17, 40, 70, 300):
         graph = as_order(orders.jumps(K, [(K - 1, 0, 0.1), (K // 2, 3, 0.2)])).graph(recurrence.two_sided())
         for dtype in (np.float32, np.float64):
