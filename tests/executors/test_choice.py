@@ -35,7 +35,7 @@ print(list(EXECUTORS), values, series.tolist(), len(said), said[0].category.__na
 
 @pytest.mark.parametrize("kind", ["hard", "soft", "smooth"])
 def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
-    """Other items, their order and threads change nothing, to the last bit."""
+    """Results are bitwise independent of other items, their order and the number of threads."""
     rng = np.random.default_rng(0)
     fold = reducer(kind, 0.5)
     sizes = np.array([(1, 1), (9, 2), (3, 40), (17, 17)])
@@ -93,7 +93,7 @@ def test_families_keep_every_tables_tie_order():
         place = emit.locate(table)
         family = emit.families(recurrence)[place.family]
         assert tuple(e for k, e in enumerate(family.edges) if place.mask >> k & 1) == table.edges
-        assert emit.locate(table.transpose()) is not None  # the transposed table runs on exchanged sequences
+        assert emit.locate(table.transpose()) is not None  # the transposed table runs on swapped sequences
 
 
 def test_tables_need_nothing_installed(tmp_path):

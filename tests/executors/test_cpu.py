@@ -24,14 +24,14 @@ from dropdtw.tables.reducers import hard_min, reducer
 
 cpu = pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
 
-# Around the widths of vectors (8 doubles, 16 floats), odd, long and flat.
+# Sizes around the vector widths (8 doubles, 16 floats), odd sizes, and long and flat shapes.
 SIZES = [(1, 1), (1, 40), (40, 1), (2, 7), (7, 8), (8, 9), (9, 15), (15, 16), (16, 17), (17, 31), (33, 32), (39, 40)]
 EPSILON = {np.float32: 2.0**-23, np.float64: 2.0**-52}
 precisions = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def problem(variant, K, N, kind, dtype=np.float64, seed=0, **more):
-    """The table and the costs of a variant at a size, or None where no alignment fits the shape."""
+    """Return the table and the costs of a variant at a size, or None if no alignment fits the shape."""
     rng = np.random.default_rng([seed, K, N])
     x, z = variant["sides"]
     drops = [costs(kind, (n,), rng).astype(dtype) if side else None for n, side in ((N, x), (K, z))]
@@ -55,7 +55,7 @@ def in_double(costs):
 
 
 def assert_as_exact_as_the_reference(found, table, fold, costs):
-    """The error is at most twice what the reference makes in the same precision, or a few units in the last place."""
+    """The error is at most twice the reference's error in the same precision, or a few units in the last place."""
     gradient = found.match.size > 0
     truth = reference.run(table, fold, in_double(costs), gradient=gradient)
     plain = reference.run(table, fold, costs, gradient=gradient)
@@ -122,7 +122,7 @@ def test_extreme_temperatures(kind, gamma):
             assert np.isfinite(part).all()
 
 
-# --- Blocks: what is not stored is computed again -----------------------------------------------------------------
+# --- Blocks: states that are not stored are recomputed ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("variant", VARIANTS[::3], ids=name)
@@ -142,7 +142,7 @@ def test_path_in_little_memory_is_the_same_path(variant, monkeypatch):
 @pytest.mark.parametrize("variant", VARIANTS[::5], ids=name)
 @pytest.mark.parametrize("kind", ["soft", "smooth"])
 def test_gradient_in_blocks(variant, kind):
-    """A problem too large for all its states at once: more than 1 MiB of them."""
+    """A problem whose states, more than 1 MiB, are too large to store at once."""
     K, N = 150, 500
     p = problem(variant, K, N, "positive")
     if p is None or ("window" in variant and np.isinf(cpu.run(p[0], hard_min, p[1]).value)):
@@ -178,7 +178,7 @@ def test_costs_from_sequences_in_strips_and_in_kernels(metric, d, dtype, monkeyp
 
 
 def test_strips_are_never_whole(monkeypatch):
-    """A long problem is aligned without all of its match costs ever being there."""
+    """A long problem is aligned without ever materializing all of its match costs."""
     widest = 0
     original = Pair.columns
 
@@ -308,8 +308,8 @@ def interrupt_after(seconds):
 
 @pytest.mark.parametrize("work", ["one pair", "many pairs", "long pairs", "strips"])
 def test_ctrl_c_is_answered(work):
-    """Within about a second, however long one pair takes."""
-    # A shell starts background jobs with Ctrl-C ignored, and Python leaves it so.
+    """Ctrl-C takes effect within about a second, however long one pair takes."""
+    # A shell starts background jobs with SIGINT ignored, and Python does not change that.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     rng = np.random.default_rng(0)
     long = rng.normal(size=60_000).astype(np.float32)

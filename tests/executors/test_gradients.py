@@ -13,7 +13,7 @@ from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Problem
 from dropdtw.tables.reducers import reducer
 
-# The derivative of the costs that are paid; a threshold or a greedy choice before that has none.
+# The derivative with respect to the costs paid; a preceding threshold or greedy choice has none.
 SMOOTH = [v for v in VARIANTS if METHODS[v["method"]].pair is None and METHODS[v["method"]].narrow is None]
 
 

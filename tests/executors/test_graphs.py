@@ -67,7 +67,7 @@ TABLES = [
 
 
 def problems(order, dtype, ties=False, first=0, every=1):
-    """The problem of an order under each set of options that fits it, every other one with charges."""
+    """The problem of an order under each set of options that fits it, with charges in every second problem."""
     rng = np.random.default_rng(1)
     said = as_order(order)
     for n, options in enumerate(OPTIONS[first::every]):
@@ -134,7 +134,7 @@ def in_double(costs):
 
 
 def assert_as_exact_as_the_reference(found, table, graph, fold, costs):
-    """The error is at most twice what the reference makes in the same precision, or a few units in the last place."""
+    """The error is at most twice the reference's error in the same precision, or a few units in the last place."""
     truth = reference.run_graph(table, graph, fold, in_double(costs), gradient=True)
     plain = reference.run_graph(table, graph, fold, costs, gradient=True) if costs.dtype == np.float32 else truth
     if np.isinf(truth.value):
@@ -143,7 +143,7 @@ def assert_as_exact_as_the_reference(found, table, graph, fold, costs):
         return
     size = np.abs(costs.matrix[np.isfinite(costs.matrix)]).sum() + abs(truth.value) + 1
     unit = 4 * EPSILON[costs.dtype.type] * size
-    steps = sum(costs.shape)  # each rounds a difference of values, which weights divide by γ
+    steps = sum(costs.shape)  # each step rounds a difference of values, and weights divide that by γ
     for name, mine, theirs, true in zip(found._fields, found, plain, truth, strict=True):
         scale = unit if name == "value" else unit * steps / min(1, max(fold.gamma, 0.1))
         wrong, allowed = np.abs(np.subtract(mine, true)), np.abs(np.subtract(theirs, true))
@@ -156,7 +156,7 @@ def assert_as_exact_as_the_reference(found, table, graph, fold, costs):
 @precisions
 @pytest.mark.parametrize("order", ORDERS, ids=repr)
 def test_hard_values_paths_and_their_derivatives_are_the_references_bit_for_bit(order, dtype):
-    """Ties too: of equally good edges the first, then of equally good arcs the first."""
+    """Including ties: the first of equally good edges wins, then the first of equally good arcs."""
     ties = (dtype is np.float32) == (order in ORDERS[::2])
     for table, graph, costs in problems(order, dtype, ties):
         expected = reference.trace_graph(table, graph, costs)
@@ -241,7 +241,7 @@ def test_a_node_with_more_ways_into_it_than_a_chunk_takes():
 
 
 def test_many_rows_of_z():
-    """More than fit into registers."""
+    """There are more rows than fit into registers."""
     for K in (17, 40, 70, 300):
         graph = as_order(orders.jumps(K, [(K - 1, 0, 0.1), (K // 2, 3, 0.2)])).graph(recurrence.two_sided())
         for dtype in (np.float32, np.float64):
@@ -403,7 +403,7 @@ def test_plans_of_what_makes_no_graph_are_refused(change, what):
 
 @pytest.mark.parametrize("work", ["value", "path", "derivatives", "batch"])
 def test_ctrl_c_is_answered(work):
-    """Within about a second, however long one problem takes."""
+    """Ctrl-C takes effect within about a second, however long one problem takes."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     table = recurrence.one_sided(many_to_one=False)
     graph = orders.any_order(*range(12)).graph(table)
@@ -417,7 +417,7 @@ def test_ctrl_c_is_answered(work):
         "derivatives": lambda: cpu.run_graph(table, graph, soft_min(0.1), long, gradient=True),
         "batch": lambda: cpu.run_batch(table, soft_min(0.1), padded, graphs=[graph] * 64, gradient=True, threads=2),
     }
-    cpu.run_graph(table, graph, hard_min, random_costs(rng, K=12))  # makes the plan
+    cpu.run_graph(table, graph, hard_min, random_costs(rng, K=12))  # builds the plan
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     start = time.monotonic()

@@ -1,4 +1,4 @@
-"""A hard value under a limit: exact up to it, to the last bit, and otherwise above it, with work spared."""
+"""A hard value under a limit: bitwise exact up to the limit, otherwise above it, with less work."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ KINDS = st.sampled_from(["positive", "signed", "tied", "holes"])
 
 
 def problem(variant, C, d_x, d_z, executor=None):
-    """A variant with these costs, None where no alignment fits the shape."""
+    """A variant with these costs, or None if no alignment fits the shape."""
     try:
         return Problem.of_costs(spec_of(variant, d_x, d_z, executor=executor), C)
     except ValueError as error:
@@ -47,7 +47,7 @@ def limits(full, rng):
 
 
 def check(within, full, rng):
-    """The contract; gives how many limits were passed without all of the work."""
+    """Check the contract; return how many limits led to early abandoning."""
     given_up = 0
     for limit in limits(full, rng):
         value, spared = within(limit)
@@ -95,7 +95,7 @@ def test_every_table(variant):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_bound_that_is_exact_gives_way_to_rounding(dtype):
-    """Nothing but drops, or one path: what remains is known exactly, and is summed in another order."""
+    """Only drops, or a single path: the lower bound of the rest is exact, but is summed in another order."""
     rng = np.random.default_rng(0)
     for _ in range(300):
         n = int(rng.integers(1, 60))
@@ -109,13 +109,13 @@ def test_a_bound_that_is_exact_gives_way_to_rounding(dtype):
 
 @pytest.mark.parametrize("variant", [v for v in VARIANTS if "window" not in v], ids=name)
 def test_what_costs_far_more_is_given_up_at_once(variant):
-    """Every table: all columns and rows pay, so that the sum of what they pay at least is above the limit."""
+    """For every table, all columns and rows have a cost, so the sum of their lower bounds exceeds the limit."""
     rng = np.random.default_rng(0)
     C, d = 0.5 + rng.random((40, 40)), np.ones(40)
     C[rng.random(C.shape) < 0.1] = 0.1
     p = problem(variant, C, d, d)
     full = value_of(p)
-    if variant["method"] in ("smith_waterman", "lcss"):  # the least that remains is 0, and −1 for each
+    if variant["method"] in ("smith_waterman", "lcss"):  # the lower bound of the rest is 0, or −1 per element
         assert within(p)(-41.0) == (np.inf, pytest.approx(1, abs=0.1))
     else:
         assert np.isfinite(full)
@@ -124,7 +124,7 @@ def test_what_costs_far_more_is_given_up_at_once(variant):
 
 @pytest.mark.parametrize("shape", [(40, 40), (40, 80), (80, 40)])
 def test_negative_costs_that_are_still_to_come_count(shape):
-    """What is dear at first is made good in the last column, the last row, or one that the path is in already."""
+    """High costs at first are made up in the last column, the last row, or one that the path has already entered."""
     K, N = shape
     for place in ((K - 1, N - 1), (K - 1, 0), (0, N - 1), (20, 0), (0, 20)):
         C = np.full(shape, 0.1)
@@ -148,7 +148,7 @@ def test_the_reference_does_not_look_at_limits():
     assert within(p)(0.5) == (value_of(p), 0.0)
 
 
-# --- Costs that are not there at once ---------------------------------------------------------------------------
+# --- Costs that arrive in strips ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("match", ["cosine", "euclidean", "sqeuclidean", "softmax"])
@@ -167,7 +167,7 @@ def test_strips_and_costs_inside_kernels(match, d, monkeypatch):
 
 
 def test_of_costs_that_may_be_negative_nothing_is_known_in_advance(monkeypatch):
-    """As strips come, the first may be dear and the others more than make good for it."""
+    """The first strip may be expensive, and later strips may more than make up for it."""
     monkeypatch.setattr(cpu, "STRIPS_FROM", 0)
     monkeypatch.setattr(cpu, "STRIP", 0)
     C = np.where(np.arange(900) < 400, 1.0, -1.0) * np.ones((3, 1))
@@ -201,7 +201,9 @@ def test_columns_that_are_not_needed_are_not_computed(monkeypatch):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from([v for v in VARIANTS if "window" not in v and v.get("method") != "wdtw"]),  # weighs by place
+    st.sampled_from(
+        [v for v in VARIANTS if "window" not in v and v.get("method") != "wdtw"]
+    ),  # its weights depend on position
     st.sampled_from(["euclidean", "sqeuclidean"]),
     st.sampled_from([np.float32, np.float64]),
     st.sampled_from([(0.5, 0.5), (0.0, 0.3), (-0.2, 0.4), (0.4, -0.2), (np.inf, 0.3)]),
@@ -222,13 +224,13 @@ def test_lanes(variant, match, dtype, prices, seed):
         np.testing.assert_array_equal(values[below], full[below])
         assert (values[~below] > limit).all()
         assert np.isin(values, [*full, np.inf]).all()
-        if spec.method.narrow is None:  # greedy drops leave pairs without an alignment, which may be given up or not
+        if spec.method.narrow is None:  # greedy drops leave pairs without an alignment, which may be abandoned or not
             assert abandoned == (np.isinf(values) & np.isfinite(full)).sum() + (np.isinf(full) & (spared > 0)).sum()
         assert 0 <= spared < 1
 
 
 def test_lanes_with_negative_drop_costs():
-    """Each z that is dropped makes it cheaper: the first rows say nothing about the last."""
+    """Each dropped z lowers the cost, so the first rows give no bound for the last."""
     Z, Xs = np.zeros((40, 1)), [np.full((2, 1), 9.0)] * 50
     for drops in ((1.0, -1.0), (-1.0, 1.0)):
         many = Comparison(Spec.of(*drops), 1)
@@ -274,7 +276,7 @@ def test_nearest_gives_up_and_finds_the_same(d, match, monkeypatch):
 
 
 def test_sequences_of_the_same_shape_have_drop_costs_of_their_own():
-    """A rule reads each pair's match costs, though the rest of the request is prepared once."""
+    """A rule reads the match costs of each pair, although the rest of the setup is shared."""
     rng = np.random.default_rng(0)
     Zs, Xs = rng.normal(size=(3, 6, 12)), rng.normal(size=(4, 7, 12))
     for how in (
@@ -306,7 +308,7 @@ def test_many_shapes_are_not_all_remembered(monkeypatch):
 
 
 def test_a_tie_is_not_given_up():
-    """A small index that comes last, at the cost of the k-th best and with a bound that is exact, still wins."""
+    """A candidate with a small index that comes last, ties with the k-th best and has an exact bound, still wins."""
     e = np.eye(40)
     crossed, alone = e[19::-1], np.concatenate([e[:1], e[20:39]])  # one pair and 38 drops each; the first bound is 0
     for k in (1, 3):
@@ -318,7 +320,7 @@ def test_a_tie_is_not_given_up():
 @pytest.mark.parametrize("d", [2, 12])
 @pytest.mark.parametrize("odd", [np.float64(1), np.float32(1e25), np.float32(0)])
 def test_nearest_of_mixed_precision_and_size_is_pairwise(d, odd, monkeypatch):
-    """Both decide for all sequences together in which precision, and by which kernels, they are compared."""
+    """Both choose one precision and one kernel for all sequences together."""
     monkeypatch.setattr("dropdtw.search.nearest.LANES", 16)
     rng = np.random.default_rng(0)
     corpus = [rng.normal(size=(5, d)).astype(np.float32) for _ in range(60)]

@@ -1,4 +1,4 @@
-"""Long sequences are aligned without all of their match costs: percentiles in strips, memory well below C."""
+"""Long sequences are aligned without materializing C: percentiles run in strips, and memory stays well below C."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ from dropdtw.problem.match import Pair
     st.integers(0, 2**32 - 1),
 )
 def test_percentile_of_strips_is_that_of_the_whole(K, N, width, p, dtype, kind, sample, seed):
-    """Whatever the sample says: it only tells where to look first."""
+    """The result does not depend on the sample, which only decides where to search first."""
     rng = np.random.default_rng(seed)
     C = rng.normal(size=(K, N)).astype(dtype)
     if kind == "tied":
@@ -87,7 +87,7 @@ print(json.dumps([(peak() - before) / (4 * K * N), float(right)]))
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no getrusage")
 @pytest.mark.parametrize("match", ["cosine", "sqeuclidean"])
 def test_memory_stays_below_the_match_costs(match):
-    """With the path, and a percentile of all match costs: C alone would be 320 MB."""
+    """Including the path and a percentile of all match costs; C alone would take 320 MB."""
     pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
     found = subprocess.run(
         [sys.executable, "-c", PROGRAM, "percentile:3", match], capture_output=True, text=True, check=True, timeout=300

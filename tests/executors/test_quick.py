@@ -1,4 +1,4 @@
-"""Small calls go straight to the kernels, and nobody can tell, but by the clock."""
+"""Small calls go straight to the kernels and give the same results, only faster."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def pair(d: int, dtype: type, K: int = 7, N: int = 11) -> tuple[np.ndarray, np.n
 
 
 def general(call, Z, X, **options):
-    """The same by the general way: lists are no plain arrays, and `executor` is named."""
+    """Compute the same on the general path, by passing lists and naming `executor`."""
     return call(Z, X, executor="cpp", **options)
 
 
 def taken(monkeypatch) -> list[bool]:
-    """Whether each call from now on went through a door."""
+    """Record for each call from now on whether it went through a door."""
     found: list[bool] = []
     for name in ("value", "trace"):
         way = getattr(quick, name)
@@ -88,7 +88,7 @@ def test_plain_arrays_take_the_quick_way_and_nothing_else_does(monkeypatch):
     dropdtw.align(Z, X, drop_x=np.full(len(X), 0.3))
     dropdtw.align(Z, X, drop_x="percentile:30")
     dropdtw.distance(np.asfortranarray(np.repeat(Z, 2, axis=1)), np.repeat(X, 2, axis=1))
-    dropdtw.distance(1e-80 * Z, 1e-80 * X)  # squares would vanish
+    dropdtw.distance(1e-80 * Z, 1e-80 * X)  # squares would underflow
     dropdtw.distance(np.zeros(300), np.zeros(300))
     assert found == [False] * 8
 

@@ -14,7 +14,7 @@ from dropdtw.tables.reducers import hard_min, reducer
 
 cpu = pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
 
-LONG = 1 << 14  # elements from which on sums are long
+LONG = 1 << 14  # number of elements from which sums count as long
 TABLES = [
     recurrence.dtw(),
     recurrence.dtw(one_to_many=False),
@@ -30,7 +30,7 @@ tables = pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
 
 
 def sequences(kind, K, N):
-    """Z, X and a price for dropping x: X repeats Z with noise and junk, or is junk that is dropped, or is noise."""
+    """Return Z, X and a drop cost of x: X is Z with noise and junk, or junk that is dropped, or noise."""
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(K, 1)).astype(np.float32)
     if kind == "repeated":
@@ -45,7 +45,7 @@ def sequences(kind, K, N):
 
 
 def in_double(d):
-    """What a price in single precision is in double precision."""
+    """Convert a price in single precision to double precision."""
     return None if d is None else float(np.float32(d))
 
 
@@ -111,7 +111,7 @@ def test_values_paths_and_derivatives_of_every_table(table, shape):
         if not np.isfinite(truth):
             assert value == np.inf
             continue
-        # Soft sums take entropies off costs, and may be small.
+        # Soft minima subtract entropy from costs, so the sums may be small.
         size = abs(truth) + (1e-3 if fold is hard_min else 1e-2) * max(single.shape)
         assert value == approx(truth, abs=1e-6 * size)
         if fold is hard_min:
@@ -132,7 +132,7 @@ def test_values_paths_and_derivatives_of_every_table(table, shape):
 
 @tables
 def test_blocks_of_any_width_round_alike(table, monkeypatch):
-    """The value, the path in little memory and the derivatives are cut into blocks differently."""
+    """The value, the low-memory path and the derivatives use different block sizes."""
     for shape in ({"K": 60, "N": LONG + 5}, {"K": 300, "N": LONG, "window": 0.02}):
         single, _ = problem(**shape)
         value = cpu.run(table, hard_min, single).value
@@ -175,7 +175,7 @@ def test_long_values_in_strips_under_a_limit(monkeypatch):
 @pytest.mark.parametrize("method", ["dtw", "drop_dtw", "drop_dtw_paper", "needleman_wunsch", "smith_waterman"])
 @pytest.mark.parametrize("d", [1, 3])
 def test_long_lanes_agree_with_double_and_with_no_regard_to_company(method, d):
-    """Short and long pairs share lanes; each has the value it has alone, to the last bit."""
+    """Short and long pairs share lanes; each value is bitwise the same as on its own."""
     rng = np.random.default_rng(0)
     Zs = [rng.normal(size=(n, d)).astype(np.float32) for n in (1, 67, 130)]
     lengths = [LONG - 130, LONG - 67, LONG - 66, LONG, 40, LONG - 1, LONG + 63, LONG + 64, 300]
@@ -194,7 +194,7 @@ def test_long_lanes_agree_with_double_and_with_no_regard_to_company(method, d):
 
 @pytest.mark.parametrize("method", ["dtw", "drop_dtw", "drop_dtw_paper", "needleman_wunsch", "smith_waterman"])
 def test_short_sums_round_alike_in_lanes_and_alone(method):
-    """Lanes compute match costs next to the sums, a pair alone before them: both round the cost, then the sum."""
+    """Lanes compute match costs along with the sums, a single pair before them: both round the cost, then the sum."""
     rng = np.random.default_rng(0)
     Zs, Xs = ([rng.normal(size=(n, 1)).astype(np.float32) for n in ns] for ns in ((1, 40, 97), (3, 60, 150, 151, 299)))
     how = {"match": "sqeuclidean", "method": method} | ({} if method == "dtw" else {"drop_x": 0.7, "drop_z": 0.4})

@@ -1,4 +1,4 @@
-"""Threads of the compiled executor: as many as there is work for, and where the system refuses them, fewer or none."""
+"""Threads of the compiled executor: as many as there is work for, and fewer or none if the system refuses them."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def leave_all():
 
 
 def in_a_process_of_its_own(program, **more):
-    """Runs the program, whose threads may be refused; a crash is an error here, with what it said."""
+    """Run a program whose threads may be refused; a crash fails the test and shows the program's output."""
     found = subprocess.run(
         [sys.executable, "-c", SCARCE + program], capture_output=True, text=True, timeout=120, check=False, **more
     )
@@ -36,7 +36,7 @@ def in_a_process_of_its_own(program, **more):
 
 
 def stacks_of(mebibytes):
-    """For a process yet to start: how much address space the stack of each of its threads takes."""
+    """Set the address space that the stack of each thread takes in a process that has not started."""
     import resource
 
     size = mebibytes << 20
@@ -53,7 +53,7 @@ assert (dropdtw.pairwise([np.zeros((3, 2))] * 4, match="euclidean", n_jobs=40000
 @linux
 @pytest.mark.parametrize("room", [32, 200])
 def test_where_threads_are_refused_those_there_are_do_the_work(room):
-    """In 32 MiB there is no room for the stack of one, in 200 MiB for those of a few."""
+    """32 MiB cannot hold the stack of a single thread; 200 MiB can hold a few."""
     program = f"""
 leave({room})
 found = dropdtw.pairwise(many, few, match="euclidean", n_jobs=64)
@@ -65,7 +65,7 @@ assert (found == dropdtw.pairwise(many, few, match="euclidean")).all()
 
 @linux
 def test_a_limit_on_processes_is_a_limit_on_threads():
-    """The limit counts the threads of a user, and does not bind root: as another user, whose only process this is."""
+    """The limit counts a user's threads and does not apply to root, so run as a user that has only this process."""
     if os.getuid() != 0:
         pytest.skip("only root can become a user without other processes")
     program = """

@@ -1,4 +1,4 @@
-"""The CUDA kernels: on a GPU where there is one, otherwise in Triton's interpreter, at sizes it can bear."""
+"""The CUDA kernels: on a GPU if available, otherwise in Triton's interpreter, at sizes it can handle."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ on_gpu = pytest.mark.skipif(DEVICE == "cpu", reason="needs a CUDA device")
 
 @pytest.fixture
 def narrow(monkeypatch):
-    """Strips of few rows, so that small problems have several; a warp is the least a GPU has."""
+    """Use strips of few rows, so that small problems have several; a GPU needs at least a warp."""
     rows = 32 if DEVICE == "cuda" else 4
     monkeypatch.setattr(kernels, "LARGEST", rows)
     monkeypatch.setattr(kernels, "LANES", rows)
@@ -39,7 +39,7 @@ def narrow(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def poisoned(monkeypatch):
-    """Memory that is not written has NaN in it."""
+    """Fill fresh memory with NaN."""
     empty = torch.empty
 
     def nan(*size, **how):
@@ -94,7 +94,7 @@ def test_every_method_and_reducer(method, reducer):
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (2, 31), (33, 7), (7, 65), (9, 10), (17, 18)])
 def test_awkward_sizes(shape):
-    """Among them more rows than a block has steps: then lanes end in different blocks."""
+    """Some cases have more rows than a block has steps, so lanes end in different blocks."""
     check(random(2, 1, *shape), gamma=GAMMA)
     check(random(3, 1, *shape)[:2], gamma=GAMMA)
 
@@ -121,7 +121,7 @@ def test_options_choose_edges(options):
 
 
 def charged(names, B, dtype=torch.float64):
-    """Charges as `drop_dtw` takes them, one of each for every item."""
+    """Charges for `drop_dtw`, one of each per item."""
     made = {name: torch.linspace(0.1, 0.5, B, dtype=dtype, device=DEVICE) + 0.1 * k for k, name in enumerate(names)}
     return {name: v.requires_grad_() for name, v in made.items()}
 
@@ -131,7 +131,7 @@ TAKEN |= {"needleman_wunsch": "open_x open_z", "smith_waterman": "open_x open_z"
 
 
 def thorough(*case):
-    """A case that others stand for: the interpreter is slow."""
+    """Skip a case that others cover: the interpreter is slow."""
     return pytest.param(*case, marks=pytest.mark.exhaustive)
 
 
@@ -175,13 +175,13 @@ def test_strips_of_rows_pay_the_same_charges(narrow, strips, longer, sides):
 
 @pytest.mark.parametrize("method", ["symmetric2", thorough("asymmetricP1")])
 def test_strips_of_rows_weigh_the_same(narrow, method):
-    """Its derivatives by C are weight × flow."""
+    """Its derivatives with respect to C are weight × flow."""
     check(random(6, 1, narrow + 1, narrow + 3)[:1], method=method, reducer="soft", gamma=GAMMA, atol=1e-10)
 
 
 @pytest.mark.parametrize("method", ["drop_dtw", pytest.param("drop_dtw_paper", marks=pytest.mark.exhaustive)])
 def test_strips_of_rows_are_one_problem(narrow, method):
-    """Three strips, each a few blocks behind the one above, of items with one, two and three of them."""
+    """Items with one, two and three strips, each a few blocks behind the strip above."""
     K, N = 2 * narrow + 2, 2 * narrow + 5
     assert kernels.schedule(min(K, N)).strips == 3
     lengths = {"z_lengths": [K, narrow, narrow + 1], "x_lengths": [N, N, 3]}
@@ -200,8 +200,8 @@ def test_strips_cover_every_row_once(K):
 
 
 @pytest.mark.parametrize("names", [[], ["open_x", "open_z", "warp"]])
-def test_neighbors_and_padding_change_no_bit(names):
-    """Among them an item that is transposed when it is alone."""
+def test_neighbours_and_padding_change_no_bit(names):
+    """One of the items is transposed when it runs on its own."""
     sizes = [(3, 4), (4, 3)] if names else [(3, 7), (6, 2), (1, 5)]
     items = [random(10 + k, 1, *size, dtype=torch.float32) for k, size in enumerate(sizes)]
     charges = charged(names, len(sizes), torch.float32)
@@ -227,7 +227,7 @@ def test_neighbors_and_padding_change_no_bit(names):
 
 
 def test_what_cannot_be_checked_beforehand_comes_out_as_nan():
-    """Nobody looks at lengths and costs on a device; an item that makes no sense must not look like one that does."""
+    """Lengths and costs on a device are not checked, so an invalid item must not look like a valid one."""
     given = random(20, 4, 3, 5)
     with torch.no_grad():
         given[0][1, 2, 2] = torch.nan
@@ -257,7 +257,7 @@ def test_half_precision_is_computed_in_single(dtype):
     assert torch.equal(ours[0], truth[0])
     for part, exact in zip(ours[1:], truth[1:], strict=True):
         assert part.dtype == dtype
-        torch.testing.assert_close(part, exact.to(dtype))  # the interpreter rounds bfloat16 towards 0
+        torch.testing.assert_close(part, exact.to(dtype))  # the interpreter rounds bfloat16 toward 0
 
 
 def test_memory_layout_does_not_matter():
@@ -292,7 +292,7 @@ except ValueError as error:
 
 
 def test_every_states_sources_are_kept():
-    """A layout holds what its table says: each edge once, by destination, and what other cells look at."""
+    """A layout matches its table: each edge once, by destination, and which states other cells read."""
     plain = (recurrence.one_sided(), recurrence.algorithm_2(), recurrence.smith_waterman())
     charging = (recurrence.one_sided(charged=True), recurrence.smith_waterman(charged=True))
     for table in (*plain, *charging, recurrence.asymmetric_p1()):
@@ -346,7 +346,7 @@ assert len(triton.compile(source, GPUTarget("cuda", 90, 32), options={"num_warps
 
 
 def test_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
-    """The interpreter is more patient than the compiler; this needs no device."""
+    """The interpreter accepts more than the compiler does; this test needs no device."""
     env = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", COMPILE], capture_output=True, text=True, env=env, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -390,7 +390,7 @@ build(select.count_digits, 4, z_len=None, x_len=None, LOGIT=True, WIDE=False, T=
 build(squares.squares_forward, 4, LONG=False, D=8, **tile)
 build(squares.squares_forward, 4, LONG=True, D=16, **tile)
 build(squares.combine_products, 4, WIDE=False, D=64, R=16, W=32)
-build(rows.real_rows, 1, CENTER=True, D=512)
+build(rows.real_rows, 1, CENTRE=True, D=512)
 build(cluster.pool, 4, CONTRASTIVE=True, **tile)
 build(cluster.spread, 4, x_len=None, contrast=None, CONTRASTIVE=False, **tile)
 """
@@ -432,7 +432,7 @@ def test_large_problems_and_their_memory():
 @pytest.mark.parametrize("drops", [{"drop_x": 0.3}, {"drop_z": 0.3}])
 def test_a_side_that_may_not_be_dropped_has_no_price_that_a_method_could_read(drops):
     C = torch.rand(3, 5, 9, dtype=torch.float64)
-    for _ in range(5):  # freed memory of a drop cost that was, for what is left unfilled
+    for _ in range(5):  # freed memory of old drop costs, which an uninitialized buffer may reuse
         torch.full((3, 9), -1e9, dtype=torch.float64, device=DEVICE)
         found = drop_dtw(C.to(DEVICE), method="greedy", reducer="soft", **drops)
         torch.testing.assert_close(found.cpu(), drop_dtw(C, method="greedy", reducer="soft", **drops))

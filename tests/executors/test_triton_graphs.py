@@ -1,4 +1,4 @@
-"""The CUDA kernels for graphs of steps: on a GPU where there is one, otherwise in Triton's interpreter."""
+"""The CUDA kernels for graphs of steps: on a GPU if available, otherwise in Triton's interpreter."""
 
 import os
 import subprocess
@@ -32,12 +32,12 @@ TABLES = {
     "charged": ("x", {}, ("open_x", "warp")),
 }
 HUBS = orders.repeat(orders.any_order(0, 1, [2, 3]), 0.2)
-"""An order whose hub stays: its arcs join others."""
+"""An order whose hub cannot be removed: its arcs join others."""
 
 
 @pytest.fixture(autouse=True)
 def poisoned(monkeypatch):
-    """Memory that is not written has NaN in it."""
+    """Fill fresh memory with NaN."""
     empty = torch.empty
 
     def nan(*size, **how):
@@ -61,7 +61,9 @@ def everything(given, executor, charges=(), **how):
     paid = {name: torch.linspace(0.1, 0.3, B, dtype=dtype, device=device).requires_grad_() for name in charges}
     value = drop_dtw(*given, executor=executor, **how, **paid)
     wanted = [part for part in (*given, *paid.values()) if part is not None]
-    weights = 2.0 ** torch.arange(B, dtype=value.dtype, device=device)  # exact, so that items can be compared
+    weights = 2.0 ** torch.arange(
+        B, dtype=value.dtype, device=device
+    )  # powers of two are exact, so items can be compared
     total = torch.where(torch.isfinite(value), value * weights, 0.0).sum()
     parts = torch.autograd.grad(total, wanted, allow_unused=True)
     parts = [torch.zeros_like(w) if p is None else p for p, w in zip(parts, wanted, strict=True)]
@@ -75,7 +77,7 @@ def check(given, charges=(), atol=1e-12, **how):
 
 
 def thorough(*case):
-    """A case that others stand for: the interpreter is slow."""
+    """Skip a case that others cover: the interpreter is slow."""
     return pytest.param(*case, marks=pytest.mark.exhaustive)
 
 
@@ -101,8 +103,8 @@ def test_kernels_agree_with_the_cpu(table, name, reducer):
     check(problem(1, 2, sides), charges, **how)
 
 
-def test_a_batch_of_different_graphs_in_which_neighbors_and_padding_change_no_bit():
-    """Graphs of another size, with costs, with levels: each item is as it is alone."""
+def test_a_batch_of_different_graphs_in_which_neighbours_and_padding_change_no_bit():
+    """With graphs of other sizes, costs or levels in the batch, each item gives the same result as on its own."""
     each = [orders.any_order(0, 1), ORDERS["jumps"], orders.any_order(*range(4))]
     z, x = [2, 4, 4], [4, 2, 3]
     given = problem(2, 3, "x", dtype=torch.float32)
@@ -144,7 +146,7 @@ def test_memory_layout_and_half_precision():
 
 
 def test_an_item_without_any_alignment_is_infinite_and_has_no_derivative():
-    given = problem(5, 2, "x", N=3)  # four steps with an x of their own each
+    given = problem(5, 2, "x", N=3)  # four steps, each of which needs its own x
     value, *parts = everything(given, "triton", order=ORDERS["partial"], x_lengths=[3, 3], **EXCLUSIVE)
     assert torch.isposinf(value).all()
     assert not any(part.any() for part in parts)
@@ -161,7 +163,7 @@ def test_a_graph_that_is_too_large_runs_in_plain_operations_and_says_so(monkeypa
 
 @pytest.mark.parametrize("reducer", REDUCERS)
 def test_graphs_without_hubs_have_the_same_values(reducer):
-    """Direct arcs where they change nothing; where they would, the hub stays."""
+    """Direct arcs replace a hub if that changes nothing; otherwise the hub stays."""
     from dropdtw.executors import graphs as reference
     from dropdtw.problem.charges import NO_CHARGES
     from dropdtw.problem.problem import Costs, Matrix
@@ -230,7 +232,7 @@ build(sum_labels, {"ROWS": 16, "T": 32, "L": 64, "PADDED": True})
 
 @pytest.mark.parametrize("cases", [2, thorough(3)])
 def test_kernels_compile_for_a_gpu_that_is_not_there(tmp_path, cases):
-    """The interpreter is more patient than the compiler; this needs no device."""
+    """The interpreter accepts more than the compiler does; this test needs no device."""
     env = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
     run = [sys.executable, "-c", COMPILE, str(cases)]
     done = subprocess.run(run, capture_output=True, text=True, env=env, timeout=300)

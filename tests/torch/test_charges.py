@@ -1,4 +1,4 @@
-"""Opening costs and the warp penalty on batches: numbers, or tensors with derivatives of their own."""
+"""Opening costs and the warp penalty on batches: numbers, or tensors with derivatives."""
 
 import math
 
@@ -18,18 +18,18 @@ from loss_cases import LENGTHS, batch, items  # noqa: E402
 from torch_cases import GAMMA, REDUCERS, assert_same, random, supporting, tensors  # noqa: E402
 
 CHARGED = [v for v in cases.VARIANTS if "charged" in cases.name(v)]
-COUNTED = [v for v in CHARGED if "window" not in v and v["method"] != "greedy"]  # greedy chooses its drops by the costs
+COUNTED = [v for v in CHARGED if "window" not in v and v["method"] != "greedy"]  # greedy chooses drops from the costs
 TAKING = {v["method"] for v in CHARGED}
 
 
 def charged(variant, B=1, values=None):
-    """The charges of a variant, or other values for them, as tensors (B,) with derivatives wanted."""
+    """The charges of a variant, or other values for them, as tensors (B,) that require gradients."""
     made = {name: variant[name] if values is None else values for name in CHARGES if name in variant}
     return {name: torch.full((B,), v, dtype=torch.float64, requires_grad=True) for name, v in made.items()}
 
 
 def everything(given, charges, **how):
-    """Value and derivatives by costs and charges, 0 where there is none."""
+    """Value and derivatives with respect to costs and charges; 0 if there is none."""
     value = drop_dtw(*given, **charges, **how)
     wanted = [g for g in (*given, *charges.values()) if isinstance(g, torch.Tensor)]
     finite = torch.where(torch.isfinite(value), value, 0.0).sum()
@@ -53,7 +53,7 @@ def check_against_the_oracle(variant, each):
                 truth = getattr(oracle, kind)(**case.oracle(), **({"gamma": GAMMA} if kind == "soft" else {}))
             for name, (value, *rest) in found.items():
                 assert value.item() == pytest.approx(truth, abs=1e-11)
-                if (name, kind) != ("wavefront", "hard"):  # of equally good alignments autograd may take another
+                if (name, kind) != ("wavefront", "hard"):  # autograd may choose another of several optimal alignments
                     assert_same(rest, found["reference"][1:], atol=1e-10)
 
 
@@ -69,7 +69,7 @@ def test_values_of_every_variant_are_the_oracles(variant):
 
 
 def problem(seed, method, B=2, K=3, N=4, values=0.3):
-    """Costs, charges and names of what a method takes."""
+    """Costs, charges and argument names of a method."""
     entry = dropdtw.METHODS[method]
     given = random(seed, B, K, N)[: 3 if entry.takes_drops else 1]
     sides = (entry.takes_drops,) * 2
@@ -142,7 +142,7 @@ def test_a_tensor_of_0_is_the_number_0_to_rounding(method, kind):
 
 
 def test_numbers_of_0_run_the_table_that_charges_nothing(monkeypatch):
-    """The same kernel on the same tensors: every bit is that of a call without charges."""
+    """The same kernel runs on the same tensors: results are bitwise those of a call without charges."""
     seen = []
 
     def spy(*given, value=ops.value):
@@ -164,7 +164,7 @@ def test_numbers_of_0_run_the_table_that_charges_nothing(monkeypatch):
 
 @pytest.mark.parametrize("variant", COUNTED, ids=cases.name)
 def test_tables_that_charge_count_the_alignments_that_plain_ones_do(variant):
-    """With all costs 0, e^(−soft minimum) is the number of paths, which is that of alignments."""
+    """With all costs 0, e^(−soft minimum) is the number of paths, which is the number of alignments."""
     options, (x, z) = plain(variant), variant["sides"]
     drops = {name: 0.0 for name, given in (("drop_x", x), ("drop_z", z)) if given}
     for K, N in ((3, 4), (3, 3), (4, 3)):
@@ -235,7 +235,7 @@ def test_a_table_of_the_callers_charges_what_it_says():
             assert value[b].item() == pytest.approx(wanted, abs=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore")  # compilers have much to say
+@pytest.mark.filterwarnings("ignore")  # torch.compile emits many warnings
 def test_compiled_code_charges_alike_and_looks_at_no_value():
     given, charges = problem(9, "drop_dtw")
 
@@ -248,7 +248,7 @@ def test_compiled_code_charges_alike_and_looks_at_no_value():
     assert_same(ours, theirs)
 
 
-@pytest.mark.filterwarnings("ignore")  # compilers have much to say
+@pytest.mark.filterwarnings("ignore")  # torch.compile emits many warnings
 def test_where_values_cannot_be_looked_at_a_charge_below_0_makes_its_item_nan():
     C, d_x, _ = random(10, 4, 1, 2)
     opening = torch.tensor([0.5, -0.5, torch.nan, torch.inf], dtype=torch.float64)

@@ -77,7 +77,7 @@ def test_a_percentile_of_given_costs_is_selected(monkeypatch, dtype):
 
 @pytest.mark.parametrize("d", [8, 17])
 def test_derivatives_of_squared_distances_are_as_accurate_as_the_general_ones(d):
-    """Also far from 0, and where NaN stands in the padding."""
+    """Also far from 0, and with NaN in the padding."""
     from dropdtw.executors.triton import squares
 
     Z, X = (a.detach() + 100 for a in sequences(2, 3, 18, d))

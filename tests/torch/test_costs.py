@@ -44,7 +44,7 @@ def test_steps_of_one_id_count_once_with_the_first_for_all():
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_rows_of_a_kind_are_found(dtype):
     draw = torch.Generator().manual_seed(0)
-    Z = torch.randint(-1, 2, (4, 60, 3), generator=draw).to(dtype)  # 27 kinds at most; 0 and −0 are one
+    Z = torch.randint(-1, 2, (4, 60, 3), generator=draw).to(dtype)  # at most 27 kinds; 0 and −0 are equal
     Z = torch.where(torch.rand(Z.shape, generator=draw) < 0.5, Z, -1 * -Z)
     Z[1] = torch.eye(64, 3)[:60].to(dtype)
     Z[2, 5] = Z[2, 9] = torch.nan
@@ -57,7 +57,7 @@ def test_rows_of_a_kind_are_found(dtype):
 def test_equal_steps_count_once_and_so_do_their_ids(name):
     Z, X = batch()
     Z[2, 3] = Z[2, 1]
-    Z[1, 0] = 0  # like the padding, but real
+    Z[1, 0] = 0  # equal to the padding, but an actual step
     loss = LOSSES[name](reduction="none")
     plain = loss(Z, X, **LENGTHS)
     names = [[0, 1, 2], [0, 1], [0, 1, 2, 1]]
@@ -98,7 +98,7 @@ OTHERS = ("cityblock", "chebyshev", "correlation")
 @pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 0.1)])
 def test_other_costs_are_those_of_the_numpy_side(name, dtype, atol):
     Z, X = batch(d=5, dtype=dtype)
-    Z[0, 0] = 0.3  # all features alike
+    Z[0, 0] = 0.3  # all features equal
     C = costs.MATCH_COSTS[name](Z, X)
     assert C.dtype == dtype
     for b in range(len(Z)):
@@ -166,7 +166,7 @@ def test_squared_distances_of_close_elements_do_not_depend_on_far_ones(how, d, d
 
 
 @far_apart
-@pytest.mark.filterwarnings("ignore")  # compilers have much to say
+@pytest.mark.filterwarnings("ignore")  # torch.compile emits many warnings
 def test_squared_distances_are_as_good_where_values_cannot_be_looked_at(how):
     Z, X = spread(how, 32, torch.float32)
     found = torch.compile(dt.sqeuclidean, backend="eager", fullgraph=True)(Z, X)
@@ -241,7 +241,7 @@ def test_cosine_knows_no_scale(dtype, power):
     plain, scaled = dt.cosine(Z, near), dt.cosine(Z, far)
     torch.testing.assert_close(scaled, plain, rtol=0, atol=1e-6)
     assert (scaled[0, :, 2] == 1).all()
-    there = (slice(1, None), slice(1, None))  # a zero vector has no slope to speak of
+    there = (slice(1, None), slice(1, None))  # a zero vector has no meaningful derivative
     by_plain, by_scaled = (torch.autograd.grad(C.sum(), A)[0][there] for C, A in ((plain, near), (scaled, far)))
     torch.testing.assert_close(by_scaled * 2.0**power, by_plain, rtol=1e-5, atol=1e-6)
 
@@ -249,7 +249,7 @@ def test_cosine_knows_no_scale(dtype, power):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, about ∞ − ∞, inside the interpreter
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
 def test_kernels_give_the_same_distances_and_equal_rows(monkeypatch, dtype):
-    """On a GPU they run by themselves; here they are told to, in Triton's interpreter."""
+    """On a GPU they run automatically; here the test forces them, in Triton's interpreter."""
     triton = pytest.importorskip("dropdtw.executors.triton", reason="the CUDA kernels need Triton")
     device = "cpu" if triton.INTERPRETED else "cuda"
     generator = torch.Generator().manual_seed(0)

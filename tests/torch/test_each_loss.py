@@ -82,7 +82,7 @@ def test_divergence_is_its_definition():
 
 
 def costs_of(Z, X, **more):
-    """The DTW of each item, by the NumPy side."""
+    """The DTW of each item, computed with NumPy."""
     return [dropdtw.cost(Softmax()(z, x), method="dtw", reducer="soft", **more) for z, x in items(Z, X)]
 
 
@@ -133,7 +133,7 @@ def test_drawn_orders_always_differ():
             assert all(order[b, k:].tolist() == list(range(k, 4)) for b, k in enumerate(Z_LENGTHS))
             assert (names.gather(1, order) != names).any(dim=1).all()
             seen.add(tuple(order[2].tolist()))
-        assert len(seen) == (23 if ids is None else 18)  # all orders of four that read differently
+        assert len(seen) == (23 if ids is None else 18)  # all distinct wrong orders of four steps
 
 
 def test_steps_of_one_kind_have_no_wrong_order():
@@ -231,7 +231,7 @@ def test_contrastive_form_is_info_nce(negatives):
         assert value == pytest.approx(np.mean(terms))
     names = [[0, 1, 2], [3, 0], [5, 6, 7, 6]]
     torch.testing.assert_close(loss(Z, X, **LENGTHS, ids=names), loss(Z, X, **LENGTHS))
-    if negatives == "batch":  # of one id, the first of the batch stands for all
+    if negatives == "batch":  # the first step of an id represents them all
         same = loss(Z, X, **LENGTHS, ids=[[0, 1, 2], [1, 0], [5, 6, 7, 6]])
         x_hat, rivals = pooled(parts[1][0][0], parts[1][1], 10.0), batch_steps[:3] + batch_steps[4:]
         first = np.log(sum(np.exp(x_hat @ r / 30) for r in rivals)) - x_hat @ parts[0][0][1] / 30

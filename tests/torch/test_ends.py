@@ -1,4 +1,4 @@
-"""Free ends as losses take them: padded batches equal single problems, on every executor."""
+"""Free ends in losses: padded batches equal single problems, on every executor."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every error message of the losses: it says what arrived and what to do. A new message needs a new row."""
+"""Every error message of the losses says what arrived and what to do. A new message needs a new row."""
 
 import ast
 import importlib
@@ -22,14 +22,14 @@ LOSS = dt.DropDTWLoss()
 
 
 def spoilt(A, value):
-    """The batch with a value at the end of item 1's last but one element, or last."""
+    """The batch with a value at the end of the second-to-last or last element of item 1."""
     A = A.clone()
     A[1, min(3, A.shape[1] - 1), -1] = value
     return A
 
 
 def case(call, says, does=""):
-    """A row: the call, what its message says of what arrived, and what it says to do."""
+    """A row: the call, the part of its message about what arrived, and the part about what to do."""
     return call, says, does
 
 

@@ -1,4 +1,4 @@
-"""`drop_dtw` on the CPU: against the oracle's kin (the NumPy side), and against autograd."""
+"""`drop_dtw` on the CPU: against the NumPy implementation, and against autograd."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_values_are_the_librarys_and_executors_agree(variant, kind):
         for value, *_ in found.values():
             assert value.item() == pytest.approx(truth, abs=1e-12)
         for name, other in found.items():
-            if (name, kind) != ("wavefront", "hard"):  # of equally good alignments autograd may take another
+            if (name, kind) != ("wavefront", "hard"):  # autograd may choose another of several optimal alignments
                 assert_same(found["reference"], other, atol=1e-10)
 
 
@@ -277,7 +277,7 @@ def test_drop_vectors_of_the_length_of_their_item_are_its_drop_costs(executor):
         assert value == pytest.approx(dropdtw.cost(C.numpy(), d.numpy()), rel=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore")  # compilers have much to say
+@pytest.mark.filterwarnings("ignore")  # torch.compile emits many warnings
 def test_where_lengths_cannot_be_looked_at_a_drop_vector_of_another_length_makes_its_item_nan():
     C = torch.rand(2, 3, 4)
     loss = torch.compile(
@@ -308,12 +308,12 @@ def test_every_executor_refuses_nan_and_lengths_out_of_room(executor, reducer):
     for lengths in ([0, 3], [-1, 3], [3, 4]):
         with pytest.raises(ValueError, match=r"z_lengths is \[.*\], but the batch has room for 1 to 3"):
             value(C, z_lengths=lengths)
-    beyond = value(spoilt, z_lengths=[3, 2], x_lengths=[4, 4])  # in the padding it does not matter
+    beyond = value(spoilt, z_lengths=[3, 2], x_lengths=[4, 4])  # padding does not matter
     assert torch.equal(beyond, value(C, z_lengths=[3, 2], x_lengths=[4, 4]))
 
 
 @pytest.mark.parametrize("reducer", REDUCERS)
-@pytest.mark.filterwarnings("ignore")  # compilers have much to say
+@pytest.mark.filterwarnings("ignore")  # torch.compile emits many warnings
 def test_where_values_cannot_be_looked_at_nan_makes_its_item_nan(reducer):
     C = torch.rand(4, 3, 4)
     C[1, 2, 1] = torch.nan
@@ -327,10 +327,10 @@ def test_where_values_cannot_be_looked_at_nan_makes_its_item_nan(reducer):
     assert torch.func.vmap(plain)(C[None], drop[None])[0].isnan().tolist() == [False, True, True, True]
 
 
-@pytest.mark.filterwarnings("ignore")  # compilers have much to say
+@pytest.mark.filterwarnings("ignore")  # torch.compile emits many warnings
 @pytest.mark.parametrize("name", ["gamma", "open_x", "drop_x"])
 def test_compiled_code_takes_numbers_that_change(name):
-    """A compiler makes variables of numbers that differ from call to call; settings must be constants all the same."""
+    """torch.compile turns numbers that change from call to call into variables; settings must stay constants."""
     torch._dynamo.reset()
     C = torch.rand(1, 2, 4)
 

@@ -1,4 +1,4 @@
-"""The losses as one operator, in Triton's interpreter or on a GPU: the general path is the truth."""
+"""The losses as one operator, in Triton's interpreter or on a GPU, against the general path."""
 
 from itertools import product
 
@@ -74,8 +74,8 @@ def test_zero_rows_ties_and_infinity(quick, switch):
 @pytest.mark.parametrize(
     "name", ["percentile", "logit", *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (*LOSSES, *LOGITS))]
 )
-def test_neighbors_and_padding_change_no_bit(quick, switch, name):
-    """With features of few digits, whose products are exact in every order."""
+def test_neighbours_and_padding_change_no_bit(quick, switch, name):
+    """Features have few digits, so their products are exact in any order of summation."""
     switch(True)
     loss = (LOSSES | LOGITS)[name](normalize="x").to(DEVICE)
     for module in loss.modules():
@@ -99,7 +99,7 @@ def test_neighbors_and_padding_change_no_bit(quick, switch, name):
 
 @pytest.mark.parametrize(("name", "match"), thorough(EVERY, [*USUAL[:2], USUAL[3], ("logit", "softmax")]))
 def test_what_stands_in_the_padding_counts_for_nothing(quick, switch, name, match):
-    """Not even NaN and infinity, and no pass over the sequences is needed for that."""
+    """Not even NaN and infinity matter, and ignoring them takes no extra pass over the sequences."""
     switch(True)
     loss = (LOSSES | LOGITS)[name](match=match, normalize="both").to(DEVICE, torch.float64)
     Z, X = sequences(d=20 if match == "sqeuclidean" else 4)
@@ -178,7 +178,7 @@ def test_it_can_be_differentiated_once(switch):
         pytest.param("anchored logit", marks=pytest.mark.exhaustive),
     ],
 )
-@pytest.mark.filterwarnings("ignore")  # compilers have much to say
+@pytest.mark.filterwarnings("ignore")  # torch.compile emits many warnings
 def test_compiled_code_gives_the_same(switch, name):
     Z, X = sequences()
     loss = (LOSSES | LOGITS)[name](normalize="x").to(DEVICE, torch.float64)
@@ -196,7 +196,7 @@ def test_compiled_code_gives_the_same(switch, name):
     ("name", "ragged"), [("percentile", True), ("percentile", False), ("anchored logit", True), ("only z", False)]
 )
 def test_the_operators_are_registered_as_compilers_want_them(switch, monkeypatch, name, ragged):
-    """What they are said to return is what they return."""
+    """The fake implementations agree with the real ones."""
     switch(True)
     given = []
     monkeypatch.setattr(fused, "_value", lambda *args: given.append(args) or torch.zeros(1))

@@ -1,4 +1,4 @@
-"""The clustering loss as one operator, in Triton's interpreter or on a GPU: the general path is the truth."""
+"""The clustering loss as one operator, in Triton's interpreter or on a GPU, against the general path."""
 
 from itertools import product
 
@@ -63,8 +63,8 @@ def test_ragged_batches_and_names(switch, form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_neighbors_and_padding_change_no_bit(switch, form):
-    """With features of few digits, whose products are exact in every order."""
+def test_neighbours_and_padding_change_no_bit(switch, form):
+    """Features have few digits, so their products are exact in any order of summation."""
     switch(True)
     Z, X = ((a.detach() * 4).round().float().div(4).requires_grad_() for a in sequences(2, 4, 66))
     z, x = [4, 3], [7, 66]
@@ -120,7 +120,7 @@ def test_it_can_be_differentiated_once(switch):
         torch.autograd.grad(first.sum(), Z)
 
 
-@pytest.mark.filterwarnings("ignore")  # compilers have much to say
+@pytest.mark.filterwarnings("ignore")  # torch.compile emits many warnings
 def test_compiled_code_gives_the_same(switch):
     Z, X = sequences()
     switch(True)
@@ -135,7 +135,7 @@ def test_compiled_code_gives_the_same(switch):
 
 @pytest.mark.parametrize("ragged", [False, True])
 def test_the_operators_are_registered_as_compilers_want_them(ragged):
-    """What they are said to return is what they return."""
+    """The fake implementations agree with the real ones."""
     Z, X = (a.detach() for a in sequences())
     lengths = [torch.tensor(n, device=DEVICE) if ragged else None for n in RAGGED.values()]
     for gradient in (False, True):

@@ -1,4 +1,4 @@
-"""Random combinations of all that a built-in loss can be told: the fused operator gives what the general path gives."""
+"""Random combinations of the options of built-in losses: the fused operator agrees with the general path."""
 
 import random
 
@@ -84,7 +84,7 @@ def test_any_combination(quick, switch, seed):
         switch(on)
         try:
             loss.per_item(Z, X, **how)
-        except ValueError as error:  # more z than x, and none may be matched twice
+        except ValueError as error:  # more z than x, and none may match twice
             said.append(str(error))
     assert len(set(said)) == len(said) // 2, "both refuse it alike, or none"
     if not said:

@@ -27,7 +27,7 @@ def test_derivatives_are_those_of_the_values(name):
     loss = LOSSES[name](reduction="none").double()
     Z, X = (a.requires_grad_() for a in batch())
     value = loss(Z, X, **LENGTHS)
-    assert (value.detach() != 0).all()  # no hinge hides the derivative
+    assert (value.detach() != 0).all()  # no hinge sets the derivative to 0
     assert torch.autograd.gradcheck(lambda *a: loss(*a, **LENGTHS), (Z, X))
     for parameter in loss.parameters():
         (by_parameter,) = torch.autograd.grad(loss(Z, X, **LENGTHS).sum(), parameter)

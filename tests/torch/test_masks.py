@@ -16,7 +16,7 @@ every_loss = pytest.mark.parametrize("name", LOSSES)
 
 
 def masked(seed=0, fill=torch.nan):
-    """A batch with `fill` in masked frames and in the padding, and what is left of it, as lists."""
+    """A batch with `fill` in masked frames and in the padding, and its remaining frames as lists."""
     Z, X = batch(seed)
     there = MASK & (torch.arange(7) < torch.tensor(PADDED)[:, None])
     left = [x[m].requires_grad_() for x, m in zip(X, there, strict=True)]
@@ -101,7 +101,7 @@ def test_windows_orders_and_wrong_steps_do_not_see_masked_frames():
             torch.testing.assert_close(found, loss([*Z], left, wrong=wrong))
             shuffled = loss(Z, X, x_lengths=PADDED, x_mask=MASK, wrong=ORDER)
             torch.testing.assert_close(shuffled, loss([*Z], left, wrong=ORDER))
-        else:  # its drop cost of each frame moves along, for the wrong steps too
+        else:  # each frame keeps its drop cost, for the wrong steps too
             inner = [
                 dt.DropDTWLoss(loss.loss.drop_x[b][MASK[b] & (torch.arange(7) < PADDED[b])][None], match="cosine")
                 for b in range(3)
@@ -150,7 +150,7 @@ def test_items_without_frames_are_nan_where_looking_would_wait_for_the_device(mo
 
 
 def test_the_fused_path_is_given_frames_and_lengths(monkeypatch):
-    """What one operator computes on CUDA is given frames in front and lengths, so no mask gets lost on its way."""
+    """The fused CUDA operator receives compacted frames and lengths, so no mask is lost."""
     seen = []
     monkeypatch.setattr(fused, "values", lambda loss, p, *how: seen.append(p))
     Z, X, there, _ = masked()

@@ -45,7 +45,7 @@ def test_values_are_the_librarys_and_executors_agree(table, name):
         found = {executor: everything(given, **how, executor=executor) for executor in EXECUTORS}
         for executor, other in found.items():
             assert other[0].item() == pytest.approx(wanted, abs=1e-12)
-            if (executor, kind) != ("wavefront", "hard"):  # of equally good alignments autograd may take another
+            if (executor, kind) != ("wavefront", "hard"):  # autograd may choose another of several optimal alignments
                 assert_same(found["reference"], other, atol=1e-10)
 
 

@@ -1,4 +1,4 @@
-"""`drop_dtw` as PyTorch code uses it: compilers, autocast, several processes, tables of one's own, and its errors."""
+"""`drop_dtw` as PyTorch code uses it: compilers, autocast, several processes, custom tables, and errors."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def test_the_operator_is_registered_as_compilers_want_it(ragged, charged):
         torch.autograd.grad(first.sum(), C)
 
 
-@pytest.mark.filterwarnings("ignore")  # compilers have much to say
+@pytest.mark.filterwarnings("ignore")  # torch.compile emits many warnings
 def test_compiled_code_gives_the_same():
     C, d_x, d_z = random(16, 2, 3, 4)
 
@@ -71,7 +71,7 @@ def test_compiled_code_gives_the_same_with_orders(each):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_compiler_can_follow_the_choice_of_an_executor():
-    """On CUDA that means looking for Triton, which cannot be traced itself."""
+    """On CUDA this checks for Triton, and that check cannot be traced."""
 
     def chosen(C):
         return C + (1 if ops.has_triton() else 2)
