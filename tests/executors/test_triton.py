@@ -200,7 +200,7 @@ def test_strips_cover_every_row_once(K):
 
 
 @pytest.mark.parametrize("names", [[], ["open_x", "open_z", "warp"]])
-def test_neighbours_and_padding_change_no_bit(names):
+def test_neighbors_and_padding_change_no_bit(names):
     """One of the items is transposed when it runs on its own."""
     sizes = [(3, 4), (4, 3)] if names else [(3, 7), (6, 2), (1, 5)]
     items = [random(10 + k, 1, *size, dtype=torch.float32) for k, size in enumerate(sizes)]
@@ -390,7 +390,7 @@ build(select.count_digits, 4, z_len=None, x_len=None, LOGIT=True, WIDE=False, T=
 build(squares.squares_forward, 4, LONG=False, D=8, **tile)
 build(squares.squares_forward, 4, LONG=True, D=16, **tile)
 build(squares.combine_products, 4, WIDE=False, D=64, R=16, W=32)
-build(rows.real_rows, 1, CENTRE=True, D=512)
+build(rows.real_rows, 1, CENTER=True, D=512)
 build(cluster.pool, 4, CONTRASTIVE=True, **tile)
 build(cluster.spread, 4, x_len=None, contrast=None, CONTRASTIVE=False, **tile)
 """

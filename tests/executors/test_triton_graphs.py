@@ -103,7 +103,7 @@ def test_kernels_agree_with_the_cpu(table, name, reducer):
     check(problem(1, 2, sides), charges, **how)
 
 
-def test_a_batch_of_different_graphs_in_which_neighbours_and_padding_change_no_bit():
+def test_a_batch_of_different_graphs_in_which_neighbors_and_padding_change_no_bit():
     """With graphs of other sizes, costs or levels in the batch, each item gives the same result as on its own."""
     each = [orders.any_order(0, 1), ORDERS["jumps"], orders.any_order(*range(4))]
     z, x = [2, 4, 4], [4, 2, 3]

@@ -74,7 +74,7 @@ def test_zero_rows_ties_and_infinity(quick, switch):
 @pytest.mark.parametrize(
     "name", ["percentile", "logit", *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (*LOSSES, *LOGITS))]
 )
-def test_neighbours_and_padding_change_no_bit(quick, switch, name):
+def test_neighbors_and_padding_change_no_bit(quick, switch, name):
     """Features have few digits, so their products are exact in any order of summation."""
     switch(True)
     loss = (LOSSES | LOGITS)[name](normalize="x").to(DEVICE)

@@ -63,7 +63,7 @@ def test_ragged_batches_and_names(switch, form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_neighbours_and_padding_change_no_bit(switch, form):
+def test_neighbors_and_padding_change_no_bit(switch, form):
     """Features have few digits, so their products are exact in any order of summation."""
     switch(True)
     Z, X = ((a.detach() * 4).round().float().div(4).requires_grad_() for a in sequences(2, 4, 66))

@@ -74,14 +74,14 @@ def first_rows(Z: Tensor, ids: Tensor | None, z_lengths: Tensor | None) -> tuple
 
 
 @triton.jit
-def _copy(A, out, real, Z, X, half, row, d, a_d, z_d, x_n, x_d, CENTRE: tl.constexpr, D: tl.constexpr):
+def _copy(A, out, real, Z, X, half, row, d, a_d, z_d, x_n, x_d, CENTER: tl.constexpr, D: tl.constexpr):
     """Set out = a − origin if the row is not padding, otherwise 0; Z and X point to the start of the item."""
     for start in range(0, d, D):
         f = start + tl.arange(0, D)
         at = f.to(tl.int64)
         there = f < tl.where(real, d, 0)
         a = tl.load(A + at * a_d, mask=there, other=0.0)
-        if CENTRE:
+        if CENTER:
             z = tl.load(Z + at * z_d, mask=there, other=0.0)
             x = tl.load(X + at * x_d, mask=there, other=0.0)
             y = tl.load(X + half * x_n + at * x_d, mask=there, other=0.0)
@@ -91,11 +91,11 @@ def _copy(A, out, real, Z, X, half, row, d, a_d, z_d, x_n, x_d, CENTRE: tl.const
 
 @jit("Z X z_len x_len z_out x_out", "K N rows d z_b z_k z_d x_b x_n x_d")
 def real_rows(
-    Z, X, z_len, x_len, z_out, x_out, K, N, rows, d, z_b, z_k, z_d, x_b, x_n, x_d, CENTRE: tl.constexpr, D: tl.constexpr
+    Z, X, z_len, x_len, z_out, x_out, K, N, rows, d, z_b, z_k, z_d, x_b, x_n, x_d, CENTER: tl.constexpr, D: tl.constexpr
 ):  # fmt: skip
     """One program per row of Z, then one per row of X; `rows` counts those of Z.
 
-    CENTRE : subtract a point near most rows: the median, feature by feature, of the first z, the first x and the middle
+    CENTER : subtract a point near most rows: the median, feature by feature, of the first z, the first x and the middle
         x, of which one may be an outlier.
     """
     number = tl.program_id(0).to(tl.int64)
@@ -106,26 +106,26 @@ def real_rows(
     X += b * x_b
     if for_z:
         i = number % K
-        _copy(Z + i * z_k, z_out, i < length_of(z_len, b, K), Z, X, half, number, d, z_d, z_d, x_n, x_d, CENTRE, D)
+        _copy(Z + i * z_k, z_out, i < length_of(z_len, b, K), Z, X, half, number, d, z_d, z_d, x_n, x_d, CENTER, D)
     else:
         row = number - rows
         j = row % N
-        _copy(X + j * x_n, x_out, j < length_of(x_len, b, N), Z, X, half, row, d, x_d, z_d, x_n, x_d, CENTRE, D)
+        _copy(X + j * x_n, x_out, j < length_of(x_len, b, N), Z, X, half, row, d, x_d, z_d, x_n, x_d, CENTER, D)
 
 
 def real_parts(
-    Z: Tensor, X: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None, centre: bool = False
+    Z: Tensor, X: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None, center: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Return Z (B, K, d) and X (B, N, d) with their padding set to 0.
 
-    centre : subtract a central point, which reduces cancellation in products.
+    center : subtract a central point, which reduces cancellation in products.
     """
     B, K, d = Z.shape
     N = X.shape[1]
     made = [torch.empty(B, n, d, dtype=Z.dtype, device=Z.device) for n in (K, N)]
     numbers = (K, N, B * K, d, *Z.stride(), *X.stride())
     tensors = (Z, X, z_lengths, x_lengths, *made)
-    launch(real_rows, (B * (K + N), 1), tensors, numbers, (centre, _tile(d)), num_warps=1)
+    launch(real_rows, (B * (K + N), 1), tensors, numbers, (center, _tile(d)), num_warps=1)
     return made[0], made[1]
 
 
