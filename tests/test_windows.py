@@ -91,7 +91,7 @@ WRONG = {
     "flat": (lambda: windows.itakura(4, 4, 0.5), "max_slope is 0.5; give a number ≥ 1"),
     "no share": (lambda: windows.itakura(4, 4, 2.0, kind="aeon"), "give a share in"),
     "short": (lambda: windows.itakura(2, 4, 0.5, kind="aeon"), "lengths of at least 3"),
-    "narrow": (lambda: windows.itakura(4, 4, 0.1, kind="aeon"), "give 0.25 at least"),
+    "narrow": (lambda: windows.itakura(4, 4, 0.1, kind="aeon"), "give at least 0.25"),
 }
 
 
