@@ -1,21 +1,21 @@
-"""Measure what junk does to an average: DBA of tslearn and aeon, ours without drops, and ours with them.
+"""Measure how junk spoils an average: DBA of tslearn and aeon, and ours without and with drops.
 
 python benchmarks/averages.py [--data DIR] [--only made utkinect penn] [--seeds 5] [--drop percentile:20]
 
-In the environment of `make bench`, which has the peers. DIR holds the folders `utkinect` and `pennaction`; without it,
-only the made series are measured.
+Run it in the environment of `make bench`, which has the other libraries. DIR holds the folders `utkinect` and
+`pennaction`; without it, only synthetic series are measured.
 
-made : 16 warped copies of one curve, a fifth of each junk: two passages of noise around levels of their own. The error
-    is the root mean square distance to the curve, along the best warping.
-utkinect : each of ten actions, recorded up to 16 times (20 joints, 3D); into each series, a passage of what its own
-    recording shows between the actions is spliced, a quarter as long as the action.
-penn : each of the seven actions of Penn Action that run once, from beginning to end; 16 videos (13 joints, 2D) are
-    drawn, every second frame of each, and a passage of another action is spliced into it.
+made : 16 warped copies of one curve; a fifth of each is junk, two passages of noise at random levels. The error is the
+    root mean square distance to the curve, along the best warping.
+utkinect : ten actions, each recorded up to 16 times (20 joints, 3D). A passage from between the actions of the same
+    recording is spliced into each series; it is a quarter as long as the action.
+penn : the seven actions of Penn Action that are not cyclic. 16 videos (13 joints, 2D) are drawn, every second frame is
+    kept, and a passage of another action is spliced into each.
 
 The error on real series is the distance, along the best warping, from the average of the spoiled series to the same
-library's average of the clean ones, divided by how far the latter's frames are from their mean: 0 is untouched by junk,
-1 as far off as a standstill. The drop cost is one rule for all data sets, fixed before the real series were looked at.
-aeon takes series of equal length only: for it, all are stretched to the median length.
+library's average of the clean ones, divided by the spread of the latter around its mean: 0 means that junk had no
+effect, 1 that a constant would do as well. One rule for the drop cost serves all data sets; it was fixed before the
+real series were looked at. aeon takes only series of equal length, so for aeon all are stretched to the median length.
 """
 
 from __future__ import annotations

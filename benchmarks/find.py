@@ -5,8 +5,8 @@ python benchmarks/find.py [--length 200000] [--count 20] [--seed 0]
 A smooth query of 100 samples is planted into a random signal, each time slower or faster by up to 25 % and with noise;
 in every second copy a burst of 15 foreign samples is spliced. Each library is asked for as many matches without
 overlap as there are copies. A copy counts as found if a match and the copy share more than half of their union.
-Libraries that are not installed are left out. Times are CPU seconds of one process after a first small call, which
-compiles what has to be compiled. The drop cost was chosen on a signal of seed 101.
+The environment of `make bench` has the other libraries; those that are not installed are skipped. Times are CPU seconds
+of one process, after a small first call that compiles what needs compiling. The drop cost was chosen on seed 101.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Interval = tuple[int, int]
 
 
 def planted(length: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray, list[Interval], list[bool]]:
-    """A query, a signal, where the query lies in it, and which of these places hold a burst."""
+    """A query, a signal, the intervals of the planted copies, and which of them contain a burst."""
     rng = np.random.default_rng(seed)
     at = np.linspace(0, 1, 100)
     query = np.sin(2 * np.pi * (3 * at**1.5)) * np.hanning(100) ** 0.3 * 2
