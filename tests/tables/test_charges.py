@@ -195,7 +195,7 @@ def test_exchanging_twice_is_the_table_itself(table):
 def test_explanations_name_the_run_that_is_opened():
     a = dropdtw.solve([[0.1, 0.9, 0.8, 0.2]], drop_x=0.3, open_x=0.05)
     assert (a.explain(1).opening, a.explain(2).opening) == (0.05, 0)
-    assert "x_1 is dropped for 0.3 and opens a run of drops for 0.05; matched to z_0 instead" in str(a.explain(1))
+    assert "x_1 is dropped for 0.3 and opens a run of drops for 0.05; matching it to z_0 instead" in str(a.explain(1))
 
 
 def test_charges_come_back_from_a_dictionary():
