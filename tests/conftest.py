@@ -1,14 +1,20 @@
 import os
 import shutil
 
-import hypothesis
 import pytest
 
 from dropdtw.executors import EXECUTORS
 
-# A busy machine may take long to draw an example, which says nothing about the code.
-hypothesis.settings.register_profile("dropdtw", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("dropdtw")
+try:
+    import hypothesis
+except ImportError:
+    pass
+else:
+    # A busy machine may take long to draw an example, which says nothing about the code.
+    hypothesis.settings.register_profile(
+        "dropdtw", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+    hypothesis.settings.load_profile("dropdtw")
 
 try:
     import torch
