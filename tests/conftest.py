@@ -1,5 +1,6 @@
 import os
 import shutil
+import zlib
 
 import pytest
 
@@ -25,6 +26,30 @@ else:
     if not torch.cuda.is_available():
         # Without a GPU the CUDA kernels run in Triton's interpreter, which must be enabled before Triton is imported.
         os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+SAMPLED = 4
+"""`make test` runs one in this many cases of a sweep."""
+
+
+def pytest_collection_modifyitems(config, items):
+    """Run a fixed sample of each sweep; `make test-all`, which also selects exhaustive tests, runs all cases."""
+    if config.getoption("markexpr") != "not exhaustive":
+        return
+    left_out = [
+        item
+        for item in items
+        if item.get_closest_marker("sweep") and zlib.crc32(item.name.encode()) % SAMPLED and not _is_named(config, item)
+    ]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        left_out = set(left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _is_named(config, item):
+    """Whether the command line asks for this very test."""
+    return any("::" in argument and item.nodeid.startswith(argument) for argument in config.args)
 
 
 @pytest.fixture(params=list(EXECUTORS))

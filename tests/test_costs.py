@@ -82,6 +82,7 @@ def naive(name, Z, X):
     return np.array([[pair(z, x) for x in X] for z in Z])
 
 
+@pytest.mark.sweep
 @every_name
 @every_size
 @every_dtype

@@ -71,6 +71,7 @@ def assert_as_exact_as_the_reference(found, table, fold, costs):
             assert np.abs(mine - true).max() <= 2 * np.abs(theirs - true).max() + 8 * unit * scale, part
 
 
+@pytest.mark.sweep
 @precisions
 @pytest.mark.parametrize("kind", ["signed", "holes"])
 @pytest.mark.parametrize("variant", VARIANTS, ids=name)
@@ -89,6 +90,7 @@ def test_hard_values_and_alignments(variant, kind, dtype):
             assert total == approx(value, rel=1e-5 if dtype is np.float32 else 1e-12, abs=1e-4)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("variant", VARIANTS, ids=name)
 def test_ties_are_broken_as_in_the_reference(variant):
     """Small whole costs are exact, so both executors see the same ties and must take the same path."""
@@ -99,6 +101,7 @@ def test_ties_are_broken_as_in_the_reference(variant):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.sweep
 @precisions
 @pytest.mark.parametrize("kind", ["soft", "smooth"])
 @pytest.mark.parametrize("variant", VARIANTS, ids=name)

@@ -24,6 +24,7 @@ def problem(variant, K, N, seed):
     return Problem.of_costs(spec_of(variant, *drops), costs("signed", (K, N), rng))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", ["soft", "smooth"])
 @pytest.mark.parametrize("variant", SMOOTH, ids=name)
 def test_gradient_is_the_slope(variant, kind, executor):
@@ -55,6 +56,7 @@ def test_gradient_is_the_slope(variant, kind, executor):
         assert slope == approx((ends[0] - ends[1]) / (2 * h), abs=2e-7)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", ["hard", "soft", "smooth"])
 @pytest.mark.parametrize("variant", SMOOTH, ids=name)
 def test_gradients_with_infinite_costs_are_finite(variant, kind, executor):

@@ -82,6 +82,7 @@ def test_a_value_up_to_the_limit_is_the_value(variant, shape, kinds, dtype, layo
         check(within(p), value_of(p), rng)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("variant", VARIANTS, ids=name)
 def test_every_table(variant):
     rng = np.random.default_rng(0)
@@ -107,6 +108,7 @@ def test_a_bound_that_is_exact_gives_way_to_rounding(dtype):
             assert cpu.within(table, c, full).value == full
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("variant", [v for v in VARIANTS if "window" not in v], ids=name)
 def test_what_costs_far_more_is_given_up_at_once(variant):
     """For every table, all columns and rows have a cost, so the sum of their lower bounds exceeds the limit."""

@@ -55,6 +55,7 @@ def taken(monkeypatch) -> list[bool]:
     return found
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize(("d", "dtype"), [*product((0, 1, 3, 8, 9), (np.float64, np.float32))])
 def test_a_quick_call_is_the_general_one_to_the_last_bit(options, d, dtype):

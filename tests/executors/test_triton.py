@@ -83,6 +83,7 @@ def check(given, atol=1e-12, charges=None, **how):
         torch.testing.assert_close(alone, ours[0], rtol=0, atol=0)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("method", OF_COSTS)
 @pytest.mark.parametrize("reducer", ["hard", "soft", "smooth"])
 def test_every_method_and_reducer(method, reducer):

@@ -213,6 +213,7 @@ def test_the_graph_of_a_list_is_the_list_to_rounding(reducer):
 # --- Derivatives ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("reducer", [soft_min(0.4), smooth_min(0.4)], ids=lambda reducer: reducer.name)
 @pytest.mark.parametrize("name", [name for name in ORDERS if name != "permuted list"])
 def test_derivatives_are_finite_differences(name, reducer, executor):

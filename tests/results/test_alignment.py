@@ -226,6 +226,7 @@ def test_linear_fill_of_nothing_is_nan():
 EXPLAINED = [v for v in cases.VARIANTS if v["one_to_many"] == v["many_to_one"]]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("variant", EXPLAINED, ids=cases.name)
 def test_explanation_is_the_best_alignment_that_treats_x_otherwise(variant):
     for case in cases.cases(variant, seed=1)[::5]:  # a step of 5 covers every shape and every kind of costs

@@ -40,6 +40,7 @@ def sequences(d, dtype, seed=0):
     return [rng.normal(size=(n, d)).astype(dtype) for n in LENGTHS]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("variant", VARIANTS, ids=name)
 def test_a_cost_is_exact_up_to_the_limit_and_infinite_above(variant):
     for case in cases(variant)[::5]:

@@ -35,6 +35,7 @@ def split(variant):
 # --- Bounds -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("variant", VARIANTS, ids=name)
 def test_bound_is_below_the_cost(variant):
     """Every method and option, with costs of both signs, ties and +∞."""

@@ -90,6 +90,7 @@ def some_of(request_, window, reducer):
     return [((np.float64, np.float32)[number % 2], match) for match in list(MATCHES.values())[number % 3 :: 3]]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("thorough", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("reducer", REDUCERS)
 @pytest.mark.parametrize("window", WINDOWS)

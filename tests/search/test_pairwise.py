@@ -107,6 +107,7 @@ def test_the_same_list_twice_is_two_lists():
     assert count_of(SEQUENCES, SEQUENCES) == 9
 
 
+@pytest.mark.sweep
 @every_way
 @pytest.mark.parametrize("n_jobs", [None, 1, 3, -1, -2])
 def test_threads_change_nothing(options, n_jobs, monkeypatch):

@@ -43,6 +43,7 @@ def assert_pays(a, options):
     assert a.rescore() == approx(a.cost, abs=1e-12)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("variant", CHARGED, ids=name)
 def test_what_is_left_of_the_cost_is_charged_to_runs_and_repeats(variant, executor):
     for case in cases(variant, seed=2)[::3]:
@@ -53,6 +54,7 @@ def test_what_is_left_of_the_cost_is_charged_to_runs_and_repeats(variant, execut
                 assert_pays(draw, case.options)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("variant", [v for v in PLAIN if dropdtw.METHODS[v["method"]].takes_opening], ids=name)
 def test_charges_of_nothing_change_nothing(variant, executor):
     """A table with charges of 0 has the same values, paths and path counts as the table without charges."""

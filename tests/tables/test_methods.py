@@ -35,6 +35,7 @@ def test_alignment_is_a_best_one(variant, executor):
         assert a.rescore() == approx(a.cost, abs=1e-12)
 
 
+@pytest.mark.sweep
 @unambiguous
 @pytest.mark.parametrize(("gamma", "first"), [(0.05, 0), (1.0, 1)])
 def test_soft_value_sums_over_every_alignment_once(variant, gamma, first, executor):
@@ -43,6 +44,7 @@ def test_soft_value_sums_over_every_alignment_once(variant, gamma, first, execut
         assert value == approx(oracle.soft(**case.oracle(), gamma=gamma), abs=1e-11)
 
 
+@pytest.mark.sweep
 @unambiguous
 @pytest.mark.parametrize(("gamma", "first"), [(0.2, 0), (2.0, 1)])
 def test_posterior_is_the_gibbs_distribution(variant, gamma, first, executor):

@@ -13,6 +13,7 @@ from dropdtw.torch import drop_dtw  # noqa: E402
 from torch_cases import EXECUTORS, GAMMA, REDUCERS, assert_same, everything, random, supporting, tensors  # noqa: E402
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("variant", cases.VARIANTS[::5], ids=cases.name)
 @pytest.mark.parametrize("kind", REDUCERS)
 def test_values_are_the_librarys_and_executors_agree(variant, kind):
