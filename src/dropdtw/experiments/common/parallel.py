@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dropdtw.experiments.common.cache import Cache
-from dropdtw.files.progress import Progress, reporter
+from dropdtw.files.progress import Progress, Report, reporter, ticking
 
 Item = TypeVar("Item")
 Place = TypeVar("Place")
@@ -41,19 +41,30 @@ class Work:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def each(work: Callable[[Item], object], items: Sequence[Item], processes: int = 1, progress: Progress = None) -> None:
+def each(
+    work: Callable[[Item], object],
+    items: Sequence[Item],
+    processes: int = 1,
+    progress: Progress = None,
+    label: str = "trainings",
+) -> None:
     """Call `work` on each item. What it returns is not: it keeps its results, so that calling it again finds them.
 
     processes : more than one are started anew and share the cores; `work` and the items must be picklable.
     """
     if processes < 1:
         raise ValueError(f"there are to be {processes} processes; give 1 or more")
-    report = reporter("trainings", progress)
-    if processes == 1 or len(items) < 2:
-        for done, item in enumerate(items, 1):
-            work(item)
-            report(done, len(items))
-        return
+    report = reporter(label, progress)
+    with ticking(report):
+        if processes == 1 or len(items) < 2:
+            for done, item in enumerate(items, 1):
+                work(item)
+                report(done, len(items))
+        else:
+            _side_by_side(work, items, processes, report)
+
+
+def _side_by_side(work: Callable[[Item], object], items: Sequence[Item], processes: int, report: Report) -> None:
     count = min(processes, len(items))
     spawn = multiprocessing.get_context("spawn")  # a forked process could use neither CUDA nor, safely, threads
     with ProcessPoolExecutor(count, spawn, _start, (work, max(1, (os.cpu_count() or 1) // count))) as pool:
@@ -68,10 +79,14 @@ def each(work: Callable[[Item], object], items: Sequence[Item], processes: int =
 
 
 def results(
-    work: Callable[[Item], Result], items: Mapping[Place, Sequence[Item]], processes: int = 1, progress: Progress = None
+    work: Callable[[Item], Result],
+    items: Mapping[Place, Sequence[Item]],
+    processes: int = 1,
+    progress: Progress = None,
+    label: str = "trainings",
 ) -> dict[Place, list[Result]]:
     """Do all items, and give what `work` finds for them, by their places."""
-    each(work, [item for some in items.values() for item in some], processes, progress)
+    each(work, [item for some in items.values() for item in some], processes, progress, label)
     return {place: [work(item) for item in some] for place, some in items.items()}
 
 
