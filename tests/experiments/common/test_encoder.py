@@ -39,12 +39,11 @@ def test_layers_have_the_appendix_shapes():
 
 def test_training_learns_reports_and_reproduces():
     seen = []
-    encoder, right = train(DATA, epochs=4, batch=40, seed=5, progress=lambda done, total: seen.append((done, total)))
+    encoder = train(DATA, epochs=4, batch=40, seed=5, progress=lambda done, total: seen.append((done, total)))
     assert seen == [(k, 40) for k in range(1, 41)]
-    assert right > 0.4  # chance is 0.1
-    assert accuracy(encoder, DATA.test_images, DATA.test_labels) == right
+    assert accuracy(encoder, DATA.test_images, DATA.test_labels) > 0.4  # chance is 0.1
     few = Mnist(DATA.train_images[:80], DATA.train_labels[:80], DATA.test_images, DATA.test_labels, "fewer")
-    encoder, again, other = (train(few, epochs=1, batch=40, seed=s)[0] for s in (5, 5, 6))
+    encoder, again, other = (train(few, epochs=1, batch=40, seed=s) for s in (5, 5, 6))
     for a, b, c in zip(*(e.state_dict().values() for e in (encoder, again, other)), strict=True):
         assert torch.equal(a, b)
         if a.ndim > 1:

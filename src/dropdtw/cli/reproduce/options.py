@@ -14,6 +14,15 @@ MODULES: Final = ("torch", "lightning_fabric", "matplotlib", "scipy", "PIL")
 
 Seed = Annotated[int, typer.Option(min=0, help="Of everything random: same seed, same numbers.")]
 
+Quick = Annotated[
+    bool,
+    typer.Option(
+        "--quick",
+        help="All of it on tiny data, in seconds: good for checking an installation and seeing what a report has. Its "
+        "numbers mean nothing.",
+    ),
+]
+
 
 def check_installed() -> None:
     """Refuse before anything is trained, rather than when a module turns out to be missing."""

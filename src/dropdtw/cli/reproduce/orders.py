@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from dropdtw.cli.reproduce import options
-from dropdtw.cli.reproduce.options import Seed
+from dropdtw.cli.reproduce.options import Quick, Seed
 from dropdtw.cli.reproduce.steps import EncoderFile, Mnist
-from dropdtw.cli.reproduce.video import Device, Jobs, Quick
+from dropdtw.cli.reproduce.video import Device, Jobs
 from dropdtw.experiments.common.registry import find
 from dropdtw.experiments.orders import PARTS
 

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from dropdtw.cli.reproduce import options
-from dropdtw.cli.reproduce.options import Seed
+from dropdtw.cli.reproduce.options import Quick, Seed
 from dropdtw.experiments.common.registry import find
 from dropdtw.experiments.steps.datasets import DATASETS, STAND_IN, comparable, load_folds, load_splits, trainable
 from dropdtw.experiments.steps.losses import LOSSES
@@ -29,7 +29,8 @@ Mnist = Annotated[
 EncoderFile = Annotated[
     Path | None, typer.Option(help="For tmnist-steps: weights of the frame encoder instead of training it.")
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="Tiny data, seconds: only to see that everything works.")]
+QUICK_EPOCHS: Final = 3
+"""Of training with --quick, which also has one seed and tiny data."""
 Out = Annotated[Path, typer.Option(help="Folder for results, checkpoints, pictures and the cache.")]
 Folder = Annotated[Path | None, typer.Option(help="Folder of the data set, in its published layout.")]
 Epochs = Annotated[int, typer.Option(min=1, help="Of training.")]
@@ -69,9 +70,10 @@ def steps(
     from dropdtw.experiments.steps import experiment
     from dropdtw.experiments.steps.model import Objective
     from dropdtw.files import atomic
+    from dropdtw.files.progress import working
 
     objective = Objective(loss, cluster, percentile, reducer)
-    plan = Plan(epochs=2 if quick else epochs, lr=lr, seed=seed, accelerator=accelerator, devices=devices)
+    plan = Plan(epochs=QUICK_EPOCHS if quick else epochs, lr=lr, seed=seed, accelerator=accelerator, devices=devices)
     source = Source(
         out / "cache", folder, features, embeddings, skip_broken, mnist, encoder, quick,
         say=lambda text: typer.echo(text, err=True),
@@ -81,8 +83,9 @@ def steps(
     model, fit = experiment.train_model(
         splits.train, splits.val, objective, plan, out=out, resume=resume, tensorboard=tensorboard, say=typer.echo
     )
-    chosen = experiment.choose_percentile(model, splits.val)
-    found = {name: 100 * value for name, value in asdict(experiment.evaluate(model, splits.test, chosen)).items()}
+    with working("testing", None if _is_first() else False):
+        chosen = experiment.choose_percentile(model, splits.val)
+        found = {name: 100 * value for name, value in asdict(experiment.evaluate(model, splits.test, chosen)).items()}
     results = {
         "experiment": "steps",
         "data": data,
@@ -108,8 +111,12 @@ def _that_need(what: str) -> str:
 
 def _say(text: str) -> None:
     """Print, in the first of several processes."""
-    if os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0":
+    if _is_first():
         typer.echo(text)
+
+
+def _is_first() -> bool:
+    return os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")) == "0"
 
 
 def table(
@@ -137,7 +144,7 @@ def table(
     if number == 2:
         made = _inference(data, source)
     else:
-        made = _trained(number, data, source, seeds, 2 if quick else epochs, out)
+        made = _trained(number, data, source, *((1, QUICK_EPOCHS) if quick else (seeds, epochs)), out)
     typer.echo(made.text())
     atomic.write(out / f"table-{number}-{data}.txt", made.text() + "\n")
     atomic.write_json(out / f"table-{number}-{data}.json", asdict(made))
@@ -169,10 +176,12 @@ def _trained(number: int, data: str, source: Source, seeds: int, epochs: int, ou
 
 def _inference(data: str, source: Source) -> Table:
     from dropdtw.experiments.steps import inference, tables
-    from dropdtw.files.progress import reporter
+    from dropdtw.files.progress import reporter, ticking
 
     folds, entry = load_folds(data, source), DATASETS[data]
-    found = inference.compare_methods(folds, entry.chosen_by, report=reporter("methods"))
+    report = reporter("methods")
+    with ticking(report):
+        found = inference.compare_methods(folds, entry.chosen_by, report=report)
     return tables.inference_table(found, entry.title)
 
 
@@ -191,14 +200,16 @@ def bars(
     from dropdtw.experiments.steps import bars as pictures
     from dropdtw.experiments.steps import experiment
     from dropdtw.experiments.steps.model import Objective
+    from dropdtw.files.progress import working
 
     splits = load_splits(STAND_IN, Source(out / "cache", mnist=mnist, encoder=encoder, quick=quick), seed)
-    plan = Plan(epochs=2 if quick else epochs, seed=seed)
+    plan = Plan(epochs=QUICK_EPOCHS if quick else epochs, seed=seed)
     models, percentiles = {}, {}
     for loss in pictures.SHOWN:
         name = LOSSES[loss].title
         models[name], _ = experiment.train_model(splits.train, splits.val, Objective(loss), plan)
-        percentiles[name] = experiment.choose_percentile(models[name], splits.val)
+        with working("choosing the percentile"):
+            percentiles[name] = experiment.choose_percentile(models[name], splits.val)
         typer.echo(f"trained with {name}")
     shown = pictures.telling(list(splits.test), 3, seed)
     report = Report(f"Step localization on {DATASETS[STAND_IN].title}", out)

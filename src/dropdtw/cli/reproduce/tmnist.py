@@ -8,16 +8,14 @@ from typing import Annotated
 import typer
 
 from dropdtw.cli.reproduce import options
-from dropdtw.cli.reproduce.options import Seed
+from dropdtw.cli.reproduce.options import Quick, Seed
 
 
 def tmnist(
     mnist: Annotated[
         Path | None, typer.Option(help="Folder with the four MNIST files. Without it: DROPDTW_DATA, else 5,000 digits.")
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Tiny sets, seconds: only to see that everything works.")
-    ] = False,
+    quick: Quick = False,
     seeds: Annotated[int, typer.Option(min=2, help="Generated pairs of sets to test on.")] = 5,
     seed: Seed = 0,
     sequences: Annotated[int, typer.Option(min=1, help="Sequences for localization.")] = 1000,

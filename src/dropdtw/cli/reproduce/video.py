@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dropdtw.cli.reproduce import options
-from dropdtw.cli.reproduce.options import Seed
+from dropdtw.cli.reproduce.options import Quick, Seed
 
 if TYPE_CHECKING:
     from dropdtw.experiments.common.experiment import Experiment, Settings
 
-Quick = Annotated[bool, typer.Option("--quick", help="Seconds: only to see that everything works.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Trainings at a time, each in a process of its own.")]
 Device = Annotated[str, typer.Option(help="For the training: cpu or cuda.")]
 

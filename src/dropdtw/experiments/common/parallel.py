@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dropdtw.experiments.common.cache import Cache
-from dropdtw.files.progress import Progress, reporter
+from dropdtw.files.progress import Progress, Report, reporter, ticking
 
 Item = TypeVar("Item")
 Place = TypeVar("Place")
@@ -42,19 +42,30 @@ class Work:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def each(work: Callable[[Item], object], items: Sequence[Item], processes: int = 1, progress: Progress = None) -> None:
+def each(
+    work: Callable[[Item], object],
+    items: Sequence[Item],
+    processes: int = 1,
+    progress: Progress = None,
+    label: str = "trainings",
+) -> None:
     """Call `work` on each item and discard what it returns: `work` must cache its results.
 
     processes : with more than one, fresh processes start and share the cores; `work` and items must be picklable.
     """
     if processes < 1:
         raise ValueError(f"processes is {processes}; give 1 or more")
-    report = reporter("trainings", progress)
-    if processes == 1 or len(items) < 2:
-        for done, item in enumerate(items, 1):
-            work(item)
-            report(done, len(items))
-        return
+    report = reporter(label, progress)
+    with ticking(report):
+        if processes == 1 or len(items) < 2:
+            for done, item in enumerate(items, 1):
+                work(item)
+                report(done, len(items))
+        else:
+            _side_by_side(work, items, processes, report)
+
+
+def _side_by_side(work: Callable[[Item], object], items: Sequence[Item], processes: int, report: Report) -> None:
     count = min(processes, len(items))
     spawn = multiprocessing.get_context("spawn")  # after a fork, CUDA fails and threads are unsafe
     with ProcessPoolExecutor(count, spawn, _start, (work, max(1, (os.cpu_count() or 1) // count))) as pool:
@@ -69,10 +80,14 @@ def each(work: Callable[[Item], object], items: Sequence[Item], processes: int =
 
 
 def results(
-    work: Callable[[Item], Result], items: Mapping[Place, Sequence[Item]], processes: int = 1, progress: Progress = None
+    work: Callable[[Item], Result],
+    items: Mapping[Place, Sequence[Item]],
+    processes: int = 1,
+    progress: Progress = None,
+    label: str = "trainings",
 ) -> dict[Place, list[Result]]:
     """Run `work` on all items with `each`, and return its results by key."""
-    each(work, [item for some in items.values() for item in some], processes, progress)
+    each(work, [item for some in items.values() for item in some], processes, progress, label)
     return {place: [work(item) for item in some] for place, some in items.items()}
 
 

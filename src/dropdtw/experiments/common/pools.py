@@ -67,7 +67,7 @@ def trained_encoder(
     fewer = replace(data, train_images=data.train_images[some], train_labels=data.train_labels[some])
     weights = cache.folder / f"encoder-{fingerprint(encoders, fewer.train_images, epochs, batch, seed, device)}.npz"
     if not weights.exists():
-        trained, _ = encoders.train(fewer, epochs=epochs, batch=batch, seed=seed, device=device, progress=progress)
+        trained = encoders.train(fewer, epochs=epochs, batch=batch, seed=seed, device=device, progress=progress)
         encoders.save(trained, weights)
     return encoders.load(weights).to(device)
 

@@ -88,7 +88,7 @@ class Orders(experiment.Experiment[Recordings, str, str]):
             (noise, way): [Case(way, noise, seed) for seed in range(s.seed, s.seed + s.seeds)]
             for noise, way in product(s.noises, WAYS)
         }
-        done = results(Inference(self.folder, self.out, self.device, s), cases, processes, progress)
+        done = results(Inference(self.folder, self.out, self.device, s), cases, processes, progress, "inference")
         return {noise: {way: done[noise, way] for way in WAYS} for noise in s.noises}
 
     def mapped(self, processes: int = 1, progress: Progress = None) -> dict[str, Array]:

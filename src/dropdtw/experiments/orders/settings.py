@@ -47,4 +47,4 @@ class Settings(experiment.Settings):
     def quick(self) -> Settings:
         """A version that runs in seconds, as a smoke test."""
         return replace(self, seeds=2, epochs=2, percentiles=(18.0, 35.0), clips=24, noises=(1.5,), tested=6, tuned=3,
-                       factors=(0.5,), trained=8, judged=8, digit_epochs=1, small=True)  # fmt: skip
+                       factors=(0.5,), trained=5, judged=5, digit_epochs=1, small=True)  # fmt: skip

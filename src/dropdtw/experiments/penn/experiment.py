@@ -27,7 +27,7 @@ from dropdtw.experiments.penn import stand_in, videos
 from dropdtw.experiments.penn.model import LOSSES, Aligner, Clips, Objective, PoseEncoder, Windows, make_pair
 from dropdtw.experiments.penn.settings import Settings
 from dropdtw.experiments.penn.videos import Scores, Splits, evaluate, pairs_of, penn_splits, raw
-from dropdtw.files.progress import Progress
+from dropdtw.files.progress import Progress, working
 
 DATASETS: Final[dict[str, Dataset[Splits]]] = {
     "stand-in": Dataset(lambda folder: folder is None, lambda folder, s: stand_in.splits(s.clips, s.seed)),
@@ -114,7 +114,8 @@ class Penn(experiment.Experiment[Splits, Objective, float]):
 
     def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
         """Tune at every level, train, and compare with raw frames."""
-        base = raw(self.data.test, self.pairs)
+        with working("comparing raw frames", progress):
+            base = raw(self.data.test, self.pairs)
         chosen = choose(self, processes, progress)
         for name, objectives in chosen.items():
             say(f"{LOSSES[name].title}: {reports.described(self.settings, objectives)}")

@@ -12,7 +12,7 @@ mixed with something that has nothing to do with it. Training has that to gain.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -177,12 +177,11 @@ def splits(source: Source, seed: int, make: Make = data_set) -> Splits:
     cache = Cache(source.cache)
     how = Procedures(seed=seed)
     path = None if source.encoder is None else str(source.encoder)
-    if source.quick:
-        how = replace(how, tasks=6, videos=6, classes=12)
-        encoder = pools.trained_encoder(data, cache, path=path, epochs=3, batch=32, digits=800)
-    else:
-        encoder = pools.trained_encoder(data, cache, path=path)
-    return compose(encoder, data, how, 2 if source.quick else 6, cache, make=make)
+    if not source.quick:
+        return compose(pools.trained_encoder(data, cache, path=path), data, how, 6, cache, make=make)
+    encoder = pools.trained_encoder(data, cache, path=path, epochs=4, batch=25, digits=400)
+    how = replace(how, tasks=4, videos=5, classes=6)
+    return compose(encoder, data, how, 2, cache, make=make, sets=dict.fromkeys(SETS, 1))
 
 
 def key(source: Source) -> str:
@@ -209,10 +208,11 @@ def compose(
     cache: Cache,
     progress: Progress = None,
     make: Make = data_set,
+    sets: Mapping[str, int] = SETS,
 ) -> Splits:
     """Videos of other digits in each split, all out of the digits the encoder has not seen.
 
-    how.videos : of each task for training;   held_out : for validation, and as many for testing.
+    how.videos : of each task for training;   held_out : for validation, and as many for testing.   sets : see `SETS`.
     """
     from dropdtw.experiments.common import pools
 
@@ -220,10 +220,10 @@ def compose(
     # Every fourth digit is for validation, every fourth for testing: no image is in two splits.
     share = {"train": (0, 1), "val": (2,), "test": (3,)}
     encoded: dict[str, list[Videos]] = {}
-    for number, (name, sets) in enumerate(SETS.items()):
+    for number, (name, count) in enumerate(sets.items()):
         mine = np.isin(np.arange(len(data.test_labels)) // 10 % 4, share[name])
         part = replace(data, test_images=data.test_images[mine], test_labels=data.test_labels[mine])
-        seeds = [10_000 + 100 * number + k for k in range(sets)]
+        seeds = [10_000 + 100 * number + k for k in range(count)]
         encoded[name] = pools.encode(encoder, part, seeds, classes, cache, progress)
     steps = step_embeddings(encoded["train"], how)
     made = []

@@ -24,7 +24,7 @@ from dropdtw.experiments.steps.losses import LOSSES
 from dropdtw.experiments.steps.model import Objective
 from dropdtw.experiments.steps.splits import Splits
 from dropdtw.files import atomic
-from dropdtw.files.progress import Progress, reporter
+from dropdtw.files.progress import Progress, reporter, ticking
 
 ROWS: dict[int, dict[str, Objective]] = {
     1: {
@@ -95,20 +95,20 @@ def trained_rows(
     code = fingerprint(experiment, inference, model, losses, common_losses, training)
     results: dict[str, list[tuple[float, ...]]] = {name: [] for name in rows}
     report = reporter("rows", progress)
-    done = 0
-    for seed in seeds:
-        data: Splits | None = None
-        for name, objective in rows.items():
-            key = fingerprint(code, data_key, asdict(objective), {**asdict(plan), "seed": seed})
+    todo = [(seed, name) for seed in seeds for name in rows]
+    data: dict[int, Splits] = {}
+    with ticking(report):
+        for done, (seed, name) in enumerate(todo, 1):
+            key = fingerprint(code, data_key, asdict(rows[name]), {**asdict(plan), "seed": seed})
             path = out / "cache" / f"row-{key}.json"
             if not path.exists():
-                data = data or splits(seed)
-                scores = _train_row(data, objective, plan, seed)
-                atomic.write_json(path, {"row": name, "seed": seed, "objective": asdict(objective), "scores": scores})
+                if seed not in data:
+                    data = {seed: splits(seed)}
+                scores = _train_row(data[seed], rows[name], plan, seed)
+                atomic.write_json(path, {"row": name, "seed": seed, "objective": asdict(rows[name]), "scores": scores})
             results[name].append(tuple(json.loads(path.read_text())["scores"]))
             say(f"{name}, seed {seed}: " + ", ".join(f"{v:.1f}" for v in results[name][-1]))
-            done += 1
-            report(done, len(seeds) * len(rows))
+            report(done, len(todo))
     return {name: Result(tuple(values)) for name, values in results.items()}
 
 

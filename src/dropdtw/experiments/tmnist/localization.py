@@ -18,7 +18,7 @@ from dropdtw import metrics
 from dropdtw.costs import cosine
 from dropdtw.data import tmnist
 from dropdtw.experiments.common.pools import Videos
-from dropdtw.files.progress import Progress, reporter
+from dropdtw.files.progress import Progress, reporter, ticking
 from dropdtw.problem.inputs import Array, runs
 
 EVENTS = 2
@@ -130,15 +130,16 @@ def run(
     total = sum(map(len, ROWS.values())) + len(ROWS)
     done = 0
     chosen, accuracy, iou = {}, {}, {}
-    for name, settings in ROWS.items():
-        tried = []
-        for setting in settings:
-            tried.append(float(np.sum([np.mean(values) for values in scores(setting, tuning)])))
+    with ticking(report):
+        for name, settings in ROWS.items():
+            tried = []
+            for setting in settings:
+                tried.append(float(np.sum([np.mean(values) for values in scores(setting, tuning)])))
+                done += 1
+                report(done, total)
+            chosen[name] = settings[int(np.argmax(tried))]
+            accuracy[name], iou[name] = scores(chosen[name], testing)
             done += 1
             report(done, total)
-        chosen[name] = settings[int(np.argmax(tried))]
-        accuracy[name], iou[name] = scores(chosen[name], testing)
-        done += 1
-        report(done, total)
     accuracy["nothing found"], iou["nothing found"] = scores(None, testing)
     return Localization(chosen, accuracy, iou)
