@@ -265,7 +265,8 @@ def test_progress_counts_the_signal():
 
 def test_ctrl_c_is_answered():
     code = (
-        "import numpy as np, dropdtw\n"
+        "import signal, numpy as np, dropdtw\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         "x = np.random.default_rng(0).normal(size=4_000_000)\n"
         "print('ready', flush=True)\n"
         "dropdtw.find(x[:2000], x, drop_x=1.0)\n"

@@ -61,7 +61,7 @@ def test_the_experiment_runs_on_the_stand_in_and_is_not_run_twice(tmp_path, monk
     assert json.loads((tmp_path / "results.json").read_text()) == json.loads(json.dumps(results))
     page = (tmp_path / "report.html").read_text()
     assert "the command" in page
-    assert "not the paper&#x27;s data but stand-in" in page
+    assert "a stand-in: 6 + 2 + 3 videos" in page
     assert set(results["found"]) == {"none", "both"}
     rows = list(results["found"]["both"])
     assert rows == ["OTAM", "SmoothDTW", "Drop-DTW", experiment.PAPERS]

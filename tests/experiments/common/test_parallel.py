@@ -60,7 +60,7 @@ def test_processes_share_the_work(tmp_path, monkeypatch):
     assert 1 <= len(by) <= 2
     with pytest.raises(ValueError, match="no item -1"):
         parallel.each(shared_work.work, [-1, 7], 2, progress=False)
-    with pytest.raises(ValueError, match="0 processes; give 1 or more"):
+    with pytest.raises(ValueError, match="processes is 0; give 1 or more"):
         parallel.each(shared_work.work, [1], 0)
 
 
