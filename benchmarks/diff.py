@@ -2,6 +2,7 @@
 
 python benchmarks/diff.py [--only speech mixed music noise] [--pairs 60] [--seed 10000] [--cache DIR] [--jobs 2]
                           [--picture FILE]           draws how sure stretches are, beside how often they are right
+python benchmarks/diff.py --short [--pairs 6]        the confidence alone, where shared passages last 1 s and more
 python benchmarks/diff.py --hour                     one hour against one hour: seconds and memory
 
 Seeds below 1000 are for tuning, 10000 and more for reporting: nothing is chosen on these. An edit is found where all
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import diff_material as material
+import diff_sounds as sounds
 import numpy as np
 
 from dropdtw import media
@@ -108,13 +110,13 @@ def measure(task: tuple[str, int, Path | None]) -> Scores:
     kind, seed, cache = task
     pair = material.made(kind, seed, cache)
     began = time.process_time()
-    found = media.diff((pair.a, material.RATE), (pair.b, pair.rate_b), speed=pair.speed != 1)
+    found = media.diff((pair.a, sounds.RATE), (pair.b, pair.rate_b), speed=pair.speed != 1)
     took = time.process_time() - began
     hits, false, errors = judge(pair.edits, edits_of(found))
     hours, common, stretches = found.durations[0] / 3600, None, []
     if seed % 3 == 0:
         other = material.made(kind, seed ^ 1, cache)
-        common = media.diff((pair.a, material.RATE), (other.b, other.rate_b), speed=other.speed != 1).common
+        common = media.diff((pair.a, sounds.RATE), (other.b, other.rate_b), speed=other.speed != 1).common
         stretches = candidates(pair, pair, pair.edits) + candidates(pair, other, None)
     cues, placed = retimed(pair, found)
     return Scores(
@@ -183,7 +185,7 @@ def candidates(
 
     edits : the true ones; None where the recordings are unrelated, and nothing is right.
     """
-    A = features.frames_of_sound(Sound((pair.a, material.RATE), "A").blocks())
+    A = features.frames_of_sound(Sound((pair.a, sounds.RATE), "A").blocks())
     B = features.frames_of_sound(Sound((other.b, other.rate_b), "B").blocks())
     assert A is not None
     assert B is not None
@@ -202,6 +204,17 @@ def candidates(
     return rows
 
 
+def short(kinds: list[str], pairs: int, seed: int, picture: Path | None) -> None:
+    """How sure short passages are: recordings of 90 s with four to ten edits, and as many unrelated pairs."""
+    rows = []
+    for k in range(seed, seed + pairs, 2):
+        for kind in kinds:
+            two = [material.spoilt(material.pair(kind, s, 90.0, 1.0, (4, 10)), s) for s in (k, k + 1)]
+            rows += [row for one in two for row in candidates(one, one, one.edits)]
+            rows += [row for one, other in (two, two[::-1]) for row in candidates(one, other, None)]
+    calibration(rows, seed < 1000, picture)
+
+
 def calibration(rows: list[tuple[list[float], bool]], tuning: bool, picture: Path | None) -> None:
     """Print how often stretches are right, by their confidence."""
     X, y = np.array([row[0] for row in rows]), np.array([row[1] for row in rows], float)
@@ -215,7 +228,10 @@ def calibration(rows: list[tuple[list[float], bool]], tuning: bool, picture: Pat
         if inside.any():
             said, right, count = p[inside].mean(), y[inside].mean(), int(inside.sum())
             table.append((said, right, count))
-            print(f"confidence {low:4.2f}–{min(high, 1):4.2f}: {count:4} stretches, {100 * right:5.1f} % right")
+            print(
+                f"confidence {low:4.2f}–{min(high, 1):4.2f}, mean {said:.3f}: {count:4} stretches, "
+                f"{100 * right:5.1f} % right"
+            )
     print(f"Brier score {np.mean((p - y) ** 2):.4f}; of a constant {y.mean() * (1 - y.mean()):.4f}")
     if picture is not None:
         draw(table, p, y, picture)
@@ -263,34 +279,36 @@ def draw(table: list[tuple[float, float, int]], p: Array, y: Array, picture: Pat
 def hour(seed: int, speed: bool) -> None:
     """One hour of speech against another cut of it, both as files, in a process of its own."""
     rng = np.random.default_rng(seed)
-    base = material.speech(rng, 3600)
-    cut, extra = 1200 * material.RATE, material.speech(rng, 30)
+    base = sounds.speech(rng, 3600)
+    cut, extra = 1200 * sounds.RATE, sounds.speech(rng, 30)
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder, "a.mp3"), Path(folder, "b.mp3")
-        files[0].write_bytes(material.encoded(base, material.RATE, "mp3"))
-        files[1].write_bytes(material.encoded(np.concatenate([base[:cut], extra, base[cut:]]), material.RATE, "mp3"))
+        files[0].write_bytes(material.encoded(base, sounds.RATE, "mp3"))
+        files[1].write_bytes(material.encoded(np.concatenate([base[:cut], extra, base[cut:]]), sounds.RATE, "mp3"))
         given = json.dumps([*map(str, files), speed])
         done = subprocess.run([sys.executable, __file__, "--one", given], capture_output=True, text=True, check=True)
     print(done.stdout)
 
 
 def one(a: str, b: str, speed: bool) -> None:
-    began, cpu = time.perf_counter(), time.process_time()
+    clocks = (time.perf_counter, time.process_time, time.thread_time)
+    began = [clock() for clock in clocks]
     found = media.diff(a, b, speed=speed)
-    took, cpu = time.perf_counter() - began, time.process_time() - cpu
+    took, cpu, main = (clock() - start for clock, start in zip(clocks, began, strict=True))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{found}\n{took:.1f} s ({cpu:.1f} s CPU), peak {peak:.2f} GiB")
+    print(f"{found}\n{took:.1f} s ({cpu:.1f} s CPU, of which {main:.1f} s in the main thread), peak {peak:.2f} GiB")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    kinds = list(material.MATERIAL)
+    kinds = list(sounds.MATERIAL)
     parser.add_argument("--only", nargs="+", choices=kinds, default=kinds[:3])
     parser.add_argument("--pairs", type=int, default=60)
     parser.add_argument("--seed", type=int, default=20_000)
     parser.add_argument("--cache", type=Path, help="where made recordings are kept (default: nowhere)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--picture", type=Path, help="where the calibration is drawn")
+    parser.add_argument("--short", action="store_true")
     parser.add_argument("--hour", action="store_true")
     parser.add_argument("--speed", action="store_true", help="--hour with speed=True")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -299,6 +317,8 @@ def main() -> None:
         one(*json.loads(given.one))
     elif given.hour:
         hour(given.seed, given.speed)
+    elif given.short:
+        short(given.only, given.pairs, given.seed, given.picture)
     else:
         report(given.only, given.pairs, given.seed, given.cache, given.jobs, given.picture)
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import diff_material as material
+import diff_sounds as sounds
 import numpy as np
 
 from dropdtw import media
@@ -40,7 +41,7 @@ def finders() -> dict[str, Finder]:
 
         def syncstart(a: Array, b: Array) -> float:
             *_, size, best, _ = corrabs(a, b)
-            return (best - size if best > size // 2 else best) / material.RATE
+            return (best - size if best > size // 2 else best) / sounds.RATE
 
         found["syncstart"] = syncstart
     try:
@@ -48,7 +49,7 @@ def finders() -> dict[str, Finder]:
     except ImportError:
         print("audio-offset-finder is not installed")
     else:
-        found["audio-offset-finder"] = lambda a, b: find_offset_between_buffers(a, b, material.RATE)["time_offset"]
+        found["audio-offset-finder"] = lambda a, b: find_offset_between_buffers(a, b, sounds.RATE)["time_offset"]
     return found
 
 
@@ -75,22 +76,22 @@ def case(seed: int, seconds: float) -> Case:
     """The pair of a seed: the kinds of material in turn, and the conditions in turn."""
     rng = np.random.default_rng([seed, 4])
     kind, how = KINDS[seed % len(KINDS)], material.CONDITIONS[seed // len(KINDS) % len(material.CONDITIONS)]
-    base = material.MATERIAL[kind](rng, seconds)
+    base = sounds.MATERIAL[kind](rng, seconds)
     late = float(rng.uniform(2, 20))
-    rest = base[int(late * material.RATE) :]
-    late = (len(base) - len(rest)) / material.RATE
+    rest = base[int(late * sounds.RATE) :]
+    late = (len(base) - len(rest)) / sounds.RATE
     a, b, late = (base, rest, late) if rng.random() < 0.5 else (rest, base, -late)
-    middle = max(late, 0.0) + len(rest) / material.RATE / 2
+    middle = max(late, 0.0) + len(rest) / sounds.RATE / 2
     return Case(kind, how, a, material.spoil(b, how, rng), late, middle)
 
 
 def measure(one: Case, others: dict[str, Finder]) -> tuple[dict[str, float], int]:
     """Errors in seconds by name, and the number of passages that `diff` finds (1 is right)."""
     fast = one.b.speed != 1
-    edits = media.diff((one.a, material.RATE), (one.b.samples, one.b.rate), speed=fast)
+    edits = media.diff((one.a, sounds.RATE), (one.b.samples, one.b.rate), speed=fast)
     true, said = one.place(one.middle), edits.to_b(one.middle)
     errors = {"dropdtw": np.inf if said is None else abs(said - true)}
-    b = material.resampled(one.b.samples, one.b.rate, material.RATE)
+    b = material.resampled(one.b.samples, one.b.rate, sounds.RATE)
     for name, find in others.items():
         errors[name] = abs(one.middle - find(one.a, b) - true)
     return errors, len(edits.same)

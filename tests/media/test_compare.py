@@ -344,12 +344,13 @@ def test_edits_of_made_recordings_are_found(kind, program, monkeypatch):
         pytest.skip(f"{program} is not installed (Debian: apt install {program})")
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import diff_material as material
+    import diff_sounds as sounds
 
-    if kind == "music" and material.soundfont() is None:
+    if kind == "music" and sounds.soundfont() is None:
         pytest.skip("there is no soundfont (Debian: apt install fluid-soundfont-gm)")
     pair = material.pair(kind, 3, 40.0)
     copy = material.spoil(pair.b, "noise20", np.random.default_rng(0))
-    found = media.diff((pair.a, material.RATE), (copy.samples, copy.rate))
+    found = media.diff((pair.a, sounds.RATE), (copy.samples, copy.rate))
     ends = [((0, 0), (0, 0)), *((s.a, s.b) for s in found.same)]
     gaps = [(p[0][1], q[0][0], p[1][1], q[1][0]) for p, q in pairwise(ends)]
     np.testing.assert_allclose([g for g in gaps if max(g[1] - g[0], g[3] - g[2]) >= 1], pair.edits, atol=0.3)
