@@ -228,7 +228,7 @@ def mixed(rng: Rng, seconds: float, cast: list[Speaker] | None = None) -> Array:
 
 
 def noise(rng: Rng, seconds: float) -> Array:
-    """Gusts: noise whose loudness and colour wander, a few times a second."""
+    """Gusts: noise whose loudness and color wander, a few times a second."""
     n = int(seconds * RATE)
     at = np.linspace(0, seconds, n)
     out = np.zeros(n, np.float32)
