@@ -170,5 +170,5 @@ def test_windows_and_masks_limit_relatives_too(options, executor):
 
 @pytest.mark.parametrize("method", ["erp", "ddtw", "wdtw"])
 def test_streams_refuse_what_needs_all_of_x(method):
-    with pytest.raises(ValueError, match="needs all of X before it can price"):
+    with pytest.raises(ValueError, match="needs all of X to compute the cost"):
         dropdtw.Online([0.0, 1.0, 2.0], method=method)
