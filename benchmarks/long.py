@@ -3,7 +3,7 @@
 python benchmarks/long.py [--shape 1000 1000000] [--match cosine] [--drop-x percentile:30] [--drop-z 0.3] [--features 8]
 
 Without --shape, the table of docs/performance.md. Memory is the peak of the process less its inputs; C is what all
-match costs would take. Frames follow the steps with noise, and every seventh is foreign; the last column tells how
+match costs would take. Frames follow the steps with noise, and every seventh is foreign; the last column says how
 many of a sample of the others got their step.
 """
 

@@ -15,6 +15,7 @@ import numpy as np
 
 import dropdtw
 from dropdtw.executors import cpu
+from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs
 from dropdtw.tables import recurrence
 from dropdtw.tables.reducers import smooth_min
@@ -38,7 +39,7 @@ def align(K: int, N: int, features: int, match: str, drop_z: float | None) -> No
 
 def gradient(K: int, N: int, table: str) -> None:
     C = np.random.default_rng(0).random((K, N), dtype=np.float32)
-    costs = Costs(C, np.full(N, 0.3, np.float32), np.full(K, 0.3, np.float32))
+    costs = Costs(Matrix(C), np.full(N, 0.3, np.float32), np.full(K, 0.3, np.float32))
     before = peak()
     start = time.perf_counter()
     cpu.run(getattr(recurrence, table)(), smooth_min(0.1), costs, gradient=True)

@@ -1,4 +1,4 @@
-"""What `drop_dtw` adds to the executor behind it, forward + backward on the CPU: python benchmarks/torch_cpu.py."""
+"""How much `drop_dtw` adds to the executor behind it, forward + backward on the CPU: python benchmarks/torch_cpu.py."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from dropdtw.executors import run_batch
-from dropdtw.problem.problem import Padded
+from dropdtw import executors
+from dropdtw.executors.protocol import Padded
 from dropdtw.tables.recurrence import one_sided
 from dropdtw.tables.reducers import smooth_min
 from dropdtw.torch import drop_dtw
@@ -31,6 +31,8 @@ def milliseconds(*works: Callable[[], object], repeats: int = 21) -> list[float]
 
 def main() -> None:
     torch.manual_seed(0)
+    table = one_sided()
+    executor = executors.choose(table)
     print("| batch × K × N | threads | executor | `drop_dtw` | ratio |")
     print("|---|---|---|---|---|")
     for B, K, N in SHAPES:
@@ -41,7 +43,7 @@ def main() -> None:
         for threads in (1, 2):
             torch.set_num_threads(threads)
             bare, full = milliseconds(
-                lambda: run_batch(one_sided(), smooth_min(0.5), batch, gradient=True, threads=threads),  # noqa: B023
+                lambda: executor.run_batch(table, smooth_min(0.5), batch, gradient=True, threads=threads),  # noqa: B023
                 lambda: torch.autograd.grad(drop_dtw(C, drop, gamma=0.5).sum(), (C, drop)),  # noqa: B023
             )
             print(f"| {B} × {K} × {N} | {threads} | {bare:.2f} ms | {full:.2f} ms | {full / bare:.2f} |")

@@ -1,0 +1,39 @@
+"""Benchmarks that only run by hand still run: on problems too small to measure anything."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
+pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+def load(name, monkeypatch):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_drop_dtw_adds(monkeypatch, capsys):
+    benchmark = load("torch_cpu", monkeypatch)
+    monkeypatch.setattr(benchmark, "SHAPES", [(2, 3, 4)])
+    threads = benchmark.torch.get_num_threads()
+    try:
+        benchmark.main()
+    finally:
+        benchmark.torch.set_num_threads(threads)
+    assert capsys.readouterr().out.count("| 2 × 3 × 4 |") == 2
+
+
+@pytest.mark.parametrize("work", ["align", "gradient"])
+def test_time_and_memory(work, monkeypatch, capsys):
+    benchmark = load("memory", monkeypatch)
+    monkeypatch.setattr(sys, "argv", ["memory.py", work, "--shape", "4", "40"])
+    benchmark.main()
+    assert "% of a sample right" in (out := capsys.readouterr().out) or "beyond C and its gradient" in out
