@@ -180,18 +180,19 @@ def test_costs_from_sequences_in_strips_and_in_kernels(metric, d, dtype, monkeyp
             assert value == approx(a.cost, rel=1e-5)
 
 
-def test_strips_are_never_whole(monkeypatch):
+def test_strips_are_never_whole_and_tracing_back_needs_no_rows_below_the_path(monkeypatch):
     """A long problem is aligned without ever materializing all of its match costs."""
-    widest = 0
-    original = Pair.columns
+    shapes = []
+    original = Pair.part
 
-    def columns(self, start, stop):
-        nonlocal widest
-        widest = max(widest, min(stop, self.shape[1]) - start)
-        return original(self, start, stop)
+    def part(self, rows, columns):
+        found = original(self, rows, columns)
+        shapes.append(found.shape)
+        return found
 
-    monkeypatch.setattr(Pair, "columns", columns)
+    monkeypatch.setattr(Pair, "part", part)
     monkeypatch.setattr(cpu, "STRIPS_FROM", 0)
+    monkeypatch.setattr(cpu, "STRIP", 1 << 16)
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(100, 16))
     X = np.repeat(Z, 700, axis=0)
@@ -199,7 +200,9 @@ def test_strips_are_never_whole(monkeypatch):
     a = dropdtw.align(Z, X, drop_x=0.2)
     assert a.dropped_x[::10].mean() > 0.95
     assert (a.labels[1::10] == np.repeat(np.arange(100), 70)).all()
-    assert widest < 70_000
+    assert max(width for _, width in shapes) < 2000
+    computed = sum(height * width for height, width in shapes)
+    assert computed < 1.6 * 100 * 70_000  # once forward, and half of it again
 
 
 # --- Inputs ---------------------------------------------------------------------------------------------------------

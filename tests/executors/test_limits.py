@@ -182,8 +182,8 @@ def test_of_costs_that_may_be_negative_nothing_is_known_in_advance(monkeypatch):
 
 def test_columns_that_are_not_needed_are_not_computed(monkeypatch):
     asked = []
-    original = Pair.columns
-    monkeypatch.setattr(Pair, "columns", lambda self, a, b: asked.append(b) or original(self, a, b))
+    original = Pair.part
+    monkeypatch.setattr(Pair, "part", lambda self, i, j: asked.append(j.stop) or original(self, i, j))
     monkeypatch.setattr(cpu, "STRIPS_FROM", 0)
     monkeypatch.setattr(cpu, "STRIP", 0)
     rng = np.random.default_rng(0)

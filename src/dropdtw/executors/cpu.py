@@ -362,8 +362,13 @@ def _match_arguments(costs: Costs, transposed: bool, want: int) -> dict[str, Any
             height, length = (len(X), len(Z)) if transposed else (len(Z), len(X))
             least = 256 if height < 1 << 16 else 64
             width = min(length, max(least, (STRIP // 4 if want == _VALUE else STRIP) // height))
-            strips = (lambda a, b: match.rows(a, b).T) if transposed else match.columns
-            return how | {"strips": lambda a, b: strided(strips(a, b)), "strip_width": width}
+
+            def strip(start: int, stop: int, rows: int) -> Array:
+                if transposed:
+                    return strided(match.part(slice(start, stop), slice(rows)).T)
+                return strided(match.part(slice(rows), slice(start, stop)))
+
+            return how | {"strips": strip, "strip_width": width}
     return how | {"match": strided(match.matrix.T if transposed else match.matrix)}
 
 

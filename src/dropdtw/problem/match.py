@@ -52,8 +52,8 @@ class MatchCosts(ABC):
         """C[:, start:stop]."""
 
     @abstractmethod
-    def rows(self, start: int, stop: int) -> Array:
-        """C[start:stop]; only if `by_pair`."""
+    def part(self, rows: slice, columns: slice) -> Array:
+        """C[rows, columns]."""
 
     @abstractmethod
     def every(self, stride: int) -> Array:
@@ -91,9 +91,9 @@ class Matrix(MatchCosts):
         """C[:, start:stop]."""
         return self.C[:, start:stop]
 
-    def rows(self, start: int, stop: int) -> Array:
-        """C[start:stop]."""
-        return self.C[start:stop]
+    def part(self, rows: slice, columns: slice) -> Array:
+        """C[rows, columns]."""
+        return self.C[rows, columns]
 
     def every(self, stride: int) -> Array:
         """C[:, ::stride]."""
@@ -157,9 +157,13 @@ class Pair(MatchCosts):
         """C[:, start:stop]."""
         return self._of(self.Z, self.X[start:stop]) if self._C is None else self._C[:, start:stop]
 
-    def rows(self, start: int, stop: int) -> Array:
-        """C[start:stop]; only if `by_pair`."""
-        return self._of(self.Z[start:stop], self.X) if self._C is None else self._C[start:stop]
+    def part(self, rows: slice, columns: slice) -> Array:
+        """C[rows, columns]; only these are computed if `by_pair`, otherwise the columns as a whole."""
+        if self._C is not None:
+            return self._C[rows, columns]
+        if self.by_pair:
+            return self._of(self.Z[rows], self.X[columns])
+        return self._of(self.Z, self.X[columns])[rows]
 
     def every(self, stride: int) -> Array:
         """C[:, ::stride]."""

@@ -30,23 +30,22 @@ template <class T>
 struct Host {
   nb::object strips;
   std::optional<Matrix<T>> strip;  // kept alive while a kernel reads it
-  int rows = 0;
 
-  static const T* fetch(void* self, int from, int to, std::ptrdiff_t* row, std::ptrdiff_t* column) {
+  static const T* fetch(void* self, int from, int to, int rows, std::ptrdiff_t* row, std::ptrdiff_t* column) {
     auto& host = *static_cast<Host*>(self);
     nb::gil_scoped_acquire gil;
     try {
       host.strip.reset();
-      host.strip = nb::cast<Matrix<T>>(host.strips(from, to));
+      host.strip = nb::cast<Matrix<T>>(host.strips(from, to, rows));
     } catch (nb::python_error& error) {
       error.restore();
       return nullptr;
     } catch (nb::cast_error&) {
-      PyErr_SetString(PyExc_TypeError, "strips(from, to) must return a matrix of the drop costs' dtype");
+      PyErr_SetString(PyExc_TypeError, "strips(from, to, rows) must return a matrix of the drop costs' dtype");
       return nullptr;
     }
-    if (int(host.strip->shape(0)) != host.rows || int(host.strip->shape(1)) != to - from) {
-      PyErr_SetString(PyExc_ValueError, "strips(from, to) must return K rows and to - from columns");
+    if (int(host.strip->shape(0)) != rows || int(host.strip->shape(1)) != to - from) {
+      PyErr_SetString(PyExc_ValueError, "strips(from, to, rows) must return `rows` rows and to - from columns");
       return nullptr;
     }
     *row = host.strip->stride(0);
@@ -81,7 +80,6 @@ nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, 
   } else if (strips) {
     require(strip_width > 0, "strips need a width");
     host.strips = *strips;
-    host.rows = K;
     problem.strip = Host<T>::fetch;
     problem.strip_width = strip_width;
   } else {

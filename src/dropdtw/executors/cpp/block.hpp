@@ -43,21 +43,23 @@ struct Block {
 
   bool prepare() { return low.resize(K + N + 2) && high.resize(K + N + 2) && offset.resize(K + N + 3); }
 
-  // Opens the block of columns [from, to]: sets the lanes of each anti-diagonal and where its stored values begin.
-  void open(int from, int to) {
+  // Opens the block of columns [from, to], with the rows down to `rows`: sets the lanes of each anti-diagonal and where
+  // its stored values begin.
+  void open(int from, int to, int rows) {
     first = from;
     last = to;
-    diagonals = K + last - first + 1;
-    int top = 0, bottom = 0;
+    bottom = rows;
+    diagonals = bottom + last - first + 1;
+    int top = 0, lowest = 0;
     offset[0] = 0;
     for (int t = 0; t < diagonals; ++t) {
       low[t] = larger(0, t - (last - first));
-      high[t] = smaller(K, t);
+      high[t] = smaller(bottom, t);
       if (narrow()) {
         while (top < K && first + t - top > rightmost(top)) ++top;
-        while (bottom < K && first + t - (bottom + 1) >= leftmost(bottom + 1)) ++bottom;
+        while (lowest < K && first + t - (lowest + 1) >= leftmost(lowest + 1)) ++lowest;
         low[t] = larger(low[t], top);
-        high[t] = smaller(high[t], bottom);
+        high[t] = smaller(high[t], lowest);
       }
       offset[t + 1] = offset[t] + larger(0, end(t) - begin(t));
     }
@@ -129,7 +131,7 @@ struct Block {
 
   const Problem<T>& problem;
   const int K, N;
-  int first = 0, last = 0, diagonals = 0;
+  int first = 0, last = 0, bottom = 0, diagonals = 0;
   Buffer<int> low, high;       // the first and the last lane of each anti-diagonal
   Buffer<std::size_t> offset;  // where its stored values begin
 };

@@ -39,7 +39,8 @@ class MatchCosts {
     laid_out_ = -1;
     if (problem_.strip == nullptr || block_.last == 0) return true;
     strip_from_ = larger(block_.first, 1) - 1;
-    strip_ = problem_.strip(problem_.self, strip_from_, block_.last, &strip_row_, &strip_column_);
+    const int rows = larger(block_.bottom, 1);
+    strip_ = problem_.strip(problem_.self, strip_from_, block_.last, rows, &strip_row_, &strip_column_);
     return strip_ != nullptr;
   }
 

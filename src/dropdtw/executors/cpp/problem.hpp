@@ -30,7 +30,7 @@ struct Problem {
   // Match costs: a matrix with strides in elements, strips of one on demand, or sequences with d ≤ 8 features.
   const T* match = nullptr;
   std::ptrdiff_t row = 0, column = 0;
-  const T* (*strip)(void* self, int from, int to, std::ptrdiff_t* row, std::ptrdiff_t* column) = nullptr;
+  const T* (*strip)(void* self, int from, int to, int rows, std::ptrdiff_t* row, std::ptrdiff_t* column) = nullptr;
   int strip_width = 0;
   Metric metric = Metric::none;
   const T *z = nullptr, *x = nullptr;

@@ -39,8 +39,8 @@ class Solver {
   }
 
  private:
-  // Opens block b, in a division into blocks of `width` columns.
-  void open(int b, int width) { wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_)); }
+  // Opens block b, in a division into blocks of `width` columns, with the rows down to `rows`.
+  void open(int b, int width, int rows) { wave_.block_.open(b * width, smaller((b + 1) * width - 1, N_), rows); }
 
   bool prepare_columns(int kept) {
     const std::size_t rows = std::size_t(K_ + 1) * kept;
@@ -58,7 +58,7 @@ class Solver {
     const int blocks = (N_ + width) / width;
     if (!prepare_columns(kept)) return Status::no_memory;
     for (int b = 0; b < blocks; ++b) {
-      open(b, width);
+      open(b, width, K_);
       const Column<T> left = b == 0 ? Column<T>{} : column(b % kept);
       const Column<T> right = b + 1 < blocks ? column((b + 1) % kept) : Column<T>{};
       const Status s = wave_.template forward<reducer, false>(left, right, nullptr, nullptr);
@@ -77,7 +77,7 @@ class Solver {
     double weights[S];
     Status status;
     if (problem_.strip == nullptr) {
-      wave_.block_.open(0, N_);
+      wave_.block_.open(0, N_, K_);
       status = wave_.template forward<reducer, false>({}, {}, nullptr, nullptr);
     } else {
       status = sweep<reducer>(problem_.strip_width, 2);
@@ -105,7 +105,7 @@ class Solver {
     }
     int i = K_, j = N_;
     for (int b = blocks - 1; b >= 0; --b) {
-      open(b, width);
+      open(b, width, i);  // the rest of the path lies above row i
       const std::size_t n = wave_.block_.offset[wave_.block_.diagonals] + W;
       auto* const chosen = static_cast<Code*>(problem_.scratch(problem_.owner, n * sizeof(Code)));
       if (chosen == nullptr) return Status::no_memory;
@@ -169,7 +169,7 @@ class Solver {
     for (std::size_t k = 0; k < size; ++k) flow[k] = 0;
     for (int b = blocks - 1; b >= 0; --b) {
       const Column<T> left = b == 0 ? Column<T>{} : column(b);
-      open(b, width);
+      open(b, width, K_);
       if (!kept.resize(S * wave_.block_.offset[wave_.block_.diagonals] + W)) return Status::no_memory;
       if (!wave_.bases_.keep(wave_.block_.diagonals)) return Status::no_memory;
       const Status s = wave_.template forward<reducer, false>(left, {}, kept.get(), nullptr);

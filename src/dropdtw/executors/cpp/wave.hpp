@@ -174,7 +174,7 @@ struct Wave {
   // Before anti-diagonal t: moves the base of each row to the smallest state of the row's last cell.
   DROPDTW_FLAT void rebase(int last, int before, int t) {
     const int low = t > 0 ? block_.low[t - 1] : 0, high = t > 0 ? block_.high[t - 1] : -1;
-    const int bottom = t <= K_ && high == t - 1 ? t : high;  // row t has just entered from the column on the left
+    const int bottom = t <= block_.bottom && high == t - 1 ? t : high;  // row t has just entered on the left
     const int from = rebased_from(t), to = rebased_to(t);
     const std::ptrdiff_t stride = stride_;
     T *const near = states(last, 0), *const far = states(before, 0), *const by = bases_.by();
@@ -236,8 +236,8 @@ struct Wave {
   // them, such as a column that enters on the left or a band that ends.
   template <bool based>
   bool together(int t, const Column<T>& left) {
-    return !block_.narrow() && t > 1 && t % 2 == 0 && t + 1 < block_.diagonals && (left.states == nullptr || t > K_) &&
-           !(based && bases_.due(t + 1));
+    return !block_.narrow() && t > 1 && t % 2 == 0 && t + 1 < block_.diagonals &&
+           (left.states == nullptr || t > block_.bottom) && !(based && bases_.due(t + 1));
   }
 
   // Computes anti-diagonals t and t + 1 in place: t overwrites t − 2, and t + 1 overwrites t − 1. Each vector is loaded
@@ -328,7 +328,7 @@ struct Wave {
           if (looks && t % group == 1 && t + 1 < block_.diagonals && hopeless(last, before, t)) return give_up(t);
           continue;
         }
-      if (t <= K_) enter(last, t, left);
+      if (t <= block_.bottom) enter(last, t, left);
       if (based && bases_.due(t)) {
         rebase(last, before, t);
         if (kept != nullptr) std::memcpy(bases_.kept(t), bases_.by(), rebased_to(t) * sizeof(T));

@@ -91,17 +91,17 @@ class Widened {
     return p.tick(p.self);
   }
 
-  static const double* fetch(void* self, int from, int to, std::ptrdiff_t* row, std::ptrdiff_t* column) {
+  static const double* fetch(void* self, int from, int to, int rows, std::ptrdiff_t* row, std::ptrdiff_t* column) {
     auto& widened = *static_cast<Widened*>(self);
     const Problem<float>& p = widened.problem_;
     const float* match = p.match == nullptr ? nullptr : p.match + from * p.column;
     std::ptrdiff_t far = p.row, near = p.column;
-    if (p.strip != nullptr && (match = p.strip(p.self, from, to, &far, &near)) == nullptr) return nullptr;
+    if (p.strip != nullptr && (match = p.strip(p.self, from, to, rows, &far, &near)) == nullptr) return nullptr;
     *row = to - from;
     *column = 1;
-    widened.strip_.resize(std::size_t(p.K) * (to - from));
+    widened.strip_.resize(std::size_t(rows) * (to - from));
     auto out = widened.strip_.begin();
-    for (int i = 0; i < p.K; ++i)
+    for (int i = 0; i < rows; ++i)
       for (int j = 0; j < to - from; ++j) *out++ = match[i * far + j * near];
     return widened.strip_.data();
   }
