@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy.typing as npt
 
-from dropdtw.files.progress import Progress, Report, reporter
+from dropdtw.files.progress import Progress, Report, reporter, working
 from dropdtw.media.borders import refined, settled, steadied
 from dropdtw.media.confidence import evidence, probability
 from dropdtw.media.edits import NOTHING, OTHER_SPEED, Edits, Segment, Span, check_min
@@ -73,7 +73,7 @@ def diff(
     """
     check_min(min)
     sounds = Sound(a, "A"), Sound(b, "B")
-    A, B = (frames_of_sound(sound.blocks()) for sound in sounds)
+    A, B = (_read(sound, progress) for sound in sounds)
     notes = [note for sound in sounds for note in sound.notes]
     if A is None or B is None:
         silent = [sound.name for sound, frames in zip(sounds, (A, B), strict=True) if frames is None]
@@ -134,6 +134,11 @@ def diff_features(
     center = center_of(Z, X)
     frames = frames_of_rows(Z, rate, center), frames_of_rows(X, rate, center)
     return _edits(*frames, min, speed, drop, opening, progress)
+
+
+def _read(sound: Sound, progress: Progress) -> Frames | None:
+    with working(f"reading {sound.name}", progress):
+        return frames_of_sound(sound.blocks())
 
 
 def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening: float, progress: Progress) -> Edits:

@@ -23,6 +23,9 @@ BANDS = 40
 WINDOW, SIZE = 640, 1024
 """Samples in a window, and in its Fourier transform."""
 
+CHUNK = 512
+"""Fine frames that are transformed at a time, few enough for a processor's cache."""
+
 LOWEST, HIGHEST = 80.0, 6500.0
 """Hz."""
 
@@ -80,7 +83,7 @@ class Mel:
         self._rest = np.concatenate([self._rest, block])
         hop = RATE // FINE
         n = (len(self._rest) - WINDOW) // hop + 1
-        if n >= 512:
+        if n >= CHUNK:
             self._take(n)
 
     def power(self) -> Array:
@@ -93,8 +96,9 @@ class Mel:
     def _take(self, n: int) -> None:
         hop = RATE // FINE
         windows = np.lib.stride_tricks.sliding_window_view(self._rest, WINDOW)[: n * hop : hop]
-        for start in range(0, n, 2048):
-            spectrum = np.fft.rfft(windows[start : start + 2048] * np.hanning(WINDOW).astype(np.float32), SIZE)
+        shape = np.hanning(WINDOW).astype(np.float32)
+        for start in range(0, n, CHUNK):
+            spectrum = np.fft.rfft(windows[start : start + CHUNK] * shape, SIZE)
             self._found.append((spectrum.real**2 + spectrum.imag**2).astype(np.float32) @ _bands())
         self._rest = self._rest[n * hop :].copy()
 

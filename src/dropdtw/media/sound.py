@@ -27,7 +27,7 @@ MISSING = 1.0
 """Minimum number of seconds that a file lacks of what its header says before that counts as damage."""
 
 BLOCK = 1 << 16
-"""Block size for samples from an array."""
+"""Samples in a block, before resampling."""
 
 Source = str | os.PathLike[str] | tuple[npt.ArrayLike, int]
 """A file, or samples with their rate."""
@@ -74,13 +74,15 @@ class Sound:
         if samples.dtype.kind == "f" and not np.isfinite(samples).all():
             raise ValueError(f"{self.name} has samples that are NaN or infinite; replace them, by 0 for silence")
         scale = 1.0 if samples.dtype.kind == "f" else 1.0 / float(np.iinfo(samples.dtype).max)
-        resampler = None if rate == RATE else _resampler()
+        queue, resampler = (None, None) if rate == RATE else (load_av().AudioFifo(), _resampler())
         for start in range(0, len(samples), BLOCK):
             block = (samples[start : start + BLOCK] * scale).astype(np.float32)
             block = block if block.ndim == 1 else block.mean(axis=1)
-            yield block if resampler is None else _resampled(resampler, _frame(block, int(rate)))
-        if resampler is not None:
-            yield _resampled(resampler, None)
+            if queue is not None:
+                queue.write(_frame(block, int(rate)))
+            yield block if queue is None else _resampled(resampler, queue)
+        if queue is not None:
+            yield _resampled(resampler, queue, last=True)
 
     def _of_file(self, source: str | os.PathLike[str]) -> Iterator[Array]:
         path = Path(source)
@@ -109,23 +111,24 @@ class Sound:
     def _of_stream(self, av: ModuleType, container: Any, stream: Any) -> Iterator[Array]:
         begin = (container.start_time or 0) / av.time_base
         setup: tuple[object, ...] | None = None
-        resampler: Any = None
-        done = 0.0  # seconds yielded so far
+        queue, resampler = av.AudioFifo(), _resampler()
+        done = 0.0  # seconds decoded so far
         for frame in self._frames(av, container, stream):
-            now = frame.pts * float(frame.time_base) - begin if frame.pts is not None else done
+            now = frame.time - begin if frame.time is not None else done
             if GAP < now - done < LONGEST_GAP:
+                yield _resampled(resampler, queue)
                 yield np.zeros(round((now - done) * RATE), np.float32)
                 done = now
             made = (frame.format.name, frame.layout.name, frame.sample_rate)
             if made != setup:
-                if resampler is not None:
-                    yield _resampled(resampler, None)
-                setup, resampler = made, _resampler()
+                yield _resampled(resampler, queue, last=True)
+                setup, queue, resampler = made, av.AudioFifo(), _resampler()
             done += frame.samples / frame.sample_rate
             frame.pts = None
-            yield _resampled(resampler, frame)
-        if resampler is not None:
-            yield _resampled(resampler, None)
+            queue.write(frame)
+            if queue.samples >= BLOCK:  # resampling frame by frame takes five times as long
+                yield _resampled(resampler, queue)
+        yield _resampled(resampler, queue, last=True)
 
     def _frames(self, av: ModuleType, container: Any, stream: Any) -> Iterator[Any]:
         """Yield decoded frames; skip and count packets that cannot be decoded."""
@@ -186,6 +189,8 @@ def _frame(block: Array, rate: int) -> Any:
     return frame
 
 
-def _resampled(resampler: Any, frame: Any) -> Array:
-    parts = [part.to_ndarray()[0] for part in resampler.resample(frame)]
+def _resampled(resampler: Any, queue: Any, last: bool = False) -> Array:
+    """The samples of the frames in a queue; after the `last` of them, also those that the resampler still holds."""
+    frames = [queue.read()] if queue.samples else []
+    parts = [part.to_ndarray()[0] for frame in frames + [None] * last for part in resampler.resample(frame)]
     return np.concatenate(parts).astype(np.float32) if parts else np.zeros(0, np.float32)
