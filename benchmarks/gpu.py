@@ -1,15 +1,15 @@
-"""The differentiable Drop-DTW on one CUDA device: correct first, then how fast, and how near to what is possible.
+"""Check and measure the differentiable Drop-DTW on one CUDA device, and compare its speed with the possible optimum.
 
     python benchmarks/gpu.py                 # needs torch with CUDA; checks, then times, then prints a table
-    python benchmarks/gpu.py --check         # the checks alone
-    python benchmarks/gpu.py --tables        # more shapes of the alignment alone, and tables that charge
+    python benchmarks/gpu.py --check         # only the checks
+    python benchmarks/gpu.py --tables        # more shapes of the alignment alone, and tables with opening costs or warp
 
 Times are medians of CUDA events around forward + backward of `drop_dtw`, after warm-up, with fresh random inputs in
-rotation. Tables that charge are timed in turn with plain ones, on the same costs. `queued` lets the CPU run ahead, as
-in training, where other work hides the launches; `alone` waits for the device before each call, so that Python's own
-time counts. The floor is what the dependency chain allows: the same kernels on one pair alone, which keeps one warp
-busy and nothing else. Bytes are those that must move: C read by both passes, its gradient written, and the states
-between blocks written and read.
+rotation. Tables with opening costs or a warp penalty are timed in turn with plain ones, on the same costs. `queued`
+lets the CPU run ahead, as in training, where other work hides the launches. `alone` waits for the device before each
+call, so that Python's own time counts. The floor is the time that the dependency chain allows: the same kernels on a
+single pair, which keeps only one warp of threads busy. Bytes are those that must move: C is read by both passes, its
+gradient is written, and the states between blocks are written and read.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import torch
 
 from dropdtw import METHODS
 from dropdtw.executors.triton import room
+from dropdtw.problem.spec import Spec
 from dropdtw.tables.recurrence import one_sided, two_sided
 from dropdtw.tables.table import Recurrence
 from dropdtw.torch import drop_dtw
@@ -150,21 +151,21 @@ def check_method(method: str, kind: str) -> float:
     def rand(*shape: int) -> torch.Tensor:
         return torch.rand(*shape, dtype=torch.float64, device="cuda", generator=generator, requires_grad=True)
 
-    least, most = METHODS[method].slopes or (0, float("inf"))
-    sizes = [(K, N) for K, N in SIZES if K == 1 == N or (K > 1 and least <= (N - 1) / (K - 1) <= most)]
     sides = [("x", "z"), ("x",), ("z",)] if METHODS[method].takes_drops else [()]
     asked = [(("x", "z")[: 2 * METHODS[method].takes_drops], False)]
     if charged_by(method):
         asked += [(some, True) for some in sides]
     for ragged, (dropped, charging) in product((False, True), asked):
+        limit = {"threshold": 0.4} if METHODS[method].takes_threshold else {}
+        spec = Spec.of(*(0.5 if side in dropped else None for side in "xz"), method=method, **limit)
+        sizes = [size for size in SIZES if spec.fits(*size)]
         K, N = sizes[(number + 3 * ragged + charging) % len(sizes)]
         drops = {f"drop_{side}": rand(3, N if side == "x" else K) for side in dropped}
         names = [n for n in charged_by(method) if charging and (n == "warp" or n[-1] in dropped)]
         paid = drops | {name: rand(3) for name in names}
         C = rand(3, K, N)
         given = [C, *paid.values()]
-        how = {"method": method, "reducer": kind, "gamma": GAMMA, **paid}
-        how |= {"threshold": 0.4} if METHODS[method].takes_threshold else {}
+        how = {"method": method, "reducer": kind, "gamma": GAMMA, **limit, **paid}
         if ragged:
             how |= {"z_lengths": [K, max(1, K // 2), 1], "x_lengths": [N, max(1, N - 3), N]}
         ours, truth = ((v := drop_dtw(C, **how, executor=e), *grads(v, given)) for e in ("triton", "wavefront"))
