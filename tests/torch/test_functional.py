@@ -6,10 +6,11 @@ import pytest
 import cases
 import dropdtw
 import dropdtw.executors
+from dropdtw import orders
 
 torch = pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
 
-from dropdtw.torch import drop_dtw  # noqa: E402
+from dropdtw.torch import drop_dtw, functional, wavefront  # noqa: E402
 from torch_cases import EXECUTORS, GAMMA, REDUCERS, assert_same, everything, random, supporting, tensors  # noqa: E402
 
 
@@ -341,3 +342,21 @@ def test_compiled_code_takes_numbers_that_change(name):
     compiled = torch.compile(value, fullgraph=True, backend="eager")
     for number in (1.0, 0.5, 2):
         assert torch.equal(compiled(C, number), value(C, number))
+
+
+@pytest.mark.parametrize("order", [None, orders.any_order(0, 1, 2)])
+def test_plain_operations_never_read_a_drop_cost_that_no_edge_pays(order, monkeypatch):
+    """On a GPU such a cost is memory that nobody filled, where NaN would make the value NaN."""
+    C = torch.rand(2, 3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    how = {"executor": "wavefront", "order": order}
+    wanted = drop_dtw(C, 0.3, **how)
+    filled = functional._drops
+
+    def unfilled(drop, name, *more):
+        found = filled(drop, name, *more)
+        return torch.full_like(found, torch.nan) if drop is None else found
+
+    monkeypatch.setattr(functional, "_drops", unfilled)
+    monkeypatch.setattr(wavefront, "can_look", lambda A: False)
+    assert torch.equal(drop_dtw(C, 0.3, **how), wanted)
+    assert wanted.isfinite().all()

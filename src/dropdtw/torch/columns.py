@@ -28,7 +28,7 @@ def value(
 ) -> Tensor:
     """Compute the values (B,) of a batch like `wavefront.value`, with `call.walks` as the graphs of its items."""
     walks = WALKS[call.key] if call.walks is None else call.walks
-    batch = prepared(C, drop_x, drop_z, charges, lengths)
+    batch = prepared(C, drop_x, drop_z, charges, lengths, call.table)
     table, which = find_table(call.table), walks.which
     found = torch.empty(len(C), dtype=batch.C.dtype, device=C.device)
     for n, graph in enumerate(walks.graphs):

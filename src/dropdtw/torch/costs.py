@@ -17,7 +17,11 @@ from dropdtw.torch import kernels
 
 
 def cosine(Z: Tensor, X: Tensor) -> Tensor:
-    """1 − cos(z_i, x_j) (paper Eq. 3). A zero vector has cost 1 with everything.
+    """Cosine cost: 1 − cos(z_i, x_j) (paper Eq. 3). A zero vector has cost 1 with everything.
+
+    Z, X : (B, K, d) and (B, N, d).
+
+    Returns C (B, K, N).
 
     >>> cosine(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[2.0, 0.0], [0.0, 3.0]]]))
     tensor([[[0., 1.]]])
@@ -32,7 +36,11 @@ def _units(A: Tensor) -> Tensor:
 
 
 def sqeuclidean(Z: Tensor, X: Tensor) -> Tensor:
-    """‖z_i − x_j‖², exactly 0 for equal elements.
+    """Squared Euclidean distance: ‖z_i − x_j‖², exactly 0 for equal elements.
+
+    Z, X : (B, K, d) and (B, N, d).
+
+    Returns C (B, K, N).
 
     Up to 16 features, the differences are squared directly. Beyond that, one matrix product computes
     |z|² + |x|² − 2 z·x, which cancels where z ≈ x. On the CPU, close pairs are recomputed from their differences. On
@@ -48,7 +56,13 @@ def sqeuclidean(Z: Tensor, X: Tensor) -> Tensor:
 
 
 def euclidean(Z: Tensor, X: Tensor) -> Tensor:
-    """‖z_i − x_j‖ at any scale, exactly 0 for equal elements. It has no derivative, and it synchronizes the device.
+    """Euclidean distance: ‖z_i − x_j‖ at any scale, exactly 0 for equal elements.
+
+    It is not differentiable, and it synchronizes the device.
+
+    Z, X : (B, K, d) and (B, N, d).
+
+    Returns C (B, K, N). Raises ValueError if Z or X requires a gradient.
 
     The square root of `sqeuclidean` is accurate if the squares neither overflow nor underflow and the elements lie far
     apart. All other pairs are recomputed here from their differences, each at its own scale.
@@ -78,7 +92,11 @@ def euclidean(Z: Tensor, X: Tensor) -> Tensor:
 
 
 def cityblock(Z: Tensor, X: Tensor) -> Tensor:
-    """Σ_k |z_ik − x_jk|, with derivative 0 where z_ik = x_jk.
+    """City-block distance: Σ_k |z_ik − x_jk|, with derivative 0 where z_ik = x_jk.
+
+    Z, X : (B, K, d) and (B, N, d).
+
+    Returns C (B, K, N).
 
     >>> cityblock(torch.tensor([[[0.0, 0.0], [3.0, 4.0]]]), torch.tensor([[[1.0, 1.0]]]))
     tensor([[[2.],
@@ -88,7 +106,11 @@ def cityblock(Z: Tensor, X: Tensor) -> Tensor:
 
 
 def chebyshev(Z: Tensor, X: Tensor) -> Tensor:
-    """max_k |z_ik − x_jk|.
+    """Chebyshev distance: max_k |z_ik − x_jk|.
+
+    Z, X : (B, K, d) and (B, N, d).
+
+    Returns C (B, K, N).
 
     >>> chebyshev(torch.tensor([[[0.0, 0.0], [3.0, 4.0]]]), torch.tensor([[[1.0, 1.0]]]))
     tensor([[[1.],
@@ -105,7 +127,11 @@ def _minkowski(Z: Tensor, X: Tensor, p: float) -> Tensor:
 
 
 def correlation(Z: Tensor, X: Tensor) -> Tensor:
-    """1 − the correlation of z_i and x_j over their features. An element whose features are all equal has cost 1.
+    """Correlation cost: 1 − the correlation of z_i and x_j. An element whose features are all equal has cost 1.
+
+    Z, X : (B, K, d) and (B, N, d), d ≥ 2.
+
+    Returns C (B, K, N). Raises ValueError if d = 1.
 
     >>> correlation(torch.tensor([[[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]]), torch.tensor([[[3.0, 2.0, 1.0]]])).round()
     tensor([[[2.],
@@ -216,11 +242,14 @@ def _lengths(differences: Tensor) -> Tensor:
 
 
 def softmax(Z: Tensor, X: Tensor, gamma: float = 1.0, *, ids: Tensor | None = None) -> Tensor:
-    """−log softmax over i of (z_i · x_j / γ) (paper Eq. 4), normalized over the *unique* z only (its appendix).
+    """Softmax cost: −log softmax over i of (z_i · x_j / γ) (paper Eq. 4), summed over *unique* z only (its appendix).
 
-    gamma : temperature; a smaller value makes the softmax sharper.
+    Z, X : (B, K, d) and (B, N, d).
+    gamma : temperature γ; a smaller value makes the softmax sharper.
     ids : (B, K) integers that identify the z. Of all rows with the same id, the first one represents them all. A
         negative id marks padding. None means that equal rows count once.
+
+    Returns C (B, K, N).
 
     >>> Z = torch.tensor([[[1.0], [1.0], [0.0]]])
     >>> softmax(Z, torch.zeros(1, 1, 1)).mT            # two unique rows: each has probability 1/2
@@ -245,10 +274,14 @@ def softmax_with_drop(
     ids: Tensor | None = None,
     epsilon: float = 1e-5,
 ) -> tuple[Tensor, Tensor]:
-    """C (B, K, N) and d_x (B, N) where a drop logit competes in the softmax of Eq. 4: −log(p + ε) of each.
+    """Softmax cost with drops: a drop logit competes with the steps in the softmax of paper Eq. 4.
 
+    Z, X : (B, K, d) and (B, N, d).
     logit : a tensor that broadcasts to (B, N), for example from `LearnedDrop`; or a function of the similarities
         S (B, K, N), such as `percentile_logit` with its p. S is −∞ in rows that do not count.
+    gamma, ids : as in `softmax`.   epsilon : ε below.
+
+    Returns the match costs C (B, K, N) and the drop costs d_x (B, N). Each is −log(p + ε) of its probability p.
 
     >>> Z, X = torch.tensor([[[1.0], [0.0]]]), torch.tensor([[[2.0], [0.0]]])
     >>> C, d = softmax_with_drop(Z, X, lambda S: percentile_logit(S, 50))       # the 2nd largest of 2, 0, 0, 0
@@ -293,13 +326,18 @@ def first_of_kind(Z: Tensor, ids: Tensor | None = None) -> Tensor:
     Z = Z.detach()
     if Z.ndim == 3 and kernels.run_on(Z) and not torch.compiler.is_compiling():
         return kernels.first_rows(Z)
-    first = _first_equal(_fingerprints(Z))
+    transformed = torch._C._are_functorch_transforms_active()  # vmap of PyTorch 2.11 cannot view numbers as integers
+    first = _first_equal_row(Z) if transformed else _first_equal(_fingerprints(Z))
     same = (Z.gather(-2, first[..., None].expand_as(Z)) == Z).all(-1)  # NaN is not equal to itself
     return torch.where(same, first, torch.arange(Z.shape[-2], device=Z.device))
 
 
 def _first_equal(names: Tensor) -> Tensor:
     return (names[..., :, None] == names[..., None, :]).to(torch.uint8).argmax(-1)
+
+
+def _first_equal_row(Z: Tensor) -> Tensor:
+    return (Z[..., :, None, :] == Z[..., None, :, :]).all(-1).to(torch.uint8).argmax(-1)
 
 
 def _fingerprints(Z: Tensor) -> Tensor:
@@ -316,9 +354,12 @@ def is_first(first: Tensor) -> Tensor:
 
 
 def percentile_drop(C: Tensor, p: float, z_lengths: Tensor | None = None, x_lengths: Tensor | None = None) -> Tensor:
-    """The p-th percentile (0 to 100, ascending) of each item's finite match costs (paper Eq. 5): (B, 1).
+    """Compute the p-th percentile of each item's finite match costs (paper Eq. 5).
 
-    It is differentiable; call `.detach()` to pass no gradient through the threshold.
+    C : (B, K, N) match costs.   p : 0 to 100; a lower p drops more.   z_lengths, x_lengths : (B,), if C is padded.
+
+    Returns (B, 1); +∞ for an item without finite costs. It is differentiable; call `.detach()` to pass no gradient
+    through the drop cost.
 
     >>> percentile_drop(torch.tensor([[[1.0, 2.0], [3.0, torch.inf]]]), 50)
     tensor([[2.]])
@@ -334,9 +375,15 @@ def percentile_drop(C: Tensor, p: float, z_lengths: Tensor | None = None, x_leng
 
 
 def percentile_logit(S: Tensor, p: float, z_lengths: Tensor | None = None, x_lengths: Tensor | None = None) -> Tensor:
-    """The k-th largest similarity of each item, k = max(1, ⌊p/100 · number of pairs⌋), detached: (B, 1).
+    """Compute the drop logit of each item: the k-th largest similarity, k = max(1, ⌊p/100 · number of pairs⌋).
 
-    S : (B, K, N) similarities Z Xᵀ, −∞ in rows that do not count. See `dropdtw.drops.LogitPercentile`.
+    S : (B, K, N) similarities Z Xᵀ, −∞ in rows that do not count.   p : 0 to 100; a larger p drops less.
+    z_lengths, x_lengths : (B,), if S is padded.
+
+    Returns (B, 1), detached: it passes no gradient. `dropdtw.drops.LogitPercentile` explains its use.
+
+    >>> percentile_logit(torch.tensor([[[2.0, 0.0], [1.0, 0.0]]]), 50)              # the 2nd largest of 4
+    tensor([[1.]])
     """
     there = torch.isfinite(S) & within(S, z_lengths, x_lengths)
     ordered = torch.where(there, S, -torch.inf).flatten(1).sort(dim=1, descending=True).values

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dropdtw.tables.table import CHARGES, MOVES
-from dropdtw.torch.ops import Call, Given, can_look, checked
+from dropdtw.torch.ops import Call, Given, can_look, checked, pays
 from dropdtw.torch.ops import table as find_table
 
 
@@ -32,7 +32,7 @@ def value(
     """
     table, reducer, gamma = find_table(call.table), call.reducer, call.gamma
     B, K, N = C.shape
-    p = prepared(C, drop_x, drop_z, charges, lengths)
+    p = prepared(C, drop_x, drop_z, charges, lengths, call.table)
     C, drop_x, drop_z, charge, z_lengths, x_lengths = p.C, p.drop_x, p.drop_z, p.charge, p.z_lengths, p.x_lengths
     inf = drop_x.new_full((), torch.inf)
     i = torch.arange(K + 1, device=C.device)
@@ -86,9 +86,12 @@ class Prepared(NamedTuple):
 
 
 def prepared(
-    C: Tensor, drop_x: Tensor, drop_z: Tensor, charges: Tensor | None, lengths: tuple[Tensor, Tensor] | None
+    C: Tensor, drop_x: Tensor, drop_z: Tensor, charges: Tensor | None, lengths: tuple[Tensor, Tensor] | None, name: str
 ) -> Prepared:
-    """Check and lay out a batch; see `value`."""
+    """Check and lay out a batch for the table of that name; see `value`.
+
+    Drop costs that no edge of the table pays become ∞, because on a GPU they may be memory that nobody filled.
+    """
     if can_look(C):
         checked(Given(C, drop_x, drop_z, charges, lengths))
     B, K, N = C.shape
@@ -97,7 +100,8 @@ def prepared(
     there_z = torch.arange(K, device=C.device) < z_lengths[:, None]
     there_x = torch.arange(N, device=C.device) < x_lengths[:, None]
     C = torch.where(there_z[:, :, None] & there_x[:, None], C.to(drop_x.dtype), inf)
-    drop_x, drop_z = torch.where(there_x, drop_x, inf), torch.where(there_z, drop_z, inf)
+    drop_x = torch.where(there_x & pays(name, "drop_x"), drop_x, inf)
+    drop_z = torch.where(there_z & pays(name, "drop_z"), drop_z, inf)
     spoilt = (z_lengths < 1) | (z_lengths > K) | (x_lengths < 1) | (x_lengths > N)
     for part in (C.flatten(1), drop_x, drop_z):
         spoilt = spoilt | (part.isnan() | part.isneginf()).any(dim=1)
