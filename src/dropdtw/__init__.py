@@ -1,5 +1,7 @@
 """Align two sequences by their common signal and drop the rest.
 
+Z is the query or the list of steps, with elements z_i. X is the signal or the video, with elements x_j.
+
 - `align` takes two sequences, `solve` a matrix of match costs. Both return an `Alignment`.
 - `distance`, `cost` and `pairwise` return costs only.
 - `posterior` returns the probability of every match and every drop.
@@ -8,6 +10,12 @@
 - `barycenter` averages sequences.
 - `Online` aligns a stream frame by frame.
 - `suggest_drop` suggests a drop cost.
+- `costs`, `drops`, `orders` and `windows` are modules with values for `match=`, `drop_x=`, `order=` and `mask=`.
+- `METHODS` lists the values of `method=`.
+
+>>> import dropdtw
+>>> dropdtw.align([0, 1, 2], [0, 1, 9, 2], drop_x=0.5).labels        # x_2 matches nothing
+array([ 0,  1, -1,  2])
 """
 
 from dropdtw import costs, drops, orders, windows

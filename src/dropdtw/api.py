@@ -1,4 +1,8 @@
-"""The public functions: they take sequences or match costs and return an alignment, a cost or a distribution."""
+"""The public functions: they take sequences or match costs and return an alignment, a cost or a distribution.
+
+`align` and `distance` take two sequences, `pairwise` takes lists of sequences, and `solve`, `cost` and `posterior` take
+match costs. They share their options, which `solve` explains.
+"""
 
 from __future__ import annotations
 
@@ -47,35 +51,37 @@ def solve(
 
         min_M  Σ_ij M_ij C_ij  +  Σ_j [column j of M is empty] d_x[j]  +  Σ_i [row i of M is empty] d_z[i].
 
-    Opening costs add open_x for each run of empty columns and open_z for each run of empty rows.
+    M_ij is 1 if z_i matches x_j. Opening costs add open_x for each run of empty columns and open_z for each run of
+    empty rows. The warp penalty adds `warp` for each match that repeats an element.
 
     Parameters
     ----------
     C : (K, N), the cost of matching z_i with x_j. Any sign is allowed. +∞ forbids the match.
     drop_x, drop_z : d_x and d_z, the cost of dropping x_j or z_i. None forbids dropping. Otherwise a number, one number
-        per element (+∞ forbids dropping that element), or a rule from `dropdtw.drops`, such as "percentile:30" (of C).
-        Without any drop cost the result is DTW.
+        per element (+∞ forbids dropping that element), or a rule from `dropdtw.drops`, such as "percentile:30", the
+        30th percentile of C. Without any drop cost the result is DTW.
     method : a name in `dropdtw.METHODS`, a method with parameters (from `dropdtw.free_ends`, `dropdtw.wdtw` or
-        `dropdtw.erp`), or your own `Recurrence`.
+        `dropdtw.erp`), or your own `dropdtw.Recurrence`.
     one_to_many : whether one z may match several x.
     many_to_one : whether one x may match several z.
-    contiguous : whether to forbid dropping an x inside the run of x that matches one z. Step localization usually
-        means `many_to_one=False, contiguous=True`.
+    contiguous : True forbids dropping an x that lies between two matches of the same z. Step localization usually needs
+        `many_to_one=False, contiguous=True`.
     open_x, open_z : the cost that each run of dropped x, or of dropped z, adds to its drop costs. It favors a few long
-        runs over many short ones. A number ≥ 0, or "suggest".
-    warp : the cost that a match adds when it repeats an element (the penalty of ADTW). A number ≥ 0.
+        runs over many short ones. A number ≥ 0, or "suggest", which chooses one from C.
+    warp : the cost that a match adds if its z or its x is already matched (the penalty of ADTW). A number ≥ 0.
     window : forbids matches far from the diagonal, |j − i (N−1)/(K−1)| > w. An int is w in columns; a float in [0, 1]
         is a fraction of N. Drops are not limited.
     mask : (K, N) bool, True where z_i may match x_j. False has the same effect as +∞ in C. `dropdtw.windows` builds
         common masks.
-    threshold : for "lcss" and "edr" only: pairs that cost at most this count as equal. A number or a rule.
+    threshold : only for "lcss" and "edr", which require it: pairs that cost at most this count as equal. A number, or a
+        rule as for `drop_x`.
     order : which steps (z_i) may follow which, built with `dropdtw.orders`: a partial order, alternatives, repeats or
         jumps. None keeps the order of Z.
     executor : "cpp" (compiled) or "reference". None picks the fastest one available.
 
     Returns
     -------
-    An [`Alignment`][dropdtw.Alignment]: its cost, the matched pairs, and what is dropped.
+    A `dropdtw.Alignment`: the cost, the matched pairs, and the dropped elements.
 
     Raises
     ------
@@ -134,19 +140,20 @@ def align(
     Parameters
     ----------
     Z : (K, d), the query or the steps; (K,) is a sequence of numbers.
-    X : (N, d), the signal or the frames.
+    X : (N, d) or (N,), the signal or the frames.
     match : the match cost, a name of `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean", "cityblock",
-        "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "auto" is Euclidean for numbers,
-        (K,) or (K, 1), and cosine for vectors.
-    missing : "drop" leaves out elements with NaN (or masked values): they match nothing and cost nothing, as if they
-        had been deleted, but all indices refer to your sequences (`Alignment.missing_x`). None refuses them.
+        "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "softmax:0.1" sets the temperature
+        of the softmax. "auto" is Euclidean for numbers, (K,) or (K, 1), and cosine for vectors.
+    missing : "drop" leaves out elements with NaN (or masked values). They match nothing and cost nothing, as if they
+        had been deleted, but all indices still refer to your sequences (see `Alignment.missing_x`). With None, such
+        elements raise an error.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        executor : as in [`solve`][dropdtw.solve]. With `match="softmax"`, drop_x can also be "logit:30", a drop logit
-        that competes with the steps inside the softmax.
+        executor : as in `dropdtw.solve`. With `match="softmax"`, drop_x can also be "logit:30", a drop logit that
+        competes with the steps inside the softmax.
 
     Returns
     -------
-    An [`Alignment`][dropdtw.Alignment].
+    A `dropdtw.Alignment`: the cost, the matched pairs, and the dropped elements.
 
     Raises
     ------
@@ -210,16 +217,29 @@ def cost(
 ) -> float:
     """Compute the cost of the best alignment for given match costs, without its path.
 
-    reducer, gamma : "hard" for the minimum, "soft" for −γ log Σ exp(−cost/γ) over all alignments, "smooth" for the
-        paper's smoothMin (Eq. 7).
+    Parameters
+    ----------
+    C : (K, N), the cost of matching z_i with x_j.
+    reducer : "hard" for the minimum, "soft" for −γ log Σ exp(−cost/γ) over all alignments, "smooth" for the paper's
+        smoothMin (Eq. 7).
+    gamma : γ of "soft" and "smooth", a number ≥ 0; 0 is the minimum.
     normalize : "pattern" divides by the total weight of a path, so that values of different lengths can be compared. It
         is for step patterns in which all paths have the same weight ("symmetric2", "asymmetric" and their P1 forms).
         "path" divides by the number of matches and drops of the path found; another path may have a smaller quotient.
     max_cost : the largest value of interest. Any larger value becomes +∞, and its computation stops as soon as it is
         certain to be larger. Values up to the limit are exact. With `normalize`, the limit applies to the normalized
         value. With soft minima or an `order`, it saves no work.
-    C, drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold,
-        order, executor : as in `solve`.
+    drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
+        executor : as in `dropdtw.solve`.
+
+    Returns
+    -------
+    A float. It is +∞ if every alignment is forbidden, or if the value exceeds `max_cost`. For "lcss", it is minus the
+    number of matched pairs.
+
+    Raises
+    ------
+    ValueError : if an argument is invalid, or if the lengths K and N rule out every alignment.
 
     >>> import dropdtw
     >>> C = [[0.1, 0.9, 0.2]]
@@ -275,12 +295,25 @@ def distance(
     executor: str | None = None,
     missing: str | None = None,
 ) -> float:
-    """Compute the cost of the best alignment of two sequences, without its path. It is a plain sum, without a root.
+    """Compute the cost of the best alignment of two sequences, without its path.
 
-    Z, X, match, missing : as in `align`.
-    reducer, gamma, normalize, max_cost : as in `cost`.
+    It is the plain sum of match and drop costs. No root is taken, even for squared distances.
+
+    Parameters
+    ----------
+    Z, X : (K, d) and (N, d), or (K,) and (N,) for numbers.
+    match, missing : as in `dropdtw.align`.
+    reducer, gamma, normalize, max_cost : as in `dropdtw.cost`.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        executor : as in `solve`.
+        executor : as in `dropdtw.solve`.
+
+    Returns
+    -------
+    A float. It is +∞ if every alignment is forbidden, or if the value exceeds `max_cost`.
+
+    Raises
+    ------
+    ValueError : if an argument is invalid, or if the lengths K and N rule out every alignment.
 
     >>> import dropdtw
     >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5)
@@ -343,10 +376,22 @@ def posterior(
 ) -> Posterior:
     """Compute the probability of each match and each drop under P(M) ∝ exp(−cost(M)/γ).
 
-    gamma : the temperature, > 0. A small one concentrates on the best alignment, a large one spreads over all of them.
-    C, drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold,
-        order, executor : as in [`solve`][dropdtw.solve]. With `method="drop_dtw_paper"`, an alignment counts once for
-        each path by which Algorithm 2 reaches it.
+    Parameters
+    ----------
+    C : (K, N), the cost of matching z_i with x_j.
+    gamma : the temperature γ, > 0. A small γ concentrates the probability on the best alignments; a large γ spreads it
+        over all of them.
+    drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
+        executor : as in `dropdtw.solve`. With `method="drop_dtw_paper"`, an alignment counts once for each path by
+        which Algorithm 2 reaches it.
+
+    Returns
+    -------
+    A `dropdtw.Posterior`: the probabilities of matches (K, N) and of drops (N,) and (K,), and samples on request.
+
+    Raises
+    ------
+    ValueError : if an argument is invalid, if gamma is 0, or if every alignment is forbidden.
 
     >>> import dropdtw
     >>> p = dropdtw.posterior([[0.1, 0.9, 0.2]], drop_x=0.3, gamma=0.1)
@@ -400,17 +445,27 @@ def pairwise(
 ) -> Array:
     """Compute the costs of all pairs of sequences: entry [a, b] is `distance(Zs[a], Xs[b], ...)`.
 
-    Zs, Xs : lists of sequences; their lengths may differ. Without Xs, Zs is compared with itself, and symmetric values
-        are computed once.
+    Parameters
+    ----------
+    Zs, Xs : lists of n and m sequences, (K, d) and (N, d), or (K,) and (N,) for numbers. Lengths may differ; d may not.
+        Without Xs, Zs is compared with itself, and each unordered pair is computed once if values are symmetric.
     n_jobs : the number of threads, as in scikit-learn: −1 for all cores (the default), −2 for all but one, None for
         one. Small pairs that need Python code (your own match cost or rule, "softmax") always run in one thread,
         because of Python's global interpreter lock.
     progress : a function that is called with (done, total). True shows a progress line on standard error, False shows
         none, and None shows it on a terminal if the work takes longer than two seconds.
-    reducer, gamma, normalize, max_cost : as in `cost`.
-    match, missing : as in `align`.
+    reducer, gamma, normalize, max_cost : as in `dropdtw.cost`.
+    match, missing : as in `dropdtw.align`.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold, executor : as
-        in `solve`.
+        in `dropdtw.solve`.
+
+    Returns
+    -------
+    An array (n, m). An entry is +∞ if every alignment of its pair is forbidden, or if its value exceeds `max_cost`.
+
+    Raises
+    ------
+    ValueError : if an argument or a sequence is invalid, or if the lengths of a pair rule out every alignment.
 
     >>> import dropdtw
     >>> dropdtw.pairwise([[0, 1], [0, 1, 1], [5]])

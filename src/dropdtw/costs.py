@@ -1,4 +1,7 @@
-"""Match costs: how different z_i and x_j are (paper Section 3.3). Each maps Z (K, d) and X (N, d) to C (K, N)."""
+"""Match costs: how different z_i and x_j are (paper Section 3.3).
+
+Each function maps Z (K, d) and X (N, d) to C (K, N). Pass a function or its name as `match=`.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,12 @@ from dropdtw.problem.inputs import Array, as_match_costs, as_pair
 from dropdtw.problem.warn import warn
 
 MatchCost = str | Callable[[Array, Array], npt.ArrayLike]
-"""What `match=` takes: how unlike two elements are.
+"""What `match=` takes: how different two elements are.
 
 - "auto": Euclidean for numbers, cosine for vectors.
 - The name of a function of this module: "cosine", "softmax", "euclidean", "sqeuclidean", "cityblock", "chebyshev" or
   "correlation".
+- "softmax:0.1", or any γ > 0: the softmax cost with that temperature.
 - Any function of Z (K, d) and X (N, d) that returns the match costs C (K, N).
 """
 
@@ -29,7 +33,9 @@ def cosine(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
 
     A zero vector has no direction. Its cosine counts as 0, so its cost is 1.
 
-    Z, X : (K, d) and (N, d).   Returns C (K, N).
+    Z, X : (K, d) and (N, d).
+
+    Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, or if the numbers of features d differ.
 
     >>> cosine([[1, 0], [0, 0]], [[2, 0], [0, 3], [-1, 0]])
     array([[0., 1., 2.],
@@ -64,9 +70,12 @@ def softmax(Z: npt.ArrayLike, X: npt.ArrayLike, *, gamma: float = 1.0, ids: Sequ
 
     The softmax sums over *unique* z only (the paper's appendix).
 
-    Z, X : (K, d) and (N, d).   Returns C (K, N).
-    gamma : the temperature, > 0; a smaller one makes the softmax sharper.
+    Z, X : (K, d) and (N, d).
+    gamma : the temperature γ, > 0; a smaller one makes the softmax sharper.
     ids : one id per row of Z; rows with the same id count once. None: equal rows count once.
+
+    Returns C (K, N). Raises ValueError if a sequence or gamma is invalid, if the numbers of features d differ, or if
+    z·x / γ overflows.
 
     >>> softmax([[1.0], [1.0], [0.0]], [[0.0]]).round(4).T  # two unique rows: each has probability 1/2
     array([[0.6931, 0.6931, 0.6931]])
@@ -77,7 +86,9 @@ def softmax(Z: npt.ArrayLike, X: npt.ArrayLike, *, gamma: float = 1.0, ids: Sequ
 def euclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     """Euclidean distance: ‖z_i − x_j‖.
 
-    Z, X : (K, d) and (N, d), or (K,) and (N,).   Returns C (K, N).
+    Z, X : (K, d) and (N, d), or (K,) and (N,) for numbers.
+
+    Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, or if the numbers of features d differ.
 
     >>> euclidean([0, 3], [0, 1])
     array([[0., 1.],
@@ -120,7 +131,9 @@ def _by_differences(C: Array, chosen: Array, A: Array, B: Array, cost: Callable[
 def sqeuclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     """Squared Euclidean distance: ‖z_i − x_j‖²; +∞ on overflow.
 
-    Z, X : (K, d) and (N, d), or (K,) and (N,).   Returns C (K, N).
+    Z, X : (K, d) and (N, d), or (K,) and (N,) for numbers.
+
+    Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, or if the numbers of features d differ.
 
     >>> sqeuclidean([0, 3], [0, 1])
     array([[0., 1.],
@@ -158,7 +171,9 @@ def _sqeuclidean(A: Array, B: Array) -> Array:
 def cityblock(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     """City-block distance: Σ_k |z_ik − x_jk|. A single outlying feature weighs less than in `sqeuclidean`.
 
-    Z, X : (K, d) and (N, d), or (K,) and (N,).   Returns C (K, N).
+    Z, X : (K, d) and (N, d), or (K,) and (N,) for numbers.
+
+    Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, or if the numbers of features d differ.
 
     >>> cityblock([[0, 0], [3, 4]], [[1, 1]])
     array([[2.],
@@ -174,7 +189,9 @@ def _cityblock(A: Array, B: Array) -> Array:
 def chebyshev(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     """Chebyshev distance: max_k |z_ik − x_jk|. Two elements are close only if they are close in every feature.
 
-    Z, X : (K, d) and (N, d), or (K,) and (N,).   Returns C (K, N).
+    Z, X : (K, d) and (N, d), or (K,) and (N,) for numbers.
+
+    Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, or if the numbers of features d differ.
 
     >>> chebyshev([[0, 0], [3, 4]], [[1, 1]])
     array([[1.],
@@ -206,7 +223,10 @@ def correlation(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     This is the cosine cost of z − z̄ and x − x̄. An element whose features are all equal has no correlation with
     anything, so its cost is 1.
 
-    Z, X : (K, d) and (N, d), d ≥ 2.   Returns C (K, N).
+    Z, X : (K, d) and (N, d), d ≥ 2.
+
+    Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, if the numbers of features d differ, or if
+    d = 1.
 
     >>> correlation([[1, 2, 3], [5, 5, 5]], [[10, 20, 30], [3, 2, 1]]).round(6)
     array([[0., 2.],
@@ -233,10 +253,13 @@ def _centered(A: Array) -> Array:
 class Softmax:
     """The match cost of paper Eq. 4 as an object: `match=Softmax(gamma=0.1, ids=step_ids)`.
 
-    gamma : the temperature, > 0.   ids : one id per row of Z; rows with the same id count once.
+    gamma : the temperature γ, > 0.
+    ids : one id per row of Z; rows with the same id count once. None: equal rows count once.
 
-    A drop logit per x_j (see `drops.LogitPercentile`) adds one more entry to the softmax, which then yields the drop
+    A drop logit per x_j (see `drops.LogitPercentile`) adds one more entry to the softmax, which then gives the drop
     costs as well: C = −log(p_i + ε), d_x = −log(p_drop + ε).
+
+    Raises ValueError if gamma is not a finite number > 0.
 
     >>> Softmax(gamma=0.5)([[1.0], [0.0]], [[0.0]]).round(4).T
     array([[0.6931, 0.6931]])
@@ -301,7 +324,7 @@ MATCH_COSTS: Final[dict[str, Callable[[Array, Array], Array]]] = {
     "chebyshev": chebyshev,
     "correlation": correlation,
 }
-"""Match costs by name."""
+"""The match costs by name."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from dropdtw.problem.match import MatchCosts
 
 DropCost = None | str | npt.ArrayLike | Callable[[Array], npt.ArrayLike]
-"""What `drop_x=` and `drop_z=` take: the cost of leaving out an element.
+"""What `drop_x=` and `drop_z=` take: the cost of dropping an element.
 
-- None: the element may not be left out.
-- A number, such as 0.3: the cost of leaving out any element.
-- One number per element; +∞ for an element that may not be left out.
-- "percentile:30": the cost that 30 % of all pairs undercut. "suggest": a number read off the match costs.
-- "logit:30", with the match cost "softmax": a probability inside the softmax.
-- A function of the match costs C (K, N) that returns a number or one number per column (for `drop_z` it is given Cᵀ).
+- None: no element may be dropped.
+- A number, such as 0.3: the cost of dropping any element.
+- One number per element; +∞ for an element that may not be dropped.
+- "percentile:30": the 30th percentile of the match costs, so that 30 % of all pairs cost less than a drop.
+- "suggest": a number chosen from the match costs, see `dropdtw.drops.Suggest`.
+- "logit:30", only with the match cost "softmax": a drop logit inside the softmax.
+- A function of the match costs C (K, N) that returns a number or one number per column. For `drop_z` it receives Cᵀ.
 """
 
 Band = tuple[Array, Array] | None
@@ -74,7 +75,13 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class Constant(Rule):
-    """The same drop cost for every element: `drop_x=0.3` means `Constant(0.3)`."""
+    """The same drop cost for every element: `drop_x=0.3` means `Constant(0.3)`.
+
+    value : the drop cost, any number except NaN and −∞.
+
+    >>> Constant(0.3)([[1.0, 2.0]])
+    0.3
+    """
 
     value: float
 
@@ -102,7 +109,13 @@ class Constant(Rule):
 
 @dataclass(frozen=True, eq=False)
 class PerElement(Rule):
-    """One drop cost per element: `drop_x=[0.3, 0.5]` means `PerElement([0.3, 0.5])`."""
+    """One drop cost per element: `drop_x=[0.3, 0.5]` means `PerElement([0.3, 0.5])`.
+
+    values : (N,) for `drop_x`, (K,) for `drop_z`; +∞ forbids dropping that element.
+
+    >>> PerElement([0.3, 0.5])([[1.0, 2.0]])
+    [0.3, 0.5]
+    """
 
     values: npt.ArrayLike
 
@@ -123,6 +136,8 @@ class Percentile(Rule):
     """The p-th percentile of the match costs, the same for every element (paper Eq. 5).
 
     p : 0 to 100. p = 30 makes 30 % of the pairs cheaper than a drop; a lower p drops more.
+
+    Raises ValueError if p is not a number from 0 to 100.
 
     >>> Percentile(50)([[1.0, 2.0, 3.0]])
     2.0
@@ -152,6 +167,9 @@ class Suggest(Rule):
     we take the cost of each x's best match and the cost of its best match elsewhere in Z. The drop cost is the
     threshold that splits all these numbers most clearly into two groups (Otsu's threshold). `dropdtw.suggest_drop`
     also reports how far to trust it.
+
+    >>> Suggest()([[0.1, 0.9, 0.8], [0.9, 0.2, 0.9]])         # best matches 0.1, 0.2 and 0.8; all others 0.9
+    0.5
     """
 
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> float:
@@ -172,6 +190,13 @@ class LogitPercentile(Rule):
     between x_j. A larger p lowers the logit and drops less. Works with `match="softmax"` and for `drop_x` only.
 
     p : 0 to 100.   epsilon : ε.
+
+    Raises ValueError if p is not a number from 0 to 100.
+
+    >>> import dropdtw
+    >>> Z, X = [[4.0, 0.0], [0.0, 4.0]], [[2.0, 0.0], [-2.0, -2.0], [0.0, 2.0]]
+    >>> dropdtw.align(Z, X, match="softmax", drop_x="logit:50").labels      # x_1 resembles neither step
+    array([ 0, -1,  1])
     """
 
     p: float
@@ -181,7 +206,7 @@ class LogitPercentile(Rule):
         _check_percentile(self.p)
 
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
-        """Always raise: this rule changes the match costs, so it cannot be computed from them."""
+        """Always raise ValueError: this rule changes the match costs, so it cannot be computed from them."""
         raise ValueError(
             f"drop_{side} is {self.plain()!r}, which is part of the softmax match cost; "
             "use it as drop_x of align, distance or pairwise with match='softmax'"
@@ -217,7 +242,9 @@ _NAMED: Final[dict[str, Callable[[float], Rule]]] = {"percentile": Percentile, "
 def resolve(drop: DropCost, name: str) -> Rule | None:
     """The rule for `drop`; None if nothing may be dropped.
 
-    name : "drop_x" or "drop_z", for error messages.
+    drop : any value that `drop_x` and `drop_z` accept.   name : "drop_x" or "drop_z", for error messages.
+
+    Raises ValueError if a string names no rule.
 
     >>> resolve("percentile:30", "drop_x"), resolve(0.5, "drop_x"), resolve(None, "drop_x")
     (Percentile(p=30.0), Constant(value=0.5), None)
@@ -258,10 +285,12 @@ def _check_percentile(p: float) -> None:
 
 
 def percentile_drop(C: Array, p: float) -> float:
-    """The p-th percentile of the finite entries of C (paper Eq. 5); +∞ if none is finite.
+    """Compute the p-th percentile of the finite entries of C (paper Eq. 5).
 
     C : (K, N) match costs.
     p : 0 to 100. p = 30 makes 30 % of the pairs cheaper than a drop; a lower p drops more.
+
+    Returns a float; +∞ if no entry is finite. Raises ValueError if p is outside 0 to 100.
 
     >>> percentile_drop(np.array([[1.0, 2.0], [3.0, np.inf]]), 50)
     2.0

@@ -29,8 +29,9 @@ def one_frame_per_step(S: ArrayLike, order: OrderLike | None = None) -> NDArray[
     """Choose exactly one frame for every step, in order: argmax over j_1 < … < j_K of Σ_i S[i, j_i].
 
     S : (K, N) finite similarities, K <= N.   Returns (K,) strictly increasing frame indices.
-    order : the order of the steps, a list or a partial order, see [`solve`][dropdtw.solve]. Frames then increase
-        along it.
+    order : the order of the steps, a list or a partial order, as in `dropdtw.solve`. Frames then increase along it.
+
+    Raises ValueError if S has fewer frames than steps, or values that are not finite.
 
     Source: the inference of CrossTask (Zhukov et al. 2019), computed as Drop-DTW on −S with free frame drops and
     one-to-one matches. If several choices are best, one of them is returned.
@@ -73,6 +74,8 @@ def recall(
     neighboring centers therefore cannot be hit. With clip_seconds=1, you can pass half-open intervals of frame
     indices as they are. Source: paper §4.2, metric Recall (Zhukov et al. 2019). For many videos use `pooled_recall`.
 
+    Returns a float from 0 to 1. Raises ValueError if S or an interval is invalid, or if their numbers differ.
+
     >>> recall([[9, 0, 0, 0], [0, 0, 9, 0]], starts=[0, 3], stops=[2, 4])  # frame 0 is inside, frame 2 too early
     0.5
     """
@@ -86,6 +89,8 @@ def pooled_recall(videos: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]], *, c
     videos : (S, starts, stops) for each video, as `recall` takes them.   clip_seconds : as in `recall`.
 
     The weight of a video is its number of steps.
+
+    Returns a float from 0 to 1. Raises ValueError if there is no video, or if one is invalid.
 
     >>> hit, missed = ([[1, 0]], [0], [1]), ([[0, 1, 0], [0, 0, 1]], [0, 0], [1, 1])
     >>> pooled_recall([hit, missed])  # 1 of 1 + 2 steps; the mean over videos would be 1/2
@@ -105,6 +110,8 @@ def frame_accuracy(predicted: ArrayLike, true: ArrayLike, *, background: bool = 
     background : False counts only frames whose true label is a step.
 
     Source: paper §4.2, metric Acc. (Tang et al. 2019), which counts background.
+
+    Returns a float from 0 to 1. Raises ValueError if the labels are invalid or if no frame counts.
 
     >>> frame_accuracy([0, 0, -1, 1], [0, 0, 1, -1])
     0.5
@@ -126,6 +133,8 @@ def iou(predicted: ArrayLike, true: ArrayLike) -> float:
     Background is not a step. If neither side has a step, the score is 1.0.
     Source: paper §4.2, metric IoU (Zhou et al. 2018).
 
+    Returns a float from 0 to 1. Raises ValueError if the labels are invalid, or if their numbers differ.
+
     >>> iou([0, 0, 1, -1], [0, 1, 1, -1])  # intersections 1 + 1, unions 2 + 2
     0.5
     """
@@ -143,6 +152,9 @@ def mean_over_videos(
 
     metric : a function of two label sequences.   predicted, true : V videos each, of any lengths.
     options : further arguments of the metric.
+
+    Returns a float. Raises ValueError if the numbers of videos differ or are 0. An error of the metric gets a note with
+    the index of its video.
 
     >>> mean_over_videos(frame_accuracy, [[0, 0], [1, -1, -1, 1]], [[0, 1], [1, -1, -1, 1]])
     0.75
@@ -170,6 +182,8 @@ def kendall_tau(X: ArrayLike, Y: ArrayLike) -> float:
     against itself gives 1 if no row repeats; repeated neighbors keep τ-b below 1. If all n_i are equal, τ is 0/0;
     the result is then 0.0, because there is no order. Needs SciPy.
     Source: Dwibedi et al. 2019; used in paper §4.3.
+
+    Raises ImportError without SciPy, and ValueError if X or Y is invalid or has fewer than 2 rows.
 
     >>> kendall_tau([[0.0], [1.0], [2.0]], [[2.1], [1.1], [0.1]])
     -1.0
@@ -200,6 +214,8 @@ def recall_at_k(distances: ArrayLike, relevant: ArrayLike, k: int = 1) -> float:
     the query, so constant distances score nothing. A query with no relevant item is a miss.
     Source: paper §4.1.1, Recall@1.
 
+    Returns a float from 0 to 1. Raises ValueError if k, a distance or an index is invalid.
+
     >>> recall_at_k([[0.1, 0.7], [0.3, 0.3]], [0, 1])  # a hit, and a miss: tied with an irrelevant item
     0.5
     """
@@ -225,9 +241,11 @@ def recall_at_k(distances: ArrayLike, relevant: ArrayLike, k: int = 1) -> float:
 
 
 def segments_of(labels: ArrayLike) -> list[tuple[int, int, int]]:
-    """Maximal runs of equal labels, without background, as (label, start, stop) with half-open [start, stop).
+    """List the maximal runs of equal labels, without background, as (label, start, stop) with half-open [start, stop).
 
     labels : (N,). Two runs of one step with background between them stay separate.
+
+    Raises ValueError if the labels are invalid.
 
     >>> segments_of([-1, 4, 4, -1, 4, 0])
     [(4, 1, 3), (4, 4, 5), (0, 5, 6)]
@@ -247,6 +265,8 @@ def segment_f1(predicted: ArrayLike, true: ArrayLike, overlap: float = 0.5) -> f
     earlier). It is a true positive if their IoU >= overlap and no earlier segment has claimed that true segment.
     If neither side has segments, the score is 1.0. Source: Lea et al. 2017; Farha & Gall 2019 (MS-TCN), whose tables
     pool TP and segments over videos instead of averaging F1.
+
+    Returns a float from 0 to 1. Raises ValueError if the labels or the overlap are invalid.
 
     >>> segment_f1([0, 0, -1, 1], [0, 0, 0, 0])  # segment 0 has IoU 2/4; segment 1 is false: 2 · 1 / (2 + 1)
     0.6666666666666666
@@ -270,6 +290,8 @@ def edit_score(predicted: ArrayLike, true: ArrayLike) -> float:
 
     The Levenshtein distance is Needleman–Wunsch with unit drop costs and D[i, j] = [p_i ≠ t_j]. If neither side has
     segments, the score is 1.0; if only one side has, it is 0.0. Source: Lea et al. 2016, 2017 (there times 100).
+
+    Raises ValueError if the labels are invalid, or if their numbers differ.
 
     >>> edit_score([0, 0, 1, -1, 2], [0, 1, 1, 1, 1])  # "0 1 2" to "0 1": one deletion in three
     0.6666666666666667

@@ -2,7 +2,7 @@
 
 Three colors have a fixed meaning everywhere: blue is matched, orange is dropped, green is the truth. Steps, methods
 and features have no fixed color; they take theirs from `SERIES`, which avoids those three. Tests check that readers
-with deuteranopia or protanopia can tell the colors apart, and that text stands out from its ground.
+with deuteranopia or protanopia can tell the colors apart, and that text has enough contrast with its background.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ DROPPED: Final = "#d55e00"
 TRUTH: Final = "#009e73"
 
 SERIES: Final = ("#5b1f8f", "#c2478f", "#24272d", "#a98bd9", "#6f4a60", "#d493bd", "#39306b")
-"""Colors without a meaning of their own, for white paper; neighbors differ most."""
+"""Colors without a fixed meaning, for a white background. Neighbors in this list differ most."""
 
 SERIES_DARK: Final = ("#c29df0", "#ff8fc4", "#e8eaee")
-"""The same for a dark ground, where no more than three are drawn."""
+"""The same for a dark background, where at most three are drawn."""
 
 WRONG: Final = "#b00020"
-"""A mistake, always beside a sign such as ✗."""
+"""Marks a mistake, always next to a sign such as ✗."""
 
 UNREACHED: Final = "#8b919b"
-"""What an alignment does not come to: other branches, missing elements."""
+"""Elements that an alignment does not visit: other branches, and missing elements."""
 
 LIGHT: Final = {
     "ground": "#ffffff",
@@ -37,7 +37,7 @@ LIGHT: Final = {
     "forbidden": "#784678",
     "rest": "#b4bac4",
 }
-"""What pages are made of, in the light scheme. `accent` marks controls, `rest` what is neither matched nor dropped."""
+"""Page colors in the light scheme. `accent` marks controls; `rest` marks elements neither matched nor dropped."""
 
 DARK: Final = {
     "ground": "#16181c",
@@ -51,13 +51,13 @@ DARK: Final = {
     "forbidden": "#8d568d",
     "rest": "#5b626e",
 }
-"""The same in the dark scheme."""
+"""Page colors in the dark scheme."""
 
 MEANINGS: Final = {"matched": MATCHED, "dropped": DROPPED, "truth": TRUTH}
 
 
 def on(color: str) -> str:
-    """The color of text on a ground: white or black, whichever has more contrast.
+    """The color of text on a background: white or black, whichever has more contrast.
 
     >>> on(MATCHED), on(TRUTH)
     ('#ffffff', '#000000')
@@ -76,13 +76,13 @@ def contrast(one: str, other: str) -> float:
 
 
 def linear(color: str) -> tuple[float, float, float]:
-    """A color #rrggbb as amounts of light, linear RGB from 0 to 1."""
+    """Convert a color #rrggbb to linear RGB, each from 0 to 1."""
     red, green, blue = (int(color[k : k + 2], 16) / 255 for k in (1, 3, 5))
     return _light(red), _light(green), _light(blue)
 
 
 def css() -> str:
-    """The colors as variables of a page (--matched, --text, …) that follow the reader's light or dark scheme."""
+    """The colors as CSS variables (--matched, --text, …) that follow the reader's light or dark scheme."""
     fixed = {**MEANINGS, **{f"on-{name}": on(color) for name, color in MEANINGS.items()}}
     lines = [f"--{name}: {color};" for name, color in fixed.items()]
     lines += [f"--{name}: light-dark({LIGHT[name]}, {DARK[name]});" for name in LIGHT]

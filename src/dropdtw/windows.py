@@ -16,11 +16,11 @@ from dropdtw.problem.inputs import Array
 
 
 def sakoe_chiba(K: int, N: int, width: float, *, kind: str = "dropdtw") -> Array:
-    """Mark the pairs near the diagonal: (K, N) bool, True where z_i may match x_j.
+    """Mark the pairs near the diagonal, as a mask for `mask=`.
 
     K, N : the lengths of Z and X.
-    width : the distance from the diagonal, in the units of the library; see `kind`.
-    kind : the library whose band it is.
+    width : the distance from the diagonal, in the units of the library that `kind` names.
+    kind : the library whose band to reproduce.
         "dropdtw": around the line between the corners, |j − i (N−1)/(K−1)| ≤ width. An int counts columns; a float in
         [0, 1] is a share of N. The same as `window=width`.
         "tslearn": `sakoe_chiba_radius`, an int ≥ 0: the diagonals through the two corners, the cells between them, and
@@ -29,6 +29,8 @@ def sakoe_chiba(K: int, N: int, width: float, *, kind: str = "dropdtw") -> Array
         "librosa": `band_rad`, a share in [0, 1] of the shorter length, rounded to r; the band of tslearn with a radius
         of r − 1.
         "aeon": `window`, a share in [0, 1] of the shorter length, around a staircase along the diagonal.
+
+    Returns (K, N) bool, True where z_i may match x_j. Raises ValueError if a length, the width or the kind is invalid.
 
     >>> from dropdtw import windows
     >>> windows.sakoe_chiba(3, 5, 1, kind="tslearn").astype(int)
@@ -44,12 +46,15 @@ def sakoe_chiba(K: int, N: int, width: float, *, kind: str = "dropdtw") -> Array
 
 
 def itakura(K: int, N: int, max_slope: float = 2.0, *, kind: str = "tslearn") -> Array:
-    """Mark the pairs inside Itakura's parallelogram between the corners: (K, N) bool, True where z_i may match x_j.
+    """Mark the pairs inside Itakura's parallelogram between the corners, as a mask for `mask=`.
 
+    K, N : the lengths of Z and X.
     max_slope : the slope of the steep sides. The slope of the flat sides is its inverse.
-    kind : the library whose parallelogram it is.
+    kind : the library whose parallelogram to reproduce.
         "tslearn": `itakura_max_slope`, a number ≥ 1, in units of the diagonal's own slope.
         "aeon": `itakura_max_slope`, a share in (0, 1] of the shorter length. Both lengths must be at least 3.
+
+    Returns (K, N) bool, True where z_i may match x_j. Raises ValueError if a length, the slope or the kind is invalid.
 
     >>> from dropdtw import windows
     >>> windows.itakura(4, 4).astype(int)

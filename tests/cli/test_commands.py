@@ -174,24 +174,24 @@ WRONG = {
     "missing argument": (["align", "Z.npy"], "Missing argument 'X'; see: dropdtw align --help"),
     "drop": (["align", "Z.npy", "X.npy", "--drop-x", "lots"], "--drop-x is 'lots'; give a number, percentile:30"),
     "percentile": (["align", "Z.npy", "X.npy", "--drop-x", "percentile:300"], "--drop-x is 'percentile:300'"),
-    "drops": (["align", "Z.npy", "X.npy", "--drop-x", "X.npy"], "holds 16 numbers a row"),
+    "drops": (["align", "Z.npy", "X.npy", "--drop-x", "X.npy"], "has 16 numbers per row"),
     "method": (["align", "Z.npy", "X.npy", "--method", "magic"], "method is 'magic'; choose one of"),
     "not taken": (["align", "Z.npy", "X.npy", "--method", "dtw", "--drop-x", "1"], "takes no drop costs"),
     "match": (["align", "Z.npy", "X.npy", "--match", "magic"], "match is 'magic'; choose one of 'cosine'"),
     "window": (["align", "Z.npy", "X.npy", "--window", "wide"], "--window is 'wide'"),
     "fps": (["align", "Z.npy", "X.npy", "--fps", "0"], "--fps is 0.0"),
-    "two clocks": (["align", "Z.npy", "X.npy", "--fps", "25", "--time", "t"], "--fps and --time both say when"),
+    "two clocks": (["align", "Z.npy", "X.npy", "--fps", "25", "--time", "t"], "--fps and --time both set the times"),
     "no clock": (["align", "Z.npy", "X.npy", "--time", "t"], "X.npy has no named columns, so none is called 't'"),
-    "no column": (["localize", STEPS, "talk.csv"], "talk.csv: no column of it holds times; its columns are at, text"),
+    "no column": (["localize", STEPS, "talk.csv"], "talk.csv: it has no column of times among at, text"),
     "out": (["align", "Z.npy", "X.npy", "--out", "a.xml"], "written as .json, .csv, .npz"),
     "plot": (["align", "Z.npy", "X.npy", "--plot", "a.doc"], "written as .png, .svg or .pdf"),
-    "two pipes": (["align", "-", "-"], "can be read once"),
+    "two pipes": (["align", "-", "-"], "can be read only once"),
     "features": (["align", "Z.npy", "truth.npy"], "Z has 16 features and X has 1"),
     "no talk": (["localize", STEPS, "nothing.srt"], "there is no file nothing.srt"),
-    "no text": (["localize", STEPS, "X.npy"], "X.npy is no text; give one that is saved as UTF-8"),
+    "no text": (["localize", STEPS, "X.npy"], "X.npy is not a text file; give one that is saved as UTF-8"),
     "no subtitles": (["localize", STEPS, "plain.srt"], "there are no subtitles in it"),
     "no sentences": (["localize", STEPS, "empty.txt"], "empty.txt: there are no sentences in it"),
-    "no times": (["localize", STEPS, STEPS, "--format", "srt"], "has no times, which srt is made of"),
+    "no times": (["localize", STEPS, STEPS, "--format", "srt"], "has no times, but srt needs them"),
     "format": (["localize", STEPS, TALK, "--format", "docx"], "--format is 'docx'; choose one of json"),
     "which format": (["localize", STEPS, TALK, "--out", "a.txt"], "add --format json|csv|srt|vtt|ffmetadata"),
     "model": (["localize", STEPS, TALK, "--model", "no-such-folder"], "give 'wordllama' or the folder of"),
@@ -199,8 +199,8 @@ WRONG = {
     "no drop_z": (["localize", STEPS, TALK, "--drop-z", "0.2"], "No such option: --drop-z"),
     "no engine": (["localize", STEPS, TALK, "--engine", "ray"], "No such option: --engine"),
     "no ray": (["retrieve", "Z.npy", "corpus", "--engine", "ray"], "No such option: --engine"),
-    "two texts": (["localize", "-", "-"], "can be read once"),
-    "corpus": (["retrieve", "Z.npy", "X.npy"], "X.npy is no folder and no .npz file"),
+    "two texts": (["localize", "-", "-"], "can be read only once"),
+    "corpus": (["retrieve", "Z.npy", "X.npy"], "X.npy is neither a folder nor an .npz file"),
     "top": (["retrieve", "Z.npy", "corpus", "--top", "0"], "Invalid value for '--top'"),
     "ranking": (["retrieve", "Z.npy", "corpus", "--out", "a.npz"], "written as .json or .csv"),
 }
@@ -322,7 +322,7 @@ def test_retrieve_stops_at_broken_files_unless_told(folder, monkeypatch, capsys)
     code, out, err = call(monkeypatch, capsys, *told)
     assert (code, out) == (2, "")
     assert "bad.csv cannot be read" in err
-    assert "--skip-broken goes on without it" in err
+    assert "--skip-broken skips such files" in err
     done = run(*told, "--skip-broken", "--top", "1")
     assert done.stdout.splitlines()[1].endswith("near.npy")
     assert [Path(n).name for n in re.findall(r"skipped: (\S+)", done.stderr)] == ["bad.csv", "thin.npy"]
@@ -365,10 +365,10 @@ def test_bench_survives_its_peers_and_their_absence(monkeypatch):
     monkeypatch.setattr(bench, "PEERS", {"numpy": lambda a, b: 1 / 0, "gone": None})
     assert "failed: ZeroDivisionError" in run("bench").stdout
     monkeypatch.setattr(bench, "PEERS", {"gone": None})
-    assert "no peer is installed; gone would be compared" in run("bench").stdout
+    assert "no other DTW library is installed; to compare, install one of gone" in run("bench").stdout
     monkeypatch.setattr(bench, "PEERS", {"numpy": None})
     monkeypatch.setattr(bench, "BUDGET", 0.0)
-    assert "left out: no time left" in run("bench").stdout
+    assert "skipped: no time left" in run("bench").stdout
 
 
 def test_bench_peers_compute_the_same():

@@ -94,19 +94,19 @@ def test_unrelated_texts_are_said_to_be_so(folder):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["diff", "a.srt", "b.npy"], "A is a text (a.srt) and B is a sequence (b.npy); give two of one kind"),
+        (["diff", "a.srt", "b.npy"], "A is a text (a.srt) and B is a sequence (b.npy); give two of the same kind"),
         (["diff", "a.srt", "b.txt"], "one text has times and the other has none"),
         (["diff", "a.srt", "b.srt", "--format", "xls"], "--format is 'xls'; choose one of json"),
-        (["diff", "a.srt", "b.srt", "--out", "e.doc"], "whose end names no format; add --format"),
-        (["diff", "a.srt", "b.srt", "--fps", "3"], "--fps says how fast the elements of sequences pass"),
-        (["diff", "a.srt", "b.srt", "--out", "a.srt", "-f", "csv"], "which would overwrite what is read (a.srt)"),
+        (["diff", "a.srt", "b.srt", "--out", "e.doc"], "whose extension is no known format; add --format"),
+        (["diff", "a.srt", "b.srt", "--fps", "3"], "--fps is only for sequences of features, but A is a text; omit it"),
+        (["diff", "a.srt", "b.srt", "--out", "a.srt", "-f", "csv"], "which would overwrite an input (a.srt)"),
         (["diff", "none.srt", "b.srt"], "none.srt"),
-        (["retime", "a.srt", "--to", "b.mp3"], "name the recording that SUBS was made for as well: --from A"),
-        (["retime", "a.srt", "--from", "b.srt", "--to", "b.mp3"], "give two versions of one kind"),
+        (["retime", "a.srt", "--to", "b.mp3"], "also give the recording that SUBS was made for: --from A"),
+        (["retime", "a.srt", "--from", "b.srt", "--to", "b.mp3"], "give two of the same kind"),
         (["retime", "a.txt", "--to", "b.srt"], "a.txt: there are no timed cues in it"),
-        (["retime", "a.srt", "--to", "b.srt", "--out", "b.srt"], "which would overwrite what is read (b.srt)"),
-        (["retime", "a.srt", "--to", "b.srt", "--out", "./a.srt"], "which would overwrite what is read (a.srt)"),
-        (["retime", "a.srt", "--to", "b.srt", "--out", "c.vtt"], "its format stays; give a name that ends in .srt"),
+        (["retime", "a.srt", "--to", "b.srt", "--out", "b.srt"], "which would overwrite an input (b.srt)"),
+        (["retime", "a.srt", "--to", "b.srt", "--out", "./a.srt"], "which would overwrite an input (a.srt)"),
+        (["retime", "a.srt", "--to", "b.srt", "--out", "c.vtt"], "the same; give a name that ends in .srt"),
         (["retime", "a.srt", "--from", "a.txt", "--to", "b.txt"], "--from is a.txt, which has no times"),
         (["retime", "a.srt", "--from", "a.npy", "--to", "b.npy"], "--from is a.npy, which has no times"),
         (["retime", "a.srt", "--to", "b.txt"], "--to is b.txt, which has no times"),
@@ -173,7 +173,7 @@ def test_subtitles_move_by_the_sound_of_both_versions(recordings):
     cues = [Sentence(t, t + 2, f"cue {t}") for t in (1, 10, 16, 25, 28, 36, 41)]
     Path("a.srt").write_text(subrip(cues))
     done = run("retime", "a.srt", "--from", "a.ogg", "--to", "the b.ogg", "--out", "b.srt")
-    assert "5 of 7 cues moved, 2 left out, 100% sure" in done.stderr
+    assert "5 of 7 cues moved, 2 left out, confidence 100%" in done.stderr
     assert "left out 0:10.000: cue 10" in done.stderr
     moved = read_subtitles(Path("b.srt").read_text())
     assert [c.text for c in moved] == ["cue 1", "cue 16", "cue 25", "cue 28", "cue 41"]

@@ -9,7 +9,7 @@ import pytest
 from cli_cases import call, run
 from dropdtw.cli.app import app
 
-pytestmark = pytest.mark.filterwarnings("default:.*names of columns")
+pytestmark = pytest.mark.filterwarnings("default:.*column names")
 ROWS = np.random.default_rng(3).normal(size=(6, 3))
 
 
@@ -30,7 +30,7 @@ def test_align_takes_names_for_names(folder, monkeypatch, capsys, option, length
     code, _, err = call(monkeypatch, capsys, *arguments)
     assert code == 0
     assert json.loads(Path("a.json").read_text())["shape"] == [length, length]
-    notes = [line for line in err.splitlines() if "names of columns" in line]
+    notes = [line for line in err.splitlines() if "column names" in line]
     assert [line.split()[1] for line in notes] == ([] if option else ["z.csv", "x.csv"])
 
 

@@ -40,10 +40,10 @@ FILES = {
 }
 WRONG = {
     "deep list": (["align", "z.csv", "deep.json"], "deep.json cannot be read as .json: it is nested too deeply"),
-    "deep line": (["align", "z.csv", "deep.jsonl"], "deep.jsonl cannot be read as .jsonl: line 1 is no JSON (it is"),
+    "deep line": (["align", "z.csv", "deep.jsonl"], "deep.jsonl cannot be read as .jsonl: line 1 is not JSON (it is"),
     "deep object": (["align", "z.csv", "keys.json"], "keys.json cannot be read as .json: it is nested too deeply"),
     "deep costs": (["explore", "deep.json"], "deep.json cannot be read as .json: it is nested too deeply"),
-    "deep talk": (["localize", "steps.txt", "deep.json"], "deep.json: these subtitles begin like JSON, but are none"),
+    "deep talk": (["localize", "steps.txt", "deep.json"], "deep.json: these subtitles begin like JSON, but are not"),
     "huge": (["align", "z.csv", "huge.json"], "huge.json has NaN or infinity in element 0"),
     "huger": (["align", "z.csv", "huger.json"], "huger.json has NaN or infinity in element 0"),
     "huge line": (["align", "z.csv", "huge.jsonl"], "huge.jsonl has NaN or infinity in element 0"),

@@ -108,11 +108,11 @@ def test_mistakes_are_said_in_one_line(monkeypatch, capsys, plain):
     bad = plain / "bad.txt"
     bad.write_text("Boil\nany order:\nPour")
     assert f"{bad}: line 2: 'any order:' opens a block" in says("localize", bad, TALK)
-    assert "STEPS has blocks that say an order, too" in says("localize", STEPS, TALK, "--order", plain / "order.json")
+    assert "STEPS has blocks that set an order, too" in says("localize", STEPS, TALK, "--order", plain / "order.json")
     assert "'Boil' is none of the 11 steps" in says("localize", plain / "steps.txt", TALK, "--order", bad)
     assert "there is no file nothing.json" in says("localize", plain / "steps.txt", TALK, "--order", "nothing.json")
-    assert "standard input can be read once" in says("localize", plain / "steps.txt", "-", "--order", "-")
-    assert "would overwrite what is read" in says(
+    assert "standard input can be read only once" in says("localize", plain / "steps.txt", "-", "--order", "-")
+    assert "would overwrite an input" in says(
         *("localize", plain / "steps.txt", TALK, "--order", plain / "order.json", "--out", plain / "order.json")
     )
     bad.write_text("repeat:\n  any order:\n    Boil\n    Pour")

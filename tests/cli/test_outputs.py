@@ -61,7 +61,7 @@ def test_no_command_overwrites_what_it_reads(folder, monkeypatch, capsys, case):
     monkeypatch.setattr("dropdtw.files.formats.read", lambda place: pytest.fail("it was read, and then computed with"))
     code, out, err = call(monkeypatch, capsys, *OVER[case])
     assert (code, out) == (2, "")
-    assert "which would overwrite what is read (" in err
+    assert "which would overwrite an input (" in err
     assert err.endswith("; give another file\n")
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
@@ -73,14 +73,14 @@ def test_standard_input_is_not_overwritten_either(folder):
             stdin=file, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
     assert done.returncode == 2
-    assert "--out is x.csv, which would overwrite what is read (standard input)" in done.stderr
+    assert "--out is x.csv, which would overwrite an input (standard input)" in done.stderr
     assert len(np.loadtxt("x.csv", delimiter=",")) == 20
 
 
 def test_a_ranking_does_not_become_a_sequence_of_the_corpus(folder, monkeypatch, capsys):
     code, _, err = call(monkeypatch, capsys, "retrieve", "Z.npy", "corpus", "--out", "corpus/deep/ranking.csv")
     assert code == 2
-    assert "in the folder that is searched" in err
+    assert "which is in the folder to search" in err
     assert sorted(os.listdir("corpus")) == ["a.csv", "b.csv"]
 
 

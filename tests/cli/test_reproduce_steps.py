@@ -33,7 +33,7 @@ def run(monkeypatch, tmp_path):
 def test_the_steps_command_trains_evaluates_and_resumes(run, tmp_path):
     done = run("steps", "--epochs", "2")
     assert done.exit_code == 0, done.output
-    assert "72 videos to train on, 24 to choose on, 24 to test" in done.output
+    assert "72 videos for training, 24 for validation, 24 for testing" in done.output
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["stand_in"] is True
     assert results["test"].keys() == {"recall", "accuracy", "iou", "f1"}
@@ -65,8 +65,8 @@ def test_bars_are_drawn(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("table", "3"), "there is no table 3 of step localization; choose 1, 2, 4, 5 or 6"),
-        (("table", "1", "--data", "utkinect"), "table 1 is trained on tmnist-steps"),
+        (("table", "3"), "table 3 is not a table of step localization; choose 1, 2, 4, 5 or 6"),
+        (("table", "1", "--data", "utkinect"), "table 1 needs --data tmnist-steps"),
         (("table", "2", "--data", "nothing"), "--data is 'nothing'; choose one of tmnist-steps, utkinect, transcripts"),
         (("table", "2", "--data", "utkinect"), "utkinect needs --folder"),
         (("steps", "--data", "nothing"), "--data is 'nothing'; choose one of tmnist-steps"),

@@ -58,7 +58,7 @@ def test_a_record_without_an_alignment_is_a_bad_one(tmp_path):
     done = dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5)
     assert (done.rows, done.errors) == (3, 1)
     assert errors(tmp_path / "out")[0]["reason"].startswith(
-        "3 elements of Z cannot each have an x of their own among 1"
+        "Z has 3 elements and X has 1, so the z cannot each have an x of their own"
     )
 
 

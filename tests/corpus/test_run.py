@@ -145,7 +145,7 @@ def test_a_file_that_changes_during_the_run_stops_it(tmp_path, monkeypatch):
     corpus(tmp_path / "c", 10, files=2)
     data = corpora.open_corpus(tmp_path / "c", 1000)
     corpus(tmp_path / "c", 12, files=2)
-    with pytest.raises(ValueError, match=r"0\.parquet of .* has changed since the run began; start again elsewhere"):
+    with pytest.raises(ValueError, match=r"0\.parquet of .* has changed since .*; start over in a new folder"):
         list(data.read(0))
 
 

@@ -79,7 +79,7 @@ def test_broken_features_are_named_with_a_fix(tmp_path):
     for name, message in {
         "cut": r"cut\.npy cannot be read .*; download or extract it again, or skip the video",
         "empty": r"empty\.npy cannot be read",
-        "junk": r"junk\.npy cannot be read \(it does not begin like such a file\); download",
+        "junk": r"junk\.npy cannot be read \(it does not begin like an \.npy file\); download",
         "pickled": r"pickled\.npy cannot be read \(it holds Python objects, .*save plain numbers\); download",
         "words": r"words\.npy holds <U1, not numbers; write the features as float32",
         "flat": r"flat\.npy has shape \(6,\); give \(length, d\)",
@@ -112,7 +112,7 @@ LIES = {
     "header beyond any address": (claiming((10**30, 3)), r"header claims [\d,]+ bytes of numbers, but 0 follow"),
     "cut": (saved(np.save, np.ones((50, 6)))[:300], r"header claims 2,400 bytes of numbers, but 172 follow"),
     "cut header": (saved(np.save, np.ones((50, 6)))[:50], "its header is damaged"),
-    "no NumPy file": (b"<html>404</html>", "it does not begin like such a file"),
+    "no NumPy file": (b"<html>404</html>", "it does not begin like an .npy file"),
     "objects": (saved(np.save, np.array([Waking()], object), allow_pickle=True), "it holds Python objects, which are"),
 }
 

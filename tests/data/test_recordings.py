@@ -164,7 +164,7 @@ def test_utkinect_in_one_file(tmp_path):
     ):
         (tmp_path / "one" / "utkinect.npz").write_bytes(broken)
         with pytest.raises(
-            ValueError, match=rf"utkinect\.npz is not an \.npz of plain arrays: {message}.*; make it anew"
+            ValueError, match=rf"utkinect\.npz is not an \.npz of plain arrays: {message}.*; make it again"
         ):
             utkinect.recordings(tmp_path / "one")
 

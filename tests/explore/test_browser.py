@@ -26,7 +26,7 @@ def page(browser, place):
 
 
 def test_it_loads_without_complaints_and_shows_what_there_is(page):
-    assert page.text("what").startswith("Z.npy × X.npy: 4 elements of Z (down) × 57 of X (right)")
+    assert page.text("what").startswith("Z.npy × X.npy: 4 elements of Z (rows) × 57 of X (columns)")
     assert page.lost() == page.place.lost() > 20
     assert page.text("agreement") == "98.2 %"
     seen = page.pixels()

@@ -162,7 +162,7 @@ def test_the_alignment_is_exported(client, pair):
 def test_settings_that_fit_nothing_are_answered_in_the_librarys_words(client):
     chosen = FIRST | {"drop_x": {"kind": "none"}, "one_to_many": False}
     found = client.ask("align", chosen, seq=1)
-    assert "elements of X cannot each have a z of their own" in found["error"]
+    assert "the x cannot each have a z of their own" in found["error"]
     assert found["seq"] == 1
     for path, more in (("posterior", {"seq": 1}), ("explain", {"i": 0, "j": 0}), ("export", {})):
         assert client.ask(path, chosen, **more)["error"] == found["error"]

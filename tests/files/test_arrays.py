@@ -34,7 +34,7 @@ def test_no_memory_is_taken_for_numbers_that_are_not_there(tmp_path, shape, vers
         formats.read(tmp_path / "a.npy")
     with pytest.raises(ValueError, match=r"a\.npz cannot be read as \.npz: its array 'a' cannot .* header claims"):
         formats.read(tmp_path / "a.npz")
-    with pytest.raises(ValueError, match=r"header claims .*make it anew"):
+    with pytest.raises(ValueError, match=r"header claims .*make it again"):
         atomic.read_arrays(tmp_path / "a.npz")
 
 

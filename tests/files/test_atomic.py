@@ -49,7 +49,7 @@ def test_arrays_come_back_and_foreign_files_are_refused(tmp_path):
     np.savez(tmp_path / "objects.npz", x=np.array([print], dtype=object))
     (tmp_path / "half.npz").write_bytes(path.read_bytes()[:100])
     for name in ("one.npy", "objects.npz", "half.npz"):
-        with pytest.raises(ValueError, match=rf"{name} is not an \.npz of plain arrays.*make it anew"):
+        with pytest.raises(ValueError, match=rf"{name} is not an \.npz of plain arrays.*make it again"):
             atomic.read_arrays(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         atomic.read_arrays(tmp_path / "missing.npz")

@@ -83,7 +83,7 @@ def test_array_of_several_is_named(tmp_path):
 WRONG = {
     "two.npz": (npz(Z=VALUES, X=VALUES), r"holds 2 arrays \(Z, X\); name one"),
     "broken.npz": (b"PK and nothing", "cannot be read as .npz"),
-    "broken.npy": (b"nothing", "does not begin like such a file"),
+    "broken.npy": (b"nothing", "does not begin like an .npy file"),
     "pickled.npy": (npy(np.array([{}], object), allow_pickle=True), "allow_pickle=False"),
     "short.npy": (npy(VALUES)[:-8], "cannot be read as .npy"),
     "cube.npy": (npy(np.zeros((2, 2, 2))), r"shape \(2, 2, 2\)"),
@@ -95,10 +95,10 @@ WRONG = {
     "ragged.csv": ("1,2\n3\n", "row 2 has 1 numbers, the first one 2"),
     "nan.csv": ("1,2\nnan,3\n", "NaN or infinity in element 1"),
     "endless.csv": (f"1,{'2' * 200_000}", "field larger than field limit"),
-    "a.json": ('{"a": 1}', "no list of rows"),
+    "a.json": ('{"a": 1}', "not a list of rows"),
     "none.json": ("[]", "it has no rows"),
     "bool.jsonl": ("[true]", "column 1 is True, not a number"),
-    "line.jsonl": ("[1]\n[2\n", "line 2 is no JSON"),
+    "line.jsonl": ("[1]\n[2\n", "line 2 is not JSON"),
     "keys.jsonl": ('{"a": 1}\n{"b": 1}', "line 2 has the keys b, the first one a"),
     "a.wav": ("x", "ends in '.wav'; sequences are read from .npy"),
 }
@@ -119,7 +119,7 @@ def test_missing_things(tmp_path):
     with pytest.raises(ValueError, match="is a folder"):
         formats.read(tmp_path)
     path = put(tmp_path, "a.npz", npz(Z=VALUES))
-    with pytest.raises(ValueError, match="no array 'Y', but Z"):
+    with pytest.raises(ValueError, match="no array 'Y'; its arrays are Z"):
         formats.read(f"{path}:Y")
 
 
@@ -128,12 +128,12 @@ def test_corpus_is_a_folder_with_subfolders(tmp_path):
     for name in ("b.npy", "deep/a.csv", "notes.md"):
         put(tmp_path, name, FILES["a.npy"])
     assert formats.sequences(tmp_path) == [str(tmp_path / "b.npy"), str(tmp_path / "deep" / "a.csv")]
-    with pytest.raises(ValueError, match=r"no folder and no \.npz"):
+    with pytest.raises(ValueError, match=r"neither a folder nor an \.npz"):
         formats.sequences(tmp_path / "notes.md")
     with pytest.raises(ValueError, match=r"cannot be read as \.npz"):
         formats.sequences(put(tmp_path, "bad.npz", "PK"))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="holds no sequences"):
+    with pytest.raises(ValueError, match="contains no sequences"):
         formats.sequences(tmp_path / "empty")
 
 

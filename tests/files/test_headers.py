@@ -18,7 +18,7 @@ def read(folder, text, name="a.csv", **options):
 def test_numbered_columns_are_no_element(tmp_path, mark, d):
     rows = np.arange(2.0 * d).reshape(2, d) / 8
     lines = [mark.join(map(str, range(d))), *(mark.join(map(repr, row)) for row in rows.tolist())]
-    with pytest.warns(UserWarning, match=r"a\.csv begins with 0,1.*names of columns.*--no-header"):
+    with pytest.warns(UserWarning, match=r"a\.csv begins with 0,1.*column names.*--no-header"):
         assert read(tmp_path, "\n".join(lines)) == rows.tolist()
 
 
@@ -58,7 +58,7 @@ def test_one_column_has_a_header_only_if_it_is_said(tmp_path):
 
 
 def test_a_lone_line_of_numbered_columns_is_not_guessed(tmp_path):
-    with pytest.raises(ValueError, match=r"its only line is 0,1, which may be names .*--header or --no-header"):
+    with pytest.raises(ValueError, match=r"its only line is 0,1, which can be column names .*--header or --no-header"):
         read(tmp_path, "0,1\n")
     assert read(tmp_path, "0,1\n", header=False) == [[0, 1]]
     with pytest.raises(ValueError, match="it has no rows"):

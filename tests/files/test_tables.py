@@ -47,10 +47,10 @@ def test_semicolons_decimal_commas_and_latin_letters(tmp_path):
         ("a,t\n1,inf\n", "line 2 has the time 'inf'"),
         ("a,t\n1,\n", "line 2 has the time ''"),
         ("a,t\n1\n", "line 2 has the time ''"),
-        ("a,t\n1,5\n2,4\n", "line 3 has the time 4, which is earlier than the one before; sort the rows"),
+        ("a,t\n1,5\n2,4\n", "line 3 has the time 4, which is earlier than the line before; sort the rows"),
         ("a,t\n1,5\n2,2024-05-01\n", "some of its times are dates and others are not"),
         ("a,t\n1,2024-05-01\n2,2024-05-02T00:00Z\n", "some of its dates have a time zone and others have none"),
-        ("t\n1\n", "it has no column beside 't'"),
+        ("t\n1\n", "it has no column besides 't'"),
     ],
 )
 def test_wrong_times_are_refused_with_the_reason(tmp_path, text, reason):

@@ -23,5 +23,5 @@ def test_other_texts_are_read_as_windows_writes_them_with_a_warning():
 
 @pytest.mark.parametrize("content", [b"\x93NUMPY\x01\x00\xff", b"\xff\xfea\x00b"])
 def test_what_is_no_text_is_refused(content):
-    with pytest.raises(ValueError, match=r"a\.npy is no text; give one that is saved as UTF-8"):
+    with pytest.raises(ValueError, match=r"a\.npy is not a text file; give one that is saved as UTF-8"):
         decoded(content, "a.npy")

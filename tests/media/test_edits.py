@@ -93,11 +93,11 @@ def test_text_of_nothing_says_so():
     ("make", "says", "does"),
     [
         (lambda: Segment("both", (0, 1), (0, 1)), "'both'", "same, only_a, only_b"),
-        (lambda: Segment("same", (0, 1), None), "b = None", "a span in both"),
-        (lambda: Segment("only_a", (0, 1), (0, 1)), "'only_a'", "in a alone"),
+        (lambda: Segment("same", (0, 1), None), "b = None", "spans for both a and b with 'same'"),
+        (lambda: Segment("only_a", (0, 1), (0, 1)), "'only_a'", "only for a with 'only_a'"),
         (lambda: Segment("only_b", None, (2, 1)), "(2, 1)", "start ≤ stop"),
-        (lambda: Edits.of_same([((0, 5), (0, 5), 1), ((4, 9), (5, 10), 1)], (9, 10)), "overlap", "one after the other"),
-        (lambda: Edits.of_same([((0, 5), (0, 5), 1)], (4, 5)), "overlap", "whole durations"),
+        (lambda: Edits.of_same([((0, 5), (0, 5), 1), ((4, 9), (5, 10), 1)], (9, 10)), "overlap", "in the same order"),
+        (lambda: Edits.of_same([((0, 5), (0, 5), 1)], (4, 5)), "overlap", "full durations"),
     ],
 )
 def test_rows_that_make_no_sense_are_refused(make, says, does):

@@ -53,7 +53,7 @@ def test_the_filter_runs_to_the_end_where_b_has_no_extras_there():
 
 def test_where_nothing_would_be_left_there_is_no_filter():
     nothing = Edits.of_same([], (60, 50))
-    with pytest.raises(ValueError, match="the filter would cut out everything, so none is written"):
+    with pytest.raises(ValueError, match="the filter would cut out everything; nothing was written"):
         write_edits(nothing, "ffmpeg")
 
 

@@ -94,7 +94,7 @@ def test_no_cue_begins_before_the_other_version_does():
 def test_low_confidence_and_strange_versions_are_doubted():
     unsure = Edits.of_same([((0, 10), (0, 10), 0.99), ((20, 60), (10, 50), 0.4)], (60, 50))
     assert retime(SRT, unsure).doubts == (
-        "the passages are 60% sure on average (90% are wanted), least of all 0:10.000–0:20.000: 40%",
+        "the average confidence of the passages is 60%, below 90%; the lowest is 40%, at 0:10.000–0:20.000",
     )
     nothing = Edits.of_same([], (60, 50), notes=["these have nothing in common"])
     assert retime(SRT, nothing).doubts == ("the two versions have nothing in common",)

@@ -288,7 +288,7 @@ NO = {
     "vector": ({"drop_x": [0.1, 0.2]}, r"drop_x has shape \(2,\), but there are 3 elements x_j"),
     "NaN": ({"drop_z": np.nan}, "drop_z has NaN"),
     "a match": ({"match": "cosinus"}, "match is 'cosinus'"),
-    "a shape": ({"many_to_one": False}, "4 elements of Z cannot each have an x of their own among 3"),
+    "a shape": ({"many_to_one": False}, "Z has 4 elements and X has 3, so the z cannot each have an x of their own"),
     "k": ({"k": 0}, "k is 0; give the number"),
     "jobs": ({"n_jobs": 0}, "n_jobs is 0"),
 }

@@ -213,7 +213,7 @@ def test_wrong_parameters_are_named(estimator, wrong, says):
     ({"drop_x": 0.1, "open_x": "suggest"}, "open_x is 'suggest', which reads the match costs"),
     ({"drop_x": [0.1] * 12}, "clusters need one number for all steps of all series"),
     ({"match": "euclidean"}, "averages are known for 'sqeuclidean'"),
-    ({"method": "smith_waterman"}, "under which the mean of what matches is no best average"),
+    ({"method": "smith_waterman"}, "for which the mean of the matches is not the best average"),
     ({"tol": -1}, "tol is -1; give a finite number ≥ 0"),
     ({"init": "best"}, "init is 'best'; give 'k-means.*', 'random', or a list of 2 series"),
     ({"init": [[0.0, 1.0]] * 3}, "init has 3 series of 1 features; give 2, one for each cluster, of 2"),

@@ -151,8 +151,14 @@ OPTIONS = (
 )
 
 TALL, WIDE = np.ones((5, 2)), np.ones((2, 5))
-TOO_TALL = ("5 elements of Z cannot each have an x of their own among 2", "allow many_to_one, give drop_z, or exchange")
-TOO_WIDE = ("5 elements of X cannot each have a z of their own among 2", "allow one_to_many, give drop_x, or exchange")
+TOO_TALL = (
+    "Z has 5 elements and X has 2, so the z cannot each have an x of their own",
+    "allow many_to_one, give drop_z, or exchange",
+)
+TOO_WIDE = (
+    "X has 5 elements and Z has 2, so the x cannot each have a z of their own",
+    "allow one_to_many, give drop_x, or exchange",
+)
 FIT = {
     "drop_dtw tall": case(lambda: solve(TALL, many_to_one=False), *TOO_TALL),
     "drop_dtw tall, x droppable": case(lambda: solve(TALL, 1, many_to_one=False), *TOO_TALL),
@@ -217,7 +223,7 @@ CHARGED = {
     ),
     "normalize": case(lambda: cost(C, normalize="path length"), "normalize is 'path length'", "'pattern', 'path', or"),
     "soft path": case(
-        lambda: cost(C, normalize="path", reducer="soft"), "reducer is 'soft', a minimum over all", "use reducer='hard'"
+        lambda: cost(C, normalize="path", reducer="soft"), "reducer is 'soft', which combines", "use reducer='hard'"
     ),
     "path of counts": case(
         lambda: cost(C, method="lcss", threshold=1, normalize="path"),

@@ -76,11 +76,11 @@ def test_youtube_wants_ten_seconds_and_three_chapters():
     kept, remarks = youtube_chapters(*placed(20, 24, 40, 56))
     assert kept == [Chapter(0, 20, "Introduction"), Chapter(20, 40, "a / b"), Chapter(40, 60, "c / d")]
     (remark,) = remarks
-    assert "2 shorter ones joined a neighbor" in remark
+    assert "merged 2 chapters under 10 s with a neighbor" in remark
     kept, remarks = youtube_chapters(*placed(20, 40))
     assert (len(kept), remarks) == (3, [])
     kept, (remark,) = youtube_chapters(*placed(40))
-    assert "from 3 on, and this list has 2" in remark
+    assert "at least 3 chapters, and this list has 2" in remark
     assert youtube_chapters([])[0] == []
 
 
@@ -106,7 +106,7 @@ def test_youtube_is_told_what_it_refuses():
     found, talk = placed(20, 40)
     assert "0:20 a ‹b›\n" in write_chapters([replace(found[0], step="a <b>"), found[1]], "youtube", talk)
     _, (remark,) = youtube_chapters([replace(f, step="ö" * 2000) for f in found], talk)
-    assert "descriptions of 5000 bytes, and this list has 8" in remark
+    assert "5000 bytes in a description, and this list has 8" in remark
 
 
 def test_numbers_of_cues_are_those_of_the_steps():

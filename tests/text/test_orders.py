@@ -122,7 +122,7 @@ def test_optional_steps_are_the_only_ones_left_out_where_all_others_must_be_foun
 @needs_words
 def test_what_cannot_be_done_is_refused():
     said, times = ["one", "two", "three"], np.arange(3)
-    with pytest.raises(ValueError, match="steps in any order are repeated: that cannot be combined with leaving out"):
+    with pytest.raises(ValueError, match=r"steps in any order are repeated, .* if steps may be skipped"):
         text.localize(["a", "b"], said, times, order=orders.repeat(orders.any_order(0, 1)))
     assert len(text.localize(["a", "b"], said, times, order=orders.repeat(orders.any_order(0, 1)), skip=None)) >= 2
     with pytest.raises(ValueError, match="optional names step 2; the steps are numbered from 0 to 1"):

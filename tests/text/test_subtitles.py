@@ -74,7 +74,7 @@ def test_what_is_said_again_later_is_heard_again():
     [
         ("", "there are no subtitles"),
         ("Just a text.\nNo times.", "there are no subtitles"),
-        ("[", "begin like JSON, but are none"),
+        ("[", "begin like JSON, but are not valid"),
         ('{"text": "x"}', "timed JSON is a list"),
         ('[{"start": 1, "text": "x"}]', "entry 0 of the timed JSON"),
         ('[{"start": "x", "end": 1, "text": "x"}]', "entry 0 of the timed JSON"),
@@ -82,7 +82,7 @@ def test_what_is_said_again_later_is_heard_again():
         ('[{"start": NaN, "end": 1, "text": "x"}]', "entry 0 of the timed JSON lasts from nan s to 1 s; give finite"),
         (f'[{{"start": {10**400}, "end": 1, "text": "x"}}]', "entry 0 of the timed JSON is"),
         ('[{"start": 3, "end": 2, "text": "x"}]', "entry 0 of the timed JSON stops at 2.000 s, before it starts"),
-        ("1\n99:99:99,000 --> 99:99:99,500\nx", "line 2 has the time 99:99:99,000, but minutes .* correct it as hours"),
+        ("1\n99:99:99,000 --> 99:99:99,500\nx", "line 2 has the time 99:99:99,000, but minutes .* write it as hours"),
         ("00:59.9 --> 00:60.0\nx", "line 1 has the time 00:60.0, but"),
         ("60:00.0 --> 61:00.0\nx", "line 1 has the time 60:00.0, but"),
         ("00:01.0 --> 00:02.0\nx\n\n00:09.5 --> 00:08.0\ny", "line 4: the cue stops at 8.000 s, .* or delete it"),

@@ -34,9 +34,9 @@ def test_whisper_counts_milliseconds():
     [
         ("", None, "there are no sentences in it"),
         ("start,text\n", None, "there are no sentences in it"),
-        ("start,words\n1,a\n", None, "no column of it holds what is said; its columns are start, words: call it text"),
-        ("when,text\n1,a\n", None, "no column of it holds times; its columns are when, text: --time NAME"),
-        ("start,text\n1,a\n", "when", "no column of it holds times; its columns are start, text: --time NAME"),
+        ("start,words\n1,a\n", None, "it has no column of texts among start, words; call it text"),
+        ("when,text\n1,a\n", None, "it has no column of times among when, text; --time NAME"),
+        ("start,text\n1,a\n", "when", "it has no column of times among start, text; --time NAME"),
         ("start,text\n1,a\nsoon,b\n", None, "row 2 has the time 'soon'; give seconds or h:mm:ss"),
         ("start,text\nnan,a\n", None, "row 1 has the time 'nan'"),
         ("start,text\n1,\n", None, "there are no sentences in it"),

@@ -110,7 +110,7 @@ def test_what_all_have_in_common_does_not_count():
         (["a"], [], [], "1 steps and 0 sentences"),
         (["a"], ["b", "c"], [0], r"times has shape \(1,\) for 2 sentences"),
         (["a"], ["b", "c"], [1, 0], "ascending"),
-        (["a"], ["b"], [(1, 0)], "each stop after its start"),
+        (["a"], ["b"], [(1, 0)], "no stop before its start"),
         (["a"], ["b"], [np.nan], "finite"),
     ],
 )

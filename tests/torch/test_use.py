@@ -193,7 +193,10 @@ WRONG = [
     (lambda: drop_dtw(ONE, gamma=-1.0), "gamma is -1.0"),
     (lambda: drop_dtw(ONE, window=-1), "window is -1"),
     (lambda: drop_dtw(ONE, executor="gpu"), "executor is 'gpu'; choose one of.*'triton', 'wavefront'"),
-    (lambda: drop_dtw(ONE.mT, many_to_one=False), "3 elements of Z cannot each have an x of their own among 2"),
+    (
+        lambda: drop_dtw(ONE.mT, many_to_one=False),
+        "Z has 3 elements and X has 2, so the z cannot each have an x of their own",
+    ),
     (lambda: drop_dtw(ONE * torch.nan), r"C\[0\] has NaN at \(0, 0\)"),
     (lambda: drop_dtw(ONE, -torch.inf), r"drop_x\[0\] has -inf at 0"),
     (lambda: drop_dtw(torch.ones(1, 2, 3, device="meta"), executor="cpp"), "works on the CPU, but C is on meta"),

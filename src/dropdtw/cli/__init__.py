@@ -20,11 +20,11 @@ EXTRAS: Final = {
     "uvicorn": "explore",
     "wordllama": "text",
 }
-"""What to install for a module that is missing; `dropdtw reproduce` needs them all, as "experiments"."""
+"""The extra that installs each optional module. `dropdtw reproduce` always needs the extra "experiments"."""
 
 
 def main() -> None:
-    """Run the command line. A user's mistake gives one line and exit code 2, Ctrl-C exit code 130."""
+    """Run the command line. A user's mistake prints one line and exits with code 2; Ctrl-C exits with code 130."""
     try:
         import typer
 
@@ -36,7 +36,7 @@ def main() -> None:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  print would write notes to standard output instead
     if sys.stdout is None:
-        _say("standard output is closed; leave it open, or send it to a file")
+        _say("standard output is closed; leave it open, or redirect it to a file")
         sys.exit(2)
     warnings.showwarning = lambda message, *_: _say(str(message))
     # Click's UsageError, wherever this version of typer keeps it.
@@ -47,10 +47,10 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         print("stopped", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:  # whoever was reading has seen enough, as in `dropdtw … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to write goes nowhere, and fails no more
+    except BrokenPipeError:  # the reader closed the pipe, as in `dropdtw … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discard the rest, so that the flush at exit does not fail
         sys.exit(1)
-    # What the library raises for wrong input says what to do; a traceback would hide it.
+    # The library's errors on wrong input say what to do; a traceback would bury that line.
     except (ValueError, OSError, ImportError) as error:
         if os.environ.get("DROPDTW_TRACEBACK"):
             raise
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _missing(error: Exception) -> str | None:
-    """What to install, where a module is missing that belongs to an extra."""
+    """What to install, if the error is a missing module that an extra provides."""
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return None
     name = error.name.partition(".")[0]
@@ -72,10 +72,10 @@ def _missing(error: Exception) -> str | None:
 
 
 def _explain(error: BaseException) -> None:
-    """One line for a command that cannot be understood; where nothing was asked, the help is the answer."""
+    """Print one line about a malformed command. A command without any arguments prints its help instead."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
-        if message := getattr(error, "message", ""):  # with rich it has been printed already
+        if message := getattr(error, "message", ""):  # rich has already printed it
             print(message, file=sys.stderr)
         return
     about = f" {context.command_path.partition(' ')[2]}" if context and " " in context.command_path else ""

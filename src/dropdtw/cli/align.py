@@ -1,4 +1,4 @@
-"""`dropdtw align`: two sequences from files, their alignment on screen and into a file."""
+"""`dropdtw align`: align two sequences from files, and show or write the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dropdtw.results.alignment import Alignment
 
 SHOWN = 20
-"""Segments that are listed on screen."""
+"""Maximum number of segments listed on screen."""
 
 
 def align(
@@ -37,24 +37,25 @@ def align(
     threshold: options.Threshold = None,
     order: options.OrderFile = None,
     header: options.Header = None,
-    fps: Annotated[float | None, typer.Option(help="Elements of X per second: times are given as well.")] = None,
+    fps: Annotated[float | None, typer.Option(help="Elements of X per second; adds times in seconds.")] = None,
     time: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The column of X in a .csv that holds times (seconds, h:mm:ss or dates): times are given as well, and "
-            "it is not aligned. Z may have it, too.",
+            help="The column of X, in a .csv, that holds times (seconds, h:mm:ss or dates); adds times in seconds. The "
+            "column itself is not aligned. Z may have it, too.",
         ),
     ] = None,
     out: Annotated[
-        str | None, typer.Option("--out", "-o", help="Write it to a .json, .csv or .npz file; - for JSON on stdout.")
+        str | None, typer.Option("--out", "-o", help="Write to a .json, .csv or .npz file; - for JSON on stdout.")
     ] = None,
-    costs: Annotated[bool | None, typer.Option(help="Write the costs along (default: into .npz only).")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw it into a .png, .svg or .pdf file.")] = None,
+    costs: Annotated[bool | None, typer.Option(help="Also write match and drop costs (default: only to .npz).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the alignment to a .png, .svg or .pdf file.")] = None,
 ) -> None:
-    """Align two sequences: which elements match, which are dropped, where each z lies in X.
+    """Align two sequences: show which elements match, which are dropped, and where each element of Z lies in X.
 
-    Without any drop cost, one is suggested from the match costs; --drop-x none --drop-z none drops nothing.
+    Without --drop-x and --drop-z, a drop cost is suggested from the match costs. To drop nothing, give --drop-x none
+    --drop-z none.
     """
     import dropdtw
     from dropdtw.files import formats
@@ -62,15 +63,15 @@ def align(
 
     if [z, x, order].count("-") > 1:
         names = "Z and X are both" if z == x else "--order and Z or X are both"
-        raise ValueError(f"{names} '-', but standard input can be read once; give one of them as a file")
+        raise ValueError(f"{names} '-', but standard input can be read only once; give one of them as a file")
     if fps is not None and not 0 < fps < float("inf"):
         raise ValueError(f"--fps is {fps}; give the number of elements per second, > 0")
     if fps is not None and time is not None:
-        raise ValueError("--fps and --time both say when elements are; give one of them")
+        raise ValueError("--fps and --time both set the times of X; give only one of them")
     kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
     if out and kind not in formats.WRITERS:
         raise ValueError(
-            f"--out is {out!r}; alignments are written as {', '.join(formats.WRITERS)}: change the end of the name"
+            f"--out is {out!r}; alignments are written as {', '.join(formats.WRITERS)}: change the file extension"
         )
     if plot:
         pictures.check(plot)
@@ -84,7 +85,7 @@ def align(
         "window": options.window_width(window),
     }
     dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
-    entry = METHODS.get(method)  # an unknown one is refused below
+    entry = METHODS.get(method)  # unknown methods are refused below
     if drop_x is None and drop_z is None and entry and entry.takes_drops:
         dx, dz = "suggest", "suggest" if entry.one_to_one else None
     if "suggest" in (str(dx), str(dz)):
@@ -102,7 +103,7 @@ def align(
         if how[f"open_{side}"] == "suggest":
             opening = getattr(a.solved().given.charges, f"open_{side}")
             screen.note(
-                f"opening cost {opening:.4g} suggested for {side}: a stretch of chance matches saves no more than that"
+                f"opening cost {opening:.4g} suggested for {side}: no stretch of chance matches would save more"
             )
     if out:
         formats.write(out, formats.alignment_content(a, kind, fps=fps, times=times, costs=costs))
@@ -132,7 +133,7 @@ def _show(a: Alignment, measure: str, seconds: Array | None) -> None:
         f"{int(a.dropped_z.sum())} z and {int(a.dropped_x.sum())} x dropped{_runs(a)}"
     )
     segments = a.segments()
-    if a.walked is not None:  # steps in an order of their own: as they were done
+    if a.walked is not None:  # the steps have an order: list them as they were done
         segments.sort(key=lambda s: (s.start, s.stop))
     columns = [">z", ">start", ">stop", ">length", *([] if seconds is None else [">from", ">to"])]
     rows = [
@@ -146,7 +147,7 @@ def _show(a: Alignment, measure: str, seconds: Array | None) -> None:
 
 
 def _runs(a: Alignment) -> str:
-    """How many runs of drops there are, of the sides whose runs are charged."""
+    """The number of runs of drops, for the sides that have an opening cost, as the end of a sentence."""
     charges = a.solved().given.charges
     counts = {side: int(getattr(a.charged, f"open_{side}")) for side in "zx" if getattr(charges, f"open_{side}")}
     if len(counts) == 2:

@@ -1,4 +1,4 @@
-"""The commands, each in a file of its own; a new one is entered here."""
+"""Register the commands. Each has its own file; add a new one here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _version(asked: bool) -> None:
 app = typer.Typer(
     name="dropdtw",
     help="Align sequences that contain junk: match what they share, drop the rest.",
-    epilog="A line that begins with 'dropdtw:' says what was wrong and what to do; DROPDTW_TRACEBACK=1 shows where.",
+    epilog="Errors are one line that begins with 'dropdtw:' and says what to do. DROPDTW_TRACEBACK=1 adds a traceback.",
     no_args_is_help=True,
     rich_markup_mode="markdown",  # square brackets are not markup: dropdtw[cli]
     pretty_exceptions_enable=False,
@@ -44,7 +44,7 @@ app.command(epilog="Example: dropdtw info --json")(info.info)
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", "-V", help="Show the version and stop.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", "-V", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Keep the options of the command line as a whole."""
+    """Take the options that belong to no command."""

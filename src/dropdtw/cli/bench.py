@@ -1,4 +1,4 @@
-"""`dropdtw bench`: how fast this library is on this machine, and beside others that happen to be installed."""
+"""`dropdtw bench`: measure this library on this machine, and compare it with other DTW libraries if installed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from dropdtw.problem.inputs import Array
 
 BUDGET: Final = 14.0
-"""Seconds after which no further peer is begun: the first call of some takes long."""
+"""Start no further peer after this many seconds; the first call of some is slow."""
 
 PATIENCE: Final = 0.7
-"""Seconds that one measurement may take, its first call apart."""
+"""Seconds per measurement, not counting the first call."""
 
 
 def bench() -> None:
-    """Measure this library for some 5 to 20 seconds: cells per second, and ratios to peers that are installed."""
+    """Measure how fast this library is on this machine; takes 5 to 20 seconds.
+
+    Shows cells per second, and compares with other DTW libraries if they are installed.
+    """
     began = time.perf_counter()
     screen.table(["what", "size", ">time", ">million cells/s"], [_row(*case) for case in _cases()])
     rows = []
@@ -28,14 +31,14 @@ def bench() -> None:
         if not util.find_spec(name):
             continue
         if time.perf_counter() - began > BUDGET:
-            rows.append([name, "left out: no time left", "", ""])
+            rows.append([name, "skipped: no time left", "", ""])
             continue
         rows.append([name, *_beside(time_of)])
     print()
     if not rows:
-        print(f"no peer is installed; {', '.join(PEERS)} would be compared")
+        print(f"no other DTW library is installed; to compare, install one of {', '.join(PEERS)}")
         return
-    print("DTW of two series of 1,000 numbers, the value alone, beside others in this environment:")
+    print("DTW distance of two series of 1,000 numbers, compared with other installed libraries:")
     screen.table(["library", ">its time", ">ours", ">ours is faster by"], rows)
 
 
@@ -74,7 +77,7 @@ def _row(what: str, size: str, cells: int, call: Callable[[], object]) -> list[s
 
 
 def best_time(call: Callable[[], object]) -> float:
-    """The shortest of several calls after a first one; others may be using the machine as well."""
+    """The time of the fastest of several calls, after a warm-up call; other processes may slow down some calls."""
     call()
     best, until = float("inf"), time.perf_counter() + PATIENCE
     for _ in range(200):
@@ -100,7 +103,7 @@ def _beside(peer: Callable[[Array, Array], Callable[[], object]]) -> list[str]:
     a, b = rng.normal(size=1000), rng.normal(size=1000)
     try:
         theirs = best_time(peer(a, b))
-    except Exception as error:  # whatever a stranger's package does here, our own figures stand
+    except Exception as error:  # a failing peer must not hide our own numbers
         return [f"failed: {type(error).__name__}", "", ""]
     ours = best_time(lambda: dropdtw.distance(a, b, match="sqeuclidean", method="dtw"))
     return [_time(theirs), _time(ours), f"{theirs / ours:.1f} ×"]
@@ -138,4 +141,4 @@ PEERS: Final[dict[str, Callable[[Array, Array], Callable[[], object]]]] = {
     "librosa": _librosa,
     "dtw": _dtw_python,
 }
-"""How each peer computes the same, by the name it is imported by."""
+"""How each peer computes the distance, by import name."""

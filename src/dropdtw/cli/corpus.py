@@ -1,4 +1,4 @@
-"""`dropdtw corpus …`: corpora in Parquet, of any size, see `dropdtw.corpus`."""
+"""`dropdtw corpus …`: align whole corpora in Parquet; see `dropdtw.corpus`."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
     from dropdtw.problem.inputs import Array
 
 FEW = 3
-"""Queries whose nearest are shown; of more, the file tells."""
+"""Number of queries whose results are printed; the output file has all."""
 
 FROM = 8
-"""Records that a drop cost is suggested from."""
+"""Maximum number of records that a drop cost is suggested from."""
 
 app = typer.Typer(
-    help="Work on corpora in Parquet, of any size, on this machine or on Ray. Needs: pip install 'dropdtw[parquet]'.",
+    help="Align corpora in Parquet, of any size, on this machine or with Ray. Needs: pip install 'dropdtw[parquet]'.",
     no_args_is_help=True,
 )
 
 Place = Annotated[
     str,
-    typer.Argument(metavar="CORPUS", help="A .parquet file or a folder of them: a path or an address, s3://bucket/x."),
+    typer.Argument(metavar="CORPUS", help="A .parquet file or a folder of them: a path or an address (s3://bucket/x)."),
 ]
 Out = Annotated[
     str,
-    typer.Option("--out", "-o", metavar="DIR", help="A folder for the results; the same command again resumes a run."),
+    typer.Option("--out", "-o", metavar="DIR", help="Folder for the results. To resume a run, repeat its command."),
 ]
 DropX = Annotated[
     str | None,
     typer.Option(
         "--drop-x",
         metavar="COST",
-        help="What leaving out an element of X costs: a number, percentile:30 (of the match costs; lower drops more), "
-        "logit:30 (with softmax), suggest, or none (nothing may be left out).",
+        help="Cost of dropping an element of X; lower drops more. A number, percentile:30 (of the match costs), "
+        "logit:30 (with --match softmax), suggest (choose it from the data), or none (drop nothing).",
     ),
 ]
 Engine = Annotated[
@@ -51,19 +51,19 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="local|ray",
-        help="local: all cores of this machine. ray: the cluster that RAY_ADDRESS names, or one started here.",
+        help="local: the cores of this machine. ray: the cluster at RAY_ADDRESS, or else one started here.",
     ),
 ]
-Workers = Annotated[int | None, typer.Option(min=1, help="Shards in work at a time. Default: one for each core.")]
-NumGpus = Annotated[float, typer.Option(min=0, help="GPUs for each worker; alignments are then computed on them.")]
-ShardRows = Annotated[int, typer.Option(min=1, help="Records in a shard, the part of the work that is redone.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad record instead of noting it.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Shards processed at a time. Default: one per core.")]
+NumGpus = Annotated[float, typer.Option(min=0, help="GPUs per worker. Above 0, alignments are computed on GPUs.")]
+ShardRows = Annotated[int, typer.Option(min=1, help="Records per shard. After a failure, whole shards are repeated.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad record instead of skipping it.")]
 
 
 @app.command(epilog="Example: dropdtw corpus localize steps.npy s3://bucket/talks --engine ray --out found")
 def localize(
     steps: Annotated[
-        str, typer.Argument(metavar="STEPS", help="A file of features, (K, d); or 'own' for each record's own steps.")
+        str, typer.Argument(metavar="STEPS", help="A file of step features, (K, d); or 'own': each record's own steps.")
     ],
     corpus: Place,
     out: Out,
@@ -88,8 +88,8 @@ def localize(
 ) -> None:
     """Find steps in every record of a corpus.
 
-    Unless you say otherwise, a frame shows one step at most, a step is one stretch of frames, and --drop-x is suggest:
-    every record gets a drop cost of its own.
+    By default, a frame shows at most one step, the frames of a step are consecutive, and each record gets its own drop
+    cost (--drop-x suggest).
     """
     import dropdtw.corpus
     from dropdtw.files import formats
@@ -100,7 +100,7 @@ def localize(
     how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
     how |= {"drop_z": options.drop_cost(drop_z, "drop-z"), "threshold": options.drop_cost(threshold, "threshold")}
     how |= _charges(open_x, open_z, warp)
-    if drop_x is not None:  # otherwise the library suggests it, where the method has drops
+    if drop_x is not None:  # otherwise the library suggests it, if the method has drops
         how["drop_x"] = options.drop_cost(drop_x, "drop-x")
     running = _running(engine, workers, num_gpus, shard_rows, strict)
     _show(dropdtw.corpus.localize(Z, corpus, place, **how, **running), f"{place}/parts")
@@ -111,12 +111,12 @@ def retrieve(
     query: Annotated[
         str,
         typer.Argument(
-            metavar="QUERY", help="The sequence to look for, Z: a file; or a corpus of queries, in Parquet."
+            metavar="QUERY", help="The sequence to look for (Z), in a file; or a corpus of queries, in Parquet."
         ),
     ],
     corpus: Place,
     out: Out,
-    top: Annotated[int, typer.Option(min=1, help="How many records to find for each query.")] = 10,
+    top: Annotated[int, typer.Option(min=1, help="Number of records to find per query.")] = 10,
     drop_x: DropX = None,
     drop_z: options.DropZ = None,
     match: options.Match = "auto",
@@ -136,10 +136,10 @@ def retrieve(
     shard_rows: ShardRows = 1000,
     strict: Strict = False,
 ) -> None:
-    """Find the records of a corpus that are cheapest to align with a query, or with each of many.
+    """Find the records of a corpus that are cheapest to align with a query, or with each of many queries.
 
-    Without any drop cost, both are suggest: here one number for all records, from a few of them, so that their costs
-    can be compared.
+    Without --drop-x and --drop-z, one drop cost is suggested from a few records and used for all of them, so that
+    their costs can be compared.
     """
     import dropdtw.corpus
     from dropdtw.corpus.storage import Storage
@@ -160,8 +160,8 @@ def retrieve(
 
 @app.command(epilog="Example: dropdtw corpus pairwise left/ right/ --out pairs --drop-x 0.3 --drop-z 0.3")
 def pairwise(
-    left: Annotated[str, typer.Argument(metavar="LEFT", help="A corpus, whose records are the Z.")],
-    right: Annotated[str, typer.Argument(metavar="RIGHT", help="A corpus, whose records are the X.")],
+    left: Annotated[str, typer.Argument(metavar="LEFT", help="A corpus; its records are the Z.")],
+    right: Annotated[str, typer.Argument(metavar="RIGHT", help="A corpus; its records are the X.")],
     out: Out,
     drop_x: DropX = None,
     drop_z: options.DropZ = None,
@@ -181,10 +181,10 @@ def pairwise(
     shard_rows: ShardRows = 1000,
     strict: Strict = False,
 ) -> None:
-    """Compute what aligning every record of one corpus with every record of another costs.
+    """Compute the cost of aligning every record of one corpus with every record of another.
 
-    Without any drop cost, both are suggest: here one number for all pairs, from a few of them, so that their costs can
-    be compared.
+    Without --drop-x and --drop-z, one drop cost is suggested from a few pairs and used for all of them, so that their
+    costs can be compared.
     """
     import dropdtw.corpus
 
@@ -198,13 +198,13 @@ def pairwise(
 
 
 def _running(engine: str, workers: int | None, num_gpus: float, shard_rows: int, strict: bool) -> dict[str, Any]:
-    """How to run, as `dropdtw.corpus` takes it."""
+    """The options of a run, as `dropdtw.corpus` takes them."""
     return {"engine": engine, "workers": workers, "num_gpus": num_gpus, "shard_rows": shard_rows, "strict": strict}
 
 
 def _folder(out: str) -> str:
     if out == "-":
-        raise ValueError("--out is '-', but results are files of a folder, which standard output is not; give a folder")
+        raise ValueError("--out is '-' (standard output), but the results are several files; give a folder")
     return out
 
 
@@ -222,7 +222,7 @@ def _prices(
     corpus: str,
     how: dict[str, Any],
 ) -> dict[str, Any]:
-    """Drop costs and charges of pairs; suggested ones are one number for all, from a query and a few records."""
+    """The costs of pairs. A suggested cost is one number for all pairs, from one query and a few records."""
     from dropdtw.corpus.shards import open_corpus
 
     dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
@@ -241,7 +241,7 @@ def _prices(
 
 
 def _some(data: Corpus, width: int) -> list[Array]:
-    """A few good sequences from all over a corpus."""
+    """A few usable sequences, spread over the corpus."""
     from dropdtw.corpus.records import Record
 
     shards = sorted({round(k * (len(data.shards) - 1) / (FROM - 1)) for k in range(FROM)})
@@ -254,7 +254,7 @@ def _some(data: Corpus, width: int) -> list[Array]:
 
 
 def _queries(query: str, header: bool | None) -> tuple[Any, Callable[[], Array]]:
-    """What `dropdtw.corpus.retrieve` takes, and what gives the first sequence of it."""
+    """The queries as `dropdtw.corpus.retrieve` takes them, and a function that returns the first one."""
     from dropdtw.files import formats
 
     if "://" not in query and not query.endswith(".parquet") and not Path(query).is_dir():
@@ -270,12 +270,12 @@ def _first(corpus: str) -> Array:
     for record in open_corpus(corpus, 1).read(0):
         if isinstance(record, Record):
             return record.X
-    raise ValueError(f"{corpus} begins with records that cannot be used; mend or remove them")
+    raise ValueError(f"the first records of {corpus} are unusable; fix or remove them")
 
 
 def _show(run: Run, where: str) -> None:
     if run.errors and not run.rows:
         raise ValueError(f"no record could be used; the reasons are in {run.out}/errors.jsonl")
-    print(f"{run.rows} results in {one_line(where)} ({run.done} of {run.shards} shards done now)")
+    print(f"{run.rows} results in {one_line(where)} ({run.done} of {run.shards} shards computed now)")
     if run.errors:
-        screen.note(f"bad records left out: {run.errors}; the reasons are in {run.out}/errors.jsonl")
+        screen.note(f"bad records skipped: {run.errors}; the reasons are in {run.out}/errors.jsonl")

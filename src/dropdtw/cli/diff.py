@@ -1,4 +1,4 @@
-"""`dropdtw diff`: what two recordings, texts or sequences have in common, and what only one of them has."""
+"""`dropdtw diff`: show what two recordings, texts or sequences share, and what only one of them has."""
 
 from __future__ import annotations
 
@@ -25,31 +25,33 @@ def diff(
         str,
         typer.Argument(
             metavar="A",
-            help="A recording (sound or video, by its sound), subtitles or a transcript (.srt, .vtt, .txt), or a "
+            help="A recording (audio, or video with sound), subtitles or a transcript (.srt, .vtt, .txt), or a "
             "sequence of features (.npy, .csv …).",
         ),
     ],
     b: Annotated[str, typer.Argument(metavar="B", help="Another of the same kind.")],
     least: Annotated[
-        float, typer.Option("--min", help="Minimum length of a row, in seconds (in words or elements without times).")
+        float,
+        typer.Option(
+            "--min", help="Minimum length of a passage, in seconds; in words or elements if the files have no times."
+        ),
     ] = 1.0,
     speed: Speed = False,
     fps: Annotated[
-        float | None, typer.Option(help="Elements per second of sequences. Without it, elements are counted.")
+        float | None, typer.Option(help="Elements per second, for sequences. Without it, positions are indices.")
     ] = None,
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", "-f", help="json, csv, audacity, ffmpeg or html. Default: a table, or by the end of --out."
+            "--format", "-f", help="json, csv, audacity, ffmpeg or html. Default: from the name of --out, else a table."
         ),
     ] = None,
     out: Annotated[str | None, typer.Option("--out", "-o", help="Write the edit list to this file.")] = None,
 ) -> None:
     """Show what two recordings share and what only one of them has.
 
-    A passage that was moved shows as removed in one place and inserted in another. --format audacity writes labels for
-    B; --format ffmpeg writes a filter that cuts out of B what only B has. --speed adds a column: the seconds of A in
-    one second of B.
+    A moved passage shows as removed in one place and inserted in another. --format audacity writes labels for B.
+    --format ffmpeg writes a filter that cuts out what only B has. --speed adds a column: seconds of A per second of B.
     """
     from dropdtw.files import formats
     from dropdtw.media.output import Setting, table, write_edits
@@ -60,7 +62,7 @@ def diff(
     timed = has_times(a, fps)
     form = _chosen(form, out, kind, timed)
     if fps is not None and kind != "a sequence":
-        raise ValueError(f"--fps says how fast the elements of sequences pass, but A is {kind}; leave it out")
+        raise ValueError(f"--fps is only for sequences of features, but A is {kind}; omit it")
     edits = compare(a, b, least, speed, fps)
     if form is not None:
         video = form == "ffmpeg" and has_pictures(b)
@@ -79,18 +81,18 @@ def _one_kind(a: str, b: str) -> str:
     """What both files are."""
     kinds = (kind_of(a), kind_of(b))
     if kinds[0] != kinds[1]:
-        raise ValueError(f"A is {kinds[0]} ({a}) and B is {kinds[1]} ({b}); give two of one kind")
+        raise ValueError(f"A is {kinds[0]} ({a}) and B is {kinds[1]} ({b}); give two of the same kind")
     return kinds[0]
 
 
 def _chosen(form: str | None, out: str | None, kind: str, timed: bool) -> str | None:
-    """The format to write, from --format or the end of --out; None for a table alone."""
+    """The format to write, from --format or the extension of --out; None for only a table."""
     from dropdtw.media.output import ENDS, FORMATS
 
     if form is None and out is not None:
         form = ENDS.get(Path(out).suffix.lower())
         if form is None:
-            raise ValueError(f"--out is {out!r}, whose end names no format; add --format {'|'.join(FORMATS)}")
+            raise ValueError(f"--out is {out!r}, whose extension is no known format; add --format {'|'.join(FORMATS)}")
     if form is not None and form not in FORMATS:
         raise ValueError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}")
     if form == "ffmpeg" and kind != "a recording":
@@ -107,7 +109,7 @@ def has_times(place: str, fps: float | None = None) -> bool:
 
 
 def kind_of(place: str) -> str:
-    """What a file is, by the end of its name."""
+    """What a file is, by its extension."""
     from dropdtw.files import formats
 
     end = Path(formats.file_of(place)).suffix.lower()
@@ -117,7 +119,7 @@ def kind_of(place: str) -> str:
 
 
 def compare(a: str, b: str, least: float, speed: bool, fps: float | None = None) -> Edits:
-    """The edits between two files of one kind."""
+    """The edit list of two files of the same kind."""
     from dropdtw.files import formats
 
     kind = kind_of(a)

@@ -1,4 +1,4 @@
-"""`dropdtw explore`: a local page that re-aligns while its sliders move."""
+"""`dropdtw explore`: serve a local page that realigns while you move its sliders."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ def explore(
         str | None,
         typer.Argument(
             metavar="Z",
-            help="The query or the steps: numbers, or a text file with one step per line; or, alone, an .npz with Z "
-            "and X or with C (`dropdtw align --out a.npz`).",
+            help="The query or the steps: numbers, or a text file with one step per line. An .npz that holds Z and X, "
+            "or C, needs no second file (`dropdtw align --out a.npz` writes one).",
         ),
     ] = None,
     second: Annotated[
         str | None,
-        typer.Argument(metavar="X", help="The signal or the frames; with steps, subtitles (.srt, .vtt, .sbv)."),
+        typer.Argument(metavar="X", help="The signal or the frames; if Z is a text, subtitles (.srt, .vtt, .sbv)."),
     ] = None,
     drop_x: Annotated[
         str | None,
         typer.Option(
             "--drop-x",
             metavar="COST",
-            help="The drop cost at the start: a number, percentile:30, suggest (the default) or none.",
+            help="Initial cost of dropping an element of X: a number, percentile:30, suggest (the default) or none.",
         ),
     ] = None,
     drop_z: Annotated[str | None, typer.Option("--drop-z", metavar="COST", help="The same for elements of Z.")] = None,
@@ -36,21 +36,21 @@ def explore(
     open_z: options.OpenZ = None,
     warp: options.Warp = 0.0,
     match: options.Match = "auto",
-    method: Annotated[str | None, typer.Option("--method", help="The method at the start; default: drop_dtw.")] = None,
+    method: Annotated[str | None, typer.Option("--method", help="Initial method; default: drop_dtw.")] = None,
     order: options.OrderFile = None,
     header: options.Header = None,
     truth: Annotated[
-        str | None, typer.Option(help="A file with the true z of each x, -1 for none, to compare with.")
+        str | None, typer.Option(help="A file with the true z of each x (-1: none), to compare with.")
     ] = None,
     fps: Annotated[float | None, typer.Option(help="Elements of X per second; the axis then shows time.")] = None,
     names: Annotated[str | None, typer.Option(help="A file with the names of the elements of Z, one per line.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Explore made-up data; needs no files.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to serve on; 0 picks a free one.")] = 0,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open a browser, or print the address only.")
+        bool, typer.Option("--browser/--no-browser", help="Open a browser, or only print the address.")
     ] = True,
 ) -> None:
-    """Explore an alignment in the browser: move a slider, see what is matched, what is dropped, and why.
+    """Explore an alignment in the browser: move a slider, and see what is matched, what is dropped, and why.
 
     The page is served on this machine only, at an address that contains a secret. Press Ctrl-C to stop.
     """
@@ -62,7 +62,7 @@ def explore(
     from dropdtw.explore.session import Session
 
     if order == "-":
-        raise ValueError("explore reads files, not standard input: the code that it exports loads them again")
+        raise ValueError("explore reads files, not standard input: the code it exports reads them again; give a file")
     data = _data(first, second, demo, truth, fps, header)
     if names is not None:
         data = replace(data, names=talks.read_names(names, data.shape[0]))
@@ -88,21 +88,21 @@ def explore(
 def _data(
     first: str | None, second: str | None, demo: bool, truth: str | None, fps: float | None, header: bool | None
 ) -> Any:
-    """What to explore: made-up data, steps and a talk, or what the files hold."""
+    """The data to explore: the demo, steps and a talk, or files of numbers."""
     from pathlib import Path
 
     from dropdtw.explore import load, talks
 
     talk = second is not None and Path(second).suffix.lower() in talks.TALKS
     if demo and first is not None:
-        raise ValueError(f"--demo brings its own data, but Z is {first}; give one of them")
+        raise ValueError(f"--demo brings its own data, but Z is {first}; give only one of them")
     if not demo and first is None:
         raise ValueError("there is nothing to explore; give Z and X, steps and a talk, or --demo")
     if demo or talk:
         for name, value in (("--fps", fps), ("--header", header), ("--truth", truth if demo else None)):
             if value is not None:
                 owner = "the demo" if demo else "a talk"
-                raise ValueError(f"{name} is for files of numbers; leave it out, since {owner} brings what it needs")
+                raise ValueError(f"{name} is for files of numbers; omit it, since {owner} does not need it")
     if demo:
         return talks.demo()
     assert first is not None
@@ -113,11 +113,11 @@ def _data(
 
 
 def _first(session: Any, match: str | None, method: str | None, drop_x: str | None, drop_z: str | None) -> Any:
-    """The settings to begin with, as the options say."""
+    """The initial settings, from the options."""
     from dataclasses import replace
 
     if match and session.data.Z is None:
-        raise ValueError(f"--match is {match!r}, but only match costs were given; leave it out, or give Z and X")
+        raise ValueError(f"--match is {match!r}, but only match costs were given; omit it, or give Z and X")
     begin = session.opening(match, method)
     if drop_x is None and drop_z is None:
         return begin
@@ -127,7 +127,7 @@ def _first(session: Any, match: str | None, method: str | None, drop_x: str | No
 
 
 def _charged(session: Any, open_x: str | None, open_z: str | None, warp: float) -> Any:
-    """The settings to begin with, with charges; refused where they cannot be paid, since the page would hide them."""
+    """The initial settings with opening costs and warp. Raises if the method has none, since the page hides them."""
     from dataclasses import replace
 
     from dropdtw.explore.settings import arguments
@@ -144,7 +144,7 @@ def _charged(session: Any, open_x: str | None, open_z: str | None, warp: float) 
 
 
 def _choice(text: str, side: str) -> Any:
-    """A drop cost as the page has it."""
+    """A drop cost as the page represents it."""
     from dropdtw.explore.settings import Choice
 
     cost = options.drop_cost(text, side.replace("_", "-"))

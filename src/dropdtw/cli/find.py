@@ -1,4 +1,4 @@
-"""`dropdtw find`: every occurrence of a query in a signal, on screen and into a file."""
+"""`dropdtw find`: find every occurrence of a query in a signal, and show or write them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dropdtw.search.find import Occurrence
 
 SHOWN = 20
-"""Occurrences that are listed on screen."""
+"""Maximum number of occurrences listed on screen."""
 
 
 def find(
@@ -27,13 +27,13 @@ def find(
     ],
     signal: Annotated[str, typer.Argument(metavar="SIGNAL", help="Where to look; at least as long as QUERY.")],
     k: Annotated[
-        int | None, typer.Option("-k", help="The maximum number of places (default: 10; with --max-cost, no limit).")
+        int | None, typer.Option("-k", help="Maximum number of occurrences (default: 10; with --max-cost, no limit).")
     ] = None,
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", metavar="COST", help="The maximum cost of a place.")
+        float | None, typer.Option("--max-cost", metavar="COST", help="Maximum cost of an occurrence.")
     ] = None,
     overlap: Annotated[
-        float, typer.Option(metavar="SHARE", help="How much two places may overlap, as a share of the shorter: 0 to 1.")
+        float, typer.Option(metavar="SHARE", help="Allowed overlap of two occurrences: a share of the shorter, 0 to 1.")
     ] = 0.0,
     drop_x: options.DropX = None,
     drop_z: options.DropZ = None,
@@ -46,38 +46,38 @@ def find(
     warp: options.Warp = 0.0,
     missing: Annotated[
         str | None,
-        typer.Option(metavar="drop", help="drop leaves out elements with NaN, as if they had been deleted."),
+        typer.Option(metavar="drop", help="drop: ignore elements with NaN, as if deleted. Default: refuse them."),
     ] = None,
     header: options.Header = None,
     fps: Annotated[float | None, typer.Option(help="Elements of SIGNAL per second; adds times in seconds.")] = None,
     out: Annotated[
-        str | None, typer.Option("--out", "-o", help="Write them to a .json or .csv file; - for JSON on stdout.")
+        str | None, typer.Option("--out", "-o", help="Write to a .json or .csv file; - for JSON on stdout.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw them to a .png, .svg or .pdf file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the occurrences to a .png, .svg or .pdf file.")] = None,
 ) -> None:
-    """Find every place where a query occurs in a longer signal, the best first.
+    """Find every occurrence of a query in a longer signal, best first.
 
     Inside an occurrence, --drop-x is the cost of dropping an element of SIGNAL (X), and --drop-z the cost of dropping
-    one of QUERY (Z); without them everything inside is matched. Elements outside cost nothing.
+    one of QUERY (Z). Without them, every element inside is matched. Elements outside cost nothing.
     """
     import dropdtw
     from dropdtw.files import formats
 
     if query == signal == "-":
         raise ValueError(
-            "QUERY and SIGNAL are both '-', but standard input can be read once; give one of them as a file"
+            "QUERY and SIGNAL are both '-', but standard input can be read only once; give one of them as a file"
         )
     if fps is not None and not 0 < fps < float("inf"):
         raise ValueError(f"--fps is {fps}; give the number of elements per second, > 0")
     kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
     if out and kind not in (".json", ".csv"):
-        raise ValueError(f"--out is {out!r}; occurrences are written as .json or .csv: change the end of the name")
+        raise ValueError(f"--out is {out!r}; occurrences are written as .json or .csv: change the file extension")
     if plot:
         pictures.check(plot)
     options.refuse_overwriting({"--out": out, "--plot": plot}, (query, signal, drop_x, drop_z))
     if missing not in (None, "drop"):
-        raise ValueError(f"--missing is {missing!r}; give drop, or leave it out to refuse NaN")
-    gaps: dict[str, Any] = {"holes": True} if missing else {"or_else": ", or give --missing drop to leave them out"}
+        raise ValueError(f"--missing is {missing!r}; give drop, or omit it to refuse NaN")
+    gaps: dict[str, Any] = {"holes": True} if missing else {"or_else": ", or give --missing drop to ignore them"}
     Z, X = (formats.read(file, header=header, **gaps) for file in (query, signal))
     found = dropdtw.find(
         Z,

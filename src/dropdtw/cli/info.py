@@ -1,4 +1,4 @@
-"""`dropdtw info`: what this installation is and what it can use."""
+"""`dropdtw info`: show what is installed and what it can use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGES = ("numpy", "torch", "triton", "matplotlib", "scipy", "wordllama", "pya
 
 
 def info(
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for bug reports and scripts.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for bug reports and scripts.")] = False,
 ) -> None:
     """Show version, executors, instruction set, threads, GPU and optional packages."""
     facts = gather()
@@ -27,7 +27,7 @@ def info(
 
 
 def gather() -> dict[str, str]:
-    """The facts by name."""
+    """What `dropdtw info` shows, by name."""
     import dropdtw
     from dropdtw.executors import EXECUTORS
 
@@ -35,7 +35,7 @@ def gather() -> dict[str, str]:
         "dropdtw": dropdtw.__version__,
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
         "executors": ", ".join(EXECUTORS)
-        + (" (the first is used)" if len(EXECUTORS) > 1 else " (slow: no compiled one)"),
+        + (" (the first is used)" if len(EXECUTORS) > 1 else " (slow: the compiled executor is missing)"),
         "CPU level": _level() if "cpp" in EXECUTORS else "not used",
         "threads": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1),
         "GPU": _gpu(),
@@ -54,7 +54,7 @@ def _level() -> str:
 
 def _gpu() -> str:
     if not util.find_spec("torch"):
-        return "not looked for: torch is not installed"
+        return "unknown: torch is not installed"
     import torch
 
     if not torch.cuda.is_available():

@@ -1,4 +1,4 @@
-"""`dropdtw localize`: where each step of a written procedure is talked about in subtitles."""
+"""`dropdtw localize`: find where subtitles talk about each step of a written procedure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 PLAYERS = ("srt", "vtt", "ffmetadata", "youtube")
-"""Formats that are times above all."""
+"""Formats that need times."""
 
 
 def localize(
@@ -28,16 +28,16 @@ def localize(
         str,
         typer.Argument(
             metavar="STEPS",
-            help="A text with one step to a line; numbers and bullets are ignored. `any order:`, `one of:`, "
-            "`optional:`, `repeat:` and `in order:` open indented blocks.",
+            help='A text file with one step per line; numbers and bullets are ignored. The lines "any order:", '
+            '"one of:", "optional:", "repeat:" and "in order:" open indented blocks.',
         ),
     ],
     talk: Annotated[
         str,
         typer.Argument(
             metavar="TALK",
-            help="Subtitles: .srt, .vtt, .sbv, JSON with start, stop and text, or a .csv or .tsv with such columns; - "
-            "for stdin. Or a .txt with one sentence per line, without times.",
+            help="Subtitles: .srt, .vtt, .sbv, .json with start, stop and text, or a .csv or .tsv with such columns. "
+            "Or a .txt with one sentence per line, without times. - for stdin.",
         ),
     ],
     form: Annotated[
@@ -45,7 +45,7 @@ def localize(
         typer.Option(
             "--format",
             "-f",
-            help="json, csv, srt, vtt, ffmetadata, youtube or html. Default: a table, or by the end of --out.",
+            help="json, csv, srt, vtt, ffmetadata, youtube or html. Default: from the name of --out, else a table.",
         ),
     ] = None,
     out: Annotated[str | None, typer.Option("--out", "-o", help="Write the chapters to this file.")] = None,
@@ -53,8 +53,8 @@ def localize(
         str,
         typer.Option(
             metavar="COST",
-            help="What leaving out a sentence costs: a number, percentile:10, suggest, or none (every sentence belongs "
-            "to a step); lower drops more.",
+            help="Cost of dropping a sentence; lower drops more. A number, percentile:10 (of the match costs), suggest "
+            "(choose it from the talk), or none (every sentence belongs to a step).",
         ),
     ] = "suggest",
     open_x: Annotated[
@@ -62,30 +62,30 @@ def localize(
         typer.Option(
             "--open-x",
             metavar="COST",
-            help="What each run of left-out sentences costs on top: a number, or suggest; higher leaves fewer, longer "
-            "gaps. Default: 0.",
+            help="Extra cost of each run of dropped sentences; higher gives fewer, longer gaps. A number, or suggest. "
+            "Default: 0.",
         ),
     ] = None,
     skip: Annotated[
         float,
         typer.Option(
             min=0,
-            help="What leaving out a step costs, in drop costs of a sentence; lower reports more steps as not found.",
+            help="Cost of skipping a step, as a multiple of --drop-x; lower reports more steps as not found.",
         ),
     ] = SKIP,
     order: options.OrderFile = None,
     time: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The column of times in a .csv or .tsv; needed if it has an unusual name."),
+        typer.Option(metavar="NAME", help="The column of times in a .csv or .tsv, if it has an unusual name."),
     ] = None,
     intro: Annotated[
-        str, typer.Option(help="The title of what comes before the first step, in youtube and ffmetadata.")
+        str, typer.Option(help="Title of the part before the first step, in youtube and ffmetadata.")
     ] = "Introduction",
     model: Annotated[
         str,
         typer.Option(
             metavar="FOLDER",
-            help="The word vectors: wordllama, which comes along and knows English best, or the folder of a "
+            help="Model that compares texts: wordllama (included; knows English best), or the folder of a "
             "sentence-transformers model.",
         ),
     ] = "wordllama",
@@ -95,9 +95,9 @@ def localize(
 ) -> None:
     """Find where each step of a written procedure is talked about, and write chapters.
 
-    Off-topic talk is left out, and a step that nobody talks about is reported as not found. Nothing has to be set; the
-    drop costs are chosen for each talk. The confidence is the probability that the step is talked about there: of the
-    steps at 70 %, about 70 % are.
+    Off-topic sentences are dropped, and a step that nobody talks about is reported as not found. No option is needed:
+    drop costs are chosen for each talk. The confidence (column "sure") is the probability that the step is talked about
+    there: of the steps with 70 %, about 70 % are right.
     """
     from dropdtw import text
     from dropdtw.files import formats
@@ -107,14 +107,14 @@ def localize(
     kind = _kind(form, out)
     if [steps, talk, order].count("-") > 1:
         names = "STEPS and TALK are both" if steps == talk else "--order and STEPS or TALK are both"
-        raise ValueError(f"{names} '-', but standard input can be read once; give one of them as a file")
+        raise ValueError(f"{names} '-', but standard input can be read only once; give one of them as a file")
     options.refuse_overwriting({"--out": out}, (steps, talk, drop_x, order))
-    wanted = options.parsed(steps, read_blocks, "a step to a line")
+    wanted = options.parsed(steps, read_blocks, "one step per line")
     if order is not None:
         wanted = _ordered(wanted, order)
     timed = Path(talk).suffix.lower() != ".txt" or time is not None
     if not timed and kind in PLAYERS:
-        raise ValueError(f"{talk} has no times, which {kind} is made of; write json, csv or html, or give subtitles")
+        raise ValueError(f"{talk} has no times, but {kind} needs them; write json, csv or html, or give subtitles")
     said = _said(talk, timed, time)
     price, opening = options.drop_cost(drop_x, "drop-x"), options.opening_cost(open_x, "open-x")
     found = text.localize(
@@ -144,28 +144,28 @@ def localize(
 
 
 def _said(place: str, timed: bool, time: str | None) -> list[Sentence]:
-    """The sentences of a talk; those of a plain text, a line each, have no times. time : the column of a table."""
+    """The sentences of a talk. A plain text has one per line, without times. time : the column of times in a table."""
     from dropdtw import text
 
     if time is not None or Path(place).suffix.lower() in (".csv", ".tsv"):
-        return text.sentences(options.parsed(place, partial(text.read_table, time=time), "a sentence to a row"))
+        return text.sentences(options.parsed(place, partial(text.read_table, time=time), "one sentence per row"))
     if timed:
         return text.sentences(options.parsed(place, text.read_subtitles, "subtitles"))
-    lines = options.parsed(place, str.splitlines, "a sentence to a line")
+    lines = options.parsed(place, str.splitlines, "one sentence per line")
     said = [text.Sentence(0.0, 0.0, line.strip()) for line in lines if any(map(str.isalnum, line))]
     if not said:
-        raise ValueError(f"{place}: there are no sentences in it; give one to a line")
+        raise ValueError(f"{place}: there are no sentences in it; give one per line")
     return said
 
 
 def _kind(form: str | None, out: str | None) -> str | None:
-    """The format that is to be written, None for the table alone."""
+    """The format to write; None for only the table."""
     from dropdtw.text import FORMATS
 
     if form is None and out is not None:
         end = Path(out).suffix.lower().lstrip(".")
         if end not in FORMATS:
-            raise ValueError(f"--out is {out!r}, whose end names no format; add --format {'|'.join(FORMATS)}")
+            raise ValueError(f"--out is {out!r}, whose extension is no known format; add --format {'|'.join(FORMATS)}")
         return end
     if form is not None and form not in FORMATS:
         raise ValueError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}")
@@ -173,15 +173,15 @@ def _kind(form: str | None, out: str | None) -> str | None:
 
 
 def _ordered(wanted: Steps, place: str) -> Steps:
-    """The steps with the order of a file."""
+    """The steps, with the order from a file."""
     if wanted.order is not None:
-        raise ValueError(f"--order is {place}, but STEPS has blocks that say an order, too; leave out one of them")
+        raise ValueError(f"--order is {place}, but STEPS has blocks that set an order, too; use only one of them")
     found = options.order_of(place, wanted.names)
     return found._replace(optional=tuple(sorted({*wanted.optional, *found.optional})))
 
 
 def _counts(found: list[FoundStep]) -> tuple[int, int]:
-    """How many steps were found, each counted once, and how many should have been."""
+    """The number of steps found, each counted once, and the number of steps that should have been found."""
     there = {f.index for f in found if f.found}
     return len(there), len(there | {f.index for f in found if not f.left_out})
 
@@ -194,7 +194,7 @@ def _show(found: list[FoundStep], said: list[Sentence], wanted: Steps) -> None:
         if f.sentences is None:
             rows.append([number, f.step, absence(f), "", "", ""])
             continue
-        ends = [str(f.sentences[0] + 1), str(f.sentences[1])]  # where the talk has no times
+        ends = [str(f.sentences[0] + 1), str(f.sentences[1])]  # if the talk has no times
         if f.start is not None and f.stop is not None:
             ends = [clock(f.start), clock(f.stop)]
         rows.append([number, f.step, *ends, f"{f.confidence:.0%}", quote(f, said, 48)])
@@ -206,7 +206,7 @@ def _show(found: list[FoundStep], said: list[Sentence], wanted: Steps) -> None:
 
 
 def _choices(wanted: Steps, there: set[int]) -> list[str]:
-    """What was left out, and which alternatives were taken, in words."""
+    """Lines that say which optional steps were left out and which alternatives were taken."""
     said = []
     absent = [wanted.names[i] for i in wanted.optional if i not in there]
     if absent:

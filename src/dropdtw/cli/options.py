@@ -1,4 +1,4 @@
-"""Options that several commands share, and what their texts mean."""
+"""Options that several commands share, and how their values are parsed."""
 
 from __future__ import annotations
 
@@ -28,44 +28,52 @@ DropX = Annotated[
     typer.Option(
         "--drop-x",
         metavar="COST",
-        help="What leaving out an element of X costs: a number, percentile:30 (of the match costs; lower drops more), "
-        "logit:30 (with softmax), a file with one number per element, suggest, or none (nothing may be left out).",
+        help="Cost of dropping an element of X; lower drops more. A number, percentile:30 (of the match costs), "
+        "logit:30 (with --match softmax), a file with one number per element, suggest (choose it from the data), or "
+        "none (drop nothing).",
     ),
 ]
-DropZ = Annotated[str | None, typer.Option("--drop-z", metavar="COST", help="The same for an element of Z.")]
+DropZ = Annotated[str | None, typer.Option("--drop-z", metavar="COST", help="The same for elements of Z.")]
 OpenX = Annotated[
     str | None,
     typer.Option(
         "--open-x",
         metavar="COST",
-        help="What each run of left-out elements of X costs on top, so that junk goes in few long runs: a number, or "
-        "suggest. Default: 0.",
+        help="Extra cost of each run of dropped elements of X, which favors fewer, longer runs: a number, or suggest "
+        "(choose it from the data). Default: 0.",
     ),
 ]
-OpenZ = Annotated[str | None, typer.Option("--open-z", metavar="COST", help="The same for runs of Z.")]
+OpenZ = Annotated[str | None, typer.Option("--open-z", metavar="COST", help="The same for elements of Z.")]
 Warp = Annotated[
-    float, typer.Option("--warp", metavar="COST", help="What a match that repeats an element costs on top: a number.")
+    float, typer.Option("--warp", metavar="COST", help="Extra cost of each match that repeats an element: a number.")
 ]
 Match = Annotated[
     str,
     typer.Option(
         "--match",
-        help="auto (euclidean for plain numbers, cosine for vectors), cosine, softmax, softmax:0.1, euclidean, "
-        "sqeuclidean, cityblock, chebyshev or correlation.",
+        help="How to compare two elements: auto (euclidean for plain numbers, cosine for vectors), cosine, softmax, "
+        "softmax:0.1, euclidean, sqeuclidean, cityblock, chebyshev or correlation.",
     ),
 ]
-Method = Annotated[str, typer.Option("--method", help=", ".join(METHODS) + ".")]
-OneToMany = Annotated[bool, typer.Option(help="One z may match several x.")]
-ManyToOne = Annotated[bool, typer.Option(help="One x may match several z.")]
-Contiguous = Annotated[bool, typer.Option(help="No x is dropped inside the run of a z.")]
+Method = Annotated[str, typer.Option("--method", help=f"Alignment method: {', '.join(METHODS)}.")]
+OneToMany = Annotated[bool, typer.Option(help="Allow one z to match several x.")]
+ManyToOne = Annotated[bool, typer.Option(help="Allow one x to match several z.")]
+Contiguous = Annotated[bool, typer.Option(help="Drop no x between two matches of the same z.")]
 Window = Annotated[
     str | None,
     typer.Option(
-        "--window", metavar="W", help="Forbid matches far from the diagonal: 20 (columns) or 0.1 (share of X)."
+        "--window",
+        metavar="W",
+        help="Forbid matches farther from the diagonal than this: a number of columns (20) or a share of X (0.1).",
     ),
 ]
 Threshold = Annotated[
-    str | None, typer.Option("--threshold", metavar="COST", help="For lcss and edr: a number or percentile:30.")
+    str | None,
+    typer.Option(
+        "--threshold",
+        metavar="COST",
+        help="For lcss and edr: the highest cost at which two elements count as equal; a number or percentile:30.",
+    ),
 ]
 
 OrderFile = Annotated[
@@ -73,8 +81,8 @@ OrderFile = Annotated[
     typer.Option(
         "--order",
         metavar="FILE",
-        help='Which steps may follow which: JSON ({"before": [[0, 2]]}, a task graph with steps and edges, or what '
-        "Order.to_dict gives), or a step to a line with blocks such as `any order:`.",
+        help='File that says which steps may follow which: JSON ({"before": [[0, 2]]}, a task graph with steps and '
+        'edges, or the output of Order.to_dict), or text with one step per line and blocks such as "any order:".',
     ),
 ]
 
@@ -82,14 +90,14 @@ Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether sequences in .csv, .tsv and .txt begin with a line of names. Default: if it holds no number, or "
-        "0,1,2 … as pandas writes.",
+        help="Whether .csv, .tsv and .txt files begin with a line of column names. Default: yes if the first line "
+        "has no number in it, or is 0,1,2 … as pandas writes it.",
     ),
 ]
 
 
 def drop_cost(text: str | None, name: str) -> DropCost:
-    """What `--drop-x` and its like say; "none" and nothing at all are None, "suggest" stays a word."""
+    """Parse the value of `--drop-x` or a similar option. None and "none" give None; "suggest" stays as it is."""
     if text is None or text.lower() == NOTHING:
         return None
     if text == "suggest":
@@ -103,7 +111,7 @@ def drop_cost(text: str | None, name: str) -> DropCost:
     if Path(text).exists():
         values = formats.read(text)
         if values.shape[1] != 1:
-            raise ValueError(f"--{name} is {text}, which holds {values.shape[1]} numbers a row; give one per element")
+            raise ValueError(f"--{name} is {text}, which has {values.shape[1]} numbers per row; give one per element")
         return values[:, 0]
     try:
         drops.resolve(text, name)
@@ -115,7 +123,7 @@ def drop_cost(text: str | None, name: str) -> DropCost:
 
 
 def parsed(place: str, parse: Callable[[str], T], holding: str) -> T:
-    """What a text says; `holding` is what should be in it."""
+    """Read and parse a text file. `holding` says what should be in it, for error messages."""
     from dropdtw.files import formats, texts
 
     content, shown = formats.content_of(place, holding)
@@ -127,14 +135,14 @@ def parsed(place: str, parse: Callable[[str], T], holding: str) -> T:
 
 
 def order_of(place: str, steps: Sequence[str] | int) -> Steps:
-    """What `--order` says of these steps, or of so many."""
+    """Read the file of `--order`. `steps` are the names of the steps, or their number."""
     from dropdtw.orders import parse_steps
 
     return parsed(place, lambda text: parse_steps(text, steps), "an order")
 
 
 def with_optional(drop_z: DropCost, optional: Sequence[int], K: int) -> DropCost:
-    """Drop costs of K steps of which some may be left out for free; without others, the rest may not."""
+    """The drop costs of K steps: 0 for optional ones, `drop_z` for the rest. Without `drop_z`, the rest are kept."""
     import numpy as np
 
     if not optional:
@@ -142,7 +150,7 @@ def with_optional(drop_z: DropCost, optional: Sequence[int], K: int) -> DropCost
     if isinstance(drop_z, str):
         raise ValueError(
             f"--drop-z is {drop_z!r}, but the order has optional steps, which are dropped for free; give a number, or "
-            "leave it out: then the others are not dropped"
+            "omit --drop-z so that only optional steps are dropped"
         )
     found = np.broadcast_to(np.inf if drop_z is None else np.asarray(drop_z, np.float64), (K,)).copy()
     found[list(optional)] = 0.0
@@ -150,7 +158,7 @@ def with_optional(drop_z: DropCost, optional: Sequence[int], K: int) -> DropCost
 
 
 def opening_cost(text: str | None, name: str) -> Opening:
-    """What `--open-x` and its like say; nothing at all is 0."""
+    """Parse the value of `--open-x` or `--open-z`; None gives 0."""
     if text is None or text == "suggest":
         return text or 0.0
     from dropdtw.files import tables
@@ -162,9 +170,9 @@ def opening_cost(text: str | None, name: str) -> Opening:
 
 
 def refuse_overwriting(outputs: Mapping[str, str | os.PathLike[str] | None], inputs: Iterable[str | None]) -> None:
-    """Refuse to write over what is read. Files are compared, not names: links and redirections are seen through.
+    """Refuse to overwrite an input. Compares the files, not their names, so links and redirections are noticed.
 
-    outputs : the files to be written, by option.   inputs : what is read, as `formats.read` takes it; None is nothing.
+    outputs : the files to write, by option.   inputs : the files to read, as `formats.read` takes them, or None.
     """
     from dropdtw.files import formats
 
@@ -176,25 +184,25 @@ def refuse_overwriting(outputs: Mapping[str, str | os.PathLike[str] | None], inp
             read = None if name is None else _regular(formats.file_of(name), sys.stdin)
             if read is not None and os.path.samestat(there, read):
                 same = "standard input" if name == "-" else name
-                raise ValueError(f"{option} is {out}, which would overwrite what is read ({same}); give another file")
+                raise ValueError(f"{option} is {out}, which would overwrite an input ({same}); give another file")
 
 
 def _regular(name: str, stream: Any) -> os.stat_result | None:
-    """A file that is there and can be overwritten; "-" is what `stream` is redirected to."""
+    """The status of an existing regular file, or None. "-" is the file that `stream` is redirected to."""
     try:
         found = os.fstat(stream.fileno()) if name == "-" else os.stat(name)
-    except (OSError, ValueError, AttributeError):  # not there, or a stream without a file behind it
+    except (OSError, ValueError, AttributeError):  # no such file, or a stream without a file behind it
         return None
     return found if stat.S_ISREG(found.st_mode) else None
 
 
 def takes_a_suggestion(drop_x: str | None, drop_z: str | None, method: str) -> bool:
-    """Whether nothing is said about drop costs, and the method has them."""
+    """Whether the method has drop costs and the user gave none."""
     return drop_x is None and drop_z is None and method in METHODS and METHODS[method].takes_drops
 
 
 def suggested(Z: Array, some: Sequence[Array], total: int, how: Mapping[str, Any]) -> float:
-    """A drop cost for both sides that suits a query with some sequences of a corpus; says so."""
+    """Suggest one drop cost for both sides, from a query and a sample of a corpus, and print a note about it."""
     import numpy as np
 
     import dropdtw
@@ -212,7 +220,7 @@ def suggested(Z: Array, some: Sequence[Array], total: int, how: Mapping[str, Any
 
 
 def suggested_openings(Z: Array, some: Sequence[Array], total: int, how: Mapping[str, Any]) -> dict[str, float]:
-    """Opening costs, where they are to be suggested, that suit a query with some sequences of a corpus; says so.
+    """Replace opening costs of "suggest" by numbers, from a query and a sample of a corpus, and print a note about it.
 
     how : keyword arguments of `dropdtw.align`, with the drop costs.
     """
@@ -235,10 +243,10 @@ def suggested_openings(Z: Array, some: Sequence[Array], total: int, how: Mapping
 
 
 def window_width(text: str | None) -> float | None:
-    """What `--window` says: an int is a count of columns, a number with a point a share."""
+    """Parse the value of `--window`: an integer is a number of columns, a number with a decimal point a share of X."""
     if text is None:
         return None
     try:
         return int(text) if text.lstrip("+-").isdigit() else float(text)
     except ValueError:
-        raise ValueError(f"--window is {text!r}; give a count of columns (20) or a share of X (0.1)") from None
+        raise ValueError(f"--window is {text!r}; give a number of columns (20) or a share of X (0.1)") from None

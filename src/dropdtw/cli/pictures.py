@@ -1,4 +1,4 @@
-"""What `--plot` writes."""
+"""Check and write the picture of `--plot`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def check(path: Path) -> None:
-    """Refuse what cannot be drawn, before anything is computed."""
+    """Raise if the picture cannot be written. Call it before computing anything."""
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(f"--plot is {path}; pictures are written as .png, .svg or .pdf")
     try:
@@ -21,7 +21,7 @@ def check(path: Path) -> None:
 
 
 def save(ax: Axes, path: Path) -> None:
-    """Write the figure of `ax`, whole or not at all."""
+    """Write the figure of `ax` atomically."""
     import io as memory
 
     from dropdtw.files import atomic

@@ -1,4 +1,4 @@
-"""`dropdtw retime`: subtitles made for one version of a recording, moved to another version."""
+"""`dropdtw retime`: move subtitles from one version of a recording to another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dropdtw.media.retime import Retimed
 
 SHOWN = 5
-"""Left-out cues that are quoted."""
+"""Maximum number of left-out cues that are quoted."""
 
 
 def retime(
@@ -34,14 +34,14 @@ def retime(
         typer.Option("--from", metavar="A", help="The version they were made for; not needed if B is subtitles."),
     ] = None,
     out: Annotated[
-        str, typer.Option("--out", "-o", help="Write the moved subtitles to this file; - is standard output.")
+        str, typer.Option("--out", "-o", help="Write the moved subtitles to this file; - for stdout.")
     ] = "-",
     speed: Speed = False,
     force: Annotated[bool, typer.Option("--force", help="Write the file even if the match is doubtful.")] = False,
 ) -> None:
-    """Move subtitles to another version of the recording: longer, shorter, with other advertisements.
+    """Move subtitles to another version of the recording: longer, shorter, or with different ads.
 
-    Cues in passages that the other version lacks are left out; the others move with their passage. If the two versions
+    Each cue moves with its passage. Cues in passages that the other version lacks are left out. If the two versions
     cannot be matched with confidence, the command explains why and writes nothing.
     """
     from dropdtw.files import formats
@@ -63,16 +63,16 @@ def retime(
 
 
 def _check_end(out: str, file: CueFile) -> None:
-    """The format stays what it is, so the name of the new file must not promise the other one."""
+    """Refuse the extension of the other format, since the format does not change."""
     end, other = (".vtt", ".srt") if file.is_vtt else (".srt", ".vtt")
     if Path(out).suffix.lower() == other:
         raise ValueError(
-            f"--out is {out}, but SUBS is a {end} file, and its format stays; give a name that ends in {end}"
+            f"--out is {out}, but SUBS is a {end} file and the format stays the same; give a name that ends in {end}"
         )
 
 
 def _edits(file: CueFile, source: str | None, target: str, speed: bool) -> Edits:
-    """The edits between the two versions: by recordings or subtitles of both, or by the subtitles to move."""
+    """The edit list of the two versions: from --from and --to, or from the subtitles to move and --to."""
     from dropdtw.media.cues import CueFile
     from dropdtw.media.retime import between
 
@@ -81,23 +81,22 @@ def _edits(file: CueFile, source: str | None, target: str, speed: bool) -> Edits
             raise ValueError(f"{option} is {place}, which has no times; give a recording or subtitles (.srt, .vtt)")
     if source is None:
         if kind_of(target) != "a text":
-            raise ValueError(
-                f"--to is {target}, a recording; name the recording that SUBS was made for as well: --from A"
-            )
+            raise ValueError(f"--to is {target}, a recording; also give the recording that SUBS was made for: --from A")
         return between(file, options.parsed(target, CueFile, "subtitles"), speed=speed)
     if (kinds := (kind_of(source), kind_of(target)))[0] != kinds[1]:
         raise ValueError(
-            f"--from is {kinds[0]} ({source}) and --to is {kinds[1]} ({target}); give two versions of one kind"
+            f"--from is {kinds[0]} ({source}) and --to is {kinds[1]} ({target}); give two of the same kind"
         )
     return compare(source, target, 1.0, speed)
 
 
 def _say(found: Retimed, file: CueFile) -> None:
-    """How many cues moved, and which were left out."""
+    """Print how many cues moved, and which were left out."""
     from dropdtw.media.edits import clock
 
     kept = len(found.times) - len(found.removed)
-    screen.note(f"{kept} of {len(found.times)} cues moved, {len(found.removed)} left out, {found.confidence:.0%} sure")
+    counts = f"{kept} of {len(found.times)} cues moved, {len(found.removed)} left out"
+    screen.note(f"{counts}, confidence {found.confidence:.0%}")
     for k in found.removed[:SHOWN]:
         cue = file.cues[k]
         screen.note(f"left out {clock(cue.start)}: {' '.join(file.text_of(cue).split())[:70]}")

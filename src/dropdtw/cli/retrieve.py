@@ -1,4 +1,4 @@
-"""`dropdtw retrieve`: the sequences of a folder that are nearest to a query, by alignment cost."""
+"""`dropdtw retrieve`: rank the sequences of a folder by the cost of aligning them with a query."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from dropdtw.problem.inputs import Array
 
 CHUNK = 1 << 26
-"""Bytes of sequences that are held at a time."""
+"""Bytes of sequences that are read before they are aligned."""
 
 
 def retrieve(
     query: Annotated[
         str,
-        typer.Argument(metavar="QUERY", help="The sequence to look for, Z; - for stdin."),
+        typer.Argument(metavar="QUERY", help="The sequence to look for (Z); - for stdin."),
     ],
     corpus: Annotated[
         str,
         typer.Argument(
             metavar="CORPUS",
-            help="A folder of sequences, one to a file, or an .npz with one to an array. "
+            help="A folder with one sequence per file, or an .npz with one per array. "
             "For Parquet, see: dropdtw corpus retrieve.",
         ),
     ],
-    top: Annotated[int, typer.Option(min=1, help="How many to show.")] = 10,
+    top: Annotated[int, typer.Option(min=1, help="Number of sequences to show.")] = 10,
     drop_x: options.DropX = None,
     drop_z: options.DropZ = None,
     match: options.Match = "auto",
@@ -52,27 +52,27 @@ def retrieve(
     threshold: options.Threshold = None,
     header: options.Header = None,
     mean: Annotated[
-        bool, typer.Option("--mean", help="Rank by cost per element, so that long sequences are not punished.")
+        bool, typer.Option("--mean", help="Rank by cost per element, so that long sequences are not penalized.")
     ] = False,
-    skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Name unreadable files and go on.")] = False,
+    skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Report unreadable files and skip them.")] = False,
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Write the ranking to a .json or .csv file; - for JSON on stdout.")
     ] = None,
 ) -> None:
-    """Rank the sequences of a folder by the cost of aligning them with a query; all cores work.
+    """Rank the sequences of a folder by the cost of aligning them with a query, on all cores.
 
-    Without any drop cost, one is suggested from a few of them, for both sides.
+    Without --drop-x and --drop-z, one drop cost is suggested from a few sequences and used for both.
     """
     from dropdtw.files import formats
 
     kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
     if out and kind not in (".json", ".csv"):
-        raise ValueError(f"--out is {out!r}; rankings are written as .json or .csv: change the end of the name")
+        raise ValueError(f"--out is {out!r}; rankings are written as .json or .csv: change the file extension")
     names = formats.sequences(corpus)
     options.refuse_overwriting({"--out": out}, (query, *names, drop_x, drop_z, threshold))
     if out and out != "-" and Path(corpus).resolve() in Path(out).resolve().parents:
         raise ValueError(
-            f"--out is {out}, in the folder that is searched: the next search would take it for a sequence; "
+            f"--out is {out}, which is in the folder to search: the next search would take it for a sequence; "
             "give a file elsewhere"
         )
     Z = formats.read(query, header=header)
@@ -106,7 +106,7 @@ def retrieve(
     if reader.numbered > 1:
         screen.note(f"{reader.numbered - 1} more sequences begin with such names of columns")
     if not ranking:
-        raise ValueError(f"{corpus} holds no readable sequence")
+        raise ValueError(f"{corpus} holds no readable sequence; check the messages above")
     if out:
         formats.write(out, _content(ranking, kind))
     if out != "-":
@@ -118,8 +118,8 @@ def retrieve(
 class Reader:
     """Reads the sequences of a corpus.
 
-    width : the features that one must have.   header : as `formats.read` takes it.
-    numbered : how many began with numbered columns; of the first one the user is told.
+    width : the required number of features.   header : as `formats.read` takes it.
+    numbered : how many files began with numbered columns; only the first is reported.
     """
 
     width: int
@@ -128,7 +128,7 @@ class Reader:
     numbered: int = 0
 
     def read(self, name: str, *, quiet: bool = False) -> Array | None:
-        """A sequence; None for a broken one that is skipped. Quietly: nothing is said of it."""
+        """Read a sequence; None if it is broken and skipped. quiet : print no notes."""
         from dropdtw.files import formats
 
         try:
@@ -141,7 +141,7 @@ class Reader:
                 )
         except (ValueError, OSError) as error:
             if not self.skip_broken:
-                raise ValueError(f"{error} (--skip-broken goes on without it)") from None
+                raise ValueError(f"{error} (--skip-broken skips such files)") from None
             if not quiet:
                 screen.note(f"skipped: {error}")
             return None
@@ -153,7 +153,7 @@ class Reader:
 
 
 def _chunks(names: list[str], reader: Reader, advance: Any) -> Iterator[list[tuple[str, Array]]]:
-    """The sequences by their names, as many at a time as fit."""
+    """Read the sequences in chunks of bounded size, each with its name."""
     chunk: list[tuple[str, Array]] = []
     held = 0
     for name in names:
@@ -171,13 +171,13 @@ def _chunks(names: list[str], reader: Reader, advance: Any) -> Iterator[list[tup
 
 
 def _costs(Z: Array, Xs: list[Array], top: int | None, how: dict[str, Any]) -> list[tuple[int, float]]:
-    """Places and costs of sequences: of the `top` nearest where bounds can spare the others, else of all."""
+    """Indices and costs of sequences: of the `top` nearest if lower bounds can prune the others, else of all."""
     import dropdtw
 
     if top is not None and all(d is None or isinstance(d, float) for d in (how["drop_x"], how["drop_z"])):
         found = dropdtw.nearest(Z, Xs, top, **how, progress=False)
         return list(zip(found.indices.tolist(), found.costs.tolist(), strict=True))
-    # One row of pairs: threads take a part of it each.
+    # There is a single row of pairs, so each thread takes a part of it.
     from dropdtw.search.pairwise import thread_count, useful_threads
 
     threads = useful_threads(min(len(Xs), thread_count(-1)), len(Z) * sum(map(len, Xs)) / len(Xs))
@@ -188,7 +188,7 @@ def _costs(Z: Array, Xs: list[Array], top: int | None, how: dict[str, Any]) -> l
 
 
 def _some(names: list[str], reader: Reader) -> list[Array]:
-    """A few sequences from all over the corpus, those that can be read."""
+    """A few readable sequences, spread over the corpus."""
     import numpy as np
 
     some = [names[k] for k in sorted({round(k) for k in np.linspace(0, len(names) - 1, min(8, len(names)))})]

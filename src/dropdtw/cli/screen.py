@@ -1,4 +1,4 @@
-"""What the commands print: tables for people at a terminal, plain lines for pipes, notes on standard error."""
+"""Terminal output: tables (plain lines if piped), notes on standard error, and progress bars."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from dropdtw.files.strangers import one_line
 
 LEAST = 12
-"""Letters below which a column that takes the room that is left is left out."""
+"""Hide the flexible column below this width, in characters."""
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table. NO_COLOR is honored.
 
-    A column whose name begins with ">" is set flush right; one that begins with "~" gets the room that is left. Cells
-    may hold anything: what a terminal would obey is replaced.
+    A column whose name begins with ">" is right-aligned. One that begins with "~" is flexible: it gets the remaining
+    width. Cells may hold any text; control characters are replaced.
     """
     rows = [[one_line(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
@@ -44,7 +44,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def plain_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table without any decoration.
+    """The lines of a table, without decoration.
 
     >>> plain_lines(["step", ">at"], [["boil", "0:05"], ["pour", "10:00"]])
     ['step     at', 'boil   0:05', 'pour  10:00']
@@ -62,13 +62,13 @@ def plain_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
 
 
 def note(text: str) -> None:
-    """Say something that is not the answer, on standard error."""
+    """Print a note on standard error, apart from the result."""
     print(f"dropdtw: {one_line(text)}", file=sys.stderr)
 
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on the terminal, nothing elsewhere; gives a function to call with how many more are done."""
+    """Show a progress bar if this is a terminal. Yields a function that takes the number of newly finished items."""
     if not sys.stderr.isatty():
         yield lambda more: None
         return

@@ -67,7 +67,7 @@ class Corpus:
         with self.storage.open(s.file) as opened:
             end = _end(opened)
             if _mark(end, self.storage, s.file) != self.marks[s.file]:
-                raise ValueError(f"{s.file} of {self.name} has changed since the run began; start again elsewhere")
+                raise ValueError(f"{s.file} of {self.name} has changed since the run began; start over in a new folder")
             yield from records.read(opened, end.metadata, s.file, range(s.first, s.stop), s.row, steps=steps)
 
 

@@ -1,4 +1,4 @@
-"""Executors compute problems. `EXECUTORS` lists those of this installation, the preferred one first.
+"""Executors solve problems. `EXECUTORS` lists those of this installation, the preferred one first.
 
 The reference executor is always available and runs every table.
 """
@@ -35,7 +35,7 @@ else:
 
 
 def choose(table: Recurrence, name: str | None = None) -> Executor:
-    """The executor called `name`, or the best one for the table."""
+    """Return the executor called `name`, or the best one for the table. Raises ValueError if it has no such kernel."""
     if name is None:
         _say_once_what_is_missing()
         return next(e for e in EXECUTORS.values() if e.supports(table))
@@ -60,7 +60,10 @@ def _on_graphs(problem: Problem) -> Executor:
 
 
 def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result:
-    """The value of a problem under a reducer (+∞ if every alignment is forbidden), with `gradient` its derivatives."""
+    """Compute the value of a problem under a reducer and, with `gradient`, its derivatives.
+
+    The value is +∞ if every alignment is forbidden.
+    """
     table, graph, costs = problem.table, problem.graph, problem.costs
     if graph is None:
         return choose(table, problem.executor).run(table, reducer, costs, gradient=gradient)
@@ -77,7 +80,7 @@ def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result
 
 
 def value(problem: Problem, spec: Spec) -> float:
-    """The value of a problem as the request wants it: normalized, and +∞ above `max_cost`."""
+    """Compute the value that a request asks for: normalized, and +∞ above `max_cost`."""
     if spec.by_path:
         return spec.capped(per_step(trace(problem), problem.costs))
     shape = problem.costs.shape
@@ -85,7 +88,7 @@ def value(problem: Problem, spec: Spec) -> float:
 
 
 def _within(problem: Problem, reducer: Reducer, limit: float) -> float:
-    """The value of a problem under a reducer; if it exceeds the limit, any number above the limit.
+    """Compute the value of a problem under a reducer. If it exceeds the limit, return any number above the limit.
 
     For a hard minimum over a list of steps, the computation stops as soon as the value is certain to exceed the limit.
     """
@@ -95,13 +98,13 @@ def _within(problem: Problem, reducer: Reducer, limit: float) -> float:
 
 
 def per_step(found: Trace, costs: Costs) -> float:
-    """A hard value divided by the number of matches and drops on its path. Drops that cost nothing do not count."""
+    """Divide a hard value by the number of matches and drops on its path. Drops that cost nothing do not count."""
     drops = found.drop_x[costs.drop_x != 0].sum() + found.drop_z[costs.drop_z != 0].sum()
     return found.value / max(len(found.pairs) + int(drops), 1)
 
 
 def trace(problem: Problem) -> Trace:
-    """A best alignment. Its value is +∞ if every alignment is forbidden."""
+    """Find a best alignment. Its value is +∞ if every alignment is forbidden."""
     table, graph, costs = problem.table, problem.graph, problem.costs
     if graph is None:
         return choose(table, problem.executor).trace(table, costs)

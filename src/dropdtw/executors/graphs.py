@@ -29,9 +29,9 @@ CONSUMES = NEW | OTHER | AGAIN
 def run(
     table: Recurrence, graph: Graph, reducer: Reducer, costs: Costs, *, gradient: bool = False, weighted: bool = True
 ) -> Result:
-    """The value, and, with `gradient`, its derivatives, including those by the costs of arcs.
+    """Compute the value and, with `gradient`, its derivatives, including those with respect to the costs of arcs.
 
-    weighted : False returns the weight that passes through each cost, without the factor `Edge.weight`.
+    weighted : False returns the weight that flows through each cost, without the factor `Edge.weight`.
     """
     sheet = _Sheet(table, graph, costs)
     sheet.fill(reducer)
@@ -47,7 +47,7 @@ def run(
 
 
 def trace(table: Recurrence, graph: Graph, costs: Costs, *, matching: int | None = None) -> Trace:
-    """A best alignment, with its walk.
+    """Find a best alignment and its walk, the steps that it visits.
 
     matching : an x that it must match; None for no such constraint.
     """
@@ -128,7 +128,7 @@ class Column:
         return np.asarray(np.where(weights.any(axis=0), weights.argmax(axis=0), -1))
 
     def derivatives(self, weights: Array) -> tuple[Array, float]:
-        """Derivatives by the match costs (K,) and drop cost of x of the column's values, weighted by `weights`."""
+        """Derivatives of Σ weights · values with respect to the match costs (K,) and the drop cost of the newest x."""
         G = np.zeros_like(self.sheet.D)
         G[:, 1, :-1] = weights
         match, drop_x, *_ = self.sheet.push_back(self.reducer, G, [1])

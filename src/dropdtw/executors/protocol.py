@@ -17,9 +17,11 @@ from dropdtw.tables.table import Recurrence
 
 
 class Result(NamedTuple):
-    """The value, and its derivatives by the match costs, drop_x, drop_z and the charges (empty unless requested).
+    """The value, and its derivatives with respect to the match costs, drop_x, drop_z and the charges.
 
-    arcs : (A,) the derivatives by the costs of a graph's arcs; empty if Z is a list.
+    Derivatives are empty unless requested.
+
+    arcs : (A,) the derivatives with respect to the costs of a graph's arcs; empty if Z is a list.
     """
 
     value: float
@@ -35,8 +37,8 @@ class Trace(NamedTuple):
 
     weights : (L,) how many times each pair pays its match cost; None means once.
     charges : how often it pays each charge.
-    walked : (W,) the z that it visits, matched or dropped, in order, and (L,) the entry of this list that each pair
-        belongs to; None if Z is a list.
+    walked : (W,) the z that it visits, matched or dropped, in order; and (L,) for each pair, the position in that array
+        that it belongs to. None if Z is a list.
     """
 
     value: float
@@ -104,7 +106,7 @@ class Values(NamedTuple):
 
 
 class Occurrences(NamedTuple):
-    """For every x_j, the best path that ends with it. Among ties, the shortest one counts, which begins last.
+    """For every x_j, the best path that ends with it; among ties the shortest, which begins last.
 
     cost : (N,) its cost; +∞ if there is none.   begin : (N,) its first x; −1 if there is none.
     """
@@ -202,8 +204,8 @@ class Executor(Protocol):
 
         graphs : the graph of each item's steps; None if all Z are lists.
 
-        Returns the values (B,) and, with `gradient`, their derivatives by match costs (B, K, N), drop_x and drop_z, 0
-        in the padding, and by charges (B, 3).
+        Returns the values (B,) and, with `gradient`, their derivatives with respect to match costs (B, K, N), drop_x
+        and drop_z, which are 0 in the padding, and charges (B, 3).
         """
         ...
 

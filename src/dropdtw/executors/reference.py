@@ -78,7 +78,7 @@ def _trace(grid: _Grid) -> Trace:
 
 
 def marginals(table: Recurrence, reducer: Reducer, costs: Costs) -> Array:
-    """The weight that passes through each match, regardless of the edge's weight; for `soft_min`, its probability."""
+    """The weight that flows through each match, without the factor `Edge.weight`; for `soft_min`, its probability."""
     grid = _Grid(table, costs)
     _forward(grid, reducer)
     G = np.zeros_like(grid.D)
@@ -193,7 +193,7 @@ class Column:
         return np.array([np.where(w.any(axis=0), w.argmax(axis=0), -1) for w in weights])
 
     def derivatives(self, weights: Array) -> tuple[Array, float]:
-        """Derivatives by the match costs (K,) and drop cost of x of the column's values, weighted by `weights`."""
+        """Derivatives of Σ weights · values with respect to the match costs (K,) and the drop cost of the newest x."""
         G = np.zeros_like(self.grid.D)
         G[:, :-1, 1] = weights
         match, drop_x, _, _ = _backward(self.grid, self.reducer, G, self.cells)
@@ -310,7 +310,7 @@ def _backward(
     """Propagate the weights G of all states back along the edges. What arrives at the costs are their derivatives.
 
     cells : groups of independent cells, in the order of the forward pass.
-    weighted : False returns the weight that passes through each cost, without the factor `Edge.weight`.
+    weighted : False returns the weight that flows through each cost, without the factor `Edge.weight`.
     """
     into = {
         "match": np.zeros_like(grid.match),

@@ -108,7 +108,7 @@ def read(
     header : whether text files begin with a line of column names, see `formats.read`.
     """
     if "-" in (first, second):
-        raise ValueError("explore reads files, not standard input: the code it exports has to load them again")
+        raise ValueError("explore reads files, not standard input: the code it exports reads them again; give a file")
     more: dict[str, Any] = {} if fps is None else {"fps": fps}
     if truth is not None:
         more["truth"] = read_truth(truth)

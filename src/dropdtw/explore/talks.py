@@ -20,6 +20,9 @@ TALKS: Final = (".srt", ".vtt", ".sbv")
 JUNK, DONE = (9, 8, 16, 7, 10), (14, 6, 12, 14)
 """Frames in the demo: of junk before, between and after the steps, and of each step."""
 
+FEATURES = 48
+"""Features of a frame of the demo, enough to tell steps and junk apart clearly."""
+
 
 def read_talk(steps: str, talk: str, **more: Any) -> Data:
     """Load a file with one step per line, and subtitles in which to find the steps. Needs the extra `text`."""
@@ -62,10 +65,10 @@ def read_talk(steps: str, talk: str, **more: Any) -> Data:
 def demo() -> Data:
     """Five steps and a recording of four of them with junk in between, to try the explorer without files."""
     rng = np.random.default_rng(0)
-    Z = rng.normal(size=(5, 16))
+    Z = rng.normal(size=(5, FEATURES))
     lengths = [n for both in zip(JUNK, (*DONE, 0), strict=True) for n in both]
     truth = np.repeat([-1, 0, -1, 1, -1, 2, -1, 3, -1, 4], lengths)
-    noise = rng.normal(size=(len(truth), 16))
+    noise = rng.normal(size=(len(truth), FEATURES))
     X = np.where(truth[:, None] >= 0, Z[truth] + 0.7 * noise, noise)
     return from_sequences(
         Z,

@@ -1,1 +1,1 @@
-"""Sequences and alignments in files, written atomically, and progress on the terminal."""
+"""Reading sequences from files, writing results atomically, and showing progress on the terminal."""

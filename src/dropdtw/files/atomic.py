@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place, then moved into it."""
+"""Atomic writes: a file is written under a temporary name in the same folder, then renamed."""
 
 from __future__ import annotations
 
@@ -22,20 +22,23 @@ from dropdtw.problem.inputs import Array
 
 try:
     import fcntl
-except ImportError:  # Windows, where nobody can remove a file that is open
+except ImportError:  # Windows, where an open file cannot be removed
     fcntl = None  # type: ignore[assignment]
 
 DESCRIPTOR: Final = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 BESIDE: Final = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.S)
-"""The name of a file that is being written, or was when its writer was killed."""
+"""Temporary names: of files that are being written, or that a killed writer left behind."""
 LONGEST: Final = 40
-"""Letters of a file's name that stand in such a name."""
+"""Maximum number of characters of a file's name in its temporary name."""
 DAY: Final = 86400.0
-"""Seconds after which such a file is taken for abandoned where nothing else tells."""
+"""Age in seconds at which a temporary file counts as abandoned, if the file system has no locks."""
 
 
 def write(path: str | os.PathLike[str], content: bytes | str) -> Path:
-    """Write a file atomically, see `writing`; what killed writers of the same file left behind is removed."""
+    """Write a file atomically, see `writing`. Also removes temporary files that killed writers of this file left.
+
+    Returns the path.
+    """
     with writing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
     place = Path(os.path.realpath(path))
@@ -45,7 +48,10 @@ def write(path: str | os.PathLike[str], content: bytes | str) -> Path:
 
 
 def create(path: str | os.PathLike[str], content: bytes) -> bool:
-    """Write a file unless there is one; False: there is. Of several that try at the same time, one gets True."""
+    """Exclusive create: write a file unless it exists. Returns whether it was written.
+
+    If several processes try at the same time, exactly one gets True.
+    """
     place = Path(path)
     place.parent.mkdir(parents=True, exist_ok=True)
     with _beside(place, 0o666) as file:
@@ -60,7 +66,10 @@ def create(path: str | os.PathLike[str], content: bytes) -> bool:
 
 
 def sweep(folder: str | os.PathLike[str], name: str | None = None) -> None:
-    """Remove what killed writers left in a folder, all of them or those of one file; live writers keep theirs."""
+    """Remove temporary files that killed writers left in a folder: all of them, or those of one file.
+
+    The files of live writers stay.
+    """
     for path in Path(folder).glob(".*.tmp"):
         found = BESIDE.fullmatch(path.name)
         if found and (name is None or found[1] == name[:LONGEST]):
@@ -69,15 +78,17 @@ def sweep(folder: str | os.PathLike[str], name: str | None = None) -> None:
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to; it appears at its place when it is complete, or not at all. Its folder is made.
+    """Open a file for atomic writing: it appears under its name when it is complete, or not at all.
 
-    Links are followed. A file that is there keeps its mode and, as far as we may decide that, its owner; one that may
-    not be written is refused. Pipes and devices are written to directly: they have no place beside them.
+    Missing folders are created. Links are followed. An existing file keeps its mode and, if permissions allow it, its
+    owner. Pipes and devices cannot be replaced, so they are written to directly.
+
+    Raises PermissionError if an existing file is read-only, and IsADirectoryError for a folder.
     """
     there = _stat(path)
     if (number := descriptor(path)) is not None:
         if number == 1:
-            sys.stdout.flush()  # what was printed before comes before
+            sys.stdout.flush()  # earlier output must come first
         with os.fdopen(os.dup(number), "wb") as stream:
             yield stream
         return
@@ -99,7 +110,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def descriptor(path: str | os.PathLike[str]) -> int | None:
-    """The number of the open file that a name such as /dev/stdout or /dev/fd/63 stands for."""
+    """The file descriptor that a name such as /dev/stdout or /dev/fd/63 stands for; None for other names."""
     name = os.fspath(path)
     if name in ("/dev/stdout", "/dev/stderr"):
         return 1 + (name == "/dev/stderr")
@@ -108,7 +119,7 @@ def descriptor(path: str | os.PathLike[str]) -> int | None:
 
 
 def _stat(path: str | os.PathLike[str]) -> os.stat_result | None:
-    """What there is to be replaced, None for nothing; raises where it must stay."""
+    """The status of the file to be replaced; None if there is none. Raises if it cannot be replaced."""
     try:
         there = os.stat(path)
     except FileNotFoundError:
@@ -122,7 +133,7 @@ def _stat(path: str | os.PathLike[str]) -> os.stat_result | None:
 
 @contextmanager
 def _beside(place: Path, mode: int) -> Iterator[BinaryIO]:
-    """A new file in the same folder, which is gone afterwards unless it was moved away."""
+    """A temporary file in the same folder. It is removed afterward unless it was renamed."""
     file = _created(place, mode)
     try:
         with file:
@@ -133,7 +144,7 @@ def _beside(place: Path, mode: int) -> Iterator[BinaryIO]:
 
 
 def _created(place: Path, mode: int) -> BinaryIO:
-    """A new file beside its place, locked while it is open: that is how `sweep` knows that its writer lives."""
+    """A new temporary file, locked while it is open. The lock tells `sweep` that its writer is alive."""
     while True:
         beside = place.with_name(f".{place.name[:LONGEST]}.{secrets.token_hex(4)}.tmp")
         try:
@@ -150,7 +161,7 @@ def _opened(path: Path, mode: int) -> BinaryIO:
 
 
 def _lock(file: BinaryIO) -> bool | None:
-    """Lock a file for as long as it is open; False: somebody else holds it. None: there are no locks here."""
+    """Lock a file while it is open. Returns False if another process holds the lock, None if locks are unsupported."""
     if fcntl is None:
         return None
     try:
@@ -163,7 +174,7 @@ def _lock(file: BinaryIO) -> bool | None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    # It may be gone already, or not be ours; on Windows, what is being written gives a PermissionError.
+    # It may be gone already, or belong to another user. On Windows, a file that is open raises PermissionError.
     with suppress(FileNotFoundError, IsADirectoryError, PermissionError):
         if fcntl is None:
             path.unlink()
@@ -177,29 +188,29 @@ def _remove_abandoned(path: Path) -> None:
 
 
 def _dress(name: str, like: os.stat_result) -> None:
-    """Give a file the owner and the mode of another."""
+    """Give a file the owner and the mode of the file that it replaces."""
     if hasattr(os, "chown"):
-        with suppress(PermissionError):  # only root gives files away
+        with suppress(PermissionError):  # only root can change the owner
             os.chown(name, like.st_uid, like.st_gid)
-    os.chmod(name, stat.S_IMODE(like.st_mode))  # after chown, which takes bits away
+    os.chmod(name, stat.S_IMODE(like.st_mode))  # after chown, which clears some bits
 
 
 def write_json(path: str | os.PathLike[str], value: object) -> Path:
-    """Write plain data as JSON, keys in the order given; NaN and infinities are refused, for JSON has none."""
+    """Write plain data as JSON, with keys in the given order. Raises ValueError on NaN and infinity: JSON has none."""
     return write(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_arrays(path: str | os.PathLike[str], named: Mapping[str, Array]) -> Path:
-    """Write named arrays as an .npz."""
+    """Write named arrays as an .npz file."""
     memory = io.BytesIO()
     np.savez(memory, **named)  # type: ignore[arg-type]  # numpy's stub takes them for its own options
     return write(path, memory.getvalue())
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
-    """Read an .npz of plain arrays; nothing is unpickled."""
+    """Read the arrays of an .npz file by name. Nothing is unpickled. Raises ValueError if it is damaged."""
     content = Path(path).read_bytes()
     try:
         return {name: arrays.npz(content, name) for name in arrays.npz_names(content)}
     except ValueError as error:
-        raise ValueError(f"{os.fspath(path)} is not an .npz of plain arrays: {error}; make it anew") from None
+        raise ValueError(f"{os.fspath(path)} is not an .npz of plain arrays: {error}; make it again") from None

@@ -1,4 +1,4 @@
-"""Sequences from files and alignments into files, by the end of the name; "-" is standard input and output."""
+"""Read sequences and write alignments, in the format of the file name extension. "-" is standard input or output."""
 
 from __future__ import annotations
 
@@ -22,18 +22,22 @@ from dropdtw.problem.inputs import Array, as_sequence
 from dropdtw.results.alignment import Alignment
 
 MANY_CELLS: Final = 1 << 24
-"""Match costs up to which an alignment in .npz carries them along."""
+"""Maximum number of match costs that an alignment in .npz includes by default."""
 
 
 def read(place: str | os.PathLike[str], *, header: bool | None = None, holes: bool = False, or_else: str = "") -> Array:
     """Read a sequence (length, d).
 
     place : a file that ends in .npy, .npz (with several arrays, name one: "file.npz:name"), .csv, .tsv or .txt (with
-        or without a line of names), .parquet, .jsonl or .ndjson (a row a line), .json (a list of rows); or "-" for
-        standard input, in any of these formats. Nothing is unpickled.
-    header : whether .csv, .tsv and .txt begin with a line of names. None: they do if it holds no number, or exactly
-        0,1,…,d−1 in two or more columns, as pandas numbers them; of the latter a warning is given.
+        or without a line of names), .parquet, .jsonl or .ndjson (one row per line), or .json (a list of rows); or "-"
+        for standard input, in any of these formats. Nothing is unpickled.
+    header : whether .csv, .tsv and .txt begin with a line of names. None decides by the first line: it holds names if
+        it has no number. It also holds names if it is exactly 0,1,…,d−1 in two or more columns, as pandas numbers
+        them; then a warning is issued.
     holes : whether NaN is allowed; otherwise it is an error.   or_else : further advice in that error.
+
+    Raises FileNotFoundError if there is no such file, ImportError for .parquet without pyarrow, and ValueError if the
+    file cannot be read.
     """
     return _load(place, header, holes=holes, or_else=or_else).values
 
@@ -43,9 +47,11 @@ def read_timed(
 ) -> tuple[Array, Array | None]:
     """Read a sequence (length, d) without its column of times, and the times (length,) in seconds.
 
-    place, header : see `read`; columns have names in .csv, .tsv and .txt alone.
+    place, header : as in `read`. Only .csv, .tsv and .txt have named columns.
     time : the name of the column; it holds seconds, h:mm:ss, or ISO 8601 dates.
-    needed : whether a missing column is an error; otherwise the times are None.
+    needed : whether a missing column is an error; if not, the times are None.
+
+    Raises the errors of `read`, and ValueError if a time is invalid.
     """
     found = _load(place, header, time, needed)
     return found.values, found.times
@@ -79,8 +85,8 @@ def _load(
         raise ValueError(f"{shown} cannot be read as {kind}: {error}") from None
     if header is None and tables.is_numbered(found.names):
         warnings.warn(
-            f"{shown} begins with {tables.brief(found.names)}, which is taken for names of columns, as pandas writes "
-            "them; if it is an element, say --no-header (header=False)",
+            f"{shown} begins with {tables.brief(found.names)}, which is read as column names, as pandas writes them; "
+            "if it is an element, say --no-header (header=False)",
             stacklevel=3,
         )
     return found._replace(values=as_sequence(found.values, shown, holes=holes, or_else=or_else))
@@ -92,9 +98,9 @@ def file_of(place: str | os.PathLike[str]) -> str:
 
 
 def content_of(place: str, holding: str) -> tuple[bytes, str]:
-    """The bytes of a file, a pipe or, for "-", of standard input, and what to call it in errors.
+    """Read the bytes of a file, of a pipe or, for "-", of standard input. Also return its name for error messages.
 
-    holding : what the file should hold, for the error where it is a folder.
+    holding : what the file should contain, for the error message if it is a folder.
     """
     if place == "-":
         if sys.stdin is None:
@@ -109,12 +115,15 @@ def content_of(place: str, holding: str) -> tuple[bytes, str]:
 
 
 def sequences(place: str | os.PathLike[str]) -> list[str]:
-    """The sequences in a folder (its subfolders too), or the arrays of an .npz file, as names for `read`."""
+    """List the sequences in a folder and its subfolders, or the arrays of an .npz file, as names for `read`.
+
+    Raises ValueError if there are none.
+    """
     path = Path(place)
     if path.is_dir():
         found = sorted(str(p) for p in path.rglob("*") if p.suffix.lower() in READERS and p.is_file())
         if not found:
-            raise ValueError(f"{path} holds no sequences; files that end in {', '.join(READERS)} are looked for")
+            raise ValueError(f"{path} contains no sequences; give a folder with files that end in {', '.join(READERS)}")
         return found
     if path.suffix.lower() == ".npz":
         content, _ = content_of(os.fspath(place), "sequences")
@@ -122,11 +131,11 @@ def sequences(place: str | os.PathLike[str]) -> list[str]:
             return [f"{path}:{name}" for name in arrays.npz_names(content)]
         except ValueError as error:
             raise ValueError(f"{path} cannot be read as .npz: {error}") from None
-    raise ValueError(f"{path} is no folder and no .npz file; give a folder of sequences, one to a file")
+    raise ValueError(f"{path} is neither a folder nor an .npz file; give a folder with one sequence per file")
 
 
 def write(place: str | os.PathLike[str], content: bytes | str) -> None:
-    """Write a file whole, or standard output for "-"."""
+    """Write a file atomically, or write to standard output for "-"."""
     if os.fspath(place) != "-":
         atomic.write(place, content)
         return
@@ -143,12 +152,14 @@ def write(place: str | os.PathLike[str], content: bytes | str) -> None:
 def alignment_content(
     a: Alignment, kind: str, *, fps: float | None = None, times: Array | None = None, costs: bool | None = None
 ) -> bytes | str:
-    """An alignment as the content of a file.
+    """Convert an alignment to the content of a file.
 
-    kind : ".json" (`Alignment.from_dict` reads it), ".csv" (a row for each match and each drop), ".npz".
-    fps : elements of X per second: times are written beside the indices.
-    times : (N,) of the elements of X, in seconds, instead of `fps`.
-    costs : whether match and drop costs go along (.json and .npz); None: into .npz, while they are few.
+    kind : ".json" (`Alignment.from_dict` reads it), ".csv" (a row for each match and each drop), or ".npz".
+    fps : elements of X per second; times are then written next to the indices.
+    times : (N,) the times of the elements of X in seconds, instead of `fps`.
+    costs : whether to include match and drop costs (.json and .npz). None includes them in .npz unless they are many.
+
+    Raises ValueError if the kind is unknown.
     """
     if kind not in WRITERS:
         raise ValueError(f"alignments are written as {', '.join(WRITERS)}, not {kind!r}; change the end of the name")
@@ -156,9 +167,9 @@ def alignment_content(
 
 
 def borders(n: int, fps: float | None = None, times: Array | None = None) -> Array | None:
-    """(n + 1,) seconds at which each of n elements begins, and at which the last one ends; None without any times.
+    """(n + 1,) the seconds at which each of n elements begins, and at which the last one ends; None without times.
 
-    times : (n,); the last element lasts as long as they usually do.
+    times : (n,); the last element gets the median duration.
 
     >>> borders(3, times=np.array([0.0, 2.0, 4.5]))
     array([0.  , 2.  , 4.5 , 6.75])
@@ -174,12 +185,12 @@ def _split(name: str) -> tuple[str, str, str]:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether this is standard input or a pipe, whose name does not say what it holds."""
+    """Whether this is standard input or a pipe, whose name does not tell its format."""
     return str(path) == "-" or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 def _sniff(content: bytes) -> str:
-    """What a stream holds, by its first bytes."""
+    """Detect the format of a stream from its first bytes."""
     for start, kind in ((arrays.MAGIC, ".npy"), (b"PK", ".npz"), (b"PAR1", ".parquet")):
         if content.startswith(start):
             return kind
@@ -194,7 +205,7 @@ def _sniff(content: bytes) -> str:
 
 
 class _File(NamedTuple):
-    """What is to be read, and how; what comes after `shown` is for the formats that have such things."""
+    """The bytes to read, and how. Fields after `shown` matter only to some formats."""
 
     content: bytes
     shown: str
@@ -204,14 +215,14 @@ class _File(NamedTuple):
     needed: bool
 
     def table(self) -> Table:
-        """What is in it, if it is one."""
+        """Read the content as a table."""
         return tables.read(texts.decoded(self.content, self.shown), self.header, self.time, self.needed)
 
 
 def _npz(content: bytes, member: str) -> Array:
     names = arrays.npz_names(content)
     if member and member not in names:
-        raise ValueError(f"it has no array {member!r}, but {', '.join(names)}")
+        raise ValueError(f"it has no array {member!r}; its arrays are {', '.join(names)}")
     if not member and len(names) != 1:
         raise ValueError(f"it holds {len(names)} arrays ({', '.join(names)}); name one: file.npz:name")
     return arrays.npz(content, member or names[0])
@@ -239,7 +250,7 @@ def _rows(values: Iterable[tuple[str, Any]]) -> Array:
 def _json(content: bytes) -> Array:
     whole = jsons.loads(_text(content), parse_int=float)
     if not isinstance(whole, list):
-        raise ValueError("it holds no list of rows")
+        raise ValueError("it is not a list of rows")
     return _rows((f"row {k}", row) for k, row in enumerate(whole, 1))
 
 
@@ -250,7 +261,7 @@ def _json_lines(content: bytes) -> Array:
                 try:
                     yield f"line {n}", jsons.loads(line, parse_int=float)
                 except ValueError as error:
-                    raise ValueError(f"line {n} is no JSON ({error})") from None
+                    raise ValueError(f"line {n} is not JSON ({error})") from None
 
     return _rows(parsed())
 
@@ -279,7 +290,7 @@ READERS: Final[dict[str, Callable[[_File], Table]]] = {
     ".ndjson": lambda file: Table(_json_lines(file.content)),
     ".json": lambda file: Table(_json(file.content)),
 }
-"""How a sequence is read, by the end of the file's name."""
+"""Functions that read a sequence, by file name extension."""
 
 
 def _as_json(a: Alignment, fps: float | None, seconds: Array | None, costs: bool | None) -> str:
@@ -293,10 +304,10 @@ def _as_json(a: Alignment, fps: float | None, seconds: Array | None, costs: bool
 
 
 def _as_csv(a: Alignment, fps: float | None, seconds: Array | None, costs: bool | None) -> str:
-    """A row for each match and each drop, in the order of X, then of Z."""
+    """One row per match and per drop, sorted by X, then by Z."""
     rows: list[tuple[float, float, str, int | str, int | str]] = [(j, i, "match", i, j) for i, j in a.pairs.tolist()]
     rows += [(j, math.inf, "drop_x", "", j) for j in np.flatnonzero(a.dropped_x).tolist()]
-    # A dropped z has no place in X: it comes before the first x that a later z matches.
+    # A dropped z has no x of its own, so it is listed before the first x that a later z matches.
     ahead = np.full(a.shape[0] + 1, a.shape[1])
     np.minimum.at(ahead, a.pairs[:, 0], a.pairs[:, 1])
     ahead = np.minimum.accumulate(ahead[::-1])[::-1]
@@ -340,4 +351,4 @@ WRITERS: Final[dict[str, Callable[[Alignment, float | None, Array | None, bool |
     ".csv": _as_csv,
     ".npz": _as_npz,
 }
-"""How an alignment is written, by the end of the file's name."""
+"""Functions that write an alignment, by file name extension."""

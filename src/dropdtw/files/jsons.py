@@ -1,4 +1,4 @@
-"""JSON that may be anything: what cannot be read is a ValueError, however it fails."""
+"""Parse untrusted JSON: every failure is a ValueError."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def loads(text: str | bytes, *, parse_int: Callable[[str], Any] | None = None) -> Any:
-    """What a JSON text says; `parse_int` makes a number of its digits."""
+    """Parse a JSON text. `parse_int` converts the digits of an integer. Raises ValueError if the text is invalid."""
     try:
         return json.loads(text, parse_int=parse_int)
     except RecursionError:
@@ -16,7 +16,7 @@ def loads(text: str | bytes, *, parse_int: Callable[[str], Any] | None = None) -
 
 
 def brief(value: Any) -> str:
-    """The beginning of a value, as JSON."""
+    """The first 80 characters of a value as JSON."""
     try:
         return json.dumps(value)[:80]
     except RecursionError:

@@ -11,18 +11,23 @@ from typing import Final
 
 Report = Callable[[int, int], None]
 Progress = bool | None | Report
-"""What `progress=` takes: a function of (done, total); True or False for a line on standard error; None shows it on a
-terminal when the work takes longer than two seconds."""
+"""What `progress=` takes.
+
+- A function that is called with (done, total).
+- True or False: show, or do not show, a line on standard error.
+- None: show the line on a terminal if the work takes longer than two seconds.
+"""
 
 TICK: Final = 1.0
-"""Seconds between two drawings of a line while nothing is reported."""
+"""Seconds between two redraws of a line while nothing is reported."""
 
 
 def reporter(label: str, progress: Progress = None) -> Report:
-    """A function to call with (done, total) now and then.
+    """Return a function to call with (done, total) now and then.
 
-    progress : the function itself; True and False switch a line on standard error on and off; None shows it on a
-        terminal only.
+    label : the beginning of the line.
+    progress : that function itself; or True or False for a line on standard error; or None for a line on a terminal
+        only.
     """
     if progress is not None and not isinstance(progress, bool):
         return progress
@@ -32,7 +37,7 @@ def reporter(label: str, progress: Progress = None) -> Report:
 
 @contextmanager
 def ticking(report: Report) -> Iterator[None]:
-    """Redraw the line of a reporter every second, for work that takes long between two reports."""
+    """Redraw the line of a reporter every second, for work that can take long between two reports."""
     if not isinstance(report, _Line):
         yield
         return
@@ -53,7 +58,7 @@ def ticking(report: Report) -> Iterator[None]:
 
 @contextmanager
 def working(label: str, progress: Progress = None) -> Iterator[None]:
-    """Show how long one piece of work takes; a function as `progress` is not told."""
+    """Show how long one piece of work takes. If `progress` is a function, it is not called."""
     report = reporter(label, False if callable(progress) else progress)
     with ticking(report):
         yield
@@ -61,13 +66,13 @@ def working(label: str, progress: Progress = None) -> Iterator[None]:
 
 
 class _Line:
-    """The line: what is done, the rate, and the time that is left."""
+    """The line: what is done, the rate, and the remaining time."""
 
     lock = Lock()
     shown: _Line | None = None
-    """The line that the terminal shows: work may have parts with lines of their own."""
+    """The line that the terminal shows now. Parts of the work can have lines of their own."""
     width = 0
-    """Of the text on the terminal, to be written over."""
+    """Width of the text on the terminal, which the next text must cover."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -82,7 +87,7 @@ class _Line:
                 self._show(now)
 
     def draw(self) -> None:
-        """Draw it anew, with the time that has passed, unless a part of the work is shown."""
+        """Draw the line again, with the elapsed time, unless a part of the work is shown."""
         with _Line.lock:
             now, other = time.monotonic(), _Line.shown
             busy = other is not None and other is not self and now - other.last < 2
@@ -100,7 +105,7 @@ class _Line:
 
 
 def _tail(done: int, total: int, seconds: float) -> str:
-    """The rate and the time that is left; before the first is done the time that has passed, at the end all of it.
+    """The rate and the remaining time; before the first item is done, the elapsed time; at the end, the total time.
 
     >>> _tail(30, 90, 10.0), _tail(1, 5, 30.0), _tail(0, 5, 7.0), _tail(5, 5, 150.0)
     ('3.0/s, about 20 s left', '30 s each, about 120 s left', '7 s so far', 'in 150 s')

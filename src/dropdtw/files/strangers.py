@@ -1,4 +1,4 @@
-"""Text that others wrote, made safe for terminals and spreadsheets."""
+"""Make untrusted text safe for terminals and spreadsheets."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final
 
 BREAKS: Final = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What terminals obey instead of showing it, what turns the direction of writing, and what is no letter at all."""
+"""Control characters, characters that change the direction of writing, and surrogates."""
 FORMULA: Final = re.compile(r"\s*[=+\-@＝＋－＠]")
-"""How a cell begins that spreadsheets compute."""
+"""The beginning of a cell that spreadsheets evaluate as a formula."""
 
 
 def one_line(text: str) -> str:
-    """A text on one line, with a mark instead of each character that a terminal would obey.
+    """Put a text on one line, and replace each control character by a mark.
 
     >>> one_line("boil \\x1b[31mwater\\nnow")
     'boil �[31mwater now'
@@ -22,7 +22,7 @@ def one_line(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """A text as a cell of CSV: one line, with an apostrophe where spreadsheets would take it for a formula.
+    """Convert a text to a CSV cell: one line, with an apostrophe if spreadsheets would evaluate it as a formula.
 
     >>> cell("=1+1"), cell("1 egg")
     ("'=1+1", '1 egg')

@@ -1,4 +1,4 @@
-"""Numbers from tables: .csv, .tsv and .txt, with or without a line of names, and with a column of times."""
+"""Read numbers from tables (.csv, .tsv and .txt), with or without a header line and a column of times."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import numpy as np
 from dropdtw.problem.inputs import Array
 
 ENDS: Final = (".csv", ".tsv", ".txt")
-"""How the names of such files end."""
+"""The file name extensions of tables."""
 
 DECIMAL_POINT: Final = re.compile(r"\s*[+-]?\d*\.\d+(?:[eE][+-]?\d+)?\s*")
 DECIMAL_COMMA: Final = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
 CLOCK: Final = re.compile(r"(?:(\d+):)?([0-5]?\d):([0-5]?\d(?:[.,]\d+)?)")
 
-NAMELESS: Final = "it begins with numbers instead of names of columns"
+NAMELESS: Final = "it begins with numbers instead of column names"
 
 Row = tuple[int, list[str]]
-"""The number of a line and its cells."""
+"""A line number, and the cells of that line."""
 
 
 class Table(NamedTuple):
-    """What a table holds: rows of numbers (n, d), the names of all columns where it has them, and times (n,)."""
+    """The contents of a table: rows of numbers (n, d), the names of all columns if it has names, and times (n,)."""
 
     values: Array
     names: Sequence[str] = ()
@@ -35,11 +35,14 @@ class Table(NamedTuple):
 
 
 def read(text: str, header: bool | None = None, time: str | None = None, needed: bool = True) -> Table:
-    """The numbers of a table. Columns are separated by tabs, semicolons, commas or spaces.
+    """Read a table. Columns are separated by tabs, semicolons, commas or spaces.
 
-    header : whether it begins with a line of names; None: see `dropdtw.files.formats.read`.
-    time : the name of the column of times, which is no number to align: seconds, h:mm:ss, or dates as ISO 8601 writes
-        them, which count from the first one.   needed : whether there has to be such a column.
+    header : whether it begins with a line of names; None decides by the first line, see `dropdtw.files.formats.read`.
+    time : the name of a column of times, which is not part of the sequence: seconds, h:mm:ss, or ISO 8601 dates, which
+        are counted from the first one.
+    needed : whether a missing column of times is an error.
+
+    Raises ValueError if a cell is not a number, or if rows differ in length.
     """
     rows = _cells(text)
     names = [cell.strip() for cell in rows[0][1]]
@@ -57,7 +60,7 @@ def read(text: str, header: bool | None = None, time: str | None = None, needed:
         times = _times([(n, cells[column] if column < len(cells) else "") for n, cells in rows])
         rows = [(n, cells[:column] + cells[column + 1 :]) for n, cells in rows]
         if len(names) == 1:
-            raise ValueError(f"it has no column beside {time!r}; give a sequence as well as its times")
+            raise ValueError(f"it has no column besides {time!r}; give a sequence as well as its times")
     return Table(rectangle([numbers(cells, f"line {n}") for n, cells in rows]), names, times)
 
 
@@ -75,40 +78,43 @@ def _cells(text: str) -> list[Row]:
 
 
 def delimiter_of(line: str) -> str:
-    """What separates the cells of a line."""
+    """The character that separates the cells of a line."""
     return next((mark for mark in "\t;," if mark in line), " ")
 
 
 def _has_names(names: Sequence[str], lines: int) -> bool:
-    """Whether the first of so many lines holds names: no number, or 0,1,…,d−1 as pandas numbers columns."""
+    """Whether the first line holds column names: no number, or 0,1,…,d−1, as pandas numbers columns.
+
+    lines : the number of lines.
+    """
     numbered = is_numbered(names)
     if numbered and lines == 1:
         raise ValueError(
-            f"its only line is {brief(names)}, which may be names of columns or an element; "
+            f"its only line is {brief(names)}, which can be column names or an element; "
             "say --header or --no-header (header=True, header=False)"
         )
     return numbered or not any(_is_number(cell) for cell in names)
 
 
 def is_numbered(names: Sequence[str]) -> bool:
-    """Whether columns are called 0,1,…,d−1."""
+    """Whether the columns are named 0,1,…,d−1."""
     return len(names) > 1 and list(names) == [str(k) for k in range(len(names))]
 
 
 def brief(names: Sequence[str]) -> str:
-    """Some names of many."""
+    """A shortened list of names."""
     return ",".join(names if len(names) < 6 else [*names[:2], "…", names[-1]])
 
 
 def _with_points(rows: list[Row]) -> list[Row]:
-    """Rows with decimal points where they have decimal commas, and no points."""
+    """Convert decimal commas to decimal points, unless some cell has a decimal point."""
     if any(DECIMAL_POINT.fullmatch(cell) for _, cells in rows for cell in cells):
         return rows
     return [(n, [c.replace(",", ".") if DECIMAL_COMMA.fullmatch(c) else c for c in cells]) for n, cells in rows]
 
 
 def _times(cells: Sequence[tuple[int, str]]) -> Array:
-    """Cells as ascending seconds."""
+    """Convert cells to seconds, which must ascend."""
     found = [_time(cell.strip(), n) for n, cell in cells]
     dates = [t for t in found if isinstance(t, datetime)]
     if dates and len(dates) < len(found):
@@ -121,7 +127,7 @@ def _times(cells: Sequence[tuple[int, str]]) -> Array:
     falls = np.flatnonzero(np.diff(times) < 0)
     if len(falls):
         n, cell = cells[int(falls[0]) + 1]
-        raise ValueError(f"line {n} has the time {cell}, which is earlier than the one before; sort the rows by time")
+        raise ValueError(f"line {n} has the time {cell}, which is earlier than the line before; sort the rows by time")
     return times
 
 
@@ -135,7 +141,7 @@ def _time(cell: str, line: int) -> float | datetime:
 
 
 def seconds(cell: str) -> float:
-    """A time in seconds; h:mm:ss and decimal commas are understood.
+    """Parse a time in seconds or as h:mm:ss; decimal commas are allowed. Raises ValueError if it is not a time.
 
     >>> seconds("1:02:03,5"), seconds("2,5")
     (3723.5, 2.5)
@@ -145,12 +151,12 @@ def seconds(cell: str) -> float:
         return 3600 * float(hours or 0) + 60 * float(minutes) + float(rest.replace(",", "."))
     found = number(cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell)
     if not isfinite(found):
-        raise ValueError(f"{cell!r} is no time")
+        raise ValueError(f"{cell!r} is not a time")
     return found
 
 
 def _is_number(text: str) -> bool:
-    """Whether Python would take it for a number: then it is no name, even if `number` refuses it."""
+    """Whether Python's `float` accepts the text. If so, it is not a name, even if `number` rejects it."""
     try:
         float(text)
     except ValueError:
@@ -159,14 +165,14 @@ def _is_number(text: str) -> bool:
 
 
 def number(text: str) -> float:
-    """The number that a text is; Python's own "1_000" is not one."""
+    """Parse a number. Python's notation "1_000" is rejected."""
     if "_" in text:
         raise ValueError(f"{text!r} is not a number")
     return float(text)
 
 
 def numbers(cells: Iterable[Any], where: str) -> list[float]:
-    """Cells as numbers; `where` is what to call their row in errors."""
+    """Convert cells to numbers. `where` names their row in errors."""
     out = []
     for k, cell in enumerate(cells, 1):
         try:
@@ -179,7 +185,7 @@ def numbers(cells: Iterable[Any], where: str) -> list[float]:
 
 
 def rectangle(rows: list[list[float]]) -> Array:
-    """Rows of equal length as an array."""
+    """Convert rows of equal length to an array. Raises ValueError if they differ in length, or if there are none."""
     if not rows:
         raise ValueError("it has no rows")
     for k, row in enumerate(rows, 1):

@@ -1,4 +1,4 @@
-"""Texts that others saved, in the encodings that they use."""
+"""Decode text files of unknown encoding."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import codecs
 import warnings
 
 MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-"""How a file begins that says its encoding."""
+"""Byte order marks, and the encodings that they indicate."""
 
 
 def decoded(content: bytes, shown: str) -> str:
-    """The text of a file: UTF-8, UTF-16 with a mark, or else Windows-1252, of which a warning is given.
+    """Decode a text file: as UTF-8, as UTF-16 if it has a byte order mark, or else as Windows-1252, with a warning.
 
-    shown : what to call the file.
+    content : the bytes of the file.   shown : its name in messages.
 
-    Raises ValueError for what is no text at all.
+    Returns the text. Raises ValueError if the content is not text.
+
+    >>> decoded("café".encode(), "menu.txt")
+    'café'
     """
     encoding = next((name for mark, name in MARKS.items() if content.startswith(mark)), "utf-8")
     try:
         return content.decode(encoding)
     except UnicodeDecodeError:
         if b"\0" in content or encoding != "utf-8":
-            raise ValueError(f"{shown} is no text; give one that is saved as UTF-8") from None
+            raise ValueError(f"{shown} is not a text file; give one that is saved as UTF-8") from None
     warnings.warn(
         f"{shown} is not UTF-8; it is read as Windows-1252. If letters look wrong, save it as UTF-8", stacklevel=2
     )

@@ -1,4 +1,4 @@
-"""Change the times in a subtitle file and keep every other byte: numbers, styles, settings, tags."""
+"""Change the times in a subtitle file, and keep everything else: styles, settings, tags, notes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import Final
 from dropdtw.text.subtitles import TIMES, Sentence, read_subtitles, seconds, timestamp
 
 INNER: Final = re.compile(r"<((?:\d+:)?\d{1,2}:\d{2}\.\d{3})>")
-"""A time inside the text of a WebVTT cue, at which a word is spoken."""
+"""A time inside the text of a WebVTT cue, which says when the next word is spoken."""
 ARROW: Final = re.compile(r"\s*-->\s*")
 
 
 @dataclass(frozen=True)
 class Cue:
-    """One cue of a file: its times in seconds, and its lines in the file.
+    """One cue of a file: its times in seconds, and where it is in the file.
 
-    first, line, last : the line of its number or name, the line of its times, and the line after its text.
+    first, line, last : the index of its first line (number or name), of the line with its times, and of the line after
+        it, blank lines included.
     """
 
     start: float
@@ -44,7 +45,7 @@ class CueFile:
         self.is_vtt = text.lstrip("\ufeff").startswith("WEBVTT")
         self.cues = self._cues()
         if not self.cues:
-            raise ValueError("there are no timed cues in it; give SubRip (.srt) or WebVTT (.vtt)")
+            raise ValueError("there are no timed cues in it; give a SubRip (.srt) or WebVTT (.vtt) file")
 
     @cached_property
     def spoken(self) -> list[Sentence]:
@@ -52,9 +53,9 @@ class CueFile:
         return read_subtitles("".join(self.lines))
 
     def moved(self, times: Sequence[tuple[float, float] | None]) -> str:
-        """The file with these times, cue by cue; a cue whose times are None is left out.
+        """The text of the file with new times, one pair per cue. A cue whose times are None is left out.
 
-        If cues are left out of a SubRip file, the rest are renumbered.
+        If cues of a SubRip file are left out, the rest are renumbered.
         """
         lines = list(self.lines)
         for cue, when in zip(self.cues, times, strict=True):
@@ -99,7 +100,7 @@ class CueFile:
         return found
 
     def _retimed(self, line: str, when: tuple[float, float]) -> str:
-        """A timing line with new times; the decimal sign and the settings after the times stay."""
+        """A timing line with new times. The decimal sign and the settings after the times stay."""
         match = TIMES.match(line)
         assert match is not None
         old, point = match.group(1), "." if self.is_vtt else ","
@@ -112,7 +113,7 @@ class CueFile:
 
 
 def _inner_times(line: str, cue: Cue, when: tuple[float, float]) -> str:
-    """A line of text whose times, if it has any, move with the cue."""
+    """A line of text; the times in it, if any, move with the cue."""
     pace = (when[1] - when[0]) / (cue.stop - cue.start) if cue.stop > cue.start else 1.0
 
     def moved(found: re.Match[str]) -> str:

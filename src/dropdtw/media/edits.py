@@ -12,7 +12,7 @@ Kind = Literal["same", "only_a", "only_b"]
 Span = tuple[float, float]
 
 NAMES: dict[Kind, str] = {"same": "same", "only_a": "only A", "only_b": "only B"}
-"""The kinds of rows, as people read them."""
+"""The kinds of rows, as they are printed."""
 
 _SWAPPED: dict[Kind, Kind] = {"same": "same", "only_a": "only_b", "only_b": "only_a"}
 
@@ -29,10 +29,10 @@ TOUCHING = 1e-6
 class Segment:
     """One row of an edit list. Times are seconds; a span is (start, stop).
 
-    kind : "same": a passage that both have; "only_a", "only_b": one that only A, or only B, has.
-    a, b : where it lies in A and in B; None in the recording that does not have it.
+    kind : "same" for a passage in both recordings, "only_a" or "only_b" for a passage in only one of them.
+    a, b : the spans of the passage in A and in B; None for a recording that does not have it.
     confidence : the probability, 0 to 1, that the row is right; see `dropdtw.media.confidence`.
-    speed : how many seconds of A one second of B holds; None where speeds were not compared.
+    speed : seconds of A per second of B; None if speeds were not compared.
     """
 
     kind: Kind
@@ -47,8 +47,8 @@ class Segment:
         has = (self.a is not None, self.b is not None)
         if has != (self.kind != "only_b", self.kind != "only_a"):
             raise ValueError(
-                f"a segment {self.kind!r} has a = {self.a} and b = {self.b}; 'same' has a span in both, "
-                "'only_a' in a alone, 'only_b' in b alone"
+                f"a segment {self.kind!r} has a = {self.a} and b = {self.b}; give spans for both a and b with 'same', "
+                "only for a with 'only_a', and only for b with 'only_b'"
             )
         for name, span in (("a", self.a), ("b", self.b)):
             if span is not None and not 0 <= span[0] <= span[1]:
@@ -67,7 +67,7 @@ class Segment:
         return Segment(_SWAPPED[self.kind], self.b, self.a, self.confidence, speed)
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as plain data, times rounded to milliseconds; `speed` only where speeds were compared."""
+        """The row as plain data, with times rounded to milliseconds, and with `speed` if speeds were compared."""
         found: dict[str, Any] = {
             "kind": self.kind,
             "a": None if self.a is None else [round(t, 3) for t in self.a],
@@ -79,11 +79,11 @@ class Segment:
 
 @dataclass(frozen=True)
 class Edits:
-    """What two recordings, A and B, have in common and what only one of them has.
+    """The edit list of two recordings: what A and B have in common, and what only one of them has.
 
-    segments : the rows, in order; where a passage was replaced, "only_a" comes before "only_b".
-    durations : seconds of A and of B.
-    notes : remarks on the answer, such as that the recordings have nothing in common.
+    segments : the rows, in order. Where a passage was replaced, "only_a" comes before "only_b".
+    durations : the durations of A and B, in seconds.
+    notes : remarks on the result, for example that the recordings have nothing in common.
 
     >>> edits = Edits.of_same([((0, 10), (0, 10), 0.99), ((10, 30), (25, 45), 0.99)], (30, 45))
     >>> print(edits)
@@ -107,12 +107,12 @@ class Edits:
         min: float = 1.0,
         notes: Sequence[str] = (),
     ) -> Edits:
-        """Build an edit list from the passages that both have, and fill in the rows between them.
+        """Build an edit list from the shared passages, and fill in the rows between them.
 
         same : the passages, as segments or as (span in A, span in B, confidence), in the same order in both.
-        min : minimum duration, in seconds, of a row for a passage that only one of them has.
+        min : minimum duration, in seconds, of the rows between them.
 
-        A row between two passages gets the lower of their confidences.
+        A row between two shared passages gets the lower of their confidences.
         """
         rows = [s if isinstance(s, Segment) else Segment("same", *s) for s in same]
         found: list[Segment] = []
@@ -122,7 +122,7 @@ class Edits:
             if starts[0] < ends[0] - TOUCHING or starts[1] < ends[1] - TOUCHING:
                 raise ValueError(
                     f"passages overlap or run backwards at {ends[0]:.3f} s of A, {ends[1]:.3f} s of B; "
-                    "give them one after the other in both recordings, and their whole durations"
+                    "list them in the same order in both recordings, and give the full durations"
                 )
             beside = [c for c in (sure, None if row is None else row.confidence) if c is not None]
             confidence = 1.0
@@ -154,7 +154,7 @@ class Edits:
 
     @property
     def common(self) -> float:
-        """The share of the shorter recording that is in both, 0 to 1."""
+        """The share of the shorter recording that both have, 0 to 1."""
         shorter = 0 if self.durations[0] <= self.durations[1] else 1
         length = self.durations[shorter]
         shared = sum(span[1] - span[0] for s in self.same for span in [_of((s.a, s.b)[shorter])])
@@ -197,13 +197,13 @@ class Edits:
 
 
 def check_min(min: float) -> None:
-    """Refuse a minimum duration of rows that is not a positive number."""
+    """Raise unless the minimum duration of a row is a positive number."""
     if isinstance(min, bool) or not (isfinite(min) and min > 0):
         raise ValueError(f"min is {min!r}; give a number of seconds above 0")
 
 
 def clock(t: float) -> str:
-    """Seconds as minutes and seconds, or hours.
+    """Format seconds as m:ss.mmm, or as h:mm:ss.mmm from one hour on.
 
     >>> clock(61.5), clock(3661.25)
     ('1:01.500', '1:01:01.250')
@@ -225,7 +225,7 @@ def _of(span: Span | None) -> Span:
 
 
 def _moved(t: float, pairs: list[tuple[Span, Span]]) -> float | None:
-    """Map `t` from the first spans to the second ones; where one passage ends and another begins, the latter wins."""
+    """Map `t` from the first spans to the second ones. On a boundary, the passage that begins there wins."""
     for closed in (False, True):
         for (start, stop), (onto, until) in pairs:
             if start <= t < stop or (closed and t == stop):

@@ -1,4 +1,4 @@
-"""Edit lists in the formats of programs and editors."""
+"""Write edit lists as JSON, CSV, Audacity labels, an ffmpeg filter or a web page, or as a table for a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dropdtw.media.page import page
 
 
 class Setting(NamedTuple):
-    """Details that some of the formats need.
+    """Details that only some formats need.
 
     names : the names of the two recordings.
     video : whether B has a video track.
@@ -46,7 +46,7 @@ def _csv(edits: Edits, setting: Setting) -> str:
 
 
 def _audacity(edits: Edits, setting: Setting) -> str:
-    """Labels for B: passages it shares, and passages only it has. A point label marks where A has more."""
+    """Labels for B: shared passages, and passages that only B has. A point label marks where A has an extra passage."""
     lines, at = [], 0.0
     for s in edits.segments:
         if s.b is None:
@@ -58,12 +58,12 @@ def _audacity(edits: Edits, setting: Setting) -> str:
 
 
 def _ffmpeg(edits: Edits, setting: Setting) -> str:
-    """A filter that cuts what only B has out of B: `ffmpeg -i B -filter_complex "$(cat FILE)" -map '[a]' out.mp3`."""
+    """A filter that cuts out what only B has: `ffmpeg -i B -filter_complex "$(cat FILE)" -map '[a]' out.mp3`."""
     cuts = [s.b for s in edits.only_b if s.b is not None]
     starts, stops = [0.0, *(stop for _, stop in cuts)], [*(start for start, _ in cuts), edits.durations[1]]
     kept = [(start, stop) for start, stop in zip(starts, stops, strict=True) if stop - start > 1e-3]
     if not kept:
-        raise ValueError("B shares nothing with A: the filter would cut out everything, so none is written")
+        raise ValueError("B shares nothing with A, so the filter would cut out everything; nothing was written")
     parts, labels = [], []
     for n, (start, stop) in enumerate(kept):
         until = "" if stop >= edits.durations[1] else f":end={stop:.3f}"
@@ -97,7 +97,7 @@ TABLE: Final = ("", ">from A", ">to A", ">from B", ">to B", ">lasts", ">sure")
 
 
 def table(edits: Edits, *, timed: bool = True) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows for a terminal, with `speed` if speeds were compared. Untimed positions are plain numbers."""
+    """Columns and rows for a terminal, with `speed` if speeds were compared. Without times, positions are numbers."""
     said = clock if timed else lambda t: f"{t:g}"
     speeds = any(s.speed is not None for s in edits.segments)
     rows = []

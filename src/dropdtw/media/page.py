@@ -1,4 +1,4 @@
-"""An edit list as a page: a strip per recording, ribbons between shared passages, orange where only one has it."""
+"""Draw an edit list as a web page: a strip per recording, ribbons between shared passages, the rest in orange."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ WIDTH, HEIGHT, LEFT, RIGHT = 1000, 220, 34, 26
 STRIP = 34
 TOP, BOTTOM = 8, 146
 TICKS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
-"""Seconds between two marks on an axis."""
+"""Possible distances between two tick marks, in seconds."""
 
 
 def page(edits: Edits, names: tuple[str, str], *, timed: bool = True) -> str:
-    """The whole page, in one file without scripts; untimed positions are plain numbers."""
+    """The whole page, in one file without scripts. Without times, positions are plain numbers."""
     said_at = clock if timed else _plain
     a, b = (escape(one_line(name)) for name in names)
     alone = [sum(s.duration for s in rows) for rows in (edits.only_a, edits.only_b)]
@@ -135,7 +135,7 @@ td i {{ display: inline-block; width: .8em; height: .8em; margin-right: .5em; bo
 <h1>{said}</h1>
 <dl><dt>A</dt><dd>{a}</dd><dt>B</dt><dd>{b}</dd></dl>
 {notes}
-<svg viewBox="0 0 {width} {height}" role="img" aria-label="both as strips, ribbons between what they share">
+<svg viewBox="0 0 {width} {height}" role="img" aria-label="A and B as strips; ribbons join the passages they share">
 {picture}</svg>
 <div class="scroll"><table>
 {rows}

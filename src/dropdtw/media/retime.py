@@ -1,4 +1,4 @@
-"""Subtitles made for one version of a recording, moved to another version by the edits between the two."""
+"""Move subtitles from one version of a recording to another, by the edits between the two."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dropdtw.media.edits import NOTHING, Edits, Segment, Span, clock
 from dropdtw.media.words import Words, diff_words
 
 SURE: Final = 0.9
-"""Minimum confidence for writing the result without `--force`."""
+"""Minimum average confidence; below it, the result is doubtful."""
 MOST: Final = 0.5
-"""Maximum share of cues left out; above it, the two versions may not belong together."""
+"""Maximum share of cues left out; above it, the result is doubtful."""
 
 
 @dataclass(frozen=True)
 class Retimed:
-    """Subtitles with other times.
+    """Subtitles with new times.
 
     text : the content of the new file.
-    times : the new (start, stop) of each cue of the old file, in seconds; None if B does not have its passage.
-    confidence : the mean confidence, over all cues, of the passage that holds the cue.
-    doubts : reasons not to rely on the result; empty if there are none.
+    times : the new (start, stop) of each cue of the old file, in seconds; None if it was left out.
+    confidence : the average, over all cues, of the confidence of the passage that holds the cue.
+    doubts : reasons not to rely on the result.
     """
 
     text: str
@@ -43,8 +43,8 @@ def retime(subtitles: str | CueFile, edits: Edits) -> Retimed:
     subtitles : the content of a SubRip (.srt) or WebVTT (.vtt) file that belongs to A.
     edits : the edit list of A and B, from `dropdtw.media.diff`.
 
-    A cue moves with the passage that holds most of it, and keeps its length. A cue that lies mostly in a passage only A
-    has is left out. Everything but times and numbers stays unchanged.
+    A cue moves with the passage that holds most of it, and keeps its length unless the versions differ in speed. It is
+    left out if most of it lies in a passage that only A has. Everything but times and numbers stays unchanged.
 
     >>> edits = Edits.of_same([((0, 10), (0, 10), 0.99), ((20, 60), (10, 50), 0.99)], (60, 50))
     >>> subtitles = "1\\n00:00:12,000 --> 00:00:14,000\\nBuy now\\n\\n2\\n00:00:21,000 --> 00:00:23,000\\nWelcome\\n"
@@ -65,7 +65,7 @@ def retime(subtitles: str | CueFile, edits: Edits) -> Retimed:
 
 
 def between(subtitles: str | CueFile, other: str | CueFile, *, speed: bool = False) -> Edits:
-    """The edits between two subtitle files in the same language, from their words and times."""
+    """The edit list of two subtitle files in the same language, from their words and times."""
     a, b = (Words.of_cues(_file(text).spoken) for text in (subtitles, other))
     return diff_words(a, b, speed=speed)
 
@@ -75,7 +75,7 @@ def _file(subtitles: str | CueFile) -> CueFile:
 
 
 def _home(edits: Edits, start: float, stop: float) -> Segment | None:
-    """The row that decides what happens to a cue: the one that holds most of it, or else the adjacent passage."""
+    """The row that decides what happens to a cue: the one that holds most of it, or else the nearest shared passage."""
     rows = [s for s in edits.segments if s.a is not None]
     if not edits.same:
         return None
@@ -94,7 +94,7 @@ def _span(row: Segment) -> Span:
 
 
 def _moved(home: Segment, start: float, stop: float) -> Span | None:
-    """The times of a cue in B, mapped linearly with its passage; None if before the start of B."""
+    """The times of a cue in B, mapped linearly with its passage; None if they lie before the start of B."""
     assert home.a is not None
     assert home.b is not None
     (a, until), (b, b_until) = home.a, home.b
@@ -117,7 +117,7 @@ def _doubts(
         used = {id(home): home for home in homes if home is not None}.values()
         worst = min(used, key=lambda home: home.confidence)
         found.append(
-            f"the passages are {sure:.0%} sure on average ({SURE:.0%} are wanted), least of all "
-            f"{clock(_span(worst)[0])}–{clock(_span(worst)[1])}: {worst.confidence:.0%}"
+            f"the average confidence of the passages is {sure:.0%}, below {SURE:.0%}; the lowest is "
+            f"{worst.confidence:.0%}, at {clock(_span(worst)[0])}–{clock(_span(worst)[1])}"
         )
     return (*found, *notes)

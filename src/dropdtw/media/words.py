@@ -1,7 +1,7 @@
-"""The edit list of two texts in one language, timed (subtitles) or not (transcripts): equal words match.
+"""Compute the edit list of two texts in one language, with times (subtitles) or without (transcripts).
 
-It is two-sided Drop-DTW over words, with opening costs and one-to-one matches. In timed texts a passage also ends where
-the offset between the two texts changes: a pause without words was inserted or removed.
+Equal words match. The method is two-sided Drop-DTW over words, with opening costs and one-to-one matches. In timed
+texts a passage also ends where the offset between the texts changes, because a pause was inserted or removed there.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from dropdtw.text.subtitles import Sentence
 from dropdtw.text.words import WORD
 
 OPENING: Final = 2.0
-"""Extra cost of a run of dropped words; a matched word gains 1."""
+"""Extra cost of a run of dropped words; each match saves 1."""
 CHANCE: Final = 0.4
-"""Rate at which chance passages become rarer with the information in their words, per nat."""
+"""Rate at which chance passages become rarer, per nat of information in their words."""
 BELIEVED: Final = 0.5
-"""Minimum confidence of an equal passage; below it, the match counts as chance."""
+"""Minimum confidence of a shared passage; below it, the match counts as chance."""
 JUMP: Final = 0.25
 """Minimum change of the offset between the texts, in seconds, that ends a passage."""
 DRIFT: Final = 0.002
-"""Relative difference in speed from which two speeds count as different."""
+"""Relative difference above which two speeds count as different."""
 RECENT: Final = 200
-"""Number of recent times that determine the current offset."""
+"""Number of recent pairs whose median is the current offset."""
 LONGEST: Final = 100_000
 """Maximum number of words in a text."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a text, and where each begins and ends: in seconds, or counted in words.
+    """The words of a text, and where each begins and ends: in seconds, or in words if the text has no times.
 
     begins_cue : whether a word is the first in its cue. Its time is then exact; other times are interpolated.
     """
@@ -50,7 +50,7 @@ class Words:
 
     @classmethod
     def of_cues(cls, cues: Sequence[Sentence]) -> Words:
-        """The words of subtitles. Times within a cue are interpolated by letters."""
+        """The words of subtitles. Times within a cue are interpolated by counting letters."""
         found: list[tuple[str, float, float, bool]] = []
         for cue in cues:
             pace = (cue.stop - cue.start) / max(1, len(cue.text))
@@ -71,7 +71,7 @@ class Words:
         if not found:
             raise ValueError("there are no words in it; give a text with at least one word")
         if len(found) > LONGEST:
-            raise ValueError(f"it has {len(found):,} words; give at most {LONGEST:,}, part by part")
+            raise ValueError(f"it has {len(found):,} words; give at most {LONGEST:,}, or split it into parts")
         words, starts, stops, begins = zip(*found, strict=True)
         return cls(tuple(words), np.array(starts), np.array(stops), np.array(begins), timed)
 
@@ -102,7 +102,7 @@ def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> 
     slope = _slope(a, b, pairs) if a.timed else 1.0
     notes = []
     if abs(slope - 1) > DRIFT and not speed:
-        notes.append(f"the second text seems to run at {1 / slope:.4f} times the speed; {OTHER_SPEED}")
+        notes.append(f"the second text seems to run at {1 / slope:.4f} times the speed of the first; {OTHER_SPEED}")
     slope = slope if speed else 1.0
     pieces = []
     for piece in _pieces(a, b, pairs, min, slope):
@@ -122,7 +122,7 @@ def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> 
 
 
 def _pairs(a: Words, b: Words) -> Array:
-    """The words that match, (n, 2)."""
+    """The pairs of matching words, as indices, (n, 2)."""
     known = {word: float(1000 * k) for k, word in enumerate(dict.fromkeys((*a.words, *b.words)))}
     Z, X = (
         np.array([known[word] for word in side.words]) for side in (a, b)
@@ -172,7 +172,7 @@ def _shifts(a: Words, b: Words, pairs: Array, slope: float) -> tuple[Array, Arra
 
 
 def _jumps(shifts: Array, exact: Array) -> list[int]:
-    """Where the time offset changes for good: two exact times in a row, or five estimated ones, agree."""
+    """Where the time offset changes for good: two exact times in a row, or five estimated ones, agree on a new one."""
     at = np.flatnonzero(exact)
     wanted, reach = 2, JUMP
     if len(at) < len(shifts) / 40 or len(at) < 2:  # cues are split differently: fall back on estimated times
@@ -190,7 +190,7 @@ def _jumps(shifts: Array, exact: Array) -> list[int]:
 
 
 def _slope(a: Words, b: Words, pairs: Array) -> float:
-    """Seconds of B per second of A: the median over pairs that lie far apart; 1 if cuts and breaks explain it."""
+    """Seconds of B per second of A, as a median over distant pairs; 1 if cuts and breaks explain the difference."""
     if len(pairs) < 20:
         return 1.0
     exact = a.begins_cue[pairs[:, 0]] & b.begins_cue[pairs[:, 1]]
@@ -199,13 +199,13 @@ def _slope(a: Words, b: Words, pairs: Array) -> float:
     apart = len(told) // 4
     far = _ratios(s, t, apart)
     slope = float(np.median(far))
-    steady = np.mean(np.abs(far - slope) < DRIFT) > 0.5  # irregular breaks give many ratios
+    steady = np.mean(np.abs(far - slope) < DRIFT) > 0.5  # irregular breaks scatter the ratios
     near = np.median(_ratios(s, t, max(5, apart // 10)))  # most pairs this close have no break between them
     return slope if steady and abs(near - slope) < 5 * DRIFT else 1.0
 
 
 def _ratios(s: Array, t: Array, apart: int) -> Array:
-    """Seconds of t per second of s, between pairs that are `apart` places apart."""
+    """Seconds of t per second of s, between pairs that are `apart` positions apart."""
     run = s[apart:] - s[:-apart]
     return np.asarray((t[apart:] - t[:-apart])[run > 0] / run[run > 0])
 
@@ -240,7 +240,7 @@ def _rows(a: Words, b: Words, pairs: Array, pieces: Sequence[_Piece], slope: flo
 def _share_silence(
     a: Words, b: Words, pairs: Array, pieces: Sequence[_Piece], spans: list[list[float]], slope: float
 ) -> None:
-    """Extend passages over the silence between them, as far as both texts have it."""
+    """Extend passages over the silence between them, as far as both texts have it, and before the first one."""
     if pairs[pieces[0].first].max() == 0:
         lead = max(0.0, min(spans[0][0], spans[0][2] / slope))
         spans[0][0], spans[0][2] = spans[0][0] - lead, spans[0][2] - slope * lead
@@ -251,7 +251,7 @@ def _share_silence(
         silent_b = pairs[piece.last - 1, 1] + 1 == pairs[follower.first, 1]
         gap_a, gap_b = behind[0] - span[1], (behind[2] - span[3]) / slope
         shared = min(gap_a, gap_b)
-        if (silent_a and silent_b) or shared < 0:  # below 0, estimated times overlap
+        if (silent_a and silent_b) or shared < 0:  # negative: estimated times overlap
             span[1], span[3] = span[1] + shared, span[3] + slope * shared
-    if spans[0][2] < 0:  # an estimated time before the beginning
+    if spans[0][2] < 0:  # an estimated time lies before the beginning of B
         spans[0][0], spans[0][2] = spans[0][0] - spans[0][2] / slope, 0.0

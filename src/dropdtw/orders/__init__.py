@@ -1,7 +1,12 @@
 """Orders of steps: partial orders, alternatives, repeats and jumps, for the `order` parameter of `align` and others.
 
-A list means "in this order". `before` and `any_order` build partial orders, which can be nested freely. `one_of`,
-`repeat` and `jumps` may contain partial orders, but may not be part of one.
+A step is a row of Z, given by its number. A list means "in this order". `before` and `any_order` build partial orders,
+which can be nested freely. `one_of`, `repeat` and `jumps` may contain partial orders, but may not be part of one.
+
+>>> import dropdtw
+>>> C = [[9, 0, 9], [0, 9, 9], [9, 9, 0]]
+>>> dropdtw.solve(C, order=[dropdtw.orders.any_order(0, 1), 2]).done
+array([1, 0, 2])
 """
 
 from dropdtw.orders.blocks import Steps

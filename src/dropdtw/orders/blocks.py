@@ -1,4 +1,4 @@
-"""Steps and their order as people write them: one step per line, and indented blocks.
+"""Read steps and their order from a text: one step per line, and indented blocks.
 
     Boil water
     any order:
@@ -39,6 +39,9 @@ class Steps(NamedTuple):
     names : the texts of the steps; empty if only their numbers are known.
     order : which steps may follow which; None if they follow each other as listed.
     optional : the numbers of the steps that may be left out, ascending.
+
+    >>> Steps(("Boil water", "Add sugar"), optional=(1,)).optional
+    (1,)
     """
 
     names: tuple[str, ...]

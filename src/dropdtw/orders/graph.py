@@ -153,7 +153,7 @@ class Graph:
         return level
 
     def without_hubs(self) -> Graph:
-        """The same graph with direct arcs instead of hubs, wherever this changes no value under any reducer.
+        """The same graph with direct arcs instead of hubs, if this changes no value under any reducer.
 
         A hub can be replaced if its arc is the only one with that use into a node: the node then reduces exactly what
         the hub reduces. Other hubs stay.

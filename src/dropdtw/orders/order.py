@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dropdtw.tables.table import Recurrence
 
 OrderLike = Union["Order", int, Sequence["OrderLike"]]
-"""What the builders and `order=` accept: an order, a step, or a list of these, which then follow each other."""
+"""What `order=` takes: an `Order`, a step (a row number of Z), or a list of these, which follow each other."""
 
 MOST_STEPS: Final = 1 << 14
 MOST_PAIRS: Final = 1 << 22
@@ -33,7 +33,9 @@ class Order:
     """Which steps may follow which. Built by `before`, `any_order`, `one_of`, `repeat`, `jumps` and similar functions.
 
     Orders with the same content are equal and have the same hash. `to_dict` turns one into a dictionary that JSON can
-    hold. `steps` are the rows of Z that it refers to.
+    hold, and `parse` reads it. `steps` are the rows of Z that it refers to.
+
+    kind, parts : its kind, such as "any" or "list", and its parts. Use the functions above instead of setting these.
 
     >>> from dropdtw import orders
     >>> orders.any_order([0, 1], 2)
@@ -87,7 +89,7 @@ class Order:
         return all(part.kind == "step" and part.parts[0] == n for n, part in enumerate(listed))
 
     def check_steps(self, K: int) -> None:
-        """Raise unless the order refers to exactly the steps 0 … K − 1."""
+        """Raise ValueError unless the order refers to exactly the steps 0 … K − 1."""
         if self.steps != tuple(range(K)):
             missing = sorted(set(range(K)) - set(self.steps))
             what = f"step {missing[0]} has no place in it" if missing else f"it names step {self.steps[-1]}"
@@ -136,7 +138,7 @@ class Order:
         return [step for step in self.steps if step not in inner]
 
     def graph(self, table: Recurrence) -> Graph:
-        """The graph of this order for a table, cached."""
+        """The graph of this order for a table, cached. Raises ValueError if it would be too large."""
         from dropdtw.orders.compile import compiled
 
         return compiled(self, table)
@@ -183,7 +185,14 @@ def _shortened(listed: Sequence[Any]) -> str:
 def as_order(said: Any, name: str = "order", inside: int = 0) -> Order:
     """Turn a step, a list or an order into an `Order`.
 
-    name : for error messages.   inside : the current depth of nesting.
+    said : a row number of Z, a list of parts that follow each other, or an order.
+    name : what to call it in error messages.   inside : the current depth of nesting.
+
+    Raises ValueError if it is none of these.
+
+    >>> from dropdtw import orders
+    >>> orders.as_order([2, 0, 1])
+    [2, 0, 1]
     """
     if isinstance(said, Order):
         return said
@@ -200,11 +209,11 @@ def as_order(said: Any, name: str = "order", inside: int = 0) -> Order:
 
 
 def before(steps: int | Sequence[int], pairs: Iterable[tuple[int, int]]) -> Order:
-    """A partial order: for each pair (a, b), a comes before b. Steps that no pair relates may come in any order.
+    """Build a partial order: for each pair (a, b), a comes before b. Unrelated steps may come in any order.
 
     steps : the number of steps, or a list of their numbers.   pairs : (a, b) means that a comes before b.
 
-    Raises ValueError if the pairs form a cycle.
+    Returns an `Order`. Raises ValueError if a step is invalid, or if the pairs form a cycle.
 
     >>> from dropdtw import orders
     >>> orders.before(4, [(0, 1), (0, 2), (1, 3), (2, 3)])          # first 0, then 1 and 2 in either order, then 3
@@ -232,9 +241,13 @@ def before(steps: int | Sequence[int], pairs: Iterable[tuple[int, int]]) -> Orde
 
 
 def any_order(*parts: OrderLike) -> Order:
-    """All parts, in any order. A part is a step, a list of steps that follow each other, or a partial order.
+    """Build an order of all parts, in any order.
 
     Parts may interleave: the first step of one part may be followed by the first step of another.
+
+    parts : steps, lists of steps that follow each other, or partial orders. No step may occur twice.
+
+    Returns an `Order`. Raises ValueError if a part is not a partial order.
 
     >>> from dropdtw import orders
     >>> orders.any_order([0, 1], 2, [3, 4])
@@ -251,7 +264,11 @@ def any_order(*parts: OrderLike) -> Order:
 
 
 def one_of(*parts: OrderLike) -> Order:
-    """One of the parts, whichever fits best. The steps of the other parts cost nothing.
+    """Build an order of alternatives: one of the parts, whichever fits best. Steps of the other parts cost nothing.
+
+    parts : steps, lists or orders.
+
+    Returns an `Order`. Raises ValueError if a part is invalid.
 
     >>> from dropdtw import orders
     >>> orders.one_of([0, 1], 2)
@@ -261,7 +278,11 @@ def one_of(*parts: OrderLike) -> Order:
 
 
 def repeat(part: OrderLike, cost: float = 0.0) -> Order:
-    """The part, one or more times. Each repetition costs `cost` and begins with a match.
+    """Build an order that repeats a part one or more times. Each repetition begins with a match.
+
+    part : a step, a list or an order.   cost : the cost of each repetition after the first pass, ≥ 0.
+
+    Returns an `Order`. Raises ValueError if the part or the cost is invalid.
 
     >>> from dropdtw import orders
     >>> orders.repeat([0, 1], 0.5)
@@ -271,10 +292,12 @@ def repeat(part: OrderLike, cost: float = 0.0) -> Order:
 
 
 def jumps(steps: int | Sequence[int], arcs: Iterable[tuple[int, int] | tuple[int, int, float]]) -> Order:
-    """A list of steps with jumps: after step a, the next x may match step b, at a cost.
+    """Build a list of steps with jumps: after step a, the next x may match step b, at a cost.
 
     steps : the number of steps, or a list of their numbers, in order.
-    arcs : the jumps, (a, b) or (a, b, cost).
+    arcs : the jumps, (a, b) or (a, b, cost), with cost ≥ 0.
+
+    Returns an `Order`. Raises ValueError if a step or a jump is invalid, or if a jump is listed twice.
 
     >>> from dropdtw import orders
     >>> orders.jumps(8, [(7, 0, 0.5)])                              # from the last step back to the first
@@ -306,14 +329,15 @@ def walks(
     finals: Sequence[int],
     jumps: Iterable[tuple[int, int] | tuple[int, int, float]] = (),
 ) -> Order:
-    """Your own graph. Node 0 is the start; node n ≥ 1 stands for step labels[n − 1].
+    """Build an order from your own graph. Node 0 is the start; node n ≥ 1 stands for step labels[n − 1].
 
     labels : the step of each node except the start.
     arcs : (from, to) or (from, to, cost), without a cycle.
     finals : the nodes in which an alignment may end.
     jumps : (from, to) or (from, to, cost). They may lead anywhere, but can be taken only to match a new x.
 
-    Warns if two different walks visit the same steps, because soft minima and posteriors count both.
+    Returns an `Order`. Raises ValueError if the graph is invalid, for example if arcs form a cycle. Warns if two
+    different walks visit the same steps, because soft minima and posteriors count both.
 
     >>> from dropdtw import orders
     >>> orders.walks([0, 1, 0], [(0, 1), (1, 2), (2, 3), (1, 3)], [3])      # step 0, possibly step 1, step 0 again
@@ -325,7 +349,14 @@ def walks(
 
 
 def from_networkx(graph: Any) -> Order:
-    """The partial order of a networkx DiGraph whose nodes are steps and whose edges mean "comes before"."""
+    """Build a partial order from a networkx DiGraph whose nodes are steps and whose edges mean "comes before".
+
+    graph : the directed graph; its nodes are row numbers of Z.
+
+    Returns an `Order`. Raises ValueError if the graph is not directed, has a cycle, or has nodes that are not steps.
+
+    For example, `from_networkx(networkx.DiGraph([(0, 2), (1, 2)]))` equals `before(3, [(0, 2), (1, 2)])`.
+    """
     if not getattr(graph, "is_directed", lambda: False)():
         raise ValueError(f"{graph!r} is not a directed graph; give a networkx.DiGraph whose edges mean 'comes before'")
     return before(sorted(as_step(node) for node in graph.nodes), graph.edges)

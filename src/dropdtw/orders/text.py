@@ -42,7 +42,7 @@ def parse(said: Any, steps: Sequence[str] | int | None = None) -> Order:
     said : the dictionary, list or text.
     steps : the names of all steps, or their number. With names, the order may refer to steps by name.
 
-    Raises ValueError if the order cannot be read.
+    Returns an `Order`. Raises ValueError if the order cannot be read.
 
     >>> from dropdtw import orders
     >>> orders.parse({"before": [[0, 2]]})
@@ -57,7 +57,11 @@ def parse(said: Any, steps: Sequence[str] | int | None = None) -> Order:
 
 
 def parse_steps(said: Any, steps: Sequence[str] | int | None = None) -> Steps:
-    """Like `parse`, but returns the names of the steps too, as far as they are known, and which are optional.
+    """Like `parse`, but also return the names of the steps, if they are known, and which steps are optional.
+
+    said, steps : as in `parse`.
+
+    Returns `Steps`. Raises ValueError if the order cannot be read.
 
     >>> from dropdtw import orders
     >>> orders.parse_steps({"steps": ["boil", "warm", "pour"], "before": [["boil", "pour"], ["warm", "pour"]]})

@@ -34,7 +34,7 @@ def band(K: int, N: int, window: float) -> tuple[Array, Array]:
 
 
 def limits_of(mask: Array) -> tuple[Array, Array] | None:
-    """The band start[i] ≤ j < stop[i] that a mask is; None if it is not a band.
+    """Convert a mask to a band start[i] ≤ j < stop[i]; None if it does not have that form.
 
     Each row of a band is one unbroken run, and neither limit decreases from row to row.
     """
@@ -47,7 +47,7 @@ def limits_of(mask: Array) -> tuple[Array, Array] | None:
 
 
 def in_both(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The intersection of two bands: again a band, with empty rows where they do not overlap."""
+    """The intersection of two bands, which is a band too, with empty rows where they do not overlap."""
     start = np.maximum(a[0], b[0])
     return start, np.maximum(start, np.minimum(a[1], b[1]))
 

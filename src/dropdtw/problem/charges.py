@@ -15,11 +15,16 @@ from dropdtw.tables.methods import Method
 from dropdtw.tables.table import CHARGES, Recurrence
 
 Opening = float | str
-"""An opening cost: a number ≥ 0, or "suggest"."""
+"""What `open_x=` and `open_z=` take: the cost of opening a run of drops.
+
+- A number ≥ 0.
+- "suggest": a number chosen from the match costs. It is high enough that a few chance matches inside a run of drops do
+  not pay for splitting the run.
+"""
 
 
 class Charges(NamedTuple):
-    """The charges of a problem, in the order of `recurrence.CHARGES`.
+    """The charges of a problem, in the order of `tables.table.CHARGES`.
 
     open_x, open_z : added once to each run of dropped x, and of dropped z.
     warp : added to each match that repeats an element.

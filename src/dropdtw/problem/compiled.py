@@ -1,4 +1,4 @@
-"""Match costs from the compiled kernel, about as fast as a matrix product. Without it, functions here return None."""
+"""Match costs from the compiled kernel, about as fast as a matrix product. Functions return None if it is missing."""
 
 from __future__ import annotations
 

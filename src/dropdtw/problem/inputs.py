@@ -12,7 +12,7 @@ Array = npt.NDArray[Any]
 
 
 def as_floats(values: npt.ArrayLike, name: str, masked: float | None = None) -> Array:
-    """`values` as a float32 or float64 array: float32 stays, half precision becomes float32, all else float64.
+    """Convert values to an array: float32 stays, half precision becomes float32, everything else float64.
 
     masked : the number that replaces masked values; None rejects them.
     """
@@ -33,7 +33,7 @@ def as_floats(values: npt.ArrayLike, name: str, masked: float | None = None) -> 
 
 
 def as_sequence(values: npt.ArrayLike, name: str, *, holes: bool = False, or_else: str = "") -> Array:
-    """A sequence (length, d). A one-dimensional array is a sequence of numbers, d = 1.
+    """Validate a sequence (length, d). A one-dimensional array is a sequence of numbers, d = 1.
 
     holes : whether NaN is allowed; masked values then become NaN.
     or_else : further advice for the error message.
@@ -57,7 +57,7 @@ def as_sequence(values: npt.ArrayLike, name: str, *, holes: bool = False, or_els
 
 
 def as_match_costs(values: npt.ArrayLike, name: str = "C") -> Array:
-    """A (K, N) matrix of match costs. +∞ forbids a match; masked entries become +∞."""
+    """Validate a (K, N) matrix of match costs. +∞ forbids a match; masked entries become +∞."""
     array = as_floats(values, name, masked=np.inf)
     if array.ndim != 2:
         raise ValueError(f"{name} has shape {array.shape}; give one matrix (K, N): a row per z_i, a column per x_j")
@@ -68,7 +68,7 @@ def as_match_costs(values: npt.ArrayLike, name: str = "C") -> Array:
 
 
 def as_mask(values: npt.ArrayLike) -> Array:
-    """A (K, N) matrix of booleans: True where z_i may match x_j."""
+    """Validate a (K, N) matrix of booleans, True where z_i may match x_j."""
     refuse_masked(values, "mask")
     try:
         array = np.asarray(values)
@@ -83,7 +83,7 @@ def as_mask(values: npt.ArrayLike) -> Array:
 
 
 def as_drop_costs(values: npt.ArrayLike, name: str, length: int, element: str) -> Array:
-    """A number, or one number per element, as a vector (length,); +∞ forbids a drop."""
+    """Convert a number, or one number per element, to a vector (length,); +∞ forbids a drop."""
     if isinstance(values, float):
         array = np.full(length, values)  # fast path for the most common case
         refuse_nan_and_minus_inf(array[:1], name)
@@ -103,12 +103,12 @@ def as_drop_costs(values: npt.ArrayLike, name: str, length: int, element: str) -
 
 
 def as_pair(Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Array, Array]:
-    """Two sequences with the same number of features, in their common precision."""
+    """Validate two sequences and convert them to their common precision. Raises if their numbers of features differ."""
     return paired(as_sequence(Z, "Z"), as_sequence(X, "X"))
 
 
 def paired(Za: Array, Xa: Array) -> tuple[Array, Array]:
-    """Two validated sequences in their common precision. Raises if their numbers of features differ."""
+    """Convert two validated sequences to their common precision. Raises if their numbers of features differ."""
     if Za.shape[1] != Xa.shape[1]:
         raise ValueError(
             f"Z has {Za.shape[1]} features and X has {Xa.shape[1]}; both need the same number, as (length, d)"
@@ -117,13 +117,13 @@ def paired(Za: Array, Xa: Array) -> tuple[Array, Array]:
 
 
 def same_precision(Z: Array, X: Array) -> tuple[Array, Array]:
-    """Two arrays in their common precision."""
+    """Convert two arrays to their common precision."""
     dtype = np.result_type(Z, X)
     return Z.astype(dtype, copy=False), X.astype(dtype, copy=False)
 
 
 def refuse_masked(values: object, name: str, or_else: str = "") -> None:
-    """Raise if values are masked: the numbers behind a mask are not data."""
+    """Raise if values are masked, because the numbers behind a mask are not data."""
     hidden = _hidden(values)
     if hidden is not None:
         where = tuple(int(k) for k in np.argwhere(hidden)[0])

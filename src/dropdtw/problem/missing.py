@@ -63,7 +63,7 @@ class Kept(NamedTuple):
         return ~np.isin(np.arange(self.shape[1]), self.x)
 
     def interval(self, start: int, stop: int) -> tuple[int, int]:
-        """Convert an interval [start, stop) of kept x to the caller's indices, from its first to its last element."""
+        """Convert an interval [start, stop) of kept x to the caller's indices."""
         return int(self.x[start]), int(self.x[stop - 1]) + 1
 
     def spread(self, values: Array, fill: float, *sides: str) -> Array:
@@ -84,7 +84,7 @@ class Kept(NamedTuple):
 def left_out(spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Spec, Array, Array, Kept | None]:
     """Return the request and both sequences without the missing elements, and which elements are present.
 
-    The last is None if nothing is missing.
+    The last of the four is None if nothing is missing.
     """
     (A, z), (B, x) = present(Z, "Z", spec.missing), present(X, "X", spec.missing)
     A, B = paired(A, B)
@@ -115,7 +115,7 @@ def of_kept(spec: Spec, kept: Kept) -> Spec:
 
 
 def present(values: npt.ArrayLike, name: str, missing: str | None) -> tuple[Array, Places | None]:
-    """Check a sequence and delete its missing elements; also return the others' indices, or None if none is missing.
+    """Check a sequence and delete its missing elements. Also return the indices of the rest; None if none is missing.
 
     missing : "drop", or None to raise on NaN.
     """

@@ -28,8 +28,9 @@ from dropdtw.tables.table import Recurrence
 class Costs:
     """The costs of one alignment: match costs (K, N), drop costs (N,) and (K,), and the matches that are allowed.
 
-    `band` is None or (start, stop), two (K,) integer arrays: z_i may match x_j only for start[i] ≤ j < stop[i].
-    `charges` are added on some edges. `lengths` is None because nothing is padded here.
+    band : None, or (start, stop), two (K,) integer arrays: z_i may match x_j only for start[i] ≤ j < stop[i].
+    charges : the extra costs of some edges.
+    lengths : None, because nothing is padded here.
     """
 
     match: MatchCosts
@@ -76,9 +77,10 @@ class Costs:
 class Problem:
     """A table and its costs.
 
-    given : the costs as given. `costs` are those that the table pays; LCSS and greedy drops transform them.
+    given : the costs that the caller gave.
+    costs : the costs that the table pays. Some methods, such as LCSS, transform the given ones.
     edit : computes `costs` from `given`.
-    order, graph : the order of the steps, and the same as a graph; None if Z is a list.
+    order, graph : the order of the steps, and its graph; None if Z is a list.
     masked : whether a mask limits the matches.
     kept : which of the caller's elements are present, if others are missing; None if all are.
     """
@@ -96,11 +98,11 @@ class Problem:
 
     @property
     def C(self) -> Array:
-        """The match costs as given, as a matrix."""
+        """The given match costs as a matrix."""
         return self.given.matrix
 
     def paying(self, costs: Costs) -> Problem:
-        """The same problem with other costs to pay."""
+        """A copy of the problem that pays other costs."""
         return replace(self, costs=costs)
 
     @classmethod
@@ -153,7 +155,8 @@ def _allowed(spec: Spec, match: MatchCosts) -> tuple[MatchCosts, tuple[Array, Ar
     """The match costs, +∞ where a mask forbids them, and the band.
 
     A mask that has the form of a band becomes one, because executors skip cells outside a band. There are two
-    exceptions: a rule has to see which costs are forbidden, and an order of steps does not support bands.
+    exceptions: a rule that reads the match costs has to see which are forbidden, and orders of steps do not support
+    bands.
     """
     K, N = match.shape
     limits = None if spec.window is None else band(K, N, spec.window)

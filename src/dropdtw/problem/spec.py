@@ -27,16 +27,25 @@ from dropdtw.tables.table import Recurrence
 
 @dataclass(frozen=True)
 class Spec:
-    """A request without its data: no sequences, no match costs.
+    """A request without its data: the validated options of `solve` and the like, but no sequences and no match costs.
 
     method, table : the entry in the registry, and the table to run.
+    matching : one_to_many, many_to_one and contiguous.
     drop_x, drop_z, threshold : the rules; None if not given.
     charges : opening costs and the warp penalty.
+    window : as the caller gave it, in columns or as a fraction of N; None for no window.
     match : the match cost as the caller gave it.
+    reducer : the minimum, with its γ.
+    executor : the name of the executor; None for the fastest one.
+    normalize : "pattern", "path", or None to divide by nothing.
     order : which steps may follow which; None if Z is a list.
     mask : (K, N) bool, True where matches are allowed; None if they are allowed everywhere.
     missing : "drop" ignores elements with NaN; None rejects them.
     max_cost : the largest cost of interest; +∞ for no limit.
+
+    >>> spec = Spec.of(drop_x=0.3)
+    >>> spec.method.name, spec.drop_x, spec.drop_z
+    ('drop_dtw', Constant(value=0.3), None)
     """
 
     method: Method
@@ -83,7 +92,10 @@ class Spec:
     ) -> Spec:
         """Validate the caller's arguments, as far as this is possible without data.
 
-        charged : use a table with charges even if they are all 0.
+        charged : whether to use a table with charges even if they are all 0.
+        The other arguments are those of `dropdtw.align` and `dropdtw.cost`.
+
+        Raises ValueError if an argument is invalid, or if two arguments cannot be combined.
         """
         matching = Matching(one_to_many, many_to_one, contiguous)
         entry = look_up(method, matching)
@@ -114,7 +126,7 @@ class Spec:
 
     @classmethod
     def kept(cls, *said: Any, max_cost: float | None = None, **more: Any) -> Spec:
-        """`Spec.of` with a cache: arguments are validated once, if they can be hashed, whatever `max_cost` is."""
+        """`Spec.of` with a cache: hashable arguments are validated only once. `max_cost` is not part of the key."""
         try:
             spec = _kept(*said, **more)
         except TypeError:  # not hashable, such as one drop cost per element
@@ -122,7 +134,7 @@ class Spec:
         return spec if max_cost is None else replace(spec, max_cost=_largest_wanted(max_cost))
 
     def graph(self, K: int) -> Graph | None:
-        """The order of K steps as a graph; None if it is just all steps one after the other."""
+        """The order of K steps as a graph; None if the steps simply follow each other."""
         if self.order is None:
             return None
         self.order.check_steps(K)
@@ -206,17 +218,17 @@ class Spec:
                 )
         if self.drop_z is None and entry.must_match_z and K > N and (entry.one_to_one or not matching.many_to_one):
             raise ValueError(
-                f"{K} elements of Z cannot each have an x of their own among {N}; "
+                f"Z has {K} elements and X has {N}, so the z cannot each have an x of their own; "
                 "allow many_to_one, give drop_z, or exchange Z and X"
             )
         if self.drop_x is None and entry.must_match_x and N > K and (entry.one_to_one or not matching.one_to_many):
             raise ValueError(
-                f"{N} elements of X cannot each have a z of their own among {K}; "
+                f"X has {N} elements and Z has {K}, so the x cannot each have a z of their own; "
                 "allow one_to_many, give drop_x, or exchange Z and X"
             )
 
     def fits(self, K: int, N: int) -> bool:
-        """Whether sequences of these lengths can have an alignment, judging by the lengths alone."""
+        """Whether sequences of these lengths can be aligned, judging by the lengths alone."""
         try:
             self.check_fit(K, N)
         except ValueError:
@@ -224,7 +236,7 @@ class Spec:
         return True
 
     def is_symmetric(self, features: int, *, alike: bool = False) -> bool:
-        """Whether (Z, X) and (X, Z) are certain to have the same value, for sequences with this number of features.
+        """Whether exchanging Z and X is certain to keep the value, for sequences with this number of features.
 
         alike : whether all sequences have the same length, so that exchanging them does not change a window.
         """
@@ -244,7 +256,7 @@ class Spec:
         )
 
     def settings(self) -> dict[str, Any]:
-        """The request as names and numbers, for a file. Raises ValueError if it cannot be written that way."""
+        """The request as names and numbers, for the manifest of a run. Raises ValueError if that is impossible."""
         for name, known in (("match", isinstance(self.match, str)), ("method", self.method.name in METHODS)):
             if not known:
                 raise ValueError(
@@ -282,7 +294,7 @@ def _check_normalize(entry: Method, normalize: str | None, fold: Reducer) -> Non
         raise ValueError(f"normalize is {normalize!r}; give 'pattern', 'path', or None to divide by nothing")
     if normalize == "path" and fold.name != "hard":
         raise ValueError(
-            f"normalize is 'path', but reducer is {fold.name!r}, a minimum over all paths, which differ in length; "
+            f"normalize is 'path', but reducer is {fold.name!r}, which combines paths of different lengths; "
             "use reducer='hard'"
         )
     if normalize == "path" and entry.counts:
@@ -298,7 +310,7 @@ def _check_normalize(entry: Method, normalize: str | None, fold: Reducer) -> Non
 
 
 def _check_order(order: Order, entry: Method, table: Recurrence, asked: Asked, window: float | None) -> None:
-    """Raise if something cannot be combined with an order that is not a list."""
+    """Raise if an option cannot be combined with an order that is not a list."""
     if window is not None:
         raise ValueError(
             f"window is {window!r}, a band along the diagonal, which an order of steps does not follow; leave it out"

@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 
 
 class Segment(NamedTuple):
-    """An unbroken run of x that matches one z: x[start:stop] belongs to z[label]."""
+    """An unbroken run of x that matches one z: x[start:stop] belongs to z[label].
+
+    label : the index of the z.   start, stop : the half-open interval of x.
+
+    >>> Segment(label=0, start=2, stop=5).length
+    3
+    """
 
     label: int
     start: int
@@ -40,18 +46,30 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """Which z_i and x_j match. Returned by [`align`][dropdtw.align] and [`solve`][dropdtw.solve].
+    """Which z_i and x_j match, and which are dropped. Returned by `dropdtw.align` and `dropdtw.solve`.
 
     cost : the total cost.
     pairs : (L, 2), the matched pairs (i, j), 0-based and ascending; sorted by x if the steps have an `order`.
     shape : (K, N), the lengths of Z and X.
-    labels : (N,), the z_i that x_j matches, −1 if it is dropped. If x_j matches several z, the cheapest (ties: the
-        smallest i).
+    labels : (N,), for each x_j the index i of the z that it matches, or −1 if it is dropped. If x_j matches several z,
+        the label is the cheapest of them (ties: the smallest i).
     method : the name of the method.
+    paid_x, paid_z : (N,) and (K,), how often x_j and z_i pay their drop costs.
+    source : the problem that this alignment solves, or a function that builds it; see `problem`.
     weights : (L,), how many times each pair pays its match cost; None means once.
     charged : how often each charge is paid. For example, `charged.open_x` is the number of runs of dropped x.
+    walked : with an `order`, the arrays `walk` and `visit`; otherwise None.
     kept : which elements are present, if others are missing (`missing="drop"`); None if all are. All indices refer to
         the caller's Z and X. A missing x has label −1; `missing_x` and `missing_z` distinguish missing from dropped.
+
+    Arrays are read-only.
+
+    >>> import dropdtw
+    >>> a = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3)
+    >>> a
+    <Alignment by drop_dtw of 1 z with 3 x: cost 0.6, 2 pairs, 0 z and 1 x dropped>
+    >>> a.pairs.tolist(), a.labels.tolist()
+    ([[0, 0], [0, 2]], [0, -1, 0])
     """
 
     cost: float
@@ -112,7 +130,7 @@ class Alignment:
     def quickly(
         cls, found: Trace, labels: Array, shape: tuple[int, int], method: str, problem: Callable[[], Problem]
     ) -> Alignment:
-        """The alignment of a small problem. The `Problem` itself is built lazily, by the function `problem`."""
+        """The alignment of a small problem. The function `problem` builds the `Problem` itself on first use."""
         return cls(
             found.value,
             found.pairs,
@@ -162,7 +180,7 @@ class Alignment:
 
     @cached_property
     def compact(self) -> Alignment:
-        """The same alignment without the missing elements, in the indices of its `problem`."""
+        """The same alignment without the missing elements, with the indices of its `problem`."""
         kept = self.kept
         if kept is None:
             return self
@@ -216,7 +234,7 @@ class Alignment:
         return np.zeros(self.shape[0], bool) if self.kept is None else self.kept.missing_z
 
     def segments(self) -> list[Segment]:
-        """The unbroken runs of x that match each z, sorted by z, then by x.
+        """List the unbroken runs of x that match each z, sorted by z, then by x.
 
         A z has several segments if x inside its run are dropped (`contiguous=True` forbids that), and none if it is
         dropped itself. An x that matches several z is in several segments. A missing x does not break a run.
@@ -231,14 +249,14 @@ class Alignment:
 
     @property
     def walk(self) -> Array:
-        """(W,) the z that the alignment visits, matched or dropped, in order. Without an `order`, all z."""
+        """(W,) the indices of the z that the alignment visits, matched or dropped; all of them without an `order`."""
         if self.walked is not None:
             return self.walked[0]
         return np.arange(self.shape[0]) if self.kept is None else self.kept.z
 
     @property
     def visit(self) -> Array:
-        """(L,) the entry of `walk` that each pair belongs to."""
+        """(L,) for each pair, the position in `walk` that it belongs to."""
         return self.compact.pairs[:, 0] if self.walked is None else self.walked[1]
 
     @property
@@ -248,7 +266,7 @@ class Alignment:
 
     @property
     def done(self) -> Array:
-        """The z that are matched, in the order in which they happened; a repeated z is listed each time.
+        """The indices of the matched z, in the order in which they happened; a repeated z is listed each time.
 
         >>> import dropdtw
         >>> C = [[9, 9, 0], [0, 9, 9], [9, 0, 9]]
@@ -275,7 +293,12 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
     def rescore(self) -> float:
         """Recompute the cost from the matched pairs, the drops, the charges and the arcs of the order.
 
-        The result equals `cost` up to rounding.
+        Returns a float, which equals `cost` up to rounding. Raises ValueError if the alignment was read without its
+        costs.
+
+        >>> import dropdtw
+        >>> round(dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).rescore(), 6)
+        0.6
         """
         if self.kept is not None:
             return self.compact.rescore()
@@ -306,6 +329,9 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
 
         j : an index of X; negative indices count from the end.
 
+        Returns an `Explanation`, which prints as a sentence. Raises IndexError if X has no element j, and ValueError if
+        the alignment was read without its costs.
+
         >>> import dropdtw
         >>> print(dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).explain(1))
         x_1 is dropped for 0.3; matching it to z_0 instead would change the total from 0.6 to 1.2 (margin 0.6)
@@ -315,7 +341,12 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         return explain(self, self.solved(), j)
 
     def posterior(self, gamma: float = 1.0) -> Posterior:
-        """The probability of each match and each drop of this problem, see [`posterior`][dropdtw.posterior].
+        """Compute the probability of each match and each drop of this problem, as in `dropdtw.posterior`.
+
+        gamma : the temperature γ, > 0.
+
+        Returns a `dropdtw.Posterior`. Raises ValueError if gamma is invalid, or if the alignment was read without its
+        costs.
 
         >>> import dropdtw
         >>> dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).posterior(gamma=0.1).drop_x.round(2)
@@ -326,10 +357,12 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         return Posterior.of(self.solved(), gamma)
 
     def warp_z(self, Z: npt.ArrayLike, *, fill: float | Literal["linear"] = np.nan) -> Array:
-        """Resample Z on the time axis of X, (N, d): row j is the mean of the z that match x_j.
+        """Resample Z on the time axis of X: row j is the mean of the z that match x_j.
 
         Z : (K, d), as it was aligned.
         fill : the value where x_j is dropped: a number, or "linear" to interpolate between neighbors.
+
+        Returns (N, d). Raises ValueError if Z does not have K elements or if `fill` is invalid.
 
         >>> import dropdtw
         >>> dropdtw.solve([[0, 0, 9], [9, 9, 0]]).warp_z([[10.0], [20.0]]).ravel()
@@ -338,10 +371,12 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         return warp(Z, "Z", self.pairs, self.shape, fill)
 
     def warp_x(self, X: npt.ArrayLike, *, fill: float | Literal["linear"] = np.nan) -> Array:
-        """Resample X on the time axis of Z, (K, d): row i is the mean of the x that match z_i.
+        """Resample X on the time axis of Z: row i is the mean of the x that match z_i.
 
         X : (N, d), as it was aligned.
         fill : the value where z_i is dropped: a number, or "linear" to interpolate between neighbors.
+
+        Returns (K, d). Raises ValueError if X does not have N elements or if `fill` is invalid.
 
         >>> import dropdtw
         >>> dropdtw.solve([[0, 0, 9], [9, 9, 0]]).warp_x([[1.0], [2.0], [7.0]]).ravel()
@@ -350,15 +385,20 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         return warp(X, "X", self.pairs[:, ::-1], self.shape[::-1], fill)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the alignment on its match costs. Needs matplotlib (`pip install dropdtw[plot]`)."""
+        """Draw the alignment on its match costs. Needs matplotlib (`pip install dropdtw[plot]`).
+
+        ax : the axes to draw on; None creates new ones. Returns the axes.
+        """
         from dropdtw import plot
 
         return plot.alignment(self, ax=ax)
 
     def to_dict(self, *, costs: bool = False) -> dict[str, Any]:
-        """The alignment as a dictionary that JSON can hold.
+        """Convert the alignment to a dictionary that JSON can hold.
 
         costs : whether to include the costs, so that `rescore`, `explain` and `plot` work after `from_dict`.
+
+        Returns the dictionary. Raises ValueError for `costs=True` if the alignment was read without its costs.
 
         >>> import dropdtw
         >>> a = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3)
@@ -371,7 +411,15 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Alignment:
-        """Read a dictionary that `to_dict` wrote. Raises ValueError if it is damaged."""
+        """Read a dictionary that `to_dict` wrote.
+
+        Returns the alignment. Raises ValueError if the dictionary is damaged or inconsistent.
+
+        >>> import dropdtw
+        >>> a = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3)
+        >>> dropdtw.Alignment.from_dict(a.to_dict()).labels
+        array([ 0, -1,  0])
+        """
         from dropdtw.results import serialize
 
         return serialize.from_dict(data)

@@ -20,16 +20,22 @@ if TYPE_CHECKING:
 class Explanation:
     """What happened to x_j, and the best alternative. Returned by `Alignment.explain`.
 
-    matched : the z that x_j matches; empty if x_j is dropped.
+    j : the index of the x.
+    matched : the indices of the z that x_j matches; empty if x_j is dropped.
     price : what x_j pays: its match costs, or its drop cost.
     cost : the cost of the whole alignment.
-    alternative : the z that x_j matches in the best alignment that treats it differently; empty if that one drops x_j,
-        None if there is no such alignment.
+    alternative : the indices of the z that x_j matches in the best alignment that treats it differently; empty if that
+        alignment drops x_j, None if there is no such alignment.
     alternative_cost : the cost of that alignment; +∞ if there is none.
     opening : what x_j pays for opening a run of drops; 0 if it does not open one.
     missing : whether x_j is missing, so that there was nothing to decide.
-    margin : alternative_cost − cost. It is never negative, up to rounding, for a best alignment; a sample from a
-        posterior need not be one.
+    margin : alternative_cost − cost. For a best alignment it is never negative, up to rounding. A sample from a
+        posterior need not be a best alignment.
+
+    >>> import dropdtw
+    >>> found = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).explain(1)
+    >>> found.matched, found.alternative, round(found.margin, 6)
+    ((), (0,), 0.6)
     """
 
     j: int

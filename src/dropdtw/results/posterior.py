@@ -25,17 +25,23 @@ from dropdtw.tables.reducers import Reducer, soft_min
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The Gibbs distribution over the alignments of one problem. Returned by [`posterior`][dropdtw.posterior].
+    """The Gibbs distribution over the alignments of one problem. Returned by `dropdtw.posterior`.
 
     match : (K, N), the probability that z_i matches x_j.
-    drop_x, drop_z : (N,) and (K,), the probabilities that x_j and that z_i are dropped. A z that the walk does not
+    drop_x, drop_z : (N,) and (K,), the probabilities that x_j and that z_i are dropped. A z that the alignment does not
         visit does not count as dropped (see `visit`), and neither does a missing element.
     log_partition : log Σ exp(−cost/γ) over all alignments.
     expected_cost : the mean cost of an alignment.
-    gamma : the temperature.
-    visit : (K,), how often a walk visits z_i on average, matched or dropped. It is 1 if the order leaves no choice, and
-        a probability if no step repeats. If z_i can repeat, `drop_z` is such an average too, and so is `match` if two
-        visits can match the same x.
+    gamma : the temperature γ.
+    problem : the problem whose alignments these are.
+    visit : (K,), how often an alignment visits z_i on average, matched or dropped. Without an `order` it is always 1.
+        With one, it is a probability if no step repeats. If z_i can repeat, it is a mean count, and then `drop_z` is
+        one too, and so is `match` if two visits can match the same x.
+
+    >>> import dropdtw
+    >>> p = dropdtw.posterior([[0.1, 0.9, 0.2]], drop_x=0.3, gamma=0.1)
+    >>> p.match.round(2), round(p.cost, 4)
+    (array([[0.91, 0.  , 0.76]]), 0.559)
     """
 
     match: Array
@@ -95,11 +101,11 @@ class Posterior:
 
     @cached_property
     def before(self) -> Array:
-        """(K, K): before[u, v] is the probability that both are matched and u's first x comes before v's.
+        """(K, K): before[u, v] is the probability that z_u and z_v are both matched, and z_u's first x comes first.
 
-        Since no two z share an x, `before + before.T` is the probability that both are matched. This needs an order in
-        which no step repeats, `many_to_one=False`, and a method that does not skip z for free. Otherwise it raises
-        ValueError; estimate it from `sample` instead.
+        It needs an order in which no step repeats, `many_to_one=False`, and a method that does not skip z for free.
+        Otherwise it raises ValueError; estimate it from `sample` instead. With `many_to_one=False` no two z share an x,
+        so `before + before.T` is the probability that both are matched.
 
         >>> import dropdtw
         >>> C = [[0.0, 0.5], [1.0, 0.0]]
@@ -113,6 +119,10 @@ class Posterior:
 
     def sample(self, n: int = 1, *, seed: int | np.random.Generator | None = None) -> list[Alignment]:
         """Draw n independent alignments. The same seed gives the same alignments.
+
+        n : the number of alignments, 0 or more.   seed : a number or a NumPy generator; None draws a fresh seed.
+
+        Returns a list of `dropdtw.Alignment`. Raises ValueError if n is invalid.
 
         >>> import dropdtw
         >>> p = dropdtw.posterior([[0.0, 0.0]], drop_x=0.0)

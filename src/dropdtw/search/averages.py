@@ -46,13 +46,18 @@ AVERAGED: Final = (
 
 @dataclass(frozen=True, eq=False)
 class Barycenter:
-    """The result of `barycenter`.
+    """The result of `dropdtw.barycenter`.
 
     average : (K, d), or (K,) if all series are one-dimensional.
     cost : Σ_s w_s · cost of aligning series s with the average.
-    costs : the same at the start and after each round; it never rises.
+    costs : (rounds + 1,), that sum at the start and after each round; it never rises.
     alignments : the alignment of each series (X) with the average (Z); `labels` is −1 where an element was dropped.
-    converged : whether the last round changed the cost by less than `tol`; otherwise it stopped at `max_iter`.
+    converged : whether the last round lowered the cost by at most the share `tol`. If not, the search stopped at
+        `max_iter`.
+
+    >>> import dropdtw
+    >>> dropdtw.barycenter([[0.0, 2.0], [2.0, 4.0]]).average
+    array([1., 3.])
     """
 
     average: Array
@@ -101,20 +106,25 @@ def barycenter(
     ----------
     series : the X_s, each (t, d) or (t,); their lengths may differ.
     weights : (n,) numbers ≥ 0, the weight of each series. None: equal weights.
-    drop_x : the cost of dropping an element of a series, in units of `match`: a squared distance. A rule such as
-        "percentile:20" is evaluated once, on the match costs of each series with the initial average. None drops
-        nothing.
-    init : the initial average. "mean" is the mean of the series after stretching all to one length, "medoid" is the
-        series that is cheapest to align with all others; or pass a series (K, d) of your own.
-    length : K, for "mean". None uses the median of the lengths.
+    drop_x : the cost of dropping an element of a series, on the scale of `match`; for "sqeuclidean" it is a squared
+        distance. A rule such as "percentile:20" is evaluated once, on the match costs of each series with the initial
+        average. None drops nothing.
+    init : the initial average. "mean" is the mean of all series, stretched to the same length. "medoid" is the series
+        that is cheapest to align with all others. Or pass a series (K, d) of your own.
+    length : K, for "mean" only. None uses the median of the lengths.
     match : "sqeuclidean", or "cosine" for vectors whose direction alone matters.
-    method, one_to_many, many_to_one, contiguous, open_x, warp, window, missing, executor : as in `dropdtw.align`.
+    missing : as in `dropdtw.align`.
+    method, one_to_many, many_to_one, contiguous, open_x, warp, window, executor : as in `dropdtw.solve`.
     max_iter : the maximum number of rounds.   tol : stop when a round lowers the cost by a smaller share than this.
     n_jobs, progress : as in `dropdtw.pairwise`.
 
+    Returns
+    -------
+    A `dropdtw.Barycenter`: the average, its cost, and the alignment of each series with it.
+
     Raises
     ------
-    ValueError : for invalid input, and for a series that cannot be aligned.
+    ValueError : if an argument or a series is invalid, or if a series cannot be aligned with the average.
 
     >>> import numpy as np, dropdtw
     >>> wave = np.sin(np.linspace(0, 6, 30))
@@ -141,7 +151,7 @@ def barycenter(
     )
     check_averaged(spec)
     if isinstance(max_iter, bool) or not isinstance(max_iter, (int, np.integer)) or max_iter < 0:
-        raise ValueError(f"max_iter is {max_iter!r}; give the number of rounds to make at most, 0 or more")
+        raise ValueError(f"max_iter is {max_iter!r}; give the maximum number of rounds, 0 or more")
     check_tolerance(tol)
     missing_in: list[Places | None] = []
 
@@ -173,7 +183,7 @@ def barycenter(
 
 
 class Pull:
-    """The series to average. Drop costs are computed once, from the first average.
+    """The series to average, and the steps of the algorithm. Drop costs are computed once, from the first average.
 
     specs : the request for the alignment with each series.   Z : (K, d) the first average.
     series : (t, d) each, in double precision.   weights : (n,) the weight of each.
@@ -278,7 +288,7 @@ def check_averaged(spec: Spec) -> None:
         )
     if spec.method.name not in AVERAGED and (spec.method.built_in or spec.method.edits):
         raise ValueError(
-            f"method is {spec.method.name!r}, under which the mean of what matches is no best average; choose one of "
+            f"method is {spec.method.name!r}, for which the mean of the matches is not the best average; choose one of "
             f"{', '.join(map(repr, AVERAGED))}"
         )
 
@@ -301,7 +311,7 @@ def _start(
     """The first average; Xs are the series without their missing elements."""
     if length is not None:
         if not isinstance(init, str) or init != "mean":
-            raise ValueError("length is for init='mean'; another start has its own length, leave length out")
+            raise ValueError("length applies only to init='mean'; any other init has its own length, so leave it out")
         if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 1:
             raise ValueError(f"length is {length!r}; give the length of the average, 1 or more")
     if isinstance(init, str):
@@ -316,7 +326,9 @@ def _start(
         raise ValueError(f"init is {init!r}; give 'mean', 'medoid', or a series (K, d) to start from")
     Z = present(init, "init", spec.missing)[0].astype(np.float64)
     if Z.shape[1] != Xs[0].shape[1]:
-        raise ValueError(f"init has {Z.shape[1]} features and the series have {Xs[0].shape[1]}; give as many")
+        raise ValueError(
+            f"init has {Z.shape[1]} features and the series have {Xs[0].shape[1]}; both need the same number"
+        )
     return Z
 
 

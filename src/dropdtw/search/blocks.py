@@ -1,4 +1,7 @@
-"""Pairs whose costs kernels cannot compute themselves: match costs of one Z with many X, then one compiled call."""
+"""Values of many small pairs whose match costs the kernels cannot compute themselves.
+
+NumPy computes the match costs of one Z with many X, and one compiled call aligns them all.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,17 @@ from dropdtw.problem.inputs import Array
 from dropdtw.problem.spec import Spec
 
 CELLS = 1 << 16
-"""Match costs in a block: few enough to stay in a core's cache."""
+"""Maximum number of match costs in a block: few enough to stay in a core's cache."""
 
 LARGEST = 1 << 13
-"""Match costs of a pair up to which blocks gain: beyond, Python's own time matters little."""
+"""Maximum number of match costs of a pair. For larger pairs, Python's overhead hardly matters."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Costs:
-    """What a block pays, (B, K, N), (B, N) and (B, K), as `Method.edit` takes it: +∞ in padding and outside windows.
+    """The costs of a block, (B, K, N), (B, N) and (B, K), as `Method.edit` takes them: +∞ in padding, outside windows.
 
-    lengths : of the Z and of the X, (B,) each; None where nothing is padded.
+    lengths : of the Z and of the X, (B,) each; None if nothing is padded.
     """
 
     matrix: Array
@@ -37,7 +40,7 @@ class _Costs:
     xp: ClassVar[ModuleType] = np
 
     def with_match(self, C: Array) -> _Costs:
-        """The same with other match costs."""
+        """A copy with other match costs."""
         return replace(self, matrix=C)
 
     def banded(self) -> Array:
@@ -46,10 +49,11 @@ class _Costs:
 
 
 def serve(spec: Spec, match: Match, left: list[Array], right: list[Array]) -> bool:
-    """Whether blocks can be made: not where Python has to look at each pair, for a rule or a function of the caller's.
+    """Whether blocks apply to a request.
 
-    Nor for large pairs, nor where the weights of pairs differ from X to X, nor under a window outside of which there
-    are runs of drops: kernels that know the window add them up in another order.
+    They do not apply if Python must process each pair itself, for a rule or a function of the caller's; to large pairs;
+    if the weights of pairs depend on the length of X; or if drops are allowed under a window, because kernels that know
+    the window add up the drops outside it in a different order.
     """
     rules: list[tuple[Rule | None, list[Array]]]
     rules = [(spec.drop_x, right), (spec.drop_z, left), (spec.threshold, [])]
@@ -66,7 +70,7 @@ def serve(spec: Spec, match: Match, left: list[Array], right: list[Array]) -> bo
 class Blocks:
     """The values of any Z with all X. A block has one Z and X of similar lengths.
 
-    order : the X by their lengths.
+    order : the indices of the X, sorted by length.
     """
 
     def __init__(self, spec: Spec, match: Match, executor: Executor, right: list[Array]) -> None:
@@ -80,7 +84,7 @@ class Blocks:
         self.gaps = None if self.gap is None else match.cost(self.gap, self.rows)
 
     def values(self, Z: Array, first: int = 0) -> Iterator[tuple[Array, Array]]:
-        """The values of Z and the X from place `first` of the order on, in blocks: which X, and their values."""
+        """Yield values of Z with the X from position `first` of `order` on, in blocks: which X, and their values."""
         while first < len(self.order):
             lengths = self.lengths[first : first + CELLS]
             fits = np.arange(1, len(lengths) + 1) * len(Z) * lengths <= CELLS
@@ -110,7 +114,7 @@ class Blocks:
 
 
 def _spread(C: Array, lengths: Array) -> Array:
-    """(B, K, N) of (K, ΣN): the columns of each X, and +∞ in the padding."""
+    """Split (K, ΣN) into the columns of each X: (B, K, N), with +∞ in the padding."""
     N = int(lengths[-1])
     if lengths[0] == N:
         return C.reshape(len(C), len(lengths), N).transpose(1, 0, 2)
@@ -120,7 +124,7 @@ def _spread(C: Array, lengths: Array) -> Array:
 
 
 def _within_windows(C: Array, lengths: Array, window: float) -> Array:
-    """+∞ outside the window of each pair."""
+    """Set C to +∞ outside the window of each pair."""
     j, allowed = np.arange(C.shape[2]), np.empty(C.shape, bool)
     for N in np.unique(lengths):
         start, stop = (limit[:, None] for limit in band(C.shape[1], int(N), window))
@@ -129,14 +133,14 @@ def _within_windows(C: Array, lengths: Array, window: float) -> Array:
 
 
 def _steps(by: list[Array], padded: Padded) -> Array:
-    """How many matches and drops each path has, counted as in `executors.per_step`: the derivatives say where."""
+    """Count the matches and drops of each path from the derivatives, as in `executors.per_step`."""
     by_match, by_x, by_z = by[:3]
     drops = np.where(padded.drop_x != 0, by_x, 0).sum(axis=1) + np.where(padded.drop_z != 0, by_z, 0).sum(axis=1)
     return np.asarray(np.maximum(np.count_nonzero(by_match, axis=(1, 2)) + drops.astype(np.int64), 1))
 
 
 def _is_known(rule: Rule | None, sequences: list[Array]) -> bool:
-    """Whether a price is the same in every pair, without a look at the match costs."""
+    """Whether a price is the same in every pair, whatever the match costs."""
     each = isinstance(rule, PerElement) and {len(s) for s in sequences} == {np.size(rule.values)}
     return rule is None or isinstance(rule, Constant) or each
 
@@ -148,7 +152,7 @@ def _price(rule: Rule | None) -> float | Array:
 
 
 def _rounds_alike(match: Match, sequences: list[Array]) -> bool:
-    """Whether match costs have the same digits in a block as alone: extreme values are scaled by the largest one."""
+    """Whether match costs round the same way in a block as alone. Extreme values do not: the largest scales them."""
     if match.name == "euclidean":
         return all(match.kernel_metric(A) is not None for A in sequences)
     if match.name in ("cosine", "correlation"):

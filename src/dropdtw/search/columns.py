@@ -95,7 +95,7 @@ class Rows:
         return Choices(self.column.choices().astype(np.int8), np.empty(0))
 
     def derivatives(self, weights: Array) -> tuple[Array, float]:
-        """Derivatives by the match costs (K,) and the drop cost of x of the column's values, weighted by `weights`."""
+        """Derivatives of Σ weights · values with respect to the match costs (K,) and the drop cost of the newest x."""
         match, dropped = self.column.derivatives(weights)
         return (match if self.rows is None else np.bincount(self.rows, match, self.K)), dropped
 
@@ -168,7 +168,7 @@ class Nodes:
         return Choices(ways.astype(np.int8), arcs.astype(self.dtype))
 
     def derivatives(self, weights: Array) -> tuple[Array, float]:
-        """Derivatives by the match costs (K,) and the drop cost of x of the column's values, weighted by `weights`."""
+        """Derivatives of Σ weights · values with respect to the match costs (K,) and the drop cost of the newest x."""
         return self.column.derivatives(weights)
 
     def source(self, choices: Choices, s: int, place: int) -> tuple[Way | None, int, int]:

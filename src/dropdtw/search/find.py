@@ -1,4 +1,4 @@
-"""Every place where a query occurs in a long signal, the best first."""
+"""Find every place where a query occurs in a long signal, the best first."""
 
 from __future__ import annotations
 
@@ -36,9 +36,16 @@ FIRST = 1 << 14
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A stretch of the signal, signal[start:stop], in which the query occurs. Made by `dropdtw.find`.
+    """A stretch of the signal, signal[start:stop], in which the query occurs. Returned by `dropdtw.find`.
 
-    cost : the cost of aligning the query with the stretch, whose first and last elements are matched.
+    start, stop : the half-open interval. Its first and last elements are matched.
+    cost : the cost of aligning the query with the stretch.
+    problem : a function that builds the problem of this alignment.
+
+    >>> import dropdtw
+    >>> found = dropdtw.find([1, 2], [9, 1, 7, 2, 9], k=1, drop_x=0.5)[0]
+    >>> found.start, found.stop, found.length, found.cost
+    (1, 4, 3, 0.5)
     """
 
     start: int
@@ -53,7 +60,7 @@ class Occurrence:
 
     @cached_property
     def alignment(self) -> Alignment:
-        """The alignment of the query with signal[start:stop], computed on first access. Add `start` to its j."""
+        """The alignment of the query with signal[start:stop], computed on first access. Its x_0 is signal[start]."""
         return Alignment.of(self.problem())
 
 
@@ -80,34 +87,38 @@ def find(
     """Find where a query occurs in a longer signal: every place, the best first.
 
     An occurrence is a stretch of the signal that begins and ends with a match. Inside it, elements of the signal can be
-    dropped for d_x and elements of the query for d_z; elements outside are free. Each end j has one candidate: the best
-    stretch that ends there, and the shortest of equally good ones. Candidates are considered by cost, ties from left to
-    right. A candidate is kept unless it overlaps one already kept by more than `overlap` times the shorter one.
+    dropped for d_x and elements of the query for d_z; elements outside cost nothing. Each position j of the signal has
+    one candidate: the best stretch that ends there, or the shortest of several equally good ones. Candidates are
+    considered by cost, ties from left to right. A candidate is kept unless it overlaps one already kept by more than
+    `overlap` times the length of the shorter one.
 
-    One pass over the signal finds all ends. It needs memory for a few numbers per element, besides the signal.
+    One pass over the signal finds all candidates. Besides the signal, it stores a few numbers per element.
 
     Parameters
     ----------
-    query : (K, d), or (K,) for numbers: Z of `align`.
-    signal : (N, d) or (N,), at least as long: X of `align`.
+    query : (K, d), or (K,) for numbers: the Z of `dropdtw.align`.
+    signal : (N, d) or (N,), N ≥ K: the X of `dropdtw.align`.
     k : the maximum number of occurrences. None returns all up to `max_cost`, or the 10 best if that is None too.
     max_cost : the maximum cost of an occurrence. None: no limit.
-    overlap : how much occurrences may overlap, as a share of the shorter one: 0 (not at all) to 1 (an occurrence for
-        every end).
+    overlap : how much occurrences may overlap, as a share of the shorter one, from 0 (not at all) to 1 (any overlap,
+        so that every candidate is kept).
     drop_x, drop_z : the cost of dropping an element of the signal, and of the query. None forbids dropping. Rules such
         as "percentile:30" use the match costs of the whole signal.
-    progress : as in `pairwise`.
+    progress : as in `dropdtw.pairwise`.
     missing : "drop" leaves out elements with NaN (or masked values), as if they had been deleted. `start`, `stop` and
-        alignments keep your indices; overlap is measured without the missing elements. None: they raise an error.
-    match, one_to_many, many_to_one, contiguous, open_x, open_z, warp, executor : as in `align`.
+        alignments keep your indices; overlap is measured without the missing elements. With None, such elements raise
+        an error.
+    match : as in `dropdtw.align`.
+    one_to_many, many_to_one, contiguous, open_x, open_z, warp, executor : as in `dropdtw.solve`.
 
     Returns
     -------
-    list of Occurrence : with `start`, `stop`, `cost` and `alignment`, the cheapest first; empty if there is none.
+    A list of `dropdtw.Occurrence`, each with `start`, `stop`, `cost` and `alignment`. The cheapest comes first. The
+    list may be empty.
 
     Raises
     ------
-    ValueError : for invalid input, such as a query that is longer than the signal.
+    ValueError : if an argument is invalid, for example if the query is longer than the signal.
 
     >>> import dropdtw
     >>> signal = [9, 1, 2, 3, 9, 9, 1, 7, 2, 3, 9]
@@ -139,8 +150,8 @@ def find(
     if len(Z) > len(X):
         without = " without missing ones" if missing else ""
         raise ValueError(
-            f"query has {len(Z)} elements and signal has {len(X)}{without}; the query is looked for in the signal, "
-            "which has to be at least as long: exchange them, or compare them by align"
+            f"query has {len(Z)} elements and signal has {len(X)}{without}; the signal must be at least as long as "
+            "the query: exchange them, or compare them by align"
         )
     kept = Kept.of(Z, z, X, x)
     spec = spec if kept is None else of_kept(spec, kept)
@@ -226,7 +237,7 @@ def _best(ends: Occurrences, k: int | None, max_cost: float, overlap: float) -> 
             found += 1
             if found == k:
                 return
-            # Whatever overlaps it ends after its start, and begins before its end.
+            # A candidate that overlaps this one ends after its start and begins before its end.
             near = slice(a, b + longest)
             shared = np.minimum(stop[near], b) - np.maximum(begin[near], a)
             shorter = np.minimum(stop[near] - begin[near], b - a)
@@ -235,7 +246,7 @@ def _best(ends: Occurrences, k: int | None, max_cost: float, overlap: float) -> 
 
 
 def _cheapest_first(cost: Array, alive: Array) -> Iterator[Array]:
-    """Yield the ends sorted by (cost, j), in parts; ends ruled out before their part comes are skipped."""
+    """Yield the ends sorted by (cost, j), in parts. Ends that are no longer alive when their part comes are skipped."""
     rest, part = np.flatnonzero(alive), FIRST
     while len(rest):
         paid = cost[rest]

@@ -53,12 +53,12 @@ class _Level:
 
 
 class Index:
-    """A set of sequences, prepared once for many calls of [`nearest`][dropdtw.nearest].
+    """A set of sequences, prepared once for many calls of `dropdtw.nearest`.
 
     sequences : a list of (length, d) arrays. They are copied, except read-only memory maps and other arrays that nobody
         can write to.
-    run : the number of consecutive frames that share a center. Short runs give tighter bounds but take longer. If
-        frames hardly change over time, long runs are better.
+    run : the number of consecutive frames that share a center, from which the lower bounds are computed. Short runs
+        give tighter bounds but take longer. If frames hardly change over time, long runs are better.
 
     Raises ValueError if the sequences are invalid or differ in their number of features.
 

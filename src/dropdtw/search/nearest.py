@@ -42,7 +42,7 @@ WORTH = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """The result of [`nearest`][dropdtw.nearest].
+    """The result of `dropdtw.nearest`: the nearest sequences, their costs, and how much work the search saved.
 
     indices : (k,) positions in the corpus, nearest first; ties are sorted by index.
     costs : (k,) the costs of aligning them with the query.
@@ -51,6 +51,11 @@ class Nearest:
     by_centres, by_frames : the number of sequences pruned by the bounds from centers, and from frames.
     abandoned : the number of alignments that were abandoned because they were certain to cost more than the k-th best.
     spared : the share of all table cells of aligned sequences that abandoning saved.
+
+    >>> import dropdtw
+    >>> found = dropdtw.nearest([0.0, 4.0], [[0.0, 1.0], [0.0, 5.0], [4.0, 5.0]], k=2, drop_x=2.0, drop_z=2.0)
+    >>> found.indices, found.size
+    (array([1, 0]), 3)
     """
 
     indices: Array
@@ -94,14 +99,26 @@ def nearest(
     The result is exact: it equals `pairwise([query], corpus, ...)`, sorted by cost, with ties sorted by index. It is
     faster because lower bounds prune most sequences, which are then never aligned.
 
-    query : Z (K, d).   corpus : the X, a list of sequences or, for many queries, an `Index` of them.
-    k : how many sequences to find.
-    drop_x, drop_z : numbers, or one number per element. Rules such as a percentile are refused: they give a different
-        number for every sequence, so no bound can prune; `pairwise` takes them.
-    match : as in `pairwise`. Bounds exist for "cosine", "euclidean" and "sqeuclidean", with every table; with other
-        match costs every sequence is aligned.
-    method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold, n_jobs, progress,
-        executor : as in `pairwise`.
+    Parameters
+    ----------
+    query : Z, (K, d) or (K,).
+    corpus : the X, a list of sequences (N, d) or (N,); for many queries, a `dropdtw.Index` of them.
+    k : how many sequences to find; all of them if the corpus has fewer.
+    drop_x, drop_z : numbers, or one number per element. Rules such as "percentile:30" raise an error: they give a
+        different number for each sequence, so there is no lower bound. Use `dropdtw.pairwise` for them.
+    match : as in `dropdtw.align`. Lower bounds exist for "cosine", "euclidean" and "sqeuclidean". With other match
+        costs, and with the methods "ddtw", "erp" and "wdtw", every sequence is aligned.
+    n_jobs, progress : as in `dropdtw.pairwise`.
+    method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold, executor : as in
+        `dropdtw.solve`.
+
+    Returns
+    -------
+    A `dropdtw.Nearest`: the indices (k,) and costs (k,) of the nearest sequences, nearest first.
+
+    Raises
+    ------
+    ValueError : if an argument or a sequence is invalid, or if the lengths of a pair rule out every alignment.
 
     >>> import numpy as np, dropdtw
     >>> rng = np.random.default_rng(0)

@@ -34,12 +34,19 @@ from dropdtw.tables.reducers import soft_min
 class StreamState(NamedTuple):
     """The state of a stream after a frame x. Returned by `Online.push`.
 
-    step : the last z that the cheapest alignment so far has matched or dropped; −1 if there is none yet.
-    label : the z that x matches in that alignment; −1 if x is dropped.
-    cost : the cost of that alignment. It covers all x so far, and the z up to `step` (with an order: those on the walk
-        to `step`).
+    It describes the cheapest alignment of all frames so far with the first steps of Z. With an `order`, these are the
+    first steps of one of the sequences that it allows.
+
+    step : the index of the last z that this alignment has matched or dropped; −1 if there is none yet.
+    label : the index of the z that x matches in this alignment; −1 if x is dropped.
+    cost : the cost of this alignment.
     match : (K,) the probability that x matches z_i, over all alignments so far; empty if gamma is None.
     dropped : the probability that x is dropped; NaN if gamma is None.
+
+    >>> import dropdtw
+    >>> now = dropdtw.Online([0.0, 1.0], drop_x=0.5, gamma=None).push(0.1)
+    >>> now.step, now.label, round(now.cost, 6)
+    (0, 0, 0.1)
     """
 
     step: int
@@ -52,18 +59,29 @@ class StreamState(NamedTuple):
 class Online:
     """Align Z with frames that arrive one by one.
 
-    Z : (K, d) steps.
-    drop_x : the drop cost of every x; `push` takes another one for its frame.
-    gamma : the temperature of the probabilities that `push` returns, as in `posterior`; None skips them, which halves
-        the time.
-    beam : None is exact. A number gives up every alignment whose cost exceeds that of the cheapest so far by more: far
-        more is committed then, but what has fallen behind cannot win any more (see `committed`).
-    keep_costs : keep all match costs, so that the alignment can be explained, rescored and drawn.
-    order : as in `align`. Until it is decided, a frame then takes a few bytes for each node of the order's graph and
-        each state.
-    drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold : as in
-        `align`. What needs the whole stream is refused: rules that read all match costs, a window, and greedy drops of
-        z.
+    `push` takes the next frame and returns the state of the stream. `committed` lists the segments that are final.
+    `finish` returns the same alignment as `align`.
+
+    Parameters
+    ----------
+    Z : (K, d) or (K,), the steps.
+    drop_x : the drop cost of every x, a number; `push` can override it for one frame. None forbids dropping x.
+    gamma : the temperature of the probabilities that `push` returns, as in `dropdtw.posterior`; None skips them, which
+        halves the time.
+    beam : None keeps every alignment, so that the result is exact. A number discards each alignment that costs more
+        than the cheapest one so far plus `beam`. Then segments are committed much earlier (see `committed`), but a
+        discarded alignment cannot win later.
+    keep_costs : whether to keep all match costs, so that the alignment can be explained, rescored and drawn.
+    order : as in `dropdtw.solve`. With an order, each frame that is not decided yet takes a few bytes for each node of
+        the order's graph and each state of the table.
+    match : as in `dropdtw.align`.
+    drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, threshold : as in `dropdtw.solve`.
+    window : None; a window depends on the length of X, which a stream does not know.
+
+    Raises
+    ------
+    ValueError : if an argument is invalid or needs the whole stream: a rule that reads all match costs, a window,
+        greedy drops of z, or a method such as "erp".
 
     >>> import dropdtw
     >>> o = dropdtw.Online([0.0, 1.0, 2.0], drop_x=0.5, gamma=0.1)
@@ -157,6 +175,8 @@ class Online:
         """Take the next frame and return the state of the stream.
 
         x : (d,), or a number.   drop_x : the cost of dropping this x; None for the cost given to `Online`.
+
+        Returns a `StreamState`. Raises ValueError if x or drop_x is invalid.
         """
         C = self._column(x)
         if drop_x is not None and self.spec.drop_x is None:
@@ -187,9 +207,9 @@ class Online:
     def committed(self) -> list[Segment]:
         """The segments that no future frame can change, sorted by z, then by x.
 
-        Without `beam` this is usually little more than the background at the beginning: an alignment that has dropped
-        everything so far can still win, because all of Z may follow and match better. With `beam`, everything is
-        committed on which all alignments within the beam agree.
+        Without `beam`, little more than the background at the beginning is usually committed: an alignment that has
+        dropped everything so far can still win, because all of Z may follow and match better. With `beam`, everything
+        on which all alignments within the beam agree is committed.
         """
         return [] if self._stream is None else self._stream.committed()
 
@@ -199,10 +219,13 @@ class Online:
         return 0 if self._stream is None else self._stream.decide()
 
     def finish(self) -> Alignment:
-        """The alignment of Z with all frames so far, as `align` finds it. You can continue to push frames afterward.
+        """Return the alignment of Z with all frames so far, as `align` finds it. You can push more frames afterward.
 
-        The result equals that of `align` to the last bit if the match costs do. They may differ slightly, because a
-        matrix product over many frames can round differently than one over a single frame.
+        If the match costs are the same, the result equals that of `align` to the last bit. They may differ slightly,
+        because a matrix product over many frames can round differently from one over a single frame.
+
+        Returns a `dropdtw.Alignment`. Raises ValueError if there are no frames yet, or if every alignment is forbidden
+        or discarded.
         """
         if self._stream is None:
             raise ValueError("there are no frames yet; push at least one before finish")

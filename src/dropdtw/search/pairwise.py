@@ -218,7 +218,7 @@ def _present(
 
 
 def _each_for_itself(spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.ArrayLike], report: Report) -> Array:
-    """Compute the values one by one, for per-element arguments, which apply to different elements in every pair."""
+    """Compute the values one by one. Needed for arguments per element if some elements are missing."""
     out = np.empty((len(Zs), len(Xs)))
     for a, b in np.ndindex(out.shape):
         problem = Problem.of_sequences(spec, Zs[a], Xs[b])

@@ -150,7 +150,7 @@ class Stream:
         return float(ends[s, at]), path
 
     def decide(self) -> int:
-        """Commit the part that all paths that can still win have in common. Returns the number of decided frames."""
+        """Commit the common part of all paths that can still win. Returns the number of decided frames."""
         values = self.column.values
         alive = np.zeros(values.shape, bool)
         alive[self.leaving] = True

@@ -19,18 +19,21 @@ from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
 
 ONE_GROUP: Final = 2 / np.pi
-"""The share of variance that splitting a normal distribution in the middle explains. So much means no gap at all."""
+"""The share of variance that splitting a normal distribution in the middle explains. A share this low means no gap."""
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A drop cost and how far to trust it. Returned by [`suggest_drop`][dropdtw.suggest_drop].
+    """A drop cost and how far to trust it. Returned by `dropdtw.suggest_drop`.
 
     percentile : for drop_x="percentile:…", which adapts to the costs of other sequences.
     constant : the same drop cost as a number.
     confidence : 0 to 1. High if the gap is clear and the alignment hardly depends on where in the gap the drop cost
         lies.
     why : the reasons, in one sentence.
+
+    >>> Suggestion(percentile=12.5, constant=0.4, confidence=0.9, why="").rule
+    'percentile:12.5'
     """
 
     percentile: float
@@ -64,9 +67,17 @@ def suggest_drop(
 
     Parameters
     ----------
-    Z, X : (K, d) and (N, d), as in `dropdtw.align`; without X, Z is C (K, N), as in `dropdtw.solve`.
-    drop_z : whether z will be droppable as well, at the same cost.
-    match, one_to_many, many_to_one, contiguous, window : those you will align with; they decide which matches compete.
+    Z, X : (K, d) and (N, d), as in `dropdtw.align`. Without X, pass the match costs C (K, N) of `dropdtw.solve` as Z.
+    drop_z : whether you will allow z to be dropped as well, at the same cost.
+    match, one_to_many, many_to_one, contiguous, window : the options that you will align with, as in `dropdtw.align`.
+
+    Returns
+    -------
+    A `dropdtw.Suggestion`: the drop cost as a number and as a percentile, the confidence, and the reasons.
+
+    Raises
+    ------
+    ValueError : if an argument is invalid, or if every match is forbidden.
 
     >>> import numpy as np, dropdtw
     >>> rng = np.random.default_rng(0)

@@ -26,7 +26,7 @@ PARAMETERS = (
 
 
 class Aligner(BaseEstimator):  # type: ignore[misc]
-    """An estimator that compares series by aligning them. Series of `fit` are Z; those of `predict` and the like, X."""
+    """An estimator that compares series by aligning them. The series of `fit` are Z; those of `predict` are X."""
 
     drop_x: DropCost
     drop_z: DropCost
@@ -46,7 +46,7 @@ class Aligner(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _learn_series(self, X: Panel) -> list[Array]:
-        """The series of `fit`, checked like the parameters; keeps their number of features."""
+        """Validate the parameters and the series of `fit`, and store their number of features."""
         thread_count(self.n_jobs)
         self._spec()
         for known in ("n_features_in_", "feature_names_in_"):  # of an earlier fit

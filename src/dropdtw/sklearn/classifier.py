@@ -1,4 +1,4 @@
-"""Nearest neighbors by alignment cost."""
+"""A nearest-neighbor classifier by alignment cost."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
     """Classify series by a vote of the training series that are cheapest to align with them. The search is exact.
 
     Training series are Z and series to classify are X: `drop_x` is the cost of dropping a step of the latter, `drop_z`
-    that of dropping a step of a training series. Without drop costs this is nearest neighbors under DTW. Prefer a
-    number to a percentile, whose value differs from pair to pair, so that costs would not be comparable.
+    that of dropping a step of a training series. Without drop costs this is nearest neighbors under DTW. Prefer numbers
+    as drop costs: a percentile differs from pair to pair, so costs are not comparable.
 
     Parameters
     ----------
     n_neighbors : the number of training series that vote.
     weights : "uniform", or "distance" for votes of 1/cost (costs of 0 or less outvote all others).
-    drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold,
-        missing : as in `dropdtw.align`. The default `match` is "euclidean", because most series are one-dimensional.
+    match, missing : as in `dropdtw.align`. The default `match` is "euclidean", because most series are one-dimensional.
+    drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold : as in
+        `dropdtw.solve`.
     layout : the order of axes, "ntd" or "nct"; required for arrays with three axes, see `dropdtw.sklearn.as_series`.
     n_jobs : the number of threads; None for one, −1 for all cores.
 
@@ -88,7 +89,12 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         self.n_jobs = n_jobs
 
     def fit(self, X: Panel, y: npt.ArrayLike) -> Self:
-        """Keep the training series X, in one of the shapes of `as_series`, and their labels y (n,)."""
+        """Store the training series and their labels.
+
+        X : n series, in one of the shapes of `as_series`.   y : (n,) labels.
+
+        Returns the classifier. Raises ValueError if a parameter, a series or a label is invalid.
+        """
         if y is None:
             raise ValueError(
                 "this classifier requires y to be passed, but the target y is None; give one label per series"
@@ -104,16 +110,24 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         return self
 
     def distances(self, X: Panel | None = None) -> Array:
-        """(n, m): the cost of aligning each series of X (None: each training series) with each training series."""
+        """Compute the cost of aligning each series with each training series.
+
+        X : n series; None for the m training series themselves.
+
+        Returns (n, m). Raises ValueError if a series is invalid.
+        """
         check_is_fitted(self)
         if X is None:
             return self._distances(self.series_).T
         return self._distances(self.series_, self._new_series(X)).T
 
     def kneighbors(self, X: Panel | None = None, n_neighbors: int | None = None) -> tuple[Array, Array]:
-        """The costs (n, k) and indices (n, k) of the nearest training series, nearest first, ties in their order.
+        """Find the nearest training series of each series, nearest first; ties are sorted by index.
 
-        Without X, the neighbors of each training series among the others.
+        X : n series; None finds the neighbors of each training series among the others.
+        n_neighbors : k, how many to find; None for the parameter of the classifier.
+
+        Returns their costs (n, k) and indices (n, k). Raises ValueError if there are fewer than k training series.
         """
         D = self.distances(X)
         if X is None:
@@ -121,12 +135,17 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         k = self.n_neighbors if n_neighbors is None else n_neighbors
         others = D.shape[1] - (X is None)
         if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= others:
-            raise ValueError(f"n_neighbors is {k!r}; there are {others} training series to choose from, give 1 to that")
+            raise ValueError(f"n_neighbors is {k!r}; there are {others} training series, so give 1 to {others}")
         nearest = np.argsort(D, axis=1, kind="stable")[:, :k]
         return np.take_along_axis(D, nearest, axis=1), nearest
 
     def predict_proba(self, X: Panel) -> Array:
-        """(n, c): each class's share of the votes; training series that cannot be aligned do not vote."""
+        """Compute each class's share of the votes. Training series that cannot be aligned do not vote.
+
+        X : n series.
+
+        Returns (n, c). Raises ValueError if a series cannot be aligned with any training series.
+        """
         D, nearest = self.kneighbors(X)
         lost = np.flatnonzero(D[:, 0] == np.inf)
         if len(lost):
@@ -143,6 +162,11 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def predict(self, X: Panel) -> Array:
-        """(n,) the labels with the most votes; ties go to the first in `classes_`."""
+        """Predict the label with the most votes; ties go to the first in `classes_`.
+
+        X : n series.
+
+        Returns (n,) labels. Raises ValueError if a series cannot be aligned with any training series.
+        """
         found = self.predict_proba(X)
         return np.asarray(self.classes_[found.argmax(axis=1)])

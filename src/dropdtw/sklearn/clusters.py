@@ -59,18 +59,33 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         self.labels_, self.inertia_ = D.argmin(axis=0), float(D.min(axis=0).sum())
 
     def transform(self, X: Panel) -> Array:
-        """(n, k): the cost of aligning each series with each center."""
+        """Compute the cost of aligning each series with each center.
+
+        X : n series, in one of the shapes of `as_series`.
+
+        Returns (n, k). Raises ValueError if a series is invalid.
+        """
         check_is_fitted(self)
         return self._distances(self.cluster_centers_, self._new_series(X)).T
 
     def predict(self, X: Panel) -> Array:
-        """(n,) the cluster of each series: its cheapest center, the first in case of ties."""
+        """Assign each series to its cheapest center, the first in case of ties.
+
+        X : n series, in one of the shapes of `as_series`.
+
+        Returns (n,) cluster numbers. Raises ValueError if a series cannot be aligned with any center.
+        """
         D = self.transform(X)
         self._refuse_lost(D.T)
         return np.asarray(D.argmin(axis=1))
 
     def score(self, X: Panel, y: object = None) -> float:
-        """Minus the sum of the costs of aligning each series with its cheapest center; y is ignored."""
+        """Compute minus the sum of the costs of aligning each series with its cheapest center.
+
+        X : n series.   y : ignored.
+
+        Returns a float; higher is better. Raises ValueError if a series is invalid.
+        """
         return -float(self.transform(X).min(axis=1).sum())
 
     @staticmethod

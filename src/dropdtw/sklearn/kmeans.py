@@ -36,12 +36,14 @@ class AlignmentKMeans(Clusterer):
     Parameters
     ----------
     n_clusters : the number of clusters.
-    init : "k-means++" starts from series that are far apart, "random" from any; or a list of `n_clusters` series.
+    init : "k-means++" starts from series that are far apart, "random" from random series. Or a list of `n_clusters`
+        series of your own.
     n_init : the number of starts; the result with the lowest inertia is kept.
     max_iter, tol : the maximum number of rounds; stop when a round lowers the inertia by a smaller share than `tol`.
-    drop_x : a number, in units of `match` (a squared distance); None: nothing is dropped. Rules are not allowed: they
-        give a different number for each center, so costs would not be comparable. `dropdtw.suggest_drop` finds one.
-    match : "sqeuclidean", or "cosine" for vectors of which only the direction matters.
+    drop_x : a number, on the scale of `match`; for "sqeuclidean" it is a squared distance. None drops nothing. Rules
+        such as "percentile:30" raise an error: they give a different number for each center, so costs would not be
+        comparable. `dropdtw.suggest_drop` finds a number.
+    match : "sqeuclidean", or "cosine" for vectors whose direction alone matters.
     progress : as in `dropdtw.pairwise`.   random_state : as in scikit-learn.
     method, one_to_many, many_to_one, contiguous, open_x, warp, window, missing, layout, n_jobs : as in
         `AlignmentKNeighborsClassifier`.
@@ -49,7 +51,7 @@ class AlignmentKMeans(Clusterer):
     Attributes
     ----------
     cluster_centers_ : list of (t, d).   labels_ : (n,) the cluster of each series.   inertia_ : the sum of costs.
-    history_ : the inertia at the start and after each round; it never rises.   n_iter_ : how many rounds were made.
+    history_ : the inertia at the start and after each round; it never rises.   n_iter_ : the number of rounds.
 
     >>> import numpy as np
     >>> t = np.linspace(0, 1, 20)
@@ -118,7 +120,12 @@ class AlignmentKMeans(Clusterer):
             )
 
     def fit(self, X: Panel, y: object = None) -> Self:
-        """Cluster the series X, in one of the shapes of `as_series`; y is ignored."""
+        """Cluster the series of X.
+
+        X : n series, in one of the shapes of `as_series`.   y : ignored.
+
+        Returns the clusterer. Raises ValueError if a parameter or a series is invalid.
+        """
         series = self._learn_clusters(X)
         left = [present(each, f"X[{k}]", self.missing)[0].astype(np.float64) for k, each in enumerate(series)]
         rows = Rows(lambda s: self._between([left[s]], left)[0])
@@ -142,8 +149,8 @@ class AlignmentKMeans(Clusterer):
         self._label(left)
         if len(np.unique(self.labels_)) < self.n_clusters:
             warnings.warn(
-                f"only {len(np.unique(self.labels_))} of {self.n_clusters} clusters have series: equal series are one "
-                "point; give fewer clusters",
+                f"only {len(np.unique(self.labels_))} of {self.n_clusters} clusters have series, because equal series "
+                "count as one; give fewer clusters",
                 ConvergenceWarning,
                 stacklevel=2,
             )

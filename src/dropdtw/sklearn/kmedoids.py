@@ -1,4 +1,4 @@
-"""k-medoids under alignment: centers are series of the collection, found by swaps (PAM, Kaufman & Rousseeuw 1987)."""
+"""k-medoids under alignment: the centers are some of the series, found by swaps (PAM, Kaufman & Rousseeuw 1987)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from dropdtw.tables.methods import MethodLike
 
 
 class AlignmentKMedoids(Clusterer):
-    """Cluster series around some of them, the medoids, by the cost of aligning each with its medoid.
+    """Cluster series around medoids, which are some of the series, by the cost of aligning each with its medoid.
 
     Lowers the inertia, the sum of these costs, until no swap of a medoid for another series lowers it further. Medoids
-    are Z and series are X: `drop_x` is the cost of dropping a step of a series, `drop_z` that of its medoid. Nothing is
-    averaged, so any match cost, method and rule works. All n² pairs are aligned once, and their costs cached.
+    are Z and series are X: `drop_x` is the cost of dropping a step of a series, `drop_z` that of dropping a step of its
+    medoid. Nothing is averaged, so any match cost, method and rule works. All n² pairs are aligned once, and their
+    costs are cached.
 
     Parameters
     ----------
@@ -99,7 +100,12 @@ class AlignmentKMedoids(Clusterer):
         check_count(self.max_iter, "max_iter", "swaps to make at most")
 
     def fit(self, X: Panel, y: object = None) -> Self:
-        """Cluster the series X, in one of the shapes of `as_series`; y is ignored."""
+        """Cluster the series of X.
+
+        X : n series, in one of the shapes of `as_series`.   y : ignored.
+
+        Returns the clusterer. Raises ValueError if a parameter or a series is invalid.
+        """
         series = self._learn_clusters(X)
         D = pairwise(series, progress=self.progress, **self._told())
         best: tuple[list[int], list[float]] | None = None

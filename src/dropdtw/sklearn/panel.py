@@ -1,4 +1,4 @@
-"""Collections of series in the shapes of scikit-learn, tslearn and aeon. The axis of time is never guessed."""
+"""Collections of series in the shapes of scikit-learn, tslearn and aeon. The time axis is never guessed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def as_series(X: Panel, layout: Layout = None, name: str = "X", *, missing: str 
         (t, d). In an array with three axes, trailing steps that are all NaN are tslearn's padding and are cut off.
         "nct" if channels come before time, as in aeon and sktime: (n, c, t), or a list of (c, t). None: lists are read
         as "ntd", and arrays with three axes raise an error.
+    name : what to call X in error messages.
     missing : "drop" allows NaN, for functions that leave such steps out; None raises on NaN.
+
+    Returns a list of n arrays (t, d). Raises ValueError if X or its layout is invalid.
 
     >>> [s.shape for s in as_series(np.zeros((2, 3, 50)), layout="nct")]
     [(50, 3), (50, 3)]

@@ -11,11 +11,13 @@ from dropdtw.results.alignment import Alignment
 
 
 def columns(a: Alignment, of: Literal["pairs", "x", "z", "segments"] = "pairs") -> dict[str, Array]:
-    """Name → column, all of one length.
+    """Convert an alignment to columns of equal length, for a data frame.
 
-    of : "pairs", a row for each match (z, x and, where the alignment has its costs, the cost of the match); "x" or
-        "z", a row for each element, matched, dropped or missing; "segments", a row for each unbroken run
-        (label, start, stop).
+    a : the alignment.
+    of : what a row stands for. "pairs": a match, with columns z, x and, if the alignment has its costs, cost. "x" or
+        "z": an element, matched, dropped or missing. "segments": an unbroken run, with columns label, start and stop.
+
+    Returns a dictionary from names to arrays. Raises ValueError if `of` is none of these.
 
     >>> import dropdtw
     >>> a = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3)

@@ -28,7 +28,7 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
     ----------
     n_prototypes : the maximum number of training series that become prototypes; None for all.
     choose : "spread" starts with a random series and repeatedly adds the one that is farthest from the prototypes so
-        far; "random" draws them.
+        far. "random" draws prototypes at random.
     prototypes : series of your own; `n_prototypes` and `choose` are then ignored.
     random_state : as in scikit-learn.
     drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold,
@@ -95,7 +95,12 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         return tags
 
     def fit(self, X: Panel, y: object = None) -> Self:
-        """Choose the prototypes among X, in one of the shapes of `as_series`; y is ignored."""
+        """Choose the prototypes among the series of X.
+
+        X : n series, in one of the shapes of `as_series`.   y : ignored.
+
+        Returns the transformer. Raises ValueError if a parameter or a series is invalid.
+        """
         series = self._learn_series(X)
         self.prototype_indices_ = None
         if self.prototypes is not None:
@@ -107,7 +112,12 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         return self
 
     def transform(self, X: Panel) -> Array:
-        """(n, k): the cost of aligning each series with each prototype."""
+        """Compute the cost of aligning each series with each prototype.
+
+        X : n series, in one of the shapes of `as_series`.
+
+        Returns (n, k). Raises ValueError if a series is invalid.
+        """
         check_is_fitted(self)
         return self._distances(self.prototypes_, self._new_series(X)).T
 

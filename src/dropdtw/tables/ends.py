@@ -49,8 +49,8 @@ class Ends(NamedTuple):
 def free_ends(x: Limit = True, z: Limit = False, steps: str = "dtw") -> Method:
     """DTW that may skip elements at the ends of the sequences at no cost, up to a limit. Pass the result as `method=`.
 
-    At each end, elements of X or of Z are skipped, not of both. `free_ends()` is "subsequence". With whole numbers it
-    is dtaidistance's `psi`; with `steps="asymmetric"`, dtw-python's `open_begin` and `open_end`.
+    At each end, elements of X or of Z may be skipped, but not of both. `free_ends()` is the method "subsequence". Whole
+    numbers work like dtaidistance's `psi`; `steps="asymmetric"` works like dtw-python's `open_begin` and `open_end`.
 
     Parameters
     ----------
@@ -60,12 +60,12 @@ def free_ends(x: Limit = True, z: Limit = False, steps: str = "dtw") -> Method:
 
     Returns
     -------
-    Method : for `method=` of `solve`, `align`, `cost`, `distance`, `pairwise` and `posterior`.
+    A method, for `method=` of `solve`, `align`, `cost`, `distance`, `pairwise` and `posterior`.
 
     Raises
     ------
-    ValueError : for limits that are not whole numbers ≥ 0. An alignment raises it if the limits at both ends of a
-        sequence add up to its length or more.
+    ValueError : if a limit is not a whole number ≥ 0. `align` and the other functions raise it too, if the limits at
+        both ends of a sequence add up to its length or more.
 
     >>> import dropdtw
     >>> Z, X = [0, 1, 2], [9, 9, 0, 1, 2, 9]

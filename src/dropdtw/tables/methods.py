@@ -35,15 +35,17 @@ class Matching(NamedTuple):
 class Method:
     """An entry of the registry.
 
-    table : the recurrence for (may x be dropped?, may z be dropped?, matching, does it charge for runs and repeats?).
+    name, summary : its name, and one sentence about it.
+    table : returns the recurrence, given whether x may be dropped, whether z may be dropped, the matching, and whether
+        it needs charges for runs and repeats.
     takes_drops, takes_threshold, takes_opening, takes_warp : which arguments it accepts.
     states_moves : whether the table fixes its own moves, so that one_to_many and the like do not apply.
     one_to_one : whether each element is matched at most once, whatever the options say.
     must_match_x, must_match_z : whether an element without a drop cost has to be matched.
     symmetric : whether swapping Z and X (with their drop costs and options) leaves the hard value unchanged.
-    free_x, free_z : whether dropping an x, a z, costs nothing, whatever the drop costs.
-    pair : the cost of a pair from (module, match cost, threshold), which must not fall as the match cost rises. None:
-        the match cost itself.
+    free_x, free_z : whether dropping an x (a z) costs nothing, whatever the drop costs.
+    pair : computes the cost of a pair from (module, match cost, threshold). It must not fall as the match cost rises.
+        None: the match cost itself.
     narrow : forbids alignments before the table runs, without making any of them cheaper. None: forbids nothing.
     slopes : the smallest and the largest (N − 1)/(K − 1) that its paths reach. None: any.
     norm : the total weight of a path, the same for all paths of lengths (K, N). None: it differs from path to path.
@@ -52,7 +54,7 @@ class Method:
     lost : the cost of any drop. None: as given.
     gap : the element whose match cost with a dropped element is the cost of that drop. None: drop costs are as given.
     weigh : multiplies the cost of each pair by a number from 0 to 1 that depends on its place. None: no weights.
-    derive : computes what is compared instead of the elements (length, d), of the same length. None: the elements.
+    derive : computes the sequence that is compared instead of the given one, of the same length. None: the given one.
     refuses : returns the reason why lengths (K, N) do not fit, or None if they do. None: all lengths fit.
     made_by : for a method with parameters, the function that makes it and its arguments.
     """
@@ -142,7 +144,12 @@ class Method:
 
 
 MethodLike = str | Recurrence | Method
-"""What `method=` takes: a name of `METHODS`, a table of the caller's, or a method made by a function."""
+"""What `method=` takes.
+
+- A name in `dropdtw.METHODS`, such as "drop_dtw".
+- A method with parameters, made by `dropdtw.free_ends`, `dropdtw.wdtw` or `dropdtw.erp`.
+- Your own `dropdtw.Recurrence`.
+"""
 
 
 def _drop_dtw(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
@@ -184,7 +191,9 @@ def wdtw(g: float = 0.05) -> Method:
 
     A pair pays w(|i − j|) C[i, j] with w(a) = 1 / (1 + exp(−g (a − n/2))), n the longer length.
 
-    g : the steepness of the weights; 0 halves all costs. `METHODS["wdtw"]` has 0.05.
+    g : the steepness of the weights, a finite number; 0 halves all costs. `METHODS["wdtw"]` has 0.05.
+
+    Returns a method, for `method=`. Raises ValueError if g is not a finite number.
 
     >>> import dropdtw
     >>> [round(dropdtw.distance([0.0, 3.0], [0.0, 1.0], method=dropdtw.wdtw(g)), 3) for g in (0, 1, 2)]
@@ -212,7 +221,10 @@ def erp(g: float | tuple[float, ...] = 0.0) -> Method:
 
     Matches are one to one. With Euclidean match costs, its default, it obeys the triangle inequality.
 
-    g : a number, or one for each feature. `METHODS["erp"]` has 0.
+    g : a number, or (d,) numbers, one for each feature. `METHODS["erp"]` has 0.
+
+    Returns a method, for `method=`. It needs sequences, so `solve`, `cost` and `posterior` do not accept it. Raises
+    ValueError if g is not finite.
 
     >>> import dropdtw
     >>> dropdtw.distance([1.0, 2.0, 3.0], [1.0, 3.0], method="erp")           # 2 is dropped for |2 − 0|
@@ -411,11 +423,11 @@ _ALL: Final = (
     ),
 )
 METHODS: Final[dict[str, Method]] = {method.name: method for method in _ALL}
-"""Every method by name."""
+"""Every method by name. `METHODS[name].summary` describes it in one sentence."""
 
 
 def look_up(method: MethodLike, matching: Matching = Matching()) -> Method:  # noqa: B008
-    """Return the entry of a method; a table of the caller's gets a new entry."""
+    """Return the entry of a method. A table of the caller's gets a new entry. Raises ValueError if there is none."""
     if isinstance(method, Recurrence):
         if matching != Matching():
             raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def counts(xp: Any, match: Any, threshold: Any) -> Any:
-    """LCSS: a pair up to the threshold costs −1; all other pairs, and those that cost +∞, are forbidden."""
+    """LCSS: a pair up to the threshold costs −1. All other pairs are forbidden, and so are pairs that cost +∞."""
     near = (match <= threshold) & (match < np.inf)
     return xp.where(near, xp.full_like(match, -1), xp.full_like(match, np.inf))
 

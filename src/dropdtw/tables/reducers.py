@@ -1,4 +1,4 @@
-"""Reducers: they combine the values of all edges into a state into one, by the minimum or a smooth version of it.
+"""Reducers: the minimum, or a smooth version of it, over all edges that lead into a state.
 
 A reducer takes an (E, n) array, E alternatives for each of n cells, and computes their (n,) values and the (E, n)
 derivatives of these values, called weights. +∞ marks an alternative that does not exist; its weight is always 0. If no
@@ -91,7 +91,7 @@ def smooth_min(gamma: float = 1.0) -> Reducer:
 
 
 def reducer(name: str, gamma: float = 1.0) -> Reducer:
-    """The reducer called `name`: "hard", "soft" or "smooth"."""
+    """Return the reducer called `name`: "hard", "soft" or "smooth". Raises ValueError if name or gamma is invalid."""
     makers = {"hard": lambda _: hard_min, "soft": soft_min, "smooth": smooth_min}
     if not isinstance(name, str) or name not in makers:
         raise ValueError(f"reducer is {name!r}; choose one of {', '.join(map(repr, makers))}")

@@ -1,4 +1,4 @@
-"""Where each step of a written procedure is talked about: subtitles in, chapters out (`pip install dropdtw[text]`)."""
+"""Find where subtitles talk about each step of a procedure, and write chapters (`pip install dropdtw[text]`)."""
 
 from dropdtw.text.chapters import FORMATS, write_chapters
 from dropdtw.text.localize import FoundStep, localize

@@ -1,4 +1,4 @@
-"""Found steps as chapters, in the formats of players, editors and web pages."""
+"""Write found steps as chapters, for players, editors and web pages."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dropdtw.text.page import clock, page, step_numbers
 from dropdtw.text.subtitles import Sentence, timestamp
 
 SHORT: Final = 1.0
-"""Seconds before the first step that need no introduction."""
+"""Maximum length of a beginning that gets no introduction chapter, in seconds."""
 YOUTUBE_SECONDS, YOUTUBE_CHAPTERS, YOUTUBE_BYTES = 10.0, 3, 5000
-"""What YouTube demands: the shortest chapter, the fewest chapters, and the longest description."""
+"""YouTube's limits: minimum length of a chapter, minimum number of chapters, maximum length of a description."""
 YOUTUBE_LETTERS: Final = str.maketrans("<>", "‹›")
 """YouTube refuses descriptions with angle brackets."""
 
@@ -26,19 +26,20 @@ YOUTUBE_LETTERS: Final = str.maketrans("<>", "‹›")
 def write_chapters(
     found: Sequence[FoundStep], kind: str, talk: Sequence[Sentence] = (), *, intro: str = "Introduction"
 ) -> str:
-    """Found steps as the content of a file; `kind` is one of `FORMATS`.
+    """The content of a file with the found steps; `kind` is one of `FORMATS`.
 
-    talk : what is said, with its times. With it, the last chapter lasts to the end of the talk, and html quotes it.
-    intro : the title of what comes before the first step.
+    talk : the sentences of the talk, with their times. With it, the last chapter lasts until the end of the talk, and
+        html quotes the talk.
+    intro : the title of the part before the first step.
 
-    Steps that were not found have nulls in json, empty cells in csv and a line in html; other formats leave them out.
-    In json, `left_out` says why a step was not due. If the talk has no times, json gives the sentences
-    [first, last + 1), and the formats of players stay empty. ffmetadata and youtube cover the whole talk: a chapter
-    lasts until the next one begins. A step is one line without control characters; in csv, one that a spreadsheet
-    would compute begins with an apostrophe.
+    ffmetadata and youtube cover the whole talk: each chapter lasts until the next one begins. Steps that were not found
+    are null in json, empty cells in csv and a line in html; other formats omit them. In json, `left_out` says why such
+    a step did not have to occur. If the talk has no times, json gives sentence indices [first, last + 1), and formats
+    for players are empty. Control characters and line breaks in steps are replaced. In csv, a step that a spreadsheet
+    would take for a formula begins with an apostrophe.
 
-    Steps are numbered from 1, in csv, html, srt and vtt alike, and the second time a step is done has the number "8.2".
-    Cues of srt are whole numbers, so with repeated steps they are merely counted. json also has `index`, from 0.
+    Steps have the same numbers in csv, html, srt and vtt, from 1; the second time that step 8 is done has the number
+    "8.2". srt needs integers, so if steps are repeated, its cues are just counted. json also has `index`, from 0.
     """
     if kind not in FORMATS:
         raise ValueError(f"the format is {kind!r}; choose one of {', '.join(FORMATS)}")
@@ -56,9 +57,9 @@ class Chapter(NamedTuple):
 def chapters(
     found: Sequence[FoundStep], talk: Sequence[Sentence] = (), intro: str = "Introduction", *, short: float = SHORT
 ) -> list[Chapter]:
-    """The whole talk in chapters, each from where its step begins to where the next one does.
+    """Divide the whole talk into chapters. Each lasts from the beginning of its step to the beginning of the next.
 
-    short : seconds before the first step that need no introduction; they belong to the first chapter.
+    short : a beginning of at most this many seconds gets no introduction; it belongs to the first chapter.
 
     >>> chapters([FoundStep(0, "Boil", 30.0, 40.0, 0.9, (3, 4)), FoundStep(1, "Pour", 55.0, 60.0, 0.9, (5, 6))])
     [Chapter(start=0.0, stop=30.0, title='Introduction'), Chapter(start=30.0, stop=55.0, title='Boil'), \
@@ -79,7 +80,10 @@ Chapter(start=55.0, stop=60.0, title='Pour')]
 def youtube_chapters(
     found: Sequence[FoundStep], talk: Sequence[Sentence] = (), intro: str = "Introduction"
 ) -> tuple[list[Chapter], list[str]]:
-    """Chapters as YouTube takes them, and remarks on what was done; those under ten seconds join a neighbor."""
+    """Chapters that follow YouTube's rules, and remarks on changes and on rules that are still broken.
+
+    Chapters of less than ten seconds are merged with a neighbor.
+    """
     whole = chapters(found, talk, intro, short=YOUTUBE_SECONDS)
     kept: list[Chapter] = []
     for chapter in whole:
@@ -92,11 +96,11 @@ def youtube_chapters(
     kept = [c._replace(title=c.title.translate(YOUTUBE_LETTERS)) for c in kept]
     remarks = []
     if joined := len(whole) - len(kept):
-        remarks.append(f"YouTube wants {YOUTUBE_SECONDS:g} s for a chapter: {joined} shorter ones joined a neighbor")
+        remarks.append(f"merged {joined} chapters under {YOUTUBE_SECONDS:g} s with a neighbor, as YouTube requires")
     if len(kept) < YOUTUBE_CHAPTERS:
-        remarks.append(f"YouTube shows chapters from {YOUTUBE_CHAPTERS} on, and this list has {len(kept)}")
+        remarks.append(f"YouTube requires at least {YOUTUBE_CHAPTERS} chapters, and this list has {len(kept)}")
     if (size := len(_lines(kept).encode())) > YOUTUBE_BYTES:
-        remarks.append(f"YouTube takes descriptions of {YOUTUBE_BYTES} bytes, and this list has {size}")
+        remarks.append(f"YouTube allows {YOUTUBE_BYTES} bytes in a description, and this list has {size}")
     return kept, remarks
 
 
@@ -137,7 +141,7 @@ def _placed(found: Sequence[FoundStep]) -> list[tuple[FoundStep, float, float]]:
 def _srt(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
     placed = _placed(found)
     numbers = step_numbers([f for f, *_ in placed])
-    if any("." in number for number in numbers):  # SubRip counts in whole numbers
+    if any("." in number for number in numbers):  # SubRip numbers are integers
         numbers = [str(n) for n in range(1, len(placed) + 1)]
     return "".join(
         f"{n}\n{timestamp(start, ',')} --> {timestamp(stop, ',')}\n{f.step}\n\n"
@@ -154,7 +158,7 @@ def _vtt(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> st
 
 
 def _ffmetadata(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
-    """For `ffmpeg -i talk.mp4 -i chapters.txt -map_metadata 1 -codec copy out.mp4`."""
+    """Chapters for `ffmpeg -i talk.mp4 -i chapters.txt -map_metadata 1 -codec copy out.mp4`."""
     special = str.maketrans({c: f"\\{c}" for c in "=;#\\"})
     return ";FFMETADATA1\n" + "".join(
         f"[CHAPTER]\nTIMEBASE=1/1000\nSTART={round(1000 * c.start)}\nEND={round(1000 * c.stop)}\n"
@@ -164,7 +168,7 @@ def _ffmetadata(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str
 
 
 def _youtube(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
-    """For a video's description."""
+    """Chapters for the description of a video."""
     return _lines(youtube_chapters(found, talk, intro)[0])
 
 

@@ -1,4 +1,4 @@
-"""Whether a step is told where it was found: three numbers that speak for it, and the probability they amount to."""
+"""The probability that a step is talked about where it was found, by logistic regression from three numbers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dropdtw.problem.inputs import Array
 from dropdtw.results.alignment import Alignment
 
 GAMMA: Final = 0.07
-"""The temperature of the probabilities of places."""
+"""Temperature of the posterior over sentences."""
 
 SKIP: Final = 0.15
-"""What leaving out a step costs, in drop costs of a sentence: a step needs a sentence that is nearly a good match."""
+"""Cost of skipping a step, as a multiple of a sentence's drop cost."""
 
 
 class Evidence(NamedTuple):
-    """What speaks for a passage to tell its step.
+    """Evidence that a passage talks about its step.
 
-    cost : of its best sentence.
-    place : the probability of its likeliest sentence, among all sentences and leaving the step out.
-    others : the mean cost of the other steps' best sentences, as if there were one more, which costs `UNKNOWN`.
+    cost : the match cost of its best sentence.
+    place : the highest posterior probability of a sentence in it, among all sentences and skipping the step.
+    others : the mean match cost of the other steps' best sentences, with one extra step of cost `UNKNOWN`.
     """
 
     cost: float
@@ -39,21 +39,21 @@ class Weights(NamedTuple):
     others: float
 
 
-# `python benchmarks/localize.py --data DIR` (seed 0) chose the next three on 259 transcripts of cooking videos, and
-# measured such choices on videos they were not made on: 5 % of another dish's steps are found (70 % by alignment
-# alone), and 99.7 % of the own steps that alignment puts in the right place stay there.
+# `python benchmarks/localize.py --data DIR` (seed 0) fitted the next three on 259 transcripts of cooking videos. In
+# cross-validation, 5 % of the steps of a wrong recipe are found (70 % by alignment alone), and 99.7 % of the steps of
+# the right recipe that alignment puts in the right place are kept.
 WEIGHTS: Final = Weights(constant=6.83, cost=-3.74, place=3.71, others=-9.78)
-"""Of the steps at 70 %, about 70 % are right."""
+"""Calibrated: of the steps with a probability of 70 %, about 70 % are right."""
 FLOOR: Final = 0.25
-"""The probability from which on a step counts as found."""
+"""Minimum probability of a step that counts as found."""
 EDGE: Final = 0.5
-"""The share of the best sentence's likeness that the ends of a passage have at least."""
+"""Minimum similarity of the first and last sentence of a passage, as a share of its best sentence's similarity."""
 UNKNOWN: Final = 0.8
-"""About what the best sentence costs in a talk that does not have the step."""
+"""Typical match cost of the best sentence if the talk does not have the step."""
 
 
 class Passage(NamedTuple):
-    """The sentences [first, after) in which a step was found, and what speaks for them."""
+    """The sentences [first, after) in which a step was found, and the evidence for it."""
 
     step: int
     first: int
@@ -62,10 +62,10 @@ class Passage(NamedTuple):
 
 
 def passages(C: Array, a: Alignment, optional: Sequence[int] = ()) -> list[Passage]:
-    """The passages of an alignment, in time; a step that is repeated has several. C : (K, N) costs of steps, sentences.
+    """The passages of an alignment, in order of time; a repeated step has several. C : (K, N) match costs.
 
-    Steps that nobody has to talk about say nothing about the others if nobody does: the optional ones, and those that
-    the alignment passes by, such as alternatives.
+    If a step does not have to occur and does not, it is no evidence against the others. That holds for optional steps,
+    and for those that the alignment bypasses, such as alternatives.
     """
     visits = a.visits
     runs: dict[int, list[tuple[int, int]]] = {}
@@ -89,18 +89,18 @@ def passages(C: Array, a: Alignment, optional: Sequence[int] = ()) -> list[Passa
 
 
 def probability(evidence: Evidence, weights: Weights = WEIGHTS) -> float:
-    """That a passage tells its step, from 0 to 1."""
+    """The probability, 0 to 1, that a passage talks about its step."""
     odds = weights.constant + float(np.dot(weights[1:], evidence))
     return float(1 / (1 + np.exp(-odds)))
 
 
 def trimmed(row: Array, first: int, after: int, edge: float = EDGE) -> tuple[int, int]:
-    """The passage [first, after) without sentences at its ends that are hardly about the step.
+    """Trim sentences that are hardly about the step from both ends of a passage [first, after).
 
-    Likeness counts from the step's background, the median of its costs: at either end stands a sentence that has at
-    least `edge` times the likeness of the passage's best one.
+    The similarity of a sentence is how far its cost lies below the median cost of the step. Trimming stops at the first
+    sentence, from either end, with at least `edge` times the similarity of the passage's best one.
 
-    row : (N,) costs of the step.
+    row : (N,) match costs of the step.
 
     >>> trimmed(np.array([1.0, 0.8, 0.3, 0.4, 1.0, 1.0]), 1, 4)
     (2, 4)

@@ -1,4 +1,4 @@
-"""Where each step of a written procedure is talked about: embeddings of sentences, and exclusive Drop-DTW."""
+"""Find where a talk mentions each step of a written procedure, by sentence embeddings and exclusive Drop-DTW."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class FoundStep:
     """Where a step is talked about.
 
     index, step : its number, from 0, and its text.
-    start, stop : seconds; None where nobody talks about it, and where the talk has no times.
-    confidence : the probability that it is talked about there, 0 to 1; None where it is not found.
-    sentences : the sentences [first, last + 1) that it was found in; None where it is not found.
-    left_out : why nobody has to talk about it, where it is not found: "optional"; "alternative": another one was taken;
-        "" where somebody should.
+    start, stop : seconds; None if it was not found, or if the talk has no times.
+    confidence : the probability that it is talked about there, 0 to 1; None if it was not found.
+    sentences : the sentences [first, last + 1) in which it was found; None if it was not found.
+    left_out : why a step that was not found did not have to occur: "optional", or "alternative" if an alternative to it
+        was taken; otherwise "".
     """
 
     index: int
@@ -42,7 +42,7 @@ class FoundStep:
 
     @property
     def found(self) -> bool:
-        """Whether somebody talks about it."""
+        """Whether the step was found."""
         return self.sentences is not None
 
 
@@ -58,30 +58,30 @@ def localize(
     skip: float | None = SKIP,
     model: str = "wordllama",
 ) -> list[FoundStep]:
-    """Find where each step is talked about; what is off the topic is left out.
+    """Find where each step is talked about, and drop off-topic sentences.
 
-    A step is found where it is likely enough to be talked about (see `dropdtw.text.evidence` for what speaks for it
-    and how that was calibrated); if most steps are missing, the talk is probably about something else.
+    A step counts as found if it is probable enough that the passage talks about it; `dropdtw.text.evidence` computes
+    this probability. If most steps are missing, the talk is probably about something else.
 
-    Returns the steps in their order. Where `order` is no list, those that are found come in time, a repeated one each
-    time, and then those that are not.
+    Returns the steps in the order of `steps`. If `order` is more than a list, the found steps come first, in order of
+    time (a repeated step several times), and then those that were not found.
 
     Parameters
     ----------
-    steps : what is to be found, in its order.
-    sentences : what is said, in its order.
-    times : (N, 2) start and stop of each sentence in seconds, or (N,) starts alone; None: they have no times, and
-        results then give the numbers of sentences alone.
+    steps : the texts of the steps to find, in order.
+    sentences : the sentences of the talk, in order.
+    times : (N, 2) start and stop of each sentence in seconds, or (N,) only starts. None: there are no times, and the
+        results have only sentence indices.
     order : which steps may follow which, see `dropdtw.orders`; None: each follows the one before it.
-    optional : the numbers of steps that may be left out for free.
-    drop_x : what leaving out a sentence costs, see `dropdtw.drops`; lower drops more. With "suggest", sentences at the
-        ends of a passage that are hardly about the step are left out as well.
-    open_x : what each run of left-out sentences costs on top: a number ≥ 0, or "suggest"; higher leaves fewer, longer
-        gaps between the passages.
-    skip : what leaving out a step costs, in drop costs of a sentence (of suggested ones where no sentence may be
-        dropped); lower reports more steps as not found. A step also needs a confidence of 0.25 ** (skip / 0.15).
-        None: every step must be found.
-    model : see `dropdtw.data.text.embed`. Confidences are calibrated for "wordllama" and lists of steps.
+    optional : the indices of steps that may be skipped for free.
+    drop_x : cost of dropping a sentence, see `dropdtw.drops`; lower drops more. With "suggest", sentences at the ends
+        of a passage that are hardly about the step are dropped as well.
+    open_x : extra cost of each run of dropped sentences: a number ≥ 0, or "suggest"; higher gives fewer, longer gaps
+        between passages.
+    skip : cost of skipping a step, as a multiple of a sentence's drop cost (of the suggested one if `drop_x` is None);
+        lower reports more steps as not found. A step also needs a confidence of at least 0.25 ** (skip / 0.15).
+        None: no step may be skipped.
+    model : see `dropdtw.data.text.embed`. Confidences are calibrated for "wordllama" and plain lists of steps.
     """
     from dropdtw.data.text import embed
 
@@ -95,7 +95,7 @@ def localize(
         said.check_steps(len(steps))
     C = match_costs(steps, sentences, lambda texts: embed(texts, model))
     if skip is not None and not (isinstance(skip, Real) and 0 <= skip < np.inf):
-        raise ValueError(f"skip is {skip!r}; give a number ≥ 0, in drop costs of a sentence, or None to skip no step")
+        raise ValueError(f"skip is {skip!r}; give a number ≥ 0 (a multiple of drop_x), or None to skip no step")
     rule = drops.resolve(drop_x, "drop_x")
     price = (rule or Suggest())(C)
     drop_z: float | Array | None = None if skip is None else skip * float(np.mean(price))
@@ -112,7 +112,7 @@ def localize(
         sure = probability(evidence)
         if sure < floor:
             continue
-        if isinstance(rule, Suggest):  # other drop costs are the caller's, and so is what they let in
+        if isinstance(rule, Suggest):  # the caller's own drop costs are taken literally
             first, after = trimmed(C[i], first, after)
         start, stop = (None, None) if spans is None else (float(spans[first, 0]), float(spans[after - 1, 1]))
         found.append(FoundStep(i, steps[i], start, stop, round(sure, 3), (first, after)))
@@ -131,11 +131,11 @@ def _optional(optional: Sequence[int], K: int) -> list[int]:
 
 
 def _check_loops(order: Order) -> None:
-    """Refuse repeated steps in any order: steps can be left out, and it would not be said which time one was."""
+    """Refuse to repeat steps in any order: if one is skipped, it would be ambiguous in which repetition."""
     if order.kind == "repeat" and order.holds_partial:
         raise ValueError(
-            "steps in any order are repeated: that cannot be combined with leaving out steps that nobody talks about; "
-            "repeat steps that follow each other"
+            "steps in any order are repeated, which does not work if steps may be skipped; "
+            "repeat only steps in a fixed order"
         )
     for part in order.parts:
         if isinstance(part, Order):
@@ -143,16 +143,16 @@ def _check_loops(order: Order) -> None:
 
 
 def match_costs(steps: Sequence[str], sentences: Sequence[str], embed: Callable[[Sequence[str]], Array]) -> Array:
-    """How unlike steps and sentences are, (K, N): half by their meaning as a whole, half word by word."""
+    """Match costs of steps and sentences, (K, N): the mean of `meaning_costs` and `echo_costs`."""
     return np.asarray((meaning_costs(embed(steps), embed(sentences)) + echo_costs(steps, sentences, embed)) / 2)
 
 
 def meaning_costs(Z: Array, X: Array) -> Array:
-    """Cosine costs of steps and sentences without what they have in common.
+    """Cosine costs of steps and sentences, after subtracting what each side has in common.
 
-    Every sentence of a talk about bread is somewhat like every step about bread, and instructions are worded like
-    instructions: so each side is taken relative to its own mean. The mean of a few steps is drawn to that of the talk,
-    as if one more step were like it; of a single step nothing would be left otherwise.
+    Every sentence of a talk about bread resembles every step about bread, and instructions are worded like
+    instructions. So we subtract the mean of each side. The mean of the steps includes the mean of the talk as one extra
+    step; otherwise a single step would become zero.
     """
     talk = X.mean(axis=0)
     procedure = (Z.sum(axis=0) + talk) / (len(Z) + 1)
@@ -167,5 +167,5 @@ def _spans(times: npt.ArrayLike, n: int) -> Array:
     if spans.shape != (n, 2):
         raise ValueError(f"times has shape {spans.shape} for {n} sentences; give ({n}, 2) starts and stops, or ({n},)")
     if not np.isfinite(spans).all() or (np.diff(spans[:, 0]) < 0).any() or (spans[:, 1] < spans[:, 0]).any():
-        raise ValueError("times must be finite seconds, starts in ascending order and each stop after its start")
+        raise ValueError("times must be finite seconds, with ascending starts, and no stop before its start")
     return spans

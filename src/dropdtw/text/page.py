@@ -1,4 +1,4 @@
-"""Chapters as a page: the whole talk as a strip, and for each step its name, its times and what is said there."""
+"""Draw chapters as a web page: the talk as a strip, each step with its times and first words, and the full text."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dropdtw.text.localize import FoundStep
 from dropdtw.text.subtitles import Sentence
 
 QUOTED: Final = 160
-"""Letters of a sentence that are quoted."""
+"""Maximum length of a quote, in characters."""
 UNSURE: Final = 0.5
-"""Confidence below which a step is marked."""
+"""Confidence below which a step is marked as doubtful."""
 
 
 def clock(seconds: float) -> str:
-    """Seconds as people write them.
+    """Format seconds as m:ss or h:mm:ss.
 
     >>> clock(75.4), clock(3675)
     ('1:15', '1:01:15')
@@ -30,12 +30,12 @@ def clock(seconds: float) -> str:
 
 
 def absence(f: FoundStep) -> str:
-    """How to say that a step was not found, in few letters."""
+    """A short label for a step that was not found."""
     return {"optional": "optional", "alternative": "not taken"}.get(f.left_out, "not found")
 
 
 def place(f: FoundStep) -> str:
-    """Where a step was found: from–to, in time or, where there is none, in sentences counted from 1."""
+    """Where a step was found: its times or, if the talk has none, its sentences, counted from 1."""
     if f.sentences is None:
         return absence(f)
     if f.start is None or f.stop is None:
@@ -45,7 +45,7 @@ def place(f: FoundStep) -> str:
 
 
 def quote(f: FoundStep, talk: Sequence[Sentence], most: int = QUOTED) -> str:
-    """How the passage of a step begins."""
+    """The first words of a step's passage."""
     if f.sentences is None or not talk:
         return ""
     words = one_line(talk[f.sentences[0]].text)
@@ -53,7 +53,7 @@ def quote(f: FoundStep, talk: Sequence[Sentence], most: int = QUOTED) -> str:
 
 
 def step_numbers(found: Sequence[FoundStep]) -> list[str]:
-    """The number of each step, from 1; the second time it is done, "2.2"."""
+    """The number of each step, from 1. The second time that step 8 is done has the number "8.2"."""
     times: Counter[int] = Counter()
     numbers = []
     for f in found:
@@ -93,7 +93,7 @@ def _unsure(f: FoundStep) -> str:
 
 
 def _marks(end: float, timed: bool) -> list[str]:
-    """What stands below the strip: its ends, and what lies halfway."""
+    """The labels below the strip: its start and end, and with times also its middle."""
     return [clock(t) for t in (0, end / 2, end)] if timed else ["sentence 1", f"sentence {round(end)}"]
 
 
@@ -110,7 +110,7 @@ def _row(number: str, f: FoundStep, talk: Sequence[Sentence]) -> str:
 
 
 def _transcript(numbered: Sequence[tuple[str, FoundStep]], talk: Sequence[Sentence], timed: bool) -> str:
-    """All that is said, with the names of the steps where they begin."""
+    """The full text of the talk, with a heading where a step begins."""
     begin = {f.sentences[0]: (number, f) for number, f in numbered if f.sentences is not None}
     inside = {k for _, f in numbered if f.sentences is not None for k in range(*f.sentences)}
     lines = []

@@ -1,4 +1,4 @@
-"""The steps of a procedure, one to a line."""
+"""Read the steps of a procedure, one per line."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from dropdtw.orders.blocks import read_blocks
 
 
 def read_steps(text: str) -> list[str]:
-    """The steps in a text: its lines without numbers and bullets; blank lines and lines that begin with # are no steps.
+    """The steps in a text: its lines without numbers and bullets. Blank lines and lines that begin with # are skipped.
 
-    A text may say more about the order of its steps (`any order:` and its like, see `dropdtw.orders.blocks`);
-    `dropdtw.orders.parse_steps` reads that as well.
+    If the text has blocks such as `any order:` (see `dropdtw.orders.blocks`), use `dropdtw.orders.parse_steps`.
 
     >>> read_steps("# Tea\\n1. Boil water\\n\\n2) Warm 2 pots\\n- 3 minutes later: pour\\n")
     ['Boil water', 'Warm 2 pots', '3 minutes later: pour']

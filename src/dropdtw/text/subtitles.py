@@ -1,4 +1,4 @@
-"""Subtitles (SubRip .srt, WebVTT .vtt, SubViewer .sbv, timed JSON), and the sentences that are spoken in them."""
+"""Read subtitles (SubRip .srt, WebVTT .vtt, SubViewer .sbv, timed JSON), and divide their text into sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIMES: Final = re.compile(
     r"^\s*((?:\d+:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)\s*-->\s*((?:\d+:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)"
 )
 SUBVIEWER: Final = re.compile(r"^\s*(\d+:\d{2}:\d{2}\.\d{1,3}),(\d+:\d{2}:\d{2}\.\d{1,3})\s*$")
-TAG: Final = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")  # what opens a tag cannot stand inside one: no rescanning
+TAG: Final = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")  # no opening bracket inside a tag, so linear time
 SPOKEN: Final = re.compile(r"\w(?:.*\w)?", re.S)
 OPENING, CLOSING = "[(♪♫", "])♪♫"
 END: Final = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
@@ -24,15 +24,15 @@ ABBREVIATION: Final = re.compile(r"(?:^|\W)(?:mr|mrs|ms|dr|st|vs|etc|approx|no|e
 PAUSE: Final = 1.5
 """Seconds of silence that end a sentence."""
 LONGEST: Final = 30
-"""Words after which a sentence ends with its cue."""
+"""From this number of words on, a sentence ends with its cue."""
 PUNCTUATED: Final = 20
-"""Words to a full stop, at most; with fewer stops, as in automatic captions, every cue is a piece of its own."""
+"""Maximum average of words per full stop; above it, as in automatic captions, sentences end with their cues."""
 SHORTEST: Final = 4
-"""Words that such a cue has at least; shorter ones in a row are joined."""
+"""Minimum number of words in such a cue; shorter neighbors are joined."""
 
 
 class Sentence(NamedTuple):
-    """What is said from `start` to `stop`, in seconds."""
+    """A spoken text from `start` to `stop`, in seconds."""
 
     start: float
     stop: float
@@ -40,7 +40,7 @@ class Sentence(NamedTuple):
 
 
 def read_subtitles(text: str) -> list[Sentence]:
-    """The cues of a subtitle file, in the order of time. The format is told by the content.
+    """The cues of a subtitle file, in order of time. The format is recognized by the content.
 
     JSON is a list of {"start", "stop" or "end" or "duration", "text"} in seconds, or an object with such a list under
     "segments".
@@ -50,16 +50,16 @@ def read_subtitles(text: str) -> list[Sentence]:
     cues = [cue for cue in sorted(cues, key=lambda cue: cue.start) if cue.text]
     if not cues:
         raise ValueError(
-            "there are no subtitles in it; give SubRip (.srt), WebVTT (.vtt), SubViewer (.sbv) or a list of timed JSON"
+            "there are no subtitles in it; give SubRip (.srt), WebVTT (.vtt), SubViewer (.sbv) or timed JSON"
         )
     return _without_repeats(cues)
 
 
 def sentences(cues: Sequence[Sentence]) -> list[Sentence]:
-    """Cues cut and joined into sentences: they end at full stops, at pauses, and when they grow too long.
+    """Divide cues into sentences, which end at full stops, at pauses, and when they get too long.
 
-    Where few full stops are set, as in automatic captions, a piece ends with its cue: joined to the next line, talk off
-    the topic would become the start of a step. Within a cue, time passes evenly with its letters.
+    If there are few full stops, as in automatic captions, a sentence ends with its cue; otherwise off-topic words would
+    be joined to the start of a step. Times within a cue are interpolated by counting letters.
 
     >>> cues = [Sentence(0, 2, "Hello. Now we"), Sentence(2, 4, "boil the water."), Sentence(9, 10, "Good")]
     >>> [(s.start, s.stop, s.text) for s in sentences(cues)]
@@ -92,8 +92,8 @@ def _ends(current: Sequence[_Word], following: _Word, punctuated: bool) -> bool:
     if not punctuated:
         return max(len(current), following.cue_words) >= SHORTEST
     first = following.text.lstrip("\"'“‘(")
-    capital = first[:1].isupper() and first[1:2].islower()  # but not I'm or NASA
-    return len(current) >= LONGEST or (capital and last.text[-1].isalnum())  # somebody forgot the full stop
+    capital = first[:1].isupper() and first[1:2].islower()  # excludes I'm and NASA
+    return len(current) >= LONGEST or (capital and last.text[-1].isalnum())  # a missing full stop
 
 
 class _Word(NamedTuple):
@@ -141,7 +141,7 @@ def _plain(line: str) -> str:
 
 
 def _is_sound(line: str) -> bool:
-    """Whether a line is a sound and nothing that is said.
+    """Whether a line describes a sound and contains no speech.
 
     >>> [_is_sound(line) for line in ("[Music]", "- (applause)", "♪ la la ♪", "Stop (now) or never", "(one) (two)")]
     [True, True, True, False, False]
@@ -159,17 +159,17 @@ def _is_sound(line: str) -> bool:
 
 
 def seconds(clock: str, line: int) -> float:
-    """What the clock of a cue says, in seconds; `line` is where it stands."""
+    """Parse the time of a cue into seconds; `line` is its line number, for error messages."""
     *hours, minutes, rest = map(float, clock.replace(",", ".").split(":"))
     if minutes >= 60 or rest >= 60:
         raise ValueError(
-            f"line {line} has the time {clock}, but minutes and seconds end at 59; correct it as hours:minutes:seconds"
+            f"line {line} has the time {clock}, but minutes and seconds end at 59; write it as hours:minutes:seconds"
         )
     return 3600 * sum(hours) + 60 * minutes + rest
 
 
 def timestamp(when: float, point: str) -> str:
-    """Seconds as cues write them; `point` is the decimal sign, "," in SubRip and "." in WebVTT.
+    """Format seconds as a cue time; `point` is the decimal sign, "," in SubRip and "." in WebVTT.
 
     >>> timestamp(3675.25, ",")
     '01:01:15,250'
@@ -192,7 +192,7 @@ def _json(text: str) -> list[Sentence]:
     try:
         data = jsons.loads(text)
     except ValueError as error:
-        raise ValueError(f"these subtitles begin like JSON, but are none ({error})") from None
+        raise ValueError(f"these subtitles begin like JSON, but are not valid JSON ({error})") from None
     if isinstance(data, dict):
         data = data.get("segments")
     if not isinstance(data, list):
@@ -215,7 +215,7 @@ def _cue(k: int, entry: Any) -> Sentence:
 
 
 def _without_repeats(cues: list[Sentence]) -> list[Sentence]:
-    """Rolling captions show each line twice or more, the first time as the last line of a cue: once is enough."""
+    """Keep each line of rolling captions once; they repeat it in several cues, first as the last line of a cue."""
     found: list[Sentence] = []
     shown: list[str] = []
     for cue in cues:

@@ -1,4 +1,4 @@
-"""Talks in tables: .csv and .tsv with a line of names, a column of times and a column of texts."""
+"""Read talks from tables: .csv or .tsv with a line of column names, a column of times and a column of texts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dropdtw.text.subtitles import Sentence
 TEXTS: Final = ("text", "sentence", "subtitle", "caption", "transcript")
 STARTS: Final = ("start", "begin", "from", "time", "seconds")
 STOPS: Final = ("stop", "end", "to")
-"""What columns are usually called."""
+"""Column names that are recognized."""
 WHISPER: Final = ["start", "end", "text"]
-"""The columns of Whisper's .tsv, which counts in milliseconds."""
-EMPTY: Final = "there are no sentences in it; give a line of names, and one sentence per line below it"
+"""The columns of Whisper's .tsv, whose times are in milliseconds."""
+EMPTY: Final = "there are no sentences in it; give a line of column names, and below it one sentence per line"
 
 
 def read_table(content: str, time: str | None = None) -> list[Sentence]:
-    """What is said in a table, row by row, in the order of time.
+    """The sentences of a table, one per row, in order of time.
 
-    time : the column of starts; None: one that is called start or time, say. Times are seconds or h:mm:ss, in Whisper's
-        .tsv milliseconds. A row without an end lasts until the next one begins.
+    time : the name of the column of start times; None: a usual name such as start or time. Times are seconds or
+        h:mm:ss; in Whisper's .tsv, milliseconds. A row without an end lasts until the next one begins.
 
     >>> read_table("at;text\\n0:01,5;Hello\\n4;Boil the water", time="at")
     [Sentence(start=1.5, stop=4.0, text='Hello'), Sentence(start=4.0, stop=6.5, text='Boil the water')]
@@ -35,7 +35,7 @@ def read_table(content: str, time: str | None = None) -> list[Sentence]:
     if len(rows) < 2:
         raise ValueError(EMPTY)
     names = [name.strip() for name in rows[0]]
-    text = _column(names, TEXTS, "what is said", f"call it {TEXTS[0]}")
+    text = _column(names, TEXTS, "texts", f"call it {TEXTS[0]}")
     start = names.index(time) if time in names else _column(names, (time,) if time else STARTS, "times", "--time NAME")
     stop = next((k for k, name in enumerate(names) if name.lower() in STOPS and k != start), None)
     scale = 0.001 if delimiter == "\t" and names == WHISPER else 1.0
@@ -54,7 +54,7 @@ def read_table(content: str, time: str | None = None) -> list[Sentence]:
 def _column(names: Sequence[str], wanted: Sequence[str | None], what: str, remedy: str) -> int:
     found = next((k for name in wanted for k, other in enumerate(names) if other.lower() == name), None)
     if found is None:
-        raise ValueError(f"no column of it holds {what}; its columns are {', '.join(names)}: {remedy}")
+        raise ValueError(f"it has no column of {what} among {', '.join(names)}; {remedy}")
     return found
 
 
@@ -66,7 +66,7 @@ def _seconds(cell: str, row: int) -> float:
 
 
 def _ended(cues: Sequence[tuple[float, float | None, str]]) -> list[Sentence]:
-    """Cues with their ends: where none is given, the next one's start, and after the last the usual length."""
+    """Fill in missing ends: the start of the next cue; for the last cue, its start plus the usual length."""
     starts = [start for start, _, _ in cues]
     lengths = [b - a for a, b in pairwise(starts)]
     starts.append(starts[-1] + (median(lengths) if lengths else 0.0))

@@ -1,4 +1,4 @@
-"""Match costs from single words: how far a step and a sentence echo each other's words."""
+"""Match costs from single words: whether a step and a sentence use the same or similar words."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dropdtw.problem.inputs import Array
 
 WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 STEM: Final = 4
-"""Fewest letters that two forms of a word share."""
+"""Minimum number of letters that two forms of a word share."""
 
 
 def echo_costs(steps: Sequence[str], sentences: Sequence[str], embed: Callable[[Sequence[str]], Array]) -> Array:
-    """1 − the share of their words that a step and a sentence find again in each other, (K, N) in [0, 1].
+    """1 − the weighted share of words that a step and a sentence have in common, (K, N) in [0, 1].
 
-    A word is found again as far as the most similar word of the other side is like it, in meaning (the squared cosine)
-    or in form (`form_likeness`). It counts log(texts / texts that have it): "garlic" says where we are, "the" does not.
-    Averaged over both directions, so that neither a long sentence nor a short step wins by its length.
+    A word counts as common to the degree that it resembles the most similar word of the other text, in meaning (squared
+    cosine) or in form (`form_likeness`). Its weight is log(texts / texts that have it): "garlic" tells where we are in
+    the talk, "the" does not. The share is averaged over both directions, so that length gives no advantage.
 
-    embed : gives a vector of length 1 for each word.
+    embed : returns a unit vector for each word.
     """
     said, asked = [_words(text) for text in sentences], [_words(text) for text in steps]
     texts = [*said, *asked]
@@ -49,11 +49,11 @@ def echo_costs(steps: Sequence[str], sentences: Sequence[str], embed: Callable[[
 
 
 def form_likeness(here: Sequence[str], there: Sequence[str]) -> Array:
-    """How far two words look like forms of one word, (n, m) in [0, 1]; it helps where word vectors know little.
+    """How much two words look like forms of one word, (n, m) in [0, 1]. Helps with words that the model does not know.
 
-    The longest beginning of one that occurs in the other, as a share of the shorter one; fewer than `STEM` letters are
-    chance. So inflected words and parts of compounds are alike, and words that merely rhyme are not. Accents do not
-    count.
+    It is the length of the longest prefix of one that occurs in the other, divided by the length of the shorter word;
+    0 below `STEM` letters. So inflected words and parts of compounds are similar, but rhymes are not. Accents are
+    ignored.
 
     >>> form_likeness(["kneten", "löcher", "chopping"], ["geknetet", "bohrloch", "shopping"]).round(2).tolist()
     [[0.83, 0.0, 0.0], [0.0, 0.67, 0.0], [0.0, 0.0, 0.0]]
@@ -69,7 +69,7 @@ def form_likeness(here: Sequence[str], there: Sequence[str]) -> Array:
 
 
 def _beginning(part: str, whole: str) -> int:
-    """How many letters of `part`, from its first on, occur in a row in `whole`."""
+    """The length of the longest prefix of `part` that occurs in `whole`."""
     length = 0
     while length < len(part) and part[: length + 1] in whole:
         length += 1
@@ -86,7 +86,7 @@ def _words(text: str) -> list[str]:
 
 
 def _weights(texts: list[list[str]], column: dict[str, int], rarity: dict[str, float]) -> Array:
-    """(texts, words): the share that each word has in its text, by rarity."""
+    """The weight of each word in its text, by rarity, (texts, words); the weights of a text sum to 1."""
     W = np.zeros((len(texts), len(column)))
     for row, words in zip(W, texts, strict=True):
         for word in words:

@@ -1,6 +1,13 @@
 """Alignment as a loss: `drop_dtw` and the losses built on it, for PyTorch on CPU and CUDA.
 
 `import dropdtw` does not import this package. It needs `pip install dropdtw[torch]`.
+
+- `DropDTWLoss`, `SmoothDTWLoss`, `SoftDTWLoss`, `SoftDTWDivergence`, `OTAMLoss` and `D3TWLoss` compute an alignment
+  loss from sequences.
+- `MarginLoss` compares the right alignment with wrong ones. `ClusteringLoss` is a regularizer.
+- `LearnedDrop` computes drop costs with a small network.
+- `drop_dtw` takes match costs and returns the values of alignments. `cosine`, `softmax` and the other functions compute
+  match and drop costs.
 """
 
 try:

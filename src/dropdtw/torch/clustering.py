@@ -16,10 +16,11 @@ from dropdtw.torch.reduction import Reduction, check_number, check_reduction, re
 
 
 class ClusteringLoss(nn.Module):
-    """An order-free regularizer for alignment losses, which on their own tend to match everything to a few steps.
+    """The paper's L_clust, a regularizer for alignment losses that ignores the order of the steps.
 
-    Attention pools the frames for each *unique* step, x̂_i = Σ_j x_j softmax_j(x_j · z_i / γ). The loss is low when each
-    pooled frame fits its own step and no other. γ divides: a larger γ pools more evenly.
+    Alignment losses on their own tend to match everything to a few steps. Here, attention pools the frames for each
+    *unique* step, x̂_i = Σ_j x_j softmax_j(x_j · z_i / γ). The loss is low when each pooled frame fits its own step and
+    no other. γ divides: a larger γ pools more evenly.
 
     form : "frobenius" (the paper's appendix): ‖I − X̂ Zᵀ‖, the Frobenius norm over the unique steps of an item. Its
         minimum has x̂_i · z_i = 1, so features should have length 1 or be able to learn it. "contrastive" (InfoNCE, as
@@ -30,6 +31,8 @@ class ClusteringLoss(nn.Module):
     negatives : "item" contrasts a step with the other steps of its item, so that items are independent of each other.
         "batch" contrasts it with all steps of the batch; `ids` then identify steps across items.
     reduction : "mean", "sum" or "none" over items.
+
+    Call it as `loss(Z, X, ...)`, see `forward`. Raises ValueError if an option is invalid.
 
     >>> steps = torch.eye(3)[None]
     >>> ClusteringLoss(gamma=0.01)(steps, steps)                        # each step has its own frame
@@ -71,7 +74,12 @@ class ClusteringLoss(nn.Module):
         ids: Ids = None,
         x_mask: Mask = None,
     ) -> Tensor:
-        """Compute the loss of steps Z (B, K, d) and frames X (B, N, d); arguments as in `AlignmentLoss.forward`."""
+        """Compute the loss of steps Z (B, K, d) and frames X (B, N, d).
+
+        Z, X, z_lengths, x_lengths, ids, x_mask : as in `AlignmentLoss.forward`.
+
+        Returns a tensor (), or (B,) with `reduction="none"`. Raises ValueError if the batch is invalid.
+        """
         return reduce(self.values(pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)), self.reduction)
 
     def values(self, p: Pairs) -> Tensor:

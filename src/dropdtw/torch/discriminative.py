@@ -1,4 +1,4 @@
-"""Losses that compare a right alignment with a wrong one: D³TW's, and the paper's margin loss."""
+"""Losses that compare the right alignment with a wrong one: D³TW, and the paper's margin loss."""
 
 from __future__ import annotations
 
@@ -18,8 +18,12 @@ from dropdtw.torch.reduction import Reduction, check_number, check_reduction, re
 class D3TWLoss(AlignmentLoss):
     """D³TW (Chang et al. 2019): max(0, margin + D(Z, X) − D(Ẑ, X)), softmin DTW of the right order and of a wrong one.
 
-    Without `wrong`, the steps of each item are shuffled so that the result differs from the right order. An item whose
-    steps are all of one kind has no wrong order, and its loss is the margin.
+    Unless you pass a wrong order, the steps of each item are shuffled so that the result differs from the right order.
+    An item whose steps are all equal, or all have the same id, has no wrong order, and its loss is the margin.
+
+    margin : a number ≥ 0.   options : those of `AlignmentLoss`. The default reducer is the soft minimum.
+
+    Call it as `loss(Z, X, ...)`, see `forward`. Raises ValueError if an option is invalid.
 
     >>> Z = torch.eye(2)[None]
     >>> D3TWLoss(reducer="hard", match="sqeuclidean")(Z, Z)                    # right 0, wrong 4
@@ -48,13 +52,16 @@ class D3TWLoss(AlignmentLoss):
     ) -> Tensor:
         """Compute the loss of a batch.
 
+        Z, X, z_lengths, x_lengths, ids, x_mask : as in `AlignmentLoss.forward`.
         wrong : integers (B, K), a wrong order of the z of each item; or other sequences (B, K', d) or a list of them,
-            such as another video's steps, with `wrong_lengths` and `wrong_ids`. None shuffles the steps.
-        order : which steps may follow which, as in `AlignmentLoss.forward`. Shuffled steps swap places in it. Where the
+            such as another video's steps. None shuffles the steps.
+        wrong_lengths, wrong_ids, wrong_order : lengths, ids and orders of the sequences `wrong`; as z_lengths, ids and
+            order for Z.
+        order : which steps may follow which, as in `AlignmentLoss.forward`. Shuffled steps swap places in it. If the
             order treats these places alike, as in `any_order(0, 1)`, the shuffled order is not wrong.
-        x_mask : False where a frame is missing, as in `AlignmentLoss.forward`.
-        wrong_order : the order of the sequences `wrong`. None means that they are lists.
         generator : random generator for the shuffles. None uses PyTorch's default generator.
+
+        Returns a tensor (), or (B,) with `reduction="none"`. Raises ValueError if the batch is invalid.
         """
         p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
         if wrong is None or (isinstance(wrong, Tensor) and not wrong.is_floating_point()):
@@ -125,8 +132,10 @@ class MarginLoss(nn.Module):
     negatives : where Ẑ comes from if `wrong` is not given. "roll" takes it from the previous item, one per item as in
         the paper's triplets, and computes 2 B alignments. If the data are shuffled in each epoch, the pairs change.
         "all" takes it from every other item and averages the hinges of an item; it computes B² alignments. Both need
-        items that differ. If they may not, as with videos of the same recipe, give `wrong`.
+        items that differ. If items can be alike, as with videos of the same recipe, pass `wrong`.
     reduction : "mean", "sum" or "none" over items.
+
+    Call it as `loss(Z, X, ...)`, see `forward`. Raises ValueError if an option is invalid.
 
     >>> from dropdtw.torch import DropDTWLoss
     >>> loss = MarginLoss(DropDTWLoss(drop_x=1.0, match="sqeuclidean", reducer="hard"))
@@ -166,9 +175,15 @@ class MarginLoss(nn.Module):
         wrong_ids: Ids = None,
         wrong_order: Orders = None,
     ) -> Tensor:
-        """Compute the loss of a batch; arguments as in `D3TWLoss.forward`, but `wrong` holds sequences, one per item.
+        """Compute the loss of a batch.
 
-        A wrong Z from another item keeps that item's order.
+        Z, X, z_lengths, x_lengths, ids, order, x_mask : as in `AlignmentLoss.forward`.
+        wrong : wrong sequences (B, K', d), or a list of B (K'_b, d). None takes the Z of other items, each with that
+            item's order.
+        wrong_lengths, wrong_ids, wrong_order : lengths, ids and orders of the sequences `wrong`.
+
+        Returns a tensor (), or (B,) with `reduction="none"`. Raises ValueError if the batch is invalid, or if it has
+        only one item and no `wrong`.
         """
         p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
         right = self.loss.values(p, order)

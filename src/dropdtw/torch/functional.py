@@ -55,7 +55,7 @@ def drop_dtw(
     order: Orders = None,
     x_mask: Mask = None,
 ) -> Tensor:
-    """Compute the values (B,) of a batch of alignment problems, differentiable in match costs, drop costs and charges.
+    """Compute the values of a batch of alignment problems, differentiable in match costs, drop costs and charges.
 
     Parameters
     ----------
@@ -69,8 +69,9 @@ def drop_dtw(
     open_x, open_z : extra cost of the first dropped x (z) of each run, on top of its drop cost. A number ≥ 0, or a
         tensor () or (B,) with one number per item.
     warp : extra cost of a match that repeats an element, on top of its match cost. A number ≥ 0 or a tensor () or (B,).
-    reducer, gamma : "smooth" is the paper's smoothMin (Eq. 7). "soft" is −γ log Σ exp(−cost/γ); its derivatives are the
+    reducer : "smooth" is the paper's smoothMin (Eq. 7). "soft" is −γ log Σ exp(−cost/γ); its derivatives are the
         probabilities of matches and drops. "hard" is the minimum; its derivative is the alignment itself.
+    gamma : γ of "smooth" and "soft", a number ≥ 0; 0 is the minimum.
     method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.solve`.
     order : which steps may follow which, see `dropdtw.orders`. None means that Z is a list. A single order, or a list
         of steps, applies to all items. A list whose entries are all orders, lists or None gives one order per item and
@@ -79,12 +80,20 @@ def drop_dtw(
     executor : None picks by device: compiled kernels on the CPU, Triton kernels on CUDA. "wavefront" uses ordinary
         PyTorch operations: it is slow, but runs on any device and can be differentiated more than once.
 
-    Charges that are all the number 0 select the recurrence without charges. A tensor always selects the recurrence
-    with charges, whatever its values, so that no device synchronization is needed.
+    If open_x, open_z and warp are all the number 0, the recurrence without these charges runs. A tensor always selects
+    the recurrence with charges, whatever its values, so that no device synchronization is needed.
 
-    float16 and bfloat16 inputs are computed in float32, and the result is float32. An item that has no alignment has
-    value +∞ and gradient 0. On the CPU, NaN, −∞ and negative charges raise an error. On CUDA, where checking would
-    force a device synchronization, the value of such an item is NaN (or possibly −∞, for −∞ and the hard minimum).
+    Returns
+    -------
+    A tensor (B,), float64 if C is float64 and float32 otherwise. An item that has no alignment has value +∞ and
+    gradient 0.
+
+    Raises
+    ------
+    ValueError : if an argument is invalid. On the CPU, this includes NaN, −∞ and negative charges. On CUDA, where
+        checking would force a device synchronization, the value of such an item is NaN instead (or possibly −∞, for −∞
+        and the hard minimum).
+    RuntimeError : on second differentiation, except with `executor="wavefront"`.
 
     >>> import torch
     >>> from dropdtw.torch import drop_dtw

@@ -32,7 +32,8 @@ class LearnedDrop(nn.Module):
         decides how many. Without an anchor, nothing keeps the loss from making drops ever cheaper, until only the one x
         that each z needs is matched; long training does exactly that.
 
-    One module serves one side. As drop_z of a `DropDTWLoss`, it computes d^z = Z · f(mean X).
+    One module serves one side. As drop_z of a `DropDTWLoss`, it computes d^z = Z · f(mean X). Raises ValueError if an
+    option is invalid.
 
     >>> import torch
     >>> drop = LearnedDrop(2, output="cost")
@@ -74,7 +75,12 @@ class LearnedDrop(nn.Module):
         self.network = nn.Sequential(*layers[:-1])
 
     def forward(self, Z: Batch, X: Batch, *, z_lengths: Lengths = None, x_lengths: Lengths = None) -> Tensor:
-        """Compute X · f(mean Z), (B, N), for batches Z (B, K, d) and X (B, N, d); the mean excludes padding."""
+        """Compute X · f(mean Z) of a batch; the mean excludes padding.
+
+        Z, X : (B, K, d) and (B, N, d), or lists of B sequences.   z_lengths, x_lengths : (B,), if they are padded.
+
+        Returns (B, N). Raises ValueError if the batch is invalid, or if d differs from `dim`.
+        """
         p = pairs(Z, X, z_lengths, x_lengths)
         mean = p.Z.sum(dim=1) / count(p.Z, p.z_lengths)[:, None]
         first = next(self.network.parameters())

@@ -40,11 +40,11 @@ MatchCost = (
     Literal["softmax", "cosine", "sqeuclidean", "cityblock", "chebyshev", "correlation"]
     | Callable[[Tensor, Tensor], Tensor]
 )
-"""Type of `match=`: a name, or a function of Z (B, K, d) and X (B, N, d) that returns C (B, K, N)."""
+"""What `match=` of a loss takes: a name, or a function of Z (B, K, d) and X (B, N, d) that returns C (B, K, N)."""
 
 DropCost = None | float | str | Tensor | LearnedDrop
-"""Type of `drop_x=` and `drop_z=`: None (drops are forbidden), a number, a tensor, "percentile:30", "logit:30" or a
-`LearnedDrop`."""
+"""What `drop_x=` and `drop_z=` of a loss take: None (drops are forbidden), a number, a tensor, "percentile:30",
+"logit:30" or a `LearnedDrop`."""
 
 
 class LossOptions(TypedDict, total=False):
@@ -66,17 +66,25 @@ class LossOptions(TypedDict, total=False):
 class AlignmentLoss(nn.Module):
     """The value of an alignment as a loss: base class of the losses below, which differ in recurrence and defaults.
 
+    Call a loss as `loss(Z, X, ...)`; `forward` explains the arguments.
+
     match : "softmax" (Eq. 4), "cosine" (Eq. 3), "sqeuclidean", "cityblock", "chebyshev", "correlation", or a
         function of Z (B, K, d) and X (B, N, d), zero-padded, that returns C (B, K, N). If it is a module, its
         parameters are trained too.
     gamma_match : temperature γ of the softmax cost, which *divides* z·x. None means 1. The authors train with 10, on
         512 standardized features.
-    reducer, gamma : the minimum and its smoothness, as in `drop_dtw`.
+    reducer, gamma : the minimum, "smooth", "soft" or "hard", and its γ, as in `drop_dtw`.
     one_to_many, many_to_one, contiguous, window : which matches are allowed, as in `dropdtw.solve`.
     warp : extra cost of a match that repeats an element. A number ≥ 0, or a tensor () or (B,), which may be an
         `nn.Parameter`.
     normalize : "x", "z" or "both" divides the value of an item by N_b, K_b or their sum. The authors use "x".
     reduction : "mean", "sum" or "none" over the items.
+
+    Raises ValueError if an option is invalid.
+
+    >>> Z, X = torch.tensor([[[0.0], [1.0]]]), torch.tensor([[[0.0], [1.0], [1.5]]])
+    >>> AlignmentLoss(match="sqeuclidean", reducer="hard")(Z, X)                    # plain DTW
+    tensor(0.2500)
     """
 
     method: str = "dtw"
@@ -136,7 +144,7 @@ class AlignmentLoss(nn.Module):
         order: Orders = None,
         x_mask: Mask = None,
     ) -> Tensor:
-        """Compute the loss of a batch.
+        """Compute the loss of a batch of steps Z and frames X.
 
         Z, X : (B, K, d) and (B, N, d), or lists of B sequences (K_b, d) and (N_b, d).
         z_lengths, x_lengths : (B,) lengths of padded sequences.
@@ -146,6 +154,9 @@ class AlignmentLoss(nn.Module):
             that each Z is a list.
         x_mask : (B, N) bool, or a list of B vectors: False where x_j is missing. A missing x_j is treated as if it had
             been deleted and gets gradient 0. For example, `x_mask=~X.isnan().any(-1)` leaves out frames with NaN.
+
+        Returns a tensor (), or (B,) with `reduction="none"`. Raises ValueError if the batch is invalid; on CUDA, where
+        checking would force a device synchronization, NaN in an item makes its value NaN instead.
         """
         return self._reduced(pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask), order, self.reduction)
 
@@ -160,7 +171,7 @@ class AlignmentLoss(nn.Module):
         order: Orders = None,
         x_mask: Mask = None,
     ) -> Tensor:
-        """Compute the value of each item (B,), normalized but not reduced."""
+        """Compute the value of each item (B,), normalized but not reduced; arguments as in `forward`."""
         return self.values(pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask), order)
 
     def values(self, p: Pairs, order: Orders = None) -> Tensor:
@@ -243,7 +254,9 @@ class DropDTWLoss(AlignmentLoss):
         drops. A number ≥ 0, or a tensor () or (B,). An `nn.Parameter` is learned with the other parameters.
     method : "drop_dtw", or "drop_dtw_paper" for Algorithm 2 as printed. The latter takes no charges and, when both
         sides may be dropped, counts some alignments several times (docs/algorithm.md).
-    All other options are those of `AlignmentLoss`. As in the paper, the defaults are softmax costs and smoothMin.
+    options : those of `AlignmentLoss`. As in the paper, the defaults are softmax costs and smoothMin.
+
+    Call it as `loss(Z, X, ...)`, see `AlignmentLoss.forward`. Raises ValueError if an option is invalid.
 
     >>> Z = torch.eye(2)[None]
     >>> X = torch.tensor([[[4.0, 0.0], [-9.0, -9.0], [0.0, 4.0]]])              # the second fits nothing
@@ -335,6 +348,10 @@ class DropDTWLoss(AlignmentLoss):
 class SmoothDTWLoss(AlignmentLoss):
     """SmoothDTW (Hadji et al. 2021): DTW with smoothMin (Eq. 7) over the softmax cost (Eq. 4), without drops.
 
+    options : those of `AlignmentLoss`.
+
+    Call it as `loss(Z, X, ...)`, see `AlignmentLoss.forward`. Raises ValueError if an option is invalid.
+
     >>> SmoothDTWLoss(normalize="x")(torch.zeros(1, 2, 3), torch.zeros(1, 4, 3))     # equal z are one: p = 1
     tensor(0.)
     """
@@ -343,8 +360,12 @@ class SmoothDTWLoss(AlignmentLoss):
 class SoftDTWLoss(AlignmentLoss):
     """soft-DTW (Cuturi & Blondel 2017): −γ log Σ exp(−cost/γ) over all DTW alignments, of squared distances.
 
-    It is not a distance: it is negative for equal sequences, and its minimum lies elsewhere. `SoftDTWDivergence`
-    corrects that.
+    It is not a distance: it is negative for equal sequences, and equal sequences do not minimize it.
+    `SoftDTWDivergence` corrects that.
+
+    options : those of `AlignmentLoss`. The defaults are squared distances and the soft minimum.
+
+    Call it as `loss(Z, X, ...)`, see `AlignmentLoss.forward`. Raises ValueError if an option is invalid.
 
     >>> SoftDTWLoss(gamma=1.0)(torch.zeros(1, 2, 1), torch.zeros(1, 2, 1))           # three alignments of cost 0
     tensor(-1.0986)
@@ -358,7 +379,12 @@ class SoftDTWDivergence(SoftDTWLoss):
     """soft-DTW without its bias (Blondel et al. 2021): D(Z, X) − ½ D(Z, Z) − ½ D(X, X), for any two lengths.
 
     It is exactly 0 for equal sequences. Blondel et al. prove that it is ≥ 0 under conditions on the match cost; for
-    squared distances no counterexample is known. The match cost must be symmetric, so "softmax" is rejected.
+    squared distances no counterexample is known.
+
+    options : those of `AlignmentLoss`. The match cost must be symmetric, so "softmax" raises an error.
+
+    Call it as `loss(Z, X, ...)`, see `AlignmentLoss.forward`, but without `order`. Raises ValueError if an option is
+    invalid.
 
     >>> loss = SoftDTWDivergence()
     >>> Z = torch.tensor([[[0.0], [1.0], [2.0]]])
@@ -386,6 +412,10 @@ class OTAMLoss(AlignmentLoss):
     """OTAM (Cao et al. 2020): softmin DTW in which both ends of X are free.
 
     By default a step can match a run of frames, as in the Drop-DTW paper. `one_to_many=False` gives Cao's recursion.
+
+    options : those of `AlignmentLoss`. The default reducer is the soft minimum.
+
+    Call it as `loss(Z, X, ...)`, see `AlignmentLoss.forward`. Raises ValueError if an option is invalid.
 
     >>> X = torch.tensor([[[9.0], [1.0], [9.0]]])
     >>> OTAMLoss(match="sqeuclidean", reducer="hard")(torch.ones(1, 1, 1), X)

@@ -1,4 +1,4 @@
-"""`dropdtw reproduce …`: the paper's experiments, one command each; a new one is entered here."""
+"""`dropdtw reproduce …`: register the paper's experiments, one command each; add a new one here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several experiments share, and what they mean."""
+"""Options and checks that several experiments share."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Annotated, Final
 import typer
 
 MODULES: Final = ("torch", "lightning_fabric", "matplotlib", "scipy", "PIL")
-"""What every experiment imports sooner or later."""
+"""Modules that every experiment imports at some point."""
 
-Seed = Annotated[int, typer.Option(min=0, help="Of everything random: same seed, same numbers.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed; the same seed gives the same numbers.")]
 
 Quick = Annotated[
     bool,
     typer.Option(
         "--quick",
-        help="All of it on tiny data, in seconds: good for checking an installation and seeing what a report has. Its "
-        "numbers mean nothing.",
+        help="Run everything on tiny data, in seconds, to check the installation and to see what a report looks like. "
+        "The numbers mean nothing.",
     ),
 ]
 
 
 def check_installed() -> None:
-    """Refuse before anything is trained, rather than when a module turns out to be missing."""
+    """Raise if a required module is missing, before anything is trained."""
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing:
         raise ImportError(f"this command needs {', '.join(missing)}: pip install 'dropdtw[experiments]'")
@@ -43,5 +43,5 @@ def device(name: str) -> str:
     try:
         torch.zeros(1, device=name)
     except (RuntimeError, AssertionError):
-        raise ValueError(f"there is no device {name!r} here; use --device cpu") from None
+        raise ValueError(f"PyTorch has no device {name!r} on this machine; use --device cpu") from None
     return name

@@ -22,12 +22,12 @@ def orders(
         Path | None,
         typer.Option(help="Folder of CaptainCook4D's annotations. Without it: random recipes as a stand-in."),
     ] = None,
-    part: Annotated[str, typer.Option(help=f"{', '.join(CHOICES)}.")] = "all",
+    part: Annotated[str, typer.Option(help=f"Part to run: {', '.join(CHOICES)}.")] = "all",
     quick: Quick = False,
-    seeds: Annotated[int, typer.Option(min=2, help="Of recordings, features and models.")] = 5,
+    seeds: Annotated[int, typer.Option(min=2, help="Number of seeds for recordings, features and models.")] = 5,
     seed: Seed = 0,
     most_nodes: Annotated[int | None, typer.Option(min=1, help="Leave out recipes whose graph has more nodes.")] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Of training on digits.")] = 10,
+    epochs: Annotated[int, typer.Option(min=1, help="Training epochs on digits.")] = 10,
     mnist: Mnist = None,
     encoder: EncoderFile = None,
     device: Device = "cpu",
@@ -36,7 +36,7 @@ def orders(
         "runs/orders"
     ),
 ) -> None:
-    """What is gained by knowing a recipe as a graph instead of a list (simulated features, and digits)."""
+    """Measure what a recipe's graph of steps gains over a list of steps (simulated features, and digits)."""
     options.check_installed()
     from dropdtw.experiments.orders.experiment import Orders
     from dropdtw.experiments.orders.settings import Settings

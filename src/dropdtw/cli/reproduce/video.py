@@ -13,8 +13,8 @@ from dropdtw.cli.reproduce.options import Quick, Seed
 if TYPE_CHECKING:
     from dropdtw.experiments.common.experiment import Experiment, Settings
 
-Jobs = Annotated[int, typer.Option(min=1, help="Trainings at a time, each in a process of its own.")]
-Device = Annotated[str, typer.Option(help="For the training: cpu or cuda.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Number of trainings at a time, each in its own process.")]
+Device = Annotated[str, typer.Option(help="Device for training: cpu or cuda.")]
 
 
 def penn(
@@ -23,15 +23,15 @@ def penn(
         typer.Option(help="Folder of Penn Action (labels/*.mat, or the packed .npz). Without it: moving digits."),
     ] = None,
     images: Annotated[
-        int, typer.Option(min=0, help="Train on images of this side (frames/NNNN/*.jpg) instead of poses.")
+        int, typer.Option(min=0, help="Train on images of this side length (frames/NNNN/*.jpg), not on poses.")
     ] = 0,
     quick: Quick = False,
-    seeds: Annotated[int, typer.Option(min=2, help="Trained encoders of each kind.")] = 3,
+    seeds: Annotated[int, typer.Option(min=2, help="Number of encoders to train per method.")] = 3,
     seed: Seed = 0,
-    epochs: Annotated[int, typer.Option(min=1, help="Of each training, 1,024 pairs each.")] = 60,
+    epochs: Annotated[int, typer.Option(min=1, help="Training epochs, of 1,024 pairs each.")] = 60,
     share_of: Annotated[
         str,
-        typer.Option(help="What the share of outliers is of: mixed (the contaminated sequence) or own (Y's frames)."),
+        typer.Option(help="Outliers are a share of: mixed (the contaminated sequence) or own (Y's frames)."),
     ] = "mixed",
     device: Device = "cpu",
     jobs: Jobs = 1,
@@ -39,7 +39,7 @@ def penn(
         "runs/penn"
     ),
 ) -> None:
-    """Representation learning with outliers in training (Section 4.3, Fig. 5)."""
+    """Run representation learning with outliers in training (Section 4.3, Fig. 5)."""
     options.check_installed()
     from dropdtw.experiments.penn.experiment import Penn
     from dropdtw.experiments.penn.settings import Settings
@@ -54,14 +54,14 @@ def ave(
         typer.Option(help="Folder of AVE with its features, or of GRID's npz. Without it: moving digits."),
     ] = None,
     quick: Quick = False,
-    seeds: Annotated[int, typer.Option(min=2, help="Trained models of each kind.")] = 3,
+    seeds: Annotated[int, typer.Option(min=2, help="Number of models to train per method.")] = 3,
     seed: Seed = 0,
-    epochs: Annotated[int, typer.Option(min=1, help="Of each training, 30 batches of 24 videos each.")] = 80,
+    epochs: Annotated[int, typer.Option(min=1, help="Training epochs, of 30 batches of 24 videos each.")] = 80,
     device: Device = "cpu",
     jobs: Jobs = 1,
     out: Annotated[Path, typer.Option(help="Folder for report.html, results.json and the cache.")] = Path("runs/ave"),
 ) -> None:
-    """Cross-modality localization (Section 4.4, Table 3): a passage of sound in the picture, and back."""
+    """Run cross-modality localization (Section 4.4, Table 3): find a passage of sound in the video, and vice versa."""
     options.check_installed()
     from dropdtw.experiments.ave.experiment import Ave, Settings
 

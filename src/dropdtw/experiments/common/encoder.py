@@ -54,7 +54,7 @@ class Encoder(nn.Module):
         """Encode frames (T, H, W) in [0, 1] as codes (T, 3 · 3 · 32)."""
         self.eval()
         device = self.classify.weight.device
-        # On the CPU, larger maps are allocated anew for each batch, which costs a third of the time.
+        # On the CPU, larger maps are allocated again for each batch, which takes a third of the time.
         batch = batch or (8 if device.type == "cpu" else 128)
         parts = []
         for start in range(0, len(frames), batch):

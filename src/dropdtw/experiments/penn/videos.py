@@ -50,12 +50,13 @@ def penn_splits(folder: str | os.PathLike[str], images: int = 0, seed: int = 0) 
         for name, actions in (("non-cyclic", data.NON_CYCLIC), ("cyclic", data.CYCLIC))
     }
     what = f"images of {images} × {images}" if images else "poses of 13 joints"
+    counts = f"{len(train)} for training, {len(validation)} for validation, {len(test)} for testing"
     return Splits(
         clips.only(train),
         clips.only(validation),
         clips.only(test),
         {name: actions for name, actions in groups.items() if actions},
-        f"Penn Action, {what}, {len(train)} + {len(validation)} videos to train and choose on, {len(test)} to test",
+        f"Penn Action, {what}, videos: {counts}",
     )
 
 

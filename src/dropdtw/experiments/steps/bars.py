@@ -81,7 +81,7 @@ def finding(title: str, rows: Sequence[Mapping[str, Array]]) -> str:
 
 
 def telling(videos: Sequence[StepVideo], count: int, seed: int = 0) -> list[StepVideo]:
-    """Random videos of medium length for a figure, neither trivial nor crowded; results play no role in the choice."""
+    """Random videos of medium length for a figure, neither trivial nor crowded. The choice does not look at results."""
     fits = [v for v in videos if 4 <= len(v.steps) <= 6 and 40 <= len(v.frames) <= 90] or list(videos)
     chosen = np.random.default_rng(seed).permutation(len(fits))[:count]
     return [fits[k] for k in chosen]

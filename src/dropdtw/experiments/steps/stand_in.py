@@ -1,12 +1,12 @@
-"""`tmnist-steps`, a stand-in for instructional videos that anyone can have: procedures made of TMNIST clips.
+"""`tmnist-steps`, a public stand-in for instructional videos: procedures made of TMNIST clips.
 
-A task is an ordered list of three to eight events, each a TMNIST class; some come twice. A video of the task shows its
-events in order, and between them other things: clips of classes that belong to no step of the task, and blurred
-passages. How many steps there are, how long they last and how much background lies between them follows COIN's
-annotations (Tang et al. 2019); a frame stands for 3.2 seconds, as in the paper.
+A task is an ordered list of three to eight events, each a TMNIST class; in some tasks one event comes twice. A video of
+the task shows its events in order, with background between them: clips of classes that belong to no step of the task,
+and blurred passages. The number of steps, their durations and the amount of background follow COIN's annotations (Tang
+et al. 2019); a frame stands for 3.2 seconds, as in the paper.
 
-Step embeddings live in the space of the frames but are imperfect, as texts are: each is the mean code of its class,
-mixed with something that has nothing to do with it. Training has that to gain.
+Step embeddings lie in the space of the frames but are imperfect, like those of texts: each is the mean code of its
+class, mixed with an unrelated vector. Training can make up for that.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ if TYPE_CHECKING:
 
 CLIP_SECONDS: Final = 3.2
 
-# Of 10,070 annotated videos of COIN: `coin.records` gives them. Segments per video are cut to what the tasks have.
+# From the 10,070 annotated videos of COIN that `coin.records` reads.
 STEP_COUNTS: Final = {3: 0.27, 4: 0.27, 5: 0.21, 6: 0.10, 7: 0.08, 8: 0.07}
-"""Steps of a task: COIN's distribution of segments per video (mean 3.9), moved up by one, for tasks have at least 3."""
+"""Probability of each number of steps: COIN's segments per video (mean 3.9) plus one, limited to 3 to 8."""
 STEP_SECONDS: Final = (2.15, 1.09)
 """Mean and standard deviation of the logarithm of a segment's seconds; the median is 9 s, the mean 15."""
 LEAD_SECONDS: Final = 33.0
-"""Mean background before the first segment; as much is put after the last."""
+"""Mean background before the first segment, and also after the last."""
 GAP_SECONDS: Final = 8.0
 """Mean background between segments."""
 REPEATED: Final = 0.39
-"""Share of videos in which a step comes more than once."""
+"""Share of videos in which a step occurs more than once."""
 
 SETS: Final = {"train": 3, "val": 1, "test": 2}
-"""How many generated pairs of TMNIST sets the clips of each split come from."""
+"""Number of generated pairs of TMNIST sets that supply the clips of each split."""
 
 
 @dataclass(frozen=True)
 class Procedures:
-    """How many tasks and videos, and how hard they are.
+    """The number of tasks and videos, and how hard they are.
 
-    videos : of each task.   classes : how many TMNIST classes there are, for events and background.
+    videos : number of videos per task.   classes : number of TMNIST classes, for events and background.
     blurred : share of background passages that are blurred.
-    imperfection : 0 to 1, how much of a step's embedding is unrelated to it.
+    imperfection : share of a step's embedding that is unrelated to it, 0 to 1.
     """
 
     tasks: int = 40
@@ -68,7 +68,7 @@ class Procedures:
 
 @dataclass(frozen=True)
 class Task:
-    """A procedure: its events as classes of the pool, in order, repetitions included."""
+    """A procedure: its events as classes of the pool, in order, including repetitions."""
 
     name: str
     events: tuple[int, ...]
@@ -99,7 +99,7 @@ def step_embeddings(pool: Sequence[Videos], how: Procedures) -> Array:
 
 
 def data_set(pool: Sequence[Videos], steps: Array, how: Procedures, split: int) -> StepDataset:
-    """The videos of all tasks, composed of the clips of a pool; another `split` has other videos of the same tasks.
+    """The videos of all tasks, composed of the clips of a pool. Each `split` has different videos of the same tasks.
 
     steps : (classes, d), see `step_embeddings`.
     """
@@ -156,7 +156,7 @@ def video(
 
 
 def _passage(pool: Sequence[Videos], kind: str, event: int, length: int, rng: np.random.Generator) -> Array:
-    """Frames of a random clip of a class, so many, spread over its trajectory in order."""
+    """`length` frames of a random clip of a class, in order and spread over its trajectory."""
     codes: Array = getattr(pool[int(rng.integers(len(pool)))], kind)[event]
     return codes[np.sort(rng.choice(len(codes), length, replace=length > len(codes)))]
 
@@ -166,11 +166,11 @@ def _unit(rows: Array) -> Array:
 
 
 Make = Callable[["Sequence[Videos]", Array, Procedures, int], StepDataset]
-"""What `data_set` does: videos of all tasks out of a pool's clips, for the split of this number."""
+"""A function with the signature of `data_set`: makes a split from a pool, steps, procedures and the split's number."""
 
 
 def splits(source: Source, seed: int, make: Make = data_set) -> Splits:
-    """The data of a seed; the encoder and the clips are the same for all. make : of clips, a split."""
+    """The data of a seed; the encoder and the clips are the same for all seeds. make : makes a split from clips."""
     from dropdtw.experiments.common import pools
 
     data = mnist.load(None if source.mnist is None else str(source.mnist))
@@ -185,7 +185,7 @@ def splits(source: Source, seed: int, make: Make = data_set) -> Splits:
 
 
 def key(source: Source) -> str:
-    """What the data depend on, beside the seed."""
+    """A fingerprint of everything that the data depend on, except the seed."""
     from dropdtw.experiments.common import pools
 
     weights = "" if source.encoder is None else source.encoder.read_bytes().hex()
@@ -194,7 +194,7 @@ def key(source: Source) -> str:
 
 
 def folds(source: Source) -> list[Fold]:
-    """The features before training."""
+    """One fold, with the features before training."""
     from dropdtw.experiments.steps.experiment import untrained
 
     return [untrained(splits(source, 0))]
@@ -210,14 +210,15 @@ def compose(
     make: Make = data_set,
     sets: Mapping[str, int] = SETS,
 ) -> Splits:
-    """Videos of other digits in each split, all out of the digits the encoder has not seen.
+    """Three splits with different digits, none of which the encoder was trained on.
 
-    how.videos : of each task for training;   held_out : for validation, and as many for testing.   sets : see `SETS`.
+    how.videos : training videos per task.   held_out : validation videos per task, and as many for testing.
+    sets : see `SETS`.
     """
     from dropdtw.experiments.common import pools
 
     classes = [CLASSES[k] for k in np.linspace(0, len(CLASSES) - 1, how.classes).round().astype(int)]
-    # Every fourth digit is for validation, every fourth for testing: no image is in two splits.
+    # A quarter of the digits is for validation and a quarter for testing: no image is in two splits.
     share = {"train": (0, 1), "val": (2,), "test": (3,)}
     encoded: dict[str, list[Videos]] = {}
     for number, (name, count) in enumerate(sets.items()):

@@ -1,7 +1,8 @@
 """The paper's controlled experiments on TMNIST (Section 4.1), from the digits to the report.
 
-`dropdtw reproduce tmnist` runs this: train the encoder, make and encode the videos, retrieve, localize, and write
-report.html, results.json and the pictures into a folder. Long work is kept there, so that a second run takes seconds.
+`dropdtw reproduce tmnist` runs this. It trains the encoder, generates and encodes the videos, runs retrieval and
+localization, and writes report.html, results.json and the figures to a folder. Slow results are cached there, so that
+a second run takes seconds.
 """
 
 from __future__ import annotations
@@ -25,22 +26,23 @@ from dropdtw.files import atomic
 from dropdtw.files.progress import Progress
 from dropdtw.problem.inputs import Array
 
-# The paper's figures, in per cent, with standard errors where it gives them.
+# The paper's numbers, in percent, with standard errors if it gives them.
 PAPER_ENCODER = 99.53
 PAPER_LOCALIZATION = {"accuracy": (97.1, 0.28), "iou": (91.2, 0.71)}
 PAPER_RATIO = 8.0
-"""Drop-DTW's recall over DTW's at the most noise."""
+"""Ratio of Drop-DTW's recall to DTW's at the highest noise level."""
 
 VALIDATION = 2
-"""How many other sets the settings are chosen on; two clips of a class are needed to make a sequence."""
+"""Number of separate sets to tune settings on; composing a sequence needs two clips of a class."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How much of it to run; the defaults are the paper's size.
+    """How much to run; the defaults are the paper's sizes.
 
-    sets : generated pairs of sets to test on.   sequences : for localization.   epochs : of the encoder.
-    classes : how many of the 80 are used.   digits : how many training digits, None for all.   batch : of the training.
+    sets : number of generated pairs of test sets.   sequences : number of sequences for localization.
+    epochs, batch : epochs and batch size of the encoder's training.   digits : number of training digits; None: all.
+    classes : number of classes to use, of 80.
     """
 
     seed: int = 0
@@ -53,7 +55,7 @@ class Settings:
     levels: tuple[float, ...] = retrieval.LEVELS
 
     def quick(self) -> Settings:
-        """The same in seconds: tiny sets and a hardly trained encoder, to see that everything works."""
+        """A version that runs in seconds, as a smoke test: tiny sets and a barely trained encoder."""
         levels = (0.0, 0.5, 0.9)
         return replace(self, sets=2, sequences=10, epochs=4, classes=8, digits=400, batch=25, levels=levels)
 
@@ -69,9 +71,10 @@ def reproduce(
     say: Callable[[str], None] = print,
     progress: Progress = None,
 ) -> dict[str, object]:
-    """Run the experiments and write their report into `out`; returns what results.json holds.
+    """Run the experiments and write their report to `out`; return the content of results.json.
 
-    folder : of the MNIST files.   encoder : a file of weights instead of training.   command : is shown in the report.
+    folder : folder of the MNIST files.   encoder : a file of weights, instead of training.
+    command : command line to show in the report.
     """
     out.mkdir(parents=True, exist_ok=True)
     cache = Cache(out / "cache")
@@ -91,16 +94,16 @@ def reproduce(
         progress=progress,
     )
     accuracy = encoders.accuracy(network, data.test_images, data.test_labels)
-    say(f"encoder: {100 * accuracy:.2f} % of the test digits (paper: {PAPER_ENCODER} %), {_since(start)}")
+    say(f"encoder: accuracy {100 * accuracy:.2f} % on test digits (paper: {PAPER_ENCODER} %), {_since(start)}")
 
     start = time.monotonic()
-    # Spread over digits and trajectories, for a few classes should not all be of one digit.
+    # Spread over digits and trajectories, so that a few classes are not all of one digit.
     classes = [tmnist.CLASSES[k] for k in np.linspace(0, len(tmnist.CLASSES) - 1, settings.classes).round().astype(int)]
     seeds = [1000 * settings.seed + k for k in range(settings.sets + VALIDATION)]
     made = pools.encode(network, data, seeds, classes, cache, progress)
     mean = np.mean([videos.mean for videos in made[:VALIDATION]], axis=0)
     validation, test = ([v.centered(mean) for v in part] for part in (made[:VALIDATION], made[VALIDATION:]))
-    say(f"videos: {len(made)} pairs of sets of {len(classes)} classes ({VALIDATION} to choose on), {_since(start)}")
+    say(f"videos: {len(made)} pairs of sets of {len(classes)} classes ({VALIDATION} for validation), {_since(start)}")
 
     start = time.monotonic()
     found = _retrieval(test, validation, settings, cache, progress)
@@ -121,7 +124,7 @@ def reproduce(
 def _retrieval(
     test: list[Videos], validation: list[Videos], settings: Settings, cache: Cache, progress: Progress
 ) -> retrieval.Retrieval:
-    """Retrieval, with its recalls and choices kept in the cache."""
+    """Run retrieval; recalls and chosen settings are cached."""
     table = retrieval.rows()
     codes = [np.concatenate(videos.full + videos.part + videos.blurred) for videos in validation + test]
     key = fingerprint(retrieval, pools, *codes, list(settings.levels), settings.seed)
@@ -141,7 +144,7 @@ def _retrieval(
 
 
 def retrieval_table(found: retrieval.Retrieval) -> Table:
-    """Recall@1 of each row at each noise level, in per cent, the mean over the sets."""
+    """Recall@1 of each row at each noise level in percent, as the mean over the sets."""
     sets = len(next(iter(found.recall.values())))
     rows = [[name, str(found.chosen[name]), *map(_percent, values.T)] for name, values in found.recall.items()]
     head = ["method", "chosen on other sets", *(f"{100 * level:.0f} %" for level in found.levels)]
@@ -150,21 +153,21 @@ def retrieval_table(found: retrieval.Retrieval) -> Table:
 
 
 def ratios(found: retrieval.Retrieval) -> dict[str, Array]:
-    """For each Drop-DTW row its recall over that of DTW, by noise level."""
+    """For each Drop-DTW row, the ratio of its recall to DTW's, by noise level."""
     dtw = found.recall["dtw"].mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return {n: v.mean(axis=0) / dtw for n, v in found.recall.items() if n.startswith("Drop-DTW")}
 
 
 def ratio_sentence(found: retrieval.Retrieval) -> str:
-    """How many times DTW's recall Drop-DTW reaches at the most noise, beside the paper's 8."""
+    """The ratio of Drop-DTW's recall to DTW's at the highest noise level, in one sentence; the paper's is 8."""
     parts = [f"{values[-1]:.1f} × ({name.removeprefix('Drop-DTW, ')})" for name, values in ratios(found).items()]
     noise = f"{100 * found.levels[-1]:.0f} % blurred frames"
     return f"Drop-DTW's recall over DTW's at {noise}: {', '.join(parts)}; quoted from the paper: {PAPER_RATIO:g} ×"
 
 
 def localization_table(placed: localization.Localization) -> Table:
-    """Accuracy and IoU of each row beside the paper's."""
+    """Accuracy and IoU of each row, with the paper's numbers."""
     count = len(next(iter(placed.accuracy.values())))
     paper = [f"{mean:.1f} ± {error:.2f}" for mean, error in PAPER_LOCALIZATION.values()]
     rows = [["Drop-DTW, longest runs", "d 0.3", *paper]]
@@ -182,7 +185,7 @@ def _percent(values: Array, digits: int = 0, error_digits: int = 0) -> str:
 
 
 def _mean(values: Array) -> dict[str, float]:
-    """Mean and standard error in per cent."""
+    """Mean and standard error in percent."""
     return rounded(values[:, None], 3, 100)[0]
 
 
@@ -193,7 +196,7 @@ def _results(
     found: retrieval.Retrieval,
     placed: localization.Localization,
 ) -> dict[str, object]:
-    """What results.json holds: everything in per cent, nothing that differs from run to run."""
+    """The results for results.json, in percent, without anything that differs from run to run."""
     return {
         "experiment": "tmnist",
         "settings": asdict(settings),
@@ -227,7 +230,7 @@ def _results(
 
 
 def retrieval_finding(found: retrieval.Retrieval) -> str:
-    """What retrieval found, in one sentence."""
+    """The finding of retrieval in one sentence."""
     drop, other = best_rows(found)
     recall = {name: f"{100 * found.recall[name][:, -1].mean():.0f} %" for name in (drop, "dtw", other)}
     return (
@@ -238,14 +241,14 @@ def retrieval_finding(found: retrieval.Retrieval) -> str:
 
 
 def localization_finding(placed: localization.Localization) -> str:
-    """What localization found, in one sentence."""
+    """The finding of localization in one sentence."""
     name = "Drop-DTW, longest runs"
     scores = {"accuracy": placed.accuracy, "iou": placed.iou}
     found = {part: f"{100 * values[name].mean():.1f} %" for part, values in scores.items()}
     paper = {part: f"{mean:g} %" for part, (mean, _) in PAPER_LOCALIZATION.items()}
     return (
         f"Drop-DTW finds both passages of an event with an IoU of {found['iou']} and labels {found['accuracy']} of the "
-        f"frames right (quoted from the paper: {paper['iou']} and {paper['accuracy']})."
+        f"frames correctly (quoted from the paper: {paper['iou']} and {paper['accuracy']})."
     )
 
 
@@ -258,11 +261,11 @@ def _compose(
     placed: localization.Localization,
     pictures: Pictures,
 ) -> None:
-    """The report: what was found first, then each experiment in full."""
-    named = f"{100 * accuracy:.2f} % of the test digits named right; quoted from the paper: {PAPER_ENCODER} %"
+    """Fill the report: the findings first, then each experiment in full."""
+    named = f"{100 * accuracy:.2f} % of the test digits classified correctly (quoted from the paper: {PAPER_ENCODER} %)"
     report.introduce(
-        "Videos of MNIST digits that move along eight trajectories. Parts of them, spoiled by blurred frames, are "
-        "looked up among whole ones; and passages of one kind are found in sequences of several.",
+        "The videos show MNIST digits that move along eight trajectories. Retrieval: for a part of a trajectory with "
+        "blurred frames, find the whole one. Localization: find the passages of one class in a sequence of several.",
         command,
         f"Digits: {data.source}. Encoder: {named}.",
     )

@@ -1,4 +1,4 @@
-// The controls: what they say, and what they can say for the data and the method at hand.
+// The controls: reading and writing their values, and enabling those that the data and the method support.
 
 const $ = (id) => document.getElementById(id);
 const SIDES = ["drop_x", "drop_z", "threshold", "window"];
@@ -7,18 +7,18 @@ const FLAGS = ["one_to_many", "many_to_one", "contiguous"];
 
 export const short = (value, digits = 4) => String(Number(value.toPrecision(digits)));
 
-/** Controls for what the server knows; `changed` is called whenever they say something else. */
+/** Set up the controls for the loaded data. `changed` is called whenever a value changes. */
 export function controls(info, changed) {
   const [K, N] = info.shape;
   let costs = { low: 0, high: 1, gamma: 1 };
-  const kept = {}; // the number last chosen for each kind of each side
+  const kept = {}; // the last number of each kind, for each side
   const charged = { open_x: 0, open_z: 0, warp: 0 };
 
   for (const name of info.matches) $("match").add(new Option(name, name));
   $("match-row").hidden = !info.matches.length;
   $("window-row").hidden = Boolean(info.order); // steps in another order do not follow the diagonal
   for (const name of Object.keys(info.methods)) $("method").add(new Option(name, name));
-  for (const side of info.given) $(`${side}-kind`).add(new Option("those in the file, one each", "given"));
+  for (const side of info.given) $(`${side}-kind`).add(new Option("from the file, one per element", "given"));
 
   function limits(side, kind) {
     if (kind === "percentile") return [0, 100, 0.5];
@@ -46,7 +46,7 @@ export function controls(info, changed) {
     (kept[side] ??= {})[kind] = value;
   }
 
-  /** The most that a slider charges; a run is worth several drops. Sliders go up by squares, finest near 0. */
+  /** The maximum of a slider; a run may cost as much as several drops. The scale is quadratic, finest near 0. */
   const most = (name) => (name === "warp" ? 1 : 5) * Math.max(costs.high - Math.min(0, costs.low), 1e-9);
 
   function moveCharge(name, value) {
@@ -105,14 +105,14 @@ export function controls(info, changed) {
   const scale = () => costs.gamma * 20;
   const number = (side) => $(`${side}-number`).valueAsNumber;
 
-  /** Whether a charge is paid: the method takes it, and the elements can be dropped. */
+  /** Whether an extra cost applies: the method supports it, and the elements can be dropped. */
   function pays(name) {
     const method = info.methods[$("method").value];
-    if (name === "open_z" && info.order?.partial) return false; // of steps in any order none is next to another
+    if (name === "open_z" && info.order?.partial) return false; // under a partial order, dropped z form no runs
     return name === "warp" ? method.warp : method.opening && $(`drop_${name.at(-1)}-kind`).value !== "none";
   }
 
-  /** Enable what the method takes. */
+  /** Enable or show only what the method supports. */
   function adapt() {
     const method = info.methods[$("method").value];
     $("method-note").textContent = method.summary;
@@ -127,7 +127,7 @@ export function controls(info, changed) {
 
   return {
     adapt,
-    /** Set everything. */
+    /** Set all controls. */
     write(settings) {
       if (info.matches.length) $("match").value = settings.match;
       $("method").value = settings.method;
@@ -144,7 +144,7 @@ export function controls(info, changed) {
       $("gamma-range").value = Math.log10(gamma / scale());
       adapt();
     },
-    /** What is set, as the server takes it. */
+    /** The settings, as the server takes them. */
     read() {
       const method = info.methods[$("method").value];
       const choice = (side, counts) => {
@@ -166,7 +166,7 @@ export function controls(info, changed) {
         gamma: $("posterior").checked ? $("gamma-number").valueAsNumber || costs.gamma : null,
       };
     },
-    /** Take over a suggested drop cost, in the kind that is chosen. */
+    /** Apply a suggested drop cost, as the kind that is chosen. */
     suggest(found) {
       const method = info.methods[$("method").value];
       const sides = method.threshold ? ["threshold"] : ["drop_x"];
@@ -178,17 +178,17 @@ export function controls(info, changed) {
       }
       adapt();
     },
-    /** Take over suggested opening costs. */
+    /** Apply suggested opening costs. */
     open(found) {
       for (const [name, value] of Object.entries(found)) showCharge(name, value);
     },
-    /** Fit the sliders to other match costs. */
+    /** Fit the ranges of the sliders to new match costs. */
     fit({ histogram, gamma }) {
       costs = { low: histogram.low, high: histogram.high, gamma };
       for (const side of SIDES) showValue(side, number(side));
       for (const name of CHARGES) showCharge(name, charged[name]);
     },
-    /** After a change of the match cost, constants, charges and γ of the old one mean nothing. */
+    /** Reset constants, extra costs and γ after a change of the match cost: the old values mean nothing now. */
     forget(gamma, found) {
       for (const name of CHARGES) showCharge(name, 0);
       for (const side of SIDES) {

@@ -1,17 +1,18 @@
-// The picture: X to the right, Z downwards, as in the library's plots. One canvas, so that it can be saved as it is.
+// Draw the picture: X from left to right, Z from top to bottom, as in the library's plots. It is a single canvas, so
+// that it can be saved.
 
 import { curveNames, hatching, legendEntries, legendHeight, lettering } from "./letters.js";
 
-/** Shades of the drawing itself, beside the colors that the server sends. */
+/** Shades that only the picture uses, in addition to the colors from the server. */
 const TONES = {
   light: { cheap: 255, dear: 90, heat: [0, 114, 178], halo: "rgba(255,255,255,.9)", cursor: "#000000", outside: "rgba(120,130,150,.55)" },
   dark: { cheap: 225, dear: 34, heat: [105, 195, 255], halo: "rgba(255,255,255,.85)", cursor: "#ffffff", outside: "rgba(50,70,110,.6)" },
 };
 
-/** All colors of a scheme, "light" or "dark". */
+/** All colors of a scheme: "light" or "dark". */
 export const colors = (info, scheme) => ({ ...info.palette[scheme], ...TONES[scheme] });
 
-/** Where everything goes, for a picture so many pixels wide. */
+/** Compute the layout of a picture that is `width` pixels wide. */
 export function layout(context, width, state, palette) {
   const { info, settings } = state, posterior = settings.gamma !== null, z_too = settings.drop_z.kind !== "none";
   const [K, N] = info.shape, narrow = width < 640, named = info.names.length > 0;
@@ -35,7 +36,7 @@ export function layout(context, width, state, palette) {
   return { width, height: y, left, right, named, entries, inner: width - left - right, bands, beside, K, N };
 }
 
-/** The match costs as an image; forbidden ones (255) have a color of their own. */
+/** The match costs as an image; forbidden matches (255) have their own color. */
 export function grayImage({ rows, columns, levels }, palette) {
   const forbidden = [1, 3, 5].map((k) => parseInt(palette.forbidden.slice(k, k + 2), 16));
   return image(rows, columns, (data) => {
@@ -48,7 +49,7 @@ export function grayImage({ rows, columns, levels }, palette) {
   });
 }
 
-/** Probabilities as an image: nothing where 0, and small ones still to be seen. */
+/** Probabilities as an image: transparent at 0, with small values still visible. */
 export function heatImage({ rows, columns, match }, palette) {
   const alpha = new Uint8Array(256).map((_, p) => 255 * Math.sqrt(p / 255));
   return image(rows, columns, (data) => {
@@ -66,7 +67,7 @@ function image(rows, columns, fill) {
   return canvas;
 }
 
-/** Draw all of it. state: info, costs (header), gray, found (an alignment or null), posterior, heat, settings. */
+/** Draw everything. state: info, costs (header), gray, found (an alignment or null), posterior, heat, settings. */
 export function paint(context, at, state, palette) {
   const { bands, left, inner, width, height } = at, { found, info } = state;
   context.fillStyle = palette.ground;
@@ -94,7 +95,7 @@ const toX = ({ left, inner, N }, j) => left + j / N * inner;
 const toY = ({ bands, K }, i, name = "matrix") => bands[name].y + i / K * bands[name].height;
 const area = ({ left, inner, bands }, name) => [left, bands[name].y, inner, bands[name].height];
 
-/** What is dropped is tinted beside the costs and hatched over them, so that they still show. */
+/** Tint dropped elements next to the costs, and hatch them on the costs, so that the costs stay visible. */
 function dropped(context, at, { runs_x, runs_z }, palette) {
   const { left, inner, bands: { signal, matrix } } = at;
   const hatch = hatching(context, palette), rim = at.named ? left - 6 : 40;
@@ -116,7 +117,7 @@ function dropped(context, at, { runs_x, runs_z }, palette) {
   }
 }
 
-/** The curves of both sequences, in the same scale. */
+/** The curves of both sequences, on the same scale. */
 function signals(context, at, curves, palette) {
   const { left, inner, bands: { signal: s, matrix: m } } = at, wide = left - 48;
   const all = [...curves.x, ...curves.z].flat().filter((v) => v !== null);
@@ -135,7 +136,7 @@ function signals(context, at, curves, palette) {
   });
 }
 
-/** Matches, with a pale edge so that they show on dark costs. */
+/** Matches, with a pale edge so that they stand out on dark costs. */
 function matches(context, at, { pairs }, palette) {
   const w = at.inner / at.N, h = at.bands.matrix.height / at.K;
   const size = Math.max(3, Math.min(w, h, 12)), edge = size > 5 ? 1.5 : 1;
@@ -148,7 +149,7 @@ function matches(context, at, { pairs }, palette) {
   }
 }
 
-/** The row of segments: matched x with the number of their z, thinner where x are dropped. */
+/** The row of segments: matched x with the number of their z; dropped x as thinner bars. */
 function segments(context, at, { runs_x, segments: found }, palette) {
   const band = at.bands.segments;
   context.fillStyle = palette.dropped;
@@ -157,7 +158,7 @@ function segments(context, at, { runs_x, segments: found }, palette) {
   for (let k = 0; k < found.length; k += 3) block(context, at, found[k], found[k + 1], found[k + 2], band, palette, "matched");
 }
 
-/** The posterior, and the probability that each x and z is dropped. */
+/** The posterior: the probability of each match, and of dropping each x and z. */
 function chances(context, at, { posterior: p, heat }, palette) {
   const { bands: { posterior, drop }, left, inner, K, N } = at, beside = left + inner + 8;
   context.fillStyle = palette.panel;
@@ -179,7 +180,7 @@ function chances(context, at, { posterior: p, heat }, palette) {
   if (at.beside) context.strokeRect(beside - 0.5, posterior.y - 0.5, at.beside + 1, posterior.height + 1);
 }
 
-/** The lines that lead to a cell. */
+/** The cross hairs at a cell. */
 export function paintCursor(context, at, cell, palette) {
   context.clearRect(0, 0, at.width, at.height);
   if (!cell) return;
@@ -207,7 +208,7 @@ export function paintCursor(context, at, cell, palette) {
   }
 }
 
-/** The cell under a point; i is null beside the matrices, j too where the point is nowhere. */
+/** The cell under a point; i is null outside the matrices, and j is null outside the columns. */
 export function cellAt(at, x, y) {
   const { bands, left, inner, K, N } = at;
   const inside = (v, n) => Math.max(0, Math.min(n - 1, Math.floor(v)));
@@ -242,7 +243,7 @@ export function paintHistogram(context, width, height, { low, high, all, best },
   }
 }
 
-/** From step to step, in the order in which they were done; nothing where Z is a list. */
+/** A line from step to step, in the order in which they were done; none if Z is a plain list. */
 function walk(context, at, visits, palette) {
   if (!visits) return;
   for (const [color, wide] of [[palette.halo, 4], [palette.matched, 1.5]]) {
@@ -276,10 +277,10 @@ function blit(context, picture, [x, y, w, h], thin = false) {
   context.imageSmoothingEnabled = picture.width > w * devicePixelRatio || picture.height > h * devicePixelRatio;
   context.imageSmoothingQuality = "medium";
   context.drawImage(picture, x, y, w, h);
-  if (context.imageSmoothingEnabled && thin) context.drawImage(picture, x, y, w, h); // what is fine would fade
+  if (context.imageSmoothingEnabled && thin) context.drawImage(picture, x, y, w, h); // twice, because thin lines fade when scaled
 }
 
-/** A segment with its number; a gap sets it off from the next. */
+/** A segment with its number, and a gap before the next one. */
 function block(context, at, label, start, stop, band, palette, meaning) {
   const x = toX(at, start), end = toX(at, stop);
   context.fillStyle = palette[meaning];

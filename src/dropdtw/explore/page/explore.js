@@ -1,5 +1,5 @@
-// The explorer: asks the server to align whenever a control moves, and draws the latest answer.
-// All settings travel with each question, so tabs know nothing of each other.
+// The explorer: requests an alignment whenever a control changes, and draws the latest response.
+// Each request carries all settings, so that browser tabs are independent.
 
 import { controls, short } from "./controls.js";
 import { cellAt, colors, grayImage, heatImage, layout, paint, paintCursor, paintHistogram } from "./draw.js";
@@ -16,7 +16,7 @@ let panel, at, seq = 0, cursor = null, asking = null, slow = 0, match, restored 
 const THEMES = ["system", "dark", "light"];
 const system = matchMedia("(prefers-color-scheme: dark)");
 let theme = "system";
-try { theme = localStorage.getItem("dropdtw-theme") ?? "system"; } catch { /* storage may be off */ }
+try { theme = localStorage.getItem("dropdtw-theme") ?? "system"; } catch { /* storage may be disabled */ }
 const palette = () => colors(state.info, (theme === "system" ? system.matches : theme === "dark") ? "dark" : "light");
 
 function dress() {
@@ -31,7 +31,7 @@ function dress() {
 
 $("theme").addEventListener("click", () => {
   theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
-  try { localStorage.setItem("dropdtw-theme", theme); } catch { /* then it is forgotten */ }
+  try { localStorage.setItem("dropdtw-theme", theme); } catch { /* then the choice is not kept */ }
   dress();
 });
 system.addEventListener("change", dress);
@@ -66,7 +66,7 @@ function drawCursor() {
 
 new ResizeObserver(() => draw()).observe($("picture"));
 
-// --- asking ----------------------------------------------------------------------------------------------------
+// --- aligning --------------------------------------------------------------------------------------------------
 
 function runs(flags) {
   const found = [];
@@ -108,17 +108,17 @@ function show(found) {
   if (state.info.order) showWalk(state.info.order, found);
   for (const side of ["x", "z"]) {
     const n = found[`runs_${side}`].length;
-    $(`open_${side}-note`).textContent = `${n} run${n === 1 ? "" : "s"} of dropped ${side}; a higher cost makes fewer, longer ones.`;
+    $(`open_${side}-note`).textContent = `${n} run${n === 1 ? "" : "s"} of dropped ${side}; a higher cost gives fewer, longer runs.`;
   }
   for (const side of ["drop_x", "drop_z"]) {
     const price = found.prices[side], kind = state.settings[side].kind;
-    $(`${side}-note`).textContent = !state.info.methods[state.settings.method].drops ? `${state.settings.method} takes no drop costs.`
+    $(`${side}-note`).textContent = !state.info.methods[state.settings.method].drops ? `The method ${state.settings.method} has no drop costs.`
       : kind === "percentile" && price !== null ? `${state.settings[side].value} % of the pairs cost less than ${short(price)}; lower drops more.`
-      : kind === "constant" ? "A match that costs more than this gives way to a drop; lower drops more." : "";
+      : kind === "constant" ? "A match that costs more than this loses to a drop; lower drops more." : "";
   }
 }
 
-/** Align with what the controls say now, then compute the posterior unless they have moved on. */
+/** Align with the current settings, then compute the posterior unless they have changed meanwhile. */
 const align = latest(async (since, outdated) => {
   const settings = panel.read(), number = ++seq;
   state.settings = settings;
@@ -157,7 +157,7 @@ const align = latest(async (since, outdated) => {
   }
 });
 
-const lost = (error) => error instanceof TypeError ? "The server does not answer; is `dropdtw explore` still running?" : error.message;
+const lost = (error) => error instanceof TypeError ? "The server does not respond; is `dropdtw explore` still running?" : error.message;
 
 async function computePosterior(settings, number) {
   const begun = performance.now();
@@ -173,7 +173,7 @@ async function computePosterior(settings, number) {
 }
 
 function changed() {
-  asking?.abort(); // a posterior for old settings is of no use
+  asking?.abort(); // the posterior of the old settings is no longer needed
   align(performance.now());
 }
 
@@ -185,7 +185,7 @@ async function loadMatrix(name) {
   state.gray = grayImage(answer, palette());
   panel.fit(answer);
   if (other && restored) panel.write(restored);
-  else if (other) { // constants of the old costs mean nothing for these
+  else if (other) { // constants that fit the old costs mean nothing here
     const found = await post("suggest", { settings: panel.read() });
     if (!found.error) trust(found);
     panel.forget(answer.gamma, found);
@@ -221,14 +221,14 @@ function point(cell) {
   explain(cell);
 }
 
-/** The z of a column: the one it matches, otherwise the one the cursor is at. */
+/** The z of a column: the one it matches, otherwise the one under the cursor. */
 function rowOf(j) {
   const pairs = state.found?.pairs ?? [];
   for (let k = 0; k < pairs.length; k += 2) if (pairs[k + 1] === j) return pairs[k];
   return cursor?.i ?? 0;
 }
 
-/** The column in which a step is first matched, otherwise the one the cursor is at. */
+/** The column in which a step is first matched, otherwise the one under the cursor. */
 function firstOf(step) {
   const visits = state.found?.visits ?? [];
   for (let k = 0; k < visits.length; k += 3) if (visits[k] === step) return visits[k + 1];
@@ -265,7 +265,7 @@ $("picture").addEventListener("keydown", (event) => {
 
 // --- buttons ---------------------------------------------------------------------------------------------------
 
-/** How far to trust a suggested drop cost, in full, beside the button. */
+/** Next to the button: the confidence in a suggested drop cost, with the reason. */
 function trust(found) {
   suggested = found;
   $("suggestion").textContent = `${percent(found.confidence)} sure: ${found.why}.`;
@@ -274,7 +274,7 @@ function trust(found) {
 
 const percent = (share) => `${Math.round(100 * share)} %`;
 
-/** Above the picture: whether the drop cost in use is a suggestion, and how far to trust it. */
+/** Above the picture: the confidence in the drop cost, if it is a suggested one. */
 function showTrust(settings) {
   const { kind, value } = settings[settings.threshold.kind === "none" ? "drop_x" : "threshold"];
   const taken = suggested !== null && kind !== "none" && suggested[kind] === value, box = $("trust");
@@ -306,8 +306,8 @@ $("suggest-opening").addEventListener("click", async () => {
     const found = await post("suggest-opening", { settings: panel.read() });
     if (found.error) { showError(found.error); return; }
     const cost = Math.max(0, ...Object.values(found));
-    $("opening").textContent = cost ? `${short(cost)}: a stretch of chance matches inside junk saves no more.`
-      : "Chance matches save nothing at this drop cost: no opening cost is needed.";
+    $("opening").textContent = cost ? `${short(cost)}: no stretch of chance matches inside junk would save more.`
+      : "At this drop cost, chance matches save nothing, so no opening cost is needed.";
     panel.open(found);
     changed();
   } catch (error) {
@@ -352,13 +352,13 @@ $("reset").addEventListener("click", () => {
   changed();
 });
 
-// On a phone the settings cover the foot of the screen: what they change moves above them.
+// On a phone the settings cover the bottom of the screen: scroll the picture into view above them.
 const phone = matchMedia("(max-width: 640px)");
 $("drawer").addEventListener("toggle", () => { if (phone.matches && $("drawer").open) $("picture").scrollIntoView({ block: "start" }); });
 
 // --- start -----------------------------------------------------------------------------------------------------
 
-// Settings stay in the address, so that a reloaded or copied tab shows the same.
+// Keep the settings in the address, so that a reloaded or copied tab shows the same.
 let timer;
 function remember(settings) {
   clearTimeout(timer);
@@ -379,7 +379,7 @@ async function start() {
   dress();
   const info = state.info = await get("info"), [K, N] = info.shape;
   document.title = `${info.title} · dropdtw explorer`;
-  $("what").textContent = `${info.title}: ${K} elements of Z (down) × ${N} of X (right) · curves: ${info.curves.what}`;
+  $("what").textContent = `${info.title}: ${K} elements of Z (rows) × ${N} of X (columns) · curves: ${info.curves.what}`;
   $("what").title = $("what").textContent;
   $("note").textContent = info.note ?? "";
   $("note").hidden = !info.note;

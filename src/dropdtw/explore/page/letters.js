@@ -1,4 +1,4 @@
-// What is written in the picture: names, axes and the legend, with its patterns. Labels that would touch are left out.
+// The text in the picture: names, axes and the legend with its patterns. Labels that would overlap are left out.
 
 const FONT = "system-ui, 'DejaVu Sans', sans-serif";
 const ROW = 18, BAR = 70;
@@ -35,13 +35,13 @@ export function lettering(context, at, state, palette) {
     context.translate(8, bands.matrix.y + bands.matrix.height / 2);
     context.rotate(-Math.PI / 2);
     context.textAlign = "center";
-    if (K <= 1000) context.fillText("z (index)", 0, 0); // longer numbers need the room
+    if (K <= 1000) context.fillText("z (index)", 0, 0); // longer numbers need the space
     context.restore();
   }
   legend(context, at, state, palette);
 }
 
-/** The axis of X: marks, and its name below. */
+/** The axis of X: tick marks, and its name below. */
 function along(context, at, { fps, times }) {
   const { bands, left, inner, width, N } = at, below = bands.ticks.y + 11;
   context.textAlign = "center";
@@ -58,12 +58,12 @@ function along(context, at, { fps, times }) {
   context.fillText(name, left + inner / 2, below + 15);
 }
 
-/** Places on the axis of X with what is written there, and what that is: times where there are times, else numbers. */
+/** The positions and labels of the ticks of X, and the name of the axis: times if known, otherwise indices. */
 function marks(N, count, fps, times) {
   if (times.length) return { places: ticks(N, count).map((j) => [j, clock(times[j])]), name: timeName(times.at(-1)) };
   if (!fps) return { places: ticks(N, count).map((j) => [j + 0.5, String(j)]), name: "x (index)" };
   const length = N / fps, rough = length / Math.max(2, count);
-  const short = length < 120; // then plain seconds are easier to read
+  const short = length < 120; // plain seconds are easier to read
   const clocks = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400];
   const step = short ? rounded(rough) : clocks.find((t) => t >= rough) ?? Math.ceil(rough / 86400) * 86400;
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
@@ -74,7 +74,7 @@ function marks(N, count, fps, times) {
 
 const timeName = (seconds) => seconds < 3600 ? "time (minutes:seconds)" : "time (hours:minutes:seconds)";
 
-/** The least 1, 2 or 5 times a power of ten that is not below a number. */
+/** Round up to 1, 2 or 5 times a power of ten. */
 function rounded(rough) {
   const power = 10 ** Math.floor(Math.log10(rough));
   return [1, 2, 5, 10].find((f) => f * power >= rough * (1 - 1e-9)) * power;
@@ -92,7 +92,7 @@ export function clock(seconds) {
 
 // --- the legend ------------------------------------------------------------------------------------------------
 
-/** What the legend explains, as [text, ...colors]; a color of null is the hatching. */
+/** The entries of the legend, as [text, ...colors]; a color of null means hatching. */
 export function legendEntries({ info, settings, costs }, palette) {
   const entries = [["matched", palette.matched], ["dropped", palette.dropped, null]];
   if (info.truth) entries.push(["truth", palette.truth]);
@@ -105,7 +105,7 @@ const wide = (context, [text, ...colors]) => 16 * colors.length + context.measur
 
 const scaleEnds = ({ low, high }) => [low, high].map((v) => String(Number(v.toPrecision(2))));
 
-/** The entries in rows that fit; the scale of costs comes first. */
+/** Break the entries into rows that fit; the color scale of costs comes first. */
 function rows(context, entries, costs, width) {
   context.font = `12px ${FONT}`;
   const scale = ["match cost", ...scaleEnds(costs)].reduce((sum, text) => sum + context.measureText(text).width + 6, BAR + 6);
@@ -151,7 +151,7 @@ function legend(context, at, { costs }, palette) {
   }
 }
 
-/** What the curves are, each in its color, in the corner of their band. */
+/** The names of the curves, each in its color, in the corner of their band. */
 export function curveNames(context, at, { info }, palette) {
   const { x, parts } = info.curves, s = at.bands.signal;
   if (!x.length || !parts) return;
@@ -161,7 +161,7 @@ export function curveNames(context, at, { info }, palette) {
   let place = at.left + 6;
   const full = parts.reduce((sum, text) => sum + context.measureText(text).width + 28, 0);
   parts.forEach((name, c) => {
-    const text = c && full > at.inner ? name.split(" ").at(-1) : name; // "component 1", "2", "3" where room is scarce
+    const text = c && full > at.inner ? name.split(" ").at(-1) : name; // "component 1", "2", "3" if space is scarce
     const room = context.measureText(text).width;
     context.fillStyle = palette.ground;
     context.globalAlpha = 0.8;
@@ -174,7 +174,7 @@ export function curveNames(context, at, { info }, palette) {
   });
 }
 
-/** A text cut to a width. */
+/** Cut a text to a width. */
 function fitted(context, text, width) {
   if (context.measureText(text).width <= width) return text;
   let end = text.length;
@@ -182,7 +182,7 @@ function fitted(context, text, width) {
   return `${text.slice(0, end).trimEnd()}…`;
 }
 
-/** Orange lines on nothing, for what is dropped. */
+/** The pattern for drops: orange lines on a transparent background. */
 export function hatching(context, palette) {
   const tile = new OffscreenCanvas(10, 10), pen = tile.getContext("2d");
   pen.strokeStyle = palette.dropped;

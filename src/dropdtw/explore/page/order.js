@@ -1,4 +1,4 @@
-// The order of the steps: boxes in layers from left to right, and arrows; what was done bears its number.
+// Draw the order of the steps: boxes in layers from left to right, and arrows. Steps that were done are numbered.
 
 const SPACE = "http://www.w3.org/2000/svg", HIGH = 40, GAP = 40, BELOW = 18, LETTERS = 19;
 const made = (name, attributes = {}, ...inside) => {
@@ -8,7 +8,7 @@ const made = (name, attributes = {}, ...inside) => {
   return found;
 };
 
-/** A text in at most two lines. */
+/** Break a text into at most two lines. */
 function lines(text) {
   const found = [""];
   for (const word of text.split(/\s+/)) {
@@ -20,7 +20,7 @@ function lines(text) {
   return found.slice(0, 2).map((line, k) => cut(line, k === 1 && found.length > 2));
 }
 
-/** Draw boxes and arrows; `chosen` is called with the step of a box that is clicked. */
+/** Draw boxes and arrows. A click on a box calls `chosen` with its step. */
 export function drawOrder(order, chosen) {
   const box = document.getElementById("boxes");
   document.getElementById("order").hidden = false;
@@ -29,12 +29,12 @@ export function drawOrder(order, chosen) {
     return;
   }
   const full = order.names.length ? 132 : 46, [layers, rows] = order.size;
-  // Layers of dots alone are narrow.
+  // Layers that contain only dots are narrow.
   const wide = Array(layers).fill(10), left = [];
   for (const [number, layer] of order.nodes) if (number >= 0) wide[layer] = full;
   wide.reduce((at, width, layer) => (left[layer] = at) + width + GAP, 16);
   const back = order.edges.filter(([, , kind]) => kind === "repeat" || kind === "jump");
-  // Arrows that lead back run above, the longer the higher.
+  // Arrows that lead back run above the boxes; longer ones run higher.
   const rise = ([a, b]) => 16 + 9 * Math.min(8, Math.abs(order.nodes[a][1] - order.nodes[b][1]));
   const top = back.length ? Math.max(...back.map(rise)) + 16 : 14;
   const width = left.at(-1) + wide.at(-1) + 16, height = top + rows * (HIGH + BELOW) - BELOW + 16;
@@ -89,7 +89,7 @@ export function drawOrder(order, chosen) {
   box.replaceChildren(picture);
 }
 
-/** Number the boxes by the walk of an alignment, and say it in words. */
+/** Number the boxes in the order in which an alignment visits them, and list them in the caption. */
 export function showWalk(order, found) {
   const done = new Map(), { visits } = found, walk = new Set(found.walk), said = [];
   for (let k = 0; k < visits.length; k += 3) {

@@ -1,8 +1,8 @@
-// What goes over the wire: questions as JSON, answers as JSON or as a header with arrays behind it.
+// Communication with the server: requests are JSON; responses are JSON, or a JSON header followed by arrays.
 
 const KINDS = { u1: Uint8Array, i4: Int32Array, f4: Float32Array };
 
-/** The header and the arrays of a binary answer; see `pack` on the server's side. */
+/** Decode the header and the arrays of a binary response; see `pack` in server.py. */
 export function unpack(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
@@ -30,7 +30,7 @@ export async function post(path, question, signal) {
   return answer(await fetch(path, { method: "POST", headers, body: JSON.stringify(question), signal }));
 }
 
-/** A function that runs `work` with the latest argument it was called with, one at a time; those between are skipped. */
+/** Wrap `work` so that one call runs at a time. Of the calls made meanwhile, only the latest runs next. */
 export function latest(work) {
   let wanted = null, running = false;
   return async (argument) => {
