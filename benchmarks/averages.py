@@ -5,17 +5,17 @@ python benchmarks/averages.py [--data DIR] [--only made utkinect penn] [--seeds 
 Run it in the environment of `make bench`, which has the other libraries. DIR holds the folders `utkinect` and
 `pennaction`; without it, only synthetic series are measured.
 
-made : 16 warped copies of one curve; a fifth of each is junk, two passages of noise at random levels. The error is the
+made : 16 warped copies of one curve. A fifth of each is junk: two passages of noise at random levels. The error is the
     root mean square distance to the curve, along the best warping.
 utkinect : ten actions, each recorded up to 16 times (20 joints, 3D). A passage from between the actions of the same
     recording is spliced into each series; it is a quarter as long as the action.
 penn : the seven actions of Penn Action that are not cyclic. 16 videos (13 joints, 2D) are drawn, every second frame is
     kept, and a passage of another action is spliced into each.
 
-The error on real series is the distance, along the best warping, from the average of the spoiled series to the same
-library's average of the clean ones, divided by the spread of the latter around its mean: 0 means that junk had no
-effect, 1 that a constant would do as well. One rule for the drop cost serves all data sets; it was fixed before the
-real series were looked at. aeon takes only series of equal length, so for aeon all are stretched to the median length.
+The error on real series compares two averages by the same library: of the series with junk and of the clean series. It
+is their distance along the best warping, divided by the spread of the clean average around its mean. 0 means that junk
+had no effect, 1 that a constant would do as well. One rule for the drop cost serves all data sets; it was fixed before
+we looked at the real series. aeon takes only series of equal length, so we stretch them to the median length for aeon.
 """
 
 from __future__ import annotations

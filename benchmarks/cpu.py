@@ -1,14 +1,14 @@
 # ruff: noqa: E402
 """Measure this library and its peers on the same inputs, in one process, interleaved, as ratios.
 
-Run with `make bench` (which installs pinned peers in an environment of their own), or
-`python benchmarks/cpu.py [--rounds 7] [--only ROW ...] [--json results.json]`. Peers that are not installed are left
-out, and say so.
+Run with `make bench` (which installs pinned peers in their own environment), or
+`python benchmarks/cpu.py [--rounds 7] [--only ROW ...] [--json results.json]`. Peers that are not installed are
+skipped, with a note.
 
-Every row is measured end to end from the sequences, by the CPU time of one thread; rows for two threads compare the
-time on the wall with one thread. In each round every contestant has its turn of several calls, so that a busy machine
-hits all of them; the best turn counts, for everyone. We are measured in double and in single precision. Peers get
-double precision, which is what they compute in whatever they are given; matrix products are measured in both.
+Every row is measured end to end from the sequences, by the CPU time of one thread; rows for two threads compare their
+wall-clock time with that of one thread. In each round, every library gets a turn of several calls, so that a busy
+machine affects all of them; the best turn counts. We measure ours in double and in single precision. Peers get double
+precision, in which they compute whatever the input; matrix products are measured in both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How `cpu.py` calls each peer: a function of the inputs, in double precision, that gives the job to measure."""
+"""How `cpu.py` calls each peer: a function that takes the inputs (double precision) and returns the call to measure."""
 
 from __future__ import annotations
 

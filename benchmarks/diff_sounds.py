@@ -1,6 +1,6 @@
-"""Made sounds for benchmarks/diff.py: speech, music, both, and noise.
+"""Synthetic sounds for benchmarks/diff.py: speech, music, both, and noise.
 
-Speech is spoken by espeak-ng, music is written here as MIDI and rendered by fluidsynth; both are programs of their own
+espeak-ng speaks the speech. Music is generated here as MIDI and rendered by fluidsynth. Both are separate programs
 (Debian packages of the same names).
 """
 

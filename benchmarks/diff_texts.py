@@ -1,11 +1,11 @@
-"""Measure subtitles that move by their text: simulated versions of the timed transcripts of YouCook2.
+"""Measure `dropdtw retime` by subtitles, on simulated versions of the timed transcripts of YouCook2.
 
 python benchmarks/diff_texts.py [--data FOLDER] [--talks 100] [--unrelated 300] [--seed 20]
 
-FOLDER holds yc2_transcripts.json.gz; default: youcook2_text in DROPDTW_DATA. The first half of the transcripts set the
-constants of `dropdtw.media.words`; these figures are of the second half. Each talk is compared with itself 3.3 s later,
-which must not be split, and with a version that has cuts and breaks, to which its subtitles are moved. Talks drawn at
-random should share nothing.
+FOLDER holds yc2_transcripts.json.gz; default: youcook2_text in DROPDTW_DATA. The constants of `dropdtw.media.words`
+were fitted to the first half of the transcripts; this measures the second half. Each talk is compared with itself 3.3 s
+later, which must not be split. It is also compared with a version that has cuts and breaks, and its subtitles are moved
+to that version. Unrelated talks, drawn at random, should share nothing.
 """
 
 from __future__ import annotations

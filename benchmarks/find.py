@@ -1,10 +1,10 @@
-"""Find planted occurrences of a query by `dropdtw.find`, dtaidistance's subsequence search and stumpy's matches.
+"""Find planted copies of a query with `dropdtw.find`, dtaidistance's subsequence search and stumpy's matches.
 
 python benchmarks/find.py [--length 200000] [--count 20] [--seed 0]
 
-A smooth query of 100 samples is planted into a random signal, each time slower or faster by up to 25 % and with noise;
-in every second copy a burst of 15 foreign samples is spliced. Each library is asked for as many matches without
-overlap as there are copies. A copy counts as found if a match and the copy share more than half of their union.
+Copies of a smooth query of 100 samples are planted in a random signal, each slower or faster by up to 25 % and with
+noise. Into every second copy, 15 foreign samples are spliced. Each library has to return as many non-overlapping
+matches as there are copies. A copy counts as found if a match overlaps it with an IoU above one half.
 The environment of `make bench` has the other libraries; those that are not installed are skipped. Times are CPU seconds
 of one process, after a small first call that compiles what needs compiling. The drop cost was chosen on seed 101.
 """

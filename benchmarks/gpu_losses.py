@@ -1,6 +1,6 @@
-"""The losses on one CUDA device, for `benchmarks/gpu.py`: the fused operator against the general path, then how fast.
+"""Losses on one CUDA device, for `benchmarks/gpu.py`: check the fused operator against the general path, and time it.
 
-Everything is forward + backward from Z and X. `general` is the same loss with the fused operator switched off.
+All times are forward + backward from Z and X. `general` is the same loss with the fused operator switched off.
 """
 
 from __future__ import annotations

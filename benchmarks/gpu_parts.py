@@ -1,6 +1,6 @@
 """Parts of losses on one CUDA device, for `benchmarks/gpu.py`: L_clust, percentiles, padding and squared distances.
 
-Each against the general path, and then how fast, forward + backward from Z and X.
+Each is checked against the general path, and then timed, forward + backward from Z and X.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 python benchmarks/localize.py --data DIR [--folds 5] [--seed 0]
 
 DIR has `yc2_transcripts.json.gz` (see `dropdtw.data.transcripts`). Its videos are split into folds. Weights, floor and
-edge are chosen on all folds but one and measured on that one, in turn. The last lines choose them on all videos; these
-numbers are used in `dropdtw/text/evidence.py`. Steps are searched for in five settings:
+edge (see `dropdtw/text/evidence.py`) are chosen on all folds but one and measured on that one, in turn. The last lines
+choose them on all videos; the library uses these values. Steps are searched for in five settings:
 
 own : all steps of a video, in its own transcript.
 foreign : all steps of a video, in the transcript of another dish of the same fold.

@@ -1,10 +1,10 @@
-"""Align long sequences with their path, each in a process of its own, and print the time and the memory it took.
+"""Align long sequences, including the path, each in its own process; print the time and memory it took.
 
 python benchmarks/long.py [--shape 1000 1000000] [--match cosine] [--drop-x percentile:30] [--drop-z 0.3] [--features 8]
 
-Without --shape, the table of docs/performance.md. Memory is the peak of the process less its inputs; C is what all
-match costs would take. Frames follow the steps with noise, and every seventh is foreign; the last column says how
-many of a sample of the others got their step.
+Without --shape, it prints the table of docs/performance.md. Memory is the peak of the process minus its inputs; the
+column C is the memory that all match costs would need. Frames follow the steps with noise, and every seventh frame is
+foreign. The last column is the share of the other frames, in a sample, that were matched to their own step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measure time and peak memory of one large problem, in a process of its own (the peak is the process's).
+"""Measure time and peak memory of one large problem, in its own process, since the peak is that of the whole process.
 
 python benchmarks/memory.py align --features 16 --match cosine
 python benchmarks/memory.py align --features 2 --match sqeuclidean --drop-z 5

@@ -5,10 +5,10 @@ python benchmarks/retrieval.py [--size 10000] [--queries 3] [--data tmnist walk 
 
 tmnist : clips of TMNIST, 80 classes, 100 frames each; the 32 principal components of their pixels (not the features of
     the paper's encoder, which would take long to compute). A query is a clip with another image.
-walk : random walks in 32 dimensions. A query is one of them with noise: one near neighbor, nine strangers.
-noise : independent frames: nothing is near anything, which is the worst case.
-series : random walks in 2 dimensions by Euclidean distance, with ten times the drop costs: aligned in lanes, without
-    lower bounds.
+walk : random walks in 32 dimensions. A query is one of them with noise, so it has one near neighbor among strangers.
+noise : independent frames, so that nothing is near anything. This is the worst case.
+series : random walks in 2 dimensions by Euclidean distance, with ten times the drop costs. These are aligned in SIMD
+    lanes, without lower bounds.
 
 `nearest` is measured twice: as it is, and without early abandoning of alignments that are certain to cost more than the
 k-th best. Times are CPU times, so that other processes on the machine matter little.

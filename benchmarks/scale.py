@@ -1,4 +1,4 @@
-"""Measure the throughput of one core on corpora: the figures behind the estimates in docs/scale.md.
+"""Measure the throughput of one core on corpora: the numbers behind the estimates in docs/scale.md.
 
 python benchmarks/scale.py            # takes minutes; needs dropdtw[ray]
 python benchmarks/scale.py --gpu      # on a machine with CUDA; needs dropdtw[torch]

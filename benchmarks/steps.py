@@ -1,11 +1,11 @@
-"""An epoch of step-localization training: how much the alignment loss adds to the mapping's own work.
+"""Measure an epoch of step-localization training: how much time the alignment loss adds to the mapping (the network).
 
     python benchmarks/steps.py                    # 2,000 videos of 10 steps x 200 frames, d = 512, on the CPU
     python benchmarks/steps.py --device cuda      # and captured in a CUDA graph, which must train as eager code does
 
-Times one epoch (84 batches of 24) of the mapping alone (forward, backward and optimizer, its output's square as loss),
-and with each loss, in turns in the same run; prints seconds and ratios. Captured steps are compared with the mapping
-alone, captured as well. On CUDA, the bars for losses with L_clust are 3 x in eager code and 2 x captured.
+Times one epoch (84 batches of 24) of the mapping alone (forward, backward and optimizer, with the square of its output
+as the loss), and with each loss, in turn in the same run; prints seconds and ratios. Captured steps are compared with
+the mapping alone, also captured. On CUDA, the limits for losses with L_clust are 3 x in eager code and 2 x captured.
 """
 
 import argparse

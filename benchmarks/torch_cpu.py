@@ -1,4 +1,7 @@
-"""How much `drop_dtw` adds to the executor behind it, forward + backward on the CPU: python benchmarks/torch_cpu.py."""
+"""Measure how much time `drop_dtw` adds to its executor, forward + backward, on the CPU.
+
+python benchmarks/torch_cpu.py
+"""
 
 from __future__ import annotations
 

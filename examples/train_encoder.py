@@ -1,9 +1,9 @@
 """Train an encoder with an alignment loss: from lists of steps alone, it learns which step each frame shows.
 
-This is a toy version of learning from instructional videos. Twelve steps are vectors. What a step looks like in a frame
-is a different vector, the same in all recordings but far from the vector of the step. Each recording shows four to six
-steps in order. More than half of its frames show *other* steps: they belong to no step of its list and should be
-dropped. Training sees the lists but never the labels of the frames, which serve only to score held-out recordings.
+This is a toy version of learning from instructional videos. There are twelve steps, each a vector. The look of a step
+in a frame is another vector, the same in all recordings but far from the step's own vector. Each recording shows four
+to six steps in order. More than half of its frames show *other* steps, which are not in its list and should be dropped.
+Training sees the lists but never the labels of the frames, which serve only to score held-out recordings.
 
 Run `python examples/train_encoder.py` (under 30 s); add `--plot out.png` for a figure.
 """
