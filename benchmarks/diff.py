@@ -1,11 +1,11 @@
 """Measure `dropdtw.media.diff` on made recordings with known edits: what it finds, invents, and how exact borders are.
 
-python benchmarks/diff.py [--only speech mixed music noise] [--pairs 60] [--seed 10000] [--cache DIR] [--jobs 2]
+python benchmarks/diff.py [--only speech mixed music noise] [--pairs 60] [--seed 20000] [--cache DIR] [--jobs 2]
                           [--picture FILE]           draws how sure stretches are, beside how often they are right
 python benchmarks/diff.py --short [--pairs 6]        the confidence alone, where shared passages last 1 s and more
 python benchmarks/diff.py --hour                     one hour against one hour: seconds and memory
 
-Seeds below 1000 are for tuning, 10000 and more for reporting: nothing is chosen on these. An edit is found where all
+Seeds below 1000 are for tuning, 20000 and more for reporting: nothing is chosen on these. An edit is found where all
 its times are right within half a second; a false one is an edit in the answer that is no true one. Border errors are
 those of edits within 3 s. For every third seed, A is also compared with B of the neighboring seed, which has the same
 voices but no passage in common, and the confidence is measured on stretches that an alignment with a low opening cost
@@ -31,6 +31,7 @@ import diff_sounds as sounds
 import numpy as np
 
 from dropdtw import media
+from dropdtw.files.progress import reporter
 from dropdtw.media import compare, confidence, features, matching
 from dropdtw.media.borders import settled
 from dropdtw.media.retime import retime
@@ -153,10 +154,12 @@ def line(name: str, these: list[Scores]) -> str:
 
 def report(kinds: list[str], pairs: int, seed: int, cache: Path | None, jobs: int, picture: Path | None) -> None:
     tasks = [(kind, seed + k, cache) for k in range(pairs) for kind in kinds]
+    tell = reporter("pairs")
     with get_context("spawn").Pool(jobs) as pool:
         scores = []
         for s in pool.imap(measure, tasks):
             scores.append(s)
+            tell(len(scores), len(tasks))
             if s.found < s.edits or s.false or (s.common or 0) >= 0.05:
                 print(f"  {s.kind} {s.seed} {s.how}: {s.found} of {s.edits}, {s.false} false, {s.common}", flush=True)
     summary(scores, kinds, seed < 1000, picture)

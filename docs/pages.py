@@ -11,7 +11,7 @@ SESSION = re.compile(
 )
 """A block of code with prompts."""
 CODE = re.compile(r"(<pre.*?</pre>|<code.*?</code>|<[^>]*>)", re.DOTALL)
-UNIT = re.compile(r"(?<=\d) (?=(?:%|±|×|[kMG]?i?B\b|ms\b|µs\b|s\b))|(?<=±) (?=\d)")
+UNIT = re.compile(r"(?<=\d) (?=(?:%|±|×|[kMG]?i?B\b|ms\b|µs\b|s\b))|(?<=[±×]) (?=\d)")
 """A space inside a quantity."""
 
 

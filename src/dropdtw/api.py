@@ -223,9 +223,9 @@ def cost(
     reducer : "hard" for the minimum, "soft" for −γ log Σ exp(−cost/γ) over all alignments, "smooth" for the paper's
         smoothMin (Eq. 7).
     gamma : γ of "soft" and "smooth", a number ≥ 0; 0 is the minimum.
-    normalize : "pattern" divides by the total weight of a path, so that values of different lengths can be compared. It
-        is for step patterns in which all paths have the same weight ("symmetric2", "asymmetric" and their P1 forms).
-        "path" divides by the number of matches and drops of the path found; another path may have a smaller quotient.
+    normalize : divides the value, so that values of different lengths can be compared. "pattern" divides by K + N for
+        the step patterns "symmetric2" and "symmetricP1", and by K for "asymmetric" and "asymmetricP1". "path" divides
+        by the number of matches and drops of the best path; another path may have a smaller quotient.
     max_cost : the largest value of interest. Any larger value becomes +∞, and its computation stops as soon as it is
         certain to be larger. Values up to the limit are exact. With `normalize`, the limit applies to the normalized
         value. With soft minima or an `order`, it saves no work.

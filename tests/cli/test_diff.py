@@ -110,7 +110,7 @@ def test_unrelated_texts_are_said_to_be_so(folder):
         (["retime", "a.srt", "--from", "a.txt", "--to", "b.txt"], "--from is a.txt, which has no times"),
         (["retime", "a.srt", "--from", "a.npy", "--to", "b.npy"], "--from is a.npy, which has no times"),
         (["retime", "a.srt", "--to", "b.txt"], "--to is b.txt, which has no times"),
-        (["diff", "a.srt", "b.srt", "--min", "0"], "min is 0.0; give a number of seconds above 0"),
+        (["diff", "a.srt", "b.srt", "--min", "0"], "min is 0.0; give a number above 0"),
         (["diff", "a.srt", "b.srt", "-f", "ffmpeg"], "--format ffmpeg cuts recordings, but B is a text"),
         (["diff", "a.txt", "b.txt", "-f", "audacity"], "--format audacity needs times in seconds"),
     ],

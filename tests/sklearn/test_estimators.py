@@ -139,7 +139,7 @@ def test_neighbors_of_training_series_are_others():
         assert sorted([*row, k]) == list(range(len(TRAIN)))
     expected = [dropdtw.distance(TRAIN[k], TRAIN[0], 0.3, match="euclidean") for k in nearest[0]]
     np.testing.assert_allclose(costs[0], expected, rtol=1e-12)  # the one that is asked about is x
-    with pytest.raises(ValueError, match=f"n_neighbors is {len(TRAIN)}; there are {len(TRAIN) - 1} training"):
+    with pytest.raises(ValueError, match=f"n_neighbors is {len(TRAIN)}, but there are {len(TRAIN) - 1} series"):
         knn.kneighbors(n_neighbors=len(TRAIN))
 
 
@@ -154,8 +154,8 @@ def test_what_cannot_be_aligned_has_no_vote():
 
 
 @pytest.mark.parametrize(("options", "says"), [
-    ({"n_neighbors": 0}, "n_neighbors is 0; there are 15"),
-    ({"n_neighbors": 16}, "n_neighbors is 16; there are 15"),
+    ({"n_neighbors": 0}, "n_neighbors is 0, but there are 15"),
+    ({"n_neighbors": 16}, "n_neighbors is 16, but there are 15"),
     ({"n_neighbors": 1.5}, "n_neighbors is 1.5"),
     ({"weights": "cost"}, "weights is 'cost'; give 'uniform' or 'distance'"),
     ({"method": "dwt"}, "method is 'dwt'; choose one of"),

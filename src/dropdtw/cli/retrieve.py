@@ -104,7 +104,7 @@ def retrieve(
             ranking = sorted(ranking)[:top]
             advance(len(chunk))
     if reader.numbered > 1:
-        screen.note(f"{reader.numbered - 1} more sequences begin with such names of columns")
+        screen.note(f"{reader.numbered - 1} more sequences begin with such column names")
     if not ranking:
         raise ValueError(f"{corpus} holds no readable sequence; check the messages above")
     if out:

@@ -199,7 +199,7 @@ class Edits:
 def check_min(min: float) -> None:
     """Raise unless the minimum duration of a row is a positive number."""
     if isinstance(min, bool) or not (isfinite(min) and min > 0):
-        raise ValueError(f"min is {min!r}; give a number of seconds above 0")
+        raise ValueError(f"min is {min!r}; give a number above 0")
 
 
 def clock(t: float) -> str:

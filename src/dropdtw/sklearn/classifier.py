@@ -135,7 +135,8 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         k = self.n_neighbors if n_neighbors is None else n_neighbors
         others = D.shape[1] - (X is None)
         if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= others:
-            raise ValueError(f"n_neighbors is {k!r}; there are {others} training series, so give 1 to {others}")
+            fits = f"give 1 to {others}" if others else "fit at least two series"
+            raise ValueError(f"n_neighbors is {k!r}, but there are {others} series to choose from; {fits}")
         nearest = np.argsort(D, axis=1, kind="stable")[:, :k]
         return np.take_along_axis(D, nearest, axis=1), nearest
 
