@@ -18,7 +18,7 @@ IMAGES = Path(__file__).resolve().parent / "images"
 WIDTH, HEIGHT = 1280, 720
 POINTED = {"width": 0.52, "height": 0.75}
 """What the mouse points at, as shares of the picture: a frame that is dropped."""
-COLORS = 128
+COLORS = 256
 """A palette of so many colors keeps the files small, and nobody sees the difference."""
 
 

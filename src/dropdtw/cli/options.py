@@ -45,7 +45,7 @@ OpenX = Annotated[
 ]
 OpenZ = Annotated[str | None, typer.Option("--open-z", metavar="COST", help="The same for elements of Z.")]
 Warp = Annotated[
-    float, typer.Option("--warp", metavar="COST", help="Extra cost of each match that repeats an element: a number.")
+    float, typer.Option("--warp", metavar="COST", help="Extra cost of matching an element once more: a number.")
 ]
 Match = Annotated[
     str,
@@ -56,9 +56,9 @@ Match = Annotated[
     ),
 ]
 Method = Annotated[str, typer.Option("--method", help=f"Alignment method: {', '.join(METHODS)}.")]
-OneToMany = Annotated[bool, typer.Option(help="Allow one z to match several x.")]
-ManyToOne = Annotated[bool, typer.Option(help="Allow one x to match several z.")]
-Contiguous = Annotated[bool, typer.Option(help="Drop no x between two matches of the same z.")]
+OneToMany = Annotated[bool, typer.Option(help="Allow one element of Z to match several of X.")]
+ManyToOne = Annotated[bool, typer.Option(help="Allow one element of X to match several of Z.")]
+Contiguous = Annotated[bool, typer.Option(help="Drop no element of X between two that match the same element of Z.")]
 Window = Annotated[
     str | None,
     typer.Option(
@@ -81,8 +81,8 @@ OrderFile = Annotated[
     typer.Option(
         "--order",
         metavar="FILE",
-        help='File that says which steps may follow which: JSON ({"before": [[0, 2]]}, a task graph with steps and '
-        'edges, or the output of Order.to_dict), or text with one step per line and blocks such as "any order:".',
+        help='File that says which steps may follow which: text with one step per line and blocks such as "any '
+        'order:", or JSON such as {"before": [[0, 2]]}. The documentation lists all forms.',
     ),
 ]
 

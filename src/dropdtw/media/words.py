@@ -190,7 +190,10 @@ def _jumps(shifts: Array, exact: Array) -> list[int]:
 
 
 def _slope(a: Words, b: Words, pairs: Array) -> float:
-    """Seconds of B per second of A, as a median over distant pairs; 1 if cuts and breaks explain the difference."""
+    """Seconds of B per second of A, as a median over distant pairs.
+
+    1 if the ratios of distant pairs scatter, or differ from those of close ones: then cuts and breaks explain them.
+    """
     if len(pairs) < 20:
         return 1.0
     exact = a.begins_cue[pairs[:, 0]] & b.begins_cue[pairs[:, 1]]

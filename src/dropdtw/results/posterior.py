@@ -35,8 +35,8 @@ class Posterior:
     gamma : the temperature γ.
     problem : the problem whose alignments these are.
     visit : (K,), how often an alignment visits z_i on average, matched or dropped. Without an `order` it is always 1.
-        With one, it is a probability if no step repeats. If z_i can repeat, it is a mean count, and then `drop_z` is
-        one too, and so is `match` if two visits can match the same x.
+        With an `order` in which no step repeats, it is a probability. For a step that can repeat, `visit` and `drop_z`
+        are mean counts; so is `match` if two visits can match the same x.
 
     >>> import dropdtw
     >>> p = dropdtw.posterior([[0.1, 0.9, 0.2]], drop_x=0.3, gamma=0.1)

@@ -22,7 +22,8 @@ class Evidence(NamedTuple):
 
     cost : the match cost of its best sentence.
     place : the highest posterior probability of a sentence in it, among all sentences and skipping the step.
-    others : the mean match cost of the other steps' best sentences, with one extra step of cost `UNKNOWN`.
+    others : the mean match cost of the other steps' best sentences. One step of cost `UNKNOWN` counts as well, so that
+        a step without others has a mean, too.
     """
 
     cost: float

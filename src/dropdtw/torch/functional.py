@@ -73,10 +73,9 @@ def drop_dtw(
         probabilities of matches and drops. "hard" is the minimum; its derivative is the alignment itself.
     gamma : γ of "smooth" and "soft", a number ≥ 0; 0 is the minimum.
     method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.solve`.
-    order : which steps may follow which, see `dropdtw.orders`. None means that Z is a list. A single order, or a list
-        of steps, applies to all items. A list whose entries are all orders, lists or None gives one order per item and
-        needs B entries; to pass a single order that consists of such parts, write `orders.as_order([...])`. Each order
-        must name every step of its item.
+    order : which steps may follow which, see `dropdtw.orders`. None means that Z is a list. One order, or a
+        list of steps, applies to all items. For an order per item, give a list of B orders, lists or None. (To pass one
+        order that consists of lists, write `orders.as_order([...])`.) Each order must name every step of its item.
     executor : None picks by device: compiled kernels on the CPU, Triton kernels on CUDA. "wavefront" uses ordinary
         PyTorch operations: it is slow, but runs on any device and can be differentiated more than once.
 

@@ -46,7 +46,7 @@ REPEATED: Final = 0.39
 """Share of videos in which a step occurs more than once."""
 
 SETS: Final = {"train": 3, "val": 1, "test": 2}
-"""Number of generated pairs of TMNIST sets that supply the clips of each split."""
+"""How many generated pairs of TMNIST sets (full digits and partial ones) supply the clips of each split."""
 
 
 @dataclass(frozen=True)
