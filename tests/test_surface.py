@@ -29,6 +29,15 @@ def test_surface_is_what_we_mean_to_offer():
     assert all(hasattr(dropdtw, name) for name in PUBLIC)
 
 
+def test_modules_that_need_extras_are_imported_on_first_use():
+    program = (
+        "import sys, dropdtw; assert 'dropdtw.metrics' not in sys.modules; "
+        "print(dropdtw.metrics.__name__, 'plot' in dir(dropdtw), hasattr(dropdtw, 'plots'))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["dropdtw.metrics", "True", "False"]
+
+
 def documented():
     """Every public function, class and method, by its name."""
     for name in sorted(PUBLIC - {"METHODS"}):

@@ -12,11 +12,17 @@ Z is the query or the list of steps, with elements z_i. X is the signal or the v
 - `suggest_drop` suggests a drop cost.
 - `costs`, `drops`, `orders` and `windows` are modules with values for `match=`, `drop_x=`, `order=` and `mask=`.
 - `METHODS` lists the values of `method=`.
+- `plot`, `metrics`, `text`, `media`, `corpus`, `sklearn` and `torch` are imported when you first use them. Most need an
+  extra.
 
 >>> import dropdtw
 >>> dropdtw.align([0, 1, 2], [0, 1, 9, 2], drop_x=0.5).labels        # x_2 matches nothing
 array([ 0,  1, -1,  2])
 """
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from dropdtw import costs, drops, orders, windows
 from dropdtw.api import align, cost, distance, pairwise, posterior, solve
@@ -33,6 +39,22 @@ from dropdtw.tables.methods import METHODS, erp, wdtw
 from dropdtw.tables.table import Edge, Recurrence, edges
 
 __version__ = "0.1.0"
+
+_ON_DEMAND = ("corpus", "explore", "media", "metrics", "palette", "plot", "sklearn", "text", "torch")
+
+
+if not TYPE_CHECKING:  # type checkers would take every misspelled name for a module
+
+    def __getattr__(name: str) -> ModuleType:
+        """Import a module on first use: these need extras, or take long to import."""
+        if name in _ON_DEMAND:
+            return import_module(f"dropdtw.{name}")
+        raise AttributeError(f"module 'dropdtw' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ON_DEMAND})
+
 
 __all__ = [
     "METHODS",

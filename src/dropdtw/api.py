@@ -147,9 +147,12 @@ def align(
     missing : "drop" leaves out elements with NaN (or masked values). They match nothing and cost nothing, as if they
         had been deleted, but all indices still refer to your sequences (see `Alignment.missing_x`). With None, such
         elements raise an error.
-    drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        executor : as in `dropdtw.solve`. With `match="softmax"`, drop_x can also be "logit:30", a drop logit that
-        competes with the steps inside the softmax.
+    drop_x, drop_z : the cost of dropping an element of X or Z; lower drops more. None never drops. Otherwise a number,
+        one number per element, "suggest" (chosen from the data), "percentile:30" (of the match costs), or a rule of
+        `dropdtw.drops`. With `match="softmax"`, drop_x can also be "logit:30", a drop logit that competes with the
+        steps inside the softmax.
+    method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order, executor : as in
+        `dropdtw.solve`.
 
     Returns
     -------

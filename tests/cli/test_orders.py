@@ -85,7 +85,7 @@ def test_pairs_by_name_do_for_an_order(plain):
 @needs_words
 def test_a_talk_about_something_else_is_called_one():
     done = run("localize", STEPS, EXAMPLES / "localize" / "telescope.vtt")
-    assert "steps were not found: these steps do not seem to be in this talk" in done.stderr
+    assert "no step was found: these steps do not seem to be in this talk" in done.stderr
     assert "none found" in done.stdout
 
 

@@ -16,7 +16,13 @@ STEPS, TALK, FOREIGN = EXAMPLES / "steps.txt", EXAMPLES / "talk.srt", EXAMPLES /
 def test_steps_that_do_not_seem_to_be_in_the_talk_are_said_to_be_missing():
     done = run("localize", FOREIGN, TALK)
     assert done.stdout.splitlines()[-1] == "0 of 6 steps found among 40 sentences"
-    assert done.stderr.startswith("dropdtw: 6 of 6 steps were not found: these steps do not seem to be in this talk")
+    assert done.stderr.startswith("dropdtw: no step was found: these steps do not seem to be in this talk")
+
+
+def test_steps_and_talk_in_the_wrong_order_are_refused(monkeypatch, capsys):
+    code, _, said = call(monkeypatch, capsys, "localize", str(TALK), str(STEPS))
+    assert code == 2
+    assert "talk.srt looks like subtitles, not like steps; give STEPS first, then TALK" in said
 
 
 def test_strict_leaves_with_status_1_if_most_steps_are_missing(monkeypatch, capsys, tmp_path):

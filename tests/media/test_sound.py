@@ -71,7 +71,7 @@ def test_video_without_sound_is_refused(tmp_path):
         read(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"no sound at all" * 100, b"RIFF\0\0\0\0WAVE"])
+@pytest.mark.parametrize("content", [b"no sound at all" * 100, b"RIFF\0\0\0\0WAVE"])
 def test_file_that_is_no_sound_is_refused(tmp_path, content):
     path = tmp_path / "x.wav"
     path.write_bytes(content)
@@ -79,7 +79,10 @@ def test_file_that_is_no_sound_is_refused(tmp_path, content):
         read(path)
 
 
-def test_missing_files_and_folders_are_named(tmp_path):
+def test_missing_and_empty_files_and_folders_are_named(tmp_path):
+    (tmp_path / "empty.wav").touch()
+    with pytest.raises(ValueError, match=r"empty\.wav' is empty; give a sound or video file"):
+        read(tmp_path / "empty.wav")
     with pytest.raises(FileNotFoundError, match=r"gone\.wav' does not exist"):
         read(tmp_path / "gone.wav")
     with pytest.raises(FileNotFoundError, match=r"is a folder; give the path"):

@@ -79,8 +79,8 @@ def explore(
         if browser:
             import webbrowser
 
-            screen.note("opened in the browser; press Ctrl-C to stop")
             webbrowser.open(address)
+        screen.note(f"{'opened in the browser' if browser else 'open this address in a browser'}; press Ctrl-C to stop")
 
     serve(session, port, opened=opened)
 

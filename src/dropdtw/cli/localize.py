@@ -110,6 +110,8 @@ def localize(
         raise ValueError(f"{names} '-', but standard input can be read only once; give one of them as a file")
     options.refuse_overwriting({"--out": out}, (steps, talk, drop_x, order))
     wanted = options.parsed(steps, read_blocks, "one step per line")
+    if any("-->" in name for name in wanted.names):
+        raise ValueError(f"{steps} looks like subtitles, not like steps; give STEPS first, then TALK")
     if order is not None:
         wanted = _ordered(wanted, order)
     timed = Path(talk).suffix.lower() != ".txt" or time is not None
@@ -137,7 +139,7 @@ def localize(
         _show(found, said, wanted)
     there, due = _counts(found)
     if 2 * there < due or not there:
-        missing = f"{due - there} of {due} steps were not found" if due else "no step was found"
+        missing = f"found {there} of {due} steps" if there else "no step was found"
         screen.note(f"{missing}: these steps do not seem to be in this talk; check that STEPS and TALK belong together")
         if strict:
             raise typer.Exit(1)

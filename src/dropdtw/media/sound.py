@@ -89,6 +89,8 @@ class Sound:
         if not path.is_file():
             reason = "is a folder" if path.is_dir() else "does not exist"
             raise FileNotFoundError(f"{self.name}: {str(path)!r} {reason}; give the path of a sound or video file")
+        if not path.stat().st_size:
+            raise ValueError(f"{self.name}: {str(path)!r} is empty; give a sound or video file")
         av = load_av()
         try:
             container = av.open(f"file:{path}")

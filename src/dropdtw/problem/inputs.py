@@ -112,6 +112,7 @@ def paired(Za: Array, Xa: Array) -> tuple[Array, Array]:
     if Za.shape[1] != Xa.shape[1]:
         raise ValueError(
             f"Z has {Za.shape[1]} features and X has {Xa.shape[1]}; both need the same number, as (length, d)"
+            + ("; if time runs along the second axis, pass Z.T and X.T" if len(Za) == len(Xa) else "")
         )
     return same_precision(Za, Xa)
 

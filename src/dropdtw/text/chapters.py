@@ -96,7 +96,8 @@ def youtube_chapters(
     kept = [c._replace(title=c.title.translate(YOUTUBE_LETTERS)) for c in kept]
     remarks = []
     if joined := len(whole) - len(kept):
-        remarks.append(f"merged {joined} chapters under {YOUTUBE_SECONDS:g} s with a neighbor, as YouTube requires")
+        some = "a chapter" if joined == 1 else f"{joined} chapters"
+        remarks.append(f"merged {some} under {YOUTUBE_SECONDS:g} s with a neighbor, as YouTube requires")
     if len(kept) < YOUTUBE_CHAPTERS:
         remarks.append(f"YouTube requires at least {YOUTUBE_CHAPTERS} chapters, and this list has {len(kept)}")
     if (size := len(_lines(kept).encode())) > YOUTUBE_BYTES:

@@ -114,7 +114,9 @@ function show(found) {
     const price = found.prices[side], kind = state.settings[side].kind;
     $(`${side}-note`).textContent = !state.info.methods[state.settings.method].drops ? `The method ${state.settings.method} has no drop costs.`
       : kind === "percentile" && price !== null ? `${state.settings[side].value} % of the pairs cost less than ${short(price)}; lower drops more.`
-      : kind === "constant" ? "A match that costs more than this loses to a drop; lower drops more." : "";
+      : kind !== "constant" ? ""
+      : found.prices.drop_x !== null && found.prices.drop_z !== null ? "A match that costs more than both drops together loses to them; lower drops more."
+      : "A match that costs more than this loses to a drop; lower drops more.";
   }
 }
 
