@@ -212,7 +212,7 @@ def test_the_command_prints_its_address_and_ends_with_ctrl_c(folder):
             server.listen(port)
         process.send_signal(signal.SIGINT)
         rest = process.communicate(timeout=20)
-        assert rest == ("", "")
+        assert rest == ("", "dropdtw: open this address in a browser; press Ctrl-C to stop\n")
         assert process.returncode == 0
     finally:
         if process.poll() is None:
