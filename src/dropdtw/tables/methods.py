@@ -48,7 +48,7 @@ class Method:
         None: the match cost itself.
     narrow : forbids alignments before the table runs, without making any of them cheaper. None: forbids nothing.
     slopes : the smallest and the largest (N − 1)/(K − 1) that its paths reach. None: any.
-    norm : the total weight of a path, the same for all paths of lengths (K, N). None: it differs from path to path.
+    norm : what normalize="pattern" divides by, given K and N. None: paths differ in total weight.
     takes_orders : whether it works with orders of steps other than a list.
     match : the meaning of `match="auto"`. None: the usual one.
     lost : the cost of any drop. None: as given.

@@ -289,7 +289,7 @@ def smith_waterman(*, charged: bool = False) -> Recurrence:
 
 @cache
 def symmetric2() -> Recurrence:
-    """DTW in which a diagonal step counts twice: every path has total weight K + N."""
+    """DTW in which a diagonal step counts twice: every path has total weight K + N − 1."""
     return Recurrence(
         name="symmetric2",
         states=("start", "match"),
