@@ -61,7 +61,7 @@ def _run(grid: _Grid, reducer: Reducer, gradient: bool) -> Result:
 
 
 def trace(table: Recurrence, costs: Costs) -> Trace:
-    """Find a best alignment from the derivatives of the hard minimum, which are nonzero exactly where it pays."""
+    """Find a best alignment from the derivatives of the hard minimum, which are nonzero for the costs it pays."""
     return _trace(_Grid(table, costs))
 
 
@@ -92,7 +92,7 @@ def within(table: Recurrence, costs: Costs, limit: float) -> Within:
 
 
 def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], None]) -> Occurrences:
-    """See `Executor.occurrences`. Each value carries the first x of its path; among ties, the last one."""
+    """See `Executor.occurrences`. Values carry the first x of their path; the last one among ties."""
     grid = _Grid(table, costs)
     _forward(grid, hard_min)
     K, N = grid.shape
@@ -248,7 +248,7 @@ class _Grid:
             self.final = [s + S for s in self.final]
         self.weights = table.weights
         self.charges = costs.charges._asdict()
-        # A cell before row or column 0 has index −1, which is the last one. It stays at ∞, so it is never chosen.
+        # Index −1, before row or column 0, addresses the last row or column, which is padding. It stays at ∞.
         self.D = np.full((len(self.ways), K + 2, N + 2), np.inf, costs.dtype)
         # In row and column 0 there is nothing to match or to drop, so their costs are ∞.
         self.match = np.pad(costs.banded(), ((1, 0), (1, 0)), constant_values=np.inf)
@@ -307,7 +307,7 @@ def _enter(grid: _Grid, reducer: Reducer, i: Array, j: Array) -> None:
 def _backward(
     grid: _Grid, reducer: Reducer, G: Array, cells: Iterable[tuple[Array, Array]], weighted: bool = True
 ) -> tuple[Array, Array, Array, Charges]:
-    """Propagate the weights G of all states back along the edges. What arrives at the costs are their derivatives.
+    """Propagate the weights G of all states back along the edges. Sums that arrive at costs are their derivatives.
 
     cells : groups of independent cells, in the order of the forward pass.
     weighted : False returns the weight that flows through each cost, without the factor `Edge.weight`.

@@ -100,7 +100,7 @@ def level(A: Frames, B: Frames, pairs: Array, share: float) -> float:
 def nearest_view(Z: Array, X: Array) -> Array:
     """1 − the largest inner product of x_j with a view of z_i: Z (K, views × d), X (N, d).
 
-    A few rows at a time stay in the processor's cache, which takes two thirds of the time.
+    Rows are processed a few at a time so that they stay in the cache; all at once would take half as long again.
     """
     d, n = X.shape[1], len(X)
     found, other = np.empty((len(Z), n), np.float32), np.empty((min(len(Z), ROWS), n), np.float32)
@@ -115,7 +115,7 @@ def nearest_view(Z: Array, X: Array) -> Array:
 
 
 def stretches(pairs: Array, per: int, speed: bool) -> list[Run]:
-    """Matched pairs of frames (L, 2) as runs; where speeds differ, each is as straight as a line."""
+    """Matched pairs of frames (L, 2) as runs. With `speed`, each run is a line, and long runs that bend are split."""
     if not len(pairs):
         return []
     parts = np.split(pairs, np.flatnonzero((np.diff(pairs, axis=0) > 1).any(axis=1)) + 1)

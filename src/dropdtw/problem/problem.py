@@ -171,7 +171,7 @@ def _allowed(spec: Spec, match: MatchCosts) -> tuple[MatchCosts, tuple[Array, Ar
 
 
 def _gaps(gap: float | tuple[float, ...], Z: Array, X: Array, match: Match) -> tuple[Rule, Rule]:
-    """The drop costs of x and z when dropping costs as much as matching a constant element (ERP)."""
+    """The drop costs of x and z for ERP: dropping an element costs as much as matching it with a constant one."""
     if isinstance(gap, tuple) and len(gap) != Z.shape[1]:
         raise ValueError(
             f"g has {len(gap)} numbers, but Z has {Z.shape[1]} features; give one per feature, or one for all"

@@ -251,7 +251,7 @@ class Spec:
             and not self.matching.contiguous
             and (alike or self.window is None)
             and not self.by_path  # tied paths can differ in length
-            # smoothMin depends on how a table nests its minima; plain DTW has only one.
+            # smoothMin depends on how a table nests its minima; plain DTW takes a single one per cell.
             and (self.reducer.name != "smooth" or (self.drop_x is None and len(self.table.states) == 1))
         )
 

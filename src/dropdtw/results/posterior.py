@@ -103,9 +103,9 @@ class Posterior:
     def before(self) -> Array:
         """(K, K): before[u, v] is the probability that z_u and z_v are both matched, and z_u's first x comes first.
 
-        It needs an order in which no step repeats, `many_to_one=False`, and a method that does not skip z for free.
-        Otherwise it raises ValueError; estimate it from `sample` instead. With `many_to_one=False` no two z share an x,
-        so `before + before.T` is the probability that both are matched.
+        It needs an order without repeats and alternatives, `many_to_one=False`, and a method that does not skip z for
+        free. Otherwise it raises ValueError; estimate it from `sample` instead. With `many_to_one=False` no two z share
+        an x, so `before + before.T` is the probability that both are matched.
 
         >>> import dropdtw
         >>> C = [[0.0, 0.5], [1.0, 0.0]]

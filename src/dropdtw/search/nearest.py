@@ -28,7 +28,7 @@ from dropdtw.search.pairwise import Comparison, thread_count, useful_threads
 from dropdtw.tables.methods import MethodLike
 
 TRIAL = 256
-"""Number of sequences for a trial. If the bounds from their frames prune next to nothing, we stop computing these."""
+"""Number of sequences for a trial. If bounds from frames prune next to nothing there, no more of them are computed."""
 
 LANES = 256
 """Number of sequences per call of the kernels that align many at once."""
@@ -104,8 +104,8 @@ def nearest(
     query : Z, (K, d) or (K,).
     corpus : the X, a list of sequences (N, d) or (N,); for many queries, a `dropdtw.Index` of them.
     k : how many sequences to find; all of them if the corpus has fewer.
-    drop_x, drop_z : numbers, or one number per element. Rules such as "percentile:30" raise an error: they give a
-        different number for each sequence, so there is no lower bound. Use `dropdtw.pairwise` for them.
+    drop_x, drop_z : numbers, or one number per element. Rules such as "percentile:30" raise an error: evaluating
+        them takes all match costs of a sequence, so a bound would save nothing. Use `dropdtw.pairwise` for them.
     match : as in `dropdtw.align`. Lower bounds exist for "cosine", "euclidean" and "sqeuclidean". With other match
         costs, and with the methods "ddtw", "erp" and "wdtw", every sequence is aligned.
     n_jobs, progress : as in `dropdtw.pairwise`.

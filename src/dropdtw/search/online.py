@@ -207,7 +207,7 @@ class Online:
     def committed(self) -> list[Segment]:
         """The segments that no future frame can change, sorted by z, then by x.
 
-        Without `beam`, little more than the background at the beginning is usually committed: an alignment that has
+        Without `beam`, little more than the junk at the beginning is usually committed: an alignment that has
         dropped everything so far can still win, because all of Z may follow and match better. With `beam`, everything
         on which all alignments within the beam agree is committed.
         """

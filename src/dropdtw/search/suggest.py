@@ -19,7 +19,7 @@ from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
 
 ONE_GROUP: Final = 2 / np.pi
-"""The share of variance that splitting a normal distribution in the middle explains. A share this low means no gap."""
+"""Splitting a normal distribution in the middle explains this share of its variance. A share this low means no gap."""
 
 
 @dataclass(frozen=True)

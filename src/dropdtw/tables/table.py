@@ -15,7 +15,7 @@ The *weight* is a number that belongs to the table; it differs from 1 only in st
 scalar that belongs to the problem: "open_x" and "open_z" for the first drop of a run, "warp" for a match that repeats
 an element.
 
-An edge exists only where both its predecessor cell and its cost exist, so borders need no special code.
+An edge exists only where both its predecessor cell and its cost exist, so row 0 and column 0 need no special code.
 
 The order of the edges breaks ties: among equally good edges into a state, the first one listed wins.
 """

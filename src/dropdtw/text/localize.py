@@ -78,7 +78,7 @@ def localize(
         of a passage that are hardly about the step are dropped as well.
     open_x : extra cost of each run of dropped sentences: a number ≥ 0, or "suggest"; higher gives fewer, longer gaps
         between passages.
-    skip : how readily steps are reported as not found; lower reports more of them. It is the cost of skipping a step,
+    skip : a lower value reports more steps as not found. It is the cost of skipping a step,
         as a multiple of a sentence's drop cost, and also sets the lowest confidence of a step that is found: 0.25 at
         the default of 0.15, and 0.25 ** (skip / 0.15) in general. None: no step may be skipped.
     model : see `dropdtw.data.text.embed`. Confidences are calibrated for "wordllama" and plain lists of steps.

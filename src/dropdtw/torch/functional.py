@@ -73,9 +73,9 @@ def drop_dtw(
         probabilities of matches and drops. "hard" is the minimum; its derivative is the alignment itself.
     gamma : γ of "smooth" and "soft", a number ≥ 0; 0 is the minimum.
     method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.solve`.
-    order : which steps may follow which, see `dropdtw.orders`. None means that Z is a list. One order, or a
-        list of steps, applies to all items. For an order per item, give a list of B orders, lists or None. (To pass one
-        order that consists of lists, write `orders.as_order([...])`.) Each order must name every step of its item.
+    order : which steps may follow which, see `dropdtw.orders`. None means that Z is a list. One order, or a list of
+        steps, applies to all items. A list of only orders, lists and None has one order per item. (If you mean a single
+        order made of these parts, write `orders.as_order([...])`.) Each order must name every step of its item.
     executor : None picks by device: compiled kernels on the CPU, Triton kernels on CUDA. "wavefront" uses ordinary
         PyTorch operations: it is slow, but runs on any device and can be differentiated more than once.
 
@@ -90,8 +90,8 @@ def drop_dtw(
     Raises
     ------
     ValueError : if an argument is invalid. On the CPU, this includes NaN, −∞ and negative charges. On CUDA, where
-        checking would force a device synchronization, the value of such an item is NaN instead (or possibly −∞, for −∞
-        and the hard minimum).
+        checking would force a device synchronization, the value of such an item is NaN instead; under the hard
+        minimum, a cost of −∞ may give −∞.
     RuntimeError : on second differentiation, except with `executor="wavefront"`.
 
     >>> import torch

@@ -244,7 +244,7 @@ class AlignmentLoss(nn.Module):
 
 
 class DropDTWLoss(AlignmentLoss):
-    """Drop-DTW as a loss (paper Eq. 8): L(Z, X) = D_{K,N}(Z, X), which drops outliers of X (and of Z).
+    """Drop-DTW as a loss (paper Eq. 8): L(Z, X) = D_{K,N}(Z, X), which drops junk of X (and of Z).
 
     drop_x, drop_z : drop costs. None forbids drops on that side. Otherwise a number; a tensor that broadcasts to (B, N)
         or (B, K), which may be learnable; "percentile:30" of each item's own match costs (Eq. 5), which passes no
