@@ -143,7 +143,8 @@ def align(
     X : (N, d) or (N,), the signal or the frames.
     match : the match cost, a name of `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean", "cityblock",
         "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "softmax:0.1" sets the temperature
-        of the softmax. "auto" is Euclidean for numbers, (K,) or (K, 1), and cosine for vectors.
+        of the softmax. "auto" is Euclidean for numbers, (K,) or (K, 1), and cosine for vectors, unless the method has a
+        match cost of its own ("ddtw", "wdtw", "erp", "edr").
     missing : "drop" leaves out elements with NaN (or masked values). They match nothing and cost nothing, as if they
         had been deleted, but all indices still refer to your sequences (see `Alignment.missing_x`). With None, such
         elements raise an error.

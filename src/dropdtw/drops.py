@@ -1,6 +1,6 @@
 """Drop costs: the cost of dropping an element (paper Section 3.4), fixed or computed from the match costs.
 
-`drop_x` and `drop_z` accept, everywhere in the library:
+`drop_x` and `drop_z` accept, in `align`, `solve` and most other functions:
 
 - None: no element may be dropped;
 - a number, or one number per element (+∞ forbids dropping that element);

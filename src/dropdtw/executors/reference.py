@@ -92,7 +92,7 @@ def within(table: Recurrence, costs: Costs, limit: float) -> Within:
 
 
 def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], None]) -> Occurrences:
-    """See `Executor.occurrences`. Values carry the first x of their path; the last one among ties."""
+    """See `Executor.occurrences`. A value comes with the x where its path begins, the latest among ties."""
     grid = _Grid(table, costs)
     _forward(grid, hard_min)
     K, N = grid.shape

@@ -97,9 +97,9 @@ def diff_features(
 ) -> Edits:
     """Find which passages two sequences of feature vectors share, and which only one of them has.
 
-    Rows are compared by the cosine of their directions, less the mean direction of all rows of both, so that neither
-    length nor a common offset matters. Borders fall on whole rows. The confidence was calibrated on sound, not on other
-    features.
+    Each row is scaled to length 1, the mean of all scaled rows of A and B is subtracted, and the results are compared
+    by cosine. So neither length nor a common offset matters. There is one search, without refinement, so borders fall
+    on whole rows. The confidence was calibrated on sound, not on other features.
 
     Parameters
     ----------

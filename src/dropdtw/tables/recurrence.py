@@ -215,7 +215,8 @@ def occurrence(
     """Drop-DTW of Z with a stretch of X that begins and ends with a match. The x before the stretch are free to skip.
 
     In row K, the states of column j hold the lowest cost of a stretch that ends there. Inside the stretch, drops cost
-    the same as in `two_sided`. Before the first match, `prefix` replaces `z_only`.
+    the same as in `two_sided`. Before the first match, x are skipped for free in
+    `prefix`, instead of dropped in `z_only`.
 
     anchored : whether the stretch must be all of X.
     """

@@ -1,4 +1,7 @@
-"""Find where a talk mentions each step of a written procedure, by sentence embeddings and exclusive Drop-DTW."""
+"""Find where a talk mentions each step of a written procedure.
+
+Sentence embeddings give the match costs, and a sentence belongs to at most one step.
+"""
 
 from __future__ import annotations
 
