@@ -134,7 +134,7 @@ def test_the_command_runs_on_labels_in_the_published_layout(folder, tmp_path, mo
     monkeypatch.setattr(Settings, "quick", lambda self: replace(ONE_WAY, seeds=self.seeds))
     cli.penn(data=folder, quick=True, seeds=2, out=tmp_path / "out")
     results = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert "poses of 13 joints, 4 + 4 videos" in results["videos"]
+    assert "poses of 13 joints, videos: 4 for training, 4 for validation, 4 for testing" in results["videos"]
     assert set(results["tau"]) == {"non-cyclic", "cyclic", "all"}
 
 
