@@ -9,6 +9,8 @@ from typing import Annotated, Final
 
 import typer
 
+from dropdtw.cli import screen
+
 MODULES: Final = ("torch", "lightning_fabric", "matplotlib", "scipy", "PIL")
 """Modules that every experiment imports at some point."""
 
@@ -25,10 +27,12 @@ Quick = Annotated[
 
 
 def check_installed() -> None:
-    """Raise if a required module is missing, before anything is trained."""
+    """Raise if a required module is missing, before anything is trained; tell a terminal that loading takes a while."""
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing:
         raise ImportError(f"this command needs {', '.join(missing)}: pip install 'dropdtw[experiments]'")
+    if sys.stderr.isatty() and "torch" not in sys.modules:
+        screen.note("loading PyTorch")
 
 
 def command() -> str:
