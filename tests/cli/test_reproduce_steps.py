@@ -1,6 +1,7 @@
 """`dropdtw reproduce steps`, `table` and `bars`."""
 
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +29,20 @@ def run(monkeypatch, tmp_path):
         return runner.invoke(app, ["reproduce", *words, "--out", str(tmp_path)])
 
     return call
+
+
+@pytest.mark.parametrize(
+    ("terminal", "loaded", "says"),
+    [(True, False, "dropdtw: loading PyTorch\n"), (True, True, ""), (False, False, "")],
+)
+def test_a_terminal_is_told_that_loading_takes_a_while(terminal, loaded, says, monkeypatch, capsys):
+    options = pytest.importorskip("dropdtw.cli.reproduce.options", reason="needs typer: pip install dropdtw[cli]")
+    if not loaded:
+        monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setattr(options, "MODULES", ())
+    options.check_installed()
+    assert capsys.readouterr().err == says
 
 
 def test_the_steps_command_trains_evaluates_and_resumes(run, tmp_path):

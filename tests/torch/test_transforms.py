@@ -8,6 +8,7 @@ from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap  # noqa: E402
 
 from dropdtw import orders  # noqa: E402
 from dropdtw.torch import ClusteringLoss, DropDTWLoss, SoftDTWLoss, drop_dtw  # noqa: E402
+from dropdtw.torch.costs import first_of_kind  # noqa: E402
 
 
 def costs(*shape, seed=0):
@@ -104,3 +105,13 @@ def test_losses_under_grad_and_vmap(loss):
     truth = torch.stack([slopes(f, z) for z in Z])
     torch.testing.assert_close(vmap(grad(f))(Z), truth)
     torch.testing.assert_close(vmap(f)(Z), torch.stack([f(z) for z in Z]))
+
+
+def test_equal_rows_are_found_under_vmap_too():
+    """Rows that agree in some features only are not equal, even if one of them comes first."""
+    Z = torch.tensor(
+        [[[1.0, 2.0], [1.0, 3.0], [1.0, 3.0], [torch.nan, 3.0]], [[5.0, 0.0], [4.0, -0.0], [5.0, -0.0], [5.0, 1.0]]]
+    )
+    wanted = [[0, 1, 1, 3], [0, 1, 0, 3]]
+    assert first_of_kind(Z).tolist() == wanted
+    assert vmap(first_of_kind)(Z).tolist() == wanted
