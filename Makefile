@@ -16,7 +16,7 @@ setup: .venv/.ready
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "dropdtw needs Python 3.11 or newer; point to one with 'make PYTHON=python3.12 ...'" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "installing into .venv and compiling the kernels: about six minutes on two cores the first time"
+	@echo "installing into .venv and compiling the kernels: about ten minutes on two cores the first time"
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt scikit-build-core nanobind $(BUILD_TOOLS)
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt $(BUILD_FLAGS) -e '.[dev]'
 	@touch $@
@@ -69,7 +69,7 @@ lint: setup
 wheel: setup
 	$(if $(AUDIT),$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt $(AUDIT))
 	rm -rf build/wheel dist/*.whl
-	@echo "compiling the kernels: about six minutes on two cores, or seconds if nothing has changed"
+	@echo "compiling the kernels: about ten minutes on two cores, or seconds if nothing has changed"
 	$(BIN)/pip wheel $(PIP_FLAGS) $(BUILD_FLAGS) --no-deps --wheel-dir build/wheel .
 	@test ! -e build/wheel/*-none-any.whl || { \
 	  echo "the kernels were not compiled: 'pip wheel -v .' says why; GCC 12 or Clang 14, or newer, is needed" >&2; exit 1; }
@@ -109,7 +109,7 @@ peers: .venv-peers/.ready
 	.venv-peers/bin/pip install $(PIP_FLAGS) -C build-dir=build/peers -e .
 	@touch $@
 
-# The kernels under the address and undefined-behaviour sanitizers: compiled without optimization, then tested.
+# The kernels under the address and undefined-behavior sanitizers: compiled without optimization, then tested.
 sanitize: .venv-sanitize/.ready
 	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 .venv-sanitize/bin/python -m pytest tests/executors/test_cpu.py tests/executors/test_graphs.py -k "not ctrl_c"

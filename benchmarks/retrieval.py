@@ -134,7 +134,7 @@ def main() -> None:
                 best = np.lexsort((np.arange(len(costs)), costs))[: given.top]
                 assert np.array_equal(best, found.indices)
                 assert np.array_equal(costs[best], found.costs)
-                shares = (found.pruned, found.by_centres / found.size, found.by_frames / found.size)
+                shares = (found.pruned, found.by_centers / found.size, found.by_frames / found.size)
                 rows.append((brute, whole, ours, brute / ours, *shares, found.abandoned / found.aligned, found.spared))
             brute, whole, ours, ratio, *shares = np.median(rows, axis=0)
             print(

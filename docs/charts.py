@@ -202,5 +202,5 @@ CHARTS: dict[str, Callable[[], Any]] = {
     "openings": openings,
     "orders": orders,
     "training": lambda: panels("beyond.md", "Training from orders alone", ("accuracy",), ours=lambda n: n == "graph"),
-    "digits": lambda: panels("beyond.md", "Digits: `tmnist-steps`", SCORES, ours=lambda name: name == "graph"),
+    "digits": lambda: panels("beyond.md", "Digits: shuffled steps", SCORES, ours=lambda name: name == "graph"),
 }

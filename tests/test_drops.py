@@ -120,6 +120,21 @@ def test_drop_costs_take_the_precision_of_the_match_costs(dtype):
     assert d_x.dtype == d_z.dtype == dtype
 
 
+@pytest.mark.parametrize("make", [Percentile, LogitPercentile])
+@pytest.mark.parametrize(
+    ("p", "digits"),
+    [(30, "30"), (30.0, "30"), (12.5, "12.5"), (33.3333333, "33.3333333"), (1e-7, "1e-07"), (np.float32(0.1), None)],
+)
+def test_a_percentile_is_written_exactly(make, p, digits):
+    text = make(p).plain()
+    assert digits is None or text.partition(":")[2] == digits
+    assert resolve(text, "drop_x") == make(p)
+
+
+def test_a_logit_with_another_epsilon_cannot_be_written():
+    assert LogitPercentile(30, 1e-3).plain() is None
+
+
 @pytest.mark.parametrize(("text", "rule"), [("percentile:30", Percentile(30.0)), ("logit:7.5", LogitPercentile(7.5))])
 def test_strings_name_rules(text, rule):
     assert resolve(text, "drop_x") == rule
@@ -153,6 +168,12 @@ def test_other_strings_are_refused(text, side):
 def test_percentiles_lie_between_0_and_100(rule, p):
     with pytest.raises(ValueError, match=r"the percentile is .*; give a number from 0 to 100 \(not 0 to 1\)"):
         rule(p)
+
+
+@pytest.mark.parametrize("entry", [1.0, np.inf])
+def test_percentile_drop_checks_p_even_if_no_entry_is_finite(entry):
+    with pytest.raises(ValueError, match=r"the percentile is 200; give a number from 0 to 100 \(not 0 to 1\)"):
+        percentile_drop(np.array([[entry]]), 200)
 
 
 def test_logit_rule_works_in_every_function_of_sequences():

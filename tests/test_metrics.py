@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from dropdtw import orders
 from dropdtw.metrics import (
     edit_score,
     frame_accuracy,
@@ -21,6 +22,7 @@ from dropdtw.metrics import (
     recall_at_k,
     segment_f1,
     segments_of,
+    standard_error,
 )
 
 LABEL_METRICS = [frame_accuracy, iou, segment_f1, edit_score]
@@ -284,6 +286,11 @@ def test_edit_score_ignores_how_long_segments_last():
 
 S = np.zeros((2, 3))
 ERRORS = {
+    "alternatives": (
+        lambda: one_frame_per_step(np.eye(3), orders.one_of(0, 1, 2)),
+        r"order is one_of\(0, 1, 2\), .* not at all; .* give a list or a partial order",
+    ),
+    "repeats": (lambda: one_frame_per_step(np.eye(3), orders.repeat([0, 1, 2])), "in which a step may come twice"),
     "S 1-d": (lambda: one_frame_per_step([1.0, 2.0]), r"S has shape \(2,\); give a non-empty .* \(K, N\)"),
     "S empty": (lambda: one_frame_per_step(np.zeros((0, 3))), r"S has shape \(0, 3\); give a non-empty"),
     "S NaN": (lambda: recall([[0, 1], [np.nan, 2]], [], []), r"S holds nan at index \(1, 0\); give finite"),
@@ -323,6 +330,12 @@ ERRORS = {
     "overlap 0": (lambda: segment_f1([0], [0], 0), r"overlap is 0; give an IoU in \(0, 1\]"),
     "overlap 50": (lambda: segment_f1([0], [0], 50), r"overlap is 50; give an IoU in \(0, 1\]"),
     "segments 2-d": (lambda: segments_of([[0, 1]]), r"labels has shape \(1, 2\); give one label per frame"),
+    "S text": (lambda: one_frame_per_step([["a"]]), r"S has .* values that are not numbers; give a rectangular array"),
+    "S ragged": (lambda: one_frame_per_step([[1.0], [1.0, 2.0]]), r"S has rows of different lengths"),
+    "stops ragged": (lambda: recall(S, [0, 1], [[1], [2, 3]]), r"stops has rows of different lengths"),
+    "relevant ragged": (lambda: recall_at_k(S, [[True], [True, False]]), r"relevant has rows of different lengths"),
+    "values ragged": (lambda: standard_error([[1], [2, 3]]), r"values has rows of different lengths"),
+    "segments ragged": (lambda: segments_of([[0], [1, 2]]), r"labels has rows of different lengths"),
     "segments bool": (lambda: segments_of([True]), r"labels has dtype bool; give integers: step ids >= 0"),
 }
 

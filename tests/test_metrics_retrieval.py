@@ -44,7 +44,7 @@ def test_kendall_tau_is_zero_where_every_frame_has_the_same_neighbor():
 
 def test_kendall_tau_says_how_to_get_scipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
-    with pytest.raises(ImportError, match=r"needs scipy: pip install dropdtw\[metrics\]"):
+    with pytest.raises(ImportError, match=r"needs scipy: pip install 'dropdtw\[metrics\]'"):
         kendall_tau(column(0, 1), column(0, 1))
 
 

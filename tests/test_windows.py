@@ -75,6 +75,7 @@ def test_wider_bands_hold_narrower_ones():
 def test_the_parallelogram_is_narrow_at_the_corners_and_wide_between():
     for K, N in ((12, 12), (12, 20), (20, 12)):
         mask = windows.itakura(K, N)
+        np.testing.assert_array_equal(mask, windows.itakura(K, N, 2.0))
         assert mask[0].sum() <= mask[K // 2].sum() >= mask[-1].sum()
         assert np.isfinite(dropdtw.cost(np.zeros((K, N)), method="dtw", mask=mask))
 
@@ -84,14 +85,16 @@ WRONG = {
     "kind of slopes": (lambda: windows.itakura(4, 4, kind="librosa"), "choose one of 'tslearn', 'aeon'"),
     "no length": (lambda: windows.sakoe_chiba(0, 4, 1), "K is 0; give the length of a sequence"),
     "a sequence": (lambda: windows.itakura(4, [1, 2]), "N is .1, 2.; give the length of a sequence"),
-    "a share of tslearn": (lambda: windows.sakoe_chiba(4, 4, 0.5, kind="tslearn"), "the radius as an int ≥ 0"),
+    "a fraction of tslearn": (lambda: windows.sakoe_chiba(4, 4, 0.5, kind="tslearn"), "the radius as an int ≥ 0"),
     "no window": (lambda: windows.sakoe_chiba(4, 4, 0, kind="dtaidistance"), "the window as an int ≥ 1"),
-    "columns of aeon": (lambda: windows.sakoe_chiba(4, 4, 2, kind="aeon"), "width is 2; give a share"),
+    "columns of aeon": (lambda: windows.sakoe_chiba(4, 4, 2, kind="aeon"), "width is 2; give a fraction"),
     "our own": (lambda: windows.sakoe_chiba(4, 4, -1), "window is -1; give an int ≥ 0"),
     "flat": (lambda: windows.itakura(4, 4, 0.5), "max_slope is 0.5; give a number ≥ 1"),
-    "no share": (lambda: windows.itakura(4, 4, 2.0, kind="aeon"), "give a share in"),
+    "no fraction": (lambda: windows.itakura(4, 4, 2.0, kind="aeon"), "give a fraction in"),
+    "no slope": (lambda: windows.itakura(4, 4, kind="aeon"), "max_slope is None, but kind='aeon' has no default"),
+    "zero": (lambda: windows.itakura(4, 4, 0, kind="aeon"), "max_slope is 0 for 4 × 4; give a fraction in"),
     "short": (lambda: windows.itakura(2, 4, 0.5, kind="aeon"), "lengths of at least 3"),
-    "narrow": (lambda: windows.itakura(4, 4, 0.1, kind="aeon"), "give at least 0.25"),
+    "narrow": (lambda: windows.itakura(4, 4, 0.1, kind="aeon"), "less than one element of 4; give at least 0.25"),
 }
 
 

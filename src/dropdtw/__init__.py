@@ -1,19 +1,31 @@
 """Align two sequences by their common signal and drop the rest.
 
-Z is the query or the list of steps, with elements z_i. X is the signal or the video, with elements x_j.
+Z is the query or the list of steps, with elements z_i. X is the signal or the video, with elements x_j. "The paper" is
+Dvornik et al., "Drop-DTW: Aligning Common Signal Between Sequences While Dropping Outliers", NeurIPS 2021
+(arXiv:2108.11996).
 
-- `align` takes two sequences, `solve` a matrix of match costs. Both return an `Alignment`.
+- `align` takes two sequences, `solve` a matrix of match costs. Both return an `Alignment`, which lists its
+  `Segment`s.
 - `distance`, `cost` and `pairwise` return costs only.
-- `posterior` returns the probability of every match and every drop.
-- `nearest` returns the sequences of a corpus that are closest to a query.
-- `find` returns every occurrence of a query in a signal.
-- `barycenter` averages sequences.
-- `Online` aligns a stream frame by frame.
-- `suggest_drop` suggests a drop cost.
+- `posterior` returns the probability of every match and every drop, as a `Posterior`.
+- `suggest_drop` suggests a drop cost and gives reasons, as a `Suggestion`.
+- `nearest` finds the sequences of a corpus that are closest to a query and returns a `Nearest`. An `Index` prepares a
+  corpus for many queries.
+- `find` returns every `Occurrence` of a query in a signal.
+- `barycenter` averages sequences and returns a `Barycenter`.
+- `Online` aligns a stream and returns a `StreamState` after each frame.
 - `costs`, `drops`, `orders` and `windows` are modules with values for `match=`, `drop_x=`, `order=` and `mask=`.
-- `METHODS` lists the values of `method=`.
-- `plot`, `metrics`, `text`, `media`, `corpus`, `sklearn` and `torch` are imported when you first use them. Most need an
-  extra.
+- `METHODS` lists the values of `method=`. `free_ends`, `erp` and `wdtw` make methods with parameters. `Recurrence`,
+  `Edge` and `edges` define your own.
+
+These modules are imported when you first use them. The extra that each needs is in brackets; for example,
+`pip install 'dropdtw[plot]'` installs what `plot` needs.
+
+- `plot` draws alignments [plot], `metrics` scores them [metrics, for Kendall's τ only].
+- `torch` has losses for PyTorch [torch], `sklearn` has estimators [sklearn].
+- `corpus` aligns corpora in Parquet files [parquet; ray to use a cluster].
+- `text` finds steps in subtitles [text], `media` compares recordings [media, to read files].
+- `explore` is the web page of `dropdtw explore` [explore], `palette` has the colors of all plots.
 
 >>> import dropdtw
 >>> dropdtw.align([0, 1, 2], [0, 1, 9, 2], drop_x=0.5).labels        # x_2 matches nothing

@@ -55,7 +55,7 @@ def pairwise(
     x_scale: Array | None,
     drop_x: _Price,
     drop_z: _Price,
-    step: tuple[float, float, bool, _Price] | None,
+    binary: tuple[float, float, bool, _Price] | None,
     charges: tuple[float, float, float],
     suggests: tuple[bool, bool],
     greedy: bool,

@@ -47,12 +47,13 @@ def solve(
 ) -> Alignment:
     r"""Find the best alignment for given match costs.
 
-    Minimizes, over all monotone binary matrices M that the options allow (paper Eq. 2),
+    It minimizes (paper Eq. 2)
 
-        min_M  Σ_ij M_ij C_ij  +  Σ_j [column j of M is empty] d_x[j]  +  Σ_i [row i of M is empty] d_z[i].
+        Σ_ij M_ij C_ij  +  Σ_j [column j of M is empty] d_x[j]  +  Σ_i [row i of M is empty] d_z[i]
 
-    M_ij is 1 if z_i matches x_j. Opening costs add open_x for each run of empty columns and open_z for each run of
-    empty rows. The warp penalty adds `warp` for each match that repeats an element.
+    over all binary matrices M that the options allow. M_ij is 1 if z_i matches x_j. Without an `order`, matches do not
+    cross. Opening costs add open_x for each run of empty columns and open_z for each run of empty rows. The warp
+    penalty adds `warp` for each match that repeats an element.
 
     Parameters
     ----------
@@ -60,8 +61,9 @@ def solve(
     drop_x, drop_z : d_x and d_z, the cost of dropping x_j or z_i. None forbids dropping. Otherwise a number, one number
         per element (+∞ forbids dropping that element), or a rule from `dropdtw.drops`, such as "percentile:30", the
         30th percentile of C. Without any drop cost the result is DTW.
-    method : a name in `dropdtw.METHODS`, a method with parameters (from `dropdtw.free_ends`, `dropdtw.wdtw` or
-        `dropdtw.erp`), or your own `dropdtw.Recurrence`.
+    method : a name in `dropdtw.METHODS` (`METHODS[name].summary` says what it does), a method with parameters (from
+        `dropdtw.free_ends`, `dropdtw.wdtw` or `dropdtw.erp`), or your own `dropdtw.Recurrence`. "ddtw" and
+        "erp" need the sequences, not only C: use `dropdtw.align`.
     one_to_many : whether one z may match several x.
     many_to_one : whether one x may match several z.
     contiguous : True forbids dropping an x that lies between two matches of the same z. Step localization usually needs
@@ -70,11 +72,11 @@ def solve(
         runs over many short ones. A number ≥ 0, or "suggest", which chooses one from C.
     warp : the cost that a match adds if its z or its x is already matched (the penalty of ADTW). A number ≥ 0.
     window : forbids matches far from the diagonal, |j − i (N−1)/(K−1)| > w. An int is w in columns; a float in [0, 1]
-        is a fraction of N. Drops are not limited.
+        is a fraction of N. Drops are not limited, and neither are the matches of a single z (K = 1).
     mask : (K, N) bool, True where z_i may match x_j. False has the same effect as +∞ in C. `dropdtw.windows` builds
         common masks.
     threshold : only for "lcss" and "edr", which require it: pairs that cost at most this count as equal. A number, or a
-        rule as for `drop_x`.
+        rule that gives one number, such as "percentile:30".
     order : which steps (z_i) may follow which, built with `dropdtw.orders`: a partial order, alternatives, repeats or
         jumps. None keeps the order of Z.
     executor : "cpp" (compiled) or "reference". None picks the fastest one available.
@@ -93,8 +95,10 @@ def solve(
     array([ 0,  0, -1,  1])
     >>> round(a.cost, 6)                # 0.1 + 0.2 + 0.3 + 0.1
     0.7
+    >>> dropdtw.METHODS["dtw"].summary
+    'dynamic time warping: everything is matched'
     """
-    spec = Spec.kept(
+    spec = Spec.cached(
         drop_x,
         drop_z,
         "auto",
@@ -141,17 +145,18 @@ def align(
     ----------
     Z : (K, d), the query or the steps; (K,) is a sequence of numbers.
     X : (N, d) or (N,), the signal or the frames.
+    drop_x, drop_z : the cost of dropping an element of X or Z; a lower cost drops more. None: nothing may be dropped.
+        Otherwise a number, one number per element, "suggest" (chosen from the data), "percentile:30" (of the match
+        costs), or a rule of `dropdtw.drops`.
+        With `match="softmax"`, drop_x can also be "logit:30", which adds "drop" as one more class to the softmax. Its
+        logit is the similarity that 30 % of all pairs reach; see `dropdtw.drops.LogitPercentile`.
     match : the match cost, a name of `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean", "cityblock",
         "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "softmax:0.1" sets the temperature
         of the softmax. "auto" is Euclidean for numbers, (K,) or (K, 1), and cosine for vectors, unless the method has a
         match cost of its own ("ddtw", "wdtw", "erp", "edr").
-    missing : "drop" leaves out elements with NaN (or masked values). They match nothing and cost nothing, as if they
-        had been deleted, but all indices still refer to your sequences (see `Alignment.missing_x`). With None, such
-        elements raise an error.
-    drop_x, drop_z : the cost of dropping an element of X or Z; lower drops more. None never drops. Otherwise a number,
-        one number per element, "suggest" (chosen from the data), "percentile:30" (of the match costs), or a rule of
-        `dropdtw.drops`. With `match="softmax"`, drop_x can also be "logit:30", a drop logit that competes with the
-        steps inside the softmax.
+    missing : what to do with elements with NaN (or masked values). None raises an error. "drop" leaves them out: they
+        match nothing and cost nothing, as if they had been deleted, but all indices still refer to your sequences (see
+        `Alignment.missing_x`).
     method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order, executor : as in
         `dropdtw.solve`.
 
@@ -176,7 +181,7 @@ def align(
         )
         if found is not None:
             return Alignment.quickly(*found)
-    spec = Spec.kept(
+    spec = Spec.cached(
         drop_x,
         drop_z,
         match,
@@ -226,13 +231,14 @@ def cost(
     C : (K, N), the cost of matching z_i with x_j.
     reducer : "hard" for the minimum, "soft" for −γ log Σ exp(−cost/γ) over all alignments, "smooth" for the paper's
         smoothMin (Eq. 7).
-    gamma : γ of "soft" and "smooth", a number ≥ 0; 0 is the minimum.
+    gamma : γ of "soft" and "smooth", a number ≥ 0; 0 gives the hard minimum.
     normalize : divides the value, so that values of different lengths can be compared. "pattern" divides by K + N for
         the step patterns "symmetric2" and "symmetricP1", and by K for "asymmetric" and "asymmetricP1". "path" divides
-        by the number of matches and drops of the best path; another path may have a smaller quotient.
+        by the number of matches and paid drops on the best path. This path is chosen before the division, so another
+        one may have a smaller quotient.
     max_cost : the largest value of interest. Any larger value becomes +∞, and its computation stops as soon as it is
         certain to be larger. Values up to the limit are exact. With `normalize`, the limit applies to the normalized
-        value. With soft minima or an `order`, it saves no work.
+        value. With soft minima, an `order` or `normalize="path"`, it saves no work.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
         executor : as in `dropdtw.solve`.
 
@@ -250,7 +256,7 @@ def cost(
     >>> round(dropdtw.cost(C, drop_x=0.3), 6), round(dropdtw.cost(C, drop_x=0.3, reducer="soft", gamma=0.1), 6)
     (0.6, 0.558984)
     """
-    spec = Spec.kept(
+    spec = Spec.cached(
         drop_x,
         drop_z,
         "auto",
@@ -301,7 +307,7 @@ def distance(
 ) -> float:
     """Compute the cost of the best alignment of two sequences, without its path.
 
-    It is the plain sum of match and drop costs. No root is taken, even for squared distances.
+    With the defaults it is the plain sum of all costs on the path. No root is taken, even for squared distances.
 
     Parameters
     ----------
@@ -334,7 +340,7 @@ def distance(
         )
         if found is not None:
             return found
-    spec = Spec.kept(
+    spec = Spec.cached(
         drop_x,
         drop_z,
         match,
@@ -380,14 +386,16 @@ def posterior(
 ) -> Posterior:
     """Compute the probability of each match and each drop under P(M) ∝ exp(−cost(M)/γ).
 
+    With `method="drop_dtw_paper"`, several paths can describe the same alignment, and each of them counts, so the
+    probabilities differ from those of "drop_dtw".
+
     Parameters
     ----------
     C : (K, N), the cost of matching z_i with x_j.
     gamma : the temperature γ, > 0. A small γ concentrates the probability on the best alignments; a large γ spreads it
         over all of them.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        executor : as in `dropdtw.solve`. With `method="drop_dtw_paper"`, an alignment counts once for each path by
-        which Algorithm 2 reaches it.
+        executor : as in `dropdtw.solve`.
 
     Returns
     -------
@@ -402,7 +410,7 @@ def posterior(
     >>> p.match.round(2), p.drop_x.round(2)
     (array([[0.91, 0.  , 0.76]]), array([0.09, 1.  , 0.24]))
     """
-    spec = Spec.kept(
+    spec = Spec.cached(
         drop_x,
         drop_z,
         "auto",
@@ -454,10 +462,11 @@ def pairwise(
     Zs, Xs : lists of n and m sequences, (K, d) and (N, d), or (K,) and (N,) for numbers. Lengths may differ; d may not.
         Without Xs, Zs is compared with itself, and each unordered pair is computed once if values are symmetric.
     n_jobs : the number of threads, as in scikit-learn: −1 for all cores (the default), −2 for all but one, None for
-        one. Small pairs that need Python code (your own match cost or rule, "softmax") always run in one thread,
-        because of Python's global interpreter lock.
-    progress : a function that is called with (done, total). True shows a progress line on standard error, False shows
-        none, and None shows it on a terminal if the work takes longer than two seconds.
+        one. If costs need Python code (for example your own match cost or rule, or "softmax"), pairs with fewer than
+        about 65,000 cells (K × N) run in one thread, because of Python's global interpreter lock. So do all pairs with
+        `executor="reference"`.
+    progress : None shows a progress line on a terminal if the work takes longer than two seconds; True always shows it,
+        on standard error; False never does. A function is called with (done, total) instead.
     reducer, gamma, normalize, max_cost : as in `dropdtw.cost`.
     match, missing : as in `dropdtw.align`.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold, executor : as
@@ -477,7 +486,7 @@ def pairwise(
            [ 0.,  0., 13.],
            [ 9., 13.,  0.]])
     """
-    spec = Spec.kept(
+    spec = Spec.cached(
         drop_x,
         drop_z,
         match,

@@ -1,6 +1,7 @@
 """Match costs: how different z_i and x_j are (paper Section 3.3).
 
-Each function maps Z (K, d) and X (N, d) to C (K, N). Pass a function or its name as `match=`.
+Each function maps Z (K, d) and X (N, d) to C (K, N). Pass a function or its name as `match=`. A `Softmax` object is
+such a function too, with a temperature γ and ids that say which z are the same.
 """
 
 from __future__ import annotations
@@ -16,6 +17,18 @@ import numpy.typing as npt
 from dropdtw.problem import compiled
 from dropdtw.problem.inputs import Array, as_match_costs, as_pair
 from dropdtw.problem.warn import warn
+
+__all__ = [
+    "MatchCost",
+    "Softmax",
+    "chebyshev",
+    "cityblock",
+    "correlation",
+    "cosine",
+    "euclidean",
+    "softmax",
+    "sqeuclidean",
+]
 
 MatchCost = str | Callable[[Array, Array], npt.ArrayLike]
 """What `match=` takes: how different two elements are.
@@ -35,9 +48,11 @@ def cosine(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
 
     Z, X : (K, d) and (N, d).
 
-    Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, or if the numbers of features d differ.
+    Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, or if the numbers of features d differ. Warns
+    (UserWarning) if d = 1, because then only signs are compared.
 
-    >>> cosine([[1, 0], [0, 0]], [[2, 0], [0, 3], [-1, 0]])
+    >>> from dropdtw import costs
+    >>> costs.cosine([[1, 0], [0, 0]], [[2, 0], [0, 3], [-1, 0]])
     array([[0., 1., 2.],
            [1., 1., 1.]])
     """
@@ -68,7 +83,7 @@ def cosine_of(units: Array, B: Array, scale: Array | None) -> Array:
 def softmax(Z: npt.ArrayLike, X: npt.ArrayLike, *, gamma: float = 1.0, ids: Sequence[Hashable] | None = None) -> Array:
     """Softmax cost: −log softmax over i of (z_i · x_j / γ) (paper Eq. 4).
 
-    The softmax sums over *unique* z only (the paper's appendix).
+    Repeated z count once in the sum of the softmax (the paper's appendix).
 
     Z, X : (K, d) and (N, d).
     gamma : the temperature γ, > 0; a smaller one makes the softmax sharper.
@@ -77,7 +92,8 @@ def softmax(Z: npt.ArrayLike, X: npt.ArrayLike, *, gamma: float = 1.0, ids: Sequ
     Returns C (K, N). Raises ValueError if a sequence or gamma is invalid, if the numbers of features d differ, or if
     z·x / γ overflows.
 
-    >>> softmax([[1.0], [1.0], [0.0]], [[0.0]]).round(4).T  # two unique rows: each has probability 1/2
+    >>> from dropdtw import costs
+    >>> costs.softmax([[1.0], [1.0], [0.0]], [[0.0]]).round(4).T  # two unique rows: each has probability 1/2
     array([[0.6931, 0.6931, 0.6931]])
     """
     return Softmax(gamma, None if ids is None else tuple(ids))(Z, X)
@@ -90,7 +106,8 @@ def euclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
 
     Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, or if the numbers of features d differ.
 
-    >>> euclidean([0, 3], [0, 1])
+    >>> from dropdtw import costs
+    >>> costs.euclidean([0, 3], [0, 1])
     array([[0., 1.],
            [3., 2.]])
     """
@@ -135,7 +152,8 @@ def sqeuclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
 
     Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, or if the numbers of features d differ.
 
-    >>> sqeuclidean([0, 3], [0, 1])
+    >>> from dropdtw import costs
+    >>> costs.sqeuclidean([0, 3], [0, 1])
     array([[0., 1.],
            [9., 4.]])
     """
@@ -175,7 +193,8 @@ def cityblock(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
 
     Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, or if the numbers of features d differ.
 
-    >>> cityblock([[0, 0], [3, 4]], [[1, 1]])
+    >>> from dropdtw import costs
+    >>> costs.cityblock([[0, 0], [3, 4]], [[1, 1]])
     array([[2.],
            [5.]])
     """
@@ -193,7 +212,8 @@ def chebyshev(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
 
     Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, or if the numbers of features d differ.
 
-    >>> chebyshev([[0, 0], [3, 4]], [[1, 1]])
+    >>> from dropdtw import costs
+    >>> costs.chebyshev([[0, 0], [3, 4]], [[1, 1]])
     array([[1.],
            [3.]])
     """
@@ -204,8 +224,8 @@ def _chebyshev(A: Array, B: Array) -> Array:
     return _by_feature(A, B, np.maximum)
 
 
-def _by_feature(A: Array, B: Array, fold: np.ufunc) -> Array:
-    """Fold the absolute differences over the features; +∞ on overflow."""
+def _by_feature(A: Array, B: Array, combine: np.ufunc) -> Array:
+    """Combine the absolute differences of all features; +∞ on overflow."""
     C: Array = np.zeros((len(A), len(B)), A.dtype)
     rows = max(1, (1 << 15) // len(B))  # few enough cells to stay in a core's cache during the loop over features
     with np.errstate(over="ignore"):
@@ -213,7 +233,7 @@ def _by_feature(A: Array, B: Array, fold: np.ufunc) -> Array:
             part, apart = C[k : k + rows], np.empty_like(C[k : k + rows])
             for a, b in zip(A[k : k + rows].T, B.T, strict=True):
                 np.abs(np.subtract(a[:, None], b, out=apart), out=apart)
-                fold(part, apart, out=part)
+                combine(part, apart, out=part)
     return C
 
 
@@ -228,7 +248,8 @@ def correlation(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, if the numbers of features d differ, or if
     d = 1.
 
-    >>> correlation([[1, 2, 3], [5, 5, 5]], [[10, 20, 30], [3, 2, 1]]).round(6)
+    >>> from dropdtw import costs
+    >>> costs.correlation([[1, 2, 3], [5, 5, 5]], [[10, 20, 30], [3, 2, 1]]).round(6)
     array([[0., 2.],
            [1., 1.]])
     """
@@ -251,17 +272,18 @@ def _centered(A: Array) -> Array:
 
 @dataclass(frozen=True)
 class Softmax:
-    """The match cost of paper Eq. 4 as an object: `match=Softmax(gamma=0.1, ids=step_ids)`.
+    """The match cost of paper Eq. 4 as an object: `match=costs.Softmax(gamma=0.1, ids=step_ids)`.
 
     gamma : the temperature γ, > 0.
     ids : one id per row of Z; rows with the same id count once. None: equal rows count once.
 
-    A drop logit per x_j (see `drops.LogitPercentile`) adds one more entry to the softmax, which then gives the drop
-    costs as well: C = −log(p_i + ε), d_x = −log(p_drop + ε).
+    A drop logit (see `drops.LogitPercentile`) adds one more entry to the softmax of each x_j, which then gives the drop
+    costs as well: C = −log(P(z_i) + ε), d_x = −log(P(drop) + ε).
 
     Raises ValueError if gamma is not a finite number > 0.
 
-    >>> Softmax(gamma=0.5)([[1.0], [0.0]], [[0.0]]).round(4).T
+    >>> from dropdtw import costs
+    >>> costs.Softmax(gamma=0.5)([[1.0], [0.0]], [[0.0]]).round(4).T
     array([[0.6931, 0.6931]])
     """
 
@@ -310,8 +332,8 @@ class Softmax:
         with np.errstate(over="ignore"):
             logits: Array = S / self.gamma
         if not np.isfinite(logits).all():
-            wider = ", or give them as float64" if S.dtype == np.float32 else ""
-            raise ValueError(f"z·x / {self.gamma:g} overflows {S.dtype}; scale Z and X down, raise gamma{wider}")
+            how = "raise gamma, or give them as float64" if S.dtype == np.float32 else "or raise gamma"
+            raise ValueError(f"z·x / {self.gamma:g} overflows {S.dtype}; scale Z and X down, {how}")
         return logits
 
 
@@ -332,12 +354,13 @@ class Match:
     """A match cost and its properties.
 
     cost : the function; it takes sequences that have already been validated.
-    in_kernels : whether the compiled kernels can compute it themselves.
+    in_kernels : whether all kernels can compute it from the sequences. This is False for cosine, which only the kernels
+        for many pairs can compute.
     by_column : whether column j depends only on Z and x_j, so that C can be computed in strips.
     by_pair : whether, in addition, row i depends only on z_i and X.
     symmetric : whether exchanging Z and X transposes C.
     least : a lower bound on every cost.
-    softmax : the softmax to which a drop logit can be added, if there is one.
+    softmax : for a softmax cost, the `Softmax` object, which can take a drop logit; otherwise None.
     prepare : if given, this cost is the cosine cost of `prepare(Z)` and `prepare(X)`.
     """
 
@@ -367,7 +390,7 @@ class Match:
         return self.name if self.in_kernels and _moderate(*sequences) else None
 
     def check_features(self, features: int) -> None:
-        """Raise or warn if the cost is meaningless for so few features. Called once per request, whatever its size."""
+        """Raise or warn if the cost is meaningless for this many features. Call it once per request, not per pair."""
         if self.name == "correlation" and features == 1:
             raise ValueError(
                 "match is 'correlation', which compares the features of two elements, but these have only one; "
@@ -436,7 +459,7 @@ def _checked(match: Callable[[Array, Array], npt.ArrayLike]) -> Callable[[Array,
 
 
 def _moderate(*sequences: Array) -> bool:
-    """Whether the squares of these values neither overflow nor underflow."""
+    """Whether squares need no scaling: none overflows, and those that underflow are negligible."""
     largest = _largest(*sequences)
     info = np.finfo(sequences[0].dtype)
     return largest == 0 or float(info.tiny) ** 0.25 < largest < float(info.max) ** 0.25

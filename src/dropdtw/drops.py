@@ -25,6 +25,8 @@ from dropdtw.problem.inputs import Array, as_match_costs, owned
 if TYPE_CHECKING:
     from dropdtw.problem.match import MatchCosts
 
+__all__ = ["Constant", "DropCost", "LogitPercentile", "PerElement", "Percentile", "Suggest", "percentile_drop"]
+
 DropCost = None | str | npt.ArrayLike | Callable[[Array], npt.ArrayLike]
 """What `drop_x=` and `drop_z=` take: the cost of dropping an element.
 
@@ -33,18 +35,23 @@ DropCost = None | str | npt.ArrayLike | Callable[[Array], npt.ArrayLike]
 - One number per element; +∞ for an element that may not be dropped.
 - "percentile:30": the 30th percentile of the match costs, so that 30 % of all pairs cost less than a drop.
 - "suggest": a number chosen from the match costs, see `dropdtw.drops.Suggest`.
-- "logit:30", only with the match cost "softmax": a drop logit inside the softmax.
+- "logit:30", only with the match cost "softmax": dropping becomes one more class of the softmax, see
+  `dropdtw.drops.LogitPercentile`.
 - A function of the match costs C (K, N) that returns a number or one number per column. For `drop_z` it receives Cᵀ.
 """
 
 Band = tuple[Array, Array] | None
 
+EPSILON: Final = 1e-5
+"""The default ε of `LogitPercentile`."""
+
 
 class Rule(ABC):
     """A way to compute drop costs. `resolve` turns every accepted value of `drop_x` and `drop_z` into one of these.
 
-    needs_costs : whether it depends on the match costs; if not, the drop costs are known before any of them.
-    symmetric : whether exchanging Z and X gives the same number.
+    needs_costs : whether it depends on the match costs; if not, the drop costs are known before any match cost
+        is computed.
+    symmetric : whether the drop cost stays the same if Z and X are exchanged.
     """
 
     needs_costs: ClassVar[bool] = True
@@ -54,7 +61,8 @@ class Rule(ABC):
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
         """The drop cost for these match costs: a number, or one per element.
 
-        side : "x" or "z", the elements to be dropped.   band : the x that each z_i may match, as in `Costs.band`.
+        side : "x" or "z", the elements to be dropped.
+        band : the x that each z_i may match, as in `dropdtw.problem.problem.Costs`.
         """
 
     def plain(self) -> float | str | None:
@@ -63,7 +71,7 @@ class Rule(ABC):
 
     @property
     def said(self) -> object:
-        """The value that the caller passed for this rule, for error messages."""
+        """The rule as error messages show it."""
         return self.plain() or self
 
     def __call__(self, C: npt.ArrayLike) -> npt.ArrayLike:
@@ -79,7 +87,8 @@ class Constant(Rule):
 
     value : the drop cost, any number except NaN and −∞.
 
-    >>> Constant(0.3)([[1.0, 2.0]])
+    >>> from dropdtw import drops
+    >>> drops.Constant(0.3)([[1.0, 2.0]])
     0.3
     """
 
@@ -113,7 +122,8 @@ class PerElement(Rule):
 
     values : (N,) for `drop_x`, (K,) for `drop_z`; +∞ forbids dropping that element.
 
-    >>> PerElement([0.3, 0.5])([[1.0, 2.0]])
+    >>> from dropdtw import drops
+    >>> drops.PerElement([0.3, 0.5])([[1.0, 2.0]])
     [0.3, 0.5]
     """
 
@@ -139,7 +149,8 @@ class Percentile(Rule):
 
     Raises ValueError if p is not a number from 0 to 100.
 
-    >>> Percentile(50)([[1.0, 2.0, 3.0]])
+    >>> from dropdtw import drops
+    >>> drops.Percentile(50)([[1.0, 2.0, 3.0]])
     2.0
     """
 
@@ -156,24 +167,24 @@ class Percentile(Rule):
 
     def plain(self) -> str:
         """The string that `resolve` accepts."""
-        return f"percentile:{self.p:g}"
+        return f"percentile:{_digits(self.p)}"
 
 
 @dataclass(frozen=True)
 class Suggest(Rule):
     """A drop cost between good matches and chance matches, the same for every element of Z and X.
 
-    Junk also matches something by chance, about as well as a real element matches a z that it does not belong to. So
-    we take the cost of each x's best match and the cost of its best match elsewhere in Z. The drop cost is the
-    threshold that splits all these numbers most clearly into two groups (Otsu's threshold). `dropdtw.suggest_drop`
-    also reports how far to trust it.
+    The best match of an x is a good match or, for junk, a chance match. Its best match elsewhere in Z is always a
+    chance match. We take the costs of both, for every x. The drop cost is the threshold that splits these numbers most
+    clearly into two groups (Otsu's threshold). `dropdtw.suggest_drop` also reports how far to trust it.
 
-    >>> Suggest()([[0.1, 0.9, 0.8], [0.9, 0.2, 0.9]])         # best matches 0.1, 0.2 and 0.8; all others 0.9
+    >>> from dropdtw import drops
+    >>> drops.Suggest()([[0.1, 0.9, 0.8], [0.9, 0.2, 0.9]])         # best matches 0.1, 0.2 and 0.8; all others 0.9
     0.5
     """
 
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> float:
-        """The same number for x and z, from at most `MAX_SAMPLED` pairs inside the band."""
+        """The same number for x and z, from a sample of the pairs inside the band (`sampled`)."""
         return gap(sampled(costs, band)).threshold
 
     def plain(self) -> str:
@@ -183,13 +194,14 @@ class Suggest(Rule):
 
 @dataclass(frozen=True)
 class LogitPercentile(Rule):
-    """A drop logit inside the softmax match cost: dropping competes with the steps for each x_j.
+    """A drop logit inside the softmax match cost: "drop" is one more class, which competes with the steps for each x_j.
 
-    The logit is the k-th largest similarity z·x of all pairs, k = max(1, ⌊p/100 · number of pairs⌋). It is added to
-    the softmax as one more row; then C = −log(p_i + ε) and d_x = −log(p_drop + ε). The drop cost therefore differs
-    between x_j. A larger p lowers the logit and drops less. Works with `match="softmax"` and for `drop_x` only.
+    Its logit is the k-th largest similarity z·x over all pairs of a z and an x, where repeated z count once, with
+    k = max(1, ⌊p/100 · number of these pairs⌋). It is added to the softmax as one more row; then C = −log(P(z_i) + ε)
+    and d_x = −log(P(drop) + ε). So the drop cost differs between x_j. A larger p lowers the logit and drops less.
+    Works with `match="softmax"` and for `drop_x` only.
 
-    p : 0 to 100.   epsilon : ε.
+    p : 0 to 100.   epsilon : ε, which keeps the costs finite.
 
     Raises ValueError if p is not a number from 0 to 100.
 
@@ -200,7 +212,7 @@ class LogitPercentile(Rule):
     """
 
     p: float
-    epsilon: float = 1e-5
+    epsilon: float = EPSILON
 
     def __post_init__(self) -> None:
         _check_percentile(self.p)
@@ -208,7 +220,7 @@ class LogitPercentile(Rule):
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
         """Always raise ValueError: this rule changes the match costs, so it cannot be computed from them."""
         raise ValueError(
-            f"drop_{side} is {self.plain()!r}, which is part of the softmax match cost; "
+            f"drop_{side} is {self.said!r}, which is part of the softmax match cost; "
             "use it as drop_x of align, distance or pairwise with match='softmax'"
         )
 
@@ -217,9 +229,9 @@ class LogitPercentile(Rule):
         k = max(1, int(self.p * S.size / 100))
         return np.asarray(np.partition(S.ravel(), S.size - k)[S.size - k])
 
-    def plain(self) -> str:
-        """The string that `resolve` accepts."""
-        return f"logit:{self.p:g}"
+    def plain(self) -> str | None:
+        """The string that `resolve` accepts; None for an ε other than the default, which it cannot express."""
+        return f"logit:{_digits(self.p)}" if self.epsilon == EPSILON else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +254,7 @@ _NAMED: Final[dict[str, Callable[[float], Rule]]] = {"percentile": Percentile, "
 def resolve(drop: DropCost, name: str) -> Rule | None:
     """The rule for `drop`; None if nothing may be dropped.
 
-    drop : any value that `drop_x` and `drop_z` accept.   name : "drop_x" or "drop_z", for error messages.
+    drop : any value that `drop_x` and `drop_z` accept.   name : the name of the argument, for error messages.
 
     Raises ValueError if a string names no rule.
 
@@ -273,10 +285,17 @@ def _parsed(drop: str, name: str) -> Rule:
     try:
         return _NAMED[kind](float(p))
     except (KeyError, ValueError):
+        if name == "threshold":
+            raise ValueError(f"threshold is {drop!r}; give a number or a rule such as 'percentile:30'") from None
         raise ValueError(
             f"{name} is {drop!r}; give None, a number, one number per element, 'percentile:30' or 'logit:30' "
             "(0 to 100), 'suggest', or a rule from dropdtw.drops"
         ) from None
+
+
+def _digits(p: float) -> str:
+    """The shortest text that `float` reads back as p, without a trailing ".0"."""
+    return repr(float(p)).removesuffix(".0")
 
 
 def _check_percentile(p: float) -> None:
@@ -290,11 +309,14 @@ def percentile_drop(C: Array, p: float) -> float:
     C : (K, N) match costs.
     p : 0 to 100. p = 30 makes 30 % of the pairs cheaper than a drop; a lower p drops more.
 
-    Returns a float; +∞ if no entry is finite. Raises ValueError if p is outside 0 to 100.
+    Returns a float; +∞ if no entry is finite. Raises ValueError if p is not a number from 0 to 100.
 
-    >>> percentile_drop(np.array([[1.0, 2.0], [3.0, np.inf]]), 50)
+    >>> import numpy as np
+    >>> from dropdtw import drops
+    >>> drops.percentile_drop(np.array([[1.0, 2.0], [3.0, np.inf]]), 50)
     2.0
     """
+    _check_percentile(p)
     finite = C[np.isfinite(C)]
     return float(np.percentile(finite, p)) if finite.size else np.inf
 
@@ -310,10 +332,10 @@ def percentile_of_strips(strips: Callable[[], Iterable[Array]], sample: Array, p
     (29.7, 29.7)
     """
     known = sample[np.isfinite(sample)]
-    aside = 2.0
-    while True:  # count the costs below a bracket around the percentile, and keep those inside it
-        low = np.percentile(known, p - aside) if known.size and p > aside else -np.inf
-        high = np.percentile(known, p + aside) if known.size and p + aside < 100 else np.finfo(sample.dtype).max
+    margin = 2.0  # in percentile points, on each side of p
+    while True:  # keep the costs inside a bracket and count those below; widen it until the percentile is inside
+        low = np.percentile(known, p - margin) if known.size and p > margin else -np.inf
+        high = np.percentile(known, p + margin) if known.size and p + margin < 100 else np.finfo(sample.dtype).max
         count = below = 0
         kept = []
         for strip in strips():
@@ -331,21 +353,22 @@ def percentile_of_strips(strips: Callable[[], Iterable[Array]], sample: Array, p
             a, b = float(inside[first - below]), float(inside[second - below])
             share = rank - first
             return a + (b - a) * share if share < 0.5 else b - (b - a) * (1 - share)  # rounds like NumPy
-        aside *= 4
+        margin *= 4
 
 
 # --- The suggested drop cost --------------------------------------------------------------------------------------
 
 MAX_SAMPLED: Final = 1 << 22
-"""Maximum number of match costs to examine. For longer sequences, only every n-th x is examined."""
+"""Number of match costs above which only every n-th x is examined. At least 2K of the x are examined (all if N < 2K),
+so the sample of a long Z can be larger than this."""
 
 
 @dataclass(frozen=True, eq=False)
 class Gap:
     """The gap between good matches and chance matches.
 
-    threshold : a cost inside the gap.   explained : the share of the variance that it explains; None if all values
-        are equal.
+    threshold : a cost inside the gap; the largest finite match cost if all values are equal.
+    explained : the share of the variance that the split explains; None if all values are equal.
     values : the costs that the threshold splits.
     """
 
@@ -355,7 +378,7 @@ class Gap:
 
 
 def sampled(costs: MatchCosts, band: Band = None) -> Array:
-    """At most `MAX_SAMPLED` match costs: all rows, every n-th column, +∞ outside the band."""
+    """About `MAX_SAMPLED` match costs at most (more for a long Z): all rows, every n-th column, +∞ outside the band."""
     K, N = costs.shape
     stride = max(1, min(-(-K * N // MAX_SAMPLED), N // (2 * K)))
     C = costs.every(stride)
@@ -387,7 +410,7 @@ def gap(C: Array) -> Gap:
 
 
 def otsu(values: Array) -> tuple[float, float]:
-    """Otsu's threshold, which splits numbers into the two most different groups, and the variance it explains (0–1).
+    """Otsu's threshold, which splits numbers into two groups, and the share (0–1) of the variance that this explains.
 
     >>> threshold, explained = otsu(np.array([0.0, 0.1, 0.9, 1.0]))
     >>> threshold, round(explained, 2)
@@ -405,7 +428,8 @@ def chance_gain(C: Array, saved_x: float, saved_z: float) -> float:
     """The most that a stretch of chance matches can save. An opening cost this high makes such stretches unprofitable.
 
     Chance matches pair an x with a z far from its best match (as in `Suggest`). A stretch of them runs along a
-    diagonal, where each match saves the drops of its x and its z, or along a row, where each saves the drop of its x.
+    diagonal, where each match saves the drops of its x and its z, or along a row, where each match saves the drop of
+    its x, and all of them together save one drop, that of the z.
 
     saved_x, saved_z : the cost of a drop; 0 if dropping is not allowed.
 
@@ -422,7 +446,7 @@ def chance_gain(C: Array, saved_x: float, saved_z: float) -> float:
         here = row + np.concatenate([[0.0], np.maximum(here[:-1], 0)])
         best = max(best, float(here.max()))
     gain -= saved_z
-    never = np.maximum(gain, 0).sum(axis=1, keepdims=True) + 1  # costs more than a row can save
+    never = np.maximum(gain, 0).sum(axis=1, keepdims=True) + 1  # no stretch saves this much; unlike ∞, it can be summed
     total = np.pad(np.cumsum(np.maximum(gain, -never), axis=1), ((0, 0), (1, 0)))
     along = float((total - np.minimum.accumulate(total, axis=1)).max())
     return max(best, along + saved_z if along > 0 else 0.0)

@@ -14,32 +14,39 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dropdtw.api import cost, solve
-from dropdtw.orders.order import OrderLike
+from dropdtw.orders.order import OrderLike, as_order
 from dropdtw.problem.inputs import refuse_masked
 
+__all__ = ["BACKGROUND", "edit_score", "frame_accuracy", "iou", "kendall_tau", "mean_over_videos"]
+__all__ += ["one_frame_per_step", "pooled_recall", "recall", "recall_at_k", "segment_f1", "segments_of"]
+__all__ += ["standard_error"]
+
 BACKGROUND = -1
+"""The label of frames that show no step."""
 
 
 def one_frame_per_step(S: ArrayLike, order: OrderLike | None = None) -> NDArray[np.int64]:
     """Choose exactly one frame for every step, in order: argmax over j_1 < … < j_K of Σ_i S[i, j_i].
 
-    S : (K, N) finite similarities, K <= N.   Returns (K,) strictly increasing frame indices.
-    order : the order of the steps, a list or a partial order, as in `dropdtw.solve`. Frames then increase along it.
+    S : (K, N) finite similarities, K <= N.
+    order : the order of the steps, a list or a partial order, as in `dropdtw.solve`; None: the order of the rows.
 
-    Raises ValueError if S has fewer frames than steps, or values that are not finite.
+    Returns (K,) the frame of each step; frames increase strictly along the order. Raises ValueError if S has fewer
+    frames than steps, or values that are not finite, or if the order has alternatives or repeats.
 
     Source: the inference of CrossTask (Zhukov et al. 2019), computed as Drop-DTW on −S with free frame drops and
     one-to-one matches. If several choices are best, one of them is returned.
 
-    >>> one_frame_per_step([[0, 1, 5], [0, 9, 4]])  # 5 + 9 would run backward; 1 + 4 < 0 + 9
+    >>> from dropdtw import metrics, orders
+    >>> metrics.one_frame_per_step([[0, 1, 5], [0, 9, 4]])  # 5 + 9 would run backward; 1 + 4 < 0 + 9
     array([0, 1])
-    >>> from dropdtw import orders
-    >>> one_frame_per_step([[0, 1, 5], [0, 9, 4]], orders.any_order(0, 1))
+    >>> metrics.one_frame_per_step([[0, 1, 5], [0, 9, 4]], orders.any_order(0, 1))
     array([2, 1])
     """
     scores = _floats(S, "S", "KN")
@@ -48,6 +55,11 @@ def one_frame_per_step(S: ArrayLike, order: OrderLike | None = None) -> NDArray[
         raise ValueError(
             f"S has {K} steps but only {N} frames, and every step needs a frame of its own; give K <= N "
             "(fewer steps or shorter clips)"
+        )
+    if order is not None and not as_order(order).is_partial:
+        raise ValueError(
+            f"order is {order!r}, in which a step may come twice or not at all; every step needs exactly one frame, so "
+            "give a list or a partial order"
         )
     pairs = solve(-scores, drop_x=0.0, one_to_many=False, many_to_one=False, order=order).pairs
     frames = np.empty(K, np.int64)
@@ -63,7 +75,7 @@ def recall(
     clip_seconds: float = 1.0,
     order: OrderLike | None = None,
 ) -> float:
-    """Share of the steps of one video whose chosen frame lies inside the step's true interval.
+    """Fraction of the steps of one video whose chosen frame lies inside the step's true interval.
 
     recall = 1/K Σ_i [starts_i <= (j_i + 1/2) · clip_seconds < stops_i],   j = one_frame_per_step(S)
 
@@ -76,7 +88,8 @@ def recall(
 
     Returns a float from 0 to 1. Raises ValueError if S or an interval is invalid, or if their numbers differ.
 
-    >>> recall([[9, 0, 0, 0], [0, 0, 9, 0]], starts=[0, 3], stops=[2, 4])  # frame 0 is inside, frame 2 too early
+    >>> from dropdtw import metrics
+    >>> metrics.recall([[9, 0, 0, 0], [0, 0, 9, 0]], starts=[0, 3], stops=[2, 4])  # frame 0 hits, frame 2 is too early
     0.5
     """
     _check_seconds(clip_seconds)
@@ -92,8 +105,9 @@ def pooled_recall(videos: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]], *, c
 
     Returns a float from 0 to 1. Raises ValueError if there is no video, or if one is invalid.
 
+    >>> from dropdtw import metrics
     >>> hit, missed = ([[1, 0]], [0], [1]), ([[0, 1, 0], [0, 0, 1]], [0, 0], [1, 1])
-    >>> pooled_recall([hit, missed])  # 1 of 1 + 2 steps; the mean over videos would be 1/2
+    >>> metrics.pooled_recall([hit, missed])  # 1 of 1 + 2 steps; the mean over videos would be 1/2
     0.3333333333333333
     """
     _check_seconds(clip_seconds)
@@ -104,7 +118,7 @@ def pooled_recall(videos: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]], *, c
 
 
 def frame_accuracy(predicted: ArrayLike, true: ArrayLike, *, background: bool = True) -> float:
-    """Share of frames with the right label: 1/N Σ_j [predicted_j = true_j].
+    """Fraction of frames with the right label: 1/N Σ_j [predicted_j = true_j].
 
     predicted, true : (N,) labels.
     background : False counts only frames whose true label is a step.
@@ -113,9 +127,10 @@ def frame_accuracy(predicted: ArrayLike, true: ArrayLike, *, background: bool = 
 
     Returns a float from 0 to 1. Raises ValueError if the labels are invalid or if no frame counts.
 
-    >>> frame_accuracy([0, 0, -1, 1], [0, 0, 1, -1])
+    >>> from dropdtw import metrics
+    >>> metrics.frame_accuracy([0, 0, -1, 1], [0, 0, 1, -1])
     0.5
-    >>> frame_accuracy([0, 0, -1, 1], [0, 0, 1, -1], background=False)  # 2 of 3
+    >>> metrics.frame_accuracy([0, 0, -1, 1], [0, 0, 1, -1], background=False)  # 2 of 3
     0.6666666666666666
     """
     p, t = _label_pair(predicted, true)
@@ -135,7 +150,8 @@ def iou(predicted: ArrayLike, true: ArrayLike) -> float:
 
     Returns a float from 0 to 1. Raises ValueError if the labels are invalid, or if their numbers differ.
 
-    >>> iou([0, 0, 1, -1], [0, 1, 1, -1])  # intersections 1 + 1, unions 2 + 2
+    >>> from dropdtw import metrics
+    >>> metrics.iou([0, 0, 1, -1], [0, 1, 1, -1])  # intersections 1 + 1, unions 2 + 2
     0.5
     """
     p, t = _label_pair(predicted, true)
@@ -156,7 +172,8 @@ def mean_over_videos(
     Returns a float. Raises ValueError if the numbers of videos differ or are 0. An error of the metric gets a note with
     the index of its video.
 
-    >>> mean_over_videos(frame_accuracy, [[0, 0], [1, -1, -1, 1]], [[0, 1], [1, -1, -1, 1]])
+    >>> from dropdtw import metrics
+    >>> metrics.mean_over_videos(metrics.frame_accuracy, [[0, 0], [1, -1, -1, 1]], [[0, 1], [1, -1, -1, 1]])
     0.75
     """
     if len(predicted) != len(true) or len(true) == 0:
@@ -174,25 +191,27 @@ def mean_over_videos(
 
 
 def kendall_tau(X: ArrayLike, Y: ArrayLike) -> float:
-    """Kendall's τ of the order of X's nearest neighbors in Y: (concordant − discordant) / pairs.
+    """How well X and Y agree in order: Kendall's τ between the frames of X and their nearest neighbors in Y.
 
-    X, Y : (N, d) and (M, d) finite frame embeddings, N, M >= 2.   Returns a value in [−1, 1].
+    X, Y : (N, d) and (M, d) finite frame embeddings, N, M >= 2.
 
-    With n_i = argmin_m ‖X_i − Y_m‖ (ties: the smaller m), this is τ (SciPy's τ-b) of 0 … N−1 against n. A sequence
+    With n_i = argmin_m ‖X_i − Y_m‖ (ties: the smaller m), this is τ-b between 0 … N−1 and n_0 … n_{N−1}. A sequence
     against itself gives 1 if no row repeats; repeated neighbors keep τ-b below 1. If all n_i are equal, τ is 0/0;
-    the result is then 0.0, because there is no order. Needs SciPy.
+    the result is then 0.0, because there is no order.
     Source: Dwibedi et al. 2019; used in paper §4.3.
 
-    Raises ImportError without SciPy, and ValueError if X or Y is invalid or has fewer than 2 rows.
+    Returns a float from −1 to 1. Raises ImportError without SciPy, and ValueError if X or Y is invalid or has fewer
+    than 2 rows.
 
-    >>> kendall_tau([[0.0], [1.0], [2.0]], [[2.1], [1.1], [0.1]])
+    >>> from dropdtw import metrics
+    >>> metrics.kendall_tau([[0.0], [1.0], [2.0]], [[2.1], [1.1], [0.1]])
     -1.0
     """
     try:
         from scipy.spatial.distance import cdist
         from scipy.stats import kendalltau
     except ImportError as error:
-        raise ImportError("kendall_tau needs scipy: pip install dropdtw[metrics]") from error
+        raise ImportError("kendall_tau needs scipy: pip install 'dropdtw[metrics]'") from error
     x, y = _floats(X, "X", "Nd"), _floats(Y, "Y", "Md")
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"X has {x.shape[1]} columns and Y has {y.shape[1]}; give both the same number of columns")
@@ -205,7 +224,7 @@ def kendall_tau(X: ArrayLike, Y: ArrayLike) -> float:
 
 
 def recall_at_k(distances: ArrayLike, relevant: ArrayLike, k: int = 1) -> float:
-    """Share of queries with a relevant item among the k nearest: 1/Q Σ_q [b_q < k].
+    """Fraction of queries with a relevant item among the k nearest: 1/Q Σ_q [b_q < k].
 
     distances : (Q, D), smaller is nearer, inf allowed.   k : 1 … D.
     relevant : (Q,) column of the relevant item, or (Q, D) bool.
@@ -216,14 +235,15 @@ def recall_at_k(distances: ArrayLike, relevant: ArrayLike, k: int = 1) -> float:
 
     Returns a float from 0 to 1. Raises ValueError if k, a distance or an index is invalid.
 
-    >>> recall_at_k([[0.1, 0.7], [0.3, 0.3]], [0, 1])  # a hit, and a miss: tied with an irrelevant item
+    >>> from dropdtw import metrics
+    >>> metrics.recall_at_k([[0.1, 0.7], [0.3, 0.3]], [0, 1])  # a hit, and a miss: tied with an irrelevant item
     0.5
     """
     d = _floats(distances, "distances", "QD", finite=False)
     Q, D = d.shape
     if k not in range(1, D + 1):
         raise ValueError(f"k is {k}, but distances has {D} items per query; give a whole number from 1 to {D}")
-    wanted = np.asarray(relevant)
+    wanted = _array(relevant, "relevant")
     if wanted.shape == (Q,) and wanted.dtype.kind in "iu":
         if wanted.min() < 0 or wanted.max() >= D:
             raise ValueError(
@@ -245,9 +265,10 @@ def segments_of(labels: ArrayLike) -> list[tuple[int, int, int]]:
 
     labels : (N,). Two runs of one step with background between them stay separate.
 
-    Raises ValueError if the labels are invalid.
+    Returns a list, in temporal order. Raises ValueError if the labels are invalid.
 
-    >>> segments_of([-1, 4, 4, -1, 4, 0])
+    >>> from dropdtw import metrics
+    >>> metrics.segments_of([-1, 4, 4, -1, 4, 0])
     [(4, 1, 3), (4, 4, 5), (0, 5, 6)]
     """
     a = _labels(labels, "labels")
@@ -268,7 +289,8 @@ def segment_f1(predicted: ArrayLike, true: ArrayLike, overlap: float = 0.5) -> f
 
     Returns a float from 0 to 1. Raises ValueError if the labels or the overlap are invalid.
 
-    >>> segment_f1([0, 0, -1, 1], [0, 0, 0, 0])  # segment 0 has IoU 2/4; segment 1 is false: 2 · 1 / (2 + 1)
+    >>> from dropdtw import metrics
+    >>> metrics.segment_f1([0, 0, -1, 1], [0, 0, 0, 0])  # segment 0 has IoU 2/4; segment 1 is false: 2 · 1 / (2 + 1)
     0.6666666666666666
     """
     if not 0 < overlap <= 1:
@@ -284,16 +306,17 @@ def segment_f1(predicted: ArrayLike, true: ArrayLike, overlap: float = 0.5) -> f
 
 
 def edit_score(predicted: ArrayLike, true: ArrayLike) -> float:
-    """Edit score of the segments' order, whatever their lengths: 1 − levenshtein(p, t) / max(len p, len t), in [0, 1].
+    """Edit score of the segments' order, whatever their lengths: 1 − levenshtein(p, t) / max(len p, len t).
 
     predicted, true : (N,) labels; p and t are the labels of their segments (see `segments_of`).
 
     The Levenshtein distance is Needleman–Wunsch with unit drop costs and D[i, j] = [p_i ≠ t_j]. If neither side has
     segments, the score is 1.0; if only one side has, it is 0.0. Source: Lea et al. 2016, 2017 (there times 100).
 
-    Raises ValueError if the labels are invalid, or if their numbers differ.
+    Returns a float from 0 to 1. Raises ValueError if the labels are invalid, or if their numbers differ.
 
-    >>> edit_score([0, 0, 1, -1, 2], [0, 1, 1, 1, 1])  # "0 1 2" to "0 1": one deletion in three
+    >>> from dropdtw import metrics
+    >>> metrics.edit_score([0, 0, 1, -1, 2], [0, 1, 1, 1, 1])  # "0 1 2" to "0 1": one deletion in three
     0.6666666666666667
     """
     p, t = ([run[0] for run in segments_of(labels)] for labels in _label_pair(predicted, true))
@@ -306,12 +329,15 @@ def edit_score(predicted: ArrayLike, true: ArrayLike) -> float:
 def standard_error(values: ArrayLike) -> NDArray[np.float64]:
     """Standard error of the mean over the first axis, std(ddof=1) / √n; 0 if there is only one value.
 
-    values : (n, …).   Returns an array of the remaining shape.
+    values : (n, …).
 
-    >>> standard_error([1.0, 3.0])
+    Returns an array of the remaining shape. Raises ValueError if rows differ in length, or hold anything but numbers.
+
+    >>> from dropdtw import metrics
+    >>> metrics.standard_error([1.0, 3.0])
     array(1.)
     """
-    v = np.asarray(values, np.float64)
+    v = _array(values, "values", np.float64)
     return np.asarray(v.std(axis=0, ddof=1) / np.sqrt(len(v)) if len(v) > 1 else np.zeros(v.shape[1:]))
 
 
@@ -345,10 +371,19 @@ def _segment_iou(one: tuple[int, int, int], other: tuple[int, int, int]) -> floa
     return shared / (max(one[2], other[2]) - min(one[1], other[1]))
 
 
+def _array(values: ArrayLike, name: str, dtype: type | None = None) -> NDArray[Any]:
+    try:
+        return np.asarray(values, dtype)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} has rows of different lengths, or values that are not numbers; give a rectangular array of numbers"
+        ) from None
+
+
 def _floats(values: ArrayLike, name: str, axes: str, *, finite: bool = True) -> NDArray[np.float64]:
     """Values as a non-empty float64 array, one dimension per letter of `axes`, without NaN (and inf if `finite`)."""
     refuse_masked(values, name)
-    array = np.asarray(values, dtype=np.float64)
+    array = _array(values, name, np.float64)
     if array.ndim != len(axes) or array.size == 0:
         shape = ", ".join(axes) + "," * (len(axes) == 1)
         raise ValueError(f"{name} has shape {array.shape}; give a non-empty array of shape ({shape})")
@@ -363,7 +398,7 @@ def _floats(values: ArrayLike, name: str, axes: str, *, finite: bool = True) -> 
 def _labels(values: ArrayLike, name: str) -> NDArray[np.int64]:
     """Values as labels (N,): integers >= -1. An empty list is valid, although NumPy gives it a float dtype."""
     refuse_masked(values, name)
-    array = np.asarray(values)
+    array = _array(values, name)
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}; give one label per frame, shape (N,)")
     if array.size and array.dtype.kind not in "iu":

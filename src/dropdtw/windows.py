@@ -14,6 +14,8 @@ import numpy as np
 from dropdtw.problem.band import band
 from dropdtw.problem.inputs import Array
 
+__all__ = ["itakura", "sakoe_chiba"]
+
 
 def sakoe_chiba(K: int, N: int, width: float, *, kind: str = "dropdtw") -> Array:
     """Mark the pairs near the diagonal, as a mask for `mask=`.
@@ -22,13 +24,14 @@ def sakoe_chiba(K: int, N: int, width: float, *, kind: str = "dropdtw") -> Array
     width : the distance from the diagonal, in the units of the library that `kind` names.
     kind : the library whose band to reproduce.
         "dropdtw": around the line between the corners, |j − i (N−1)/(K−1)| ≤ width. An int counts columns; a float in
-        [0, 1] is a share of N. The same as `window=width`.
-        "tslearn": `sakoe_chiba_radius`, an int ≥ 0: the diagonals through the two corners, the cells between them, and
-        `width` cells on either side.
+        [0, 1] is a fraction of N. The same as `window=width`. A single z (K = 1) is not limited.
+        "tslearn": `sakoe_chiba_radius`, an int ≥ 0: all cells between the diagonal through (0, 0) and the diagonal
+        through (K−1, N−1), and `width` more cells on either side. For K = N this is |i − j| ≤ width.
         "dtaidistance": `window`, an int ≥ 1; the band of tslearn with a radius of width − 1.
-        "librosa": `band_rad`, a share in [0, 1] of the shorter length, rounded to r; the band of tslearn with a radius
-        of r − 1.
-        "aeon": `window`, a share in [0, 1] of the shorter length, around a staircase along the diagonal.
+        "librosa": `band_rad`, a fraction in [0, 1] of the shorter length, rounded to r; the band of tslearn with a
+        radius of r − 1.
+        "aeon": `window`, a fraction in [0, 1] of the shorter length, around the diagonal. aeon rounds the
+        diagonal to whole cells.
 
     Returns (K, N) bool, True where z_i may match x_j. Raises ValueError if a length, the width or the kind is invalid.
 
@@ -45,14 +48,15 @@ def sakoe_chiba(K: int, N: int, width: float, *, kind: str = "dropdtw") -> Array
     return _chosen(_BANDS, kind)(*_lengths(K, N), width)
 
 
-def itakura(K: int, N: int, max_slope: float = 2.0, *, kind: str = "tslearn") -> Array:
+def itakura(K: int, N: int, max_slope: float | None = None, *, kind: str = "tslearn") -> Array:
     """Mark the pairs inside Itakura's parallelogram between the corners, as a mask for `mask=`.
 
     K, N : the lengths of Z and X.
-    max_slope : the slope of the steep sides. The slope of the flat sides is its inverse.
+    max_slope : the slope of the steep sides, in the units of the library that `kind` names. The slope of the flat sides
+        is its inverse. None means 2.0 for "tslearn"; "aeon" has no default.
     kind : the library whose parallelogram to reproduce.
         "tslearn": `itakura_max_slope`, a number ≥ 1, in units of the diagonal's own slope.
-        "aeon": `itakura_max_slope`, a share in (0, 1] of the shorter length. Both lengths must be at least 3.
+        "aeon": `itakura_max_slope`, a fraction in (0, 1] of the shorter length. Both lengths must be at least 3.
 
     Returns (K, N) bool, True where z_i may match x_j. Raises ValueError if a length, the slope or the kind is invalid.
 
@@ -63,7 +67,13 @@ def itakura(K: int, N: int, max_slope: float = 2.0, *, kind: str = "tslearn") ->
            [0, 1, 1, 0],
            [0, 0, 0, 1]])
     """
-    return _chosen(_PARALLELOGRAMS, kind)(*_lengths(K, N), max_slope)
+    mark = _chosen(_PARALLELOGRAMS, kind)
+    if max_slope is None and kind == "aeon":
+        raise ValueError(
+            "max_slope is None, but kind='aeon' has no default; give a fraction in (0, 1], like aeon's "
+            "itakura_max_slope"
+        )
+    return mark(*_lengths(K, N), 2.0 if max_slope is None else max_slope)
 
 
 def _window(K: int, N: int, width: float) -> Array:
@@ -85,19 +95,19 @@ def _dtaidistance(K: int, N: int, width: float) -> Array:
 
 
 def _librosa(K: int, N: int, width: float) -> Array:
-    return _between_diagonals(K, N, int(np.round(_share(width) * min(K, N))) - 1)
+    return _between_diagonals(K, N, int(np.round(_fraction(width) * min(K, N))) - 1)
 
 
 def _aeon(K: int, N: int, width: float) -> Array:
     if K > N:
         return _aeon(N, K, width).T
-    share = _share(width)
-    if share == 1:
+    fraction = _fraction(width)
+    if fraction == 1:
         return np.ones((K, N), bool)
     # A staircase of max(K, N) + 1 steps; each step marks the nearby rows in its column.
     along = np.arange(N + 1) / (N + 1)
     row, column = (np.floor(along * length).astype(np.int64) for length in (K, N))
-    near = np.abs(np.arange(K) - row[:, None]) <= int(share * K)
+    near = np.abs(np.arange(K) - row[:, None]) <= int(fraction * K)
     mask = np.zeros((N, K), bool)
     np.logical_or.at(mask, column, near)
     return mask.T
@@ -114,15 +124,16 @@ def _itakura_tslearn(K: int, N: int, max_slope: float) -> Array:
 
 
 def _itakura_aeon(K: int, N: int, max_slope: float) -> Array:
-    if not _is_number(max_slope) or not 0 <= max_slope <= 1 or min(K, N) < 3:
+    if not _is_number(max_slope) or not 0 < max_slope <= 1 or min(K, N) < 3:
         raise ValueError(
-            f"max_slope is {max_slope!r} for {K} × {N}; give a share in (0, 1], like aeon's itakura_max_slope, and "
-            "lengths of at least 3"
+            f"max_slope is {max_slope!r} for {K} × {N}; give a fraction in (0, 1], like aeon's itakura_max_slope, "
+            "and lengths of at least 3"
         )
     slope = np.floor(max_slope * (min(K, N) / 100) * 100)
     if slope < 1:
         raise ValueError(
-            f"max_slope is {max_slope!r}, less than one of the {min(K, N)} elements; give at least {1 / min(K, N):.2g}"
+            f"max_slope is {max_slope!r}, which is less than one element of {min(K, N)}; "
+            f"give at least {1 / min(K, N):.2g}"
         )
     steep, flat = max(slope * ((N - 1) / (K - 2)), 1.0), min(1 / slope * ((N - 2) / (K - 1)), 1.0)
     i, back = np.arange(K), np.arange(K) - K + 1
@@ -175,7 +186,7 @@ def _count(width: float, least: int, name: str) -> int:
     return int(width)
 
 
-def _share(width: float) -> float:
+def _fraction(width: float) -> float:
     if not _is_number(width) or not 0 <= width <= 1:
-        raise ValueError(f"width is {width!r}; give a share of the shorter length, from 0 to 1")
+        raise ValueError(f"width is {width!r}; give a fraction of the shorter length, from 0 to 1")
     return float(width)

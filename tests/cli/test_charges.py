@@ -149,15 +149,15 @@ def test_corpora_compare_by_charged_costs(folder, task):
 
 WRONG = {
     "no number": (["align", "Z.npy", "X.npy", "--open-x", "lots"], "--open-x is 'lots'; give a number, or suggest"),
-    "negative": (["align", "Z.npy", "X.npy", "--open-x", "-1"], "open_x is -1.0; give a finite number ≥ 0"),
+    "negative": (["align", "Z.npy", "X.npy", "--open-x", "-1"], "--open-x is -1.0; give a finite number ≥ 0"),
     "rule": (["retrieve", "Z.npy", "many", "--open-z", "percentile:3"], "--open-z is 'percentile:3'; give a number"),
     "no warp": (["align", "Z.npy", "X.npy", "--warp", "suggest"], "Invalid value for '--warp'"),
-    "endless warp": (["align", "Z.npy", "X.npy", "--warp", "inf"], "warp is inf; give a finite number ≥ 0"),
-    "no drop of z": (["align", "Z.npy", "X.npy", "--open-z", "1"], "open_z is 1.0, but no z may be dropped"),
+    "endless warp": (["align", "Z.npy", "X.npy", "--warp", "inf"], "--warp is inf; give a finite number ≥ 0"),
+    "no drop of z": (["align", "Z.npy", "X.npy", "--open-z", "1"], "--open-z is 1.0, but no z may be dropped"),
     "no drops": (["align", "Z.npy", "X.npy", "--method", "dtw", "--open-x", "1"], "takes no opening costs"),
     "in a folder": (["retrieve", "Z.npy", "many", "--drop-x", "none", "--open-x", "suggest"], "no x may be dropped"),
     "in a corpus": (["corpus", "localize", "steps.npy", "c", "--out", "o", "--open-z", "1"], "no z may be dropped"),
-    "of pairs": (["corpus", "pairwise", "c", "c", "--out", "o", "--open-x", "-1"], "open_x is -1.0; give a finite"),
+    "of pairs": (["corpus", "pairwise", "c", "c", "--out", "o", "--open-x", "-1"], "--open-x is -1.0; give a"),
 }
 
 

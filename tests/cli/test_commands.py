@@ -175,22 +175,25 @@ WRONG = {
     "drop": (["align", "Z.npy", "X.npy", "--drop-x", "lots"], "--drop-x is 'lots'; give a number, percentile:30"),
     "percentile": (["align", "Z.npy", "X.npy", "--drop-x", "percentile:300"], "--drop-x is 'percentile:300'"),
     "drops": (["align", "Z.npy", "X.npy", "--drop-x", "X.npy"], "has 16 numbers per row"),
-    "method": (["align", "Z.npy", "X.npy", "--method", "magic"], "method is 'magic'; choose one of"),
+    "method": (["align", "Z.npy", "X.npy", "--method", "magic"], "--method is 'magic'; choose one of"),
     "not taken": (["align", "Z.npy", "X.npy", "--method", "dtw", "--drop-x", "1"], "takes no drop costs"),
-    "match": (["align", "Z.npy", "X.npy", "--match", "magic"], "match is 'magic'; choose one of 'cosine'"),
+    "match": (["align", "Z.npy", "X.npy", "--match", "magic"], "--match is 'magic'; choose one of 'cosine'"),
+    "threshold": (["align", "Z.npy", "X.npy", "--threshold", "low"], "--threshold is 'low'; give a number, perc"),
     "window": (["align", "Z.npy", "X.npy", "--window", "wide"], "--window is 'wide'"),
+    "wide window": (["align", "Z.npy", "X.npy", "--window", "2.5"], "--window is '2.5'; give a number of columns"),
     "fps": (["align", "Z.npy", "X.npy", "--fps", "0"], "--fps is 0.0"),
     "two clocks": (["align", "Z.npy", "X.npy", "--fps", "25", "--time", "t"], "--fps and --time both set the times"),
     "no clock": (["align", "Z.npy", "X.npy", "--time", "t"], "X.npy has no named columns, so none is called 't'"),
-    "no column": (["localize", STEPS, "talk.csv"], "talk.csv: it has no column of times among at, text"),
+    "no column": (["localize", STEPS, "talk.csv"], "talk.csv: there is no column of times among at, text"),
     "out": (["align", "Z.npy", "X.npy", "--out", "a.xml"], "written as .json, .csv, .npz"),
+    "costs": (["align", "Z.npy", "X.npy", "--out", "a.csv", "--costs"], "a .csv file has no place for --costs; give a"),
     "plot": (["align", "Z.npy", "X.npy", "--plot", "a.doc"], "written as .png, .svg or .pdf"),
     "two pipes": (["align", "-", "-"], "can be read only once"),
     "features": (["align", "Z.npy", "truth.npy"], "Z has 16 features and X has 1"),
     "no talk": (["localize", STEPS, "nothing.srt"], "there is no file nothing.srt"),
     "no text": (["localize", STEPS, "X.npy"], "X.npy is not a text file; give one that is saved as UTF-8"),
-    "no subtitles": (["localize", STEPS, "plain.srt"], "there are no subtitles in it"),
-    "no sentences": (["localize", STEPS, "empty.txt"], "empty.txt: there are no sentences in it"),
+    "no subtitles": (["localize", STEPS, "plain.srt"], "the text has no subtitles"),
+    "no sentences": (["localize", STEPS, "empty.txt"], "empty.txt has no sentences; give one per line"),
     "no times": (["localize", STEPS, STEPS, "--format", "srt"], "has no times, but srt needs them"),
     "format": (["localize", STEPS, TALK, "--format", "docx"], "--format is 'docx'; choose one of json"),
     "which format": (["localize", STEPS, TALK, "--out", "a.txt"], "add --format json|csv|srt|vtt|ffmetadata"),
@@ -216,6 +219,26 @@ def test_mistakes_give_one_line_and_exit_code_2(folder, monkeypatch, capsys, mis
     last = err.splitlines()[-1]
     assert reason in last
     assert all("suggested" in line for line in err.splitlines()[:-1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "last"),
+    [
+        (["--method", "magic"], "'asymmetricP1'"),
+        (["--match", "magic"], "'auto'"),
+        (["--drop-x", "1", "--warp", "-1"], "--warp is -1.0; give a finite number ≥ 0"),
+        (["--drop-x", "none", "--no-one-to-many"], "pass --one-to-many, or give --drop-x"),
+    ],
+)
+def test_advice_is_what_a_shell_can_follow(folder, monkeypatch, capsys, arguments, last):
+    _, _, err = call(monkeypatch, capsys, "align", "Z.npy", "X.npy", *arguments)
+    assert err.endswith(f"{last}\n")
+
+
+def test_file_names_are_not_taken_for_options(folder, monkeypatch, capsys):
+    Path("drop_x.csv").write_text("a,b\n1,c\n")
+    _, _, err = call(monkeypatch, capsys, "align", "Z.npy", "drop_x.csv")
+    assert err.startswith("dropdtw: drop_x.csv cannot be read as .csv")
 
 
 def test_traceback_can_be_asked_for(folder, monkeypatch):
@@ -250,7 +273,7 @@ def wordllama():
 @pytest.mark.usefixtures("wordllama")
 def test_localize_prints_a_table():
     lines = run("localize", STEPS, TALK).stdout.splitlines()
-    assert lines[0].split() == ["#", "step", "start", "stop", "sure", "begins", "with"]
+    assert lines[0].split() == ["#", "step", "start", "stop", "confidence", "begins", "with"]
     assert re.match(r"1  Take the wheel off the bike +0:35 +0:46 +\d+%  First turn the bicycle", lines[1])
     assert re.match(r"5  Oil the chain +not found$", lines[5])
     assert lines[-1] == "6 of 7 steps found among 40 sentences"
@@ -293,7 +316,7 @@ def test_retrieve_finds_the_nearest(folder):
     lines = done.stdout.splitlines()
     assert len(lines) == 4
     assert lines[1].endswith("near.npy")
-    assert "suggested for both sides, from 8 of 10 sequences" in done.stderr
+    assert "suggested, from 8 of 10 sequences" in done.stderr
 
 
 @pytest.mark.parametrize("mean", [False, True])

@@ -25,11 +25,11 @@ def folder(tmp_path, monkeypatch):
 def test_localize_a_corpus(folder):
     command = ("corpus", "localize", "steps.npy", "c", "--out", "out", "--drop-x", "0.5", "--shard-rows", "4")
     done = run(*command)
-    assert done.stdout == "20 results in out/parts (7 of 7 shards computed now)\n"
+    assert done.stdout == "20 results in out/parts (7 of 7 shards computed by this command)\n"
     assert done.stderr == "dropdtw: bad records skipped: 1; the reasons are in out/errors.jsonl\n"
     dropdtw.corpus.localize(STEPS, "c", "same", drop_x=0.5, shard_rows=4)
     assert content(folder / "out") == content(folder / "same")
-    assert "(0 of 7 shards computed now)" in run(*command).stdout
+    assert "(0 of 7 shards computed by this command)" in run(*command).stdout
 
 
 def test_localize_suggests_drop_costs_and_takes_each_records_own_steps(folder):
@@ -47,7 +47,7 @@ def test_retrieve_from_a_corpus(folder):
     assert lines[0] == ["query", "#", "cost", "length", "id"]
     assert lines[1][0::4] == ["query.npy", "r5"]
     assert float(lines[1][2]) == pytest.approx(dropdtw.distance(record(5), record(5), 0.4, 0.4), abs=1e-5)
-    assert done.stdout.splitlines()[-1] == "3 results in out/nearest.parquet (4 of 4 shards computed now)"
+    assert done.stdout.splitlines()[-1] == "3 results in out/nearest.parquet (4 of 4 shards computed by this command)"
     assert "suggested" not in done.stderr
     dropdtw.corpus.write("q.parquet", [("a", record(7)), ("b", record(8))])
     done = run("corpus", "retrieve", "q.parquet", "c", "--out", "many", *how)
@@ -56,7 +56,7 @@ def test_retrieve_from_a_corpus(folder):
 
 def test_retrieve_suggests_a_drop_cost_once_for_all(folder):
     done = run("corpus", "retrieve", "query.npy", "c", "--out", "out", "--top", "1")
-    assert "suggested for both sides, from 6 of 21 sequences" in done.stderr
+    assert "suggested, from 6 of 21 sequences" in done.stderr
     assert done.stdout.splitlines()[1].split()[4] == "r5"
 
 
@@ -72,8 +72,8 @@ def test_suggestions_go_where_they_were_asked_for(folder):
 def test_pairs_of_two_corpora(folder):
     corpus(folder / "left", 3)
     done = run("corpus", "pairwise", "left", "c", "--out", "out", "--drop-x", "0.4", "--drop-z", "suggest")
-    assert done.stdout == "60 results in out/parts (12 of 12 shards computed now)\n"
-    assert "suggested for both sides, from 6 of 21 sequences" in done.stderr
+    assert done.stdout == "60 results in out/parts (12 of 12 shards computed by this command)\n"
+    assert "suggested, from 6 of 21 sequences" in done.stderr
     price = json.loads((folder / "out/manifest.json").read_text())["settings"]["drop_z"]
     assert 0 < price < 1
     dropdtw.corpus.pairwise("left", "c", "same", drop_x=0.4, drop_z=price)

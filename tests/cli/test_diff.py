@@ -36,7 +36,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_table_says_what_is_where(folder):
     lines = run("diff", "a.srt", "b.srt").stdout.splitlines()
     assert [line.split("  ")[0].strip() for line in lines[1:-1]] == ["same", "only B", "same", "only A"]
-    assert lines[-1] == "83% of the shorter one is in both"  # 69.5 of 83.5 s
+    assert lines[-1] == "83% of the shorter file also occurs in the other"  # 69.5 of 83.5 s
 
 
 def test_the_end_of_the_name_tells_the_format(folder):
@@ -88,7 +88,7 @@ def test_force_writes_what_is_doubtful(folder):
 def test_unrelated_texts_are_said_to_be_so(folder):
     done = run("diff", "a.srt", "other.srt")
     assert "these have nothing in common" in done.stderr
-    assert "0% of the shorter one is in both" in done.stdout
+    assert "0% of the shorter file also occurs in the other" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -97,13 +97,13 @@ def test_unrelated_texts_are_said_to_be_so(folder):
         (["diff", "a.srt", "b.npy"], "A is a text (a.srt) and B is a sequence (b.npy); give two of the same kind"),
         (["diff", "a.srt", "b.txt"], "one text has times and the other has none"),
         (["diff", "a.srt", "b.srt", "--format", "xls"], "--format is 'xls'; choose one of json"),
-        (["diff", "a.srt", "b.srt", "--out", "e.doc"], "whose extension is no known format; add --format"),
+        (["diff", "a.srt", "b.srt", "--out", "e.doc"], "whose extension is not a known format; use .json, .csv"),
         (["diff", "a.srt", "b.srt", "--fps", "3"], "--fps is only for sequences of features, but A is a text; omit it"),
         (["diff", "a.srt", "b.srt", "--out", "a.srt", "-f", "csv"], "which would overwrite an input (a.srt)"),
         (["diff", "none.srt", "b.srt"], "none.srt"),
         (["retime", "a.srt", "--to", "b.mp3"], "also give the recording that SUBS was made for: --from A"),
         (["retime", "a.srt", "--from", "b.srt", "--to", "b.mp3"], "give two of the same kind"),
-        (["retime", "a.txt", "--to", "b.srt"], "a.txt: there are no timed cues in it"),
+        (["retime", "a.txt", "--to", "b.srt"], "a.txt: the file has no timed cues"),
         (["retime", "a.srt", "--to", "b.srt", "--out", "b.srt"], "which would overwrite an input (b.srt)"),
         (["retime", "a.srt", "--to", "b.srt", "--out", "./a.srt"], "which would overwrite an input (a.srt)"),
         (["retime", "a.srt", "--to", "b.srt", "--out", "c.vtt"], "the same; give a name that ends in .srt"),

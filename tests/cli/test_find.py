@@ -87,7 +87,7 @@ def test_nothing_found_is_said(call, files):
     ("options", "says"),
     [
         (["-k", "0"], "k is 0"),
-        (["--overlap", "2"], "overlap is 2.0; give a share from 0 (none) to 1 (any)"),
+        (["--overlap", "2"], "overlap is 2.0; give a fraction from 0 (none) to 1 (any)"),
         (["--fps", "0"], "--fps is 0.0"),
         (["--out", "found.npz"], "occurrences are written as .json or .csv"),
         (["--plot", "found.gif"], "pictures are written as .png, .svg or .pdf"),

@@ -31,15 +31,15 @@ def test_align_takes_names_for_names(folder, monkeypatch, capsys, option, length
     assert code == 0
     assert json.loads(Path("a.json").read_text())["shape"] == [length, length]
     notes = [line for line in err.splitlines() if "column names" in line]
-    assert [line.split()[1] for line in notes] == ([] if option else ["z.csv", "x.csv"])
+    assert [line.split()[5] for line in notes] == ([] if option else ["z.csv,", "x.csv,"])
 
 
 @pytest.mark.parametrize(("option", "length"), [(None, "6"), ("--header", "6"), ("--no-header", "7")])
 def test_retrieve_says_it_once(folder, option, length):
     done = run("retrieve", "q.npy", "corpus", "--drop-x", "1", *([option] if option else []))
     assert [line.split()[2] for line in done.stdout.splitlines()[1:]] == [length] * 3
-    assert done.stderr.count("begins with 0,1,2,") == (0 if option else 1)
-    assert ("2 more sequences begin with such column names" in done.stderr) == (option is None)
+    assert done.stderr.count("the first line of") == (0 if option else 1)
+    assert ("2 more files begin with 0,1,2,…, taken for column names" in done.stderr) == (option is None)
 
 
 def test_explore_loads_as_it_was_told(folder, monkeypatch):

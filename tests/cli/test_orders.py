@@ -92,7 +92,7 @@ def test_a_talk_about_something_else_is_called_one():
 @needs_words
 def test_a_talk_that_has_none_of_the_optional_steps_is_called_something_else(tmp_path):
     (tmp_path / "steps.txt").write_text(
-        "optional:\n  Lever the tyre off the rim\n  Roughen the rubber and glue on a patch"
+        "optional:\n  Lever the tire off the rim\n  Roughen the rubber and glue on a patch"
     )
     done = run("localize", tmp_path / "steps.txt", EXAMPLES / "localize" / "telescope.vtt")
     assert "no step was found: these steps do not seem to be in this talk" in done.stderr

@@ -103,7 +103,7 @@ def test_ray_gives_the_same_bytes(cluster, tmp_path, task):
 def test_strict_stops_a_run_on_ray(cluster, tmp_path):
     corpus(tmp_path / "c", 6)
     table(tmp_path / "c/x.parquet", id=["hole"], features=[[np.nan] * 6], shape=[[1, 6]])
-    with pytest.raises(ValueError, match=r"x\.parquet, row 0 \(id 'hole'\): its features has NaN.*strict=True stops"):
+    with pytest.raises(ValueError, match=r"row 0 \(id 'hole'\): its feature sequence has NaN.*strict=True stops"):
         dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, engine="ray", strict=True)
     done = dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, engine="ray")
     assert (done.rows, done.errors) == (6, 1)

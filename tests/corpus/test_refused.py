@@ -66,9 +66,9 @@ def test_other_refusals(tmp_path):
     with pytest.raises(ValueError, match=r"queries is empty; give at least one \(id, sequence\)"):
         dropdtw.corpus.retrieve([], tmp_path / "c", tmp_path / "out", **BOTH)
     (tmp_path / "c").rename(tmp_path / ".c")  # hidden
-    with pytest.raises(ValueError, match=r"has no \.parquet files; write some with"):
+    with pytest.raises(ValueError, match=r"has no \.parquet files; name a \.parquet file or a folder"):
         dropdtw.corpus.localize(STEPS, tmp_path, tmp_path / "out")
-    with pytest.raises(ValueError, match=r"has no \.parquet files"):
+    with pytest.raises(ValueError, match="nowhere does not exist; name a"):
         dropdtw.corpus.localize(STEPS, tmp_path / "nowhere", tmp_path / "out")
     table(tmp_path / "e/0.parquet", id=[], features=[], shape=[])
     with pytest.raises(ValueError, match="contain no records; write some"):
@@ -91,7 +91,7 @@ def test_other_refusals(tmp_path):
     [
         ([], {}, "there are no records to write"),
         ([("a",)], {}, r"record 0 has 1 parts; give \(id, X\) or \(id, X, steps\)"),
-        ([("a", [[1.0]]), ("b", np.full((2, 2), np.nan))], {}, r"features of record 1 has NaN"),
+        ([("a", [[1.0]]), ("b", np.full((2, 2), np.nan))], {}, r"feature sequence of record 1 has NaN"),
         ([("a", [[1.0]])], {"group": 0}, "group is 0"),
         (
             [("a", np.ones((1, 1), np.float32)), ("b", np.ones((1, 1)))],

@@ -95,7 +95,7 @@ def test_methods_hide_the_charges_that_they_do_not_take(page):
         page.choose("method", method)
         assert page.find("open_x").is_displayed() == entry.takes_opening
         assert page.find("warp").is_displayed() == entry.takes_warp
-        assert page.find("contiguous").is_enabled() != (entry.one_to_one or entry.states_moves)
+        assert page.find("contiguous").is_enabled() != (entry.one_to_one or entry.fixes_moves)
         assert not page.find("error").is_displayed(), page.text("error")
 
 

@@ -119,7 +119,7 @@ def test_what_cannot_be_explored_is_said(folder):
     Z, X = str(folder / "Z.npy"), str(folder / "X.npy")
     wrong = {
         "holds pairs; the explorer needs C, or Z and X": lambda: load.read(saved(pairs=np.zeros(3))),
-        "not standard input": lambda: load.read("-", X),
+        "cannot read standard input": lambda: load.read("-", X),
         "contains no match costs": lambda: load.read(str(folder / "a.json")),
         "cannot be read as .json": lambda: load.read(str(folder / "broken.json")),
         "cannot be read as .npz": lambda: load.read(str(folder / "broken.npz")),

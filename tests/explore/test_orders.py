@@ -131,8 +131,8 @@ def test_the_command_takes_an_order(session, monkeypatch, capsys, tmp_path):
     run("explore", "Z.npy", "X.npy", "--order", "order.txt", "--open-x", "suggest", "--no-browser")
     assert seen[0].data.steps == parse_steps(TEXT)
     assert str(Path(tmp_path, "order.txt")) in seen[0].code(seen[0].first)
-    for wrong, why in (("-", "explore reads files, not standard input"), ("Z.npy", "is not a text file; give one")):
+    for wrong, why in (("-", "explore cannot read standard input"), ("Z.npy", "is not a text file; give one")):
         code, _, err = call(monkeypatch, capsys, "explore", "Z.npy", "X.npy", "--order", wrong)
         assert (code, why in err, err.count("\n")) == (2, True, 1)
     code, _, err = call(monkeypatch, capsys, "explore", "Z.npy", "X.npy", "--order", "order.txt", "--open-z", "1")
-    assert (code, "open_z" in err) == (2, True)
+    assert (code, "--open-z" in err) == (2, True)

@@ -58,7 +58,7 @@ WRONG = {
     "nothing": (["explore"], "there is nothing to explore; give Z and X, steps and a talk, or --demo"),
     "both": (["explore", "Z.npy", "--demo"], "--demo brings its own data, but Z is Z.npy"),
     "names": (["explore", "--demo", "--names", "names.txt"], "names.txt has 2 names; give one line for each of the 5"),
-    "no talk": (["explore", STEPS, "names.srt"], "names.srt: there are no subtitles in it"),
+    "no talk": (["explore", STEPS, "names.srt"], "names.srt: the text has no subtitles"),
     "fps": (["explore", "--demo", "--fps", "5"], "--fps is for files of numbers; omit it, since the demo"),
     "truth": (["explore", "--demo", "--truth", "t.npy"], "--truth is for files of numbers"),
     "header": (["explore", STEPS, TALK, "--no-header"], "--header is for files of numbers; omit it, since a talk"),

@@ -101,6 +101,7 @@ WRONG = {
     "line.jsonl": ("[1]\n[2\n", "line 2 is not JSON"),
     "keys.jsonl": ('{"a": 1}\n{"b": 1}', "line 2 has the keys b, the first one a"),
     "a.wav": ("x", "ends in '.wav'; sequences are read from .npy"),
+    "plain": ("x", "plain has no file extension; sequences are read from .npy"),
 }
 
 

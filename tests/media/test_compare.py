@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from dropdtw import media
+from dropdtw.media import compare
 from dropdtw.media.borders import refined, settled, steadied
 from dropdtw.media.confidence import evidence, probability
 from dropdtw.media.features import SHIFTS, frames_of_sound
@@ -146,7 +148,7 @@ def test_silence_and_next_to_nothing_have_nothing_in_common(x):
     for pair in (((x, RATE), (SOUND, RATE)), ((SOUND, RATE), (x, RATE)), ((x, RATE), (x, RATE))):
         found = media.diff(*pair)
         assert found.same == ()
-        assert "silent, or too short to compare" in found.notes[-1]
+        assert "silent or too short, so the recordings were not compared" in found.notes[-1]
 
 
 def test_short_recording_is_found_in_a_long_one():
@@ -166,6 +168,13 @@ def test_differences_shorter_than_asked_get_no_row():
 def test_min_that_makes_no_sense_is_refused(value):
     with pytest.raises(ValueError, match=r"give a number above 0"):
         media.diff((SOUND, RATE), (SOUND, RATE), min=value)
+
+
+def test_reading_shows_its_progress(monkeypatch):
+    shown = []
+    monkeypatch.setattr(compare, "working", lambda label, progress: shown.append((label, progress)) or nullcontext())
+    media.diff((SOUND, RATE), (EDITED, RATE), progress=False)
+    assert shown == [("reading A", False), ("reading B", False)]
 
 
 def test_progress_reaches_the_end():

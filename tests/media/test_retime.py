@@ -108,7 +108,7 @@ def test_low_confidence_and_strange_versions_are_doubted():
 
 
 def test_what_is_no_subtitle_file_is_refused():
-    with pytest.raises(ValueError, match="there are no timed cues in it"):
+    with pytest.raises(ValueError, match="the file has no timed cues"):
         CueFile('[{"start": 0, "stop": 1, "text": "timed JSON"}]')
 
 

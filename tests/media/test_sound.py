@@ -1,5 +1,6 @@
 """Files of all kinds become the same samples, and files that hold no sound are refused with a reason."""
 
+import re
 import sys
 
 import numpy as np
@@ -46,12 +47,13 @@ def test_every_format_gives_the_same_samples(tmp_path, name, codec, layout, leas
 
 
 @pytest.mark.parametrize("rate", [8000, 11025, 44100, 48000])
-def test_every_rate_lasts_as_long_and_sounds_the_same(rate):
-    t = np.arange(2 * rate) / rate
-    found, _ = read((np.sin(2 * np.pi * 440 * t), rate))
-    assert len(found) == pytest.approx(2 * RATE, abs=100)
-    same = np.sin(2 * np.pi * 440 * np.arange(len(found)) / RATE)
-    assert correlation(found[1000:-1000], same[1000:-1000]) > 0.99
+def test_every_rate_lasts_as_long_and_sounds_the_same(rate, tmp_path):
+    sound = np.sin(2 * np.pi * 440 * np.arange(2 * rate) / rate) / 2
+    same = np.sin(2 * np.pi * 440 * np.arange(2 * RATE) / RATE)
+    for source in ((sound, rate), write(tmp_path / "x.wav", sound, rate)):
+        found, _ = read(source)
+        assert len(found) == 2 * RATE
+        assert correlation(found[1000:-1000], same[1000:-1000]) > 0.99
 
 
 def test_integers_and_channels_are_scaled_and_mixed():
@@ -75,7 +77,8 @@ def test_video_without_sound_is_refused(tmp_path):
 def test_file_that_is_no_sound_is_refused(tmp_path, content):
     path = tmp_path / "x.wav"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"x\.wav.*(FFmpeg can read|no audio track)"):
+    unreadable = r"FFmpeg cannot read '.*x\.wav' as sound or video \([^\[]*\); give another file, or convert it"
+    with pytest.raises(ValueError, match=rf"{unreadable}|x\.wav.*no audio track"):
         read(path)
 
 
@@ -167,7 +170,8 @@ def test_damaged_packets_leave_silence_of_their_length_and_a_note(tmp_path):
     assert len(found) == pytest.approx(len(X), abs=0.1 * RATE)
     assert not found[int(1.5 * RATE) : int(1.8 * RATE)].any()
     assert correlation(found[3 * RATE :], X[3 * RATE :], 1024) > 0.9
-    assert [note.startswith("A is damaged: packets left out:") for note in notes] == [True]
+    assert len(notes) == 1
+    assert re.fullmatch(r"A is damaged: (1 packet was|\d+ packets were) skipped", notes[0])
 
 
 def test_one_sample_is_one_sample():
@@ -183,7 +187,7 @@ def test_one_sample_is_one_sample():
         ((np.zeros(5), 0), "rate of 0", "samples per second"),
         ((np.zeros(5), 44100.5), "44100.5", "an int from 1000"),
         ((np.zeros(5), True), "True", "an int from 1000"),
-        ((np.array([0, np.nan]), RATE), "NaN", "by 0 for silence"),
+        ((np.array([0, np.nan]), RATE), "NaN", "for example with 0 (silence)"),
     ],
 )
 def test_samples_that_make_no_sense_are_refused(source, says, does):

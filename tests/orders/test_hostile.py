@@ -94,13 +94,13 @@ def test_hostile_orders_get_one_line_soon(name):
 
 @pytest.mark.parametrize("build", ["19 free steps", "two chains of 600", "six chains of 40"])
 def test_too_many_free_steps_are_counted_and_three_remedies_named(build):
-    with pytest.raises(ValueError, match=r"up to \d+ of \d+ could come next.*more than \d+ nodes") as caught:
+    with pytest.raises(ValueError, match=r"up to \d+ of \d+ steps are free at once.*more than \d+ nodes") as caught:
         HOSTILE[build]()
     says = str(caught.value)
     free = {"19 free steps": 19, "two chains of 600": 2, "six chains of 40": 6}[build]
     assert f"up to {free} of" in says
     for remedy in (
-        "Say more about what comes before what",
+        "Add pairs with before()",
         "into a list inside any_order",
         "split the order at a step",
     ):

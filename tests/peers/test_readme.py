@@ -189,7 +189,7 @@ CALLS = {
 
 def table():
     """The marks of the README: for each feature, which libraries have it."""
-    lines = re.search(r"## Beside other libraries\n\n(.+?)\n\n", README, flags=re.S)[1].splitlines()
+    lines = re.search(r"## Comparison with other libraries\n\n(.+?)\n\n", README, flags=re.S)[1].splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     libraries = cells[0][1:]
     assert all(mark in "✓–" for row in cells[2:] for mark in row[1:])

@@ -61,7 +61,7 @@ def test_answers_to_the_impossible_are_errors(method):
 def test_methods_with_an_empty_alignment_find_it(method):
     threshold = 1 if dropdtw.METHODS[method].takes_threshold else None
     a = solve(forbid(Z, X), method=method, threshold=threshold)
-    assert a.cost == (dropdtw.METHODS[method].lost or 0) * (len(Z) + len(X))
+    assert a.cost == (dropdtw.METHODS[method].drop_cost or 0) * (len(Z) + len(X))
     assert len(a.pairs) == 0
     assert posterior(forbid(Z, X), method=method, threshold=threshold).drop_x.tolist() == [1, 1, 1]
 

@@ -307,6 +307,8 @@ def test_pictures_cross_out_what_is_missing():
     plt.close("all")
     assert "1 z and 2 x missing" in repr(a)
     assert "1 z and 2 x missing" in a._repr_html_()
+    assert ">missing</span>" in a._repr_html_()
+    assert "not taken" not in a._repr_html_()
 
 
 def test_columns_tell_missing_from_dropped():

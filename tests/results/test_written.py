@@ -313,7 +313,7 @@ def test_an_alignment_between_its_frames(axes):
     assert figure.get_suptitle() == "what"
     said = [text.get_text() for text in figure.legends[0].get_texts()]
     assert said == ["matched", "dropped", "truth", "junk on the left", "junk dropped", "junk matched"]
-    with pytest.raises(ValueError, match="x_frames and z_frames have 2 and 3 frames; the alignment has 3 and 3"):
+    with pytest.raises(ValueError, match="x_frames and z_frames have 2 and 3 frames, but the alignment has 3 and 3"):
         plot.with_frames(a, np.zeros((2, 8, 8)), np.zeros((3, 8, 8)))
 
 

@@ -253,10 +253,19 @@ def test_an_end_from_which_nothing_goes_on_is_not_forgotten():
 
 
 NO = {
-    "a percentile": ({"drop_x": "percentile:30"}, r"drop_x is 'percentile:30', a rule .* does not know until it ends"),
-    "a logit": ({"drop_x": "logit:30", "match": "softmax"}, "drop_x is 'logit:30', a rule"),
-    "a suggestion": ({"drop_x": "suggest"}, "drop_x is 'suggest', a rule"),
-    "a function": ({"drop_x": 1.0, "drop_z": lambda C: 1.0}, "drop_z is <function .* a rule that reads the match"),
+    "a percentile": (
+        {"drop_x": "percentile:30"},
+        r"drop_x is 'percentile:30', .* does not know all of them until it ends",
+    ),
+    "a logit": (
+        {"drop_x": "logit:30", "match": "softmax"},
+        "drop_x is 'logit:30', which is computed from the match costs",
+    ),
+    "a suggestion": ({"drop_x": "suggest"}, "drop_x is 'suggest', which is computed from"),
+    "a function": (
+        {"drop_x": 1.0, "drop_z": lambda C: 1.0},
+        "drop_z is <function .* which is computed from the match costs",
+    ),
     "a vector": (
         {"drop_x": [0.1, 0.2]},
         r"drop_x has shape \(2,\), but the length of a stream is not known.*push\(x, drop",
@@ -264,8 +273,12 @@ NO = {
     "a wrong vector": ({"drop_x": 0.1, "drop_z": [0.1]}, r"drop_z has shape \(1,\), but there are 2 elements z_i"),
     "NaN": ({"drop_x": np.nan}, "drop_x has NaN"),
     "a window": ({"window": 2}, "window is 2, a band that depends on the length of X"),
-    "greedy": ({"drop_x": 1.0, "drop_z": 1.0, "method": "greedy"}, "greedy drops of z need all match costs"),
-    "threshold": ({"method": "lcss", "threshold": "percentile:3"}, "threshold is 'percentile:3', a rule"),
+    "greedy": ({"drop_x": 1.0, "drop_z": 1.0, "method": "greedy"}, "method 'greedy' decides whether to drop a z after"),
+    "limited ends": (
+        {"method": dropdtw.free_ends(x=(2, True))},
+        r"method free_ends\(x=\(2, True\)\) limits how much may be skipped, which Online does not support; use 'sub",
+    ),
+    "threshold": ({"method": "lcss", "threshold": "percentile:3"}, r"threshold is 'percentile:3', .* give a number$"),
     "no threshold": ({"method": "lcss"}, "needs threshold="),
     "match": ({"match": "cosinus"}, "match is 'cosinus'"),
     "method": ({"method": "dwt"}, "method is 'dwt'"),
@@ -288,9 +301,10 @@ def test_a_bad_frame_is_refused_and_changes_nothing():
     assert (o.committed, o.decided) == ([], 0)
     o.push([1, 0])
     for x, words in (
-        ([np.nan, 0], "frame 1 has NaN or infinity"),
-        ([1, 2, 3], "Z has 2 features and X has 3"),
-        ("ab", "frame 1 is"),
+        ([np.nan, 0], "frame 1 has NaN or infinity; skip it or fill it in"),
+        ([1, 2, 3], r"frame 1 has 3 features, but Z has 2; give a vector \(2,\)"),
+        (1, "frame 1 has 1 features, but Z has 2"),
+        ("ab", "frame 1 is 'ab'"),
     ):
         with pytest.raises(ValueError, match=words):
             o.push(x)

@@ -190,7 +190,7 @@ def test_an_order_that_is_the_list_changes_nothing():
 
 
 def test_orders_that_do_not_fit_are_refused_at_once():
-    with pytest.raises(ValueError, match=r"Z has 2 steps.*it names step 2"):
+    with pytest.raises(ValueError, match=r"Z has 2 steps.*Z has no step 2"):
         Online(np.eye(2), 0.3, order=orders.any_order(0, 1, 2))
     with pytest.raises(ValueError, match="open_z is 1"):
         Online(np.eye(3), 0.3, 0.3, open_z=1, order=orders.any_order(0, 1, 2))

@@ -191,11 +191,11 @@ def test_transformed_series_are_named():
 
 @both
 @pytest.mark.parametrize(("wrong", "says"), [
-    ({"n_clusters": 0}, "n_clusters is 0; give how many clusters to find, 1 or more"),
+    ({"n_clusters": 0}, "n_clusters is 0; give the number of clusters, 1 or more"),
     ({"n_clusters": 2.5}, "n_clusters is 2.5"),
     ({"n_clusters": 16}, "n_samples=15 series cannot make n_clusters=16 clusters; give fewer"),
-    ({"n_init": 0}, "n_init is 0; give how many starts to try"),
-    ({"max_iter": 0}, "max_iter is 0; give how many"),
+    ({"n_init": 0}, "n_init is 0; give the number of starts, 1 or more"),
+    ({"max_iter": 0}, "max_iter is 0; give the maximum number of"),
     ({"method": "zzz"}, "method is 'zzz'; choose one of"),
     ({"missing": "fill"}, "missing is 'fill'; give 'drop'"),
     ({"n_jobs": 0}, "n_jobs is 0; give a number of threads"),
@@ -209,14 +209,14 @@ def test_wrong_parameters_are_named(estimator, wrong, says):
 
 
 @pytest.mark.parametrize(("wrong", "says"), [
-    ({"drop_x": "percentile:20"}, "drop_x is 'percentile:20', a rule .* differs from center to center"),
-    ({"drop_x": 0.1, "open_x": "suggest"}, "open_x is 'suggest', which reads the match costs"),
+    ({"drop_x": "percentile:20"}, "drop_x is 'percentile:20', .* differs from center to center"),
+    ({"drop_x": 0.1, "open_x": "suggest"}, "open_x is 'suggest', which is computed from the match"),
     ({"drop_x": [0.1] * 12}, "clusters need one number for all steps of all series"),
     ({"match": "euclidean"}, "averages are known for 'sqeuclidean'"),
     ({"method": "smith_waterman"}, "for which the mean of the matches is not the best average"),
     ({"tol": -1}, "tol is -1; give a finite number ≥ 0"),
     ({"init": "best"}, "init is 'best'; give 'k-means.*', 'random', or a list of 2 series"),
-    ({"init": [[0.0, 1.0]] * 3}, "init has 3 series of 1 features; give 2, one for each cluster, of 2"),
+    ({"init": [[0.0, 1.0]] * 3}, r"3 series with 1 feature; give 2 series \(one per cluster\) with 2 features each"),
 ])  # fmt: skip
 def test_wrong_averages_are_named(wrong, says):
     with pytest.raises(ValueError, match=says):

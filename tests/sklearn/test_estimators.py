@@ -228,7 +228,7 @@ def test_prototypes_of_the_caller_are_used():
     assert transformer.prototype_indices_ is None
     expected = dropdtw.pairwise(own, TEST, match="euclidean").T
     np.testing.assert_array_equal(transformer.transform(TEST), expected)
-    with pytest.raises(ValueError, match="prototypes have 1 features and the series of fit 2"):
+    with pytest.raises(ValueError, match="prototypes have 1 features, but the series of fit have 2"):
         AlignmentTransformer(prototypes=[[1, 2, 3]]).fit(TRAIN)
 
 

@@ -70,7 +70,7 @@ def variants(method: str) -> list[dict[str, Any]]:
     """Every meaningful combination of options for a method, with the sides it may drop from."""
     entry = dropdtw.METHODS[method]
     sides = [(True, True), (True, False), (False, True), (False, False)] if entry.takes_drops else [(False, False)]
-    moves = [(True, True)] if entry.one_to_one or entry.states_moves else list(product((True, False), repeat=2))
+    moves = [(True, True)] if entry.one_to_one or entry.fixes_moves else list(product((True, False), repeat=2))
     contiguous = (False, True) if method.startswith(("drop", "greedy")) else (False,)
     plain = [
         {

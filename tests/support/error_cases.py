@@ -41,7 +41,7 @@ ANSWERS = {
     ),
     "warp X": case(lambda: solve(C).warp_x([1, 2, 3]), "X has shape (3,), but 4 elements", "give X as it was aligned"),
     "warp a number": case(lambda: solve(C).warp_z(1), "Z has shape (), but 2 elements", "give Z as it was aligned"),
-    "warp words": case(lambda: solve(C).warp_z(["a", "b"]), "Z is list ['a', 'b']", "give a rectangular array"),
+    "warp words": case(lambda: solve(C).warp_z(["a", "b"]), "Z is the list ['a', 'b']", "give a rectangular array"),
     "warp fill": case(
         lambda: solve(C).warp_z([1, 2], fill="cubic"),
         "fill is 'cubic'",
@@ -50,13 +50,17 @@ ANSWERS = {
     "axes": case(lambda: plotting("compare", {"a": solve(C)}, axes=[]), "axes has 0 entries for 1 al", "one for each"),
     "film": case(lambda: plotting("strip", np.zeros((2, 3))), "frames has shape (2, 3)", "give a video (T, H, W)"),
     "frames": case(
-        lambda: plotting("with_frames", solve(C), np.zeros((1, 4, 4)), np.zeros((1, 4, 4))), "have 1 and 1 frames", ""
+        lambda: plotting("with_frames", solve(C), np.zeros((1, 4, 4)), np.zeros((1, 4, 4))),
+        "have 1 and 1 frames",
+        "give the frames of the videos that were aligned",
     ),
-    "bars": case(lambda: plotting("step_bars", {"a": [0], "b": [0, 1]}), "rows have [1, 2] frames", "equally many"),
+    "bars": case(lambda: plotting("step_bars", {"a": [0], "b": [0, 1]}), "rows have [1, 2] frames", "same number"),
+    "no bars": case(lambda: plotting("step_bars", {}), "rows is empty", "give at least one row of labels"),
+    "compare nothing": case(lambda: plotting("compare", {}), "alignments is empty", "give at least one alignment"),
     "linked": case(
         lambda: plotting("linked", Z, X, solve(C)),
         "Z and X have 2 and 3 elements, but the alignment has 2 and 4",
-        "give the same",
+        "give the sequences that were aligned",
     ),
     "plot": case(without_matplotlib, "plots need matplotlib", "pip install 'dropdtw[plot]'", error=ImportError),
 } | {
@@ -83,37 +87,39 @@ READ = (
         "negative": case(lambda: changed(pairs=[[-1, 0]]), "a pair lies outside shape (2, 4)", WRITTEN),
         "crossing": case(lambda: changed(pairs=[[1, 0], [0, 1]]), "its pairs cross, or repeat", WRITTEN),
         "repeating": case(lambda: changed(pairs=[[0, 0], [0, 0]]), "its pairs cross, or repeat", WRITTEN),
-        "labels": case(lambda: changed(labels=[1, 1, 0, 0]), "its labels are not those of its pairs", WRITTEN),
+        "labels": case(lambda: changed(labels=[1, 1, 0, 0]), "labels contradict pairs", WRITTEN),
         "cost": case(lambda: changed(cost="nan"), "its cost is nan", WRITTEN),
         "weights": case(lambda: changed(weights=[0.0] * 4), "its weights are not all finite and > 0", WRITTEN),
-        "charged": case(lambda: changed(charged={"warp": -1}), "its charged are not all finite and ≥ 0", WRITTEN),
+        "charged": case(
+            lambda: changed(charged={"warp": -1}), "charged has numbers that are not finite and ≥ 0", WRITTEN
+        ),
         "another cost": case(lambda: changed(cost=7.5), "its cost is 7.5, but its pairs and drops cost 1.4", WRITTEN),
         "an empty shape": case(
             lambda: changed(shape=[2, 0], labels=[], pairs=[], paid_x=[]), "its shape is (2, 0)", WRITTEN
         ),
         "half a pair": case(lambda: changed(pairs=[[0.5, 0]]), "its pairs are not whole numbers", WRITTEN),
         "half a label": case(lambda: changed(labels=[0.5] * 4), "its labels are not whole numbers", WRITTEN),
-        "paid twice": case(lambda: changed(paid_x=[2, 0, 0, 0]), "its paid_x are not all 0 or 1", WRITTEN),
+        "paid twice": case(lambda: changed(paid_x=[2, 0, 0, 0]), "paid_x is not all 0 or 1", WRITTEN),
         "missing beyond": case(
-            lambda: changed(missing_x=[4], missing_z=[]), "its missing_x are not elements of its shape", WRITTEN
+            lambda: changed(missing_x=[4], missing_z=[]), "missing_x has indices outside shape (2, 4)", WRITTEN
         ),
         "missing, one side": case(lambda: changed(missing_x=[1]), "(missing_z missing)", WRITTEN),
-        "missing, all": case(lambda: changed(missing_x=[], missing_z=[0, 1]), "each of its z is missing", WRITTEN),
+        "missing, all": case(lambda: changed(missing_x=[], missing_z=[0, 1]), "every z is missing", WRITTEN),
         "missing, but matched": case(
             lambda: changed(missing_x=[1], missing_z=[], problem=None), "its missing elements are matched or", WRITTEN
         ),
-        "a label without a pair": case(lambda: changed(labels=[0, 1, 1, -1]), "its labels are not those of", WRITTEN),
+        "a label without a pair": case(lambda: changed(labels=[0, 1, 1, -1]), "labels contradict pairs", WRITTEN),
     }
     | {
-        f"band {band}": case(lambda band=band: banded(band), f"its band {says}", WRITTEN)
+        f"band {band}": case(lambda band=band: banded(band), says, WRITTEN)
         for band, says in [
-            ([[0, 0], [4, 5]], "does not lie in its shape"),
-            ([[0, -1], [4, 4]], "does not lie in its shape"),
-            ([[3, 0], [2, 4]], "does not lie in its shape"),
-            ([[1, 0], [4, 4]], "moves back from one row to the next"),
-            ([[0, 0], [4, 3]], "moves back from one row to the next"),
-            ([[0.5, 0], [4, 4]], "is not whole numbers"),
-            ([[1, 1], [4, 4]], "does not hold its pairs"),
+            ([[0, 0], [4, 5]], "its band does not lie in its shape"),
+            ([[0, -1], [4, 4]], "its band does not lie in its shape"),
+            ([[3, 0], [2, 4]], "its band does not lie in its shape"),
+            ([[1, 0], [4, 4]], "its band moves back from one row to the next"),
+            ([[0, 0], [4, 3]], "its band moves back from one row to the next"),
+            ([[0.5, 0], [4, 4]], "its band is not whole numbers"),
+            ([[1, 1], [4, 4]], "a pair lies outside the band"),
         ]
     }
     | {

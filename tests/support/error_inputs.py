@@ -9,10 +9,12 @@ from dropdtw.drops import LogitPercentile, Percentile
 from error_calls import FORBIDDEN, MASKED, C, X, Z, case, with_holes, with_little_memory
 
 INPUT = {
-    "C of strings": case(lambda: solve([["a", "b"]]), "C is list [['a', 'b']]", "give a rectangular array of real"),
+    "C of strings": case(lambda: solve([["a", "b"]]), "C is the list [['a', 'b']]", "give a rectangular array of real"),
     "C complex": case(lambda: solve(C * 1j), "C is an array of dtype complex128", "real numbers"),
-    "C ragged": case(lambda: solve([[1, 2], [3]]), "C is list [[1, 2], [3]]", "give a rectangular array"),
-    "C None": case(lambda: solve(None), "C is NoneType None", "give a rectangular array"),
+    "C ragged": case(
+        lambda: solve([[1, 2], [3]]), "C is a list with rows of different lengths, [[1, 2], [3]]", "give a rectangular"
+    ),
+    "C None": case(lambda: solve(None), "C is None", "give a rectangular array"),
     "C object": case(lambda: cost(np.array([[None, 1]])), "C is an array of dtype object", "rectangular array of real"),
     "C long": case(lambda: cost([["abcdefghij"] * 50]), "'abcdefghij',...;", "give a rectangular array"),
     "C scalar": case(lambda: solve(3), "C has shape ()", "give one matrix (K, N): a row per z_i, a column per x_j"),
@@ -22,8 +24,10 @@ INPUT = {
     "C no columns": case(lambda: cost(np.ones((3, 0))), "C has shape (3, 0)", "at least one row and one column"),
     "C NaN": case(lambda: solve(with_holes(np.nan)), "C has NaN at (1, 2)", "fill it in, or use +inf to forbid"),
     "C -inf": case(lambda: cost(with_holes(-np.inf)), "C has -inf at (1, 2)", "use a finite cost"),
-    "Z of strings": case(lambda: align("abc", X), "Z is str 'abc'", "give a rectangular array of real numbers"),
-    "X ragged": case(lambda: align(Z, [[1, 2], [3]]), "X is list [[1, 2], [3]]", "give a rectangular array"),
+    "Z of strings": case(lambda: align("abc", X), "Z is 'abc'", "give a rectangular array of real numbers"),
+    "X ragged": case(
+        lambda: align(Z, [[1, 2], [3]]), "rows of different lengths, [[1, 2], [3]]", "give a rectangular array"
+    ),
     "Z a batch": case(lambda: align([Z], X), "Z has shape (1, 2, 2)", "give one sequence, (length, d) or (length,)"),
     "Z a number": case(lambda: distance(1.0, X), "Z has shape ()", "give one sequence, (length, d) or (length,)"),
     "Z empty": case(lambda: align(np.ones((0, 2)), X), "Z has shape (0, 2)", "give at least one element"),
@@ -40,10 +44,10 @@ INPUT = {
         lambda: align(Z, [[1, np.inf], [np.nan, 1]], missing="drop"), "X has infinity in element 0", "remove such"
     ),
     "all missing": case(
-        lambda: distance(Z, X * np.nan, missing="drop"), "X has NaN in all of its 3 elements", "leave it out"
+        lambda: distance(Z, X * np.nan, missing="drop"), "every element of X has NaN", "one complete element"
     ),
     "all of one missing": case(
-        lambda: pairwise([Z, Z * np.nan], missing="drop"), "Zs[1] has NaN in all of its 2 elements", "leave it out"
+        lambda: pairwise([Z, Z * np.nan], missing="drop"), "every element of Zs[1] has NaN", "remove this sequence"
     ),
     "a step of an order missing": case(
         lambda: align([[1, 1], [np.nan, 1]], X, order=dropdtw.orders.any_order(0, 1), missing="drop"),
@@ -76,7 +80,7 @@ INPUT = {
     ),
     "features differ, numbers": case(lambda: align([1, 2], X), "Z has 1 features and X has 2", "as (length, d)"),
     "too large for rules": case(
-        with_little_memory, "this needs all 2 × 3 match costs at once, 0.0 GiB", "give drop costs as numbers"
+        with_little_memory, "this request needs all 2 × 3 match costs at once, 0.0 GiB", "give drop costs as numbers"
     ),
     "features differ, further on": case(
         lambda: pairwise([Z, Z, np.ones((3, 5))], match="euclidean"), "has 2 features and", "both need the same number"
@@ -85,7 +89,7 @@ INPUT = {
     "Xs empty": case(lambda: pairwise([Z], []), "Xs is empty", "give at least one sequence"),
     "Zs[1] empty": case(lambda: pairwise([Z, Z[:0]]), "Zs[1] has shape (0, 2)", "give at least one element"),
     "Xs[1] NaN": case(lambda: pairwise([Z], [X, X * np.nan]), "Xs[1] has NaN or infinity in element 0", "fill them"),
-    "Zs[0] ragged": case(lambda: pairwise([[[1, 2], [3]]]), "Zs[0] is list [[1, 2], [3]]", "give a rectangular array"),
+    "Zs[0] ragged": case(lambda: pairwise([[[1, 2], [3]]]), "Zs[0] is a list with rows of", "give a rectangular array"),
 }
 
 DROPS = {
@@ -98,11 +102,11 @@ DROPS = {
     "matrix": case(lambda: solve(C, C), "drop_x has shape (2, 4), but there are 4 elements x_j", "give a number or"),
     "too large for a float": case(
         lambda: pairwise([Z], drop_x=10**400, match="euclidean"),
-        "drop_x is int 1000",
+        "drop_x is 1000",
         "give a rectangular array of real",
     ),
-    "bool": case(lambda: solve(C, True), "drop_x is bool True", "the drop cost itself, a number, or None for no drops"),
-    "bools": case(lambda: cost(C, drop_z=[True, False]), "drop_z is list [True, False]", "None for no drops"),
+    "bool": case(lambda: solve(C, True), "drop_x is True", "the drop cost itself, a number, or None for no drops"),
+    "bools": case(lambda: cost(C, drop_z=[True, False]), "drop_z is the list [True, False]", "None for no drops"),
     "bool array": case(lambda: cost(C, np.ones(4, bool)), "drop_x is an array of dtype bool", "None for no drops"),
     "NaN": case(lambda: solve(C, np.nan), "drop_x has NaN at 0", "fill it in, or use +inf to forbid that choice"),
     "masked": case(
@@ -112,8 +116,10 @@ DROPS = {
     ),
     "NaN inside": case(lambda: solve(C, drop_z=[1, np.nan]), "drop_z has NaN at 1", "fill it in"),
     "-inf": case(lambda: posterior(C, [0, 0, -np.inf, 0]), "drop_x has -inf at 2", "use a finite cost"),
-    "ragged": case(lambda: solve(C, [[1], [1, 2]]), "drop_x is list [[1], [1, 2]]", "give a rectangular array"),
-    "object": case(lambda: solve(C, drop_z={}), "drop_z is dict {}", "give a rectangular array of real numbers"),
+    "ragged": case(
+        lambda: solve(C, [[1], [1, 2]]), "drop_x is a list with rows of different", "give a rectangular array"
+    ),
+    "object": case(lambda: solve(C, drop_z={}), "drop_z is {}", "give a rectangular array of real numbers"),
     "unknown rule": case(lambda: solve(C, "quantile:30"), "drop_x is 'quantile:30'", "'percentile:30' or 'logit:30'"),
     "percent out of range": case(lambda: solve(C, drop_z="percentile:101"), "drop_z is 'percentile:101'", "(0 to 100)"),
     "Percentile": case(lambda: Percentile(-3), "the percentile is -3", "a number from 0 to 100 (not 0 to 1)"),
@@ -168,12 +174,14 @@ MATCH = {
         "scale Z and X down, raise gamma, or give them as float64",
     ),
     "softmax overflows by gamma": case(
-        lambda: align(1e10 * Z, X, "logit:30", match=Softmax(1e-300)), "z·x / 1e-300 overflows float64", "raise gamma"
+        lambda: align(1e10 * Z, X, "logit:30", match=Softmax(1e-300)),
+        "z·x / 1e-300 overflows float64",
+        "down, or raise",
     ),
     "squares overflow": case(
         lambda: align(np.full((2, 9), 1e200), np.zeros((3, 9)), match="sqeuclidean"), FORBIDDEN[0], "scale down values"
     ),
     "callable, nothing": case(
-        lambda: align(Z, X, match=lambda Z, X: None), "the result of match(Z, X) is NoneType None", "give a rectangular"
+        lambda: align(Z, X, match=lambda Z, X: None), "the result of match(Z, X) is None", "give a rectangular"
     ),
 }

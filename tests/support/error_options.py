@@ -22,11 +22,11 @@ OPTIONS = (
         ),
         "no derivatives": case(
             lambda: distance([1, 2], [1, 2, 3], method="ddtw"),
-            "2 × 3 elements have no derivatives",
-            "3 elements or more",
+            "Z has 2 elements and X has 3",
+            "derivatives need at least 3",
         ),
         "no derivatives among many": case(
-            lambda: pairwise([[1, 2, 3], [1, 2]], method="ddtw"), "elements have no derivatives", "3 elements or more"
+            lambda: pairwise([[1, 2, 3], [1, 2]], method="ddtw"), "X has 2", "derivatives need at least 3"
         ),
         "g of other features": case(
             lambda: align(Z, X, method=dropdtw.erp((1.0, 2.0, 3.0))),
@@ -55,7 +55,7 @@ OPTIONS = (
         ),
         "rule where a number is needed": case(
             lambda: dropdtw.nearest(Z, [X], 1, "percentile:30"),
-            "drop_x is 'percentile:30', a rule that reads the match costs",
+            "drop_x is 'percentile:30', which is computed from the match costs, so",
             "give a number (dropdtw.suggest_drop finds one)",
         ),
         "manifest of a function": case(
@@ -64,7 +64,12 @@ OPTIONS = (
         "manifest of a vector": case(
             lambda: Spec.of([1.0, 2.0]).settings(),
             "drop_x is [1.0, 2.0]",
-            "give a number, or a rule",
+            "give a number, or a rule such as 'percentile:30', because records differ in length",
+        ),
+        "manifest of a drop logit": case(
+            lambda: Spec.of(dropdtw.drops.LogitPercentile(30, 1e-3)).settings(),
+            "drop_x is LogitPercentile(p=30, epsilon=0.001)",
+            "because the manifest of a run cannot record this rule",
         ),
         "executor for other tables": case(
             on_a_picky_executor, "executor 'picky' has kernels for the built-in tables only", "run 'drop_dtw"
@@ -81,7 +86,7 @@ OPTIONS = (
             lambda: solve(C, method="lcss"), "method 'lcss' needs threshold=", "a number or 'percentile:30'"
         ),
         "threshold": case(
-            lambda: solve(C, threshold=1), "method 'drop_dtw' takes no threshold", "it is for 'lcss' and"
+            lambda: solve(C, threshold=1), "method 'drop_dtw' takes no threshold", "or use 'lcss' or 'edr'"
         ),
         "threshold of a table": case(
             lambda: solve(C, method=LOCKSTEP, threshold=1), "'lockstep' takes no threshold", "'lcss'"
@@ -116,8 +121,13 @@ OPTIONS = (
         "mask of numbers": case(
             lambda: solve(C, mask=np.ones(C.shape)), "mask is an array of dtype float64", "booleans"
         ),
-        "mask of a side": case(lambda: cost(C, mask=[True] * 4), "mask is list [True, ", "give booleans (K, N)"),
-        "mask ragged": case(lambda: cost(C, mask=[[True], []]), "mask is list [[True], []]", "give booleans (K, N)"),
+        "mask of a side": case(lambda: cost(C, mask=[True] * 4), "mask has shape (4,)", "give booleans (K, N)"),
+        "mask of a list": case(lambda: cost(C, mask=[[1, 0]]), "mask is the list [[1, 0]]", "give booleans (K, N)"),
+        "mask ragged": case(
+            lambda: cost(C, mask=[[True], []]),
+            "mask is a list with rows of different lengths, [[True], []]",
+            "give booleans (K, N)",
+        ),
         "mask of another shape": case(
             lambda: align(Z, X, mask=np.ones((3, 2), bool)), "mask has shape (3, 2), but there are 2 × 3", "one boolean"
         ),
@@ -151,13 +161,11 @@ OPTIONS = (
 )
 
 TALL, WIDE = np.ones((5, 2)), np.ones((2, 5))
-TOO_TALL = (
-    "Z has 5 elements and X has 2, so the z cannot each have an x of their own",
-    "allow many_to_one, give drop_z, or exchange",
-)
-TOO_WIDE = (
-    "X has 5 elements and Z has 2, so the x cannot each have a z of their own",
-    "allow one_to_many, give drop_x, or exchange",
+TALLER = "Z has 5 elements and X has 2, so the z cannot each have an x of their own; "
+WIDER = "X has 5 elements and Z has 2, so the x cannot each have a z of their own; "
+TOO_TALL, TOO_WIDE = (
+    (TALLER, f"{TALLER}pass many_to_one=True, or give drop_z"),
+    (WIDER, f"{WIDER}pass one_to_many=True, or give drop_x"),
 )
 FIT = {
     "drop_dtw tall": case(lambda: solve(TALL, many_to_one=False), *TOO_TALL),
@@ -168,14 +176,16 @@ FIT = {
     "paper wide": case(lambda: solve(WIDE, None, 1, method="drop_dtw_paper", one_to_many=False), *TOO_WIDE),
     "greedy tall": case(lambda: solve(TALL, 1, method="greedy", many_to_one=False), *TOO_TALL),
     "greedy wide": case(lambda: solve(WIDE, None, 1, method="greedy", one_to_many=False), *TOO_WIDE),
-    "dtw tall": case(lambda: solve(TALL, method="dtw", many_to_one=False), *TOO_TALL),
-    "dtw wide": case(lambda: cost(WIDE, method="dtw", one_to_many=False), *TOO_WIDE),
-    "nw tall": case(lambda: solve(TALL, method="needleman_wunsch"), *TOO_TALL),
-    "nw tall, x droppable": case(lambda: solve(TALL, 1, method="needleman_wunsch"), *TOO_TALL),
-    "nw wide": case(lambda: solve(WIDE, method="needleman_wunsch"), *TOO_WIDE),
-    "nw wide, z droppable": case(lambda: cost(WIDE, None, 1, method="needleman_wunsch"), *TOO_WIDE),
-    "otam tall": case(lambda: solve(TALL, method="otam", many_to_one=False), *TOO_TALL),
-    "subsequence tall": case(lambda: posterior(TALL, method="subsequence", many_to_one=False), *TOO_TALL),
+    "dtw tall": case(lambda: solve(TALL, method="dtw", many_to_one=False), f"{TALLER}pass many_to_one=True"),
+    "dtw wide": case(lambda: cost(WIDE, method="dtw", one_to_many=False), f"{WIDER}pass one_to_many=True"),
+    "nw tall": case(lambda: solve(TALL, method="needleman_wunsch"), TALLER, "give drop_z, or use another method"),
+    "nw tall, x droppable": case(lambda: solve(TALL, 1, method="needleman_wunsch"), TALLER, "; give drop_z, or use"),
+    "nw wide": case(lambda: solve(WIDE, method="needleman_wunsch"), WIDER, "give drop_x, or use another method"),
+    "nw wide, z droppable": case(lambda: cost(WIDE, None, 1, method="needleman_wunsch"), WIDER, "; give drop_x, or"),
+    "otam tall": case(lambda: solve(TALL, method="otam", many_to_one=False), f"{TALLER}pass many_to_one=True"),
+    "subsequence tall": case(
+        lambda: posterior(TALL, method="subsequence", many_to_one=False), f"{TALLER}pass many_to_one=True"
+    ),
     "distance": case(lambda: distance(TALL, WIDE.T[:2], many_to_one=False), *TOO_TALL),
     "pairwise": case(lambda: pairwise([TALL], [WIDE.T[:2]], many_to_one=False), *TOO_TALL),
     "pairwise, some": case(lambda: pairwise([Z, TALL], one_to_many=False), *TOO_WIDE),
@@ -191,8 +201,8 @@ CHARGED = {
     "too large": case(lambda: solve(C, 1, open_x=10**400), "open_x is too large for a float", "give a smaller number"),
     "too large for single": case(
         lambda: solve(C.astype(np.float32), 1, open_x=1e300),
-        "values that float32 cannot hold",
-        "give float64 costs",
+        "open_x is 1e+300, which float32 cannot hold",
+        "give the match costs as float64",
     ),
     "warp suggested": case(lambda: solve(C, warp="suggest"), "warp is 'suggest'", "give a finite number ≥ 0"),
     "no drop": case(lambda: solve(C, open_x=1), "open_x is 1, but no x may be dropped", "give drop_x as well"),
@@ -201,12 +211,14 @@ CHARGED = {
     "own table": case(
         lambda: solve(C, 1, method=LOCKSTEP, open_x=1),
         "no edge of 'lockstep' charges it",
-        "plus='open_x', or leave",
+        "add plus='open_x' to an edge with cost='drop_x', or leave open_x out",
     ),
     "own table, warp": case(lambda: cost(C, method=LOCKSTEP, warp=1), "warp is 1, but no edge", "plus='warp'"),
-    "stream": case(lambda: dropdtw.Online(Z, 1, open_x="suggest"), "open_x is 'suggest', which reads", "give a number"),
+    "stream": case(
+        lambda: dropdtw.Online(Z, 1, open_x="suggest"), "open_x is 'suggest', which is computed from", "give a number"
+    ),
     "nearest": case(
-        lambda: dropdtw.nearest(Z, [X], drop_x=1, open_x="suggest"), "open_x is 'suggest', which reads", "a number"
+        lambda: dropdtw.nearest(Z, [X], drop_x=1, open_x="suggest"), "open_x is 'suggest', which is", "a number"
     ),
     "pattern with moves": case(
         lambda: solve(C, method="symmetric2", one_to_many=False),

@@ -47,9 +47,9 @@ ORDERED = {
     "walk outside": case(lambda: changed(walk=[0, 2]), "its walk lies outside shape (2, 4)", WRITTEN),
     "few visits": case(lambda: changed(visit=[0]), "it has 1 visits for", WRITTEN),
     "other visits": case(
-        lambda: changed(visit=[9] * len(solve(C, 0.5, order=EITHER).pairs)), "its visits are not those of", WRITTEN
+        lambda: changed(visit=[9] * len(solve(C, 0.5, order=EITHER).pairs)), "visit contradicts pairs", WRITTEN
     ),
-    "paid": case(lambda: changed(paid_z=[1, 0]), "its paid_z are not what its walk can drop", WRITTEN),
+    "paid": case(lambda: changed(paid_z=[1, 0]), "paid_z contradicts walk", WRITTEN),
     "no order": case(unordered, "it has a walk without an order", WRITTEN),
     "another order": case(lambda: changed([1, 0], {"one": [[0, 1], [0]]}), "its order allows no such walk", WRITTEN),
     "a band": case(banded, "its steps have an order, but its table has a border or its costs have a band", WRITTEN),

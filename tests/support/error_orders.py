@@ -50,6 +50,7 @@ BUILT = {
     "order, text inside": case(lambda: orders.any_order(0, "b"), "a part of any_order is 'b'", "or a list of steps"),
     "order, array of none": case(lambda: solve(C3, order=np.array(2)), "order is array(2)", "give a list"),
     "order, no end": case(lambda: orders.as_order(iter(int, 1)), "order has more than 4194304 entries", "or split it"),
+    "order, text repeated": case(lambda: orders.repeat("x"), "the part of repeat is 'x'", "or a list of steps"),
     "order, no pairs": case(lambda: orders.before(3, None), "the list of pairs is None", "give a list"),
     "order, nested lists": case(lambda: orders.as_order(nested(1000)), *DEEP),
     "order, nested": case(lambda: repeated(1000), *DEEP),
@@ -61,7 +62,7 @@ BUILT = {
     "order, listed twice": case(lambda: orders.before([0, 0], []), "step 0 is listed twice", "name each step once"),
     "order, how many": case(lambda: orders.before(0, []), "there are 0 steps", "give 1 to 16384"),
     "order, too many": case(lambda: orders.jumps(10**5, []), "there are 100000 steps", "give 1 to 16384"),
-    "order, no number": case(lambda: orders.before(2.5, []), "a list of them is 2.5", "give a list"),
+    "order, no number": case(lambda: orders.before(2.5, []), "steps is 2.5", "or a list of them"),
     "order, no step": case(lambda: orders.as_order([-1]), "-1 is not a step", "steps are row numbers of Z, 0 to 16383"),
     "order, no pair": case(
         lambda: orders.before(3, [(0, 1, 2)]), "(0, 1, 2) is not a pair", "give (a, b) for 'a comes"
@@ -74,7 +75,7 @@ BUILT = {
     "order, choice in any_order": case(
         lambda: orders.any_order(orders.one_of(0, 1), 2),
         "any_order contains one_of(0, 1)",
-        "may contain partial orders",
+        "may not be part of a partial order",
     ),
     "order, cost": case(lambda: orders.repeat(0, np.nan), "cost of repeat is nan", "give a finite number ≥ 0"),
     "order, cost of 10^400": case(lambda: orders.repeat(0, 10**400), "cost of repeat is 1000", "give a finite number"),
@@ -101,33 +102,35 @@ GRAPHS = {
     "graph, to the start": case(
         lambda: orders.walks([0], [(0, 1), (1, 0)], [1]), "leads to node 0, the start", "from 1 to 1"
     ),
-    "graph, cycle": case(lambda: orders.walks([0], [(0, 1), (1, 1)], [1]), "consume no x", "make one of them a jump"),
+    "graph, cycle": case(lambda: orders.walks([0], [(0, 1), (1, 1)], [1]), "form a cycle", "in jumps= instead"),
     "graph, lost": case(lambda: orders.walks([0, 0], [(0, 1)], [1]), "from the start to node 2", "add an arc, or"),
     "graph, no way on": case(lambda: orders.walks([0, 0], [(0, 1), (0, 2)], [1]), "a final node from node 2", "add"),
-    "graph, large": case(lambda: with_few_nodes([0] * 21), "the order needs more than 20 nodes", "leave out repeated"),
-    "graph, wide": case(lambda: with_few_nodes(orders.any_order([3, 1], 0, 2)), "more than 19 nodes", "Say more about"),
+    "graph, large": case(
+        lambda: with_few_nodes([0] * 21), "the order needs more than 20 nodes", "fewer or smaller parts"
+    ),
+    "graph, wide": case(lambda: with_few_nodes(orders.any_order([3, 1], 0, 2)), "more than 19 nodes", "Add pairs"),
 }
 
 COMBINED = {
-    "order, missing": case(lambda: solve(C3, order=[0, 1]), "step 2 has no place in it", "name each step of Z"),
-    "order, more": case(lambda: solve(C3, order=[0, 1, 2, 3]), "it names step 3", "name each step of Z"),
+    "order, missing": case(lambda: solve(C3, order=[0, 1]), "it lacks step 2", "name each step of Z"),
+    "order, more": case(lambda: solve(C3, order=[0, 1, 2, 3]), "Z has no step 3", "leave it out"),
     "order, window": case(lambda: solve(C3, window=1, order=FREE), "window is 1, a band", "leave it out"),
     "order, open_z": case(lambda: solve(C3, 1, 1, open_z=2, order=FREE), "open_z is 2", "give the steps as a list"),
     "order, loop": case(lambda: solve(C3, 1, 1, order=orders.repeat(FREE)), "drop_z or the method", "or repeat a list"),
     "order, free": case(
         lambda: solve(np.zeros((25, 9)), 1, 1, order=orders.any_order(*range(25))),
-        "up to 25 of 25 could come next",
-        "Say more about what comes before what; put steps that follow each other into a list inside any_order; or",
+        "up to 25 of 25 steps are free at once",
+        "Add pairs with before(); put steps that follow each other into a list inside any_order; or",
     ),
     "order, pairs": case(
         lambda: orders.as_order([orders.any_order(*range(3000)), orders.any_order(*range(3000, 6000))]).pairs(),
-        "each of 3000 comes before each of 3000",
-        "split the order at a step that all others depend on",
+        "each of 3000 steps comes before each of 3000",
+        "put a single step between the two groups",
     ),
     "before, shared": case(lambda: posterior(C3, order=FREE).before, "with many_to_one", "estimate it from sample()"),
     "before, repeated": case(
         lambda: posterior(C3, many_to_one=False, order=orders.repeat([0, 1, 2])).before,
-        "have no fixed place",
+        "`before` is not defined for steps that repeat",
         "estimate it from sample()",
     ),
     "before, free": case(
@@ -136,7 +139,7 @@ COMBINED = {
 } | {
     f"order, {method}": case(
         lambda method=method: solve(C3, method=method, order=FREE),
-        f"method '{method}' takes no order of steps",
+        f"method '{method}' takes no order of steps; use one of",
         "use one of 'drop_dtw'",
     )
     for method in ("smith_waterman", "drop_dtw_paper", "symmetric2", "asymmetricP1")

@@ -65,7 +65,7 @@ Das Brot auf einem Gitter abkühlen lassen
 """,
 )
 
-TYRE = talk(
+TIRE = talk(
     """
 Das Rad ausbauen
 Den Mantel mit Reifenhebern abziehen
@@ -331,5 +331,5 @@ Nettoyer les outils
 """,
 )
 
-GERMAN = {"bread": BREAD, "tyre": TYRE, "shelf": SHELF, "coffee": COFFEE}
+GERMAN = {"bread": BREAD, "tire": TIRE, "shelf": SHELF, "coffee": COFFEE}
 FRENCH = {"crêpes": CREPES, "wheel": WHEEL, "plant": PLANT, "paint": PAINT}

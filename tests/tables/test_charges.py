@@ -65,7 +65,7 @@ def test_charges_of_nothing_change_nothing(variant, executor):
             Problem.of_costs(spec_of(variant, zero * d_x, zero * d_z, charged=c, executor=executor), zero * C)
             for c in (False, True)
         )
-        assert charged.table.charges("open_x") or charged.table.charges("open_z")
+        assert charged.table.pays_charge("open_x") or charged.table.pays_charge("open_z")
         for fold in (reducer("hard"), reducer("soft", 0.7), reducer("smooth", 0.7)):
             ours, theirs = (executors.run(p, fold, gradient=True) for p in (charged, plain))
             assert ours.value == approx(theirs.value, abs=1e-13)

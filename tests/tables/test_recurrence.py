@@ -92,8 +92,8 @@ def test_ties_go_to_matches_and_diagonals():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"states": ()}, "give at least one, each once"),
-        ({"states": ("m", "m")}, "give at least one, each once"),
+        ({"states": ()}, "list at least one, without duplicates"),
+        ({"states": ("m", "m")}, "list at least one, without duplicates"),
         ({"start": "q"}, "start is .'q',.; give one or more of the states"),
         ({"start": ()}, "start is"),
         ({"final": ()}, "final is"),

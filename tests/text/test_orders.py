@@ -127,7 +127,7 @@ def test_what_cannot_be_done_is_refused():
     assert len(text.localize(["a", "b"], said, times, order=orders.repeat(orders.any_order(0, 1)), skip=None)) >= 2
     with pytest.raises(ValueError, match="optional names step 2; the steps are numbered from 0 to 1"):
         text.localize(["a", "b"], said, times, optional=[2])
-    with pytest.raises(ValueError, match="step 1 has no place in it; name each step of Z"):
+    with pytest.raises(ValueError, match="it lacks step 1; name each step of Z"):
         text.localize(["a", "b"], said, times, order=orders.repeat(0))
 
 

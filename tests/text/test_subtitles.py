@@ -52,6 +52,10 @@ def test_every_format_gives_the_same_cues(content):
     assert read_subtitles(content) == CUES
 
 
+def test_no_cues_have_no_sentences():
+    assert sentences([]) == []
+
+
 def test_cue_follows_cue_without_a_blank_line():
     assert read_subtitles("00:01.0 --> 00:02.0\na\n00:02.0 --> 00:03.0\nb") == [(1, 2, "a"), (2, 3, "b")]
 
@@ -72,8 +76,8 @@ def test_what_is_said_again_later_is_heard_again():
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "there are no subtitles"),
-        ("Just a text.\nNo times.", "there are no subtitles"),
+        ("", "the text has no subtitles"),
+        ("Just a text.\nNo times.", "the text has no subtitles"),
         ("[", "begin like JSON, but are not valid"),
         ('{"text": "x"}', "timed JSON is a list"),
         ('[{"start": 1, "text": "x"}]', "entry 0 of the timed JSON"),

@@ -32,14 +32,14 @@ def test_whisper_counts_milliseconds():
 @pytest.mark.parametrize(
     ("content", "time", "reason"),
     [
-        ("", None, "there are no sentences in it"),
-        ("start,text\n", None, "there are no sentences in it"),
-        ("start,words\n1,a\n", None, "it has no column of texts among start, words; call it text"),
-        ("when,text\n1,a\n", None, "it has no column of times among when, text; --time NAME"),
-        ("start,text\n1,a\n", "when", "it has no column of times among start, text; --time NAME"),
+        ("", None, "the table has no sentences"),
+        ("start,text\n", None, "the table has no sentences"),
+        ("start,words\n1,a\n", None, "no column of texts among start, words; rename the"),
+        ("when,text\n1,a\n", None, "there is no column of times among when, text; name it with time="),
+        ("start,text\n1,a\n", "when", "there is no column of times among start, text; name it with time="),
         ("start,text\n1,a\nsoon,b\n", None, "row 2 has the time 'soon'; give seconds or h:mm:ss"),
         ("start,text\nnan,a\n", None, "row 1 has the time 'nan'"),
-        ("start,text\n1,\n", None, "there are no sentences in it"),
+        ("start,text\n1,\n", None, "the table has no sentences"),
     ],
 )
 def test_wrong_tables_are_refused_with_the_reason(content, time, reason):

@@ -271,3 +271,10 @@ def test_kernels_give_the_same_distances_and_equal_rows(monkeypatch, dtype):
     for a, b in zip(everything(), truth, strict=True):
         torch.testing.assert_close(a, b, equal_nan=True)  # 0 · ∞, where nothing flows back
         assert a.dtype == b.dtype
+
+
+@pytest.mark.parametrize("function", [dt.percentile_drop, dt.percentile_logit])
+@pytest.mark.parametrize("p", [-1, 100.5, float("nan")])
+def test_percentiles_beyond_100_are_refused(function, p):
+    with pytest.raises(ValueError, match=f"p is {p}; give a percentile from 0 to 100"):
+        function(torch.ones(1, 2, 3), p)

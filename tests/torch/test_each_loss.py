@@ -23,6 +23,7 @@ def test_surface_is_what_we_mean_to_offer():
         "cityblock",
         "chebyshev",
         "correlation",
+        "AlignmentLoss",
         "MarginLoss",
         "ClusteringLoss",
         "LearnedDrop",

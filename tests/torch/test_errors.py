@@ -138,10 +138,10 @@ OPTIONS = {
         lambda: dt.SoftDTWDivergence(match="softmax"), "treats z and x differently", "use 'sqeuclidean' or 'cosine'"
     ),
     "K > N": case(
-        lambda: dt.SmoothDTWLoss(many_to_one=False)(X, Z), "the z cannot each have an x", "allow many_to_one"
+        lambda: dt.SmoothDTWLoss(many_to_one=False)(X, Z), "the z cannot each have an x", "pass many_to_one=True"
     ),
     "K > N in lists": case(
-        lambda: dt.SmoothDTWLoss(many_to_one=False)([*X], [*Z]), "the z cannot each have an x", "allow many_to_one"
+        lambda: dt.SmoothDTWLoss(many_to_one=False)([*X], [*Z]), "the z cannot each have an x", "pass many_to_one"
     ),
 } | {
     f"gamma_match {value}": case(
@@ -176,6 +176,7 @@ DROPS = {
     "learned as": case(
         lambda: dt.LearnedDrop(4, output="price"), "output is 'price'", "choose 'logit' (in the softmax"
     ),
+    "percentile function": case(lambda: dt.percentile_drop(C, 101), "p is 101", "a percentile from 0 to 100"),
     "learned anchor": case(lambda: dt.LearnedDrop(4, anchor=101), "anchor is 101", "a percentile from 0 to 100"),
     "learned anchor of costs": case(
         lambda: dt.LearnedDrop(4, output="cost", anchor=30), "output is 'cost'", "with output='logit'"
@@ -208,7 +209,9 @@ CHARGES = {
         "leave it out",
     ),
     "suggested": case(
-        lambda: dt.drop_dtw(C, 0.5, open_x="suggest"), "open_x is 'suggest'; for a batch give", "a tensor () or (B,)"
+        lambda: dt.drop_dtw(C, 0.5, open_x="suggest"),
+        "open_x is 'suggest', which works for single problems only",
+        "for a batch, give a finite number ≥ 0, or a tensor () or (B,)",
     ),
     "below 0": case(lambda: dt.drop_dtw(C, 0.5, open_x=-0.5), "open_x is -0.5", "a finite number ≥ 0"),
     "infinite": case(lambda: dt.drop_dtw(C, warp=torch.inf), "warp is inf", "a finite number ≥ 0"),
@@ -262,12 +265,14 @@ ORDERS = {
         lambda: dt.drop_dtw(C, 0.5, order=orders.any_order(0, 1)), "Z has 3 steps", "name each step of Z"
     ),
     "of too many steps": case(
-        lambda: dt.drop_dtw(C, 0.5, z_lengths=[3, 2], order=[[0, 1, 2], [0, 1, 2, 3]]), "it names step 3", "each step"
+        lambda: dt.drop_dtw(C, 0.5, z_lengths=[3, 2], order=[[0, 1, 2], [0, 1, 2, 3]]),
+        "Z has no step 3",
+        "leave it out",
     ),
     "of another item": case(
         lambda: dt.drop_dtw(C, 0.5, z_lengths=[3, 2], order=FREE),
         "item 1: Z has 2 steps, 0 to 1, but the order is any_order(0, 1, 2)",
-        "name each step of Z",
+        "Z has no step 2; leave it out",
     ),
     "that is none": case(lambda: dt.drop_dtw(C, 0.5, order="abc"), "order is 'abc'", "an order from dropdtw.orders"),
     "with a window": case(
@@ -275,7 +280,7 @@ ORDERS = {
     ),
     "with runs of z": case(
         lambda: dt.drop_dtw(C, 0.5, 0.5, open_z=torch.zeros(2), order=FREE),
-        "open_z is a tensor, but steps in any order have no runs",
+        "open_z is a tensor, but in a partial order there are no runs",
         "leave it out",
     ),
     "of the paper's table": case(

@@ -308,7 +308,7 @@ def test_every_executor_refuses_nan_and_lengths_out_of_room(executor, reducer):
     with pytest.raises(ValueError, match=r"drop_x\[0\] has NaN at 0"):
         value(C, torch.nan)
     for lengths in ([0, 3], [-1, 3], [3, 4]):
-        with pytest.raises(ValueError, match=r"z_lengths is \[.*\], but the batch has room for 1 to 3"):
+        with pytest.raises(ValueError, match=r"z_lengths is \[.*\], but C has 3 rows; give lengths from 1 to 3"):
             value(C, z_lengths=lengths)
     beyond = value(spoilt, z_lengths=[3, 2], x_lengths=[4, 4])  # padding does not matter
     assert torch.equal(beyond, value(C, z_lengths=[3, 2], x_lengths=[4, 4]))

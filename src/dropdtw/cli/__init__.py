@@ -1,8 +1,9 @@
-"""The command line: `dropdtw`, or `python -m dropdtw`. Needs `pip install dropdtw[cli]` (typer and rich)."""
+"""The command line: `dropdtw`, or `python -m dropdtw`. Needs `pip install 'dropdtw[cli]'` (typer and rich)."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from typing import Final, cast
@@ -21,6 +22,17 @@ EXTRAS: Final = {
     "wordllama": "text",
 }
 """The extra that installs each optional module. `dropdtw reproduce` always needs the extra "experiments"."""
+
+NAMES: Final = "drop_x|drop_z|open_x|open_z|one_to_many|many_to_one|max_cost|num_gpus"
+WORDS: Final = "engine|fps|match|method|overlap|strict|threshold|warp|window"
+"""Parameters of the library that are options here. Words mean the parameter only in "word=" or as the subject."""
+PARAMETER: Final = re.compile(
+    rf"(?<![\w./'\"-])(?P<name>(?:{NAMES})\b(?![./])|(?:{WORDS})(?==)|^(?:{WORDS})(?= is ))"
+    r"(?:=(?P<value>True|False|'[\w:.]+')?)?"
+)
+"""A parameter of the library in an error message, with its value."""
+PYTHON_ONLY: Final = re.compile(r",? or (?:give )?(?:None\b|an? (?:function|dropdtw\.))[^;]*")
+"""Advice in an error message to pass what a shell cannot."""
 
 
 def main() -> None:
@@ -54,7 +66,7 @@ def main() -> None:
     except (ValueError, OSError, ImportError) as error:
         if os.environ.get("DROPDTW_TRACEBACK"):
             raise
-        _say(_missing(error) or str(error))
+        _say(_missing(error) or (str(error) if isinstance(error, OSError) else _for_shell(str(error))))
         sys.exit(2)
     except wrong_use as error:
         _explain(error)
@@ -69,6 +81,20 @@ def _missing(error: Exception) -> str | None:
     name = error.name.partition(".")[0]
     extra = "experiments" if sys.argv[1:2] == ["reproduce"] else EXTRAS.get(name)
     return None if extra is None else f"this command needs {name}: pip install 'dropdtw[{extra}]'"
+
+
+def _for_shell(text: str) -> str:
+    """Adapt a message of the library to the command line: name flags, and omit advice that only Python can follow.
+
+    >>> _for_shell("match is 'a'; pass many_to_one=True or match='cosine', or give a function")
+    "--match is 'a'; pass --many-to-one or --match cosine"
+    """
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found["name"].replace("_", "-"), (found["value"] or "").strip("'")
+        return f"--no-{name}" if value == "False" else f"--{name}" + (f" {value}" if value not in ("", "True") else "")
+
+    return PARAMETER.sub(flag, PYTHON_ONLY.sub("", text).replace("pass Z.T and X.T", "transpose both"))
 
 
 def _explain(error: BaseException) -> None:

@@ -24,7 +24,7 @@ def align(
     ],
     x: Annotated[str, typer.Argument(metavar="X", help="The signal or the frames, in which junk is dropped.")],
     drop_x: options.DropX = None,
-    drop_z: options.DropZ = None,
+    drop_z: options.AlignDropZ = None,
     match: options.Match = "auto",
     method: options.Method = "drop_dtw",
     one_to_many: options.OneToMany = True,
@@ -42,20 +42,26 @@ def align(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The column of X, in a .csv, that holds times (seconds, h:mm:ss or dates); adds times in seconds. The "
-            "column itself is not aligned. Z may have it, too.",
+            help="The column of X, in a .csv, .tsv or .txt, that holds times (seconds, h:mm:ss or dates); adds times "
+            "in seconds. The column itself is not aligned. Z may have it, too.",
         ),
     ] = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Write to a .json, .csv or .npz file; - for JSON on stdout.")
     ] = None,
-    costs: Annotated[bool | None, typer.Option(help="Also write match and drop costs (default: only to .npz).")] = None,
+    costs: Annotated[
+        bool | None,
+        typer.Option(
+            help="Also write match and drop costs, in a .json or .npz file. Default: only in .npz, and only up to 16 "
+            "million match costs."
+        ),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the alignment to a .png, .svg or .pdf file.")] = None,
 ) -> None:
     """Align two sequences: show which elements match, which are dropped, and where each element of Z lies in X.
 
-    Without --drop-x and --drop-z, a drop cost is suggested from the match costs. To drop nothing, give --drop-x none
-    --drop-z none.
+    Without --drop-x and --drop-z, a drop cost is suggested from the match costs, if the method has drop costs. To drop
+    nothing, give --drop-x none.
     """
     import dropdtw
     from dropdtw.files import formats
@@ -73,6 +79,8 @@ def align(
         raise ValueError(
             f"--out is {out!r}; alignments are written as {', '.join(formats.WRITERS)}: change the file extension"
         )
+    if costs and kind == ".csv":
+        raise ValueError(f"--out is {out!r}, but a .csv file has no place for --costs; give a .json or .npz file")
     if plot:
         pictures.check(plot)
     options.refuse_overwriting({"--out": out, "--plot": plot}, (z, x, drop_x, drop_z, threshold, order))
@@ -102,8 +110,9 @@ def align(
     for side in ("x", "z"):
         if how[f"open_{side}"] == "suggest":
             opening = getattr(a.solved().given.charges, f"open_{side}")
+            why = "high enough that" if opening else "with these drop costs,"
             screen.note(
-                f"opening cost {opening:.4g} suggested for {side}: no stretch of chance matches would save more"
+                f"opening cost {opening:.4g} suggested for {side}: {why} chance matches do not split a run of drops"
             )
     if out:
         formats.write(out, formats.alignment_content(a, kind, fps=fps, times=times, costs=costs))

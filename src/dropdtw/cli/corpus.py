@@ -31,21 +31,14 @@ app = typer.Typer(
 
 Place = Annotated[
     str,
-    typer.Argument(metavar="CORPUS", help="A .parquet file or a folder of them: a path or an address (s3://bucket/x)."),
+    typer.Argument(metavar="CORPUS", help="A .parquet file or a folder of them: a path or a URL (s3://bucket/x)."),
 ]
 Out = Annotated[
     str,
     typer.Option("--out", "-o", metavar="DIR", help="Folder for the results. To resume a run, repeat its command."),
 ]
-DropX = Annotated[
-    str | None,
-    typer.Option(
-        "--drop-x",
-        metavar="COST",
-        help="Cost of dropping an element of X; lower drops more. A number, percentile:30 (of the match costs), "
-        "logit:30 (with --match softmax), suggest (choose it from the data), or none (drop nothing).",
-    ),
-]
+LocalizeDropX = Annotated[str | None, options.drop_x("suggest, for each record", file=False)]
+DropX = Annotated[str | None, options.drop_x("suggest; none if --drop-z is given", file=False)]
 Engine = Annotated[
     str,
     typer.Option(
@@ -67,7 +60,7 @@ def localize(
     ],
     corpus: Place,
     out: Out,
-    drop_x: DropX = None,
+    drop_x: LocalizeDropX = None,
     drop_z: options.DropZ = None,
     match: options.Match = "auto",
     method: options.Method = "drop_dtw",
@@ -118,7 +111,7 @@ def retrieve(
     out: Out,
     top: Annotated[int, typer.Option(min=1, help="Number of records to find per query.")] = 10,
     drop_x: DropX = None,
-    drop_z: options.DropZ = None,
+    drop_z: options.PairDropZ = None,
     match: options.Match = "auto",
     method: options.Method = "drop_dtw",
     one_to_many: options.OneToMany = True,
@@ -164,7 +157,7 @@ def pairwise(
     right: Annotated[str, typer.Argument(metavar="RIGHT", help="A corpus; its records are the X.")],
     out: Out,
     drop_x: DropX = None,
-    drop_z: options.DropZ = None,
+    drop_z: options.PairDropZ = None,
     match: options.Match = "auto",
     method: options.Method = "drop_dtw",
     one_to_many: options.OneToMany = True,
@@ -276,6 +269,6 @@ def _first(corpus: str) -> Array:
 def _show(run: Run, where: str) -> None:
     if run.errors and not run.rows:
         raise ValueError(f"no record could be used; the reasons are in {run.out}/errors.jsonl")
-    print(f"{run.rows} results in {one_line(where)} ({run.done} of {run.shards} shards computed now)")
+    print(f"{run.rows} results in {one_line(where)} ({run.done} of {run.shards} shards computed by this command)")
     if run.errors:
         screen.note(f"bad records skipped: {run.errors}; the reasons are in {run.out}/errors.jsonl")

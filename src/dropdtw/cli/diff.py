@@ -69,7 +69,7 @@ def diff(
         formats.write(out or "-", write_edits(edits, form, Setting((Path(a).name, Path(b).name), video, timed)))
     if form is None or out not in (None, "-"):
         screen.table(*table(edits, timed=timed))
-        print(f"{edits.common:.0%} of the shorter one is in both")
+        print(f"{edits.common:.0%} of the shorter file also occurs in the other")
     if form == "ffmpeg":
         maps = "-map '[v]' -map '[a]' shorter.mp4" if video else "-map '[a]' shorter.mp3"
         screen.note(f'to cut: ffmpeg -i {quote(b)} -filter_complex "$(cat {quote(out or "FILE")})" {maps}')
@@ -92,7 +92,10 @@ def _chosen(form: str | None, out: str | None, kind: str, timed: bool) -> str | 
     if form is None and out is not None:
         form = ENDS.get(Path(out).suffix.lower())
         if form is None:
-            raise ValueError(f"--out is {out!r}, whose extension is no known format; add --format {'|'.join(FORMATS)}")
+            raise ValueError(
+                f"--out is {out!r}, whose extension is not a known format; use {', '.join(ENDS)}, or add --format "
+                f"{'|'.join(FORMATS)}"
+            )
     if form is not None and form not in FORMATS:
         raise ValueError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}")
     if form == "ffmpeg" and kind != "a recording":

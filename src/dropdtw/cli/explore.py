@@ -28,15 +28,28 @@ def explore(
         typer.Option(
             "--drop-x",
             metavar="COST",
-            help="Initial cost of dropping an element of X: a number, percentile:30, suggest (the default) or none.",
+            help="Initial cost of dropping an element of X: a number, percentile:30, suggest (choose it from the "
+            "data), or none (drop nothing). Default: none if --drop-z is given; otherwise as stored in the .npz or "
+            ".json, or suggest.",
         ),
     ] = None,
-    drop_z: Annotated[str | None, typer.Option("--drop-z", metavar="COST", help="The same for elements of Z.")] = None,
+    drop_z: Annotated[
+        str | None,
+        typer.Option(
+            "--drop-z",
+            metavar="COST",
+            help="The same for elements of Z. Default: none if --drop-x is given, otherwise the cost stored in the "
+            ".npz or .json. Without one: suggest for talks, the demo, needleman_wunsch and smith_waterman, else none.",
+        ),
+    ] = None,
     open_x: options.OpenX = None,
     open_z: options.OpenZ = None,
     warp: options.Warp = 0.0,
     match: options.Match = "auto",
-    method: Annotated[str | None, typer.Option("--method", help="Initial method; default: drop_dtw.")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option("--method", help="Initial method. Default: as stored in the .npz or .json, or drop_dtw."),
+    ] = None,
     order: options.OrderFile = None,
     header: options.Header = None,
     truth: Annotated[
@@ -57,12 +70,13 @@ def explore(
     from dataclasses import replace
 
     from dropdtw.explore import talks
+    from dropdtw.explore.load import NO_STREAM
     from dropdtw.explore.order import with_order
     from dropdtw.explore.server import serve
     from dropdtw.explore.session import Session
 
     if order == "-":
-        raise ValueError("explore reads files, not standard input: the code it exports reads them again; give a file")
+        raise ValueError(NO_STREAM)
     data = _data(first, second, demo, truth, fps, header)
     if names is not None:
         data = replace(data, names=talks.read_names(names, data.shape[0]))

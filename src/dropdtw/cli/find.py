@@ -33,9 +33,10 @@ def find(
         float | None, typer.Option("--max-cost", metavar="COST", help="Maximum cost of an occurrence.")
     ] = None,
     overlap: Annotated[
-        float, typer.Option(metavar="SHARE", help="Allowed overlap of two occurrences: a share of the shorter, 0 to 1.")
+        float,
+        typer.Option(metavar="FRACTION", help="Allowed overlap of two occurrences: a fraction of the shorter, 0 to 1."),
     ] = 0.0,
-    drop_x: options.DropX = None,
+    drop_x: options.NoDropX = None,
     drop_z: options.DropZ = None,
     match: options.Match = "auto",
     one_to_many: options.OneToMany = True,

@@ -96,8 +96,8 @@ def localize(
     """Find where each step of a written procedure is talked about, and write chapters.
 
     Off-topic sentences are dropped, and a step that nobody talks about is reported as not found. No option is needed:
-    drop costs are chosen for each talk. The confidence (column "sure") is the probability that the step is talked about
-    there: of the steps with 70 %, about 70 % are right.
+    drop costs are chosen for each talk. The confidence is the probability that the step is talked about there: of the
+    steps with 70 %, about 70 % are right.
     """
     from dropdtw import text
     from dropdtw.files import formats
@@ -156,7 +156,7 @@ def _said(place: str, timed: bool, time: str | None) -> list[Sentence]:
     lines = options.parsed(place, str.splitlines, "one sentence per line")
     said = [text.Sentence(0.0, 0.0, line.strip()) for line in lines if any(map(str.isalnum, line))]
     if not said:
-        raise ValueError(f"{place}: there are no sentences in it; give one per line")
+        raise ValueError(f"{place} has no sentences; give one per line")
     return said
 
 
@@ -167,7 +167,10 @@ def _kind(form: str | None, out: str | None) -> str | None:
     if form is None and out is not None:
         end = Path(out).suffix.lower().lstrip(".")
         if end not in FORMATS:
-            raise ValueError(f"--out is {out!r}, whose extension is no known format; add --format {'|'.join(FORMATS)}")
+            raise ValueError(
+                f"--out is {out!r}, whose extension is not a known format; use .json, .csv, .srt, .vtt or .html, or "
+                f"add --format {'|'.join(FORMATS)}"
+            )
         return end
     if form is not None and form not in FORMATS:
         raise ValueError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}")
@@ -200,7 +203,7 @@ def _show(found: list[FoundStep], said: list[Sentence], wanted: Steps) -> None:
         if f.start is not None and f.stop is not None:
             ends = [clock(f.start), clock(f.stop)]
         rows.append([number, f.step, *ends, f"{f.confidence:.0%}", quote(f, said, 48)])
-    screen.table([">#", "step", ">start", ">stop", ">sure", "~begins with"], rows)
+    screen.table([">#", "step", ">start", ">stop", ">confidence", "~begins with"], rows)
     there, due = _counts(found)
     print(f"{there} of {due} steps found among {len(said)} sentences")
     for line in _choices(wanted, {f.index for f in found if f.found}):

@@ -23,17 +23,30 @@ NOTHING = "none"
 
 T = TypeVar("T")
 
-DropX = Annotated[
-    str | None,
-    typer.Option(
+
+def drop_x(default: str, *, file: bool = True) -> Any:
+    """The option --drop-x. file : whether it accepts a file with one number per element."""
+    return typer.Option(
         "--drop-x",
         metavar="COST",
         help="Cost of dropping an element of X; lower drops more. A number, percentile:30 (of the match costs), "
-        "logit:30 (with --match softmax), a file with one number per element, suggest (choose it from the data), or "
-        "none (drop nothing).",
-    ),
-]
-DropZ = Annotated[str | None, typer.Option("--drop-z", metavar="COST", help="The same for elements of Z.")]
+        f"logit:30 (with --match softmax), {'a file with one number per element, ' if file else ''}suggest (choose it "
+        f"from the data), or none (drop nothing). Default: {default}.",
+    )
+
+
+def drop_z(default: str) -> Any:
+    """The option --drop-z."""
+    said = f"The same for elements of Z, without logit. Default: {default}."
+    return typer.Option("--drop-z", metavar="COST", help=said)
+
+
+_FOR_ALIGN = "none; for needleman_wunsch and smith_waterman, suggest unless --drop-x is given"
+DropX = Annotated[str | None, drop_x("suggest; none if --drop-z is given")]
+NoDropX = Annotated[str | None, drop_x("none")]
+DropZ = Annotated[str | None, drop_z("none")]
+AlignDropZ = Annotated[str | None, drop_z(_FOR_ALIGN)]
+PairDropZ = Annotated[str | None, drop_z("suggest; none if --drop-x is given")]
 OpenX = Annotated[
     str | None,
     typer.Option(
@@ -45,7 +58,7 @@ OpenX = Annotated[
 ]
 OpenZ = Annotated[str | None, typer.Option("--open-z", metavar="COST", help="The same for elements of Z.")]
 Warp = Annotated[
-    float, typer.Option("--warp", metavar="COST", help="Extra cost of matching an element once more: a number.")
+    float, typer.Option("--warp", metavar="COST", help="Extra cost of each match that repeats an element, 0 or more.")
 ]
 Match = Annotated[
     str,
@@ -64,7 +77,7 @@ Window = Annotated[
     typer.Option(
         "--window",
         metavar="W",
-        help="Forbid matches farther from the diagonal than this: a number of columns (20) or a share of X (0.1).",
+        help="Forbid matches farther from the diagonal than this: a number of columns (20) or a fraction of X (0.1).",
     ),
 ]
 Threshold = Annotated[
@@ -72,7 +85,8 @@ Threshold = Annotated[
     typer.Option(
         "--threshold",
         metavar="COST",
-        help="For lcss and edr: the highest cost at which two elements count as equal; a number or percentile:30.",
+        help="For lcss and edr: the highest cost at which two elements count as equal. A number, percentile:30 or "
+        "suggest.",
     ),
 ]
 
@@ -90,8 +104,8 @@ Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="Whether .csv, .tsv and .txt files begin with a line of column names. Default: yes if the first line "
-        "has no number in it, or is 0,1,2 … as pandas writes it.",
+        help="Whether .csv, .tsv and .txt files begin with a line of column names. Default: detected. A first "
+        "line without numbers is one, and so is 0,1,2,…, the column names that pandas writes by default.",
     ),
 ]
 
@@ -116,8 +130,11 @@ def drop_cost(text: str | None, name: str) -> DropCost:
     try:
         drops.resolve(text, name)
     except ValueError:
+        if name == "threshold":
+            raise ValueError(f"--threshold is {text!r}; give a number, percentile:30 or suggest") from None
+        logit = "logit:30, " if name == "drop-x" else ""
         raise ValueError(
-            f"--{name} is {text!r}; give a number, percentile:30, logit:30, suggest, none, or an existing file"
+            f"--{name} is {text!r}; give a number, percentile:30, {logit}suggest, none, or an existing file"
         ) from None
     return text
 
@@ -212,10 +229,7 @@ def suggested(Z: Array, some: Sequence[Array], total: int, how: Mapping[str, Any
     found = [dropdtw.suggest_drop(Z, X, drop_z=True, **how) for X in some]
     constant = float(np.median([s.constant for s in found]))
     sure = float(np.mean([s.confidence for s in found]))
-    screen.note(
-        f"drop cost {constant:.4g} suggested for both sides, from {len(found)} of {total} sequences "
-        f"(confidence {sure:.0%})"
-    )
+    screen.note(f"drop cost {constant:.4g} suggested, from {len(found)} of {total} sequences (confidence {sure:.0%})")
     return constant
 
 
@@ -243,10 +257,15 @@ def suggested_openings(Z: Array, some: Sequence[Array], total: int, how: Mapping
 
 
 def window_width(text: str | None) -> float | None:
-    """Parse the value of `--window`: an integer is a number of columns, a number with a decimal point a share of X."""
+    """Parse the value of `--window`: an integer counts columns, a number with a decimal point is a fraction of X."""
     if text is None:
         return None
+    if text.removeprefix("+").isdecimal():
+        return int(text)
     try:
-        return int(text) if text.lstrip("+-").isdigit() else float(text)
+        fraction = float(text)
     except ValueError:
-        raise ValueError(f"--window is {text!r}; give a number of columns (20) or a share of X (0.1)") from None
+        fraction = -1.0
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"--window is {text!r}; give a number of columns (20) or a fraction of X (0.1)")
+    return fraction

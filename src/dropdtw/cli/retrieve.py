@@ -39,7 +39,7 @@ def retrieve(
     ],
     top: Annotated[int, typer.Option(min=1, help="Number of sequences to show.")] = 10,
     drop_x: options.DropX = None,
-    drop_z: options.DropZ = None,
+    drop_z: options.PairDropZ = None,
     match: options.Match = "auto",
     method: options.Method = "drop_dtw",
     one_to_many: options.OneToMany = True,
@@ -61,7 +61,7 @@ def retrieve(
 ) -> None:
     """Rank the sequences of a folder by the cost of aligning them with a query, on all cores.
 
-    Without --drop-x and --drop-z, one drop cost is suggested from a few sequences and used for both.
+    Without --drop-x and --drop-z, one drop cost is suggested from a few sequences and used for X and Z.
     """
     from dropdtw.files import formats
 
@@ -104,7 +104,7 @@ def retrieve(
             ranking = sorted(ranking)[:top]
             advance(len(chunk))
     if reader.numbered > 1:
-        screen.note(f"{reader.numbered - 1} more sequences begin with such column names")
+        screen.note(f"{reader.numbered - 1} more files begin with 0,1,2,…, taken for column names")
     if not ranking:
         raise ValueError(f"{corpus} holds no readable sequence; check the messages above")
     if out:

@@ -24,20 +24,29 @@ Url = str | os.PathLike[str]
 
 
 class CorpusOptions(TypedDict, total=False):
-    """The options that all tasks share.
+    """The options that all tasks share, as keyword arguments.
 
-    match, method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.align`, but as names, not
-        functions, because the manifest stores them.
-    drop_x, drop_z : a number or a rule: "percentile:30", or "suggest", which finds a drop cost for each pair.
-    open_x, open_z : a number, or "suggest", which finds an opening cost for each pair.   warp : a number.
-    engine : "local" uses all cores of this machine. "ray" uses a cluster: the one that this process is connected to,
-        else the one that RAY_ADDRESS names, else a new one on this machine. Both give byte-identical results.
-    workers : the number of parallel workers; None: one per core.
-    num_cpus, num_gpus : the resources of one Ray worker. With a GPU, `dropdtw.torch` computes the values on it.
-    shard_rows : records per shard, the unit of work that is resumed. Row groups of the files are never split.
-    strict : stop at the first bad record. Otherwise the record goes to errors.jsonl with the reason, and the run
-        continues.
-    progress : as in `dropdtw.pairwise`.
+    match, method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.align`, with the same
+        defaults ("auto", "drop_dtw", True, True, False, None, None). `match` and `method` must be names, because the
+        manifest stores them.
+    drop_x, drop_z : None, a number, or a rule: "percentile:30", "suggest", which finds a drop cost for each pair, or,
+        for drop_x with `match="softmax"`, "logit:30". Default: None.
+    open_x, open_z : a number, or "suggest", which finds an opening cost for each pair. Default: 0.
+    warp : a number. Default: 0.
+    engine : "local" (the default) uses all cores of this machine. "ray" uses a cluster: the one that this process is
+        connected to, else the one that RAY_ADDRESS names, else a new one on this machine. Both give byte-identical
+        results.
+    workers : the number of parallel workers. Default: None, one per core.
+    num_cpus, num_gpus : the resources of one worker; `num_cpus` is for Ray only. With a GPU, `dropdtw.torch` computes
+        the values on it. Defaults: 1 and 0.
+    shard_rows : records per shard, the unit of work that is resumed. Row groups of the files are never split. Default:
+        1000.
+    strict : whether to stop at the first bad record. By default (False), the record goes to errors.jsonl with the
+        reason, and the run continues.
+    progress : as in `dropdtw.pairwise`. Default: None.
+
+    >>> from dropdtw.corpus import CorpusOptions
+    >>> options: CorpusOptions = {"match": "cosine", "drop_x": "percentile:30", "shard_rows": 5000}
     """
 
     match: str
@@ -68,9 +77,13 @@ def localize(steps: npt.ArrayLike | None, corpus: Url, out: Url, **options: Unpa
     corpus : a .parquet file or a folder of them, as written by `dropdtw.corpus.write`; a path or any fsspec URL.
     out : a folder for the results, with one file per shard in parts/. Its columns are id, cost, and segments, a list
         of {step, start, stop}. To resume an interrupted run, call this again with the same arguments.
-    options : see `dropdtw.corpus.CorpusOptions`. By default each frame belongs to one step and each step is one
-        contiguous stretch (`many_to_one=False, contiguous=True`), and `drop_x="suggest"` finds a drop cost for every
-        record.
+    options : see `dropdtw.corpus.CorpusOptions`. Three defaults differ: each frame belongs to at most one step
+        (`many_to_one=False`), the frames of a step are consecutive (`contiguous=True`), and if the method has drop
+        costs, one is suggested for each record (`drop_x="suggest"`).
+
+    Returns a `dropdtw.corpus.Run`. Raises ValueError if an option, the corpus or the folder is invalid, or if a record
+    is bad and `strict` is True; TypeError if an option is unknown; RuntimeError if a shard fails; and ImportError
+    without pyarrow and fsspec, or without Ray for engine="ray".
 
     >>> import numpy as np, tempfile, dropdtw.corpus as corpora
     >>> rng, folder = np.random.default_rng(0), tempfile.mkdtemp()
@@ -97,6 +110,16 @@ def pairwise(left: Url, right: Url, out: Url, **options: Unpack[CorpusOptions]) 
     left, right : corpora, as in `dropdtw.corpus.localize`; the records of `left` are the Z, those of `right` the X.
     out : a folder for the results, with one file per pair of shards in parts/. Its columns are z, x (ids) and cost.
     options : see `dropdtw.corpus.CorpusOptions`.
+
+    Returns a `dropdtw.corpus.Run`. Raises the errors of `dropdtw.corpus.localize`.
+
+    >>> import tempfile, dropdtw.corpus as corpora
+    >>> folder = tempfile.mkdtemp()
+    >>> corpora.write(f"{folder}/walks.parquet", [("a", [1, 2, 3]), ("b", [1, 2, 9, 3])])
+    2
+    >>> run = corpora.pairwise(f"{folder}/walks.parquet", f"{folder}/walks.parquet", f"{folder}/pairs", drop_x=0.5)
+    >>> run.rows  # a and b, each with a and b
+    4
     """
     asked = _request(dict(options))
     both = open_corpus(left, asked.shard_rows), open_corpus(right, asked.shard_rows)
@@ -119,6 +142,17 @@ def retrieve(
     k : how many records to find for each query.
     options : see `dropdtw.corpus.CorpusOptions`. If drop and opening costs are numbers, lower bounds prune most
         records. Costs that depend on the match costs differ from record to record, so all records are aligned.
+
+    Returns a `dropdtw.corpus.Run`. Raises the errors of `dropdtw.corpus.localize`, and ValueError if k is less
+    than 1.
+
+    >>> import pyarrow.parquet, tempfile, dropdtw.corpus as corpora
+    >>> folder = tempfile.mkdtemp()
+    >>> corpora.write(f"{folder}/walks.parquet", [("up", [1, 2, 9, 3]), ("down", [3, 2, 1])])
+    2
+    >>> run = corpora.retrieve([("query", [1, 2, 3])], f"{folder}/walks.parquet", f"{folder}/found", k=1, drop_x=0.5)
+    >>> pyarrow.parquet.read_table(f"{run.out}/nearest.parquet")["id"].to_pylist()
+    ['up']
     """
     asked = _request(dict(options))
     rows = asked.shard_rows

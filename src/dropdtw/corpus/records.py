@@ -25,6 +25,8 @@ from dropdtw.problem.inputs import Array, as_sequence
 
 NEEDED: Final = ("id", "features", "shape")
 STEPS: Final = ("steps", "steps_shape")
+CALLED: Final = {"features": "feature sequence", "steps": "step sequence"}
+"""The names of columns in error messages."""
 CONTENT: Final = "dropdtw.content"
 """The footer key under which `write` stores a hash of all sequences."""
 
@@ -61,11 +63,15 @@ class Bad:
 
 
 def write(url: str | os.PathLike[str], records: Iterable[tuple[Any, ...]], *, group: int = 256) -> int:
-    """Write records as one Parquet file of a corpus; returns how many.
+    """Write records as one Parquet file of a corpus.
 
     url : a path or any fsspec URL that ends in .parquet. The file is written atomically.
-    records : any iterable of (id, X) or (id, X, steps). It is read once, with `group` records in memory at a time.
+    records : any iterable of (id, X) or (id, X, steps), where X is (N, d) or (N,), and steps is (K, d) or (K,). It is
+        read once, with `group` records in memory at a time.
     group : records per row group, the smallest unit of work.
+
+    Returns the number of records. Raises ValueError if the URL or a record is invalid, or if there are no records, and
+    ImportError without pyarrow and fsspec.
 
     >>> import numpy as np, tempfile, dropdtw.corpus as corpora
     >>> folder = tempfile.mkdtemp()
@@ -136,7 +142,7 @@ def _table(pa: Any, some: Sequence[tuple[Any, ...]], first: int, total: Any) -> 
         columns["id"].append(str(record[0]))
         total.update(columns["id"][-1].encode())
         for (name, shape), values in zip((NEEDED[1:], STEPS), (record[1], *record[2:], None), strict=False):
-            A = None if values is None else as_sequence(values, f"{name} of record {k}")
+            A = None if values is None else as_sequence(values, f"{CALLED[name]} of record {k}")
             columns[name].append(None if A is None else A.ravel())
             columns[shape].append(None if A is None else list(A.shape))
             if A is not None:
@@ -228,4 +234,4 @@ def _sequence(batch: Any, k: int, name: str, shape: str) -> Array | None:
     fits = isinstance(size, list) and len(size) == 2 and all(isinstance(n, int) and n >= 0 for n in size)
     if not fits or math.prod(size) != len(flat):
         raise ValueError(f"its {shape} is {size!r}, but {name} has {len(flat)} numbers; give (length, d)")
-    return as_sequence(flat.reshape(size), f"its {name}")
+    return as_sequence(flat.reshape(size), f"its {CALLED[name]}")

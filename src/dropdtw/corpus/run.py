@@ -23,6 +23,14 @@ class Run:
 
     out : the folder.   rows : the number of results in it.   errors : the number of bad records and unreadable files.
     shards : the number of shards.   done : how many of them this call processed; the others were there already.
+
+    >>> import tempfile, dropdtw.corpus as corpora
+    >>> folder = tempfile.mkdtemp()
+    >>> corpora.write(f"{folder}/walks.parquet", [("a", [1, 2, 3]), ("b", [3, 2, 1])])
+    2
+    >>> run = corpora.localize([1, 2, 3], f"{folder}/walks.parquet", f"{folder}/found", drop_x=0.5)
+    >>> run.rows, run.errors, run.shards, run.done
+    (2, 0, 1, 1)
     """
 
     out: str

@@ -133,7 +133,8 @@ def open_corpus(url: str | os.PathLike[str], shard_rows: int) -> Corpus:
     else:
         names = [name for name in source.names() if name.lower().endswith(".parquet")]
     if not names:
-        raise ValueError(f"{source.url} has no .parquet files; write some with dropdtw.corpus.write")
+        what = "has no .parquet files" if source.fs.exists(source.root) else "does not exist"
+        raise ValueError(f"{source.url} {what}; name a .parquet file or a folder of them, see dropdtw.corpus.write")
     with ThreadPoolExecutor(16) as pool:  # remote stores are slow, but handle many requests at once
         files = list(pool.map(lambda name: _file(storage, name), names))
     shards = [shard for file in files for shard in _shards(file, shard_rows)]

@@ -80,7 +80,7 @@ def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result
 
 
 def value(problem: Problem, spec: Spec) -> float:
-    """Compute the value that a request asks for: normalized, and +∞ above `max_cost`."""
+    """Compute the value of a request: normalized, and +∞ above `max_cost`."""
     if spec.by_path:
         return spec.capped(per_step(trace(problem), problem.costs))
     shape = problem.costs.shape

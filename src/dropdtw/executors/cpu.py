@@ -38,13 +38,15 @@ STRIPS_FROM = 1 << 26
 strip only once, the limit is an eighth of it."""
 
 STRIP = 1 << 22
-"""Number of match costs in a strip, or those of 256 (64) columns if that is more; a quarter of it for values alone."""
+"""Match costs per strip; a quarter of this for values alone. A strip has at least 64 columns, and at least 256 if there
+are fewer than 65,536 rows."""
 
-KEPT = 1 << 26
-"""Maximum size, in bytes, of the match costs of one pair that `pairwise` stores."""
+MOST_STORED = 1 << 26
+"""Maximum size, in bytes, of a match cost matrix that `pairwise` stores for one pair."""
 
 BUDGET = 1 << 30
-"""Maximum size of the stored choices, in bytes. Beyond it, blocks are computed twice: half the speed, little memory."""
+"""Maximum size, in bytes, of the stored choices (the best edge into each state of each cell). Beyond it, blocks are
+computed twice: half the speed, little memory."""
 
 __all__ = ["occurrences", "pairwise", "run", "run_batch", "run_graph", "supports", "trace", "trace_graph", "within"]
 
@@ -124,7 +126,7 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
     value, length, *_ = _solve(table, costs, want=_TRACE, out=path)
     i, j, paid, *weight = (part[:length][::-1] for part in path.values())  # kernels trace back from the end
     cost, charges = paid & 3, NO_CHARGES
-    if any(costs.charges) or any(map(table.charges, Charges._fields)):
+    if any(costs.charges) or any(map(table.pays_charge, Charges._fields)):
         charges = Charges(*np.bincount(paid >> 2, minlength=1 + len(charges))[1:].astype(float))
     drop_x, drop_z = _COST["drop_x"], _COST["drop_z"]
     if _place(table).transposed:
@@ -218,13 +220,13 @@ def pairwise(
     report: Callable[[int, int], None],
     limit: float = np.inf,
 ) -> Values | None:
-    """See `Executor.pairwise`. Returns None if match costs must be stored but are too large; Python then does it."""
+    """See `Executor.pairwise`. Returns None if match costs must be stored but exceed `MOST_STORED`."""
     place = _place(table)
     dtype = np.result_type(*Zs, *Xs)
     rules = (terms.drop_x, terms.drop_z, terms.threshold)
-    read = terms.step or terms.greedy or any(terms.suggests) or any(map(_is_rule, rules))
-    costs_kept = metric == "cosine" or Zs[0].shape[1] > WIDEST or read
-    if costs_kept and max(map(len, Zs)) * max(map(len, Xs)) * dtype.itemsize > KEPT:
+    read = terms.binary or terms.greedy or any(terms.suggests) or any(map(_is_rule, rules))
+    stores_costs = metric == "cosine" or Zs[0].shape[1] > WIDEST or read
+    if stores_costs and max(map(len, Zs)) * max(map(len, Xs)) * dtype.itemsize > MOST_STORED:
         return None
     drop_x, drop_z, charges = terms.drop_x, terms.drop_z, terms.charges
     zs, z_ends = _joined(Zs, dtype)
@@ -235,7 +237,7 @@ def pairwise(
     if place.transposed:
         zs, z_ends, z_scale, xs, x_ends, x_scale = xs, x_ends, x_scale, zs, z_ends, z_scale
         drop_x, drop_z, charges = drop_z, drop_x, charges.exchanged()
-    step, window = terms.step, terms.window
+    binary, window = terms.binary, terms.window
     out = np.empty((len(z_ends), len(x_ends)))
     abandoned, spared = _cpp.pairwise(
         family=place.family,
@@ -252,7 +254,7 @@ def pairwise(
         x_scale=x_scale,
         drop_x=_price(drop_x, dtype),
         drop_z=_price(drop_z, dtype),
-        step=None if step is None else (*step, _price(terms.threshold, dtype)),
+        binary=None if binary is None else (*binary, _price(terms.threshold, dtype)),
         charges=charges,
         suggests=terms.suggests[::-1] if place.transposed else terms.suggests,
         greedy=terms.greedy,
@@ -372,8 +374,8 @@ def _match_arguments(costs: Costs, transposed: bool, want: int) -> dict[str, Any
     return how | {"match": strided(match.matrix.T if transposed else match.matrix)}
 
 
-def _transposed_band(band: tuple[Array, Array], K: int) -> tuple[Array, Array]:
-    """Return the rows that each column may match. Both limits are non-decreasing from row to row."""
-    start, stop = band
-    column = np.arange(K)
+def _transposed_band(band: tuple[Array, Array], columns: int) -> tuple[Array, Array]:
+    """Return the rows [start, stop) that each column may match."""
+    start, stop = band  # the columns of each row, both non-decreasing from row to row, so searchsorted applies
+    column = np.arange(columns)
     return np.searchsorted(stop, column, side="right"), np.searchsorted(start, column, side="right")

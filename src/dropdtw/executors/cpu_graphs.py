@@ -97,9 +97,9 @@ def trace_graph(table: Recurrence, graph: Graph, costs: Costs) -> Trace:
     K, N = costs.shape
     plan = _plan(graph, table)
     drop_x, drop_z = np.zeros(N, np.int64), np.zeros(K, np.int64)
-    value, L, charges, told = _cpp.graph_trace(plan.kernel, BUDGET, *_arguments(costs), drop_x, drop_z)
-    told = told.view(np.int64)  # the same bytes under NumPy's own dtype
-    pairs, visit, way, walk = told[: 2 * L].reshape(L, 2), told[2 * L : 3 * L], told[3 * L : 4 * L], told[4 * L :]
+    value, L, charges, out = _cpp.graph_trace(plan.kernel, BUDGET, *_arguments(costs), drop_x, drop_z)
+    out = out.view(np.int64)  # the same bytes under NumPy's own dtype
+    pairs, visit, way, walk = out[: 2 * L].reshape(L, 2), out[2 * L : 3 * L], out[3 * L : 4 * L], out[4 * L :]
     if not np.isfinite(value):
         return Trace(value, pairs, drop_x, drop_z)
     weights = None if plan.weights is None else plan.weights[way]

@@ -57,7 +57,7 @@ def trace(table: Recurrence, graph: Graph, costs: Costs, *, matching: int | None
     value = float(hard_min.value(ends)[0])
     if not np.isfinite(value):
         return Trace(value, np.empty((0, 2), np.int64), np.zeros(costs.shape[1]), np.zeros(costs.shape[0]))
-    steps = sheet.walk_back(hard_min, int(np.argmin(ends)), lambda weights: int(np.argmax(weights)))
+    steps = sheet.trace_back(hard_min, int(np.argmin(ends)), lambda weights: int(np.argmax(weights)))
     return Trace.of_steps(value, steps, costs.shape, table)
 
 
@@ -73,7 +73,7 @@ def sample(
     sheet = _Sheet(table, graph, costs)
     sheet.fill(reducer)
     ends = reducer.weights(sheet.ends())[:, 0]
-    return [sheet.walk_back(reducer, draw(ends), draw) for _ in range(n)]
+    return [sheet.trace_back(reducer, draw(ends), draw) for _ in range(n)]
 
 
 class Column:
@@ -86,18 +86,18 @@ class Column:
         self.reducer = reducer
         self.sheet = _Sheet(table, graph, Costs(Matrix(never), never[0], drop_z, None, charges))
         self.sheet.enter(reducer, 0)
-        self.place = 0  # there is no x yet, so the current column is column 0
+        self.current = 0  # there is no x yet, so the current column is column 0
 
     @property
     def values(self) -> Array:
         """(states, V): the value of every state in every node of the column."""
-        return self.sheet.D[:, self.place, :-1]
+        return self.sheet.D[:, self.current, :-1]
 
     def push(self, match: Array, drop_x: float) -> None:
         """Advance to the next column. Matching its x with z_i costs match[i], dropping it costs drop_x."""
         sheet = self.sheet
-        sheet.D[:, 0] = sheet.D[:, self.place]
-        sheet.match[:-1, 0], sheet.drop_x[0], self.place = match, drop_x, 1
+        sheet.D[:, 0] = sheet.D[:, self.current]
+        sheet.match[:-1, 0], sheet.drop_x[0], self.current = match, drop_x, 1
         sheet.enter(self.reducer, 1)
 
     def choices(self) -> tuple[Array, Array]:
@@ -111,7 +111,7 @@ class Column:
         for block in sheet.layout.blocks:
             everywhere = np.arange(len(block.nodes))
             for s in range(len(sheet.ways)):
-                best = self._best(sheet.arriving(self.reducer, block, everywhere, s, self.place))
+                best = self._best(sheet.arriving(self.reducer, block, everywhere, s, self.current))
                 if block.hub:
                     ways[s, block.nodes], arcs[s, block.nodes] = np.minimum(best, 0), np.maximum(best, 0)
                     continue
@@ -119,7 +119,7 @@ class Column:
                 for number, way in enumerate(sheet.ways[s]):
                     at = everywhere[best == number]
                     if way.use and len(at):
-                        arcs[s, block.nodes[at]] = self._best(sheet.sources(block, at, way.use, way.src, self.place))
+                        arcs[s, block.nodes[at]] = self._best(sheet.sources(block, at, way.use, way.src, self.current))
         return ways, arcs
 
     def _best(self, values: Array) -> Array:
@@ -180,7 +180,8 @@ class _Sheet:
             self.final = [s + S for s in self.final]
         self.charges = costs.charges._asdict()
         self.D = np.full((len(self.ways), N + 1, len(graph) + 1), np.inf, costs.dtype)
-        # Label −1 selects the last row, column 0 the last column: nothing to match or to drop there, so they are ∞.
+        # Nodes without a z (label −1) and column 0, which has no x, both get the index −1. It selects the last entry,
+        # which is ∞.
         self.match = np.pad(costs.matrix, ((0, 1), (0, 1)), constant_values=np.inf)
         self.drop_x = np.append(costs.drop_x, np.inf).astype(self.D.dtype)
         self.drop_z = np.append(costs.drop_z, np.inf).astype(self.D.dtype)
@@ -247,7 +248,10 @@ class _Sheet:
     def push_back(
         self, reducer: Reducer, G: Array, columns: Any, weighted: bool = True
     ) -> tuple[Array, Array, Array, Charges, Array]:
-        """Propagate the weights G of all states back along edges and arcs. Returns derivatives, those by arcs last."""
+        """Propagate the weights G of all states back along edges and arcs; see `reference._backward`.
+
+        Returns derivatives, the last with respect to the costs of arcs.
+        """
         match, drop_x, drop_z = (np.zeros_like(part) for part in (self.match, self.drop_x, self.drop_z))
         charged = dict.fromkeys(self.charges, 0.0)
         arcs = np.zeros(len(self.layout.source) + 1, self.D.dtype)  # the last entry is for padding
@@ -292,7 +296,7 @@ class _Sheet:
             np.add.at(G[s, j - bool(use & CONSUMES)], gather.source[:, at], shares)
             np.add.at(arcs, gather.arcs[:, at], shares)
 
-    def walk_back(self, reducer: Reducer, end: int, draw: Callable[[Array], int]) -> list[Step]:
+    def trace_back(self, reducer: Reducer, end: int, draw: Callable[[Array], int]) -> list[Step]:
         """A path from an end back to the start, as steps from start to end. `draw` picks one of several weights."""
         s, v = self.final[end // len(self.graph.finals)], self.graph.finals[end % len(self.graph.finals)]
         j, path = self.D.shape[1] - 1, []

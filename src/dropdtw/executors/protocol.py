@@ -21,7 +21,7 @@ class Result(NamedTuple):
 
     Derivatives are empty unless requested.
 
-    arcs : (A,) the derivatives with respect to the costs of a graph's arcs; empty if Z is a list.
+    arcs : (A,) the derivatives with respect to the costs of a graph's arcs; empty if the steps have no `order`.
     """
 
     value: float
@@ -35,10 +35,11 @@ class Result(NamedTuple):
 class Trace(NamedTuple):
     """A best alignment: its value, its pairs (L, 2), and how often each x_j and z_i pays its drop cost.
 
-    weights : (L,) how many times each pair pays its match cost; None means once.
+    weights : (L,) the factor of each pair's match cost; None means 1.
     charges : how often it pays each charge.
-    walked : (W,) the z that it visits, matched or dropped, in order; and (L,) for each pair, the position in that array
-        that it belongs to. None if Z is a list.
+    walked : two arrays, (walk, visit); None if the steps have no `order`.
+        walk : (W,) the z that the alignment visits, matched or dropped, in this order.
+        visit : (L,) the index in `walk` of each pair's z.
     """
 
     value: float
@@ -74,7 +75,11 @@ class Trace(NamedTuple):
 
 
 class Step(NamedTuple):
-    """An edge of a path: the cost it pays, and its cell (0-based)."""
+    """An edge that a path takes.
+
+    cost, weight, plus : as in `Edge`.   i, j : the z and the x of the cell that it enters, from 0; −1 for none.
+    move : as in `Edge`; only set on paths through a graph.
+    """
 
     cost: str
     i: int
@@ -85,7 +90,7 @@ class Step(NamedTuple):
 
 
 class Within(NamedTuple):
-    """A hard value under a limit: exact up to the limit, otherwise any number above it.
+    """A hard value under a limit: exact if it is at most the limit, otherwise any number above the limit.
 
     spared : the share of cells that were not computed.
     """
@@ -97,7 +102,8 @@ class Within(NamedTuple):
 class Values(NamedTuple):
     """The values of many pairs.
 
-    abandoned : how many computations stopped early because of a limit.   spared : the share of cells this saved.
+    abandoned : how many computations stopped early because of a limit.
+    spared : the share of cells that were not computed.
     """
 
     values: Array
@@ -106,7 +112,7 @@ class Values(NamedTuple):
 
 
 class Occurrences(NamedTuple):
-    """For every x_j, the best path that ends with it; among ties the shortest, which begins last.
+    """For every x_j, the best path that ends with it; among ties, the one that begins last.
 
     cost : (N,) its cost; +∞ if there is none.   begin : (N,) its first x; −1 if there is none.
     """
@@ -116,16 +122,20 @@ class Occurrences(NamedTuple):
 
 
 Price = float | Array | Percentile | Suggest
-"""A cost per element: the same for every pair, or computed by a rule from each pair's match costs; +∞ forbids."""
+"""A drop cost or a threshold: one number for all elements, an array with one per element, or a rule that computes it
+from the match costs of each pair of sequences. A drop cost of +∞ forbids dropping."""
 
 
 class Terms(NamedTuple):
     """The costs of pairs of sequences, apart from their match costs.
 
     drop_x, drop_z : the drop costs. An array has one per element; all sequences then have this length.
-    step : the costs that replace a match cost, (below the threshold, above it, whether the threshold itself counts as
-        below); None keeps the match cost.
-    suggests : whether open_x, and open_z, are computed from the match costs of each pair.
+    charges : the opening costs and the warp penalty.
+    window : as in `Spec`.
+    binary : what matches cost under a method with a threshold: (cost below the threshold, cost above it, whether the
+        threshold itself counts as below). None keeps the match costs.
+    threshold : the threshold of such a method.
+    suggests : two booleans: whether open_x, and whether open_z, is computed from the match costs of each pair.
     greedy : whether drops are decided first, as in method "greedy".
     """
 
@@ -133,7 +143,7 @@ class Terms(NamedTuple):
     drop_z: Price
     charges: Charges = NO_CHARGES
     window: float | None = None
-    step: tuple[float, float, bool] | None = None
+    binary: tuple[float, float, bool] | None = None
     threshold: Price = np.inf
     suggests: tuple[bool, bool] = (False, False)
     greedy: bool = False
@@ -184,7 +194,7 @@ class Executor(Protocol):
         ...
 
     def occurrences(self, table: Recurrence, costs: Costs, report: Callable[[int, int], None]) -> Occurrences:
-        """The best path to every x, for a table whose start state skips x for free (`recurrence.occurrence`).
+        """The best path to every x, for a table of `recurrence.occurrence` that is not anchored.
 
         report : called with (done, total), in columns.
         """
@@ -202,7 +212,7 @@ class Executor(Protocol):
     ) -> tuple[Array, Array, Array, Array, Array]:
         """`run` for a padded batch. Each item gets exactly the result that it would get alone.
 
-        graphs : the graph of each item's steps; None if all Z are lists.
+        graphs : the graph of each item's steps; None if the steps have no `order`.
 
         Returns the values (B,) and, with `gradient`, their derivatives with respect to match costs (B, K, N), drop_x
         and drop_z, which are 0 in the padding, and charges (B, 3).

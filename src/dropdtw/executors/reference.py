@@ -1,8 +1,9 @@
 """The reference executor: any table, any reducer, in plain NumPy. It defines what every other executor must compute.
 
 The cells of an anti-diagonal (i + j = t) do not depend on each other, so each pass loops over anti-diagonals and treats
-each as one array. `_forward` reduces the edges into each state. `_backward` propagates weights back along the same
-edges. With the hard minimum the weights are 0 or 1, and those that arrive at the match costs are the optimal alignment.
+each as one array. `_forward` reduces the edges into each state. `_backward` propagates derivatives back along the same
+edges. With the hard minimum, the derivative is 1 for the edges of one optimal path and 0 for all others. So the match
+costs with a nonzero derivative (1, or `Edge.weight`) are those of an optimal alignment.
 `Column` makes the same passes column by column, for an X whose end is not known yet.
 """
 
@@ -35,8 +36,10 @@ __all__ = [
     "sample",
     "supports",
     "trace",
+    "trace_graph",
+    "trace_matching",
+    "within",
 ]
-__all__ += ["trace_graph", "trace_matching", "within"]
 
 
 def supports(table: Recurrence) -> bool:
@@ -61,7 +64,7 @@ def _run(grid: _Grid, reducer: Reducer, gradient: bool) -> Result:
 
 
 def trace(table: Recurrence, costs: Costs) -> Trace:
-    """Find a best alignment from the derivatives of the hard minimum, which are nonzero for the costs it pays."""
+    """Find a best alignment from the derivatives of the hard minimum, which are nonzero for what it pays."""
     return _trace(_Grid(table, costs))
 
 
@@ -78,7 +81,7 @@ def _trace(grid: _Grid) -> Trace:
 
 
 def marginals(table: Recurrence, reducer: Reducer, costs: Costs) -> Array:
-    """The weight that flows through each match, without the factor `Edge.weight`; for `soft_min`, its probability."""
+    """The derivative of each match, without the factor `Edge.weight`; for `soft_min`, the probability of the match."""
     grid = _Grid(table, costs)
     _forward(grid, reducer)
     G = np.zeros_like(grid.D)
@@ -92,12 +95,12 @@ def within(table: Recurrence, costs: Costs, limit: float) -> Within:
 
 
 def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], None]) -> Occurrences:
-    """See `Executor.occurrences`. A value comes with the x where its path begins, the latest among ties."""
+    """See `Executor.occurrences`. With each value, it tracks where the path begins; among ties, the latest."""
     grid = _Grid(table, costs)
     _forward(grid, hard_min)
     K, N = grid.shape
     begin = np.full(grid.D.shape, -1, np.int64)
-    begin[grid.start] = np.arange(N + 2)  # a path that has not begun can begin with the next x at the earliest
+    begin[grid.start] = np.arange(N + 2)  # in column j, the next x has index j
     others = [s for s in range(len(grid.ways)) if s not in grid.start]
     for i, j in grid.diagonals():
         for s in others:
@@ -150,7 +153,7 @@ def sample(table: Recurrence, reducer: Reducer, costs: Costs, n: int, rng: np.ra
     grid = _Grid(table, costs)
     _forward(grid, reducer)
     ends = reducer.weights(grid.ends())[:, 0]
-    return [_walk(grid, reducer, grid.final[_draw(ends, rng)], rng) for _ in range(n)]
+    return [_random_path(grid, reducer, grid.final[_draw(ends, rng)], rng) for _ in range(n)]
 
 
 class Column:
@@ -166,29 +169,29 @@ class Column:
         self.reducer = reducer
         self.grid = _Grid(table, Costs(Matrix(never), never[0], drop_z, None, charges))
         self.rows = np.arange(K + 1)
-        # Groups of independent cells: the whole column if no edge leads down a column, otherwise row by row.
+        # Groups of independent cells: the whole column if no edge has the move `top`, otherwise row by row.
         down = any(way.di and not way.dj for ways in self.grid.ways for way in ways)
         self.cells = [(i, np.ones_like(i)) for i in (self.rows[:, None] if down else self.rows[None])]
         _forward(self.grid, reducer)
-        self.place = 0  # there is no x yet, so the current column is column 0
+        self.current = 0  # there is no x yet, so the current column is column 0
 
     @property
     def values(self) -> Array:
         """(states, K + 1): the value of every state in every cell of the column."""
-        return self.grid.D[:, :-1, self.place]
+        return self.grid.D[:, :-1, self.current]
 
     def push(self, match: Array, drop_x: float) -> None:
         """Advance to the next column. Matching its x with z_i costs match[i], dropping it costs drop_x."""
         grid = self.grid
-        grid.D[:, :, 0] = grid.D[:, :, self.place]
+        grid.D[:, :, 0] = grid.D[:, :, self.current]
         grid.D[:, :, 1] = np.inf
-        grid.match[1:, 1], grid.drop_x[1], self.place = match, drop_x, 1
+        grid.match[1:, 1], grid.drop_x[1], self.current = match, drop_x, 1
         for i, j in self.cells:
             _enter(grid, self.reducer, i, j)
 
     def choices(self) -> Array:
         """(states, K + 1): the number of the best edge into each state, the first among ties; −1 if there is none."""
-        j = np.full_like(self.rows, self.place)
+        j = np.full_like(self.rows, self.current)
         weights = [self.reducer.weights(self.grid.arriving(s, self.rows, j)) for s in range(len(self.grid.ways))]
         return np.array([np.where(w.any(axis=0), w.argmax(axis=0), -1) for w in weights])
 
@@ -239,8 +242,8 @@ class _Grid:
             for state in table.states
         ]
         if matching is not None:
-            # Duplicate every state, for after x has been matched. Only matches of x lead from the originals to the
-            # duplicates, and only duplicates are final.
+            # Duplicate every state: in a duplicate, x has already been matched. Only matches of x lead from the
+            # originals to the duplicates, and only duplicates are final.
             S = len(self.ways)
             across = [[w._replace(column=matching + 1) for w in into if w.cost == "match"] for into in self.ways]
             after = [[w._replace(src=w.src + S) for w in into] for into in self.ways]
@@ -248,9 +251,9 @@ class _Grid:
             self.final = [s + S for s in self.final]
         self.weights = table.weights
         self.charges = costs.charges._asdict()
-        # Index −1, before row or column 0, addresses the last row or column, which is padding. It stays at ∞.
+        # Row and column −1 wrap around to the last ones, which are padding and stay at ∞.
         self.D = np.full((len(self.ways), K + 2, N + 2), np.inf, costs.dtype)
-        # In row and column 0 there is nothing to match or to drop, so their costs are ∞.
+        # Row 0 has no z and column 0 has no x, so the match costs there, drop_z[0] and drop_x[0] are ∞.
         self.match = np.pad(costs.banded(), ((1, 0), (1, 0)), constant_values=np.inf)
         self.drop_x = np.concatenate([[np.inf], costs.drop_x]).astype(self.D.dtype)
         self.drop_z = np.concatenate([[np.inf], costs.drop_z]).astype(self.D.dtype)
@@ -307,10 +310,12 @@ def _enter(grid: _Grid, reducer: Reducer, i: Array, j: Array) -> None:
 def _backward(
     grid: _Grid, reducer: Reducer, G: Array, cells: Iterable[tuple[Array, Array]], weighted: bool = True
 ) -> tuple[Array, Array, Array, Charges]:
-    """Propagate the weights G of all states back along the edges. Sums that arrive at costs are their derivatives.
+    """Propagate G, the derivatives with respect to the values of all states, back along the edges.
+
+    Returns the derivative with respect to each cost.
 
     cells : groups of independent cells, in the order of the forward pass.
-    weighted : False returns the weight that flows through each cost, without the factor `Edge.weight`.
+    weighted : False leaves out the factor `Edge.weight`.
     """
     into = {
         "match": np.zeros_like(grid.match),
@@ -326,8 +331,8 @@ def _backward(
             il, jl = i[live], j[live]
             weights = reducer.weights(grid.arriving(s, il, jl)) * G[s, il, jl]
             for w, way in zip(weights, grid.ways[s], strict=True):
-                # No cell occurs twice, so += adds every contribution. Several cells may share an x, so drop_x uses
-                # np.add.at.
+                # += adds only once to a repeated index. The cells are distinct and no two share a z, but in `Column`
+                # they share an x, so drop_x needs np.add.at.
                 G[way.src, il - way.di, jl - way.dj] += w
                 if way.plus is not None:
                     charged[way.plus] += float(w.sum())
@@ -342,7 +347,7 @@ def _backward(
     return into["match"][1:, 1:], into["drop_x"][1:], into["drop_z"][1:], Charges(**charged)
 
 
-def _walk(grid: _Grid, reducer: Reducer, s: int, rng: np.random.Generator) -> list[Step]:
+def _random_path(grid: _Grid, reducer: Reducer, s: int, rng: np.random.Generator) -> list[Step]:
     """A random path from state s in the last cell back to the origin, as steps from start to end."""
     i, j = grid.shape
     path = []

@@ -21,6 +21,10 @@ from dropdtw.results.alignment import Alignment
 MOST_CELLS: Final = 1 << 24
 """Maximum number of pairs K · N; the explorer holds several matrices of this size."""
 
+NO_STREAM: Final = (
+    "explore cannot read standard input, because the code that it exports has to read the data again; give a file"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Data:
@@ -108,7 +112,7 @@ def read(
     header : whether text files begin with a line of column names, see `formats.read`.
     """
     if "-" in (first, second):
-        raise ValueError("explore reads files, not standard input: the code it exports reads them again; give a file")
+        raise ValueError(NO_STREAM)
     more: dict[str, Any] = {} if fps is None else {"fps": fps}
     if truth is not None:
         more["truth"] = read_truth(truth)

@@ -96,7 +96,7 @@ class Session:
         if name not in known:
             raise ValueError(f"method is {name!r}; choose one of {', '.join(known)}")
         entry, C = METHODS[name], self.costs(match)
-        flags: dict[str, Any] = {} if entry.one_to_one or entry.states_moves else dict(data.begin)
+        flags: dict[str, Any] = {} if entry.one_to_one or entry.fixes_moves else dict(data.begin)
         settings = Settings(match=match, method=name, gamma=self.usual_gamma(C), **flags)
         if entry.takes_warp:
             settings = replace(settings, warp=data.charges.warp)
@@ -143,7 +143,7 @@ class Session:
                     "opening": m.takes_opening,
                     "warp": m.takes_warp,
                     "one_to_one": m.one_to_one,
-                    "states_moves": m.states_moves,
+                    "fixes_moves": m.fixes_moves,
                 }
                 for name, m in METHODS.items()
                 if not m.needs_sequences and (drawn is None or m.takes_orders)

@@ -71,22 +71,25 @@ def _load(
     kind = path.suffix.lower()
     told = kind in READERS and name != "-"
     if not told and not _is_stream(path) and not path.is_dir():
-        raise ValueError(f"{name} ends in {kind or 'nothing'!r}; sequences are read from {', '.join(READERS)}")
+        end = f"ends in {kind!r}" if kind else "has no file extension"
+        raise ValueError(f"{name} {end}; sequences are read from {', '.join(READERS)}")
     content, shown = content_of(name, "one sequence")
     if not told:
         kind = _sniff(content)
     if not content:
         raise ValueError(f"{shown} is empty; give a file with a row per element")
     if time is not None and needed and kind not in tables.ENDS:
-        raise ValueError(f"{shown} has no named columns, so none is called {time!r}; times are read from tables (.csv)")
+        raise ValueError(
+            f"{shown} has no named columns, so none is called {time!r}; times are read from {', '.join(tables.ENDS)}"
+        )
     try:
         found = READERS[kind](_File(content, shown, member, header, time, needed))
     except (ValueError, TypeError, csv.Error) as error:
         raise ValueError(f"{shown} cannot be read as {kind}: {error}") from None
     if header is None and tables.is_numbered(found.names):
         warnings.warn(
-            f"{shown} begins with {tables.brief(found.names)}, which is read as column names, as pandas writes them; "
-            "if it is an element, say --no-header (header=False)",
+            f"the first line of {shown}, '{tables.brief(found.names)}', is taken for column names that pandas wrote; "
+            "if it is an element, pass --no-header (header=False)",
             stacklevel=3,
         )
     return found._replace(values=as_sequence(found.values, shown, holes=holes, or_else=or_else))
@@ -157,12 +160,12 @@ def alignment_content(
     kind : ".json" (`Alignment.from_dict` reads it), ".csv" (a row for each match and each drop), or ".npz".
     fps : elements of X per second; times are then written next to the indices.
     times : (N,) the times of the elements of X in seconds, instead of `fps`.
-    costs : whether to include match and drop costs (.json and .npz). None includes them in .npz unless they are many.
+    costs : whether to include match and drop costs (.json and .npz). None includes them in .npz, up to `MANY_CELLS`.
 
     Raises ValueError if the kind is unknown.
     """
     if kind not in WRITERS:
-        raise ValueError(f"alignments are written as {', '.join(WRITERS)}, not {kind!r}; change the end of the name")
+        raise ValueError(f"alignments are written as {', '.join(WRITERS)}, not {kind!r}; change the file extension")
     return WRITERS[kind](a, fps, borders(a.shape[1], fps, times), costs)
 
 

@@ -17,13 +17,14 @@ from dropdtw.media.sound import Sound, Source
 from dropdtw.problem.inputs import Array, as_pair
 
 DROP = 0.2
-"""Maximum cost of dropping a frame. Two frames match where that costs less than dropping both."""
+"""Maximum cost of dropping a frame. Two frames match where matching them costs less than dropping both."""
 
 TIGHT = (0.08, 0.75)
-"""Drop cost in the second search: a constant, plus this share of the 90th percentile of the match costs."""
+"""(a, b): the second search uses the drop cost a + b · q, or that of the first search if it is lower. q is the 90th
+percentile of the costs of the pairs that the first search matched, without silence."""
 
 OPENING = 2.5
-"""Extra cost of opening a run of drops, as the cost of dropping this many seconds."""
+"""Extra cost of opening a run of drops: as much as dropping this many seconds."""
 
 SURE = 0.5
 """Minimum confidence of a stretch; others are discarded."""
@@ -48,18 +49,21 @@ def diff(
     Parameters
     ----------
     a, b : the path of a sound or video file, or (samples, rate): samples (n,) or (n, channels).
-    min : minimum duration of a row in seconds; shorter differences and shorter matches get no row.
+    min : minimum duration, in seconds, of a passage or a difference in the result; shorter ones are not listed.
     speed : whether the recordings may differ in speed by a few percent.
     progress : a function called with (done, total). True shows a progress line on standard error, False shows none;
         None shows it on a terminal when the work takes longer than two seconds.
 
-    Returns the `Edits`. A moved passage shows as removed in one place and inserted in another. If the recordings have
-    nothing in common, there is no "same" row, and a note says so.
+    Returns
+    -------
+    The `Edits`. A moved passage shows as removed in one place and inserted in another. If the recordings have nothing
+    in common, or if one of them is silent or too short to compare, there is no "same" row, and a note says why.
 
     Raises
     ------
-    FileNotFoundError, ValueError : for files that cannot be read as sound, and for invalid options.
-    ImportError : if PyAV is not installed.
+    FileNotFoundError : if there is no such file.
+    ValueError : if a file cannot be read as sound, or if an option is invalid.
+    ImportError : if PyAV is not installed; samples at 16,000 per second do not need it.
 
     >>> import numpy as np
     >>> from dropdtw import media
@@ -77,7 +81,8 @@ def diff(
     notes = [note for sound in sounds for note in sound.notes]
     if A is None or B is None:
         silent = [sound.name for sound, frames in zip(sounds, (A, B), strict=True) if frames is None]
-        notes.append(f"{' and '.join(silent)}: silent, or too short to compare; {NOTHING}")
+        which = "A and B are" if len(silent) == 2 else f"{silent[0]} is"
+        notes.append(f"{which} silent or too short, so the recordings were not compared")
         durations = (sounds[0].seconds, sounds[1].seconds)
         return Edits.of_same([], durations, min=min, notes=notes)
     found = _edits(A, B, min, speed, DROP, OPENING, progress)
@@ -97,21 +102,26 @@ def diff_features(
 ) -> Edits:
     """Find which passages two sequences of feature vectors share, and which only one of them has.
 
-    Each row is scaled to length 1, the mean of all scaled rows of A and B is subtracted, and the results are compared
-    by cosine. So neither length nor a common offset matters. There is one search, without refinement, so borders fall
-    on whole rows. The confidence was calibrated on sound, not on other features.
+    Each frame is scaled to length 1, the mean of all scaled frames of A and B is subtracted, and the results are
+    compared by cosine. So neither the norm of a frame nor an offset common to all scaled frames matters. There is one
+    search, without refinement, so borders fall on whole frames. The confidence was calibrated on sound, not on other
+    features.
 
     Parameters
     ----------
-    A, B : (n, d) and (m, d) with d ≥ 2, one row for each frame; rows of zeros count as silence.
-    rate : frames per second; 1 counts rows instead of seconds.
+    A, B : (n, d) and (m, d) with d ≥ 2, one row for each frame; frames of zeros count as silence.
+    rate : frames per second; 1 counts frames instead of seconds.
     min, speed, progress : as in `diff`.
-    drop : the cost of dropping a row; rows match where 1 − cosine is less than twice that.
-    opening : the extra cost of opening a run of drops, as the cost of dropping this many seconds.
+    drop : the cost of dropping a frame. A match saves two drops, so two frames match if 1 − cosine < 2 · drop.
+    opening : the extra cost of each run of drops, in seconds: 2.5 is the cost of dropping 2.5 seconds.
+
+    Returns
+    -------
+    The `Edits`, with times in seconds (in frames if `rate` is 1).
 
     Raises
     ------
-    ValueError : for invalid input.
+    ValueError : if a sequence or an option is invalid.
 
     >>> import numpy as np
     >>> from dropdtw import media
@@ -142,7 +152,7 @@ def _read(sound: Sound, progress: Progress) -> Frames | None:
 
 
 def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening: float, progress: Progress) -> Edits:
-    """The full pipeline from frames to rows; `least` is the minimum duration of a row."""
+    """The full pipeline from frames to the result; `least` is the minimum duration of its rows."""
     fine = A.per > 1
     pairs = _matched(A, B, speed, drop, opening, reporter("diff", progress), tightened=fine)
     runs = stretches(pairs, A.per, speed)
@@ -175,22 +185,25 @@ def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening
 def _matched(
     A: Frames, B: Frames, speed: bool, drop: float, opening: float, report: Report, *, tightened: bool
 ) -> Array:
-    """The matched pairs of frames. With `tightened`, a second search lowers the drop cost as far as these copies allow.
+    """The matched pairs of frames. With `tightened`, they come from a second search, which may have a lower drop cost.
 
-    Good copies match so closely that the lower cost separates a passage of music from the same tune played again, or
-    from another tune at the same tempo.
+    The first search shows how closely the recordings match. If they match closely, a lower drop cost separates a
+    passage of music from the same tune played again, or from another tune at the same tempo.
     """
 
     def search(drop: float, number: int) -> Array:
         price, searches = opening * drop * A.rate / A.per, 1 + tightened
-        tell = lambda done, total: report(number * total + done, searches * total)  # noqa: E731
-        return match(A, B, drop=drop, opening=price, speed=speed, report=tell)
+
+        def overall(done: int, total: int) -> None:
+            report(number * total + done, searches * total)
+
+        return match(A, B, drop=drop, opening=price, speed=speed, report=overall)
 
     pairs = search(drop, 0)
     if not tightened:
         return pairs
-    usual = TIGHT[0] + TIGHT[1] * level(A, B, pairs, 0.9)
-    return search(min(drop, usual), 1)
+    tight = TIGHT[0] + TIGHT[1] * level(A, B, pairs, 0.9)
+    return search(min(drop, tight), 1)
 
 
 def _segment(run: Run, sure: float, rate: float, durations: tuple[float, float], speed: bool) -> Segment:

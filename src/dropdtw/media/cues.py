@@ -45,7 +45,7 @@ class CueFile:
         self.is_vtt = text.lstrip("\ufeff").startswith("WEBVTT")
         self.cues = self._cues()
         if not self.cues:
-            raise ValueError("there are no timed cues in it; give a SubRip (.srt) or WebVTT (.vtt) file")
+            raise ValueError("the file has no timed cues; give a SubRip (.srt) or WebVTT (.vtt) file")
 
     @cached_property
     def spoken(self) -> list[Sentence]:

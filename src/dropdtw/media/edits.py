@@ -27,12 +27,18 @@ TOUCHING = 1e-6
 
 @dataclass(frozen=True)
 class Segment:
-    """One row of an edit list. Times are seconds; a span is (start, stop).
+    """One row of an edit list. Times are seconds; a span is (start, stop). (`dropdtw.Segment` is another class.)
 
     kind : "same" for a passage in both recordings, "only_a" or "only_b" for a passage in only one of them.
     a, b : the spans of the passage in A and in B; None for a recording that does not have it.
     confidence : the probability, 0 to 1, that the row is right; see `dropdtw.media.confidence`.
     speed : seconds of A per second of B; None if speeds were not compared.
+
+    Raises ValueError if `kind` is unknown, if the spans do not fit it, or if a span is invalid.
+
+    >>> from dropdtw import media
+    >>> media.Segment("same", a=(0.0, 10.0), b=(5.0, 15.0), confidence=0.99).duration
+    10.0
     """
 
     kind: Kind
@@ -85,7 +91,8 @@ class Edits:
     durations : the durations of A and B, in seconds.
     notes : remarks on the result, for example that the recordings have nothing in common.
 
-    >>> edits = Edits.of_same([((0, 10), (0, 10), 0.99), ((10, 30), (25, 45), 0.99)], (30, 45))
+    >>> from dropdtw import media
+    >>> edits = media.Edits.of_same([((0, 10), (0, 10), 0.99), ((10, 30), (25, 45), 0.99)], (30, 45))
     >>> print(edits)
     same    0:00.000–0:10.000  0:00.000–0:10.000   99 %
     only B                     0:10.000–0:25.000   99 %
@@ -110,9 +117,17 @@ class Edits:
         """Build an edit list from the shared passages, and fill in the rows between them.
 
         same : the passages, as segments or as (span in A, span in B, confidence), in the same order in both.
-        min : minimum duration, in seconds, of the rows between them.
+        durations : the durations of A and B, in seconds.
+        min : minimum duration, in seconds, of the rows between the passages.
+        notes : remarks on the result.
 
-        A row between two shared passages gets the lower of their confidences.
+        Returns the `Edits`. A row between two shared passages gets the lower of their confidences. Raises ValueError if
+        passages overlap, run backward, or exceed the durations.
+
+        >>> from dropdtw import media
+        >>> edits = media.Edits.of_same([((0.0, 10.0), (5.0, 15.0), 0.99)], durations=(10.0, 15.0))
+        >>> [(s.kind, s.a, s.b) for s in edits.segments]
+        [('only_b', None, (0.0, 5.0)), ('same', (0.0, 10.0), (5.0, 15.0))]
         """
         rows = [s if isinstance(s, Segment) else Segment("same", *s) for s in same]
         found: list[Segment] = []
@@ -169,7 +184,13 @@ class Edits:
         return _moved(t, [(_of(s.b), _of(s.a)) for s in self.same])
 
     def swap(self) -> Edits:
-        """The edit list from B to A."""
+        """The edit list with A and B swapped.
+
+        >>> from dropdtw import media
+        >>> edits = media.Edits.of_same([((0, 10), (5, 15), 0.99)], durations=(10, 15))
+        >>> [s.kind for s in edits.swap().segments]
+        ['only_a', 'same']
+        """
         rows = [s.swap() for s in self.segments]
         for k in range(len(rows) - 1):  # at most one row of each kind lies between two passages
             if (rows[k].kind, rows[k + 1].kind) == ("only_b", "only_a"):
@@ -177,11 +198,23 @@ class Edits:
         return replace(self, segments=tuple(rows), durations=(self.durations[1], self.durations[0]))
 
     def to_dict(self) -> dict[str, Any]:
-        """The edit list as plain data: {"segments": [{"kind", "a", "b", "confidence"}, …]}, in seconds, in order."""
+        """The edit list as plain data: {"segments": [{"kind", "a", "b", "confidence"}, …]}, in seconds, in order.
+
+        >>> from dropdtw import media
+        >>> media.Edits.of_same([((0, 10), (0, 10), 0.99)], durations=(10, 10)).to_dict()
+        {'segments': [{'kind': 'same', 'a': [0, 10], 'b': [0, 10], 'confidence': 0.99}]}
+        """
         return {"segments": [s.to_dict() for s in self.segments]}
 
     def to_json(self) -> str:
-        """`to_dict` as JSON."""
+        """`to_dict` as JSON text.
+
+        >>> import json
+        >>> from dropdtw import media
+        >>> edits = media.Edits.of_same([((0, 10), (0, 10), 0.99)], durations=(10, 10))
+        >>> json.loads(edits.to_json()) == edits.to_dict()
+        True
+        """
         return json.dumps(self.to_dict(), indent=2)
 
     def __str__(self) -> str:

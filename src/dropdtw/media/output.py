@@ -25,7 +25,14 @@ class Setting(NamedTuple):
 
 
 def write_edits(edits: Edits, kind: str, setting: Setting | None = None) -> str:
-    """An edit list as the content of a file; `kind` is one of `FORMATS`."""
+    """An edit list as the content of a file.
+
+    kind : the format, one of `FORMATS`: "json", "csv", "audacity", "ffmpeg" or "html".
+    setting : details that only some formats need; None for the defaults.
+
+    Returns the content as a string. Raises ValueError if `kind` is unknown, or if an ffmpeg filter would cut out
+    everything.
+    """
     if kind not in FORMATS:
         raise ValueError(f"the format is {kind!r}; choose one of {', '.join(FORMATS)}")
     return FORMATS[kind](edits, setting or Setting())
@@ -93,7 +100,7 @@ FORMATS: Final[dict[str, Callable[[Edits, Setting], str]]] = {
 ENDS: Final = {".json": "json", ".csv": "csv", ".html": "html", ".htm": "html"}
 """The formats by file extension."""
 
-TABLE: Final = ("", ">from A", ">to A", ">from B", ">to B", ">lasts", ">sure")
+TABLE: Final = ("", ">from A", ">to A", ">from B", ">to B", ">lasts", ">confidence")
 
 
 def table(edits: Edits, *, timed: bool = True) -> tuple[list[str], list[list[str]]]:

@@ -86,7 +86,7 @@ def _plain(place: float) -> str:
 
 def _rows(edits: Edits, said: Callable[[float], str]) -> Iterator[str]:
     speeds = any(s.speed is not None for s in edits.segments)
-    heads = ["", "in A", "in B", "lasts", "sure", *(["speed"] if speeds else [])]
+    heads = ["", "in A", "in B", "lasts", "confidence", *(["speed"] if speeds else [])]
     yield f"<tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>"
     for s in edits.segments:
         kind = "same" if s.kind == "same" else "only"

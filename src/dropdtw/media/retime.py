@@ -46,6 +46,10 @@ def retime(subtitles: str | CueFile, edits: Edits) -> Retimed:
     A cue moves with the passage that holds most of it, and keeps its length unless the versions differ in speed. It is
     left out if most of it lies in a passage that only A has. Everything but times and numbers stays unchanged.
 
+    Returns a `Retimed`. Raises ValueError if the file has no timed cues, or if a time is invalid.
+
+    >>> from dropdtw.media import Edits
+    >>> from dropdtw.media.retime import retime
     >>> edits = Edits.of_same([((0, 10), (0, 10), 0.99), ((20, 60), (10, 50), 0.99)], (60, 50))
     >>> subtitles = "1\\n00:00:12,000 --> 00:00:14,000\\nBuy now\\n\\n2\\n00:00:21,000 --> 00:00:23,000\\nWelcome\\n"
     >>> print(retime(subtitles, edits).text)
@@ -65,7 +69,13 @@ def retime(subtitles: str | CueFile, edits: Edits) -> Retimed:
 
 
 def between(subtitles: str | CueFile, other: str | CueFile, *, speed: bool = False) -> Edits:
-    """The edit list of two subtitle files in the same language, from their words and times."""
+    """The edit list of two subtitle files in the same language, from their words and times.
+
+    subtitles, other : the contents of SubRip (.srt) or WebVTT (.vtt) files, A and B.
+    speed : whether one may run faster than the other, at a constant ratio.
+
+    Returns the `Edits`. Raises ValueError if a file has no timed cues or no words.
+    """
     a, b = (Words.of_cues(_file(text).spoken) for text in (subtitles, other))
     return diff_words(a, b, speed=speed)
 

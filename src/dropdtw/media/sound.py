@@ -72,7 +72,9 @@ class Sound:
                 f"{self.name} has a rate of {rate!r}; give samples per second, an int from 1000 to 1000000"
             )
         if samples.dtype.kind == "f" and not np.isfinite(samples).all():
-            raise ValueError(f"{self.name} has samples that are NaN or infinite; replace them, by 0 for silence")
+            raise ValueError(
+                f"{self.name} has samples that are NaN or infinite; replace them, for example with 0 (silence)"
+            )
         scale = 1.0 if samples.dtype.kind == "f" else 1.0 / float(np.iinfo(samples.dtype).max)
         queue, resampler = (None, None) if rate == RATE else (load_av().AudioFifo(), _resampler())
         for start in range(0, len(samples), BLOCK):
@@ -96,7 +98,8 @@ class Sound:
             container = av.open(f"file:{path}")
         except (av.error.FFmpegError, OSError) as error:
             raise ValueError(
-                f"{self.name}: {str(path)!r} is no sound or video that FFmpeg can read ({error})"
+                f"{self.name}: FFmpeg cannot read {str(path)!r} as sound or video ({error.strerror or error}); "
+                "give another file, or convert it"
             ) from error
         with container:
             stream = container.streams.best("audio")
@@ -149,7 +152,8 @@ class Sound:
             except av.error.FFmpegError:
                 damaged += 1
         if damaged:
-            self.notes.append(f"{self.name} is damaged: packets left out: {damaged}")
+            packets = "1 packet was" if damaged == 1 else f"{damaged} packets were"
+            self.notes.append(f"{self.name} is damaged: {packets} skipped")
 
 
 def _announced(av: ModuleType, container: Any, stream: Any) -> float | None:

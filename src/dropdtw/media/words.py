@@ -69,9 +69,9 @@ class Words:
     @classmethod
     def _of(cls, found: list[tuple[str, float, float, bool]], *, timed: bool) -> Words:
         if not found:
-            raise ValueError("there are no words in it; give a text with at least one word")
+            raise ValueError("the text has no words; give at least one")
         if len(found) > LONGEST:
-            raise ValueError(f"it has {len(found):,} words; give at most {LONGEST:,}, or split it into parts")
+            raise ValueError(f"the text has {len(found):,} words; give at most {LONGEST:,}, or split it into parts")
         words, starts, stops, begins = zip(*found, strict=True)
         return cls(tuple(words), np.array(starts), np.array(stops), np.array(begins), timed)
 
@@ -87,9 +87,13 @@ class Words:
 def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> Edits:
     """Find which passages two texts share, and which only one of them has.
 
+    a, b : the words of the texts, from `Words.of_cues` or `Words.of_text`.
     min : minimum length of a row, in seconds, or in words if the texts have no times.
     speed : whether one text may run faster than the other, at a constant ratio.
 
+    Returns the `Edits`. Raises ValueError if only one of the texts has times, or if `min` is invalid.
+
+    >>> from dropdtw.media.words import Words, diff_words
     >>> before, after = "now we boil some water and wait until the kettle sings", "then it goes over fresh green tea"
     >>> a, b = Words.of_text(f"{before} {after}"), Words.of_text(f"{before} here is our sponsor {after}")
     >>> [(s.kind, s.a, s.b) for s in diff_words(a, b).segments][1]

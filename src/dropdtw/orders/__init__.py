@@ -1,7 +1,8 @@
 """Orders of steps: partial orders, alternatives, repeats and jumps, for the `order` parameter of `align` and others.
 
-A step is a row of Z, given by its number. A list means "in this order". `before` and `any_order` build partial orders,
-which can be nested freely. `one_of`, `repeat` and `jumps` may contain partial orders, but may not be part of one.
+A step is a row of Z, given by its number. A list means "in this order". `before` and `any_order` build partial orders.
+Lists, `one_of` and `repeat` may contain any order. `any_order` may contain only steps, lists of steps and partial
+orders, because each of its steps occurs exactly once.
 
 >>> import dropdtw
 >>> C = [[9, 0, 9], [0, 9, 9], [9, 9, 0]]

@@ -40,6 +40,7 @@ class Steps(NamedTuple):
     order : which steps may follow which; None if they follow each other as listed.
     optional : the numbers of the steps that may be left out, ascending.
 
+    >>> from dropdtw.orders import Steps
     >>> Steps(("Boil water", "Add sugar"), optional=(1,)).optional
     (1,)
     """
@@ -155,8 +156,8 @@ class _Reader:
         holder = next((b for b in reversed(around) if b.word == "any order:"), None)
         if holder and word in ("one of:", "repeat:"):
             raise ValueError(
-                f"line {line.number}: '{line.text}' is inside '{holder.text}' (line {holder.number}), which is not "
-                f"possible; '{word}' may contain '{holder.word}', but not the other way round"
+                f"line {line.number}: '{line.text}' is inside '{holder.text}' (line {holder.number}), whose "
+                f"steps come exactly once; move '{word}' out of it"
             )
         parts = self.block(line, (*around, line), optional or word == "optional:")
         if word == "optional:":

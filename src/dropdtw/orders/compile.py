@@ -50,14 +50,14 @@ class _Builder:
 
     def node(self, label: int, past: int, *, hub: bool = False, again: bool = True) -> int:
         if len(self.label) >= MOST_NODES:
-            raise ValueError(f"the order needs more than {MOST_NODES} nodes; leave out repeated large parts")
+            raise ValueError(f"the order needs more than {MOST_NODES} nodes; use fewer or smaller parts")
         self.label.append(label)
         self.past.append(past)
         self.hub.append(hub)
         self.again.append(again and not hub)
         return len(self.label) - 1
 
-    def gate(self, nodes: list[int]) -> int:
+    def merged(self, nodes: list[int]) -> int:
         """One node that stands for several: the node itself, or a hub."""
         if len(nodes) == 1:
             return nodes[0]
@@ -74,7 +74,7 @@ class _Builder:
         if order.kind == "list":
             exits = [entry]
             for part in order.parts:
-                exits = self.add(part, self.gate(exits))
+                exits = self.add(part, self.merged(exits))
             if not order.is_partial and len(order.steps) < len(list(order._steps())):
                 self.chosen = True  # a step that is listed twice may be at its first or its second place
             return exits
@@ -114,12 +114,12 @@ class _Builder:
         if self.moves.drops and body.holds_partial:
             raise ValueError(
                 "the order repeats steps in any order, and drop_z or the method allows dropping them, so it is "
-                "ambiguous in which round a step is dropped; leave out drop_z, use method 'drop_dtw', or repeat a list"
+                "ambiguous in which round a step is dropped; use method 'drop_dtw' without drop_z, or repeat a list"
             )
         begun = len(self.arcs)
         exits = self.add(body, entry)
         first = [arc for arc in self.arcs[begun:] if arc.source == entry and arc.use & NEW]
-        back = self.gate(exits)
+        back = self.merged(exits)
         self.arcs += [Arc(back, arc.target, NEW, arc.cost + cost) for arc in first]
         return exits
 

@@ -36,6 +36,7 @@ STEP: Final = NEW | OTHER | SAME | DROP
 """All uses of the arc between two rows of a list."""
 
 MOST_NODES: Final = 1 << 18
+"""Maximum number of nodes of a graph."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -149,7 +150,7 @@ class Graph:
                 if waits[v] == 0:
                     ready.append(v)
         if seen < len(self):
-            raise ValueError("the graph has a cycle of arcs that consume no x; make one of them a jump")
+            raise ValueError("the arcs form a cycle; pass one of them in jumps= instead")
         return level
 
     def without_hubs(self) -> Graph:

@@ -2,16 +2,18 @@
 
 An alignment of a partial order is the matrix M of its matches. It is valid if it is monotone along *some* linear order
 of the steps that respects the partial order. Nodes are (I, v): the steps in the set I are done, and v was the last.
-With these nodes alone, one M would have several walks: one for each position at which its dropped steps can be skipped,
-and one for each order of incomparable steps that match the same single x. This does not affect hard minima, but soft
-minima and probabilities would count M several times. So each M keeps only one walk, its normal form:
+With these nodes alone, one M would have several walks: one for each position at which a dropped step can be passed, and
+one for each order of incomparable steps that match the same single x. This does not affect hard minima, but soft minima
+and probabilities would count M several times. So each M keeps only one walk, its normal form. The following uses two
+terms: steps *above* u must come after u, and the *rank* is a fixed linear order of all steps that respects the partial
+one.
 
 - **Drops come as early as possible, by rank.** After a match of u, only steps above u may be dropped; at the start, any
   step may. A node records which steps may still be dropped now: those of higher rank than the last one dropped.
 - **Among incomparable steps that match one x and nothing else, the lowest rank comes first.** A node records `late`,
-  the steps that may not be the next to match this x alone. A node with late steps has the role `single`; when it
-  matches a second x, it moves to the node without late steps. A late step may still enter if it goes on to match
-  another x (role `must`).
+  the steps that this rule puts before a step that has already matched the current x. A late step may match the current
+  x only if it goes on to match another one (role `must`). If one z can match several x, a matched node with late steps
+  has the role `single`: when it matches a second x, it moves to the node without late steps.
 
 All nodes with the same set I can be followed by the same steps with a new x, so they share a hub.
 """
@@ -42,7 +44,7 @@ class Key(NamedTuple):
     """The identity of a node.
 
     done : the set of steps that are done.   last : the last of them; −1 if there is none yet.
-    droppable : the steps that may be dropped now.   late : the steps that may not be the next to match this x alone.
+    droppable : the steps that may be dropped now.   late : the steps that may not be next to match this x and no other.
     role : "single": matched one x so far, and `late` is not empty; "must": has to match another x; "" otherwise.
     """
 
@@ -120,9 +122,10 @@ class _Builder:
     def too_many(self) -> ValueError:
         """The error for an order that needs too many nodes."""
         return ValueError(
-            f"too many steps are free at once: up to {self.poset.free()} of {self.poset.n} could come next, and the "
-            f"order would need more than {self.limit} nodes. Say more about what comes before what; put steps that "
-            "follow each other into a list inside any_order; or split the order at a step that all others depend on"
+            f"the order leaves too much open: up to {self.poset.free()} of {self.poset.n} steps are free at once (any "
+            f"of them could come next), which needs more than {self.limit} nodes. Add pairs with before(); put steps "
+            "that follow each other into a list inside any_order; or split the order at a step that all later ones "
+            "wait for"
         )
 
     def expand(self, done: int, nodes: list[int], following: dict[int, list[int]]) -> None:
@@ -131,19 +134,19 @@ class _Builder:
             key = self.key(n)
             if key.role and self.moves.left:
                 before = len(self.keys)
-                rest = self.node(Key(done, key.last, key.droppable, 0))
+                continued = self.node(Key(done, key.last, key.droppable, 0))
                 if len(self.keys) > before:
-                    nodes.append(rest)
-                self.arcs.append(Arc(n, rest, AGAIN))
+                    nodes.append(continued)
+                self.arcs.append(Arc(n, continued, AGAIN))
         leaving = [n for n in nodes if self.key(n).role != "must"]
         steps = list(self.poset.members(self.poset.enabled(done)))
         if not steps:
             return
-        entries = {v: self.entry(done, v, self.fresh(done, v)) for v in steps}
+        entries = {v: self.entry(done, v, self.late_after_new_x(done, v)) for v in steps}
         if len(leaving) > 1:
-            gate = self.new(None, done)
-            self.arcs += [Arc(n, gate, PASS) for n in leaving]
-            self.arcs += [Arc(gate, self.node(entry, following), NEW) for entry in entries.values()]
+            hub = self.new(None, done)
+            self.arcs += [Arc(n, hub, PASS) for n in leaving]
+            self.arcs += [Arc(hub, self.node(entry, following), NEW) for entry in entries.values()]
         for n in leaving:
             for v in steps:
                 self.arcs_to(n, v, entries[v], NEW if len(leaving) == 1 else 0, following)
@@ -155,7 +158,7 @@ class _Builder:
         if self.moves.top:
             if not key.late >> v & 1:
                 late = key.late & poset.parallel[v] | poset.earlier[v] if key.last >= 0 else poset.earlier[v]
-                same = [self.entry(key.done, v, self.now(key.done, v, late))]
+                same = [self.entry(key.done, v, self.enabled_among(key.done, v, late))]
             elif self.moves.left:
                 same = [entry._replace(late=0, role="must")]
         if new:
@@ -166,7 +169,7 @@ class _Builder:
         if key.droppable >> v & 1:
             done = poset.with_step(key.done, v)
             later = key.droppable & ~poset.ranked_to(v)
-            late = self.now(key.done, v, key.late & poset.parallel[v]) if self.moves.top else 0
+            late = self.enabled_among(key.done, v, key.late & poset.parallel[v]) if self.moves.top else 0
             self.arcs.append(Arc(n, self.node(Key(done, v, self.reach(done, later), late), following), DROP))
 
     def entry(self, done: int, v: int, late: int) -> Key:
@@ -174,19 +177,20 @@ class _Builder:
         more = self.poset.with_step(done, v)
         return Key(more, v, self.reach(more, self.poset.above[v]), late, "single" if late and self.moves.left else "")
 
-    def fresh(self, done: int, v: int) -> int:
+    def late_after_new_x(self, done: int, v: int) -> int:
         """The late steps after a match of v with a new x."""
-        return self.now(done, v, self.poset.earlier[v]) if self.moves.top else 0
+        return self.enabled_among(done, v, self.poset.earlier[v]) if self.moves.top else 0
 
-    def now(self, done: int, v: int, steps: int) -> int:
+    def enabled_among(self, done: int, v: int, steps: int) -> int:
         """The members of `steps` that may come next after v."""
         return steps & self.poset.enabled(self.poset.with_step(done, v))
 
     def reach(self, done: int, steps: int) -> int:
         """The members of `steps` that can be dropped from here on, one after the other, by rank.
 
-        A step above a member that is not itself a member is never below another member. So whatever blocks a member
-        begins with a step that may come next.
+        A member is blocked if a step before it is neither done nor a member. For every caller, a step between two
+        members is itself a member. So the first step u that blocks a member has no member before it: everything before
+        u is done, and u may come next. It is therefore enough to check the steps that may come next.
         """
         if not self.moves.drops:
             return 0

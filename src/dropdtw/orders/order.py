@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 OrderLike = Union["Order", int, Sequence["OrderLike"]]
 """What `order=` takes: an `Order`, a step (a row number of Z), or a list of these, which follow each other."""
 
+# Limits, so that hostile or mistaken input is rejected soon, before it takes long or exhausts memory or the stack.
 MOST_STEPS: Final = 1 << 14
 MOST_PAIRS: Final = 1 << 22
 MOST_NESTED: Final = 64
@@ -77,7 +78,7 @@ class Order:
 
     @cached_property
     def holds_partial(self) -> bool:
-        """Whether it contains steps that may come in any order."""
+        """Whether it contains `any_order` or `before`, so that some steps may come in any order."""
         return self.kind in ("any", "before") or any(
             part.holds_partial for part in self.parts if isinstance(part, Order)
         )
@@ -92,10 +93,12 @@ class Order:
         """Raise ValueError unless the order refers to exactly the steps 0 … K − 1."""
         if self.steps != tuple(range(K)):
             missing = sorted(set(range(K)) - set(self.steps))
-            what = f"step {missing[0]} has no place in it" if missing else f"it names step {self.steps[-1]}"
-            raise ValueError(
-                f"Z has {K} steps, 0 to {K - 1}, but the order is {shown(self)}: {what}; name each step of Z"
+            what = (
+                f"it lacks step {missing[0]}; name each step of Z"
+                if missing
+                else f"Z has no step {self.steps[-1]}; leave it out, or add a row to Z"
             )
+            raise ValueError(f"Z has {K} steps, 0 to {K - 1}, but the order is {shown(self)}: {what}")
 
     @cached_property
     def depth(self) -> int:
@@ -120,10 +123,9 @@ class Order:
                 last, first = a._ends(1), b._ends(0)
                 if len(found) + len(last) * len(first) > MOST_PAIRS:
                     raise ValueError(
-                        f"up to {max(len(last), len(first))} steps are free at once, and each of {len(last)} comes "
-                        f"before each of {len(first)}: there are more than {MOST_PAIRS} pairs. Say more about what "
-                        "comes before what; put steps that follow each other into a list; or split the order at a step "
-                        "that all others depend on"
+                        f"each of {len(last)} steps comes before each of {len(first)}, so the order has more than "
+                        f"{MOST_PAIRS} pairs; put a single step between the two groups, or put steps of a group that "
+                        "follow each other into a list"
                     )
                 found += [(u, v) for u in last for v in first]
         return tuple(found)
@@ -203,7 +205,7 @@ def as_order(said: Any, name: str = "order", inside: int = 0) -> Order:
     if isinstance(said, (str, bytes, Mapping)) or not isinstance(said, Iterable):
         raise ValueError(
             f"{name} is {shown(said)}; give an order from dropdtw.orders, or a list of steps (row numbers of Z) "
-            "that follow each other"
+            "that follow each other; orders.parse reads text and JSON"
         )
     return _joined("list", [as_order(part, name, inside + 1) for part in as_list(said, name)])
 
@@ -241,7 +243,7 @@ def before(steps: int | Sequence[int], pairs: Iterable[tuple[int, int]]) -> Orde
 
 
 def any_order(*parts: OrderLike) -> Order:
-    """Build an order of all parts, in any order.
+    """Build an order in which all parts occur, in any sequence.
 
     Parts may interleave: the first step of one part may be followed by the first step of another.
 
@@ -257,8 +259,8 @@ def any_order(*parts: OrderLike) -> Order:
     for part in listed:
         if not part.is_partial:
             raise ValueError(
-                f"any_order contains {shown(part)}, in which a step may come twice or not at all; one_of, repeat and "
-                "jumps may contain partial orders, but may not be part of one"
+                f"any_order contains {shown(part)}, in which a step may come twice or not at all; one_of, repeat, "
+                "jumps and walks may not be part of a partial order"
             )
     return _joined("any", listed)
 
@@ -288,14 +290,14 @@ def repeat(part: OrderLike, cost: float = 0.0) -> Order:
     >>> orders.repeat([0, 1], 0.5)
     repeat([0, 1], 0.5)
     """
-    return _bounded(Order("repeat", (as_order(part, "what repeat takes"), as_cost(cost, "cost of repeat"))))
+    return _bounded(Order("repeat", (as_order(part, "the part of repeat"), as_cost(cost, "cost of repeat"))))
 
 
 def jumps(steps: int | Sequence[int], arcs: Iterable[tuple[int, int] | tuple[int, int, float]]) -> Order:
-    """Build a list of steps with jumps: after step a, the next x may match step b, at a cost.
+    """Build a list of steps with jumps: after step a, a later x may match step b, at a cost.
 
     steps : the number of steps, or a list of their numbers, in order.
-    arcs : the jumps, (a, b) or (a, b, cost), with cost ≥ 0.
+    arcs : the jumps, (a, b) or (a, b, cost), with cost ≥ 0. An alignment still ends with the last step.
 
     Returns an `Order`. Raises ValueError if a step or a jump is invalid, or if a jump is listed twice.
 
@@ -334,7 +336,7 @@ def walks(
     labels : the step of each node except the start.
     arcs : (from, to) or (from, to, cost), without a cycle.
     finals : the nodes in which an alignment may end.
-    jumps : (from, to) or (from, to, cost). They may lead anywhere, but can be taken only to match a new x.
+    jumps : (from, to) or (from, to, cost). They may form cycles. A jump always leads to a match with a later x.
 
     Returns an `Order`. Raises ValueError if the graph is invalid, for example if arcs form a cycle. Warns if two
     different walks visit the same steps, because soft minima and posteriors count both.
@@ -388,7 +390,7 @@ def _numbered(steps: int | Sequence[int]) -> list[int]:
         if not 1 <= steps <= MOST_STEPS:  # type: ignore[operator]
             raise ValueError(f"there are {steps} steps; give 1 to {MOST_STEPS}")
         return list(range(operator.index(steps)))  # type: ignore[arg-type]
-    found = [as_step(step) for step in as_list(steps, "what should be a number of steps or a list of them")]
+    found = [as_step(step) for step in as_list(steps, "steps", "a number of steps, or a list of them")]
     if not found:
         raise ValueError("an order has an empty part; leave it out, or give its steps")
     if len(set(found)) < len(found):
@@ -402,14 +404,14 @@ def is_whole(value: Any) -> bool:
     return callable(getattr(value, "__index__", None)) and not isinstance(value, bool) and not hasattr(value, "__len__")
 
 
-def as_list(value: Any, name: str) -> list[Any]:
-    """Turn the caller's iterable into a list, or raise."""
+def as_list(value: Any, name: str, fits: str = "a list") -> list[Any]:
+    """Turn the caller's iterable into a list, or raise. fits : what to give instead, for error messages."""
     try:
         found = None if isinstance(value, (str, bytes, dict)) else list(islice(value, MOST_PAIRS + 1))
     except TypeError:
         found = None
     if found is None:
-        raise ValueError(f"{name} is {shown(value)}; give a list")
+        raise ValueError(f"{name} is {shown(value)}; give {fits}")
     if len(found) > MOST_PAIRS:
         raise ValueError(
             f"{name} has more than {MOST_PAIRS} entries; leave out those that follow from others, or split it"

@@ -34,12 +34,16 @@ ENDS: Final = ("START", "END")
 def parse(said: Any, steps: Sequence[str] | int | None = None) -> Order:
     """Read an order from a dictionary, a list, or a text: JSON, or one step per line with blocks.
 
-    Dictionaries have the format of `Order.to_dict`; their parts may also be plain steps and lists of steps. A
-    dictionary `{"before": [[0, 2]]}` may have an entry `"steps"`, the number of steps or a list of them. In
-    CaptainCook4D's task graphs, `{"steps": {"0": "START", "1": …}, "edges": [[0, 1], …]}`, steps are numbered by
-    ascending id, without START and END. In a text that is not JSON each line is a step, see `dropdtw.orders.blocks`.
-
-    said : the dictionary, list or text.
+    said : one of these, or the same as JSON text:
+        - a list of parts that follow each other: `[0, {"any": [1, 2]}]`;
+        - a dictionary as `Order.to_dict` writes it: `{"list": […]}`, `{"any": […]}`, `{"one": […]}`,
+          `{"repeat": …, "cost": 0.5}`, `{"list": […], "jumps": […]}`, `{"walks": […]}`. Parts may also be plain steps
+          and lists;
+        - `{"before": [[0, 2]]}`, with an optional entry `"steps"`: the number of steps, or a list of them;
+        - a task graph of CaptainCook4D, `{"steps": {"0": "START", "1": …}, "edges": [[0, 1], …]}`. Its steps are
+          numbered by ascending id, without START and END;
+        - a text with one step per line. `any order:`, `one of:`, `optional:`, `repeat:` and `in order:` open an
+          indented block.
     steps : the names of all steps, or their number. With names, the order may refer to steps by name.
 
     Returns an `Order`. Raises ValueError if the order cannot be read.
@@ -74,7 +78,7 @@ def parse_steps(said: Any, steps: Sequence[str] | int | None = None) -> Steps:
         try:
             said = jsons.loads(said.lstrip("\ufeff"), parse_int=_whole)
         except ValueError as error:
-            raise ValueError(f"the order is not valid JSON: {error}") from None
+            raise ValueError(f"the order is not valid JSON: {error}; correct it there") from None
     if isinstance(said, Order):
         order = said
     elif isinstance(said, Mapping) and "edges" in said:
@@ -332,11 +336,11 @@ def _brief(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 64:
         return f"a number of {value.bit_length()} bits"
     if isinstance(value, Mapping):
-        return f"a dictionary of {len(value)}"
+        return f"a dictionary of length {len(value)}"
     if isinstance(value, list | tuple):
-        return f"a list of {len(value)}" if len(value) > 4 else f"[{', '.join(_brief_inside(v) for v in value)}]"
+        return f"a list of length {len(value)}" if len(value) > 4 else f"[{', '.join(_brief_inside(v) for v in value)}]"
     return one_line(repr(value)[:60])
 
 
 def _brief_inside(value: Any) -> str:
-    return f"a list of {len(value)}" if isinstance(value, list | tuple) else _brief(value)
+    return f"a list of length {len(value)}" if isinstance(value, list | tuple) else _brief(value)

@@ -1,8 +1,10 @@
-"""Plots of alignments and orders. Needs matplotlib (`pip install dropdtw[plot]`).
+"""Plots of alignments and orders. Needs matplotlib (`pip install 'dropdtw[plot]'`).
 
-Each function draws on `ax=` if you pass it, otherwise on a new figure. Colors mean the same everywhere and are safe for
-color-blind readers: blue is matched, orange is dropped, green is the truth. Steps, methods and features take their
-colors from `SERIES`.
+Colors mean the same everywhere and are safe for color-blind readers: blue (`MATCH`) is matched, orange (`DROPPED`) is
+dropped, green (`TRUTH`) is the truth. Steps and curves take their colors from the tuple `SERIES`. Colors are hex
+codes such as "#rrggbb".
+
+Functions draw on `ax=` if you pass it, otherwise on a new figure.
 """
 
 from dropdtw.plot.common import DROPPED, MATCH, SERIES, TRUTH

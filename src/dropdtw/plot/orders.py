@@ -42,7 +42,15 @@ def order(
     Arrows implied by others are omitted. Dashed arrows lead to alternatives, of which one is taken. Pink arrows repeat
     a part or jump, and show their cost.
 
-    names : names of the steps; a step without a name shows its number.
+    order : an order from `dropdtw.orders`, or a list of steps.
+    names : names of the steps: a list, or a dictionary by step. Steps that a dictionary lacks show their numbers.
+    title : title above the plot.   ax : axes to draw on; by default those of a new figure.
+
+    Returns the axes. Raises ImportError without matplotlib, and ValueError if the order is invalid or a list of names
+    is too short.
+
+    >>> from dropdtw import orders, plot
+    >>> ax = plot.order([orders.any_order(0, 1), 2], names=["boil water", "grind coffee", "brew"])
     """
     said = as_order(order)
     texts = {step: _lines(_name(names, step)) for step in said.steps}

@@ -57,7 +57,18 @@ def alignment(
     With an order, each visit to a step is a bar over its duration, numbered in order of time. Steps on branches that
     were not taken are hatched in gray.
 
+    a : the alignment. If its costs were not kept, the background stays blank.
     truth_x : true intervals [start, stop) of X, drawn as green bars along the top with dashed lines down the plot.
+    title : by default the method, the cost, and the number of drops.   xlabel, ylabel : labels of the axes.
+    colorbar, legend : whether to draw a scale for the costs, and a legend.
+    ax : axes to draw on; by default those of a new figure.
+
+    Returns the axes. Raises ImportError without matplotlib.
+
+    >>> import dropdtw
+    >>> from dropdtw import plot
+    >>> a = dropdtw.align([1, 2, 3], [1, 9, 2, 3], drop_x=0.5)
+    >>> ax = plot.alignment(a, truth_x=[(0, 1), (2, 4)])
     """
     ax = ax or new_axes()
     K, N = a.shape
@@ -117,8 +128,19 @@ def _entries(*shown: Alignment, truth: bool) -> dict[str, Any]:
 def compare(alignments: Mapping[str, Alignment], *, axes: Sequence[Axes] | None = None, **options: Any) -> list[Axes]:
     """Draw several alignments of the same two sequences side by side, each under its name.
 
-    axes : one per alignment.   options : passed to `alignment`.
+    alignments : at least one alignment, by name.   axes : one per alignment; by default those of a new figure.
+    options : `truth_x`, `xlabel` and `ylabel`, as in `alignment`.
+
+    Returns the list of axes. Raises ImportError without matplotlib, and ValueError if there are no alignments or if
+    the number of axes differs.
+
+    >>> import dropdtw
+    >>> from dropdtw import plot
+    >>> Z, X = [1, 2, 3], [1, 9, 2, 3]
+    >>> both = plot.compare({"DTW": dropdtw.align(Z, X), "Drop-DTW": dropdtw.align(Z, X, drop_x=0.5)})
     """
+    if not alignments:
+        raise ValueError("alignments is empty; give at least one alignment by name")
     if axes is None:
         wide = 4.6 * len(alignments)
         axes = list(
@@ -149,10 +171,20 @@ def with_frames(
 ) -> Figure:
     """Draw an alignment of two videos with a film strip of X above and of Z on the left.
 
-    x_frames, z_frames : (N, H, W) and (K, H, W), or in color (N, H, W, 3) and (K, H, W, 3).
+    a : the alignment.   x_frames, z_frames : (N, H, W) and (K, H, W), or in color (N, H, W, 3) and (K, H, W, 3).
     spoiled_z : (K,) bool, the frames of Z known to be junk. They get an orange edge; on the right, ✓ marks those
         dropped and ✗ those matched.
-    truth_x : true intervals of X, see `alignment`.   size : size of the figure in inches.
+    truth_x : true intervals of X, see `alignment`.   title : title of the figure.
+    xlabel, ylabel : labels of the two videos.   size : size of the figure in inches.
+
+    Returns the figure, which is always a new one. Raises ImportError without matplotlib, and ValueError if the numbers
+    of frames are not those of the alignment.
+
+    >>> import dropdtw, numpy as np
+    >>> from dropdtw import plot
+    >>> video = np.random.default_rng(0).random((6, 8, 8))
+    >>> a = dropdtw.align(video[1:4].reshape(3, 64), video.reshape(6, 64), drop_x=0.1)
+    >>> figure = plot.with_frames(a, video, video[1:4])
     """
     from matplotlib.lines import Line2D
 
@@ -160,7 +192,8 @@ def with_frames(
     lengths = (len(np.asarray(x_frames)), len(np.asarray(z_frames)))
     if lengths != (N, K):
         raise ValueError(
-            f"x_frames and z_frames have {lengths[0]} and {lengths[1]} frames; the alignment has {N} and {K}"
+            f"x_frames and z_frames have {lengths[0]} and {lengths[1]} frames, but the alignment has {N} and {K}; "
+            "give the frames of the videos that were aligned"
         )
     figure: Figure = pyplot().figure(figsize=size, layout="constrained")
     grid = figure.add_gridspec(2, 2, width_ratios=(1, 9), height_ratios=(1, 8))
@@ -201,14 +234,26 @@ def linked(
     Up to four features are drawn as curves, on one scale for both sequences; more are drawn as a band of gray levels.
     Z is stretched to the width of X. Missing elements leave gaps.
 
+    Z, X : (K, d) and (N, d), or (K,) and (N,); the sequences that were aligned.   a : their alignment.
     links : maximum number of matches to draw, evenly spaced.
+    title : title above the plot.   xlabel : label of the time axis.   ylabels : names of Z and X.
+    ax : axes to draw on; by default those of a new figure.
+
+    Returns the axes. Raises ImportError without matplotlib, and ValueError if Z and X do not have the lengths of the
+    alignment.
+
+    >>> import dropdtw
+    >>> from dropdtw import plot
+    >>> Z, X = [1, 2, 3], [1, 9, 2, 3]
+    >>> ax = plot.linked(Z, X, dropdtw.align(Z, X, drop_x=0.5))
     """
     holes = a.kept is not None
     above, below = as_sequence(Z, "Z", holes=holes), as_sequence(X, "X", holes=holes)
     K, N = a.shape
     if (len(above), len(below)) != (K, N):
         raise ValueError(
-            f"Z and X have {len(above)} and {len(below)} elements, but the alignment has {K} and {N}; give the same two"
+            f"Z and X have {len(above)} and {len(below)} elements, but the alignment has {K} and {N}; "
+            "give the sequences that were aligned"
         )
     ax = ax or new_axes((8, 3.6))
     low, high = (float(f([f(above), f(below)])) for f in (np.nanmin, np.nanmax))
@@ -251,9 +296,20 @@ def posterior(
     colorbar: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the probability of each match (blue) and of each drop (orange): of x below the matches, of z on the right.
+    """Draw the probability of each match and of each drop.
 
-    The strip of drops is omitted on a side where nothing can be dropped.
+    Matches are blue. Drops are orange strips: those of x below the matches, those of z on their right. The strip is
+    omitted on a side where nothing can be dropped.
+
+    p : the posterior, from `dropdtw.posterior`.
+    title : by default the temperature γ.   xlabel, ylabel : labels of the axes.
+    colorbar : whether to draw a scale for the probabilities.   ax : axes to draw on; by default those of a new figure.
+
+    Returns the axes. Raises ImportError without matplotlib.
+
+    >>> import dropdtw
+    >>> from dropdtw import plot
+    >>> ax = plot.posterior(dropdtw.posterior([[0.1, 0.9, 0.4], [0.8, 0.7, 0.1]], drop_x=0.3, gamma=0.1))
     """
     from matplotlib.colors import LinearSegmentedColormap
 

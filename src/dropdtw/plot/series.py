@@ -46,7 +46,15 @@ def strip(
 ) -> Axes:
     """Draw a film strip: `count` evenly spaced frames of a video along its time axis.
 
-    frames : (T, H, W) or (T, H, W, 3).   marked : (T,) bool, frames that get an orange edge.
+    frames : (T, H, W) or (T, H, W, 3), with values up to 1 or up to 255.   count : number of frames to draw.
+    marked : (T,) bool, frames that get an orange edge.   vertical : whether time runs downward.
+    ax : axes to draw on; by default those of a new figure.
+
+    Returns the axes. Raises ImportError without matplotlib, and ValueError if frames has another shape.
+
+    >>> import numpy as np
+    >>> from dropdtw import plot
+    >>> ax = plot.strip(np.random.default_rng(0).random((30, 8, 8)), count=6)
     """
     video = np.asarray(frames)
     if video.ndim not in (3, 4) or 0 in video.shape:
@@ -85,12 +93,21 @@ def step_bars(
 
     rows : labels (N,) by row name, −1 for background; for example the ground truth and the results of methods.
     names : names of the steps for the legend; by default their numbers.   seconds : duration of a frame.
-    xlabel : by default "x" if `seconds` is 1, otherwise "seconds".
+    xlabel : by default "x" if `seconds` is 1, otherwise "seconds".   title : title above the plot.
+    ax : axes to draw on; by default those of a new figure.
+
+    Returns the axes. Raises ImportError without matplotlib, and ValueError if there are no rows or if their lengths
+    differ.
+
+    >>> from dropdtw import plot
+    >>> ax = plot.step_bars({"truth": [-1, 0, 0, 1], "found": [0, 0, 0, 1]}, names={0: "boil", 1: "pour"})
     """
-    ax = ax or new_axes((9, 0.6 + 0.45 * len(rows)))
     all_labels = [np.asarray(labels, int) for labels in rows.values()]
+    if not all_labels:
+        raise ValueError("rows is empty; give at least one row of labels")
     if len({len(labels) for labels in all_labels}) != 1:
-        raise ValueError(f"rows have {[len(labels) for labels in all_labels]} frames; give all rows equally many")
+        raise ValueError(f"rows have {[len(labels) for labels in all_labels]} frames; all rows need the same number")
+    ax = ax or new_axes((9, 0.6 + 0.45 * len(rows)))
     steps = sorted({int(step) for labels in all_labels for step in labels} - {-1})
     # Colors repeat, each time with a different hatch pattern.
     looks: dict[int, Any] = {
@@ -128,8 +145,18 @@ def occurrences(
 ) -> Axes:
     """Draw a signal with the occurrences that `dropdtw.find` found: blue bands with their rank, dropped x in orange.
 
-    signal : (N,) or (N, d); more than four features are drawn as an image.   seconds : time between elements.
-    xlabel : by default "x" if `seconds` is 1, otherwise "seconds".
+    signal : (N,) or (N, d), the signal that was searched; more than four features are drawn as an image.
+    found : what `dropdtw.find` returned.   seconds : time between elements.
+    xlabel : by default "x" if `seconds` is 1, otherwise "seconds".   title : title above the plot.
+    ax : axes to draw on; by default those of a new figure.
+
+    Returns the axes. Raises ImportError without matplotlib, and ValueError if the signal has another shape or is too
+    short for the occurrences.
+
+    >>> import dropdtw
+    >>> from dropdtw import plot
+    >>> signal = [9, 1, 2, 3, 9, 9, 1, 7, 2, 3, 9]
+    >>> ax = plot.occurrences(signal, dropdtw.find([1, 2, 3], signal, 2, drop_x=0.5))
     """
     values = np.ma.filled(np.ma.asarray(signal).astype(float), np.nan)
     values = values[:, None] if values.ndim == 1 else values
@@ -193,8 +220,17 @@ def curves(
 ) -> Axes:
     """Draw curves with their standard errors, for example recall against noise.
 
-    values : (runs, len(at)) by curve name. The mean over the runs is drawn, with a band of one standard error.
-    emphasis : names of curves to draw thick.
+    at : positions on the horizontal axis.
+    values : (runs, len(at)) by curve name, or (len(at),) for a single run. The mean over the runs is drawn, with a band
+        of one standard error.
+    emphasis : names of curves to draw thick.   xlabel, ylabel, title : labels of the axes, and title above the plot.
+    ax : axes to draw on; by default those of a new figure.
+
+    Returns the axes. Raises ImportError without matplotlib, and ValueError if a curve does not have len(at) points.
+
+    >>> from dropdtw import plot
+    >>> recall = {"DTW": [[0.9, 0.6], [0.8, 0.5]], "Drop-DTW": [[0.9, 0.8], [0.9, 0.9]]}
+    >>> ax = plot.curves([0, 0.5], recall, xlabel="noise", ylabel="recall")
     """
     ax = ax or new_axes((7, 4.5))
     lines = {}

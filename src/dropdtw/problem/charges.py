@@ -42,7 +42,7 @@ class Charges(NamedTuple):
 NO_CHARGES: Final = Charges()
 
 
-class Asked(NamedTuple):
+class RequestedCharges(NamedTuple):
     """Charges as the caller gave them: numbers, or "suggest" for an opening cost."""
 
     open_x: Opening = 0.0
@@ -74,8 +74,11 @@ class Asked(NamedTuple):
                 opening if wanted[1] else float(self.open_z),
                 float(self.warp),
             )
-        if max(found) > float(np.finfo(costs.dtype).max):
-            raise ValueError(f"{dict(found._asdict())} has values that {costs.dtype} cannot hold; give float64 costs")
+        for name, value in found._asdict().items():
+            if value > float(np.finfo(costs.dtype).max):
+                raise ValueError(
+                    f"{name} is {value!r}, which {costs.dtype} cannot hold; give the match costs as float64"
+                )
         return found
 
 
@@ -85,7 +88,7 @@ def _usual(drop: Array) -> float:
     return float(np.median(finite)) if finite.size else 0.0
 
 
-def resolve(open_x: Opening = 0.0, open_z: Opening = 0.0, warp: float = 0.0) -> Asked:
+def resolve(open_x: Opening = 0.0, open_z: Opening = 0.0, warp: float = 0.0) -> RequestedCharges:
     """Validate the caller's charges on their own, without the method."""
     for name, value in (("open_x", open_x), ("open_z", open_z), ("warp", warp)):
         if isinstance(value, str) and value == "suggest" and name != "warp":
@@ -98,15 +101,15 @@ def resolve(open_x: Opening = 0.0, open_z: Opening = 0.0, warp: float = 0.0) -> 
             float(value)
         except OverflowError:
             raise ValueError(f"{name} is too large for a float; give a smaller number") from None
-    return Asked(open_x, open_z, warp)
+    return RequestedCharges(open_x, open_z, warp)
 
 
-def check(asked: Asked, entry: Method, table: Recurrence, drops: tuple[bool, bool]) -> None:
+def check(requested: RequestedCharges, entry: Method, table: Recurrence, drops: tuple[bool, bool]) -> None:
     """Raise if the method, or the caller's own table, does not support these charges.
 
     drops : whether the caller gave a drop cost for x, and for z.
     """
-    for name, value, given in (("open_x", asked.open_x, drops[0]), ("open_z", asked.open_z, drops[1])):
+    for name, value, given in (("open_x", requested.open_x, drops[0]), ("open_z", requested.open_z, drops[1])):
         if value == 0:
             continue
         if not entry.takes_opening:
@@ -117,20 +120,20 @@ def check(asked: Asked, entry: Method, table: Recurrence, drops: tuple[bool, boo
         side = name[-1]
         if not given:
             raise ValueError(f"{name} is {value!r}, but no {side} may be dropped; give drop_{side} as well")
-        if not table.charges(name):
+        if not table.pays_charge(name):
             raise _no_edge(table, name, value)
-    if asked.warp != 0:
+    if requested.warp != 0:
         if not entry.takes_warp:
             raise ValueError(
-                f"method {entry.name!r} takes no warp penalty, but warp is {asked.warp!r}; leave it out, "
+                f"method {entry.name!r} takes no warp penalty, but warp is {requested.warp!r}; leave it out, "
                 "or use 'drop_dtw' or 'dtw'"
             )
-        if not entry.built_in and not table.charges("warp"):
-            raise _no_edge(table, "warp", asked.warp)
+        if not entry.built_in and not table.pays_charge("warp"):
+            raise _no_edge(table, "warp", requested.warp)
 
 
 def _no_edge(table: Recurrence, name: str, value: object) -> ValueError:
     return ValueError(
         f"{name} is {value!r}, but no edge of {table.name!r} charges it; "
-        f"give an edge that pays {CHARGES[name]!r} plus={name!r}, or leave {name} out"
+        f"add plus={name!r} to an edge with cost={CHARGES[name]!r}, or leave {name} out"
     )

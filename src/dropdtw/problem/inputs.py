@@ -75,10 +75,8 @@ def as_mask(values: npt.ArrayLike) -> Array:
     except ValueError:  # rows of different lengths
         array = np.empty(0, object)
     if array.dtype != bool or array.ndim != 2:
-        raise ValueError(
-            f"mask is {_describe(values)}{f' of shape {array.shape}' if array.dtype == bool else ''}; give booleans "
-            "(K, N), True where z_i may match x_j"
-        )
+        what = f"has shape {array.shape}" if array.dtype == bool else f"is {_describe(values)}"
+        raise ValueError(f"mask {what}; give booleans (K, N), True where z_i may match x_j")
     return array
 
 
@@ -169,7 +167,15 @@ def _describe(values: object) -> str:
     if isinstance(values, np.ndarray):
         return f"an array of dtype {values.dtype}"
     text = repr(values)
-    return f"{type(values).__name__} {text if len(text) < 60 else text[:57] + '...'}"
+    text = text if len(text) < 60 else text[:57] + "..."
+    if not isinstance(values, (list, tuple)):
+        return text
+    kind = "list" if isinstance(values, list) else "tuple"
+    try:
+        np.asarray(values)
+    except ValueError:
+        return f"a {kind} with rows of different lengths, {text}"
+    return f"the {kind} {text}"
 
 
 def runs(mask: Array) -> list[tuple[int, int]]:

@@ -132,8 +132,8 @@ class Pair(MatchCosts):
             K, N = self.shape
             if self._bytes > LARGEST:
                 raise ValueError(
-                    f"this needs all {K} × {N} match costs at once, {self._bytes / 2**30:.1f} GiB; "
-                    "give drop costs as numbers instead of rules, or align a part at a time"
+                    f"this request needs all {K} × {N} match costs at once, {self._bytes / 2**30:.1f} GiB; give drop "
+                    "costs as numbers instead of rules and leave out mask, or align a part at a time"
                 )
             self._C = self._of(self.Z, self.X)
             self.sequences = None

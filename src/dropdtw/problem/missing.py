@@ -127,7 +127,8 @@ def present(values: npt.ArrayLike, name: str, missing: str | None) -> tuple[Arra
         return A, None
     there = np.flatnonzero(~holes)
     if not len(there):
-        raise ValueError(f"{name} has NaN in all of its {len(A)} elements, so nothing is left to align; leave it out")
+        remedy = "remove this sequence" if name.endswith("]") else "give at least one complete element"
+        raise ValueError(f"every element of {name} has NaN, so there is nothing to align; {remedy}")
     return A[there], (there, len(A))
 
 

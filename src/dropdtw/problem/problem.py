@@ -30,7 +30,7 @@ class Costs:
 
     band : None, or (start, stop), two (K,) integer arrays: z_i may match x_j only for start[i] ≤ j < stop[i].
     charges : the extra costs of some edges.
-    lengths : None, because nothing is padded here.
+    lengths : always None. `Method.edit` reads it, and also takes padded batches, in which it holds the true lengths.
     """
 
     match: MatchCosts
@@ -80,7 +80,7 @@ class Problem:
     given : the costs that the caller gave.
     costs : the costs that the table pays. Some methods, such as LCSS, transform the given ones.
     edit : computes `costs` from `given`.
-    order, graph : the order of the steps, and its graph; None if Z is a list.
+    order, graph : the order of the steps, and its graph; None for a plain list.
     masked : whether a mask limits the matches.
     kept : which of the caller's elements are present, if others are missing; None if all are.
     """
@@ -102,7 +102,7 @@ class Problem:
         return self.given.matrix
 
     def paying(self, costs: Costs) -> Problem:
-        """A copy of the problem that pays other costs."""
+        """A copy of the problem with other `costs`."""
         return replace(self, costs=costs)
 
     @classmethod
@@ -113,7 +113,7 @@ class Problem:
 
     @classmethod
     def of_sequences(cls, spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> Problem:
-        """The problem for two sequences (K, d) and (N, d), without their missing elements."""
+        """The problem for two sequences (K, d) and (N, d), without elements with NaN if `missing="drop"`."""
         spec, A, B, kept = left_out(spec, Z, X)
         match = spec.resolved(A.shape[1])
         match.check_features(A.shape[1])
@@ -131,7 +131,7 @@ class Problem:
             return cls._of(spec, between(Z, X, match), rule, spec.drop_z)
         if match.softmax is None:
             raise ValueError(
-                f"drop_x is {rule.plain()!r}, a logit in the softmax cost, but match is {match.name!r}; use 'softmax'"
+                f"drop_x is {rule.said!r}, a logit in the softmax cost, but match is {match.name!r}; use 'softmax'"
             )
         C, d_x = match.softmax.with_drop_logits(Z, X, rule.logits, rule.epsilon)
         return cls._of(spec, Matrix(C), PerElement(d_x), spec.drop_z)
@@ -152,11 +152,11 @@ class Problem:
 
 
 def _allowed(spec: Spec, match: MatchCosts) -> tuple[MatchCosts, tuple[Array, Array] | None]:
-    """The match costs, +∞ where a mask forbids them, and the band.
+    """The match costs and the band under the window and the mask.
 
-    A mask that has the form of a band becomes one, because executors skip cells outside a band. There are two
-    exceptions: a rule that reads the match costs has to see which are forbidden, and orders of steps do not support
-    bands.
+    A mask that has the form of a band becomes one, because executors skip cells outside a band. Any other mask sets
+    match costs to +∞. So does every mask if a rule reads the match costs, because it has to see which are forbidden,
+    and if there is an order, because orders do not support bands.
     """
     K, N = match.shape
     limits = None if spec.window is None else band(K, N, spec.window)
@@ -207,7 +207,7 @@ def _threshold(rule: Rule | None, match: MatchCosts) -> float:
     refuse_masked(rule.said, "threshold")
     try:
         value = np.asarray(rule.price(match, "x"))
-    except ValueError:  # a ragged list, or a drop logit
+    except ValueError:  # a ragged list, or a drop logit: let the check below raise
         value = np.empty(2)
     if value.ndim != 0 or value.dtype.kind not in "iuf" or np.isnan(value):
         raise ValueError(f"threshold is {rule.said!r}; give a number or a rule such as 'percentile:30'")

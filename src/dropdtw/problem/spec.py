@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from dropdtw import costs, drops
 from dropdtw.costs import Match, MatchCost
-from dropdtw.drops import DropCost, Rule
+from dropdtw.drops import DropCost, PerElement, Rule
 from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order, OrderLike, as_order
 from dropdtw.problem import charges
 from dropdtw.problem.band import window_width
-from dropdtw.problem.charges import Asked, Opening
+from dropdtw.problem.charges import Opening, RequestedCharges
 from dropdtw.problem.inputs import Array, as_mask
 from dropdtw.tables import reducers
 from dropdtw.tables.methods import METHODS, Matching, Method, MethodLike, look_up
@@ -27,7 +27,7 @@ from dropdtw.tables.table import Recurrence
 
 @dataclass(frozen=True)
 class Spec:
-    """A request without its data: the validated options of `solve` and the like, but no sequences and no match costs.
+    """The validated options of `solve` and similar functions: all of a request except its sequences or match costs.
 
     method, table : the entry in the registry, and the table to run.
     matching : one_to_many, many_to_one and contiguous.
@@ -35,10 +35,10 @@ class Spec:
     charges : opening costs and the warp penalty.
     window : as the caller gave it, in columns or as a fraction of N; None for no window.
     match : the match cost as the caller gave it.
-    reducer : the minimum, with its γ.
+    reducer : the kind of minimum (hard, soft or smooth), with its γ.
     executor : the name of the executor; None for the fastest one.
     normalize : "pattern", "path", or None to divide by nothing.
-    order : which steps may follow which; None if Z is a list.
+    order : which steps may follow which; None keeps the order of Z.
     mask : (K, N) bool, True where matches are allowed; None if they are allowed everywhere.
     missing : "drop" ignores elements with NaN; None rejects them.
     max_cost : the largest cost of interest; +∞ for no limit.
@@ -54,7 +54,7 @@ class Spec:
     drop_x: Rule | None
     drop_z: Rule | None
     threshold: Rule | None
-    charges: Asked
+    charges: RequestedCharges
     window: float | None
     match: MatchCost
     reducer: Reducer
@@ -99,42 +99,56 @@ class Spec:
         """
         matching = Matching(one_to_many, many_to_one, contiguous)
         entry = look_up(method, matching)
-        of_x, of_z = drops.resolve(drop_x, "drop_x"), drops.resolve(drop_z, "drop_z")
-        counts = drops.resolve(threshold, "threshold")
-        _check_takes(entry, of_x, of_z, counts)
+        x_rule, z_rule = drops.resolve(drop_x, "drop_x"), drops.resolve(drop_z, "drop_z")
+        threshold_rule = drops.resolve(threshold, "threshold")
+        _check_takes(entry, x_rule, z_rule, threshold_rule)
         if match == "auto" and entry.match is not None:
             match = entry.match
         costs.resolve(match, 1)
         if window is not None:
             window_width(1, window)
-        asked = charges.resolve(open_x, open_z, warp)
-        sides = (of_x is not None, of_z is not None)
-        table = entry.table(*sides, matching, charged or asked.any)
-        charges.check(asked, entry, table, sides)
-        fold = reducers.reducer(reducer, gamma)
-        _check_normalize(entry, normalize, fold)
+        requested = charges.resolve(open_x, open_z, warp)
+        sides = (x_rule is not None, z_rule is not None)
+        table = entry.table(*sides, matching, charged or requested.any)
+        charges.check(requested, entry, table, sides)
+        minimum = reducers.reducer(reducer, gamma)
+        _check_normalize(entry, normalize, minimum)
         if missing is not None and missing != "drop":
             raise ValueError(
                 f"missing is {missing!r}; give 'drop' to leave out elements with NaN, or None to reject them"
             )
-        said = None if order is None else as_order(order)
-        if said is not None and not said.is_plain:
-            _check_order(said, entry, table, asked, window)
-        allowed = None if mask is None else as_mask(mask)
-        rest = (asked, window, match, fold, executor, normalize, said, allowed, missing)
-        return cls(entry, table, matching, of_x, of_z, counts, *rest)
+        parsed_order = None if order is None else as_order(order)
+        if parsed_order is not None and not parsed_order.is_plain:
+            _check_order(parsed_order, entry, table, requested, window)
+        return cls(
+            method=entry,
+            table=table,
+            matching=matching,
+            drop_x=x_rule,
+            drop_z=z_rule,
+            threshold=threshold_rule,
+            charges=requested,
+            window=window,
+            match=match,
+            reducer=minimum,
+            executor=executor,
+            normalize=normalize,
+            order=parsed_order,
+            mask=None if mask is None else as_mask(mask),
+            missing=missing,
+        )
 
     @classmethod
-    def kept(cls, *said: Any, max_cost: float | None = None, **more: Any) -> Spec:
+    def cached(cls, *options: Any, max_cost: float | None = None, **more: Any) -> Spec:
         """`Spec.of` with a cache: hashable arguments are validated only once. `max_cost` is not part of the key."""
         try:
-            spec = _kept(*said, **more)
+            spec = _cached(*options, **more)
         except TypeError:  # not hashable, such as one drop cost per element
-            spec = cls.of(*said, **more)
+            spec = cls.of(*options, **more)
         return spec if max_cost is None else replace(spec, max_cost=_largest_wanted(max_cost))
 
     def graph(self, K: int) -> Graph | None:
-        """The order of K steps as a graph; None if the steps simply follow each other."""
+        """The order of K steps as a graph; None for a plain list."""
         if self.order is None:
             return None
         self.order.check_steps(K)
@@ -144,7 +158,7 @@ class Spec:
         return None if found.chain is not None and found.chain.tolist() == list(range(K)) else found
 
     def norm(self, K: int, N: int) -> int:
-        """The divisor of normalized values of this shape, if it does not depend on the path; otherwise 1."""
+        """The divisor for values of this shape; 1 if there is none, or if it depends on the path (`by_path`)."""
         return 1 if self.normalize != "pattern" or self.method.norm is None else self.method.norm(K, N)
 
     @property
@@ -184,13 +198,13 @@ class Spec:
         """Raise if a rule depends on the match costs; `why` explains in the message why that is not possible."""
         for name, rule in self.rules.items():
             if rule is not None and rule.needs_costs:
+                hint = "" if name == "threshold" else " (dropdtw.suggest_drop finds one)"
                 raise ValueError(
-                    f"{name} is {rule.said!r}, a rule that reads the match costs, {why}; give a number "
-                    "(dropdtw.suggest_drop finds one)"
+                    f"{name} is {rule.said!r}, which is computed from the match costs, {why}; give a number{hint}"
                 )
         for name, value in self.charges._asdict().items():
             if isinstance(value, str):
-                raise ValueError(f"{name} is {value!r}, which reads the match costs, {why}; give a number")
+                raise ValueError(f"{name} is {value!r}, which is computed from the match costs, {why}; give a number")
 
     def check_costs_suffice(self) -> None:
         """Raise if the method needs the sequences, not only their match costs."""
@@ -206,25 +220,25 @@ class Spec:
             raise ValueError(why)
         if self.order is not None:
             self.order.check_steps(K)
-            if not self.order.is_partial:  # the number of steps depends on the walk
+            if not self.order.is_partial:  # with alternatives or repeats, the walk decides how many
                 return
         entry, matching = self.method, self.matching
         if entry.slopes is not None:
             least, most = entry.slopes
             if not least * (K - 1) <= N - 1 <= most * (K - 1):
                 raise ValueError(
-                    f"no path of method {entry.name!r} leads through {K} × {N} elements: it needs "
+                    f"no path of method {entry.name!r} leads through {K} × {N} elements (K × N): it needs "
                     f"{least:g} (K − 1) ≤ N − 1 ≤ {most:g} (K − 1); use 'symmetric2', or more similar lengths"
                 )
         if self.drop_z is None and entry.must_match_z and K > N and (entry.one_to_one or not matching.many_to_one):
             raise ValueError(
                 f"Z has {K} elements and X has {N}, so the z cannot each have an x of their own; "
-                "allow many_to_one, give drop_z, or exchange Z and X"
+                + _remedy(entry, "many_to_one", "drop_z")
             )
         if self.drop_x is None and entry.must_match_x and N > K and (entry.one_to_one or not matching.one_to_many):
             raise ValueError(
                 f"X has {N} elements and Z has {K}, so the x cannot each have a z of their own; "
-                "allow one_to_many, give drop_x, or exchange Z and X"
+                + _remedy(entry, "one_to_many", "drop_x")
             )
 
     def fits(self, K: int, N: int) -> bool:
@@ -251,7 +265,7 @@ class Spec:
             and not self.matching.contiguous
             and (alike or self.window is None)
             and not self.by_path  # tied paths can differ in length
-            # smoothMin depends on how a table nests its minima; plain DTW takes a single one per cell.
+            # With smoothMin, only plain DTW is symmetric: it takes one minimum per cell, other tables nest several.
             and (self.reducer.name != "smooth" or (self.drop_x is None and len(self.table.states) == 1))
         )
 
@@ -265,9 +279,10 @@ class Spec:
         rules = {name: rule if rule is None else rule.plain() for name, rule in self.rules.items()}
         for name, rule in self.rules.items():
             if rule is not None and rules[name] is None:
+                each = isinstance(rule, PerElement)
+                why = "records differ in length" if each else "the manifest of a run cannot record this rule"
                 raise ValueError(
-                    f"{name} is {rule.said!r}; give a number, or a rule such as 'percentile:30', "
-                    "because records differ in length"
+                    f"{name} is {rule.said!r}; give a number, or a rule such as 'percentile:30', because {why}"
                 )
         matching = {name: bool(value) for name, value in self.matching._asdict().items()}
         window = self.window if self.window is None else window_width(1, self.window)
@@ -276,7 +291,14 @@ class Spec:
         return {"match": self.match, "method": self.method.name, **matching, "window": window, **rules, **charged}
 
 
-_kept = lru_cache(maxsize=512, typed=True)(Spec.of)
+_cached = lru_cache(maxsize=512, typed=True)(Spec.of)
+
+
+def _remedy(entry: Method, option: str, drop: str) -> str:
+    """What to do if a sequence has more elements than the other one, and each needs a partner of its own."""
+    if entry.one_to_one:
+        return f"give {drop}, or use another method"
+    return f"pass {option}=True, or give {drop}" if entry.takes_drops else f"pass {option}=True"
 
 
 def _largest_wanted(max_cost: float | None) -> float:
@@ -287,14 +309,14 @@ def _largest_wanted(max_cost: float | None) -> float:
     return float(max_cost)
 
 
-def _check_normalize(entry: Method, normalize: str | None, fold: Reducer) -> None:
+def _check_normalize(entry: Method, normalize: str | None, reducer: Reducer) -> None:
     if normalize is None:
         return
     if normalize not in ("pattern", "path"):
         raise ValueError(f"normalize is {normalize!r}; give 'pattern', 'path', or None to divide by nothing")
-    if normalize == "path" and fold.name != "hard":
+    if normalize == "path" and reducer.name != "hard":
         raise ValueError(
-            f"normalize is 'path', but reducer is {fold.name!r}, which combines paths of different lengths; "
+            f"normalize is 'path', but reducer is {reducer.name!r}, which combines paths of different lengths; "
             "use reducer='hard'"
         )
     if normalize == "path" and entry.counts:
@@ -309,7 +331,9 @@ def _check_normalize(entry: Method, normalize: str | None, fold: Reducer) -> Non
         )
 
 
-def _check_order(order: Order, entry: Method, table: Recurrence, asked: Asked, window: float | None) -> None:
+def _check_order(
+    order: Order, entry: Method, table: Recurrence, requested: RequestedCharges, window: float | None
+) -> None:
     """Raise if an option cannot be combined with an order that is not a list."""
     if window is not None:
         raise ValueError(
@@ -317,18 +341,16 @@ def _check_order(order: Order, entry: Method, table: Recurrence, asked: Asked, w
         )
     if not (entry.takes_orders or (not entry.built_in and not order.holds_partial)):
         known = ", ".join(repr(method.name) for method in METHODS.values() if method.takes_orders)
-        raise ValueError(
-            f"method {entry.name!r} takes no order of steps, because its costs depend on which z are neighbors; "
-            f"use one of {known}"
-        )
+        why = "takes no order of steps" if entry.built_in else "does not support partial orders"
+        raise ValueError(f"method {entry.name!r} {why}; use one of {known}")
     if table.border is not None:
         raise ValueError(
             f"recurrence {table.name!r} has a border, which cannot be combined with an order of steps; "
             "define it without a border, or leave out the order"
         )
-    if asked.open_z != 0 and order.holds_partial:
+    if requested.open_z != 0 and order.holds_partial:
         raise ValueError(
-            f"open_z is {asked.open_z!r}, but steps in any order have no runs of dropped z; "
+            f"open_z is {requested.open_z!r}, but in a partial order there are no runs of dropped z; "
             "leave it out, or give the steps as a list"
         )
 
@@ -339,8 +361,8 @@ def _check_takes(entry: Method, drop_x: Rule | None, drop_z: Rule | None, thresh
         raise ValueError(f"method {entry.name!r} takes no drop costs; leave out drop_x and drop_z, or use 'drop_dtw'")
     if entry.takes_threshold is not (threshold is not None):
         raise ValueError(
-            f"method {entry.name!r} takes no threshold; it is for 'lcss' and 'edr'"
+            f"method {entry.name!r} takes no threshold; leave it out, or use 'lcss' or 'edr'"
             if threshold is not None
-            else f"method {entry.name!r} needs threshold=; give the match cost up to which a pair counts "
-            "(a number or 'percentile:30')"
+            else f"method {entry.name!r} needs threshold=; give the largest match cost at which a pair counts as "
+            "equal (a number or 'percentile:30')"
         )

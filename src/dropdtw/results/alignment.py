@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 
 class Segment(NamedTuple):
-    """An unbroken run of x that matches one z: x[start:stop] belongs to z[label].
+    """An unbroken stretch of X that matches one z: x[start:stop] belongs to z[label].
 
     label : the index of the z.   start, stop : the half-open interval of x.
 
-    >>> Segment(label=0, start=2, stop=5).length
+    >>> import dropdtw
+    >>> dropdtw.Segment(label=0, start=2, stop=5).length
     3
     """
 
@@ -54,11 +55,13 @@ class Alignment:
     labels : (N,), for each x_j the index i of the z that it matches, or −1 if it is dropped. If x_j matches several z,
         the label is the cheapest of them (ties: the smallest i).
     method : the name of the method.
-    paid_x, paid_z : (N,) and (K,), how often x_j and z_i pay their drop costs.
+    paid_x, paid_z : (N,) and (K,), how often x_j, or z_i, pays its drop cost: once if it is dropped; never if it is
+        matched, skipped for free, or missing. A z that an `order` repeats can pay several times.
     source : the problem that this alignment solves, or a function that builds it; see `problem`.
-    weights : (L,), how many times each pair pays its match cost; None means once.
-    charged : how often each charge is paid. For example, `charged.open_x` is the number of runs of dropped x.
-    walked : with an `order`, the arrays `walk` and `visit`; otherwise None.
+    weights : (L,), the factor of each pair's match cost; None means 1.
+    charged : how often the extra costs are paid: `charged.open_x` and `charged.open_z` count runs of dropped x and z,
+        `charged.warp` counts repeated matches. Without opening costs and a warp penalty, nothing is counted: all are 0.
+    walked : with an `order`, the arrays of the properties `walk` and `visit`; otherwise None.
     kept : which elements are present, if others are missing (`missing="drop"`); None if all are. All indices refer to
         the caller's Z and X. A missing x has label −1; `missing_x` and `missing_z` distinguish missing from dropped.
 
@@ -130,7 +133,7 @@ class Alignment:
     def quickly(
         cls, found: Trace, labels: Array, shape: tuple[int, int], method: str, problem: Callable[[], Problem]
     ) -> Alignment:
-        """The alignment of a small problem. The function `problem` builds the `Problem` itself on first use."""
+        """The alignment of a small problem, from `executors.quick`. `problem` builds the `Problem` on first use."""
         return cls(
             found.value,
             found.pairs,
@@ -144,28 +147,28 @@ class Alignment:
         )
 
     @classmethod
-    def from_walk(cls, problem: Problem, walk: list[Step]) -> Alignment:
-        """The alignment for a path, which is given as a list of steps."""
+    def from_path(cls, problem: Problem, path: list[Step]) -> Alignment:
+        """The alignment for a path, which is given as a list of edges."""
         if problem.graph is not None:
-            found = cls.from_trace(problem, Trace.of_steps(np.nan, walk, problem.costs.shape, problem.table))
+            found = cls.from_trace(problem, Trace.of_steps(np.nan, path, problem.costs.shape, problem.table))
             return replace(found, cost=found.rescore())
         K, N = problem.costs.shape
-        matches = [step for step in walk if step.cost == "match"]
-        pairs = np.array([(step.i, step.j) for step in matches], np.int64).reshape(-1, 2)
-        paid_x = np.bincount([step.j for step in walk if step.cost == "drop_x"], minlength=N)
-        paid_z = np.bincount([step.i for step in walk if step.cost == "drop_z"], minlength=K)
-        weights = None if problem.table.weights <= {1.0} else np.array([step.weight for step in matches])
-        charged = Charges(*(float(sum(step.plus == plus for step in walk)) for plus in Charges._fields))
+        matches = [edge for edge in path if edge.cost == "match"]
+        pairs = np.array([(edge.i, edge.j) for edge in matches], np.int64).reshape(-1, 2)
+        paid_x = np.bincount([edge.j for edge in path if edge.cost == "drop_x"], minlength=N)
+        paid_z = np.bincount([edge.i for edge in path if edge.cost == "drop_z"], minlength=K)
+        weights = None if problem.table.weights <= {1.0} else np.array([edge.weight for edge in matches])
+        charged = Charges(*(float(sum(edge.plus == plus for edge in path)) for plus in Charges._fields))
         found = cls.from_trace(problem, Trace(np.nan, pairs, paid_x, paid_z, weights, charged))
         return replace(found, cost=found.rescore())
 
     @cached_property
     def problem(self) -> Problem | None:
-        """The problem that this alignment solves; None if it was read without its costs."""
+        """The problem that this alignment solves; None if its costs were not kept (see `rescore`)."""
         return self.source() if callable(self.source) else self.source
 
     def spread(self, kept: Kept) -> Alignment:
-        """Convert the indices, which count only the kept elements, to those of the caller's sequences."""
+        """Convert indices among the kept elements to indices in the caller's sequences."""
         i, j = self.pairs.T
         return replace(
             self,
@@ -213,7 +216,8 @@ class Alignment:
     def dropped_z(self) -> Array:
         """(K,) bool: whether z_i is present but matches nothing.
 
-        With an order that has alternatives, this includes the z that the walk does not visit (see `reached_z`).
+        With an order that has alternatives, this includes the z that the walk does not visit (see `reached_z`), unlike
+        `Posterior.drop_z`.
         """
         return np.asarray(np.bincount(self.pairs[:, 0], minlength=self.shape[0]) == 0) & ~self.missing_z
 
@@ -234,10 +238,11 @@ class Alignment:
         return np.zeros(self.shape[0], bool) if self.kept is None else self.kept.missing_z
 
     def segments(self) -> list[Segment]:
-        """List the unbroken runs of x that match each z, sorted by z, then by x.
+        """List the unbroken stretches of X that match each z, sorted by z, then by x.
 
-        A z has several segments if x inside its run are dropped (`contiguous=True` forbids that), and none if it is
-        dropped itself. An x that matches several z is in several segments. A missing x does not break a run.
+        A z has several segments if x between its matches are dropped, which `contiguous=True` forbids, or if an `order`
+        repeats the z. It has none if it is dropped itself. An x that matches several z is in several segments. A
+        missing x does not break a segment.
 
         >>> import dropdtw
         >>> C = [[0, 0, 9, 9, 9], [9, 9, 9, 0, 9]]
@@ -249,7 +254,7 @@ class Alignment:
 
     @property
     def walk(self) -> Array:
-        """(W,) the indices of the z that the alignment visits, matched or dropped; all of them without an `order`."""
+        """(W,) the z that the alignment visits, matched or dropped; without an `order`, all that are present."""
         if self.walked is not None:
             return self.walked[0]
         return np.arange(self.shape[0]) if self.kept is None else self.kept.z
@@ -261,12 +266,12 @@ class Alignment:
 
     @property
     def reached_z(self) -> Array:
-        """(K,) bool: whether the walk visits z_i. It does not visit the alternatives that it does not take."""
+        """(K,) bool: whether the walk visits z_i; False for the z of alternatives that it does not take."""
         return np.isin(np.arange(self.shape[0]), self.walk)
 
     @property
     def done(self) -> Array:
-        """The indices of the matched z, in the order in which they happened; a repeated z is listed each time.
+        """The indices of the matched z, in the order of their matches in X; a repeated z is listed each time.
 
         >>> import dropdtw
         >>> C = [[9, 9, 0], [0, 9, 9], [9, 0, 9]]
@@ -287,14 +292,17 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         """
         at, first, count = np.unique(self.visit, return_index=True, return_counts=True)  # visits never decrease
         j = self.pairs[:, 1]
-        runs = zip(self.walk[at], j[first], j[first + count - 1] + 1, strict=True)
-        return [Segment(*map(int, run)) for run in runs]
+        spans = zip(self.walk[at], j[first], j[first + count - 1] + 1, strict=True)
+        return [Segment(*map(int, span)) for span in spans]
 
     def rescore(self) -> float:
-        """Recompute the cost from the matched pairs, the drops, the charges and the arcs of the order.
+        """Recompute the cost from its parts.
 
-        Returns a float, which equals `cost` up to rounding. Raises ValueError if the alignment was read without its
-        costs.
+        These are the matched pairs, the drops, the opening costs and warp penalties, and the costs of jumps and
+        repetitions in the order.
+
+        Returns a float, which equals `cost` up to rounding. Raises ValueError if the costs were not kept:
+        `from_dict` read a dictionary without them, or `Online` made the alignment without `keep_costs=True`.
 
         >>> import dropdtw
         >>> round(dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).rescore(), 6)
@@ -325,12 +333,15 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         return np.inf if found is None else found
 
     def explain(self, j: int) -> Explanation:
-        """Explain why x_j is matched or dropped: the best alignment that treats it differently, and its extra cost.
+        """Explain why x_j is matched or dropped: find the best alternative, and how much more it costs.
+
+        For a dropped x, the alternative is the best alignment that matches it. For a matched x, it is the best
+        alignment that drops it or matches it only to other z.
 
         j : an index of X; negative indices count from the end.
 
         Returns an `Explanation`, which prints as a sentence. Raises IndexError if X has no element j, and ValueError if
-        the alignment was read without its costs.
+        the costs were not kept (see `rescore`).
 
         >>> import dropdtw
         >>> print(dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).explain(1))
@@ -345,8 +356,8 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
 
         gamma : the temperature γ, > 0.
 
-        Returns a `dropdtw.Posterior`. Raises ValueError if gamma is invalid, or if the alignment was read without its
-        costs.
+        Returns a `dropdtw.Posterior`. Raises ValueError if gamma is invalid, or if the costs were not kept (see
+        `rescore`).
 
         >>> import dropdtw
         >>> dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).posterior(gamma=0.1).drop_x.round(2)
@@ -385,9 +396,14 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         return warp(X, "X", self.pairs[:, ::-1], self.shape[::-1], fill)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the alignment on its match costs. Needs matplotlib (`pip install dropdtw[plot]`).
+        """Draw the alignment on its match costs.
 
-        ax : the axes to draw on; None creates new ones. Returns the axes.
+        ax : the axes to draw on; None creates new ones.
+
+        Returns the axes. Raises ImportError if matplotlib is not installed (`pip install 'dropdtw[plot]'`).
+
+        >>> import dropdtw
+        >>> ax = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).plot()
         """
         from dropdtw import plot
 
@@ -396,9 +412,10 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
     def to_dict(self, *, costs: bool = False) -> dict[str, Any]:
         """Convert the alignment to a dictionary that JSON can hold.
 
-        costs : whether to include the costs, so that `rescore`, `explain` and `plot` work after `from_dict`.
+        costs : whether to include the costs. The alignment that `from_dict` returns needs them for `rescore`, `explain`
+            and `posterior`, and to show them in `plot`.
 
-        Returns the dictionary. Raises ValueError for `costs=True` if the alignment was read without its costs.
+        Returns the dictionary. Raises ValueError for `costs=True` if the costs were not kept (see `rescore`).
 
         >>> import dropdtw
         >>> a = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3)
@@ -412,6 +429,8 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Alignment:
         """Read a dictionary that `to_dict` wrote.
+
+        data : the dictionary, as `to_dict` returned it or as JSON restored it.
 
         Returns the alignment. Raises ValueError if the dictionary is damaged or inconsistent.
 
@@ -444,14 +463,17 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         return html.to_html(self)
 
     def _of_kept(self, segment: Segment) -> Segment:
-        """Convert a segment from the indices of the kept elements to those of the caller."""
+        """Convert a segment from indices among the kept elements to indices in the caller's sequences."""
         assert self.kept is not None
         return Segment(int(self.kept.z[segment.label]), *self.kept.interval(segment.start, segment.stop))
 
     def solved(self) -> Problem:
-        """The problem that this alignment solves. Raises ValueError if it was read without its costs."""
+        """The problem that this alignment solves. Raises ValueError if the costs were not kept (see `rescore`)."""
         if self.problem is None:
-            raise ValueError("this alignment came without its costs; write it with to_dict(costs=True) to keep them")
+            raise ValueError(
+                "this alignment came without its costs; write it with to_dict(costs=True), or make it with "
+                "Online(keep_costs=True), to keep them"
+            )
         return self.problem
 
 
@@ -466,7 +488,7 @@ def segments_of_pairs(pairs: Array) -> list[Segment]:
     i, j = i[new], j[new]
     first = np.flatnonzero(np.r_[True, (np.diff(i) != 0) | (np.diff(j) != 1)])
     last = np.r_[first[1:], len(i)] - 1
-    return [Segment(*map(int, run)) for run in zip(i[first], j[first], j[last] + 1, strict=True)]
+    return [Segment(*map(int, span)) for span in zip(i[first], j[first], j[last] + 1, strict=True)]
 
 
 def weighted_sum(counts: Array, prices: Array) -> float:

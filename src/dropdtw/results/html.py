@@ -16,7 +16,7 @@ WIDTH, HEIGHT = 420, 240
 def to_html(a: Alignment) -> str:
     """Draw an alignment with X from left to right and Z from top to bottom.
 
-    Matches are blue, dropped elements orange. Missing elements, and z that the walk does not visit, are gray.
+    Matches are blue, dropped elements orange. Alternatives that were not taken are gray, missing elements light gray.
 
     The page cannot know whether a notebook is in dark mode, so the picture has no background, and text and frame use
     the notebook's text color. Long alignments are drawn at the resolution of the picture to keep notebooks small.
@@ -29,12 +29,15 @@ def to_html(a: Alignment) -> str:
     cells[a.pairs[:, 0] * rows // K, a.pairs[:, 1] * columns // N] = True
     dropped = [_box(s * sx, 0, (t - s) * sx, height) for s, t in runs(_coarse(a.dropped_x, columns))]
     dropped += [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in runs(_coarse(a.dropped_z & a.reached_z, rows))]
-    gray = [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in runs(_coarse(~a.reached_z, rows))]
-    gray += [_box(s * sx, 0, (t - s) * sx, height) for s, t in runs(_coarse(a.missing_x, columns))]
+    other = ~a.reached_z & ~a.missing_z
+    not_taken = [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in runs(_coarse(other, rows))]
+    missing = [_box(0, s * sy, WIDTH, (t - s) * sy) for s, t in runs(_coarse(a.missing_z, rows))]
+    missing += [_box(s * sx, 0, (t - s) * sx, height) for s, t in runs(_coarse(a.missing_x, columns))]
     matched = [_box(s * sx, i * sy, (t - s) * sx, sy) for i, row in enumerate(cells) for s, t in runs(row)]
     layers = [
         ("dropped", DROPPED, 0.4, dropped),
-        ("not reached", UNREACHED, 0.4, gray),
+        ("not taken", UNREACHED, 0.4, not_taken),
+        ("missing", UNREACHED, 0.2, missing),
         ("matched", MATCHED, 1, matched),
     ]
     drawn = [layer for layer in layers if layer[3]]

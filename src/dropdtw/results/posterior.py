@@ -29,14 +29,14 @@ class Posterior:
 
     match : (K, N), the probability that z_i matches x_j.
     drop_x, drop_z : (N,) and (K,), the probabilities that x_j and that z_i are dropped. A z that the alignment does not
-        visit does not count as dropped (see `visit`), and neither does a missing element.
+        visit does not count as dropped (see `visit`; unlike `Alignment.dropped_z`), and neither does a missing element.
     log_partition : log Σ exp(−cost/γ) over all alignments.
     expected_cost : the mean cost of an alignment.
     gamma : the temperature γ.
     problem : the problem whose alignments these are.
-    visit : (K,), how often an alignment visits z_i on average, matched or dropped. Without an `order` it is always 1.
-        With an `order` in which no step repeats, it is a probability. For a step that can repeat, `visit` and `drop_z`
-        are mean counts; so is `match` if two visits can match the same x.
+    visit : (K,), how often an alignment visits z_i on average, matched or dropped. Without an `order` it is 1, or 0 for
+        a missing z. With an `order` in which no step repeats, it is a probability. For a step that can repeat, `visit`
+        and `drop_z` are mean counts; so is `match` if two visits can match the same x.
 
     >>> import dropdtw
     >>> p = dropdtw.posterior([[0.1, 0.9, 0.2]], drop_x=0.3, gamma=0.1)
@@ -71,7 +71,7 @@ class Posterior:
             (np.array(found.charges), np.array(costs.charges)),
         )
         kept = problem.kept
-        expected_cost = sum(weighted_sum(weights, prices) for weights, prices in paid)
+        expected_cost = sum(weighted_sum(counts, prices) for counts, prices in paid)
         if problem.graph is not None:
             expected_cost += weighted_sum(found.arcs, problem.graph.cost)
         if not problem.table.weights <= {1.0}:  # a derivative is the probability of a match times its weight
@@ -103,9 +103,11 @@ class Posterior:
     def before(self) -> Array:
         """(K, K): before[u, v] is the probability that z_u and z_v are both matched, and z_u's first x comes first.
 
-        It needs an order without repeats and alternatives, `many_to_one=False`, and a method that does not skip z for
-        free. Otherwise it raises ValueError; estimate it from `sample` instead. With `many_to_one=False` no two z share
-        an x, so `before + before.T` is the probability that both are matched.
+        With `many_to_one=False`, which it requires, no two z share an x. So `before + before.T` is the probability that
+        both are matched.
+
+        Raises ValueError if `many_to_one` is True, if the order has repeats or alternatives, or if the method skips z
+        for free. Then estimate it from `sample`.
 
         >>> import dropdtw
         >>> C = [[0.0, 0.5], [1.0, 0.0]]
@@ -132,13 +134,13 @@ class Posterior:
         if not isinstance(n, (int, np.integer)) or n < 0:
             raise ValueError(f"n is {n}; give the number of alignments to draw, 0 or more")
         rng = np.random.default_rng(seed)
-        walks = executors.sample(self.problem, soft_min(self.gamma), n, rng)
-        return [Alignment.from_walk(self.problem, walk) for walk in walks]
+        paths = executors.sample(self.problem, soft_min(self.gamma), n, rng)
+        return [Alignment.from_path(self.problem, path) for path in paths]
 
 
 def _empty_columns(problem: Problem, reducer: Reducer, found: Result) -> Array:
-    """The probability that x_j matches nothing. If every drop is paid for, this is the derivative by d_x."""
-    if "free" not in problem.table.skips_x_for():
+    """The probability that x_j matches nothing: the derivative with respect to d_x if every drop is paid for."""
+    if "free" not in problem.table.unmatched_x_pays():
         return found.drop_x
     if not problem.table.matches_by("top"):  # each x matches at most one z
         return np.asarray(np.clip(1 - found.match.sum(axis=0), 0, 1))
@@ -154,7 +156,7 @@ def _empty_rows(problem: Problem, reducer: Reducer, found: Result) -> Array:
 
 
 def _passes_z_for_free(problem: Problem) -> bool:
-    return "free" in problem.table.transpose().skips_x_for()
+    return "free" in problem.table.transpose().unmatched_x_pays()
 
 
 def _visits(problem: Problem, found: Result) -> Array:
@@ -178,55 +180,54 @@ def _before(problem: Problem, reducer: Reducer) -> Array:
     K = problem.costs.shape[0]
     if problem.table.matches_by("top"):
         raise ValueError(
-            "with many_to_one, several z may have the same first x, so their order is undefined; "
-            "give many_to_one=False, or estimate it from sample()"
+            "with many_to_one=True, several z may have the same first x, so `before` is not defined; "
+            "pass many_to_one=False, or estimate it from sample()"
         )
     if _passes_z_for_free(problem):
         raise ValueError(
-            f"method {problem.method!r} skips z for free, so derivatives do not show whether a z is matched; "
+            f"method {problem.method!r} skips z for free, so `before` cannot be computed exactly; "
             "estimate it from sample()"
         )
-    first = _first_matches(problem.graph, K)
-    all_must = executors.run(problem, reducer, gradient=True)
+    matched_after = _matched_after(problem.graph, K)
+    unrestricted = executors.run(problem, reducer, gradient=True)
     out = np.zeros((K, K))
     for u in range(K):
-        found = all_must
+        found = unrestricted
         if np.isfinite(problem.costs.drop_z[u]):
             drop_z = problem.costs.drop_z.copy()
             drop_z[u] = np.inf
             found = executors.run(problem.paying(replace(problem.costs, drop_z=drop_z)), reducer, gradient=True)
         if np.isfinite(found.value):
-            out[u] = np.exp((all_must.value - found.value) / reducer.gamma) * first(found, u)
+            out[u] = np.exp((unrestricted.value - found.value) / reducer.gamma) * matched_after(found, u)
     return out
 
 
-def _first_matches(graph: Graph | None, K: int) -> Callable[[Result, int], Array]:
+def _matched_after(graph: Graph | None, K: int) -> Callable[[Result, int], Array]:
     """A function of the derivatives and u that gives, for each v, the probability that v is matched after u."""
     rows = np.arange(K) if graph is None else graph.chain
     if rows is not None and len(set(rows)) == len(rows):
-        place = np.argsort(rows)
-        return lambda found, u: np.where(place > place[u], 1 - found.drop_z, 0)
+        position = np.argsort(rows)
+        return lambda found, u: np.where(position > position[u], 1 - found.drop_z, 0)
     if graph is None or graph.past is None:
-        raise ValueError(
-            "steps that repeat, or that are alternatives, have no fixed place in the order; estimate it from sample()"
-        )
+        raise ValueError("`before` is not defined for steps that repeat or are alternatives; estimate it from sample()")
     label = graph.label[graph.target]
     enters = np.flatnonzero((label >= 0) & (graph.use & (NEW | OTHER) != 0))
     to = label[enters]
     past = [graph.past[v] for v in graph.target[enters]]
-    dropped_too = graph.use[enters] & DROP != 0  # such an arc is the only one into its step, so all drops take it
+    # An arc for both matches and drops is the only arc into the only node of its step, so it carries all of its drops.
+    dropped_too = graph.use[enters] & DROP != 0
 
-    def matches(found: Result, u: int) -> Array:
+    def probabilities(found: Result, u: int) -> Array:
         done = np.array([steps >> u & 1 for steps in past]) * (to != u)
         matched = found.arcs[enters] - np.where(dropped_too, found.drop_z[to], 0)
         return np.bincount(to, matched * done, K)
 
-    return matches
+    return probabilities
 
 
 def _without(problem: Problem, reducer: Reducer, found: Result, where: tuple[Any, ...]) -> float:
     """The share of the partition sum that remains when the matches `where` are forbidden."""
     match = problem.costs.matrix.copy()
     match[where] = np.inf
-    rest = executors.run(problem.paying(problem.costs.with_match(match)), reducer).value
-    return float(np.exp((found.value - rest) / reducer.gamma))
+    remaining = executors.run(problem.paying(problem.costs.with_match(match)), reducer).value
+    return float(np.exp((found.value - remaining) / reducer.gamma))

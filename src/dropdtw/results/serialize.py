@@ -92,8 +92,8 @@ def _read(data: Mapping[str, Any]) -> Alignment:
     most = np.ones(K) if walked is None else _unmatched(walked, K)
     for name, paid, limit in (("paid_x", paid_x, np.ones(N)), ("paid_z", paid_z, most)):
         if not ((paid >= 0) & (paid <= limit) & (paid == np.floor(paid))).all():
-            what = "all 0 or 1" if walked is None or name == "paid_x" else "what its walk can drop"
-            raise ValueError(f"its {name} are not {what}")
+            flaw = "is not all 0 or 1" if walked is None or name == "paid_x" else "contradicts walk"
+            raise ValueError(f"{name} {flaw}")
     method = str(data["method"])
     problem = _problem(data["problem"], method, shape, kept) if data.get("problem") is not None else None
     weights = None if data.get("weights") is None else np.asarray(data["weights"], float).reshape(len(pairs))
@@ -113,7 +113,7 @@ def _charges(data: Mapping[str, Any], name: str) -> Charges:
     """Charges, or how often they are paid. Dictionaries of older versions have none."""
     found = Charges(**{plus: float(value) for plus, value in data.items()})
     if not all(0 <= value < np.inf for value in found):
-        raise ValueError(f"its {name} are not all finite and ≥ 0")
+        raise ValueError(f"{name} has numbers that are not finite and ≥ 0")
     return found
 
 
@@ -144,7 +144,7 @@ def _walked(data: Mapping[str, Any], pairs: Array, shape: tuple[int, int]) -> tu
     if ((walk < 0) | (walk >= shape[0])).any():
         raise ValueError(f"its walk lies outside shape {shape}")
     if ((visit < 0) | (visit >= len(walk))).any() or (walk[visit] != pairs[:, 0]).any():
-        raise ValueError("its visits are not those of its pairs")
+        raise ValueError("visit contradicts pairs")
     return walk, visit
 
 
@@ -156,10 +156,10 @@ def _kept(data: Mapping[str, Any], shape: tuple[int, int]) -> Kept | None:
     for side, length in zip("zx", shape, strict=True):
         missing = _whole(data[f"missing_{side}"], f"its missing_{side} are")
         if missing.ndim != 1 or not np.isin(missing, np.arange(length)).all():
-            raise ValueError(f"its missing_{side} are not elements of its shape")
+            raise ValueError(f"missing_{side} has indices outside shape {shape}")
         there.append(np.setdiff1d(np.arange(length), missing))
         if not len(there[-1]):
-            raise ValueError(f"each of its {side} is missing")
+            raise ValueError(f"every {side} is missing")
     return Kept(there[0], there[1], shape)
 
 
@@ -192,7 +192,7 @@ def _check_labels(labels: Array, pairs: Array) -> None:
     known[j] = False
     known[j[labels[j] == i]] = True
     if not known.all():
-        raise ValueError("its labels are not those of its pairs")
+        raise ValueError("labels contradict pairs")
 
 
 def _check_costs(a: Alignment, costs: Costs) -> None:
@@ -201,7 +201,7 @@ def _check_costs(a: Alignment, costs: Costs) -> None:
     if costs.band is not None:
         start, stop = costs.band
         if ((j < start[i]) | (j >= stop[i])).any():
-            raise ValueError("its band does not hold its pairs")
+            raise ValueError("a pair lies outside the band")
     matched = costs.match.at(i, j) * (1.0 if a.weights is None else a.weights)
     charged = np.repeat(costs.charges, np.asarray(a.charged).astype(int))
     dropped_z = np.repeat(costs.drop_z, a.paid_z.astype(int))
@@ -209,9 +209,9 @@ def _check_costs(a: Alignment, costs: Costs) -> None:
     # Rounding errors in single precision grow with the number of terms. The costs themselves may also have been
     # computed in two ways, so we allow for an error relative to the median cost as well.
     finite = costs.matrix[np.isfinite(costs.matrix)]
-    usual = float(np.median(np.abs(finite))) if finite.size else 0.0
+    typical = float(np.median(np.abs(finite))) if finite.size else 0.0
     single = float(np.finfo(np.float32).eps)
-    room = (1e-4 + len(paid) * single) * np.abs(paid).sum() + len(paid) * single * usual
+    room = (1e-4 + len(paid) * single) * np.abs(paid).sum() + len(paid) * single * typical
     total = a.rescore()
     if not abs(total - a.cost) <= room:
         raise ValueError(f"its cost is {a.cost}, but its pairs and drops cost {total}")
@@ -244,11 +244,11 @@ def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int], kept:
     return found if data.get("order") is None else _ordered(found, data["order"])
 
 
-def _ordered(problem: Problem, said: Mapping[str, Any]) -> Problem:
+def _ordered(problem: Problem, data: Mapping[str, Any]) -> Problem:
     """The problem with the order of its steps."""
     if problem.table.border is not None or problem.costs.band is not None:
         raise ValueError("its steps have an order, but its table has a border or its costs have a band")
-    order = orders.parse(said, len(problem.costs.drop_z))
+    order = orders.parse(data, len(problem.costs.drop_z))
     return problem if order.is_plain else replace(problem, order=order, graph=order.graph(problem.table))
 
 

@@ -52,7 +52,7 @@ class Barycenter:
     cost : Σ_s w_s · cost of aligning series s with the average.
     costs : (rounds + 1,), that sum at the start and after each round; it never rises.
     alignments : the alignment of each series (X) with the average (Z); `labels` is −1 where an element was dropped.
-    converged : whether the last round lowered the cost by at most the share `tol`. If not, the search stopped at
+    converged : whether the last round lowered the cost by at most the fraction `tol`. If not, the search stopped at
         `max_iter`.
 
     >>> import dropdtw
@@ -114,8 +114,11 @@ def barycenter(
     length : K, for "mean" only. None uses the median of the lengths.
     match : "sqeuclidean", or "cosine" for vectors whose direction alone matters.
     missing : as in `dropdtw.align`.
-    method, one_to_many, many_to_one, contiguous, open_x, warp, window, executor : as in `dropdtw.solve`.
-    max_iter : the maximum number of rounds.   tol : stop when a round lowers the cost by a smaller share than this.
+    method : "drop_dtw", "drop_dtw_paper", "dtw", "otam", "subsequence", "free_begin", "free_end", "needleman_wunsch", a
+        step pattern such as "symmetric2", or your own `dropdtw.Recurrence`. With other methods, the mean of the matched
+        elements is not the best average.
+    one_to_many, many_to_one, contiguous, open_x, warp, window, executor : as in `dropdtw.solve`.
+    max_iter : the maximum number of rounds.   tol : stop when a round lowers the cost by at most this fraction.
     n_jobs, progress : as in `dropdtw.pairwise`.
 
     Returns
@@ -195,8 +198,8 @@ class Pull:
         self.match.check_features(Z.shape[1])
         self.vectors = [CENTERS[self.match.name](X) for X in series]
         self._priced = [Problem.of_checked(spec, Z, X, self.match) for spec, X in zip(specs, series, strict=True)]
-        usual = len(Z) * sum(map(len, series)) / len(series)
-        self.threads = useful_threads(threads, usual) if specs[0].executor != "reference" else 1
+        cells = len(Z) * sum(map(len, series)) / len(series)
+        self.threads = useful_threads(threads, cells) if specs[0].executor != "reference" else 1
 
     def problems(self, Z: Array) -> list[Problem]:
         """The problem of each series with an average of the same length as the first."""
@@ -296,7 +299,7 @@ def check_averaged(spec: Spec) -> None:
 def check_tolerance(tol: float) -> None:
     """Raise on an invalid tolerance."""
     if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= tol < np.inf:
-        raise ValueError(f"tol is {tol!r}; give a finite number ≥ 0, the share of the cost below which to stop")
+        raise ValueError(f"tol is {tol!r}; give a finite number ≥ 0, the fraction of the cost at which to stop")
 
 
 def _start(

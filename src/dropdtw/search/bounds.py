@@ -68,7 +68,7 @@ def prices(spec: Spec) -> Prices:
     table, method = spec.table, spec.method
     mirrored = table.transpose()
     no_costs = Matrix(np.empty((0, 0)))
-    lost = np.inf if method.lost is None else method.lost
+    lost = np.inf if method.drop_cost is None else method.drop_cost
     d_x = lost if spec.drop_x is None else spec.drop_x.price(no_costs, "x")
     d_z = lost if spec.drop_z is None else spec.drop_z.price(no_costs, "z")
     worth = method.pair if method.weigh is None else _weighed
@@ -78,8 +78,8 @@ def prices(spec: Spec) -> Prices:
         _least(mirrored, 0.0 if method.free_z else d_z),
         one_to_many=table.matches_by("left"),
         many_to_one=table.matches_by("top"),
-        both_x=table.matches_skipped_x(),
-        both_z=mirrored.matches_skipped_x(),
+        both_x=table.can_match_x_after_drop(),
+        both_z=mirrored.can_match_x_after_drop(),
         pair=_pays(table, worth, threshold),
     )
 
@@ -109,7 +109,7 @@ def _pays(
 
 def _least(table: Recurrence, drop_x: npt.ArrayLike) -> npt.ArrayLike:
     """A lower bound on the cost of an unmatched x in a table, if dropping it costs `drop_x`."""
-    paid = table.skips_x_for()
+    paid = table.unmatched_x_pays()
     if not paid:
         return np.inf
     return drop_x if paid == {"drop_x"} else np.minimum(drop_x if "drop_x" in paid else np.inf, 0.0)

@@ -31,7 +31,7 @@ DEFAULT_K = 10
 """How many occurrences `find` returns if neither `k` nor `max_cost` is given."""
 
 FIRST = 1 << 14
-"""Number of ends that are sorted first; the rest are sorted only if needed."""
+"""Number of candidates in the first sorted batch; later batches are sorted only if needed."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ def find(
     ----------
     query : (K, d), or (K,) for numbers: the Z of `dropdtw.align`.
     signal : (N, d) or (N,), N ≥ K: the X of `dropdtw.align`.
-    k : the maximum number of occurrences. None returns all up to `max_cost`, or the 10 best if that is None too.
+    k : the maximum number of occurrences. None returns all up to `max_cost`; if that is None, too, the 10 best.
     max_cost : the maximum cost of an occurrence. None: no limit.
-    overlap : how much occurrences may overlap, as a share of the shorter one, from 0 (not at all) to 1 (any overlap,
+    overlap : how much occurrences may overlap, as a fraction of the shorter one, from 0 (not at all) to 1 (any overlap,
         so that every candidate is kept).
     drop_x, drop_z : the cost of dropping an element of the signal, and of the query. None forbids dropping. Rules such
         as "percentile:30" use the match costs of the whole signal.
@@ -127,7 +127,7 @@ def find(
     >>> dropdtw.find([1, 2, 3], signal, k=2, drop_x=0.5)[1].alignment.labels      # the 7 is dropped
     array([ 0, -1,  1,  2])
     """
-    spec = Spec.kept(
+    spec = Spec.cached(
         drop_x,
         drop_z,
         match,
@@ -150,8 +150,8 @@ def find(
     if len(Z) > len(X):
         without = " without missing ones" if missing else ""
         raise ValueError(
-            f"query has {len(Z)} elements and signal has {len(X)}{without}; the signal must be at least as long as "
-            "the query: exchange them, or compare them by align"
+            f"query has {len(Z)} elements and signal has {len(X)}{without}, but the signal must be at least as long as "
+            "the query; swap them, or use align"
         )
     kept = Kept.of(Z, z, X, x)
     spec = spec if kept is None else of_kept(spec, kept)
@@ -177,7 +177,7 @@ def _checked(k: int | None, max_cost: float | None, overlap: float) -> tuple[int
     if max_cost is not None and (isinstance(max_cost, bool) or not isinstance(max_cost, Real) or max_cost != max_cost):
         raise ValueError(f"max_cost is {max_cost!r}; give a number, or None for no limit")
     if isinstance(overlap, bool) or not isinstance(overlap, Real) or not 0 <= overlap <= 1:
-        raise ValueError(f"overlap is {overlap!r}; give a share from 0 (none) to 1 (any)")
+        raise ValueError(f"overlap is {overlap!r}; give a fraction from 0 (none) to 1 (any)")
     most = DEFAULT_K if k is None and max_cost is None else k
     return most, np.inf if max_cost is None else float(max_cost), float(overlap)
 
@@ -217,21 +217,21 @@ def _as_given(costs: Costs) -> Costs:
 
 
 def _best(ends: Occurrences, k: int | None, max_cost: float, overlap: float) -> Iterator[tuple[int, int]]:
-    """The intervals [start, stop) of the best ends, without those that overlap better ones too much."""
+    """The intervals [start, stop) of the best candidates, without those that overlap better ones too much."""
     cost, begin = ends
     alive = (cost <= max_cost) & (cost < np.inf)
     stop = np.arange(1, len(cost) + 1)
     longest = int((stop - begin).max(initial=0, where=alive))
     found = 0
     for candidates in _cheapest_first(cost, alive):
-        place = 0
-        while place < len(candidates):
-            left = np.flatnonzero(alive[candidates[place : place + 1024]])
+        position = 0
+        while position < len(candidates):
+            left = np.flatnonzero(alive[candidates[position : position + 1024]])
             if not len(left):
-                place += 1024
+                position += 1024
                 continue
-            place += int(left[0]) + 1
-            end = int(candidates[place - 1])
+            position += int(left[0]) + 1
+            end = int(candidates[position - 1])
             a, b = int(begin[end]), end + 1
             yield a, b
             found += 1
@@ -246,11 +246,14 @@ def _best(ends: Occurrences, k: int | None, max_cost: float, overlap: float) -> 
 
 
 def _cheapest_first(cost: Array, alive: Array) -> Iterator[Array]:
-    """Yield the ends sorted by (cost, j), in parts. Ends that are no longer alive when their part comes are skipped."""
-    rest, part = np.flatnonzero(alive), FIRST
+    """Yield the candidates, each as its last j, sorted by (cost, j), in batches.
+
+    Candidates that are no longer alive when their batch is sorted are left out.
+    """
+    rest, size = np.flatnonzero(alive), FIRST
     while len(rest):
         paid = cost[rest]
-        now = paid <= np.partition(paid, part)[part] if len(rest) > part else np.ones(len(rest), bool)
+        now = paid <= np.partition(paid, size)[size] if len(rest) > size else np.ones(len(rest), bool)
         yield rest[now][np.argsort(paid[now], kind="stable")]
         rest = rest[~now]
-        rest, part = rest[alive[rest]], 4 * part
+        rest, size = rest[alive[rest]], 4 * size

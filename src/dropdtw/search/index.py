@@ -55,10 +55,13 @@ class _Level:
 class Index:
     """A set of sequences, prepared once for many calls of `dropdtw.nearest`.
 
-    sequences : a list of (length, d) arrays. They are copied, except read-only memory maps and other arrays that nobody
-        can write to.
-    run : the number of consecutive frames that share a center, from which the lower bounds are computed. Short runs
-        give tighter bounds but take longer. If frames hardly change over time, long runs are better.
+    sequences : a list of arrays, (length, d) or (length,). They are copied, except read-only memory maps and other
+        arrays that nobody can write to.
+    run : how many consecutive frames are summarized by their mean. Coarse lower bounds use these means. Short runs give
+        tighter bounds but take longer. If frames hardly change over time, long runs are better.
+
+    Its attribute `sequences` is the list of validated sequences (length, d), `lengths` (n,) holds their lengths, and
+    `features` is d. `len(index)` is the number of sequences.
 
     Raises ValueError if the sequences are invalid or differ in their number of features.
 
@@ -70,7 +73,7 @@ class Index:
 
     def __init__(self, sequences: Sequence[npt.ArrayLike], *, run: int = 4) -> None:
         if not isinstance(run, (int, np.integer)) or run < 1:
-            raise ValueError(f"run is {run!r}; give the number of frames that share a center, 1 or more")
+            raise ValueError(f"run is {run!r}; give the number of frames to summarize by their mean, 1 or more")
         self._prepare([owned(X) for X in as_sequences(sequences, "corpus")], run)
 
     @classmethod

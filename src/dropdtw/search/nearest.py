@@ -48,9 +48,10 @@ class Nearest:
     costs : (k,) the costs of aligning them with the query.
     aligned : the number of sequences that were aligned.
     size : the number of sequences in the corpus.
-    by_centres, by_frames : the number of sequences pruned by the bounds from centers, and from frames.
+    by_centers, by_frames : the number of sequences pruned by coarse bounds, from the means of short runs of frames, and
+        by fine bounds, from all frames.
     abandoned : the number of alignments that were abandoned because they were certain to cost more than the k-th best.
-    spared : the share of all table cells of aligned sequences that abandoning saved.
+    spared : the fraction of the work on aligned sequences, in table cells, that early abandoning saved, 0 to 1.
 
     >>> import dropdtw
     >>> found = dropdtw.nearest([0.0, 4.0], [[0.0, 1.0], [0.0, 5.0], [4.0, 5.0]], k=2, drop_x=2.0, drop_z=2.0)
@@ -62,14 +63,14 @@ class Nearest:
     costs: Array
     aligned: int
     size: int
-    by_centres: int
+    by_centers: int
     by_frames: int
     abandoned: int = 0
     spared: float = 0.0
 
     @property
     def pruned(self) -> float:
-        """The share of the corpus that was never aligned."""
+        """The fraction of the corpus that was never aligned, 0 to 1."""
         return 1 - self.aligned / self.size
 
 
@@ -108,9 +109,9 @@ def nearest(
         them takes all match costs of a sequence, so a bound would save nothing. Use `dropdtw.pairwise` for them.
     match : as in `dropdtw.align`. Lower bounds exist for "cosine", "euclidean" and "sqeuclidean". With other match
         costs, and with the methods "ddtw", "erp" and "wdtw", every sequence is aligned.
+    open_x, open_z, threshold : as in `dropdtw.solve`, but numbers only.
+    method, one_to_many, many_to_one, contiguous, warp, window, executor : as in `dropdtw.solve`.
     n_jobs, progress : as in `dropdtw.pairwise`.
-    method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold, executor : as in
-        `dropdtw.solve`.
 
     Returns
     -------
@@ -171,17 +172,17 @@ def search(
         return found.result(0)
     coarse = bound(0, np.arange(len(index)))
     order = np.argsort(coarse, kind="stable")
-    by_centres = start = 0
+    by_centers = start = 0
     width = max(TRIAL, 8 * found.k)
     while start < len(order):  # the first part holds the nearest, so the coarse bound prunes most of the later parts
         part = order[start : start + width]
         start, width = start + width, 4 * width
         left = part[coarse[part] <= found.worst]
-        by_centres += len(part) - len(left)
+        by_centers += len(part) - len(left)
         fine = np.maximum(bound(1, left), coarse[left]) if found.pays else coarse[left]
         by_fine = np.argsort(fine, kind="stable")
         found.through(left[by_fine], fine[by_fine])
-    return found.result(by_centres)
+    return found.result(by_centers)
 
 
 class _Search:
@@ -272,10 +273,10 @@ class _Search:
             width = max(width, min(2 * width, 128 * self.threads))
         self.pays = self.pays and bool(np.count_nonzero(bound <= self.worst) <= 0.8 * len(candidates))
 
-    def result(self, by_centres: int) -> Nearest:
+    def result(self, by_centers: int) -> Nearest:
         size = len(self.index)
         if self.aligned < size:
             self.report(size, size)
-        by_frames = size - self.aligned - by_centres
+        by_frames = size - self.aligned - by_centers
         spared = self.spared / self.columns
-        return Nearest(self.indices, self.costs, self.aligned, size, by_centres, by_frames, self.abandoned, spared)
+        return Nearest(self.indices, self.costs, self.aligned, size, by_centers, by_frames, self.abandoned, spared)

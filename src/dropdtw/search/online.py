@@ -20,7 +20,7 @@ from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost, PerElement
 from dropdtw.orders.order import OrderLike
 from dropdtw.problem.charges import Charges
-from dropdtw.problem.inputs import Array, as_drop_costs, as_pair, as_sequence, refuse_masked
+from dropdtw.problem.inputs import Array, as_drop_costs, as_floats, as_sequence, same_precision
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs, Problem, between
 from dropdtw.problem.spec import Spec
@@ -34,8 +34,8 @@ from dropdtw.tables.reducers import soft_min
 class StreamState(NamedTuple):
     """The state of a stream after a frame x. Returned by `Online.push`.
 
-    It describes the cheapest alignment of all frames so far with the first steps of Z. With an `order`, these are the
-    first steps of one of the sequences that it allows.
+    It describes the cheapest alignment of all frames so far with a prefix of Z, of any length. With an `order`, it is a
+    prefix of one of the sequences of steps that the order allows.
 
     step : the index of the last z that this alignment has matched or dropped; −1 if there is none yet.
     label : the index of the z that x matches in this alignment; −1 if x is dropped.
@@ -59,8 +59,8 @@ class StreamState(NamedTuple):
 class Online:
     """Align Z with frames that arrive one by one.
 
-    `push` takes the next frame and returns the state of the stream. `committed` lists the segments that are final.
-    `finish` returns the same alignment as `align`.
+    `push` takes the next frame and returns the state of the stream. `committed` lists the segments that are final, and
+    `decided` counts the frames whose label is final. `finish` returns the same alignment as `align`.
 
     Parameters
     ----------
@@ -75,13 +75,14 @@ class Online:
     order : as in `dropdtw.solve`. With an order, each frame that is not decided yet takes a few bytes for each node of
         the order's graph and each state of the table.
     match : as in `dropdtw.align`.
-    drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, threshold : as in `dropdtw.solve`.
+    drop_z, open_x, open_z, threshold : as in `dropdtw.solve`, but numbers only; drop_z can be one number per element.
+    method, one_to_many, many_to_one, contiguous, warp : as in `dropdtw.solve`.
     window : None; a window depends on the length of X, which a stream does not know.
 
     Raises
     ------
-    ValueError : if an argument is invalid or needs the whole stream: a rule that reads all match costs, a window,
-        greedy drops of z, or a method such as "erp".
+    ValueError : if an argument is invalid or needs the whole stream: a rule such as "percentile:30", a window, drop_z
+        with the method "greedy", or a method such as "erp".
 
     >>> import dropdtw
     >>> o = dropdtw.Online([0.0, 1.0, 2.0], drop_x=0.5, gamma=0.1)
@@ -91,6 +92,14 @@ class Online:
     (2, 2)
     >>> o.finish().labels
     array([ 0,  0, -1,  1,  2, -1,  2])
+
+    With a beam, segments become final while the stream is still running:
+
+    >>> o = dropdtw.Online([0.0, 1.0, 2.0], drop_x=0.5, gamma=None, beam=0.6)
+    >>> for x in [0.1, 0.0, 7.0, 1.1, 2.0]:
+    ...     now = o.push(x)
+    >>> o.committed, o.decided
+    ([Segment(label=0, start=0, stop=2)], 4)
     """
 
     def __init__(
@@ -130,7 +139,7 @@ class Online:
             warp=warp,
             order=order,
         )
-        self.spec.refuse_rules("which a stream does not know until it ends")
+        self.spec.refuse_rules("and a stream does not know all of them until it ends")
         if np.ndim(
             drop_x := 0.0 if self.spec.drop_x is None else self.spec.drop_x.price(Matrix(np.empty((0, 0))), "x")
         ):
@@ -149,11 +158,14 @@ class Online:
                 "use align when the stream has ended"
             )
         if self.spec.method.narrow is not None and drop_z is not None:
-            raise ValueError("greedy drops of z need all match costs of z; leave out drop_z, or use 'drop_dtw'")
+            raise ValueError(
+                f"method {self.spec.method.name!r} decides whether to drop a z after seeing all of X, which a stream "
+                "does not know; leave out drop_z, or use 'drop_dtw'"
+            )
         if self.spec.method.narrow is not None and self.spec.method.refuses is not None:
             raise ValueError(
-                f"method {self.spec.method.name} limits what may be skipped at the end of X, which a stream does not "
-                "know; use 'subsequence', 'free_begin' or 'free_end'"
+                f"method {self.spec.method.name} limits how much may be skipped, which Online does not support; "
+                "use 'subsequence', 'free_begin' or 'free_end'"
             )
         if beam is not None and not (isinstance(beam, Real) and beam >= 0):
             raise ValueError(f"beam is {beam!r}; give a cost ≥ 0, or None to discard nothing")
@@ -207,9 +219,9 @@ class Online:
     def committed(self) -> list[Segment]:
         """The segments that no future frame can change, sorted by z, then by x.
 
-        Without `beam`, little more than the junk at the beginning is usually committed: an alignment that has
-        dropped everything so far can still win, because all of Z may follow and match better. With `beam`, everything
-        on which all alignments within the beam agree is committed.
+        Without `beam`, this is usually empty until the end: an alignment that has dropped every frame so far can still
+        win, because all of Z may follow and match better. With `beam`, it holds what all alignments within the beam
+        agree on.
         """
         return [] if self._stream is None else self._stream.committed()
 
@@ -264,7 +276,7 @@ class Online:
         values = soft.values[ends]
         weights[ends] = soft.column.reducer.weights(values.reshape(-1, 1)).reshape(values.shape)
         match, dropped = soft.derivatives(weights)
-        if self._problem.table.skips_for_free:  # free skips do not appear in the derivative by drop_x
+        if self._problem.table.skips_for_free:  # the derivative with respect to drop_x omits them
             dropped = float(np.clip(weights.sum() - match.sum(), 0, 1))
         return match, dropped
 
@@ -281,7 +293,11 @@ class Online:
 
     def _column(self, x: npt.ArrayLike) -> Array:
         """The match costs of a frame, (K, 1)."""
-        name = f"frame {self.frames}"
-        refuse_masked(x, name)
-        frame = as_sequence(np.reshape(np.asarray(x), (1, -1)), name)
-        return between(*as_pair(self.Z, frame), self._match).matrix
+        name, d = f"frame {self.frames}", self.Z.shape[1]
+        frame = as_floats(x, name).reshape(1, -1)
+        if frame.shape[1] != d:
+            shape = "a number" if d == 1 else f"a vector ({d},)"
+            raise ValueError(f"{name} has {frame.shape[1]} features, but Z has {d}; give {shape}")
+        if not np.isfinite(frame).all():
+            raise ValueError(f"{name} has NaN or infinity; skip it or fill it in")
+        return between(*same_precision(self.Z, frame), self._match).matrix

@@ -1,4 +1,8 @@
-"""The values of all pairs from two lists of sequences: many pairs at a time in kernels, or one by one in threads."""
+"""The values of all pairs from two lists of sequences.
+
+Kernels compute many pairs at a time. Requests that they do not support are computed in threads: in blocks of one Z and
+many X, or one by one.
+"""
 
 from __future__ import annotations
 
@@ -36,25 +40,25 @@ ENOUGH = 1 << 16
 
 
 class Comparison:
-    """One request for many pairs of sequences with the same features. Pairs of equal shape share their setup."""
+    """One request for many pairs, all with the same number of features. Pairs of equal shape share their setup."""
 
     def __init__(self, spec: Spec, features: int) -> None:
         self.spec = spec
         self.match = spec.resolved(features)
         self.match.check_features(features)
-        self._of_compared = costs.resolve(spec.match, features)  # excludes the method's own derivation
+        self._of_compared = costs.resolve(spec.match, features)  # without `Method.derive`, which `_compared` applies
         self.prepared: dict[Any, Problem] = {}
         self._executor = executors.choose(spec.table, spec.executor)
         self._checked = False
 
     def value(self, Z: Array, X: Array) -> float:
         """Compute the value of one pair of sequences that are already checked."""
-        spec, due = self.spec, self.costs(Z, X)
+        spec, pair = self.spec, self.costs(Z, X)
         if spec.by_path:
-            return executors.per_step(self._executor.trace(spec.table, due), due)
+            return executors.per_step(self._executor.trace(spec.table, pair), pair)
         if spec.reducer.name == "hard" and (limit := spec.limit(len(Z), len(X))) < np.inf:
-            return self._executor.within(spec.table, due, limit).value
-        return self._executor.run(spec.table, spec.reducer, due).value
+            return self._executor.within(spec.table, pair, limit).value
+        return self._executor.run(spec.table, spec.reducer, pair).value
 
     def costs(self, Z: Array, X: Array, match: MatchCosts | None = None) -> Costs:
         """Return the costs of a pair. match : its match costs, if the caller already has them."""
@@ -141,19 +145,19 @@ class Comparison:
         slopes = method.narrow is paid.without_ends and spec.window is None
         if spec.by_path or method.weigh is not None or (method.needs_sequences and not slopes):
             return None
-        drop_x = 0.0 if method.free_x else _price(spec.drop_x, Xs) if method.lost is None else method.lost
-        drop_z = 0.0 if method.free_z else _price(spec.drop_z, Zs) if method.lost is None else method.lost
+        drop_x = 0.0 if method.free_x else _price(spec.drop_x, Xs) if method.drop_cost is None else method.drop_cost
+        drop_z = 0.0 if method.free_z else _price(spec.drop_z, Zs) if method.drop_cost is None else method.drop_cost
         threshold = _price(spec.threshold, [])
-        steps = method.pair is None or method.takes_threshold
+        pair_supported = method.pair is None or method.takes_threshold
         greedy = method.name == "greedy" and method.built_in
-        if not steps or (method.narrow is not None and not (greedy or slopes)) or spec.graph(len(Zs[0])) is not None:
+        narrow_supported = method.narrow is None or greedy or slopes
+        if not (pair_supported and narrow_supported) or spec.graph(len(Zs[0])) is not None:
             return None
         if drop_x is None or drop_z is None or threshold is None:
             return None
-        asked = spec.charges
-        suggests = (asked.open_x == "suggest", asked.open_z == "suggest")
-        charges = Charges(*(0.0 if isinstance(value, str) else float(value) for value in asked))
-        return Terms(drop_x, drop_z, charges, spec.window, _step(method), threshold, suggests, greedy)
+        suggests = (spec.charges.open_x == "suggest", spec.charges.open_z == "suggest")
+        charges = Charges(*(0.0 if isinstance(value, str) else float(value) for value in spec.charges))
+        return Terms(drop_x, drop_z, charges, spec.window, _binary(method), threshold, suggests, greedy)
 
     def one_by_one(self, Z: Array, Xs: list[Array], limit: float, known: Callable[[int], MatchCosts | None]) -> Values:
         """Compute the hard values (m,) of one sequence and several others on one thread, each exact up to the limit.
@@ -190,7 +194,7 @@ def all_pairs(
     once = Xs is None and spec.is_symmetric(features, alike=len({len(Z) for Z in left}) == 1)
     report = reporter("dropdtw.pairwise", progress)
     if some_missing and reads_places(spec):
-        return _each_for_itself(spec, Zs, Zs if Xs is None else Xs, report)
+        return _with_own_setup(spec, Zs, Zs if Xs is None else Xs, report)
     comparison = Comparison(spec, features)
     metric = comparison.metric(left, right)
     limit = max(spec.limit(K, N) for K in {len(Z) for Z in left} for N in {len(X) for X in right})
@@ -205,20 +209,24 @@ def _present(
     spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.ArrayLike] | None
 ) -> tuple[list[Array], list[Array], bool]:
     """Check both lists and remove missing elements; also return whether any were missing."""
-    known: list[bool] = []
+    had_missing: list[bool] = []
 
     def checked(values: npt.ArrayLike, name: str) -> Array:
         found, places = present(values, name, spec.missing)
-        known.append(places is not None)
+        had_missing.append(places is not None)
         return found
 
     left = as_sequences(Zs, "Zs", checked)
     right = left if Xs is None else as_sequences(Xs, "Xs", checked)
-    return left, right, any(known)
+    return left, right, any(had_missing)
 
 
-def _each_for_itself(spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.ArrayLike], report: Report) -> Array:
-    """Compute the values one by one. Needed for arguments per element if some elements are missing."""
+def _with_own_setup(spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.ArrayLike], report: Report) -> Array:
+    """Compute the values of pairs that share no setup.
+
+    If elements are missing, arguments with one value per element (drop costs, ids) must be cut to those present in each
+    pair.
+    """
     out = np.empty((len(Zs), len(Xs)))
     for a, b in np.ndindex(out.shape):
         problem = Problem.of_sequences(spec, Zs[a], Xs[b])
@@ -231,24 +239,24 @@ def _by_rows(c: Comparison, left: list[Array], right: list[Array], once: bool, t
     """Compute the values (n, m) that kernels do not support: in blocks of one Z and many X, or one by one."""
     many, shape = c.in_blocks(left, right), (len(left), len(right))
     if many is not None:
-        return _in_threads(_in_blocks(many, left, once), shape, once, threads, report)
-    usual = (sum(map(len, left)) / len(left)) * (sum(map(len, right)) / len(right))
+        return _in_threads(_rows_of_blocks(many, left, once), shape, once, threads, report)
+    cells = (sum(map(len, left)) / len(left)) * (sum(map(len, right)) / len(right))
     if c.spec.executor == "reference":  # pure NumPy code holds the GIL
         threads = 1
-    return _in_threads(_one_by_one(c, left, right, once), shape, once, useful_threads(threads, usual), report)
+    return _in_threads(_rows_of_pairs(c, left, right, once), shape, once, useful_threads(threads, cells), report)
 
 
 Row = tuple[int, Callable[[], Iterator[tuple[Any, Any]]]]
 """The index of a Z, and a function that yields its values, several X at a time: which X, and their values."""
 
 
-def _in_blocks(many: Blocks, left: list[Array], once: bool) -> list[Row]:
+def _rows_of_blocks(many: Blocks, left: list[Array], once: bool) -> list[Row]:
     """Return rows of blocks. With `once`, each Z is compared only with itself and the X that follow it."""
     which = many.order if once else range(len(left))
-    return [(int(a), partial(many.values, left[a], place if once else 0)) for place, a in enumerate(which)]
+    return [(int(a), partial(many.values, left[a], first if once else 0)) for first, a in enumerate(which)]
 
 
-def _one_by_one(c: Comparison, left: list[Array], right: list[Array], once: bool) -> list[Row]:
+def _rows_of_pairs(c: Comparison, left: list[Array], right: list[Array], once: bool) -> list[Row]:
     def values(a: int) -> Iterator[tuple[int, float]]:
         return ((b, c.value(left[a], right[b])) for b in range(a if once else 0, len(right)))
 
@@ -303,8 +311,8 @@ def _price(rule: Rule | None, sequences: list[Array]) -> Price | None:
     return None
 
 
-def _step(method: Method) -> tuple[float, float, bool] | None:
-    """Return the cost of a match under a method with a threshold, as `Terms.step`; None if it is the match cost."""
+def _binary(method: Method) -> tuple[float, float, bool] | None:
+    """Return the cost of a match under a method with a threshold, as `Terms.binary`; None if it is the match cost."""
     if method.pair is None:
         return None
     below, at, above = method.pair(np, np.array([-1.0, 0.0, 1.0]), 0.0)

@@ -26,14 +26,17 @@ ONE_GROUP: Final = 2 / np.pi
 class Suggestion:
     """A drop cost and how far to trust it. Returned by `dropdtw.suggest_drop`.
 
-    percentile : for drop_x="percentile:…", which adapts to the costs of other sequences.
+    percentile : the drop cost as a percentile of the match costs, 0 to 100. `drop_x=found.rule` uses it on other
+        sequences, where the same percentile can be another number.
     constant : the same drop cost as a number.
-    confidence : 0 to 1. High if the gap is clear and the alignment hardly depends on where in the gap the drop cost
-        lies.
+    confidence : 0 to 1. High if the costs of good matches and of chance matches are far apart, and if most drop costs
+        between them give the same alignment. With fewer than ten x, it is reduced in proportion.
     why : the reasons, in one sentence.
 
-    >>> Suggestion(percentile=12.5, constant=0.4, confidence=0.9, why="").rule
-    'percentile:12.5'
+    >>> import dropdtw
+    >>> found = dropdtw.suggest_drop([[0.1, 0.9, 0.8], [0.9, 0.2, 0.9]])
+    >>> found.constant, found.rule
+    (0.5, 'percentile:33.33')
     """
 
     percentile: float
@@ -60,10 +63,11 @@ def suggest_drop(
 ) -> Suggestion:
     """Suggest a drop cost for two sequences, or for match costs.
 
-    Junk also matches something by chance, about as well as a real element matches a z that it does not belong to. So
-    we take the cost of each x's best match and the cost of its best match elsewhere in Z. The drop cost is the
-    threshold that splits all these numbers most clearly into two groups (Otsu's threshold). The confidence depends on
-    the gap between the groups, and on how many x keep their label for every drop cost in the middle half of the gap.
+    The drop cost should lie between the costs of good matches and those of chance matches. Each x contributes two
+    costs: that of its best match, and the lowest one among the z that are more than K // 8 rows away from it, which is
+    a chance match. Junk has only chance matches. The drop cost is the threshold that splits all these costs most
+    clearly into two groups (Otsu's threshold). The confidence depends on how far apart the groups are, and on how many
+    x keep their label for every drop cost in the middle half of the gap between them.
 
     Parameters
     ----------
@@ -105,9 +109,9 @@ def suggest_drop(
     matching = {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
     prices = np.linspace((below + constant) / 2, (above + constant) / 2, 5)
     steady = _steadiness(C, prices.tolist(), drop_z, matching)
-    verdict = "far apart" if clear > 0.5 else "close together" if clear > 0.2 else "hardly apart"
+    verdict = "are clearly separated" if clear > 0.5 else "are weakly separated" if clear > 0.2 else "overlap widely"
     why = (
-        f"good matches cost about {below:.3g} and chance ones about {above:.3g}: the two groups are {verdict}; "
+        f"good matches cost about {below:.3g} and chance ones about {above:.3g}; the two groups {verdict}; "
         f"{steady:.0%} of the x get the same label for every drop cost in the middle half of the gap"
     )
     few = min(1.0, int(np.isfinite(C).any(axis=0).sum()) / 10)  # with fewer than ten elements, less confidence

@@ -1,6 +1,6 @@
 """Alignment for scikit-learn: a nearest-neighbor classifier, distances to prototypes as features, and clustering.
 
-`import dropdtw` does not import this package. It needs `pip install dropdtw[sklearn]`.
+`import dropdtw` does not import this package. It needs `pip install 'dropdtw[sklearn]'`.
 
 Other clusterers of scikit-learn need only the distances of all pairs. With the same drop cost on both sides, these are
 symmetric, as `metric="precomputed"` expects:

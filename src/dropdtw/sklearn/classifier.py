@@ -23,9 +23,9 @@ from dropdtw.tables.methods import MethodLike
 class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[misc]
     """Classify series by a vote of the training series that are cheapest to align with them. The search is exact.
 
-    Training series are Z and series to classify are X: `drop_x` is the cost of dropping a step of the latter, `drop_z`
-    that of dropping a step of a training series. Without drop costs this is nearest neighbors under DTW. Prefer numbers
-    as drop costs: a percentile differs from pair to pair, so costs are not comparable.
+    Training series are Z and series to classify are X: `drop_x` is the cost of dropping an element of the latter,
+    `drop_z` that of dropping an element of a training series. Without drop costs this is nearest neighbors under DTW.
+    Prefer numbers as drop costs: a percentile differs from pair to pair, so costs are not comparable.
 
     Parameters
     ----------
@@ -43,6 +43,7 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
     n_features_in_ : the number of columns if `fit` was given a table (n, t); later tables may be wider or narrower.
 
     >>> import numpy as np
+    >>> from dropdtw.sklearn import AlignmentKNeighborsClassifier
     >>> up, down = np.arange(5.0), np.arange(5.0)[::-1]
     >>> knn = AlignmentKNeighborsClassifier(drop_x=0.5).fit([up, down], ["up", "down"])
     >>> knn.predict([[0, 1, 9, 9, 2, 3, 4], [4, -7, 3, 2, 2, 1, 0]]).tolist()
@@ -141,7 +142,7 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         return np.take_along_axis(D, nearest, axis=1), nearest
 
     def predict_proba(self, X: Panel) -> Array:
-        """Compute each class's share of the votes. Training series that cannot be aligned do not vote.
+        """Compute each class's fraction of the votes. Training series that cannot be aligned do not vote.
 
         X : n series.
 

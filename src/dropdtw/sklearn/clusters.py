@@ -37,7 +37,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
     def _learn_clusters(self, X: Panel) -> list[Array]:
         """The series to be clustered."""
-        check_count(self.n_clusters, "n_clusters", "clusters to find")
+        check_count(self.n_clusters, "n_clusters", "the number of clusters")
         self._check_told(self._spec())
         series = self._learn_series(X)
         if len(series) < self.n_clusters:
@@ -143,4 +143,4 @@ def spread_out(
 def check_count(value: object, name: str, what: str) -> None:
     """Raise unless the value is a positive int."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} is {value!r}; give how many {what}, 1 or more")
+        raise ValueError(f"{name} is {value!r}; give {what}, 1 or more")

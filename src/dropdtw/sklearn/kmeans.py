@@ -30,7 +30,7 @@ class AlignmentKMeans(Clusterer):
 
     Minimizes the inertia: the sum, over all series, of the cost of aligning each with its center. Two steps alternate:
     assign each series to its cheapest center, then move each center to the mean of the elements it matches. Neither can
-    raise the inertia. Centers are Z and series are X: `drop_x` is the cost of dropping a step of a series. Without
+    raise the inertia. Centers are Z and series are X: `drop_x` is the cost of dropping an element of a series. Without
     drops this is k-means under DTW.
 
     Parameters
@@ -39,13 +39,15 @@ class AlignmentKMeans(Clusterer):
     init : "k-means++" starts from series that are far apart, "random" from random series. Or a list of `n_clusters`
         series of your own.
     n_init : the number of starts; the result with the lowest inertia is kept.
-    max_iter, tol : the maximum number of rounds; stop when a round lowers the inertia by a smaller share than `tol`.
+    max_iter : the maximum number of rounds.
+    tol : stop when a round lowers the inertia by at most this fraction.
     drop_x : a number, on the scale of `match`; for "sqeuclidean" it is a squared distance. None drops nothing. Rules
         such as "percentile:30" raise an error: they give a different number for each center, so costs would not be
         comparable. `dropdtw.suggest_drop` finds a number.
     match : "sqeuclidean", or "cosine" for vectors whose direction alone matters.
     progress : as in `dropdtw.pairwise`.   random_state : as in scikit-learn.
-    method, one_to_many, many_to_one, contiguous, open_x, warp, window, missing, layout, n_jobs : as in
+    open_x : a number; the extra cost of each run of drops.   method : one of those of `dropdtw.barycenter`.
+    one_to_many, many_to_one, contiguous, warp, window, missing, layout, n_jobs : as in
         `AlignmentKNeighborsClassifier`.
 
     Attributes
@@ -54,6 +56,7 @@ class AlignmentKMeans(Clusterer):
     history_ : the inertia at the start and after each round; it never rises.   n_iter_ : the number of rounds.
 
     >>> import numpy as np
+    >>> from dropdtw.sklearn import AlignmentKMeans
     >>> t = np.linspace(0, 1, 20)
     >>> spoiled = [np.insert(s, k, [junk] * 4) for k, junk in ((3, 6), (9, -5), (15, 9)) for s in (t, 1 - t)]
     >>> km = AlignmentKMeans(2, drop_x=0.05, random_state=0).fit(spoiled)
@@ -108,11 +111,11 @@ class AlignmentKMeans(Clusterer):
 
     def _check_told(self, spec: Spec) -> None:
         check_averaged(spec)
-        spec.refuse_rules("so that it differs from center to center and costs cannot be compared")
+        spec.refuse_rules("so it differs from center to center and costs cannot be compared")
         if spec.drop_x is not None and spec.drop_x.plain() is None:
             raise ValueError(f"drop_x is {spec.drop_x.said!r}; clusters need one number for all steps of all series")
-        check_count(self.max_iter, "max_iter", "rounds to make at most")
-        check_count(self.n_init, "n_init", "starts to try")
+        check_count(self.max_iter, "max_iter", "the maximum number of rounds")
+        check_count(self.n_init, "n_init", "the number of starts")
         check_tolerance(self.tol)
         if isinstance(self.init, str) and self.init not in ("k-means++", "random"):
             raise ValueError(
@@ -161,8 +164,8 @@ class AlignmentKMeans(Clusterer):
         centers = [present(each, f"init[{c}]", self.missing)[0].astype(np.float64) for c, each in enumerate(given)]
         if len(centers) != self.n_clusters or centers[0].shape[1] != self.n_channels_:
             raise ValueError(
-                f"init has {len(centers)} series of {centers[0].shape[1]} features; give {self.n_clusters}, one for "
-                f"each cluster, of {self.n_channels_}"
+                f"init has {len(centers)} series with {_features(centers[0].shape[1])}; give {self.n_clusters} series "
+                f"(one per cluster) with {_features(self.n_channels_)} each"
             )
         return centers
 
@@ -245,6 +248,10 @@ class AlignmentKMeans(Clusterer):
                 D[c] = self._distances([centers[c]], series)[0]
         self._refuse_lost(D)
         return centers, D.argmin(axis=0), float(D.min(axis=0).sum())
+
+
+def _features(count: int) -> str:
+    return f"{count} feature{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True)

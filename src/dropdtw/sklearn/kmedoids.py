@@ -22,9 +22,9 @@ class AlignmentKMedoids(Clusterer):
     """Cluster series around medoids, which are some of the series, by the cost of aligning each with its medoid.
 
     Lowers the inertia, the sum of these costs, until no swap of a medoid for another series lowers it further. Medoids
-    are Z and series are X: `drop_x` is the cost of dropping a step of a series, `drop_z` that of dropping a step of its
-    medoid. Nothing is averaged, so any match cost, method and rule works. All n² pairs are aligned once, and their
-    costs are cached.
+    are Z and series are X: `drop_x` is the cost of dropping an element of a series, `drop_z` that of dropping an
+    element of its medoid. Nothing is averaged, so any match cost, method and rule works. All n² pairs are aligned once,
+    and their costs are cached.
 
     Parameters
     ----------
@@ -43,6 +43,7 @@ class AlignmentKMedoids(Clusterer):
     history_ : the inertia at the start and after each swap; it falls.   n_iter_ : the number of swaps made.
 
     >>> import numpy as np
+    >>> from dropdtw.sklearn import AlignmentKMedoids
     >>> t = np.linspace(0, 1, 20)
     >>> spoiled = [np.insert(s, k, [junk] * 4) for k, junk in ((3, 6), (9, -5), (15, 9)) for s in (t, 1 - t)]
     >>> km = AlignmentKMedoids(2, drop_x=0.2, drop_z=0.2, random_state=0).fit(spoiled)
@@ -96,8 +97,8 @@ class AlignmentKMedoids(Clusterer):
         self.random_state = random_state
 
     def _check_told(self, spec: Spec) -> None:
-        check_count(self.n_init, "n_init", "starts to try")
-        check_count(self.max_iter, "max_iter", "swaps to make at most")
+        check_count(self.n_init, "n_init", "the number of starts")
+        check_count(self.max_iter, "max_iter", "the maximum number of swaps")
 
     def fit(self, X: Panel, y: object = None) -> Self:
         """Cluster the series of X.

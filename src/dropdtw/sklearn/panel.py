@@ -30,6 +30,8 @@ def as_series(X: Panel, layout: Layout = None, name: str = "X", *, missing: str 
 
     Returns a list of n arrays (t, d). Raises ValueError if X or its layout is invalid.
 
+    >>> import numpy as np
+    >>> from dropdtw.sklearn import as_series
     >>> [s.shape for s in as_series(np.zeros((2, 3, 50)), layout="nct")]
     [(50, 3), (50, 3)]
     >>> [s.shape for s in as_series([[1, 2, 3], [1, 2]])]

@@ -20,6 +20,7 @@ def columns(a: Alignment, of: Literal["pairs", "x", "z", "segments"] = "pairs") 
     Returns a dictionary from names to arrays. Raises ValueError if `of` is none of these.
 
     >>> import dropdtw
+    >>> from dropdtw.sklearn import columns
     >>> a = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3)
     >>> columns(a)
     {'z': array([0, 0]), 'x': array([0, 2]), 'cost': array([0.1, 0.2])}

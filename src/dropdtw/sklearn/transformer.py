@@ -22,7 +22,7 @@ from dropdtw.tables.methods import MethodLike
 class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Aligner):  # type: ignore[misc]
     """Replace each series by the costs of aligning it with prototypes, as features for any estimator.
 
-    Prototypes are Z and series to transform are X: `drop_x` is the cost of dropping a step of the latter.
+    Prototypes are Z and series to transform are X: `drop_x` is the cost of dropping an element of the latter.
 
     Parameters
     ----------
@@ -39,6 +39,7 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
     prototypes_ : list of (t, d).   prototype_indices_ : (k,) their indices in X; None for series of your own.
 
     >>> import numpy as np
+    >>> from dropdtw.sklearn import AlignmentTransformer
     >>> t = np.linspace(0, 1, 5)
     >>> AlignmentTransformer(prototypes=[t, 1 - t], drop_x=0.2).fit([t]).transform([t, 1 - t, np.r_[t, 9]]).round(2)
     array([[0. , 2.3],
@@ -125,8 +126,8 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         series = [owned(each) for each in as_series(prototypes, self.layout, "prototypes", missing=self.missing)]
         if series[0].shape[1] != self.n_channels_:
             raise ValueError(
-                f"prototypes have {series[0].shape[1]} features and the series of fit {self.n_channels_}; "
-                "give prototypes with as many"
+                f"prototypes have {series[0].shape[1]} features, but the series of fit have {self.n_channels_}; "
+                "both need the same number"
             )
         return series
 

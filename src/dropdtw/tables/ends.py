@@ -49,8 +49,9 @@ class Ends(NamedTuple):
 def free_ends(x: Limit = True, z: Limit = False, steps: str = "dtw") -> Method:
     """DTW that may skip elements at the ends of the sequences at no cost, up to a limit. Pass the result as `method=`.
 
-    At each end, elements of X or of Z may be skipped, but not of both. `free_ends()` is the method "subsequence". Whole
-    numbers work like dtaidistance's `psi`; `steps="asymmetric"` works like dtw-python's `open_begin` and `open_end`.
+    An alignment may skip elements of X at one end and of Z at the other, but not of both at the same end. `free_ends()`
+    is the method "subsequence". Whole numbers work like dtaidistance's `psi`; `steps="asymmetric"` works like
+    dtw-python's `open_begin` and `open_end`.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def _method(x: Ends, z: Ends, steps: str) -> Method:
         partial(_table, x, z, inner),
         takes_drops=False,
         takes_warp=inner.takes_warp,
-        states_moves=inner.states_moves,
+        fixes_moves=inner.fixes_moves,
         must_match_x=not x.free,
         must_match_z=not z.free,
         symmetric=inner.symmetric and x == z,
@@ -148,7 +149,7 @@ def _refuses(x: Ends, z: Ends, K: int, N: int) -> str | None:
         begin, end = ends
         if begin and end and begin + end >= length:
             return (
-                f"free ends {name}={(begin, end)} add up to {begin + end}, but {name.upper()} has {length} elements: "
-                "limits at both ends have to leave one between them; give smaller ones, or True for no limit"
+                f"free ends {name}={(begin, end)} could skip all {length} elements of {name.upper()}; give limits that "
+                f"add up to at most {length - 1}, or True for no limit"
             )
     return None

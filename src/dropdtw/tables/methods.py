@@ -1,6 +1,6 @@
 """The registry of methods: for each name, which table runs and which costs it is given.
 
-One registry drives the API, the tests, the documentation and the benchmarks: a method added here is covered at once.
+The API, the tests and the benchmarks read it. CONTRIBUTING.md, "Adding an aligner", lists what else a new method needs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dropdtw.tables.table import Recurrence
 
 
 class Matching(NamedTuple):
-    """Which matches a warping table allows; `dropdtw.solve` documents them."""
+    """Which matches a table of the DTW family allows; `dropdtw.solve` documents them."""
 
     one_to_many: bool = True
     many_to_one: bool = True
@@ -27,7 +27,7 @@ class Matching(NamedTuple):
 
     @property
     def repeats(self) -> dict[str, bool]:
-        """The two that every warping table takes."""
+        """The two options that every table of the DTW family takes."""
         return {"one_to_many": self.one_to_many, "many_to_one": self.many_to_one}
 
 
@@ -36,24 +36,25 @@ class Method:
     """An entry of the registry.
 
     name, summary : its name, and one sentence about it.
-    table : returns the recurrence, given whether x may be dropped, whether z may be dropped, the matching, and whether
-        it needs charges for runs and repeats.
+    table : a function (drops_x, drops_z, matching, charged) that returns the recurrence; drops_x and drops_z say
+        whether x and z may be dropped, and charged whether runs of drops and repeats pay a charge.
     takes_drops, takes_threshold, takes_opening, takes_warp : which arguments it accepts.
-    states_moves : whether the table fixes its own moves, so that one_to_many and the like do not apply.
+    fixes_moves : whether the table fixes its own moves, so that one_to_many and the like do not apply.
     one_to_one : whether each element is matched at most once, whatever the options say.
-    must_match_x, must_match_z : whether an element without a drop cost has to be matched.
+    must_match_x, must_match_z : whether every x (z) has to be matched if `drop_x` (`drop_z`) is not given.
     symmetric : whether swapping Z and X (with their drop costs and options) leaves the hard value unchanged.
     free_x, free_z : whether dropping an x (a z) costs nothing, whatever the drop costs.
-    pair : computes the cost of a pair from (module, match cost, threshold). It must not fall as the match cost rises.
-        None: the match cost itself.
-    narrow : forbids alignments before the table runs, without making any of them cheaper. None: forbids nothing.
-    slopes : the smallest and the largest (N − 1)/(K − 1) that its paths reach. None: any.
-    norm : what normalize="pattern" divides by, given K and N. None: paths differ in total weight.
+    pair : computes the cost of a pair from (array module, match cost, threshold); the module is NumPy or PyTorch. The
+        cost must not fall as the match cost rises. None: the match cost itself.
+    narrow : forbids some alignments before the table runs. It must not lower the cost of those that it still
+        allows, because lower bounds rely on that. None: forbids nothing.
+    slopes : the range of (N − 1)/(K − 1) for which a path exists. None: any.
+    norm : what normalize="pattern" divides by, given K and N. None if its paths differ in total weight.
     takes_orders : whether it works with orders of steps other than a list.
     match : the meaning of `match="auto"`. None: the usual one.
-    lost : the cost of any drop. None: as given.
+    drop_cost : the cost of every drop. None: drop costs are as given.
     gap : the element whose match cost with a dropped element is the cost of that drop. None: drop costs are as given.
-    weigh : multiplies the cost of each pair by a number from 0 to 1 that depends on its place. None: no weights.
+    weigh : multiplies the cost of each pair by a number from 0 to 1 that depends on its position. None: no weights.
     derive : computes the sequence that is compared instead of the given one, of the same length. None: the given one.
     refuses : returns the reason why lengths (K, N) do not fit, or None if they do. None: all lengths fit.
     made_by : for a method with parameters, the function that makes it and its arguments.
@@ -66,7 +67,7 @@ class Method:
     takes_threshold: bool = False
     takes_opening: bool = False
     takes_warp: bool = False
-    states_moves: bool = False
+    fixes_moves: bool = False
     one_to_one: bool = False
     must_match_x: bool = True
     must_match_z: bool = True
@@ -79,7 +80,7 @@ class Method:
     norm: Callable[[int, int], int] | None = None
     takes_orders: bool = False
     match: str | None = None
-    lost: float | None = None
+    drop_cost: float | None = None
     gap: float | tuple[float, ...] | None = None
     weigh: Callable[[Any], Any] | None = None
     derive: Callable[[Any], Any] | None = None
@@ -89,7 +90,7 @@ class Method:
     @property
     def edits(self) -> bool:
         """Whether it changes the costs it is given."""
-        own = self.lost is not None or self.needs_sequences
+        own = self.drop_cost is not None or self.needs_sequences
         return bool(own or self.free_x or self.free_z or self.pair or self.narrow or self.weigh)
 
     @property
@@ -104,17 +105,17 @@ class Method:
 
     @property
     def streams(self) -> bool:
-        """Whether the cost of an x is known as soon as it arrives."""
+        """Whether the costs of an x can be computed as soon as it arrives. True for the same methods as `bounded`."""
         return not self.needs_sequences and self.weigh is None
 
     @property
     def counts(self) -> bool:
-        """Whether its value is a number of pairs, not a cost."""
+        """Whether its value is minus a number of pairs (LCSS), not a cost."""
         return self.pair is paid.counts
 
     @property
     def built_in(self) -> bool:
-        """Whether this package defines it, in the registry or by a function, rather than the caller by a table."""
+        """Whether it is one of this package's methods (registered, or made by a function), not a user-defined table."""
         return self.made_by is not None or METHODS.get(self.name) is self
 
     def __reduce__(self) -> Any:
@@ -124,19 +125,19 @@ class Method:
         return (look_up, (self.name,)) if self.built_in else super().__reduce__()
 
     def __repr__(self) -> str:
-        """The call that makes it, or its name."""
+        """The call that makes it, or `Method(name)`."""
         return self.name if self.made_by is not None else f"Method({self.name!r})"
 
     def edit(self, costs: Any, threshold: Any) -> Any:
-        """The costs to pay, computed from the given ones, which are arrays or tensors (`costs.xp` is their module)."""
+        """Turn the given costs into those that the table pays: arrays or tensors; `costs.xp` is their module."""
         if self.pair is not None:
             costs = costs.with_match(self.pair(costs.xp, costs.matrix, threshold))
         if self.free_x:
             costs = replace(costs, drop_x=costs.xp.zeros_like(costs.drop_x))
         if self.free_z:
             costs = replace(costs, drop_z=costs.xp.zeros_like(costs.drop_z))
-        if self.lost is not None:
-            x, z = (costs.xp.full_like(drop, self.lost) for drop in (costs.drop_x, costs.drop_z))
+        if self.drop_cost is not None:
+            x, z = (costs.xp.full_like(drop, self.drop_cost) for drop in (costs.drop_x, costs.drop_z))
             costs = replace(costs, drop_x=x, drop_z=z)
         if self.weigh is not None:
             costs = self.weigh(costs)
@@ -157,7 +158,7 @@ def _drop_dtw(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence
         return recurrence.two_sided(**matching._asdict(), charged=charged)
     if x:
         return recurrence.one_sided(**matching._asdict(), charged=charged)
-    if z:  # Algorithm 1 with exchanged roles. Where no x can be dropped, every run is contiguous.
+    if z:  # Algorithm 1 with exchanged roles. No x can be dropped, so `contiguous` has no effect.
         exchanged = {"one_to_many": matching.many_to_one, "many_to_one": matching.one_to_many}
         return recurrence.one_sided(**exchanged, charged=charged).transpose()
     return recurrence.dtw(**matching.repeats, charged=charged)
@@ -183,7 +184,7 @@ def _smith_waterman(x: bool, z: bool, matching: Matching, charged: bool) -> Recu
     return recurrence.smith_waterman(charged=charged)
 
 
-# --- Relatives with weights, counts or gap elements -------------------------------------------------------------
+# --- Methods with parameters ----------------------------------------------------------------------------------
 
 
 def wdtw(g: float = 0.05) -> Method:
@@ -265,13 +266,13 @@ def _pattern(
     slopes: tuple[float, float] | None = None,
     **more: bool,
 ) -> Method:
-    """A step pattern: its table fixes which elements are matched and which are passed over."""
+    """A step pattern: its table fixes which elements are matched and which are skipped."""
     return Method(
         name,
         summary,
         lambda x, z, matching, charged: table(),
         takes_drops=False,
-        states_moves=True,
+        fixes_moves=True,
         slopes=slopes,
         norm=norm,
         **more,  # type: ignore[arg-type]
@@ -281,13 +282,13 @@ def _pattern(
 def _free_ends(name: str, summary: str, ends: tuple[End, End] | None = None) -> Method:
     """DTW of all of Z with a stretch of X. ends : which ends of X are "free"; None: both."""
 
-    def between(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
+    def table(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
         return recurrence.free_ends(_dtw(x, z, matching, charged), ends or ("free", "free"))
 
     return Method(
         name,
         summary,
-        _subsequence if ends is None else between,
+        _subsequence if ends is None else table,
         takes_drops=False,
         takes_warp=True,
         must_match_x=False,
@@ -308,7 +309,7 @@ _ALL: Final = (
     ),
     Method(
         "drop_dtw_paper",
-        "Drop-DTW with Algorithm 2 as printed: other values under soft minima, for reproductions of the paper",
+        "Drop-DTW by the paper's Algorithm 2, typos corrected, to reproduce it: soft minima differ from 'drop_dtw'",
         _algorithm_2,
     ),
     Method(
@@ -320,14 +321,15 @@ _ALL: Final = (
         takes_orders=True,
     ),
     _free_ends(
-        "otam", "OTAM (Cao et al. 2020) as the paper uses it: both ends of X are free; one_to_many=False is Cao's own"
+        "otam",
+        "OTAM (Cao et al. 2020) as the paper uses it: both ends of X are free; one_to_many=False gives the original",
     ),
     _free_ends("subsequence", "subsequence DTW: all of Z against the best-matching stretch of X"),
     _free_ends("free_begin", "DTW that may skip elements at the beginning of X", ("free", "drop")),
     _free_ends("free_end", "DTW that may skip elements at the end of X", ("drop", "free")),
     Method(
         "needleman_wunsch",
-        "Needleman–Wunsch (1970): one-to-one matches, paid drops on both sides; Gotoh's with opening costs",
+        "Needleman–Wunsch (1970): one-to-one matches, drop costs on both sides; with opening costs, Gotoh (1982)",
         _needleman_wunsch,
         takes_opening=True,
         one_to_one=True,
@@ -335,7 +337,7 @@ _ALL: Final = (
     ),
     Method(
         "smith_waterman",
-        "Smith–Waterman (1981): the best-scoring local stretch; useful costs are signed, a match below 0",
+        "Smith–Waterman (1981): the best-scoring local stretch; empty unless good matches have negative costs",
         _smith_waterman,
         takes_opening=True,
         one_to_one=True,
@@ -376,7 +378,7 @@ _ALL: Final = (
         must_match_z=False,
         pair=paid.differs,
         match="chebyshev",
-        lost=1.0,
+        drop_cost=1.0,
     ),
     erp(),
     Method(
@@ -399,7 +401,7 @@ _ALL: Final = (
     ),
     _pattern(
         "asymmetric",
-        "step pattern asymmetric: each z counts once, and at most every other x is passed over",
+        "step pattern asymmetric: each z counts once; an x may be skipped for free, but never two in a row",
         recurrence.asymmetric,
         norm=lambda K, N: K,
         slopes=(0, 2),
@@ -427,7 +429,7 @@ METHODS: Final[dict[str, Method]] = {method.name: method for method in _ALL}
 
 
 def look_up(method: MethodLike, matching: Matching = Matching()) -> Method:  # noqa: B008
-    """Return the entry of a method. A table of the caller's gets a new entry. Raises ValueError if there is none."""
+    """Return the entry of a method; a user-defined table gets a new one. Raises ValueError for an unknown name."""
     if isinstance(method, Recurrence):
         if matching != Matching():
             raise ValueError(
@@ -453,7 +455,7 @@ def look_up(method: MethodLike, matching: Matching = Matching()) -> Method:  # n
             f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}, or give a dropdtw.Recurrence or a "
             "method with parameters, such as dropdtw.free_ends()"
         )
-    if entry.states_moves and matching != Matching():
+    if entry.fixes_moves and matching != Matching():
         raise ValueError(
             f"method {entry.name!r} is a step pattern, which states its own moves; "
             "leave out one_to_many, many_to_one and contiguous"

@@ -75,4 +75,4 @@ def without_ends(costs: Any) -> Any:
 
 def too_short(K: int, N: int) -> str | None:
     """DDTW: why sequences of these lengths have no derivatives; None if they have."""
-    return None if min(K, N) >= 3 else f"{K} × {N} elements have no derivatives; give sequences of 3 elements or more"
+    return None if min(K, N) >= 3 else f"Z has {K} elements and X has {N}, but derivatives need at least 3 in each"

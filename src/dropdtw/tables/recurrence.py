@@ -1,8 +1,11 @@
 """Every aligner as a table. All executors read these definitions.
 
-Every table lists `diag` before `left` before `top`, and matched states before dropped ones. So among equally good paths
-a match beats a drop, and a diagonal step beats the others. There are two exceptions. Step patterns keep the order of
-dtw-python. Tables with free ends list `suffix` before `match`, so that the earliest of equally good occurrences wins.
+The order of edges and of final states breaks ties. Edges into a state are listed by move: first `diag`, then `left`,
+then `top`. Among those with the same move, edges from matched states come first. `final` lists matched states first,
+too. So among equally good paths a match beats a drop, and a diagonal move beats the others. There are three exceptions:
+Step patterns keep the order of dtw-python. `algorithm_2` lists `top` before `left` for the state `neither`. And
+`subsequence` and `free_ends` list `suffix` before `match`: a path in `suffix` had its last match earlier, so the
+earliest of equally good occurrences wins. (`smith_waterman` lists `match` first, so there the latest wins.)
 
 Tables with `charged=True` charge for runs of drops and for repeated elements. They are separate tables, so that the
 plain ones have no overhead for adding 0.
@@ -17,15 +20,18 @@ from dropdtw.tables.table import Edge, Recurrence, edges
 
 
 def _matches(
-    diag: str, left: str, top: str, *, to: str, one_to_many: bool, many_to_one: bool, charged: bool
+    from_diag: str, from_left: str, from_top: str, *, to: str, one_to_many: bool, many_to_one: bool, charged: bool
 ) -> tuple[Edge, ...]:
-    """Edges that match z_i with x_j: both new (`diag`), z_i again (`left`), or x_j again (`top`)."""
-    again = "warp" if charged else None
-    found = edges(diag, to=to, moves="diag", cost="match")
+    """Edges that match z_i with x_j: both new (`diag`), z_i again (`left`), or x_j again (`top`).
+
+    from_diag, from_left, from_top : the names of the states from which each move may come.
+    """
+    plus = "warp" if charged else None
+    found = edges(from_diag, to=to, moves="diag", cost="match")
     if one_to_many:
-        found += edges(left, to=to, moves="left", cost="match", plus=again)
+        found += edges(from_left, to=to, moves="left", cost="match", plus=plus)
     if many_to_one:
-        found += edges(top, to=to, moves="top", cost="match", plus=again)
+        found += edges(from_top, to=to, moves="top", cost="match", plus=plus)
     return found
 
 
@@ -66,13 +72,20 @@ def one_sided(
 ) -> Recurrence:
     """Drop-DTW that drops from X only (paper Algorithm 1): `match` is D⁺, `drop` is D⁻, `best` is D.
 
-    `best` is a separate state because smoothMin is not associative: as in the paper, the minimum over (D⁺, D⁻) is
-    taken first. A table that charges for opening a run has to distinguish the first drop of a run from the others.
-    This includes a run at the very beginning, so the origin also counts as `match`.
+    As in the paper, D = smoothMin(D⁺, D⁻) is computed in each cell, and edges that may follow either leave from D, the
+    state `best`. Separate edges from D⁺ and D⁻ would give other values, because smoothMin is not associative.
+
+    With `charged`, the first drop of a run comes from `match`, the later ones from `drop`. A run may also begin at the
+    origin, so `match` is a start state too.
     """
-    again = "match" if contiguous else "best"
     matches = _matches(
-        "best", again, "match", to="match", one_to_many=one_to_many, many_to_one=many_to_one, charged=charged
+        "best",
+        "match" if contiguous else "best",
+        "match",
+        to="match",
+        one_to_many=one_to_many,
+        many_to_one=many_to_one,
+        charged=charged,
     )
     plain = edges("best", to="drop", moves="left", cost="drop_x")
     return Recurrence(
@@ -92,9 +105,9 @@ def two_sided(
 ) -> Recurrence:
     """Drop-DTW that drops from both sequences; each alignment has exactly one path.
 
-    States name what is matched at the end of the prefix: `both` z_i and x_j, `z_only`, `x_only`, `neither`. The only
-    path through a gap drops its x first, then its z: `neither` is entered from above only. All drops of a run are
-    therefore consecutive. With hard min this is the paper's Algorithm 2. With soft min it is Algorithm 2 with each
+    In cell (i, j), the state says which of z_i and x_j are matched: `both`, `z_only`, `x_only` or `neither`. Between
+    two matches, the x are dropped first, then the z: `neither` is entered from above only. So the drops of a run are
+    consecutive on the path. With hard min this is the paper's Algorithm 2. With soft min it is Algorithm 2 with each
     alignment counted once, rather than once per order of its drops.
     """
     return Recurrence(
@@ -111,10 +124,11 @@ def two_sided(
 
 @cache
 def algorithm_2(*, one_to_many: bool = True, many_to_one: bool = True, contiguous: bool = False) -> Recurrence:
-    """The paper's Algorithm 2 as printed, with its typos corrected: D^{zx}, D^{z−}, D^{−x}, D^{−−}, in this order.
+    """The paper's Algorithm 2, apart from its typos. The states are D^{zx}, D^{z−}, D^{−x} and D^{−−}, in this order.
 
-    Line 3 means D^{−x}_{0,j} = ∞; line 4 means D^{−−}_{i,0} = D^{−x}_{i,0} and D^{−−}_{0,j} = D^{z−}_{0,j}. All four
-    tables start at 0, and the borders are self-loops. Soft minima count some alignments several times here.
+    The typos: line 3 means D^{−x}_{0,j} = ∞; line 4 means D^{−−}_{i,0} = D^{−x}_{i,0} and D^{−−}_{0,j} = D^{z−}_{0,j}.
+    All four D are 0 in cell (0, 0), and on the borders each continues only itself. Soft minima count some alignments
+    several times here.
     """
     return Recurrence(
         name="drop_dtw_paper",
@@ -166,27 +180,30 @@ def subsequence(*, one_to_many: bool = True, many_to_one: bool = True, charged: 
 
 
 End = Literal["drop", "free"]
-"""What skipping elements at an end of a sequence costs: their drop costs, or nothing."""
+"""What it costs to leave out elements at an end of a sequence: their drop costs, or nothing."""
 
 
 @cache
-def free_ends(steps: Recurrence, x: tuple[End, End] = ("free", "free"), z: tuple[End, End] | None = None) -> Recurrence:
+def free_ends(table: Recurrence, x: tuple[End, End] = ("free", "free"), z: tuple[End, End] | None = None) -> Recurrence:
     """Add free ends to a table: elements before the first match and after the last one may be skipped.
 
-    steps : a table with one start state in which every alignment begins with a match by `diag`.
-    x, z : what skipping at the beginning and at the end of X and of Z costs; z=None matches all of Z. An end that pays
-        drop costs uses them to limit how much may be skipped: 0 for elements that may be skipped, +∞ for the others.
+    table : has one start state, and every alignment begins with a match by `diag`.
+    x, z : (beginning, end), what it costs to leave out elements there: "free" costs nothing, "drop" costs d_x or d_z.
+        With "drop", the caller limits how many elements are left out: d_x or d_z is 0 where that is allowed and +∞
+        elsewhere. z=None: all of Z is matched.
 
-    Each end skips elements of either X or Z, never of both: the path leaves `origin` in one of the two directions.
+    Each end skips elements of either X or Z, never of both: the path leaves `origin` in one of the two directions, and
+    no edge leads from one `suffix` state to the other.
     """
-    (inner,) = steps.starts
-    kept = tuple(s for s in steps.states if s != inner or any(e.dst == inner for e in steps.edges))
+    (start,) = table.starts
+    # The new states in `first` take over its role. The start state itself is kept only if an edge leads back into it.
+    kept = tuple(s for s in table.states if s != start or any(e.dst == start for e in table.edges))
     first = ("prefix",) if z is None else ("origin", "prefix_x", "prefix_z")
     matches: tuple[Edge, ...] = ()
-    for edge in steps.edges:
+    for edge in table.edges:
         if edge.src in kept:
             matches += (edge,)
-        if edge.src == inner and edge.move == "diag":
+        if edge.src == start and edge.move == "diag":
             matches += tuple(edge._replace(src=state) for state in first)
     ends: tuple[Edge, ...] = ()
     last: tuple[str, ...] = ()
@@ -197,14 +214,14 @@ def free_ends(steps: Recurrence, x: tuple[End, End] = ("free", "free"), z: tuple
         before, after = ("free" if end == "free" else f"drop_{name}" for end in sides)
         begin = prefix if z is None else f"{prefix} origin"
         ends += edges(begin, to=prefix, moves=move, cost=before)
-        ends += edges(" ".join((suffix, *steps.final)), to=suffix, moves=move, cost=after)
+        ends += edges(" ".join((suffix, *table.final)), to=suffix, moves=move, cost=after)
         last += (suffix,)
     return Recurrence(
-        name=f"{steps.name}_free_ends",
+        name=f"{table.name}_free_ends",
         states=(*first, *kept, *last),
         edges=matches + ends,
         start=first[0],
-        final=(*last, *steps.final),
+        final=(*last, *table.final),
     )
 
 
@@ -212,13 +229,13 @@ def free_ends(steps: Recurrence, x: tuple[End, End] = ("free", "free"), z: tuple
 def occurrence(
     *, one_to_many: bool = True, many_to_one: bool = True, contiguous: bool = False, anchored: bool = False
 ) -> Recurrence:
-    """Drop-DTW of Z with a stretch of X that begins and ends with a match. The x before the stretch are free to skip.
+    """Drop-DTW of Z with a stretch of X that begins and ends with a match. Skipping the x before it costs nothing.
 
-    In row K, the states of column j hold the lowest cost of a stretch that ends there. Inside the stretch, drops cost
-    the same as in `two_sided`. Before the first match, x are skipped for free in
-    `prefix`, instead of dropped in `z_only`.
+    These x are skipped in `prefix`, instead of dropped in `z_only`. Inside the stretch, drops cost the same as in
+    `two_sided`. There is no state for the x after the stretch. Instead, in row K, the final states of column j hold the
+    lowest cost of a stretch that ends with x_j; `Executor.occurrences` reads them.
 
-    anchored : whether the stretch must be all of X.
+    anchored : whether no x may be skipped before the stretch, so that the last column holds the cost for all of X.
     """
     matches = _matches(
         "both z_only x_only neither prefix",
@@ -246,7 +263,7 @@ def occurrence(
 def needleman_wunsch(*, charged: bool = False) -> Recurrence:
     """One-to-one matches and paid drops on both sides. With `charged=True` it is Gotoh's algorithm.
 
-    A gap drops its x first, then its z, so that each alignment has exactly one path.
+    Between two matches, the x are dropped first, then the z, so that each alignment has exactly one path.
     """
     return Recurrence(
         name=_named("needleman_wunsch", charged),
@@ -263,8 +280,8 @@ def needleman_wunsch(*, charged: bool = False) -> Recurrence:
 def smith_waterman(*, charged: bool = False) -> Recurrence:
     """Needleman–Wunsch inside the best-scoring stretch of both sequences; elements outside it cost nothing.
 
-    The stretch begins and ends with a match, or is empty at cost 0. The `skip_*` states lead to it, the `rest_*`
-    states lead on to the end.
+    The stretch begins and ends with a match, or is empty at cost 0. The `skip_*` states skip what
+    comes before it, the `rest_*` states what comes after it.
     """
     return Recurrence(
         name=_named("smith_waterman", charged),
@@ -284,8 +301,8 @@ def smith_waterman(*, charged: bool = False) -> Recurrence:
 # --- Step patterns ----------------------------------------------------------------------------------------------
 #
 # The patterns of Sakoe and Chiba (1978), with the names and weights of R's dtw and dtw-python: Z is their query, X
-# their reference. The first pair has weight 1 whatever the weight of a diagonal step, so the origin is a separate
-# state, `start`.
+# their reference. The first pair always has weight 1, even if diagonal steps have another weight, so the origin
+# is a separate state, `start`.
 
 
 @cache
@@ -320,21 +337,23 @@ def asymmetric() -> Recurrence:
     )
 
 
-def _slope_limited(name: str, diag: float, second_x: tuple[float, float], second_z: tuple[float, float]) -> Recurrence:
+def _slope_limited(
+    name: str, diag: float, diag_then_x: tuple[float, float], diag_then_z: tuple[float, float]
+) -> Recurrence:
     """A pattern in which every step along X or along Z follows a diagonal one, which limits slopes to ½ … 2.
 
-    diag : the weight of a diagonal step.
-    second_x, second_z : the weights of the diagonal step before a step along X (or Z), and of that step itself.
+    diag : the weight of a diagonal step on its own.
+    diag_then_x, diag_then_z : two weights, of a diagonal step and of the step along X (or Z) that follows it.
     """
     return Recurrence(
         name=name,
         states=("start", "match", "before_x", "before_z"),
         edges=edges("start", to="match", moves="diag", cost="match")
-        + edges("before_x", to="match", moves="left", cost="match", weight=second_x[1])
+        + edges("before_x", to="match", moves="left", cost="match", weight=diag_then_x[1])
         + edges("match", to="match", moves="diag", cost="match", weight=diag)
-        + edges("before_z", to="match", moves="top", cost="match", weight=second_z[1])
-        + edges("match", to="before_x", moves="diag", cost="match", weight=second_x[0])
-        + edges("match", to="before_z", moves="diag", cost="match", weight=second_z[0]),
+        + edges("before_z", to="match", moves="top", cost="match", weight=diag_then_z[1])
+        + edges("match", to="before_x", moves="diag", cost="match", weight=diag_then_x[0])
+        + edges("match", to="before_z", moves="diag", cost="match", weight=diag_then_z[0]),
         start="start",
         final=("match",),
     )

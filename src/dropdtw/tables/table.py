@@ -1,21 +1,32 @@
 """Tables: states and the edges between them. `recurrence.py` defines every aligner as a table.
 
-An alignment is a path over cells (i, j), 0 ≤ i ≤ K and 0 ≤ j ≤ N, from (0, 0) to (K, N). Cell (i, j) means that the
-first i elements of Z and the first j elements of X have been processed. In each cell the path is in one *state*, which
-records what happened last. An *edge* `src → dst` is one way to enter a state. Its *move* names the predecessor cell,
-and on arrival at (i, j) the edge pays `weight × cost + plus`. The *cost* is one of these:
+A path over cells (i, j), 0 ≤ i ≤ K and 0 ≤ j ≤ N, from (0, 0) to (K, N), describes an alignment. Cell (i, j) means that
+the first i elements of Z and the first j elements of X have been processed. In each cell the path is in one *state*,
+which records what happened last. An *edge* `src → dst` is one way to enter a state. Its *move* says from which cell it
+comes. On arrival at (i, j), it pays `weight × cost + plus`; these terms are explained below. These are the moves:
 
-    move   from cell            cost     pays            exists where
-    diag   (i−1, j−1)           match    C[i, j]         i, j ≥ 1
-    left   (i,   j−1)           drop_x   d_x[j]          j ≥ 1
-    top    (i−1, j)             drop_z   d_z[i]          i ≥ 1
-    same   (i,   j)             free     0               everywhere
+    move   predecessor cell
+    diag   (i−1, j−1)
+    left   (i,   j−1)
+    top    (i−1, j)
+    same   (i,   j)
 
-The *weight* is a number that belongs to the table; it differs from 1 only in step patterns. *plus* names a charge, a
-scalar that belongs to the problem: "open_x" and "open_z" for the first drop of a run, "warp" for a match that repeats
-an element.
+And these are the costs; `COSTS` lists the moves that can pay each of them:
 
-An edge exists only where both its predecessor cell and its cost exist, so row 0 and column 0 need no special code.
+    cost     pays      exists where
+    match    C[i, j]   i, j ≥ 1
+    drop_x   d_x[j]    j ≥ 1
+    drop_z   d_z[i]    i ≥ 1
+    free     0         everywhere
+
+Here, elements are numbered from 1. Arrays start at 0, so in code the cell (i, j) pays C[i−1, j−1].
+
+The *weight* is a number that belongs to the table; in built-in tables, it differs from 1 only in step patterns. *plus*
+names a charge, an extra cost whose amount belongs to the problem, not to the table: "open_x" and "open_z" for the first
+drop of a run, "warp" for a match that repeats an element.
+
+An edge exists only where both its predecessor cell and its cost exist. So row 0 and column 0 need no special code,
+except in a table with a `border`, which has its own edges there.
 
 The order of the edges breaks ties: among equally good edges into a state, the first one listed wins.
 """
@@ -38,7 +49,7 @@ COSTS: Final = {
     "drop_z": ("top", "diag"),
     "free": ("diag", "left", "top", "same"),
 }
-"""The moves on which each cost can be paid: a drop of x_j enters column j, a drop of z_i enters row i."""
+"""The moves on which each cost can be paid. A drop of x_j has to enter column j, a drop of z_i has to enter row i."""
 
 CHARGES: Final = {"open_x": "drop_x", "open_z": "drop_z", "warp": "match"}
 """The cost that each charge can be added to."""
@@ -67,7 +78,8 @@ def edges(
 
     src, moves : names separated by spaces.   to : one state.   cost, weight, plus : as in `Edge`.
 
-    >>> [f"{e.src} → {e.dst} {e.move}" for e in edges("a b", to="c", moves="diag left", cost="match")]
+    >>> import dropdtw
+    >>> [f"{e.src} → {e.dst} {e.move}" for e in dropdtw.edges("a b", to="c", moves="diag left", cost="match")]
     ['a → c diag', 'b → c diag', 'a → c left', 'b → c left']
     """
     return tuple(Edge(s, to, move, cost, weight, plus) for move, s in product(moves.split(), src.split()))
@@ -77,7 +89,8 @@ def edges(
 class Recurrence:
     """A dynamic program over two sequences, stated as data. The module `dropdtw.tables.table` explains its parts.
 
-    states : names, in order. Within a cell, a `same` edge leads from an earlier state to a later one.
+    states : names, in the order in which a cell is computed: a `same` edge has to lead from an earlier state to a later
+        one.
     edges : the edges; among ties the first one listed wins.
     start : the state, or states, that cost 0 in cell (0, 0).
     final : the states in which an alignment may end in cell (K, N); among ties the first one listed wins.
@@ -128,7 +141,7 @@ class Recurrence:
         """All edges, including those of the border."""
         return (*self.edges, *(self.border or ()))
 
-    def charges(self, plus: str) -> bool:
+    def pays_charge(self, plus: str) -> bool:
         """Whether some edge pays this charge."""
         return any(e.plus == plus for e in self.every_edge)
 
@@ -140,21 +153,24 @@ class Recurrence:
     @property
     def skips_for_free(self) -> bool:
         """Whether some edge skips an element without paying. Then d_x and d_z do not account for all drops."""
-        pays_one_of_two = {("diag", "drop_x"), ("diag", "drop_z")}
+        pays_one_of_two = {("diag", "drop_x"), ("diag", "drop_z")}  # a diagonal move passes an x and a z
         return any(
             (e.cost == "free" and e.move != "same") or (e.move, e.cost) in pays_one_of_two for e in self.every_edge
         )
 
-    def skips_x_for(self) -> frozenset[str]:
-        """What an unmatched x can pay when the path enters its column: "drop_x", "free", both, or neither."""
+    def unmatched_x_pays(self) -> frozenset[str]:
+        """What an unmatched x can pay as the path enters its column: "drop_x", "free" or both; empty if all x match."""
         return frozenset(
             "drop_x" if e.cost == "drop_x" else "free"
             for e in self.every_edge
             if MOVES[e.move][1] and e.cost != "match"
         )
 
-    def matches_skipped_x(self) -> bool:
-        """Whether a path that entered a column without a match can still match its x in a later row."""
+    def can_match_x_after_drop(self) -> bool:
+        """Whether a path that entered a column without a match can still match its x in a later row.
+
+        No built-in table allows this, but a user-defined one may.
+        """
         here = {e.dst for e in self.every_edge if MOVES[e.move][1] and e.cost != "match"}
         while new := {e.dst for e in self.every_edge if e.src in here and not MOVES[e.move][1]} - here:
             here |= new
@@ -182,7 +198,7 @@ def _check(table: Recurrence) -> None:
 
     known = set(table.states)
     if not table.states or len(known) < len(table.states):
-        refuse(f"states are {table.states!r}; give at least one, each once")
+        refuse(f"states are {table.states!r}; list at least one, without duplicates")
     for role, listed in (("start", table.starts), ("final", table.final)):
         if not listed or not set(listed) <= known or len(set(listed)) < len(listed):
             refuse(f"{role} is {listed!r}; give one or more of the states {table.states!r}, each once")
@@ -190,7 +206,7 @@ def _check(table: Recurrence) -> None:
         if not {e.src, e.dst} <= known:
             refuse(f"{e} names a state that is not among {table.states!r}; add the state or correct the edge")
         if e.move not in MOVES or e.cost not in COSTS:
-            refuse(f"{e}: moves are {', '.join(MOVES)}; costs are {', '.join(COSTS)}")
+            refuse(f"{e}: unknown move or cost; moves are {', '.join(MOVES)}, costs are {', '.join(COSTS)}")
         if e.move not in COSTS[e.cost]:
             refuse(f"{e}: a {e.cost!r} cost can be paid on the moves {', '.join(COSTS[e.cost])} only")
         if not (isinstance(e.weight, Real) and 0 < e.weight < math.inf):

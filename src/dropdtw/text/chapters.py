@@ -26,20 +26,32 @@ YOUTUBE_LETTERS: Final = str.maketrans("<>", "‹›")
 def write_chapters(
     found: Sequence[FoundStep], kind: str, talk: Sequence[Sentence] = (), *, intro: str = "Introduction"
 ) -> str:
-    """The content of a file with the found steps; `kind` is one of `FORMATS`.
+    """The content of a file with the found steps.
 
+    found : the steps, from `localize`.
+    kind : the format, one of `FORMATS`: "json", "csv", "srt", "vtt", "ffmetadata", "youtube" or "html".
     talk : the sentences of the talk, with their times. With it, the last chapter lasts until the end of the talk, and
         html quotes the talk.
     intro : the title of the part before the first step.
 
     ffmetadata and youtube cover the whole talk: each chapter lasts until the next one begins. Steps that were not found
-    are null in json, empty cells in csv and a line in html; other formats omit them. In json, `left_out` says why such
-    a step did not have to occur. If the talk has no times, json gives sentence indices [first, last + 1), and formats
-    for players are empty. Control characters and line breaks in steps are replaced. In csv, a step that a spreadsheet
-    would take for a formula begins with an apostrophe.
+    are null in json, empty cells in csv and a line in html; other formats omit them. In json, `left_out` is "optional"
+    or "alternative" if such a step was not required. If the talk has no times, json gives sentence indices [first, last
+    + 1), and formats for players are empty. Control characters and line breaks in steps are replaced. In csv, a step
+    that a spreadsheet would take for a formula begins with an apostrophe.
 
     Steps have the same numbers in csv, html, srt and vtt, from 1; the second time that step 8 is done has the number
     "8.2". srt needs integers, so if steps are repeated, its cues are just counted. json also has `index`, from 0.
+
+    Returns the content as a string. Raises ValueError if `kind` is unknown.
+
+    >>> from dropdtw.text import FoundStep, write_chapters
+    >>> found = [FoundStep(0, "Boil", 30.0, 40.0, 0.9, (3, 4)), FoundStep(1, "Pour", 55.0, 70.0, 0.9, (5, 6))]
+    >>> print(write_chapters(found, "youtube"))
+    0:00 Introduction
+    0:30 Boil
+    0:55 Pour
+    <BLANKLINE>
     """
     if kind not in FORMATS:
         raise ValueError(f"the format is {kind!r}; choose one of {', '.join(FORMATS)}")

@@ -14,7 +14,7 @@ GAMMA: Final = 0.07
 """Temperature of the posterior over sentences."""
 
 SKIP: Final = 0.15
-"""Cost of skipping a step, as a multiple of a sentence's drop cost."""
+"""Cost of dropping a step, as a multiple of a sentence's drop cost."""
 
 
 class Evidence(NamedTuple):

@@ -31,8 +31,12 @@ class FoundStep:
     start, stop : seconds; None if it was not found, or if the talk has no times.
     confidence : the probability that it is talked about there, 0 to 1; None if it was not found.
     sentences : the sentences [first, last + 1) in which it was found; None if it was not found.
-    left_out : why a step that was not found did not have to occur: "optional", or "alternative" if an alternative to it
-        was taken; otherwise "".
+    left_out : for a step that was not found: "optional" if it is optional, "alternative" if another alternative was
+        taken, and "" if it is missing. For a found step, "".
+
+    >>> from dropdtw.text import FoundStep
+    >>> FoundStep(0, "Boil", start=30.0, stop=40.0, confidence=0.9, sentences=(3, 4)).found
+    True
     """
 
     index: int
@@ -63,11 +67,9 @@ def localize(
 ) -> list[FoundStep]:
     """Find where each step is talked about, and drop off-topic sentences.
 
-    A step counts as found if it is probable enough that the passage talks about it; `dropdtw.text.evidence` computes
-    this probability. If most steps are missing, the talk is probably about something else.
-
-    Returns the steps in the order of `steps`. If `order` is more than a list, the found steps come first, in order of
-    time (a repeated step several times), and then those that were not found.
+    An alignment assigns each step a passage of consecutive sentences, or none. The step counts as found if the passage
+    is likely enough to be about it; `dropdtw.text.evidence` computes this probability. If most steps are not found, the
+    talk is probably about something else.
 
     Parameters
     ----------
@@ -81,10 +83,28 @@ def localize(
         of a passage that are hardly about the step are dropped as well.
     open_x : extra cost of each run of dropped sentences: a number ≥ 0, or "suggest"; higher gives fewer, longer gaps
         between passages.
-    skip : a lower value reports more steps as not found. It is the cost of skipping a step,
-        as a multiple of a sentence's drop cost, and also sets the lowest confidence of a step that is found: 0.25 at
-        the default of 0.15, and 0.25 ** (skip / 0.15) in general. None: no step may be skipped.
-    model : see `dropdtw.data.text.embed`. Confidences are calibrated for "wordllama" and plain lists of steps.
+    skip : the cost of skipping a step, as a multiple of a sentence's drop cost. Lower values report more steps as not
+        found. A found step also needs a confidence of at least 0.25 ** (skip / 0.15), which is 0.25 by default. None:
+        no step may be skipped.
+    model : the sentence embeddings: "wordllama", or the folder of a sentence-transformers model. Nothing is downloaded.
+        Confidences are calibrated for "wordllama" and plain lists of steps.
+
+    Returns
+    -------
+    A list of `FoundStep`, in the order of `steps`. If `order` is anything but a plain list of steps, the found steps
+    come first, in order of time (a repeated step several times), and then those that were not found.
+
+    Raises
+    ------
+    ValueError : if there are no steps or no sentences, if an argument is invalid, or if every alignment is forbidden.
+    ImportError : if the model's package is not installed (`pip install 'dropdtw[text]'` for "wordllama").
+
+    >>> from dropdtw import text
+    >>> steps = ["Boil the water", "Put the tea leaves into the pot", "Pour the milk"]
+    >>> said = ["Welcome to my channel.", "First we boil some water in the kettle.", "My dog is called Rex.",
+    ...         "Now the tea leaves go into the pot.", "Thanks for watching."]
+    >>> [(f.step, f.sentences) for f in text.localize(steps, said)]
+    [('Boil the water', (1, 2)), ('Put the tea leaves into the pot', (3, 4)), ('Pour the milk', None)]
     """
     from dropdtw.data.text import embed
 
@@ -93,9 +113,9 @@ def localize(
         raise ValueError(f"there are {len(steps)} steps and {len(sentences)} sentences; give at least one of each")
     spans = None if times is None else _spans(times, len(sentences))
     free = _optional(optional, len(steps))
-    said = None if order is None else as_order(order)
-    if said is not None:
-        said.check_steps(len(steps))
+    parsed = None if order is None else as_order(order)
+    if parsed is not None:
+        parsed.check_steps(len(steps))
     C = match_costs(steps, sentences, lambda texts: embed(texts, model))
     if skip is not None and not (isinstance(skip, Real) and 0 <= skip < np.inf):
         raise ValueError(f"skip is {skip!r}; give a number ≥ 0 (a multiple of drop_x), or None to skip no step")
@@ -105,10 +125,10 @@ def localize(
     if free:
         drop_z = np.full(len(steps), np.inf if drop_z is None else drop_z)
         drop_z[free] = 0.0
-    if said is not None and drop_z is not None:
-        _check_loops(said)
+    if parsed is not None and drop_z is not None:
+        _check_loops(parsed)
     how: dict[str, Any] = {"open_x": open_x, "many_to_one": False, "contiguous": True}
-    a = solve(C, None if rule is None else price, drop_z, order=said, **how)
+    a = solve(C, None if rule is None else price, drop_z, order=parsed, **how)
     floor = 0.0 if skip is None else FLOOR ** (float(skip) / SKIP)
     found: list[FoundStep] = []
     for i, first, after, evidence in passages(C, a, free):
@@ -123,7 +143,7 @@ def localize(
     for i in sorted(set(range(len(steps))) - there):
         why = "optional" if i in free else "" if i in passed else "alternative"
         found.append(FoundStep(i, steps[i], None, None, None, None, why))
-    return sorted(found, key=lambda f: f.index) if said is None or said.is_plain else found
+    return sorted(found, key=lambda f: f.index) if parsed is None or parsed.is_plain else found
 
 
 def _optional(optional: Sequence[int], K: int) -> list[int]:
@@ -134,7 +154,7 @@ def _optional(optional: Sequence[int], K: int) -> list[int]:
 
 
 def _check_loops(order: Order) -> None:
-    """Refuse to repeat steps in any order: if one is skipped, it would be ambiguous in which repetition."""
+    """Raise if the order repeats steps that may come in any order: a dropped one could belong to any repetition."""
     if order.kind == "repeat" and order.holds_partial:
         raise ValueError(
             "steps in any order are repeated, which does not work if steps may be skipped; "
@@ -165,8 +185,8 @@ def meaning_costs(Z: Array, X: Array) -> Array:
 def _spans(times: npt.ArrayLike, n: int) -> Array:
     spans = as_floats(times, "times")
     if spans.shape == (n,):
-        usual = float(np.median(np.diff(spans))) if n > 1 else 0.0
-        spans = np.stack([spans, np.append(spans[1:], spans[-1] + usual)], axis=1)
+        typical = float(np.median(np.diff(spans))) if n > 1 else 0.0
+        spans = np.stack([spans, np.append(spans[1:], spans[-1] + typical)], axis=1)
     if spans.shape != (n, 2):
         raise ValueError(f"times has shape {spans.shape} for {n} sentences; give ({n}, 2) starts and stops, or ({n},)")
     if not np.isfinite(spans).all() or (np.diff(spans[:, 0]) < 0).any() or (spans[:, 1] < spans[:, 0]).any():

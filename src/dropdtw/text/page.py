@@ -160,7 +160,7 @@ small {{ color: var(--soft); margin-right: .4rem }}
 </style>
 <h1>Where each step is talked about</h1>
 <div class="bar">{bars}</div><div class="marks">{marks}</div>
-<table><tr><th>#</th><th>step</th><th>time</th><th>sure</th></tr>
+<table><tr><th>#</th><th>step</th><th>time</th><th>confidence</th></tr>
 {rows}
 </table>
 {talk}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
@@ -32,7 +32,12 @@ SHORTEST: Final = 4
 
 
 class Sentence(NamedTuple):
-    """A spoken text from `start` to `stop`, in seconds."""
+    """A spoken text from `start` to `stop`, in seconds.
+
+    >>> from dropdtw.text import Sentence
+    >>> Sentence(1.5, 4.0, "Boil the water.").text
+    'Boil the water.'
+    """
 
     start: float
     stop: float
@@ -40,27 +45,38 @@ class Sentence(NamedTuple):
 
 
 def read_subtitles(text: str) -> list[Sentence]:
-    """The cues of a subtitle file, in order of time. The format is recognized by the content.
+    """The cues of a subtitle file, in order of time.
 
-    JSON is a list of {"start", "stop" or "end" or "duration", "text"} in seconds, or an object with such a list under
-    "segments".
+    text : the content of a file: SubRip (.srt), WebVTT (.vtt), SubViewer (.sbv) or JSON. The format is recognized by
+        the content. JSON is a list of {"start", "stop" or "end" or "duration", "text"} in seconds, or an object with
+        such a list under "segments".
+
+    Returns a list of `Sentence`, one per cue, without markup and descriptions of sounds. Raises ValueError if there are
+    no subtitles, or if a time is invalid.
+
+    >>> from dropdtw.text import read_subtitles
+    >>> read_subtitles("1\\n00:00:01,000 --> 00:00:03,500\\nNow we <i>boil</i> the water.\\n")
+    [Sentence(start=1.0, stop=3.5, text='Now we boil the water.')]
     """
     text = text.lstrip("\ufeff")
     cues = _json(text) if text.lstrip()[:1] in ("[", "{") else _timed_text(text)
     cues = [cue for cue in sorted(cues, key=lambda cue: cue.start) if cue.text]
     if not cues:
-        raise ValueError(
-            "there are no subtitles in it; give SubRip (.srt), WebVTT (.vtt), SubViewer (.sbv) or timed JSON"
-        )
+        raise ValueError("the text has no subtitles; give SubRip (.srt), WebVTT (.vtt), SubViewer (.sbv) or timed JSON")
     return _without_repeats(cues)
 
 
 def sentences(cues: Sequence[Sentence]) -> list[Sentence]:
     """Divide cues into sentences, which end at full stops, at pauses, and when they get too long.
 
-    If there are few full stops, as in automatic captions, a sentence ends with its cue; otherwise off-topic words would
-    be joined to the start of a step. Times within a cue are interpolated by counting letters.
+    Automatic captions have few full stops. There, a sentence ends with its cue, so that off-topic words are not joined
+    to the start of a step. Times within a cue are interpolated by counting letters.
 
+    cues : the cues of a talk, from `read_subtitles` or `read_table`.
+
+    Returns a list of `Sentence`; empty if there are no cues.
+
+    >>> from dropdtw.text import Sentence, sentences
     >>> cues = [Sentence(0, 2, "Hello. Now we"), Sentence(2, 4, "boil the water."), Sentence(9, 10, "Good")]
     >>> [(s.start, s.stop, s.text) for s in sentences(cues)]
     [(0.0, 1.09, 'Hello.'), (1.09, 4.0, 'Now we boil the water.'), (9.0, 10.0, 'Good')]
@@ -70,7 +86,7 @@ def sentences(cues: Sequence[Sentence]) -> list[Sentence]:
     punctuated = stops * PUNCTUATED >= len(words)
     found: list[Sentence] = []
     current: list[_Word] = []
-    for word, following in zip(words, [*words[1:], None], strict=True):
+    for word, following in zip_longest(words, words[1:]):
         current.append(word)
         if following is None or _ends(current, following, punctuated):
             text = " ".join(w.text for w in current)
@@ -192,7 +208,9 @@ def _json(text: str) -> list[Sentence]:
     try:
         data = jsons.loads(text)
     except ValueError as error:
-        raise ValueError(f"these subtitles begin like JSON, but are not valid JSON ({error})") from None
+        raise ValueError(
+            f"these subtitles begin like JSON, but are not valid JSON ({error}); correct the file"
+        ) from None
     if isinstance(data, dict):
         data = data.get("segments")
     if not isinstance(data, list):

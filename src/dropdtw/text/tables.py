@@ -17,15 +17,20 @@ STOPS: Final = ("stop", "end", "to")
 """Column names that are recognized."""
 WHISPER: Final = ["start", "end", "text"]
 """The columns of Whisper's .tsv, whose times are in milliseconds."""
-EMPTY: Final = "there are no sentences in it; give a line of column names, and below it one sentence per line"
+EMPTY: Final = "the table has no sentences; give a line of column names, and below it one sentence per line"
 
 
 def read_table(content: str, time: str | None = None) -> list[Sentence]:
     """The sentences of a table, one per row, in order of time.
 
+    content : the content of a .csv or .tsv file: a line of column names, then one sentence per line, with a column of
+        times and a column of texts (`text`, `sentence`, `subtitle`, `caption` or `transcript`).
     time : the name of the column of start times; None: a usual name such as start or time. Times are seconds or
         h:mm:ss; in Whisper's .tsv, milliseconds. A row without an end lasts until the next one begins.
 
+    Returns a list of `Sentence`. Raises ValueError if a column or a time is missing, or if there are no sentences.
+
+    >>> from dropdtw.text import read_table
     >>> read_table("at;text\\n0:01,5;Hello\\n4;Boil the water", time="at")
     [Sentence(start=1.5, stop=4.0, text='Hello'), Sentence(start=4.0, stop=6.5, text='Boil the water')]
     """
@@ -35,8 +40,9 @@ def read_table(content: str, time: str | None = None) -> list[Sentence]:
     if len(rows) < 2:
         raise ValueError(EMPTY)
     names = [name.strip() for name in rows[0]]
-    text = _column(names, TEXTS, "texts", f"call it {TEXTS[0]}")
-    start = names.index(time) if time in names else _column(names, (time,) if time else STARTS, "times", "--time NAME")
+    text = _column(names, TEXTS, "texts", f"rename the column of texts to {TEXTS[0]!r}")
+    wanted = (time,) if time else STARTS
+    start = names.index(time) if time in names else _column(names, wanted, "times", "name it with time= (--time)")
     stop = next((k for k, name in enumerate(names) if name.lower() in STOPS and k != start), None)
     scale = 0.001 if delimiter == "\t" and names == WHISPER else 1.0
     cues = []
@@ -54,7 +60,7 @@ def read_table(content: str, time: str | None = None) -> list[Sentence]:
 def _column(names: Sequence[str], wanted: Sequence[str | None], what: str, remedy: str) -> int:
     found = next((k for name in wanted for k, other in enumerate(names) if other.lower() == name), None)
     if found is None:
-        raise ValueError(f"it has no column of {what} among {', '.join(names)}; {remedy}")
+        raise ValueError(f"there is no column of {what} among {', '.join(names)}; {remedy}")
     return found
 
 

@@ -1,9 +1,10 @@
 """Alignment as a loss: `drop_dtw` and the losses built on it, for PyTorch on CPU and CUDA.
 
-`import dropdtw` does not import this package. It needs `pip install dropdtw[torch]`.
+`import dropdtw` does not import this package. It needs `pip install 'dropdtw[torch]'`. "The paper" is Dvornik et al.,
+"Drop-DTW", NeurIPS 2021 (arXiv:2108.11996).
 
 - `DropDTWLoss`, `SmoothDTWLoss`, `SoftDTWLoss`, `SoftDTWDivergence`, `OTAMLoss` and `D3TWLoss` compute an alignment
-  loss from sequences.
+  loss from sequences. `AlignmentLoss`, their base class, explains the options that they share.
 - `MarginLoss` compares the right alignment with wrong ones. `ClusteringLoss` is a regularizer.
 - `LearnedDrop` computes drop costs with a small network.
 - `drop_dtw` takes match costs and returns the values of alignments. `cosine`, `softmax` and the other functions compute
@@ -30,9 +31,17 @@ from dropdtw.torch.costs import (
 from dropdtw.torch.discriminative import D3TWLoss, MarginLoss
 from dropdtw.torch.functional import drop_dtw
 from dropdtw.torch.learned import LearnedDrop
-from dropdtw.torch.losses import DropDTWLoss, OTAMLoss, SmoothDTWLoss, SoftDTWDivergence, SoftDTWLoss
+from dropdtw.torch.losses import (
+    AlignmentLoss,
+    DropDTWLoss,
+    OTAMLoss,
+    SmoothDTWLoss,
+    SoftDTWDivergence,
+    SoftDTWLoss,
+)
 
 __all__ = [
+    "AlignmentLoss",
     "ClusteringLoss",
     "D3TWLoss",
     "DropDTWLoss",

@@ -15,8 +15,8 @@ from dropdtw.tables.table import CHARGES
 Charge = float | Tensor
 """A number ≥ 0; or a tensor () or (B,), one number per item."""
 
-Said = float | str
-"""A charge as far as it is known without reading a tensor."""
+Described = float | str
+"""A number, or the description of a tensor, whose values are not read."""
 
 
 class Unseen(float):
@@ -34,16 +34,17 @@ class Unseen(float):
         return self.words
 
 
-def said(value: Any, name: str) -> Said:
+def described(value: Any, name: str) -> Described:
     """Return the number, or a description of the tensor; raise for anything else."""
     if isinstance(value, Tensor):
         return "a tensor"
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if number and 0 <= value < math.inf and (not isinstance(value, int) or value <= sys.float_info.max):
         return float(value)
+    single = ", which works for single problems only" if isinstance(value, str) and value == "suggest" else ""
     raise ValueError(
-        f"{name} is {value!r}; for a batch give a finite number ≥ 0, or a tensor () or (B,), one number per item"
-        + (": 'suggest' reads the match costs of one problem" if isinstance(value, str) else "")
+        f"{name} is {value!r}{single}; for a batch, give a finite number ≥ 0, or a tensor () or (B,), one number "
+        "per item"
     )
 
 
@@ -52,7 +53,7 @@ def given(*charges: Charge) -> bool:
     return any(isinstance(value, Tensor) or value != 0 for value in charges)
 
 
-def as_asked(value: Said) -> float:
+def for_spec(value: Described) -> float:
     """Return the charge in the form that `Spec.of` takes."""
     return Unseen(value) if isinstance(value, str) else value
 

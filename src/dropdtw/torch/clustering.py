@@ -22,18 +22,22 @@ class ClusteringLoss(nn.Module):
     *unique* step, x̂_i = Σ_j x_j softmax_j(x_j · z_i / γ). The loss is low when each pooled frame fits its own step and
     no other. γ divides: a larger γ pools more evenly.
 
-    form : "frobenius" (the paper's appendix): ‖I − X̂ Zᵀ‖, the Frobenius norm over the unique steps of an item. Its
-        minimum has x̂_i · z_i = 1, so features should have length 1 or be able to learn it. "contrastive" (InfoNCE, as
-        in the authors' experiments): the mean over steps of −log softmax_k(x̂_i · z_k / γ_contrast) at k = i.
+    form : "frobenius" (the paper's appendix): ‖I − X̂ Zᵀ‖, the Frobenius norm over the unique steps of an item. At
+        its minimum x̂_i · z_i = 1, so normalize the features, or let the encoder learn their scale. "contrastive"
+        (InfoNCE, as in the authors' experiments): the mean over steps of
+        −log softmax_k(x̂_i · z_k / γ_contrast) at k = i.
     gamma : temperature of the pooling. None means 1 for "frobenius" and 10 for "contrastive".
-    gamma_contrast : temperature of the contrast; it divides, too. For 512 standardized features, whose products are in
-        the hundreds, 10 and 30 work well for the two temperatures; for features of length 1, start with 0.1.
+    gamma_contrast : temperature of the contrast; it divides, too. None means 30. For 512 standardized features, whose
+        products are in the hundreds, 10 and 30 work well for the two temperatures; for features of length 1, start
+        with 0.1.
     negatives : "item" contrasts a step with the other steps of its item, so that items are independent of each other.
         "batch" contrasts it with all steps of the batch; `ids` then identify steps across items.
     reduction : "mean", "sum" or "none" over items.
 
     Call it as `loss(Z, X, ...)`, see `forward`. Raises ValueError if an option is invalid.
 
+    >>> import torch
+    >>> from dropdtw.torch import ClusteringLoss
     >>> steps = torch.eye(3)[None]
     >>> ClusteringLoss(gamma=0.01)(steps, steps)                        # each step has its own frame
     tensor(0.)

@@ -1,8 +1,8 @@
 """The recurrences over graphs of steps in ordinary PyTorch operations: slow, short, differentiable any number of times.
 
-This is `wavefront.py` for a Z that is a graph rather than a list. A pass loops over columns and, in each column, over
-blocks of nodes (`orders.graph.Layout`). One `index_select` per use gathers the states that arrive over arcs; they are
-reduced before the recurrence continues.
+This is `wavefront.py` for steps that form a graph. A pass loops over columns and, in each column, over blocks of nodes
+(`orders.graph.Layout`). One `index_select` per use gathers the states that arrive over arcs; they are reduced before
+the recurrence continues.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dropdtw.orders.graph import PASS, Graph, use_of
 from dropdtw.tables.table import MOVES, Recurrence
-from dropdtw.torch.ops import WALKS, Call
+from dropdtw.torch.ops import GRAPHS, Call
 from dropdtw.torch.ops import table as find_table
 from dropdtw.torch.wavefront import Prepared, minimum, prepared
 
@@ -26,12 +26,12 @@ def value(
     lengths: tuple[Tensor, Tensor] | None,
     call: Call,
 ) -> Tensor:
-    """Compute the values (B,) of a batch like `wavefront.value`, with `call.walks` as the graphs of its items."""
-    walks = WALKS[call.key] if call.walks is None else call.walks
+    """Compute the values (B,) of a batch like `wavefront.value`, with `call.graphs` as the graphs of its items."""
+    graphs = GRAPHS[call.key] if call.graphs is None else call.graphs
     batch = prepared(C, drop_x, drop_z, charges, lengths, call.table)
-    table, which = find_table(call.table), walks.which
+    table, which = find_table(call.table), graphs.which
     found = torch.empty(len(C), dtype=batch.C.dtype, device=C.device)
-    for n, graph in enumerate(walks.graphs):
+    for n, graph in enumerate(graphs.distinct):
         items = torch.tensor([b for b in range(len(C)) if which is None or which[b] == n], device=C.device)
         found = found.index_copy(0, items, _sweep(_items(batch, items), graph, table, call))
     return found

@@ -21,8 +21,10 @@ def cosine(Z: Tensor, X: Tensor) -> Tensor:
 
     Z, X : (B, K, d) and (B, N, d).
 
-    Returns C (B, K, N).
+    Returns C (B, K, N). Raises RuntimeError (from PyTorch) if shapes or dtypes do not fit.
 
+    >>> import torch
+    >>> from dropdtw.torch import cosine
     >>> cosine(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[2.0, 0.0], [0.0, 3.0]]]))
     tensor([[[0., 1.]]])
     """
@@ -40,13 +42,15 @@ def sqeuclidean(Z: Tensor, X: Tensor) -> Tensor:
 
     Z, X : (B, K, d) and (B, N, d).
 
-    Returns C (B, K, N).
+    Returns C (B, K, N). Raises RuntimeError (from PyTorch) if shapes or dtypes do not fit.
 
     Up to 16 features, the differences are squared directly. Beyond that, one matrix product computes
     |z|² + |x|² − 2 z·x, which cancels where z ≈ x. On the CPU, close pairs are recomputed from their differences. On
     CUDA, where searching for such pairs would force a device synchronization, and under torch.compile, the product is
     computed in double precision, and results below its rounding error become 0.
 
+    >>> import torch
+    >>> from dropdtw.torch import sqeuclidean
     >>> sqeuclidean(torch.tensor([[[0.0], [3.0]]]), torch.tensor([[[0.0], [1.0]]]))
     tensor([[[0., 1.],
              [9., 4.]]])
@@ -96,8 +100,10 @@ def cityblock(Z: Tensor, X: Tensor) -> Tensor:
 
     Z, X : (B, K, d) and (B, N, d).
 
-    Returns C (B, K, N).
+    Returns C (B, K, N). Raises RuntimeError (from PyTorch) if shapes or dtypes do not fit.
 
+    >>> import torch
+    >>> from dropdtw.torch import cityblock
     >>> cityblock(torch.tensor([[[0.0, 0.0], [3.0, 4.0]]]), torch.tensor([[[1.0, 1.0]]]))
     tensor([[[2.],
              [5.]]])
@@ -110,8 +116,10 @@ def chebyshev(Z: Tensor, X: Tensor) -> Tensor:
 
     Z, X : (B, K, d) and (B, N, d).
 
-    Returns C (B, K, N).
+    Returns C (B, K, N). Raises RuntimeError (from PyTorch) if shapes or dtypes do not fit.
 
+    >>> import torch
+    >>> from dropdtw.torch import chebyshev
     >>> chebyshev(torch.tensor([[[0.0, 0.0], [3.0, 4.0]]]), torch.tensor([[[1.0, 1.0]]]))
     tensor([[[1.],
              [3.]]])
@@ -131,8 +139,10 @@ def correlation(Z: Tensor, X: Tensor) -> Tensor:
 
     Z, X : (B, K, d) and (B, N, d), d ≥ 2.
 
-    Returns C (B, K, N). Raises ValueError if d = 1.
+    Returns C (B, K, N). Raises ValueError if d = 1, and RuntimeError (from PyTorch) if shapes or dtypes do not fit.
 
+    >>> import torch
+    >>> from dropdtw.torch import correlation
     >>> correlation(torch.tensor([[[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]]), torch.tensor([[[3.0, 2.0, 1.0]]])).round()
     tensor([[[2.],
              [1.]]])
@@ -245,12 +255,14 @@ def softmax(Z: Tensor, X: Tensor, gamma: float = 1.0, *, ids: Tensor | None = No
     """Softmax cost: −log softmax over i of (z_i · x_j / γ) (paper Eq. 4), summed over *unique* z only (its appendix).
 
     Z, X : (B, K, d) and (B, N, d).
-    gamma : temperature γ; a smaller value makes the softmax sharper.
+    gamma : temperature γ > 0; a smaller value makes the softmax sharper.
     ids : (B, K) integers that identify the z. Of all rows with the same id, the first one represents them all. A
         negative id marks padding. None means that equal rows count once.
 
-    Returns C (B, K, N).
+    Returns C (B, K, N). Raises RuntimeError (from PyTorch) if shapes or dtypes do not fit.
 
+    >>> import torch
+    >>> from dropdtw.torch import softmax
     >>> Z = torch.tensor([[[1.0], [1.0], [0.0]]])
     >>> softmax(Z, torch.zeros(1, 1, 1)).mT            # two unique rows: each has probability 1/2
     tensor([[[0.6931, 0.6931, 0.6931]]])
@@ -281,8 +293,11 @@ def softmax_with_drop(
         S (B, K, N), such as `percentile_logit` with its p. S is −∞ in rows that do not count.
     gamma, ids : as in `softmax`.   epsilon : ε below.
 
-    Returns the match costs C (B, K, N) and the drop costs d_x (B, N). Each is −log(p + ε) of its probability p.
+    Returns the match costs C (B, K, N) and the drop costs d_x (B, N). Each is −log(p + ε) of its probability p. Raises
+    RuntimeError (from PyTorch) if shapes or dtypes do not fit.
 
+    >>> import torch
+    >>> from dropdtw.torch import percentile_logit, softmax_with_drop
     >>> Z, X = torch.tensor([[[1.0], [0.0]]]), torch.tensor([[[2.0], [0.0]]])
     >>> C, d = softmax_with_drop(Z, X, lambda S: percentile_logit(S, 50))       # the 2nd largest of 2, 0, 0, 0
     >>> (-d).exp()                                                              # the probability of a drop
@@ -359,11 +374,14 @@ def percentile_drop(C: Tensor, p: float, z_lengths: Tensor | None = None, x_leng
     C : (B, K, N) match costs.   p : 0 to 100; a lower p drops more.   z_lengths, x_lengths : (B,), if C is padded.
 
     Returns (B, 1); +∞ for an item without finite costs. It is differentiable; call `.detach()` to pass no gradient
-    through the drop cost.
+    through the drop cost. Raises ValueError if p is not from 0 to 100.
 
+    >>> import torch
+    >>> from dropdtw.torch import percentile_drop
     >>> percentile_drop(torch.tensor([[[1.0, 2.0], [3.0, torch.inf]]]), 50)
     tensor([[2.]])
     """
+    _check_percentile(p)
     there = torch.isfinite(C) & within(C, z_lengths, x_lengths)
     ordered = torch.where(there, C, torch.inf).flatten(1).sort(dim=1).values
     count = there.flatten(1).sum(dim=1, keepdim=True)
@@ -380,15 +398,24 @@ def percentile_logit(S: Tensor, p: float, z_lengths: Tensor | None = None, x_len
     S : (B, K, N) similarities Z Xᵀ, −∞ in rows that do not count.   p : 0 to 100; a larger p drops less.
     z_lengths, x_lengths : (B,), if S is padded.
 
-    Returns (B, 1), detached: it passes no gradient. `dropdtw.drops.LogitPercentile` explains its use.
+    Returns (B, 1), detached: it passes no gradient. `dropdtw.drops.LogitPercentile` explains its use. Raises ValueError
+    if p is not from 0 to 100.
 
+    >>> import torch
+    >>> from dropdtw.torch import percentile_logit
     >>> percentile_logit(torch.tensor([[[2.0, 0.0], [1.0, 0.0]]]), 50)              # the 2nd largest of 4
     tensor([[1.]])
     """
+    _check_percentile(p)
     there = torch.isfinite(S) & within(S, z_lengths, x_lengths)
     ordered = torch.where(there, S, -torch.inf).flatten(1).sort(dim=1, descending=True).values
     k = (there.flatten(1).sum(dim=1, keepdim=True).double() * p / 100).long().clamp(min=1)
     return ordered.gather(1, k - 1).detach()
+
+
+def _check_percentile(p: float) -> None:
+    if not 0 <= p <= 100:
+        raise ValueError(f"p is {p!r}; give a percentile from 0 to 100")
 
 
 def within(C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:

@@ -25,6 +25,8 @@ class D3TWLoss(AlignmentLoss):
 
     Call it as `loss(Z, X, ...)`, see `forward`. Raises ValueError if an option is invalid.
 
+    >>> import torch
+    >>> from dropdtw.torch import D3TWLoss
     >>> Z = torch.eye(2)[None]
     >>> D3TWLoss(reducer="hard", match="sqeuclidean")(Z, Z)                    # right 0, wrong 4
     tensor(0.)
@@ -57,8 +59,9 @@ class D3TWLoss(AlignmentLoss):
             such as another video's steps. None shuffles the steps.
         wrong_lengths, wrong_ids, wrong_order : lengths, ids and orders of the sequences `wrong`; as z_lengths, ids and
             order for Z.
-        order : which steps may follow which, as in `AlignmentLoss.forward`. Shuffled steps swap places in it. If the
-            order treats these places alike, as in `any_order(0, 1)`, the shuffled order is not wrong.
+        order : which steps may follow which, as in `AlignmentLoss.forward`. Shuffled steps are aligned under
+            the same order. If that order allows the shuffle, as `any_order(0, 1)` does, both alignments cost the same,
+            and the item teaches nothing; then pass `wrong`.
         generator : random generator for the shuffles. None uses PyTorch's default generator.
 
         Returns a tensor (), or (B,) with `reduction="none"`. Raises ValueError if the batch is invalid.
@@ -125,19 +128,20 @@ def _order(wrong: Tensor, p: Pairs) -> Tensor:
 
 
 class MarginLoss(nn.Module):
-    """max(0, D(X, Z) − D(X, Ẑ) + β) (the paper's appendix): the right Z should be cheaper than a wrong one by β.
+    """max(0, β + D(Z, X) − D(Ẑ, X)) (the paper's appendix): the right Z should be cheaper than a wrong one by β.
 
     loss : the alignment loss whose values D are compared. Its `normalize` applies.
     beta : the margin; 0.5 in the paper.
     negatives : where Ẑ comes from if `wrong` is not given. "roll" takes it from the previous item, one per item as in
         the paper's triplets, and computes 2 B alignments. If the data are shuffled in each epoch, the pairs change.
-        "all" takes it from every other item and averages the hinges of an item; it computes B² alignments. Both need
-        items that differ. If items can be alike, as with videos of the same recipe, pass `wrong`.
+        "all" takes it from every other item and averages the hinge losses of each item; it computes B² alignments.
+        Both need items that differ. If items can be alike, as with videos of the same recipe, pass `wrong`.
     reduction : "mean", "sum" or "none" over items.
 
     Call it as `loss(Z, X, ...)`, see `forward`. Raises ValueError if an option is invalid.
 
-    >>> from dropdtw.torch import DropDTWLoss
+    >>> import torch
+    >>> from dropdtw.torch import DropDTWLoss, MarginLoss
     >>> loss = MarginLoss(DropDTWLoss(drop_x=1.0, match="sqeuclidean", reducer="hard"))
     >>> X = torch.tensor([[[0.0], [0.0]], [[3.0], [3.0]]])
     >>> loss(X, X), loss(X.flip(0), X)

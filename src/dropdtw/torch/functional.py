@@ -55,32 +55,32 @@ def drop_dtw(
     order: Orders = None,
     x_mask: Mask = None,
 ) -> Tensor:
-    """Compute the values of a batch of alignment problems, differentiable in match costs, drop costs and charges.
+    """Compute the values of a batch of alignment problems, differentiable with respect to every cost.
 
     Parameters
     ----------
     C : (B, K, N) match costs, or a list of B matrices (K_b, N_b). +∞ forbids a match.
     drop_x, drop_z : cost of dropping x_j or z_i. None forbids drops on that side. Otherwise a number; a tensor that
-        broadcasts to (B, N) or (B, K); a list of B vectors; or a rule such as "percentile:30", which reads each item's
-        own match costs and passes no gradient back to them.
+        broadcasts to (B, N) or (B, K); a list of B vectors; or "percentile:30" (any p from 0 to 100), which reads each
+        item's own match costs and passes no gradient back to them.
     z_lengths, x_lengths : (B,) lengths of a padded batch. Padding does not affect the value and gets gradient 0.
     x_mask : (B, N) bool, or a list of B vectors: False where x_j is missing. A missing x_j is treated as if it had been
         deleted: it matches nothing, costs nothing and gets gradient 0, whatever value it holds.
     open_x, open_z : extra cost of the first dropped x (z) of each run, on top of its drop cost. A number ≥ 0, or a
-        tensor () or (B,) with one number per item.
+        tensor () or (B,) with one number per item. A tensor of zeros gives the same values as the number 0, but is
+        slower.
     warp : extra cost of a match that repeats an element, on top of its match cost. A number ≥ 0 or a tensor () or (B,).
     reducer : "smooth" is the paper's smoothMin (Eq. 7). "soft" is −γ log Σ exp(−cost/γ); its derivatives are the
         probabilities of matches and drops. "hard" is the minimum; its derivative is the alignment itself.
-    gamma : γ of "smooth" and "soft", a number ≥ 0; 0 is the minimum.
+    gamma : γ of "smooth" and "soft", a number ≥ 0; 0 gives the hard minimum.
     method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.solve`.
-    order : which steps may follow which, see `dropdtw.orders`. None means that Z is a list. One order, or a list of
-        steps, applies to all items. A list of only orders, lists and None has one order per item. (If you mean a single
-        order made of these parts, write `orders.as_order([...])`.) Each order must name every step of its item.
-    executor : None picks by device: compiled kernels on the CPU, Triton kernels on CUDA. "wavefront" uses ordinary
-        PyTorch operations: it is slow, but runs on any device and can be differentiated more than once.
-
-    If open_x, open_z and warp are all the number 0, the recurrence without these charges runs. A tensor always selects
-    the recurrence with charges, whatever its values, so that no device synchronization is needed.
+    order : which steps may follow which, see `dropdtw.orders`. None keeps the order of Z. One order for all
+        items, or a list with one order (or None) per item. A list that contains a step number is one order for all. A
+        list of `Order`s is one per item; to make it one order for all, pass `orders.as_order([...])`. Each order must
+        name every step of its item.
+    executor : None picks by device: "cpp" (compiled) or, without it, "reference" on the CPU; "triton" on CUDA.
+        Otherwise, and for large orders on CUDA, it picks "wavefront", with a warning. "wavefront" uses ordinary PyTorch
+        operations: it is slow, but runs on any device and can be differentiated more than once.
 
     Returns
     -------
@@ -89,9 +89,9 @@ def drop_dtw(
 
     Raises
     ------
-    ValueError : if an argument is invalid. On the CPU, this includes NaN, −∞ and negative charges. On CUDA, where
-        checking would force a device synchronization, the value of such an item is NaN instead; under the hard
-        minimum, a cost of −∞ may give −∞.
+    ValueError : if an argument is invalid. On the CPU, this includes NaN, −∞, and negative open_x, open_z or warp. On
+        CUDA, where checking would force a device synchronization, the value of such an item is NaN instead; under the
+        hard minimum, a cost of −∞ may give −∞.
     RuntimeError : on second differentiation, except with `executor="wavefront"`.
 
     >>> import torch
@@ -105,20 +105,20 @@ def drop_dtw(
     C, lengths = _batch(C, z_lengths, x_lengths)
     if x_mask is not None:
         C, drop_x, lengths = _masked(C, drop_x, lengths, x_mask)
-    said = (
+    options = (
         method, drop_x is not None, drop_z is not None, threshold is not None, one_to_many, many_to_one, contiguous,
-        reducer, _constant(gamma), _constant(charges.said(open_x, "open_x")),
-        _constant(charges.said(open_z, "open_z")), _constant(charges.said(warp, "warp")),
+        reducer, _constant(gamma), _constant(charges.described(open_x, "open_x")),
+        _constant(charges.described(open_z, "open_z")), _constant(charges.described(warp, "warp")),
     )  # fmt: skip
-    spec, call, edits = _spec(*said)
+    spec, call, edits = _spec(*options)
     chosen = _executor(C, executor)
     plan = None
     if order is not None:
         B, K, N = map(int, C.shape)
-        spread = isinstance(order, (list, tuple))
-        entries: Any = order if spread else (order,)
+        is_list = isinstance(order, (list, tuple))
+        entries: Any = order if is_list else (order,)
         compiling = torch.compiler.is_compiling()
-        plan = _plan(B, K, N, _known(lengths), said, window, chosen, compiling, spread, *entries)
+        plan = _plan(B, K, N, _known(lengths), options, window, chosen, compiling, is_list, *entries)
     elif lengths is None and not torch.compiler.is_compiling():
         spec.check_fit(*C.shape[1:])
     unedited = None if edits else call.table
@@ -133,7 +133,8 @@ def drop_dtw(
         costs = entry.edit(costs, None if threshold is None else _threshold(threshold, C, lengths))
     call = ops.Call(call.table, call.reducer, call.gamma, chosen)
     charged = None
-    if charges.given(open_x, open_z, warp) or ops.charges(call.table):
+    # A tensor always selects a table with charges: checking whether it is 0 would force a device synchronization.
+    if charges.given(open_x, open_z, warp) or ops.pays_charges(call.table):
         charged = charges.stack((open_x, open_z, warp), len(C), ops.computes_in(C), C.device)
     given = ops.Given(costs.matrix, costs.drop_x, costs.drop_z, charged, lengths)
     return _value(given, call) if plan is None else orders.value(given, call, plan, _value)
@@ -143,8 +144,8 @@ def _value(given: ops.Given, call: ops.Call) -> Tensor:
     """Return the values of a batch of lists or of graphs."""
     if call.executor != "wavefront":
         return ops.value(*given, call)
-    listed = call.walks is None and not call.key
-    return wavefront.value(*given, call) if listed else columns.value(*given, call)
+    on_graphs = call.graphs is not None or bool(call.key)
+    return columns.value(*given, call) if on_graphs else wavefront.value(*given, call)
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,8 @@ def _number(value: Any) -> Any:
     return float.fromhex(value[0]) if isinstance(value, tuple) else value
 
 
-def _spec(*said: Any) -> tuple[Spec, ops.Call, bool]:
-    return _cached_spec(*said)
+def _spec(*options: Any) -> tuple[Spec, ops.Call, bool]:
+    return _cached_spec(*options)
 
 
 # torch.compile need not trace this function: nothing in it depends on tensors. The attribute is all that
@@ -221,9 +222,9 @@ def _cached_spec(
         threshold=0.0 if threshold else None,
         reducer=reducer,
         gamma=_number(gamma),
-        open_x=charges.as_asked(_number(open_x)),
-        open_z=charges.as_asked(_number(open_z)),
-        warp=charges.as_asked(_number(warp)),
+        open_x=charges.for_spec(_number(open_x)),
+        open_z=charges.for_spec(_number(open_z)),
+        warp=charges.for_spec(_number(warp)),
         window=window,
         order=order,
     )
@@ -243,24 +244,24 @@ def _plan(
     K: int,
     N: int,
     z_lengths: Sequence[int] | None,
-    said: tuple[Any, ...],
+    options: tuple[Any, ...],
     window: float | None,
     executor: str,
-    keyed: bool,
-    spread: bool,
+    compiling: bool,
+    is_list: bool,
     *order: Any,
 ) -> Plan:
     """Plan how to compute a batch with orders.
 
-    z_lengths : None if they cannot be read, () if nothing is padded.   keyed : whether torch.compile is tracing.
-    order : the caller's order or, if that is a list (`spread`), its entries: torch.compile needs them one by one.
+    z_lengths : None if they cannot be read, () if nothing is padded.   compiling : whether torch.compile is tracing.
+    order : the caller's order or, if that is a list (`is_list`), its entries: torch.compile needs them one by one.
     """
-    found = orders.of_items(order if spread else order[0], B)
+    found = orders.of_items(order if is_list else order[0], B)
     objects = {id(one): one for one in found}  # items share orders, and hashing an order is slow
     number = {one: n for n, one in enumerate(dict.fromkeys(objects.values()))}
-    place = {name: number[one] for name, one in objects.items()}
-    which = tuple(place[id(one)] for one in found) if len(number) > 1 else None
-    specs = [_spec(*said, window, one)[0] for one in number]
+    index = {name: number[one] for name, one in objects.items()}
+    which = tuple(index[id(one)] for one in found) if len(number) > 1 else None
+    specs = [_spec(*options, window, one)[0] for one in number]
     for spec in specs:
         if spec.order is not None and spec.order.K > K:
             spec.order.check_steps(K)
@@ -270,7 +271,7 @@ def _plan(
     paths = [orders.path(spec) for spec in specs]
     if executor == "triton":
         executor = orders.on_cuda(paths, specs[0].table)
-    return orders.plan(paths, which, executor, keyed)
+    return orders.plan(paths, which, executor, compiling)
 
 
 _plan._dynamo_marked_constant = True  # type: ignore[attr-defined]

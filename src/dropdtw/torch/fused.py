@@ -45,12 +45,12 @@ def values(loss: AlignmentLoss, p: Pairs, normalize: str | None, reduction: str 
     """Compute the normalized values (B,) or their reduction; None if the general path must compute them."""
     if loss.match not in FUSED or loss.moves.get("window") is not None or not applies_to(p.given_x):
         return None
-    said = loss.charges()
+    by_name = loss.charges()
     drop_x, drop_z = loss.dropped()
     moves = tuple([(name, allowed) for name, allowed in loss.moves.items() if name != "window"])
-    known = tuple([(name, "" if isinstance(value, Tensor) else _digits(value)) for name, value in said.items()])
-    asked = (loss.match, _digits(loss.gamma_match), _said(drop_x), _said(drop_z), p.given_z.dtype == torch.float64)
-    plan, name, spec = _plan(*asked, loss.method, loss.reducer, _digits(loss.gamma), moves, known, normalize, reduction)
+    known = tuple([(name, "" if isinstance(value, Tensor) else _digits(value)) for name, value in by_name.items()])
+    costs = (loss.match, _digits(loss.gamma_match), _kind(drop_x), _kind(drop_z), p.given_z.dtype == torch.float64)
+    plan, name, spec = _plan(*costs, loss.method, loss.reducer, _digits(loss.gamma), moves, known, normalize, reduction)
     if plan is None:
         return None
     sharing = shared(p)
@@ -59,8 +59,8 @@ def values(loss: AlignmentLoss, p: Pairs, normalize: str | None, reduction: str 
         spec.check_fit(given.Z.shape[1], given.X.shape[1])
     own_x, own_z = _own(drop_x, p), _own(drop_z, p, turned=True)
     charged = None
-    if charges.given(*said.values()) or ops.charges(plan.call.table):
-        three = (said.get("open_x", 0.0), said.get("open_z", 0.0), said.get("warp", 0.0))
+    if charges.given(*by_name.values()) or ops.pays_charges(plan.call.table):
+        three = (by_name.get("open_x", 0.0), by_name.get("open_z", 0.0), by_name.get("warp", 0.0))
         charged = charges.stack(three, len(given.Z), given.Z.dtype, given.Z.device)
     return _value(given._replace(own_x=own_x, own_z=own_z, charges=charged), plan, name, sharing)
 
@@ -91,7 +91,7 @@ def _full(A: Tensor, lengths: Tensor | None) -> Tensor:
     return torch.full((len(A),), A.shape[1], device=A.device) if lengths is None else lengths
 
 
-Said = tuple[str, str]
+DropKind = tuple[str, str]
 """The kind of a drop cost, known without reading a tensor, and its digits; ("tensor", …) is the user's own tensor."""
 
 
@@ -100,7 +100,7 @@ def _digits(number: float) -> str:
     return float(number).hex()
 
 
-def _said(drop: Any) -> Said:
+def _kind(drop: Any) -> DropKind:
     if drop is None:
         return "none", "0"
     if isinstance(drop, LearnedDrop):
@@ -121,12 +121,12 @@ def _own(drop: Any, p: Pairs, turned: bool = False) -> Tensor | None:
     return drop.own_logit(p.turned() if turned else p).contiguous()
 
 
-TENSOR = charges.said(torch.empty(0), "")
+TENSOR = charges.described(torch.empty(0), "")
 """Placeholder for a charge that is a tensor."""
 
 
-def _plan(*asked: Any) -> tuple[Plan | None, str, Spec]:
-    return _cached_plan(*asked)
+def _plan(*options: Any) -> tuple[Plan | None, str, Spec]:
+    return _cached_plan(*options)
 
 
 _plan._dynamo_marked_constant = True  # type: ignore[attr-defined]  # see functional._spec
@@ -136,8 +136,8 @@ _plan._dynamo_marked_constant = True  # type: ignore[attr-defined]  # see functi
 def _cached_plan(
     match: str,
     gamma_match: str,
-    drop_x: Said,
-    drop_z: Said,
+    drop_x: DropKind,
+    drop_z: DropKind,
     wide: bool,
     method: str,
     reducer: str,
@@ -148,9 +148,9 @@ def _cached_plan(
     reduction: str,
 ) -> tuple[Plan | None, str, Spec]:
     """Return the plan of a request (None if the general path must run), its operator name, and the checked request."""
-    charged = {name: charges.said(float.fromhex(digits), name) if digits else TENSOR for name, digits in known}
-    found = [_drop(said, name, wide) for said, name in ((drop_x, "drop_x"), (drop_z, "drop_z"))]
-    options: dict[str, Any] = dict(moves) | {name: charges.as_asked(value) for name, value in charged.items()}
+    charged = {name: charges.described(float.fromhex(digits), name) if digits else TENSOR for name, digits in known}
+    found = [_drop(kind, name, wide) for kind, name in ((drop_x, "drop_x"), (drop_z, "drop_z"))]
+    options: dict[str, Any] = dict(moves) | {name: charges.for_spec(value) for name, value in charged.items()}
     spec = Spec.of(
         None if drop_x[0] == "none" else 0.0,
         None if drop_z[0] == "none" else 0.0,
@@ -176,8 +176,8 @@ def _cached_plan(
     return plan, name, spec
 
 
-def _drop(said: Said, name: str, wide: bool) -> Drop | None:
-    kind, digits = said
+def _drop(drop: DropKind, name: str, wide: bool) -> Drop | None:
+    kind, digits = drop
     if kind == "rule":
         rule = drops.resolve(digits, name)
         if isinstance(rule, drops.Percentile):

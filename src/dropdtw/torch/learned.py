@@ -20,22 +20,24 @@ class LearnedDrop(nn.Module):
 
     dim : d, the number of features.
     depth, hidden : f has `depth` linear layers with ReLU between them, of width `hidden` (None: d).
-    output : "logit" makes the result a drop logit that competes with the steps in the softmax of the match costs, so
-        the drop cost is −log of a probability. It works only as drop_x with `match="softmax"`. "cost" makes the result
-        the drop cost itself, as in Eq. 6. That cost has no lower bound, so training can make drops ever cheaper; add a
-        term that prevents this, such as `ClusteringLoss` and weight decay.
+    output : "logit" makes the result a drop logit, which adds "drop" as one more class to the softmax of the match
+        costs, so the drop cost is −log of a probability. It works only as drop_x with `match="softmax"`. "cost" makes
+        the result the drop cost itself, as in Eq. 6. That cost has no lower bound, so training can make drops ever
+        cheaper; add a term that prevents this, such as `ClusteringLoss` and weight decay.
     residual : whether f(m) = m + network(m), so that training starts from the similarity to the mean of Z.
-    scale : factor of the result. Features of length √d have products of size d, so the drop cost learns faster than
-        the features; scale=1/√d slows it down.
-    anchor : for "logit", a percentile 0..100. The logits minus their mean over the x are added to the percentile logit
-        of the similarities ("logit:30" for anchor=30). Training then decides *which* x to drop, while the percentile
-        decides how many. Without an anchor, nothing keeps the loss from making drops ever cheaper, until only the one x
-        that each z needs is matched; long training does exactly that.
+    scale : factor of the result. Standardized features have products of size d, so a training step changes the drop
+        cost much more than the features; scale=1/√d balances them.
+    anchor : for "logit", a percentile 0 to 100, or None (the default). With an anchor, the network's logits are
+        centered over the x, then added to the percentile logit of the similarities ("logit:30" for anchor=30). So the
+        network decides *which* x to drop, and the percentile decides how many. Without an anchor, nothing keeps the
+        loss from making drops ever cheaper, until only the one x that each z needs is matched; long training does
+        exactly that.
 
     One module serves one side. As drop_z of a `DropDTWLoss`, it computes d^z = Z · f(mean X). Raises ValueError if an
     option is invalid.
 
     >>> import torch
+    >>> from dropdtw.torch import LearnedDrop
     >>> drop = LearnedDrop(2, output="cost")
     >>> for parameter in drop.parameters():
     ...     _ = torch.nn.init.zeros_(parameter)

@@ -64,7 +64,7 @@ class LossOptions(TypedDict, total=False):
 
 
 class AlignmentLoss(nn.Module):
-    """The value of an alignment as a loss: base class of the losses below, which differ in recurrence and defaults.
+    """The value of an alignment as a loss: base class of the other losses, which differ in recurrence and defaults.
 
     Call a loss as `loss(Z, X, ...)`; `forward` explains the arguments.
 
@@ -82,6 +82,8 @@ class AlignmentLoss(nn.Module):
 
     Raises ValueError if an option is invalid.
 
+    >>> import torch
+    >>> from dropdtw.torch import AlignmentLoss
     >>> Z, X = torch.tensor([[[0.0], [1.0]]]), torch.tensor([[[0.0], [1.0], [1.5]]])
     >>> AlignmentLoss(match="sqeuclidean", reducer="hard")(Z, X)                    # plain DTW
     tensor(0.2500)
@@ -89,10 +91,11 @@ class AlignmentLoss(nn.Module):
 
     method: str = "dtw"
     fuses: Literal["values", "align", None] = "values"
-    """What the fused CUDA operator may compute; None if a subclass defines its own costs."""
+    """What the fused CUDA operator may compute: "values", the loss of each item; "align", only what `align` combines;
+    None, nothing."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Note which methods a subclass overrides."""
+        """Disable fusion if the caller's own class overrides `costs`, `align` or `charges`."""
         super().__init_subclass__(**options)
         ours = all(getattr(cls, name).__module__ == __name__ for name in ("costs", "align", "charges"))
         cls.fuses = None if not ours else "values" if cls.align is AlignmentLoss.align else "align"
@@ -129,7 +132,7 @@ class AlignmentLoss(nn.Module):
         self.moves: dict[str, Any] = {
             "one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous, "window": window,
         }  # fmt: skip
-        charges.said(warp, "warp")
+        charges.described(warp, "warp")  # raises if it is invalid
         self.warp = warp
         self.normalize, self.reduction = check_normalize(normalize), check_reduction(reduction)
 
@@ -150,8 +153,8 @@ class AlignmentLoss(nn.Module):
         z_lengths, x_lengths : (B,) lengths of padded sequences.
         ids : (B, K) or a list of B rows, integers. For the softmax cost, all z with the same id count once. None means
             that equal z count once.
-        order : which steps may follow which: one order for all items, or a list of B, as in `drop_dtw`. None means
-            that each Z is a list.
+        order : which steps may follow which: one order for all items, or a list of B, as in `drop_dtw`. None keeps
+            the order of each Z.
         x_mask : (B, N) bool, or a list of B vectors: False where x_j is missing. A missing x_j is treated as if it had
             been deleted and gets gradient 0. For example, `x_mask=~X.isnan().any(-1)` leaves out frames with NaN.
 
@@ -171,11 +174,16 @@ class AlignmentLoss(nn.Module):
         order: Orders = None,
         x_mask: Mask = None,
     ) -> Tensor:
-        """Compute the value of each item (B,), normalized but not reduced; arguments as in `forward`."""
+        """Compute the value of each item, normalized but not reduced.
+
+        Z, X, z_lengths, x_lengths, ids, order, x_mask : as in `forward`.
+
+        Returns a tensor (B,). Raises ValueError if the batch is invalid.
+        """
         return self.values(pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask), order)
 
     def values(self, p: Pairs, order: Orders = None) -> Tensor:
-        """Compute the same for pairs that are already checked, see `dropdtw.torch.batch.pairs`."""
+        """Compute what `per_item` computes, for pairs that are already checked (`dropdtw.torch.batch.pairs`)."""
         return self._reduced(p, order, "none")
 
     def _reduced(self, p: Pairs, order: Orders, reduction: Reduction) -> Tensor:
@@ -236,11 +244,11 @@ class AlignmentLoss(nn.Module):
 
     def extra_repr(self) -> str:
         """Describe the settings for `repr`."""
-        told: dict[str, Any] = {"gamma_match": self.gamma_match} if self.match == "softmax" else {}
-        told |= {"reducer": self.reducer, "gamma": self.gamma, **self.moves, "normalize": self.normalize}
-        told |= {name: v for name, v in self.charges().items() if charges.given(v) and not isinstance(v, nn.Parameter)}
+        shown: dict[str, Any] = {"gamma_match": self.gamma_match} if self.match == "softmax" else {}
+        shown |= {"reducer": self.reducer, "gamma": self.gamma, **self.moves, "normalize": self.normalize}
+        shown |= {name: v for name, v in self.charges().items() if charges.given(v) and not isinstance(v, nn.Parameter)}
         match = "" if isinstance(self.match, nn.Module) else f"match={self.match!r}, "
-        return match + ", ".join(f"{k}={v!r}" for k, v in told.items()) + f", reduction={self.reduction!r}"
+        return match + ", ".join(f"{k}={v!r}" for k, v in shown.items()) + f", reduction={self.reduction!r}"
 
 
 class DropDTWLoss(AlignmentLoss):
@@ -249,15 +257,17 @@ class DropDTWLoss(AlignmentLoss):
     drop_x, drop_z : drop costs. None forbids drops on that side. Otherwise a number; a tensor that broadcasts to (B, N)
         or (B, K), which may be learnable; "percentile:30" of each item's own match costs (Eq. 5), which passes no
         gradient; or a `LearnedDrop` (Eq. 6). With the softmax cost, drop_x can also be "logit:30" or a
-        `LearnedDrop(output="logit")`: a drop logit that competes with the steps in the softmax (the authors' recipe).
+        `LearnedDrop(output="logit")`: a drop logit, one more class of the softmax (the authors' recipe).
     open_x, open_z : extra cost of the first dropped x (z) of each run, on top of its drop cost; it favors few runs of
         drops. A number ≥ 0, or a tensor () or (B,). An `nn.Parameter` is learned with the other parameters.
-    method : "drop_dtw", or "drop_dtw_paper" for Algorithm 2 as printed. The latter takes no charges and, when both
-        sides may be dropped, counts some alignments several times (docs/algorithm.md).
+    method : "drop_dtw", or "drop_dtw_paper" for Algorithm 2 as printed. The latter takes no opening costs and no warp
+        penalty. If both sides may be dropped, it counts some alignments several times (docs/algorithm.md).
     options : those of `AlignmentLoss`. As in the paper, the defaults are softmax costs and smoothMin.
 
     Call it as `loss(Z, X, ...)`, see `AlignmentLoss.forward`. Raises ValueError if an option is invalid.
 
+    >>> import torch
+    >>> from dropdtw.torch import DropDTWLoss
     >>> Z = torch.eye(2)[None]
     >>> X = torch.tensor([[[4.0, 0.0], [-9.0, -9.0], [0.0, 4.0]]])              # the second fits nothing
     >>> DropDTWLoss(drop_x=0.1, reducer="hard", match="cosine")(Z, X)
@@ -284,10 +294,10 @@ class DropDTWLoss(AlignmentLoss):
         self.method = method
         self.drop_x, self.drop_z = self._checked(drop_x, "drop_x"), self._checked(drop_z, "drop_z")
         self.open_x, self.open_z = open_x, open_z
-        said: dict[str, Any] = {
-            name: charges.as_asked(charges.said(value, name)) for name, value in self.charges().items()
+        charged: dict[str, Any] = {
+            name: charges.for_spec(charges.described(value, name)) for name, value in self.charges().items()
         }
-        Spec.of(None if drop_x is None else 0.0, None if drop_z is None else 0.0, method=method, **said)
+        Spec.of(None if drop_x is None else 0.0, None if drop_z is None else 0.0, method=method, **charged)
 
     def _checked(self, drop: DropCost, name: str) -> DropCost:
         if isinstance(drop, bool) or not (drop is None or isinstance(drop, (int, float, str, Tensor, LearnedDrop))):
@@ -333,8 +343,8 @@ class DropDTWLoss(AlignmentLoss):
     def extra_repr(self) -> str:
         """Describe the settings for `repr`."""
         learned = (LearnedDrop, nn.Parameter)
-        told = {"drop_x": self.drop_x, "drop_z": self.drop_z}
-        shown = [f"{k}={v!r}" for k, v in told.items() if not isinstance(v, learned)]
+        drop_costs = {"drop_x": self.drop_x, "drop_z": self.drop_z}
+        shown = [f"{k}={v!r}" for k, v in drop_costs.items() if not isinstance(v, learned)]
         return ", ".join([*shown, f"method={self.method!r}", super().extra_repr()])
 
     @staticmethod
@@ -352,7 +362,9 @@ class SmoothDTWLoss(AlignmentLoss):
 
     Call it as `loss(Z, X, ...)`, see `AlignmentLoss.forward`. Raises ValueError if an option is invalid.
 
-    >>> SmoothDTWLoss(normalize="x")(torch.zeros(1, 2, 3), torch.zeros(1, 4, 3))     # equal z are one: p = 1
+    >>> import torch
+    >>> from dropdtw.torch import SmoothDTWLoss
+    >>> SmoothDTWLoss(normalize="x")(torch.zeros(1, 2, 3), torch.zeros(1, 4, 3))     # equal z count once: −log 1 = 0
     tensor(0.)
     """
 
@@ -367,6 +379,8 @@ class SoftDTWLoss(AlignmentLoss):
 
     Call it as `loss(Z, X, ...)`, see `AlignmentLoss.forward`. Raises ValueError if an option is invalid.
 
+    >>> import torch
+    >>> from dropdtw.torch import SoftDTWLoss
     >>> SoftDTWLoss(gamma=1.0)(torch.zeros(1, 2, 1), torch.zeros(1, 2, 1))           # three alignments of cost 0
     tensor(-1.0986)
     """
@@ -376,16 +390,18 @@ class SoftDTWLoss(AlignmentLoss):
 
 
 class SoftDTWDivergence(SoftDTWLoss):
-    """soft-DTW without its bias (Blondel et al. 2021): D(Z, X) − ½ D(Z, Z) − ½ D(X, X), for any two lengths.
+    """soft-DTW without its bias (Blondel et al. 2021): D(Z, X) − ½ D(Z, Z) − ½ D(X, X).
 
-    It is exactly 0 for equal sequences. Blondel et al. prove that it is ≥ 0 under conditions on the match cost; for
-    squared distances no counterexample is known.
+    The sequences may differ in length. For equal sequences it is exactly 0. Blondel et al. prove that it is ≥ 0 under
+    conditions on the match cost; for squared distances no counterexample is known.
 
     options : those of `AlignmentLoss`. The match cost must be symmetric, so "softmax" raises an error.
 
     Call it as `loss(Z, X, ...)`, see `AlignmentLoss.forward`, but without `order`. Raises ValueError if an option is
     invalid.
 
+    >>> import torch
+    >>> from dropdtw.torch import SoftDTWDivergence
     >>> loss = SoftDTWDivergence()
     >>> Z = torch.tensor([[[0.0], [1.0], [2.0]]])
     >>> loss(Z, Z), loss(Z, Z[:, :2])
@@ -417,6 +433,8 @@ class OTAMLoss(AlignmentLoss):
 
     Call it as `loss(Z, X, ...)`, see `AlignmentLoss.forward`. Raises ValueError if an option is invalid.
 
+    >>> import torch
+    >>> from dropdtw.torch import OTAMLoss
     >>> X = torch.tensor([[[9.0], [1.0], [9.0]]])
     >>> OTAMLoss(match="sqeuclidean", reducer="hard")(torch.ones(1, 1, 1), X)
     tensor(0.)

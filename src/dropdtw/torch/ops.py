@@ -22,9 +22,9 @@ from dropdtw.tables.reducers import reducer as find_reducer
 from dropdtw.tables.table import CHARGES, Recurrence
 
 if TYPE_CHECKING:
-    from dropdtw.torch.orders import Walks
+    from dropdtw.torch.orders import BatchGraphs
 
-WALKS: dict[str, Walks] = {}
+GRAPHS: dict[str, BatchGraphs] = {}
 """Graphs of batches that torch.compile has traced, by name."""
 
 _TABLES: dict[str, Recurrence] = {}
@@ -74,27 +74,28 @@ def pays(key: str, cost: str) -> bool:
     return any(e.cost == cost for e in _TABLES[key].every_edge)
 
 
-def charges(key: str) -> bool:
+def pays_charges(key: str) -> bool:
     """Whether some edge of the table of that name pays a charge."""
     return any(e.plus is not None for e in _TABLES[key].every_edge)
 
 
 has_triton._dynamo_marked_constant = True  # type: ignore[attr-defined]  # see functional._spec
 pays._dynamo_marked_constant = True  # type: ignore[attr-defined]
-charges._dynamo_marked_constant = True  # type: ignore[attr-defined]
+pays_charges._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 class Call(NamedTuple):
     """The settings of an operator: the table's name, the reducer, γ, and the executor ("" for any).
 
-    walks : the graphs of the steps, None if Z are lists; for torch.compile, `key` names them in `WALKS`.
+    graphs : the graphs of the steps; None keeps the order of each Z. Under torch.compile operators take no graphs, so
+        `key` names them in `GRAPHS`.
     """
 
     table: str
     reducer: str
     gamma: float
     executor: str = ""
-    walks: Walks | None = None
+    graphs: BatchGraphs | None = None
     key: str = ""
 
 
@@ -145,7 +146,7 @@ def as_given(
     z_lengths: Tensor | None,
     x_lengths: Tensor | None,
 ) -> Given:
-    """Convert tensors to the form that operators take, with lengths as a pair: both or neither."""
+    """Bundle the tensors of an operator as `Given`, with lengths as a pair: both or neither."""
     lengths = None if z_lengths is None or x_lengths is None else (z_lengths, x_lengths)
     return Given(C, drop_x, drop_z, charges, lengths)
 
@@ -154,8 +155,8 @@ def solve(given: Given, call: Call, gradient: bool) -> tuple[Tensor, list[Tensor
     """Compute the values and the tensors that the backward pass needs (none without `gradient`)."""
     table, C = _TABLES[call.table], given.C
     if call.executor == "triton":
-        if call.walks is not None:
-            found, kept = _triton().forward_graphs(table, call.reducer, call.gamma, *given, call.walks, gradient)
+        if call.graphs is not None:
+            found, kept = _triton().forward_graphs(table, call.reducer, call.gamma, *given, call.graphs, gradient)
             return found, list(kept) if gradient else []
         found, states = _triton().forward(table, call.reducer, call.gamma, *given, gradient)
         return found, [part for part in states if part is not None] if gradient else []
@@ -163,7 +164,7 @@ def solve(given: Given, call: Call, gradient: bool) -> tuple[Tensor, list[Tensor
         table,
         find_reducer(call.reducer, call.gamma),
         checked(given),
-        graphs=None if call.walks is None else call.walks.of_item(len(C)),
+        graphs=None if call.graphs is None else call.graphs.of_item(len(C)),
         gradient=gradient,
         threads=min(len(C), torch.get_num_threads()),
     )
@@ -198,9 +199,9 @@ def _lengths(C: Tensor, lengths: Padding) -> tuple[Array, Array]:
     B, K, N = C.shape
     if lengths is None:
         return np.full(B, K), np.full(B, N)
-    for name, some, full in (("z_lengths", lengths[0], K), ("x_lengths", lengths[1], N)):
+    for name, some, full, parts in (("z_lengths", lengths[0], K, "rows"), ("x_lengths", lengths[1], N, "columns")):
         if some.min() < 1 or some.max() > full:
-            raise ValueError(f"{name} is {some.tolist()}, but the batch has room for 1 to {full} elements")
+            raise ValueError(f"{name} is {some.tolist()}, but C has {full} {parts}; give lengths from 1 to {full}")
     return lengths[0].numpy(), lengths[1].numpy()
 
 
@@ -221,7 +222,7 @@ def _check_charges(charges: Array) -> None:
 
 
 Derivatives = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]
-"""Derivatives with respect to C, drop_x, drop_z and charges; None if one is 0, or if there are no charges."""
+"""Derivatives with respect to C, drop_x, drop_z and charges. None stands for zeros, or if there are no charges."""
 
 
 def pull(grad: Tensor, given: Given, saved: list[Tensor], call: Call) -> Derivatives:
@@ -229,8 +230,8 @@ def pull(grad: Tensor, given: Given, saved: list[Tensor], call: Call) -> Derivat
     if call.executor == "triton":
         how = (_TABLES[call.table], call.reducer, call.gamma, *given)
         found: Derivatives
-        if call.walks is not None:
-            found = _triton().backward_graphs(*how, call.walks, tuple(saved), grad)
+        if call.graphs is not None:
+            found = _triton().backward_graphs(*how, call.graphs, tuple(saved), grad)
         else:
             found = _triton().backward(*how, _triton().Saved(*saved), grad)
         return found
@@ -301,7 +302,7 @@ def forward(
 ) -> tuple[Tensor, list[Tensor]]:
     """See `solve`."""
     given = as_given(C, drop_x, drop_z, charges, z_lengths, x_lengths)
-    return solve(given, Call(table, reducer, gamma, executor, WALKS.get(key), key), gradient)
+    return solve(given, Call(table, reducer, gamma, executor, GRAPHS.get(key), key), gradient)
 
 
 @forward.register_fake
@@ -311,7 +312,7 @@ def _(C, drop_x, drop_z, charges, z_lengths, x_lengths, table, reducer, gamma, e
     if not gradient:
         return found, []
     if executor == "triton" and key:
-        return found, list(_triton().graph_room(_TABLES[table], C, WALKS[key], gradient))
+        return found, list(_triton().graph_room(_TABLES[table], C, GRAPHS[key], gradient))
     if executor == "triton":
         return found, [part for part in _triton().room(_TABLES[table], C, gradient) if part is not None]
     shapes = ((B, K, N), (B, N), (B, K), (B, 3))
@@ -336,7 +337,7 @@ def backward(
 ) -> list[Tensor]:
     """See `pull`. Here every derivative is a tensor; without charges, there is none with respect to charges."""
     given = as_given(C, drop_x, drop_z, charges, z_lengths, x_lengths)
-    found = pull(grad, given, saved, Call(table, reducer, gamma, executor, WALKS.get(key), key))
+    found = pull(grad, given, saved, Call(table, reducer, gamma, executor, GRAPHS.get(key), key))
     return [
         torch.zeros(part.shape, dtype=part.dtype, device=C.device) if by is None else by
         for part, by in zip(given[:4], found, strict=True)

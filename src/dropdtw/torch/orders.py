@@ -47,7 +47,7 @@ def of_items(order: Orders, B: int) -> tuple[Order | None, ...]:
             f"order is a list of {len(order)} orders, one per item, but the batch has {B} items; give {B} orders, or "
             "one for all items: orders.as_order([...]) joins parts into one order"
         )
-    return tuple(None if said is None else as_order(said) for said in order)
+    return tuple(None if one is None else as_order(one) for one in order)
 
 
 def each_its_own(order: Any) -> bool:
@@ -62,27 +62,27 @@ def select(order: Orders, items: Sequence[int]) -> Orders:
 
 
 @dataclass(frozen=True, eq=False)
-class Walks:
+class BatchGraphs:
     """The distinct graphs of a batch, and the index of each item's graph (None: all items use the first)."""
 
-    graphs: tuple[Graph, ...]
+    distinct: tuple[Graph, ...]
     which: tuple[int, ...] | None = None
 
     def of_item(self, B: int) -> list[Graph]:
         """Return the graph of each of B items."""
-        return [self.graphs[n] for n in self.which or (0,) * B]
+        return [self.distinct[n] for n in self.which or (0,) * B]
 
     @cached_property
     def key(self) -> str:
         """A name that an operator can take; equal graphs have equal names."""
-        said = hashlib.sha256(repr(self.which).encode())
-        for graph in self.graphs:
+        digest = hashlib.sha256(repr(self.which).encode())
+        for graph in self.distinct:
             parts = (graph.label, graph.source, graph.target, graph.use, graph.cost, graph.hub, graph.again)
             for part in (*parts, np.array([graph.start, *graph.finals])):
-                said.update(repr(part.shape).encode() + part.tobytes())
-        found = said.hexdigest()[:32]
-        ops.WALKS[found] = self
-        return found
+                digest.update(repr(part.shape).encode() + part.tobytes())
+        key = digest.hexdigest()[:32]
+        ops.GRAPHS[key] = self
+        return key
 
 
 class Path(NamedTuple):
@@ -108,7 +108,7 @@ class Plan(NamedTuple):
 
     graphed : whether the item uses a graph.   rows : otherwise, its rows of Z in sequence; None: all, unchanged.
     steps : how many rows its Z must have; None: any number.
-    executor, key, walks : the executor for the graphs, their name for torch.compile, and the graphs themselves.
+    executor, key, graphs : the executor for the graphs, their name for torch.compile, and the graphs themselves.
 
     torch.compile traces its use, so it holds only plain data.
     """
@@ -118,25 +118,28 @@ class Plan(NamedTuple):
     steps: tuple[int | None, ...]
     executor: str
     key: str = ""
-    walks: Walks | None = None
+    graphs: BatchGraphs | None = None
 
 
-def plan(paths: Sequence[Path], which: tuple[int, ...] | None, executor: str, keyed: bool) -> Plan:
-    """Make a plan from paths: item b has the path which[b]; with None, all items have the first."""
+def plan(paths: Sequence[Path], which: tuple[int, ...] | None, executor: str, compiling: bool) -> Plan:
+    """Make a plan from paths: item b has the path which[b]; with None, all items have the first.
+
+    compiling : whether torch.compile is tracing, so that the graphs need a name.
+    """
     each = [paths[n] for n in which or (0,)]
-    graphs = tuple(dict.fromkeys(path.graph for path in each if path.graph is not None))
-    walks = None
-    if graphs:
-        number = {graph: n for n, graph in enumerate(graphs)}
-        mine = tuple(number[path.graph] for path in each if path.graph is not None)
-        walks = Walks(graphs, mine if len(graphs) > 1 else None)
+    distinct = tuple(dict.fromkeys(path.graph for path in each if path.graph is not None))
+    graphs = None
+    if distinct:
+        number = {graph: n for n, graph in enumerate(distinct)}
+        indices = tuple(number[path.graph] for path in each if path.graph is not None)
+        graphs = BatchGraphs(distinct, indices if len(distinct) > 1 else None)
     return Plan(
         tuple(path.graph is not None for path in each),
         tuple(path.rows for path in each),
         tuple(path.K for path in each),
         executor,
-        walks.key if walks is not None and keyed else "",
-        walks,
+        graphs.key if graphs is not None and compiling else "",
+        graphs,
     )
 
 
@@ -161,8 +164,8 @@ def value(given: ops.Given, call: ops.Call, plan: Plan, solve: Solve) -> Tensor:
 
 
 def _on_graphs(call: ops.Call, plan: Plan) -> ops.Call:
-    walks = None if torch.compiler.is_compiling() else plan.walks
-    return ops.Call(call.table, call.reducer, call.gamma, plan.executor, walks, plan.key)
+    graphs = None if torch.compiler.is_compiling() else plan.graphs
+    return ops.Call(call.table, call.reducer, call.gamma, plan.executor, graphs, plan.key)
 
 
 def _items(given: ops.Given, items: Tensor) -> ops.Given:

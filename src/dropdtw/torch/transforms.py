@@ -116,6 +116,6 @@ def _unfolded(A: Tensor, V: int) -> Tensor:
 
 def _repeated(call: ops.Call, V: int) -> ops.Call:
     """Return the call for V merged batches, each with its own graphs."""
-    if call.walks is None or call.walks.which is None:
+    if call.graphs is None or call.graphs.which is None:
         return call
-    return call._replace(walks=replace(call.walks, which=call.walks.which * V))
+    return call._replace(graphs=replace(call.graphs, which=call.graphs.which * V))

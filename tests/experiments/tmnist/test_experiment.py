@@ -71,7 +71,7 @@ def test_recall_is_that_of_every_pair_alone(row):
 
 
 def test_every_method_but_step_patterns_has_a_row():
-    patterns = {name for name, entry in dropdtw.METHODS.items() if entry.states_moves or entry.match}
+    patterns = {name for name, entry in dropdtw.METHODS.items() if entry.fixes_moves or entry.match}
     assert {row.method for row in retrieval.rows()} == set(dropdtw.METHODS) - {"drop_dtw_paper"} - patterns
 
 

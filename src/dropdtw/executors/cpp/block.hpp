@@ -4,8 +4,8 @@
 // column outside the band is ever read. On the right, a row that drops x continues: each further column adds d_x, and
 // nothing else happens there. So each row ends where the next one can still use it, at least one column past the band.
 // Now take a state that is entered from above where the cell above is left out (z is dropped after such a run of x).
-// Its value is that of the same state one column to the left plus that column's price, because the drops in a gap cost
-// the same in either order.
+// Its value is that of the same state one column to the left plus that column's price, because drops between two
+// matches cost the same in either order.
 #pragma once
 #include <cstdlib>
 
@@ -91,8 +91,9 @@ struct Block {
     return false;
   }
 
-  // Whether state s is entered from above after a run to the right; sets `cost` to what the run pays per column.
-  static constexpr bool runs(int s, Cost& cost) {
+  // Whether state s is entered from above after a run of drops along a row; sets `cost` to what the run pays in each
+  // column.
+  static constexpr bool follows_run(int s, Cost& cost) {
     for (const Edge& e : Tab::edges)
       if (e.dst == s && e.src != s && e.move == Move::top && e.cost != Cost::match)
         for (const Edge& f : Tab::edges)
@@ -103,8 +104,8 @@ struct Block {
     return false;
   }
 
-  // Algorithm 2 takes the drops of a gap in every order. Under soft minima, orders that leave the band count too, so
-  // all cells are needed.
+  // Algorithm 2 takes the drops between two matches in every order. Under soft minima, orders that leave the band count
+  // too, so all cells are needed.
   bool narrow() const {
     return problem.band_start != nullptr && (!Tab::has_border || problem.reducer == Reducer::hard);
   }
@@ -120,11 +121,12 @@ struct Block {
   }
   // Whether the first cell of row i lies on anti-diagonal t.
   bool begins(int i, int t) const { return i > 0 && first + t - i == (narrow() ? leftmost(i) : 0); }
+  // Whether the upper neighbor of cell (i, j) is past the right end of its row.
   bool below_nothing(int i, int j) const { return i > 0 && j > rightmost(i - 1); }
 
-  // Calls f(lane) for each cell of anti-diagonal t whose upper neighbor is past the right end of its row.
+  // Calls f(lane) for each such cell of anti-diagonal t.
   template <class F>
-  void each_run(int t, F&& f) {
+  void each_below_nothing(int t, F&& f) {
     if (!narrow() || Tab::has_border || !passes(Move::top)) return;
     for (int i = larger(low[t], 1); i <= high[t] && below_nothing(i, first + t - i); ++i) f(i);
   }

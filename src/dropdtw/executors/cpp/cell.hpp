@@ -15,10 +15,12 @@ template <class Tab, class T>
 struct Around {
   Vec<T> diag[Tab::states], left[Tab::states], top[Tab::states], here[Tab::states];
   Vec<T> match, drop_x, drop_z;
-  Vec<T> descent;  // base of the row above minus base of this row (base.hpp); drop_z includes it
+  // Only if states have bases (base.hpp): base of the row above minus base of this row. For hard minima, drop_z already
+  // includes it.
+  Vec<T> descent;
 };
 
-// The reducer's parameters, and the mask of the edges that this member of the family has.
+// The reducer's parameters, and the mask of the edges that the table has among those of its family (emit.py).
 template <class T>
 struct Fold {
   unsigned mask;
@@ -83,9 +85,9 @@ constexpr bool descends(int e) {
   return (Tab::edges[e].move == Move::diag || Tab::edges[e].move == Move::top) && Tab::edges[e].cost != Cost::drop_z;
 }
 
-// Whether edge e can share one addition of the descent when choices are recorded: edges into a state whose prices are
-// equal take their minimum first and then add the descent once. Adding may round two values to a tie, so all edges
-// before e must join too.
+// Whether edge e can share one addition of the descent when choices are recorded. If all edges into a state have the
+// same price, those that pay the descent can take their minimum first and then add it once. But the addition can round
+// different values to a tie, which the first edge must win. So e may join only if all earlier edges into its state do.
 template <class Tab>
 constexpr bool joins(int e) {
   if (!one_price<Tab>(Tab::edges[e].dst)) return false;
@@ -100,7 +102,8 @@ constexpr bool alike(int e, int f) {
   return Tab::edges[e].plus == Tab::edges[f].plus && (!based || descends<Tab>(e) == descends<Tab>(f));
 }
 
-// The first edge into e's state that adds the same charge and descent; edges that every member has take precedence.
+// The first edge into e's state that adds the same charge and descent; edges that all tables of the family have take
+// precedence.
 template <class Tab, bool based>
 constexpr int leader(int e) {
   for (bool optional : {false, true})
@@ -258,9 +261,10 @@ DROPDTW_INLINE Vec<T> just_least(const Around<Tab, T>& a, const Fold<T>& fold) {
   return settle<Tab, s, T>(best, a);
 }
 
-// Returns the smallest arriving value m (0 if none is finite, which avoids ∞ − ∞); `total` is Σ exp(−(v − m)/γ).
+// Returns the smallest arriving value m, or 0 in lanes where nothing arrives, which avoids ∞ − ∞. Sets `none` to these
+// lanes, and `total` to Σ exp(−(v − m)/γ).
 template <class Tab, int s, class T>
-DROPDTW_INLINE Vec<T> weigh(const Around<Tab, T>& a, const Fold<T>& fold, Vec<T>& total, Mask<T>& none) {
+DROPDTW_INLINE Vec<T> least_and_total(const Around<Tab, T>& a, const Fold<T>& fold, Vec<T>& total, Mask<T>& none) {
   constexpr int first = first_edge<Tab>(s);
   Vec<T> m = present<Tab, first>(fold) ? arriving<Tab, first, T>(a, fold) : all<T>(inf<T>);
   each_edge<Tab, s>([&](auto e) {
@@ -299,14 +303,14 @@ DROPDTW_INLINE Vec<T> mean_above(const Around<Tab, T>& a, const Fold<T>& fold, V
 template <class Tab, int s, class T, Reducer reducer, bool codes, bool based>
 DROPDTW_INLINE Vec<T> reduce(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>& chosen) {
   if constexpr (in_degree<Tab>(s) == 0) {
-    return all<T>(inf<T>);  // only the origin is in this state
+    return all<T>(inf<T>);  // no edge leads here; only the origin can be in this state
   } else if constexpr (reducer == Reducer::hard) {
     if constexpr (codes) return first_least<Tab, s, T, based>(a, fold, chosen);
     return just_least<Tab, s, T, based>(a, fold);
   } else {
     Vec<T> total;
     Mask<T> none;
-    const Vec<T> m = weigh<Tab, s, T>(a, fold, total, none);
+    const Vec<T> m = least_and_total<Tab, s, T>(a, fold, total, none);
     Vec<T> v = m;
     if constexpr (in_degree<Tab>(s) > 1) {
       if constexpr (reducer == Reducer::soft)
@@ -320,7 +324,7 @@ DROPDTW_INLINE Vec<T> reduce(const Around<Tab, T>& a, const Fold<T>& fold, Mask<
 
 // Computes all states of W cells in order; returns the packed codes.
 template <class Tab, class T, Reducer reducer, bool codes, bool based = false>
-DROPDTW_INLINE Mask<T> step(Around<Tab, T>& a, const Fold<T>& fold) {
+DROPDTW_INLINE Mask<T> compute_cells(Around<Tab, T>& a, const Fold<T>& fold) {
   Mask<T> packed{};
   each_state<Tab>([&](auto s) DROPDTW_INLINE_LAMBDA {
     Mask<T> chosen{};
@@ -338,7 +342,7 @@ DROPDTW_INLINE void weights(const Around<Tab, T>& a, const Fold<T>& fold, F&& f)
   } else {
     Vec<T> total;
     Mask<T> none;
-    const Vec<T> m = weigh<Tab, s, T>(a, fold, total, none);
+    const Vec<T> m = least_and_total<Tab, s, T>(a, fold, total, none);
     const Vec<T> share = none ? Vec<T>{} : T(1) / (none ? all<T>(1) : total);
     Vec<T> mean{};
     if constexpr (reducer == Reducer::smooth) mean = mean_above<Tab, s, T>(a, fold, m, none ? all<T>(1) : total);

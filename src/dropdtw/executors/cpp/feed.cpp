@@ -24,7 +24,7 @@ class Feeder {
       strip<Metric::sqeuclidean>(feed, row, rows, from, to, pitch, out);
     for (int r = 0; r < rows; ++r) {
       T* const line = out + r * pitch * W;
-      if (feed.step) count(feed, to - from, line);
+      if (feed.binary) count(feed, to - from, line);
       if (feed.start != nullptr) forbid(feed, row + r, from, to, line);
     }
   }

@@ -24,12 +24,12 @@ constexpr bool consumes(int use) { return use == use_new || use == use_other || 
 
 // The arcs of one use that lead into a chunk.
 struct Take {
-  std::int32_t count = 0;   // the number of entries; 0 if there are none
-  bool single = false;      // one entry per place
-  bool neighbours = false;  // the entries are consecutive places, without costs
-  bool costs = false;       // some cost is not 0
-  std::int32_t ends = 0;    // where its slices begin in Plan::ends, which count entries from `begin`
-  std::int64_t begin = 0;   // the index of its first entry
+  std::int32_t count = 0;  // the number of entries; 0 if there are none
+  bool single = false;     // one entry per place
+  bool neighbors = false;  // the entries are consecutive places, without costs
+  bool costs = false;      // some cost is not 0
+  std::int32_t ends = 0;   // where its slices begin in Plan::ends, which count entries from `begin`
+  std::int64_t begin = 0;  // the index of its first entry
 };
 
 struct Chunk {

@@ -20,14 +20,14 @@ template <class Tab, class T>
 class LaneSolver {
   static constexpr int S = Tab::states, W = Register<T>::W;
   static constexpr int R = S == 1 ? lane_rows : 2;
-  static constexpr int look = 8;  // the number of rows between checks against the limit
+  static constexpr int check_every = 8;  // rows between two checks against the limit
 
  public:
   explicit LaneSolver(const LaneProblem<T>& problem)
       : problem_(problem),
         fold_{problem.mask, 0, 0, {}},
         tiles_(problem.bases == nullptr ? 1 : tile_of(problem.N) + 1),
-        plain_(problem.feed.d == 1 && problem.feed.metric == Metric::sqeuclidean && !problem.feed.step) {
+        plain_(problem.feed.d == 1 && problem.feed.metric == Metric::sqeuclidean && !problem.feed.binary) {
     for (int c = 0; c < charge_count; ++c) fold_.charges[c] = problem.charges[c];
   }
 
@@ -37,7 +37,7 @@ class LaneSolver {
     int i = 1;
     for (; i + R - 1 <= problem_.K; i += R) {
       compute<R>(i);
-      if (i % look == 1 && i + R <= problem_.K && hopeless()) return i + R - 1;
+      if (i % check_every == 1 && i + R <= problem_.K && exceeds_limit()) return i + R - 1;
       if (!alive(R)) return i + R - 1;
     }
     for (; i <= problem_.K; ++i) compute<1>(i);
@@ -54,7 +54,7 @@ class LaneSolver {
   }
 
  private:
-  // Whether to continue after this many more rows.
+  // Counts cells and calls `tick` about every 2²² of them per lane; returns false if the work has to stop.
   bool alive(int rows) {
     steps_ += std::int64_t(rows) * problem_.N;
     if (steps_ < (1 << 22)) return true;
@@ -81,14 +81,14 @@ class LaneSolver {
       }
       for (int s = 0; s < S; ++s) a.left[s] = a.here[s];
       a.drop_x = load(problem_.drop_x + std::size_t(j - 1) * W);
-      border_or_step<Move::left>(a);
+      border_cell<Move::left>(a);
       for (int s = 0; s < S; ++s) store(state_at(j) + s * W, a.here[s]);
     }
   }
 
   // Whether every alignment of every lane exceeds the limit: each passes through this row, and costs are not negative.
   // Cells beyond the end of a shorter lane can only make this check more conservative.
-  DROPDTW_FLAT bool hopeless() {
+  DROPDTW_FLAT bool exceeds_limit() {
     if (!(problem_.limit < inf<T>)) return false;
     Vec<T> best = all<T>(inf<T>);
     if (problem_.feed.start != nullptr)
@@ -133,7 +133,7 @@ class LaneSolver {
 
   // A cell of row 0 (entered by left) or of column 0 (by top).
   template <Move move>
-  DROPDTW_INLINE void border_or_step(Around<Tab, T>& a) {
+  DROPDTW_INLINE void border_cell(Around<Tab, T>& a) {
     if constexpr (Tab::has_border) {
       Vec<T> out[S];
       for (int s = 0; s < S; ++s) {
@@ -144,7 +144,7 @@ class LaneSolver {
       }
       for (int s = 0; s < S; ++s) a.here[s] = out[s];
     } else {
-      step<Tab, T, Reducer::hard, false>(a, fold_);
+      compute_cells<Tab, T, Reducer::hard, false>(a, fold_);
     }
   }
 
@@ -166,7 +166,7 @@ class LaneSolver {
     a.match = a.drop_x = all<T>(inf<T>);
     for (int r = 0; r < rows_at_once; ++r) {
       a.drop_z = load(problem_.drop_z + std::size_t(i + r - 1) * W);
-      border_or_step<Move::top>(a);
+      border_cell<Move::top>(a);
       for (int s = 0; s < S; ++s) left[r][s] = a.top[s] = a.here[s];
     }
     for (int s = 0; s < S; ++s) store(state_at(0) + s * W, a.here[s]);
@@ -296,7 +296,7 @@ class LaneSolver {
         } else {
           a.match = load(x + r * lane_tile * W);
         }
-        step<Tab, T, Reducer::hard, false, based>(a, fold);
+        compute_cells<Tab, T, Reducer::hard, false, based>(a, fold);
         each_state<Tab>([&](auto s) {
           a.diag[s] = left[r][s];
           left[r][s] = a.top[s] = a.here[s];

@@ -34,7 +34,7 @@ struct Sequences {
 
 // Replaces match costs: pairs pay `low` up to the threshold (below it, unless `inclusive`), and otherwise `high`.
 template <class T>
-struct Step {
+struct Binary {
   T low, high;
   bool inclusive;
   Price<T> threshold;
@@ -51,7 +51,7 @@ struct Pairs {
   Metric metric;
   Sequences<T> zs, xs;
   Price<T> drop_x, drop_z;
-  std::optional<Step<T>> step;
+  std::optional<Binary<T>> binary;
   double charges[charge_count];
   bool suggests_x, suggests_z;  // whether the opening cost is estimated from the match costs of each pair
   bool greedy;                  // drop each element whose matches all cost more than dropping it; the others must match
@@ -61,7 +61,7 @@ struct Pairs {
   double* out;   // (n, m)
 
   bool reads_costs() const {
-    return drop_x.is_rule() || drop_z.is_rule() || (step && step->threshold.is_rule()) || suggests_x || suggests_z;
+    return drop_x.is_rule() || drop_z.is_rule() || (binary && binary->threshold.is_rule()) || suggests_x || suggests_z;
   }
 };
 

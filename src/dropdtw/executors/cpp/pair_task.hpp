@@ -36,7 +36,7 @@ class PairTask {
     longest_ = lengths_[count - 1];
     limit_ = pairs.limit;
     const auto negative = [](const Price<T>& p) { return p.source != Source::number || p.number < 0; };
-    if (negative(pairs.drop_x) || negative(pairs.drop_z) || pairs.step)
+    if (negative(pairs.drop_x) || negative(pairs.drop_z) || pairs.binary)
       lane_limit_ = std::numeric_limits<T>::infinity();
     else
       lane_limit_ = T(limit_);
@@ -166,8 +166,8 @@ class PairTask {
     Prices found;
     found.drop_x = price(pairs_.drop_x, lane, costs);
     found.drop_z = pairs_.drop_z == pairs_.drop_x ? found.drop_x : price(pairs_.drop_z, lane, costs);
-    found.threshold = pairs_.step ? price(pairs_.step->threshold, lane, costs, false) : T(0);
-    if (pairs_.step && !pairs_.step->inclusive)
+    found.threshold = pairs_.binary ? price(pairs_.binary->threshold, lane, costs, false) : T(0);
+    if (pairs_.binary && !pairs_.binary->inclusive)
       found.threshold = std::nextafter(found.threshold, -std::numeric_limits<T>::infinity());
     return found;
   }
@@ -212,10 +212,10 @@ class PairTask {
     problem.N = lengths_[to - 1];
     problem.mask = pairs_.mask;
     problem.feed = feed(in_lanes_);
-    if (pairs_.step) {
-      problem.feed.step = true;
-      problem.feed.low = pairs_.step->low;
-      problem.feed.high = pairs_.step->high;
+    if (pairs_.binary) {
+      problem.feed.binary = true;
+      problem.feed.low = pairs_.binary->low;
+      problem.feed.high = pairs_.binary->high;
       problem.feed.thresholds = thresholds_.data();
     }
     if (pairs_.window) limit_lanes(problem, from, to);
@@ -271,7 +271,7 @@ class PairTask {
     if (pairs_.once && a > first_ + lane) return;
     const int N = lengths_[lane];
     Problem<T> pair{K_, N, pairs_.mask, pairs_.reducer, pairs_.gamma, Want::value, 0};
-    const bool by_kernel = pairs_.metric != Metric::cosine && pairs_.zs.d <= 8 && !pairs_.step && !pairs_.greedy;
+    const bool by_kernel = pairs_.metric != Metric::cosine && pairs_.zs.d <= 8 && !pairs_.binary && !pairs_.greedy;
     Costs<T> known{};
     if (pairs_.reads_costs() || !by_kernel) known = costs(lane);
     const Prices found = prices(lane, &known);
@@ -290,7 +290,7 @@ class PairTask {
       pair.x = pairs_.xs.of(chosen_[lane]);
       pair.d = pairs_.zs.d;
     } else {
-      if (pairs_.step) count(known, found.threshold);
+      if (pairs_.binary) count(known, found.threshold);
       if (pairs_.greedy) drop_first(lane, known);
       pair.match = known.data;
       pair.row = known.pitch;
@@ -313,7 +313,7 @@ class PairTask {
     for (int i = 0; i < costs.K; ++i)
       for (int j = 0; j < costs.N; ++j) {
         T& c = block_[i * costs.pitch + j];
-        c = c <= threshold ? pairs_.step->low : pairs_.step->high;
+        c = c <= threshold ? pairs_.binary->low : pairs_.binary->high;
       }
   }
 

@@ -16,7 +16,7 @@ namespace dropdtw {
 template <class T>
 using PriceOf = std::tuple<int, double, std::optional<Vector<T>>>;
 template <class T>
-using StepOf = std::optional<std::tuple<double, double, bool, PriceOf<T>>>;
+using BinaryOf = std::optional<std::tuple<double, double, bool, PriceOf<T>>>;
 template <class T>
 using Scale = std::optional<Vector<T>>;
 using WindowOf = std::optional<std::tuple<double, bool>>;
@@ -43,7 +43,7 @@ Sequences<T> sequences_of(const Rows<T>& rows, const Vector<std::int64_t>& ends,
 template <class T>
 nb::tuple pairwise(int family, unsigned mask, bool transposed, int reducer, double gamma, int metric, Rows<T> zs,
                    Vector<std::int64_t> z_ends, Scale<T> z_scale, Rows<T> xs, Vector<std::int64_t> x_ends,
-                   Scale<T> x_scale, PriceOf<T> drop_x, PriceOf<T> drop_z, StepOf<T> step, Charges charges,
+                   Scale<T> x_scale, PriceOf<T> drop_x, PriceOf<T> drop_z, BinaryOf<T> binary, Charges charges,
                    std::tuple<bool, bool> suggests, bool greedy, WindowOf window, double limit, bool once, int threads,
                    nb::object progress, OutMatrix<double> out) {
   require(family >= 0 && family < family_count, "no such family");
@@ -64,9 +64,9 @@ nb::tuple pairwise(int family, unsigned mask, bool transposed, int reducer, doub
           "sequences and result do not fit");
   pairs.drop_x = price_of<T>(drop_x, pairs.xs);
   pairs.drop_z = price_of<T>(drop_z, pairs.zs);
-  if (step) {
-    const auto& [low, high, inclusive, threshold] = *step;
-    pairs.step = Step<T>{T(low), T(high), inclusive, price_of<T>(threshold, pairs.xs)};
+  if (binary) {
+    const auto& [low, high, inclusive, threshold] = *binary;
+    pairs.binary = Binary<T>{T(low), T(high), inclusive, price_of<T>(threshold, pairs.xs)};
   }
   std::copy(charges.begin(), charges.end(), pairs.charges);
   std::tie(pairs.suggests_x, pairs.suggests_z) = suggests;
@@ -85,8 +85,9 @@ void define_pairs(nb::module_& module) {
     module.def("pairwise", function, arg("family"), arg("mask"), arg("transposed"), arg("reducer"), arg("gamma"),
                arg("metric"), arg("zs").noconvert(), arg("z_ends").noconvert(), arg("z_scale").noconvert().none(),
                arg("xs").noconvert(), arg("x_ends").noconvert(), arg("x_scale").noconvert().none(), arg("drop_x"),
-               arg("drop_z"), arg("step").none(), arg("charges"), arg("suggests"), arg("greedy"), arg("window").none(),
-               arg("limit"), arg("once"), arg("threads"), arg("progress").none(), arg("out").noconvert());
+               arg("drop_z"), arg("binary").none(), arg("charges"), arg("suggests"), arg("greedy"),
+               arg("window").none(), arg("limit"), arg("once"), arg("threads"), arg("progress").none(),
+               arg("out").noconvert());
   };
   define(&pairwise<float>);
   define(&pairwise<double>);

@@ -225,8 +225,8 @@ class GraphPlan {
     }
     found.count = int(std::int64_t(entries_.size()) - found.begin);
     found.single = most == 1;
-    found.neighbours = !found.costs;
-    for (int e = 0; e < found.count; ++e) found.neighbours &= entries_[found.begin + e] == entries_[found.begin] + e;
+    found.neighbors = !found.costs;
+    for (int e = 0; e < found.count; ++e) found.neighbors &= entries_[found.begin + e] == entries_[found.begin] + e;
     most_[use] = std::max(most_[use], found.count);
     return found;
   }

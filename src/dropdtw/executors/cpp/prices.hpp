@@ -41,7 +41,7 @@ class Percentile {
   double of(const Costs<T>& costs, double p) {
     const double rank = (double(costs.K) * costs.N - 1) * (p / 100), lower = std::floor(rank), share = rank - lower;
     T a, b;
-    neighbours(costs, std::int64_t(lower), a, b);
+    neighbors(costs, std::int64_t(lower), a, b);
     const T step = b - a, part = step * T(share), rest = step * T(1 - share);
     return share < 0.5 ? T(a + part) : T(b - rest);
   }
@@ -51,7 +51,7 @@ class Percentile {
 
   // Finds the numbers of this rank and of the next. Repeatedly, a sample gives bounds that are likely to contain them,
   // and only the numbers within these bounds are kept.
-  void neighbours(const Costs<T>& costs, std::int64_t rank, T& a, T& b) {
+  void neighbors(const Costs<T>& costs, std::int64_t rank, T& a, T& b) {
     const std::int64_t n = std::int64_t(costs.K) * costs.N;
     for (auto& kept : kept_) kept.resize(n + room_);
     std::int64_t left = narrow(costs, rank);

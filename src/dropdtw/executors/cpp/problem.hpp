@@ -78,8 +78,8 @@ struct Feed {
   const T* x;  // (columns, d, W)
   // For cosine, z or x are unit vectors, and these factors normalize the other: (K,) or (columns, W).
   const T *scale_z, *scale_x;
-  // If `step`, match costs are replaced: `low` up to the threshold of the lane, `high` above it.
-  bool step;
+  // If `binary`, match costs are replaced: `low` up to the threshold of the lane, `high` above it.
+  bool binary;
   T low, high;
   const T* thresholds;  // (W,)
   // Row i of a lane may match the columns from start[i · W + lane] up to, but not including, stop[i · W + lane]; null:

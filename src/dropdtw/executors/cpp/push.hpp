@@ -21,8 +21,8 @@ double value_of(const Sheet<T, R>& sheet, const T* ends) {
   return double(found[0]);
 }
 
-// Propagates weights back along edges and arcs, column by column. The weights that arrive at prices are their
-// derivatives.
+// Propagates weights back along edges and arcs, column by column. The total weight that reaches a price is the
+// derivative with respect to it.
 template <class T, Reducer R>
 class Push {
   static constexpr int W = Register<T>::W;
@@ -188,7 +188,7 @@ class Push {
   DROPDTW_INLINE void spread(const Chunk& chunk, const Take& take, const T* states, const T* g, T* entries, T* to) {
     const T* shares = g;
     if (!take.single) {
-      if (take.neighbours)
+      if (take.neighbors)
         std::memcpy(entries, states + plan.entries[take.begin], take.count * sizeof(T));
       else
         sheet.gather_entries(take, states, entries);
@@ -199,7 +199,7 @@ class Push {
     }
     if (p.grad_arcs != nullptr) add(slots + take.begin, shares, take.count);
     const std::int32_t* const places = plan.entries + take.begin;
-    if (take.neighbours)
+    if (take.neighbors)
       add(to + places[0], shares, take.count);
     else
       for (int e = 0; e < take.count; ++e) to[places[e]] += shares[e];
@@ -264,7 +264,7 @@ class Walk {
     const Chunk& chunk = plan.chunks[plan.chunk_of[place / slice]];
     for (int k = 0; k < plan.source_count; ++k) {
       const Take& take = chunk.takes[plan.sources[k].use];
-      if (take.count == 0 || take.neighbours) continue;
+      if (take.count == 0 || take.neighbors) continue;
       const int n = (place - chunk.begin) / slice, from = n == 0 ? 0 : plan.ends[take.ends + n - 1];
       const int there = plan.entries[take.begin + from + (place - chunk.begin) % slice];
       __builtin_prefetch(states + std::size_t(plan.sources[k].state) * plan.stride + there);

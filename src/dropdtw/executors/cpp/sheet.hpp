@@ -180,7 +180,7 @@ class Sheet {
   // The values that arcs bring, reduced to one per node: in `out`, in `entries`, or in place.
   DROPDTW_INLINE const T* fetch(const Chunk& chunk, const Take& take, const T* states, T* entries, T* out) {
     const T* rows = entries;
-    if (take.neighbours)
+    if (take.neighbors)
       rows = states + plan.entries[take.begin];
     else
       gather_entries(take, states, entries);

@@ -147,13 +147,13 @@ class SoftLanes {
     for (int j = 1; j <= problem_.N; ++j) {
       for (int s = 0; s < S; ++s) a.left[s] = a.here[s];
       a.drop_x = weight<T>(load(problem_.drop_x + std::size_t(j - 1) * W), scale_);
-      border_or_step<Move::left>(a);
+      border_cell<Move::left>(a);
       for (int s = 0; s < S; ++s) stored(state_at(j), s, a.here[s]);
     }
   }
 
   template <Move move>
-  DROPDTW_INLINE void border_or_step(Around& a) {
+  DROPDTW_INLINE void border_cell(Around& a) {
     if constexpr (Tab::has_border) {
       Scaled<T> out[S];
       for (int s = 0; s < S; ++s) {
@@ -166,7 +166,7 @@ class SoftLanes {
       }
       for (int s = 0; s < S; ++s) a.here[s] = out[s];
     } else {
-      step(a, constants_);
+      compute_cells(a, constants_);
       for (int s = 0; s < S; ++s) a.here[s] = normal(a.here[s]);
     }
   }
@@ -183,7 +183,7 @@ class SoftLanes {
     a.cost = all<T>(inf<T>);
     for (int r = 0; r < rows_at_once; ++r) {
       a.drop_z = drop_z[r] = weight<T>(load(problem_.drop_z + std::size_t(i + r - 1) * W), scale_);
-      border_or_step<Move::top>(a);
+      border_cell<Move::top>(a);
       for (int s = 0; s < S; ++s) left[r][s] = a.top[s] = a.here[s];
     }
     for (int s = 0; s < S; ++s) stored(state_at(0), s, a.here[s]);
@@ -206,7 +206,7 @@ class SoftLanes {
           a.drop_z = drop_z[r];
           a.cost = load(cost + r * lane_tile * W);
           a.match = weight<T>(a.cost, scale);
-          step(a, constants);
+          compute_cells(a, constants);
           each_state<Tab>([&](auto s) {
             a.diag[s] = left[r][s];
             left[r][s] = a.top[s] = a.here[s];
@@ -226,7 +226,7 @@ class SoftLanes {
     return false;
   }
 
-  static DROPDTW_INLINE void step(Around& a, const Constants& constants) {
+  static DROPDTW_INLINE void compute_cells(Around& a, const Constants& constants) {
     each_state<Tab>([&](auto s) { a.here[s] = sum<s>(a, constants); });
   }
 

@@ -64,7 +64,7 @@ class Solver {
       const Status s = wave_.template forward<reducer, false>(left, right, nullptr, nullptr);
       if (s != Status::done) return s;
       const int last = wave_.block_.last;
-      if (reducer == Reducer::hard && right.states != nullptr && wave_.hopeless(right, last)) {
+      if (reducer == Reducer::hard && right.states != nullptr && wave_.exceeds_limit(right, last)) {
         problem_.spared = double(N_ - last) / N_;
         return Status::abandoned;
       }
@@ -141,8 +141,8 @@ class Solver {
     if (Tab::has_border && (i == 0 || j == 0))
       for (const Edge& e : Tab::border)
         if (e.dst == end_ && e.move == (i == 0 ? Move::left : Move::top)) return e;
-    if (Cost cost{};
-        wave_.block_.narrow() && !Tab::has_border && wave_.block_.below_nothing(i, j) && wave_.block_.runs(end_, cost))
+    if (Cost cost{}; wave_.block_.narrow() && !Tab::has_border && wave_.block_.below_nothing(i, j) &&
+                     wave_.block_.follows_run(end_, cost))
       return {end_, end_, Move::left, cost, false};
     const int t = i + j - wave_.block_.first;
     const int code = chosen[wave_.block_.offset[t] + i - wave_.block_.begin(t)];

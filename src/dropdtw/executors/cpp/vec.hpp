@@ -118,13 +118,13 @@ DROPDTW_INLINE bool everywhere(Mask<T> mask) {
 }
 
 template <class T, int... k>
-DROPDTW_INLINE Vec<T> moved_up(Vec<T> below, Vec<T> v, std::integer_sequence<int, k...>) {
-  return __builtin_shufflevector(below, v, (Register<T>::W - 1 + k)...);
+DROPDTW_INLINE Vec<T> from_previous_lane(Vec<T> previous, Vec<T> v, std::integer_sequence<int, k...>) {
+  return __builtin_shufflevector(previous, v, (Register<T>::W - 1 + k)...);
 }
-// Lane k of the result is lane k − 1 of v; lane 0 is the last lane of `below`.
+// Lane k of the result is lane k − 1 of v; lane 0 is the last lane of `previous`.
 template <class T>
-DROPDTW_INLINE Vec<T> moved_up(Vec<T> below, Vec<T> v) {
-  return moved_up<T>(below, v, std::make_integer_sequence<int, Register<T>::W>{});
+DROPDTW_INLINE Vec<T> from_previous_lane(Vec<T> previous, Vec<T> v) {
+  return from_previous_lane<T>(previous, v, std::make_integer_sequence<int, Register<T>::W>{});
 }
 
 // Calls f(0), …, f(n − 1) with compile-time constants, so that arrays of vectors stay in registers.

@@ -53,10 +53,11 @@ struct Wave {
   int along(int t) const { return 2 * W + N_ - (block_.first + t); }
   const T* prices_x(int t) { return drop_x_.get() + along(t); }
 
-  void run_on(int now, int last, int t) {
-    block_.each_run(t, [&](int i) {
+  // Extends runs of drops to cells whose upper neighbor is past the right end of its row (see block.hpp).
+  void extend_runs(int now, int last, int t) {
+    block_.each_below_nothing(t, [&](int i) {
       for (int s = 0; s < S; ++s)
-        if (Cost cost{}; block_.runs(s, cost))
+        if (Cost cost{}; block_.follows_run(s, cost))
           states(now, s)[i] = states(last, s)[i] + (cost == Cost::drop_x ? prices_x(t)[i] : T(0));
     });
   }
@@ -71,8 +72,8 @@ struct Wave {
     return {states(last, 0), states(before, 0), prices_x(t), drop_z_.get() + W, bases_.descents(), stride_};
   }
 
-  // With `based`, hard minima pay the descent with their prices. For soft minima, the states of the row above are
-  // shifted to this row's base.
+  // `based`: states are relative to the base of their row (base.hpp). Hard minima then pay the descent with their
+  // prices. For soft minima, the states of the row above are shifted to this row's base.
   template <Reducer reducer, bool based>
   static DROPDTW_INLINE void gather(Around<Tab, T>& a, const Sources& from, int i) {
     a.drop_x = load(from.drop_x + i);
@@ -105,7 +106,7 @@ struct Wave {
     }
   }
 
-  // Whether anti-diagonal t ends in row 0, and in column 0; the cell (0, 0) counts as neither.
+  // Whether anti-diagonal t has a cell in row 0 (its first) or in column 0 (its last), other than (0, 0).
   bool on_row_0(int t) { return block_.low[t] == 0 && block_.first + t > 0; }
   bool on_column_0(int t) { return block_.first == 0 && t > 0 && block_.high[t] == t; }
 
@@ -129,7 +130,7 @@ struct Wave {
   }
 
   // Whether every alignment is certain to exceed the limit. Each passes through anti-diagonal t or t − 1.
-  DROPDTW_FLAT bool hopeless(int now, int last, int t) {
+  DROPDTW_FLAT bool exceeds_limit(int now, int last, int t) {
     Vec<T> best = all<T>(inf<T>);
     for (int u = t; u >= t - 1; --u) {
       const T *const x = rest_.of_x(u), *const z = rest_.of_z(), *const from = states(u == t ? now : last, 0);
@@ -148,7 +149,7 @@ struct Wave {
   }
 
   // The same for the states of column j, which every alignment passes through.
-  bool hopeless(const Column<T>& column, int j) {
+  bool exceeds_limit(const Column<T>& column, int j) {
     if (!rest_.wanted()) return false;
     for (int s = 0; s < S; ++s)
       for (int i = 0; i <= K_; ++i) {
@@ -171,7 +172,7 @@ struct Wave {
     return true;
   }
 
-  // Before anti-diagonal t: moves the base of each row to the smallest state of the row's last cell.
+  // Before anti-diagonal t: moves the base of each row to the smallest state of its most recently computed cell.
   DROPDTW_FLAT void rebase(int last, int before, int t) {
     const int low = t > 0 ? block_.low[t - 1] : 0, high = t > 0 ? block_.high[t - 1] : -1;
     const int bottom = t <= block_.bottom && high == t - 1 ? t : high;  // row t has just entered on the left
@@ -197,20 +198,20 @@ struct Wave {
     bases_.measure(from, to);
   }
 
-  // The range of rebasing before anti-diagonal t: whole vectors around the lanes of t − 1 and t − 2, and the row that
-  // enters beside each of them.
+  // The range of rebasing before anti-diagonal t: whole vectors that cover the lanes of t − 1 and t − 2 and, one lane
+  // further, the states that enter from the column on the left.
   int reach(int t) { return (t < 0 ? 0 : smaller(K_, block_.high[t] + 1)) / W * W + W; }
   int rebased_from(int t) { return t > 1 ? block_.begin(t - 2) : 0; }
   int rebased_to(int t) { return larger(reach(t - 1), reach(t - 2)); }
 
-  // How far the base of row i moves if its last cell is unreachable: to the cell before that one, or else to the base
-  // of the row above, which is yet to move by `above`.
-  T elsewhere(int before, int i, int t, T above) {
+  // How far to move the base of row i if its most recently computed cell is unreachable. The new base is the smallest
+  // state of the cell before, or else the new base of the row above; `row_above` is how far that one is still to move.
+  T elsewhere(int before, int i, int t, T row_above) {
     T found = inf<T>;
     if (i == t - 1 || (t > 1 && i >= block_.low[t - 2] && i <= block_.high[t - 2]))
       for (int s = 0; s < S; ++s) found = states(before, s)[i] < found ? states(before, s)[i] : found;
     if (found < inf<T> && found > -inf<T>) return found;
-    return i == 0 ? T(0) : T(bases_.of(i - 1) + above - bases_.of(i));
+    return i == 0 ? T(0) : T(bases_.of(i - 1) + row_above - bases_.of(i));
   }
 
   // Fills the block from the states of the column on its left (∞ if there is none). Stores what is requested: the
@@ -218,11 +219,12 @@ struct Wave {
   template <Reducer reducer, bool codes>
   Status forward(Column<T> left, Column<T> right, T* kept, Code* chosen) {
     if constexpr (has_bases<reducer>)
-      if (bases_.wanted()) return walk<reducer, codes, true>(left, right, kept, chosen);
-    return walk<reducer, codes, false>(left, right, kept, chosen);
+      if (bases_.wanted()) return forward_pass<reducer, codes, true>(left, right, kept, chosen);
+    return forward_pass<reducer, codes, false>(left, right, kept, chosen);
   }
 
-  // Long soft sums of tables with weights or charges are computed in double precision (widen.hpp).
+  // Whether a reducer can use bases. Soft minima of tables with weights or charges cannot: their long sums are computed
+  // in double precision (widen.hpp).
   template <Reducer reducer>
   static constexpr bool has_bases = Bases<T>::possible && (reducer == Reducer::hard || !extended(Tab::edges));
 
@@ -241,7 +243,7 @@ struct Wave {
   }
 
   // Computes anti-diagonals t and t + 1 in place: t overwrites t − 2, and t + 1 overwrites t − 1. Each vector is loaded
-  // and stored once for both; the neighbors one lane below are moved up in registers.
+  // and stored once for both. The neighbors in lane i − 1, the row above, are shifted by one lane in registers.
   template <bool codes, bool based, bool numbers>
   DROPDTW_FLAT void two(int last, int before, int t, Code* chosen) {
     const T *const z = match_.z(), *const x[] = {match_.x(t), match_.x(t + 1)};
@@ -262,11 +264,11 @@ struct Wave {
     const std::ptrdiff_t stride = stride_;
     T *const near = states(last, 0), *const far = states(before, 0);
     const int start = block_.begin(t), stop = block_.end(t + 1);
-    Vec<T> near_below[S], far_below[S], here_below[S];
+    Vec<T> near_above[S], far_above[S], here_above[S];
     each_state<Tab>([&](auto s) {
-      near_below[s] = load(near + s * stride + start - W);
-      far_below[s] = load(far + s * stride + start - W);
-      here_below[s] = all<T>(inf<T>);  // above the first row, or never read
+      near_above[s] = load(near + s * stride + start - W);
+      far_above[s] = load(far + s * stride + start - W);
+      here_above[s] = all<T>(inf<T>);  // lane −1 is above row 0; other lanes are not read
     });
     for (int i = start; i < stop; i += W) {
       Around<Tab, T> a;
@@ -276,24 +278,24 @@ struct Wave {
       each_state<Tab>([&](auto s) {
         const Vec<T> old = load(far + s * stride + i);
         a.left[s] = load(near + s * stride + i);
-        a.top[s] = moved_up<T>(near_below[s], a.left[s]);
-        a.diag[s] = moved_up<T>(far_below[s], old);
-        near_below[s] = a.left[s];
-        far_below[s] = old;
+        a.top[s] = from_previous_lane<T>(near_above[s], a.left[s]);
+        a.diag[s] = from_previous_lane<T>(far_above[s], old);
+        near_above[s] = a.left[s];
+        far_above[s] = old;
       });
       a.drop_x = load(prices[0] + i);
       a.match = numbers ? match_.between(load(z + i) - load(x[0] + i), euclidean) : load(match[0] + i);
-      const Mask<T> first = step<Tab, T, Reducer::hard, codes, based>(a, fold);
+      const Mask<T> first = compute_cells<Tab, T, Reducer::hard, codes, based>(a, fold);
       each_state<Tab>([&](auto s) {
         store(far + s * stride + i, a.here[s]);
         a.diag[s] = a.top[s];
         a.left[s] = a.here[s];
-        a.top[s] = moved_up<T>(here_below[s], a.here[s]);
-        here_below[s] = a.here[s];
+        a.top[s] = from_previous_lane<T>(here_above[s], a.here[s]);
+        here_above[s] = a.here[s];
       });
       a.drop_x = load(prices[1] + i);
       a.match = numbers ? match_.between(load(z + i) - load(x[1] + i), euclidean) : load(match[1] + i);
-      const Mask<T> second = step<Tab, T, Reducer::hard, codes, based>(a, fold);
+      const Mask<T> second = compute_cells<Tab, T, Reducer::hard, codes, based>(a, fold);
       each_state<Tab>([&](auto s) { store(near + s * stride + i, a.here[s]); });
       if constexpr (codes) {
         if (i < ends[0]) keep_code(choice[0] + i, first);
@@ -303,14 +305,15 @@ struct Wave {
   }
 
   template <Reducer reducer, bool codes, bool based>
-  DROPDTW_FLAT Status walk(Column<T> left, Column<T> right, T* kept, Code* chosen) {
+  DROPDTW_FLAT Status forward_pass(Column<T> left, Column<T> right, T* kept, Code* chosen) {
     if (!match_.fetch()) return Status::stopped;
     if (based) bases_.open(block_.first, left);
     for (int b = 0; b < 3; ++b) fill(b, inf<T>);
     int now = 0, last = 1, before = 2;
     // No row begins after this anti-diagonal.
     const int rows_begin_until = block_.narrow() ? block_.diagonals : block_.first == 0 ? K_ : -1;
-    const bool looks = reducer == Reducer::hard && !codes && rest_.wanted() && block_.first == 0 && block_.last == N_;
+    const bool checks_limit =
+        reducer == Reducer::hard && !codes && rest_.wanted() && block_.first == 0 && block_.last == N_;
     for (int t = 0; t < block_.diagonals; ++t) {
       if (t % group == 0 && !alive(t)) return Status::stopped;
       if constexpr (reducer == Reducer::hard && !Tab::has_border)
@@ -325,7 +328,8 @@ struct Wave {
           for (int u = t; right.states != nullptr && u < t + 2; ++u)
             if (const int i = u - (block_.last - block_.first); i >= 0) leave(u == t ? before : last, i, right, u);
           ++t;
-          if (looks && t % group == 1 && t + 1 < block_.diagonals && hopeless(last, before, t)) return give_up(t);
+          if (checks_limit && t % group == 1 && t + 1 < block_.diagonals && exceeds_limit(last, before, t))
+            return give_up(t);
           continue;
         }
       if (t <= block_.bottom) enter(last, t, left);
@@ -344,21 +348,21 @@ struct Wave {
         Around<Tab, T> a;
         gather<reducer, based>(a, from, i);
         a.match = load(match + i);
-        const Mask<T> code = step<Tab, T, reducer, codes, based>(a, fold);
+        const Mask<T> code = compute_cells<Tab, T, reducer, codes, based>(a, fold);
         each_state<Tab>([&](auto s) { store(here + s * from.stride + i, a.here[s]); });
         if constexpr (codes) keep_code(choice + i, code);
       }
       if (block_.first == 0 && t == 0)
         for (int s = 0; s < S; ++s) states(now, s)[0] = Tab::start[s] ? T(0) : inf<T>;
       border_cells<based>(now, last, t);
-      run_on(now, last, t);
+      extend_runs(now, last, t);
       if (block_.narrow()) wall(now, t);
       if (kept != nullptr)
         for (int s = 0; s < S; ++s)
           std::memcpy(kept + S * block_.offset[t] + s * (block_.offset[t + 1] - block_.offset[t]),
                       states(now, s) + block_.begin(t), (block_.offset[t + 1] - block_.offset[t]) * sizeof(T));
       if (const int i = t - (block_.last - block_.first); right.states != nullptr && i >= 0) leave(now, i, right, t);
-      if (looks && t % group == 1 && t + 1 < block_.diagonals && hopeless(now, last, t)) return give_up(t);
+      if (checks_limit && t % group == 1 && t + 1 < block_.diagonals && exceeds_limit(now, last, t)) return give_up(t);
       const int free = before;
       before = last;
       last = now;
@@ -381,6 +385,7 @@ struct Wave {
     if (bases_.wanted()) right.bases[i] = bases_.of(i);
   }
 
+  // Counts cells and calls `tick` about every 2²⁴ of them; returns false if the work has to stop.
   bool alive(int t) {
     if (problem_.tick == nullptr) return true;
     cells_ += std::int64_t(group) * (block_.high[t] - block_.low[t] + 1);

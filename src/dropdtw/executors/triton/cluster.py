@@ -1,8 +1,8 @@
 """L_clust of similarities S = Z Xᵀ (B, K, N): two kernels for value and derivative.
 
 With A = softmax over j of S / γ, the pooled frames are X̂ = A X, so that their products with the steps are
-T = X̂ Zᵀ = A Sᵀ: the loss depends on S alone. Let G be its derivative with respect to T. The derivative by S is then
-Gᵀ A + A ∘ (G S − h) / γ, where h_i = Σ_k G_ik T_ik. Only rows that are the first of their kind count.
+T = X̂ Zᵀ = A Sᵀ: the loss depends on S alone. Let G be its derivative with respect to T. Then the one with respect to S
+is Gᵀ A + A ∘ (G S − h) / γ, where h_i = Σ_k G_ik T_ik. Only rows that are the first of their kind count.
 
 Sums run over tiles of R rows and W columns in a fixed order that does not depend on K and N, so padding does not change
 a single bit.
@@ -132,7 +132,7 @@ def spread(
     S, first, x_len, T, whole, contrast, flow, each, value, by_s, K, N, scale_bits, contrast_bits,
     CONTRASTIVE: tl.constexpr, WIDE: tl.constexpr, R: tl.constexpr, W: tl.constexpr,
 ):  # fmt: skip
-    """Compute the value of an item; if the derivative is requested, each program writes W columns of it (by S)."""
+    """Compute the value of an item and, if requested, the derivative with respect to S: W columns per program."""
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
     scale = scale_bits.to(tl.float64, bitcast=True).to(DT)
     sharpness = contrast_bits.to(tl.float64, bitcast=True).to(DT)

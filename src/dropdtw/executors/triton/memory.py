@@ -52,7 +52,7 @@ def pass_on(at, a, mask):
 
 @triton.jit
 def missing(values, PRESENT: tl.constexpr, TABLE: tl.constexpr):
-    """Whether some value of a block is not yet written; `PRESENT` tells which values of each step are read."""
+    """Whether some value of a block is not yet written; `PRESENT` lists the values of each step that are read."""
     found = tl.full([], 0, tl.int1)
     for u in tl.static_range(len(values)):
         for s in tl.static_range(count(TABLE, PRESENT)):

@@ -89,7 +89,7 @@ def softmax_forward(
 
 @triton.jit
 def _share(S, C, at, there, whole, scale, epsilon, DROPS: tl.constexpr):
-    """Return the probability p of a row, and the derivative of log(p + ε) by log p; 0 outside the item."""
+    """Return the probability p of a row, and the derivative of log(p + ε) with respect to log p; 0 outside the item."""
     if DROPS:
         p = tl.exp(tl.load(S + at, mask=there, other=0.0) * scale - whole)
         return tl.where(there, p, 0.0), tl.where(there, p / (p + epsilon), 0.0)

@@ -121,7 +121,7 @@ export function controls(info, changed) {
     $("suggest").disabled = !method.drops && !method.threshold;
     $("threshold").hidden = !method.threshold;
     for (const name of CHARGES) $(name).hidden = !pays(name);
-    for (const flag of FLAGS) $(flag).disabled = method.one_to_one || method.states_moves;
+    for (const flag of FLAGS) $(flag).disabled = method.one_to_one || method.fixes_moves;
     $("gamma").hidden = !$("posterior").checked;
   }
 
@@ -159,9 +159,9 @@ export function controls(info, changed) {
         drop_z: choice("drop_z", method.drops),
         threshold: choice("threshold", method.threshold),
         window: choice("window", true),
-        one_to_many: method.states_moves || $("one_to_many").checked,
-        many_to_one: method.states_moves || $("many_to_one").checked,
-        contiguous: !method.states_moves && $("contiguous").checked,
+        one_to_many: method.fixes_moves || $("one_to_many").checked,
+        many_to_one: method.fixes_moves || $("many_to_one").checked,
+        contiguous: !method.fixes_moves && $("contiguous").checked,
         ...Object.fromEntries(CHARGES.map((name) => [name, pays(name) ? charged[name] : 0])),
         gamma: $("posterior").checked ? $("gamma-number").valueAsNumber || costs.gamma : null,
       };
