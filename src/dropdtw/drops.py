@@ -4,9 +4,9 @@
 
 - None: no element may be dropped;
 - a number, or one number per element (+∞ forbids dropping that element);
-- a rule: a string ("percentile:30", "suggest", "logit:30"), an object of this module, or any function of the match
-  costs C that returns a number or one number per *column* of C. A function for `drop_z` receives Cᵀ, so columns are
-  always the elements to be dropped.
+- a rule: a string ("percentile:30" or "suggest"; for `drop_x` with `match="softmax"` also "logit:30"), an object of
+  this module, or any function of the match costs C that returns a number or one number per *column* of C. A function
+  for `drop_z` receives Cᵀ, so columns are always the elements to be dropped.
 """
 
 from __future__ import annotations

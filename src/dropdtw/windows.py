@@ -56,7 +56,8 @@ def itakura(K: int, N: int, max_slope: float | None = None, *, kind: str = "tsle
         is its inverse. None means 2.0 for "tslearn"; "aeon" has no default.
     kind : the library whose parallelogram to reproduce.
         "tslearn": `itakura_max_slope`, a number ≥ 1, in units of the diagonal's own slope.
-        "aeon": `itakura_max_slope`, a fraction in (0, 1] of the shorter length. Both lengths must be at least 3.
+        "aeon": `itakura_max_slope`, a fraction in (0, 1]. The slope is this fraction of the shorter length, rounded
+        down: 0.5 for lengths of 20 is a slope of 10. It must be at least 1, and both lengths at least 3.
 
     Returns (K, N) bool, True where z_i may match x_j. Raises ValueError if a length, the slope or the kind is invalid.
 

@@ -152,6 +152,17 @@ def test_sequences_are_aligned_as_align_does(match, dtype):
     assert a.problem is None
 
 
+def test_a_method_with_a_match_cost_of_its_own_keeps_it():
+    rng = np.random.default_rng(0)
+    Z, X = rng.normal(size=(4, 3)), rng.normal(size=(6, 3))
+    o = Online(Z, method="edr", threshold=0.5)
+    for x in X:
+        o.push(x)
+    a = dropdtw.align(Z, X, method="edr", threshold=0.5)
+    assert a.cost != dropdtw.align(Z, X, method="edr", threshold=0.5, match="cosine").cost
+    assert (o.finish().cost, o.finish().pairs.tolist()) == (a.cost, a.pairs.tolist())
+
+
 def filtered(case, j, gamma):
     """P(z_i matches x_j), P(x_j is dropped), lowest cost of x_0..x_j with z_0..z_i for any i, by enumeration."""
     nothing = float(case.drop_x[: j + 1].sum()) + case.options.get("open_x", 0.0)

@@ -29,8 +29,8 @@ def explore(
             "--drop-x",
             metavar="COST",
             help="Initial cost of dropping an element of X: a number, percentile:30, suggest (choose it from the "
-            "data), or none (drop nothing). Default: none if --drop-z is given; otherwise as stored in the .npz or "
-            ".json, or suggest.",
+            "data), or none (drop nothing). Default: none if --drop-z is given; otherwise as stored in an "
+            "alignment (.npz, or .json with costs), or suggest.",
         ),
     ] = None,
     drop_z: Annotated[
@@ -38,8 +38,8 @@ def explore(
         typer.Option(
             "--drop-z",
             metavar="COST",
-            help="The same for elements of Z. Default: none if --drop-x is given, otherwise the cost stored in the "
-            ".npz or .json. Without one: suggest for talks, the demo, needleman_wunsch and smith_waterman, else none.",
+            help="The same for elements of Z. Default: none if --drop-x is given, otherwise the cost stored in an "
+            "alignment. Without one: suggest for talks, the demo, needleman_wunsch and smith_waterman, else none.",
         ),
     ] = None,
     open_x: options.OpenX = None,

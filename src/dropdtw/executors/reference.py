@@ -145,10 +145,11 @@ def pairwise(*problems: Any, **options: Any) -> None:
 
 
 def sample(table: Recurrence, reducer: Reducer, costs: Costs, n: int, rng: np.random.Generator) -> list[list[Step]]:
-    """Draw n alignments from the distribution in which a path's probability is the product of its edges' weights.
+    """Draw n alignments.
 
-    Each sample follows edges from the end back to the start and chooses each with probability equal to its weight. The
-    steps are returned from start to end. Intended for `soft_min`, whose weights are probabilities.
+    Each sample goes from the end back to the start. In each state, it draws one of the edges into it, with the
+    probability that the reducer gives it (`Reducer.weights`, not `Edge.weight`). The steps are returned from start to
+    end. Intended for `soft_min`, for which these are probabilities.
     """
     grid = _Grid(table, costs)
     _forward(grid, reducer)

@@ -189,7 +189,10 @@ class Spec:
 
     @property
     def needs_costs(self) -> bool:
-        """Whether some rule depends on the match costs."""
+        """Whether drop costs, charges or the threshold may differ between pairs of sequences of the same shape.
+
+        They do if a rule depends on the match costs, or if the method computes drop costs from the sequences (ERP).
+        """
         if self.method.gap is not None:
             return True
         return self.charges.needs_costs or any(rule is not None and rule.needs_costs for rule in self.rules.values())
@@ -220,7 +223,7 @@ class Spec:
             raise ValueError(why)
         if self.order is not None:
             self.order.check_steps(K)
-            if not self.order.is_partial:  # with alternatives or repeats, the walk decides how many
+            if not self.order.is_partial:  # the walk decides how many z there are, so K says nothing about what fits
                 return
         entry, matching = self.method, self.matching
         if entry.slopes is not None:

@@ -175,7 +175,7 @@ class Online:
             )
         self.gamma = gamma
         self.frames = 0
-        self._match = match_costs.resolve(match, self.Z.shape[1])
+        self._match = match_costs.resolve(self.spec.match, self.Z.shape[1])
         self._match.check_features(self.Z.shape[1])
         self._problem = self._prepared(self.Z.dtype)  # validates all arguments now, not at the first frame
         self._costs: list[Array] = []

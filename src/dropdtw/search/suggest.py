@@ -26,9 +26,9 @@ ONE_GROUP: Final = 2 / np.pi
 class Suggestion:
     """A drop cost and how far to trust it. Returned by `dropdtw.suggest_drop`.
 
-    percentile : the drop cost as a percentile of the match costs, 0 to 100. `drop_x=found.rule` uses it on other
-        sequences, where the same percentile can be another number.
-    constant : the same drop cost as a number.
+    percentile : the percentage of the match costs up to `constant`. `drop_x=found.rule` uses this percentile on other
+        sequences. Even on these, its number can differ a little from `constant`, because percentiles are interpolated.
+    constant : the drop cost as a number.
     confidence : 0 to 1. High if the costs of good matches and of chance matches are far apart, and if most drop costs
         between them give the same alignment. With fewer than ten x, it is reduced in proportion.
     why : the reasons, in one sentence.

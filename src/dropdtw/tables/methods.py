@@ -46,8 +46,8 @@ class Method:
     free_x, free_z : whether dropping an x (a z) costs nothing, whatever the drop costs.
     pair : computes the cost of a pair from (array module, match cost, threshold); the module is NumPy or PyTorch. The
         cost must not fall as the match cost rises. None: the match cost itself.
-    narrow : forbids some alignments before the table runs. It must not lower the cost of those that it still
-        allows, because lower bounds rely on that. None: forbids nothing.
+    narrow : forbids some alignments before the table runs. If the method is `bounded`, it must not lower
+        the cost of those that it still allows, because lower bounds rely on that. None: forbids nothing.
     slopes : the range of (N − 1)/(K − 1) for which a path exists. None: any.
     norm : what normalize="pattern" divides by, given K and N. None if its paths differ in total weight.
     takes_orders : whether it works with orders of steps other than a list.
@@ -190,13 +190,14 @@ def _smith_waterman(x: bool, z: bool, matching: Matching, charged: bool) -> Recu
 def wdtw(g: float = 0.05) -> Method:
     """Make weighted DTW (Jeong, Jeong & Omitaomu 2011): pairs cost more the further they are from the diagonal.
 
-    A pair pays w(|i − j|) C[i, j] with w(a) = 1 / (1 + exp(−g (a − n/2))), n the longer length.
+    A pair pays w(|i − j|) C[i, j] with w(a) = 1 / (1 + exp(−g (a − n/2))), n the longer length. The default
+    match cost is "sqeuclidean".
 
     g : the steepness of the weights, a finite number; 0 halves all costs. `METHODS["wdtw"]` has 0.05.
 
     Returns a method, for `method=`. Raises ValueError if g is not a finite number.
 
-    >>> import dropdtw
+    >>> import dropdtw                                              # with g = 0, (3 − 1)² / 2
     >>> [round(dropdtw.distance([0.0, 3.0], [0.0, 1.0], method=dropdtw.wdtw(g)), 3) for g in (0, 1, 2)]
     [2.0, 1.076, 0.477]
     """
@@ -266,7 +267,7 @@ def _pattern(
     slopes: tuple[float, float] | None = None,
     **more: bool,
 ) -> Method:
-    """A step pattern: its table fixes which elements are matched and which are skipped."""
+    """A step pattern: its table alone says what may be matched and skipped. It takes no drop costs and no options."""
     return Method(
         name,
         summary,

@@ -2,10 +2,13 @@
 
 The order of edges and of final states breaks ties. Edges into a state are listed by move: first `diag`, then `left`,
 then `top`. Among those with the same move, edges from matched states come first. `final` lists matched states first,
-too. So among equally good paths a match beats a drop, and a diagonal move beats the others. There are three exceptions:
-Step patterns keep the order of dtw-python. `algorithm_2` lists `top` before `left` for the state `neither`. And
-`subsequence` and `free_ends` list `suffix` before `match`: a path in `suffix` had its last match earlier, so the
-earliest of equally good occurrences wins. (`smith_waterman` lists `match` first, so there the latest wins.)
+too. So among equally good paths a match beats a drop, and a diagonal move beats the others. There are four exceptions:
+
+- Step patterns keep the order of dtw-python.
+- `algorithm_2` lists `top` before `left` for the state `neither`.
+- A transposed table (Drop-DTW that drops only z) keeps the order of the original, so it lists `top` before `left`.
+- `subsequence` and `free_ends` list `suffix` before `match`. A path in `suffix` had its last match earlier, so the
+  earliest of equally good occurrences wins. (`smith_waterman` lists `match` first, so there the latest wins.)
 
 Tables with `charged=True` charge for runs of drops and for repeated elements. They are separate tables, so that the
 plain ones have no overhead for adding 0.
@@ -196,7 +199,7 @@ def free_ends(table: Recurrence, x: tuple[End, End] = ("free", "free"), z: tuple
     no edge leads from one `suffix` state to the other.
     """
     (start,) = table.starts
-    # The new states in `first` take over its role. The start state itself is kept only if an edge leads back into it.
+    # New states (`first`, below) replace the start state. It is kept as well only if an edge leads back into it.
     kept = tuple(s for s in table.states if s != start or any(e.dst == start for e in table.edges))
     first = ("prefix",) if z is None else ("origin", "prefix_x", "prefix_z")
     matches: tuple[Edge, ...] = ()

@@ -70,7 +70,7 @@ def sentences(cues: Sequence[Sentence]) -> list[Sentence]:
     """Divide cues into sentences, which end at full stops, at pauses, and when they get too long.
 
     Automatic captions have few full stops. There, a sentence ends with its cue, so that off-topic words are not joined
-    to the start of a step. Times within a cue are interpolated by counting letters.
+    to the start of a step. Times within a cue are interpolated by counting characters, without spaces.
 
     cues : the cues of a talk, from `read_subtitles` or `read_table`.
 

@@ -26,7 +26,8 @@ def read_table(content: str, time: str | None = None) -> list[Sentence]:
     content : the content of a .csv or .tsv file: a line of column names, then one sentence per line, with a column of
         times and a column of texts (`text`, `sentence`, `subtitle`, `caption` or `transcript`).
     time : the name of the column of start times; None: a usual name such as start or time. Times are seconds or
-        h:mm:ss; in Whisper's .tsv, milliseconds. A row without an end lasts until the next one begins.
+        h:mm:ss; in Whisper's .tsv, milliseconds. A row without an end lasts until the next one begins, the
+        last one as long as the median of the others.
 
     Returns a list of `Sentence`. Raises ValueError if a column or a time is missing, or if there are no sentences.
 

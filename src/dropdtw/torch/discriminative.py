@@ -19,7 +19,8 @@ class D3TWLoss(AlignmentLoss):
     """D³TW (Chang et al. 2019): max(0, margin + D(Z, X) − D(Ẑ, X)), softmin DTW of the right order and of a wrong one.
 
     Unless you pass a wrong order, the steps of each item are shuffled so that the result differs from the right order.
-    An item whose steps are all equal, or all have the same id, has no wrong order, and its loss is the margin.
+    An item whose steps are all equal (or, with the softmax cost, all have the same id) has no wrong order, and its loss
+    is the margin.
 
     margin : a number ≥ 0.   options : those of `AlignmentLoss`. The default reducer is the soft minimum.
 
