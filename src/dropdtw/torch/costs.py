@@ -179,15 +179,15 @@ class _Squares(torch.autograd.Function):
             Z, X = Z.float(), X.float()
         if d <= 16:
             if kernels.run_on(Z):
-                return kernels.squares(Z, X).to(dtype)
-            return (torch.cdist(Z, X, compute_mode="donot_use_mm_for_euclid_dist") ** 2).to(dtype)
+                return _as(kernels.squares(Z, X), dtype)
+            return _as(torch.cdist(Z, X, compute_mode="donot_use_mm_for_euclid_dist") ** 2, dtype)
         origin = _middle(Z, X)
         if Z.is_cuda or torch.compiler.is_compiling():
             C, scale = _products(Z.double() - origin, X.double() - origin)
-            return torch.where(2 * d**0.5 * torch.finfo(C.dtype).eps * scale >= C, 0, C).to(dtype)  # a NaN stays
+            return _as(torch.where(2 * d**0.5 * torch.finfo(C.dtype).eps * scale >= C, 0, C), dtype)  # a NaN stays
         C, scale = _products(Z - origin, X - origin)
         _by_differences(C, ~(1e-2 * scale < C), Z, X, _squares)  # ~(<), not ≥, to include NaN from overflow
-        return C.to(dtype)
+        return _as(C, dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
@@ -205,6 +205,13 @@ class _Squares(torch.autograd.Function):
         ]
         found: Tensor = _Squares.apply(*moved)  # type: ignore[no-untyped-call]
         return found, 0
+
+
+def _as(C: Tensor, dtype: torch.dtype) -> Tensor:
+    """Convert C if necessary. A conversion that does nothing, at the end of `forward`, makes derivatives 0 under
+    torch.compile in PyTorch 2.11.
+    """
+    return C if C.dtype == dtype else C.to(dtype)
 
 
 def sqeuclidean_back(grad: Tensor, Z: Tensor, X: Tensor) -> tuple[Tensor, Tensor]:
