@@ -6,6 +6,8 @@ from typing import Any
 from dropdtw.problem.inputs import Array
 
 instruction_set: str
+levels: str
+unrolled: bool
 
 def solve(
     family: int,

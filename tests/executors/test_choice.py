@@ -1,5 +1,7 @@
 """Which executor runs, what happens without a compiled one, and the generated header."""
 
+import itertools
+import os
 import re
 import subprocess
 import sys
@@ -94,6 +96,28 @@ def test_families_keep_every_tables_tie_order():
         family = emit.families(recurrence)[place.family]
         assert tuple(e for k, e in enumerate(family.edges) if place.mask >> k & 1) == table.edges
         assert emit.locate(table.transpose()) is not None  # the transposed table runs on swapped sequences
+
+
+def test_an_unchanged_header_is_not_rewritten(tmp_path):
+    """Otherwise every change of a docstring in `tables/` would recompile all kernels."""
+    written = tmp_path / "tables.hpp"
+    for text, kept in (("", False), (emit.header(recurrence), True)):
+        written.write_text(text)
+        os.utime(written, (1, 1))
+        subprocess.run([sys.executable, emit.__file__, str(written)], check=True, timeout=60)
+        assert (written.stat().st_mtime == 1) is kept
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_every_family_is_compiled_in_exactly_one_part(count):
+    found = emit.families(recurrence)
+    parts = emit.divided(found, count)
+    assert sorted(itertools.chain(*parts)) == list(range(len(found)))
+    assert len(parts) == count
+    assert all(parts)
+    text = emit.header(recurrence, count)
+    for number, family in enumerate(found):
+        assert len(re.findall(rf"#define DROPDTW_PART_\d+\(X\) .*X\({number}, {family.name}\)", text)) == 1
 
 
 def test_tables_need_nothing_installed(tmp_path):

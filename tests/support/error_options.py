@@ -72,7 +72,7 @@ OPTIONS = (
             "because the manifest of a run cannot record this rule",
         ),
         "executor for other tables": case(
-            on_a_picky_executor, "executor 'picky' has kernels for the built-in tables only", "run 'drop_dtw"
+            on_a_picky_executor, "executor 'picky' has no kernel for 'drop_dtw", "run it with executor=None"
         ),
         "options of a table": case(
             lambda: solve(C, method=LOCKSTEP, one_to_many=False),

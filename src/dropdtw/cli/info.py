@@ -49,7 +49,8 @@ def _level() -> str:
     from dropdtw import _cpp
 
     forced = os.environ.get("DROPDTW_ISA")
-    return _cpp.instruction_set + (f" (DROPDTW_ISA={forced})" if forced else "")
+    kernels = f"unrolled kernels for {_cpp.levels}, any table on every processor"
+    return f"{_cpp.instruction_set}{f' (DROPDTW_ISA={forced})' if forced else ''}; compiled: {kernels}"
 
 
 def _gpu() -> str:

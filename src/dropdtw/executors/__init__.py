@@ -24,39 +24,37 @@ from dropdtw.tables.table import Recurrence
 EXECUTORS: Final[dict[str, Executor]] = {"reference": reference}
 """The executors of this installation by name, the preferred one first."""
 
-_missing: ImportError | None = None
+_slow: str | None = None  # why alignments take longer than they could
 try:
     from dropdtw.executors import cpu
 except ImportError as missing:
-    _missing = missing
+    _slow = (
+        f"the compiled executor is not installed ({missing}), so the much slower reference executor is used. "
+        "Install a C++20 compiler and reinstall dropdtw to build it"
+    )
 else:
     EXECUTORS.clear()
     EXECUTORS.update(cpp=cpu, reference=reference)
+    _slow = cpu.outdated()
 
 
 def choose(table: Recurrence, name: str | None = None) -> Executor:
     """Return the executor called `name`, or the best one for the table. Raises ValueError if it has no such kernel."""
     if name is None:
-        _say_once_what_is_missing()
+        _say_once_why_slow()
         return next(e for e in EXECUTORS.values() if e.supports(table))
     if not isinstance(name, str) or name not in EXECUTORS:
         raise ValueError(
             f"executor is {name!r}; this installation has {', '.join(map(repr, EXECUTORS))} (None picks the best)"
         )
     if not EXECUTORS[name].supports(table):
-        raise ValueError(
-            f"executor {name!r} has kernels for the built-in tables only; run {table.name!r} with executor=None"
-        )
+        raise ValueError(f"executor {name!r} has no kernel for {table.name!r}; run it with executor=None")
     return EXECUTORS[name]
 
 
 def _on_graphs(problem: Problem) -> Executor:
-    """The executor for a problem with a graph. On graphs, each executor runs every table."""
-    name = problem.executor
-    if name is None:
-        _say_once_what_is_missing()
-        return next(iter(EXECUTORS.values()))
-    return EXECUTORS[name] if isinstance(name, str) and name in EXECUTORS else choose(problem.table, name)
+    """The executor for a problem with a graph, where compiled kernels read every table at run time."""
+    return choose(problem.table, problem.executor)
 
 
 def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result:
@@ -156,12 +154,8 @@ def no_alignment(problem: Problem) -> ValueError:
     )
 
 
-def _say_once_what_is_missing() -> None:
-    global _missing
-    if _missing is not None:
-        reason, _missing = _missing, None
-        warn(
-            f"the compiled executor is not installed ({reason}), so the much slower reference executor is used. "
-            "Install a C++20 compiler and reinstall dropdtw to build it",
-            RuntimeWarning,
-        )
+def _say_once_why_slow() -> None:
+    global _slow
+    if _slow is not None:
+        reason, _slow = _slow, None
+        warn(reason, RuntimeWarning)

@@ -1,8 +1,16 @@
-"""The compiled CPU executor: passes arrays to the kernels in `_cpp` and converts their results."""
+"""The compiled CPU executor: passes arrays to the kernels in `_cpp` and converts their results.
+
+Kernels exist in two tiers. Built-in tables have unrolled ones (`emit.py`). Users' own tables run on the kernel for
+graphs, which reads any table at run time: a list of steps is a graph in which each step has one predecessor. On a
+processor older than the one that `_cpp` was compiled for, built-in tables run there too.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,11 +18,11 @@ import numpy as np
 import dropdtw._cpp as _cpp
 from dropdtw.costs import row_lengths, unit_rows
 from dropdtw.drops import Percentile, Suggest
-from dropdtw.executors.cpu_graphs import REDUCER, plain, run_graph, run_graphs, strided, trace_graph
+from dropdtw.executors.cpu_graphs import REDUCER, plain, reads, run_graph, run_graphs, strided, trace_graph
 from dropdtw.executors.emit import Place, locate
 from dropdtw.executors.protocol import Occurrences, Padded, Price, Result, Terms, Trace, Values, Within
 from dropdtw.executors.reference import Column
-from dropdtw.orders.graph import Graph
+from dropdtw.orders.graph import Arc, Graph, graph_of
 from dropdtw.problem.band import window_width
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
@@ -48,16 +56,41 @@ BUDGET = 1 << 30
 """Maximum size, in bytes, of the stored choices (the best edge into each state of each cell). Beyond it, blocks are
 computed twice: half the speed, little memory."""
 
-__all__ = ["occurrences", "pairwise", "run", "run_batch", "run_graph", "supports", "trace", "trace_graph", "within"]
+__all__ = [
+    "occurrences",
+    "outdated",
+    "pairwise",
+    "run",
+    "run_batch",
+    "run_graph",
+    "supports",
+    "trace",
+    "trace_graph",
+    "within",
+]
 
 
 def supports(table: Recurrence) -> bool:
     """Whether a kernel for the table exists."""
-    return locate(table) is not None
+    return reads(table) or _unrolled(table) is not None
+
+
+def outdated() -> str | None:
+    """Say that the fast kernels were compiled for another processor; None if they run here."""
+    if _cpp.unrolled or os.environ.get("DROPDTW_ISA"):
+        return None
+    return (
+        f"dropdtw was compiled for processors of level {_cpp.levels}, which this one is not, so slower kernels are "
+        "used. Reinstall it on this machine, or build it with DROPDTW_LEVELS=all"
+    )
 
 
 def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
     """See `reference.run`."""
+    if _unrolled(table) is None:
+        return run_graph(table, _list(len(costs.drop_z)), reducer, _unbanded(costs), gradient=gradient)._replace(
+            arcs=np.empty(0)
+        )
     if not gradient:
         return Result(_solve(table, costs, reducer=reducer, want=_VALUE)[0])
     if reducer.name == "hard":
@@ -76,6 +109,8 @@ def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = F
 
 def within(table: Recurrence, costs: Costs, limit: float) -> Within:
     """Compute the hard value. Return +∞ early, and skip cells, once the value is certain to exceed `limit`."""
+    if _unrolled(table) is None:
+        return Within(run(table, hard_min, costs).value, 0.0)
     value, _, spared, _ = _solve(table, costs, want=_VALUE, limit=limit)
     return Within(value, spared)
 
@@ -84,7 +119,8 @@ def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], No
     """See `Executor.occurrences`. It works strip by strip, so it needs little memory besides the result."""
     K, N = costs.shape
     match, charges = costs.match, costs.charges
-    mask = _place(table).mask
+    place = locate(table)
+    assert place is not None, "the kernel that finds occurrences has a table of its own"
     drop_x, drop_z = plain(costs.drop_x, costs.dtype), plain(costs.drop_z, costs.dtype)
     values = np.ascontiguousarray(Column(table, hard_min, drop_z, charges).values)
     begins = np.zeros(values.shape, np.int64)
@@ -100,7 +136,7 @@ def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], No
         else:
             how["match"] = strided(match.columns(a, b))
         _cpp.scan(
-            mask,
+            place.mask,
             **how,
             drop_x=drop_x[a:b],
             drop_z=drop_z,
@@ -117,6 +153,8 @@ def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], No
 
 def trace(table: Recurrence, costs: Costs) -> Trace:
     """See `reference.trace`."""
+    if _unrolled(table) is None:
+        return trace_graph(table, _list(len(costs.drop_z)), _unbanded(costs))._replace(walked=None)
     K, N = costs.shape
     path: dict[str, Array] = {name: np.empty(K + N, np.int32) for name in ("path_i", "path_j")}
     path["path_cost"] = np.empty(K + N, np.uint8)
@@ -154,6 +192,8 @@ def run_batch(
     threads: int = 1,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """See `Executor.run_batch`."""
+    if graphs is None and _unrolled(table) is None:
+        graphs = [_list(int(K)) for K in padded.z_lengths]
     if graphs is not None:
         return run_graphs(table, graphs, reducer, padded, gradient=gradient, threads=threads)
     place = _place(table)
@@ -201,10 +241,26 @@ def _as_derivatives(found: Trace, costs: Costs) -> Result:
     return Result(found.value, match, found.drop_x.astype(dtype), found.drop_z.astype(dtype), found.charges)
 
 
+def _unrolled(table: Recurrence) -> Place | None:
+    """The unrolled kernel of a table; None if it has none, or none for this processor."""
+    return locate(table) if _cpp.unrolled else None
+
+
 def _place(table: Recurrence) -> Place:
-    place = locate(table)
-    assert place is not None, f"no kernel for {table.name!r}"
+    place = _unrolled(table)
+    assert place is not None, f"no unrolled kernel for {table.name!r}"
     return place
+
+
+@lru_cache(maxsize=16)
+def _list(K: int) -> Graph:
+    """A list of K steps as a graph."""
+    return graph_of([-1, *range(K)], [Arc(k, k + 1) for k in range(K)], (K,))
+
+
+def _unbanded(costs: Costs) -> Costs:
+    """The costs with +∞ outside the band, for a kernel that knows no bands."""
+    return costs if costs.band is None else replace(costs.with_match(costs.banded()), band=None)
 
 
 def pairwise(
@@ -220,8 +276,10 @@ def pairwise(
     report: Callable[[int, int], None],
     limit: float = np.inf,
 ) -> Values | None:
-    """See `Executor.pairwise`. Returns None if match costs must be stored but exceed `MOST_STORED`."""
-    place = _place(table)
+    """See `Executor.pairwise`. None if the table has no unrolled kernel, or if match costs exceed `MOST_STORED`."""
+    place = _unrolled(table)
+    if place is None:
+        return None
     dtype = np.result_type(*Zs, *Xs)
     rules = (terms.drop_x, terms.drop_z, terms.threshold)
     read = terms.binary or terms.greedy or any(terms.suggests) or any(map(_is_rule, rules))

@@ -47,7 +47,16 @@ def _plan(graph: Graph, table: Recurrence) -> _Plan:
     return found
 
 
+def reads(table: Recurrence) -> bool:
+    """Whether the kernel can run a table. It knows no borders, and sets the states that it can begin with to 0.
+
+    With several ways into such a state, its soft value is below 0.
+    """
+    return table.border is None and set(table.at_origin.values()) == {1}
+
+
 def _planned(graph: Graph, table: Recurrence) -> _Plan:
+    assert reads(table), f"the kernel for graphs cannot run {table.name!r}"
     number = {state: s for s, state in enumerate(table.states)}
     uses = [use_of(e) for e in table.edges]
     edges = [
@@ -71,7 +80,7 @@ def _planned(graph: Graph, table: Recurrence) -> _Plan:
         states=len(table.states),
         edges=np.array(edges, np.int32).reshape(-1, 6),
         weights=np.array([e.weight for e in table.edges], np.float64),
-        starts=np.array([number[s] for s in table.starts], np.int32),
+        starts=np.array([number[s] for s in table.at_origin], np.int32),
         final_states=np.array([number[s] for s in table.final], np.int32),
     )
     weights = [e.weight for state in table.states for e in table.edges if e.dst == state]

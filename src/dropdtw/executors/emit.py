@@ -2,7 +2,7 @@
 
 Tables that differ only in which matches they allow share a kernel. A *family* lists the edges of all its members, in an
 order that agrees with the tie order of each. A member is a bit mask over these edges. The build runs this file as a
-program; `kernels.cpp` then unrolls the edges with templates.
+program; `family.cpp` then unrolls the edges with templates.
 """
 
 from __future__ import annotations
@@ -115,7 +115,26 @@ def locate(table: Recurrence) -> Place | None:
     return None
 
 
-def header(recurrence: Any) -> str:
+PARTS = 6
+"""How many times the build compiles `family.cpp`, each time with some of the families."""
+
+
+def divided(found: list[Family], count: int) -> list[list[int]]:
+    """Divide the families, by number, into parts that take about equally long to compile."""
+    found_parts: list[list[int]] = [[] for _ in range(count)]
+    work = [0] * count
+
+    def size(number: int) -> int:  # unrolled code grows with the edges; each kernel has some code besides
+        return 10 + len(found[number].edges)
+
+    for number in sorted(range(len(found)), key=size, reverse=True):
+        smallest = work.index(min(work))
+        found_parts[smallest].append(number)
+        work[smallest] += size(number)
+    return found_parts
+
+
+def header(recurrence: Any, count: int = PARTS) -> str:
     """The text of the generated header."""
     found = families(recurrence)
     parts = [
@@ -127,6 +146,10 @@ def header(recurrence: Any) -> str:
         f"inline constexpr double bound_shares[] = {{{', '.join(map(str, SHARES))}}};",
         f"inline constexpr int family_count = {len(found)};",
         "#define DROPDTW_FAMILIES(X) " + " ".join(f"X({k}, {f.name})" for k, f in enumerate(found)),
+        *(
+            f"#define DROPDTW_PART_{part}(X) " + " ".join(f"X({k}, {found[k].name})" for k in numbers)
+            for part, numbers in enumerate(divided(found, count))
+        ),
         "}  // namespace dropdtw",
     ]
     return "\n".join(parts) + "\n"
@@ -155,7 +178,9 @@ def _struct(family: Family) -> str:
 
 
 def _main() -> None:
-    """Write the header to the path given on the command line.
+    """Write the header to the path given on the command line, unless it already has this content.
+
+    Rewriting it would recompile everything.
 
     The package itself is not imported, because its `__init__` needs NumPy, which may be missing during the build.
     """
@@ -163,7 +188,10 @@ def _main() -> None:
     package.__path__ = [str(Path(__file__).parents[1])]
     sys.modules["dropdtw"] = package
     recurrence = importlib.import_module("dropdtw.tables.recurrence")
-    Path(sys.argv[1]).write_text(header(recurrence), encoding="utf-8")
+    text = header(recurrence, *map(int, sys.argv[2:]))
+    path = Path(sys.argv[1])
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

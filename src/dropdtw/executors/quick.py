@@ -40,13 +40,13 @@ def _door(*request: Any) -> tuple[_cpp.Door, Spec] | None:
     """Return a door for the leading arguments of `Spec.of` and the charges; None if the fast path does not apply."""
     *first, open_x, open_z, warp = request
     spec = Spec.of(*first, open_x=open_x, open_z=open_z, warp=warp)
-    place = locate(spec.table)
+    place = locate(spec.table) if _cpp is not None and _cpp.unrolled else None
     metrics = _METRICS.get(spec.match) if isinstance(spec.match, str) else None
     prices = [*map(_price, (spec.drop_x, spec.drop_z)), *(None if isinstance(c, str) else c for c in spec.charges)]
     plain = [p for p in prices if p is not None and (p == np.inf or abs(p) < LARGEST)]
     anything_fits = spec.method.slopes is None and spec.fits(1, 2) and spec.fits(2, 1)
     alike = spec.table.weights <= {1.0} and not spec.method.edits
-    if _cpp is None or place is None or metrics is None or len(plain) < len(prices) or not (anything_fits and alike):
+    if place is None or metrics is None or len(plain) < len(prices) or not (anything_fits and alike):
         return None
     drop_x, drop_z, *charges = plain
     return _cpp.Door(*place, *metrics, drop_x, drop_z, tuple(charges)), spec

@@ -123,6 +123,16 @@ class Recurrence:
         """The start states, always as a tuple."""
         return (self.start,) if isinstance(self.start, str) else self.start
 
+    @property
+    def at_origin(self) -> dict[str, int]:
+        """In how many ways each state is reached in cell (0, 0), where only `same` edges lead on from a start state."""
+        ways = dict.fromkeys(self.starts, 1)
+        for state in self.states:
+            if state not in ways:
+                into = [ways.get(e.src, 0) for e in self.edges if e.move == "same" and e.dst == state]
+                ways |= {state: sum(into)} if sum(into) else {}
+        return ways
+
     def transpose(self) -> Recurrence:
         """The same table with the roles of Z and X exchanged."""
         return replace(

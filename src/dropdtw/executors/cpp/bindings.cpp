@@ -23,7 +23,9 @@ namespace dropdtw {
 
 using Columns = std::optional<Vector<std::int64_t>>;
 
-void check_family(int family) { require(family >= 0 && family < family_count, "no such family"); }
+void check_family(int family) {
+  require(family >= 0 && family < family_count && kernels<float>().family != nullptr, "no such family");
+}
 
 // Callbacks from a kernel into Python while the GIL is released: they fetch strips of costs and check for signals.
 template <class T>
@@ -208,6 +210,8 @@ NB_MODULE(_cpp, module) {
   using namespace dropdtw;
   using nb::arg;
   module.attr("instruction_set") = instruction_set().c_str();
+  module.attr("levels") = DROPDTW_LEVELS;  // those with unrolled kernels
+  module.attr("unrolled") = kernels<float>().family != nullptr;
   const auto define_solve = [&](auto function) {
     module.def("solve", function, arg("family"), arg("mask"), arg("reducer"), arg("gamma"), arg("want"), arg("budget"),
                arg("K"), arg("N"), arg("match").noconvert().none(), arg("strips").none(), arg("strip_width"),

@@ -1,27 +1,22 @@
-// Every family's kernels for one instruction set and one precision; the build compiles this file once for each (see
-// CMakeLists.txt).
-#include "lanes.hpp"
-#include "solve.hpp"
-#include "tables.hpp"
+// The list of every family's kernels for one instruction set and one precision. family.cpp compiles the kernels
+// themselves. With DROPDTW_ANY_ONLY, there are none, and the kernel for graphs serves every table.
+#include "families.hpp"
+#include "feed.hpp"
+#include "vec.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
 
-template <class Tab, class T>
-Status solve(Problem<T>& problem) {
-  return Solver<Tab, T>(problem).solve();
-}
-
-template <class Tab, class T>
-int solve_lanes(const LaneProblem<T>& problem) {
-  return LaneSolver<Tab, T>(problem).solve();
-}
-
+#ifdef DROPDTW_ANY_ONLY
+template <class T>
+const Kernel<T>* const table = nullptr;
+#else
 template <class T>
 const Kernel<T> table[] = {
 #define DROPDTW_KERNEL(number, name) {&solve<dropdtw::name, T>, &solve_lanes<dropdtw::name, T>},
     DROPDTW_FAMILIES(DROPDTW_KERNEL)
 #undef DROPDTW_KERNEL
 };
+#endif
 
 const int states[] = {
 #define DROPDTW_STATES(number, name) dropdtw::name::states,
