@@ -227,3 +227,9 @@ def test_an_opening_cost_leaves_fewer_gaps():
     assert gaps(open_x=0.0) == gaps() > gaps(open_x=0.5) > gaps(open_x=100.0) == 0
     with pytest.raises(ValueError, match=r"open_x is 1\.0, but no x may be dropped"):
         text.localize(wanted, said, times, drop_x=None, open_x=1.0)
+
+
+def test_numbers_that_belong_to_a_step_are_kept():
+    """A mark has white space after it."""
+    lines = "2.5 kg of flour\n1:30 minutes of kneading\n3. 1.5 l of milk\n- 4) Bake\nStep 5: 1:1 mix"
+    assert read_steps(lines) == ["2.5 kg of flour", "1:30 minutes of kneading", "1.5 l of milk", "Bake", "1:1 mix"]

@@ -25,9 +25,9 @@ from typing import Final, NamedTuple
 from dropdtw.orders.order import MOST_NESTED, MOST_STEPS, Order, any_order, as_order, one_of, repeat
 
 MARK: Final = re.compile(
-    r"^\s*(?:[-*+•–—▪◦·]+\s+|(?:step\s*)?\(?\d{1,3}\s*[.):]\s*|step\s+\d{1,3}\s+|\[[ xX]\]\s+)+", re.I
+    r"^\s*(?:[-*+•–—▪◦·]+\s+|(?:step\s*)?\(?\d{1,3}\s*[.):](?:\s+|$)|step\s+\d{1,3}\s+|\[[ xX]\]\s+)+", re.I
 )
-"""Prefixes that are ignored: a bullet, a number, "Step 3:", a checkbox."""
+"""Prefixes that are ignored: a bullet, a number, "Step 3:", a checkbox. White space follows: "2.5 kg" has none."""
 
 WORDS: Final = ("any order:", "one of:", "optional:", "repeat:", "in order:")
 """The lines that open a block. Case does not matter."""
