@@ -404,7 +404,7 @@ def gap(C: Array) -> Gap:
     near = np.abs(np.arange(K)[:, None] - C.argmin(axis=0)) <= K // 8
     best, other = C.min(axis=0), np.where(near, np.inf, C).min(axis=0)
     values = np.concatenate([best[np.isfinite(best)], other[np.isfinite(other)]])
-    if np.ptp(values) <= 1e-9 * max(1.0, float(np.abs(values).max())):
+    if np.ptp(values) <= 1e-9 * np.abs(values).max():  # relative, so that the unit of the costs does not matter
         return Gap(float(finite.max()), None, values)
     return Gap(*otsu(values), values)
 
@@ -446,7 +446,7 @@ def chance_gain(C: Array, saved_x: float, saved_z: float) -> float:
         here = row + np.concatenate([[0.0], np.maximum(here[:-1], 0)])
         best = max(best, float(here.max()))
     gain -= saved_z
-    never = np.maximum(gain, 0).sum(axis=1, keepdims=True) + 1  # no stretch saves this much; unlike ∞, it can be summed
+    never = 2 * np.maximum(gain, 0).sum(axis=1, keepdims=True)  # no stretch saves as much; unlike ∞, it can be summed
     total = np.pad(np.cumsum(np.maximum(gain, -never), axis=1), ((0, 0), (1, 0)))
     along = float((total - np.minimum.accumulate(total, axis=1)).max())
     return max(best, along + saved_z if along > 0 else 0.0)

@@ -53,6 +53,21 @@ def test_both_sides_can_share_the_cost():
     assert (a.labels == truth).mean() > 0.95
 
 
+@pytest.mark.parametrize("scale", [2.0**-40, 2.0**-10, 2.0**30])
+def test_scaling_all_costs_scales_the_suggestion(scale):
+    """The unit of the costs does not matter; powers of two scale without rounding."""
+    Z, X, _ = recording(0.5, d=3)
+    C = ((Z[:, None] - X[None]) ** 2).sum(axis=-1)
+    found, scaled = (dropdtw.solve(costs, "suggest", open_x="suggest", **STEPS) for costs in (C, C * scale))
+    assert scaled.cost == found.cost * scale
+    np.testing.assert_array_equal(scaled.labels, found.labels)
+    series = [X[:60], X[40:100], X[30:]]
+    options = {"match": "sqeuclidean", "drop_x": "suggest", "open_x": "suggest", "executor": None}
+    root = float(np.sqrt(scale))
+    plain, rescaled = (dropdtw.pairwise([f * s for s in series], **options) for f in (1.0, root))
+    np.testing.assert_allclose(rescaled, plain * scale, rtol=1e-12)
+
+
 def test_confidence_falls_with_the_evidence():
     sure = [dropdtw.suggest_drop(*recording(0.5, noise)[:2], **STEPS).confidence for noise in (0.2, 1.0, 2.5)]
     assert sure[0] > 0.8 > sure[1] > sure[2]

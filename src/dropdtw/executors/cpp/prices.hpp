@@ -192,7 +192,7 @@ double suggested(const Looked<T, Allowed>& looked) {
     if (v < never) values.push_back(v);
   std::sort(values.begin(), values.end());
   const double size = std::max(std::abs(values.front()), std::abs(values.back()));
-  if (T(values.back()) - T(values.front()) <= T(1e-9 * std::max(1.0, size))) return largest;
+  if (T(values.back()) - T(values.front()) <= T(1e-9 * size)) return largest;
   return otsu(values);
 }
 
@@ -210,7 +210,7 @@ double chance_gain(const Looked<T, Allowed>& looked, double saved_x, double save
     }
     double never = 0, total = 0, least = 0;
     for (int j = 0; j < looked.N; ++j) never += std::max(gain[j] - saved_z, 0.0);
-    never += 1;  // more than a row can save
+    never *= 2;  // more than a row can save
     for (int j = 0; j < looked.N; ++j) {
       total += std::max(gain[j] - saved_z, -never);
       least = std::min(least, total);
