@@ -115,13 +115,9 @@ def locate(table: Recurrence) -> Place | None:
     return None
 
 
-PARTS = 6
-"""How many times the build compiles `family.cpp`, each time with some of the families."""
-
-
 def divided(found: list[Family], count: int) -> list[list[int]]:
     """Divide the families, by number, into parts that take about equally long to compile."""
-    found_parts: list[list[int]] = [[] for _ in range(count)]
+    parts: list[list[int]] = [[] for _ in range(count)]
     work = [0] * count
 
     def size(number: int) -> int:  # unrolled code grows with the edges; each kernel has some code besides
@@ -129,13 +125,13 @@ def divided(found: list[Family], count: int) -> list[list[int]]:
 
     for number in sorted(range(len(found)), key=size, reverse=True):
         smallest = work.index(min(work))
-        found_parts[smallest].append(number)
+        parts[smallest].append(number)
         work[smallest] += size(number)
-    return found_parts
+    return parts
 
 
-def header(recurrence: Any, count: int = PARTS) -> str:
-    """The text of the generated header."""
+def header(recurrence: Any, count: int = 1) -> str:
+    """The text of the generated header. The build compiles `family.cpp` `count` times, each time for one part."""
     found = families(recurrence)
     parts = [
         "// Generated from recurrence.py by emit.py; do not edit.",
