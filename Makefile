@@ -25,8 +25,8 @@ BUILD_TOOLS = $(foreach tool,cmake ninja,$(if $(shell command -v $(tool) 2>/dev/
 
 # Where in a talk is each step; then the paper's experiments on moving digits, small enough for minutes; kept in runs/demo.
 demo: setup
-	@echo "Where in examples/localize/talk.srt does each step of examples/localize/steps.txt happen?"
-	@$(BIN)/dropdtw localize examples/localize/steps.txt examples/localize/talk.srt
+	@echo "Where in examples/chapters/talk.srt does each step of examples/chapters/steps.txt happen?"
+	@$(BIN)/dropdtw chapters examples/chapters/steps.txt examples/chapters/talk.srt
 	@echo; echo "The paper's experiments on moving digits: 5,000 of them, two sets, 200 sequences"
 	@$(BIN)/dropdtw reproduce tmnist --seeds 2 --sequences 200 --epochs 8 --out runs/demo
 

@@ -231,11 +231,11 @@ def on_tmnist(folder: Path, seed: int, cache: Path) -> list[Row]:
 
 
 def on_transcripts(folder: Path, seed: int) -> list[Row]:
-    import localize
+    import chapters
 
-    embed = localize.Embedder()
+    embed = chapters.Embedder()
     openings = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0)
-    found = {o: localize.measure(folder / "youcook2_text", seed=seed, opening=o, embed=embed) for o in openings}
+    found = {o: chapters.measure(folder / "youcook2_text", seed=seed, opening=o, embed=embed) for o in openings}
 
     def scores(these: list[Any]) -> dict[str, float]:
         own = [s.right() for s in these if (s.kind, s.setting) == ("key", "own")]

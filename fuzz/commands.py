@@ -21,9 +21,9 @@ def case(rng: np.random.Generator) -> str:
     """One command on files, some of them broken."""
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
-        command = str(rng.choice(["align", "retrieve", "localize"]))
+        command = str(rng.choice(["align", "retrieve", "chapters"]))
         d = int(rng.integers(1, 4))
-        if command == "localize":
+        if command == "chapters":
             words = [steps(rng, here), talk(rng, here)]
         elif command == "retrieve":
             (here / "many").mkdir()
@@ -62,7 +62,7 @@ def options(rng: np.random.Generator, command: str, here: Path) -> list[str]:
     """A few options, sensible or not."""
     drops = ["0.3", "1", "percentile:30", "suggest", "none"] * 4 + ["nan", "inf", "-1", "1e400", "lots", "percentile:x"]
     some = [["--drop-x", str(rng.choice(drops))]]
-    if command == "localize":
+    if command == "chapters":
         some += [["--format", str(rng.choice(["json", "csv", "srt", "vtt", "youtube", "html", "pdf"]))]]
         some += [["--skip", str(rng.choice(["0.1", "0", "-1", "nan", "x"]))]]
     else:

@@ -16,7 +16,7 @@ import pytest
 bare = pytest.importorskip("bare", reason="packaging is not installed")
 
 ROOT = Path(__file__).parents[1]
-TALK = [str(ROOT / "examples" / "localize" / name) for name in ("steps.txt", "talk.srt")]
+TALK = [str(ROOT / "examples" / "chapters" / name) for name in ("steps.txt", "talk.srt")]
 SOUND = [str(ROOT / "examples" / "diff" / name) for name in ("a.ogg", "b.ogg")]
 COMMANDS = {
     "align": ["align", "Z.npy", "X.npy", "--out", "a.json"],
@@ -26,7 +26,7 @@ COMMANDS = {
     "info": ["info", "--json"],
     "align --plot": ["align", "Z.npy", "X.npy", "--plot", "a.png"],
     "find --plot": ["find", "Z.npy", "X.npy", "--plot", "b.svg"],
-    "localize": ["localize", *TALK],
+    "chapters": ["chapters", *TALK],
     "diff": ["diff", *SOUND, "--out", "edits.html"],
     "retime": ["retime", TALK[1], "--from", SOUND[0], "--to", SOUND[1], "--out", "moved.srt"],
     "explore": ["explore", "Z.npy", "X.npy", "--no-browser"],

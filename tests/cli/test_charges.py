@@ -12,7 +12,7 @@ import dropdtw.corpus
 from cli_cases import call, run
 from corpus_cases import STEPS, content, corpus, record
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "localize"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "chapters"
 STEPS_TXT, TALK = EXAMPLES / "steps.txt", EXAMPLES / "talk.srt"
 FEW = ["--open-x", "5"]
 
@@ -175,10 +175,10 @@ def test_help_names_them(command):
     assert all(option in shown for option in ("--open-x", "--open-z", "--warp"))
 
 
-def test_localize_passes_its_opening_cost_on(monkeypatch, capsys):
+def test_chapters_passes_its_opening_cost_on(monkeypatch, capsys):
     pytest.importorskip("wordllama", reason="wordllama is not installed")
-    usual, none, some = (run("localize", STEPS_TXT, TALK, *more).stdout for more in ([], ["--open-x", "0"], FEW))
+    usual, none, some = (run("chapters", STEPS_TXT, TALK, *more).stdout for more in ([], ["--open-x", "0"], FEW))
     assert usual == none != some
-    code, _, said = call(monkeypatch, capsys, "localize", STEPS_TXT, TALK, "--drop-x", "none", *FEW)
+    code, _, said = call(monkeypatch, capsys, "chapters", STEPS_TXT, TALK, "--drop-x", "none", *FEW)
     assert code == 2
     assert "no x may be dropped" in said

@@ -18,9 +18,9 @@ from cli_cases import call, run
 from dropdtw import cli
 from dropdtw.cli import bench, options
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "localize"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "chapters"
 STEPS, TALK = str(EXAMPLES / "steps.txt"), str(EXAMPLES / "talk.srt")
-COMMANDS = ["align", "localize", "find", "diff", "retime", "retrieve"]
+COMMANDS = ["align", "chapters", "find", "diff", "retime", "retrieve"]
 COMMANDS += ["corpus", "explore", "reproduce", "bench", "info"]
 GROUPS = ["corpus", "reproduce"]
 
@@ -142,29 +142,29 @@ def test_align_shows_a_screenful(folder):
 
 
 @pytest.mark.parametrize("name", ["start", "when"])
-def test_localize_takes_a_table(folder, name):
+def test_chapters_takes_a_table(folder, name):
     from dropdtw import text
 
     cues = text.read_subtitles(Path(TALK).read_text())
     with Path("talk.csv").open("w") as file:
         csv.writer(file).writerows([(name, "text", "end"), *((c.start, c.text, c.stop) for c in cues)])
     more = [] if name == "start" else ["--time", name]
-    assert run("localize", STEPS, "talk.csv", *more).stdout == run("localize", STEPS, TALK).stdout
+    assert run("chapters", STEPS, "talk.csv", *more).stdout == run("chapters", STEPS, TALK).stdout
 
 
-def test_localize_takes_a_plain_text_and_counts_its_sentences(folder):
+def test_chapters_takes_a_plain_text_and_counts_its_sentences(folder):
     from dropdtw import text
 
     said = text.sentences(text.read_subtitles(Path(TALK).read_text()))
     (folder / "talk.txt").write_bytes("\n".join(s.text for s in said).encode("cp1252"))
-    found = json.loads(run("localize", STEPS, "talk.txt", "--format", "json").stdout)["segments"]
-    timed = json.loads(run("localize", STEPS, TALK, "--format", "json").stdout)["segments"]
+    found = json.loads(run("chapters", STEPS, "talk.txt", "--format", "json").stdout)["segments"]
+    timed = json.loads(run("chapters", STEPS, TALK, "--format", "json").stdout)["segments"]
     for plain, clocked in zip(found, timed, strict=True):
         assert (plain["start"], plain["confidence"]) == (None, clocked["confidence"])
         if clocked["start"] is not None:
             first, last = plain["sentences"]
             assert (said[first].start, said[last - 1].stop) == (clocked["start"], clocked["stop"])
-    assert "sentences" in run("localize", STEPS, "talk.txt", "--format", "html").stdout
+    assert "sentences" in run("chapters", STEPS, "talk.txt", "--format", "html").stdout
 
 
 WRONG = {
@@ -184,25 +184,25 @@ WRONG = {
     "fps": (["align", "Z.npy", "X.npy", "--fps", "0"], "--fps is 0.0"),
     "two clocks": (["align", "Z.npy", "X.npy", "--fps", "25", "--time", "t"], "--fps and --time both set the times"),
     "no clock": (["align", "Z.npy", "X.npy", "--time", "t"], "X.npy has no named columns, so none is called 't'"),
-    "no column": (["localize", STEPS, "talk.csv"], "talk.csv: there is no column of times among at, text"),
+    "no column": (["chapters", STEPS, "talk.csv"], "talk.csv: there is no column of times among at, text"),
     "out": (["align", "Z.npy", "X.npy", "--out", "a.xml"], "written as .json, .csv, .npz"),
     "costs": (["align", "Z.npy", "X.npy", "--out", "a.csv", "--costs"], "a .csv file has no place for --costs; give a"),
     "plot": (["align", "Z.npy", "X.npy", "--plot", "a.doc"], "written as .png, .svg or .pdf"),
     "two pipes": (["align", "-", "-"], "can be read only once"),
     "features": (["align", "Z.npy", "truth.npy"], "Z has 16 features and X has 1"),
-    "no talk": (["localize", STEPS, "nothing.srt"], "there is no file nothing.srt"),
-    "no text": (["localize", STEPS, "X.npy"], "X.npy is not a text file; give one that is saved as UTF-8"),
-    "no subtitles": (["localize", STEPS, "plain.srt"], "the text has no subtitles"),
-    "no sentences": (["localize", STEPS, "empty.txt"], "empty.txt has no sentences; give one per line"),
-    "no times": (["localize", STEPS, STEPS, "--format", "srt"], "has no times, but srt needs them"),
-    "format": (["localize", STEPS, TALK, "--format", "docx"], "--format is 'docx'; choose one of json"),
-    "which format": (["localize", STEPS, TALK, "--out", "a.txt"], "add --format json|csv|srt|vtt|ffmetadata"),
-    "model": (["localize", STEPS, TALK, "--model", "no-such-folder"], "give 'wordllama' or the folder of"),
-    "skip": (["localize", STEPS, TALK, "--skip", "-1"], "Invalid value for '--skip'"),
-    "no drop_z": (["localize", STEPS, TALK, "--drop-z", "0.2"], "No such option: --drop-z"),
-    "no engine": (["localize", STEPS, TALK, "--engine", "ray"], "No such option: --engine"),
+    "no talk": (["chapters", STEPS, "nothing.srt"], "there is no file nothing.srt"),
+    "no text": (["chapters", STEPS, "X.npy"], "X.npy is not a text file; give one that is saved as UTF-8"),
+    "no subtitles": (["chapters", STEPS, "plain.srt"], "the text has no subtitles"),
+    "no sentences": (["chapters", STEPS, "empty.txt"], "empty.txt has no sentences; give one per line"),
+    "no times": (["chapters", STEPS, STEPS, "--format", "srt"], "has no times, but srt needs them"),
+    "format": (["chapters", STEPS, TALK, "--format", "docx"], "--format is 'docx'; choose one of json"),
+    "which format": (["chapters", STEPS, TALK, "--out", "a.txt"], "add --format json|csv|srt|vtt|ffmetadata"),
+    "model": (["chapters", STEPS, TALK, "--model", "no-such-folder"], "give 'wordllama' or the folder of"),
+    "skip": (["chapters", STEPS, TALK, "--skip", "-1"], "Invalid value for '--skip'"),
+    "no drop_z": (["chapters", STEPS, TALK, "--drop-z", "0.2"], "No such option: --drop-z"),
+    "no engine": (["chapters", STEPS, TALK, "--engine", "ray"], "No such option: --engine"),
     "no ray": (["retrieve", "Z.npy", "corpus", "--engine", "ray"], "No such option: --engine"),
-    "two texts": (["localize", "-", "-"], "can be read only once"),
+    "two texts": (["chapters", "-", "-"], "can be read only once"),
     "corpus": (["retrieve", "Z.npy", "X.npy"], "X.npy is neither a folder nor an .npz file"),
     "top": (["retrieve", "Z.npy", "corpus", "--top", "0"], "Invalid value for '--top'"),
     "ranking": (["retrieve", "Z.npy", "corpus", "--out", "a.npz"], "written as .json or .csv"),
@@ -262,7 +262,7 @@ def test_missing_packages_are_named(monkeypatch):
         cli.main()
 
 
-# --- localize ---------------------------------------------------------------------------------------------------
+# --- chapters ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -271,8 +271,8 @@ def wordllama():
 
 
 @pytest.mark.usefixtures("wordllama")
-def test_localize_prints_a_table():
-    lines = run("localize", STEPS, TALK).stdout.splitlines()
+def test_chapters_prints_a_table():
+    lines = run("chapters", STEPS, TALK).stdout.splitlines()
     assert lines[0].split() == ["#", "step", "start", "stop", "confidence", "begins", "with"]
     assert re.match(r"1  Take the wheel off the bike +0:35 +0:46 +\d+%  First turn the bicycle", lines[1])
     assert re.match(r"5  Oil the chain +not found$", lines[5])
@@ -280,8 +280,8 @@ def test_localize_prints_a_table():
 
 
 @pytest.mark.usefixtures("wordllama")
-def test_localize_writes_json_alone_to_a_pipe():
-    done = run("localize", STEPS, "-", "--format", "json", input=Path(TALK).read_text())
+def test_chapters_writes_json_alone_to_a_pipe():
+    done = run("chapters", STEPS, "-", "--format", "json", input=Path(TALK).read_text())
     segments = json.loads(done.stdout)["segments"]
     assert [set(s) for s in segments] == [{"number", "index", "step", "start", "stop", "confidence"}] * 7
     nothing = {"start": None, "stop": None, "confidence": None}
@@ -289,20 +289,20 @@ def test_localize_writes_json_alone_to_a_pipe():
 
 
 @pytest.mark.usefixtures("wordllama")
-def test_localize_tells_the_format_by_the_name(folder):
-    assert "steps found" in run("localize", STEPS, TALK, "--out", "a.vtt").stdout
+def test_chapters_tells_the_format_by_the_name(folder):
+    assert "steps found" in run("chapters", STEPS, TALK, "--out", "a.vtt").stdout
     assert Path("a.vtt").read_text().startswith("WEBVTT\n")
-    run("localize", STEPS, TALK, "--out", "a.txt", "--format", "youtube", "--drop-x", "percentile:10", "--skip", "0.2")
+    run("chapters", STEPS, TALK, "--out", "a.txt", "--format", "youtube", "--drop-x", "percentile:10", "--skip", "0.2")
     assert Path("a.txt").read_text().startswith("0:00 Introduction\n")
 
 
 @pytest.mark.usefixtures("wordllama")
-def test_localize_passes_its_costs_on():
+def test_chapters_passes_its_costs_on():
     """A step that costs more to skip is found; without drops every sentence belongs to a step."""
-    usual = run("localize", STEPS, TALK).stdout
-    assert run("localize", STEPS, TALK, "--drop-x", "suggest", "--skip", "0.15").stdout == usual
-    assert "7 of 7 steps found" in run("localize", STEPS, TALK, "--skip", "100").stdout
-    done = run("localize", STEPS, TALK, "--drop-x", "none", "--format", "json")
+    usual = run("chapters", STEPS, TALK).stdout
+    assert run("chapters", STEPS, TALK, "--drop-x", "suggest", "--skip", "0.15").stdout == usual
+    assert "7 of 7 steps found" in run("chapters", STEPS, TALK, "--skip", "100").stdout
+    done = run("chapters", STEPS, TALK, "--drop-x", "none", "--format", "json")
     found = [s for s in json.loads(done.stdout)["segments"] if s["start"] is not None]
     assert all(a["stop"] <= b["start"] for a, b in itertools.pairwise(found))
     assert found[0]["start"] == pytest.approx(0, abs=5)
@@ -478,7 +478,7 @@ WITHOUT = {
         ["align", "Z.npy", "X.npy", "--plot", "a.png"],
         "--plot needs matplotlib: pip install 'dropdtw[plot]'",
     ),
-    "wordllama": (["localize", STEPS, TALK], "sentence embeddings need wordllama: pip install 'dropdtw[text]'"),
+    "wordllama": (["chapters", STEPS, TALK], "sentence embeddings need wordllama: pip install 'dropdtw[text]'"),
     "uvicorn": (["explore", "Z.npy", "X.npy"], "the explorer needs uvicorn: pip install 'dropdtw[explore]'"),
     "av": (["diff", "Z.wav", "X.wav"], "reading sound and video needs PyAV: pip install 'dropdtw[media]'"),
 }

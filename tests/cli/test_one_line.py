@@ -43,17 +43,17 @@ WRONG = {
     "deep line": (["align", "z.csv", "deep.jsonl"], "deep.jsonl cannot be read as .jsonl: line 1 is not JSON (it is"),
     "deep object": (["align", "z.csv", "keys.json"], "keys.json cannot be read as .json: it is nested too deeply"),
     "deep costs": (["explore", "deep.json"], "deep.json cannot be read as .json: it is nested too deeply"),
-    "deep talk": (["localize", "steps.txt", "deep.json"], "deep.json: these subtitles begin like JSON, but are not"),
+    "deep talk": (["chapters", "steps.txt", "deep.json"], "deep.json: these subtitles begin like JSON, but are not"),
     "huge": (["align", "z.csv", "huge.json"], "huge.json has NaN or infinity in element 0"),
     "huger": (["align", "z.csv", "huger.json"], "huger.json has NaN or infinity in element 0"),
     "huge line": (["align", "z.csv", "huge.jsonl"], "huge.jsonl has NaN or infinity in element 0"),
     "huge cell": (["align", "z.csv", "huge.csv"], "huge.csv has NaN or infinity in element 0"),
-    "NaN": (["localize", "steps.txt", "nan.json"], "nan.json: entry 1 of the timed JSON"),
-    "infinity": (["localize", "steps.txt", "inf.json"], "inf.json: entry 1 of the timed JSON"),
-    "huge start": (["localize", "steps.txt", "when.json"], "when.json: entry 1 of the timed JSON"),
-    "huge duration": (["localize", "steps.txt", "span.json"], "span.json: entry 1 of the timed JSON"),
-    "folder of steps": (["localize", "folder", "talk.srt"], "folder is a folder; give a file"),
-    "folder of talks": (["localize", "steps.txt", "folder"], "folder is a folder; give a file"),
+    "NaN": (["chapters", "steps.txt", "nan.json"], "nan.json: entry 1 of the timed JSON"),
+    "infinity": (["chapters", "steps.txt", "inf.json"], "inf.json: entry 1 of the timed JSON"),
+    "huge start": (["chapters", "steps.txt", "when.json"], "when.json: entry 1 of the timed JSON"),
+    "huge duration": (["chapters", "steps.txt", "span.json"], "span.json: entry 1 of the timed JSON"),
+    "folder of steps": (["chapters", "folder", "talk.srt"], "folder is a folder; give a file"),
+    "folder of talks": (["chapters", "steps.txt", "folder"], "folder is a folder; give a file"),
     "no archive": (["align", "z.csv", "bytes.npz"], "it is damaged (File is not a zip file)"),
     "out is a folder": (["align", "z.csv", "z.csv", "--drop-x", "1", "--out", "f.json"], "f.json is a folder"),
     "corpus out": (["corpus", "localize", "z.csv", "c.parquet", "--out", "z.csv"], "z.csv is a file; give a folder"),
@@ -88,12 +88,12 @@ def test_a_mistake_is_one_line(folder, monkeypatch, capsys, case):
 
 
 def test_a_talk_may_come_through_a_pipe(folder, monkeypatch, capsys):
-    """As in `dropdtw localize steps.txt <(…)`."""
+    """As in `dropdtw chapters steps.txt <(…)`."""
     pytest.importorskip("wordllama", reason="wordllama is not installed")
     near, far = os.pipe()
     os.write(far, SRT.encode())
     os.close(far)
-    code, out, err = call(monkeypatch, capsys, "localize", "steps.txt", f"/dev/fd/{near}")
+    code, out, err = call(monkeypatch, capsys, "chapters", "steps.txt", f"/dev/fd/{near}")
     os.close(near)
     assert (code, err) == (0, "")
     assert "among 1 sentences" in out
@@ -138,7 +138,7 @@ def test_a_closed_standard_error_silences_notes_only(folder):
 
 @needs_a_shell
 def test_a_closed_standard_input_is_one_line(folder):
-    for command in ("dropdtw align z.csv - <&-", "dropdtw localize steps.txt - <&-"):
+    for command in ("dropdtw align z.csv - <&-", "dropdtw chapters steps.txt - <&-"):
         done = shell(command)
         assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
         assert "standard input is closed" in done.stderr

@@ -16,7 +16,7 @@ needs_words = pytest.mark.skipif(importlib.util.find_spec("wordllama") is None, 
 
 @needs_words
 def test_the_example_says_what_was_done_left_out_and_chosen():
-    lines = run("localize", STEPS, TALK).stdout.splitlines()
+    lines = run("chapters", STEPS, TALK).stdout.splitlines()
     assert [line.split()[0] for line in lines[1:12]] == ["1", "3", "4", "2", "5", "7", "8", "9", "8.2", "9.2", "11"]
     assert (lines[12].split()[0], lines[12].split()[-1]) == ("6", "optional")
     assert (lines[13].split()[0], lines[13].split()[-2:]) == ("10", ["not", "taken"])
@@ -32,15 +32,15 @@ def test_the_example_says_what_was_done_left_out_and_chosen():
 def test_the_guide_shows_the_example_as_it_is():
     guide = (EXAMPLES.parent / "docs" / "cli.md").read_text(encoding="utf-8")
     assert f"```text\n{STEPS.read_text(encoding='utf-8')}```" in guide
-    command = "dropdtw localize examples/orders/steps.txt examples/orders/talk.srt"
-    assert f"$ {command}\n{run('localize', STEPS, TALK).stdout}```" in guide
+    command = "dropdtw chapters examples/orders/steps.txt examples/orders/talk.srt"
+    assert f"$ {command}\n{run('chapters', STEPS, TALK).stdout}```" in guide
 
 
 @needs_words
 @pytest.mark.parametrize("kind", ["json", "youtube", "html"])
 def test_files_have_the_chapters_in_time(kind, tmp_path):
     out = tmp_path / f"chapters.{kind}"
-    run("localize", STEPS, TALK, "--format", kind, "--out", out)
+    run("chapters", STEPS, TALK, "--format", kind, "--out", out)
     content = out.read_text(encoding="utf-8")
     places = [content.index(word) for word in ("Weigh", "Pour in the milk", "Add a pinch", "Crack the eggs", "Whisk")]
     assert places == sorted(places)
@@ -63,14 +63,14 @@ def plain(tmp_path):
 
 @needs_words
 def test_an_order_may_be_a_file_of_its_own(plain):
-    blocks = run("localize", STEPS, TALK, "--format", "json").stdout
-    assert run("localize", plain / "steps.txt", TALK, "--order", plain / "order.txt", "-f", "json").stdout == blocks
+    blocks = run("chapters", STEPS, TALK, "--format", "json").stdout
+    assert run("chapters", plain / "steps.txt", TALK, "--order", plain / "order.txt", "-f", "json").stdout == blocks
     numbered = json.loads(
-        run("localize", plain / "steps.txt", TALK, "--order", plain / "order.json", "-f", "json").stdout
+        run("chapters", plain / "steps.txt", TALK, "--order", plain / "order.json", "-f", "json").stdout
     )
     wanted = json.loads(blocks)
     assert [s["start"] for s in numbered["segments"]] == [s["start"] for s in wanted["segments"]]
-    listed = json.loads(run("localize", plain / "steps.txt", TALK, "-f", "json").stdout)
+    listed = json.loads(run("chapters", plain / "steps.txt", TALK, "-f", "json").stdout)
     assert [s["index"] for s in listed["segments"]] == list(range(11))
 
 
@@ -78,13 +78,13 @@ def test_an_order_may_be_a_file_of_its_own(plain):
 def test_pairs_by_name_do_for_an_order(plain):
     (plain / "order.json").write_text('{"before": [["Whisk the batter until it is smooth", "Flip the pancake over"]]}')
     (plain / "few.txt").write_text("Flip the pancake over\nWhisk the batter until it is smooth\nMelt the butter")
-    found = run("localize", plain / "few.txt", TALK, "--order", plain / "order.json", "-f", "json").stdout
+    found = run("chapters", plain / "few.txt", TALK, "--order", plain / "order.json", "-f", "json").stdout
     assert [s["index"] for s in json.loads(found)["segments"] if s["start"]] == [1, 2, 0]
 
 
 @needs_words
 def test_a_talk_about_something_else_is_called_one():
-    done = run("localize", STEPS, EXAMPLES / "localize" / "telescope.vtt")
+    done = run("chapters", STEPS, EXAMPLES / "chapters" / "telescope.vtt")
     assert "no step was found: these steps do not seem to be in this talk" in done.stderr
     assert "none found" in done.stdout
 
@@ -94,7 +94,7 @@ def test_a_talk_that_has_none_of_the_optional_steps_is_called_something_else(tmp
     (tmp_path / "steps.txt").write_text(
         "optional:\n  Lever the tire off the rim\n  Roughen the rubber and glue on a patch"
     )
-    done = run("localize", tmp_path / "steps.txt", EXAMPLES / "localize" / "telescope.vtt")
+    done = run("chapters", tmp_path / "steps.txt", EXAMPLES / "chapters" / "telescope.vtt")
     assert "no step was found: these steps do not seem to be in this talk" in done.stderr
 
 
@@ -107,17 +107,17 @@ def test_mistakes_are_said_in_one_line(monkeypatch, capsys, plain):
 
     bad = plain / "bad.txt"
     bad.write_text("Boil\nany order:\nPour")
-    assert f"{bad}: line 2: 'any order:' opens a block" in says("localize", bad, TALK)
-    assert "STEPS has blocks that set an order, too" in says("localize", STEPS, TALK, "--order", plain / "order.json")
-    assert "'Boil' is none of the 11 steps" in says("localize", plain / "steps.txt", TALK, "--order", bad)
-    assert "there is no file nothing.json" in says("localize", plain / "steps.txt", TALK, "--order", "nothing.json")
-    assert "standard input can be read only once" in says("localize", plain / "steps.txt", "-", "--order", "-")
+    assert f"{bad}: line 2: 'any order:' opens a block" in says("chapters", bad, TALK)
+    assert "STEPS has blocks that set an order, too" in says("chapters", STEPS, TALK, "--order", plain / "order.json")
+    assert "'Boil' is none of the 11 steps" in says("chapters", plain / "steps.txt", TALK, "--order", bad)
+    assert "there is no file nothing.json" in says("chapters", plain / "steps.txt", TALK, "--order", "nothing.json")
+    assert "standard input can be read only once" in says("chapters", plain / "steps.txt", "-", "--order", "-")
     assert "would overwrite an input" in says(
-        *("localize", plain / "steps.txt", TALK, "--order", plain / "order.json", "--out", plain / "order.json")
+        *("chapters", plain / "steps.txt", TALK, "--order", plain / "order.json", "--out", plain / "order.json")
     )
     bad.write_text("repeat:\n  any order:\n    Boil\n    Pour")
     if importlib.util.find_spec("wordllama"):
-        assert "steps in any order are repeated" in says("localize", bad, TALK)
+        assert "steps in any order are repeated" in says("chapters", bad, TALK)
 
 
 # --- Two sequences ----------------------------------------------------------------------------------------------

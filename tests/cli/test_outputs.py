@@ -13,7 +13,7 @@ import pytest
 
 from cli_cases import call, run
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "localize"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "chapters"
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ OVER = {
     "array of a file": ["align", "both.npz:Z", "both.npz:X", "--out", "both.npz"],
     "drop costs": [*ALIGN, "--drop-x", "d.csv", "--out", "d.csv"],
     "plot": ["align", "Z.npy", "drawn.csv", "--plot", "picture.png"],
-    "steps": ["localize", "steps.json", "talk.srt", "--out", "steps.json"],
-    "talk": ["localize", "steps.json", "talk.srt", "--out", "talk.srt"],
+    "steps": ["chapters", "steps.json", "talk.srt", "--out", "steps.json"],
+    "talk": ["chapters", "steps.json", "talk.srt", "--out", "talk.srt"],
     "query": ["retrieve", "x.csv", "corpus", "--out", "x.csv"],
     "one of many": ["retrieve", "Z.npy", "corpus", "--out", "corpus/b.csv"],
 }

@@ -13,13 +13,13 @@ from dropdtw.explore import talks
 from dropdtw.explore.session import Session
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-STEPS, TALK = str(EXAMPLES / "localize" / "steps.txt"), str(EXAMPLES / "localize" / "talk.srt")
+STEPS, TALK = str(EXAMPLES / "chapters" / "steps.txt"), str(EXAMPLES / "chapters" / "talk.srt")
 
 
-def test_a_talk_begins_as_localize_aligns_it():
+def test_a_talk_begins_as_chapters_aligns_it():
     session = Session(talks.read_talk(STEPS, TALK))
     said = text.sentences(text.read_subtitles(Path(TALK).read_text()))
-    found = text.localize(text.read_steps(Path(STEPS).read_text()), [s.text for s in said])
+    found = text.find_steps(text.read_steps(Path(STEPS).read_text()), [s.text for s in said])
     a = session.alignment(session.first)
     assert set(np.flatnonzero(~a.dropped_z)) == {f.index for f in found if f.found}
     for f in (f for f in found if f.found):

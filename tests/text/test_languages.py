@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("wordllama") is None, r
 
 def right(talk):
     """The steps that are found where they are said, and those that are found elsewhere."""
-    found = [f for f in text.localize(talk.steps, talk.said) if f.found]
+    found = [f for f in text.find_steps(talk.steps, talk.said) if f.found]
     there = {f.step for f in found if set(range(*f.sentences)) & set(talk.sentences_of(f.index))}
     return there, {f.step for f in found} - there
 
@@ -43,7 +43,7 @@ def test_steps_of_another_talk_are_not_found(talks):
     found = [
         f
         for one, other in itertools.permutations(talks.values(), 2)
-        for f in text.localize(one.steps, other.said)
+        for f in text.find_steps(one.steps, other.said)
         if f.found
     ]
     assert len(found) <= 1

@@ -22,15 +22,15 @@ def read(steps, subtitles):
     return wanted, [s.text for s in said], [(s.start, s.stop) for s in said]
 
 
-def localized(steps, subtitles, **more):
+def found_in(steps, subtitles, **more):
     wanted, said, times = read(steps, subtitles)
-    return text.localize(wanted.names, said, times, **{"order": wanted.order, "optional": wanted.optional} | more)
+    return text.find_steps(wanted.names, said, times, **{"order": wanted.order, "optional": wanted.optional} | more)
 
 
 @needs_words
 def test_the_example_is_found_as_it_is_done():
     wanted, said, times = read("orders/steps.txt", "orders/talk.srt")
-    found = text.localize(wanted.names, said, times, order=wanted.order, optional=wanted.optional)
+    found = text.find_steps(wanted.names, said, times, order=wanted.order, optional=wanted.optional)
     there = [f for f in found if f.found]
     assert [f.index for f in there] == [0, 2, 3, 1, 4, 6, 7, 8, 7, 8, 10]
     words = [
@@ -51,18 +51,18 @@ def test_the_example_is_found_as_it_is_done():
 
 @needs_words
 def test_as_a_list_its_steps_are_not_all_found():
-    found = localized("orders/steps.txt", "orders/talk.srt", order=None)
+    found = found_in("orders/steps.txt", "orders/talk.srt", order=None)
     assert [f.index for f in found] == list(range(11))
     assert {f.index for f in found if not f.found} > {5, 9}
 
 
 @needs_words
 def test_a_plain_order_changes_nothing_and_a_free_one_finds_the_same():
-    talk = ("localize/steps.txt", "localize/talk.srt")
-    plain = localized(*talk)
+    talk = ("chapters/steps.txt", "chapters/talk.srt")
+    plain = found_in(*talk)
     K = len(plain)
-    assert localized(*talk, order=list(range(K))) == plain
-    free = localized(*talk, order=orders.any_order(*range(K)))
+    assert found_in(*talk, order=list(range(K))) == plain
+    free = found_in(*talk, order=orders.any_order(*range(K)))
     assert [f.sentences for f in sorted(free, key=lambda f: f.index)] == [f.sentences for f in plain]
 
 
@@ -83,16 +83,16 @@ ORDERS = [
 @needs_words
 @pytest.mark.parametrize("order", ORDERS, ids=repr)
 def test_steps_of_another_procedure_are_not_found_in_any_order(order):
-    _, said, times = read("localize/steps.txt", "localize/talk.srt")
-    found = text.localize(BREAD, said, times, order=order, optional=[1])
+    _, said, times = read("chapters/steps.txt", "chapters/talk.srt")
+    found = text.find_steps(BREAD, said, times, order=order, optional=[1])
     assert not any(f.found for f in found)
     assert {f.index: f.left_out for f in found}[1] == "optional"
 
 
 @needs_words
 def test_forced_steps_of_another_procedure_are_unlikely():
-    _, said, times = read("localize/steps.txt", "localize/telescope.vtt")
-    found = text.localize(BREAD, said, times, order=ORDERS[-1], skip=None)
+    _, said, times = read("chapters/steps.txt", "chapters/telescope.vtt")
+    found = text.find_steps(BREAD, said, times, order=ORDERS[-1], skip=None)
     assert {f.index for f in found if f.found} == set(range(6))
     assert all(f.confidence < FLOOR for f in found)
 
@@ -100,11 +100,11 @@ def test_forced_steps_of_another_procedure_are_unlikely():
 @needs_words
 def test_what_may_be_left_out_says_nothing_about_the_rest():
     """Steps that nobody has to talk about do not make the others less likely."""
-    wanted, said, times = read("localize/steps.txt", "localize/talk.srt")
+    wanted, said, times = read("chapters/steps.txt", "chapters/talk.srt")
     more = [*wanted.names, *BREAD]
     K = len(wanted.names)
-    required = text.localize(more, said, times)
-    optional = text.localize(more, said, times, optional=range(K, len(more)))
+    required = text.find_steps(more, said, times)
+    optional = text.find_steps(more, said, times, optional=range(K, len(more)))
     both = [(a, b) for a, b in zip(required[:K], optional, strict=False) if a.found and b.found]
     assert len(both) >= 5
     assert all(a.confidence <= b.confidence for a, b in both)
@@ -114,8 +114,8 @@ def test_what_may_be_left_out_says_nothing_about_the_rest():
 
 @needs_words
 def test_optional_steps_are_the_only_ones_left_out_where_all_others_must_be_found():
-    _, said, times = read("localize/steps.txt", "localize/talk.srt")
-    found = text.localize(BREAD, said, times, order=orders.any_order(*range(6)), optional=[2], skip=None)
+    _, said, times = read("chapters/steps.txt", "chapters/talk.srt")
+    found = text.find_steps(BREAD, said, times, order=orders.any_order(*range(6)), optional=[2], skip=None)
     assert {f.index for f in found if f.found} >= {0, 1, 3, 4, 5}
 
 
@@ -123,12 +123,12 @@ def test_optional_steps_are_the_only_ones_left_out_where_all_others_must_be_foun
 def test_what_cannot_be_done_is_refused():
     said, times = ["one", "two", "three"], np.arange(3)
     with pytest.raises(ValueError, match=r"steps in any order are repeated, .* if steps may be skipped"):
-        text.localize(["a", "b"], said, times, order=orders.repeat(orders.any_order(0, 1)))
-    assert len(text.localize(["a", "b"], said, times, order=orders.repeat(orders.any_order(0, 1)), skip=None)) >= 2
+        text.find_steps(["a", "b"], said, times, order=orders.repeat(orders.any_order(0, 1)))
+    assert len(text.find_steps(["a", "b"], said, times, order=orders.repeat(orders.any_order(0, 1)), skip=None)) >= 2
     with pytest.raises(ValueError, match="optional names step 2; the steps are numbered from 0 to 1"):
-        text.localize(["a", "b"], said, times, optional=[2])
+        text.find_steps(["a", "b"], said, times, optional=[2])
     with pytest.raises(ValueError, match="it lacks step 1; name each step of Z"):
-        text.localize(["a", "b"], said, times, order=orders.repeat(0))
+        text.find_steps(["a", "b"], said, times, order=orders.repeat(0))
 
 
 # --- Chapters ---------------------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dropdtw.text import localize, read_steps
-from dropdtw.text.localize import meaning_costs
+from dropdtw.text import find_steps, read_steps
+from dropdtw.text.find import meaning_costs
 from dropdtw.text.words import echo_costs, form_likeness
 
 # --- Steps ------------------------------------------------------------------------------------------------------
@@ -116,4 +116,4 @@ def test_what_all_have_in_common_does_not_count():
 )
 def test_wrong_talks(steps, said, times, reason):
     with pytest.raises(ValueError, match=reason):
-        localize(steps, said, times)
+        find_steps(steps, said, times)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dropdtw.cli import align, bench, corpus, diff, explore, find, info, localize, reproduce, retime, retrieve
+from dropdtw.cli import align, bench, chapters, corpus, diff, explore, find, info, reproduce, retime, retrieve
 
 
 def _version(asked: bool) -> None:
@@ -29,7 +29,7 @@ app = typer.Typer(
 app.command(
     epilog="Example: dropdtw align steps.npy frames.npy --drop-x percentile:30 --fps 25 --out a.json --plot a.png"
 )(align.align)
-app.command(epilog="Example: dropdtw localize steps.txt talk.srt --format youtube")(localize.localize)
+app.command(epilog="Example: dropdtw chapters steps.txt talk.srt --format youtube")(chapters.chapters)
 app.command(epilog="Example: dropdtw find query.npy signal.npy -k 5 --drop-x 0.3 --plot found.png")(find.find)
 app.command(epilog="Example: dropdtw diff monday.mp3 tuesday.mp3 --out edits.html")(diff.diff)
 app.command(epilog="Example: dropdtw retime talk.srt --from talk.mp4 --to edited.mp4 --out edited.srt")(retime.retime)

@@ -28,7 +28,7 @@ def read_talk(steps: str, talk: str, **more: Any) -> Data:
     """Load a file with one step per line, and subtitles in which to find the steps. Needs the extra `text`."""
     from dropdtw import text
     from dropdtw.data.text import embed
-    from dropdtw.text.localize import match_costs
+    from dropdtw.text.find import match_costs
 
     wanted = _parsed(steps, read_blocks)
     said = text.sentences(_parsed(talk, text.read_subtitles))
@@ -39,7 +39,7 @@ def read_talk(steps: str, talk: str, **more: Any) -> Data:
         "from dropdtw import text",
         "from dropdtw.data.text import embed",
         "from dropdtw.orders.blocks import read_blocks",
-        "from dropdtw.text.localize import match_costs",
+        "from dropdtw.text.find import match_costs",
         "",
         f"steps = read_blocks(Path({os.path.abspath(steps)!r}).read_text('utf-8-sig'))",
         f"cues = text.read_subtitles(Path({os.path.abspath(talk)!r}).read_text('utf-8-sig'))",

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dropdtw.files.strangers import cell, one_line
-from dropdtw.text.localize import FoundStep
+from dropdtw.text.find import FoundStep
 from dropdtw.text.page import clock, page, step_numbers
 from dropdtw.text.subtitles import Sentence, timestamp
 
@@ -28,7 +28,7 @@ def write_chapters(
 ) -> str:
     """The content of a file with the found steps.
 
-    found : the steps, from `localize`.
+    found : the steps, from `find_steps`.
     kind : the format, one of `FORMATS`: "json", "csv", "srt", "vtt", "ffmetadata", "youtube" or "html".
     talk : the sentences of the talk, with their times. With it, the last chapter lasts until the end of the talk, and
         html quotes the talk.

@@ -9,7 +9,7 @@ from typing import Final
 
 from dropdtw import palette
 from dropdtw.files.strangers import one_line
-from dropdtw.text.localize import FoundStep
+from dropdtw.text.find import FoundStep
 from dropdtw.text.subtitles import Sentence
 
 QUOTED: Final = 160

@@ -1,6 +1,6 @@
-"""Measure `dropdtw.text.localize` on cooking videos by cross-validation, then calibrate it on all of them.
+"""Measure `dropdtw.text.find_steps` on cooking videos by cross-validation, then calibrate it on all of them.
 
-python benchmarks/localize.py --data DIR [--folds 5] [--seed 0]
+python benchmarks/chapters.py --data DIR [--folds 5] [--seed 0]
 
 DIR has `yc2_transcripts.json.gz` (see `dropdtw.data.transcripts`). Its videos are split into folds. Weights, floor and
 edge (see `dropdtw/text/evidence.py`) are chosen on all folds but one and measured on that one, in turn. The last lines
@@ -32,7 +32,7 @@ from dropdtw import solve
 from dropdtw.data import text, transcripts
 from dropdtw.drops import Suggest
 from dropdtw.text.evidence import SKIP, Passage, Weights, passages, probability, trimmed
-from dropdtw.text.localize import match_costs
+from dropdtw.text.find import match_costs
 
 Kind = Literal["key", "recipe"]
 KINDS: tuple[Kind, ...] = ("key", "recipe")

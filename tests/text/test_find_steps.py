@@ -13,7 +13,7 @@ from dropdtw import text
 from dropdtw.text import Sentence, read_steps, read_subtitles, sentences
 from dropdtw.text.evidence import EDGE, FLOOR, WEIGHTS, Evidence, probability, trimmed
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "localize"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "chapters"
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("wordllama") is None, reason="wordllama is not installed")
 
 
@@ -36,7 +36,7 @@ TRUTH = {  # seconds in which each step is talked about; None: nobody does
 @pytest.mark.parametrize(("steps", "subtitles"), TRUTH)
 def test_steps_of_the_samples_are_found_where_they_are_talked_about(steps, subtitles):
     wanted, said, times = talk(steps, subtitles)
-    found = text.localize(wanted, said, times)
+    found = text.find_steps(wanted, said, times)
     assert [f.step for f in found] == wanted
     for f, truth in zip(found, TRUTH[steps, subtitles], strict=True):
         assert f.found == (truth is not None), f
@@ -49,38 +49,38 @@ def test_foreign_steps_are_not_found():
     _, said, times = talk("steps.txt", "talk.srt")
     wanted, _, _ = talk("telescope-steps.txt", "telescope.vtt")
     bicycle = read_steps((EXAMPLES / "steps.txt").read_text(encoding="utf-8"))
-    found = text.localize([*bicycle[:4], *wanted[3:], *bicycle[4:]], said, times)
+    found = text.find_steps([*bicycle[:4], *wanted[3:], *bicycle[4:]], said, times)
     assert [f.index for f in found if not f.found] == [4, 5, 6, 7]
 
 
 def test_times_may_be_starts_alone():
     wanted, said, times = talk("telescope-steps.txt", "telescope.vtt")
     starts = [start for start, _ in times]
-    a, b = text.localize(wanted, said, times), text.localize(wanted, said, starts)
+    a, b = text.find_steps(wanted, said, times), text.find_steps(wanted, said, starts)
     assert [f.sentences for f in a] == [f.sentences for f in b]
     assert all(g.stop == starts[g.sentences[1]] for g in b)
 
 
 def test_drop_costs_can_be_given():
     wanted, said, times = talk("telescope-steps.txt", "telescope.vtt")
-    assert not any(f.found for f in text.localize(wanted, said, times, drop_x=0.01, skip=1.0))
-    more = text.localize(wanted, said, times, drop_x="percentile:30")
+    assert not any(f.found for f in text.find_steps(wanted, said, times, drop_x=0.01, skip=1.0))
+    more = text.find_steps(wanted, said, times, drop_x="percentile:30")
     assert sum(f.stop - f.start for f in more if f.found) > sum(
-        f.stop - f.start for f in text.localize(wanted, said, times)
+        f.stop - f.start for f in text.find_steps(wanted, said, times)
     )
 
 
 def test_smallest_talks():
-    (one,) = text.localize(["boil water"], ["boil the water"], [(2.0, 3.0)])
+    (one,) = text.find_steps(["boil water"], ["boil the water"], [(2.0, 3.0)])
     assert (one.start, one.stop) in ((2.0, 3.0), (None, None))
-    assert len(text.localize(["a b", "c d", "e f"], ["hello"], [0.0])) == 3
+    assert len(text.find_steps(["a b", "c d", "e f"], ["hello"], [0.0])) == 3
 
 
 def test_automatic_captions_without_full_stops_do_as_well():
     cues = read_subtitles((EXAMPLES / "talk.srt").read_text(encoding="utf-8"))
     said = sentences([cue._replace(text=cue.text.lower().translate(str.maketrans("", "", ".,!?"))) for cue in cues])
     wanted = read_steps((EXAMPLES / "steps.txt").read_text(encoding="utf-8"))
-    found = text.localize(wanted, [s.text for s in said], [(s.start, s.stop) for s in said])
+    found = text.find_steps(wanted, [s.text for s in said], [(s.start, s.stop) for s in said])
     right = [
         f.found and min(f.stop, truth[1]) - max(f.start, truth[0]) > 1 if truth else not f.found
         for f, truth in zip(found, TRUTH["steps.txt", "talk.srt"], strict=True)
@@ -114,21 +114,21 @@ def test_steps_of_another_procedure_are_not_found():
     bicycle, telescope = TRUTH
     for (steps, _), (_, subtitles) in ((bicycle, telescope), (telescope, bicycle)):
         wanted, said, times = talk(steps, subtitles)[0], *talk(*next(t for t in TRUTH if t[1] == subtitles))[1:]
-        assert not any(f.found for f in text.localize(wanted, said, times))
+        assert not any(f.found for f in text.find_steps(wanted, said, times))
     for first in range(len(DRIVE) - 8):  # short talks as well
         said = DRIVE[first : first + 9]
-        assert not any(f.found for f in text.localize(BREAD, said, np.arange(9)))
-    assert sum(f.found for f in text.localize(["Loosen the screw of the drive"], DRIVE, np.arange(13))) == 1
+        assert not any(f.found for f in text.find_steps(BREAD, said, np.arange(9)))
+    assert sum(f.found for f in text.find_steps(["Loosen the screw of the drive"], DRIVE, np.arange(13))) == 1
 
 
 def test_without_skips_every_step_is_found_however_unlikely():
-    found = text.localize(BREAD, DRIVE, np.arange(13), skip=None)
+    found = text.find_steps(BREAD, DRIVE, np.arange(13), skip=None)
     assert all(f.found for f in found)
     assert all(f.confidence < FLOOR for f in found)
 
 
 def test_the_more_a_skip_costs_the_less_confidence_is_needed():
-    counts = [sum(f.found for f in text.localize(BREAD, DRIVE, np.arange(13), skip=s)) for s in (0, 0.15, 0.5, 5)]
+    counts = [sum(f.found for f in text.find_steps(BREAD, DRIVE, np.arange(13), skip=s)) for s in (0, 0.15, 0.5, 5)]
     assert counts == sorted(counts)
     assert (counts[0], counts[1], counts[-1]) == (0, 0, 6)
 
@@ -168,7 +168,7 @@ def test_a_step_does_not_begin_with_the_line_before_it(punctuated):
     bare = str.maketrans("", "", ".,?")
     lines = KITCHEN if punctuated else [line.lower().translate(bare) for line in KITCHEN]
     said = sentences([Sentence(3 * k, 3 * k + 3, line) for k, line in enumerate(lines)])
-    found = text.localize(SOUP, [s.text for s in said], [(s.start, s.stop) for s in said])
+    found = text.find_steps(SOUP, [s.text for s in said], [(s.start, s.stop) for s in said])
     assert [f.start for f in found] == [3 * k for k in (3, 6, 9, 12, 15)]
 
 
@@ -184,7 +184,7 @@ def test_the_ends_of_a_passage_are_about_the_step():
 def test_only_suggested_drop_costs_are_trimmed():
     """Where no sentence may be left out, none is."""
     wanted, said, times = talk("telescope-steps.txt", "telescope.vtt")
-    found = [f.sentences for f in text.localize(wanted, said, times, drop_x=None, skip=None)]
+    found = [f.sentences for f in text.find_steps(wanted, said, times, drop_x=None, skip=None)]
     assert [first for first, _ in found[1:]] == [after for _, after in found[:-1]]
     assert (found[0][0], found[-1][1]) == (0, len(said))
 
@@ -198,8 +198,8 @@ def test_on_transcripts_it_was_not_chosen_on():
     place = Path(os.environ.get("DROPDTW_DATA", "/nonexistent")) / "youcook2_text"
     if not place.is_dir():
         pytest.skip("the transcripts are not here: set DROPDTW_DATA to a folder with youcook2_text/")
-    name = Path(__file__).parents[2] / "benchmarks" / "localize.py"
-    spec = importlib.util.spec_from_file_location("benchmark_localize", name)
+    name = Path(__file__).parents[2] / "benchmarks" / "chapters.py"
+    spec = importlib.util.spec_from_file_location("benchmark_chapters", name)
     benchmark = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
     folds = benchmark.measure(place)
@@ -220,13 +220,13 @@ def test_an_opening_cost_leaves_fewer_gaps():
     wanted, said, times = talk("steps.txt", "talk.srt")
 
     def gaps(**more):
-        found = [f.sentences for f in text.localize(wanted, said, times, drop_x=0.6, skip=None, **more)]
+        found = [f.sentences for f in text.find_steps(wanted, said, times, drop_x=0.6, skip=None, **more)]
         return sum(before[1] < after[0] for before, after in itertools.pairwise(found))
 
     assert gaps() > 2
     assert gaps(open_x=0.0) == gaps() > gaps(open_x=0.5) > gaps(open_x=100.0) == 0
     with pytest.raises(ValueError, match=r"open_x is 1\.0, but no x may be dropped"):
-        text.localize(wanted, said, times, drop_x=None, open_x=1.0)
+        text.find_steps(wanted, said, times, drop_x=None, open_x=1.0)
 
 
 def test_numbers_that_belong_to_a_step_are_kept():

@@ -53,7 +53,7 @@ class FoundStep:
         return self.sentences is not None
 
 
-def localize(
+def find_steps(
     steps: Sequence[str],
     sentences: Sequence[str],
     times: npt.ArrayLike | None = None,
@@ -103,7 +103,7 @@ def localize(
     >>> steps = ["Boil the water", "Put the tea leaves into the pot", "Pour the milk"]
     >>> said = ["Welcome to my channel.", "First we boil some water in the kettle.", "My dog is called Rex.",
     ...         "Now the tea leaves go into the pot.", "Thanks for watching."]
-    >>> [(f.step, f.sentences) for f in text.localize(steps, said)]
+    >>> [(f.step, f.sentences) for f in text.find_steps(steps, said)]
     [('Boil the water', (1, 2)), ('Put the tea leaves into the pot', (3, 4)), ('Pour the milk', None)]
     """
     from dropdtw.data.text import embed

@@ -1,4 +1,4 @@
-"""`dropdtw localize`: find where subtitles talk about each step of a written procedure."""
+"""`dropdtw chapters`: find where subtitles talk about each step of a written procedure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLAYERS = ("srt", "vtt", "ffmetadata", "youtube")
 """Formats that need times."""
 
 
-def localize(
+def chapters(
     steps: Annotated[
         str,
         typer.Argument(
@@ -119,7 +119,7 @@ def localize(
         raise ValueError(f"{talk} has no times, but {kind} needs them; write json, csv or html, or give subtitles")
     said = _said(talk, timed, time)
     price, opening = options.drop_cost(drop_x, "drop-x"), options.opening_cost(open_x, "open-x")
-    found = text.localize(
+    found = text.find_steps(
         wanted.names,
         [s.text for s in said],
         [(s.start, s.stop) for s in said] if timed else None,
