@@ -301,6 +301,26 @@ def smith_waterman(*, charged: bool = False) -> Recurrence:
     )
 
 
+@cache
+def ctc() -> Recurrence:
+    """Connectionist temporal classification (Graves et al. 2006): tokens are Z, frames are X, blank frames are dropped.
+
+    Each frame matches at most one token and each token one unbroken run of frames, as with `method="steps"`. Besides,
+    two equal tokens in a row need a dropped frame between their runs. So z_i may follow a dropped frame freely, but
+    pays d_z[i] in `gate` if it directly follows the run of z_{i−1}: +∞ if both are equal, 0 otherwise. No z is dropped.
+    """
+    return Recurrence(
+        name="ctc",
+        states=("match", "gate", "drop"),
+        edges=edges("drop", to="match", moves="diag", cost="match")
+        + edges("match gate", to="match", moves="left", cost="match")
+        + edges("match", to="gate", moves="top", cost="drop_z")
+        + edges("match drop", to="drop", moves="left", cost="drop_x"),
+        start="drop",
+        final=("match", "drop"),
+    )
+
+
 # --- Step patterns ----------------------------------------------------------------------------------------------
 #
 # The patterns of Sakoe and Chiba (1978), with the names and weights of R's dtw and dtw-python: Z is their query, X

@@ -7,6 +7,8 @@
   loss from sequences. `AlignmentLoss`, their base class, explains the options that they share.
 - `MarginLoss` compares the right alignment with wrong ones. `ClusteringLoss` is a regularizer.
 - `LearnedDrop` computes drop costs with a small network.
+- `ctc_loss`, `CTCLoss`, `forced_align` and `monotonic_align` serve speech, with the arguments of PyTorch's and
+  torchaudio's functions.
 - `drop_dtw` takes match costs and returns the values of alignments. `cosine`, `softmax` and the other functions compute
   match and drop costs.
 """
@@ -39,9 +41,11 @@ from dropdtw.torch.losses import (
     SoftDTWDivergence,
     SoftDTWLoss,
 )
+from dropdtw.torch.speech import CTCLoss, ctc_loss, forced_align, monotonic_align
 
 __all__ = [
     "AlignmentLoss",
+    "CTCLoss",
     "ClusteringLoss",
     "D3TWLoss",
     "DropDTWLoss",
@@ -55,7 +59,10 @@ __all__ = [
     "cityblock",
     "correlation",
     "cosine",
+    "ctc_loss",
     "drop_dtw",
+    "forced_align",
+    "monotonic_align",
     "percentile_drop",
     "percentile_logit",
     "softmax",

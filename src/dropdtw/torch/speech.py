@@ -1,0 +1,368 @@
+"""CTC, forced alignment and monotonic alignment search: speech on the tables that everything else runs on.
+
+A transcript's tokens are Z, the frames of a recording are X. A frame matches a token at −log p(token) and is dropped at
+−log p(blank). Under the soft minimum this is the CTC loss, under the hard one it is forced alignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dropdtw.tables import recurrence
+from dropdtw.torch.functional import drop_dtw
+from dropdtw.torch.ops import can_look
+from dropdtw.torch.reduction import Reduction, check_number, check_reduction
+
+Counts = Tensor | Sequence[int] | int
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Counts,
+    target_lengths: Counts,
+    blank: int = 0,
+    reduction: Reduction = "mean",
+    zero_infinity: bool = False,
+    *,
+    logits: bool = False,
+    garbage: float | None = None,
+) -> Tensor:
+    """Compute the CTC loss, −log of the probability of all alignments of the targets with the frames.
+
+    It takes the arguments of `torch.nn.functional.ctc_loss` and returns the same values.
+
+    Parameters
+    ----------
+    log_probs : (T, B, V) log-probabilities of V tokens in T frames, or (T, V) for one item; any float type.
+    targets : (B, S) tokens, padded; or all targets one after the other in one dimension. They may not contain blanks.
+    input_lengths, target_lengths : (B,), the frames and the tokens of each item. They may stay on the device.
+    blank : the token of a frame without a token.
+    reduction : "none" gives one value per item, "sum" their sum. "mean" divides each by its number of tokens (at least
+        1) and averages.
+    zero_infinity : whether an item whose targets do not fit into its frames counts 0 instead of +∞. Either way, its
+        gradient is 0.
+    logits : whether `log_probs` are scores before log softmax. This saves the log softmax and one copy in memory.
+    garbage : the cost of a frame of speech that the targets leave out, anywhere. None allows only blanks. The loss is
+        then that of a model whose blank has probability p(blank) + exp(−garbage).
+
+    Returns
+    -------
+    A tensor () or (B,), float64 if `log_probs` is float64 and float32 otherwise. Its gradient is the true derivative
+    with respect to `log_probs`. PyTorch's function assumes a log softmax before it and returns another one; the
+    gradients at the logits agree.
+
+    Raises ValueError if the shapes do not fit together or an option is invalid.
+
+    >>> import torch
+    >>> from dropdtw.torch import ctc_loss
+    >>> log_probs = torch.full((3, 1, 4), 0.25).log()                       # 3 frames, 1 item, 4 tokens
+    >>> ctc_loss(log_probs, torch.tensor([[2, 1]]), [3], [2])               # 5 of 64 paths, and 2 tokens
+    tensor(1.2747)
+    """
+    check_reduction(reduction)
+    single = log_probs.ndim == 2
+    if single:
+        log_probs, targets = log_probs[:, None], targets[None] if targets.ndim == 1 else targets
+    if log_probs.ndim != 3 or not log_probs.is_floating_point():
+        raise ValueError(
+            f"log_probs has shape {tuple(log_probs.shape)} and dtype {log_probs.dtype}; give floating-point numbers "
+            "(T, B, V), or (T, V) for one item"
+        )
+    T, B, V = log_probs.shape
+    x_lengths = _lengths(input_lengths, "input_lengths", B, T, log_probs.device)
+    tokens, z_lengths = _padded(targets, target_lengths, B, log_probs.device)
+    _check_tokens(tokens, z_lengths, blank, V)
+    scores = log_probs.transpose(0, 1)
+    C, blanks = _Emissions.apply(scores, tokens, blank, logits)  # type: ignore[no-untyped-call]
+    if garbage is not None:
+        blanks = -torch.logaddexp(-blanks, blanks.new_tensor(-check_number(garbage, "garbage", "≥ 0")))
+    values = _values(C, blanks, tokens, z_lengths, x_lengths, "soft")
+    if zero_infinity:
+        values = values.where(values.isfinite(), 0.0)
+    if reduction == "mean":
+        return (values / z_lengths.clamp(min=1)).mean()
+    return values.sum() if reduction == "sum" else values[0] if single else values
+
+
+class CTCLoss(nn.Module):
+    """`ctc_loss` as a module, with the arguments of `torch.nn.CTCLoss`.
+
+    blank, reduction, zero_infinity, logits, garbage : as in `ctc_loss`.
+
+    >>> import torch
+    >>> from dropdtw.torch import CTCLoss
+    >>> scores = torch.zeros(3, 1, 4)
+    >>> CTCLoss(logits=True)(scores, torch.tensor([[2, 1]]), [3], [2])
+    tensor(1.2747)
+    """
+
+    def __init__(
+        self,
+        blank: int = 0,
+        reduction: Reduction = "mean",
+        zero_infinity: bool = False,
+        *,
+        logits: bool = False,
+        garbage: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.blank, self.reduction, self.zero_infinity = blank, check_reduction(reduction), zero_infinity
+        self.logits = logits
+        self.garbage = None if garbage is None else check_number(garbage, "garbage", "≥ 0")
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Counts, target_lengths: Counts) -> Tensor:
+        """Compute the loss; `ctc_loss` explains the arguments."""
+        return ctc_loss(
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            self.blank,
+            self.reduction,
+            self.zero_infinity,
+            logits=self.logits,
+            garbage=self.garbage,
+        )
+
+    def extra_repr(self) -> str:
+        """The options, for `repr`."""
+        names = ("blank", "reduction", "zero_infinity", "logits", "garbage")
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+
+
+@torch.no_grad()
+def forced_align(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Counts | None = None,
+    target_lengths: Counts | None = None,
+    blank: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """Find the most probable CTC path of the targets through the frames.
+
+    It takes the arguments of `torchaudio.functional.forced_align`, for a batch of any size, on CPU and CUDA.
+
+    Parameters
+    ----------
+    log_probs : (B, T, V) log-probabilities.
+    targets : (B, S) tokens, without blanks.
+    input_lengths, target_lengths : (B,), the frames and the tokens of each item; None: all.
+    blank : the token of a frame without a token.
+
+    Returns
+    -------
+    The token of each frame (B, T), and its log-probability (B, T). Frames beyond the length of an item get the blank
+    and 0.
+
+    Raises ValueError if the shapes do not fit together, or if targets do not fit into their frames. On CUDA, where that
+    check would force a device synchronization, the log-probabilities of such an item are −∞.
+
+    >>> import torch
+    >>> from dropdtw.torch import forced_align
+    >>> p = torch.tensor([[[0.1, 0.8, 0.1], [0.7, 0.2, 0.1], [0.1, 0.1, 0.8]]])
+    >>> forced_align(p.log(), torch.tensor([[1, 2]]))[0]
+    tensor([[1, 0, 2]])
+    """
+    if log_probs.ndim != 3 or targets.ndim != 2 or len(targets) != len(log_probs):
+        raise ValueError(
+            f"log_probs has shape {tuple(log_probs.shape)} and targets {tuple(targets.shape)}; give (B, T, V) and "
+            "(B, S)"
+        )
+    B, T, V = log_probs.shape
+    S = targets.shape[1]
+    x_lengths = _lengths(T if input_lengths is None else input_lengths, "input_lengths", B, T, log_probs.device)
+    tokens, z_lengths = _padded(targets, S if target_lengths is None else target_lengths, B, log_probs.device)
+    _check_tokens(tokens, z_lengths, blank, V)
+    C, blanks = _Emissions.apply(log_probs, tokens, blank, False)  # type: ignore[no-untyped-call]
+    values, M = _matches(C, blanks, tokens, z_lengths, x_lengths)
+    fits = values.isfinite()
+    if can_look(fits) and not fits.all():
+        b = int((~fits).nonzero()[0])
+        raise ValueError(
+            f"the {int(z_lengths[b])} tokens of item {b} do not fit into its {int(x_lengths[b])} frames (equal tokens "
+            "in a row need a blank between them), or have probability 0; give more frames or fewer tokens"
+        )
+    matched, which = M.max(1)
+    paths = torch.where(matched > 0, tokens.gather(1, which), blank)
+    scores = log_probs.gather(2, paths[..., None])[..., 0]
+    inside = torch.arange(T, device=scores.device) < x_lengths[:, None]
+    scores = torch.where(fits[:, None], scores, -torch.inf).where(inside, 0.0)
+    return paths.to(targets.dtype), scores
+
+
+@torch.no_grad()
+def monotonic_align(
+    value: Tensor,
+    mask: Tensor | None = None,
+    *,
+    z_lengths: Counts | None = None,
+    x_lengths: Counts | None = None,
+    skip: float | Tensor | None = None,
+) -> Tensor:
+    """Find the best monotonic alignment of tokens and frames: each frame gets one token, each token some frames.
+
+    It is the search of Glow-TTS and VITS (Kim et al. 2020), hard DTW with `many_to_one=False`.
+
+    Parameters
+    ----------
+    value : (B, K, N), how well token i fits frame j, such as a log-likelihood; the sum over the alignment is maximized.
+    mask : (B, K, N), nonzero in the upper left part that is not padding. Or give z_lengths and x_lengths, (B,).
+    skip : the cost of a token without frames, a number or a tensor that broadcasts to (B, K); None forbids it.
+
+    Returns
+    -------
+    (B, K, N), 1 where token i has frame j and 0 elsewhere, of the dtype of `value`. Summed over the frames, it gives
+    the durations of the tokens. An item without an alignment has zeros.
+
+    >>> import torch
+    >>> from dropdtw.torch import monotonic_align
+    >>> path = monotonic_align(torch.tensor([[[5.0, 1.0, 0.0, 0.0], [0.0, 2.0, 3.0, 4.0]]]))
+    >>> path.sum(-1)                                                        # the durations of both tokens
+    tensor([[1., 3.]])
+    """
+    if value.ndim != 3 or not value.is_floating_point():
+        raise ValueError(
+            f"value has shape {tuple(value.shape)} and dtype {value.dtype}; give floating-point numbers (B, K, N)"
+        )
+    B, K, N = value.shape
+    if mask is not None:
+        if mask.shape != value.shape or z_lengths is not None or x_lengths is not None:
+            raise ValueError(
+                f"mask has shape {tuple(mask.shape)}; give one of shape {tuple(value.shape)}, or give lengths instead"
+            )
+        inside = mask != 0
+        z_lengths, x_lengths = inside.any(2).sum(1), inside.any(1).sum(1)
+    lengths = (
+        _lengths(K if z_lengths is None else z_lengths, "z_lengths", B, K, value.device),
+        _lengths(N if x_lengths is None else x_lengths, "x_lengths", B, N, value.device),
+    )
+    with torch.enable_grad():
+        C = (-value.detach()).requires_grad_()
+        found = drop_dtw(C, None, skip, many_to_one=False, reducer="hard", z_lengths=lengths[0], x_lengths=lengths[1])
+        (M,) = torch.autograd.grad(found.sum(), C)
+    return M
+
+
+class _Emissions(torch.autograd.Function):
+    """The costs of tokens (B, S, T) and of blanks (B, T), from scores (B, T, V).
+
+    logits : whether to subtract the logarithm of the sum over V. The softmax exists only in the gradient.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, tokens: Tensor, blank: int, logits: bool) -> tuple[Tensor, Tensor]:
+        """Gather the scores of the tokens."""
+        wide = scores if scores.dtype == torch.float64 else scores.float()
+        total = wide.logsumexp(-1) if logits else None
+        C = -wide.gather(2, tokens[:, None].expand(-1, scores.shape[1], -1)).transpose(1, 2).contiguous()
+        blanks = -wide[..., blank]
+        if total is not None:
+            C, blanks = C.add_(total[:, None]), blanks + total
+        ctx.save_for_backward(scores, tokens, *(() if total is None else (total,)))
+        ctx.blank = blank
+        return C, blanks
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, grad_blank: Tensor) -> tuple[Tensor | None, ...]:
+        """Scatter the derivatives to the tokens; with logits, add the softmax times their sum."""
+        scores, tokens, *total = ctx.saved_tensors
+        if total:
+            share = grad.sum(1) + grad_blank
+            wide = scores if scores.dtype == torch.float64 else scores.float()
+            found = (wide - total[0][..., None]).exp_().mul_(share[..., None])
+        else:
+            found = grad.new_zeros(scores.shape)
+        found.scatter_add_(2, tokens[:, None].expand(-1, scores.shape[1], -1), -grad.transpose(1, 2))
+        found[..., ctx.blank] -= grad_blank
+        return found.to(scores.dtype), None, None, None
+
+
+def _values(C: Tensor, blanks: Tensor, tokens: Tensor, z_lengths: Tensor, x_lengths: Tensor, reducer: str) -> Tensor:
+    """The values (B,) of the table of CTC; without any token, all frames are blank."""
+    T = C.shape[2]
+    repeated = torch.zeros_like(tokens, dtype=C.dtype)
+    repeated[:, 1:] = torch.where(tokens[:, 1:] == tokens[:, :-1], torch.inf, 0.0)
+    values = drop_dtw(
+        C,
+        blanks,
+        repeated,
+        method=recurrence.ctc(),
+        reducer=reducer,
+        z_lengths=z_lengths.clamp(min=1),
+        x_lengths=x_lengths.clamp(min=1),
+    ).where(x_lengths > 0, torch.inf)
+    inside = torch.arange(T, device=C.device) < x_lengths[:, None]
+    return torch.where(z_lengths > 0, values, blanks.where(inside, 0.0).sum(1))
+
+
+def _matches(C: Tensor, blanks: Tensor, tokens: Tensor, z_lengths: Tensor, x_lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """The costs (B,) of the best alignments and the alignments (B, S, T) themselves, which are their derivatives."""
+    with torch.enable_grad():
+        C = C.detach().requires_grad_()
+        values = _values(C, blanks, tokens, z_lengths, x_lengths, "hard")
+        (M,) = torch.autograd.grad(values.sum(), C)
+    return values.detach(), M
+
+
+def _lengths(lengths: Counts, name: str, B: int, most: int, device: torch.device) -> Tensor:
+    """Lengths (B,) on the device; a number counts for every item."""
+    found = torch.as_tensor(lengths)
+    if found.ndim == 0:
+        found = found.expand(B)
+    if found.shape != (B,) or found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
+        raise ValueError(
+            f"{name} has shape {tuple(found.shape)} and dtype {found.dtype}; give {B} whole numbers, one per item"
+        )
+    if can_look(found) and not ((found >= 0) & (found <= most)).all():
+        raise ValueError(f"{name} is {found.tolist()}; give numbers from 0 to {most}, the length of the batch")
+    return found.to(device, torch.int64, non_blocking=True)
+
+
+def _padded(targets: Tensor, lengths: Counts, B: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Targets as one padded tensor (B, S) with S ≥ 1, and their lengths."""
+    if targets.is_floating_point() or targets.is_complex() or targets.ndim not in (1, 2):
+        raise ValueError(
+            f"targets has shape {tuple(targets.shape)} and dtype {targets.dtype}; give whole numbers, (B, S) or one "
+            "target after the other"
+        )
+    targets = targets.to(device, torch.int64)
+    if targets.ndim == 1:
+        known = _lengths(lengths, "target_lengths", B, len(targets), device)
+        if can_look(known) and int(known.sum()) != len(targets):
+            raise ValueError(
+                f"target_lengths sum to {int(known.sum())}, but targets has {len(targets)} tokens; give the length of "
+                "each target"
+            )
+        # The longest target decides the shape, so lengths on the device are read here.
+        width = max(1, int(known.max()) if B else 1)
+        places = (known.cumsum(0) - known)[:, None] + torch.arange(width, device=device)
+        inside = torch.arange(width, device=device) < known[:, None]
+        filled = targets if len(targets) else targets.new_zeros(1)
+        return filled[places.clamp(max=len(filled) - 1)].where(inside, 0), known
+    if len(targets) != B:
+        raise ValueError(f"targets has {len(targets)} rows, but log_probs has {B} items; give one row per item")
+    found = _lengths(lengths, "target_lengths", B, targets.shape[1], device)
+    if not targets.shape[1]:
+        targets = targets.new_zeros(B, 1)
+    inside = torch.arange(targets.shape[1], device=device) < found[:, None]
+    return targets.where(inside, 0), found
+
+
+def _check_tokens(tokens: Tensor, lengths: Tensor, blank: int, V: int) -> None:
+    """Raise if a token does not exist or is the blank. On CUDA, checking would force a device synchronization."""
+    if not 0 <= blank < V:
+        raise ValueError(f"blank is {blank}; give the number of a token, from 0 to {V - 1}")
+    if not can_look(tokens):
+        return
+    inside = torch.arange(tokens.shape[1]) < lengths[:, None]
+    wrong = inside & ((tokens < 0) | (tokens >= V) | (tokens == blank))
+    if wrong.any():
+        b, i = wrong.nonzero()[0].tolist()
+        raise ValueError(
+            f"targets[{b}][{i}] is {int(tokens[b, i])}; give tokens from 0 to {V - 1} other than the blank, {blank}"
+        )

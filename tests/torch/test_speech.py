@@ -1,0 +1,222 @@
+"""CTC, forced alignment and monotonic alignment search, against enumerated paths and against PyTorch."""
+
+from itertools import combinations, groupby, product
+
+import pytest
+import torch
+from torch.nn.functional import ctc_loss as peer_loss
+
+from dropdtw.torch import CTCLoss, ctc_loss, forced_align, monotonic_align
+
+TARGETS = ([1], [1, 2], [1, 1], [2, 1, 2], [1, 2, 2], [1, 1, 1], [])
+
+
+def paths(tokens: list[int], T: int, V: int, blank: int = 0) -> list[tuple[int, ...]]:
+    """Every path that gives the tokens once repeats are merged and then blanks removed."""
+    merged = ((p, [k for k, _ in groupby(p) if k != blank]) for p in product(range(V), repeat=T))
+    return [p for p, found in merged if found == tokens]
+
+
+def scores(log_probs: torch.Tensor, found: list[tuple[int, ...]]) -> torch.Tensor:
+    """The log-probability of each path through (T, V)."""
+    T = len(log_probs)
+    return torch.stack([log_probs[range(T), list(p)].sum() for p in found])
+
+
+@pytest.mark.parametrize("tokens", TARGETS)
+@pytest.mark.parametrize("T", [1, 3, 5])
+def test_the_loss_sums_over_every_path(tokens: list[int], T: int) -> None:
+    torch.manual_seed(T)
+    p = torch.randn(T, 3, dtype=torch.float64).log_softmax(-1).requires_grad_()
+    found = ctc_loss(p, torch.tensor(tokens, dtype=torch.int64), T, len(tokens), reduction="none")
+    every = paths(tokens, T, 3)
+    if not every:
+        assert found == torch.inf
+        return
+    wanted = -scores(p, every).logsumexp(0)
+    assert torch.allclose(found, wanted, atol=1e-12)
+    (mine,), (right,) = torch.autograd.grad(found, p), torch.autograd.grad(wanted, p)
+    assert torch.allclose(mine, right, atol=1e-12)
+
+
+def batch(seed: int, *, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, ...]:
+    """Logits (T, B, V), padded targets with many equal neighbors, and both lengths."""
+    torch.manual_seed(seed)
+    B, T, V, S = 6, 23, 5, 7
+    return (
+        torch.randn(T, B, V, dtype=dtype).mul(2),
+        torch.randint(1, V, (B, S)),
+        torch.tensor([T, T - 1, 15, 14, T, 9]),
+        torch.tensor([S, 3, S, 1, 0, 4]),
+    )
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("seed", range(3))
+def test_values_and_gradients_at_the_logits_equal_pytorchs(seed: int, reduction: str) -> None:
+    logits, targets, frames, tokens = batch(seed)
+    given = [logits.clone().requires_grad_() for _ in range(3)]
+    weight = torch.linspace(0.5, 2, 6, dtype=torch.float64) if reduction == "none" else torch.ones(())
+    found = [
+        peer_loss(given[0].log_softmax(-1), targets, frames, tokens, reduction=reduction),
+        ctc_loss(given[1].log_softmax(-1), targets, frames, tokens, reduction=reduction),
+        ctc_loss(given[2], targets, frames, tokens, reduction=reduction, logits=True),
+    ]
+    for value, z in zip(found, given, strict=True):
+        (value * weight).sum().backward()
+        assert torch.allclose(value, found[0], atol=1e-11)
+        assert torch.allclose(z.grad, given[0].grad, atol=1e-11)
+
+
+def test_the_gradient_by_log_probs_is_the_true_one() -> None:
+    logits, targets, frames, tokens = batch(0)
+    p = logits.log_softmax(-1).requires_grad_()
+    assert torch.autograd.gradcheck(lambda q: ctc_loss(q, targets, frames, tokens, reduction="none"), p)
+    short = logits[:6, :2].clone().requires_grad_()
+    options = {"reduction": "none", "logits": True, "garbage": 1.5}
+    assert torch.autograd.gradcheck(lambda q: ctc_loss(q, targets[:2, :3], [6, 5], [3, 2], **options), short)
+
+
+def test_concatenated_targets_equal_padded_ones() -> None:
+    logits, targets, frames, tokens = batch(1)
+    joined = torch.cat([row[:n] for row, n in zip(targets, tokens, strict=True)])
+    both = [ctc_loss(logits, y, frames, tokens, reduction="none", logits=True) for y in (targets, joined)]
+    assert torch.equal(*both)
+
+
+@pytest.mark.parametrize("blank", [0, 2, 4])
+def test_any_token_can_be_the_blank(blank: int) -> None:
+    logits, targets, frames, tokens = batch(2)
+    targets = targets - 1 + (targets > blank)
+    targets = torch.where(targets == blank, (blank + 1) % 5, targets)
+    p = logits.log_softmax(-1)
+    found = ctc_loss(p, targets, frames, tokens, blank=blank, reduction="none")
+    assert torch.allclose(found, peer_loss(p, targets, frames, tokens, blank=blank, reduction="none"), atol=1e-11)
+
+
+def test_targets_that_do_not_fit_are_infinite_or_zero_with_gradient_zero() -> None:
+    logits, targets, frames, tokens = batch(0)
+    targets[0], frames[0] = 1, 12  # seven equal tokens need 13 frames
+    for zero in (False, True):
+        z = logits.clone().requires_grad_()
+        found = CTCLoss(reduction="none", zero_infinity=zero, logits=True)(z, targets, frames, tokens)
+        assert found[0] == (0 if zero else torch.inf)
+        assert found[1:].isfinite().all()
+        found.sum().backward()
+        assert (z.grad[:, 0] == 0).all()
+        assert z.grad.isfinite().all()
+    frames[0] = 13
+    assert ctc_loss(logits, targets, frames, tokens, reduction="none", logits=True)[0].isfinite()
+
+
+def test_padding_changes_nothing() -> None:
+    logits, targets, frames, tokens = batch(1)
+    z = logits.clone()
+    for b, n in enumerate(frames):
+        z[n:, b] = 1e4
+    both = [ctc_loss(a, targets, frames, tokens, reduction="none", logits=True) for a in (logits, z)]
+    assert torch.equal(*both)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_lower_precision_is_computed_in_float32(dtype: torch.dtype) -> None:
+    logits, targets, frames, tokens = batch(0, dtype=dtype)
+    z = logits.clone().requires_grad_()
+    found = ctc_loss(z, targets, frames, tokens, reduction="none", logits=True)
+    found.sum().backward()
+    assert found.dtype == torch.float32
+    assert z.grad.dtype == dtype
+    wanted = ctc_loss(logits.double(), targets, frames, tokens, reduction="none", logits=True)
+    assert torch.allclose(found.double(), wanted, rtol=1e-5)
+
+
+def test_garbage_is_a_more_probable_blank() -> None:
+    logits, targets, frames, tokens = batch(2)
+    p = logits.log_softmax(-1)
+    more = p.clone()
+    more[..., 0] = (p[..., 0].exp() + torch.tensor(-2.0).exp()).log()
+    found = ctc_loss(p, targets, frames, tokens, reduction="none", garbage=2.0)
+    assert torch.allclose(found, ctc_loss(more, targets, frames, tokens, reduction="none"), atol=1e-12)
+    never = ctc_loss(p, targets, frames, tokens, reduction="none", garbage=1e9)
+    assert torch.equal(never, ctc_loss(p, targets, frames, tokens, reduction="none"))
+
+
+@pytest.mark.parametrize("tokens", TARGETS[:-1])
+def test_the_forced_path_is_the_most_probable_one(tokens: list[int]) -> None:
+    torch.manual_seed(len(tokens))
+    p = torch.randn(1, 6, 3, dtype=torch.float64).log_softmax(-1)
+    path, score = forced_align(p, torch.tensor([tokens], dtype=torch.int32))
+    every = paths(tokens, 6, 3)
+    best = scores(p[0], every)
+    assert tuple(path[0].tolist()) == every[int(best.argmax())]
+    assert path.dtype == torch.int32
+    assert torch.allclose(score.sum(), best.max(), atol=1e-12)
+
+
+def test_a_batch_is_aligned_as_its_items() -> None:
+    logits, targets, frames, tokens = batch(0)
+    p = logits.log_softmax(-1).transpose(0, 1)
+    path, score = forced_align(p, targets, frames, tokens)
+    for b, (n, k) in enumerate(zip(frames.tolist(), tokens.tolist(), strict=True)):
+        one, own = forced_align(p[b : b + 1, :n], targets[b : b + 1, :k])
+        assert torch.equal(path[b, :n], one[0])
+        assert torch.equal(score[b, :n], own[0])
+        assert (path[b, n:] == 0).all()
+        assert (score[b, n:] == 0).all()
+
+
+def test_a_text_that_does_not_fit_is_refused() -> None:
+    p = torch.zeros(2, 3, 4).log_softmax(-1)
+    with pytest.raises(ValueError, match="the 2 tokens of item 1 do not fit into its 2 frames"):
+        forced_align(p, torch.tensor([[1, 1], [2, 2]]), [3, 2])
+
+
+@pytest.mark.parametrize("skip", [None, 0.3])
+def test_monotonic_search_maximizes_the_sum(skip: float | None) -> None:
+    torch.manual_seed(0)
+    B, K, N = 5, 3, 6
+    value = torch.randn(B, K, N, dtype=torch.float64)
+    z, x = torch.tensor([3, 2, 1, 3, 3]), torch.tensor([6, 6, 4, 3, 5])
+    path = monotonic_align(value, z_lengths=z, x_lengths=x, skip=skip)
+    mask = (torch.arange(K)[:, None] < z[:, None, None]) & (torch.arange(N) < x[:, None, None])
+    assert torch.equal(path, monotonic_align(value, mask.to(value.dtype), skip=skip))
+    for b in range(B):
+        k, n = int(z[b]), int(x[b])
+        best = -torch.inf
+        for size in range(1, k + 1) if skip is not None else [k]:
+            for kept in combinations(range(k), size):
+                for cuts in combinations(range(1, n), size - 1):
+                    limits = (0, *cuts, n)
+                    total = -(skip or 0) * (k - size)
+                    total += sum(float(value[b, i, limits[s] : limits[s + 1]].sum()) for s, i in enumerate(kept))
+                    best = max(best, total)
+        assert (path[b].sum(0) == (torch.arange(N) < n)).all()
+        found = float((path[b] * value[b]).sum()) - (skip or 0) * float((path[b, :k].sum(1) == 0).sum())
+        assert found == pytest.approx(best)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"log_probs": torch.zeros(3)}, r"log_probs has shape \(3,\)"),
+        ({"targets": torch.zeros(2, 2)}, "targets has shape .* give whole numbers"),
+        ({"targets": torch.ones(2, 2, dtype=torch.int64)}, "targets has 2 rows, but log_probs has 1 items"),
+        ({"targets": torch.tensor([[0, 1]])}, r"targets\[0\]\[0\] is 0; give tokens from 0 to 3 other than the blank"),
+        ({"targets": torch.tensor([[1, 4]])}, r"targets\[0\]\[1\] is 4"),
+        ({"targets": torch.tensor([1, 2, 3])}, "target_lengths sum to 2, but targets has 3 tokens"),
+        ({"input_lengths": [6]}, r"input_lengths is \[6\]; give numbers from 0 to 5"),
+        ({"target_lengths": [0.5]}, "target_lengths has shape .* give 1 whole numbers"),
+        ({"blank": 4}, "blank is 4; give the number of a token, from 0 to 3"),
+        ({"reduction": "max"}, "reduction is 'max'"),
+        ({"garbage": -1.0}, "garbage is -1.0; give a finite number ≥ 0"),
+    ],
+)
+def test_errors_of_the_loss_say_what_to_do(change: dict[str, object], message: str) -> None:
+    given = {
+        "log_probs": torch.zeros(5, 1, 4),
+        "targets": torch.tensor([[1, 2]]),
+        "input_lengths": [5],
+        "target_lengths": [2],
+    }
+    with pytest.raises(ValueError, match=message):
+        ctc_loss(**(given | change))
