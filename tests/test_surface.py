@@ -14,7 +14,7 @@ from cases import OF_COSTS
 
 PUBLIC = {
     *("align", "solve", "distance", "cost", "pairwise", "posterior", "suggest_drop"),
-    *("Alignment", "Segment", "Posterior", "Suggestion"),
+    *("Aligner", "Alignment", "Segment", "Posterior", "Suggestion"),
     *("nearest", "Nearest", "Index", "Online", "StreamState", "find", "Occurrence"),
     *("barycenter", "Barycenter"),
     *("METHODS", "free_ends", "erp", "wdtw", "Recurrence", "Edge", "edges"),

@@ -6,6 +6,7 @@ Dvornik et al., "Drop-DTW: Aligning Common Signal Between Sequences While Droppi
 
 - `align` takes two sequences, `solve` a matrix of match costs. Both return an `Alignment`, which lists its
   `Segment`s.
+- `Aligner` holds the options of all these functions as one value; they are its methods.
 - `distance`, `cost` and `pairwise` return costs only.
 - `posterior` returns the probability of every match and every drop, as a `Posterior`.
 - `suggest_drop` suggests a drop cost and gives reasons, as a `Suggestion`.
@@ -37,6 +38,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from dropdtw import costs, drops, orders, windows
+from dropdtw.aligner import Aligner
 from dropdtw.api import align, cost, distance, pairwise, posterior, solve
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.results.posterior import Posterior
@@ -70,6 +72,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "METHODS",
+    "Aligner",
     "Alignment",
     "Barycenter",
     "Edge",

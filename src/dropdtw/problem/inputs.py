@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dropdtw.problem.errors import described
+
 Array = npt.NDArray[Any]
 
 
@@ -26,7 +28,7 @@ def as_floats(values: npt.ArrayLike, name: str, masked: float | None = None) -> 
         if array.dtype.kind not in "biuf":
             raise TypeError
     except (TypeError, ValueError):  # ValueError: rows of different lengths
-        raise ValueError(f"{name} is {_describe(values)}; give a rectangular array of real numbers") from None
+        raise ValueError(f"{name} is {described(values)}; give a rectangular array of real numbers") from None
     if array.dtype.kind == "f" and array.dtype.itemsize <= 4:
         return array.astype(np.float32, copy=False)
     return array.astype(np.float64, copy=False)
@@ -75,7 +77,7 @@ def as_mask(values: npt.ArrayLike) -> Array:
     except ValueError:  # rows of different lengths
         array = np.empty(0, object)
     if array.dtype != bool or array.ndim != 2:
-        what = f"has shape {array.shape}" if array.dtype == bool else f"is {_describe(values)}"
+        what = f"has shape {array.shape}" if array.dtype == bool else f"is {described(values)}"
         raise ValueError(f"mask {what}; give booleans (K, N), True where z_i may match x_j")
     return array
 
@@ -88,7 +90,7 @@ def as_drop_costs(values: npt.ArrayLike, name: str, length: int, element: str) -
         return array
     array = as_floats(values, name)
     if np.asarray(values).dtype == bool:
-        raise ValueError(f"{name} is {_describe(values)}; give the drop cost itself, a number, or None for no drops")
+        raise ValueError(f"{name} is {described(values)}; give the drop cost itself, a number, or None for no drops")
     if array.ndim == 0:
         array = np.full(length, array)
     if array.shape != (length,):
@@ -161,21 +163,6 @@ def refuse_nan_and_minus_inf(array: Array, name: str) -> None:
         if bad.any():
             where = tuple(int(k) for k in np.argwhere(bad)[0])
             raise ValueError(f"{name} has {what} at {where if len(where) > 1 else where[0]}; {instead}")
-
-
-def _describe(values: object) -> str:
-    if isinstance(values, np.ndarray):
-        return f"an array of dtype {values.dtype}"
-    text = repr(values)
-    text = text if len(text) < 60 else text[:57] + "..."
-    if not isinstance(values, (list, tuple)):
-        return text
-    kind = "list" if isinstance(values, list) else "tuple"
-    try:
-        np.asarray(values)
-    except ValueError:
-        return f"a {kind} with rows of different lengths, {text}"
-    return f"the {kind} {text}"
 
 
 def runs(mask: Array) -> list[tuple[int, int]]:

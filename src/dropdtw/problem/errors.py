@@ -1,0 +1,97 @@
+"""Errors about options: what arrived, what fits, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+
+def described(values: object) -> str:
+    """A value as messages show it."""
+    if isinstance(values, np.ndarray):
+        return f"an array of dtype {values.dtype}"
+    text = repr(values)
+    text = text if len(text) < 60 else text[:57] + "..."
+    if not isinstance(values, (list, tuple)):
+        return text
+    kind = "list" if isinstance(values, list) else "tuple"
+    try:
+        np.asarray(values)
+    except ValueError:
+        return f"a {kind} with rows of different lengths, {text}"
+    return f"the {kind} {text}"
+
+
+class OptionError(ValueError):
+    """An option has a value that does not fit. Python prints the option's name, the command line its flag.
+
+    name, value : the option and its value.
+    expected : what fits, as an instruction ("give a number ≥ 0").
+    hint : what else explains the error, between the value and the instruction.
+
+    `expected` and `hint` write other options in braces: "give {drop_x} as well".
+
+    >>> error = OptionError("open_x", 2, "give {drop_x} as well", ", but no x may be dropped")
+    >>> print(error)
+    open_x is 2, but no x may be dropped; give drop_x as well
+    >>> error.text(lambda name: "--" + name.replace("_", "-"))
+    '--open-x is 2, but no x may be dropped; give --drop-x as well'
+    """
+
+    def __init__(self, name: str, value: Any, expected: str, hint: str = "") -> None:
+        super().__init__(name, value, expected, hint)
+        self.name, self.value, self.expected, self.hint = name, value, expected, hint
+
+    def text(self, called: Callable[[str], str]) -> str:
+        """The message, with each option under the name that `called` gives it."""
+        names = _Names(called)
+        hint, expected = (part.format_map(names) for part in (self.hint, self.expected))
+        return f"{called(self.name)} is {described(self.value)}{hint}; {expected}"
+
+    def __str__(self) -> str:
+        return self.text(lambda name: name)
+
+
+class _Names(dict[str, str]):
+    """The name of every option that a message mentions."""
+
+    def __init__(self, called: Callable[[str], str]) -> None:
+        self.called = called
+
+    def __missing__(self, name: str) -> str:
+        return self.called(name)
+
+
+class UnknownOptionError(OptionError, TypeError):
+    """There is no such option. A TypeError too, because Python raises that for an unknown keyword."""
+
+    def __init__(self, name: str, value: Any, known: Iterable[str], of: str) -> None:
+        super().__init__(name, value, ", ".join(known), of)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.name, self.value, self.expected.split(", "), self.hint)
+
+    def text(self, called: Callable[[str], str]) -> str:
+        """The message: the closest known option, or all of them."""
+        known = self.expected.split(", ")
+        close = get_close_matches(self.name, known, 1)
+        remedy = f"did you mean {called(close[0])}?" if close else f"the options are {', '.join(map(called, known))}"
+        return f"{self.hint} has no option {called(self.name)}; {remedy}"
+
+
+def refuse_unknown(given: Iterable[str], known: Iterable[str], of: str) -> None:
+    """Raise if a keyword is not an option; the error names the closest one.
+
+    given : the keywords.   known : the options.   of : what takes them, for the message.
+
+    >>> refuse_unknown(["mach"], ["match", "method"], "Aligner")
+    Traceback (most recent call last):
+    dropdtw.problem.errors.UnknownOptionError: Aligner has no option mach; did you mean match?
+    """
+    known = tuple(known)
+    for name in given:
+        if name not in known:
+            raise UnknownOptionError(name, None, known, of)

@@ -1,0 +1,283 @@
+"""The options of an alignment, declared once: name, type, default, documentation and flag of the command line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, Field, dataclass, field, fields
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dropdtw import drops
+from dropdtw.costs import MatchCost, Softmax
+from dropdtw.drops import DropCost, PerElement
+from dropdtw.orders.order import Order, OrderLike, as_order
+from dropdtw.problem.charges import Opening
+from dropdtw.problem.errors import OptionError, refuse_unknown
+from dropdtw.problem.inputs import as_mask
+from dropdtw.tables.methods import Method, MethodLike
+
+# --- Values in one form, so that equal options compare equal ----------------------------------------------------------
+
+
+def _as_given(value: Any, name: str) -> Any:
+    return value
+
+
+def _number(value: Any, name: str) -> Any:
+    """A float, where the value is a number that fits into one; whatever else arrived is refused by `Spec.of`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        return value
+    try:
+        return float(value)
+    except OverflowError:
+        return value
+
+
+def _window(value: Any, name: str) -> Any:
+    whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+    return int(value) if whole else _number(value, name)
+
+
+def _drop(value: Any, name: str) -> Any:
+    """A number or a string where one says it all, a read-only array for numbers per element, otherwise as given."""
+    rule = drops.resolve(value, name)
+    if isinstance(rule, PerElement) and isinstance(rule.values, (np.ndarray, list, tuple)):
+        return _array(rule.values)
+    said = None if rule is None else rule.plain()
+    return value if said is None else said
+
+
+def _array(values: Any) -> Any:
+    """A read-only copy; values that are not numbers stay as they are, because the error should show them."""
+    if isinstance(values, np.ma.MaskedArray) or any(isinstance(row, np.ma.MaskedArray) for row in values):
+        return values
+    try:
+        found = np.array(values)
+    except ValueError:  # rows of different lengths
+        return values
+    if found.dtype.kind not in "iuf":
+        return values
+    found.flags.writeable = False
+    return found
+
+
+def _mask(value: Any, name: str) -> Any:
+    if value is None:
+        return None
+    found = as_mask(value).copy()
+    found.flags.writeable = False
+    return found
+
+
+def _order(value: Any, name: str) -> Any:
+    return None if value is None else as_order(value)
+
+
+def _method(value: Any, name: str) -> Any:
+    return value.name if isinstance(value, Method) and value.built_in and value.made_by is None else value
+
+
+def about(doc: str, flag: str | None, clean: Callable[[Any, str], Any] = _as_given) -> dict[str, Any]:
+    """Describe an option: what it means, its flag on the command line, and how to bring it into one form."""
+    return {"doc": doc, "flag": flag, "clean": clean}
+
+
+class _Named:
+    """Refuses unknown keywords with the closest known one."""
+
+    def __new__(cls, *values: Any, **options: Any) -> Self:
+        refuse_unknown(options, names(), cls.__name__)
+        return super().__new__(cls)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Options(_Named):
+    """How two sequences are aligned, as the caller said it. `dropdtw.solve` and `dropdtw.align` explain the options.
+
+    Arrays are copied, read-only, and compared by content; functions and modules are compared by identity.
+    """
+
+    drop_x: DropCost = field(
+        default=None, metadata=about("cost of dropping an element of X; lower drops more", "--drop-x", _drop)
+    )
+    drop_z: DropCost = field(default=None, metadata=about("cost of dropping an element of Z", "--drop-z", _drop))
+    _: KW_ONLY
+    match: MatchCost = field(default="auto", metadata=about("how to compare two elements", "--match"))
+    method: MethodLike = field(default="drop_dtw", metadata=about("alignment method", "--method", _method))
+    one_to_many: bool = field(
+        default=True, metadata=about("allow one element of Z to match several of X", "--one-to-many")
+    )
+    many_to_one: bool = field(
+        default=True, metadata=about("allow one element of X to match several of Z", "--many-to-one")
+    )
+    contiguous: bool = field(
+        default=False,
+        metadata=about("drop no element of X between two that match the same element of Z", "--contiguous"),
+    )
+    open_x: Opening = field(
+        default=0.0, metadata=about("extra cost of each run of dropped elements of X", "--open-x", _number)
+    )
+    open_z: Opening = field(
+        default=0.0, metadata=about("extra cost of each run of dropped elements of Z", "--open-z", _number)
+    )
+    warp: float = field(
+        default=0.0, metadata=about("extra cost of each match that repeats an element", "--warp", _number)
+    )
+    window: float | None = field(
+        default=None, metadata=about("forbid matches farther from the diagonal than this", "--window", _window)
+    )
+    mask: npt.ArrayLike | None = field(default=None, metadata=about("(K, N) bool: which pairs may match", None, _mask))
+    threshold: DropCost = field(
+        default=None, metadata=about("highest cost at which two elements count as equal", "--threshold", _drop)
+    )
+    order: OrderLike | None = field(default=None, metadata=about("which steps may follow which", "--order", _order))
+    reducer: str = field(default="hard", metadata=about("the minimum over alignments: hard, soft or smooth", None))
+    gamma: float = field(
+        default=1.0, metadata=about("temperature of a soft or smooth minimum, and of probabilities", None, _number)
+    )
+    normalize: str | None = field(default=None, metadata=about("what values are divided by: pattern or path", None))
+    missing: str | None = field(default=None, metadata=about("what to do with elements that have NaN: drop", None))
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            object.__setattr__(self, each.name, each.metadata["clean"](getattr(self, each.name), each.name))
+
+    @cached_property
+    def changed(self) -> dict[str, Any]:
+        """The options that differ from their defaults."""
+        values = ((each, getattr(self, each.name)) for each in fields(self))
+        return {each.name: value for each, value in values if _key(value) != _key(each.default)}
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with other values for some options."""
+        return type(self)(**{**self.changed, **changes})
+
+    def __eq__(self, other: object) -> bool:
+        return self._keys == other._keys if isinstance(other, type(self)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._keys)
+
+    @cached_property
+    def _keys(self) -> frozenset[tuple[str, Any]]:
+        return frozenset((name, _key(value)) for name, value in self.changed.items())
+
+    def __reduce__(self) -> Any:
+        return _made, (type(self), self.changed)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.changed.items())})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options that differ from their defaults, as JSON can hold them; `from_dict` reads them.
+
+        Raises ValueError if an option is a function, a module or a table of your own.
+        """
+        return {name: _encoded(name, value) for name, value in self.changed.items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote. Raises ValueError if an option is unknown or invalid."""
+        refuse_unknown(data, names(), cls.__name__)
+        return cls(**{name: _decoded(name, value) for name, value in data.items()})
+
+
+def _made(kind: type[Options], changed: dict[str, Any]) -> Options:
+    return kind(**changed)
+
+
+OPTIONS: Final[dict[str, Field[Any]]] = {each.name: each for each in fields(Options)}
+"""The declaration of every option, by its name: `type`, `default`, and `metadata` with "doc" and "flag"."""
+
+
+def names() -> tuple[str, ...]:
+    """The names of all options."""
+    return tuple(OPTIONS)
+
+
+class _ById:
+    """Compares a value by identity."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _key(value: Any) -> Any:
+    """What an option is compared by."""
+    if isinstance(value, np.ndarray):
+        whole = value.astype(bool if value.dtype == bool else np.float64) + (0 if value.dtype == bool else 0.0)
+        return ("array", whole.shape, whole.tobytes())
+    known = value is None or isinstance(value, (bool, int, float, str, drops.Rule, Order)) or callable(value)
+    if not known and not isinstance(value, MethodLike):
+        return _ById(value)
+    try:
+        hash(value)
+    except TypeError:
+        return _ById(value)
+    return (type(value), value)
+
+
+# --- JSON ---------------------------------------------------------------------------------------------------------
+
+
+def _encoded(name: str, value: Any) -> Any:
+    """An option as JSON can hold it."""
+    if isinstance(value, np.ndarray):
+        return _spelled(value.tolist())
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return _spelled(value)
+    if isinstance(value, Order):
+        return value.to_dict()
+    if isinstance(value, Softmax) and value.ids is None:
+        return f"softmax:{value.gamma!r}"
+    if isinstance(value, Softmax) and all(isinstance(each, (int, str)) for each in value.ids or ()):
+        return {"softmax": value.gamma, "ids": list(value.ids or ())}
+    if isinstance(value, Method) and value.made_by is not None:
+        maker, arguments = value.made_by
+        return {maker.__name__: list(arguments)}
+    raise OptionError(name, value, "give a name or numbers, or pickle the Aligner", ", which JSON cannot hold")
+
+
+def _decoded(name: str, value: Any) -> Any:
+    """Read what `_encoded` wrote."""
+    if name in ("drop_x", "drop_z", "threshold"):
+        return _numbers(value)
+    if name == "match" and isinstance(value, dict):
+        return Softmax(value["softmax"], tuple(value["ids"]))
+    if name == "order" and value is not None:
+        from dropdtw.orders.text import parse
+
+        return parse(value)
+    if name == "method" and isinstance(value, dict):
+        import dropdtw
+
+        ((maker, arguments),) = value.items()
+        makers: dict[str, Callable[..., Method]] = {
+            "free_ends": dropdtw.free_ends, "wdtw": dropdtw.wdtw, "erp": dropdtw.erp
+        }  # fmt: skip
+        return makers[maker](*arguments)
+    return value
+
+
+def _spelled(value: Any) -> Any:
+    """Infinity as a string, because JSON has no number for it."""
+    if isinstance(value, list):
+        return [_spelled(each) for each in value]
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_numbers(each) for each in value]
+    return math.inf if value == "inf" else value

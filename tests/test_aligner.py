@@ -1,0 +1,151 @@
+"""`Aligner`: the options as one value, and the functions as its verbs."""
+
+import inspect
+import json
+import pickle
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+import dropdtw
+from dropdtw import Aligner, costs, drops, orders
+from dropdtw.problem.errors import OptionError, UnknownOptionError
+from dropdtw.problem.options import OPTIONS
+
+Z = np.array([0.0, 1.0, 2.0, 3.0])
+X = np.array([0.1, 1.0, 7.0, 1.1, 2.0, 2.9])
+C = abs(Z[:, None] - X)
+MASK = C < 6
+
+JSON_SAFE = [
+    Aligner(),
+    Aligner("percentile:30", match="softmax:10", reducer="soft", gamma=0.1, normalize=None),
+    Aligner([0.1, np.inf], drop_z=(1, 2)),
+    Aligner(np.inf, 2, mask=MASK, missing="drop"),
+    Aligner(drops.LogitPercentile(30), match=costs.Softmax(0.5, ids=(1, 1, 2))),
+    Aligner(method=dropdtw.free_ends((2, True))),
+    Aligner(method=dropdtw.erp((1.0, 2.0))),
+    Aligner(method=dropdtw.wdtw(0.3), window=3),
+    Aligner(0.3, order=orders.any_order([0, 1], 2, 3)),
+    Aligner("suggest", open_x="suggest", warp=0.1, many_to_one=False, contiguous=True),
+    Aligner(method="lcss", threshold="percentile:10"),
+]
+
+
+@pytest.mark.parametrize("aligner", JSON_SAFE, ids=repr)
+def test_copies_are_equal(aligner):
+    stored = json.loads(json.dumps(aligner.to_dict(), allow_nan=False))
+    for copy in (Aligner.from_dict(stored), pickle.loads(pickle.dumps(aligner)), aligner.replace()):
+        assert copy == aligner
+        assert hash(copy) == hash(aligner)
+        assert repr(copy) == repr(aligner)
+
+
+def test_all_these_aligners_differ():
+    assert len(set(JSON_SAFE)) == len(JSON_SAFE)
+    assert Aligner(window=1) != Aligner(window=1.0)  # a column; all of X
+
+
+def test_the_same_option_in_another_form_is_equal():
+    assert Aligner(1) == Aligner(1.0) == Aligner(np.float32(1)) == Aligner(drops.Constant(1))
+    assert Aligner("percentile:30") == Aligner(drops.Percentile(30.0))
+    assert Aligner([1, 2]) == Aligner(np.array([1.0, 2.0]))
+    assert Aligner(method=dropdtw.METHODS["dtw"]) == Aligner(method="dtw")
+
+
+def test_arrays_are_copied_and_read_only():
+    given, mask = np.array([0.1, 0.2]), MASK.copy()
+    aligner, same = Aligner(given, mask=mask), Aligner([0.1, 0.2], mask=MASK)
+    given[0], mask[0] = 9, False
+    assert aligner == same
+    for array in (aligner.drop_x, aligner.mask, pickle.loads(pickle.dumps(aligner)).mask):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+
+
+def test_aligners_are_frozen():
+    with pytest.raises(FrozenInstanceError):
+        Aligner().drop_x = 3
+
+
+def test_functions_compare_by_identity_and_are_named_by_to_dict():
+    def match(Z, X):
+        return C
+
+    aligner = Aligner(match=match)
+    assert aligner == Aligner(match=match)
+    assert aligner != Aligner(match=lambda Z, X: C)
+    with pytest.raises(OptionError, match=r"^match is <function .* which JSON cannot hold; give a name"):
+        aligner.to_dict()
+
+
+def test_repr_shows_only_what_differs():
+    assert repr(Aligner()) == "Aligner()"
+    assert repr(Aligner("percentile:30", warp=1)) == "Aligner(drop_x='percentile:30', warp=1.0)"
+    for aligner in (Aligner("percentile:30", warp=1), Aligner(0.3, 0.4, window=3, method="greedy")):
+        assert eval(repr(aligner)) == aligner
+
+
+def test_unknown_options_name_the_closest():
+    for call in (lambda: Aligner(windw=3), lambda: Aligner.from_dict({"windw": 3}), lambda: Aligner().replace(windw=3)):
+        with pytest.raises(UnknownOptionError, match=r"^Aligner has no option windw; did you mean window\?$") as found:
+            call()
+        assert isinstance(found.value, TypeError)
+
+
+@pytest.mark.parametrize(("wrong", "said"), [({"gamma": -1}, "gamma is -1"), ({"drop_x": "x"}, "drop_x is 'x'")])
+def test_invalid_options_raise_when_it_is_made(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        Aligner(**wrong)
+
+
+@pytest.mark.parametrize("function", ["align", "solve", "distance", "cost", "pairwise", "posterior"])
+def test_functions_declare_options_as_the_aligner_does(function):
+    for name, parameter in inspect.signature(getattr(dropdtw, function)).parameters.items():
+        if name in OPTIONS:
+            assert (parameter.default, parameter.annotation) == (OPTIONS[name].default, OPTIONS[name].type)
+
+
+def test_verbs_are_the_functions():
+    aligner = Aligner(0.5, match="sqeuclidean")
+    assert aligner.align(Z, X).pairs.tolist() == dropdtw.align(Z, X, 0.5, match="sqeuclidean").pairs.tolist()
+    assert aligner.distance(Z, X) == dropdtw.distance(Z, X, 0.5, match="sqeuclidean")
+    assert aligner.distance(Z, X, max_cost=0.1) == np.inf
+    assert aligner.solve(C).cost == aligner.cost(C) == dropdtw.cost(C, 0.5)
+    assert (aligner.pairwise([Z, X]) == dropdtw.pairwise([Z, X], drop_x=0.5, match="sqeuclidean")).all()
+    assert [o.cost for o in aligner.find(Z, X)] == [o.cost for o in dropdtw.find(Z, X, drop_x=0.5, match="sqeuclidean")]
+    assert aligner.nearest(Z, [X, Z]).indices.tolist() == [1, 0]
+    assert aligner.barycenter([Z, X]).cost == dropdtw.barycenter([Z, X], drop_x=0.5).cost
+    assert aligner.suggest(Z, X) == dropdtw.suggest_drop(Z, X, match="sqeuclidean")
+    online = aligner.online(Z)
+    for x in X:
+        online.push(x)
+    assert online.finish().labels.tolist() == aligner.align(Z, X).labels.tolist()
+
+
+def test_posterior_takes_costs_or_sequences():
+    aligner = Aligner(0.5, match="euclidean", gamma=0.1)
+    assert (aligner.posterior(C).match == dropdtw.posterior(C, 0.5, gamma=0.1).match).all()
+    assert np.allclose(aligner.posterior(Z, X).match, aligner.posterior(C).match)
+    with pytest.raises(TypeError, match="posterior got 3 arguments"):
+        aligner.posterior(C, 0.5, 0.3)
+
+
+def test_the_minimum_does_not_concern_alignments():
+    assert Aligner(0.5, reducer="soft", gamma=9).align(Z, X).cost == Aligner(0.5).align(Z, X).cost
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "option"),
+    [
+        ("find", (Z, X), {"method": "otam"}),
+        ("nearest", (Z, [X]), {"mask": MASK}),
+        ("pairwise", ([Z, X],), {"order": orders.any_order(*range(4))}),
+        ("barycenter", ([Z, X],), {"drop_z": 0.5}),
+    ],
+)
+def test_verbs_name_the_option_that_they_cannot_use(verb, given, option):
+    (name,) = option
+    with pytest.raises(OptionError, match=f"^{name} is .*, which {verb} cannot use; use replace"):
+        getattr(Aligner(**option), verb)(*given)
