@@ -36,7 +36,7 @@ from dropdtw.media import compare, confidence, features, matching
 from dropdtw.media.borders import settled
 from dropdtw.media.retime import retime
 from dropdtw.media.sound import Sound
-from dropdtw.text.subtitles import timestamp
+from dropdtw.text.cues import timestamp
 
 Array = np.ndarray
 LEAST = 1.0

@@ -21,7 +21,8 @@ import numpy as np
 
 from dropdtw.media.retime import between, retime
 from dropdtw.media.words import Words, diff_words
-from dropdtw.text.subtitles import Sentence, timestamp
+from dropdtw.text.cues import timestamp
+from dropdtw.text.subtitles import Sentence
 
 OFFSET = 3.3
 TUNED = 136

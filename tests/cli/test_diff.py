@@ -103,7 +103,7 @@ def test_unrelated_texts_are_said_to_be_so(folder):
         (["diff", "none.srt", "b.srt"], "none.srt"),
         (["retime", "a.srt", "--to", "b.mp3"], "also give the recording that SUBS was made for: --from A"),
         (["retime", "a.srt", "--from", "b.srt", "--to", "b.mp3"], "give two of the same kind"),
-        (["retime", "a.txt", "--to", "b.srt"], "a.txt: the file has no timed cues"),
+        (["retime", "a.txt", "--to", "b.srt"], "a.txt: the text has no subtitles"),
         (["retime", "a.srt", "--to", "b.srt", "--out", "b.srt"], "which would overwrite an input (b.srt)"),
         (["retime", "a.srt", "--to", "b.srt", "--out", "./a.srt"], "which would overwrite an input (a.srt)"),
         (["retime", "a.srt", "--to", "b.srt", "--out", "c.vtt"], "the same; give a name that ends in .srt"),

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dropdtw.media.cues import CueFile
 from dropdtw.media.edits import Edits
 from dropdtw.media.retime import retime
-from dropdtw.text.subtitles import Sentence
+from dropdtw.text.cues import CueFile
+from dropdtw.text.subtitles import Sentence, read_subtitles
 from transcript_cases import diff_texts, held_out_talks, subrip
 
 SRT = (
@@ -107,8 +107,52 @@ def test_low_confidence_and_strange_versions_are_doubted():
     assert retime(SRT, CUT).doubts == ()
 
 
+LATER = Edits.of_same([((0, 60), (40, 100), 1.0)], (60, 100))
+TIMED = {
+    "without a blank line": "1\n00:00:01,000 --> 00:00:02,000\nHello\n2\n00:00:03,000 --> 00:00:04,000\nyou\n",
+    "without numbers": "00:01.0 --> 00:02.0\n3\n00:02.0 --> 00:03.0\n2\n",
+    "before zero": "1\n-00:00:01,500 --> 00:00:02,000\nHello\n\n2\n00:00:03,000 --> 00:00:04,000\nyou\n",
+    "a mark and no number": "\ufeff00:00:01,000 --> 00:00:02,000\nHello\n",
+    "short times": "1\n0:0:1,5 --> 0:0:02,0000\nHello\n",
+    "WebVTT": "WEBVTT\n00:01.000 --> 00:02.000 line:0\nHello\n00:03.000 --> 00:04.000\nyou\n\nNOTE end\n",
+    "SubViewer": "0:00:01.000,0:00:02.000\nHello\n\n0:00:03.000,0:00:04.000\nyou\n",
+    "both": "1\n00:00:01,000 --> 00:00:02,000\nHello\n\n0:00:03.000,0:00:04.000\nyou\n",
+}
+
+
+@pytest.mark.parametrize("text", TIMED.values(), ids=TIMED)
+def test_every_cue_that_is_read_is_moved(text):
+    before, after = read_subtitles(text), read_subtitles(retime(text, LATER).text)
+    assert [(cue.start + 40, cue.stop + 40, cue.text) for cue in before] == [tuple(cue) for cue in after]
+    assert len(retime(text, LATER).times) == len(before)
+
+
+@pytest.mark.parametrize("text", TIMED.values(), ids=TIMED)
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_cue_that_is_left_out_takes_its_own_lines_and_no_others(text, gone):
+    file = CueFile(text)
+    times = [None if k == gone else (cue.start, cue.stop) for k, cue in enumerate(file.cues)]
+    rest = [tuple(cue) for k, cue in enumerate(read_subtitles(text)) if k != gone]
+    if rest:
+        assert [tuple(cue) for cue in read_subtitles(file.moved(times))] == rest
+    assert file.moved(times).startswith(text[: len("WEBVTT")]) or not text.startswith("WEBVTT")
+
+
+def test_text_below_a_blank_line_goes_with_its_cue():
+    text = SRT.replace("Buy this now", "Buy\r\n\r\nthis now")
+    assert retime(text, CUT).text == retime(SRT, CUT).text
+
+
+@pytest.mark.parametrize("times", ["00:00:01:000 --> 00:00:02:000", "00:00:01,000 -> 00:00:02,000", "0:1 --> 0:2:3:4"])
+def test_times_that_cannot_be_read_are_named(times):
+    text = f"1\n{times}\nHello\n\n2\n00:00:03,000 --> 00:00:04,000\nyou\n"
+    for read in (read_subtitles, CueFile):
+        with pytest.raises(ValueError, match=f"line 2 has the times '{times}', which cannot be read; write them as"):
+            read(text)
+
+
 def test_what_is_no_subtitle_file_is_refused():
-    with pytest.raises(ValueError, match="the file has no timed cues"):
+    with pytest.raises(ValueError, match="the text has no subtitles"):
         CueFile('[{"start": 0, "stop": 1, "text": "timed JSON"}]')
 
 

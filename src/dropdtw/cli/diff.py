@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dropdtw.media import Edits
     from dropdtw.media.words import Words
 
-TEXTS = (".srt", ".vtt", ".txt")
+TEXTS = (".srt", ".vtt", ".sbv", ".txt")
 """File extensions of texts; other files are sequences (`formats.READERS`) or recordings."""
 
 Speed = Annotated[bool, typer.Option("--speed", help="Allow for slightly different speeds, or slow drift.")]
@@ -25,7 +25,7 @@ def diff(
         str,
         typer.Argument(
             metavar="A",
-            help="A recording (audio, or video with sound), subtitles or a transcript (.srt, .vtt, .txt), or a "
+            help="A recording (audio, or video with sound), subtitles or a transcript (.srt, .vtt, .sbv, .txt), or a "
             "sequence of features (.npy, .csv …).",
         ),
     ],

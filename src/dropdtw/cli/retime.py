@@ -12,15 +12,15 @@ from dropdtw.cli.diff import Speed, compare, has_times, kind_of
 
 if TYPE_CHECKING:
     from dropdtw.media import Edits
-    from dropdtw.media.cues import CueFile
     from dropdtw.media.retime import Retimed
+    from dropdtw.text.cues import CueFile
 
 SHOWN = 5
 """Maximum number of left-out cues that are quoted."""
 
 
 def retime(
-    subtitles: Annotated[str, typer.Argument(metavar="SUBS", help="The subtitles to move: .srt or .vtt.")],
+    subtitles: Annotated[str, typer.Argument(metavar="SUBS", help="The subtitles to move: .srt, .vtt or .sbv.")],
     target: Annotated[
         str,
         typer.Option(
@@ -45,8 +45,8 @@ def retime(
     cannot be matched with confidence, the command explains why and writes nothing.
     """
     from dropdtw.files import formats
-    from dropdtw.media.cues import CueFile
     from dropdtw.media.retime import retime as move
+    from dropdtw.text.cues import CueFile
 
     options.refuse_overwriting({"--out": None if out == "-" else out}, (subtitles, source, target))
     file = options.parsed(subtitles, CueFile, "subtitles")
@@ -63,9 +63,9 @@ def retime(
 
 
 def _check_end(out: str, file: CueFile) -> None:
-    """Refuse the extension of the other format, since the format does not change."""
-    end, other = (".vtt", ".srt") if file.is_vtt else (".srt", ".vtt")
-    if Path(out).suffix.lower() == other:
+    """Refuse the extension of another format, since the format does not change."""
+    given, end = Path(out).suffix.lower(), file.end
+    if given in (".srt", ".vtt", ".sbv") and given != end:
         raise ValueError(
             f"--out is {out}, but SUBS is a {end} file and the format stays the same; give a name that ends in {end}"
         )
@@ -73,12 +73,14 @@ def _check_end(out: str, file: CueFile) -> None:
 
 def _edits(file: CueFile, source: str | None, target: str, speed: bool) -> Edits:
     """The edit list of the two versions: from --from and --to, or from the subtitles to move and --to."""
-    from dropdtw.media.cues import CueFile
     from dropdtw.media.retime import between
+    from dropdtw.text.cues import CueFile
 
     for option, place in (("--from", source), ("--to", target)):
         if place is not None and not has_times(place):
-            raise ValueError(f"{option} is {place}, which has no times; give a recording or subtitles (.srt, .vtt)")
+            raise ValueError(
+                f"{option} is {place}, which has no times; give a recording or subtitles (.srt, .vtt, .sbv)"
+            )
     if source is None:
         if kind_of(target) != "a text":
             raise ValueError(f"--to is {target}, a recording; also give the recording that SUBS was made for: --from A")

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dropdtw.media.cues import CueFile
 from dropdtw.media.edits import NOTHING, Edits, Segment, Span, clock
 from dropdtw.media.words import Words, diff_words
+from dropdtw.text.cues import CueFile
+from dropdtw.text.subtitles import read_subtitles
 
 SURE: Final = 0.9
 """Minimum average confidence; below it, the result is doubtful."""
@@ -40,7 +41,7 @@ class Retimed:
 def retime(subtitles: str | CueFile, edits: Edits) -> Retimed:
     """Move subtitles from A's times to B's.
 
-    subtitles : the content of a SubRip (.srt) or WebVTT (.vtt) file that belongs to A.
+    subtitles : the content of a SubRip (.srt), WebVTT (.vtt) or SubViewer (.sbv) file that belongs to A.
     edits : the edit list of A and B, from `dropdtw.media.diff`.
 
     A cue moves with the passage that holds most of it, and keeps its length unless the versions differ in speed. It is
@@ -71,12 +72,12 @@ def retime(subtitles: str | CueFile, edits: Edits) -> Retimed:
 def between(subtitles: str | CueFile, other: str | CueFile, *, speed: bool = False) -> Edits:
     """The edit list of two subtitle files in the same language, from their words and times.
 
-    subtitles, other : the contents of SubRip (.srt) or WebVTT (.vtt) files, A and B.
+    subtitles, other : the contents of SubRip (.srt), WebVTT (.vtt) or SubViewer (.sbv) files, A and B.
     speed : whether one may run faster than the other, at a constant ratio.
 
     Returns the `Edits`. Raises ValueError if a file has no timed cues or no words.
     """
-    a, b = (Words.of_cues(_file(text).spoken) for text in (subtitles, other))
+    a, b = (Words.of_cues(read_subtitles(_file(text).text)) for text in (subtitles, other))
     return diff_words(a, b, speed=speed)
 
 

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dropdtw.files.strangers import cell, one_line
+from dropdtw.text.cues import timestamp
 from dropdtw.text.find import FoundStep
 from dropdtw.text.page import clock, page, step_numbers
-from dropdtw.text.subtitles import Sentence, timestamp
+from dropdtw.text.subtitles import Sentence
 
 SHORT: Final = 1.0
 """Maximum length of a beginning that gets no introduction chapter, in seconds."""

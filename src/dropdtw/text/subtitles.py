@@ -6,15 +6,11 @@ import html
 import re
 from collections.abc import Sequence
 from itertools import accumulate, zip_longest
-from math import isfinite
 from typing import Any, Final, NamedTuple
 
 from dropdtw.files import jsons
+from dropdtw.text.cues import CueFile, in_order
 
-TIMES: Final = re.compile(
-    r"^\s*((?:\d+:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)\s*-->\s*((?:\d+:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)"
-)
-SUBVIEWER: Final = re.compile(r"^\s*(\d+:\d{2}:\d{2}\.\d{1,3}),(\d+:\d{2}:\d{2}\.\d{1,3})\s*$")
 TAG: Final = re.compile(r"<[^<>]*>|\{\\[^{}]*\}")  # no opening bracket inside a tag, so linear time
 SPOKEN: Final = re.compile(r"\w(?:.*\w)?", re.S)
 OPENING, CLOSING = "[(♪♫", "])♪♫"
@@ -131,23 +127,13 @@ def _words(cue: Sentence) -> list[_Word]:
 
 
 def _timed_text(text: str) -> list[Sentence]:
-    cues: list[Sentence] = []
-    lines: list[str] | None = None
-    for number, line in enumerate([*text.splitlines(), ""], 1):
-        times = TIMES.match(line) or SUBVIEWER.match(line)
-        if times:
-            if lines is not None:
-                cues[-1] = cues[-1]._replace(text="\n".join(lines))
-            start, stop = (seconds(clock, number) for clock in times.groups())
-            cues.append(Sentence(*_in_order(start, stop, f"line {number}: the cue"), ""))
-            lines = []
-        elif lines is not None:
-            if not line.strip():
-                cues[-1] = cues[-1]._replace(text="\n".join(lines))
-                lines = None
-            else:
-                lines.append(line)
-    return [cue._replace(text="\n".join(filter(None, map(_plain, cue.text.splitlines())))) for cue in cues]
+    file = CueFile(text)
+    return [Sentence(cue.start, cue.stop, _spoken(file.text_of(cue))) for cue in file.cues]
+
+
+def _spoken(text: str) -> str:
+    """The spoken lines of a cue."""
+    return "\n".join(filter(None, map(_plain, text.splitlines())))
 
 
 def _plain(line: str) -> str:
@@ -174,36 +160,6 @@ def _is_sound(line: str) -> bool:
     )
 
 
-def seconds(clock: str, line: int) -> float:
-    """Parse the time of a cue into seconds; `line` is its line number, for error messages."""
-    *hours, minutes, rest = map(float, clock.replace(",", ".").split(":"))
-    if minutes >= 60 or rest >= 60:
-        raise ValueError(
-            f"line {line} has the time {clock}, but minutes and seconds end at 59; write it as hours:minutes:seconds"
-        )
-    return 3600 * sum(hours) + 60 * minutes + rest
-
-
-def timestamp(when: float, point: str) -> str:
-    """Format seconds as a cue time; `point` is the decimal sign, "," in SubRip and "." in WebVTT.
-
-    >>> timestamp(3675.25, ",")
-    '01:01:15,250'
-    """
-    whole, milli = divmod(round(1000 * when), 1000)
-    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{point}{milli:03}"
-
-
-def _in_order(start: float, stop: float, whose: str) -> tuple[float, float]:
-    if not (isfinite(start) and isfinite(stop)):
-        raise ValueError(f"{whose} lasts from {start:g} s to {stop:g} s; give finite seconds")
-    if stop < start:
-        raise ValueError(
-            f"{whose} stops at {stop:.3f} s, before it starts at {start:.3f} s; correct its times, or delete it"
-        )
-    return start, stop
-
-
 def _json(text: str) -> list[Sentence]:
     try:
         data = jsons.loads(text)
@@ -228,8 +184,8 @@ def _cue(k: int, entry: Any) -> Sentence:
         raise ValueError(
             f'entry {k} of the timed JSON is {jsons.brief(entry)}; give {{"start", "stop", "text"}} in seconds'
         ) from None
-    start, stop = _in_order(start, stop, f"entry {k} of the timed JSON")
-    return Sentence(start, stop, "\n".join(filter(None, map(_plain, spoken.splitlines()))))
+    start, stop = in_order(start, stop, f"entry {k} of the timed JSON")
+    return Sentence(start, stop, _spoken(spoken))
 
 
 def _without_repeats(cues: list[Sentence]) -> list[Sentence]:
