@@ -17,8 +17,8 @@ setup: .venv/.ready
 	  echo "dropdtw needs Python 3.11 or newer; point to one with 'make PYTHON=python3.12 ...'" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "installing into .venv and compiling the kernels: about five minutes on two cores the first time"
-	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt scikit-build-core nanobind $(BUILD_TOOLS)
-	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt $(BUILD_FLAGS) -e '.[dev]'
+	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt 'pip>=25.1' scikit-build-core nanobind $(BUILD_TOOLS)
+	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt $(BUILD_FLAGS) --group dev -e '.[all]'
 	@touch $@
 
 BUILD_TOOLS = $(foreach tool,cmake ninja,$(if $(shell command -v $(tool) 2>/dev/null),,$(tool)))
@@ -28,12 +28,12 @@ demo: setup
 	@echo "Where in examples/chapters/talk.srt does each step of examples/chapters/steps.txt happen?"
 	@$(BIN)/dropdtw chapters examples/chapters/steps.txt examples/chapters/talk.srt
 	@echo; echo "The paper's experiments on moving digits: 5,000 of them, two sets, 200 sequences"
-	@$(BIN)/dropdtw reproduce tmnist --seeds 2 --sequences 200 --epochs 8 --out runs/demo
+	@$(BIN)/python -m reproduction tmnist --seeds 2 --sequences 200 --epochs 8 --out runs/demo
 
 # Two halves side by side, about equally long: the core, and what is built around it.
 TRITON := tests/executors/test_triton.py tests/executors/test_triton_graphs.py
 PEERS := tests/peers
-AROUND := $(addprefix tests/,cli corpus data experiments explore files media sklearn text test_docs.py test_extras.py test_packaging.py)
+AROUND := $(addprefix tests/,cli corpus explore files media reproduction sklearn text test_docs.py test_extras.py test_packaging.py)
 PYTEST := $(BIN)/python -m pytest
 
 test: lint
@@ -44,7 +44,7 @@ test-core:
 
 test-around:
 	$(PYTEST) $(ARGS) $(TRITON)
-	COVERAGE_FILE=.coverage.around $(PYTEST) $(COVERED) $(ARGS) $(AROUND) src README.md docs
+	COVERAGE_FILE=.coverage.around $(PYTEST) $(COVERED) $(ARGS) $(AROUND) src reproduction README.md docs
 
 # The same with the sweeps that are exhaustive rather than necessary, and with coverage, which takes half as long again. It
 # cannot see what Triton's interpreter runs.

@@ -1,6 +1,6 @@
 """Measure how junk spoils an average: DBA of tslearn and aeon, and ours without and with drops.
 
-python benchmarks/averages.py [--data DIR] [--only made utkinect penn] [--seeds 5] [--drop percentile:20]
+python -m benchmarks.averages [--data DIR] [--only made utkinect penn] [--seeds 5] [--drop percentile:20]
 
 Run it in the environment of `make bench`, which has the other libraries. DIR holds the folders `utkinect` and
 `pennaction`; without it, only synthetic series are measured.
@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 
 import dropdtw
-from dropdtw.data import penn, utkinect
+from reproduction.data import penn, utkinect
 
 Array = np.ndarray
 Series = list[Array]

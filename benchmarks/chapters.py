@@ -1,10 +1,10 @@
 """Measure `dropdtw.text.find_steps` on cooking videos by cross-validation, then calibrate it on all of them.
 
-python benchmarks/chapters.py --data DIR [--folds 5] [--seed 0]
+python -m benchmarks.chapters --data DIR [--folds 5] [--seed 0]
 
-DIR has `yc2_transcripts.json.gz` (see `dropdtw.data.transcripts`). Its videos are split into folds. Weights, floor and
-edge (see `dropdtw/text/evidence.py`) are chosen on all folds but one and measured on that one, in turn. The last lines
-choose them on all videos; the library uses these values. Steps are searched for in five settings:
+DIR has `yc2_transcripts.json.gz` (see `reproduction.data.transcripts`). Its videos are split into folds. Weights, floor
+and edge (see `dropdtw/text/evidence.py`) are chosen on all folds but one and measured on that one, in turn. The last
+lines choose them on all videos; the library uses these values. Steps are searched for in five settings:
 
 own : all steps of a video, in its own transcript.
 foreign : all steps of a video, in the transcript of another dish of the same fold.
@@ -29,10 +29,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dropdtw import solve
-from dropdtw.data import text, transcripts
 from dropdtw.drops import Suggest
+from dropdtw.text.embeddings import embed
 from dropdtw.text.evidence import SKIP, Passage, Weights, passages, probability, trimmed
 from dropdtw.text.find import match_costs
+from reproduction.data import transcripts
 
 Kind = Literal["key", "recipe"]
 KINDS: tuple[Kind, ...] = ("key", "recipe")
@@ -120,7 +121,7 @@ class Embedder:
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """(n, d) embeddings."""
         new = [t for t in dict.fromkeys(texts) if t not in self.known]
-        self.known.update(zip(new, text.embed(new), strict=True))
+        self.known.update(zip(new, embed(new), strict=True))
         return np.array([self.known[t] for t in texts])
 
 

@@ -1,6 +1,6 @@
 """Measure the benefit of an opening cost for runs of drops on four data sets, with settings chosen on validation data.
 
-python benchmarks/openings.py --data DIR [--only grid utkinect tmnist transcripts] [--seed 0] [--cache DIR]
+python -m benchmarks.openings --data DIR [--only grid utkinect tmnist transcripts] [--seed 0] [--cache DIR]
 
 DIR has the folders of the data sets (`grid_s1`, `utkinect`, `mnist`, `youcook2_text`). For each, the drop cost alone,
 and the drop cost together with the opening cost, are chosen from grids on validation data. Both are measured on
@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dropdtw
-from dropdtw.data import grid
+from reproduction.data import grid
 
 Array = np.ndarray
 Opening = float | str
@@ -144,9 +144,9 @@ def on_grid(folder: Path, seed: int) -> list[Row]:
 
 
 def on_utkinect(folder: Path, seed: int) -> list[Row]:
-    from dropdtw.experiments.steps import utkinect
-    from dropdtw.experiments.steps.inference import cosine_cost, scores
-    from dropdtw.experiments.steps.splits import Source
+    from reproduction.steps import utkinect
+    from reproduction.steps.inference import cosine_cost, scores
+    from reproduction.steps.splits import Source
 
     parts = utkinect.folds(Source(cache=folder, folder=folder / "utkinect"))
     percentiles, openings = (5, 10, 20, 30, 50, 70), (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -187,10 +187,10 @@ def _percents(s: Any) -> dict[str, float]:
 
 
 def on_tmnist(folder: Path, seed: int, cache: Path) -> list[Row]:
-    from dropdtw.data import mnist, tmnist
-    from dropdtw.experiments.common.cache import Cache
-    from dropdtw.experiments.common.pools import encode, trained_encoder
-    from dropdtw.experiments.tmnist import localization
+    from reproduction.common.cache import Cache
+    from reproduction.common.pools import encode, trained_encoder
+    from reproduction.data import mnist, tmnist
+    from reproduction.tmnist import localization
 
     data = mnist.load(folder / "mnist")
     kept = Cache(cache)

@@ -1,7 +1,7 @@
 # ruff: noqa: E402
 """Measure exact top-k retrieval with pruning against `pairwise` + sort, on one core, and check that both agree.
 
-python benchmarks/retrieval.py [--size 10000] [--queries 3] [--data tmnist walk noise series]
+python -m benchmarks.retrieval [--size 10000] [--queries 3] [--data tmnist walk noise series]
 
 tmnist : clips of TMNIST, 80 classes, 100 frames each; the 32 principal components of their pixels (not the features of
     the paper's encoder, which would take long to compute). A query is a clip with another image.
@@ -28,10 +28,10 @@ from collections.abc import Callable
 import numpy as np
 
 import dropdtw
-from dropdtw.data import mnist, tmnist
 from dropdtw.search import nearest as search
 from dropdtw.search.index import Index
 from dropdtw.search.nearest import Nearest, nearest
+from reproduction.data import mnist, tmnist
 
 FRAMES, FEATURES = 100, 32
 Sequences = list[np.ndarray]

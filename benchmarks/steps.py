@@ -1,7 +1,7 @@
 """Measure an epoch of step-localization training: how much time the alignment loss adds to the mapping (the network).
 
-    python benchmarks/steps.py                    # 2,000 videos of 10 steps x 200 frames, d = 512, on the CPU
-    python benchmarks/steps.py --device cuda      # and captured in a CUDA graph, which must train as eager code does
+    python -m benchmarks.steps                    # 2,000 videos of 10 steps x 200 frames, d = 512, on the CPU
+    python -m benchmarks.steps --device cuda      # and captured in a CUDA graph, which must train as eager code does
 
 Times one epoch (84 batches of 24) of the mapping alone (forward, backward and optimizer, with the square of its output
 as the loss), and with each loss, in turn in the same run; prints seconds and ratios. Captured steps are compared with
@@ -13,7 +13,7 @@ import time
 
 import torch
 
-from dropdtw.experiments.steps.model import Objective, StepModel, Tensors
+from reproduction.steps.model import Objective, StepModel, Tensors
 
 VIDEOS, K, N, D, BATCH = 2000, 10, 200, 512, 24
 ROWS = {

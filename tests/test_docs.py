@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-pytest.importorskip("mkdocs", reason="the documentation is not built here: pip install 'dropdtw[docs]'")
-pytest.importorskip("mkdocstrings", reason="the documentation is not built here: pip install 'dropdtw[docs]'")
+pytest.importorskip("mkdocs", reason="the documentation is not built here: make setup")
+pytest.importorskip("mkdocstrings", reason="the documentation is not built here: make setup")
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

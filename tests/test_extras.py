@@ -22,7 +22,6 @@ COMMANDS = {
     "align": ["align", "Z.npy", "X.npy", "--out", "a.json"],
     "find": ["find", "Z.npy", "X.npy"],
     "retrieve": ["retrieve", "Z.npy", "sequences"],
-    "bench": ["bench"],
     "info": ["info", "--json"],
     "align --plot": ["align", "Z.npy", "X.npy", "--plot", "a.png"],
     "find --plot": ["find", "Z.npy", "X.npy", "--plot", "b.svg"],
@@ -33,7 +32,6 @@ COMMANDS = {
     "explore with steps and a talk": ["explore", *TALK, "--no-browser"],
     "corpus": ["corpus", "localize", "Z.npy", "corpus", "--out", "found"],
     "corpus --engine ray": ["corpus", "localize", "Z.npy", "corpus", "--out", "more", "--engine", "ray"],
-    "reproduce": ["reproduce", "steps", "--quick", "--out", "run"],
 }
 pytestmark = pytest.mark.skipif(
     os.environ.get("DROPDTW_TEST_PACKAGING") != "1", reason="runs every command: set DROPDTW_TEST_PACKAGING=1"

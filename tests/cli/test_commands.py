@@ -16,13 +16,13 @@ import pytest
 import dropdtw
 from cli_cases import call, run
 from dropdtw import cli
-from dropdtw.cli import bench, options
+from dropdtw.cli import options
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "chapters"
 STEPS, TALK = str(EXAMPLES / "steps.txt"), str(EXAMPLES / "talk.srt")
 COMMANDS = ["align", "chapters", "find", "diff", "retime", "retrieve"]
-COMMANDS += ["corpus", "explore", "reproduce", "bench", "info"]
-GROUPS = ["corpus", "reproduce"]
+COMMANDS += ["corpus", "explore", "info"]
+GROUPS = ["corpus"]
 
 
 @pytest.fixture
@@ -363,7 +363,7 @@ def test_retrieve_needs_something_readable(folder, monkeypatch, capsys):
         assert reason in err
 
 
-# --- info, bench, help ------------------------------------------------------------------------------------------
+# --- info, help -------------------------------------------------------------------------------------------------
 
 
 def test_info_names_version_and_executors():
@@ -372,34 +372,6 @@ def test_info_names_version_and_executors():
     assert "reference" in facts["executors"]
     assert int(facts["threads"]) > 0
     assert "GPU" in run("info").stdout
-
-
-def test_bench_measures_and_compares(monkeypatch):
-    monkeypatch.setattr(bench, "PATIENCE", 0.0)
-    monkeypatch.setattr(bench, "PEERS", {"numpy": lambda a, b: lambda: (a[:, None] - b).sum(), "gone": None})
-    out = run("bench").stdout
-    assert "1000 × 1000" in out
-    assert re.search(r"numpy +\d.* ×$", out, re.M)
-    assert "gone" not in out
-
-
-def test_bench_survives_its_peers_and_their_absence(monkeypatch):
-    monkeypatch.setattr(bench, "PATIENCE", 0.0)
-    monkeypatch.setattr(bench, "PEERS", {"numpy": lambda a, b: 1 / 0, "gone": None})
-    assert "failed: ZeroDivisionError" in run("bench").stdout
-    monkeypatch.setattr(bench, "PEERS", {"gone": None})
-    assert "no other DTW library is installed; to compare, install one of gone" in run("bench").stdout
-    monkeypatch.setattr(bench, "PEERS", {"numpy": None})
-    monkeypatch.setattr(bench, "BUDGET", 0.0)
-    assert "skipped: no time left" in run("bench").stdout
-
-
-def test_bench_peers_compute_the_same():
-    a, b = np.random.default_rng(0).normal(size=(2, 30))
-    pytest.importorskip("dtaidistance", reason="dtaidistance is not installed")
-    assert bench.PEERS["dtaidistance"](a, b)() ** 2 == pytest.approx(
-        dropdtw.distance(a, b, match="sqeuclidean", method="dtw")
-    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -473,7 +445,6 @@ def test_reader_that_leaves_early_is_no_error(folder):
 # --- what is not installed --------------------------------------------------------------------------------------
 
 WITHOUT = {
-    "torch": (["reproduce", "tmnist", "--out", "run"], "this command needs torch: pip install 'dropdtw[experiments]'"),
     "matplotlib": (
         ["align", "Z.npy", "X.npy", "--plot", "a.png"],
         "--plot needs matplotlib: pip install 'dropdtw[plot]'",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dropdtw.data import grid
+from reproduction.data import grid
 
 SPANS = [(0, 10), (6, 8), (0, 3), (5, 10), (2, 9), (0, 0), (4, 5), (1, 4)]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dropdtw.experiments.common.pools import Videos
+from reproduction.common.pools import Videos
 
 
 def made_up(seed, classes=8, d=6, noise=0.3):

@@ -2,7 +2,7 @@
 
 import json
 
-from dropdtw.data.captaincook4d import ANNOTATIONS
+from reproduction.data.captaincook4d import ANNOTATIONS
 
 TEA = {
     "steps": {"0": "START", "3": "Pour-Pour the tea", "1": "Boil-Boil water", "2": "Warm-Warm the pot", "4": "END"},

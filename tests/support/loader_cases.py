@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dropdtw.data import mnist
+from reproduction.data import mnist
 
 RNG = np.random.default_rng(0)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dropdtw.experiments.penn.model import Clips
+from reproduction.penn.model import Clips
 
 
 def made_up(actions=3, each=6, T=(24, 40), seed=0, d=5, noise=0.05):

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="the experiments need PyTorch: pip install dropdtw[experiments]")
-pytest.importorskip("lightning_fabric", reason="training needs Lightning Fabric: pip install dropdtw[experiments]")
+torch = pytest.importorskip("torch", reason="the experiments need PyTorch: make setup")
+pytest.importorskip("lightning_fabric", reason="training needs Lightning Fabric: make setup")
 
 import dropdtw  # noqa: E402
 from dropdtw import metrics  # noqa: E402
-from dropdtw.data.steps import StepVideo  # noqa: E402
-from dropdtw.experiments.common.pools import Videos  # noqa: E402
-from dropdtw.experiments.steps import stand_in  # noqa: E402
-from dropdtw.experiments.steps.splits import Splits  # noqa: E402
+from reproduction.common.pools import Videos  # noqa: E402
+from reproduction.data.steps import StepVideo  # noqa: E402
+from reproduction.steps import stand_in  # noqa: E402
+from reproduction.steps.splits import Splits  # noqa: E402
 
 D = 32
 CLASSES = 14

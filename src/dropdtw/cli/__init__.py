@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import warnings
+from importlib import import_module
 from typing import Final, cast
 
 EXTRAS: Final = {
@@ -21,7 +22,7 @@ EXTRAS: Final = {
     "uvicorn": "explore",
     "wordllama": "text",
 }
-"""The extra that installs each optional module. `dropdtw reproduce` always needs the extra "experiments"."""
+"""The extra that installs each optional module."""
 
 NAMES: Final = "drop_x|drop_z|open_x|open_z|one_to_many|many_to_one|max_cost|num_gpus"
 WORDS: Final = "engine|fps|match|method|overlap|strict|threshold|warp|window"
@@ -36,11 +37,19 @@ PYTHON_ONLY: Final = re.compile(r",? or (?:give )?(?:None\b|an? (?:function|drop
 
 
 def main() -> None:
-    """Run the command line. A user's mistake prints one line and exits with code 2; Ctrl-C exits with code 130."""
+    """Run `dropdtw`."""
+    run("dropdtw.cli.app", "dropdtw")
+
+
+def run(module: str, program: str) -> None:
+    """Run the `app` of a module. A user's mistake prints one line and exits with code 2; Ctrl-C exits with code 130.
+
+    program : the name in usage lines.
+    """
     try:
         import typer
 
-        from dropdtw.cli.app import app
+        app = import_module(module).app
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
@@ -54,7 +63,7 @@ def main() -> None:
     # Click's UsageError, wherever this version of typer keeps it.
     wrong_use = cast("type[Exception]", typer.BadParameter.__mro__[1])
     try:
-        code = app(standalone_mode=False, prog_name="dropdtw")
+        code = app(standalone_mode=False, prog_name=program)
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         print("stopped", file=sys.stderr)
@@ -69,7 +78,7 @@ def main() -> None:
         _say(_missing(error) or (str(error) if isinstance(error, OSError) else _for_shell(str(error))))
         sys.exit(2)
     except wrong_use as error:
-        _explain(error)
+        _explain(error, program)
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -79,7 +88,7 @@ def _missing(error: Exception) -> str | None:
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return None
     name = error.name.partition(".")[0]
-    extra = "experiments" if sys.argv[1:2] == ["reproduce"] else EXTRAS.get(name)
+    extra = EXTRAS.get(name)
     return None if extra is None else f"this command needs {name}: pip install 'dropdtw[{extra}]'"
 
 
@@ -97,15 +106,15 @@ def _for_shell(text: str) -> str:
     return PARAMETER.sub(flag, PYTHON_ONLY.sub("", text).replace("pass Z.T and X.T", "transpose both"))
 
 
-def _explain(error: BaseException) -> None:
+def _explain(error: BaseException, program: str) -> None:
     """Print one line about a malformed command. A command without any arguments prints its help instead."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         if message := getattr(error, "message", ""):  # rich has already printed it
             print(message, file=sys.stderr)
         return
-    about = f" {context.command_path.partition(' ')[2]}" if context and " " in context.command_path else ""
-    _say(f"{error.format_message().rstrip('.')}; see: dropdtw{about} --help")  # type: ignore[attr-defined]
+    asked = context.command_path if context else program
+    _say(f"{error.format_message().rstrip('.')}; see: {asked} --help")  # type: ignore[attr-defined]
 
 
 def _say(text: str) -> None:

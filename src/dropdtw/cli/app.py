@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dropdtw.cli import align, bench, chapters, corpus, diff, explore, find, info, reproduce, retime, retrieve
+from dropdtw.cli import align, chapters, corpus, diff, explore, find, info, retime, retrieve
 
 
 def _version(asked: bool) -> None:
@@ -36,8 +36,6 @@ app.command(epilog="Example: dropdtw retime talk.srt --from talk.mp4 --to edited
 app.command(epilog="Example: dropdtw retrieve query.npy corpus/ --top 10 --drop-x 0.3 --drop-z 0.3")(retrieve.retrieve)
 app.add_typer(corpus.app, name="corpus")
 app.command(epilog="Example: dropdtw explore steps.npy frames.npy")(explore.explore)
-app.add_typer(reproduce.app, name="reproduce")
-app.command(epilog="Example: dropdtw bench")(bench.bench)
 app.command(epilog="Example: dropdtw info --json")(info.info)
 
 

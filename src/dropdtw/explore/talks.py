@@ -27,7 +27,7 @@ FEATURES = 48
 def read_talk(steps: str, talk: str, **more: Any) -> Data:
     """Load a file with one step per line, and subtitles in which to find the steps. Needs the extra `text`."""
     from dropdtw import text
-    from dropdtw.data.text import embed
+    from dropdtw.text.embeddings import embed
     from dropdtw.text.find import match_costs
 
     wanted = _parsed(steps, read_blocks)
@@ -37,7 +37,7 @@ def read_talk(steps: str, talk: str, **more: Any) -> Data:
         "",
         "import dropdtw",
         "from dropdtw import text",
-        "from dropdtw.data.text import embed",
+        "from dropdtw.text.embeddings import embed",
         "from dropdtw.orders.blocks import read_blocks",
         "from dropdtw.text.find import match_costs",
         "",

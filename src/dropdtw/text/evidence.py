@@ -40,7 +40,7 @@ class Weights(NamedTuple):
     others: float
 
 
-# `python benchmarks/chapters.py --data DIR` (seed 0) fitted the next three on 259 transcripts of cooking videos. In
+# `python -m benchmarks.chapters --data DIR` (seed 0) fitted the next three on 259 transcripts of cooking videos. In
 # cross-validation, 5 % of the steps of a wrong recipe are found (70 % by alignment alone), and 99.7 % of the steps of
 # the right recipe that alignment puts in the right place are kept.
 WEIGHTS: Final = Weights(constant=6.83, cost=-3.74, place=3.71, others=-9.78)

@@ -106,7 +106,7 @@ def find_steps(
     >>> [(f.step, f.sentences) for f in text.find_steps(steps, said)]
     [('Boil the water', (1, 2)), ('Put the tea leaves into the pot', (3, 4)), ('Pour the milk', None)]
     """
-    from dropdtw.data.text import embed
+    from dropdtw.text.embeddings import embed
 
     steps, sentences = list(steps), list(sentences)
     if not steps or not sentences:

@@ -1,0 +1,154 @@
+"""Multi-step localization (paper Section 4.2): inference with any method on given match costs, and scores.
+
+The scores cover all videos of a split. Three are the paper's: recall of the assignment of one frame to each step
+(pooled over steps), frame accuracy including background, and IoU (both per video, then averaged). The fourth is F1 of
+the frames that show a step, pooled over videos.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import dropdtw
+from dropdtw import metrics
+from dropdtw.costs import cosine
+from dropdtw.files.progress import Report
+from dropdtw.orders import Order
+from dropdtw.problem.inputs import Array
+from dropdtw.tables.methods import METHODS
+from reproduction.data.steps import BACKGROUND, StepDataset, StepVideo
+
+PERCENTILES = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0, 70.0)
+"""Candidates for drop costs and thresholds of inference, tuned on validation videos."""
+
+Cost = Callable[[StepVideo], Array]
+"""The match costs (K, N) of a video."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Recall, accuracy, IoU and F1, 0 to 1."""
+
+    recall: float
+    accuracy: float
+    iou: float
+    f1: float
+
+
+def scores(found: Iterable[tuple[StepVideo, Array, Array | None]]) -> Scores:
+    """Score tuples (video, predicted step ids (N,), similarities (K, N) for recall, or None).
+
+    If a video has more steps than frames, no assignment of one frame to each step exists: its steps count as missed.
+    """
+    accuracy, iou, hits, steps, right, named = [], [], 0.0, 0, 0, 0
+    for video, labels, S in found:
+        true = video.labels
+        accuracy.append(metrics.frame_accuracy(labels, true))
+        iou.append(metrics.iou(labels, true))
+        right += int(((labels == true) & (true != BACKGROUND)).sum())
+        named += int((labels != BACKGROUND).sum() + (true != BACKGROUND).sum())
+        steps += len(video.steps)
+        if S is not None and len(video.steps) <= len(video.frames):
+            starts, stops = _intervals(video)
+            hits += len(video.steps) * metrics.recall(S, starts, stops, order=video.order)
+    if not accuracy:
+        raise ValueError("there are no videos to score; this part of the data set is empty; give more videos")
+    return Scores(hits / max(1, steps), float(np.mean(accuracy)), float(np.mean(iou)), 2 * right / max(1, named))
+
+
+def _intervals(video: StepVideo) -> tuple[Array, Array]:
+    """Start and stop of each step in frames (see `StepVideo.frame_segments`); equal for a step without a segment."""
+    starts, stops = np.zeros((2, len(video.steps)))
+    for row, start, stop in video.frame_segments:
+        starts[row], stops[row] = start, stop
+    return starts, stops
+
+
+def localize(C: Array, drop_x: Array | float, order: Order | None = None) -> Array:
+    """Find the step of each frame with Drop-DTW: one step per frame, one contiguous run per step. −1 for background.
+
+    order : order of the steps; None: as listed. If there are more steps than frames, steps share frames.
+    """
+    return dropdtw.solve(C, drop_x, many_to_one=_crowded(C), contiguous=True, order=order).labels
+
+
+def _crowded(C: Array) -> bool:
+    """Whether steps must share frames."""
+    return bool(C.shape[0] > C.shape[1])
+
+
+def by_method(C: Array, method: str, percentile: float) -> Array:
+    """Find the step of each frame with a method of the registry, −1 for background.
+
+    percentile : of C, sets the drop costs or the threshold; ignored by methods that take neither.
+    """
+    entry = METHODS[method]
+    at = float(np.percentile(C, percentile))
+    if method == "drop_dtw":
+        return localize(C, at)
+    if method == "smith_waterman":  # needs negative costs for good matches
+        return dropdtw.solve(C - at, 0.0, 0.0, method=method).labels
+    if entry.takes_threshold:
+        return dropdtw.solve(C, method=method, threshold=at).labels
+    if not entry.takes_drops:  # else OTAM would match all steps to its cheapest frame
+        return dropdtw.solve(C, method=method, many_to_one=_crowded(C)).labels
+    # One-to-one methods must also be able to drop steps, because there may be more steps than frames.
+    return dropdtw.solve(C, at, at if entry.one_to_one else None, method=method).labels
+
+
+def cosine_cost(video: StepVideo) -> Array:
+    """The cosine match costs of a video's own features."""
+    return cosine(video.steps, video.frames)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """The data of a comparison: match costs, validation videos to tune the percentile on, and test videos."""
+
+    cost: Cost
+    validation: StepDataset
+    test: StepDataset
+
+
+@dataclass(frozen=True)
+class Inference:
+    """The result of a method on fixed features: the percentile chosen in each fold, and scores over all folds."""
+
+    percentiles: tuple[float, ...]
+    scores: Scores
+
+
+METHODS_COMPARED = ("dtw", "otam", "lcss", "needleman_wunsch", "smith_waterman", "greedy", "drop_dtw")
+"""The methods that differ in hard inference; `subsequence` equals `otam`, `drop_dtw_paper` equals `drop_dtw`."""
+
+
+def compare_methods(
+    folds: Sequence[Fold], by: str = "iou", report: Report = lambda done, total: None
+) -> dict[str, Inference]:
+    """Compare all methods on the same costs (paper Table 2); "all background" finds nothing.
+
+    by : the score that tunes percentiles on validation videos, "iou" or "f1".
+    """
+
+    def run(fold: Fold, videos: StepDataset, name: str, p: float) -> list[tuple[StepVideo, Array, None]]:
+        return [(video, video.ids_of(by_method(fold.cost(video), name, p)), None) for video in videos]
+
+    nothing = [(video, np.full(len(video.frames), BACKGROUND), None) for fold in folds for video in fold.test]
+    table = {"all background": Inference((), scores(nothing))}
+    for number, name in enumerate(METHODS_COMPARED):
+        entry = METHODS[name]
+        chosen: list[float] = []
+        found: list[tuple[StepVideo, Array, None]] = []
+        for fold in folds:
+            p = 0.0
+            if entry.takes_drops or entry.takes_threshold:
+                tried = {p: getattr(scores(run(fold, fold.validation, name, p)), by) for p in PERCENTILES}
+                p = max(tried, key=lambda p: tried[p])
+                chosen.append(p)
+            found += run(fold, fold.test, name, p)
+        table[name] = Inference(tuple(chosen), scores(found))
+        report(number + 1, len(METHODS_COMPARED))
+    return table

@@ -1,0 +1,42 @@
+"""The losses of step localization by name: `python -m reproduction steps --loss NAME`. To add one, extend `LOSSES`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from reproduction.common.losses import D3TW, DROP, NONE, OTAM, SMOOTH, Loss
+
+if TYPE_CHECKING:
+    from dropdtw.torch import LearnedDrop
+
+
+def _learned(dim: int, percentile: float) -> LearnedDrop:
+    from dropdtw.torch import LearnedDrop
+
+    return LearnedDrop(dim, output="logit", scale=1 / math.sqrt(dim))  # as if the steps were unit vectors
+
+
+def _anchored(dim: int, percentile: float) -> LearnedDrop:
+    from torch import nn
+
+    from dropdtw.torch import LearnedDrop
+
+    drop = LearnedDrop(dim, output="logit", residual=False, scale=1 / math.sqrt(dim), anchor=percentile)
+    for parameter in drop.parameters():
+        nn.init.zeros_(parameter)  # training starts from the percentile alone
+    return drop
+
+
+LOSSES: Final[dict[str, Loss]] = {
+    "drop-percentile": replace(DROP, variant="percentile"),
+    "drop-learned": replace(DROP, variant="learned", learned=_learned),
+    "drop-anchored": replace(DROP, variant="learned and anchored", learned=_anchored),
+    "smooth": SMOOTH,
+    "d3tw": D3TW,
+    "otam": OTAM,
+    "none": NONE,
+}
+""""drop-learned" is the paper's learned drop cost (Eq. 6, as a logit). "drop-anchored" learns which frames to drop,
+while a percentile sets how many. "none" trains with L_clust alone, or not at all."""

@@ -1,0 +1,180 @@
+"""The step-localization model (paper Section 4.2): a small network on the frames, and its training loss.
+
+Frames are standardized with the statistics of the training set and mapped by x + W₂ ReLU(W₁ x). Step embeddings are
+only rescaled. The losses are combined as in the authors' experiments: 4 · L_clust + 2.5 · D / N.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dropdtw.costs import Softmax
+from dropdtw.drops import LogitPercentile
+from dropdtw.orders import Order
+from dropdtw.problem.inputs import Array
+from dropdtw.torch import ClusteringLoss, D3TWLoss, LearnedDrop
+from dropdtw.torch.batch import Pairs, pairs
+from dropdtw.torch.losses import AlignmentLoss
+from reproduction.common.registry import find
+from reproduction.data.steps import Batch, StepVideo
+from reproduction.steps.losses import LOSSES
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The training objective.
+
+    loss : a key of `LOSSES`.   cluster : whether L_clust is added.   percentile : percentile of the drop logit.
+    reducer : the minimum in the recurrence: "smooth", "soft" or "hard"; None: that of the loss's authors.
+    gamma_match, gamma_test : temperatures of the softmax over steps, in training and at inference.
+    gamma_pool, gamma_contrast : temperatures of L_clust.
+    Temperatures are the authors', for 512 features. For d features they are scaled by d / 512, like dot products.
+    """
+
+    loss: str = "drop-percentile"
+    cluster: bool = True
+    percentile: float = 30.0
+    reducer: str | None = None
+    gamma_match: float = 10.0
+    gamma_test: float = 30.0
+    gamma_pool: float = 10.0
+    gamma_contrast: float = 30.0
+    weight: float = 2.5
+    cluster_weight: float = 4.0
+
+    def __post_init__(self) -> None:
+        find(LOSSES, self.loss, "loss")
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is anything to minimize."""
+        return self.cluster or LOSSES[self.loss].make is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Tensors:
+    """A batch of videos as tensors. orders : order of the steps of each video; None: as listed."""
+
+    frames: Tensor
+    steps: Tensor
+    ids: Tensor
+    x_lengths: Tensor
+    z_lengths: Tensor
+    orders: tuple[Order, ...] | None = None
+
+    @classmethod
+    def of(cls, batch: Batch) -> Tensors:
+        """Convert a collated batch of arrays."""
+        arrays = (batch.frames, batch.steps, batch.step_ids, batch.x_lengths, batch.z_lengths)
+        frames, steps, ids, x, z = (torch.from_numpy(np.ascontiguousarray(a)) for a in arrays)
+        return cls(frames, steps, ids, x, z, batch.orders)
+
+    def to(self, device: Any) -> Tensors:
+        """Copy to another device."""
+        parts = (self.frames, self.steps, self.ids, self.x_lengths, self.z_lengths)
+        frames, steps, ids, x, z = (part.to(device) for part in parts)
+        return Tensors(frames, steps, ids, x, z, self.orders)
+
+
+class StepModel(nn.Module):
+    """Maps frames (N, d) to embeddings (N, d') in the space of the steps; has a training loss and inference costs.
+
+    frame_dim, step_dim : d and d'. If they differ, a linear layer comes first.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, frame_dim: int, step_dim: int, objective: Objective) -> None:
+        super().__init__()
+        self.objective = objective
+        self.register_buffer("mean", torch.zeros(frame_dim))
+        self.register_buffer("std", torch.ones(frame_dim))
+        self.project = nn.Identity() if frame_dim == step_dim else nn.Linear(frame_dim, step_dim)
+        self.network = nn.Sequential(nn.Linear(step_dim, step_dim), nn.ReLU(), nn.Linear(step_dim, step_dim))
+        last = self.network[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.zeros_(last.weight)  # training starts from the unchanged features
+        nn.init.zeros_(last.bias)
+        learned = LOSSES[objective.loss].learned
+        self.drop = None if learned is None else learned(step_dim, objective.percentile)
+        scale = step_dim / 512
+        self.gamma_test = objective.gamma_test * scale
+        self.align = _alignment(objective, self.drop, objective.gamma_match * scale)
+        pool, contrast = objective.gamma_pool * scale, objective.gamma_contrast * scale
+        clustering = ClusteringLoss("contrastive", gamma=pool, gamma_contrast=contrast, reduction="none")
+        self.cluster = clustering if objective.cluster else None
+
+    def standardise(self, videos: Iterable[StepVideo]) -> None:
+        """Set the mean and deviation of the features from the training videos."""
+        frames = np.concatenate([video.frames for video in videos])
+        self.mean.copy_(torch.from_numpy(frames.mean(axis=0)))
+        self.std.copy_(torch.from_numpy(np.maximum(frames.std(axis=0), 1e-6)))
+
+    def embed(self, frames: Tensor) -> Tensor:
+        """Embed frames (…, d)."""
+        x = self.project((frames - self.mean) / self.std)
+        mapped: Tensor = x + self.network(x)
+        return mapped
+
+    def forward(self, batch: Tensors) -> Tensor:
+        """The loss of each video, (B,)."""
+        X = self.embed(batch.frames)
+        Z = _scaled(batch.steps)
+        p = pairs(Z, X, batch.z_lengths, batch.x_lengths, batch.ids)
+        aligned = None if self.align is None else self.objective.weight * self.aligned(p, batch.orders)
+        if self.cluster is None:
+            return X.new_zeros(len(X)) if aligned is None else aligned
+        clustered = self.objective.cluster_weight * self.cluster.values(p)
+        return clustered if aligned is None else aligned + clustered
+
+    def aligned(self, p: Pairs, orders: tuple[Order, ...] | None) -> Tensor:
+        """The alignment loss of each video."""
+        if isinstance(self.align, D3TWLoss):  # which creates its own negative pairs
+            told = {"z_lengths": p.z_lengths, "x_lengths": p.x_lengths, "ids": p.names}
+            found: Tensor = self.align(p.given_z, p.given_x, **told, order=orders)
+            return found
+        assert isinstance(self.align, AlignmentLoss)
+        return self.align.values(p, orders)
+
+    @torch.no_grad()
+    def vectors(self, video: StepVideo) -> tuple[Array, Array]:
+        """The embeddings of the steps (K, d') and frames (N, d') of a video."""
+        frames = torch.from_numpy(video.frames).to(self.mean.device)
+        return _scaled(torch.from_numpy(video.steps)).numpy(), self.embed(frames).cpu().numpy()
+
+    @torch.no_grad()
+    def costs(self, video: StepVideo, percentile: float | None = None) -> tuple[Array, Array]:
+        """Match costs (K, N) and drop costs (N,) of a video; the drop logit is the learned one or a percentile."""
+        Z, X = self.vectors(video)
+        match = Softmax(self.gamma_test, tuple(video.step_ids.tolist()))
+        rule = LogitPercentile(self.objective.percentile if percentile is None else percentile)
+        if self.drop is None:
+            return match.with_drop_logits(Z, X, rule.logits, rule.epsilon)
+        own = self.drop(*(torch.from_numpy(part)[None].to(self.mean.device) for part in (Z, X)))[0].cpu().numpy()
+        if self.drop.anchor is None:
+            return match.with_drop_logits(Z, X, lambda S: own, rule.epsilon)
+        return match.with_drop_logits(Z, X, lambda S: rule.logits(S) + own - own.mean(), rule.epsilon)
+
+
+def _scaled(steps: Tensor) -> Tensor:
+    """Scale step embeddings to length √d, like standardized frames; the temperatures assume this scale."""
+    return nn.functional.normalize(steps, dim=-1) * math.sqrt(steps.shape[-1])
+
+
+def _alignment(objective: Objective, drop: LearnedDrop | None, gamma_match: float) -> nn.Module | None:
+    """Build the alignment loss of an objective, normalized by the number of frames."""
+    loss = LOSSES[objective.loss]
+    if loss.make is None:
+        return None
+    options: dict[str, Any] = {"gamma_match": gamma_match, "normalize": "x", "reduction": "none"}
+    if objective.reducer is not None:
+        options["reducer"] = objective.reducer
+    return loss.build({"drop_x": f"logit:{objective.percentile:g}" if drop is None else drop}, **options)

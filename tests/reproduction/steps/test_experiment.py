@@ -1,0 +1,96 @@
+"""Step localization: every loss trains, and training helps."""
+
+import json
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the experiments need PyTorch: make setup")
+pytest.importorskip("lightning_fabric", reason="training needs Lightning Fabric: make setup")
+
+from reproduction.common.training import Plan  # noqa: E402
+from reproduction.data.steps import collate  # noqa: E402
+from reproduction.steps import experiment  # noqa: E402
+from reproduction.steps.inference import PERCENTILES  # noqa: E402
+from reproduction.steps.losses import LOSSES  # noqa: E402
+from reproduction.steps.model import Objective, StepModel, Tensors  # noqa: E402
+from step_cases import DATA  # noqa: E402
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("cluster", [False, True])
+def test_every_loss_gives_one_number_per_video_whatever_the_batch(loss, cluster):
+    model = experiment.make_model(DATA.train, Objective(loss, cluster), 0)
+    batch = Tensors.of(collate(DATA.train.load([0, 9, 17])))
+    torch.manual_seed(0)
+    together = model(batch)
+    assert together.shape == (3,)
+    assert torch.isfinite(together).all()
+    if loss == "none" and not cluster:
+        assert not together.any()
+        return
+    if loss == "d3tw":  # it draws its own shuffles
+        return
+    alone = torch.cat([model(Tensors.of(collate(DATA.train.load([k])))) for k in (0, 9, 17)])
+    assert torch.allclose(together, alone, rtol=1e-4)
+    together.sum().backward()
+    moved = {name for name, p in model.named_parameters() if p.grad is not None and p.grad.any()}
+    assert {"network.2.weight", "network.2.bias"} <= moved  # the first layer gets a gradient once the last is nonzero
+    if loss in ("drop-learned", "drop-anchored"):
+        assert "drop.network.0.weight" in moved
+
+
+def test_an_unknown_loss_is_refused():
+    with pytest.raises(ValueError, match="loss is 'sharp'; choose one of drop-percentile, drop-learned"):
+        Objective("sharp")
+
+
+def test_frames_and_steps_of_different_sizes():
+    model = StepModel(5, 3, Objective())
+    assert model.embed(torch.zeros(2, 7, 5)).shape == (2, 7, 3)
+    fresh = StepModel(4, 4, Objective())
+    x = torch.rand(3, 4)
+    assert torch.equal(fresh.embed(x), x)  # training starts from the unchanged features
+
+
+@pytest.mark.parametrize("loss", ["drop-percentile", "drop-learned", "drop-anchored"])
+def test_costs_in_use_are_those_of_training(loss):
+    """Inference uses the drop costs that the loss trains, at the same temperature."""
+    model = experiment.make_model(DATA.train, Objective(loss, gamma_match=30.0, gamma_test=30.0), 0)
+    if model.drop is not None:
+        for parameter in model.drop.parameters():
+            torch.nn.init.normal_(parameter, std=0.2)
+    v = DATA.train[3]
+    Z, X = model.vectors(v)
+    from dropdtw.torch.batch import pairs
+
+    p = pairs(*(torch.from_numpy(part)[None] for part in (Z, X)), None, None, torch.from_numpy(v.step_ids)[None])
+    C, drop_x, _ = model.align.costs(p)
+    ours, ours_x = model.costs(v)
+    np.testing.assert_allclose(ours, C[0].detach().numpy(), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(ours_x, drop_x[0].detach().numpy(), rtol=1e-3, atol=1e-4)
+
+
+def test_an_epoch_lowers_the_loss_and_beats_untrained_features(tmp_path):
+    before = experiment.make_model(DATA.train, Objective("none", cluster=False), 0)
+    untrained = experiment.evaluate(before, DATA.test, experiment.choose_percentile(before, DATA.val))
+    model, done = experiment.train_model(
+        DATA.train, DATA.val, Objective(), Plan(epochs=8, lr=3e-3), out=tmp_path, progress=False
+    )
+    losses = [line["loss"] for line in done.history[1:]]
+    assert losses[-1] < losses[0]
+    trained = experiment.evaluate(model, DATA.test, experiment.choose_percentile(model, DATA.val))
+    assert trained.recall > untrained.recall
+    assert trained.iou > untrained.iou
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert max(line["recall"] for line in lines) == done.best["recall"]
+
+
+def test_the_percentile_with_the_best_iou_is_chosen():
+    model = experiment.make_model(DATA.train, Objective(), 0)
+    tried = {p: experiment.evaluate(model, DATA.val, p).iou for p in PERCENTILES}
+    assert len(set(tried.values())) > 1
+    assert tried[experiment.choose_percentile(model, DATA.val)] == max(tried.values())
+    assert (
+        experiment.choose_percentile(experiment.make_model(DATA.train, Objective("drop-learned"), 0), DATA.val) is None
+    )
