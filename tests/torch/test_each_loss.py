@@ -179,6 +179,39 @@ def test_margin_loss_takes_wrong_sequences_from_the_batch(negatives):
     assert 0 < sum(h == 0 for row in hinges for h in row) < sum(map(len, hinges))
 
 
+@pytest.mark.parametrize("negatives", ["roll", "all"])
+def test_each_sequence_of_a_margin_loss_keeps_what_is_its_own(negatives):
+    """Z its drop costs, opening cost and ids; X its drop costs, opening cost and warp penalty."""
+    Z, X = batch()
+    draw = torch.Generator().manual_seed(1)
+    ids = torch.tensor([[0, 0, 1, 2], [0, 1, 2, 3], [0, 1, 0, 2]])
+    drop_x, drop_z = (torch.rand(3, n, generator=draw, dtype=torch.float64) for n in (7, 4))
+    charges = dict(zip(("open_x", "open_z", "warp"), torch.rand(3, 3, generator=draw), strict=True))
+
+    def loss(x=slice(None), z=slice(None)):
+        own = {name: value[z if name == "open_z" else x] for name, value in charges.items()}
+        return dt.DropDTWLoss(drop_x[x], drop_z[z], **own)
+
+    found = dt.MarginLoss(loss(), 1.0, negatives=negatives, reduction="none")(Z, X, **LENGTHS, ids=ids)
+    for b in range(3):
+        x, hinges = slice(b, b + 1), []
+        for o in [(b - 1) % 3] if negatives == "roll" else [c for c in range(3) if c != b]:
+            right, wrong = (
+                loss(x, z).per_item(Z[z], X[x], z_lengths=Z_LENGTHS[z], x_lengths=X_LENGTHS[x], ids=ids[z])
+                for z in (x, slice(o, o + 1))
+            )
+            hinges.append(torch.relu(right - wrong + 1.0))
+        torch.testing.assert_close(found[b], torch.stack(hinges).mean())
+
+
+def test_a_wrong_z_that_cannot_be_aligned_adds_nothing():
+    Z, X = batch()
+    loss = dt.MarginLoss(dt.DropDTWLoss(0.3, many_to_one=False), negatives="all", reduction="none")
+    lengths = {"z_lengths": [3, 2, 4], "x_lengths": [3, 7, 4]}  # the third Z has too many elements for the first X
+    of_two = loss(Z[:2], X[:2], z_lengths=[3, 2], x_lengths=[3, 7])
+    torch.testing.assert_close(loss(Z, X, **lengths)[0], of_two[0] / 2)
+
+
 def test_margin_loss_takes_wrong_sequences_as_given():
     Z, X = batch()
     loss = dt.MarginLoss(dt.SoftDTWLoss(), 0.5, reduction="none")

@@ -335,6 +335,11 @@ WRONG = {
         "wrong_lengths range from 9 to 9",
         "from 1 to 3",
     ),
+    "drop costs of other sequences": case(
+        lambda: dt.MarginLoss(dt.DropDTWLoss(None, torch.ones(2, 3), match="cosine"))(Z, X, wrong=Z),
+        "drop_z has shape (2, 3), one cost per z of each item",
+        "a tensor (B, 1)",
+    ),
     "no loss": case(lambda: dt.MarginLoss(dt.ClusteringLoss()), "loss is ClusteringLoss", "give an alignment loss"),
     "negatives": case(
         lambda: dt.MarginLoss(LOSS, negatives="hard"), "negatives is 'hard'", "choose 'roll' (previous item"

@@ -10,7 +10,7 @@ from dropdtw import orders
 
 torch = pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
 
-from dropdtw.torch import drop_dtw, functional, wavefront  # noqa: E402
+from dropdtw.torch import DropDTWLoss, drop_dtw, functional, wavefront  # noqa: E402
 from torch_cases import EXECUTORS, GAMMA, REDUCERS, assert_same, everything, random, supporting, tensors  # noqa: E402
 
 
@@ -208,6 +208,22 @@ def test_memory_layout_does_not_matter():
     ]
     assert not odd[0].is_contiguous()
     assert_same(everything(odd, gamma=GAMMA), everything((C, d_x, d_z), gamma=GAMMA))
+
+
+@pytest.mark.parametrize("order", [None, [0, 1, 2], [None, [2, 1, 0]]])
+def test_lengths_that_no_alignment_fits_are_refused_padded_or_not(order):
+    C = torch.rand(2, 3, 4, dtype=torch.float64)
+    how = {"many_to_one": False, "order": order}
+    said = "Z has 3 elements and X has 2, so the z cannot each have an x of their own"
+    with pytest.raises(ValueError, match=said):
+        drop_dtw(C[..., :2], **how)
+    with pytest.raises(ValueError, match=f"item 1: {said}"):
+        drop_dtw(C, x_lengths=[4, 2], **how)
+    with pytest.raises(ValueError, match=f"item 1: {said}"):
+        DropDTWLoss(many_to_one=False)(C.mT, C.mT, z_lengths=[3, 3], x_lengths=[4, 2])
+    for some in (drop_dtw(C, x_lengths=[4, 2], **how, strict=False), drop_dtw(C, x_lengths=[4, 4], **how)):
+        assert torch.isfinite(some).tolist() in ([True, False], [True, True])
+    assert drop_dtw(C[..., :2], **how, strict=False).tolist() == [torch.inf] * 2
 
 
 def test_no_alignment_is_infinite_and_has_no_derivative():

@@ -164,6 +164,18 @@ def test_losses_take_an_order_for_all_and_one_for_each(loss):
     assert torch.isfinite(torch.autograd.grad(each.sum(), Z)[0]).all()
 
 
+@pytest.mark.parametrize("order", [orders.before(2, [(0, 1)]), orders.walks([0, 1], [(0, 1), (1, 2)], [2]), [0, 1]])
+def test_orders_that_compile_to_the_list_are_the_list(order):
+    Z, X = torch.randn(2, 2, 6), torch.randn(2, 5, 6)
+    loss = dt.DropDTWLoss(0.3)
+    assert torch.equal(loss.per_item(Z, X, order=order), loss.per_item(Z, X))
+    other = orders.any_order(0, 1)
+    mixed = loss.per_item(Z, X, order=[order, other])
+    assert torch.equal(mixed, torch.cat([loss.per_item(Z[:1], X[:1]), loss.per_item(Z[1:], X[1:], order=other)]))
+    one = orders.before(1, [])
+    assert torch.equal(loss.per_item(Z[:, :1], X, order=one), loss.per_item(Z[:, :1], X))
+
+
 def test_a_wrong_z_of_another_item_has_that_items_order():
     Z, X = torch.randn(3, 4, 6), torch.randn(3, 9, 6)
     each = [ORDERS["partial"], [3, 2, 1, 0], None]

@@ -68,6 +68,25 @@ def test_vmap_over_anything_but_the_match_costs():
     ))  # fmt: skip
 
 
+@pytest.mark.parametrize("match", ["softmax", "cosine", "sqeuclidean", "cityblock", "chebyshev", "correlation"])
+def test_jacrev_of_a_loss_is_what_autograd_finds(match):
+    loss = DropDTWLoss(9.0, match=match, reducer="hard", reduction="none")
+    Z, X = costs(2, 2, 3), costs(2, 4, 3, seed=1)
+    jacobian = jacrev(lambda Z: loss(Z, X))(Z)
+    for b in range(2):
+        torch.testing.assert_close(jacobian[b, b], slopes(lambda Z: loss(Z, X), Z)[b])
+        assert not jacobian[b, 1 - b].any()
+
+
+@pytest.mark.parametrize("which", ["z_lengths", "x_lengths"])
+def test_vmap_over_the_lengths_of_a_loss(which):
+    Z, X, lengths = costs(3, 2, 4, 3), costs(3, 2, 4, 3, seed=1), torch.tensor([[4, 2], [1, 3], [4, 4]])
+    loss = DropDTWLoss(0.3, reduction="none")
+    found = vmap(lambda z, x, n: loss(z, x, **{which: n}))(Z, X, lengths)
+    expected = [loss(z, x, **{which: n}) for z, x, n in zip(Z, X, lengths, strict=True)]
+    torch.testing.assert_close(found, torch.stack(expected))
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch's own forward mode
 def test_second_derivatives_and_forward_mode_are_refused_but_by_wavefront():
     C = costs(1, 2, 3)

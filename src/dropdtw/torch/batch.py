@@ -25,6 +25,8 @@ class Pairs:
     z_lengths, x_lengths : (B,), or None if that side has no padding.
     names : (B, K) integers that identify the z, or None: equal rows are the same z.
     x_places : (B, N) position of each x in the caller's batch, or None if it has not moved.
+    items : the items of the caller's batch that the Z and the X come from, each (B,); None if each comes from its own.
+    strict : whether an item whose lengths no alignment fits raises an error, where that can be seen.
     shared : cache of intermediate results that losses on CUDA share.
     """
 
@@ -42,6 +44,8 @@ class Pairs:
         self.given_z, self.given_x = Z, X
         self.z_lengths, self.x_lengths = z_lengths, x_lengths
         self.names, self.x_places = ids, x_places
+        self.items: tuple[Tensor, Tensor] | None = None
+        self.strict = True
         self.shared: Any = None
         self._Z = Z if clean[0] or z_lengths is None else None
         self._X = X if clean[1] or x_lengths is None else None
@@ -77,7 +81,9 @@ class Pairs:
 
     def turned(self) -> Pairs:
         """The pairs (X, Z)."""
-        return self._of(1, 0)
+        found = self._of(1, 0)
+        found.items = None if self.items is None else self.items[::-1]
+        return found
 
     def alone(self) -> tuple[Pairs, Pairs]:
         """The pairs (Z, Z) and (X, X)."""
@@ -90,14 +96,9 @@ class Pairs:
             given[first], given[second], lengths[first], lengths[second], None, clean=(clean[first], clean[second])
         )
 
-    def at(self, x_places: Tensor | None) -> Pairs:
-        """Record the position of each x in the caller's batch, and return these pairs."""
-        self.x_places = x_places
-        return self
-
     def select(self, z: Tensor, x: Tensor) -> Pairs:
-        """The pairs of the z[b]-th sequence of Z and the x[b]-th of X."""
-        return Pairs(
+        """The pairs of the z[b]-th sequence of Z and the x[b]-th of X. An alignment need not fit them."""
+        found = Pairs(
             self.given_z[z],
             self.given_x[x],
             None if self.z_lengths is None else self.z_lengths[z],
@@ -106,6 +107,17 @@ class Pairs:
             None if self.x_places is None else self.x_places[x],
             clean=(self._Z is self.given_z, self._X is self.given_x),
         )
+        found.items, found.strict = (z, x), False
+        return found
+
+    def of_items(self, values: Any, side: str, dims: int) -> Any:
+        """Select the entries of these items from a tensor that has one per item, (B, …) with `dims` dimensions.
+
+        side : "z" or "x", whose items the entries belong to. Everything else is returned unchanged.
+        """
+        if self.items is None or not isinstance(values, Tensor) or values.ndim != dims or len(values) == 1:
+            return values
+        return values[self.items["zx".index(side)]]
 
 
 def _cleaned(A: Tensor, lengths: Tensor | None) -> Tensor:
@@ -193,9 +205,7 @@ def padded(A: Batch, lengths: Lengths, name: str) -> tuple[Tensor, Tensor | None
             f"{name.lower()}_lengths has shape {tuple(found.shape)} and dtype {found.dtype}; "
             f"give {len(A)} whole numbers, one per item"
         )
-    # On a GPU, checking would force a synchronization; under torch.compile, values are not available at all.
-    look = found.device.type == "cpu" and not torch.compiler.is_compiling()
-    if look and not 1 <= int(found.min()) <= int(found.max()) <= A.shape[1]:
+    if can_look(found) and not 1 <= int(found.min()) <= int(found.max()) <= A.shape[1]:
         raise ValueError(
             f"{name.lower()}_lengths range from {int(found.min())} to {int(found.max())}, but {name} has room for "
             f"{A.shape[1]}; give lengths from 1 to {A.shape[1]}"

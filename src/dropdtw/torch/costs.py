@@ -128,6 +128,9 @@ def chebyshev(Z: Tensor, X: Tensor) -> Tensor:
 
 
 def _minkowski(Z: Tensor, X: Tensor, p: float) -> Tensor:
+    if torch._C._are_functorch_transforms_active():  # under jacrev, the derivatives of cdist mix up items
+        apart = (Z[..., :, None, :] - X[..., None, :, :]).abs()
+        return apart.sum(-1) if p == 1 else apart.amax(-1)
     dtype = Z.dtype
     if dtype in (torch.float16, torch.bfloat16):
         Z, X = Z.float(), X.float()

@@ -11,6 +11,7 @@ from dropdtw.torch.batch import Ids, Pairs, pairs, real
 from dropdtw.torch.functional import Batch, Lengths
 from dropdtw.torch.losses import AlignmentLoss, LossOptions
 from dropdtw.torch.masks import Mask
+from dropdtw.torch.ops import can_look
 from dropdtw.torch.orders import Orders, select
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction, reduce
 
@@ -82,13 +83,26 @@ class D3TWLoss(AlignmentLoss):
             )
             wrong_order = order
         else:
-            q = pairs(wrong, p.given_x, wrong_lengths, p.x_lengths, wrong_ids, "wrong").at(p.x_places)
+            q = _wrong(self, p, wrong, wrong_lengths, wrong_ids)
         right = self.values(p, order)
         return reduce(torch.relu(self.margin + right - self.values(q, wrong_order)), self.reduction)
 
     def extra_repr(self) -> str:
         """Describe the settings for `repr`."""
         return f"margin={self.margin}, {super().extra_repr()}"
+
+
+def _wrong(loss: AlignmentLoss, p: Pairs, wrong: Batch, lengths: Lengths, ids: Ids) -> Pairs:
+    """The pairs of the caller's wrong sequences with the X of p. An alignment need not fit them."""
+    drop_z = loss.dropped()[1]
+    if isinstance(drop_z, Tensor) and drop_z.ndim == 2 and min(drop_z.shape) > 1:
+        raise ValueError(
+            f"drop_z has shape {tuple(drop_z.shape)}, one cost per z of each item, but `wrong` holds other sequences; "
+            "give a number, a rule, a tensor (B, 1) or a LearnedDrop"
+        )
+    q = pairs(wrong, p.given_x, lengths, p.x_lengths, ids, "wrong")
+    q.x_places, q.strict = p.x_places, False
+    return q
 
 
 def _refuse_without_wrong(lengths: Lengths, ids: Ids, order: Orders) -> None:
@@ -118,8 +132,7 @@ def _order(wrong: Tensor, p: Pairs) -> Tensor:
     fits = wrong.shape == (B, K)
     if fits:
         wrong = torch.where(real(p.given_z, p.z_lengths), wrong.to(p.given_z.device, torch.int64), place)
-        look = wrong.device.type == "cpu" and not torch.compiler.is_compiling()
-        fits = not look or bool((wrong.sort(dim=1).values == place).all())
+        fits = not can_look(wrong) or bool((wrong.sort(dim=1).values == place).all())
     if not fits:
         raise ValueError(
             f"wrong has shape {tuple(wrong.shape)} and is not an order of {B} × {K} elements; give each of "
@@ -136,7 +149,8 @@ class MarginLoss(nn.Module):
     negatives : where Ẑ comes from if `wrong` is not given. "roll" takes it from the previous item, one per item as in
         the paper's triplets, and computes 2 B alignments. If the data are shuffled in each epoch, the pairs change.
         "all" takes it from every other item and averages the hinge losses of each item; it computes B² alignments.
-        Both need items that differ. If items can be alike, as with videos of the same recipe, pass `wrong`.
+        A Z that no alignment fits to X costs +∞ and adds 0. Both need items that differ. If items can be alike, as with
+        videos of the same recipe, pass `wrong`.
     reduction : "mean", "sum" or "none" over items.
 
     Call it as `loss(Z, X, ...)`, see `forward`. Raises ValueError if an option is invalid.
@@ -183,8 +197,8 @@ class MarginLoss(nn.Module):
         """Compute the loss of a batch.
 
         Z, X, z_lengths, x_lengths, ids, order, x_mask : as in `AlignmentLoss.forward`.
-        wrong : wrong sequences (B, K', d), or a list of B (K'_b, d). None takes the Z of other items, each with that
-            item's order.
+        wrong : wrong sequences (B, K', d), or a list of B (K'_b, d). None takes the Z of other items. Each Z keeps the
+            order, ids, drop costs and opening costs of its own item; so does each X.
         wrong_lengths, wrong_ids, wrong_order : lengths, ids and orders of the sequences `wrong`.
 
         Returns a tensor (), or (B,) with `reduction="none"`. Raises ValueError if the batch is invalid, or if it has
@@ -203,7 +217,7 @@ class MarginLoss(nn.Module):
             theirs = select(order, _others(len(right), every=self.negatives == "all"))
             cost = self.loss.values(p.select(other.flatten(), own.flatten()), theirs).view_as(other)
         else:
-            q = pairs(wrong, p.given_x, wrong_lengths, p.x_lengths, wrong_ids, "wrong").at(p.x_places)
+            q = _wrong(self.loss, p, wrong, wrong_lengths, wrong_ids)
             cost = self.loss.values(q, wrong_order)[:, None]
         return reduce(torch.relu(right[:, None] - cost + self.beta).mean(dim=1), self.reduction)
 

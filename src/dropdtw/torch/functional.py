@@ -54,6 +54,7 @@ def drop_dtw(
     warp: Charge = 0.0,
     order: Orders = None,
     x_mask: Mask = None,
+    strict: bool = True,
 ) -> Tensor:
     """Compute the values of a batch of alignment problems, differentiable with respect to every cost.
 
@@ -78,6 +79,8 @@ def drop_dtw(
         items, or a list with one order (or None) per item. A list that contains a step number is one order for all. A
         list of `Order`s is one per item; to make it one order for all, pass `orders.as_order([...])`. Each order must
         name every step of its item.
+    strict : whether an item whose lengths no alignment fits raises an error. False gives +∞ instead. So do lengths that
+        cannot be read: on CUDA, where that would force a device synchronization, and under compilers and `vmap`.
     executor : None picks by device: "cpp" (compiled) or, without it, "reference" on the CPU; "triton" on CUDA.
         Otherwise, and for large orders on CUDA, it picks "wavefront", with a warning. "wavefront" uses ordinary PyTorch
         operations: it is slow, but runs on any device and can be differentiated more than once.
@@ -110,7 +113,7 @@ def drop_dtw(
         reducer, _constant(gamma), _constant(charges.described(open_x, "open_x")),
         _constant(charges.described(open_z, "open_z")), _constant(charges.described(warp, "warp")),
     )  # fmt: skip
-    spec, call, edits = _spec(*options)
+    spec, call, edits, limits_lengths = _spec(*options)
     chosen = _executor(C, executor)
     plan = None
     if order is not None:
@@ -118,9 +121,9 @@ def drop_dtw(
         is_list = isinstance(order, (list, tuple))
         entries: Any = order if is_list else (order,)
         compiling = torch.compiler.is_compiling()
-        plan = _plan(B, K, N, _known(lengths), options, window, chosen, compiling, is_list, *entries)
-    elif lengths is None and not torch.compiler.is_compiling():
-        spec.check_fit(*C.shape[1:])
+        plan = _plan(B, K, N, _known(lengths), strict, options, window, chosen, compiling, is_list, *entries)
+    elif strict and limits_lengths and not torch.compiler.is_compiling():
+        check_fit(spec, C.shape[1], C.shape[2], lengths)
     unedited = None if edits else call.table
     costs = _Costs(  # rules read all of C, even the part outside the window
         C if window is None else _banded(C, window, lengths),
@@ -181,7 +184,7 @@ def _number(value: Any) -> Any:
     return float.fromhex(value[0]) if isinstance(value, tuple) else value
 
 
-def _spec(*options: Any) -> tuple[Spec, ops.Call, bool]:
+def _spec(*options: Any) -> tuple[Spec, ops.Call, bool, bool]:
     return _cached_spec(*options)
 
 
@@ -207,8 +210,8 @@ def _cached_spec(
     warp: _Digits | str,
     window: float | None = None,
     order: Order | None = None,
-) -> tuple[Spec, ops.Call, bool]:
-    """Return the request, the operator's settings, and whether the method edits costs.
+) -> tuple[Spec, ops.Call, bool, bool]:
+    """Return the request, the operator's settings, whether the method edits costs, and whether it limits the lengths.
 
     The request records only whether drop costs and thresholds exist: here they are tensors, or rules that read tensors.
     """
@@ -229,21 +232,30 @@ def _cached_spec(
         order=order,
     )
     spec.check_costs_suffice()
-    return spec, ops.Call(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma), spec.method.edits
+    call = ops.Call(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma)
+    limits = spec.method.refuses is not None or not (spec.fits(1, 9) and spec.fits(9, 1))
+    return spec, call, spec.method.edits, limits
 
 
-def _known(lengths: Padding) -> Sequence[int] | None:
-    """Return the lengths of Z, () if nothing is padded, or None if reading them would synchronize."""
+def _known(lengths: Padding) -> Sequence[tuple[int, int]] | None:
+    """Return the lengths (K_b, N_b) of the items, () if nothing is padded, or None if they cannot be read."""
     if lengths is None:
         return ()
-    return lengths[0].tolist() if ops.can_look(lengths[0]) else None
+    return list(zip(*(each.tolist() for each in lengths), strict=True)) if ops.can_look(lengths[0]) else None
+
+
+def check_fit(spec: Spec, K: int, N: int, lengths: Padding) -> None:
+    """Raise if no alignment fits the lengths of some item, unless reading them would synchronize."""
+    known = _known(lengths)
+    orders.check_items([spec], None, [(K, N)] if known == () else known or ())
 
 
 def _plan(
     B: int,
     K: int,
     N: int,
-    z_lengths: Sequence[int] | None,
+    lengths: Sequence[tuple[int, int]] | None,
+    strict: bool,
     options: tuple[Any, ...],
     window: float | None,
     executor: str,
@@ -253,7 +265,7 @@ def _plan(
 ) -> Plan:
     """Plan how to compute a batch with orders.
 
-    z_lengths : None if they cannot be read, () if nothing is padded.   compiling : whether torch.compile is tracing.
+    lengths : None if they cannot be read, () if nothing is padded.   compiling : whether torch.compile is tracing.
     order : the caller's order or, if that is a list (`is_list`), its entries: torch.compile needs them one by one.
     """
     found = orders.of_items(order if is_list else order[0], B)
@@ -265,9 +277,9 @@ def _plan(
     for spec in specs:
         if spec.order is not None and spec.order.K > K:
             spec.order.check_steps(K)
-        if z_lengths is not None and not z_lengths:
-            spec.check_fit(K, N)
-    orders.check_items(specs, which, z_lengths or ())
+        if lengths is not None and not lengths:
+            orders.check_items([spec], None, [(K, N)], strict)
+    orders.check_items(specs, which, lengths or (), strict)
     paths = [orders.path(spec) for spec in specs]
     if executor == "triton":
         executor = orders.on_cuda(paths, specs[0].table)

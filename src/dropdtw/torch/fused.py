@@ -8,6 +8,7 @@ any cost that a user supplies, the general path runs. Both paths give the same r
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from dropdtw import drops
 from dropdtw.problem.spec import Spec
 from dropdtw.torch import charges, ops, stages
 from dropdtw.torch.batch import Pairs
+from dropdtw.torch.functional import check_fit
 from dropdtw.torch.learned import LearnedDrop
 from dropdtw.torch.stages import Drop, Gradients, Inputs, Plan, Shared
 
@@ -45,7 +47,7 @@ def values(loss: AlignmentLoss, p: Pairs, normalize: str | None, reduction: str 
     """Compute the normalized values (B,) or their reduction; None if the general path must compute them."""
     if loss.match not in FUSED or loss.moves.get("window") is not None or not applies_to(p.given_x):
         return None
-    by_name = loss.charges()
+    by_name = loss.charges_of(p)
     drop_x, drop_z = loss.dropped()
     moves = tuple([(name, allowed) for name, allowed in loss.moves.items() if name != "window"])
     known = tuple([(name, "" if isinstance(value, Tensor) else _digits(value)) for name, value in by_name.items()])
@@ -55,8 +57,8 @@ def values(loss: AlignmentLoss, p: Pairs, normalize: str | None, reduction: str 
         return None
     sharing = shared(p)
     given = inputs(p) if sharing is None else sharing.given
-    if given.lengths is None and not torch.compiler.is_compiling():
-        spec.check_fit(given.Z.shape[1], given.X.shape[1])
+    if p.strict and not torch.compiler.is_compiling():
+        check_fit(spec, given.Z.shape[1], given.X.shape[1], given.lengths)
     own_x, own_z = _own(drop_x, p), _own(drop_z, p, turned=True)
     charged = None
     if charges.given(*by_name.values()) or ops.pays_charges(plan.call.table):
@@ -203,11 +205,23 @@ def _value(given: Inputs, plan: Plan, name: str, shared: Shared | None) -> Tenso
             wanted += (part is not None and part.requires_grad) << n
     found: Tensor
     if torch.compiler.is_compiling():
-        found = _Traced.apply(*given, name, wanted) if wanted else forward(*given, name, 0)[0]  # type: ignore[no-untyped-call]
+        tensors = _distinct(given)
+        found = _Traced.apply(*tensors, name, wanted) if wanted else forward(*tensors, name, 0)[0]  # type: ignore[no-untyped-call]
     elif wanted:
         found = _Forward.apply(*given[:5], given, plan, wanted, shared)  # type: ignore[no-untyped-call]
     else:
         found, _ = stages.forward(given, plan, 0, shared)
+    return found
+
+
+def _distinct(tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Replace each repeated tensor by a view: under torch.compile, an autograd function given one tensor twice returns
+    wrong derivatives in PyTorch 2.11, and is refused in 2.13.
+    """
+    found: list[Tensor | None] = []
+    for tensor in tensors:
+        again = tensor is not None and any(tensor is other for other in found)
+        found.append(tensor.view_as(tensor) if tensor is not None and again else tensor)
     return found
 
 

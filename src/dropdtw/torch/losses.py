@@ -215,8 +215,13 @@ class AlignmentLoss(nn.Module):
             gamma=self.gamma,
             order=order,
             **self.moves,
-            **self.charges(),
+            strict=p.strict,
+            **self.charges_of(p),
         )
+
+    def charges_of(self, p: Pairs) -> dict[str, Any]:
+        """Return the charges of these items: those of z belong to the item of Z, the others to that of X."""
+        return {name: p.of_items(value, "z" if name == "open_z" else "x", 1) for name, value in self.charges().items()}
 
     def charges(self) -> dict[str, Any]:
         """Return the charges as keyword arguments of `drop_dtw`."""
@@ -352,7 +357,7 @@ class DropDTWLoss(AlignmentLoss):
         """Return the drop cost of the second sequences of p."""
         if isinstance(drop, LearnedDrop):
             return drop.of_pairs(p)
-        return per_frame(drop, p.x_places) if isinstance(drop, Tensor) else drop
+        return per_frame(p.of_items(drop, "x", 2), p.x_places) if isinstance(drop, Tensor) else drop
 
 
 class SmoothDTWLoss(AlignmentLoss):

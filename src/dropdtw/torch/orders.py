@@ -99,7 +99,8 @@ def path(spec: Spec) -> Path:
     if order is None or order.is_plain:
         return Path(None if order is None else order.K)
     graph = spec.graph(order.K)
-    assert graph is not None
+    if graph is None:  # it compiles to the plain list
+        return Path(order.K)
     return Path(order.K, graph=graph) if graph.chain is None else Path(order.K, tuple(map(int, graph.chain)))
 
 
@@ -205,15 +206,23 @@ def _gathered(given: ops.Given, rows: tuple[tuple[int, ...] | None, ...], steps:
     return given._replace(C=C, drop_z=drop_z, lengths=(z_lengths, x_lengths))
 
 
-def check_items(specs: Sequence[Spec], which: tuple[int, ...] | None, z_lengths: Sequence[int]) -> None:
-    """Raise if an order does not fit its item: `specs` are the requests, `which` the index of each item's request."""
-    for b, K in enumerate(z_lengths):
-        order = specs[0 if which is None else which[b]].order
-        if order is not None and order.steps != tuple(range(K)):
-            try:
-                order.check_steps(K)
-            except ValueError as error:
-                raise ValueError(f"item {b}: {error}") from None
+def check_items(
+    specs: Sequence[Spec], which: tuple[int, ...] | None, lengths: Sequence[tuple[int, int]], strict: bool = True
+) -> None:
+    """Raise if an item has other steps than its order or, if `strict`, lengths that no alignment fits.
+
+    specs, which : the requests, and the index of each item's request; None: all items have the first.
+    lengths : (K_b, N_b) of each item.
+    """
+    for b, (K, N) in enumerate(lengths):
+        spec = specs[0 if which is None else which[b]]
+        try:
+            if spec.order is not None and spec.order.steps != tuple(range(K)):
+                spec.order.check_steps(K)
+            if strict:
+                spec.check_fit(K, N)
+        except ValueError as error:
+            raise error if len(lengths) == 1 else ValueError(f"item {b}: {error}") from None
 
 
 def on_cuda(paths: Sequence[Path], table: Recurrence) -> str:
