@@ -254,3 +254,17 @@ def test_smooth_minima_approach_hard_ones_from_above(name, executor):
     hard = dropdtw.cost(**c.given, executor=executor)
     assert dropdtw.cost(**c.given, executor=executor, reducer="smooth", gamma=1e-4) == pytest.approx(hard, abs=1e-6)
     assert dropdtw.cost(**c.given, executor=executor, reducer="smooth", gamma=0.5) >= hard - 1e-9
+
+
+@pytest.mark.parametrize("drop_z", [None, 0.2])
+@pytest.mark.parametrize("many_to_one", [True, False])
+def test_a_jump_forward_enters_with_a_match_of_a_later_x_even_in_a_list(drop_z, many_to_one):
+    """Node 2 can only be jumped to, so its step may be neither dropped nor matched to the x of the step before it."""
+    C = np.array([[0.9, 0.9, 0.9, 0.9, 0.0], [0.9, 0.9, 0.9, 0.9, 0.1]])
+    order = dropdtw.orders.walks([0, 1], [(0, 1)], [2], jumps=[(1, 2)])
+    price = None if drop_z is None else [drop_z, np.inf]
+    wanted = dropdtw.cost(C, 0.3, price, many_to_one=False)
+    found = dropdtw.cost(C, 0.3, drop_z, many_to_one=many_to_one, order=order)
+    assert found == pytest.approx(wanted)
+    if many_to_one or drop_z is not None:
+        assert found > dropdtw.cost(C, 0.3, drop_z, many_to_one=many_to_one) + 0.01

@@ -124,7 +124,7 @@ class Graph:
         """The rows of Z in order, if the graph is just a list; otherwise None."""
         V = len(self)
         plain = all(
-            arc.source == v and arc.target == v + 1 and arc.use & (NEW | SAME | DROP) and not arc.cost
+            arc.source == v and arc.target == v + 1 and arc.use & STEP == STEP and not arc.cost
             for v, arc in enumerate(self.arcs)
         )
         simple = self.start == 0 and self.finals == (V - 1,) and not self.hub.any() and bool(self.again.all())
