@@ -1,0 +1,12 @@
+"""Speech: align a text with the frames of a recording that a CTC model has scored. It needs NumPy only.
+
+- `align` finds each token and each word. The text need not cover the recording: words may be left unspoken, and speech
+  may be missing from the text.
+- `SpeechAlignment` is its result, a list of `Word`s, each with its `Token`s.
+
+In training, use `dropdtw.torch.CTCLoss`; for batches on a GPU, `dropdtw.torch.forced_align`.
+"""
+
+from dropdtw.speech.align import SpeechAlignment, Token, Word, align
+
+__all__ = ["SpeechAlignment", "Token", "Word", "align"]
