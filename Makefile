@@ -33,7 +33,7 @@ demo: setup
 # Two halves side by side, about equally long: the core, and what is built around it.
 TRITON := tests/executors/test_triton.py tests/executors/test_triton_graphs.py
 PEERS := tests/peers
-AROUND := $(addprefix tests/,cli corpus explore files media reproduction sklearn text test_docs.py test_extras.py test_packaging.py)
+AROUND := $(addprefix tests/,cli corpus explore files media reproduction sklearn speech text test_docs.py test_extras.py test_packaging.py)
 PYTEST := $(BIN)/python -m pytest
 
 test: lint

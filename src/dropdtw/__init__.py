@@ -25,6 +25,7 @@ These modules are imported when you first use them. The extra that each needs is
 - `plot` draws alignments [plot], `metrics` scores them [metrics, for Kendall's τ only].
 - `torch` has losses for PyTorch [torch], `sklearn` has estimators [sklearn].
 - `corpus` aligns corpora in Parquet files [parquet; ray to use a cluster].
+- `speech` aligns texts with the scores of a CTC model.
 - `text` finds steps in subtitles [text], `media` compares recordings [media, to read files].
 - `explore` is the web page of `dropdtw explore` [explore], `palette` has the colors of all plots.
 
@@ -54,7 +55,7 @@ from dropdtw.tables.table import Edge, Recurrence, edges
 
 __version__ = "0.1.0"
 
-_ON_DEMAND = ("corpus", "explore", "media", "metrics", "palette", "plot", "sklearn", "text", "torch")
+_ON_DEMAND = ("corpus", "explore", "media", "metrics", "palette", "plot", "sklearn", "speech", "text", "torch")
 
 
 if not TYPE_CHECKING:  # type checkers would take every misspelled name for a module

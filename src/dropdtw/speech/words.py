@@ -39,8 +39,10 @@ def graph_of_words(words: Sequence[Sequence[int]], skips: Sequence[float] | None
         arcs.extend(Arc(source, found, PASS, cost) for source, cost in sources)
         return found
 
-    after, apart = 0, dict[int, int | None].fromkeys(shared, 0)
-    first, last_token = [], None
+    after = 0
+    apart: dict[int, int | None] = {token: 0 for token in shared}
+    first: list[int] = []
+    last_token: int | None = None
     for number, word in enumerate(words):
         here = node(row)
         first.append(here)
