@@ -67,8 +67,9 @@ class _Builder:
 
     def add(self, order: Order, entry: int) -> list[int]:
         """Build an order after node `entry`. Returns the nodes in which it may end."""
-        if order.kind == "step":
-            found = self.node(order.parts[0], self.past[entry] | 1 << order.parts[0])
+        if order.kind == "step" or (order.kind == "before" and len(order.steps) == 1):
+            (step,) = order.steps
+            found = self.node(step, self.past[entry] | 1 << step)
             self.arcs.append(Arc(entry, found, STEP))
             return [found]
         if order.kind == "list":
