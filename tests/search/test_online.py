@@ -196,7 +196,24 @@ def test_probabilities_are_those_of_all_alignments_so_far(variant):
             assert now.cost == approx(cost, abs=1e-9)
 
 
-@pytest.mark.parametrize("method", [name for name, m in dropdtw.METHODS.items() if m.slopes is None and m.streams])
+@pytest.mark.parametrize("method", ["symmetric1", "symmetric2", "symmetricP1", "asymmetricP1"])
+def test_probabilities_of_weighted_patterns_are_those_of_all_alignments_so_far(method):
+    """A weight multiplies a match cost, not the probability of the match; a step in progress is no other alignment."""
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        C = rng.random((3, 5))
+        o = Online(np.arange(3), match=table(C), method=method, gamma=0.7)
+        for j in range(C.shape[1]):
+            now = o.push(j)
+            found = [(M, cost) for k in (1, 2, 3) for M, cost in oracle.alignments(C[:k, : j + 1], method=method)]
+            p = np.exp([-cost / 0.7 for _, cost in found])
+            matched = [np.pad(M[:, j], (0, 3 - len(M))) for M, _ in found]
+            wanted = (p / p.sum()) @ np.array(matched) if found else np.zeros(3)
+            assert now.match == approx(wanted, abs=1e-9)
+            assert now.cost == approx(min((cost for _, cost in found), default=np.inf))
+
+
+@pytest.mark.parametrize("method", [name for name, m in dropdtw.METHODS.items() if m.streams])
 def test_probabilities_are_probabilities(method):
     rng = np.random.default_rng(0)
     more = {"threshold": 0.3} if dropdtw.METHODS[method].takes_threshold else {}
@@ -207,8 +224,9 @@ def test_probabilities_are_probabilities(method):
         assert -1 <= now.step < 3
         assert now.label <= now.step
         assert (now.match >= 0).all()
+        assert (now.match <= 1 + 1e-12).all()
         assert 0 <= now.dropped <= 1 + 1e-12
-        assert now.match.sum() + now.dropped >= 1 - 1e-9
+        assert now.match.sum() + now.dropped >= 1 - 1e-9 or now.cost == np.inf
 
 
 def test_where_the_stream_stands():

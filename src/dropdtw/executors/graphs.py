@@ -127,11 +127,11 @@ class Column:
         weights = self.reducer.weights(values)
         return np.asarray(np.where(weights.any(axis=0), weights.argmax(axis=0), -1))
 
-    def derivatives(self, weights: Array) -> tuple[Array, float]:
-        """Derivatives of Σ weights · values with respect to the match costs (K,) and the drop cost of the newest x."""
+    def marginals(self, weights: Array) -> tuple[Array, float]:
+        """The weight that passes through each match (K,) and through the drop of the newest x; as in `reference`."""
         G = np.zeros_like(self.sheet.D)
         G[:, 1, :-1] = weights
-        match, drop_x, *_ = self.sheet.push_back(self.reducer, G, [1])
+        match, drop_x, *_ = self.sheet.push_back(self.reducer, G, [1], weighted=False)
         return match[:, 0], float(drop_x[0])
 
 

@@ -196,11 +196,14 @@ class Column:
         weights = [self.reducer.weights(self.grid.arriving(s, self.rows, j)) for s in range(len(self.grid.ways))]
         return np.array([np.where(w.any(axis=0), w.argmax(axis=0), -1) for w in weights])
 
-    def derivatives(self, weights: Array) -> tuple[Array, float]:
-        """Derivatives of Σ weights · values with respect to the match costs (K,) and the drop cost of the newest x."""
+    def marginals(self, weights: Array) -> tuple[Array, float]:
+        """The weight that passes through each match (K,) and through the drop of the newest x; see `marginals`.
+
+        weights : (states, K + 1), the weight of each state.
+        """
         G = np.zeros_like(self.grid.D)
         G[:, :-1, 1] = weights
-        match, drop_x, _, _ = _backward(self.grid, self.reducer, G, self.cells)
+        match, drop_x, _, _ = _backward(self.grid, self.reducer, G, self.cells, weighted=False)
         return match[:, 0], float(drop_x[0])
 
 

@@ -94,9 +94,9 @@ class Rows:
         """The best predecessors of the column."""
         return Choices(self.column.choices().astype(np.int8), np.empty(0))
 
-    def derivatives(self, weights: Array) -> tuple[Array, float]:
-        """Derivatives of Σ weights · values with respect to the match costs (K,) and the drop cost of the newest x."""
-        match, dropped = self.column.derivatives(weights)
+    def marginals(self, weights: Array) -> tuple[Array, float]:
+        """The weight that passes through each match (K,) and through the drop of the newest x."""
+        match, dropped = self.column.marginals(weights)
         return (match if self.rows is None else np.bincount(self.rows, match, self.K)), dropped
 
     def source(self, choices: Choices, s: int, place: int) -> tuple[Way | None, int, int]:
@@ -167,9 +167,9 @@ class Nodes:
         ways, arcs = self.column.choices()
         return Choices(ways.astype(np.int8), arcs.astype(self.dtype))
 
-    def derivatives(self, weights: Array) -> tuple[Array, float]:
-        """Derivatives of Σ weights · values with respect to the match costs (K,) and the drop cost of the newest x."""
-        return self.column.derivatives(weights)
+    def marginals(self, weights: Array) -> tuple[Array, float]:
+        """The weight that passes through each match (K,) and through the drop of the newest x."""
+        return self.column.marginals(weights)
 
     def source(self, choices: Choices, s: int, place: int) -> tuple[Way | None, int, int]:
         """The best edge into state s of a place (None for a hub), and the state and place it comes from."""

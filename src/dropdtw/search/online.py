@@ -275,8 +275,8 @@ class Online:
         weights = np.zeros_like(soft.values)
         values = soft.values[ends]
         weights[ends] = soft.column.reducer.weights(values.reshape(-1, 1)).reshape(values.shape)
-        match, dropped = soft.derivatives(weights)
-        if self._problem.table.skips_for_free:  # the derivative with respect to drop_x omits them
+        match, dropped = soft.marginals(weights)
+        if self._problem.table.skips_for_free:  # no drop is paid for them
             dropped = float(np.clip(weights.sum() - match.sum(), 0, 1))
         return match, dropped
 

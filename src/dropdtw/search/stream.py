@@ -15,7 +15,7 @@ from dropdtw.problem.problem import Problem
 from dropdtw.results.alignment import Segment
 from dropdtw.search.columns import Choices, columns
 from dropdtw.tables.reducers import hard_min
-from dropdtw.tables.table import MOVES
+from dropdtw.tables.table import MOVES, Recurrence
 
 
 @dataclass
@@ -82,6 +82,13 @@ class _Past(NamedTuple):
     match: Array
 
 
+def _unfinished(table: Recurrence) -> set[str]:
+    """The states in the middle of a step pattern: from the same source, each edge in could also end the alignment."""
+    ending = {(e.src, e.move, e.cost) for e in table.every_edge if e.dst in table.final}
+    into = {s: {(e.src, e.move, e.cost) for e in table.every_edge if e.dst == s} for s in table.states}
+    return {s for s, ways in into.items() if s not in table.final and ways and ways <= ending}
+
+
 class Stream:
     """The hard minimum over a stream, with the predecessors needed for the traceback.
 
@@ -93,9 +100,9 @@ class Stream:
         self.column = columns(problem, hard_min)
         self.height = len(self.column.label)
         # Each alignment of the frames so far ends in one of these cells. States that feed another state of the same
-        # cell are left out, so that no alignment counts twice.
+        # cell, or that are in the middle of a step pattern, are left out, so that no alignment counts twice.
         number = {state: s for s, state in enumerate(table.states)}
-        parts = {e.src for e in table.every_edge if e.move == "same"}
+        parts = {e.src for e in table.every_edge if e.move == "same"} | _unfinished(table)
         self.ends = np.ix_(
             np.array([s for state, s in number.items() if state not in parts]), np.array(self.column.counted)
         )
