@@ -16,6 +16,7 @@ from dropdtw.media.confidence import evidence, probability
 from dropdtw.media.features import SHIFTS, frames_of_sound
 from dropdtw.media.matching import Run
 from dropdtw.media.sound import Sound
+from dropdtw.media.words import Words, diff_words
 from sound_cases import RATE, close, cut, gusts, write
 
 pytest.importorskip("av", reason="PyAV is not installed: pip install 'dropdtw[media]'")
@@ -147,8 +148,41 @@ def test_silence_in_one_recording_is_a_difference():
 def test_silence_and_next_to_nothing_have_nothing_in_common(x):
     for pair in (((x, RATE), (SOUND, RATE)), ((SOUND, RATE), (x, RATE)), ((x, RATE), (x, RATE))):
         found = media.diff(*pair)
-        assert found.same == ()
+        assert found.segments == ()
         assert "silent or too short, so the recordings were not compared" in found.notes[-1]
+
+
+SOUNDS = {
+    "noise": lambda rng, t: rng.normal(size=len(t)) / 9,
+    "pulses": lambda rng, t: np.where(t % 0.5 < 0.05, rng.normal(size=len(t)), 0),
+    "half silent": lambda rng, t: np.where(t < t[-1] / 2, 0, rng.normal(size=len(t))),
+    "a tone": lambda rng, t: np.sin(2 * np.pi * 440 * t),
+    "a click": lambda rng, t: np.eye(1, len(t), len(t) // 2)[0],
+}
+
+
+@pytest.mark.parametrize("sound", SOUNDS.values(), ids=SOUNDS)
+@pytest.mark.parametrize("seconds", [0.3, 1, 1.5, 2, 3, 6, 12])
+def test_no_recording_differs_from_itself(sound, seconds):
+    """They are the same, or nothing is said about them; and what was not compared has no row in any format."""
+    x = sound(np.random.default_rng(1), np.arange(round(seconds * RATE)) / RATE)
+    for least in (0.2, 1, 5):
+        found = media.diff((x, RATE), (x, RATE), min=least)
+        assert [s.kind for s in found.segments] in ([], ["same"])
+        if not found.segments:
+            assert "compared" in found.notes[-1]
+            assert (str(found), found.to_dict()) == ("nothing was compared", {"segments": []})
+            assert found.common == 0
+
+
+def test_nothing_shorter_than_a_row_is_compared():
+    for found in (
+        media.diff((SOUND[: 3 * RATE], RATE), (SOUND, RATE), min=5),
+        diff_words(Words.of_text("one two three"), Words.of_text("one two three four five six"), min=5),
+        media.diff_features(np.eye(3, 4), np.eye(9, 4), rate=1, min=5),
+    ):
+        assert found.segments == ()
+        assert found.notes == ("A is 3 long and min is 5, so nothing was compared; give a smaller min (--min)",)
 
 
 def test_short_recording_is_found_in_a_long_one():

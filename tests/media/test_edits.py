@@ -86,7 +86,7 @@ def test_common_is_the_share_of_the_shorter_recording():
 
 
 def test_text_of_nothing_says_so():
-    assert str(Edits.of_same([], (0.2, 0.1))) == "nothing to compare"
+    assert str(Edits.of_same([], (0.2, 0.1))) == "nothing was compared"
 
 
 @pytest.mark.parametrize(

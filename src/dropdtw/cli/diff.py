@@ -67,7 +67,7 @@ def diff(
     if form is not None:
         video = form == "ffmpeg" and has_pictures(b)
         formats.write(out or "-", write_edits(edits, form, Setting((Path(a).name, Path(b).name), video, timed)))
-    if form is None or out not in (None, "-"):
+    if edits.segments and (form is None or out not in (None, "-")):
         screen.table(*table(edits, timed=timed))
         print(f"{edits.common:.0%} of the shorter file also occurs in the other")
     if form == "ffmpeg":

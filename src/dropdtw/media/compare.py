@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from dropdtw.files.progress import Progress, Report, reporter, working
 from dropdtw.media.borders import refined, settled, steadied
-from dropdtw.media.confidence import evidence, probability
-from dropdtw.media.edits import NOTHING, OTHER_SPEED, Edits, Segment, Span, check_min
+from dropdtw.media.confidence import Evidence, evidence, probability
+from dropdtw.media.edits import NOTHING, OTHER_SPEED, Edits, Segment, Span, check_min, too_short
 from dropdtw.media.features import Frames, center_of, frames_of_rows, frames_of_sound
 from dropdtw.media.matching import Run, apart, level, match, merged, stretches
 from dropdtw.media.sound import Sound, Source
@@ -31,6 +31,8 @@ SURE = 0.5
 
 DRIFT = 3
 """Number of small jumps of the offset in one direction that suggests different speeds."""
+
+UNDECIDED = "these are too short or too uniform to tell whether they have anything in common, so nothing was compared"
 
 STRETCHED = 0.1
 """Difference in a passage's duration between the recordings, in seconds, that suggests different speeds."""
@@ -83,8 +85,7 @@ def diff(
         silent = [sound.name for sound, frames in zip(sounds, (A, B), strict=True) if frames is None]
         which = "A and B are" if len(silent) == 2 else f"{silent[0]} is"
         notes.append(f"{which} silent or too short, so the recordings were not compared")
-        durations = (sounds[0].seconds, sounds[1].seconds)
-        return Edits.of_same([], durations, min=min, notes=notes)
+        return Edits.uncompared((sounds[0].seconds, sounds[1].seconds), notes)
     found = _edits(A, B, min, speed, DROP, OPENING, progress)
     return replace(found, notes=(*notes, *found.notes))
 
@@ -153,6 +154,9 @@ def _read(sound: Sound, progress: Progress) -> Frames | None:
 
 def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening: float, progress: Progress) -> Edits:
     """The full pipeline from frames to the result; `least` is the minimum duration of its rows."""
+    durations = (A.seconds, B.seconds)
+    if (note := too_short(durations, least)) is not None:
+        return Edits.uncompared(durations, [note])
     fine = A.per > 1
     pairs = _matched(A, B, speed, drop, opening, reporter("diff", progress), tightened=fine)
     runs = stretches(pairs, A.per, speed)
@@ -162,24 +166,34 @@ def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening
     if fine:
         runs = [settled(A, B, run) for run in runs]
         runs = steadied(A, B, runs) if speed else runs
-    known = [evidence(A, B, run) for run in runs]
-    doubt = 0.0
-    for k in reversed(range(len(runs))):
-        sure = probability(known[k])
-        if sure < SURE:
-            doubt = max(doubt, sure)
-            del runs[k], known[k]
+    proposed = [(run, evidence(A, B, run)) for run in runs]
+    found = [(run, known) for run, known in proposed if probability(known) >= SURE]
+    runs = [run for run, _ in found]
     if fine:
-        runs = refined(A, B, runs, known)
+        runs = refined(A, B, runs, [known for _, known in found])
     runs = apart(runs)
     known = [evidence(A, B, run) for run in runs]
-    durations = (A.seconds, B.seconds)
     rows = [_segment(run, probability(e), A.rate, durations, speed) for run, e in zip(runs, known, strict=True)]
     rows = [row for row in rows if row.duration >= least]
-    found = Edits.of_same(rows, durations, min=least, notes=_notes(rows, least, speed))
+    if not rows and _undecided(A, B, proposed):
+        return Edits.uncompared(durations, [UNDECIDED])
+    edits = Edits.of_same(rows, durations, min=least, notes=_notes(rows, least, speed))
     if not rows:
-        return replace(found, segments=tuple(replace(s, confidence=1 - doubt) for s in found.segments))
-    return found
+        doubt = max([0.0, *(probability(known) for _, known in proposed)])
+        return replace(edits, segments=tuple(replace(s, confidence=1 - doubt) for s in edits.segments))
+    return edits
+
+
+def _undecided(A: Frames, B: Frames, proposed: list[tuple[Run, Evidence]]) -> bool:
+    """Whether not even a perfect match could have been found.
+
+    proposed : the runs that the search found, with their evidence.
+    """
+    shorter = min(len(A.fine), len(B.fine))
+    heard = min(float((~frames.quiet).sum()) / frames.rate for frames in (A, B))
+    return probability(Evidence(0.0, 1.0, heard)) < SURE or any(
+        2 * run.length >= shorter and probability(known._replace(cost=0.0)) < SURE for run, known in proposed
+    )
 
 
 def _matched(

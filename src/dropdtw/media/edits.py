@@ -19,6 +19,9 @@ _SWAPPED: dict[Kind, Kind] = {"same": "same", "only_a": "only_b", "only_b": "onl
 NOTHING = "these have nothing in common"
 """The note on an edit list without a shared passage."""
 
+UNCOMPARED = "nothing was compared"
+"""What an edit list without rows says."""
+
 OTHER_SPEED = "compare them with speed=True (--speed)"
 
 TOUCHING = 1e-6
@@ -152,6 +155,16 @@ class Edits:
                 ends, sure = (_of(row.a)[1], _of(row.b)[1]), row.confidence
         return cls(tuple(found), durations, tuple(notes))
 
+    @classmethod
+    def uncompared(cls, durations: tuple[float, float], notes: Sequence[str]) -> Edits:
+        """An edit list without rows, for what could not be compared; the last note says why.
+
+        >>> from dropdtw import media
+        >>> print(media.Edits.uncompared((0.0, 45.0), ["A is silent, so the recordings were not compared"]))
+        nothing was compared
+        """
+        return cls((), durations, tuple(notes))
+
     @property
     def same(self) -> tuple[Segment, ...]:
         """The passages that both have."""
@@ -219,7 +232,7 @@ class Edits:
 
     def __str__(self) -> str:
         if not self.segments:
-            return "nothing to compare"
+            return UNCOMPARED
         spans = [("" if s.a is None else span(s.a), "" if s.b is None else span(s.b)) for s in self.segments]
         wide = [max(len(pair[k]) for pair in spans) for k in (0, 1)]
         return "\n".join(
@@ -233,6 +246,14 @@ def check_min(min: float) -> None:
     """Raise unless the minimum duration of a row is a positive number."""
     if isinstance(min, bool) or not (isfinite(min) and min > 0):
         raise ValueError(f"min is {min!r}; give a number above 0")
+
+
+def too_short(durations: tuple[float, float], min: float) -> str | None:
+    """A note if one of the two is shorter than any row may be, so that they cannot be compared."""
+    for name, duration in zip("AB", durations, strict=True):
+        if duration < min:
+            return f"{name} is {duration:g} long and min is {min:g}, so {UNCOMPARED}; give a smaller min (--min)"
+    return None
 
 
 def clock(t: float) -> str:

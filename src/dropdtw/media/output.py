@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from dropdtw.media.edits import NAMES, Edits, clock, span
+from dropdtw.media.edits import NAMES, UNCOMPARED, Edits, clock, span
 from dropdtw.media.page import page
 
 
@@ -66,6 +66,8 @@ def _audacity(edits: Edits, setting: Setting) -> str:
 
 def _ffmpeg(edits: Edits, setting: Setting) -> str:
     """A filter that cuts out what only B has: `ffmpeg -i B -filter_complex "$(cat FILE)" -map '[a]' out.mp3`."""
+    if not edits.segments:
+        raise ValueError(f"{UNCOMPARED}, so there is no filter; nothing was written")
     cuts = [s.b for s in edits.only_b if s.b is not None]
     starts, stops = [0.0, *(stop for _, stop in cuts)], [*(start for start, _ in cuts), edits.durations[1]]
     kept = [(start, stop) for start, stop in zip(starts, stops, strict=True) if stop - start > 1e-3]

@@ -8,7 +8,7 @@ from typing import Final
 
 from dropdtw import palette
 from dropdtw.files.strangers import one_line
-from dropdtw.media.edits import NAMES, NOTHING, Edits, Span, clock
+from dropdtw.media.edits import NAMES, NOTHING, UNCOMPARED, Edits, Span, clock
 
 WIDTH, HEIGHT, LEFT, RIGHT = 1000, 220, 34, 26
 STRIP = 34
@@ -24,7 +24,7 @@ def page(edits: Edits, names: tuple[str, str], *, timed: bool = True) -> str:
     alone = [sum(s.duration for s in rows) for rows in (edits.only_a, edits.only_b)]
     shared = sum(s.duration for s in edits.same)
     lengths = [said_at(round(length)).removesuffix(".000") for length in (shared, *alone)]
-    said = f"{NOTHING.capitalize()}."
+    said = f"{(NOTHING if edits.segments else UNCOMPARED).capitalize()}."
     if edits.same:
         said = f"{lengths[0]} in common; only in A {lengths[1]}, only in B {lengths[2]}."
     notes = "".join(f"<p>{escape(one_line(note))}</p>" for note in edits.notes if note != NOTHING)

@@ -118,6 +118,8 @@ def _doubts(
     edits: Edits, homes: Sequence[Segment | None], times: Sequence[Span | None], sure: float
 ) -> tuple[str, ...]:
     notes = [note for note in edits.notes if note != NOTHING]
+    if not edits.segments:
+        return tuple(notes)
     if not edits.same:
         return ("the two versions have nothing in common", *notes)
     found = []

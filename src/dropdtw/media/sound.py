@@ -26,6 +26,9 @@ LONGEST_GAP = 3600.0
 MISSING = 1.0
 """Minimum number of seconds that a file lacks of what its header says before that counts as damage."""
 
+UNKNOWN_SIZE = 0x7FFF0000
+"""From this number of bytes on, the size in a WAV header is a placeholder."""
+
 BLOCK = 1 << 16
 """Samples in a block, before resampling."""
 
@@ -106,7 +109,7 @@ class Sound:
             if stream is None:
                 raise ValueError(f"{self.name}: {str(path)!r} has no audio track; give a file with sound")
             yield from self._of_stream(av, container, stream)
-            announced = _announced(av, container, stream)
+            announced = _wav_seconds(path) or _announced(av, container, stream)
             if announced is not None and self.seconds < announced - max(MISSING, 0.02 * announced):
                 self.notes.append(
                     f"{self.name} has {self.seconds:.1f} s of sound, but its header says {announced:.1f} s: "
@@ -166,6 +169,22 @@ def _announced(av: ModuleType, container: Any, stream: Any) -> float | None:
         return None
     estimate = 8 * container.size / stream.bit_rate if stream.bit_rate else 0.0
     return None if abs(estimate - stated) < 0.02 * stated else stated
+
+
+def _wav_seconds(path: Path) -> float | None:
+    """The duration that the header of a WAV file states, which FFmpeg hides by looking at the file's size."""
+    with path.open("rb") as file:
+        if file.read(12)[::8] != b"RW":  # RIFF, size, WAVE
+            return None
+        rate = 0
+        while len(head := file.read(8)) == 8:
+            size = int.from_bytes(head[4:], "little")
+            if head[:4] == b"data":  # whoever writes to a pipe does not know the size: 0, or nearly the largest
+                return size / rate if rate and 0 < size < UNKNOWN_SIZE else None
+            chunk = file.read(min(size + size % 2, 1 << 20))
+            if head[:4] == b"fmt ":
+                rate = int.from_bytes(chunk[8:12], "little")  # bytes per second
+    return None
 
 
 def has_pictures(path: str | os.PathLike[str]) -> bool:

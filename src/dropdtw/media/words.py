@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dropdtw.api import align
-from dropdtw.media.edits import NOTHING, OTHER_SPEED, Edits, Segment, Span, check_min
+from dropdtw.media.edits import NOTHING, OTHER_SPEED, Edits, Segment, Span, check_min, too_short
 from dropdtw.problem.inputs import Array
 from dropdtw.text.subtitles import Sentence
 from dropdtw.text.words import WORD
@@ -102,6 +102,8 @@ def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> 
     check_min(min)
     if a.timed != b.timed:
         raise ValueError("one text has times and the other has none; give two subtitle files, or two plain texts")
+    if (note := too_short((a.duration, b.duration), min)) is not None:
+        return Edits.uncompared((a.duration, b.duration), [note])
     pairs = _pairs(a, b)
     slope = _slope(a, b, pairs) if a.timed else 1.0
     notes = []
