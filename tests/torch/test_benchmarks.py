@@ -37,3 +37,13 @@ def test_time_and_memory(work, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["memory.py", work, "--shape", "4", "40"])
     benchmark.main()
     assert "% of a sample right" in (out := capsys.readouterr().out) or "beyond C and its gradient" in out
+
+
+def test_speech(monkeypatch, capsys):
+    benchmark = load("speech", monkeypatch)
+    monkeypatch.setattr(benchmark, "ON_CPU", {"LOSSES": [(2, 9, 3, 5)], "SEARCHED": [(2, 3, 7)]})
+    monkeypatch.setattr(benchmark, "ALIGNED", [(2, 9, 3)])
+    monkeypatch.setattr(sys, "argv", ["speech.py", "--repeats", "1"])
+    benchmark.main()
+    out = capsys.readouterr().out
+    assert all(f"| {shape} |" in out for shape in ("2 × 9 × 3 × 5", "2 × 9 × 3", "2 × 3 × 7"))

@@ -1,0 +1,149 @@
+"""Measure the speech functions beside those made for the purpose: `ctc_loss`, `forced_align`, `monotonic_align`.
+
+python benchmarks/speech.py                     # on the CPU, with all of PyTorch's threads
+python benchmarks/speech.py --device cuda
+
+Times are medians of works run in turn. `ctc_loss` is timed from logits to their gradient, PyTorch's with its log
+softmax. torchaudio (forced alignment, one item at a time) and monotonic-alignment-search take part if installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.functional import ctc_loss as torch_ctc_loss
+
+from dropdtw.torch import ctc_loss, forced_align, monotonic_align
+
+# batch × frames × tokens × vocabulary; batch × frames × tokens; batch × tokens × frames
+LOSSES = [(32, 500, 60, 500), (32, 1000, 100, 1000), (64, 1500, 200, 5000), (16, 3000, 400, 500), (128, 400, 50, 32)]
+ALIGNED = [(32, 1000, 100), (8, 3000, 400)]
+SEARCHED = [(16, 512, 2048), (16, 2048, 8192), (32, 128, 512)]
+ON_CPU = {
+    "LOSSES": [(8, 500, 60, 500), (8, 1000, 100, 1000), (32, 400, 50, 32)],
+    "SEARCHED": [(4, 200, 1000), (16, 128, 512)],
+}
+
+
+def milliseconds(*works: Callable[[], object], repeats: int = 11) -> list[float]:
+    """Medians of several works, run in turn."""
+    times: list[list[float]] = [[] for _ in works]
+    for _ in range(repeats + 2):
+        for work, taken in zip(works, times, strict=True):
+            synchronize()
+            begun = time.perf_counter()
+            work()
+            synchronize()
+            taken.append(1e3 * (time.perf_counter() - begun))
+    return [statistics.median(taken[2:]) for taken in times]
+
+
+def synchronize() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def gradient(loss: Callable[[Tensor], Tensor], logits: Tensor) -> Tensor:
+    (found,) = torch.autograd.grad(loss(logits), logits)
+    return found
+
+
+def losses(device: str, shapes: list[tuple[int, int, int, int]], repeats: int) -> None:
+    print("Errors are those of the gradient at the logits, against PyTorch's in float64.")
+    print("| batch × frames × tokens × vocabulary | PyTorch | `ctc_loss` | ratio | its error | our error |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for shape in shapes:
+        print(f"| {' × '.join(map(str, shape))} | {one_loss(device, *shape, repeats)} |", flush=True)
+
+
+def one_loss(device: str, B: int, T: int, S: int, V: int, repeats: int) -> str:
+    torch.manual_seed(0)
+    logits = torch.randn(T, B, V, device=device, requires_grad=True)
+    targets = torch.randint(1, V, (B, S), device=device)
+
+    def peer(z: Tensor) -> Tensor:
+        frames, tokens = torch.full((z.shape[1],), T), torch.full((z.shape[1],), S)
+        return torch_ctc_loss(z.log_softmax(-1), targets[: z.shape[1]], frames, tokens, reduction="sum")
+
+    def ours(z: Tensor) -> Tensor:
+        frames, tokens = torch.full((B,), T), torch.full((B,), S)
+        return ctc_loss(z, targets, frames, tokens, reduction="sum", logits=True)
+
+    few = logits.detach()[:, :2].double().requires_grad_()  # float64 takes memory
+    wanted = gradient(peer, few)
+    errors = [float((gradient(loss, logits)[:, :2] - wanted).norm() / wanted.norm()) for loss in (peer, ours)]
+    first, second = milliseconds(lambda: gradient(peer, logits), lambda: gradient(ours, logits), repeats=repeats)
+    return f"{first:.2f} ms | {second:.2f} ms | {first / second:.1f} × | {errors[0]:.1e} | {errors[1]:.1e}"
+
+
+def alignments(device: str, repeats: int) -> None:
+    try:
+        from torchaudio.functional import forced_align as peer
+    except (ImportError, OSError) as error:
+        print(f"torchaudio cannot be used here ({error}): its forced_align is not compared with")
+        peer = None
+    print("| batch × frames × tokens | torchaudio, one by one | `forced_align` | ratio | frames that agree |")
+    print("|---|--:|--:|--:|--:|")
+    for B, T, S in ALIGNED:
+        torch.manual_seed(0)
+        log_probs = torch.randn(B, T, 64, device=device).log_softmax(-1)
+        targets = torch.randint(1, 64, (B, S), device=device)
+
+        def each() -> list[Tensor]:
+            return [peer(log_probs[b : b + 1], targets[b : b + 1])[0][0] for b in range(B)]  # noqa: B023
+
+        def whole() -> Tensor:
+            return forced_align(log_probs, targets)[0]  # noqa: B023
+
+        works = [whole] if peer is None else [each, whole]
+        *first, second = milliseconds(*works, repeats=repeats)
+        same = "" if peer is None else f"{float((torch.stack(each()) == whole()).float().mean()):.4%}"
+        ratio = (
+            f"{first[0]:.1f} ms | {second:.2f} ms | {first[0] / second:.0f} ×" if first else f"– | {second:.2f} ms | –"
+        )
+        print(f"| {B} × {T} × {S} | {ratio} | {same} |", flush=True)
+
+
+def searches(shapes: list[tuple[int, int, int]], device: str, repeats: int) -> None:
+    try:
+        from monotonic_alignment_search import maximum_path as peer
+    except ImportError:
+        peer = None
+    name = "monotonic-alignment-search" if peer else "(not installed)"
+    print(f"| batch × tokens × frames | {name} | `monotonic_align` | ratio |")
+    print("|---|--:|--:|--:|")
+    for B, K, N in shapes:
+        torch.manual_seed(0)
+        value = torch.randn(B, K, N, device=device)
+        mask = torch.ones_like(value)
+        works: list[Callable[[], object]] = [lambda: monotonic_align(value, mask)]  # noqa: B023
+        if peer is not None:
+            works.insert(0, lambda: peer(value, mask))  # noqa: B023
+        *first, second = milliseconds(*works, repeats=repeats)
+        ratio = (
+            f"{first[0]:.2f} ms | {second:.2f} ms | {first[0] / second:.1f} ×" if first else f"– | {second:.2f} ms | –"
+        )
+        print(f"| {B} × {K} × {N} | {ratio} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--repeats", type=int, default=11)
+    said = parser.parse_args()
+    small = ON_CPU if said.device == "cpu" else {}
+    print(f"torch {torch.__version__}, {said.device}, {torch.get_num_threads()} threads\n")
+    losses(said.device, small.get("LOSSES", LOSSES), said.repeats)
+    print()
+    alignments(said.device, said.repeats)
+    print()
+    searches(small.get("SEARCHED", SEARCHED), said.device, said.repeats)
+
+
+if __name__ == "__main__":
+    main()
