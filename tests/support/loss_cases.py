@@ -59,6 +59,7 @@ LOSSES = {
     "margin to all": lambda **o: dt.MarginLoss(dt.SoftDTWLoss(normalize="z"), 9.0, negatives="all", **o),
     "clustering": lambda **o: dt.ClusteringLoss(**o),
     "clustering, contrastive": lambda **o: dt.ClusteringLoss("contrastive", gamma=0.5, gamma_contrast=2.0, **o),
+    "clustering and background": lambda **o: dt.ClusteringLoss("contrastive", background=learned("logit"), **o),
     "clustering in the batch": lambda **o: dt.ClusteringLoss("contrastive", negatives="batch", **o),
 }
 DETACHED = ("drop-dtw", "drop-dtw of logits")  # drop costs depend on match costs, but are detached

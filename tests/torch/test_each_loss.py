@@ -276,6 +276,30 @@ def test_contrastive_form_is_info_nce(negatives):
         assert (apart > loss(Z, X, **LENGTHS)).all()
 
 
+@pytest.mark.parametrize("negatives", ["item", "batch"])
+def test_the_background_is_one_more_class(negatives):
+    """The loss is that of steps with the background's vector appended, which counts once in a batch."""
+    Z, X = batch(scale=3.0)
+    drop = dt.LearnedDrop(Z.shape[2], scale=0.5).double()
+    how = {"negatives": negatives, "reduction": "none"}
+    loss = dt.ClusteringLoss("contrastive", background=drop, **how)
+    ids = [[0, 1, 2, -1], [3, 0, -1, -1], [4, 5, 6, 5]]
+    found = loss(Z, X, **LENGTHS, ids=torch.tensor(ids))
+
+    lengths = LENGTHS["z_lengths"]
+    vectors = [0.5 * (m + drop.network(m)) for m in (z[:k].mean(dim=0) for z, k in zip(Z, lengths, strict=True))]
+    if negatives == "batch":
+        vectors = [torch.stack(vectors).mean(dim=0)] * len(vectors)
+    steps = [torch.cat([z[:k], v[None]]) for z, k, v in zip(Z, lengths, vectors, strict=True)]
+    named = [[*row[:k], 99] for row, k in zip(ids, lengths, strict=True)]
+    items = [x[:n] for x, n in zip(X, LENGTHS["x_lengths"], strict=True)]
+    padded = torch.tensor([row + [-1] * (5 - len(row)) for row in named])
+    expected = dt.ClusteringLoss("contrastive", **how)(steps, items, ids=padded)
+    torch.testing.assert_close(found, expected)
+    (slope,) = torch.autograd.grad(found.sum(), drop.network[0].weight)
+    assert slope.abs().max() > 0
+
+
 def test_clustering_at_its_best_has_a_derivative():
     X = torch.eye(3, dtype=torch.float64)[None].requires_grad_()
     value = dt.ClusteringLoss(gamma=1e-4)(X.detach(), X)

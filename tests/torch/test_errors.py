@@ -351,6 +351,14 @@ WRONG = {
     "contrast of frobenius": case(
         lambda: dt.ClusteringLoss(gamma_contrast=30), "but form is 'frobenius'", "leave them out"
     ),
+    "clustering background": case(
+        lambda: dt.ClusteringLoss("contrastive", background=dt.LearnedDrop(4, output="cost")),
+        "background is LearnedDrop(",
+        "give a LearnedDrop(dim, output='logit')",
+    ),
+    "background of frobenius": case(
+        lambda: dt.ClusteringLoss(background=dt.LearnedDrop(4)), "but form is 'frobenius'", "leave them out"
+    ),
     "clustering negatives": case(
         lambda: dt.ClusteringLoss("contrastive", negatives="all"), "negatives is 'all'", "choose 'item'"
     ),

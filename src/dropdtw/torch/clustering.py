@@ -11,6 +11,7 @@ from dropdtw.torch import fused_clustering
 from dropdtw.torch.batch import Ids, Pairs, pairs, real, refuse_overflow
 from dropdtw.torch.costs import first_of_kind, is_first
 from dropdtw.torch.functional import Batch, Lengths
+from dropdtw.torch.learned import LearnedDrop
 from dropdtw.torch.masks import Mask
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction, reduce
 
@@ -32,6 +33,10 @@ class ClusteringLoss(nn.Module):
         with 0.1.
     negatives : "item" contrasts a step with the other steps of its item, so that items are independent of each other.
         "batch" contrasts it with all steps of the batch; `ids` then identify steps across items.
+    background : for "contrastive", the `LearnedDrop(output="logit")` of the alignment loss. Its vector is one more
+        class: it pools the frames that resemble it, and frames of steps must differ from it. Otherwise only the
+        alignment loss trains the drop costs, and that loss falls as drops get cheaper. With negatives="batch", the
+        class is the mean over the items, the same for all.
     reduction : "mean", "sum" or "none" over items.
 
     Call it as `loss(Z, X, ...)`, see `forward`. Raises ValueError if an option is invalid.
@@ -52,18 +57,22 @@ class ClusteringLoss(nn.Module):
         gamma: float | None = None,
         gamma_contrast: float | None = None,
         negatives: Literal["item", "batch"] = "item",
+        background: LearnedDrop | None = None,
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__()
         if form not in ("frobenius", "contrastive"):
             raise ValueError(f"form is {form!r}; choose 'frobenius' (the paper's) or 'contrastive' (InfoNCE)")
-        if form == "frobenius" and (gamma_contrast is not None or negatives != "item"):
+        if form == "frobenius" and not (gamma_contrast is None and negatives == "item" and background is None):
             raise ValueError(
-                "gamma_contrast and negatives belong to form='contrastive', but form is 'frobenius'; leave them out"
+                "gamma_contrast, negatives and background belong to form='contrastive', but form is 'frobenius'; leave "
+                "them out"
             )
         if negatives not in ("item", "batch"):
             raise ValueError(f"negatives is {negatives!r}; choose 'item' (the steps of an item) or 'batch' (all steps)")
-        self.form, self.negatives = form, negatives
+        if background is not None and not (isinstance(background, LearnedDrop) and background.output == "logit"):
+            raise ValueError(f"background is {background!r}; give a LearnedDrop(dim, output='logit'), or None")
+        self.form, self.negatives, self.background = form, negatives, background
         self.gamma = check_number((1.0 if form == "frobenius" else 10.0) if gamma is None else gamma, "gamma")
         self.gamma_contrast = check_number(30.0 if gamma_contrast is None else gamma_contrast, "gamma_contrast")
         self.reduction = check_reduction(reduction)
@@ -88,7 +97,7 @@ class ClusteringLoss(nn.Module):
 
     def values(self, p: Pairs) -> Tensor:
         """Compute the loss of each pair (B,), see `dropdtw.torch.batch.pairs`."""
-        if self.negatives == "item":
+        if self.negatives == "item" and self.background is None:
             found = fused_clustering.values(p, self.gamma, self.gamma_contrast if self.form == "contrastive" else None)
             if found is not None:
                 return found
@@ -96,7 +105,8 @@ class ClusteringLoss(nn.Module):
             if self.form == "frobenius":
                 found = frobenius(p, self.gamma)
             else:
-                found = contrastive(p, self.gamma, self.gamma_contrast, across=self.negatives == "batch")
+                extra = None if self.background is None else self.background.direction(p)
+                found = contrastive(p, self.gamma, self.gamma_contrast, across=self.negatives == "batch", extra=extra)
             refuse_overflow(found)
             return found
 
@@ -123,23 +133,29 @@ def frobenius(p: Pairs, gamma: float) -> Tensor:
     return norms
 
 
-def contrastive(p: Pairs, gamma: float, gamma_contrast: float, *, across: bool) -> Tensor:
+def contrastive(p: Pairs, gamma: float, gamma_contrast: float, *, across: bool, extra: Tensor | None = None) -> Tensor:
     """The mean of −log softmax_k(x̂_i · z_k / γ_contrast)_i over the unique z of each item: (B,).
 
     across : whether k runs over the unique z of the whole batch rather than of the item.
+    extra : (B, d), one more class for each item, which pools frames like the z; `across` uses its mean over the items.
     """
     B, K, d = p.Z.shape
-    one = is_first(p.first_of_kind())
-    pooled = attention_pool(p.Z, p.X, gamma, p.x_lengths)
-    steps = p.Z
-    counted = one
+    asked, one = p.Z, is_first(p.first_of_kind())
+    classes, counted = asked, one
+    own = torch.arange(K, device=asked.device).expand(B, K)
     if across:  # concatenate the steps of all items
-        steps, pooled = steps.reshape(1, B * K, d), pooled.reshape(1, B * K, d)
-        first = first_of_kind(steps, None if p.ids is None else p.ids.reshape(1, B * K))
-        first = first_of_kind(steps, torch.where(real(p.Z, p.z_lengths).expand(B, K).reshape(1, B * K), first, -1))
-        steps = steps.gather(1, first.clamp(min=0)[..., None].expand_as(steps))
+        classes, own = asked.reshape(1, B * K, d), torch.arange(B * K, device=asked.device).reshape(B, K)
+        first = first_of_kind(classes, None if p.ids is None else p.ids.reshape(1, B * K))
+        first = first_of_kind(classes, torch.where(real(p.Z, p.z_lengths).expand(B, K).reshape(1, B * K), first, -1))
+        classes = classes.gather(1, first.clamp(min=0)[..., None].expand_as(classes))
         counted = is_first(first)
-    S = pooled @ steps.mT / gamma_contrast
-    own = S.diagonal(dim1=1, dim2=2).reshape(B, K)
-    total = S.masked_fill(~counted[:, None], -torch.inf).logsumexp(dim=-1).reshape(B, K)
-    return torch.where(one, total - own, 0.0).sum(dim=1) / one.sum(dim=1)
+    if extra is not None:
+        extra = (extra.mean(dim=0, keepdim=True) if across else extra)[:, None]
+        asked = torch.cat([asked, extra.expand(B, 1, d)], dim=1)
+        own = torch.cat([own, own.new_full((B, 1), classes.shape[1])], dim=1)
+        classes = torch.cat([classes, extra], dim=1)
+        one, counted = (torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1) for mask in (one, counted))
+    S = attention_pool(asked, p.X, gamma, p.x_lengths) @ classes.mT / gamma_contrast
+    total = S.masked_fill(~counted[:, None], -torch.inf).logsumexp(dim=-1)
+    apart = total - S.gather(2, own[..., None]).squeeze(2)
+    return torch.where(one, apart, 0.0).sum(dim=1) / one.sum(dim=1)

@@ -84,6 +84,10 @@ class LearnedDrop(nn.Module):
         Returns (B, N). Raises ValueError if the batch is invalid, or if d differs from `dim`.
         """
         p = pairs(Z, X, z_lengths, x_lengths)
+        return torch.bmm(p.X, self.direction(p)[..., None]).squeeze(2)
+
+    def direction(self, p: Pairs) -> Tensor:
+        """Compute scale · f(mean Z) of checked pairs, (B, d): the vector whose products with the x are the result."""
         mean = p.Z.sum(dim=1) / count(p.Z, p.z_lengths)[:, None]
         first = next(self.network.parameters())
         if first.shape[1] != mean.shape[1]:
@@ -91,7 +95,7 @@ class LearnedDrop(nn.Module):
         f: Tensor = self.network(mean.to(first.dtype)).to(mean.dtype)
         if self.residual:
             f = f + mean
-        return self.scale * torch.bmm(p.X, f[..., None]).squeeze(2)
+        return self.scale * f
 
     def of_pairs(self, p: Pairs) -> Tensor:
         """Compute the same for pairs that are already checked."""
