@@ -195,6 +195,12 @@ def test_monotonic_search_maximizes_the_sum(skip: float | None) -> None:
         assert found == pytest.approx(best)
 
 
+def test_an_item_with_more_tokens_than_frames_has_no_path():
+    path = monotonic_align(torch.rand(2, 3, 4), z_lengths=[3, 3], x_lengths=[2, 4])
+    assert not path[0].any()
+    assert path[1].sum() == 4
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -40,7 +40,7 @@ def graph_of_words(words: Sequence[Sequence[int]], skips: Sequence[float] | None
         return found
 
     after = 0
-    apart: dict[int, int | None] = {token: 0 for token in shared}
+    apart: dict[int, int | None] = dict.fromkeys(shared, 0)
     first: list[int] = []
     last_token: int | None = None
     for number, word in enumerate(words):

@@ -243,7 +243,9 @@ def monotonic_align(
     )
     with torch.enable_grad():
         C = (-value.detach()).requires_grad_()
-        found = drop_dtw(C, None, skip, many_to_one=False, reducer="hard", z_lengths=lengths[0], x_lengths=lengths[1])
+        found = drop_dtw(
+            C, None, skip, many_to_one=False, reducer="hard", z_lengths=lengths[0], x_lengths=lengths[1], strict=False
+        )
         (M,) = torch.autograd.grad(found.sum(), C)
     return M
 
