@@ -79,7 +79,7 @@ def check(given, atol=1e-12, charges=None, **how):
     for a, b in zip(ours, truth, strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=atol)
     with torch.no_grad():  # without derivatives another kernel runs
-        alone = drop_dtw(*given, executor="triton", **(charges or {}), **how)
+        alone = drop_dtw(*given, executor="triton", strict=False, **(charges or {}), **how)
         torch.testing.assert_close(alone, ours[0], rtol=0, atol=0)
 
 
@@ -217,7 +217,7 @@ def test_neighbors_and_padding_change_no_bit(names):
             whole[(b, *map(slice, part.shape[1:]))] = part.detach()[0]
     padded = [part.requires_grad_() for part in padded]
     z, x = zip(*sizes, strict=True)
-    value = drop_dtw(*padded, z_lengths=z, x_lengths=x, gamma=GAMMA, executor="triton", **charges)
+    value = drop_dtw(*padded, z_lengths=z, x_lengths=x, gamma=GAMMA, executor="triton", strict=False, **charges)
     parts = torch.autograd.grad(value.sum(), [*padded, *charges.values()])
     for b, (wanted, *others) in enumerate(alone):
         assert torch.equal(value[b], wanted[0])
@@ -233,7 +233,7 @@ def test_what_cannot_be_checked_beforehand_comes_out_as_nan():
     with torch.no_grad():
         given[0][1, 2, 2] = torch.nan
     z, x = torch.tensor([3, 3, 4, 3]), torch.tensor([5, 5, 5, 0])
-    value = drop_dtw(*given, z_lengths=z, x_lengths=x, gamma=GAMMA, executor="triton")
+    value = drop_dtw(*given, z_lengths=z, x_lengths=x, gamma=GAMMA, executor="triton", strict=False)
     assert torch.isnan(value).tolist() == [False, True, True, True]
     by_c = torch.autograd.grad(value[0], given[0])[0]
     assert torch.isfinite(by_c[0]).all()
