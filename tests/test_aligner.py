@@ -82,7 +82,7 @@ def test_functions_compare_by_identity_and_are_named_by_to_dict():
 
 def test_repr_shows_only_what_differs():
     assert repr(Aligner()) == "Aligner()"
-    assert repr(Aligner("percentile:30", warp=1)) == "Aligner(drop_x='percentile:30', warp=1.0)"
+    assert repr(Aligner("percentile:30", warp=1)) == "Aligner(drop_x='percentile:30', warp=1)"
     for aligner in (Aligner("percentile:30", warp=1), Aligner(0.3, 0.4, window=3, method="greedy")):
         assert eval(repr(aligner)) == aligner
 
@@ -107,6 +107,24 @@ def test_functions_declare_options_as_the_aligner_does(function):
             assert (parameter.default, parameter.annotation) == (OPTIONS[name].default, OPTIONS[name].type)
 
 
+@pytest.mark.parametrize("function", ["align", "solve", "distance", "cost", "pairwise", "posterior"])
+def test_functions_pass_every_option_on(function, monkeypatch):
+    class ArrivedError(Exception):
+        """Holds the options that arrived."""
+
+    def arrive(*values):
+        raise ArrivedError(dict(zip(OPTIONS, values, strict=False)))
+
+    monkeypatch.setattr(dropdtw.api, "aligner_of", arrive)
+    call = getattr(dropdtw, function)
+    given = {name: object() for name in inspect.signature(call).parameters if name in OPTIONS}
+    with pytest.raises(ArrivedError) as found:
+        call(*((Z, X) if function in ("align", "distance") else (C,)), **given)
+    (arrived,) = found.value.args
+    assert {name: value for name, value in arrived.items() if name in given} == given
+    assert all(value == OPTIONS[name].default for name, value in arrived.items() if name not in given)
+
+
 def test_verbs_are_the_functions():
     aligner = Aligner(0.5, match="sqeuclidean")
     assert aligner.align(Z, X).pairs.tolist() == dropdtw.align(Z, X, 0.5, match="sqeuclidean").pairs.tolist()
@@ -126,10 +144,11 @@ def test_verbs_are_the_functions():
 
 def test_posterior_takes_costs_or_sequences():
     aligner = Aligner(0.5, match="euclidean", gamma=0.1)
-    assert (aligner.posterior(C).match == dropdtw.posterior(C, 0.5, gamma=0.1).match).all()
+    assert (aligner.posterior(C).match == dropdtw.posterior(C, drop_x=0.5, gamma=0.1).match).all()
     assert np.allclose(aligner.posterior(Z, X).match, aligner.posterior(C).match)
-    with pytest.raises(TypeError, match="posterior got 3 arguments"):
-        aligner.posterior(C, 0.5, 0.3)
+    assert (dropdtw.posterior(Z, X, drop_x=0.5, gamma=0.1).match == aligner.posterior(Z, X).match).all()
+    with pytest.raises(TypeError, match=r"second argument of posterior is 0.5; give X, or drop costs by keyword"):
+        dropdtw.posterior(C, 0.5)
 
 
 def test_the_minimum_does_not_concern_alignments():

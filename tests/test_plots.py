@@ -50,7 +50,7 @@ def test_legends_say_what_there_is_to_see_and_nothing_else(axes, plot):
     assert legend(plot.linked(Z, X, found())) == ["matched", "dropped"]
     pair = np.stack([Z, Z], axis=1), np.stack([X, X], axis=1)
     assert legend(plot.linked(*pair, dropdtw.align(*pair, match="euclidean"))) == ["matched", "feature 0", "feature 1"]
-    assert legend(plot.posterior(dropdtw.posterior(np.ones((2, 3)), 1.0))) == ["match", "drop"]
+    assert legend(plot.posterior(dropdtw.posterior(np.ones((2, 3)), drop_x=1.0))) == ["match", "drop"]
     assert legend(plot.posterior(dropdtw.posterior(np.ones((2, 3)), method="dtw"))) == ["match"]
     places = dropdtw.find([1, 2, 3], [9, 1, 7, 2, 3, 9], 1, drop_x=0.5)
     assert legend(plot.occurrences([9, 1, 7, 2, 3, 9], places)) == ["occurrence", "dropped"]
@@ -182,7 +182,7 @@ def test_many_features_are_drawn_as_a_band(axes, plot, d, curves, images):
 
 @pytest.mark.parametrize("drop_z", [None, 0.5])
 def test_heat_map_holds_the_probabilities(axes, plot, drop_z):
-    p = dropdtw.posterior(dropdtw.costs.euclidean(Z, X), 1.0, drop_z, gamma=0.5)
+    p = dropdtw.posterior(dropdtw.costs.euclidean(Z, X), drop_x=1.0, drop_z=drop_z, gamma=0.5)
     assert plot.posterior(p, ax=axes) is axes
     axes.figure.canvas.draw()
     probable = {image.get_array().shape: image.get_array() for image in axes.images}
@@ -197,7 +197,7 @@ def test_heat_map_holds_the_probabilities(axes, plot, drop_z):
 
 
 def test_strips_of_drops_lie_beside_their_elements(axes, plot):
-    p = dropdtw.posterior(dropdtw.costs.euclidean(Z, X), 1.0, 1.0)
+    p = dropdtw.posterior(dropdtw.costs.euclidean(Z, X), drop_x=1.0, drop_z=1.0)
     plot.posterior(p, ax=axes, colorbar=False, title="mine")
     assert len(axes.figure.axes) == 1
     assert axes.get_title() == "mine"
@@ -215,7 +215,7 @@ def test_heat_map_of_dtw_has_no_drops(axes, plot):
 
 
 def test_plots_make_their_own_axes(axes, plot):
-    p = dropdtw.posterior(np.ones((2, 3)), 1.0)
+    p = dropdtw.posterior(np.ones((2, 3)), drop_x=1.0)
     made = [plot.linked(Z, X, found()), plot.posterior(p)]
     assert axes not in made
     assert made[0].figure is not made[1].figure
@@ -310,6 +310,6 @@ def test_many_visits_have_no_numbers(axes, plot):
 
 
 def test_posteriors_of_orders_are_drawn(axes, plot):
-    p = dropdtw.posterior(np.eye(3), 1.0, order=orders.any_order(0, 1, 2))
+    p = dropdtw.posterior(np.eye(3), drop_x=1.0, order=orders.any_order(0, 1, 2))
     plot.posterior(p, ax=axes)
     np.testing.assert_array_equal(axes.images[0].get_array(), p.match)

@@ -84,7 +84,7 @@ class Setting:
         """Find the frames of the event."""
         if self.gamma is None:
             return longest_runs(~dropdtw.solve(C, self.drop, self.drop).dropped_x)
-        return best_intervals(1 - dropdtw.posterior(C, self.drop, self.drop, gamma=self.gamma).drop_x)
+        return best_intervals(1 - dropdtw.posterior(C, drop_x=self.drop, drop_z=self.drop, gamma=self.gamma).drop_x)
 
     def __str__(self) -> str:
         return f"d {self.drop:g}" + ("" if self.gamma is None else f", γ {self.gamma:g}")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from inspect import signature
+from math import inf
 from typing import Any
 
 import numpy.typing as npt
 
-from dropdtw import api
+from dropdtw import executors
+from dropdtw.executors import quick
 from dropdtw.files.progress import Progress
 from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.options import OPTIONS, Options
+from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
@@ -22,6 +26,7 @@ from dropdtw.search.find import Occurrence, find
 from dropdtw.search.index import Index
 from dropdtw.search.nearest import Nearest, nearest
 from dropdtw.search.online import Online
+from dropdtw.search.pairwise import all_pairs
 from dropdtw.search.suggest import Suggestion, suggest_drop
 
 _MINIMUM = ("reducer", "gamma", "normalize")
@@ -58,25 +63,48 @@ class Aligner(Options):
     @cached_property
     def spec(self) -> Spec:
         """The validated request."""
-        return Spec.of(**self.changed)
+        return Spec.asked(self)
+
+    @cached_property
+    def _door(self) -> Any:
+        return quick.door(self.spec)
+
+    @cached_property
+    def _door_of_values(self) -> Any:
+        plain = self.spec.reducer.name == "hard" and self.normalize is None
+        return self._door if plain else None
+
+    def _by(self, executor: str | None) -> Spec:
+        return self.spec if executor is None else replace(self.spec, executor=executor)
 
     def align(self, Z: npt.ArrayLike, X: npt.ArrayLike, *, executor: str | None = None) -> Alignment:
         """`dropdtw.align`."""
-        return api.align(Z, X, executor=executor, **self._without("align", but=_MINIMUM))
+        if executor is None and (door := self._door) is not None:
+            found = quick.trace(door, self.spec, Z, X)
+            if found is not None:
+                return Alignment.quickly(*found)
+        return Alignment.of(Problem.of_sequences(self._by(executor), Z, X))
 
     def solve(self, C: npt.ArrayLike, *, executor: str | None = None) -> Alignment:
         """`dropdtw.solve`."""
-        return api.solve(C, executor=executor, **self._without("solve", but=("match", "missing", *_MINIMUM)))
+        return Alignment.of(Problem.of_costs(self._by(executor), C))
 
     def distance(
         self, Z: npt.ArrayLike, X: npt.ArrayLike, *, max_cost: float | None = None, executor: str | None = None
     ) -> float:
         """`dropdtw.distance`."""
-        return api.distance(Z, X, max_cost=max_cost, executor=executor, **self.changed)
+        if executor is None and (door := self._door_of_values) is not None:
+            limit = inf if max_cost is None else max_cost
+            found = quick.value(door, Z, X, limit) if type(limit) is float and limit == limit else None
+            if found is not None:
+                return found
+        spec = self._by(executor).limited(max_cost)
+        return executors.value(Problem.of_sequences(spec, Z, X), spec)
 
     def cost(self, C: npt.ArrayLike, *, max_cost: float | None = None, executor: str | None = None) -> float:
         """`dropdtw.cost`."""
-        return api.cost(C, max_cost=max_cost, executor=executor, **self._without("cost", but=("match", "missing")))
+        spec = self._by(executor).limited(max_cost)
+        return executors.value(Problem.of_costs(spec, C), spec)
 
     def pairwise(
         self,
@@ -89,18 +117,16 @@ class Aligner(Options):
         executor: str | None = None,
     ) -> Array:
         """`dropdtw.pairwise`. Raises ValueError if the aligner has a mask or an order, which cannot fit every pair."""
-        options = self._without("pairwise", "mask", "order")
-        return api.pairwise(Zs, Xs, max_cost=max_cost, n_jobs=n_jobs, progress=progress, executor=executor, **options)
+        self._refuse("pairwise", "mask", "order")
+        return all_pairs(self._by(executor).limited(max_cost), Zs, Xs, n_jobs, progress)
 
-    def posterior(self, *given: npt.ArrayLike, executor: str | None = None) -> Posterior:
-        """`dropdtw.posterior` of match costs C, or of sequences Z and X."""
-        from dropdtw.problem.problem import Problem
-
-        if len(given) not in (1, 2):
-            raise TypeError(f"posterior got {len(given)} arguments; give match costs C, or sequences Z and X")
-        if len(given) == 1:
-            return Posterior.of(Problem.of_costs(self.spec, *given), self.gamma)
-        return Posterior.of(Problem.of_sequences(self.spec, *given), self.gamma)
+    def posterior(self, C: npt.ArrayLike, X: npt.ArrayLike | None = None, *, executor: str | None = None) -> Posterior:
+        """`dropdtw.posterior` of match costs C, or of sequences Z and X, at the temperature γ of the aligner."""
+        if X is not None and not isinstance(X, Sized):
+            raise TypeError(f"the second argument of posterior is {X!r}; give X, or drop costs by keyword, as drop_x=")
+        spec = self._by(executor)
+        problem = Problem.of_costs(spec, C) if X is None else Problem.of_sequences(spec, C, X)
+        return Posterior.of(problem, self.gamma)
 
     def find(
         self,
@@ -113,8 +139,13 @@ class Aligner(Options):
         progress: Progress = None,
         executor: str | None = None,
     ) -> list[Occurrence]:
-        """`dropdtw.find`. Raises ValueError if the aligner has an option that `find` does not take."""
-        options = self._without("find", "method", "window", "mask", "threshold", "order", "normalize", but=_MINIMUM)
+        """`dropdtw.find`, with the method "drop_dtw" or "steps".
+
+        Raises ValueError if the aligner has an option that `find` does not take.
+        """
+        if self.method != "steps":
+            self._refuse("find", "method")
+        options = self._for(find, "method", *_MINIMUM) | self.spec.matching._asdict()
         return find(query, signal, k, max_cost, overlap, progress=progress, executor=executor, **options)
 
     def nearest(
@@ -128,7 +159,7 @@ class Aligner(Options):
         executor: str | None = None,
     ) -> Nearest:
         """`dropdtw.nearest`. Raises ValueError if the aligner has an option that `nearest` does not take."""
-        options = self._without("nearest", "mask", "order", "missing", *_MINIMUM)
+        options = self._for(nearest)
         return nearest(query, corpus, k, n_jobs=n_jobs, progress=progress, executor=executor, **options)
 
     def barycenter(
@@ -148,7 +179,7 @@ class Aligner(Options):
 
         Raises ValueError if the aligner has an option that `barycenter` does not take.
         """
-        options = self._without("barycenter", "drop_z", "open_z", "mask", "threshold", "order", *_MINIMUM)
+        options = self._for(barycenter)
         return barycenter(
             series,
             weights,
@@ -166,22 +197,37 @@ class Aligner(Options):
         self, Z: npt.ArrayLike, *, probabilities: bool = True, beam: float | None = None, keep_costs: bool = False
     ) -> Online:
         """`dropdtw.Online`; the temperature of its probabilities is γ of the aligner."""
-        options = self._without("online", "mask", "missing", but=_MINIMUM)
+        options = self._for(Online, *_MINIMUM)
         gamma = self.gamma if probabilities else None
         return Online(Z, gamma=gamma, beam=beam, keep_costs=keep_costs, **options)
 
     def suggest(self, Z: npt.ArrayLike, X: npt.ArrayLike | None = None) -> Suggestion:
         """`dropdtw.suggest_drop`: a drop cost for these sequences, or for match costs."""
-        names = ("match", "one_to_many", "many_to_one", "contiguous", "window")
-        options = {name: value for name, value in self.changed.items() if name in names}
-        return suggest_drop(Z, X, drop_z=self.drop_z is not None, **options)
+        matching = self.spec.matching._asdict()
+        return suggest_drop(Z, X, match=self.spec.match, drop_z=self.drop_z is not None, window=self.window, **matching)
 
-    def _without(self, verb: str, *refused: str, but: Sequence[str] = ()) -> dict[str, Any]:
-        """The options for a verb, without those in `but`, which do not concern it. Raises if `refused` ones are set."""
+    def _refuse(self, verb: str, *refused: str) -> None:
+        """Raise if an option is set that the verb cannot use."""
         for name in refused:
-            if name in self.changed and name not in but:
-                shown = OPTIONS[name].default
-                raise OptionError(
-                    name, self.changed[name], f"use replace({name}={shown!r})", f", which {verb} cannot use"
-                )
-        return {name: value for name, value in self.changed.items() if name not in but}
+            if name in self.changed:
+                value, remedy = self.changed[name], f"use replace({name}={OPTIONS[name].default!r})"
+                raise OptionError(name, value, remedy, f", which {verb} cannot use")
+
+    def _for(self, verb: Callable[..., Any], *unused: str) -> dict[str, Any]:
+        """The options of a function, without `unused` ones. Raises if an option is set that it does not have."""
+        known = signature(verb).parameters
+        self._refuse(verb.__name__, *(name for name in OPTIONS if name not in known and name not in unused))
+        return {name: value for name, value in self.changed.items() if name in known and name not in unused}
+
+
+@lru_cache(maxsize=512, typed=True)
+def _cached(*values: Any) -> Aligner:
+    return Aligner(**dict(zip(OPTIONS, values, strict=False)))
+
+
+def aligner_of(*values: Any) -> Aligner:
+    """The aligner with these options, in the order of their declaration, cached if they can be hashed."""
+    try:
+        return _cached(*values)
+    except TypeError:  # not hashable, such as one drop cost per element
+        return Aligner(**dict(zip(OPTIONS, values, strict=False)))

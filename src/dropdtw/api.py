@@ -1,29 +1,24 @@
 """The public functions: they take sequences or match costs and return an alignment, a cost or a distribution.
 
-`align` and `distance` take two sequences, `pairwise` takes lists of sequences, and `solve`, `cost` and `posterior` take
-match costs. They share their options, which `solve` explains.
+`align` and `distance` take two sequences, `pairwise` takes lists of sequences, `solve` and `cost` take match costs, and
+`posterior` takes either. They share their options, which `solve` explains: each is a method of `Aligner(**options)`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 
 import numpy.typing as npt
 
-from dropdtw import executors
+from dropdtw.aligner import aligner_of
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
-from dropdtw.executors import quick
 from dropdtw.files.progress import Progress
 from dropdtw.orders.order import OrderLike
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array
-from dropdtw.problem.problem import Problem
-from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
-from dropdtw.search.pairwise import all_pairs
 from dropdtw.tables.methods import MethodLike
 
 
@@ -98,24 +93,10 @@ def solve(
     >>> dropdtw.METHODS["dtw"].summary
     'dynamic time warping: everything is matched'
     """
-    spec = Spec.cached(
-        drop_x,
-        drop_z,
-        "auto",
-        method,
-        one_to_many,
-        many_to_one,
-        contiguous,
-        window,
-        threshold,
-        executor=executor,
-        open_x=open_x,
-        open_z=open_z,
-        warp=warp,
-        order=order,
-        mask=mask,
-    )
-    return Alignment.of(Problem.of_costs(spec, C))
+    return aligner_of(
+        drop_x, drop_z, "auto", method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window,
+        mask, threshold, order,
+    ).solve(C, executor=executor)  # fmt: skip
 
 
 def align(
@@ -174,32 +155,10 @@ def align(
     >>> dropdtw.align(Z, X, drop_x=0.5).labels
     array([ 0,  0, -1,  1,  2, -1,  2])
     """
-    plain = window is None and mask is None and threshold is None and order is None and missing is None
-    if plain and executor is None:
-        found = quick.trace(
-            Z, X, drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp
-        )
-        if found is not None:
-            return Alignment.quickly(*found)
-    spec = Spec.cached(
-        drop_x,
-        drop_z,
-        match,
-        method,
-        one_to_many,
-        many_to_one,
-        contiguous,
-        window,
-        threshold,
-        executor=executor,
-        open_x=open_x,
-        open_z=open_z,
-        warp=warp,
-        order=order,
-        mask=mask,
-        missing=missing,
-    )
-    return Alignment.of(Problem.of_sequences(spec, Z, X))
+    return aligner_of(
+        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask,
+        threshold, order, "hard", 1.0, None, missing,
+    ).align(Z, X, executor=executor)  # fmt: skip
 
 
 def cost(
@@ -256,28 +215,10 @@ def cost(
     >>> round(dropdtw.cost(C, drop_x=0.3), 6), round(dropdtw.cost(C, drop_x=0.3, reducer="soft", gamma=0.1), 6)
     (0.6, 0.558984)
     """
-    spec = Spec.cached(
-        drop_x,
-        drop_z,
-        "auto",
-        method,
-        one_to_many,
-        many_to_one,
-        contiguous,
-        window,
-        threshold,
-        reducer,
-        gamma,
-        executor,
-        open_x=open_x,
-        open_z=open_z,
-        warp=warp,
-        order=order,
-        mask=mask,
-        normalize=normalize,
-        max_cost=max_cost,
-    )
-    return executors.value(Problem.of_costs(spec, C), spec)
+    return aligner_of(
+        drop_x, drop_z, "auto", method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window,
+        mask, threshold, order, reducer, gamma, normalize,
+    ).cost(C, max_cost=max_cost, executor=executor)  # fmt: skip
 
 
 def distance(
@@ -331,46 +272,19 @@ def distance(
     >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5, max_cost=0.4)
     inf
     """
-    plain = window is None and mask is None and threshold is None and order is None and normalize is None
-    limit = inf if max_cost is None else max_cost
-    plain = plain and missing is None and executor is None and type(limit) is float and limit == limit
-    if plain and type(reducer) is str and reducer == "hard" and type(gamma) is float and gamma == 1.0:
-        found = quick.value(
-            Z, X, limit, drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp
-        )
-        if found is not None:
-            return found
-    spec = Spec.cached(
-        drop_x,
-        drop_z,
-        match,
-        method,
-        one_to_many,
-        many_to_one,
-        contiguous,
-        window,
-        threshold,
-        reducer,
-        gamma,
-        executor,
-        open_x=open_x,
-        open_z=open_z,
-        warp=warp,
-        order=order,
-        mask=mask,
-        normalize=normalize,
-        missing=missing,
-        max_cost=max_cost,
-    )
-    return executors.value(Problem.of_sequences(spec, Z, X), spec)
+    return aligner_of(
+        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask,
+        threshold, order, reducer, gamma, normalize, missing,
+    ).distance(Z, X, max_cost=max_cost, executor=executor)  # fmt: skip
 
 
 def posterior(
     C: npt.ArrayLike,
+    X: npt.ArrayLike | None = None,
+    *,
     drop_x: DropCost = None,
     drop_z: DropCost = None,
-    *,
-    gamma: float = 1.0,
+    match: MatchCost = "auto",
     method: MethodLike = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
@@ -382,7 +296,9 @@ def posterior(
     mask: npt.ArrayLike | None = None,
     threshold: DropCost = None,
     order: OrderLike | None = None,
+    gamma: float = 1.0,
     executor: str | None = None,
+    missing: str | None = None,
 ) -> Posterior:
     """Compute the probability of each match and each drop under P(M) ∝ exp(−cost(M)/γ).
 
@@ -391,9 +307,11 @@ def posterior(
 
     Parameters
     ----------
-    C : (K, N), the cost of matching z_i with x_j.
+    C : (K, N), the cost of matching z_i with x_j; or, with X, the sequence Z.
+    X : (N, d) or (N,), the sequence that Z is aligned with. None: C holds match costs.
     gamma : the temperature γ, > 0. A small γ concentrates the probability on the best alignments; a large γ spreads it
         over all of them.
+    match, missing : as in `dropdtw.align`, with sequences only.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
         executor : as in `dropdtw.solve`.
 
@@ -410,24 +328,10 @@ def posterior(
     >>> p.match.round(2), p.drop_x.round(2)
     (array([[0.91, 0.  , 0.76]]), array([0.09, 1.  , 0.24]))
     """
-    spec = Spec.cached(
-        drop_x,
-        drop_z,
-        "auto",
-        method,
-        one_to_many,
-        many_to_one,
-        contiguous,
-        window,
-        threshold,
-        executor=executor,
-        open_x=open_x,
-        open_z=open_z,
-        warp=warp,
-        order=order,
-        mask=mask,
-    )
-    return Posterior.of(Problem.of_costs(spec, C), gamma)
+    return aligner_of(
+        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask,
+        threshold, order, "hard", gamma, None, missing,
+    ).posterior(C, X, executor=executor)  # fmt: skip
 
 
 def pairwise(
@@ -486,24 +390,7 @@ def pairwise(
            [ 0.,  0., 13.],
            [ 9., 13.,  0.]])
     """
-    spec = Spec.cached(
-        drop_x,
-        drop_z,
-        match,
-        method,
-        one_to_many,
-        many_to_one,
-        contiguous,
-        window,
-        threshold,
-        reducer,
-        gamma,
-        executor,
-        open_x=open_x,
-        open_z=open_z,
-        warp=warp,
-        normalize=normalize,
-        missing=missing,
-        max_cost=max_cost,
-    )
-    return all_pairs(spec, Zs, Xs, n_jobs, progress)
+    return aligner_of(
+        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, None,
+        threshold, None, reducer, gamma, normalize, missing,
+    ).pairwise(Zs, Xs, max_cost=max_cost, n_jobs=n_jobs, progress=progress, executor=executor)  # fmt: skip

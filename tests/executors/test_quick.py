@@ -86,12 +86,13 @@ def test_plain_arrays_take_the_quick_way_and_nothing_else_does(monkeypatch):
     dropdtw.distance(Z.tolist(), X.tolist())
     dropdtw.distance(Z.astype(np.float32), X)
     dropdtw.distance(Z, np.repeat(X, 2)[::2, None])
-    dropdtw.align(Z, X, drop_x=np.full(len(X), 0.3))
-    dropdtw.align(Z, X, drop_x="percentile:30")
     dropdtw.distance(np.asfortranarray(np.repeat(Z, 2, axis=1)), np.repeat(X, 2, axis=1))
     dropdtw.distance(1e-80 * Z, 1e-80 * X)  # squares would underflow
     dropdtw.distance(np.zeros(300), np.zeros(300))
-    assert found == [False] * 8
+    assert found == [False] * 6
+    dropdtw.align(Z, X, drop_x=np.full(len(X), 0.3))
+    dropdtw.align(Z, X, drop_x="percentile:30")
+    assert len(found) == 6  # not even tried
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ VARIANTS = {
     "lcss": {"method": "lcss", "threshold": 0.4},
     "greedy": {"method": "greedy", "sides": (True, True), "contiguous": True},
     "greedy, charged": {"method": "greedy", "sides": (True, False), "open_x": 0.5, "warp": 0.125},
+    "steps": {"method": "steps", "sides": (True, True), "open_x": 0.5, "open_z": 0.25},
     "drop_dtw, both": {"sides": (True, True), "open_x": 0.5, "open_z": 0.25, "warp": 0.125},
     "drop_dtw, x": {"sides": (True, False), "open_x": 0.5, "warp": 0.125, "contiguous": True},
     "drop_dtw, z": {"sides": (False, True), "open_z": 0.25, "warp": 0.125},

@@ -145,7 +145,7 @@ def test_every_pair_of_pairwise_has_a_suggestion_of_its_own(recording):
 def test_an_alignment_gives_the_posterior_of_its_problem(recording):
     Z, X = recording
     a = dropdtw.align(Z, X, "percentile:30", window=0.5)
-    p = dropdtw.posterior(a.problem.C, "percentile:30", window=0.5, gamma=0.2)
+    p = dropdtw.posterior(a.problem.C, drop_x="percentile:30", window=0.5, gamma=0.2)
     np.testing.assert_array_equal(a.posterior(0.2).match, p.match)
     with pytest.raises(ValueError, match="came without its costs"):
         dropdtw.Alignment.from_dict(a.to_dict()).posterior()

@@ -94,7 +94,7 @@ def test_repr_counts(method):
 
 def test_samples_are_alignments_too():
     C, drop_x, drop_z = np.random.default_rng(0).random((3, 5)), np.arange(5) / 5, np.arange(3) / 3
-    for a in dropdtw.posterior(C, drop_x, drop_z).sample(20, seed=0):
+    for a in dropdtw.posterior(C, drop_x=drop_x, drop_z=drop_z).sample(20, seed=0):
         assert a.cost == pytest.approx(C[a.M].sum() + drop_x[a.dropped_x].sum() + drop_z[a.dropped_z].sum())
         assert a.segments() == list(runs(a.M))
         np.testing.assert_array_equal(a.labels < 0, a.dropped_x)

@@ -69,7 +69,7 @@ def test_with_its_costs_the_order_comes_back(order, drop_z):
 
 @pytest.mark.parametrize("cost", [0.0, 0.25])
 def test_a_drawn_alignment_pays_for_its_arcs(cost):
-    for a in dropdtw.posterior(C, 0.3, order=orders.repeat([0, 1, 2, 3], cost)).sample(20, seed=0):
+    for a in dropdtw.posterior(C, drop_x=0.3, order=orders.repeat([0, 1, 2, 3], cost)).sample(20, seed=0):
         again = len(a.walk) // 4 - 1
         assert a.cost == approx(C[tuple(a.pairs.T)].sum() + 0.3 * a.dropped_x.sum() + cost * again)
         assert through_json(a, costs=True).rescore() == approx(a.cost)
@@ -299,7 +299,7 @@ def test_samples_follow_the_distribution(pairs, options):
     weight = np.exp(-np.array([cost for _, cost in every]))
     weight /= weight.sum()
     draws = 1000
-    p = dropdtw.posterior(C3, X3, Z3, order=orders.before(3, pairs), **options)
+    p = dropdtw.posterior(C3, drop_x=X3, drop_z=Z3, order=orders.before(3, pairs), **options)
     seen = Counter(a.M.tobytes() for a in p.sample(draws, seed=0))
     assert set(seen) <= {M.tobytes() for M, _ in every}
     # Pearson's statistic over alignments that occur often enough; the others are pooled.
@@ -325,7 +325,7 @@ def test_before_is_the_probability_of_that_order(pairs, contiguous, d_z):
         there = first < 99
         both += w * (there[:, None] & there[None])
         before += w * (there[:, None] & there[None] & (first[:, None] < first[None]))
-    found = dropdtw.posterior(C3, X3, d_z, order=orders.before(3, pairs), **options).before
+    found = dropdtw.posterior(C3, drop_x=X3, drop_z=d_z, order=orders.before(3, pairs), **options).before
     assert found == approx(before)
     np.fill_diagonal(both, 0)
     assert found + found.T == approx(both)  # no x matches several z, so no two z share their first x
@@ -335,20 +335,20 @@ def test_before_is_the_probability_of_that_order(pairs, contiguous, d_z):
 def test_before_holds_on_a_list_with_steps_in_any_order_inside(d_z):
     """The step after them is entered by the same arc, whether it is matched or dropped."""
     options = {"many_to_one": False, "contiguous": True}
-    nested = dropdtw.posterior(C3, X3, d_z, order=[orders.any_order(0, 2), 1], **options)
-    said = dropdtw.posterior(C3, X3, d_z, order=orders.before(3, PAIRS["Lambda"]), **options)
+    nested = dropdtw.posterior(C3, drop_x=X3, drop_z=d_z, order=[orders.any_order(0, 2), 1], **options)
+    said = dropdtw.posterior(C3, drop_x=X3, drop_z=d_z, order=orders.before(3, PAIRS["Lambda"]), **options)
     assert nested.before == approx(said.before)
 
 
 def test_before_is_refused_where_it_is_not_known():
     with pytest.raises(ValueError, match="several z may have the same first x"):
-        _ = dropdtw.posterior(C3, X3, order=orders.any_order(0, 1, 2)).before
+        _ = dropdtw.posterior(C3, drop_x=X3, order=orders.any_order(0, 1, 2)).before
     with pytest.raises(ValueError, match="steps that repeat"):
-        _ = dropdtw.posterior(C3, X3, order=orders.repeat([0, 1, 2]), many_to_one=False).before
+        _ = dropdtw.posterior(C3, drop_x=X3, order=orders.repeat([0, 1, 2]), many_to_one=False).before
 
 
 def test_visits_and_costs_of_a_loop_are_those_of_its_draws():
-    p = dropdtw.posterior(C[:2], 0.3, order=orders.repeat([0, 1], 0.25), gamma=0.5)
+    p = dropdtw.posterior(C[:2], drop_x=0.3, order=orders.repeat([0, 1], 0.25), gamma=0.5)
     drawn = p.sample(800, seed=3)
     times = np.array([np.bincount(a.walk, minlength=2) for a in drawn])
     error = times.std(axis=0) / np.sqrt(len(drawn))
@@ -360,7 +360,7 @@ def test_visits_and_costs_of_a_loop_are_those_of_its_draws():
 
 
 def test_one_of_several_branches_is_visited():
-    p = dropdtw.posterior(C, 0.3, D_Z, order=orders.one_of([0, 1], 2, 3))
+    p = dropdtw.posterior(C, drop_x=0.3, drop_z=D_Z, order=orders.one_of([0, 1], 2, 3))
     assert p.visit[0] == approx(p.visit[1])
     assert p.visit[[0, 2, 3]].sum() == approx(1)
     assert (p.drop_z <= p.visit + 1e-12).all()

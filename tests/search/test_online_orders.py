@@ -110,7 +110,10 @@ def prefixes(C, d_x, d_z, pairs, options):
                 kept = list(steps)
                 z = None if d_z is None else d_z[kept]
                 try:
-                    yield kept, dropdtw.posterior(C[kept], d_x, z, order=orders.before(n, within), **options)
+                    yield (
+                        kept,
+                        dropdtw.posterior(C[kept], drop_x=d_x, drop_z=z, order=orders.before(n, within), **options),
+                    )
                 except ValueError:
                     continue  # fewer x than steps
 
@@ -145,7 +148,7 @@ def test_probabilities_on_a_loop_are_those_of_all_walks_so_far():
     ends = [orders.walks([0, 1, 2], ring, [n], jumps=[(3, 1, 0.5)]) for n in (1, 2, 3)]
     for j in range(5):
         now = o.push(j)
-        found = [dropdtw.posterior(C[:, : j + 1], d_x, order=end, **options) for end in ends]
+        found = [dropdtw.posterior(C[:, : j + 1], drop_x=d_x, order=end, **options) for end in ends]
         weights = np.array([np.exp(p.log_partition) for p in found])
         total = weights.sum() + np.exp(-d_x * (j + 1) / 0.7)
         assert now.match == approx(sum(w * p.match[:, j] for w, p in zip(weights, found, strict=True)) / total)

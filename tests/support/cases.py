@@ -71,7 +71,9 @@ def variants(method: str) -> list[dict[str, Any]]:
     entry = dropdtw.METHODS[method]
     sides = [(True, True), (True, False), (False, True), (False, False)] if entry.takes_drops else [(False, False)]
     moves = [(True, True)] if entry.one_to_one or entry.fixes_moves else list(product((True, False), repeat=2))
-    contiguous = (False, True) if method.startswith(("drop", "greedy")) else (False,)
+    if entry.moves is not None:
+        moves = [(o, m) for o, m in moves if m == entry.moves.many_to_one]
+    contiguous = (True,) if method == "steps" else (False, True) if method.startswith(("drop", "greedy")) else (False,)
     plain = [
         {
             "sides": s,

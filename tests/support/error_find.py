@@ -26,7 +26,7 @@ ENDS = {
     "moves of a pattern": case(
         lambda: distance(Z, X, method=free_ends(steps="asymmetric"), one_to_many=False),
         "steps='asymmetric')\" is a step pattern",
-        "leave out one_to_many",
+        "leave it out",
     ),
     "stream": case(
         lambda: dropdtw.Online(Z, method=free_ends(2)), "method free_ends(x=(2, 2)) limits", "use 'subsequence'"

@@ -115,7 +115,7 @@ DROPS = {
         "fill them in",
     ),
     "NaN inside": case(lambda: solve(C, drop_z=[1, np.nan]), "drop_z has NaN at 1", "fill it in"),
-    "-inf": case(lambda: posterior(C, [0, 0, -np.inf, 0]), "drop_x has -inf at 2", "use a finite cost"),
+    "-inf": case(lambda: posterior(C, drop_x=[0, 0, -np.inf, 0]), "drop_x has -inf at 2", "use a finite cost"),
     "ragged": case(
         lambda: solve(C, [[1], [1, 2]]), "drop_x is a list with rows of different", "give a rectangular array"
     ),

@@ -45,7 +45,7 @@ OPTIONS = (
         "too large for single precision": case(
             lambda: solve(np.ones((2, 3), np.float32), drop_x=1e39), "drop_x has values that float32", "as float64"
         ),
-        "half a draw": case(lambda: posterior(C, 1.0).sample(1.5), "n is 1.5", "give the number of alignments"),
+        "half a draw": case(lambda: posterior(C, drop_x=1.0).sample(1.5), "n is 1.5", "give the number of alignments"),
         "n_jobs 0": case(lambda: pairwise([Z], n_jobs=0), "n_jobs is 0", "−1 for all cores, or None for one"),
         "n_jobs 1.5": case(lambda: pairwise([Z], n_jobs=1.5), "n_jobs is 1.5", "give a number of threads"),
         "executor": case(
@@ -76,7 +76,7 @@ OPTIONS = (
         ),
         "options of a table": case(
             lambda: solve(C, method=LOCKSTEP, one_to_many=False),
-            "a Recurrence states its own matches",
+            "a table of your own, which states its own matches",
             "change the edges of 'lockstep' instead",
         ),
         "contiguous table": case(
@@ -146,7 +146,7 @@ OPTIONS = (
             f"window is {w!r}",
             "give an int ≥ 0 (columns on each side of the diagonal), a float",
         )
-        for w in (-1, True, 1.5, np.nan, "1", -0.5, np.float64(2))
+        for w in (-1, True, 1.5, np.nan, "1", -0.5, 2.0)
     }
     | {
         f"drops of {m}": case(
@@ -223,7 +223,7 @@ CHARGED = {
     "pattern with moves": case(
         lambda: solve(C, method="symmetric2", one_to_many=False),
         "'symmetric2' is a step pattern",
-        "leave out one_to",
+        "leave it out",
     ),
     "pattern that does not reach": case(
         lambda: solve(np.ones((2, 5)), method="symmetricP1"),

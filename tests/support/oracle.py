@@ -7,7 +7,7 @@ import numpy as np
 
 Drop = np.ndarray | float | None
 Alignment = tuple[np.ndarray, float]
-METHODS = ["drop_dtw", "dtw", "subsequence", "otam", "free_begin", "free_end", "free_ends"]
+METHODS = ["drop_dtw", "steps", "dtw", "subsequence", "otam", "free_begin", "free_end", "free_ends"]
 METHODS += ["needleman_wunsch", "lcss", "smith_waterman", "greedy", "edr", "wdtw"]
 PATTERNS = {
     # Sequences of steps (rows, columns, weight of the cell that is reached), as in dtw-python.
@@ -137,6 +137,8 @@ def alignments(
     """
     if method not in [*METHODS, *PATTERNS]:
         raise ValueError(f"unknown method {method!r}")
+    if method == "steps":
+        method, many_to_one, contiguous = "drop_dtw", False, True
     C = np.asarray(C, float)
     K, N = C.shape
     if band is not None:

@@ -301,6 +301,8 @@ def answer(
     K, N = C.shape
     found = listed(order, K, N)
     keep = np.ones(len(found.course), bool)
+    if method == "steps":
+        method, many_to_one, contiguous = "drop_dtw", False, True
     one_to_one = method in ("needleman_wunsch", "lcss")
     keep &= found.once | (one_to_many and not one_to_one)
     keep &= found.apart | (many_to_one and not one_to_one)

@@ -122,7 +122,7 @@ def test_window_is_c_infinite_outside(problem, w, executor):
 
 @given(problems(), EXECUTOR)
 def test_soft_posterior_is_a_distribution(problem, executor):
-    p = dropdtw.posterior(*problem, gamma=0.7, executor=executor)
+    p = dropdtw.posterior(problem[0], drop_x=problem[1], drop_z=problem[2], gamma=0.7, executor=executor)
     for part in (p.match, p.drop_x, p.drop_z):
         assert part.min() >= -1e-12
         assert part.max() <= 1 + 1e-9
@@ -142,7 +142,7 @@ def test_paper_table_is_the_default_table_for_hard_min(problem, executor):
 def test_identical_requests_give_identical_answers(problem, seed, executor):
     a, b = (dropdtw.solve(*problem, executor=executor) for _ in range(2))
     assert np.array_equal(a.pairs, b.pairs)
-    p = dropdtw.posterior(*problem, executor=executor)
+    p = dropdtw.posterior(problem[0], drop_x=problem[1], drop_z=problem[2], executor=executor)
     draws = [[s.pairs.tolist() for s in p.sample(3, seed=seed)] for _ in range(2)]
     assert draws[0] == draws[1]
 

@@ -72,7 +72,8 @@ def test_the_hard_derivative_is_the_alignment():
 def test_the_soft_derivative_is_the_posterior():
     C, d_x, d_z = random(5, 1, 4, 7)
     _, by_c, by_x, by_z = everything((C, d_x, d_z), reducer="soft", gamma=GAMMA)
-    p = dropdtw.posterior(*(t[0].detach().numpy() for t in (C, d_x, d_z)), gamma=GAMMA)
+    costs, price_x, price_z = (t[0].detach().numpy() for t in (C, d_x, d_z))
+    p = dropdtw.posterior(costs, drop_x=price_x, drop_z=price_z, gamma=GAMMA)
     for ours, theirs in ((by_c, p.match), (by_x, p.drop_x), (by_z, p.drop_z)):
         np.testing.assert_allclose(ours[0].numpy(), theirs, atol=1e-12)
 

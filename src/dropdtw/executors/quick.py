@@ -1,13 +1,14 @@
 """A fast path for small calls: two plain arrays of numbers or short vectors go straight to the compiled kernels.
 
-A request is checked once and cached as a *door* (`_cpp.Door`). Later calls only check their two arrays and solve them.
+A request is checked once and keeps a *door* (`_cpp.Door`). Later calls only check their two arrays and solve them.
 All other input (lists, other precisions, rules, values that are not finite) takes the general path, which gives the
 same result or raises an error that explains the problem.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,21 +36,20 @@ CELLS = 1 << 16
 """The largest K · N; keep it equal to the limit in `quick.hpp`."""
 
 
-@lru_cache(maxsize=512, typed=True)
-def _door(*request: Any) -> tuple[_cpp.Door, Spec] | None:
-    """Return a door for the leading arguments of `Spec.of` and the charges; None if the fast path does not apply."""
-    *first, open_x, open_z, warp = request
-    spec = Spec.of(*first, open_x=open_x, open_z=open_z, warp=warp)
+def door(spec: Spec) -> _cpp.Door | None:
+    """Return a door for the hard minimum of a request; None if the fast path does not apply."""
+    general = (spec.window, spec.mask, spec.threshold, spec.order, spec.missing, spec.executor)
     place = locate(spec.table) if _cpp is not None and _cpp.unrolled else None
     metrics = _METRICS.get(spec.match) if isinstance(spec.match, str) else None
     prices = [*map(_price, (spec.drop_x, spec.drop_z)), *(None if isinstance(c, str) else c for c in spec.charges)]
-    plain = [p for p in prices if p is not None and (p == np.inf or abs(p) < LARGEST)]
+    small = [p for p in prices if p is not None and (p == np.inf or abs(p) < LARGEST)]
     anything_fits = spec.method.slopes is None and spec.fits(1, 2) and spec.fits(2, 1)
     alike = spec.table.weights <= {1.0} and not spec.method.edits
-    if place is None or metrics is None or len(plain) < len(prices) or not (anything_fits and alike):
+    simple = all(option is None for option in general) and anything_fits and alike
+    if not simple or place is None or metrics is None or len(small) < len(prices):
         return None
-    drop_x, drop_z, *charges = plain
-    return _cpp.Door(*place, *metrics, drop_x, drop_z, tuple(charges)), spec
+    drop_x, drop_z, *charges = small
+    return _cpp.Door(*place, *metrics, drop_x, drop_z, tuple(charges))
 
 
 def _price(rule: Rule | None) -> float | None:
@@ -59,22 +59,12 @@ def _price(rule: Rule | None) -> float | None:
     return rule.plain() if isinstance(rule, Constant) else None
 
 
-def _open(Z: Any, X: Any, request: tuple[Any, ...]) -> tuple[_cpp.Door, Spec] | None:
+def value(door: _cpp.Door, Z: Any, X: Any, limit: float) -> float | None:
+    """Compute the hard value, +∞ if it exceeds the limit; None if the general path must run."""
     if type(Z) is not np.ndarray or type(X) is not np.ndarray:
         return None
     try:
-        return _door(*request)
-    except TypeError:  # not hashable, for example a drop cost per element
-        return None
-
-
-def value(Z: Any, X: Any, limit: float, *request: Any) -> float | None:
-    """Compute the hard value, +∞ if it exceeds the limit; None if the general path must run."""
-    door = _open(Z, X, request)
-    if door is None:
-        return None
-    try:
-        found: float = door[0].value(Z, X, limit)
+        found: float = door.value(Z, X, limit)
     except TypeError:  # arrays that the kernels do not support
         return None
     if found != found:
@@ -82,25 +72,25 @@ def value(Z: Any, X: Any, limit: float, *request: Any) -> float | None:
     return found if found <= limit else np.inf
 
 
-def trace(Z: Any, X: Any, *request: Any) -> tuple[Trace, Array, tuple[int, int], str, Any] | None:
+def trace(
+    door: _cpp.Door, spec: Spec, Z: Any, X: Any
+) -> tuple[Trace, Array, tuple[int, int], str, Callable[[], Problem]] | None:
     """Return an optimal alignment, its labels, shape and method, and a function that builds its problem.
 
     None if the general path must run.
     """
-    door = _open(Z, X, request)
-    if door is None or not Z.ndim or not X.ndim:
+    if type(Z) is not np.ndarray or type(X) is not np.ndarray or not Z.ndim or not X.ndim:
         return None
     K, N = len(Z), len(X)
     if K * N > CELLS:
         return None
     out = np.empty(3 * (K + N) + N, np.int64)
     try:
-        found, length, *charged = door[0].path(Z, X, out)
+        found, length, *charged = door.path(Z, X, out)
     except TypeError:
         return None
     if not found < np.inf:  # NaN, or no alignment: the general path explains why
         return None
-    spec = door[1]
     pairs = out[2 * N + K : 2 * N + K + 2 * length].reshape(length, 2)
     traced = Trace(found, pairs, out[N : 2 * N], out[2 * N : 2 * N + K], None, Charges(*charged))
     return traced, out[:N], (K, N), spec.method.name, partial(Problem.of_sequences, spec, Z.copy(), X.copy())

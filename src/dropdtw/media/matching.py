@@ -56,7 +56,7 @@ def match(A: Frames, B: Frames, *, drop: float, opening: float, speed: bool, rep
     report : called with (done, total) during the search.
     """
     method, warp = ("drop_dtw", WARP) if speed else ("needleman_wunsch", 0.0)
-    spec = Spec.of(drop, drop, "cosine", method, open_x=opening, open_z=opening, warp=warp)
+    spec = Spec.of(drop, drop, match="cosine", method=method, open_x=opening, open_z=opening, warp=warp)
     wanted = 3 * len(A.search) * len(B.search) // 2  # tracing back recomputes about half of the costs
     seen = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,14 @@ def described(values: object) -> str:
     return f"the {kind} {text}"
 
 
+def shown(value: object) -> str:
+    """The value of an option as messages show it: short arrays as lists, long ones by their shape."""
+    if isinstance(value, np.ndarray):
+        return repr(value.tolist()) if value.size <= 8 else f"an array of shape {value.shape}"
+    text = repr(value)
+    return text if len(text) < 200 else text[:197] + "..."
+
+
 class OptionError(ValueError):
     """An option has a value that does not fit. Python prints the option's name, the command line its flag.
 
@@ -32,7 +41,9 @@ class OptionError(ValueError):
     expected : what fits, as an instruction ("give a number ≥ 0").
     hint : what else explains the error, between the value and the instruction.
 
-    `expected` and `hint` write other options in braces: "give {drop_x} as well".
+    in_python : what else fits, in Python only.
+
+    `expected` and `hint` write other options in braces, with a value if it matters: "pass {many_to_one=True}".
 
     >>> error = OptionError("open_x", 2, "give {drop_x} as well", ", but no x may be dropped")
     >>> print(error)
@@ -41,18 +52,21 @@ class OptionError(ValueError):
     '--open-x is 2, but no x may be dropped; give --drop-x as well'
     """
 
-    def __init__(self, name: str, value: Any, expected: str, hint: str = "") -> None:
+    def __init__(self, name: str, value: Any, expected: str, hint: str = "", *, in_python: str = "") -> None:
         super().__init__(name, value, expected, hint)
-        self.name, self.value, self.expected, self.hint = name, value, expected, hint
+        self.name, self.value, self.expected, self.hint, self.in_python = name, value, expected, hint, in_python
+
+    def __reduce__(self) -> Any:
+        return partial(type(self), in_python=self.in_python), self.args
 
     def text(self, called: Callable[[str], str]) -> str:
-        """The message, with each option under the name that `called` gives it."""
+        """The message, with each option under the name that `called` gives it, without advice for Python alone."""
         names = _Names(called)
         hint, expected = (part.format_map(names) for part in (self.hint, self.expected))
-        return f"{called(self.name)} is {described(self.value)}{hint}; {expected}"
+        return f"{called(self.name)} is {shown(self.value)}{hint}; {expected}"
 
     def __str__(self) -> str:
-        return self.text(lambda name: name)
+        return self.text(lambda name: name) + self.in_python
 
 
 class _Names(dict[str, str]):

@@ -29,22 +29,17 @@ def _as_given(value: Any, name: str) -> Any:
 
 
 def _number(value: Any, name: str) -> Any:
-    """A float, where the value is a number that fits into one; whatever else arrived is refused by `Spec.of`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+    """A number of Python's own; whatever else arrived is refused by `Spec.of`."""
+    if not isinstance(value, np.generic) or isinstance(value, np.bool_) or not isinstance(value, Real):
         return value
-    try:
-        return float(value)
-    except OverflowError:
-        return value
-
-
-def _window(value: Any, name: str) -> Any:
-    whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
-    return int(value) if whole else _number(value, name)
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def _drop(value: Any, name: str) -> Any:
     """A number or a string where one says it all, a read-only array for numbers per element, otherwise as given."""
+    value = _number(value, name)
+    if type(value) in (int, float):
+        return value
     rule = drops.resolve(value, name)
     if isinstance(rule, PerElement) and isinstance(rule.values, (np.ndarray, list, tuple)):
         return _array(rule.values)
@@ -53,7 +48,7 @@ def _drop(value: Any, name: str) -> Any:
 
 
 def _array(values: Any) -> Any:
-    """A read-only copy; values that are not numbers stay as they are, because the error should show them."""
+    """A read-only copy; values that are not numbers stay as they are, because an error will show them."""
     if isinstance(values, np.ma.MaskedArray) or any(isinstance(row, np.ma.MaskedArray) for row in values):
         return values
     try:
@@ -129,7 +124,7 @@ class Options(_Named):
         default=0.0, metadata=about("extra cost of each match that repeats an element", "--warp", _number)
     )
     window: float | None = field(
-        default=None, metadata=about("forbid matches farther from the diagonal than this", "--window", _window)
+        default=None, metadata=about("forbid matches farther from the diagonal than this", "--window", _number)
     )
     mask: npt.ArrayLike | None = field(default=None, metadata=about("(K, N) bool: which pairs may match", None, _mask))
     threshold: DropCost = field(
@@ -151,7 +146,7 @@ class Options(_Named):
     def changed(self) -> dict[str, Any]:
         """The options that differ from their defaults."""
         values = ((each, getattr(self, each.name)) for each in fields(self))
-        return {each.name: value for each, value in values if _key(value) != _key(each.default)}
+        return {each.name: value for each, value in values if _key(each.name, value) != _key(each.name, each.default)}
 
     def replace(self, **changes: Any) -> Self:
         """A copy with other values for some options."""
@@ -165,7 +160,7 @@ class Options(_Named):
 
     @cached_property
     def _keys(self) -> frozenset[tuple[str, Any]]:
-        return frozenset((name, _key(value)) for name, value in self.changed.items())
+        return frozenset((name, _key(name, value)) for name, value in self.changed.items())
 
     def __reduce__(self) -> Any:
         return _made, (type(self), self.changed)
@@ -213,8 +208,10 @@ class _ById:
         return id(self.value)
 
 
-def _key(value: Any) -> Any:
+def _key(name: str, value: Any) -> Any:
     """What an option is compared by."""
+    if type(value) is int and name != "window":  # there an int counts columns, and a float is a fraction
+        return (float, value)
     if isinstance(value, np.ndarray):
         whole = value.astype(bool if value.dtype == bool else np.float64) + (0 if value.dtype == bool else 0.0)
         return ("array", whole.shape, whole.tobytes())

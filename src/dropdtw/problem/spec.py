@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from numbers import Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dropdtw import costs, drops
 from dropdtw.costs import Match, MatchCost
 from dropdtw.drops import DropCost, PerElement, Rule
 from dropdtw.orders.graph import Graph
-from dropdtw.orders.order import Order, OrderLike, as_order
+from dropdtw.orders.order import Order
 from dropdtw.problem import charges
 from dropdtw.problem.band import window_width
-from dropdtw.problem.charges import Opening, RequestedCharges
-from dropdtw.problem.inputs import Array, as_mask
+from dropdtw.problem.charges import RequestedCharges
+from dropdtw.problem.errors import OptionError
+from dropdtw.problem.inputs import Array
+from dropdtw.problem.options import Options
 from dropdtw.tables import reducers
-from dropdtw.tables.methods import METHODS, Matching, Method, MethodLike, look_up
+from dropdtw.tables.methods import METHODS, Matching, Method, look_up
 from dropdtw.tables.reducers import Reducer
 from dropdtw.tables.table import Recurrence
 
@@ -70,56 +70,44 @@ class Spec:
         cls,
         drop_x: DropCost = None,
         drop_z: DropCost = None,
-        match: MatchCost = "auto",
-        method: MethodLike = "drop_dtw",
-        one_to_many: bool = True,
-        many_to_one: bool = True,
-        contiguous: bool = False,
-        window: float | None = None,
-        threshold: DropCost = None,
-        reducer: str = "hard",
-        gamma: float = 1.0,
-        executor: str | None = None,
         *,
-        open_x: Opening = 0.0,
-        open_z: Opening = 0.0,
-        warp: float = 0.0,
+        executor: str | None = None,
         charged: bool = False,
-        normalize: str | None = None,
-        order: OrderLike | None = None,
-        mask: npt.ArrayLike | None = None,
-        missing: str | None = None,
+        **options: Any,
     ) -> Spec:
-        """Validate the caller's arguments, as far as this is possible without data.
+        """Validate options (`Options`), as far as this is possible without data.
 
         charged : whether to use a table with charges even if they are all 0.
-        The other arguments are those of `dropdtw.align` and `dropdtw.cost`.
 
-        Raises ValueError if an argument is invalid, or if two arguments cannot be combined.
+        Raises ValueError if an option is invalid, or if two options cannot be combined.
         """
-        matching = Matching(one_to_many, many_to_one, contiguous)
-        entry = look_up(method, matching)
-        x_rule, z_rule = drops.resolve(drop_x, "drop_x"), drops.resolve(drop_z, "drop_z")
-        threshold_rule = drops.resolve(threshold, "threshold")
+        return cls.asked(Options(drop_x, drop_z, **options), executor=executor, charged=charged)
+
+    @classmethod
+    def asked(cls, o: Options, *, executor: str | None = None, charged: bool = False) -> Spec:
+        """Validate options; see `of`."""
+        entry = look_up(o.method)
+        matching = entry.allowed(Matching(o.one_to_many, o.many_to_one, o.contiguous))
+        x_rule, z_rule = drops.resolve(o.drop_x, "drop_x"), drops.resolve(o.drop_z, "drop_z")
+        threshold_rule = drops.resolve(o.threshold, "threshold")
         _check_takes(entry, x_rule, z_rule, threshold_rule)
-        if match == "auto" and entry.match is not None:
-            match = entry.match
+        match = entry.match if o.match == "auto" and entry.match is not None else o.match
         costs.resolve(match, 1)
-        if window is not None:
-            window_width(1, window)
-        requested = charges.resolve(open_x, open_z, warp)
+        if o.window is not None:
+            window_width(1, o.window)
+        requested = charges.resolve(o.open_x, o.open_z, o.warp)
         sides = (x_rule is not None, z_rule is not None)
         table = entry.table(*sides, matching, charged or requested.any)
         charges.check(requested, entry, table, sides)
-        minimum = reducers.reducer(reducer, gamma)
-        _check_normalize(entry, normalize, minimum)
-        if missing is not None and missing != "drop":
-            raise ValueError(
-                f"missing is {missing!r}; give 'drop' to leave out elements with NaN, or None to reject them"
+        minimum = reducers.reducer(o.reducer, o.gamma)
+        _check_normalize(entry, o.normalize, minimum)
+        if o.missing is not None and o.missing != "drop":
+            raise OptionError(
+                "missing", o.missing, "give 'drop' to leave out elements with NaN, or None to reject them"
             )
-        parsed_order = None if order is None else as_order(order)
-        if parsed_order is not None and not parsed_order.is_plain:
-            _check_order(parsed_order, entry, table, requested, window)
+        order: Any = o.order
+        if order is not None and not order.is_plain:
+            _check_order(order, entry, table, requested, o.window)
         return cls(
             method=entry,
             table=table,
@@ -128,24 +116,19 @@ class Spec:
             drop_z=z_rule,
             threshold=threshold_rule,
             charges=requested,
-            window=window,
+            window=o.window,
             match=match,
             reducer=minimum,
             executor=executor,
-            normalize=normalize,
-            order=parsed_order,
-            mask=None if mask is None else as_mask(mask),
-            missing=missing,
+            normalize=o.normalize,
+            order=order,
+            mask=None if o.mask is None else np.asarray(o.mask),
+            missing=o.missing,
         )
 
-    @classmethod
-    def cached(cls, *options: Any, max_cost: float | None = None, **more: Any) -> Spec:
-        """`Spec.of` with a cache: hashable arguments are validated only once. `max_cost` is not part of the key."""
-        try:
-            spec = _cached(*options, **more)
-        except TypeError:  # not hashable, such as one drop cost per element
-            spec = cls.of(*options, **more)
-        return spec if max_cost is None else replace(spec, max_cost=_largest_wanted(max_cost))
+    def limited(self, max_cost: float | None) -> Spec:
+        """The request with a largest cost of interest; None for no limit."""
+        return self if max_cost is None else replace(self, max_cost=_largest_wanted(max_cost))
 
     def graph(self, K: int) -> Graph | None:
         """The order of K steps as a graph; None for a plain list."""
@@ -284,17 +267,12 @@ class Spec:
             if rule is not None and rules[name] is None:
                 each = isinstance(rule, PerElement)
                 why = "records differ in length" if each else "the manifest of a run cannot record this rule"
-                raise ValueError(
-                    f"{name} is {rule.said!r}; give a number, or a rule such as 'percentile:30', because {why}"
-                )
+                raise OptionError(name, rule.said, f"give a number, or a rule such as 'percentile:30', because {why}")
         matching = {name: bool(value) for name, value in self.matching._asdict().items()}
         window = self.window if self.window is None else window_width(1, self.window)
         charges = self.charges._asdict().items()
         charged = {name: value if isinstance(value, str) else float(value) for name, value in charges if value != 0}
         return {"match": self.match, "method": self.method.name, **matching, "window": window, **rules, **charged}
-
-
-_cached = lru_cache(maxsize=512, typed=True)(Spec.of)
 
 
 def _remedy(entry: Method, option: str, drop: str) -> str:
@@ -304,9 +282,7 @@ def _remedy(entry: Method, option: str, drop: str) -> str:
     return f"pass {option}=True, or give {drop}" if entry.takes_drops else f"pass {option}=True"
 
 
-def _largest_wanted(max_cost: float | None) -> float:
-    if max_cost is None:
-        return np.inf
+def _largest_wanted(max_cost: float) -> float:
     if not isinstance(max_cost, Real) or isinstance(max_cost, bool) or np.isnan(max_cost):
         raise ValueError(f"max_cost is {max_cost!r}; give the largest cost of interest, a number, or None for no limit")
     return float(max_cost)

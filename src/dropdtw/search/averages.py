@@ -139,19 +139,9 @@ def barycenter(
     [3, 3, 3]
     """
     spec = Spec.of(
-        drop_x,
-        None,
-        match,
-        method,
-        one_to_many,
-        many_to_one,
-        contiguous,
-        window,
-        executor=executor,
-        open_x=open_x,
-        warp=warp,
-        missing=missing,
-    )
+        drop_x, match=match, method=method, one_to_many=one_to_many, many_to_one=many_to_one, contiguous=contiguous,
+        open_x=open_x, warp=warp, window=window, missing=missing, executor=executor,
+    )  # fmt: skip
     check_averaged(spec)
     if isinstance(max_iter, bool) or not isinstance(max_iter, (int, np.integer)) or max_iter < 0:
         raise ValueError(f"max_iter is {max_iter!r}; give the maximum number of rounds, 0 or more")

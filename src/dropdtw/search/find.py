@@ -127,20 +127,10 @@ def find(
     >>> dropdtw.find([1, 2, 3], signal, k=2, drop_x=0.5)[1].alignment.labels      # the 7 is dropped
     array([ 0, -1,  1,  2])
     """
-    spec = Spec.cached(
-        drop_x,
-        drop_z,
-        match,
-        _METHOD,
-        one_to_many,
-        many_to_one,
-        contiguous,
-        executor=executor,
-        open_x=open_x,
-        open_z=open_z,
-        warp=warp,
-        missing=missing,
-    )
+    spec = Spec.of(
+        drop_x, drop_z, match=match, method=_METHOD, one_to_many=one_to_many, many_to_one=many_to_one,
+        contiguous=contiguous, open_x=open_x, open_z=open_z, warp=warp, missing=missing, executor=executor,
+    )  # fmt: skip
     most, limit, share = _checked(k, max_cost, overlap)
     (Z, z), (X, x) = present(query, "query", missing), present(signal, "signal", missing)
     if Z.shape[1] != X.shape[1]:

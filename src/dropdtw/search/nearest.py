@@ -132,20 +132,10 @@ def nearest(
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k is {k!r}; give the number of sequences to find, 1 or more")
     spec = Spec.of(
-        drop_x,
-        drop_z,
-        match,
-        method,
-        one_to_many,
-        many_to_one,
-        contiguous,
-        window,
-        threshold,
+        drop_x, drop_z, match=match, method=method, one_to_many=one_to_many, many_to_one=many_to_one,
+        contiguous=contiguous, open_x=open_x, open_z=open_z, warp=warp, window=window, threshold=threshold,
         executor=executor,
-        open_x=open_x,
-        open_z=open_z,
-        warp=warp,
-    )
+    )  # fmt: skip
     index = corpus if isinstance(corpus, Index) else Index.borrowing(corpus)
     return search(spec, query, index, int(k), n_jobs, progress)
 

@@ -126,19 +126,9 @@ class Online:
         self.Z = as_sequence(Z, "Z").copy()
         self.beam, self.keep_costs = beam, keep_costs
         self.spec = Spec.of(
-            drop_x,
-            drop_z,
-            match,
-            method,
-            one_to_many,
-            many_to_one,
-            contiguous,
-            threshold=threshold,
-            open_x=open_x,
-            open_z=open_z,
-            warp=warp,
-            order=order,
-        )
+            drop_x, drop_z, match=match, method=method, one_to_many=one_to_many, many_to_one=many_to_one,
+            contiguous=contiguous, open_x=open_x, open_z=open_z, warp=warp, threshold=threshold, order=order,
+        )  # fmt: skip
         self.spec.refuse_rules("and a stream does not know all of them until it ends")
         if np.ndim(
             drop_x := 0.0 if self.spec.drop_x is None else self.spec.drop_x.price(Matrix(np.empty((0, 0))), "x")

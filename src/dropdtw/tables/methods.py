@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from dropdtw.problem.errors import OptionError
 from dropdtw.tables import paid, recurrence
 from dropdtw.tables.recurrence import End
 from dropdtw.tables.table import Recurrence
@@ -58,6 +59,7 @@ class Method:
     derive : computes the sequence that is compared instead of the given one, of the same length. None: the given one.
     refuses : returns the reason why lengths (K, N) do not fit, or None if they do. None: all lengths fit.
     made_by : for a method with parameters, the function that makes it and its arguments.
+    moves : the matches that it allows, whatever the options say. None: those that the options allow.
     """
 
     name: str
@@ -86,6 +88,23 @@ class Method:
     derive: Callable[[Any], Any] | None = None
     refuses: Callable[[int, int], str | None] | None = None
     made_by: tuple[Callable[..., Method], tuple[Any, ...]] | None = None
+    moves: Matching | None = None
+
+    def allowed(self, asked: Matching) -> Matching:
+        """What the options allow, within what the method allows. Raises ValueError if it has no use for options."""
+        if asked != Matching() and self.fixes_moves:
+            name, value = next((n, v) for n, v in asked._asdict().items() if v != Matching._field_defaults[n])
+            if self.built_in:
+                why, remedy = "a step pattern", "leave it out"
+            else:
+                why, remedy = "a table of your own", f"leave it out, and change the edges of {self.name!r} instead"
+            raise OptionError(name, value, remedy, f", but method {self.name!r} is {why}, which states its own matches")
+        if self.moves is None:
+            return asked
+        one_to_many, many_to_one, contiguous = self.moves
+        return Matching(
+            asked.one_to_many and one_to_many, asked.many_to_one and many_to_one, asked.contiguous or contiguous
+        )
 
     @property
     def edits(self) -> bool:
@@ -309,6 +328,16 @@ _ALL: Final = (
         takes_orders=True,
     ),
     Method(
+        "steps",
+        "Drop-DTW for step localization: each x matches at most one z, and each z takes one unbroken run of x",
+        _drop_dtw,
+        takes_opening=True,
+        takes_warp=True,
+        takes_orders=True,
+        symmetric=False,
+        moves=Matching(many_to_one=False, contiguous=True),
+    ),
+    Method(
         "drop_dtw_paper",
         "Drop-DTW by the paper's Algorithm 2, typos corrected, to reproduce it: soft minima differ from 'drop_dtw'",
         _algorithm_2,
@@ -429,36 +458,27 @@ METHODS: Final[dict[str, Method]] = {method.name: method for method in _ALL}
 """Every method by name. `METHODS[name].summary` describes it in one sentence."""
 
 
-def look_up(method: MethodLike, matching: Matching = Matching()) -> Method:  # noqa: B008
+def look_up(method: MethodLike) -> Method:
     """Return the entry of a method; a user-defined table gets a new one. Raises ValueError for an unknown name."""
     if isinstance(method, Recurrence):
-        if matching != Matching():
-            raise ValueError(
-                "one_to_many, many_to_one and contiguous choose among built-in tables, but a Recurrence states its "
-                f"own matches: change the edges of {method.name!r} instead"
-            )
         return Method(
             method.name,
             "a table of the caller's",
             lambda x, z, matching, charged: method,
             takes_opening=True,
             takes_warp=True,
+            fixes_moves=True,
             must_match_x=False,
             must_match_z=False,
             symmetric=False,
         )
     if isinstance(method, Method):
-        entry = method
-    elif isinstance(method, str) and method in METHODS:
-        entry = METHODS[method]
-    else:
-        raise ValueError(
-            f"method is {method!r}; choose one of {', '.join(map(repr, METHODS))}, or give a dropdtw.Recurrence or a "
-            "method with parameters, such as dropdtw.free_ends()"
-        )
-    if entry.fixes_moves and matching != Matching():
-        raise ValueError(
-            f"method {entry.name!r} is a step pattern, which states its own moves; "
-            "leave out one_to_many, many_to_one and contiguous"
-        )
-    return entry
+        return method
+    if isinstance(method, str) and method in METHODS:
+        return METHODS[method]
+    raise OptionError(
+        "method",
+        method,
+        f"choose one of {', '.join(map(repr, METHODS))}",
+        in_python=", or give a dropdtw.Recurrence or a method with parameters, such as dropdtw.free_ends()",
+    )
