@@ -72,8 +72,8 @@ def check_loss(name: str) -> float:
     reducers = ("smooth", "soft", "hard")
     for match in ("softmax",) if logit else ("softmax", "cosine", "sqeuclidean"):
         for m, shape in enumerate(SHAPES):
-            options = {"match": match, "reducer": reducers[m % 3], "gamma": GAMMA}
-            options |= {"normalize": (None, "x", "z", "both")[m]} | ({"gamma_match": 4.0} if match == "softmax" else {})
+            options = {"match": "softmax:4" if match == "softmax" else match, "reducer": reducers[m % 3]}
+            options |= {"gamma": GAMMA, "normalize": (None, "x", "z", "both")[m]}
             loss = LOSSES[name](shape[3], **options).to("cuda", torch.float64)
             Z, X = sequences(*shape, torch.float64, generator=generator)
             how = {}
@@ -210,11 +210,11 @@ def plain_works(made: dict[str, nn.Module], sets: list[tuple[Tensor, Tensor]]) -
 
 def time_losses() -> None:
     made = {
-        "percentile:30, normalize x": DropDTWLoss("percentile:30", normalize="x", gamma_match=10.0),
+        "percentile:30, normalize x": DropDTWLoss("percentile:30", normalize="x", match="softmax:10"),
         "0.3, cosine": DropDTWLoss(0.3, match="cosine"),
         "SoftDTWLoss": SoftDTWLoss(),
-        "LearnedDrop": DropDTWLoss(LearnedDrop(D), gamma_match=10.0),
-        "logit:30": DropDTWLoss("logit:30", gamma_match=10.0),
+        "LearnedDrop": DropDTWLoss(LearnedDrop(D), match="softmax:10"),
+        "logit:30": DropDTWLoss("logit:30", match="softmax:10"),
     }
     made = {name: loss.cuda() for name, loss in made.items()}
     sets = [sequences(B, K, N, D) for _ in range(3)]

@@ -148,7 +148,7 @@ CHECKS = (check_clustering, check_compiled_clustering, check_percentiles, check_
 def time_clustering() -> None:
     """L_clust alone, with lengths, and beside an alignment loss of the same pairs."""
     lengths = {"z_lengths": torch.full((B,), K, device="cuda"), "x_lengths": torch.full((B,), N, device="cuda")}
-    align = DropDTWLoss("logit:30", gamma_match=10.0, normalize="x")
+    align = DropDTWLoss("logit:30", match="softmax:10", normalize="x")
     cluster = ClusteringLoss("contrastive")
 
     def together(Z: Tensor, X: Tensor) -> Tensor:
@@ -163,7 +163,7 @@ def time_clustering() -> None:
         "L_clust, with lengths": partial(cluster, **lengths),
         "logit:30": align,
         "logit:30, with lengths": partial(align, **lengths),
-        "percentile:30, with lengths": partial(DropDTWLoss("percentile:30", gamma_match=10.0), **lengths),
+        "percentile:30, with lengths": partial(DropDTWLoss("percentile:30", match="softmax:10"), **lengths),
         "cosine, with lengths": partial(DropDTWLoss(0.3, match="cosine"), **lengths),
         "SoftDTWLoss, with lengths": partial(SoftDTWLoss(), **lengths),
         "logit:30 + L_clust, with lengths": together,

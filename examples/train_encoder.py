@@ -28,9 +28,9 @@ GAMMA = 4.0  # dot products of matching vectors are about 16
 def losses(drop: str) -> dict[str, nn.Module]:
     """The losses to compare."""
     return {
-        "SmoothDTW": SmoothDTWLoss(gamma_match=GAMMA, normalize="x"),
-        "Drop-DTW": DropDTWLoss(drop, gamma_match=GAMMA, normalize="x"),
-        "Drop-DTW, softmin": DropDTWLoss(drop, gamma_match=GAMMA, normalize="x", reducer="soft"),
+        "SmoothDTW": SmoothDTWLoss(match=f"softmax:{GAMMA}", normalize="x"),
+        "Drop-DTW": DropDTWLoss(drop, match=f"softmax:{GAMMA}", normalize="x"),
+        "Drop-DTW, softmin": DropDTWLoss(drop, match=f"softmax:{GAMMA}", normalize="x", reducer="soft"),
     }
 
 

@@ -268,7 +268,7 @@ class Objective:
         """Build the loss: Z is the clean X, which is matched completely; frames of Ŷ may be dropped."""
         return find(LOSSES, self.loss, "loss").build(
             {"drop_x": f"percentile:{self.percentile:g}"},
-            gamma_match=self.gamma_match,
+            match=f"softmax:{self.gamma_match}",
             gamma=self.gamma,
             normalize="x",
             reduction="none",

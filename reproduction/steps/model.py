@@ -174,7 +174,7 @@ def _alignment(objective: Objective, drop: LearnedDrop | None, gamma_match: floa
     loss = LOSSES[objective.loss]
     if loss.make is None:
         return None
-    options: dict[str, Any] = {"gamma_match": gamma_match, "normalize": "x", "reduction": "none"}
+    options: dict[str, Any] = {"match": f"softmax:{gamma_match}", "normalize": "x", "reduction": "none"}
     if objective.reducer is not None:
         options["reducer"] = objective.reducer
     return loss.build({"drop_x": f"logit:{objective.percentile:g}" if drop is None else drop}, **options)

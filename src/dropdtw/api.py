@@ -191,7 +191,8 @@ def cost(
     reducer : "hard" for the minimum, "soft" for −γ log Σ exp(−cost/γ) over all alignments, "smooth" for the paper's
         smoothMin (Eq. 7).
     gamma : γ of "soft" and "smooth", a number ≥ 0; 0 gives the hard minimum.
-    normalize : divides the value, so that values of different lengths can be compared. "pattern" divides by K + N for
+    normalize : divides the value, so that values of different lengths can be compared: "x", "z" and "both" by the
+        lengths N, K and K + N, as the losses of `dropdtw.torch` do. "pattern" divides by K + N for
         the step patterns "symmetric2" and "symmetricP1", and by K for "asymmetric" and "asymmetricP1". "path" divides
         by the number of matches and paid drops on the best path. This path is chosen before the division, so another
         one may have a smaller quotient.

@@ -43,14 +43,14 @@ class Wronged(torch.nn.Module):
 
 LOSSES = {
     "drop-dtw": lambda **o: dt.DropDTWLoss(**o),
-    "drop-dtw of logits": lambda **o: dt.DropDTWLoss("logit:30", gamma_match=2.0, **o),
+    "drop-dtw of logits": lambda **o: dt.DropDTWLoss("logit:30", match="softmax:2", **o),
     "drop-dtw, constant": lambda **o: dt.DropDTWLoss(0.4, match="cosine", gamma=0.5, **o),
     "drop-dtw, learned cost": lambda **o: dt.DropDTWLoss(learned("cost", depth=2), learned("cost"), **o),
     "drop-dtw, learned logit": lambda **o: dt.DropDTWLoss(learned("logit"), **o),
     "drop-dtw, both sides": lambda **o: dt.DropDTWLoss(0.3, 0.4, match="cosine", reducer="soft", **o),
     "drop-dtw, as printed": lambda **o: dt.DropDTWLoss(0.3, 0.4, match="cosine", method="drop_dtw_paper", **o),
     "drop-dtw, exclusive": lambda **o: dt.DropDTWLoss(0.3, 0.3, many_to_one=False, contiguous=True, **o),
-    "smooth-dtw": lambda **o: dt.SmoothDTWLoss(gamma_match=0.7, normalize="x", **o),
+    "smooth-dtw": lambda **o: dt.SmoothDTWLoss(match="softmax:0.7", normalize="x", **o),
     "soft-dtw": lambda **o: dt.SoftDTWLoss(gamma=0.5, **o),
     "soft-dtw divergence": lambda **o: dt.SoftDTWDivergence(normalize="both", **o),
     "otam": lambda **o: dt.OTAMLoss(gamma=0.3, **o),

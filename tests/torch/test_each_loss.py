@@ -27,6 +27,10 @@ def test_surface_is_what_we_mean_to_offer():
         "AlignmentLoss",
         "MarginLoss",
         "ClusteringLoss",
+        "CTCLoss",
+        "ctc_loss",
+        "forced_align",
+        "monotonic_align",
         "LearnedDrop",
     }
     assert all(len(getattr(dt, name).__doc__) > 40 for name in dt.__all__)
@@ -360,7 +364,7 @@ def test_learned_drops_enter_the_loss():
     Z, X = batch()
     of_x, of_z, logit = learned("cost").double(), learned("cost", depth=2).double(), learned("logit").double()
     both = dt.DropDTWLoss(of_x, of_z, reduction="none")(Z, X, **LENGTHS)
-    competing = dt.DropDTWLoss(logit, gamma_match=0.5, reduction="none")(Z, X, **LENGTHS)
+    competing = dt.DropDTWLoss(logit, match="softmax:0.5", reduction="none")(Z, X, **LENGTHS)
     with torch.no_grad():
         d_x, l_x = (f(Z, X, **LENGTHS).numpy() for f in (of_x, logit))
         d_z = of_z(X, Z, z_lengths=X_LENGTHS, x_lengths=Z_LENGTHS).numpy()

@@ -11,12 +11,14 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
+import dropdtw
 from dropdtw import orders
 from dropdtw import torch as dt
+from dropdtw.costs import Softmax
 from dropdtw.drops import LogitPercentile
 
 MODULES = ["batch", "charges", "clustering", "costs", "discriminative", "learned", "losses", "masks", "orders"]
-MODULES += ["reduction"]
+MODULES += ["options", "reduction"]
 Z, X = torch.ones(2, 3, 4), torch.ones(2, 5, 4)
 LOSS = dt.DropDTWLoss()
 
@@ -117,15 +119,37 @@ OPTIONS = {
     "correlation of numbers": case(
         lambda: dt.SoftDTWLoss(match="correlation")(Z[..., :1], X[..., :1]), "these have only one", "use 'sqeuclidean'"
     ),
-    "gamma_match elsewhere": case(
-        lambda: dt.DropDTWLoss(match="cosine", gamma_match=10), "but match is 'cosine'", "leave it out"
+    "ids in the match cost": case(
+        lambda: dt.DropDTWLoss(match=Softmax(10.0, (0, 1, 0))), "match has ids", "pass them to the loss"
+    ),
+    "misspelled": case(lambda: dt.DropDTWLoss(windw=3), "DropDTWLoss has no option windw", "did you mean window?"),
+    "drops of DTW": case(
+        lambda: dt.SmoothDTWLoss(0.3), "drop_x is 0.3, but SmoothDTWLoss drops nothing", "DropDTWLoss"
+    ),
+    "aligner and options": case(
+        lambda: dt.DropDTWLoss(dropdtw.Aligner(0.3), window=3), "an aligner and also window", "aligner.replace(window="
+    ),
+    "mask of an aligner": case(
+        lambda: dt.DropDTWLoss(dropdtw.Aligner(0.3, missing="drop")), "missing is 'drop', which losses", "x_mask="
+    ),
+    "LearnedDrop alone": case(
+        lambda: dropdtw.align([0.0], [1.0], dt.LearnedDrop(1)), "a LearnedDrop needs both sequences", "use loss.align"
+    ),
+    "drops of an aligner": case(
+        lambda: dt.OTAMLoss(dropdtw.Aligner(0.3)), "drop_x is 0.3, which OTAMLoss cannot use", "use DropDTWLoss"
+    ),
+    "charges as an aligner": case(
+        lambda: dt.DropDTWLoss(0.3, warp=torch.ones(2)).aligner, "warp is tensor([1., 1.]), with numbers", "loss.align"
+    ),
+    "orders as an aligner": case(
+        lambda: dt.DropDTWLoss(0.3, order=[[0, 1], None]).aligner, "one order per item", "use loss.align"
     ),
     "reducer": case(lambda: dt.OTAMLoss(reducer="min"), "reducer is 'min'", "choose one of 'hard', 'soft', 'smooth'"),
     "gamma": case(lambda: dt.SoftDTWLoss(gamma=-1), "gamma is -1", "give a finite number ≥ 0"),
     "window": case(lambda: dt.SmoothDTWLoss(window=1.5), "window is 1.5", "give an int ≥ 0"),
     "reduction": case(lambda: dt.SmoothDTWLoss(reduction="avg"), "reduction is 'avg'", "'mean', 'sum' or 'none'"),
     "normalize": case(lambda: dt.DropDTWLoss(normalize="N"), "normalize is 'N'", "choose 'x', 'z' or 'both'"),
-    "method": case(lambda: dt.DropDTWLoss(method="dtw"), "method is 'dtw'", "'drop_dtw_paper' for Algorithm 2"),
+    "method": case(lambda: dt.DropDTWLoss(method="dtw"), "method 'dtw' takes no drop costs", "leave out drop_x"),
     "match gives another shape": case(
         lambda: dt.SmoothDTWLoss(match=lambda Z, X: X @ Z.mT)(Z, X),
         "match(Z, X) returned shape (2, 5, 3) for Z (2, 3, 4) and X (2, 5, 4)",
@@ -144,10 +168,10 @@ OPTIONS = {
         lambda: dt.SmoothDTWLoss(many_to_one=False)([*X], [*Z]), "the z cannot each have an x", "pass many_to_one"
     ),
 } | {
-    f"gamma_match {value}": case(
-        lambda value=value: dt.DropDTWLoss(gamma_match=value), f"gamma_match is {value!r}", "give a finite number > 0"
+    f"temperature {value}": case(
+        lambda value=value: dt.DropDTWLoss(match=f"softmax:{value}"), f"softmax:{value}", "> 0"
     )
-    for value in (0, -1.0, np.inf, np.nan, True, "10")
+    for value in (0, -1.0, np.inf, np.nan, "ten")
 }
 
 DROPS = {

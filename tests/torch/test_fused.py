@@ -23,7 +23,7 @@ USUAL += [("learned cost", "cosine"), ("free ends", "sqeuclidean"), *((name, "so
 def test_every_loss_is_the_general_one(quick, switch, name, match):
     number = EVERY.index((name, match))
     options = {"match": match, "normalize": (None, "x", "z", "both")[number % 4]}
-    options |= {"gamma_match": 2.0} if match == "softmax" else {}
+    options |= {"match": "softmax:2"} if match == "softmax" else {}
     options |= {"reducer": ("smooth", "soft", "hard")[number % 3], "gamma": 0.5}
     ragged = number % 2 == 0
     check(switch, (LOSSES | LOGITS)[name](**options), *sequences(seed=number), **(RAGGED if ragged else {}))

@@ -24,7 +24,7 @@ def drawn_loss(draw, d):
         "one_to_many": draw.random() < 0.8,
         "many_to_one": draw.random() < 0.6,
     }
-    options |= {"gamma_match": draw.choice([0.5, 3.0])} if match == "softmax" else {}
+    options |= {"match": f"softmax:{draw.choice([0.5, 3.0])}"} if match == "softmax" else {}
     charge = [0.0, 0.3, torch.nn.Parameter(torch.tensor(0.2))]
     kind = draw.choice(["drop", "drop", "drop", "drop", "paper", "smooth", "otam", "divergence"])
     if kind == "smooth":

@@ -228,25 +228,27 @@ def drop_dtw_loop(C, d_x, gamma):
     return best[K, N]
 
 
-@pytest.mark.parametrize("gamma_match", [0.5, 10.0])
-def test_drop_dtw_loss_is_algorithm_1_over_softmax_costs(gamma_match):
+@pytest.mark.parametrize("temperature", [0.5, 10.0])
+def test_drop_dtw_loss_is_algorithm_1_over_softmax_costs(temperature):
     Z, X = batch(scale=2.0)
-    found = dt.DropDTWLoss("percentile:40", gamma_match=gamma_match, gamma=0.7, reduction="none")(Z, X, **LENGTHS)
+    found = dt.DropDTWLoss("percentile:40", match=f"softmax:{temperature}", gamma=0.7, reduction="none")(
+        Z, X, **LENGTHS
+    )
     for value, (z, x) in zip(found.tolist(), items(Z, X), strict=True):
-        C = Softmax(gamma_match)(z, x)
+        C = Softmax(temperature)(z, x)
         assert value == pytest.approx(drop_dtw_loop(C, np.full(len(x), np.percentile(C, 40)), 0.7), rel=1e-10)
 
 
-def test_gamma_match_divides():
+def test_the_temperature_divides():
     Z, X = batch()
-    sharper = dt.SmoothDTWLoss(gamma_match=0.1)(Z, X, **LENGTHS)
+    sharper = dt.SmoothDTWLoss(match="softmax:0.1")(Z, X, **LENGTHS)
     assert sharper.item() == pytest.approx(dt.SmoothDTWLoss()(10 * Z, X, **LENGTHS).item())
 
 
 def test_logit_drop_is_that_of_the_numpy_side():
     Z, X = batch()
     Z[0, 2] = Z[0, 0]  # counts once
-    found = dt.DropDTWLoss("logit:30", gamma_match=0.8, reduction="none")(Z, X, **LENGTHS)
+    found = dt.DropDTWLoss("logit:30", match="softmax:0.8", reduction="none")(Z, X, **LENGTHS)
     for value, (z, x) in zip(found.tolist(), items(Z, X), strict=True):
         C, d_x = Softmax(0.8).with_drop_logits(z, x, LogitPercentile(30).logits, 1e-5)
         assert value == pytest.approx(drop_dtw_loop(C, d_x, 1.0), rel=1e-10)

@@ -135,7 +135,9 @@ class Options(_Named):
     gamma: float = field(
         default=1.0, metadata=about("temperature of a soft or smooth minimum, and of probabilities", None, _number)
     )
-    normalize: str | None = field(default=None, metadata=about("what values are divided by: pattern or path", None))
+    normalize: str | None = field(
+        default=None, metadata=about("what values are divided by: x, z, both, pattern or path", None)
+    )
     missing: str | None = field(default=None, metadata=about("what to do with elements that have NaN: drop", None))
 
     def __post_init__(self) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Spec:
     match : the match cost as the caller gave it.
     reducer : the kind of minimum (hard, soft or smooth), with its γ.
     executor : the name of the executor; None for the fastest one.
-    normalize : "pattern", "path", or None to divide by nothing.
+    normalize : "x", "z" or "both" (lengths), "pattern", "path", or None to divide by nothing.
     order : which steps may follow which; None keeps the order of Z.
     mask : (K, N) bool, True where matches are allowed; None if they are allowed everywhere.
     missing : "drop" ignores elements with NaN; None rejects them.
@@ -142,6 +143,8 @@ class Spec:
 
     def norm(self, K: int, N: int) -> int:
         """The divisor for values of this shape; 1 if there is none, or if it depends on the path (`by_path`)."""
+        if self.normalize in LENGTHS:
+            return LENGTHS[self.normalize](K, N)
         return 1 if self.normalize != "pattern" or self.method.norm is None else self.method.norm(K, N)
 
     @property
@@ -250,6 +253,7 @@ class Spec:
             and self.matching.one_to_many == self.matching.many_to_one
             and not self.matching.contiguous
             and (alike or self.window is None)
+            and self.normalize not in ("x", "z")
             and not self.by_path  # tied paths can differ in length
             # With smoothMin, only plain DTW is symmetric: it takes one minimum per cell, other tables nest several.
             and (self.reducer.name != "smooth" or (self.drop_x is None and len(self.table.states) == 1))
@@ -275,6 +279,14 @@ class Spec:
         return {"match": self.match, "method": self.method.name, **matching, "window": window, **rules, **charged}
 
 
+LENGTHS: Final[dict[str | None, Callable[[int, int], int]]] = {
+    "x": lambda K, N: N,
+    "z": lambda K, N: K,
+    "both": lambda K, N: K + N,
+}
+"""Lengths that `normalize` divides by."""
+
+
 def _remedy(entry: Method, option: str, drop: str) -> str:
     """What to do if a sequence has more elements than the other one, and each needs a partner of its own."""
     if entry.one_to_one:
@@ -291,8 +303,11 @@ def _largest_wanted(max_cost: float) -> float:
 def _check_normalize(entry: Method, normalize: str | None, reducer: Reducer) -> None:
     if normalize is None:
         return
-    if normalize not in ("pattern", "path"):
-        raise ValueError(f"normalize is {normalize!r}; give 'pattern', 'path', or None to divide by nothing")
+    if normalize not in ("pattern", "path", *LENGTHS):
+        raise ValueError(
+            f"normalize is {normalize!r}; give 'x', 'z' or 'both' (to divide by lengths), 'pattern', 'path', "
+            "or None to divide by nothing"
+        )
     if normalize == "path" and reducer.name != "hard":
         raise ValueError(
             f"normalize is 'path', but reducer is {reducer.name!r}, which combines paths of different lengths; "

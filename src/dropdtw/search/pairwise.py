@@ -200,7 +200,7 @@ def all_pairs(
     limit = max(spec.limit(K, N) for K in {len(Z) for Z in left} for N in {len(X) for X in right})
     found = comparison.in_lanes(left, right, metric, once=once, threads=threads, report=report, limit=limit)
     values = _by_rows(comparison, left, right, once, threads, report) if found is None else found.values
-    if spec.normalize == "pattern":
+    if spec.normalize is not None and not spec.by_path:
         values = np.asarray(values / np.array([[spec.norm(len(Z), len(X)) for X in right] for Z in left]))
     return values if spec.max_cost == np.inf else np.where(values <= spec.max_cost, values, np.inf)
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from dropdtw.problem.inputs import Array
 from dropdtw.torch import kernels
 from dropdtw.torch.costs import first_of_kind
 from dropdtw.torch.functional import Batch, Lengths
 from dropdtw.torch.masks import Mask, front
 from dropdtw.torch.ops import can_look
 
-Ids = Tensor | Sequence[Tensor] | Sequence[Sequence[int]] | None
+Ids = Tensor | Array | Sequence[Tensor] | Sequence[Array] | Sequence[Sequence[int]] | None
 
 
 class Pairs:
@@ -26,6 +28,7 @@ class Pairs:
     names : (B, K) integers that identify the z, or None: equal rows are the same z.
     x_places : (B, N) position of each x in the caller's batch, or None if it has not moved.
     items : the items of the caller's batch that the Z and the X come from, each (B,); None if each comes from its own.
+    x_whole : (B,) lengths of the X as given, with masked frames; None if all have the size of the batch.
     strict : whether an item whose lengths no alignment fits raises an error, where that can be seen.
     shared : cache of intermediate results that losses on CUDA share.
     """
@@ -46,6 +49,7 @@ class Pairs:
         self.names, self.x_places = ids, x_places
         self.items: tuple[Tensor, Tensor] | None = None
         self.strict = True
+        self.x_whole = x_lengths
         self.shared: Any = None
         self._Z = Z if clean[0] or z_lengths is None else None
         self._X = X if clean[1] or x_lengths is None else None
@@ -148,7 +152,7 @@ def pairs(
     """
     Z, z_lengths, z_clean = padded(Z, z_lengths, name)
     X, x_lengths, x_clean = padded(X, x_lengths, "X")
-    places = None
+    places, whole = None, x_lengths
     if x_mask is not None:
         found = front(x_mask, X.shape[0], X.shape[1], x_lengths, X.device)
         X, x_lengths, places, x_clean = found.rows(X), found.lengths, found.places, False
@@ -161,6 +165,7 @@ def pairs(
     dtype = torch.promote_types(Z.dtype, X.dtype)
     named = None if ids is None else _ids(ids, Z, z_lengths, "ids" if name == "Z" else f"{name}_ids")
     made = Pairs(Z.to(dtype), X.to(dtype), z_lengths, x_lengths, named, places, clean=(z_clean, x_clean))
+    made.x_whole = whole
     if can_look(X):
         _refuse_not_finite(made.Z, name)
         _refuse_not_finite(made.X, "X")
@@ -247,18 +252,20 @@ def count(A: Tensor, lengths: Tensor | None) -> Tensor:
     return A.new_full((1,), A.shape[1]) if lengths is None else lengths.to(A.dtype)
 
 
-def _ids(
-    ids: Tensor | Sequence[Tensor] | Sequence[Sequence[int]], Z: Tensor, lengths: Tensor | None, name: str
-) -> Tensor:
+def _ids(ids: Any, Z: Tensor, lengths: Tensor | None, name: str) -> Tensor:
     B, K, _ = Z.shape
-    if isinstance(ids, Tensor):
-        found, arrived = ids, f"has shape {tuple(ids.shape)} and dtype {ids.dtype}"
+    found: Tensor | None = ids if isinstance(ids, Tensor) else None
+    if isinstance(ids, np.ndarray) and ids.ndim == 2:
+        found = torch.as_tensor(ids)
+    if found is not None:
+        arrived = f"has shape {tuple(found.shape)} and dtype {found.dtype}"
     else:
         rows = [torch.as_tensor(row) for row in ids]
         arrived = f"has rows of {', '.join(str(tuple(row.shape)) for row in rows) or 'nothing'}"
         expected = [K] * B if lengths is None else lengths.tolist()
-        whole = [tuple(row.shape) for row in rows] == [(length,) for length in expected]
-        found = pad_sequence(rows, batch_first=True) if whole else torch.empty(0)
+        fits = len(rows) == B and all(row.shape in ((n,), (K,)) for row, n in zip(rows, expected, strict=True))
+        found = pad_sequence(rows, batch_first=True) if fits else torch.empty(0)
+        found = torch.nn.functional.pad(found, (0, K - found.shape[-1])) if fits else found
     if found.shape != (B, K) or found.is_floating_point() or found.is_complex():
         raise ValueError(
             f"{name} {arrived}, but there are {B} sequences of at most {K} z_i; "

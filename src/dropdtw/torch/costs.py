@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from dropdtw.costs import Softmax, resolve
 from dropdtw.torch import kernels
 
 
@@ -436,6 +437,25 @@ def within(C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Ten
             here = torch.arange(C.shape[dim], device=C.device) < lengths.to(C.device)[:, None]
             mask = mask & here.unsqueeze(3 - dim)
     return mask
+
+
+def temperature(match: Any) -> float | None:
+    """Return γ of the softmax cost; None if `match` is another cost by name, or a function of the caller's own."""
+    if isinstance(match, Softmax) and match.ids is not None:
+        raise ValueError("match has ids, which belong to a batch; pass them to the loss, as in loss(Z, X, ids=...)")
+    if isinstance(match, Softmax) or (isinstance(match, str) and match.startswith("softmax:")):
+        found = resolve(match, 1).softmax
+        assert found is not None
+        return float(found.gamma)
+    if match in ("softmax", "auto"):
+        return 1.0
+    if not callable(match) and match not in MATCH_COSTS:
+        raise ValueError(
+            f"match is {match!r}; choose 'softmax', 'softmax:10' (any temperature), "
+            f"{', '.join(map(repr, MATCH_COSTS))}, or give a function of Z (B, K, d) and X (B, N, d) that returns "
+            "C (B, K, N)"
+        )
+    return None
 
 
 MATCH_COSTS: Final[dict[str, Callable[[Tensor, Tensor], Tensor]]] = {

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import torch
 from torch import Tensor, nn
 
+from dropdtw.aligner import Aligner
+from dropdtw.results.alignment import Alignment
+from dropdtw.results.posterior import Posterior
 from dropdtw.torch.batch import Ids, Pairs, pairs, real
 from dropdtw.torch.functional import Batch, Lengths
-from dropdtw.torch.losses import AlignmentLoss, LossOptions
+from dropdtw.torch.losses import AlignmentLoss
 from dropdtw.torch.masks import Mask
 from dropdtw.torch.ops import can_look
+from dropdtw.torch.options import WITHOUT_DROPS, LossOptions
 from dropdtw.torch.orders import Orders, select
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction, reduce
 
 
-class D3TWLoss(AlignmentLoss):
+class D3TWLoss(AlignmentLoss, method="dtw", reducer="soft", fixed=WITHOUT_DROPS):
     """D³TW (Chang et al. 2019): max(0, margin + D(Z, X) − D(Ẑ, X)), softmin DTW of the right order and of a wrong one.
 
     Unless you pass a wrong order, the steps of each item are shuffled so that the result differs from the right order.
     An item whose steps are all equal (or, with the softmax cost, all have the same id) has no wrong order, and its loss
     is the margin.
 
-    margin : a number ≥ 0.   options : those of `AlignmentLoss`. The default reducer is the soft minimum.
+    margin : a number ≥ 0.   aligner : a `dropdtw.Aligner` instead of options.
+    options : those of `AlignmentLoss`. The default reducer is the soft minimum.
 
     Call it as `loss(Z, X, ...)`, see `forward`. Raises ValueError if an option is invalid.
 
@@ -34,8 +39,8 @@ class D3TWLoss(AlignmentLoss):
     tensor(0.)
     """
 
-    def __init__(self, margin: float = 1.0, **options: Unpack[LossOptions]) -> None:
-        super().__init__(**(LossOptions(reducer="soft") | options))
+    def __init__(self, margin: float = 1.0, aligner: Aligner | None = None, **options: Unpack[LossOptions]) -> None:
+        super().__init__(aligner, **options)
         self.margin = check_number(margin, "margin", "≥ 0")
 
     def forward(
@@ -94,7 +99,7 @@ class D3TWLoss(AlignmentLoss):
 
 def _wrong(loss: AlignmentLoss, p: Pairs, wrong: Batch, lengths: Lengths, ids: Ids) -> Pairs:
     """The pairs of the caller's wrong sequences with the X of p. An alignment need not fit them."""
-    drop_z = loss.dropped()[1]
+    drop_z = loss.drop_z
     if isinstance(drop_z, Tensor) and drop_z.ndim == 2 and min(drop_z.shape) > 1:
         raise ValueError(
             f"drop_z has shape {tuple(drop_z.shape)}, one cost per z of each item, but `wrong` holds other sequences; "
@@ -220,6 +225,19 @@ class MarginLoss(nn.Module):
             q = _wrong(self.loss, p, wrong, wrong_lengths, wrong_ids)
             cost = self.loss.values(q, wrong_order)[:, None]
         return reduce(torch.relu(right[:, None] - cost + self.beta).mean(dim=1), self.reduction)
+
+    @property
+    def aligner(self) -> Aligner:
+        """How it aligns, see `AlignmentLoss.aligner`."""
+        return self.loss.aligner
+
+    def align(self, Z: Batch, X: Batch, **options: Any) -> list[Alignment]:
+        """Find the best alignment of each Z with its X, see `AlignmentLoss.align`."""
+        return self.loss.align(Z, X, **options)
+
+    def posterior(self, Z: Batch, X: Batch, **options: Any) -> list[Posterior]:
+        """Compute the probabilities of each item's matches and drops, see `AlignmentLoss.posterior`."""
+        return self.loss.posterior(Z, X, **options)
 
     def extra_repr(self) -> str:
         """Describe the settings for `repr`."""

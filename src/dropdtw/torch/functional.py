@@ -20,6 +20,7 @@ from dropdtw.orders.order import Order
 from dropdtw.problem.band import window_width
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS, Method, MethodLike
+from dropdtw.tables.table import CHARGES
 from dropdtw.torch import charges, columns, kernels, ops, orders, wavefront
 from dropdtw.torch.charges import Charge
 from dropdtw.torch.costs import percentile_drop, within
@@ -133,7 +134,7 @@ def drop_dtw(
     )
     if edits:  # looked up by name: torch.compile can trace that, but not the spec's own method
         entry = method if isinstance(method, Method) else METHODS[str(method)]
-        costs = entry.edit(costs, None if threshold is None else _threshold(threshold, C, lengths))
+        costs = entry.edit(costs, None if threshold is None else threshold_of(threshold, C, lengths))
     call = ops.Call(call.table, call.reducer, call.gamma, chosen)
     charged = None
     # A tensor always selects a table with charges: checking whether it is 0 would force a device synchronization.
@@ -182,6 +183,15 @@ def _constant(value: Any) -> Any:
 def _number(value: Any) -> Any:
     """Decode what `_constant` encoded."""
     return float.fromhex(value[0]) if isinstance(value, tuple) else value
+
+
+def check_request(drop_x: object, drop_z: object, threshold: object, **options: Any) -> None:
+    """Raise if the options of `drop_dtw` are invalid, or cannot be combined."""
+    for name in CHARGES:
+        options[name] = charges.for_spec(charges.described(options[name], name))
+    given = {"drop_x": drop_x, "drop_z": drop_z, "threshold": threshold}
+    options |= {name: None if value is None else 0.0 for name, value in given.items()}
+    Spec.of(**options).check_costs_suffice()
 
 
 def _spec(*options: Any) -> tuple[Spec, ops.Call, bool, bool]:
@@ -330,6 +340,11 @@ def _masked(C: Tensor, drop_x: Drops, lengths: Padding, x_mask: Any) -> tuple[Te
     return found.columns(C), drop_x, (z_lengths, found.lengths)
 
 
+def drop_costs(drop: Drops, name: str, C: Tensor, lengths: Padding) -> Tensor:
+    """Return the drop costs of a batch, (B, N) for "drop_x" or (B, K) for "drop_z"."""
+    return _drops(drop, name, None, C, lengths)
+
+
 def _drops(drop: Drops, name: str, table: str | None, C: Tensor, lengths: Padding) -> Tensor:
     """Return drop costs as a tensor, (B, N) for "drop_x" or (B, K) for "drop_z", in the computation's precision."""
     B, K, N = C.shape
@@ -412,7 +427,8 @@ def _rule(drop: str, name: str, C: Tensor, lengths: Padding) -> Tensor:
     )
 
 
-def _threshold(threshold: float | str, C: Tensor, lengths: Padding) -> float | Tensor:
+def threshold_of(threshold: float | str, C: Tensor, lengths: Padding) -> float | Tensor:
+    """Return the threshold of a batch, a number or (B, 1, 1)."""
     if isinstance(threshold, str):
         return _rule(threshold, "threshold", C, lengths)[..., None]
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or threshold != threshold:

@@ -45,13 +45,14 @@ def applies_to(A: Tensor) -> bool:
 
 def values(loss: AlignmentLoss, p: Pairs, normalize: str | None, reduction: str = "none") -> Tensor | None:
     """Compute the normalized values (B,) or their reduction; None if the general path must compute them."""
-    if loss.match not in FUSED or loss.moves.get("window") is not None or not applies_to(p.given_x):
+    match = "softmax" if loss.temperature is not None else loss.match
+    if match not in FUSED or loss.window is not None or loss.threshold is not None or not applies_to(p.given_x):
         return None
     by_name = loss.charges_of(p)
-    drop_x, drop_z = loss.dropped()
-    moves = tuple([(name, allowed) for name, allowed in loss.moves.items() if name != "window"])
+    drop_x, drop_z = loss.drop_x, loss.drop_z
+    moves = tuple([(name, getattr(loss, name)) for name in ("one_to_many", "many_to_one", "contiguous")])
     known = tuple([(name, "" if isinstance(value, Tensor) else _digits(value)) for name, value in by_name.items()])
-    costs = (loss.match, _digits(loss.gamma_match), _kind(drop_x), _kind(drop_z), p.given_z.dtype == torch.float64)
+    costs = (match, _digits(loss.temperature or 1.0), _kind(drop_x), _kind(drop_z), p.given_z.dtype == torch.float64)
     plan, name, spec = _plan(*costs, loss.method, loss.reducer, _digits(loss.gamma), moves, known, normalize, reduction)
     if plan is None:
         return None

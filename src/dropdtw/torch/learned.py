@@ -76,13 +76,17 @@ class LearnedDrop(nn.Module):
             layers += [nn.Linear(n, m), nn.ReLU()]
         self.network = nn.Sequential(*layers[:-1])
 
-    def forward(self, Z: Batch, X: Batch, *, z_lengths: Lengths = None, x_lengths: Lengths = None) -> Tensor:
+    def forward(
+        self, Z: Batch, X: Batch | None = None, *, z_lengths: Lengths = None, x_lengths: Lengths = None
+    ) -> Tensor:
         """Compute X · f(mean Z) of a batch; the mean excludes padding.
 
         Z, X : (B, K, d) and (B, N, d), or lists of B sequences.   z_lengths, x_lengths : (B,), if they are padded.
 
         Returns (B, N). Raises ValueError if the batch is invalid, or if d differs from `dim`.
         """
+        if X is None:  # as a drop rule of NumPy functions, it would get the match costs alone
+            raise ValueError("a LearnedDrop needs both sequences; use loss.align of a loss that has it")
         p = pairs(Z, X, z_lengths, x_lengths)
         return torch.bmm(p.X, self.direction(p)[..., None]).squeeze(2)
 

@@ -1,0 +1,240 @@
+"""`loss.align` and `loss.posterior`: what a loss decides, as alignments, with exactly the costs that it trains on."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+import torch
+
+import dropdtw
+from dropdtw import orders
+from dropdtw import torch as dt
+from dropdtw.costs import Softmax
+from loss_cases import LENGTHS, X_LENGTHS, Z_LENGTHS, batch, items, learned
+
+HARD = {"reducer": "hard", "reduction": "none"}
+DROPS = {
+    "percentile": ("percentile:40", None),
+    "both sides": (0.5, "percentile:70"),
+    "only z": (None, 0.8),
+    "tensors": (torch.rand(3, 7).double(), torch.rand(3, 4).double()),
+    "parameter": (torch.nn.Parameter(torch.tensor(0.4)), None),
+    "learned costs": (learned("cost"), learned("cost")),
+}
+LOGITS = {"logit": "logit:30", "learned logit": learned("logit"), "anchored logit": learned("logit", anchor=40)}
+OPTIONS = {
+    "plain": {},
+    "steps": {"many_to_one": False, "contiguous": True},
+    "window": {"window": 0.9},
+    "charges": {"warp": torch.tensor([0.1, 0.2, 0.3])},
+}
+MATCH = ("softmax", "softmax:3", "cosine", "sqeuclidean", "cityblock", "chebyshev", "correlation")
+
+
+def own(Z, X):
+    return (Z @ X.mT).abs()
+
+
+LOSSES = {
+    **{f"{name}, {match}": (dt.DropDTWLoss, DROPS[name], {"match": match}) for name in DROPS for match in MATCH},
+    **{f"{name}, {m}": (dt.DropDTWLoss, (drop,), {"match": m}) for name, drop in LOGITS.items() for m in MATCH[:2]},
+    **{f"{make.__name__}, {m}": (make, (), {"match": m})
+       for make in (dt.AlignmentLoss, dt.SmoothDTWLoss, dt.SoftDTWLoss, dt.OTAMLoss) for m in (*MATCH, own)},
+    "openings": (dt.DropDTWLoss, (0.3, 0.3), {"open_x": torch.tensor(0.2), "open_z": 0.1, "match": "cosine"}),
+    "as printed": (dt.DropDTWLoss, (0.3, 0.4), {"method": "drop_dtw_paper", "match": "cosine"}),
+    "threshold": (dt.AlignmentLoss, (), {"method": "lcss", "threshold": "percentile:40", "match": "cosine"}),
+    "D3TW": (dt.D3TWLoss, (), {}),
+    "divergence's parent": (dt.SoftDTWLoss, (), {"window": 3}),
+}  # fmt: skip
+
+
+def check(loss, Z, X, **how):
+    """The law: with the hard minimum and no normalization, the value of each item is its alignment's cost."""
+    found = loss.align(Z, X, **how)
+    values = loss.per_item(Z, X, **how)
+    assert [a.cost for a in found] == pytest.approx(values.tolist(), rel=1e-6, abs=1e-9)
+    assert [a.rescore() for a in found] == pytest.approx([a.cost for a in found], rel=1e-5, abs=1e-6)
+    return found
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_value_of_an_item_is_its_alignments_cost(name, dtype):
+    make, drops, options = LOSSES[name]
+    Z, X = (a.requires_grad_() for a in batch(dtype=dtype))
+    for more in OPTIONS.values() if make is dt.DropDTWLoss and options.keys() == {"match"} else ({},):
+        told = {**LENGTHS, "x_lengths": [5, 7, 6]}
+        found = check(make(*drops, **options, **more, **HARD), Z, X, **told)
+        assert [a.shape for a in found] == [(3, 5), (2, 7), (4, 6)]
+    assert (
+        make(*drops, **options).align(Z, X, **told)[0].labels.tolist()
+        == make(*drops, **options, **HARD).align(Z, X, **told)[0].labels.tolist()
+    )  # whatever the minimum is in training
+
+
+@pytest.mark.parametrize("order", [orders.any_order(0, 1), [[1, 0], orders.any_order(0, 1), None], [1, 0]])
+def test_orders_and_ids_are_those_of_the_loss(order):
+    Z, X = batch()
+    Z = Z[:, :2]
+    for told in ({"order": order}, {"order": order, "ids": np.array([[0, 0], [0, 1], [1, 1]])}):
+        found = check(dt.DropDTWLoss("percentile:30", **HARD), Z, X, **told)
+        assert found[0].walk.tolist() in ([0, 1], [1, 0])
+    loss = dt.DropDTWLoss("percentile:30", order=order, **HARD)
+    assert torch.equal(loss(Z, X), dt.DropDTWLoss("percentile:30", **HARD)(Z, X, order=order))
+    check(loss, Z, X)
+
+
+def test_positions_are_those_of_the_frames_as_given():
+    Z, X = batch()
+    there = torch.rand(3, 7, generator=torch.Generator().manual_seed(0)) < 0.7
+    X = X.where(there[..., None], torch.nan)
+    drop_x = torch.rand(3, 7).double()
+    loss = dt.DropDTWLoss(drop_x, match="cosine", **HARD)
+    for lengths in ({}, LENGTHS):
+        for b, a in enumerate(check(loss, Z, X, x_mask=there, **lengths)):
+            n = X_LENGTHS[b] if lengths else 7
+            assert a.shape == (Z_LENGTHS[b] if lengths else 4, n)
+            assert np.array_equal(a.missing_x, ~there[b, :n].numpy())
+            assert (a.labels[a.missing_x] == -1).all()
+    p = loss.posterior(Z, X, x_mask=there)[0]
+    assert p.match.shape == (4, 7)
+    assert (p.match[:, ~there[0].numpy()] == 0).all()
+    assert (p.drop_x + p.match.max(0) > 0)[there[0].numpy()].all()
+
+
+def test_posteriors_are_those_of_the_soft_minimum():
+    Z, X = batch()
+    loss = dt.DropDTWLoss("percentile:40", match="sqeuclidean", reducer="soft", gamma=0.7, reduction="none")
+    found = loss.posterior(Z, X, **LENGTHS)
+    assert [p.cost for p in found] == pytest.approx(loss(Z, X, **LENGTHS).tolist())
+    assert [p.gamma for p in found] == [0.7] * 3
+    assert loss.posterior(Z, X, gamma=0.1)[0].gamma == 0.1
+    C = dt.sqeuclidean(Z, X).requires_grad_()
+    drop = dt.percentile_drop(C, 40).detach()
+    (M,) = torch.autograd.grad(dt.drop_dtw(C, drop, reducer="soft", gamma=0.7).sum(), C)
+    for p, m in zip(loss.posterior(Z, X), M, strict=True):
+        assert p.match == pytest.approx(m.numpy())
+
+
+def test_options_can_differ_at_inference_and_leave_the_loss_alone():
+    Z, X = batch()
+    loss = dt.DropDTWLoss(learned("logit"), open_x=torch.nn.Parameter(torch.tensor(0.1)), match="softmax:2")
+    before = repr(loss), [name for name, _ in loss.named_parameters()]
+    steps = loss.align(Z, X, many_to_one=False, contiguous=True)
+    for a in steps:
+        assert (a.M.sum(0) <= 1).all()
+        assert len({s.label for s in a.segments()}) == len(a.segments())
+    drop = dropdtw.align(*(a[0].numpy() for a in (Z, X)), 0.5, match=Softmax(30.0))
+    assert loss.align(Z, X, drop_x=0.5, open_x=0.0, match="softmax:30")[0].labels.tolist() == drop.labels.tolist()
+    suggested = loss.align(Z, X, drop_x="suggest", open_x=0.0, match="cosine")[0]
+    assert suggested.cost == dropdtw.align(Z[0].numpy(), X[0].numpy(), "suggest", match="cosine").cost
+    assert (repr(loss), [name for name, _ in loss.named_parameters()]) == before
+    with pytest.raises(TypeError, match="no option contigous; did you mean contiguous"):
+        loss.align(Z, X, contigous=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_any_float_type_is_aligned(dtype):
+    Z, X = (a.to(dtype).requires_grad_() for a in batch())
+    check(dt.DropDTWLoss(0.4, **HARD), Z, X)
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = dt.DropDTWLoss(0.4).align(Z, X)
+    assert [a.cost for a in inside] == [a.cost for a in dt.DropDTWLoss(0.4).align(Z, X)]
+
+
+def test_losses_built_on_another_expose_its_alignments():
+    Z, X = batch()
+    inner = dt.DropDTWLoss(0.4)
+    for loss in (dt.MarginLoss(inner), torch.nn.DataParallel(inner).module):
+        assert [a.cost for a in loss.align(Z, X)] == [a.cost for a in inner.align(Z, X)]
+        assert loss.posterior(Z, X)[1].cost == inner.posterior(Z, X)[1].cost
+        assert loss.aligner == inner.aligner
+    assert dt.SoftDTWDivergence().align(Z, X)[0].cost == dt.SoftDTWLoss().align(Z, X)[0].cost
+
+
+# --- Aligners ----------------------------------------------------------------------------------------------------
+
+
+ALIGNERS = [
+    dropdtw.Aligner("percentile:30", match="softmax:10", many_to_one=False, contiguous=True),
+    dropdtw.Aligner(0.3, 0.2, match="cosine", open_x=0.1, warp=0.2, window=3),
+    dropdtw.Aligner("logit:30", reducer="soft", gamma=0.1),
+    dropdtw.Aligner(match="sqeuclidean", method="otam"),
+    dropdtw.Aligner(0.5, order=orders.any_order(0, 1, 2, 3)),
+]
+
+
+@pytest.mark.parametrize("aligner", ALIGNERS, ids=repr)
+def test_a_loss_of_an_aligner_aligns_as_the_aligner_does(aligner):
+    Z, X = batch()
+    loss = dt.AlignmentLoss(aligner)
+    softmax = aligner.replace(match="softmax") if aligner.match == "auto" else aligner
+    for a, (z, x) in zip(loss.align(Z, X), zip(Z.numpy(), X.numpy(), strict=True), strict=True):
+        b = softmax.align(z, x)
+        assert a.cost == pytest.approx(b.cost)
+        assert a.labels.tolist() == b.labels.tolist()
+    again = loss.aligner
+    assert again.replace(reducer=aligner.reducer, match=aligner.match) == aligner
+    assert dt.AlignmentLoss(again).aligner == again
+    assert loss.match == ("softmax" if aligner.match == "auto" else aligner.match)
+    assert loss.reducer == ("smooth" if aligner.reducer == "hard" else aligner.reducer)
+    assert dt.AlignmentLoss(aligner, reducer="hard").reducer == "hard"
+
+
+@pytest.mark.parametrize("normalize", [None, "x", "z", "both"])
+def test_losses_and_functions_divide_alike(normalize):
+    Z, X = batch()
+    loss = dt.DropDTWLoss("percentile:30", match="cosine", normalize=normalize, reduction="none")
+    values = loss(Z, X, **LENGTHS).tolist()
+    parts = items(Z, X)
+    assert [loss.aligner.distance(z, x) for z, x in parts] == pytest.approx(values)
+    table = loss.aligner.pairwise(*zip(*parts, strict=True))
+    assert np.diag(table) == pytest.approx(values)
+    assert loss.aligner.pairwise([z for z, _ in parts]) == pytest.approx(
+        loss.aligner.pairwise([z for z, _ in parts], [z for z, _ in parts])
+    )
+    limited = loss.aligner.distance(*parts[0], max_cost=values[0] + 1e-6)
+    assert limited == pytest.approx(values[0])
+
+
+def test_the_aligner_of_a_loss_has_its_present_values():
+    drop, opening = (torch.nn.Parameter(torch.tensor(v)) for v in (0.25, 0.5))
+    loss = dt.DropDTWLoss(drop, torch.tensor([0.5, 1.0]), open_x=opening)
+    assert loss.aligner.drop_x == 0.25
+    assert loss.aligner.drop_z.tolist() == [0.5, 1.0]
+    assert loss.aligner.open_x == 0.5
+    with torch.no_grad():
+        drop += 0.5
+    assert loss.aligner.drop_x == 0.75
+    network = learned("cost")
+    aligner = dt.DropDTWLoss(network).aligner
+    assert aligner.drop_x is network
+    assert next(name for name, _ in dt.DropDTWLoss(aligner).named_parameters()).startswith("drop_x.network")
+    with pytest.raises(ValueError, match=r"needs both sequences; use loss\.align"):
+        aligner.align(*items(*batch())[0])
+
+
+def test_help_says_every_option():
+    for make in (dt.AlignmentLoss, dt.DropDTWLoss, dt.SoftDTWLoss, dt.OTAMLoss, dt.D3TWLoss):
+        shown = inspect.signature(make).parameters
+        made = make()
+        assert all(p.kind is not p.VAR_KEYWORD for p in shown.values())
+        for name, option in shown.items():
+            if name not in ("aligner", "margin"):
+                assert getattr(made, name) == option.default
+    assert {"drop_x", "open_z", "threshold"} <= inspect.signature(dt.DropDTWLoss).parameters.keys()
+    assert "drop_x" not in inspect.signature(dt.SoftDTWLoss).parameters
+    assert inspect.signature(dt.D3TWLoss).parameters["reducer"].default == "soft"
+
+
+def test_a_class_of_your_own_has_its_own_signature():
+    class Mine(dt.DropDTWLoss, gamma=0.5):
+        def __init__(self, extra=1, **options):
+            super().__init__(0.3, **options)
+            self.extra = extra
+
+    assert next(iter(inspect.signature(Mine).parameters)) == "extra"
+    assert Mine().gamma == 0.5
+    assert Mine(gamma=2.0).changed(gamma=3.0).extra == 1
