@@ -18,7 +18,7 @@ MODULES = [
     *("problem.charges", "problem.match", "problem.missing", "problem.problem", "problem.spec"),
     *("executors", "results.alignment", "results.explain", "results.html", "results.posterior"),
     *("results.serialize", "results.warp", "search.find", "search.pairwise", "files.progress"),
-    *("orders.order", "orders.poset", "orders.lattice", "orders.graph", "orders.compile", "orders.ambiguity"),
+    *("orders.order", "orders.poset", "orders.lattice", "orders.graph", "orders.compile", "orders.user_graph"),
 ]
 """Modules whose messages are tested here. Those of other modules are tested next to the modules."""
 

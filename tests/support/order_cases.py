@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -95,9 +94,7 @@ def _built(text: str) -> orders.Order:
     if kind == "jumps":
         return orders.jumps(*parts)
     if kind == "walks":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the warning about walks that visit the same steps
-            return orders.walks(*parts)
+        return orders.walks(*parts)
     if kind == "repeat":
         return orders.repeat(build(parts[0]), parts[1])
     return {"any": orders.any_order, "one": orders.one_of}[kind](*map(build, parts))

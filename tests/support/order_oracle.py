@@ -187,7 +187,11 @@ def _runs(missing: list[bool]) -> int:
 @functools.lru_cache(maxsize=256)
 def _listed(said: str, K: int, N: int) -> Listed:
     ways = list(courses(eval(said), N))  # lists cannot be hashed, but their text can
-    rows = [(c, filling) for c, way in enumerate(ways) for filling in sorted(fillings(way, N))]
+    once: dict[Any, tuple[int, tuple[int, ...]]] = {}  # walks through the same steps are one, at the lowest cost
+    for c, way in sorted(enumerate(ways), key=lambda each: each[1].cost):
+        for filling in sorted(fillings(way, N)):
+            once.setdefault((way.steps, filling), (c, filling))
+    rows = sorted(once.values())
     n = len(rows)
     match, dropped, visit = np.zeros((n, K, N), int), np.zeros((n, K), int), np.zeros((n, K), int)
     used, first = np.zeros((n, N), bool), np.full((n, K), N)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
+from itertools import combinations
 
 from dropdtw.orders.graph import MOST_NODES, NEW, PASS, STEP, Arc, Graph, graph_of
 from dropdtw.orders.lattice import Moves, lattice
-from dropdtw.orders.order import Order
+from dropdtw.orders.merge import Merged, merged
+from dropdtw.orders.order import Order, shown
 from dropdtw.orders.poset import Poset
+from dropdtw.problem.warn import warn
 from dropdtw.tables.table import Recurrence
 
 
@@ -20,8 +24,40 @@ def compiled(order: Order, table: Recurrence) -> Graph:
 @lru_cache(maxsize=64)
 def _compiled(order: Order, moves: Moves) -> Graph:
     builder = _Builder(moves)
-    finals = builder.add(order, builder.node(-1, 0))
-    return builder.graph(finals)
+    found = Merged(builder.graph(builder.add(order, builder.node(-1, 0))), False)
+    if builder.chosen:
+        found = merged(found.graph)
+    if found.repeats or _overlap(order, moves):
+        warn(
+            f"the order {shown(order)} reaches the same steps in several ways, and is too large or too mixed to merge "
+            "them: soft minima and posteriors count such alignments several times; make its alternatives differ",
+            UserWarning,
+        )
+    return found.graph
+
+
+def _overlap(order: Order, moves: Moves) -> bool:
+    """Whether alternatives allow the same alignments in different words: steps in any order, beside another order."""
+    if not (moves.drops or moves.top):
+        return False  # matches alone spell an alignment in one way
+    inner = [part for part in order.parts if isinstance(part, Order)]
+    partial = [part for part in inner if part.is_partial] if order.kind == "one" else []
+    return any(_overlap(part, moves) for part in inner) or any(
+        a != b and a.steps == b.steps and (a.holds_partial or b.holds_partial) and _agree(a, b)
+        for a, b in combinations(partial, 2)
+    )
+
+
+def _agree(a: Order, b: Order) -> bool:
+    """Whether some sequence of the steps satisfies both partial orders."""
+    after: dict[int, set[int]] = {}
+    for first, then in (*a.pairs(), *b.pairs()):
+        after.setdefault(then, set()).add(first)
+    try:
+        TopologicalSorter(after).prepare()
+    except CycleError:
+        return False
+    return True
 
 
 class _Builder:

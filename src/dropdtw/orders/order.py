@@ -338,14 +338,15 @@ def walks(
     finals : the nodes in which an alignment may end.
     jumps : (from, to) or (from, to, cost). They may form cycles. A jump always leads to a match with a later x.
 
-    Returns an `Order`. Raises ValueError if the graph is invalid, for example if arcs form a cycle. Warns if two
-    different walks visit the same steps, because soft minima and posteriors count both.
+    Walks that visit the same steps count as one, at the cost of the cheapest.
+
+    Returns an `Order`. Raises ValueError if the graph is invalid, for example if arcs form a cycle.
 
     >>> from dropdtw import orders
     >>> orders.walks([0, 1, 0], [(0, 1), (1, 2), (2, 3), (1, 3)], [3])      # step 0, possibly step 1, step 0 again
     walks([0, 1, 0], [(0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0), (1, 3, 0.0)], [3], [])
     """
-    from dropdtw.orders.ambiguity import checked
+    from dropdtw.orders.user_graph import checked
 
     return checked(labels, arcs, finals, jumps)
 

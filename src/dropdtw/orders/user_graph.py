@@ -1,17 +1,13 @@
-"""Validation of user-defined graphs, and a test for different walks that visit the same steps."""
+"""Validation of user-defined graphs."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from dropdtw.orders.graph import MOST_NODES, STEP, Arc, graph_of
 from dropdtw.orders.order import Order, as_cost, as_list, as_step, is_whole, shown
-from dropdtw.problem.warn import warn
-
-MOST_PAIRS: Final = 1 << 20
-"""Maximum number of pairs of arcs that the ambiguity test follows. It gives up on a graph with more."""
 
 
 def checked(labels: Sequence[int], arcs: Iterable[Any], finals: Sequence[int], jumps: Iterable[Any]) -> Order:
@@ -27,13 +23,6 @@ def checked(labels: Sequence[int], arcs: Iterable[Any], finals: Sequence[int], j
         raise ValueError(f"finals is {shown(list(ends))}; give the nodes in which an alignment may end, each once")
     graph_of([-1, *steps], [Arc(a, b, STEP, cost) for a, b, cost in both[0]], ends).levels(STEP)  # raises on a cycle
     _check_reach(V, (*both[0], *both[1]), ends)
-    found = _ambiguous((-1, *steps), (*both[0], *both[1]), ends)
-    if found:
-        warn(
-            f"two walks through the graph visit the same steps {shown(found)[1:-1]}: soft minima and posteriors "
-            "count such an alignment twice; merge the nodes in which the walks differ",
-            UserWarning,
-        )
     return Order("walks", (steps, both[0], ends, both[1]))
 
 
@@ -70,40 +59,3 @@ def _check_reach(V: int, arcs: Sequence[tuple[int, int, float]], finals: Sequenc
         lost = sorted(set(range(V)) - seen)
         if lost:
             raise ValueError(f"no walk leads {what} node {lost[0]}; add an arc, or remove the node")
-
-
-def _ambiguous(label: Sequence[int], arcs: Sequence[tuple[int, int, float]], finals: Sequence[int]) -> list[int] | None:
-    """The steps that two different walks from the start to a final node have in common; None if there are none."""
-    out: list[dict[int, list[int]]] = [{} for _ in label]  # the successors of each node, by label
-    for a, b, _ in arcs:
-        out[a].setdefault(label[b], []).append(b)
-    ends = set(finals)
-    # Follow two walks in parallel, over pairs of nodes with equal labels; `apart`: whether they have differed so far.
-    begin = (0, 0, False)
-    came: dict[tuple[int, int, bool], tuple[int, int, bool] | None] = {begin: None}
-    todo = [begin]
-    tried = 0
-    for now in todo:
-        a, b, apart = now
-        for step in out[a].keys() & out[b].keys():
-            for n, u in enumerate(out[a][step]):
-                for m, v in enumerate(out[b][step]):
-                    following = (u, v, apart or u != v or (a == b and n != m))
-                    if following not in came:
-                        came[following] = now
-                        todo.append(following)
-                        if following[2] and u in ends and v in ends:
-                            return _steps(label, came, following)
-                tried += len(out[b][step])
-                if tried > MOST_PAIRS:
-                    return None
-    return None
-
-
-def _steps(label: Sequence[int], came: dict[Any, Any], at: Any) -> list[int]:
-    """The steps on the path to a pair of nodes."""
-    steps = []
-    while came[at] is not None:
-        steps.append(label[at[0]])
-        at = came[at]
-    return steps[::-1]
