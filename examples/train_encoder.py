@@ -102,7 +102,7 @@ def align(encoder: Encoder, r: Recording, drop: str) -> dropdtw.Alignment:
     """Align the steps with the encoded frames; a frame shows at most one step, and each step is one run of frames."""
     with torch.no_grad():
         X = encoder(r.X).numpy()
-    return dropdtw.align(r.Z.numpy(), X, drop, match=Softmax(GAMMA), many_to_one=False, contiguous=True)
+    return dropdtw.align(r.Z.numpy(), X, drop, match=Softmax(GAMMA), method="steps")
 
 
 def score(encoder: Encoder, data: list[Recording], drop: str) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw.problem.inputs import Array, as_match_costs, owned
+from dropdtw.problem.inputs import Array, as_match_costs, detached, owned
 
 if TYPE_CHECKING:
     from dropdtw.problem.match import MatchCosts
@@ -261,6 +261,7 @@ def resolve(drop: DropCost, name: str) -> Rule | None:
     >>> resolve("percentile:30", "drop_x"), resolve(0.5, "drop_x"), resolve(None, "drop_x")
     (Percentile(p=30.0), Constant(value=0.5), None)
     """
+    drop = detached(drop)
     if drop is None or isinstance(drop, Rule):
         return drop
     if isinstance(drop, str):

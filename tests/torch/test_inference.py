@@ -144,6 +144,19 @@ def test_any_float_type_is_aligned(dtype):
     assert [a.cost for a in inside] == [a.cost for a in dt.DropDTWLoss(0.4).align(Z, X)]
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_functions_take_tensors_of_any_float_type_with_a_gradient(dtype):
+    Z, X = (a[0].to(dtype).requires_grad_() for a in batch())
+    plain = [a.detach().to(torch.float64 if dtype == torch.float64 else torch.float32).numpy() for a in (Z, X)]
+    drop = torch.full((7,), 0.5, dtype=dtype, requires_grad=True)
+    aligner = dropdtw.Aligner(0.5, match="cosine")
+    assert dropdtw.align(Z, X, drop, match="cosine").cost == aligner.align(*plain).cost
+    assert aligner.distance(Z, X) == aligner.distance(*plain)
+    C = dt.cosine(Z[None], X[None])[0]
+    exact = C.detach().to(torch.float64 if dtype == torch.float64 else torch.float32).numpy()
+    assert dropdtw.solve(C, 0.5).cost == dropdtw.solve(exact, 0.5).cost
+
+
 def test_losses_built_on_another_expose_its_alignments():
     Z, X = batch()
     inner = dt.DropDTWLoss(0.4)

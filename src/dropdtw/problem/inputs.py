@@ -16,8 +16,11 @@ Array = npt.NDArray[Any]
 def as_floats(values: npt.ArrayLike, name: str, masked: float | None = None) -> Array:
     """Convert values to an array: float32 stays, half precision becomes float32, everything else float64.
 
+    PyTorch tensors may have any float type, be on any device, and require a gradient.
+
     masked : the number that replaces masked values; None rejects them.
     """
+    values = detached(values)
     if masked is None:
         refuse_masked(values, name)
     elif (hidden := _hidden(values)) is not None:
@@ -32,6 +35,19 @@ def as_floats(values: npt.ArrayLike, name: str, masked: float | None = None) -> 
     if array.dtype.kind == "f" and array.dtype.itemsize <= 4:
         return array.astype(np.float32, copy=False)
     return array.astype(np.float64, copy=False)
+
+
+def detached(values: Any) -> Any:
+    """Turn a PyTorch tensor of any float type, on any device, into an array or number without gradient.
+
+    Everything else is returned unchanged.
+    """
+    if not hasattr(values, "detach"):
+        return values
+    found = values.detach().cpu()
+    if found.is_floating_point() and found.element_size() < 4:  # NumPy has no bfloat16
+        found = found.float()
+    return found.numpy() if found.ndim else found.item()
 
 
 def as_sequence(values: npt.ArrayLike, name: str, *, holes: bool = False, or_else: str = "") -> Array:
