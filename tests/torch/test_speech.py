@@ -1,12 +1,13 @@
 """CTC, forced alignment and monotonic alignment search, against enumerated paths and against PyTorch."""
 
+import os
 from itertools import combinations, groupby, product
 
 import pytest
 import torch
 from torch.nn.functional import ctc_loss as peer_loss
 
-from dropdtw.torch import CTCLoss, ctc_loss, forced_align, monotonic_align
+from dropdtw.torch import CTCLoss, ctc_loss, forced_align, monotonic_align, speech
 
 TARGETS = ([1], [1, 2], [1, 1], [2, 1, 2], [1, 2, 2], [1, 1, 1], [])
 
@@ -128,6 +129,27 @@ def test_lower_precision_is_computed_in_float32(dtype: torch.dtype) -> None:
     assert z.grad.dtype == dtype
     wanted = ctc_loss(logits.double(), targets, frames, tokens, reduction="none", logits=True)
     assert torch.allclose(found.double(), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
+@pytest.mark.parametrize("logits", [True, False])
+@pytest.mark.parametrize("frames_first", [True, False])
+def test_the_cuda_kernels_of_emissions_agree_with_plain_operations(dtype, logits, frames_first):
+    emissions = pytest.importorskip("dropdtw.executors.triton.emissions", reason="Triton is not installed")
+    device = "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"
+    torch.manual_seed(0)
+    B, T, S, V = 2, 11, 37, 600
+    scores = torch.randn((T, B, V) if frames_first else (B, T, V), device=device).to(dtype)
+    scores = scores.transpose(0, 1) if frames_first else scores
+    tokens = torch.randint(1, 30, (B, S), device=device)  # with repeats
+    given = scores, tokens, 3, logits
+    both = [of.forward(*given) for of in (speech._InTorch, emissions)]
+    close = {"rtol": 0, "atol": 1e-12 if dtype == torch.float64 else 1e-4}
+    for a, b in zip(*(found[: 2 + logits] for found in both), strict=True):
+        torch.testing.assert_close(a, b, **close)
+    by = [torch.randn_like(part) for part in both[0][:2]]
+    slow, fast = (of.backward(scores, tokens, both[0][2], *by, 3, logits) for of in (speech._InTorch, emissions))
+    torch.testing.assert_close(slow, fast, **close)
 
 
 def test_garbage_is_a_more_probable_blank() -> None:

@@ -7,17 +7,28 @@ A transcript's tokens are Z, the frames of a recording are X. A frame matches a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from dropdtw.tables import recurrence
+from dropdtw.torch import kernels
 from dropdtw.torch.functional import drop_dtw
 from dropdtw.torch.ops import can_look
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction
 
 Counts = Tensor | Sequence[int] | int
+
+
+class _Text(NamedTuple):
+    """Padded tokens (B, S) with S ≥ 1, the number of tokens and of frames of each item, and whether some may be 0."""
+
+    tokens: Tensor
+    z_lengths: Tensor
+    x_lengths: Tensor
+    holds_empty: bool
 
 
 def ctc_loss(
@@ -73,19 +84,16 @@ def ctc_loss(
             f"log_probs has shape {tuple(log_probs.shape)} and dtype {log_probs.dtype}; give floating-point numbers "
             "(T, B, V), or (T, V) for one item"
         )
-    T, B, V = log_probs.shape
-    x_lengths = _lengths(input_lengths, "input_lengths", B, T, log_probs.device)
-    tokens, z_lengths = _padded(targets, target_lengths, B, log_probs.device)
-    _check_tokens(tokens, z_lengths, blank, V)
     scores = log_probs.transpose(0, 1)
-    C, blanks = _Emissions.apply(scores, tokens, blank, logits)  # type: ignore[no-untyped-call]
+    text = _text(scores, targets, input_lengths, target_lengths, blank)
+    C, blanks = _Emissions.apply(scores, text.tokens, blank, logits)  # type: ignore[no-untyped-call]
     if garbage is not None:
         blanks = -torch.logaddexp(-blanks, blanks.new_tensor(-check_number(garbage, "garbage", "≥ 0")))
-    values = _values(C, blanks, tokens, z_lengths, x_lengths, "soft")
+    values = _values(C, blanks, text, "soft")
     if zero_infinity:
         values = values.where(values.isfinite(), 0.0)
     if reduction == "mean":
-        return (values / z_lengths.clamp(min=1)).mean()
+        return (values / text.z_lengths.clamp(min=1)).mean()
     return values.sum() if reduction == "sum" else values[0] if single else values
 
 
@@ -173,24 +181,23 @@ def forced_align(
             f"log_probs has shape {tuple(log_probs.shape)} and targets {tuple(targets.shape)}; give (B, T, V) and "
             "(B, S)"
         )
-    B, T, V = log_probs.shape
-    S = targets.shape[1]
-    x_lengths = _lengths(T if input_lengths is None else input_lengths, "input_lengths", B, T, log_probs.device)
-    tokens, z_lengths = _padded(targets, S if target_lengths is None else target_lengths, B, log_probs.device)
-    _check_tokens(tokens, z_lengths, blank, V)
-    C, blanks = _Emissions.apply(log_probs, tokens, blank, False)  # type: ignore[no-untyped-call]
-    values, M = _matches(C, blanks, tokens, z_lengths, x_lengths)
+    T, S = log_probs.shape[1], targets.shape[1]
+    frames = T if input_lengths is None else input_lengths
+    text = _text(log_probs, targets, frames, S if target_lengths is None else target_lengths, blank)
+    C, blanks = _Emissions.apply(log_probs, text.tokens, blank, False)  # type: ignore[no-untyped-call]
+    values, M = _matches(C, blanks, text)
     fits = values.isfinite()
     if can_look(fits) and not fits.all():
         b = int((~fits).nonzero()[0])
+        k, n = int(text.z_lengths[b]), int(text.x_lengths[b])
         raise ValueError(
-            f"the {int(z_lengths[b])} tokens of item {b} do not fit into its {int(x_lengths[b])} frames (equal tokens "
-            "in a row need a blank between them), or have probability 0; give more frames or fewer tokens"
+            f"the {k} tokens of item {b} do not fit into its {n} frames (equal tokens in a row need a blank between them), "
+            "or have probability 0; give more frames or fewer tokens"
         )
     matched, which = M.max(1)
-    paths = torch.where(matched > 0, tokens.gather(1, which), blank)
+    paths = torch.where(matched > 0, text.tokens.gather(1, which), blank)
     scores = log_probs.gather(2, paths[..., None])[..., 0]
-    inside = torch.arange(T, device=scores.device) < x_lengths[:, None]
+    inside = torch.arange(T, device=scores.device) < text.x_lengths[:, None]
     scores = torch.where(fits[:, None], scores, -torch.inf).where(inside, 0.0)
     return paths.to(targets.dtype), scores
 
@@ -238,8 +245,8 @@ def monotonic_align(
         inside = mask != 0
         z_lengths, x_lengths = inside.any(2).sum(1), inside.any(1).sum(1)
     lengths = (
-        _lengths(K if z_lengths is None else z_lengths, "z_lengths", B, K, value.device),
-        _lengths(N if x_lengths is None else x_lengths, "x_lengths", B, N, value.device),
+        _lengths(K if z_lengths is None else z_lengths, "z_lengths", B, K, value.device)[0],
+        _lengths(N if x_lengths is None else x_lengths, "x_lengths", B, N, value.device)[0],
     )
     with torch.enable_grad():
         C = (-value.detach()).requires_grad_()
@@ -259,60 +266,95 @@ class _Emissions(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, tokens: Tensor, blank: int, logits: bool) -> tuple[Tensor, Tensor]:
         """Gather the scores of the tokens."""
-        wide = scores if scores.dtype == torch.float64 else scores.float()
-        total = wide.logsumexp(-1) if logits else None
-        C = -wide.gather(2, tokens[:, None].expand(-1, scores.shape[1], -1)).transpose(1, 2).contiguous()
-        blanks = -wide[..., blank]
-        if total is not None:
-            C, blanks = C.add_(total[:, None]), blanks + total
-        ctx.save_for_backward(scores, tokens, *(() if total is None else (total,)))
-        ctx.blank = blank
+        C, blanks, total = _emissions(scores).forward(scores, tokens, blank, logits)
+        ctx.save_for_backward(scores, tokens, total)
+        ctx.blank, ctx.logits = blank, logits
         return C, blanks
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor, grad_blank: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, by_c: Tensor, by_blank: Tensor) -> tuple[Tensor | None, ...]:
         """Scatter the derivatives to the tokens; with logits, add the softmax times their sum."""
-        scores, tokens, *total = ctx.saved_tensors
-        if total:
-            share = grad.sum(1) + grad_blank
-            wide = scores if scores.dtype == torch.float64 else scores.float()
-            found = (wide - total[0][..., None]).exp_().mul_(share[..., None])
-        else:
-            found = grad.new_zeros(scores.shape)
-        found.scatter_add_(2, tokens[:, None].expand(-1, scores.shape[1], -1), -grad.transpose(1, 2))
-        found[..., ctx.blank] -= grad_blank
+        scores, tokens, total = ctx.saved_tensors
+        found = _emissions(scores).backward(scores, tokens, total, by_c, by_blank, ctx.blank, ctx.logits)
         return found.to(scores.dtype), None, None, None
 
 
-def _values(C: Tensor, blanks: Tensor, tokens: Tensor, z_lengths: Tensor, x_lengths: Tensor, reducer: str) -> Tensor:
+class _InTorch:
+    """`executors.triton.emissions` in plain operations."""
+
+    @staticmethod
+    def forward(scores: Tensor, tokens: Tensor, blank: int, logits: bool) -> tuple[Tensor, Tensor, Tensor]:
+        wide = scores if scores.dtype == torch.float64 else scores.float()
+        total = wide.logsumexp(-1) if logits else wide.new_zeros(wide.shape[:2])
+        gathered = wide.gather(2, tokens[:, None].expand(-1, scores.shape[1], -1))
+        C = (total[..., None] - gathered).transpose(1, 2).contiguous()
+        return C, total - wide[..., blank], total
+
+    @staticmethod
+    def backward(
+        scores: Tensor, tokens: Tensor, total: Tensor, by_c: Tensor, by_blank: Tensor, blank: int, logits: bool
+    ) -> Tensor:
+        if logits:
+            wide = scores if scores.dtype == torch.float64 else scores.float()
+            share = by_c.sum(1) + by_blank
+            found = (wide - total[..., None]).exp_().mul_(share[..., None])
+        else:
+            found = by_c.new_zeros(scores.shape)
+        found.scatter_add_(2, tokens[:, None].expand(-1, scores.shape[1], -1), -by_c.transpose(1, 2))
+        found[..., blank] -= by_blank
+        return found
+
+
+def _emissions(scores: Tensor) -> Any:
+    """What computes emissions and their derivatives: CUDA kernels where they can run."""
+    if not kernels.run_on(scores) or scores.stride(2) != 1:
+        return _InTorch
+    from dropdtw.executors.triton import emissions
+
+    return emissions
+
+
+def _values(C: Tensor, blanks: Tensor, text: _Text, reducer: str) -> Tensor:
     """The values (B,) of the table of CTC; without any token, all frames are blank."""
-    T = C.shape[2]
-    repeated = torch.zeros_like(tokens, dtype=C.dtype)
-    repeated[:, 1:] = torch.where(tokens[:, 1:] == tokens[:, :-1], torch.inf, 0.0)
+    tokens, z_lengths, x_lengths, holds_empty = text
+    equal = tokens[:, 1:] == tokens[:, :-1]
+    repeated = pad(torch.zeros_like(equal, dtype=C.dtype).masked_fill(equal, torch.inf), (1, 0))
     values = drop_dtw(
         C,
         blanks,
         repeated,
         method=recurrence.ctc(),
         reducer=reducer,
-        z_lengths=z_lengths.clamp(min=1),
-        x_lengths=x_lengths.clamp(min=1),
-    ).where(x_lengths > 0, torch.inf)
-    inside = torch.arange(T, device=C.device) < x_lengths[:, None]
+        z_lengths=z_lengths.clamp(min=1) if holds_empty else z_lengths,
+        x_lengths=x_lengths.clamp(min=1) if holds_empty else x_lengths,
+    )
+    if not holds_empty:
+        return values
+    inside = torch.arange(C.shape[2], device=C.device) < x_lengths[:, None]
+    values = values.where(x_lengths > 0, torch.inf)
     return torch.where(z_lengths > 0, values, blanks.where(inside, 0.0).sum(1))
 
 
-def _matches(C: Tensor, blanks: Tensor, tokens: Tensor, z_lengths: Tensor, x_lengths: Tensor) -> tuple[Tensor, Tensor]:
+def _matches(C: Tensor, blanks: Tensor, text: _Text) -> tuple[Tensor, Tensor]:
     """The costs (B,) of the best alignments and the alignments (B, S, T) themselves, which are their derivatives."""
     with torch.enable_grad():
         C = C.detach().requires_grad_()
-        values = _values(C, blanks, tokens, z_lengths, x_lengths, "hard")
+        values = _values(C, blanks, text, "hard")
         (M,) = torch.autograd.grad(values.sum(), C)
     return values.detach(), M
 
 
-def _lengths(lengths: Counts, name: str, B: int, most: int, device: torch.device) -> Tensor:
-    """Lengths (B,) on the device; a number counts for every item."""
+def _text(scores: Tensor, targets: Tensor, frames: Counts, tokens: Counts, blank: int) -> _Text:
+    """Validate the arguments for scores (B, T, V), as far as possible without a device synchronization."""
+    B, T, V = scores.shape
+    x_lengths, least = _lengths(frames, "input_lengths", B, T, scores.device)
+    padded, z_lengths, fewest = _padded(targets, tokens, B, scores.device)
+    _check_tokens(padded, z_lengths, blank, V)
+    return _Text(padded, z_lengths, x_lengths, min(least, fewest) == 0)
+
+
+def _lengths(lengths: Counts, name: str, B: int, most: int, device: torch.device) -> tuple[Tensor, int]:
+    """Lengths (B,) on the device, and the smallest, or 0 if they are on a GPU. A number counts for all items."""
     found = torch.as_tensor(lengths)
     if found.ndim == 0:
         found = found.expand(B)
@@ -320,13 +362,16 @@ def _lengths(lengths: Counts, name: str, B: int, most: int, device: torch.device
         raise ValueError(
             f"{name} has shape {tuple(found.shape)} and dtype {found.dtype}; give {B} whole numbers, one per item"
         )
-    if can_look(found) and not ((found >= 0) & (found <= most)).all():
-        raise ValueError(f"{name} is {found.tolist()}; give numbers from 0 to {most}, the length of the batch")
-    return found.to(device, torch.int64, non_blocking=True)
+    least = 0
+    if can_look(found) and B:
+        least, largest = map(int, found.aminmax())
+        if least < 0 or largest > most:
+            raise ValueError(f"{name} is {found.tolist()}; give numbers from 0 to {most}, the length of the batch")
+    return found.to(device, torch.int64, non_blocking=True), least
 
 
-def _padded(targets: Tensor, lengths: Counts, B: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Targets as one padded tensor (B, S) with S ≥ 1, and their lengths."""
+def _padded(targets: Tensor, lengths: Counts, B: int, device: torch.device) -> tuple[Tensor, Tensor, int]:
+    """Targets as one padded tensor (B, S) with S ≥ 1, their lengths, and the smallest one, as in `_lengths`."""
     if targets.is_floating_point() or targets.is_complex() or targets.ndim not in (1, 2):
         raise ValueError(
             f"targets has shape {tuple(targets.shape)} and dtype {targets.dtype}; give whole numbers, (B, S) or one "
@@ -334,7 +379,7 @@ def _padded(targets: Tensor, lengths: Counts, B: int, device: torch.device) -> t
         )
     targets = targets.to(device, torch.int64)
     if targets.ndim == 1:
-        known = _lengths(lengths, "target_lengths", B, len(targets), device)
+        known, least = _lengths(lengths, "target_lengths", B, len(targets), device)
         if can_look(known) and int(known.sum()) != len(targets):
             raise ValueError(
                 f"target_lengths sum to {int(known.sum())}, but targets has {len(targets)} tokens; give the length of "
@@ -345,14 +390,14 @@ def _padded(targets: Tensor, lengths: Counts, B: int, device: torch.device) -> t
         places = (known.cumsum(0) - known)[:, None] + torch.arange(width, device=device)
         inside = torch.arange(width, device=device) < known[:, None]
         filled = targets if len(targets) else targets.new_zeros(1)
-        return filled[places.clamp(max=len(filled) - 1)].where(inside, 0), known
+        return filled[places.clamp(max=len(filled) - 1)].where(inside, 0), known, least
     if len(targets) != B:
         raise ValueError(f"targets has {len(targets)} rows, but log_probs has {B} items; give one row per item")
-    found = _lengths(lengths, "target_lengths", B, targets.shape[1], device)
+    found, least = _lengths(lengths, "target_lengths", B, targets.shape[1], device)
     if not targets.shape[1]:
         targets = targets.new_zeros(B, 1)
     inside = torch.arange(targets.shape[1], device=device) < found[:, None]
-    return targets.where(inside, 0), found
+    return targets.where(inside, 0), found, least
 
 
 def _check_tokens(tokens: Tensor, lengths: Tensor, blank: int, V: int) -> None:
