@@ -191,8 +191,8 @@ def forced_align(
         b = int((~fits).nonzero()[0])
         k, n = int(text.z_lengths[b]), int(text.x_lengths[b])
         raise ValueError(
-            f"the {k} tokens of item {b} do not fit into its {n} frames (equal tokens in a row need a blank between them), "
-            "or have probability 0; give more frames or fewer tokens"
+            f"the {k} tokens of item {b} do not fit into its {n} frames (equal tokens in a row need a blank between "
+            "them), or have probability 0; give more frames or fewer tokens"
         )
     matched, which = M.max(1)
     paths = torch.where(matched > 0, text.tokens.gather(1, which), blank)
