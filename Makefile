@@ -16,7 +16,7 @@ setup: .venv/.ready
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "dropdtw needs Python 3.11 or newer; point to one with 'make PYTHON=python3.12 ...'" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "installing into .venv and compiling the kernels: about five minutes on two cores the first time"
+	@echo "installing into .venv and compiling the kernels: under a minute on two cores, and as long as downloads take"
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt 'pip>=25.1' scikit-build-core nanobind $(BUILD_TOOLS)
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt $(BUILD_FLAGS) --group dev -e '.[all]'
 	@touch $@
@@ -69,7 +69,7 @@ lint: setup
 wheel: setup
 	$(if $(AUDIT),$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt $(AUDIT))
 	rm -rf build/wheel dist/*.whl
-	@echo "compiling the kernels for every level: about six minutes on two cores, or seconds if nothing has changed"
+	@echo "compiling the kernels for every level: about two minutes on two cores, or seconds if nothing has changed"
 	DROPDTW_LEVELS=all $(BIN)/pip wheel $(PIP_FLAGS) --no-build-isolation -C build-dir=build/kernels-all --no-deps --wheel-dir build/wheel .
 	@test ! -e build/wheel/*-none-any.whl || { \
 	  echo "the kernels were not compiled: 'pip wheel -v .' says why; GCC 12 or Clang 14, or newer, is needed" >&2; exit 1; }

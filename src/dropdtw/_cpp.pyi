@@ -9,9 +9,22 @@ instruction_set: str
 levels: str
 unrolled: bool
 
+class Table:
+    def __init__(
+        self,
+        family: int,
+        mask: int,
+        built_in: bool,
+        edges: Array,
+        weights: Array,
+        border: Array | None,
+        border_weights: Array | None,
+        start: Array,
+        final: Array,
+    ) -> None: ...
+
 def solve(
-    family: int,
-    mask: int,
+    table: Table,
     reducer: int,
     gamma: float,
     want: int,
@@ -43,8 +56,7 @@ def solve(
 _Price = tuple[int, float, Array | None]
 
 def pairwise(
-    family: int,
-    mask: int,
+    table: Table,
     transposed: bool,
     reducer: int,
     gamma: float,
@@ -69,8 +81,7 @@ def pairwise(
     out: Array,
 ) -> tuple[int, int]: ...
 def batch(
-    family: int,
-    mask: int,
+    table: Table,
     reducer: int,
     gamma: float,
     budget: int,
@@ -151,7 +162,7 @@ def graph_batch(
     grad_charges: Array,
 ) -> None: ...
 def scan(
-    mask: int,
+    table: Table,
     match: Array | None,
     z: Array | None,
     x: Array | None,
@@ -171,8 +182,7 @@ def row_lengths(rows: Array, out: Array) -> None: ...
 class Door:
     def __init__(
         self,
-        family: int,
-        mask: int,
+        table: Table,
         transposed: bool,
         numbers: int,
         vectors: int,

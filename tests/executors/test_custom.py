@@ -11,6 +11,7 @@ from cases import paid
 from dropdtw import Edge, Recurrence, edges
 from dropdtw.executors import choose, reference
 from dropdtw.executors.protocol import Padded
+from dropdtw.orders.graph import Arc, graph_of
 from dropdtw.problem.band import band
 from dropdtw.problem.charges import Charges
 from dropdtw.tables.reducers import hard_min, reducer
@@ -42,8 +43,15 @@ def random_table(rng):
         weight = float(rng.choice([1.0, 1.0, 2.0, 0.5])) if e.cost == "match" else 1.0
         found.append(e._replace(weight=weight, plus=plus))
     order = rng.permutation(len(found))
+    border = None
+    if rng.random() < 0.3:
+        skips = [e for e in every if e.move in ("left", "top") and e.cost != "match"]
+        listed = [skips[k] for k in rng.permutation(len(skips))[: rng.integers(1, 6)]]
+        border = tuple(e._replace(plus=CHARGED.get(e.cost) if rng.random() < 0.3 else None) for e in listed)
     finals = tuple(states[k] for k in sorted(rng.permutation(len(states))[: rng.integers(1, len(states) + 1)]))
-    return Recurrence(states=states, edges=tuple(found[k] for k in order), start=states[0], final=finals, name="random")
+    return Recurrence(
+        states=states, edges=tuple(found[k] for k in order), start=states[0], final=finals, border=border, name="random"
+    )
 
 
 def problem(rng, K, N, *, whole, banded):
@@ -122,10 +130,12 @@ def test_states_of_the_origin_that_several_ways_reach_run_on_the_reference():
     assert choose(own) is reference
     soft, costs = reducer("soft", 1.0), paid(np.zeros((1, 1)), np.zeros(1), np.zeros(1))
     assert choose(own).run(own, soft, costs).value == approx(-np.log(2))
-    assert choose(own).run_graph(own, cpu._list(1), soft, costs).value == approx(-np.log(2))
+    assert choose(own, graph=True).run_graph(own, graph_of([-1, 0], [Arc(0, 1)], (1,)), soft, costs).value == approx(
+        -np.log(2)
+    )
 
 
-def test_a_table_with_a_border_runs_on_the_reference():
+def test_a_table_with_a_border_runs_on_the_reference_if_steps_form_a_graph():
     own = Recurrence(
         states=("m",),
         edges=edges("m", to="m", moves="diag", cost="match"),
@@ -133,8 +143,8 @@ def test_a_table_with_a_border_runs_on_the_reference():
         start="m",
         final=("m",),
     )
-    assert not cpu.supports(own)
-    assert choose(own) is reference
     assert dropdtw.cost(np.eye(2), method=own) == 2
+    assert choose(own) is cpu
+    assert choose(own, graph=True) is reference
     with pytest.raises(ValueError, match="executor 'cpp' has no kernel for 'custom'; run it with executor=None"):
-        dropdtw.cost(np.eye(2), method=own, executor="cpp")
+        choose(own, "cpp", graph=True)

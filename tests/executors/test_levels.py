@@ -1,6 +1,6 @@
-"""Kernels for older processors, and those that read tables at run time, agree with the reference.
+"""Kernels for older processors, and those that read tables at run time, agree with the reference and each other.
 
-The level is chosen when the module is loaded, so each one runs in a process of its own.
+The level is chosen when the module is loaded, so each level runs in a process of its own.
 """
 
 import json
@@ -11,6 +11,13 @@ import sys
 import numpy as np
 import pytest
 
+from cases import paid
+from dropdtw.executors import emit
+from dropdtw.problem.band import band
+from dropdtw.problem.charges import Charges
+from dropdtw.tables import recurrence
+
+cpu = pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
 _cpp = pytest.importorskip("dropdtw._cpp", reason="the compiled executor is not installed")
 
 CODE = """
@@ -85,3 +92,61 @@ def test_an_older_processor_is_told_once_to_reinstall(monkeypatch):
     said = cpu.outdated()
     assert "compiled for processors of level v9, which this one is not" in said
     assert "Reinstall it on this machine" in said
+
+
+TIERS = [
+    recurrence.dtw(one_to_many=False),
+    recurrence.dtw(charged=True),
+    recurrence.one_sided(),
+    recurrence.one_sided(many_to_one=False, contiguous=True),
+    recurrence.one_sided().transpose(),
+    recurrence.one_sided(charged=True),
+    recurrence.two_sided(),
+    recurrence.two_sided(many_to_one=False, contiguous=True),
+    recurrence.two_sided(charged=True),
+    recurrence.subsequence(),
+    recurrence.needleman_wunsch(),
+    recurrence.needleman_wunsch(charged=True),
+    recurrence.smith_waterman(),
+    recurrence.symmetric2(),
+    recurrence.symmetric_p1(),
+    recurrence.asymmetric_p1(),
+]
+
+
+def results(table, problems):
+    """Hard values, paths and what they pay, of all problems."""
+    found = []
+    for costs in problems:
+        t = cpu.trace(table, costs)
+        parts = [None if part is None else np.asarray(part).tolist() for part in (t.pairs, t.drop_x, t.drop_z)]
+        found.append([t.value, cpu.within(table, costs, 5.0).value, *parts, tuple(t.charges)])
+    return found
+
+
+@pytest.mark.skipif(not _cpp.unrolled, reason="this build has no unrolled kernels for this processor")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("table", TIERS, ids=lambda t: t.name)
+def test_both_tiers_give_the_same_bits(table, dtype, monkeypatch):
+    """Unrolled or read at run time, a table gives the same values, paths and ties, with bands and limits too."""
+    rng = np.random.default_rng(0)
+    problems = []
+    for K, N in ((1, 1), (5, 9), (17, 17), (40, 70), (130, 90)):
+        for whole, width in ((False, None), (True, None), (False, 12)):
+            draw = (lambda *n: rng.integers(0, 4, n)) if whole else (lambda *n: rng.random(n))
+            C, drop_x, drop_z = (draw(*n).astype(dtype) for n in ((K, N), (N,), (K,)))
+            C[rng.random((K, N)) < 0.05] = np.inf
+            limits = None if width is None else band(K, N, max(width, abs(K - N)))
+            problems.append(paid(C, drop_x, drop_z, limits, Charges(0.25, 0.5, 0.125)))
+    cpu.compiled.cache_clear()
+    unrolled = results(table, problems)
+    monkeypatch.setattr(cpu, "UNROLLED", 0)
+    cpu.compiled.cache_clear()
+    assert results(table, problems) == unrolled
+    monkeypatch.undo()
+    cpu.compiled.cache_clear()
+
+
+def test_every_unrolled_family_is_compared():
+    families = {emit.locate(table).family for table in TIERS}
+    assert families == set(range(emit.UNROLLED))

@@ -38,23 +38,21 @@ else:
     _slow = cpu.outdated()
 
 
-def choose(table: Recurrence, name: str | None = None) -> Executor:
-    """Return the executor called `name`, or the best one for the table. Raises ValueError if it has no such kernel."""
+def choose(table: Recurrence, name: str | None = None, *, graph: bool = False) -> Executor:
+    """Return the executor called `name`, or the best one for the table, on a list of steps or on a graph.
+
+    Raises ValueError if it has no such kernel.
+    """
     if name is None:
         _say_once_why_slow()
-        return next(e for e in EXECUTORS.values() if e.supports(table))
+        return next(e for e in EXECUTORS.values() if e.supports(table, graph=graph))
     if not isinstance(name, str) or name not in EXECUTORS:
         raise ValueError(
             f"executor is {name!r}; this installation has {', '.join(map(repr, EXECUTORS))} (None picks the best)"
         )
-    if not EXECUTORS[name].supports(table):
+    if not EXECUTORS[name].supports(table, graph=graph):
         raise ValueError(f"executor {name!r} has no kernel for {table.name!r}; run it with executor=None")
     return EXECUTORS[name]
-
-
-def _on_graphs(problem: Problem) -> Executor:
-    """The executor for a problem with a graph, where compiled kernels read every table at run time."""
-    return choose(problem.table, problem.executor)
 
 
 def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result:
@@ -67,7 +65,7 @@ def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result
         return choose(table, problem.executor).run(table, reducer, costs, gradient=gradient)
     rows = graph.chain
     if rows is None:
-        return _on_graphs(problem).run_graph(table, graph, reducer, costs, gradient=gradient)
+        return choose(table, problem.executor, graph=True).run_graph(table, graph, reducer, costs, gradient=gradient)
     found = choose(table, problem.executor).run(table, reducer, costs.of_rows(rows), gradient=gradient)
     if not gradient:
         return found
@@ -108,7 +106,7 @@ def trace(problem: Problem) -> Trace:
         return choose(table, problem.executor).trace(table, costs)
     rows = graph.chain
     if rows is None:
-        return _on_graphs(problem).trace_graph(table, graph, costs)
+        return choose(table, problem.executor, graph=True).trace_graph(table, graph, costs)
     found = choose(table, problem.executor).trace(table, costs.of_rows(rows))
     visit, j = found.pairs.T
     drop_z = np.bincount(rows, found.drop_z, costs.shape[0])

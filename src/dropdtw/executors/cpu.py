@@ -1,37 +1,38 @@
 """The compiled CPU executor: passes arrays to the kernels in `_cpp` and converts their results.
 
-Kernels exist in two tiers. Built-in tables have unrolled ones (`emit.py`). Users' own tables run on the kernel for
-graphs, which reads any table at run time: a list of steps is a graph in which each step has one predecessor. On a
-processor older than the one that `_cpp` was compiled for, built-in tables run there too.
+Kernels exist in two tiers. Hard minima of the tables that people use most have unrolled ones (`emit.py`). Everything
+else runs on a kernel that reads its table at run time. On a processor older than the one that `_cpp` was compiled for,
+all tables run there.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import dropdtw._cpp as _cpp
 from dropdtw.costs import row_lengths, unit_rows
 from dropdtw.drops import Percentile, Suggest
-from dropdtw.executors.cpu_graphs import REDUCER, plain, reads, run_graph, run_graphs, strided, trace_graph
-from dropdtw.executors.emit import Place, locate
+from dropdtw.executors.cpu_graphs import PLUS, REDUCER, plain, reads, run_graph, run_graphs, strided, trace_graph
+from dropdtw.executors.emit import UNROLLED, locate
 from dropdtw.executors.protocol import Occurrences, Padded, Price, Result, Terms, Trace, Values, Within
 from dropdtw.executors.reference import Column
-from dropdtw.orders.graph import Arc, Graph, graph_of
+from dropdtw.orders.graph import Graph
 from dropdtw.problem.band import window_width
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs
 from dropdtw.tables.reducers import Reducer, hard_min
-from dropdtw.tables.table import COSTS, Recurrence
+from dropdtw.tables.table import COSTS, MOVES, Edge, Recurrence
 
 _VALUE, _TRACE, _GRADIENT = range(3)
 _COST = {cost: number for number, cost in enumerate(COSTS)}
+_MOVE = {move: number for number, move in enumerate(MOVES)}
 
 _METRIC: dict[str | None, int] = {"sqeuclidean": 1, "euclidean": 2, "cosine": 3}
 
@@ -52,11 +53,15 @@ are fewer than 65,536 rows."""
 MOST_STORED = 1 << 26
 """Maximum size, in bytes, of a match cost matrix that `pairwise` stores for one pair."""
 
+MOST_EDGES = 256
+"""Maximum number of edges into a state."""
+
 BUDGET = 1 << 30
 """Maximum size, in bytes, of the stored choices (the best edge into each state of each cell). Beyond it, blocks are
 computed twice: half the speed, little memory."""
 
 __all__ = [
+    "in_lanes",
     "occurrences",
     "outdated",
     "pairwise",
@@ -70,9 +75,65 @@ __all__ = [
 ]
 
 
-def supports(table: Recurrence) -> bool:
-    """Whether a kernel for the table exists."""
-    return reads(table) or _unrolled(table) is not None
+def supports(table: Recurrence, *, graph: bool = False) -> bool:
+    """See `Executor.supports`."""
+    return reads(table) if graph else compiled(table) is not None
+
+
+def in_lanes(table: Recurrence) -> bool:
+    """See `Executor.in_lanes`."""
+    found = locate(table)
+    return _cpp.unrolled and found is not None and found.family < UNROLLED
+
+
+class Compiled(NamedTuple):
+    """A table as kernels take it, and whether it has Z and X exchanged."""
+
+    table: _cpp.Table
+    transposed: bool
+
+
+@lru_cache(maxsize=1024)
+def compiled(table: Recurrence) -> Compiled | None:
+    """Convert a table for the kernels; None if they cannot run it.
+
+    They set the states that it can begin with to 0. With several ways into such a state, its soft value is below 0.
+    """
+    if set(table.at_origin.values()) != {1}:
+        return None
+    found = locate(table)
+    transposed = found is not None and found.transposed
+    if transposed:
+        table = table.transpose()
+    number = {state: s for s, state in enumerate(table.states)}
+
+    def rows(edges: tuple[Edge, ...]) -> tuple[Array, Array]:
+        listed = sorted(edges, key=lambda e: number[e.dst])
+        parts = [(number[e.src], number[e.dst], _MOVE[e.move], _COST[e.cost], PLUS[e.plus]) for e in listed]
+        return np.array(parts, np.int32).reshape(-1, 5), np.array([e.weight for e in listed], np.float64)
+
+    edges, weights = rows(table.edges)
+    border_edges, border_weights = (None, None) if table.border is None else rows(table.border)
+    if max(Counter(e.dst for e in table.every_edge).values()) > MOST_EDGES:
+        return None
+    kernel = _cpp.Table(
+        family=found.family if found is not None and found.family < UNROLLED else -1,
+        mask=0 if found is None else found.mask,
+        built_in=found is not None,
+        edges=edges,
+        weights=weights,
+        border=border_edges,
+        border_weights=border_weights,
+        start=np.array([state in table.at_origin for state in table.states]),
+        final=np.array([number[s] for s in table.final], np.int32),
+    )
+    return Compiled(kernel, transposed)
+
+
+def _compiled(table: Recurrence) -> Compiled:
+    found = compiled(table)
+    assert found is not None, f"no kernel for {table.name!r}"
+    return found
 
 
 def outdated() -> str | None:
@@ -87,30 +148,24 @@ def outdated() -> str | None:
 
 def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
     """See `reference.run`."""
-    if _unrolled(table) is None:
-        return run_graph(table, _list(len(costs.drop_z)), reducer, _unbanded(costs), gradient=gradient)._replace(
-            arcs=np.empty(0)
-        )
     if not gradient:
         return Result(_solve(table, costs, reducer=reducer, want=_VALUE)[0])
     if reducer.name == "hard":
         return _as_derivatives(trace(table, costs), costs)
-    place = _place(table)
+    transposed = _compiled(table).transposed
     K, N = costs.shape
     dtype = costs.dtype
-    match = np.zeros((N, K) if place.transposed else (K, N), dtype)
+    match = np.zeros((N, K) if transposed else (K, N), dtype)
     first, second = np.zeros(match.shape[1], dtype), np.zeros(match.shape[0], dtype)
     out = {"grad_match": match, "grad_x": first, "grad_z": second}
     value, _, _, charges = _solve(table, costs, reducer=reducer, want=_GRADIENT, out=out)
-    if place.transposed:
+    if transposed:
         return Result(value, match.T, second, first, charges.exchanged())
     return Result(value, match, first, second, charges)
 
 
 def within(table: Recurrence, costs: Costs, limit: float) -> Within:
     """Compute the hard value. Return +∞ early, and skip cells, once the value is certain to exceed `limit`."""
-    if _unrolled(table) is None:
-        return Within(run(table, hard_min, costs).value, 0.0)
     value, _, spared, _ = _solve(table, costs, want=_VALUE, limit=limit)
     return Within(value, spared)
 
@@ -119,8 +174,6 @@ def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], No
     """See `Executor.occurrences`. It works strip by strip, so it needs little memory besides the result."""
     K, N = costs.shape
     match, charges = costs.match, costs.charges
-    place = locate(table)
-    assert place is not None, "the kernel that finds occurrences has a table of its own"
     drop_x, drop_z = plain(costs.drop_x, costs.dtype), plain(costs.drop_z, costs.dtype)
     values = np.ascontiguousarray(Column(table, hard_min, drop_z, charges).values)
     begins = np.zeros(values.shape, np.int64)
@@ -136,7 +189,7 @@ def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], No
         else:
             how["match"] = strided(match.columns(a, b))
         _cpp.scan(
-            place.mask,
+            _compiled(table).table,
             **how,
             drop_x=drop_x[a:b],
             drop_z=drop_z,
@@ -153,8 +206,6 @@ def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], No
 
 def trace(table: Recurrence, costs: Costs) -> Trace:
     """See `reference.trace`."""
-    if _unrolled(table) is None:
-        return trace_graph(table, _list(len(costs.drop_z)), _unbanded(costs))._replace(walked=None)
     K, N = costs.shape
     path: dict[str, Array] = {name: np.empty(K + N, np.int32) for name in ("path_i", "path_j")}
     path["path_cost"] = np.empty(K + N, np.uint8)
@@ -167,7 +218,7 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
     if any(costs.charges) or any(map(table.pays_charge, Charges._fields)):
         charges = Charges(*np.bincount(paid >> 2, minlength=1 + len(charges))[1:].astype(float))
     drop_x, drop_z = _COST["drop_x"], _COST["drop_z"]
-    if _place(table).transposed:
+    if _compiled(table).transposed:
         i, j, drop_x, drop_z, charges = j, i, drop_z, drop_x, charges.exchanged()
     matched = cost == _COST["match"]
     pairs = np.empty((np.count_nonzero(matched), 2), np.int64)
@@ -192,13 +243,11 @@ def run_batch(
     threads: int = 1,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """See `Executor.run_batch`."""
-    if graphs is None and _unrolled(table) is None:
-        graphs = [_list(int(K)) for K in padded.z_lengths]
     if graphs is not None:
         return run_graphs(table, graphs, reducer, padded, gradient=gradient, threads=threads)
-    place = _place(table)
+    kernel, transposed = _compiled(table)
     match, d_x, d_z, z_lengths, x_lengths, charges = padded
-    if place.transposed:
+    if transposed:
         match, d_x, d_z, z_lengths, x_lengths = match.transpose(0, 2, 1), d_z, d_x, x_lengths, z_lengths
         charges = None if charges is None else charges[:, _EXCHANGED]
     B, K, N = match.shape
@@ -208,8 +257,7 @@ def run_batch(
     by_match, by_x, by_z = (np.zeros(shape, dtype) for shape in shapes) if gradient else (None, None, None)
     by_charges = np.zeros((B, len(NO_CHARGES)), dtype)
     _cpp.batch(
-        family=place.family,
-        mask=place.mask,
+        table=kernel,
         reducer=REDUCER[reducer.name],
         gamma=reducer.gamma,
         budget=BUDGET,
@@ -229,7 +277,7 @@ def run_batch(
     if by_match is None or by_x is None or by_z is None:
         none = np.empty(0, dtype)
         return value, none, none, none, none
-    if place.transposed:
+    if transposed:
         return value, by_match.transpose(0, 2, 1), by_z, by_x, by_charges[:, _EXCHANGED]
     return value, by_match, by_x, by_z, by_charges
 
@@ -239,28 +287,6 @@ def _as_derivatives(found: Trace, costs: Costs) -> Result:
     match[found.pairs[:, 0], found.pairs[:, 1]] = 1 if found.weights is None else found.weights
     dtype = match.dtype
     return Result(found.value, match, found.drop_x.astype(dtype), found.drop_z.astype(dtype), found.charges)
-
-
-def _unrolled(table: Recurrence) -> Place | None:
-    """The unrolled kernel of a table; None if it has none, or none for this processor."""
-    return locate(table) if _cpp.unrolled else None
-
-
-def _place(table: Recurrence) -> Place:
-    place = _unrolled(table)
-    assert place is not None, f"no unrolled kernel for {table.name!r}"
-    return place
-
-
-@lru_cache(maxsize=16)
-def _list(K: int) -> Graph:
-    """A list of K steps as a graph."""
-    return graph_of([-1, *range(K)], [Arc(k, k + 1) for k in range(K)], (K,))
-
-
-def _unbanded(costs: Costs) -> Costs:
-    """The costs with +∞ outside the band, for a kernel that knows no bands."""
-    return costs if costs.band is None else replace(costs.with_match(costs.banded()), band=None)
 
 
 def pairwise(
@@ -276,10 +302,8 @@ def pairwise(
     report: Callable[[int, int], None],
     limit: float = np.inf,
 ) -> Values | None:
-    """See `Executor.pairwise`. None if the table has no unrolled kernel, or if match costs exceed `MOST_STORED`."""
-    place = _unrolled(table)
-    if place is None:
-        return None
+    """See `Executor.pairwise`. None if match costs exceed `MOST_STORED`."""
+    kernel, transposed = _compiled(table)
     dtype = np.result_type(*Zs, *Xs)
     rules = (terms.drop_x, terms.drop_z, terms.threshold)
     read = terms.binary or terms.greedy or any(terms.suggests) or any(map(_is_rule, rules))
@@ -292,15 +316,14 @@ def pairwise(
     z_scale = x_scale = None
     if metric == "cosine":
         zs, (xs, x_scale) = _units(Zs, zs), _scaled(Xs, xs)
-    if place.transposed:
+    if transposed:
         zs, z_ends, z_scale, xs, x_ends, x_scale = xs, x_ends, x_scale, zs, z_ends, z_scale
         drop_x, drop_z, charges = drop_z, drop_x, charges.exchanged()
     binary, window = terms.binary, terms.window
     out = np.empty((len(z_ends), len(x_ends)))
     abandoned, spared = _cpp.pairwise(
-        family=place.family,
-        mask=place.mask,
-        transposed=place.transposed,
+        table=kernel,
+        transposed=transposed,
         reducer=REDUCER[reducer.name],
         gamma=reducer.gamma,
         metric=_METRIC[metric],
@@ -314,7 +337,7 @@ def pairwise(
         drop_z=_price(drop_z, dtype),
         binary=None if binary is None else (*binary, _price(terms.threshold, dtype)),
         charges=charges,
-        suggests=terms.suggests[::-1] if place.transposed else terms.suggests,
+        suggests=terms.suggests[::-1] if transposed else terms.suggests,
         greedy=terms.greedy,
         window=None if window is None else (float(window_width(1, window)), isinstance(window, (float, np.floating))),
         limit=limit,
@@ -323,7 +346,7 @@ def pairwise(
         progress=report,
         out=out,
     )
-    return Values(out.T.copy() if place.transposed else out, abandoned, spared / (len(zs) * len(xs)))
+    return Values(out.T.copy() if transposed else out, abandoned, spared / (len(zs) * len(xs)))
 
 
 def _is_rule(price: Price) -> bool:
@@ -377,9 +400,9 @@ def _solve(
 
     Returns the value, the length of the path, the share of cells skipped, and the derivatives with respect to charges.
     """
-    place = _place(table)
+    kernel, transposed = _compiled(table)
     drop_x, drop_z, band, charges = costs.drop_x, costs.drop_z, costs.band, costs.charges
-    if place.transposed:
+    if transposed:
         drop_x, drop_z, charges = drop_z, drop_x, charges.exchanged()
         band = None if band is None else _transposed_band(band, len(drop_z))
     start, stop = (None, None) if band is None else map(plain, band)
@@ -387,10 +410,9 @@ def _solve(
         ("grad_match", "grad_x", "grad_z", "path_i", "path_j", "path_cost", "path_weight"),
     )
     value, length, spared, by_charges = _cpp.solve(
-        **_match_arguments(costs, place.transposed, want),
+        **_match_arguments(costs, transposed, want),
         **arguments | (out or {}),
-        family=place.family,
-        mask=place.mask,
+        table=kernel,
         reducer=0 if reducer is None else REDUCER[reducer.name],
         gamma=0.0 if reducer is None else reducer.gamma,
         want=want,

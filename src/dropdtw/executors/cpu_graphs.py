@@ -23,7 +23,7 @@ from dropdtw.tables.table import CHARGES, COSTS, MOVES, Recurrence
 
 REDUCER = {"hard": 0, "soft": 1, "smooth": 2}
 _COST = {cost: number for number, cost in enumerate(COSTS)}
-_PLUS = {None: 0} | {plus: number for number, plus in enumerate(CHARGES, 1)}
+PLUS = {None: 0} | {plus: number for number, plus in enumerate(CHARGES, 1)}
 
 BUDGET = 1 << 29
 """Maximum size of the stored columns in bytes. Beyond it, columns are computed twice: half the speed, little memory."""
@@ -60,7 +60,7 @@ def _planned(graph: Graph, table: Recurrence) -> _Plan:
     number = {state: s for s, state in enumerate(table.states)}
     uses = [use_of(e) for e in table.edges]
     edges = [
-        (number[e.src], number[e.dst], use.bit_length() - 1, MOVES[e.move][1], _COST[e.cost], _PLUS[e.plus])
+        (number[e.src], number[e.dst], use.bit_length() - 1, MOVES[e.move][1], _COST[e.cost], PLUS[e.plus])
         for e, use in zip(table.edges, uses, strict=True)
     ]
     taken = PASS

@@ -1,8 +1,8 @@
 """Generate a C++ header of constexpr edges from the tables of `recurrence.py`, and look up the kernel of a table.
 
-Tables that differ only in which matches they allow share a kernel. A *family* lists the edges of all its members, in an
-order that agrees with the tie order of each. A member is a bit mask over these edges. The build runs this file as a
-program; `family.cpp` then unrolls the edges with templates.
+Tables that differ only in which matches they allow form a *family*. It lists the edges of all its members, in an order
+that agrees with the tie order of each. A member is a bit mask over these edges. The build runs this file as a program;
+`family.cpp` then unrolls the edges of some families with templates. All other tables are read at run time.
 """
 
 from __future__ import annotations
@@ -19,9 +19,19 @@ if TYPE_CHECKING:
     from dropdtw.tables.table import Edge, Recurrence
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""The λ that lower bounds try (`search/bounds.py`, and `rest.hpp` in the kernels); the largest bound is used."""
+"""The λ that lower bounds try (`search/bounds.py`, and `lower_bound.hpp` in the kernels); the largest bound is used."""
 
-NO_EDGE = "{0, 0, Move::same, Cost::free, false}"  # an array in C++ has at least one element
+UNROLLED = 13
+"""How many families have unrolled kernels, for hard minima: the first ones.
+
+These are the tables that people use most, in every row of docs/performance.md: DTW, Drop-DTW, Needleman–Wunsch (also
+"lcss", "edr", "erp" and `media.diff`) and subsequence DTW. Smith–Waterman and three step patterns add two seconds of
+compiling, and would otherwise take three to four times as long. For soft minima, exponentials take most of the time,
+so unrolling does not pay.
+"""
+
+SCANNED = "occurrence"
+"""The family of the kernel that finds occurrences, `scan.cpp`. It is unrolled there."""
 
 
 class Family(NamedTuple):
@@ -36,8 +46,8 @@ class Family(NamedTuple):
     optional: tuple[bool, ...]
 
 
-class Place(NamedTuple):
-    """The kernel of a table: its family's number, its edges as a bit mask, and whether Z and X are exchanged."""
+class Member(NamedTuple):
+    """A table as a member of a family: the family's number, its edges as a bit mask, whether Z and X are exchanged."""
 
     family: int
     mask: int
@@ -45,7 +55,7 @@ class Place(NamedTuple):
 
 
 def families(recurrence: Any) -> list[Family]:
-    """The families of the module `recurrence`, in the order in which kernels number them."""
+    """The families of the module `recurrence`, in the order in which kernels number them: unrolled ones first."""
     moves = [{"one_to_many": o, "many_to_one": m} for o, m in product((True, False), repeat=2)]
     runs = [{**m, "contiguous": c} for m, c in product(moves, (False, True))]
     ends = list(product(("drop", "free"), repeat=2))
@@ -54,20 +64,20 @@ def families(recurrence: Any) -> list[Family]:
         "dtw": [recurrence.dtw(**m) for m in moves],
         "one_sided": [recurrence.one_sided(**r) for r in runs],
         "two_sided": [recurrence.two_sided(**r) for r in runs],
-        "algorithm_2": [recurrence.algorithm_2(**r) for r in runs],
         "subsequence": [recurrence.subsequence(**m) for m in moves],
         "needleman_wunsch": [recurrence.needleman_wunsch()],
-        "smith_waterman": [recurrence.smith_waterman()],
         "dtw_charged": [recurrence.dtw(**m, charged=True) for m in moves],
         "one_sided_charged": [recurrence.one_sided(**r, charged=True) for r in runs],
         "two_sided_charged": [recurrence.two_sided(**r, charged=True) for r in runs],
-        "subsequence_charged": [recurrence.subsequence(**m, charged=True) for m in moves],
         "needleman_wunsch_charged": [recurrence.needleman_wunsch(charged=True)],
-        "smith_waterman_charged": [recurrence.smith_waterman(charged=True)],
+        "smith_waterman": [recurrence.smith_waterman()],
         "symmetric2": [recurrence.symmetric2()],
-        "asymmetric": [recurrence.asymmetric()],
         "symmetric_p1": [recurrence.symmetric_p1()],
         "asymmetric_p1": [recurrence.asymmetric_p1()],
+        "algorithm_2": [recurrence.algorithm_2(**r) for r in runs],
+        "subsequence_charged": [recurrence.subsequence(**m, charged=True) for m in moves],
+        "smith_waterman_charged": [recurrence.smith_waterman(charged=True)],
+        "asymmetric": [recurrence.asymmetric()],
         "free_x": [recurrence.free_ends(t, x) for t, x in product(plain, ends)],
         "free_ends": [recurrence.free_ends(t, x, z) for t, x, z in product(plain, ends, ends)],
         "free_x_charged": [recurrence.free_ends(t, x) for t, x in product(charged, ends)],
@@ -96,8 +106,8 @@ def _family(name: str, tables: list[Recurrence]) -> Family:
 
 
 @cache
-def locate(table: Recurrence) -> Place | None:
-    """The kernel of a table; None if there is none, as for a user-defined table."""
+def locate(table: Recurrence) -> Member | None:
+    """The family of a built-in table; None for a user-defined one."""
     from dropdtw.tables import recurrence
 
     for transposed in (False, True):
@@ -111,19 +121,19 @@ def locate(table: Recurrence) -> Place | None:
                 order = [family.edges.index(e) for e in wanted.edges]
                 needed = {k for k, optional in enumerate(family.optional) if not optional}
                 if order == sorted(order) and needed <= set(order):
-                    return Place(number, sum(1 << k for k in order), transposed)
+                    return Member(number, sum(1 << k for k in order), transposed)
     return None
 
 
 def divided(found: list[Family], count: int) -> list[list[int]]:
-    """Divide the families, by number, into parts that take about equally long to compile."""
+    """Divide the unrolled families, by number, into parts that take about equally long to compile."""
     parts: list[list[int]] = [[] for _ in range(count)]
     work = [0] * count
 
     def size(number: int) -> int:  # unrolled code grows with the edges; each kernel has some code besides
         return 10 + len(found[number].edges)
 
-    for number in sorted(range(len(found)), key=size, reverse=True):
+    for number in sorted(range(UNROLLED), key=size, reverse=True):
         smallest = work.index(min(work))
         parts[smallest].append(number)
         work[smallest] += size(number)
@@ -138,10 +148,10 @@ def header(recurrence: Any, count: int = 1) -> str:
         "#pragma once",
         '#include "edge.hpp"',
         "namespace dropdtw {",
-        *map(_struct, found),
+        *(_struct(family) for k, family in enumerate(found) if k < UNROLLED or family.name == SCANNED),
         f"inline constexpr double bound_shares[] = {{{', '.join(map(str, SHARES))}}};",
-        f"inline constexpr int family_count = {len(found)};",
-        "#define DROPDTW_FAMILIES(X) " + " ".join(f"X({k}, {f.name})" for k, f in enumerate(found)),
+        f"inline constexpr int family_count = {UNROLLED};",
+        "#define DROPDTW_FAMILIES(X) " + " ".join(f"X({k}, {f.name})" for k, f in enumerate(found[:UNROLLED])),
         *(
             f"#define DROPDTW_PART_{part}(X) " + " ".join(f"X({k}, {found[k].name})" for k in numbers)
             for part, numbers in enumerate(divided(found, count))
@@ -154,22 +164,19 @@ def header(recurrence: Any, count: int = 1) -> str:
 def _struct(family: Family) -> str:
     member = family.member
     number = {state: k for k, state in enumerate(member.states)}
-    starts, border = set(member.starts), member.border or ()
-
-    def rows(edges: tuple[Edge, ...], optional: tuple[bool, ...]) -> str:
-        return ", ".join(
-            f"{{{number[e.src]}, {number[e.dst]}, Move::{e.move}, Cost::{e.cost}, {str(o).lower()}, "
-            f"{e.weight}, Plus::{e.plus or 'none'}}}"
-            for e, o in zip(edges, optional, strict=True)
-        )
-
+    starts = set(member.starts)
+    assert member.border is None, f"{family.name}: unrolled kernels know no borders"
+    edges = ", ".join(
+        f"{{{number[e.src]}, {number[e.dst]}, Move::{e.move}, Cost::{e.cost}, {str(optional).lower()}, "
+        f"{e.weight}, Plus::{e.plus or 'none'}}}"
+        for e, optional in zip(family.edges, family.optional, strict=True)
+    )
     return f"""struct {family.name} {{
+  static constexpr bool unrolled = true;
   static constexpr int states = {len(member.states)};  // {", ".join(member.states)}
-  static constexpr Edge edges[] = {{{rows(family.edges, family.optional)}}};
+  static constexpr Edge edges[] = {{{edges}}};
   static constexpr bool start[] = {{{", ".join(str(s in starts).lower() for s in member.states)}}};
   static constexpr int final[] = {{{", ".join(str(number[s]) for s in member.final)}}};
-  static constexpr bool has_border = {str(bool(border)).lower()};
-  static constexpr Edge border[] = {{{rows(border, (False,) * len(border)) or NO_EDGE}}};
 }};"""
 
 

@@ -167,8 +167,12 @@ class Padded(NamedTuple):
 class Executor(Protocol):
     """The functions of an executor. `reference` and `cpu` are modules that have them."""
 
-    def supports(self, table: Recurrence) -> bool:
-        """Whether it has a kernel for the table."""
+    def supports(self, table: Recurrence, *, graph: bool = False) -> bool:
+        """Whether it has a kernel for the table, on a list of steps or on a graph."""
+        ...
+
+    def in_lanes(self, table: Recurrence) -> bool:
+        """Whether `pairwise` aligns several pairs at a time, one to a vector lane."""
         ...
 
     def run(self, table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from dropdtw.drops import Constant, Rule
-from dropdtw.executors.emit import locate
 from dropdtw.executors.protocol import Trace
 from dropdtw.problem.charges import Charges
 from dropdtw.problem.inputs import Array
@@ -23,6 +22,7 @@ from dropdtw.problem.spec import Spec
 
 try:
     import dropdtw._cpp as _cpp
+    from dropdtw.executors.cpu import compiled
 except ImportError:
     _cpp = None  # type: ignore[assignment]
 
@@ -39,17 +39,17 @@ CELLS = 1 << 16
 def door(spec: Spec) -> _cpp.Door | None:
     """Return a door for the hard minimum of a request; None if the fast path does not apply."""
     general = (spec.window, spec.mask, spec.threshold, spec.order, spec.missing, spec.executor)
-    place = locate(spec.table) if _cpp is not None and _cpp.unrolled else None
+    table = compiled(spec.table) if _cpp is not None else None
     metrics = _METRICS.get(spec.match) if isinstance(spec.match, str) else None
     prices = [*map(_price, (spec.drop_x, spec.drop_z)), *(None if isinstance(c, str) else c for c in spec.charges)]
     small = [p for p in prices if p is not None and (p == np.inf or abs(p) < LARGEST)]
     anything_fits = spec.method.slopes is None and spec.fits(1, 2) and spec.fits(2, 1)
     alike = spec.table.weights <= {1.0} and not spec.method.edits
     simple = all(option is None for option in general) and anything_fits and alike
-    if not simple or place is None or metrics is None or len(small) < len(prices):
+    if not simple or table is None or metrics is None or len(small) < len(prices):
         return None
     drop_x, drop_z, *charges = small
-    return _cpp.Door(*place, *metrics, drop_x, drop_z, tuple(charges))
+    return _cpp.Door(*table, *metrics, drop_x, drop_z, tuple(charges))
 
 
 def _price(rule: Rule | None) -> float | None:

@@ -27,6 +27,7 @@ from dropdtw.tables.table import MOVES, Recurrence
 
 __all__ = [
     "Column",
+    "in_lanes",
     "marginals",
     "occurrences",
     "pairwise",
@@ -42,9 +43,14 @@ __all__ = [
 ]
 
 
-def supports(table: Recurrence) -> bool:
+def supports(table: Recurrence, *, graph: bool = False) -> bool:
     """The reference executor runs every table."""
     return True
+
+
+def in_lanes(table: Recurrence) -> bool:
+    """See `Executor.in_lanes`."""
+    return False
 
 
 def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:

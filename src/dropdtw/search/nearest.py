@@ -190,7 +190,12 @@ class _Search:
         if self.metric is None:
             self.threads = useful_threads(threads, len(Z) * float(index.lengths.mean()))
         spec = comparison.spec
-        plain = self.metric not in (None, "cosine") and spec.window is None and not spec.method.edits
+        plain = (
+            self.metric not in (None, "cosine")
+            and comparison.has_lanes
+            and spec.window is None
+            and not spec.method.edits
+        )
         self.bounds_pay = not plain or Z.shape[1] > NARROW
         self.chunk = max(k, (16 if self.bounds_pay else LANES) * self.threads)
         self.units = unit_rows(Z) if comparison.match.name == "cosine" and Z.shape[1] > 1 else None

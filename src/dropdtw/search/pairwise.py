@@ -49,6 +49,7 @@ class Comparison:
         self._of_compared = costs.resolve(spec.match, features)  # without `Method.derive`, which `_compared` applies
         self.prepared: dict[Any, Problem] = {}
         self._executor = executors.choose(spec.table, spec.executor)
+        self.has_lanes = self._executor.in_lanes(spec.table)
         self._checked = False
 
     def value(self, Z: Array, X: Array) -> float:

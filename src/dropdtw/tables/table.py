@@ -125,9 +125,12 @@ class Recurrence:
 
     @property
     def at_origin(self) -> dict[str, int]:
-        """In how many ways each state is reached in cell (0, 0), where only `same` edges lead on from a start state."""
+        """In how many ways each state is reached in cell (0, 0), where only `same` edges lead on from a start state.
+
+        A border has no such edges.
+        """
         ways = dict.fromkeys(self.starts, 1)
-        for state in self.states:
+        for state in self.states if self.border is None else ():
             if state not in ways:
                 into = [ways.get(e.src, 0) for e in self.edges if e.move == "same" and e.dst == state]
                 ways |= {state: sum(into)} if sum(into) else {}

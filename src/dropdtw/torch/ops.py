@@ -160,7 +160,7 @@ def solve(given: Given, call: Call, gradient: bool) -> tuple[Tensor, list[Tensor
             return found, list(kept) if gradient else []
         found, states = _triton().forward(table, call.reducer, call.gamma, *given, gradient)
         return found, [part for part in states if part is not None] if gradient else []
-    values, *derivatives = executors.choose(table, call.executor or None).run_batch(
+    values, *derivatives = executors.choose(table, call.executor or None, graph=call.graphs is not None).run_batch(
         table,
         find_reducer(call.reducer, call.gamma),
         checked(given),

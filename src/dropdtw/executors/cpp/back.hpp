@@ -1,24 +1,24 @@
-// The backward pass through a block of columns: derivatives with respect to the states and to the costs they pay.
+// The backward pass of soft and smooth minima through a block of columns: derivatives with respect to the states and to
+// the costs they pay.
 #pragma once
 #include "wave.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
 
-template <class Tab, class T>
-struct Back : Wave<Tab, T> {
-  using Forward = Wave<Tab, T>;
-  using Forward::along, Forward::bases_, Forward::block_, Forward::drop_z_, Forward::enter, Forward::fill,
-      Forward::fold_, Forward::K_, Forward::match_, Forward::N_, Forward::on_column_0, Forward::on_row_0,
-      Forward::problem_, Forward::reach, Forward::rebased_from, Forward::rebased_to, Forward::S, Forward::sources,
-      Forward::states, Forward::stride_, Forward::W, Forward::wall;
-  using typename Forward::Sources;
+template <class T>
+struct Back : Wave<Any, T> {
+  using Forward = Wave<Any, T>;
+  using Forward::along, Forward::bases_, Forward::block_, Forward::drop_z_, Forward::enter, Forward::fill, Forward::K_,
+      Forward::line, Forward::lines_, Forward::match_, Forward::N_, Forward::on_column_0, Forward::on_row_0,
+      Forward::problem_, Forward::reach, Forward::rebased_from, Forward::rebased_to, Forward::state, Forward::states,
+      Forward::stride_, Forward::W, Forward::wall;
 
   using Forward::Forward;
 
   bool prepare_back() {
     bool ok = grad_x_.resize(N_ + 1 + 4 * W) && grad_z_.resize(stride_) && grad_charges_.resize(charge_count * W);
     ok = ok && grad_costs_.resize(std::size_t(group) * stride_);
-    for (auto& buffer : grad_) ok = ok && buffer.resize(std::size_t(S) * stride_);
+    for (auto& buffer : grad_) ok = ok && buffer.resize(std::size_t(states()) * stride_);
     if (!ok) return false;
     for (int k = 0; k < N_ + 1 + 4 * W; ++k) grad_x_[k] = 0;
     for (int k = 0; k < stride_; ++k) grad_z_[k] = 0;
@@ -38,9 +38,9 @@ struct Back : Wave<Tab, T> {
   void restore(int buffer, int t, const Column<T>& left, const T* kept) {
     if (t < 0) fill(buffer, inf<T>);
     if (t >= 0)
-      for (int s = 0; s < S; ++s) {
+      for (int s = 0; s < states(); ++s) {
         const std::size_t n = block_.offset[t + 1] - block_.offset[t];
-        std::memcpy(states(buffer, s) + block_.begin(t), kept + S * block_.offset[t] + s * n, n * sizeof(T));
+        std::memcpy(state(buffer, s) + block_.begin(t), kept + states() * block_.offset[t] + s * n, n * sizeof(T));
       }
     if (t >= 0 && block_.narrow()) wall(buffer, t);
     if (t + 1 >= 0 && t + 1 <= K_) enter(buffer, t + 1, left);
@@ -49,9 +49,9 @@ struct Back : Wave<Tab, T> {
   // Shifts the states of anti-diagonal t, and the one that entered from the column on the left, to bases that moved by
   // `by`.
   void lower(int buffer, int t, const T* by) {
-    for (int s = 0; s < S; ++s)
+    for (int s = 0; s < states(); ++s)
       for (int i = t < 0 ? 0 : block_.begin(t); i < reach(t); i += W)
-        store(states(buffer, s) + i, load(states(buffer, s) + i) - load(by + i));
+        store(state(buffer, s) + i, load(state(buffer, s) + i) - load(by + i));
   }
 
   // Moves the bases back to where they were before anti-diagonal t.
@@ -63,18 +63,12 @@ struct Back : Wave<Tab, T> {
   // Propagates `flow`, the derivatives with respect to the states of the block's last column, back through the block.
   // Writes the derivatives with respect to the column on its left to `next`.
   template <Reducer reducer>
-  void backward(Column<T> left, const T* kept, const T* flow, T* next) {
-    if constexpr (Forward::template has_bases<reducer>)
-      if (bases_.wanted()) return backward_pass<reducer, true>(left, kept, flow, next);
-    backward_pass<reducer, false>(left, kept, flow, next);
-  }
-
-  template <Reducer reducer, bool based>
-  DROPDTW_FLAT void backward_pass(Column<T> left, const T* kept, const T* flow, T* next) {
+  DROPDTW_FLAT void backward(Column<T> left, const T* kept, const T* flow, T* next) {
+    const bool based = bases_.wanted(), reads_match = lines_.reads_match();
     int now = 0, last = 1, before = 2;
     for (int b = 0; b < 3; ++b)
-      for (int s = 0; s < S; ++s) std::memset(flows(b, s) - W, 0, stride_ * sizeof(T));
-    std::memset(next, 0, std::size_t(S) * (K_ + 1) * sizeof(T));
+      for (int s = 0; s < states(); ++s) std::memset(flows(b, s) - W, 0, stride_ * sizeof(T));
+    std::memset(next, 0, std::size_t(states()) * (K_ + 1) * sizeof(T));
     restore(now, block_.diagonals - 1, left, kept);
     restore(last, block_.diagonals - 2, left, kept);
     for (int t = block_.diagonals - 1; t >= 0; --t) {
@@ -84,19 +78,21 @@ struct Back : Wave<Tab, T> {
       if (moves) lower(last, t - 1, bases_.kept(t));
       if (moves || moved) lower(before, t - 2, bases_.kept(moves ? t : t - 1));
       if (const int i = t - (block_.last - block_.first); i >= 0)
-        for (int s = 0; s < S; ++s) flows(now, s)[i] += flow[std::size_t(s) * (K_ + 1) + i];
-      border_flow(now, last, t);
-      extend_runs_back(now, last, t);
+        for (int s = 0; s < states(); ++s) flows(now, s)[i] += flow[std::size_t(s) * (K_ + 1) + i];
+      const Line<T> these = line(now, last, before, t, reads_match ? match_.of(t) : nullptr);
       T* const into_costs = grad_costs_.get() + W + std::size_t(t % group) * stride_;
-      T* const into_x = grad_x_.get() + along(t);
-      T* const into_z = grad_z_.get() + W;
-      const Sources from = sources(last, before, t);
-      const Sinks to{states(now, 0), flows(now, 0), flows(last, 0), flows(before, 0),
-                     into_costs,     into_x,        into_z,         grad_charges_.get()};
-      const Fold<T> fold = fold_;
-      const T* const match = weighted<Tab>() ? match_.of(t) : nullptr;
-      for (int i = block_.begin(t), stop = block_.end(t); i < stop; i += W)
-        push<reducer, based>(from, to, fold, match, i);
+      T *const near = flows(last, 0), *const here = flows(now, 0);
+      const Flows<T> to{{flows(before, 0) - 1, near, near - 1, here},
+                        {into_costs, grad_x_.get() + along(t), grad_z_.get() + W, nullptr},
+                        here,
+                        grad_charges_.get()};
+      const int begin = block_.begin(t), end = block_.end(t);
+      std::memset(into_costs + begin, 0, (end - begin) * sizeof(T));
+      if (problem_.table->border_ends != nullptr)
+        for (const int i : {on_row_0(t) ? 0 : -1, on_column_0(t) ? t : -1})
+          if (i >= 0) lines_.template leave_border<reducer>(these, to, i);
+      extend_runs_back(now, last, t);
+      lines_.template leave<reducer>(these, to, begin, end);
       if (moves) restore(last, t - 1, left, kept);
       if (moves || moved) restore(before, t - 2, left, kept);
       if (moves) move_back(t);
@@ -105,12 +101,12 @@ struct Back : Wave<Tab, T> {
         write_charges();
       }
       if (t <= K_)
-        for (int s = 0; s < S; ++s) {
+        for (int s = 0; s < states(); ++s) {
           next[std::size_t(s) * (K_ + 1) + t] += flows(last, s)[t];
           flows(last, s)[t] = 0;
         }
       // Only these lanes of the anti-diagonal were written, so only they need clearing.
-      for (int s = 0; s < S; ++s)
+      for (int s = 0; s < states(); ++s)
         std::memset(flows(now, s) + block_.begin(t) - W, 0, (block_.end(t) - block_.begin(t) + 2 * W) * sizeof(T));
       const int free = now;
       now = last;
@@ -119,106 +115,25 @@ struct Back : Wave<Tab, T> {
     }
   }
 
-  struct Sinks {
-    const T *here, *flow;
-    T *last, *before, *costs, *x, *z, *charges;
-  };
-
-  template <Reducer reducer, bool based>
-  static DROPDTW_INLINE void push(const Sources& from, const Sinks& to, const Fold<T>& fold, const T* match_costs,
-                                  int i) {
-    Around<Tab, T> a;
-    Forward::template gather<reducer, based>(a, from, i);
-    if constexpr (weighted<Tab>()) a.match = load(match_costs + i);  // otherwise no choice depends on the match costs
-    Vec<T> flow[S];
-    each_state<Tab>([&](auto s) {
-      a.here[s] = load(to.here + s * from.stride + i);
-      flow[s] = load(to.flow + s * from.stride + i);
-    });
-    Vec<T> match{}, drop_x{}, drop_z{}, charges[charge_count]{}, left[S]{}, top[S]{}, diag[S]{};
-    each_state_backwards<Tab>([&](auto s) {
-      const Vec<T> g = flow[s];
-      weights<Tab, s, T, reducer>(a, fold, [&](auto e, Vec<T> w) {
-        constexpr Edge edge = Tab::edges[e];
-        const Vec<T> share = g == T(0) ? Vec<T>{} : w * g;  // lanes outside the block may hold NaN
-        if constexpr (edge.cost == Cost::match) match += edge.weight == 1 ? share : T(edge.weight) * share;
-        if constexpr (edge.cost == Cost::drop_x) drop_x += share;
-        if constexpr (edge.cost == Cost::drop_z) drop_z += share;
-        if constexpr (edge.plus != Plus::none) charges[int(edge.plus) - 1] += share;
-        if constexpr (edge.move == Move::same) flow[edge.src] += share;
-        if constexpr (edge.move == Move::left) left[edge.src] += share;
-        if constexpr (edge.move == Move::top) top[edge.src] += share;
-        if constexpr (edge.move == Move::diag) diag[edge.src] += share;
-      });
-    });
-    each_state<Tab>([&](auto s) {
-      if constexpr (leaves<s, Move::left>()) add(to.last + s * from.stride + i, left[s]);
-      if constexpr (leaves<s, Move::top>()) add(to.last + s * from.stride + i - 1, top[s]);
-      if constexpr (leaves<s, Move::diag>()) add(to.before + s * from.stride + i - 1, diag[s]);
-    });
-    store(to.costs + i, match);
-    add(to.x + i, drop_x);
-    add(to.z + i, drop_z);
-    for (int c = 0; c < charge_count; ++c)
-      if (charging(c)) add(to.charges + c * W, charges[c]);
-  }
-
-  static constexpr bool charging(int c) {  // whether some edge pays this charge
-    for (const Edge& e : Tab::edges)
-      if (int(e.plus) == c + 1) return true;
-    return false;
-  }
-
   // Adds the sums accumulated per lane to the derivatives with respect to the charges, in double precision.
   void write_charges() {
-    for (int c = 0; c < charge_count; ++c)
-      if (charging(c))
-        for (int k = c * W; k < (c + 1) * W; ++k) {
-          problem_.grad_charges[c] += grad_charges_[k];
-          grad_charges_[k] = 0;
-        }
-  }
-
-  static DROPDTW_INLINE void add(T* p, Vec<T> v) { store(p, load(p) + v); }
-
-  template <int s, Move move>
-  static constexpr bool leaves() {  // whether an edge leaves state s by this move
-    for (const Edge& e : Tab::edges)
-      if (e.src == s && e.move == move) return true;
-    return false;
+    for (int k = 0; k < charge_count * W; ++k) {
+      problem_.grad_charges[k / W] += grad_charges_[k];
+      grad_charges_[k] = 0;
+    }
   }
 
   // The backward pass of `extend_runs`.
   void extend_runs_back(int now, int last, int t) {
     block_.each_below_nothing(t, [&](int i) {
-      for (int s = 0; s < S; ++s)
+      for (int s = 0; s < states(); ++s)
         if (Cost cost{}; block_.follows_run(s, cost)) {
-          const T flow = states(now, s)[i] < inf<T> ? flows(now, s)[i] : T(0);
+          const T flow = state(now, s)[i] < inf<T> ? flows(now, s)[i] : T(0);
           flows(last, s)[i] += flow;
           if (cost == Cost::drop_x) grad_x_[along(t) + i] += flow;
           flows(now, s)[i] = 0;
         }
     });
-  }
-
-  void border_flow(int now, int last, int t) {
-    if constexpr (Tab::has_border) {
-      const bool row = on_row_0(t), column = on_column_0(t);
-      for (const Edge& e : Tab::border) {
-        if (row && e.move == Move::left && states(now, e.dst)[0] < inf<T>) {
-          flows(last, e.src)[0] += flows(now, e.dst)[0];
-          grad_x_[along(t)] += flows(now, e.dst)[0];
-        }
-        if (column && e.move == Move::top && states(now, e.dst)[t] < inf<T>) {
-          flows(last, e.src)[t - 1] += flows(now, e.dst)[t];
-          grad_z_[W + t] += flows(now, e.dst)[t];
-        }
-      }
-      for (int s = 0; s < S; ++s) {
-        if (row) flows(now, s)[0] = 0;
-        if (column) flows(now, s)[t] = 0;
-      }
-    }
   }
 
   // Writes the derivatives with respect to the match costs of anti-diagonals [t, t + group) back to rows and columns.

@@ -16,16 +16,12 @@
 #include "problem.hpp"
 #include "quick.hpp"
 #include "scan_bindings.hpp"
-#include "tables.hpp"
+#include "table_bindings.hpp"
 #include "widen.hpp"
 
 namespace dropdtw {
 
 using Columns = std::optional<Vector<std::int64_t>>;
-
-void check_family(int family) {
-  require(family >= 0 && family < family_count && kernels<float>().family != nullptr, "no such family");
-}
 
 // Callbacks from a kernel into Python while the GIL is released: they fetch strips of costs and check for signals.
 template <class T>
@@ -62,18 +58,17 @@ struct Host {
 };
 
 template <class T>
-nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, std::size_t budget, int K, int N,
-                std::optional<Matrix<T>> match, std::optional<nb::object> strips, int strip_width,
-                std::optional<Rows<T>> z, std::optional<Rows<T>> x, int metric, Vector<T> drop_x, Vector<T> drop_z,
-                Charges charges, double limit, double least, Columns band_start, Columns band_stop,
-                std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x, std::optional<Out<T>> grad_z,
-                std::optional<Out<std::int32_t>> path_i, std::optional<Out<std::int32_t>> path_j,
-                std::optional<Out<std::uint8_t>> path_cost, std::optional<Out<double>> path_weight) {
-  check_family(family);
+nb::tuple solve_one(const OwnedTable& table, int reducer, double gamma, int want, std::size_t budget, int K, int N,
+                    std::optional<Matrix<T>> match, std::optional<nb::object> strips, int strip_width,
+                    std::optional<Rows<T>> z, std::optional<Rows<T>> x, int metric, Vector<T> drop_x, Vector<T> drop_z,
+                    Charges charges, double limit, double least, Columns band_start, Columns band_stop,
+                    std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x, std::optional<Out<T>> grad_z,
+                    std::optional<Out<std::int32_t>> path_i, std::optional<Out<std::int32_t>> path_j,
+                    std::optional<Out<std::uint8_t>> path_cost, std::optional<Out<double>> path_weight) {
   require(K > 0 && N > 0 && int(drop_x.size()) == N && int(drop_z.size()) == K, "drop costs do not fit K and N");
   require(reducer >= 0 && reducer <= 2 && want >= 0 && want <= 2, "no such reducer or result");
   Host<T> host;
-  Problem<T> problem{K, N, mask, Reducer(reducer), gamma, Want(want), budget};
+  Problem<T> problem{&*table, K, N, Reducer(reducer), gamma, Want(want), budget};
   if (match) {
     require(int(match->shape(0)) == K && int(match->shape(1)) == N, "match costs do not fit K and N");
     problem.match = match->data();
@@ -126,7 +121,7 @@ nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, 
   Status status;
   {
     nb::gil_scoped_release free;
-    status = solve_exactly(family, problem);
+    status = solve_exactly(problem);
   }
   if (status == Status::no_memory) throw std::bad_alloc();
   if (status == Status::stopped) throw nb::python_error();
@@ -137,12 +132,11 @@ nb::tuple solve(int family, unsigned mask, int reducer, double gamma, int want, 
 // Computes the values of a padded batch, and the derivatives if the caller passes arrays for them. Item b uses the
 // first z_lengths[b] rows and x_lengths[b] columns of its match costs.
 template <class T>
-void batch(int family, unsigned mask, int reducer, double gamma, std::size_t budget, Batch<T> match, Rows<T> drop_x,
+void batch(const OwnedTable& table, int reducer, double gamma, std::size_t budget, Batch<T> match, Rows<T> drop_x,
            Rows<T> drop_z, Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int threads,
            Out<double> value, std::optional<OutBatch<T>> grad_match, std::optional<OutMatrix<T>> grad_x,
            std::optional<OutMatrix<T>> grad_z, std::optional<Rows<T>> charges,
            std::optional<OutMatrix<T>> grad_charges) {
-  check_family(family);
   const std::size_t B = match.shape(0), K = match.shape(1), N = match.shape(2);
   const auto fits = [&](const auto& a, std::size_t n) { return a.shape(0) == B && a.shape(1) == n; };
   require(reducer >= 0 && reducer <= 2 && threads > 0, "no such reducer, or no threads");
@@ -157,7 +151,7 @@ void batch(int family, unsigned mask, int reducer, double gamma, std::size_t bud
     require(z_lengths(b) > 0 && std::size_t(z_lengths(b)) <= K && x_lengths(b) > 0 && std::size_t(x_lengths(b)) <= N,
             "lengths do not fit the batch");
   parallel(std::int64_t(B), threads, nb::none(), std::int64_t(B), [&](std::int64_t b, const Alive& alive) {
-    Problem<T> problem{int(z_lengths(b)), int(x_lengths(b)), mask, Reducer(reducer), gamma, Want::value, budget};
+    Problem<T> problem{&*table, int(z_lengths(b)), int(x_lengths(b)), Reducer(reducer), gamma, Want::value, budget};
     problem.match = match.data() + b * match.stride(0);
     problem.row = match.stride(1);
     problem.column = match.stride(2);
@@ -186,7 +180,7 @@ void batch(int family, unsigned mask, int reducer, double gamma, std::size_t bud
         problem.path_cost = paid.data();
       }
     }
-    const Status status = solve_exactly(family, problem);
+    const Status status = solve_exactly(problem);
     if (status == Status::no_memory) throw std::bad_alloc();
     if (status == Status::stopped) return std::int64_t(0);
     value.data()[b] = problem.value;
@@ -213,8 +207,8 @@ NB_MODULE(_cpp, module) {
   module.attr("levels") = DROPDTW_LEVELS;  // those with unrolled kernels
   module.attr("unrolled") = kernels<float>().family != nullptr;
   const auto define_solve = [&](auto function) {
-    module.def("solve", function, arg("family"), arg("mask"), arg("reducer"), arg("gamma"), arg("want"), arg("budget"),
-               arg("K"), arg("N"), arg("match").noconvert().none(), arg("strips").none(), arg("strip_width"),
+    module.def("solve", function, arg("table"), arg("reducer"), arg("gamma"), arg("want"), arg("budget"), arg("K"),
+               arg("N"), arg("match").noconvert().none(), arg("strips").none(), arg("strip_width"),
                arg("z").noconvert().none(), arg("x").noconvert().none(), arg("metric"), arg("drop_x").noconvert(),
                arg("drop_z").noconvert(), arg("charges"), arg("limit"), arg("least"),
                arg("band_start").noconvert().none(), arg("band_stop").noconvert().none(),
@@ -222,29 +216,31 @@ NB_MODULE(_cpp, module) {
                arg("path_i").noconvert().none(), arg("path_j").noconvert().none(), arg("path_cost").noconvert().none(),
                arg("path_weight").noconvert().none());
   };
-  define_solve(&solve<float>);
-  define_solve(&solve<double>);
+  define_solve(&solve_one<float>);
+  define_solve(&solve_one<double>);
   const auto define_batch = [&](auto function) {
-    module.def("batch", function, arg("family"), arg("mask"), arg("reducer"), arg("gamma"), arg("budget"),
-               arg("match").noconvert(), arg("drop_x").noconvert(), arg("drop_z").noconvert(),
-               arg("z_lengths").noconvert(), arg("x_lengths").noconvert(), arg("threads"), arg("value").noconvert(),
+    module.def("batch", function, arg("table"), arg("reducer"), arg("gamma"), arg("budget"), arg("match").noconvert(),
+               arg("drop_x").noconvert(), arg("drop_z").noconvert(), arg("z_lengths").noconvert(),
+               arg("x_lengths").noconvert(), arg("threads"), arg("value").noconvert(),
                arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(),
                arg("charges").noconvert().none(), arg("grad_charges").noconvert().none());
   };
   define_batch(&batch<float>);
   define_batch(&batch<double>);
+  define_tables(module);
   define_graphs(module);
   define_scan(module);
   define_costs(module);
   define_pairs(module);
   nb::class_<Door>(module, "Door")
-      .def("__init__",
-           [](Door* door, int family, unsigned mask, bool transposed, int numbers, int vectors, double drop_x,
-              double drop_z, Charges charges) {
-             check_family(family);
-             new (door) Door{family, mask, transposed, Metric(numbers), Metric(vectors), drop_x, drop_z, {}};
-             std::copy(charges.begin(), charges.end(), door->charges);
-           })
+      .def(
+          "__init__",
+          [](Door* door, const OwnedTable& table, bool transposed, int numbers, int vectors, double drop_x,
+             double drop_z, Charges charges) {
+            new (door) Door{&*table, transposed, Metric(numbers), Metric(vectors), drop_x, drop_z, {}};
+            std::copy(charges.begin(), charges.end(), door->charges);
+          },
+          nb::keep_alive<1, 2>())
       .def("value", &quick_value<double>, arg("Z").noconvert(), arg("X").noconvert(), arg("limit"))
       .def("value", &quick_value<float>, arg("Z").noconvert(), arg("X").noconvert(), arg("limit"))
       .def("path", &quick_path<double>, arg("Z").noconvert(), arg("X").noconvert(), arg("out").noconvert())

@@ -9,8 +9,8 @@
 #pragma once
 #include <cstdlib>
 
-#include "cell.hpp"
 #include "problem.hpp"
+#include "vec.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
 
@@ -28,18 +28,23 @@ class Buffer {
     data_ = static_cast<T*>(std::aligned_alloc(64, (n * sizeof(T) + 127) / 64 * 64));
     return data_ != nullptr;
   }
-  T* get() { return data_; }
-  T& operator[](std::size_t k) { return data_[k]; }
+  T* get() const { return data_; }
+  T& operator[](std::size_t k) const { return data_[k]; }
 
  private:
   T* data_ = nullptr;
 };
 
-template <class Tab, class T>
+template <class T>
 struct Block {
   static constexpr int W = Register<T>::W;
 
-  explicit Block(const Problem<T>& the_problem) : problem(the_problem), K(the_problem.K), N(the_problem.N) {}
+  explicit Block(const Problem<T>& the_problem)
+      : problem(the_problem),
+        K(the_problem.K),
+        N(the_problem.N),
+        passes_left(passes(Move::left)),
+        passes_top(passes(Move::top)) {}
 
   bool prepare() { return low.resize(K + N + 2) && high.resize(K + N + 2) && offset.resize(K + N + 3); }
 
@@ -85,18 +90,18 @@ struct Block {
     return first + t - i >= from && first + t - i + group <= to;
   }
 
-  static constexpr bool passes(Move move) {  // whether some edge skips an element with this move
-    for (const Edge& e : Tab::edges)
+  bool passes(Move move) const {  // whether some edge skips an element with this move
+    for (const Edge& e : *problem.table)
       if (e.move == move && e.cost != Cost::match) return true;
     return false;
   }
 
   // Whether state s is entered from above after a run of drops along a row; sets `cost` to what the run pays in each
   // column.
-  static constexpr bool follows_run(int s, Cost& cost) {
-    for (const Edge& e : Tab::edges)
+  bool follows_run(int s, Cost& cost) const {
+    for (const Edge& e : *problem.table)
       if (e.dst == s && e.src != s && e.move == Move::top && e.cost != Cost::match)
-        for (const Edge& f : Tab::edges)
+        for (const Edge& f : *problem.table)
           if (f.src == e.src && f.dst == e.src && f.move == Move::left && f.cost != Cost::match) {
             cost = f.cost;
             return true;
@@ -107,12 +112,13 @@ struct Block {
   // Algorithm 2 takes the drops between two matches in every order. Under soft minima, orders that leave the band count
   // too, so all cells are needed.
   bool narrow() const {
-    return problem.band_start != nullptr && (!Tab::has_border || problem.reducer == Reducer::hard);
+    return problem.band_start != nullptr && problem.table->built_in &&
+           (problem.table->border_ends == nullptr || problem.reducer == Reducer::hard);
   }
-  std::int64_t leftmost(int i) const { return i == 0 ? 0 : problem.band_start[i - 1] + !passes(Move::top); }
+  std::int64_t leftmost(int i) const { return i == 0 ? 0 : problem.band_start[i - 1] + !passes_top; }
   std::int64_t rightmost(int i) const {
     std::int64_t right = i == 0 ? 0 : problem.band_stop[i - 1];
-    if (passes(Move::left)) {
+    if (passes_left) {
       right += 1;
       if (i < K && problem.band_stop[i] - 1 > right) right = problem.band_stop[i] - 1;
       if (i < K && leftmost(i + 1) > right) right = leftmost(i + 1);  // rows share a column to move down in
@@ -127,12 +133,13 @@ struct Block {
   // Calls f(lane) for each such cell of anti-diagonal t.
   template <class F>
   void each_below_nothing(int t, F&& f) {
-    if (!narrow() || Tab::has_border || !passes(Move::top)) return;
+    if (!passes_top || !narrow() || problem.table->border_ends != nullptr) return;
     for (int i = larger(low[t], 1); i <= high[t] && below_nothing(i, first + t - i); ++i) f(i);
   }
 
   const Problem<T>& problem;
   const int K, N;
+  const bool passes_left, passes_top;
   int first = 0, last = 0, bottom = 0, diagonals = 0;
   Buffer<int> low, high;       // the first and the last lane of each anti-diagonal
   Buffer<std::size_t> offset;  // where its stored values begin

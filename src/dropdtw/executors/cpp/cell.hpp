@@ -15,26 +15,23 @@ template <class Tab, class T>
 struct Around {
   Vec<T> diag[Tab::states], left[Tab::states], top[Tab::states], here[Tab::states];
   Vec<T> match, drop_x, drop_z;
-  // Only if states have bases (base.hpp): base of the row above minus base of this row. For hard minima, drop_z already
-  // includes it.
+  // Only if states have bases (base.hpp): base of the row above minus base of this row; drop_z already includes it.
   Vec<T> descent;
 };
 
-// The reducer's parameters, and the mask of the edges that the table has among those of its family (emit.py).
+// The mask of the edges that the table has among those of its family (emit.py), and what the charges are.
 template <class T>
-struct Fold {
+struct Terms {
   unsigned mask;
-  T gamma, inverse;  // γ and 1/γ
   T charges[charge_count];
+
+  Terms(const Table& table, const double* amounts) : mask(table.mask) {
+    for (int c = 0; c < charge_count; ++c) charges[c] = T(amounts[c]);
+  }
 };
 
 template <class Tab>
 inline constexpr int edge_count = sizeof(Tab::edges) / sizeof(Edge);
-template <class Tab>
-inline constexpr int border_count = Tab::has_border ? sizeof(Tab::border) / sizeof(Edge) : 0;
-template <class Tab>
-inline constexpr int final_count = sizeof(Tab::final) / sizeof(int);
-
 template <class Tab>
 constexpr int in_degree(int s) {
   int n = 0;
@@ -70,13 +67,6 @@ constexpr bool one_price(int s) {
   for (const Edge& e : Tab::edges)
     if (e.dst == s && (e.cost != first.cost || e.weight != first.weight)) return false;
   return true;
-}
-
-template <class Tab>
-constexpr bool weighted() {
-  for (const Edge& e : Tab::edges)
-    if (e.weight != 1) return true;
-  return false;
 }
 
 // Whether edge e pays the descent on top of its price.
@@ -156,14 +146,9 @@ DROPDTW_INLINE void each_state(F&& f) {
   visit_states(std::make_integer_sequence<int, Tab::states>{}, f);
 }
 
-template <class Tab, class F>
-DROPDTW_INLINE void each_state_backwards(F&& f) {
-  each_state<Tab>([&](auto s) { f(std::integral_constant<int, Tab::states - 1 - s>{}); });
-}
-
 template <class Tab, int e, class T>
-DROPDTW_INLINE bool present(const Fold<T>& fold) {
-  if constexpr (Tab::edges[e].optional) return fold.mask >> e & 1;
+DROPDTW_INLINE bool present(const Terms<T>& terms) {
+  if constexpr (Tab::edges[e].optional) return terms.mask >> e & 1;
   return true;
 }
 
@@ -187,15 +172,15 @@ DROPDTW_INLINE Vec<T> plus_price(Vec<T> v, const Around<Tab, T>& a) {
 }
 
 template <class Tab, int e, class T>
-DROPDTW_INLINE Vec<T> plus_charge(Vec<T> v, const Fold<T>& fold) {
+DROPDTW_INLINE Vec<T> plus_charge(Vec<T> v, const Terms<T>& terms) {
   if constexpr (Tab::edges[e].plus == Plus::none) return v;
-  return v + fold.charges[int(Tab::edges[e].plus) - 1];
+  return v + terms.charges[int(Tab::edges[e].plus) - 1];
 }
 
 // The value that arrives by edge e, without the price if all edges into its state share it (`settle` adds it).
 template <class Tab, int e, class T, bool based = false>
-DROPDTW_INLINE Vec<T> arriving(const Around<Tab, T>& a, const Fold<T>& fold) {
-  Vec<T> v = plus_charge<Tab, e, T>(source<Tab, e, T>(a), fold);
+DROPDTW_INLINE Vec<T> arriving(const Around<Tab, T>& a, const Terms<T>& terms) {
+  Vec<T> v = plus_charge<Tab, e, T>(source<Tab, e, T>(a), terms);
   if constexpr (based && descends<Tab>(e)) v += a.descent;
   if constexpr (one_price<Tab>(Tab::edges[e].dst)) return v;
   return plus_price<Tab, e, T>(v, a);
@@ -216,44 +201,44 @@ DROPDTW_INLINE void take_if_less(Vec<T> v, Vec<T>& best, Mask<T>& chosen) {
 
 // The minimum over the edges into s, and the rank of the first edge that attains it.
 template <class Tab, int s, class T, bool based>
-DROPDTW_INLINE Vec<T> first_least(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>& chosen) {
+DROPDTW_INLINE Vec<T> first_least(const Around<Tab, T>& a, const Terms<T>& terms, Mask<T>& chosen) {
   constexpr int first = first_edge<Tab>(s);
   constexpr bool together = based && joins<Tab>(first);
-  Vec<T> best = present<Tab, first>(fold) ? arriving < Tab, first, T, based && !together > (a, fold) : all<T>(inf<T>);
+  Vec<T> best = present<Tab, first>(terms) ? arriving < Tab, first, T, based && !together > (a, terms) : all<T>(inf<T>);
   if constexpr (together) {
     each_edge<Tab, s>([&](auto e) DROPDTW_INLINE_LAMBDA {
       if constexpr (e != first && joins<Tab>(e))
-        if (present<Tab, e>(fold)) take_if_less<rank<Tab>(e), T>(arriving<Tab, e, T>(a, fold), best, chosen);
+        if (present<Tab, e>(terms)) take_if_less<rank<Tab>(e), T>(arriving<Tab, e, T>(a, terms), best, chosen);
     });
     best += a.descent;
   }
   each_edge<Tab, s>([&](auto e) DROPDTW_INLINE_LAMBDA {
     if constexpr (e != first && !(together && joins<Tab>(e)))
-      if (present<Tab, e>(fold)) take_if_less<rank<Tab>(e), T>(arriving<Tab, e, T, based>(a, fold), best, chosen);
+      if (present<Tab, e>(terms)) take_if_less<rank<Tab>(e), T>(arriving<Tab, e, T, based>(a, terms), best, chosen);
   });
   return settle<Tab, s, T>(best, a);
 }
 
 // The same without the rank. Edges that add the same charge and descent take their minimum first and add them once.
 template <class Tab, int s, class T, bool based>
-DROPDTW_INLINE Vec<T> just_least(const Around<Tab, T>& a, const Fold<T>& fold) {
+DROPDTW_INLINE Vec<T> just_least(const Around<Tab, T>& a, const Terms<T>& terms) {
   constexpr bool grouped = one_price<Tab>(s);
   constexpr int first = first_edge<Tab>(s);
   Vec<T> best;
   each_edge<Tab, s>([&](auto e) DROPDTW_INLINE_LAMBDA {
     if constexpr (!grouped) {
       if constexpr (e == first)
-        best = present<Tab, e>(fold) ? arriving<Tab, e, T, based>(a, fold) : all<T>(inf<T>);
-      else if (present<Tab, e>(fold))
-        best = least<T>(arriving<Tab, e, T, based>(a, fold), best);
+        best = present<Tab, e>(terms) ? arriving<Tab, e, T, based>(a, terms) : all<T>(inf<T>);
+      else if (present<Tab, e>(terms))
+        best = least<T>(arriving<Tab, e, T, based>(a, terms), best);
     } else if constexpr (leader<Tab, based>(e) == e) {
       Vec<T> v = source<Tab, e, T>(a);
-      if (!present<Tab, e>(fold)) v = all<T>(inf<T>);
+      if (!present<Tab, e>(terms)) v = all<T>(inf<T>);
       each_edge<Tab, s>([&](auto f) DROPDTW_INLINE_LAMBDA {
         if constexpr (f != e && alike<Tab, based>(e, f))
-          if (present<Tab, f>(fold)) v = least<T>(source<Tab, f, T>(a), v);
+          if (present<Tab, f>(terms)) v = least<T>(source<Tab, f, T>(a), v);
       });
-      v = plus_charge<Tab, e, T>(v, fold);
+      v = plus_charge<Tab, e, T>(v, terms);
       if constexpr (based && descends<Tab>(e)) v += a.descent;
       best = e == first ? v : least<T>(v, best);
     }
@@ -261,102 +246,22 @@ DROPDTW_INLINE Vec<T> just_least(const Around<Tab, T>& a, const Fold<T>& fold) {
   return settle<Tab, s, T>(best, a);
 }
 
-// Returns the smallest arriving value m, or 0 in lanes where nothing arrives, which avoids ∞ − ∞. Sets `none` to these
-// lanes, and `total` to Σ exp(−(v − m)/γ).
-template <class Tab, int s, class T>
-DROPDTW_INLINE Vec<T> least_and_total(const Around<Tab, T>& a, const Fold<T>& fold, Vec<T>& total, Mask<T>& none) {
-  constexpr int first = first_edge<Tab>(s);
-  Vec<T> m = present<Tab, first>(fold) ? arriving<Tab, first, T>(a, fold) : all<T>(inf<T>);
-  each_edge<Tab, s>([&](auto e) {
-    if constexpr (e != first)
-      if (present<Tab, e>(fold)) m = least<T>(arriving<Tab, e, T>(a, fold), m);
-  });
-  none = m == inf<T>;
-  m = none ? Vec<T>{} : m;
-  total = Vec<T>{};
-  if constexpr (in_degree<Tab>(s) == 1) {
-    total += T(1);
-  } else {
-    each_edge<Tab, s>([&](auto e) {
-      if (present<Tab, e>(fold)) total += exp_of<T>((m - arriving<Tab, e, T>(a, fold)) * fold.inverse);
-    });
-  }
-  return m;
-}
-
-// The smooth minimum without the common price: m + Σ p (v − m). Values of weight 0 are skipped, since ∞ · 0 is NaN.
-template <class Tab, int s, class T>
-DROPDTW_INLINE Vec<T> mean_above(const Around<Tab, T>& a, const Fold<T>& fold, Vec<T> m, Vec<T> total) {
-  Vec<T> sum{};
-  if constexpr (in_degree<Tab>(s) > 1)
-    each_edge<Tab, s>([&](auto e) {
-      if (present<Tab, e>(fold)) {
-        const Vec<T> above = arriving<Tab, e, T>(a, fold) - m;
-        const Vec<T> w = exp_of<T>(-above * fold.inverse);
-        sum += w > T(0) ? w * above : Vec<T>{};
-      }
-    });
-  return m + sum / total;
-}
-
-// The value of state s. With `codes`, sets `chosen` to the rank of the best edge.
-template <class Tab, int s, class T, Reducer reducer, bool codes, bool based>
-DROPDTW_INLINE Vec<T> reduce(const Around<Tab, T>& a, const Fold<T>& fold, Mask<T>& chosen) {
-  if constexpr (in_degree<Tab>(s) == 0) {
-    return all<T>(inf<T>);  // no edge leads here; only the origin can be in this state
-  } else if constexpr (reducer == Reducer::hard) {
-    if constexpr (codes) return first_least<Tab, s, T, based>(a, fold, chosen);
-    return just_least<Tab, s, T, based>(a, fold);
-  } else {
-    Vec<T> total;
-    Mask<T> none;
-    const Vec<T> m = least_and_total<Tab, s, T>(a, fold, total, none);
-    Vec<T> v = m;
-    if constexpr (in_degree<Tab>(s) > 1) {
-      if constexpr (reducer == Reducer::soft)
-        v = m - fold.gamma * log_of<T>(none ? all<T>(1) : total);
-      else
-        v = mean_above<Tab, s, T>(a, fold, m, none ? all<T>(1) : total);
-    }
-    return settle<Tab, s, T>(none ? all<T>(inf<T>) : v, a);
-  }
-}
-
-// Computes all states of W cells in order; returns the packed codes.
-template <class Tab, class T, Reducer reducer, bool codes, bool based = false>
-DROPDTW_INLINE Mask<T> compute_cells(Around<Tab, T>& a, const Fold<T>& fold) {
+// Computes all states of W cells in order. With `codes`, returns the ranks of the best edges, packed.
+template <class Tab, class T, bool codes, bool based = false>
+DROPDTW_INLINE Mask<T> compute_cells(Around<Tab, T>& a, const Terms<T>& terms) {
   Mask<T> packed{};
   each_state<Tab>([&](auto s) DROPDTW_INLINE_LAMBDA {
-    Mask<T> chosen{};
-    a.here[s] = reduce<Tab, s, T, reducer, codes, based>(a, fold, chosen);
-    if constexpr (codes && in_degree<Tab>(s) > 1) packed |= chosen << code_shift<Tab>(s);
+    if constexpr (in_degree<Tab>(s) == 0) {
+      a.here[s] = all<T>(inf<T>);  // no edge leads here; only the origin can be in this state
+    } else if constexpr (codes) {
+      Mask<T> chosen{};
+      a.here[s] = first_least<Tab, s, T, based>(a, terms, chosen);
+      if constexpr (in_degree<Tab>(s) > 1) packed |= chosen << code_shift<Tab>(s);
+    } else {
+      a.here[s] = just_least<Tab, s, T, based>(a, terms);
+    }
   });
   return packed;
-}
-
-// Calls f(edge, weight) with the derivative of state s with respect to each arriving value.
-template <class Tab, int s, class T, Reducer reducer, class F>
-DROPDTW_INLINE void weights(const Around<Tab, T>& a, const Fold<T>& fold, F&& f) {
-  if constexpr (in_degree<Tab>(s) <= 1) {
-    each_edge<Tab, s>([&](auto e) { f(e, arriving<Tab, e, T>(a, fold) == inf<T> ? Vec<T>{} : all<T>(1)); });
-  } else {
-    Vec<T> total;
-    Mask<T> none;
-    const Vec<T> m = least_and_total<Tab, s, T>(a, fold, total, none);
-    const Vec<T> share = none ? Vec<T>{} : T(1) / (none ? all<T>(1) : total);
-    Vec<T> mean{};
-    if constexpr (reducer == Reducer::smooth) mean = mean_above<Tab, s, T>(a, fold, m, none ? all<T>(1) : total);
-    each_edge<Tab, s>([&](auto e) {
-      if (present<Tab, e>(fold)) {
-        const Vec<T> v = arriving<Tab, e, T>(a, fold);
-        const Vec<T> p = exp_of<T>((m - v) * fold.inverse) * share;
-        if constexpr (reducer == Reducer::smooth)
-          f(e, p > T(0) ? p * (T(1) - (v - mean) * fold.inverse) : Vec<T>{});
-        else
-          f(e, p);
-      }
-    });
-  }
 }
 
 }  // namespace dropdtw::DROPDTW_ISA

@@ -18,12 +18,20 @@ struct Edge {
   Plus plus = Plus::none;
 };
 
-// Whether some edge has a weight or a charge.
-template <int n>
-constexpr bool extended(const Edge (&edges)[n]) {
-  for (const Edge& e : edges)
-    if (e.weight != 1 || e.plus != Plus::none) return true;
-  return false;
-}
+// A table as kernels take it. Plain data: it is passed between code compiled for different instruction sets. Edges are
+// listed by the state that they lead into, in tie order: those into state s end before edges[ends[s]].
+struct Table {
+  int family = -1;        // the number of its unrolled kernels (emit.py); −1 if it has none
+  unsigned mask = 0;      // its edges among those of the family
+  bool built_in = false;  // bounds on the rest (lower_bound.hpp) and narrow bands (block.hpp) are only valid for these
+  int states = 0, most_edges = 0, final_count = 0;
+  const Edge *edges = nullptr, *border = nullptr;     // with a border, row 0 and column 0 have edges of their own
+  const int *ends = nullptr, *border_ends = nullptr;  // null if there is no border
+  const bool* start = nullptr;                        // the states of cell (0, 0)
+  const int* final = nullptr;
+
+  const Edge* begin() const { return edges; }
+  const Edge* end() const { return edges + ends[states - 1]; }
+};
 
 }  // namespace dropdtw

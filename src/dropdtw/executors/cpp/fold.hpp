@@ -12,98 +12,133 @@ DROPDTW_INLINE T tiny_of() {
 
 // Infinite values are ignored: their weight is 0.
 template <class T, Reducer R>
-struct Fold {
+class Fold {
   static constexpr int W = Register<T>::W;
   using V = Vec<T>;
   T gamma = 0, inverse = 0;
 
+ public:
   explicit Fold(double wanted) : gamma(T(wanted)) {
     if (gamma < tiny_of<T>()) gamma = tiny_of<T>();
     inverse = T(1) / gamma;
   }
 
-  static DROPDTW_INLINE V lowest(const T* rows, std::ptrdiff_t pitch, int count) {
-    V low = load<T>(rows);
-    for (int k = 1; k < count; ++k) low = least<T>(load<T>(rows + k * pitch), low);
-    return low;
-  }
-
   static DROPDTW_INLINE V anchor(V low) { return low < inf<T> ? low : V{}; }
 
-  // Reduces `count` rows of n numbers, `pitch` apart, to one.
-  DROPDTW_FLAT void values(const T* rows, std::ptrdiff_t pitch, int count, int n, T* out) const {
+  // Reduces `count` rows of n numbers to one. read(k, i) returns W numbers of row k, and keep(i, v) takes the result.
+  template <class Read, class Keep>
+  DROPDTW_INLINE void reduce(const Read& read, int count, int n, const Keep& keep) const {
     if constexpr (R == Reducer::soft)
       if (count == 2) {
         for (int i = 0; i < n; i += W) {
-          const V a = load<T>(rows + i), b = load<T>(rows + i + pitch);
+          const V a = read(0, i), b = read(1, i);
           const V low = least<T>(a, b), high = a < b ? b : a, from = anchor(low);
           const V found = from - gamma * log_of<T>(T(1) + exp_of<T>((from - high) * inverse));
-          store<T>(out + i, low < inf<T> ? found : low);
+          keep(i, low < inf<T> ? found : low);
         }
         return;
       }
+    if (count == 3) return reduce_all<3>(read, count, n, keep);
+    reduce_all<0>(read, count, n, keep);
+  }
+
+  // Calls credit(k, i, w) with the derivatives of the reduced values with respect to row k, times g.
+  template <class Read, class Credit>
+  DROPDTW_INLINE void distribute(const Read& read, int count, int n, const T* g, const Credit& credit) const {
+    if constexpr (R == Reducer::soft)
+      if (count == 2) {
+        for (int i = 0; i < n; i += W) {
+          const V a = read(0, i), b = read(1, i);
+          const V low = least<T>(a, b), high = a < b ? b : a;
+          const V e = exp_of<T>((anchor(low) - high) * inverse);
+          const V more = (low < inf<T> ? load<T>(g + i) : V{}) / (T(1) + e), less = e * more;
+          credit(0, i, a < b ? more : less);
+          credit(1, i, a < b ? less : more);
+        }
+        return;
+      }
+    if (count == 3) return distribute_all<3>(read, count, n, g, credit);
+    distribute_all<0>(read, count, n, g, credit);
+  }
+
+  // The same for rows in memory, `pitch` apart; derivatives replace the values.
+  DROPDTW_FLAT void values(const T* rows, std::ptrdiff_t pitch, int count, int n, T* out) const {
+    const auto read = [&](int k, int i) DROPDTW_INLINE_LAMBDA { return load<T>(rows + k * pitch + i); };
+    reduce(read, count, n, [&](int i, V v) DROPDTW_INLINE_LAMBDA { store<T>(out + i, v); });
+  }
+  DROPDTW_FLAT void weigh(T* rows, std::ptrdiff_t pitch, int count, int n, const T* g) const {
+    const auto read = [&](int k, int i) DROPDTW_INLINE_LAMBDA { return load<T>(rows + k * pitch + i); };
+    distribute(read, count, n, g, [&](int k, int i, V v) DROPDTW_INLINE_LAMBDA { store<T>(rows + k * pitch + i, v); });
+  }
+
+ private:
+  // Calls f(k) for each row; `fixed`: their number, if it is known when this is compiled.
+  template <int fixed, class F>
+  static DROPDTW_INLINE void each(int count, const F& f) {
+    if constexpr (fixed > 0)
+      unrolled<fixed>(f);
+    else
+      for (int k = 0; k < count; ++k) f(k);
+  }
+
+  template <int fixed, class Read, class Keep>
+  DROPDTW_INLINE void reduce_all(const Read& read, int count, int n, const Keep& keep) const {
     for (int i = 0; i < n; i += W) {
-      const V low = lowest(rows + i, pitch, count);
+      const V low = lowest<fixed>(read, count, i);
       if constexpr (R == Reducer::hard) {
-        store<T>(out + i, low);
+        keep(i, low);
       } else {
         const V from = anchor(low);
         V total{}, sum{};
-        for (int k = 0; k < count; ++k) {
-          const V v = load<T>(rows + i + k * pitch);
-          const V e = exp_of<T>((from - v) * inverse);
+        each<fixed>(count, [&](int k) DROPDTW_INLINE_LAMBDA {
+          const V below = from - read(k, i);
+          const V e = exp_of<T>(below * inverse);
           total += e;
-          if constexpr (R == Reducer::smooth) sum += e * (e > T(0) ? v : V{});
-        }
+          if constexpr (R == Reducer::smooth) sum += e * (e > T(0) ? below : V{});
+        });
         V found;
         if constexpr (R == Reducer::soft)
           found = from - gamma * log_of<T>(total > T(1) ? total : all<T>(1));
         else
-          found = sum / (total > T(0) ? total : all<T>(1));
-        store<T>(out + i, low < inf<T> ? found : all<T>(inf<T>));
+          found = from - sum / (total > T(0) ? total : all<T>(1));
+        keep(i, low < inf<T> ? found : all<T>(inf<T>));
       }
     }
   }
 
-  // Replaces `count` rows of values by the derivatives with respect to them, times g.
-  DROPDTW_FLAT void weigh(T* rows, std::ptrdiff_t pitch, int count, int n, const T* g) const {
-    if constexpr (R == Reducer::soft)
-      if (count == 2) {
-        for (int i = 0; i < n; i += W) {
-          const V a = load<T>(rows + i), b = load<T>(rows + i + pitch);
-          const V low = least<T>(a, b), high = a < b ? b : a;
-          const V e = exp_of<T>((anchor(low) - high) * inverse);
-          const V more = (low < inf<T> ? load<T>(g + i) : V{}) / (T(1) + e), less = e * more;
-          store<T>(rows + i, a < b ? more : less);
-          store<T>(rows + i + pitch, a < b ? less : more);
-        }
-        return;
-      }
+  template <int fixed, class Read, class Credit>
+  DROPDTW_INLINE void distribute_all(const Read& read, int count, int n, const T* g, const Credit& credit) const {
+    constexpr int most = 16;  // exponentials that are kept; those of further rows are computed again
+    V kept[most];
     for (int i = 0; i < n; i += W) {
-      const V from = anchor(lowest(rows + i, pitch, count));
+      const V from = anchor(lowest<fixed>(read, count, i));
       V total{}, sum{};
-      for (int k = 0; k < count; ++k) {
-        const V v = load<T>(rows + i + k * pitch);
-        const V e = exp_of<T>((from - v) * inverse);
+      each<fixed>(count, [&](int k) DROPDTW_INLINE_LAMBDA {
+        const V below = from - read(k, i);
+        const V e = exp_of<T>(below * inverse);
         total += e;
-        if constexpr (R == Reducer::smooth)
-          sum += e * (e > T(0) ? v : V{});
+        if constexpr (R == Reducer::smooth) sum += e * (e > T(0) ? below : V{});
+        if (k < most) kept[k] = e;
+      });
+      const V share = T(1) / (total > T(0) ? total : all<T>(1)), scale = share * load<T>(g + i);
+      each<fixed>(count, [&](int k) DROPDTW_INLINE_LAMBDA {
+        const V below = from - read(k, i);
+        const V e = k < most ? kept[k] : exp_of<T>(below * inverse);
+        if constexpr (R == Reducer::soft)
+          credit(k, i, e * scale);
         else
-          store<T>(rows + i + k * pitch, e);
-      }
-      const V share = T(1) / (total > T(0) ? total : all<T>(1));
-      const V scale = share * load<T>(g + i);
-      for (int k = 0; k < count; ++k) {
-        T* const at = rows + i + k * pitch;
-        if constexpr (R == Reducer::soft) {
-          store<T>(at, load<T>(at) * scale);
-        } else {
-          const V v = load<T>(at);
-          const V e = exp_of<T>((from - v) * inverse);
-          store<T>(at, e > T(0) ? e * scale * (T(1) - (v - sum * share) * inverse) : V{});
-        }
-      }
+          credit(k, i, e > T(0) ? e * scale * (T(1) + (below - sum * share) * inverse) : V{});
+      });
     }
+  }
+
+  template <int fixed, class Read>
+  static DROPDTW_INLINE V lowest(const Read& read, int count, int i) {
+    V low = read(0, i);
+    each<fixed>(count, [&](int k) DROPDTW_INLINE_LAMBDA {
+      if (k > 0) low = least<T>(read(k, i), low);
+    });
+    return low;
   }
 };
 

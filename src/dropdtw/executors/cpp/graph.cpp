@@ -1,40 +1,40 @@
 // The kernel for graphs, for one instruction set and one precision; the build compiles this file once for each.
-#include "push.hpp"
+#include "graph_backward.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
 
 template <class T, Reducer R>
 class Value {
  public:
-  explicit Value(GraphProblem<T>& problem) : sheet(problem), p(problem) {
+  explicit Value(GraphProblem<T>& problem) : forward(problem), p(problem) {
     const Plan& plan = *problem.plan;
-    ends = sheet.rest.template piece<T>(std::size_t(plan.final_count) * plan.finals_count * Register<T>::W);
-    sheet.bytes = sheet.rest.used();
+    ends = forward.rest.template piece<T>(std::size_t(plan.final_count) * plan.finals_count * Register<T>::W);
+    forward.bytes = forward.rest.used();
   }
-  std::size_t bytes() const { return sheet.bytes; }
+  std::size_t bytes() const { return forward.bytes; }
   Status solve() {
-    sheet.begin();
-    const T* const last = sheet.fill_last();
+    forward.begin();
+    const T* const last = forward.fill_last();
     if (last == nullptr) return Status::stopped;
-    set_ends(sheet, last, ends);
-    p.value = value_of(sheet, ends);
+    set_ends(forward, last, ends);
+    p.value = value_of(forward, ends);
     return Status::done;
   }
 
  private:
-  Sheet<T, R> sheet;
+  GraphForward<T, R> forward;
   GraphProblem<T>& p;
   T* ends;
 };
 
 template <class T, class Do>
 auto dispatch(GraphProblem<T>& problem, const Do& run) {
-  if (problem.want == Want::trace) return run(Walk<T>(problem));
+  if (problem.want == Want::trace) return run(GraphPath<T>(problem));
   if (problem.reducer == Reducer::hard) return run(Value<T, Reducer::hard>(problem));
   const bool value = problem.want == Want::value;
   if (problem.reducer == Reducer::soft)
-    return value ? run(Value<T, Reducer::soft>(problem)) : run(Push<T, Reducer::soft>(problem));
-  return value ? run(Value<T, Reducer::smooth>(problem)) : run(Push<T, Reducer::smooth>(problem));
+    return value ? run(Value<T, Reducer::soft>(problem)) : run(GraphBackward<T, Reducer::soft>(problem));
+  return value ? run(Value<T, Reducer::smooth>(problem)) : run(GraphBackward<T, Reducer::smooth>(problem));
 }
 
 template <class T>

@@ -25,11 +25,9 @@ class LaneSolver {
  public:
   explicit LaneSolver(const LaneProblem<T>& problem)
       : problem_(problem),
-        fold_{problem.mask, 0, 0, {}},
+        terms_(*problem.table, problem.charges),
         tiles_(problem.bases == nullptr ? 1 : tile_of(problem.N) + 1),
-        plain_(problem.feed.d == 1 && problem.feed.metric == Metric::sqeuclidean && !problem.feed.binary) {
-    for (int c = 0; c < charge_count; ++c) fold_.charges[c] = problem.charges[c];
-  }
+        plain_(problem.feed.d == 1 && problem.feed.metric == Metric::sqeuclidean && !problem.feed.binary) {}
 
   // Returns how many rows it computed: fewer than K if all lanes are certain to exceed the limit, or if it was stopped.
   int solve() {
@@ -81,7 +79,7 @@ class LaneSolver {
       }
       for (int s = 0; s < S; ++s) a.left[s] = a.here[s];
       a.drop_x = load(problem_.drop_x + std::size_t(j - 1) * W);
-      border_cell<Move::left>(a);
+      compute_cells<Tab, T, false>(a, terms_);
       for (int s = 0; s < S; ++s) store(state_at(j) + s * W, a.here[s]);
     }
   }
@@ -131,23 +129,6 @@ class LaneSolver {
     return best;
   }
 
-  // A cell of row 0 (entered by left) or of column 0 (by top).
-  template <Move move>
-  DROPDTW_INLINE void border_cell(Around<Tab, T>& a) {
-    if constexpr (Tab::has_border) {
-      Vec<T> out[S];
-      for (int s = 0; s < S; ++s) {
-        out[s] = all<T>(inf<T>);
-        for (const Edge& e : Tab::border)
-          if (e.dst == s && e.move == move)
-            out[s] = move == Move::left ? a.left[e.src] + a.drop_x : a.top[e.src] + a.drop_z;
-      }
-      for (int s = 0; s < S; ++s) a.here[s] = out[s];
-    } else {
-      compute_cells<Tab, T, Reducer::hard, false>(a, fold_);
-    }
-  }
-
   template <int rows_at_once>
   void compute(int i) {
     if constexpr (sizeof(T) == 4)
@@ -166,7 +147,7 @@ class LaneSolver {
     a.match = a.drop_x = all<T>(inf<T>);
     for (int r = 0; r < rows_at_once; ++r) {
       a.drop_z = load(problem_.drop_z + std::size_t(i + r - 1) * W);
-      border_cell<Move::top>(a);
+      compute_cells<Tab, T, false>(a, terms_);
       for (int s = 0; s < S; ++s) left[r][s] = a.top[s] = a.here[s];
     }
     for (int s = 0; s < S; ++s) store(state_at(0) + s * W, a.here[s]);
@@ -268,7 +249,7 @@ class LaneSolver {
   DROPDTW_INLINE void some_cells(int from, int to, const Strip<rows_at_once>& strip, Vec<T> (&left)[rows_at_once][S],
                                  Vec<T> (&diag)[S]) {
     // Local copies: the compiler must assume that any store changes a member, or what it points to.
-    const Fold<T> fold = fold_;
+    const Terms<T> terms = terms_;
     Vec<T> z[rows_at_once], drop_z[rows_at_once], descent[rows_at_once];
     for (int r = 0; r < rows_at_once; ++r) {
       z[r] = strip.z[r];
@@ -296,7 +277,7 @@ class LaneSolver {
         } else {
           a.match = load(x + r * lane_tile * W);
         }
-        compute_cells<Tab, T, Reducer::hard, false, based>(a, fold);
+        compute_cells<Tab, T, false, based>(a, terms);
         each_state<Tab>([&](auto s) {
           a.diag[s] = left[r][s];
           left[r][s] = a.top[s] = a.here[s];
@@ -312,7 +293,7 @@ class LaneSolver {
   }
 
   const LaneProblem<T>& problem_;
-  Fold<T> fold_;
+  const Terms<T> terms_;
   const int tiles_;
   const bool plain_;                        // whether match costs are squared differences of numbers
   int first_ = -1, end_ = 0;                // the columns [first_, end_) of the last computed row

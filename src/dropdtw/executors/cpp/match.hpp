@@ -4,14 +4,13 @@
 
 namespace dropdtw::DROPDTW_ISA {
 
-template <class Tab, class T>
+template <class T>
 class MatchCosts {
   static constexpr int W = Register<T>::W;
   static constexpr int line = 64 / sizeof(T);  // numbers per cache line
 
  public:
-  MatchCosts(Problem<T>& problem, Block<Tab, T>& block)
-      : problem_(problem), block_(block), K_(problem.K), N_(problem.N) {}
+  MatchCosts(Problem<T>& problem, Block<T>& block) : problem_(problem), block_(block), K_(problem.K), N_(problem.N) {}
 
   bool prepare(int stride) {
     stride_ = stride;
@@ -79,7 +78,7 @@ class MatchCosts {
 
   // Lays out the match costs of anti-diagonals [t, t + group): row g of costs_ holds those of t + g, by lane. For W
   // rows at a time this is a transpose in which each row starts one column further left than the one above.
-  DROPDTW_FLAT void lay_out(int t) {
+  DROPDTW_APART DROPDTW_FLAT void lay_out(int t) {
     const int bottom = block_.high[smaller(t + group, block_.diagonals) - 1];
     const std::ptrdiff_t stride = stride_;
     T* const out = costs_.get() + W;
@@ -116,7 +115,7 @@ class MatchCosts {
   }
 
   // Computes the match costs of anti-diagonal t from the sequences, into one of two rows of costs_.
-  const T* compute(int t) {
+  DROPDTW_APART DROPDTW_FLAT const T* compute(int t) {
     const std::size_t n = N_ + 1 + 4 * W;
     const T *const from_x = x(t), *const from_z = z();
     T* const out = costs_.get() + W + std::size_t(t % 2) * stride_;
@@ -148,7 +147,7 @@ class MatchCosts {
   }
 
   Problem<T>& problem_;
-  Block<Tab, T>& block_;
+  Block<T>& block_;
   const int K_, N_;
   int stride_ = 0, laid_out_ = -1;  // the group of anti-diagonals in costs_
   Buffer<T> costs_, z_, x_;

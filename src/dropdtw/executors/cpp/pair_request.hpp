@@ -40,12 +40,11 @@ struct Binary {
   Price<T> threshold;
 };
 
-// The request, with Z and X in the roles that they have in the family.
+// The request, with Z and X in the roles that they have in the table.
 template <class T>
 struct Pairs {
-  int family;
-  unsigned mask;
-  bool transposed;  // whether the family swaps the caller's Z and X
+  const Table* table;
+  bool transposed;  // whether the table has the caller's Z and X swapped
   Reducer reducer;
   double gamma;
   Metric metric;

@@ -47,8 +47,11 @@ class PairTask {
   // Whether pairs of this request are computed in lanes if their lengths allow it. With a smaller γ, values divided by
   // γ would exceed the exponents of soft lanes.
   static bool in_lanes(const Pairs<T>& pairs, const Kernels<T>& kernels) {
+    if (kernels.family == nullptr || pairs.table->family < 0) return false;
     if (pairs.suggests_x || pairs.suggests_z || pairs.greedy) return false;
-    if (pairs.reducer == Reducer::hard) return !pairs.window || kernels.all_matches[pairs.family];
+    const auto matches = [](const Edge& e) { return e.cost == Cost::match; };
+    if (pairs.reducer == Reducer::hard)
+      return !pairs.window || std::all_of(pairs.table->begin(), pairs.table->end(), matches);
     return pairs.reducer == Reducer::soft && soft_kernels<T>().family != nullptr && !pairs.window &&
            pairs.gamma >= (sizeof(T) == 4 ? 1e-3 : 1e-6);
   }
@@ -173,7 +176,7 @@ class PairTask {
   }
 
   void prepare_lanes() {
-    const int states = kernels_.states[pairs_.family];
+    const int states = pairs_.table->states;
     pack(in_lanes_, longest_, [](int e, int w) { return std::pair(w, e); });
     rows_.resize(std::size_t(pairs_.reducer == Reducer::soft ? 2 * states : states) * (longest_ + 1) * W_);
     if (sizeof(T) == 4) bases_.resize(std::size_t(longest_ / lane_tile + 1) * W_);
@@ -208,9 +211,9 @@ class PairTask {
     if (pairs_.drop_x.is_rule()) fill(drop_x_, pairs_.drop_x, longest_, of_x);
     if (pairs_.drop_z.is_rule() || int(drop_z_.size()) != K_ * W_) fill(drop_z_, pairs_.drop_z, K_, of_z);
     LaneProblem<T> problem{};
+    problem.table = pairs_.table;
     problem.K = K_;
     problem.N = lengths_[to - 1];
-    problem.mask = pairs_.mask;
     problem.feed = feed(in_lanes_);
     if (pairs_.binary) {
       problem.feed.binary = true;
@@ -222,15 +225,16 @@ class PairTask {
     problem.lengths = some.data();
     problem.drop_x = drop_x_.data();
     problem.drop_z = drop_z_.data();
-    for (int c = 0; c < charge_count; ++c) problem.charges[c] = T(pairs_.charges[c]);
+    for (int c = 0; c < charge_count; ++c) problem.charges[c] = pairs_.charges[c];
     problem.rows = rows_.data();
     problem.bases = long_sums<T>(K_, lengths_[from]) ? bases_.data() : nullptr;
     problem.values = values_.data();
     problem.limit = lane_limit_;
     problem.tick = alive_.tick;
     problem.self = alive_.self;
-    const int done = pairs_.reducer == Reducer::soft ? soft_kernels<T>().family[pairs_.family](problem, pairs_.gamma)
-                                                     : kernels_.family[pairs_.family].solve_lanes(problem);
+    const int done = pairs_.reducer == Reducer::soft
+                         ? soft_kernels<T>().family[pairs_.table->family](problem, pairs_.gamma)
+                         : kernels_.family[pairs_.table->family].solve_lanes(problem);
     const int left = K_ - done;  // rows that were not computed
     if (!alive_()) return;
     for (int lane = from; lane < to; ++lane) take(a, lane, values_[lane], std::int64_t(left) * lengths_[lane]);
@@ -270,7 +274,7 @@ class PairTask {
   void alone(int a, int lane) {
     if (pairs_.once && a > first_ + lane) return;
     const int N = lengths_[lane];
-    Problem<T> pair{K_, N, pairs_.mask, pairs_.reducer, pairs_.gamma, Want::value, 0};
+    Problem<T> pair{pairs_.table, K_, N, pairs_.reducer, pairs_.gamma, Want::value, 0};
     const bool by_kernel = pairs_.metric != Metric::cosine && pairs_.zs.d <= 8 && !pairs_.binary && !pairs_.greedy;
     Costs<T> known{};
     if (pairs_.reads_costs() || !by_kernel) known = costs(lane);
@@ -304,7 +308,7 @@ class PairTask {
     }
     pair.tick = alive_.tick;
     pair.self = alive_.self;
-    if (solve_exactly(pairs_.family, pair) == Status::no_memory) throw std::bad_alloc();
+    if (solve_exactly(pair) == Status::no_memory) throw std::bad_alloc();
     if (alive_()) take(a, lane, pair.value, std::int64_t(pair.spared * double(K_) * N));
   }
 

@@ -9,6 +9,7 @@
 
 #include "arrays.hpp"
 #include "pairs.hpp"
+#include "table_bindings.hpp"
 
 namespace dropdtw {
 
@@ -41,17 +42,15 @@ Sequences<T> sequences_of(const Rows<T>& rows, const Vector<std::int64_t>& ends,
 }
 
 template <class T>
-nb::tuple pairwise(int family, unsigned mask, bool transposed, int reducer, double gamma, int metric, Rows<T> zs,
+nb::tuple pairwise(const OwnedTable& table, bool transposed, int reducer, double gamma, int metric, Rows<T> zs,
                    Vector<std::int64_t> z_ends, Scale<T> z_scale, Rows<T> xs, Vector<std::int64_t> x_ends,
                    Scale<T> x_scale, PriceOf<T> drop_x, PriceOf<T> drop_z, BinaryOf<T> binary, Charges charges,
                    std::tuple<bool, bool> suggests, bool greedy, WindowOf window, double limit, bool once, int threads,
                    nb::object progress, OutMatrix<double> out) {
-  require(family >= 0 && family < family_count, "no such family");
   require(reducer >= 0 && reducer <= 2, "no such reducer");
   require(metric > 0 && metric <= int(Metric::cosine), "no such metric");
   Pairs<T> pairs{};
-  pairs.family = family;
-  pairs.mask = mask;
+  pairs.table = &*table;
   pairs.transposed = transposed;
   pairs.reducer = Reducer(reducer);
   pairs.gamma = gamma;
@@ -82,8 +81,8 @@ nb::tuple pairwise(int family, unsigned mask, bool transposed, int reducer, doub
 void define_pairs(nb::module_& module) {
   using nb::arg;
   const auto define = [&](auto function) {
-    module.def("pairwise", function, arg("family"), arg("mask"), arg("transposed"), arg("reducer"), arg("gamma"),
-               arg("metric"), arg("zs").noconvert(), arg("z_ends").noconvert(), arg("z_scale").noconvert().none(),
+    module.def("pairwise", function, arg("table"), arg("transposed"), arg("reducer"), arg("gamma"), arg("metric"),
+               arg("zs").noconvert(), arg("z_ends").noconvert(), arg("z_scale").noconvert().none(),
                arg("xs").noconvert(), arg("x_ends").noconvert(), arg("x_scale").noconvert().none(), arg("drop_x"),
                arg("drop_z"), arg("binary").none(), arg("charges"), arg("suggests"), arg("greedy"),
                arg("window").none(), arg("limit"), arg("once"), arg("threads"), arg("progress").none(),

@@ -20,8 +20,8 @@ constexpr bool long_sums(int K, int N) {
 
 template <class T>
 struct Problem {
+  const Table* table;
   int K, N;
-  unsigned mask;  // the edges of the family that the table has
   Reducer reducer;
   double gamma;
   Want want;
@@ -92,17 +92,17 @@ struct Feed {
 // One Z against up to W sequences X, values only.
 template <class T>
 struct LaneProblem {
-  int K, N;  // N: the length of the longest X
-  unsigned mask;
-  Feed<T> feed;                 // limits columns only for tables whose every edge pays a match cost
-  const std::int32_t* lengths;  // (W,): the lengths of the X, 0 for empty lanes
-  const T *drop_x, *drop_z;     // (N, W), (K, W)
-  T charges[charge_count];      // the same for every lane
-  T* rows;                      // scratch: states · (N + 1) · W
-  double* bases;                // scratch for long sums: W per lane_tile columns; null if sums are short
-  double* values;               // (W,): ∞ in all lanes if every one is certain to exceed the limit
-  T limit;                      // if finite, match and drop costs must not be negative
-  bool (*tick)(void* self);     // called periodically with `self`; false stops the work and leaves the values undefined
+  const Table* table;
+  int K, N;                      // N: the length of the longest X
+  Feed<T> feed;                  // limits columns only for tables whose every edge pays a match cost
+  const std::int32_t* lengths;   // (W,): the lengths of the X, 0 for empty lanes
+  const T *drop_x, *drop_z;      // (N, W), (K, W)
+  double charges[charge_count];  // the same for every lane
+  T* rows;                       // scratch: states · (N + 1) · W
+  double* bases;                 // scratch for long sums: W per lane_tile columns; null if sums are short
+  double* values;                // (W,): ∞ in all lanes if every one is certain to exceed the limit
+  T limit;                       // if finite, match and drop costs must not be negative
+  bool (*tick)(void* self);  // called periodically with `self`; false stops the work and leaves the values undefined
   void* self;
 };
 
@@ -119,10 +119,9 @@ struct Kernel {
 
 template <class T>
 struct Kernels {
-  const Kernel<T>* family;  // family_count of them
-  const int* states;        // of each family
-  const bool* all_matches;  // whether every edge of the family pays a match cost
-  int width;                // elements in a vector
+  const Kernel<T>* family;       // family_count of them; null where no level has unrolled kernels for this processor
+  Status (*solve)(Problem<T>&);  // any table
+  int width;                     // elements in a vector
   // Computes rows [row, row + rows) and columns [from, to) of the match costs, into (rows, pitch, W) from column `from`
   // on.
   void (*costs)(const Feed<T>&, int row, int rows, int from, int to, std::ptrdiff_t pitch, T* out);

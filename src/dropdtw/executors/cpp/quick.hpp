@@ -17,9 +17,8 @@ inline constexpr std::size_t quick_features = 8;                  // the maximum
 
 // The request without its sequences. Metric::none for `numbers` or `vectors`: use the general code path.
 struct Door {
-  int family;
-  unsigned mask;
-  bool transposed;  // whether the family swaps Z and X
+  const Table* table;
+  bool transposed;  // whether the table has Z and X swapped
   Metric numbers, vectors;
   double drop_x, drop_z;
   double charges[charge_count];
@@ -86,7 +85,7 @@ struct Prepared {
   Problem<T> problem;
 
   Prepared(const Door& door, const Arrived<T>& a, Want want)
-      : prices(a.K + a.N), problem{int(a.K), int(a.N), door.mask, Reducer::hard, 0, want, std::size_t(1) << 30} {
+      : prices(a.K + a.N), problem{door.table, int(a.K), int(a.N), Reducer::hard, 0, want, std::size_t(1) << 30} {
     double drop_x = door.drop_x, drop_z = door.drop_z;
     problem.z = a.z;
     problem.x = a.x;
@@ -107,8 +106,8 @@ struct Prepared {
     problem.tick = [](void*) { return true; };
   }
 
-  void solve(int family) {
-    if (solve_exactly(family, problem) == Status::no_memory) throw std::bad_alloc();
+  void solve() {
+    if (solve_exactly(problem) == Status::no_memory) throw std::bad_alloc();
   }
 };
 
@@ -119,7 +118,7 @@ double quick_value(const Door& door, Plain<T> Z, Plain<T> X, double limit) {
   if (arrived.metric == Metric::none) return std::numeric_limits<double>::quiet_NaN();
   Prepared<T> prepared(door, arrived, Want::value);
   prepared.problem.limit = limit;
-  prepared.solve(door.family);
+  prepared.solve();
   return prepared.problem.value;
 }
 
@@ -143,7 +142,7 @@ nb::tuple quick_path(const Door& door, Plain<T> Z, Plain<T> X, Out<std::int64_t>
   problem.path_i = path.data();
   problem.path_j = path.data() + steps;
   problem.path_cost = paid.data();
-  prepared.solve(door.family);
+  prepared.solve();
   std::int64_t* const labels = out.data();
   std::int64_t* const paid_x = labels + a.N;
   std::int64_t* const paid_z = paid_x + a.N;

@@ -5,6 +5,7 @@
 #include "scan.hpp"
 
 #include "block.hpp"
+#include "cell.hpp"
 #include "tables.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
@@ -16,8 +17,8 @@ class Scanner {
   static constexpr std::int64_t furthest = std::int64_t(1) << 30;  // how far back the beginning of a path is tracked
 
  public:
-  explicit Scanner(ScanProblem<T>& problem) : p_(problem), K_(problem.K), N_(problem.N), fold_{problem.mask, 0, 0, {}} {
-    for (int c = 0; c < charge_count; ++c) fold_.charges[c] = T(problem.charges[c]);
+  explicit Scanner(ScanProblem<T>& problem)
+      : p_(problem), terms_(*problem.table, problem.charges), K_(problem.K), N_(problem.N) {
     stride_ = W + (K_ + 1 + W - 1) / W * W + W;
     along_ = N_ + 4 * W;
   }
@@ -141,7 +142,7 @@ class Scanner {
     T* const v_now = values(now, 0);
     Int* const b_now = begins(now, 0);
     const std::ptrdiff_t stride = stride_;
-    const Fold<T> fold = fold_;
+    const Terms<T> terms = terms_;
     for (int i = low / W * W; i <= high; i += W) {
       Cells diag, left, top, here;
       each_state<Tab>([&](auto s) DROPDTW_INLINE_LAMBDA {
@@ -157,11 +158,11 @@ class Scanner {
         Vec<T> best = all<T>(inf<T>);
         Mask<T> begin{};
         each_edge<Tab, s>([&](auto e) DROPDTW_INLINE_LAMBDA {
-          if (!present<Tab, e>(fold)) return;
+          if (!present<Tab, e>(terms)) return;
           constexpr Edge edge = Tab::edges[e];
           static_assert(edge.move != Move::same && edge.weight == 1);
           const Cells& from = edge.move == Move::diag ? diag : edge.move == Move::left ? left : top;
-          Vec<T> v = plus_charge<Tab, e, T>(from.value[edge.src], fold);
+          Vec<T> v = plus_charge<Tab, e, T>(from.value[edge.src], terms);
           if constexpr (edge.cost != Cost::free) v += price[int(edge.cost)];
           const Mask<T> b = from.begin[edge.src];
           const Mask<T> better = (v < best) | ((v == best) & (b > begin));
@@ -188,7 +189,7 @@ class Scanner {
 
   ScanProblem<T>& p_;
   const int K_, N_;
-  Fold<T> fold_;
+  Terms<T> terms_;
   int stride_, along_;
   Buffer<T> values_[3], costs_, drop_x_, drop_z_, z_, x_;
   Buffer<Int> begins_[3];

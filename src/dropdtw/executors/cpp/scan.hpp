@@ -8,8 +8,8 @@ namespace dropdtw {
 
 template <class T>
 struct ScanProblem {
-  int K, N;       // N: columns of the strip
-  unsigned mask;  // the edges of the family that the table has
+  const Table* table;  // of the family `occurrence`
+  int K, N;            // N: columns of the strip
 
   // Match costs: a matrix (K, N) with strides in elements, or sequences of d numbers.
   const T* match = nullptr;

@@ -10,6 +10,7 @@
 #include "arrays.hpp"
 #include "dispatch.hpp"
 #include "scan.hpp"
+#include "table_bindings.hpp"
 #include "tables.hpp"
 
 namespace dropdtw {
@@ -24,8 +25,8 @@ bool answer_signals(void*) {
 }
 
 template <class T>
-void scan(unsigned mask, std::optional<Matrix<T>> match, std::optional<Rows<T>> z, std::optional<Rows<T>> x, int metric,
-          Vector<T> drop_x, Vector<T> drop_z, Charges charges, std::int64_t offset, OutMatrix<T> values,
+void scan(const OwnedTable& table, std::optional<Matrix<T>> match, std::optional<Rows<T>> z, std::optional<Rows<T>> x,
+          int metric, Vector<T> drop_x, Vector<T> drop_z, Charges charges, std::int64_t offset, OutMatrix<T> values,
           OutMatrix<std::int64_t> begins, Out<T> cost, Out<std::int64_t> begin) {
   const int K = int(drop_z.size()), N = int(drop_x.size());
   constexpr std::size_t S = occurrence::states;
@@ -33,7 +34,8 @@ void scan(unsigned mask, std::optional<Matrix<T>> match, std::optional<Rows<T>> 
   require(K > 0 && N > 0 && cost.size() == std::size_t(N) && begin.size() == std::size_t(N), "results do not fit");
   require(values.shape(0) == S && values.shape(1) == rows && begins.shape(0) == S && begins.shape(1) == rows,
           "states do not fit");
-  ScanProblem<T> problem{K, N, mask};
+  require(table->states == int(S), "no table of occurrences");
+  ScanProblem<T> problem{&*table, K, N};
   if (match) {
     require(int(match->shape(0)) == K && int(match->shape(1)) == N, "match costs do not fit K and N");
     problem.match = match->data();
@@ -70,7 +72,7 @@ void scan(unsigned mask, std::optional<Matrix<T>> match, std::optional<Rows<T>> 
 void define_scan(nb::module_& module) {
   using nb::arg;
   const auto define = [&](auto function) {
-    module.def("scan", function, arg("mask"), arg("match").noconvert().none(), arg("z").noconvert().none(),
+    module.def("scan", function, arg("table"), arg("match").noconvert().none(), arg("z").noconvert().none(),
                arg("x").noconvert().none(), arg("metric"), arg("drop_x").noconvert(), arg("drop_z").noconvert(),
                arg("charges"), arg("offset"), arg("values").noconvert(), arg("begins").noconvert(),
                arg("cost").noconvert(), arg("begin").noconvert());

@@ -86,9 +86,9 @@ class SoftLanes {
  public:
   SoftLanes(const LaneProblem<T>& problem, double gamma)
       : problem_(problem), gamma_(gamma), scale_(T(-1.44269504088896340736 / gamma)) {
-    constants_.mask = problem.mask;
+    constants_.mask = problem.table->mask;
     constants_.scale = scale_;
-    for (int c = 0; c < charge_count; ++c) constants_.charges[c] = weight<T>(all<T>(problem.charges[c]), scale_);
+    for (int c = 0; c < charge_count; ++c) constants_.charges[c] = weight<T>(all<T>(T(problem.charges[c])), scale_);
   }
 
   int solve() {
@@ -147,28 +147,14 @@ class SoftLanes {
     for (int j = 1; j <= problem_.N; ++j) {
       for (int s = 0; s < S; ++s) a.left[s] = a.here[s];
       a.drop_x = weight<T>(load(problem_.drop_x + std::size_t(j - 1) * W), scale_);
-      border_cell<Move::left>(a);
+      border_cell(a);
       for (int s = 0; s < S; ++s) stored(state_at(j), s, a.here[s]);
     }
   }
 
-  template <Move move>
   DROPDTW_INLINE void border_cell(Around& a) {
-    if constexpr (Tab::has_border) {
-      Scaled<T> out[S];
-      for (int s = 0; s < S; ++s) {
-        out[s] = nothing();
-        for (const Edge& e : Tab::border)
-          if (e.dst == s && e.move == move) {
-            const Scaled<T> v = move == Move::left ? times(a.left[e.src], a.drop_x) : times(a.top[e.src], a.drop_z);
-            out[s] = normal(v);
-          }
-      }
-      for (int s = 0; s < S; ++s) a.here[s] = out[s];
-    } else {
-      compute_cells(a, constants_);
-      for (int s = 0; s < S; ++s) a.here[s] = normal(a.here[s]);
-    }
+    compute_cells(a, constants_);
+    for (int s = 0; s < S; ++s) a.here[s] = normal(a.here[s]);
   }
 
   template <int rows_at_once>
@@ -183,7 +169,7 @@ class SoftLanes {
     a.cost = all<T>(inf<T>);
     for (int r = 0; r < rows_at_once; ++r) {
       a.drop_z = drop_z[r] = weight<T>(load(problem_.drop_z + std::size_t(i + r - 1) * W), scale_);
-      border_cell<Move::top>(a);
+      border_cell(a);
       for (int s = 0; s < S; ++s) left[r][s] = a.top[s] = a.here[s];
     }
     for (int s = 0; s < S; ++s) stored(state_at(0), s, a.here[s]);

@@ -23,19 +23,21 @@ inline constexpr Ways<Tab> ways{};
 
 template <class Tab, class T>
 class Solver {
-  static constexpr int S = Tab::states, W = Register<T>::W;
+  static constexpr int W = Register<T>::W;
   using Code = typename Wave<Tab, T>::Code;
 
  public:
   explicit Solver(Problem<T>& problem) : problem_(problem), K_(problem.K), N_(problem.N), wave_(problem) {}
 
   Status solve() {
-    if (!wave_.prepare()) return Status::no_memory;
-    switch (problem_.reducer) {
-      case Reducer::hard: return problem_.want == Want::trace ? trace() : value<Reducer::hard>();
-      case Reducer::soft: return problem_.want == Want::gradient ? gradient<Reducer::soft>() : value<Reducer::soft>();
-      default: return problem_.want == Want::gradient ? gradient<Reducer::smooth>() : value<Reducer::smooth>();
+    if (!wave_.prepare() || !weights_.resize(wave_.states())) return Status::no_memory;
+    if constexpr (!Tab::unrolled) {
+      const bool gradients = problem_.want == Want::gradient;
+      if (problem_.reducer == Reducer::soft) return gradients ? gradient<Reducer::soft>() : value<Reducer::soft>();
+      if (problem_.reducer == Reducer::smooth)
+        return gradients ? gradient<Reducer::smooth>() : value<Reducer::smooth>();
     }
+    return problem_.want == Want::trace ? trace() : value<Reducer::hard>();
   }
 
  private:
@@ -44,11 +46,11 @@ class Solver {
 
   bool prepare_columns(int kept) {
     const std::size_t rows = std::size_t(K_ + 1) * kept;
-    return columns_.resize(S * rows) && (!wave_.bases_.wanted() || bases_.resize(rows));
+    return columns_.resize(wave_.states() * rows) && (!wave_.bases_.wanted() || bases_.resize(rows));
   }
   Column<T> column(int k) {
     const std::size_t rows = std::size_t(K_ + 1) * k;
-    return {&columns_[S * rows], wave_.bases_.wanted() ? &bases_[rows] : nullptr};
+    return {&columns_[wave_.states() * rows], wave_.bases_.wanted() ? &bases_[rows] : nullptr};
   }
 
   // Runs forward over blocks of `width` columns. Stores the column to the left of each block in columns_, and keeps the
@@ -74,7 +76,6 @@ class Solver {
 
   template <Reducer reducer>
   Status value() {
-    double weights[S];
     Status status;
     if (problem_.strip == nullptr) {
       wave_.block_.open(0, N_, K_);
@@ -82,38 +83,37 @@ class Solver {
     } else {
       status = sweep<reducer>(problem_.strip_width, 2);
     }
-    if (status == Status::done) finish<reducer>(weights);
+    if (status == Status::done) finish<reducer>();
     if (status == Status::abandoned) problem_.value = inf<double>;
     return status;
   }
 
   Status trace() {
-    const double cells = double(K_ + 1 + 2 * W) * (N_ + 1);
+    const double cells = double(K_ + 1 + 2 * W) * (N_ + 1), bytes = sizeof(Code) * wave_.codes_per_cell();
     int width = N_ + 1;
-    if (problem_.strip != nullptr || cells * sizeof(Code) > double(problem_.budget)) {
+    if (problem_.strip != nullptr || cells * bytes > double(problem_.budget)) {
       // This width minimizes the memory for the choices of one block and the columns between blocks.
-      width = int(__builtin_sqrt(double(N_) * S * sizeof(T) / sizeof(Code))) + 1;
+      width = int(__builtin_sqrt(double(N_) * wave_.states() * sizeof(T) / bytes)) + 1;
       if (problem_.strip != nullptr) width = larger(width, problem_.strip_width);
       width = smaller(width, N_ + 1);
     }
-    double weights[S];
     const int blocks = (N_ + width) / width;
     if (blocks > 1) {
       if (const Status s = sweep<Reducer::hard>(width, blocks); s != Status::done) return s;
-      finish<Reducer::hard>(weights);
+      finish<Reducer::hard>();
       if (end_ < 0) return Status::done;
     }
     int i = K_, j = N_;
     for (int b = blocks - 1; b >= 0; --b) {
       open(b, width, i);  // the rest of the path lies above row i
-      const std::size_t n = wave_.block_.offset[wave_.block_.diagonals] + W;
+      const std::size_t n = wave_.block_.offset[wave_.block_.diagonals] * wave_.codes_per_cell() + W;
       auto* const chosen = static_cast<Code*>(problem_.scratch(problem_.owner, n * sizeof(Code)));
       if (chosen == nullptr) return Status::no_memory;
       const Column<T> left = b == 0 ? Column<T>{} : column(b);
       const Status s = wave_.template forward<Reducer::hard, true>(left, {}, nullptr, chosen);
       if (s != Status::done) return s;
       if (blocks == 1) {
-        finish<Reducer::hard>(weights);
+        finish<Reducer::hard>();
         if (end_ < 0) return Status::done;
       }
       follow(chosen, i, j);
@@ -138,16 +138,22 @@ class Solver {
   }
 
   Edge way_in(const Code* chosen, int i, int j) {
-    if (Tab::has_border && (i == 0 || j == 0))
-      for (const Edge& e : Tab::border)
-        if (e.dst == end_ && e.move == (i == 0 ? Move::left : Move::top)) return e;
-    if (Cost cost{}; wave_.block_.narrow() && !Tab::has_border && wave_.block_.below_nothing(i, j) &&
-                     wave_.block_.follows_run(end_, cost))
+    const Table& table = *problem_.table;
+    const bool border = table.border_ends != nullptr;
+    if (Cost cost{};
+        wave_.block_.narrow() && !border && wave_.block_.below_nothing(i, j) && wave_.block_.follows_run(end_, cost))
       return {end_, end_, Move::left, cost, false};
-    const int t = i + j - wave_.block_.first;
-    const int code = chosen[wave_.block_.offset[t] + i - wave_.block_.begin(t)];
-    constexpr const Ways<Tab>& into = ways<Tab>;
-    return into.edge[end_][code >> into.shift[end_] & into.mask[end_]];
+    const int t = i + j - wave_.block_.first, lane = i - wave_.block_.begin(t);
+    const std::size_t at = wave_.block_.offset[t];
+    if constexpr (Tab::unrolled) {
+      constexpr const Ways<Tab>& into = ways<Tab>;
+      return into.edge[end_][chosen[at + lane] >> into.shift[end_] & into.mask[end_]];
+    } else {
+      const int rank = chosen[at * table.states + end_ * (wave_.block_.offset[t + 1] - at) + lane];
+      const bool on_border = border && (i == 0 || j == 0);
+      const int* const ends = on_border ? table.border_ends : table.ends;
+      return (on_border ? table.border : table.edges)[(end_ == 0 ? 0 : ends[end_ - 1]) + rank];
+    }
   }
 
   template <Reducer reducer>
@@ -155,14 +161,14 @@ class Solver {
     // Keeps all states of a problem that fits the cache. For a larger one, keeps those of a block, so that they take
     // less than 1.3 times the memory of C even if each anti-diagonal takes up to two vectors more than it has cells.
     int width = N_ + 1;
+    const int S = wave_.states();
     if (double(S) * (K_ + 1) * (N_ + 1) * sizeof(T) > double(1 << 20))
       width = smaller(width, larger(16, smaller(128, int(1.2 * N_ / S) - 2 * W)));
     const int blocks = (N_ + width) / width;
     const std::size_t size = std::size_t(S) * (K_ + 1);
-    double weights[S];
     if (blocks > 1) {
       if (const Status s = sweep<reducer>(width, blocks); s != Status::done) return s;
-      finish<reducer>(weights);
+      finish<reducer>();
     }
     Buffer<T> kept, flow, next;
     if (!flow.resize(size) || !next.resize(size) || !wave_.prepare_back()) return Status::no_memory;
@@ -175,9 +181,9 @@ class Solver {
       const Status s = wave_.template forward<reducer, false>(left, {}, kept.get(), nullptr);
       if (s != Status::done) return s;
       if (b == blocks - 1) {
-        if (blocks == 1) finish<reducer>(weights);
+        if (blocks == 1) finish<reducer>();
         if (problem_.value == inf<double>) return Status::done;
-        for (int s = 0; s < S; ++s) flow[std::size_t(s) * (K_ + 1) + K_] = T(weights[s]);
+        for (int s = 0; s < S; ++s) flow[std::size_t(s) * (K_ + 1) + K_] = T(weights_[s]);
       }
       wave_.template backward<reducer>(left, kept.get(), flow.get(), next.get());
       std::memcpy(flow.get(), next.get(), size * sizeof(T));
@@ -188,42 +194,43 @@ class Solver {
 
   // Computes the value from the final states, and their weights.
   template <Reducer reducer>
-  void finish(double* weights) {
+  void finish() {
+    const Table& table = *problem_.table;
     const double base = wave_.bases_.of(K_);
-    double m = inf<double>, total = 0, mean = 0;
-    int first = -1;
-    for (int k = 0; k < final_count<Tab>; ++k)
-      if (double(wave_.corner_[Tab::final[k]]) < m) m = wave_.corner_[Tab::final[k]], first = k;
+    double m = inf<double>;
+    end_ = -1;
+    for (int k = 0; k < table.final_count; ++k)
+      if (double(wave_.corner_[table.final[k]]) < m) m = wave_.corner_[end_ = table.final[k]];
     problem_.value = base + m;
-    end_ = first < 0 ? -1 : Tab::final[first];
-    for (int s = 0; s < S; ++s) weights[s] = 0;
-    if (first < 0) return;
-    if (reducer == Reducer::hard) {
-      weights[end_] = 1;
-      return;
-    }
-    double w[final_count<Tab>], above[final_count<Tab>];
-    for (int k = 0; k < final_count<Tab>; ++k) {
-      above[k] = double(wave_.corner_[Tab::final[k]]) - m;
-      w[k] = final_count<Tab> == 1 ? 1 : __builtin_exp(-above[k] / problem_.gamma);
-      if (w[k] == 0) above[k] = 0;
-      total += w[k];
-      mean += w[k] * above[k];
-    }
-    mean /= total;
-    problem_.value = base + (reducer == Reducer::soft ? m - problem_.gamma * __builtin_log(total) : m + mean);
-    for (int k = 0; k < final_count<Tab>; ++k) {
-      const double p = w[k] / total;
-      weights[Tab::final[k]] = reducer == Reducer::soft ? p : p * (1 - (above[k] - mean) / problem_.gamma);
+    for (int s = 0; s < wave_.states(); ++s) weights_[s] = 0;
+    if (end_ < 0) return;
+    if constexpr (reducer == Reducer::hard) {
+      weights_[end_] = 1;
+    } else {
+      const auto above = [&](int k) { return double(wave_.corner_[table.final[k]]) - m; };
+      const auto weight = [&](int k) { return table.final_count == 1 ? 1 : __builtin_exp(-above(k) / problem_.gamma); };
+      double total = 0, mean = 0;
+      for (int k = 0; k < table.final_count; ++k) {
+        total += weight(k);
+        mean += weight(k) == 0 ? 0 : weight(k) * above(k);
+      }
+      mean /= total;
+      problem_.value = base + (reducer == Reducer::soft ? m - problem_.gamma * __builtin_log(total) : m + mean);
+      for (int k = 0; k < table.final_count; ++k) {
+        const double p = weight(k) / total;
+        if (p > 0)
+          weights_[table.final[k]] = reducer == Reducer::soft ? p : p * (1 - (above(k) - mean) / problem_.gamma);
+      }
     }
   }
 
   Problem<T>& problem_;
   const int K_, N_;
-  Back<Tab, T> wave_;
-  Buffer<T> columns_;     // the states of the column to the left of each block
-  Buffer<double> bases_;  // and the bases of its rows
-  int end_ = -1;          // the state that the path is in
+  std::conditional_t<Tab::unrolled, Wave<Tab, T>, Back<T>> wave_;
+  Buffer<T> columns_;       // the states of the column to the left of each block
+  Buffer<double> bases_;    // and the bases of its rows
+  Buffer<double> weights_;  // of the states of the last cell: the derivatives of the value
+  int end_ = -1;            // the state that the path is in
 };
 
 }  // namespace dropdtw::DROPDTW_ISA

@@ -30,6 +30,8 @@
 // For functions with inner loops: inlines everything they call, lambdas included, as far as compilers allow.
 #define DROPDTW_FLAT __attribute__((flatten))
 #endif
+// For functions that all tables share, and that would otherwise be inlined into the kernels of each.
+#define DROPDTW_APART __attribute__((noinline))
 
 namespace dropdtw::DROPDTW_ISA {
 

@@ -11,7 +11,6 @@
 
 #include "dispatch.hpp"
 #include "problem.hpp"
-#include "tables.hpp"
 #include "workspace.hpp"
 
 namespace dropdtw {
@@ -20,13 +19,6 @@ template <class T>
 constexpr bool needs_double(int K, int N) {
   return long_sums<T>(K, N) && K > 2 * std::int64_t(N);
 }
-
-// The families whose soft minima have no bases.
-inline constexpr bool no_soft_bases[] = {
-#define DROPDTW_EXTENDED(number, name) extended(name::edges),
-    DROPDTW_FAMILIES(DROPDTW_EXTENDED)
-#undef DROPDTW_EXTENDED
-};
 
 // Solves a copy of the problem in double precision. Match costs are converted strip by strip.
 class Widened {
@@ -38,7 +30,7 @@ class Widened {
   template <class Solve>
   Status solve(const Solve& kernel) {
     Problem<float>& p = problem_;
-    Problem<double> twin{p.K, p.N, p.mask, p.reducer, p.gamma, p.want, p.budget};
+    Problem<double> twin{p.table, p.K, p.N, p.reducer, p.gamma, p.want, p.budget};
     const auto doubles = [](const float* from, std::size_t n) { return std::vector<double>(from, from + n); };
     const std::size_t K = p.K, N = p.N, d = p.d, matrix = p.want == Want::gradient ? K * N : 0;
     const auto drop_x = doubles(p.drop_x, N), drop_z = doubles(p.drop_z, K);
@@ -110,9 +102,18 @@ class Widened {
   std::vector<double> strip_;
 };
 
+// Solves a problem on the unrolled kernel of its table, which computes hard minima, or on the one for any table.
+template <class T>
+Status solve(Problem<T>& problem) {
+  const Kernels<T> found = kernels<T>();
+  if (problem.reducer == Reducer::hard && found.family != nullptr && problem.table->family >= 0)
+    return found.family[problem.table->family].solve(problem);
+  return found.solve(problem);
+}
+
 // Solves a problem in its own precision, or in double precision if that is not enough.
 template <class T>
-Status solve_exactly(int family, Problem<T>& problem) {
+Status solve_exactly(Problem<T>& problem) {
   std::optional<Workspace> held;
   problem.owner = &held;
   problem.scratch = [](void* owner, std::size_t bytes) -> void* {
@@ -123,10 +124,8 @@ Status solve_exactly(int family, Problem<T>& problem) {
     }
   };
   if constexpr (sizeof(T) == 4)
-    if (needs_double<T>(problem.K, problem.N) ||
-        (long_sums<T>(problem.K, problem.N) && problem.reducer != Reducer::hard && no_soft_bases[family]))
-      return Widened(problem).solve(kernels<double>().family[family].solve);
-  return kernels<T>().family[family].solve(problem);
+    if (needs_double<T>(problem.K, problem.N)) return Widened(problem).solve(&solve<double>);
+  return solve<T>(problem);
 }
 
 }  // namespace dropdtw

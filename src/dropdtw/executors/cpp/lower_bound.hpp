@@ -10,23 +10,32 @@
 
 namespace dropdtw::DROPDTW_ISA {
 
-template <class Tab, class T>
-class Rest {
+template <class T>
+class LowerBound {
   static constexpr int W = Register<T>::W;
 
  public:
-  explicit Rest(const Problem<T>& problem) : problem_(problem), K_(problem.K), N_(problem.N) {}
+  explicit LowerBound(const Problem<T>& problem) : problem_(problem), K_(problem.K), N_(problem.N) {}
 
   // Whether there is a limit, and match costs are known or not negative.
-  bool wanted() const { return problem_.limit < inf<double> && (problem_.match != nullptr || problem_.least >= 0); }
+  bool wanted() const {
+    return problem_.limit < inf<double> && problem_.table->built_in &&
+           (problem_.match != nullptr || problem_.least >= 0);
+  }
 
-  bool prepare(int stride) {
+  DROPDTW_APART bool prepare(int stride) {
+    for (const Edge& e : *problem_.table)
+      if (e.cost == Cost::match) {
+        lightest_ = T(e.weight) < lightest_ ? T(e.weight) : lightest_;
+        heaviest_ = T(e.weight) > heaviest_ ? T(e.weight) : heaviest_;
+      }
     if (!x_.resize(N_ + 1 + 4 * W) || !z_.resize(stride) || !lost_x_.resize(N_) || !lost_z_.resize(K_) ||
         !column_.resize(N_ + W) || !row_.resize(K_ + W) || !below_x_.resize(N_) || !below_z_.resize(K_))
       return false;
     negative_ = 0;
-    for (int j = 0; j < N_; ++j) negative_ -= smaller_of(0, lost_x_[j] = lost<Move::left>(problem_.drop_x[j]));
-    for (int i = 0; i < K_; ++i) negative_ -= smaller_of(0, lost_z_[i] = lost<Move::top>(problem_.drop_z[i]));
+    const Lost of_x(*problem_.table, Move::left), of_z(*problem_.table, Move::top);
+    for (int j = 0; j < N_; ++j) negative_ -= smaller_of(0, lost_x_[j] = of_x(problem_.drop_x[j]));
+    for (int i = 0; i < K_; ++i) negative_ -= smaller_of(0, lost_z_[i] = of_z(problem_.drop_z[i]));
     read();
     double best = -inf<double>, share = 0;
     for (const double l : bound_shares) {
@@ -56,29 +65,22 @@ class Rest {
   const T* of_z() { return z_.get() + W; }                    // lane i: after row i
 
  private:
-  static constexpr T extreme(bool heavy) {  // the smallest or the largest weight of a match
-    T found = heavy ? T(0) : inf<T>;
-    for (const Edge& e : Tab::edges)
-      if (e.cost == Cost::match && (heavy ? T(e.weight) > found : T(e.weight) < found)) found = T(e.weight);
-    return found;
-  }
-  static constexpr T lightest = extreme(false), heaviest = extreme(true);
-
   // The least that an element without a match pays: its price, or nothing; ∞ if the table has no such edge.
-  template <Move move>
-  static T lost(T price) {
-    T least = inf<T>;
-    for (const Edge& e : Tab::edges)
-      if (e.move == move && e.cost != Cost::match) {
-        const T paid = e.cost == Cost::free ? T(0) : price;
-        least = paid < least ? paid : least;
-      }
-    return least;
-  }
+  struct Lost {
+    bool priced = false, free = false;
+    Lost(const Table& table, Move move) {
+      for (const Edge& e : table)
+        if (e.move == move && e.cost != Cost::match) (e.cost == Cost::free ? free : priced) = true;
+    }
+    T operator()(T price) const {
+      const T least = priced ? price : inf<T>;
+      return free && least > 0 ? T(0) : least;
+    }
+  };
 
   bool several(Move move) const {  // whether an element may get another match by this move
-    for (int e = 0; e < edge_count<Tab>; ++e)
-      if (Tab::edges[e].move == move && Tab::edges[e].cost == Cost::match && problem_.mask >> e & 1) return true;
+    for (const Edge& e : *problem_.table)
+      if (e.move == move && e.cost == Cost::match) return true;
     return false;
   }
 
@@ -102,15 +104,15 @@ class Rest {
     for (int i = 0; i < K_; ++i)
       if (row_[i] < 0)
         for (int j = 0; j < N_; ++j)
-          if (const double v = heaviest * problem_.match[i * problem_.row + j * problem_.column]; v < 0) {
+          if (const double v = heaviest_ * problem_.match[i * problem_.row + j * problem_.column]; v < 0) {
             negative_ -= v;
             below_x_[j] += v;
             below_z_[i] += v;
           }
     const bool again_x = several(Move::top), again_z = several(Move::left);
-    if (weighted<Tab>()) {
-      for (int j = 0; j < N_; ++j) column_[j] *= column_[j] < 0 ? heaviest : lightest;
-      for (int i = 0; i < K_; ++i) row_[i] *= row_[i] < 0 ? heaviest : lightest;
+    if (lightest_ != 1 || heaviest_ != 1) {
+      for (int j = 0; j < N_; ++j) column_[j] *= column_[j] < 0 ? heaviest_ : lightest_;
+      for (int i = 0; i < K_; ++i) row_[i] *= row_[i] < 0 ? heaviest_ : lightest_;
     }
     for (int j = 0; j < N_; ++j) {
       if (again_x && column_[j] < 0) column_[j] = T(below_x_[j]);
@@ -157,6 +159,7 @@ class Rest {
   const int K_, N_;
   double negative_ = 0;  // the absolute sum of all costs that can be negative
   T limit_ = 0;
+  T lightest_ = inf<T>, heaviest_ = 0;  // the smallest and the largest weight of a match
   Buffer<T> x_, z_, lost_x_, lost_z_, column_, row_;
   Buffer<double> below_x_, below_z_;
 };

@@ -33,12 +33,12 @@ DROPDTW_INLINE void fill(T* out, std::size_t n, T x) {
 }
 
 template <class T, Reducer R>
-class Sheet {
+class GraphForward {
   static constexpr int W = Register<T>::W;
   using V = Vec<T>;
 
  public:
-  explicit Sheet(GraphProblem<T>& problem) : p(problem), plan(*problem.plan), fold(problem.gamma) {
+  explicit GraphForward(GraphProblem<T>& problem) : p(problem), plan(*problem.plan), fold(problem.gamma) {
     Arena arena(problem.work);
     const std::size_t column = std::size_t(plan.states) * plan.stride;
     // Keeps all columns if they fit the budget; otherwise some, from which the others are recomputed.

@@ -1,13 +1,13 @@
 // The backward pass over a graph: derivatives of soft minima, and the traceback of a best path.
 #pragma once
-#include "sheet.hpp"
+#include "graph_forward.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
 
 // Collects the values of all final states and nodes, states in the outer loop, as rows of one vector each.
 template <class T, Reducer R>
-void set_ends(const Sheet<T, R>& sheet, const T* last, T* ends) {
-  const Plan& plan = sheet.plan;
+void set_ends(const GraphForward<T, R>& forward, const T* last, T* ends) {
+  const Plan& plan = forward.plan;
   for (int s = 0, k = 0; s < plan.final_count; ++s)
     for (int f = 0; f < plan.finals_count; ++f, ++k)
       store<T>(ends + k * Register<T>::W,
@@ -15,56 +15,57 @@ void set_ends(const Sheet<T, R>& sheet, const T* last, T* ends) {
 }
 
 template <class T, Reducer R>
-double value_of(const Sheet<T, R>& sheet, const T* ends) {
+double value_of(const GraphForward<T, R>& forward, const T* ends) {
   T found[Register<T>::W];
-  sheet.fold.values(ends, Register<T>::W, sheet.plan.final_count * sheet.plan.finals_count, Register<T>::W, found);
+  forward.fold.values(ends, Register<T>::W, forward.plan.final_count * forward.plan.finals_count, Register<T>::W,
+                      found);
   return double(found[0]);
 }
 
 // Propagates weights back along edges and arcs, column by column. The total weight that reaches a price is the
 // derivative with respect to it.
 template <class T, Reducer R>
-class Push {
+class GraphBackward {
   static constexpr int W = Register<T>::W;
   using V = Vec<T>;
 
  public:
-  explicit Push(GraphProblem<T>& problem) : sheet(problem), p(problem), plan(*problem.plan) {
-    Arena& arena = sheet.rest;
+  explicit GraphBackward(GraphProblem<T>& problem) : forward(problem), p(problem), plan(*problem.plan) {
+    Arena& arena = forward.rest;
     ends = arena.piece<T>(std::size_t(plan.final_count) * plan.finals_count * W);
-    weights = arena.piece<T>(sheet.size);
-    weights_before = arena.piece<T>(sheet.size);
+    weights = arena.piece<T>(forward.size);
+    weights_before = arena.piece<T>(forward.size);
     by_z = arena.piece<T>(plan.stride);
     by_price = arena.piece<T>(chunk_places);
     by_row = arena.piece<T>(4 * (std::size_t(plan.rows) + 1));
     arriving = arena.piece<T>(std::size_t(chunk_places) * (plan.source_count + 1));
     slots = arena.piece<T>(p.grad_arcs == nullptr ? 0 : plan.entry_count);
-    sheet.bytes = arena.used();
+    forward.bytes = arena.used();
   }
 
   Status solve() {
-    sheet.begin();
-    if (!sheet.fill_all()) return Status::stopped;
-    set_ends(sheet, sheet.slot(p.N - (sheet.segments - 1) * sheet.length), ends);
-    p.value = value_of(sheet, ends);
-    for (T* part : {weights, weights_before}) fill(part, sheet.size, T(0));
+    forward.begin();
+    if (!forward.fill_all()) return Status::stopped;
+    set_ends(forward, forward.slot(p.N - (forward.segments - 1) * forward.length), ends);
+    p.value = value_of(forward, ends);
+    for (T* part : {weights, weights_before}) fill(part, forward.size, T(0));
     fill(by_z, plan.stride, T(0));
     if (p.grad_arcs != nullptr) fill(slots, plan.entry_count, T(0));
     T one[W];
     store<T>(one, all<T>(1));
-    sheet.fold.weigh(ends, W, plan.final_count * plan.finals_count, W, one);
+    forward.fold.weigh(ends, W, plan.final_count * plan.finals_count, W, one);
     for (int s = 0, k = 0; s < plan.final_count; ++s)
       for (int f = 0; f < plan.finals_count; ++f, ++k)
         weights[std::size_t(plan.final_states[s]) * plan.stride + plan.finals[f]] += ends[k * W];
-    for (int a = sheet.segments - 1; a >= 0; --a) {
-      if (a < sheet.segments - 1 && !sheet.fill_segment(a)) return Status::stopped;
-      const int first = a * sheet.length;
-      for (int j = smaller(p.N, first + sheet.length); j > first; --j) {
-        if (!sheet.alive()) return Status::stopped;
-        leave(j, sheet.slot(j - first), sheet.slot(j - first - 1));
+    for (int a = forward.segments - 1; a >= 0; --a) {
+      if (a < forward.segments - 1 && !forward.fill_segment(a)) return Status::stopped;
+      const int first = a * forward.length;
+      for (int j = smaller(p.N, first + forward.length); j > first; --j) {
+        if (!forward.alive()) return Status::stopped;
+        leave(j, forward.slot(j - first), forward.slot(j - first - 1));
       }
     }
-    leave(0, sheet.slot(0), sheet.nowhere);
+    leave(0, forward.slot(0), forward.nowhere);
     for (int k = 0; k < plan.places; ++k)
       if (plan.label[k] < plan.rows) p.grad_z[plan.label[k]] += by_z[k];
     if (p.grad_arcs != nullptr)
@@ -74,7 +75,7 @@ class Push {
     return Status::done;
   }
 
-  std::size_t bytes() const { return sheet.bytes; }
+  std::size_t bytes() const { return forward.bytes; }
 
  private:
   static DROPDTW_INLINE void add(T* to, const T* from, int n, T weight = 1) {
@@ -96,7 +97,7 @@ class Push {
   }
 
   void leave(int j, const T* here, const T* before) {
-    sheet.price_column(j);
+    forward.price_column(j);
     fill(by_row, 4 * (std::size_t(plan.rows) + 1), T(0));
     by_x = 0;
     for (int c = plan.chunk_count - 1; c >= 0; --c) {
@@ -120,7 +121,7 @@ class Push {
     T* const done = weights;
     weights = weights_before;
     weights_before = done;
-    fill(done, sheet.size, T(0));
+    fill(done, forward.size, T(0));
   }
 
   DROPDTW_FLAT void leave_hubs(const Chunk& chunk, const T* here) {
@@ -130,13 +131,13 @@ class Push {
       const std::size_t state = std::size_t(plan.passed[k]) * plan.stride;
       const T* const g = weights + state + chunk.begin;
       if (!nothing(g, chunk.end - chunk.begin))
-        spread(chunk, take, here + state, g, sheet.raw[plan.source_count], weights + state);
+        spread(chunk, take, here + state, g, forward.raw[plan.source_count], weights + state);
     }
   }
 
   DROPDTW_FLAT void leave_nodes(const Chunk& chunk, int j, const T* here, const T* before) {
     const int n = chunk.end - chunk.begin;
-    sheet.bring(chunk, here, before);
+    forward.bring(chunk, here, before);
     fill(by_price, n, T(0));
     for (int k = 0; k < plan.source_count; ++k) fill(arriving + k * chunk_places, n, T(0));
     for (int s = plan.states - 1; s >= 0; --s) {
@@ -148,13 +149,13 @@ class Push {
       const int first = s == 0 ? 0 : plan.ways_end[s - 1];
       int count = 0;
       for (int w = first; w < plan.ways_end[s]; ++w)
-        if (const T* const from = sheet.origin(chunk, plan.ways[w], here, before); from != nullptr)
-          sheet.template pay<false>(chunk, plan.ways[w], from, n, sheet.ways + count++ * chunk_places);
+        if (const T* const from = forward.origin(chunk, plan.ways[w], here, before); from != nullptr)
+          forward.template pay<false>(chunk, plan.ways[w], from, n, forward.ways + count++ * chunk_places);
       if (count == 0) continue;
-      sheet.fold.weigh(sheet.ways, chunk_places, count, n, g);
-      const T* passing = sheet.ways;
+      forward.fold.weigh(forward.ways, chunk_places, count, n, g);
+      const T* passing = forward.ways;
       for (int w = first; w < plan.ways_end[s]; ++w)
-        if (sheet.origin(chunk, plan.ways[w], here, before) != nullptr) {
+        if (forward.origin(chunk, plan.ways[w], here, before) != nullptr) {
           credit(chunk, plan.ways[w], passing, n);
           passing += chunk_places;
         }
@@ -162,10 +163,10 @@ class Push {
     for (int k = 0; k < plan.source_count; ++k) {
       const Source& source = plan.sources[k];
       const T* const g = arriving + k * chunk_places;
-      if (sheet.at[k] == nullptr || nothing(g, n)) continue;
+      if (forward.at[k] == nullptr || nothing(g, n)) continue;
       const std::size_t state = std::size_t(source.state) * plan.stride;
       const bool back = consumes(source.use);
-      spread(chunk, chunk.takes[source.use], (back ? before : here) + state, g, sheet.raw[k],
+      spread(chunk, chunk.takes[source.use], (back ? before : here) + state, g, forward.raw[k],
              (back ? weights_before : weights) + state);
     }
     add_by_label(chunk, n);
@@ -191,10 +192,10 @@ class Push {
       if (take.neighbors)
         std::memcpy(entries, states + plan.entries[take.begin], take.count * sizeof(T));
       else
-        sheet.gather_entries(take, states, entries);
+        forward.gather_entries(take, states, entries);
       const std::int32_t* const ends_at = plan.ends + take.ends;
       for (int k = 0, from = 0; k < (chunk.end - chunk.begin) / slice; from = ends_at[k++])
-        sheet.fold.weigh(entries + from, slice, (ends_at[k] - from) / slice, slice, g + k * slice);
+        forward.fold.weigh(entries + from, slice, (ends_at[k] - from) / slice, slice, g + k * slice);
       shares = entries;
     }
     if (p.grad_arcs != nullptr) add(slots + take.begin, shares, take.count);
@@ -213,7 +214,7 @@ class Push {
       for (int k = 0; k < 4; ++k) by_row[4 * label[i + k] + k] += by_price[i + k];
   }
 
-  Sheet<T, R> sheet;
+  GraphForward<T, R> forward;
   GraphProblem<T>& p;
   const Plan& plan;
   T *ends, *weights, *weights_before, *by_z, *by_price, *by_row, *arriving, *slots;
@@ -222,34 +223,34 @@ class Push {
 
 // The traceback of a best path, from end to start. Choices are recomputed from the stored values.
 template <class T>
-class Walk {
+class GraphPath {
  public:
-  explicit Walk(GraphProblem<T>& problem) : sheet(problem), p(problem), plan(*problem.plan) {
-    ends = sheet.rest.template piece<T>(std::size_t(plan.final_count) * plan.finals_count * Register<T>::W);
-    sheet.bytes = sheet.rest.used();
+  explicit GraphPath(GraphProblem<T>& problem) : forward(problem), p(problem), plan(*problem.plan) {
+    ends = forward.rest.template piece<T>(std::size_t(plan.final_count) * plan.finals_count * Register<T>::W);
+    forward.bytes = forward.rest.used();
   }
 
-  std::size_t bytes() const { return sheet.bytes; }
+  std::size_t bytes() const { return forward.bytes; }
 
   Status solve() {
-    sheet.begin();
-    if (!sheet.fill_all()) return Status::stopped;
-    const T* const last = sheet.slot(p.N - (sheet.segments - 1) * sheet.length);
-    set_ends(sheet, last, ends);
-    p.value = value_of(sheet, ends);
+    forward.begin();
+    if (!forward.fill_all()) return Status::stopped;
+    const T* const last = forward.slot(p.N - (forward.segments - 1) * forward.length);
+    set_ends(forward, last, ends);
+    p.value = value_of(forward, ends);
     if (!(p.value < double(inf<T>))) return Status::done;
     int end = 0;
     while (double(ends[end * Register<T>::W]) != p.value) ++end;
     state = plan.final_states[end / plan.finals_count];
     place = plan.finals[end % plan.finals_count];
     j = p.N;
-    for (int a = sheet.segments - 1; a >= 0; --a) {
-      if (a < sheet.segments - 1 && !sheet.fill_segment(a)) return Status::stopped;
-      const int first = a * sheet.length;
+    for (int a = forward.segments - 1; a >= 0; --a) {
+      if (a < forward.segments - 1 && !forward.fill_segment(a)) return Status::stopped;
+      const int first = a * forward.length;
       for (int seen = j + 1; !begun() && (j > first || a == 0);) {
-        if (j < seen && j - first > ahead) look_ahead(sheet.slot(j - first - ahead));
+        if (j < seen && j - first > ahead) look_ahead(forward.slot(j - first - ahead));
         seen = j;
-        take_step(sheet.slot(j - first), j > first ? sheet.slot(j - first - 1) : sheet.nowhere);
+        take_step(forward.slot(j - first), j > first ? forward.slot(j - first - 1) : forward.nowhere);
       }
     }
     return Status::done;
@@ -299,7 +300,7 @@ class Walk {
   }
 
   T price(Cost cost) const {
-    if (cost == Cost::drop_z) return sheet.priced_z[place];
+    if (cost == Cost::drop_z) return forward.priced_z[place];
     const int label = plan.label[place];
     if (j == 0 || (cost == Cost::match && label == plan.rows)) return inf<T>;
     return cost == Cost::drop_x ? p.drop_x[j - 1] : p.match[label * p.row + (j - 1) * p.column];
@@ -321,7 +322,7 @@ class Walk {
       const T* const states = (back ? before : here) + std::size_t(way.state) * plan.stride;
       Choice found{states[place]};
       if (way.source >= 0) found = choose(chunk, plan.sources[way.source].use, states);
-      if (way.plus != Plus::none) found.value += sheet.charges[int(way.plus)];
+      if (way.plus != Plus::none) found.value += forward.charges[int(way.plus)];
       if (way.cost != Cost::free) {
         const T paid = price(way.cost);
         found.value += way.weight == 1 ? paid : rounded<T>(all<T>(paid) * T(way.weight))[0];
@@ -339,7 +340,7 @@ class Walk {
     j -= back;
   }
 
-  Sheet<T, Reducer::hard> sheet;
+  GraphForward<T, Reducer::hard> forward;
   GraphProblem<T>& p;
   const Plan& plan;
   T* ends;
