@@ -13,6 +13,7 @@ from cases import EVERY_VARIANT as VARIANTS
 from cases import same
 from dropdtw.executors import EXECUTORS
 from dropdtw.tables.table import CHARGES
+from random_tables import random_table
 
 RELATIVE = {np.float32: 2e-4, np.float64: 1e-9}
 Law = Callable[[np.random.Generator], None]
@@ -107,6 +108,34 @@ def executors_agree(rng: np.random.Generator) -> None:
         else:
             assert close(value, truth, C, *numbers(request)), (name, value, truth, kind, gamma, request)
     np.testing.assert_array_equal(before, C)
+
+
+def tables_of_ones_own_agree(rng: np.random.Generator) -> None:
+    """A random table has the reference's values, path, probabilities and pairs in every executor."""
+    table = random_table(rng)
+    C, given = random_problem(rng, 24)
+    request: dict[str, Any] = {"method": table} | {
+        k: v for k, v in given.items() if k in ("window", "drop_x", "drop_z")
+    }
+    request |= {name: float(rng.random()) for name in CHARGES if name in {e.plus for e in table.every_edge}}
+    gamma = float(10.0 ** rng.uniform(-1, 1))
+    found: dict[str, list[Any]] = {}
+    for name in EXECUTORS:
+        asked = request | {"executor": name}
+        kinds = [outcome(dropdtw.cost, C, reducer=kind, gamma=gamma, **asked) for kind in ("hard", "soft", "smooth")]
+        path = outcome(dropdtw.solve, C, **asked)
+        chances = outcome(dropdtw.posterior, C, gamma=gamma, **asked)
+        found[name] = [*kinds, path if isinstance(path, str) else path.cost, chances]
+    *values, chances = found.pop("reference")
+    for *others, other in found.values():
+        for value, truth in zip(others, values, strict=True):
+            assert value == truth if isinstance(truth, str) else close(value, truth, C, *numbers(request)), (
+                table,
+                value,
+            )
+        assert isinstance(other, str) == isinstance(chances, str), (table, other, chances)
+        if not isinstance(other, str) and np.abs(C[np.isfinite(C)]).max(initial=0) < 1e3:
+            assert np.allclose(other.match, chances.match, atol=1e-3), table
 
 
 def oracle_agrees(rng: np.random.Generator) -> None:
@@ -226,6 +255,7 @@ def explanations_cost_no_less(rng: np.random.Generator) -> None:
 LAWS: list[Law] = [
     executors_agree,
     executors_agree,
+    tables_of_ones_own_agree,
     oracle_agrees,
     path_costs_what_it_says,
     batches_are_their_items,
