@@ -82,6 +82,7 @@ def families(recurrence: Any) -> list[Family]:
         "free_ends": [recurrence.free_ends(t, x, z) for t, x, z in product(plain, ends, ends)],
         "free_x_charged": [recurrence.free_ends(t, x) for t, x in product(charged, ends)],
         "free_ends_charged": [recurrence.free_ends(t, x, z) for t, x, z in product(charged, ends, ends)],
+        "ctc": [recurrence.ctc()],
         "occurrence": [recurrence.occurrence(**r, anchored=a) for r, a in product(runs, (False, True))],
     }
     return [_family(name, tables) for name, tables in members.items()]
