@@ -24,15 +24,15 @@ class Compiled:
     @staticmethod
     def forward(table, reducer, gamma, *given):
         *tensors, gradient, normalize = given
-        found, saved = ops.solve(ops.Given(*tensors), ops.Call(ops.register(table), reducer, gamma), gradient)
+        found, saved = ops.solve(ops.BatchCosts(*tensors), ops.Operation(ops.register(table), reducer, gamma), gradient)
         return found / Compiled.length(tensors, normalize), saved
 
     @staticmethod
     def backward(table, reducer, gamma, *given):
         *tensors, saved, grad, normalize = given
-        call = ops.Call(ops.register(table), reducer, gamma)
+        call = ops.Operation(ops.register(table), reducer, gamma)
         grad = grad / Compiled.length(tensors, normalize).to(tensors[0].dtype)
-        return ops.pull(grad.expand(len(tensors[0])), ops.Given(*tensors), list(saved), call)
+        return ops.derivatives(grad.expand(len(tensors[0])), ops.BatchCosts(*tensors), list(saved), call)
 
     @staticmethod
     def length(tensors, normalize):

@@ -146,7 +146,7 @@ def test_numbers_of_0_run_the_table_that_charges_nothing(monkeypatch):
     seen = []
 
     def spy(*given, value=ops.value):
-        seen.append((given[3], ops.table(given[-1].table).name))
+        seen.append((given[0].charges, ops.table(given[1].table).name))
         return value(*given)
 
     monkeypatch.setattr(ops, "value", spy)

@@ -60,6 +60,10 @@ class Costs:
         """The same costs with other match costs."""
         return Costs(Matrix(C), self.drop_x, self.drop_z, self.band, self.charges)
 
+    def with_drops(self, **drops: Any) -> Costs:
+        """The same costs with other drop_x or drop_z."""
+        return replace(self, **drops)
+
     def of_rows(self, rows: Array) -> Costs:
         """The costs of some z, in this order, without a band."""
         return Costs(Matrix(self.matrix[rows]), self.drop_x, self.drop_z[rows], None, self.charges)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +42,10 @@ class _Costs:
     def with_match(self, C: Array) -> _Costs:
         """A copy with other match costs."""
         return replace(self, matrix=C)
+
+    def with_drops(self, **drops: Any) -> _Costs:
+        """A copy with other drop_x or drop_z."""
+        return replace(self, **drops)
 
     def banded(self) -> Array:
         """The match costs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -129,9 +128,9 @@ def _narrow(x: Ends, z: Ends, costs: Any) -> Any:
     """Forbid skipping elements that are too far from the ends."""
     z_lengths, x_lengths = costs.lengths or (None, None)
     if x.limited:
-        costs = replace(costs, drop_x=_allowed(costs.xp, costs.drop_x, x, x_lengths))
+        costs = costs.with_drops(drop_x=_allowed(costs.xp, costs.drop_x, x, x_lengths))
     if z.limited:
-        costs = replace(costs, drop_z=_allowed(costs.xp, costs.drop_z, z, z_lengths))
+        costs = costs.with_drops(drop_z=_allowed(costs.xp, costs.drop_z, z, z_lengths))
     return costs
 
 

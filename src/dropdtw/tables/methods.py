@@ -6,7 +6,7 @@ The API, the tests and the benchmarks read it. CONTRIBUTING.md, "Adding an align
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from numbers import Real
 from typing import Any, Final, NamedTuple
@@ -152,12 +152,12 @@ class Method:
         if self.pair is not None:
             costs = costs.with_match(self.pair(costs.xp, costs.matrix, threshold))
         if self.free_x:
-            costs = replace(costs, drop_x=costs.xp.zeros_like(costs.drop_x))
+            costs = costs.with_drops(drop_x=costs.xp.zeros_like(costs.drop_x))
         if self.free_z:
-            costs = replace(costs, drop_z=costs.xp.zeros_like(costs.drop_z))
+            costs = costs.with_drops(drop_z=costs.xp.zeros_like(costs.drop_z))
         if self.drop_cost is not None:
             x, z = (costs.xp.full_like(drop, self.drop_cost) for drop in (costs.drop_x, costs.drop_z))
-            costs = replace(costs, drop_x=x, drop_z=z)
+            costs = costs.with_drops(drop_x=x, drop_z=z)
         if self.weigh is not None:
             costs = self.weigh(costs)
         return costs if self.narrow is None else self.narrow(costs)

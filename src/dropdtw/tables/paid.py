@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,7 @@ def greedy(costs: Any) -> Any:
     never = xp.full_like(match, np.inf)
     lost_x = xp.amin(match, axis=-2) > costs.drop_x
     lost_z = xp.amin(match, axis=-1) > costs.drop_z
-    return replace(
-        costs.with_match(xp.where(lost_x[..., None, :] | lost_z[..., :, None], never, costs.matrix)),
+    return costs.with_match(xp.where(lost_x[..., None, :] | lost_z[..., :, None], never, costs.matrix)).with_drops(
         drop_x=xp.where(lost_x, costs.drop_x, never[..., 0, :]),
         drop_z=xp.where(lost_z, costs.drop_z, never[..., :, 0]),
     )
@@ -70,7 +68,7 @@ def without_ends(costs: Any) -> Any:
     C[[0, -1]] = C[:, [0, -1]] = np.inf
     x, z = np.full_like(costs.drop_x, np.inf), np.full_like(costs.drop_z, np.inf)
     x[[0, -1]] = z[[0, -1]] = 0
-    return replace(costs.with_match(C), drop_x=x, drop_z=z)
+    return costs.with_match(C).with_drops(drop_x=x, drop_z=z)
 
 
 def too_short(K: int, N: int) -> str | None:

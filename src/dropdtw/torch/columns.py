@@ -13,44 +13,26 @@ from torch import Tensor
 
 from dropdtw.orders.graph import PASS, Graph, use_of
 from dropdtw.tables.table import MOVES, Recurrence
-from dropdtw.torch.ops import GRAPHS, Call
+from dropdtw.torch.ops import GRAPHS, BatchCosts, Operation
 from dropdtw.torch.ops import table as find_table
-from dropdtw.torch.wavefront import Prepared, minimum, prepared
+from dropdtw.torch.wavefront import by_name, minimum, prepared
 
 
-def value(
-    C: Tensor,
-    drop_x: Tensor,
-    drop_z: Tensor,
-    charges: Tensor | None,
-    lengths: tuple[Tensor, Tensor] | None,
-    call: Call,
-) -> Tensor:
-    """Compute the values (B,) of a batch like `wavefront.value`, with `call.graphs` as the graphs of its items."""
-    graphs = GRAPHS[call.key] if call.graphs is None else call.graphs
-    batch = prepared(C, drop_x, drop_z, charges, lengths, call.table)
-    table, which = find_table(call.table), graphs.which
-    found = torch.empty(len(C), dtype=batch.C.dtype, device=C.device)
+def value(given: BatchCosts, operation: Operation) -> Tensor:
+    """Compute the values (B,) of a batch like `wavefront.value`, with `operation.graphs` as the graphs of its items."""
+    graphs = GRAPHS[operation.key] if operation.graphs is None else operation.graphs
+    batch, lengths, spoilt = prepared(given, operation.table)
+    table, which = find_table(operation.table), graphs.which
+    found = torch.empty(len(spoilt), dtype=batch.C.dtype, device=batch.C.device)
     for n, graph in enumerate(graphs.distinct):
-        items = torch.tensor([b for b in range(len(C)) if which is None or which[b] == n], device=C.device)
-        found = found.index_copy(0, items, _sweep(_items(batch, items), graph, table, call))
+        items = torch.tensor([b for b in range(len(spoilt)) if which is None or which[b] == n], device=batch.C.device)
+        swept = _sweep(batch.of_items(items), lengths[1][items], graph, table, operation)
+        wrong = spoilt[items] | (lengths[0][items] != graph.K)
+        found = found.index_copy(0, items, torch.where(wrong, torch.nan, swept))
     return found
 
 
-def _items(batch: Prepared, items: Tensor) -> Prepared:
-    """Select some items of a batch."""
-    return Prepared(
-        batch.C[items],
-        batch.drop_x[items],
-        batch.drop_z[items],
-        {name: paid[items] for name, paid in batch.charge.items()},
-        batch.z_lengths[items],
-        batch.x_lengths[items],
-        batch.spoilt[items],
-    )
-
-
-def _sweep(batch: Prepared, graph: Graph, table: Recurrence, call: Call) -> Tensor:
+def _sweep(batch: BatchCosts, x_lengths: Tensor, graph: Graph, table: Recurrence, operation: Operation) -> Tensor:
     """Compute the values of items that share a graph.
 
     A column is one (b, 1 + V) tensor per state: first a dummy node at ∞, then the nodes block by block.
@@ -77,7 +59,7 @@ def _sweep(batch: Prepared, graph: Graph, table: Recurrence, call: Call) -> Tens
     def brought(states: Tensor, arcs: tuple[Tensor, Tensor]) -> Tensor:
         source, cost = arcs
         found = states.index_select(1, source.flatten()).view(b, *source.shape) + cost
-        return minimum(found.movedim(1, 0), call.reducer, call.gamma)
+        return minimum(found.movedim(1, 0), operation.reducer, operation.gamma)
 
     finals = tensor(place[list(graph.finals)])
     before = dict.fromkeys(table.states, inf.expand(b, 1 + len(graph)))
@@ -97,19 +79,22 @@ def _sweep(batch: Prepared, graph: Graph, table: Recurrence, call: Call) -> Tens
                     else:
                         source = before[e.src].index_select(1, nodes) if dj else new[e.src]
                     ways.append(source + _paid(batch, C, drop_z, labels, j, e.cost, e.weight, e.plus))
-                new[state] = minimum(torch.stack(ways), call.reducer, call.gamma) if ways else inf.expand(b, len(nodes))
+                new[state] = (
+                    minimum(torch.stack(ways), operation.reducer, operation.gamma)
+                    if ways
+                    else inf.expand(b, len(nodes))
+                )
                 if j == 0 and state in table.starts:
                     new[state] = torch.where(begins, 0.0, new[state])
             here = {state: torch.cat([here[state], new[state]], dim=1) for state in table.states}
         before = here
         last = torch.cat([here[state].index_select(1, finals).T for state in table.final])
-        ends = torch.where(batch.x_lengths == j, last, ends)
-    spoilt = batch.spoilt | (batch.z_lengths != graph.K)
-    return torch.where(spoilt, torch.nan, minimum(ends, call.reducer, call.gamma))
+        ends = torch.where(x_lengths == j, last, ends)
+    return minimum(ends, operation.reducer, operation.gamma)
 
 
 def _paid(
-    batch: Prepared, C: Tensor, drop_z: Tensor, label: Tensor, j: int, cost: str, weight: float, plus: str | None
+    batch: BatchCosts, C: Tensor, drop_z: Tensor, label: Tensor, j: int, cost: str, weight: float, plus: str | None
 ) -> Tensor:
     """Compute the cost that an edge pays on arrival in column j, for each node of a block."""
     inf = C.new_full((), torch.inf)
@@ -124,4 +109,4 @@ def _paid(
     else:
         paid = batch.drop_x[:, j - 1, None]
     paid = paid if weight == 1 else weight * paid
-    return paid if plus is None else paid + batch.charge[plus]
+    return paid if plus is None else paid + by_name(batch.charges)[plus]

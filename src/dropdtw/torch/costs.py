@@ -15,6 +15,7 @@ from torch.nn.functional import normalize
 
 from dropdtw.costs import Softmax, resolve
 from dropdtw.torch import kernels
+from dropdtw.torch.ops import within
 
 
 def cosine(Z: Tensor, X: Tensor) -> Tensor:
@@ -427,16 +428,6 @@ def percentile_logit(S: Tensor, p: float, z_lengths: Tensor | None = None, x_len
 def _check_percentile(p: float) -> None:
     if not 0 <= p <= 100:
         raise ValueError(f"p is {p!r}; give a percentile from 0 to 100")
-
-
-def within(C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
-    """Return a mask, broadcastable to C (B, K, N), of the entries that are not padding."""
-    mask = torch.ones(1, 1, 1, dtype=torch.bool, device=C.device)
-    for lengths, dim in ((z_lengths, 1), (x_lengths, 2)):
-        if lengths is not None:
-            here = torch.arange(C.shape[dim], device=C.device) < lengths.to(C.device)[:, None]
-            mask = mask & here.unsqueeze(3 - dim)
-    return mask
 
 
 def temperature(match: Any) -> float | None:

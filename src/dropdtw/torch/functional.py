@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,9 +21,9 @@ from dropdtw.tables.methods import METHODS, Method, MethodLike
 from dropdtw.tables.table import CHARGES
 from dropdtw.torch import charges, columns, kernels, ops, orders, wavefront
 from dropdtw.torch.charges import Charge
-from dropdtw.torch.costs import percentile_drop, within
+from dropdtw.torch.costs import percentile_drop
 from dropdtw.torch.masks import Mask, front
-from dropdtw.torch.orders import Orders, Plan
+from dropdtw.torch.orders import BatchPlan, Orders
 
 Batch = Tensor | Sequence[Tensor]
 Lengths = Tensor | Sequence[int] | None
@@ -114,7 +112,7 @@ def drop_dtw(
         reducer, _constant(gamma), _constant(charges.described(open_x, "open_x")),
         _constant(charges.described(open_z, "open_z")), _constant(charges.described(warp, "warp")),
     )  # fmt: skip
-    spec, call, edits, limits_lengths = _spec(*options)
+    spec, operation, edits, limits_lengths = _spec(*options)
     chosen = _executor(C, executor)
     plan = None
     if order is not None:
@@ -125,50 +123,31 @@ def drop_dtw(
         plan = _plan(B, K, N, _known(lengths), strict, options, window, chosen, compiling, is_list, *entries)
     elif strict and limits_lengths and not torch.compiler.is_compiling():
         check_fit(spec, C.shape[1], C.shape[2], lengths)
-    unedited = None if edits else call.table
-    costs = _Costs(  # rules read all of C, even the part outside the window
+    unedited = None if edits else operation.table
+    charged = None
+    # A tensor always selects a table with charges: checking whether it is 0 would force a device synchronization.
+    if charges.given(open_x, open_z, warp) or ops.pays_charges(operation.table):
+        charged = charges.stack((open_x, open_z, warp), len(C), ops.computes_in(C), C.device)
+    given = ops.BatchCosts(  # rules read all of C, even the part outside the window
         C if window is None else _banded(C, window, lengths),
         _drops(drop_x, "drop_x", unedited, C, lengths),
         _drops(drop_z, "drop_z", unedited, C, lengths),
+        charged,
         lengths,
     )
     if edits:  # looked up by name: torch.compile can trace that, but not the spec's own method
         entry = method if isinstance(method, Method) else METHODS[str(method)]
-        costs = entry.edit(costs, None if threshold is None else threshold_of(threshold, C, lengths))
-    call = ops.Call(call.table, call.reducer, call.gamma, chosen)
-    charged = None
-    # A tensor always selects a table with charges: checking whether it is 0 would force a device synchronization.
-    if charges.given(open_x, open_z, warp) or ops.pays_charges(call.table):
-        charged = charges.stack((open_x, open_z, warp), len(C), ops.computes_in(C), C.device)
-    given = ops.Given(costs.matrix, costs.drop_x, costs.drop_z, charged, lengths)
-    return _value(given, call) if plan is None else orders.value(given, call, plan, _value)
+        given = entry.edit(given, None if threshold is None else threshold_of(threshold, C, lengths))
+    operation = ops.Operation(operation.table, operation.reducer, operation.gamma, chosen)
+    return _value(given, operation) if plan is None else orders.value(given, operation, plan, _value)
 
 
-def _value(given: ops.Given, call: ops.Call) -> Tensor:
+def _value(given: ops.BatchCosts, operation: ops.Operation) -> Tensor:
     """Return the values of a batch of lists or of graphs."""
-    if call.executor != "wavefront":
-        return ops.value(*given, call)
-    on_graphs = call.graphs is not None or bool(call.key)
-    return columns.value(*given, call) if on_graphs else wavefront.value(*given, call)
-
-
-@dataclass(frozen=True)
-class _Costs:
-    """The costs of a batch, in the form that `Method.edit` expects."""
-
-    matrix: Tensor
-    drop_x: Tensor
-    drop_z: Tensor
-    lengths: Padding
-    xp: ClassVar[ModuleType] = torch
-
-    def with_match(self, C: Tensor) -> _Costs:
-        """Return a copy with other match costs."""
-        return replace(self, matrix=C)
-
-    def banded(self) -> Tensor:
-        """Return the match costs with +∞ outside the window and in the padding, where no match is possible."""
-        return self.matrix if self.lengths is None else self.matrix.where(within(self.matrix, *self.lengths), torch.inf)
+    if operation.executor != "wavefront":
+        return ops.value(given, operation)
+    on_graphs = operation.graphs is not None or bool(operation.key)
+    return columns.value(given, operation) if on_graphs else wavefront.value(given, operation)
 
 
 _Digits = tuple[str]
@@ -194,7 +173,7 @@ def check_request(drop_x: object, drop_z: object, threshold: object, **options: 
     Spec.of(**options).check_costs_suffice()
 
 
-def _spec(*options: Any) -> tuple[Spec, ops.Call, bool, bool]:
+def _spec(*options: Any) -> tuple[Spec, ops.Operation, bool, bool]:
     return _cached_spec(*options)
 
 
@@ -220,7 +199,7 @@ def _cached_spec(
     warp: _Digits | str,
     window: float | None = None,
     order: Order | None = None,
-) -> tuple[Spec, ops.Call, bool, bool]:
+) -> tuple[Spec, ops.Operation, bool, bool]:
     """Return the request, the operator's settings, whether the method edits costs, and whether it limits the lengths.
 
     The request records only whether drop costs and thresholds exist: here they are tensors, or rules that read tensors.
@@ -242,9 +221,9 @@ def _cached_spec(
         order=order,
     )
     spec.check_costs_suffice()
-    call = ops.Call(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma)
+    operation = ops.Operation(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma)
     limits = spec.method.refuses is not None or not (spec.fits(1, 9) and spec.fits(9, 1))
-    return spec, call, spec.method.edits, limits
+    return spec, operation, spec.method.edits, limits
 
 
 def _known(lengths: Padding) -> Sequence[tuple[int, int]] | None:
@@ -272,7 +251,7 @@ def _plan(
     compiling: bool,
     is_list: bool,
     *order: Any,
-) -> Plan:
+) -> BatchPlan:
     """Plan how to compute a batch with orders.
 
     lengths : None if they cannot be read, () if nothing is padded.   compiling : whether torch.compile is tracing.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -21,7 +21,8 @@ from dropdtw.torch import charges, ops, stages
 from dropdtw.torch.batch import Pairs
 from dropdtw.torch.functional import check_fit
 from dropdtw.torch.learned import LearnedDrop
-from dropdtw.torch.stages import Drop, Gradients, Inputs, Plan, Shared
+from dropdtw.torch.operators import Tensors, once
+from dropdtw.torch.stages import Drop, Gradients, LossInputs, LossPlan, Shared
 
 if TYPE_CHECKING:
     from dropdtw.torch.losses import AlignmentLoss
@@ -62,13 +63,13 @@ def values(loss: AlignmentLoss, p: Pairs, normalize: str | None, reduction: str 
         check_fit(spec, given.Z.shape[1], given.X.shape[1], given.lengths)
     own_x, own_z = _own(drop_x, p), _own(drop_z, p, turned=True)
     charged = None
-    if charges.given(*by_name.values()) or ops.pays_charges(plan.call.table):
+    if charges.given(*by_name.values()) or ops.pays_charges(plan.operation.table):
         three = (by_name.get("open_x", 0.0), by_name.get("open_z", 0.0), by_name.get("warp", 0.0))
         charged = charges.stack(three, len(given.Z), given.Z.dtype, given.Z.device)
     return _value(given._replace(own_x=own_x, own_z=own_z, charges=charged), plan, name, sharing)
 
 
-def inputs(p: Pairs) -> Inputs:
+def inputs(p: Pairs) -> LossInputs:
     """Return pairs in the form that the operators take: with both lengths or neither, and with arbitrary padding.
 
     Under torch.compile the padding is set to 0: the compiler fuses that with the preceding operations.
@@ -77,7 +78,7 @@ def inputs(p: Pairs) -> Inputs:
     if p.z_lengths is not None or p.x_lengths is not None:
         lengths = _full(p.given_z, p.z_lengths), _full(p.given_x, p.x_lengths)
     Z, X = (p.Z, p.X) if torch.compiler.is_compiling() else (p.given_z, p.given_x)
-    return Inputs(Z, X, None, None, None, p.names, *lengths)
+    return LossInputs(Z, X, None, None, None, p.names, *lengths)
 
 
 def shared(p: Pairs) -> Shared | None:
@@ -128,7 +129,7 @@ TENSOR = charges.described(torch.empty(0), "")
 """Placeholder for a charge that is a tensor."""
 
 
-def _plan(*options: Any) -> tuple[Plan | None, str, Spec]:
+def _plan(*options: Any) -> tuple[LossPlan | None, str, Spec]:
     return _cached_plan(*options)
 
 
@@ -149,7 +150,7 @@ def _cached_plan(
     known: tuple[tuple[str, str], ...],
     normalize: str | None,
     reduction: str,
-) -> tuple[Plan | None, str, Spec]:
+) -> tuple[LossPlan | None, str, Spec]:
     """Return the plan of a request (None if the general path must run), its operator name, and the checked request."""
     charged = {name: charges.described(float.fromhex(digits), name) if digits else TENSOR for name, digits in known}
     found = [_drop(kind, name, wide) for kind, name in ((drop_x, "drop_x"), (drop_z, "drop_z"))]
@@ -170,10 +171,10 @@ def _cached_plan(
         return None, "", spec
     x = Drop("number") if spec.method.free_x else x
     z = Drop("number") if spec.method.free_z else z
-    call = ops.Call(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma, "triton")
-    x = Drop("number", math.inf) if x.kind == "none" and ops.pays(call.table, "drop_x") else x
-    z = Drop("number", math.inf) if z.kind == "none" and ops.pays(call.table, "drop_z") else z
-    plan = Plan(match, float.fromhex(gamma_match), x, z, call, normalize, reduction)
+    operation = ops.Operation(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma, "triton")
+    x = Drop("number", math.inf) if x.kind == "none" and ops.pays(operation.table, "drop_x") else x
+    z = Drop("number", math.inf) if z.kind == "none" and ops.pays(operation.table, "drop_z") else z
+    plan = LossPlan(match, float.fromhex(gamma_match), x, z, operation, normalize, reduction)
     name = repr(plan)
     _PLANS[name] = plan
     return plan, name, spec
@@ -192,14 +193,14 @@ def _drop(drop: DropKind, name: str, wide: bool) -> Drop | None:
     return Drop(kind, value)
 
 
-_PLANS: dict[str, Plan] = {}
+_PLANS: dict[str, LossPlan] = {}
 """Plans by the names that operators take."""
 
 
 # --- As PyTorch knows it ------------------------------------------------------------------------------------------
 
 
-def _value(given: Inputs, plan: Plan, name: str, shared: Shared | None) -> Tensor:
+def _value(given: LossInputs, plan: LossPlan, name: str, shared: Shared | None) -> Tensor:
     wanted = 0
     if torch.is_grad_enabled():
         for n, part in enumerate(given[:5]):
@@ -209,7 +210,7 @@ def _value(given: Inputs, plan: Plan, name: str, shared: Shared | None) -> Tenso
         tensors = _distinct(given)
         found = _Traced.apply(*tensors, name, wanted) if wanted else forward(*tensors, name, 0)[0]  # type: ignore[no-untyped-call]
     elif wanted:
-        found = _Forward.apply(*given[:5], given, plan, wanted, shared)  # type: ignore[no-untyped-call]
+        found = _differentiable(*given[:5], (given, plan, wanted, shared))
     else:
         found, _ = stages.forward(given, plan, 0, shared)
     return found
@@ -226,39 +227,20 @@ def _distinct(tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
     return found
 
 
-class _Forward(torch.autograd.Function):
-    """The operator for eager code: calling a registered operator has several times the overhead."""
-
-    @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> Tensor:
-        given: Inputs
-        shared: Shared
-        *_, given, plan, wanted, shared = arguments
-        found, saved = stages.forward(given, plan, wanted, shared)
-        ctx.plan, ctx.wanted = plan, wanted
-        ragged = plan.match == "softmax" and given.lengths is not None
-        ctx.save_for_backward(*(shared.sequences if ragged else given[:2]), *saved)
-        return found
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        Z, X, *found = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph: raise on second differentiation
-            by = _Backward.apply(grad, Z, X, *found, ctx.plan, ctx.wanted)  # type: ignore[no-untyped-call]
-        else:
-            by = stages.pulled(Z, X, stages.scaled(grad, found), ctx.plan, ctx.wanted)
-        return *by, None, None, None, None
+def _forward(tensors: Tensors, settings: tuple[LossInputs, LossPlan, int, Shared]) -> tuple[Tensor, Tensors, Any]:
+    given, plan, wanted, shared = settings
+    found, saved = stages.forward(given, plan, wanted, shared)
+    ragged = plan.match == "softmax" and given.lengths is not None
+    return found, (*(shared.sequences if ragged else given[:2]), *saved), (plan, wanted)
 
 
-class _Backward(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, grad: Tensor, Z: Tensor, X: Tensor, *rest: Any) -> Gradients:
-        *found, plan, wanted = rest
-        return stages.pulled(Z, X, stages.scaled(grad, found), plan, wanted)
+def _backward(grad: Tensor, kept: Tensors, settings: tuple[LossPlan, int]) -> Gradients:
+    Z, X, *found = cast("Sequence[Tensor]", kept)
+    return stages.derivatives(Z, X, stages.scaled(grad, found), *settings)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError(ops.ONCE)
+
+_differentiable = once(_forward, _backward, ops.ONCE)
+"""The operator for eager code."""
 
 
 class _Traced(torch.autograd.Function):
@@ -297,8 +279,8 @@ def _loss(
 ) -> tuple[Tensor, list[Tensor]]:
     """Compute the values or their reduction, and the derivatives with respect to the requested inputs."""
     how = _PLANS[plan]
-    value, found = stages.forward(Inputs(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths), how, wanted)
-    return value, [part for part in stages.pulled(Z, X, found, how, wanted) if part is not None]
+    value, found = stages.forward(LossInputs(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths), how, wanted)
+    return value, [part for part in stages.derivatives(Z, X, found, how, wanted) if part is not None]
 
 
 def _fake(Z, X, own_x, own_z, charges, ids, z_lengths, x_lengths, plan, wanted):  # type: ignore[no-untyped-def]

@@ -6,14 +6,15 @@ Kernels compute similarities, value and derivative; the backward pass has only t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from dropdtw.torch import fused, stages
 from dropdtw.torch.batch import Pairs
-from dropdtw.torch.stages import Inputs, Shared
+from dropdtw.torch.operators import Tensors, once
+from dropdtw.torch.stages import LossInputs, Shared
 
 
 def values(p: Pairs, gamma: float, gamma_contrast: float | None) -> Tensor | None:
@@ -31,7 +32,7 @@ def values(p: Pairs, gamma: float, gamma_contrast: float | None) -> Tensor | Non
         tensors = (given.Z, given.X, given.ids, given.z_lengths, given.x_lengths)
         found, _ = forward(*tensors, gamma, gamma_contrast, wanted)
     elif wanted:
-        found = _Forward.apply(*given[:2], shared, gamma, gamma_contrast)  # type: ignore[no-untyped-call]
+        found = _differentiable(*given[:2], (shared, gamma, gamma_contrast))
     else:
         found, _ = _value(shared, gamma, gamma_contrast, False)
     return found
@@ -53,40 +54,25 @@ def _pull(grad: Tensor, Z: Tensor, X: Tensor, by_s: Tensor, z_too: bool = True) 
     return torch.bmm(by_s, X) if z_too else None, torch.bmm(by_s.mT, Z)
 
 
-class _Forward(torch.autograd.Function):
-    """The operator for eager code: calling the registered operator has several times the overhead."""
-
-    @staticmethod
-    def forward(ctx: Any, Z: Tensor, X: Tensor, shared: Shared, gamma: float, gamma_contrast: float | None) -> Tensor:
-        found, by_s = _value(shared, gamma, gamma_contrast, True)
-        kept = (Z, X) if shared.given.lengths is None else shared.sequences
-        ctx.save_for_backward(*kept, by_s)
-        return found
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        if torch.is_grad_enabled():  # create_graph: raise on second differentiation
-            found = _Backward.apply(grad, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
-        else:
-            Z, X, by_s = ctx.saved_tensors
-            found = _pull(grad, Z, X, by_s, ctx.needs_input_grad[0])
-        return *found, None, None, None
-
-
-class _Backward(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, *given: Any) -> tuple[Tensor | None, Tensor]:
-        return _pull(*given)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError(ONCE)
-
-
 ONCE = (
     "on CUDA the clustering loss can be differentiated only once: its backward pass has no derivative. "
     "For second derivatives compute it on the CPU"
 )
+
+
+def _forward(tensors: Tensors, settings: tuple[Shared, float, float | None]) -> tuple[Tensor, Tensors, bool]:
+    shared = settings[0]
+    found, by_s = _value(*settings, True)
+    kept = shared.given[:2] if shared.given.lengths is None else shared.sequences
+    return found, (*kept, by_s), shared.given.Z.requires_grad
+
+
+def _backward(grad: Tensor, kept: Tensors, z_too: bool) -> Tensors:
+    return _pull(grad, *cast("tuple[Tensor, Tensor, Tensor]", kept), z_too)
+
+
+_differentiable = once(_forward, _backward, ONCE)
+"""The operator for eager code."""
 
 
 # The same for torch.compile, registered with a fake implementation so that tracing does not run it. The compiler
@@ -105,7 +91,7 @@ def forward(
     gradient: bool,
 ) -> tuple[Tensor, list[Tensor]]:
     """See `_value`."""
-    shared = Shared(Inputs(Z, X, None, None, None, ids, z_lengths, x_lengths))
+    shared = Shared(LossInputs(Z, X, None, None, None, ids, z_lengths, x_lengths))
     found, by_s = _value(shared, gamma, gamma_contrast, gradient)
     return found, [] if by_s is None else [by_s]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from dropdtw.executors.protocol import Padded
 from dropdtw.problem.inputs import Array, refuse_nan_and_minus_inf
 from dropdtw.tables.reducers import reducer as find_reducer
 from dropdtw.tables.table import CHARGES, Recurrence
+from dropdtw.torch.operators import Tensors, once
 
 if TYPE_CHECKING:
     from dropdtw.torch.orders import BatchGraphs
@@ -84,7 +86,7 @@ pays._dynamo_marked_constant = True  # type: ignore[attr-defined]
 pays_charges._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
-class Call(NamedTuple):
+class Operation(NamedTuple):
     """The settings of an operator: the table's name, the reducer, γ, and the executor ("" for any).
 
     graphs : the graphs of the steps; None keeps the order of each Z. Under torch.compile operators take no graphs, so
@@ -102,8 +104,11 @@ class Call(NamedTuple):
 Padding = tuple[Tensor, Tensor] | None
 
 
-class Given(NamedTuple):
-    """The tensors of a batch: C (B, K, N), drop_x (B, N), drop_z (B, K), charges (B, 3) or None, lengths or None."""
+class BatchCosts(NamedTuple):
+    """The costs of a batch: C (B, K, N), drop_x (B, N), drop_z (B, K), charges (B, 3) or None, lengths or None.
+
+    The batched `dropdtw.problem.problem.Costs`, as far as `Method.edit` needs it.
+    """
 
     C: Tensor
     drop_x: Tensor
@@ -111,30 +116,65 @@ class Given(NamedTuple):
     charges: Tensor | None = None
     lengths: Padding = None
 
+    @property
+    def xp(self) -> ModuleType:
+        """The module that computes with these costs."""
+        return torch
 
-def value(C: Tensor, drop_x: Tensor, drop_z: Tensor, charges: Tensor | None, lengths: Padding, call: Call) -> Tensor:
-    """Compute the values (B,) of a batch.
+    @property
+    def matrix(self) -> Tensor:
+        """The match costs."""
+        return self.C
 
-    charges : (B, 3), as `Charges`, or None if there are none.
-    lengths : of Z and of X, or None if nothing is padded.
-    """
+    def with_match(self, C: Tensor) -> BatchCosts:
+        """Return a copy with other match costs."""
+        return self._replace(C=C)
+
+    def with_drops(self, **drops: Any) -> BatchCosts:
+        """Return a copy with other drop_x or drop_z."""
+        return self._replace(**drops)
+
+    def banded(self) -> Tensor:
+        """Return the match costs with +∞ in the padding, where no match is possible."""
+        return self.C if self.lengths is None else self.C.where(within(self.C, *self.lengths), torch.inf)
+
+    def of_items(self, items: Tensor) -> BatchCosts:
+        """Select some items of the batch."""
+        lengths = None if self.lengths is None else (self.lengths[0][items], self.lengths[1][items])
+        charges = None if self.charges is None else self.charges[items]
+        return BatchCosts(self.C[items], self.drop_x[items], self.drop_z[items], charges, lengths)
+
+
+def within(C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
+    """Return a mask, broadcastable to C (B, K, N), of the entries that are not padding."""
+    mask = torch.ones(1, 1, 1, dtype=torch.bool, device=C.device)
+    for lengths, dim in ((z_lengths, 1), (x_lengths, 2)):
+        if lengths is not None:
+            here = torch.arange(C.shape[dim], device=C.device) < lengths.to(C.device)[:, None]
+            mask = mask & here.unsqueeze(3 - dim)
+    return mask
+
+
+def value(given: BatchCosts, operation: Operation) -> Tensor:
+    """Compute the values (B,) of a batch."""
+    C, drop_x, drop_z, charges, lengths = given
     wanted = torch.is_grad_enabled() and (
         C.requires_grad
         or drop_x.requires_grad
         or drop_z.requires_grad
         or (charges is not None and charges.requires_grad)
     )
-    z_lengths, x_lengths = lengths or (None, None)
+    tensors = (C, drop_x, drop_z, charges, *(lengths or (None, None)))
     if torch.compiler.is_compiling():
-        found, _ = forward(C, drop_x, drop_z, charges, z_lengths, x_lengths, *call[:4], call.key, wanted)
+        found, _ = forward(*tensors, *operation[:4], operation.key, wanted)
     elif torch._C._are_functorch_transforms_active():
         from dropdtw.torch import transforms
 
-        found = transforms.value(Given(C, drop_x, drop_z, charges, lengths), call)
+        found = transforms.value(tensors, operation)
     elif wanted:
-        found = _Forward.apply(C, drop_x, drop_z, charges, z_lengths, x_lengths, call)  # type: ignore[no-untyped-call]
+        found = _differentiable(*tensors, operation)
     else:
-        found, _ = solve(Given(C, drop_x, drop_z, charges, lengths), call, False)
+        found, _ = solve(given, operation, False)
     return found  # type: ignore[no-any-return]
 
 
@@ -145,30 +185,34 @@ def as_given(
     charges: Tensor | None,
     z_lengths: Tensor | None,
     x_lengths: Tensor | None,
-) -> Given:
-    """Bundle the tensors of an operator as `Given`, with lengths as a pair: both or neither."""
+) -> BatchCosts:
+    """Bundle the tensors of an operator as `BatchCosts`, with lengths as a pair: both or neither."""
     lengths = None if z_lengths is None or x_lengths is None else (z_lengths, x_lengths)
-    return Given(C, drop_x, drop_z, charges, lengths)
+    return BatchCosts(C, drop_x, drop_z, charges, lengths)
 
 
-def solve(given: Given, call: Call, gradient: bool) -> tuple[Tensor, list[Tensor]]:
+def solve(given: BatchCosts, operation: Operation, gradient: bool) -> tuple[Tensor, list[Tensor]]:
     """Compute the values and the tensors that the backward pass needs (none without `gradient`)."""
-    table, C = _TABLES[call.table], given.C
-    if call.executor == "triton":
-        if call.graphs is not None:
-            found, kept = _triton().forward_graphs(table, call.reducer, call.gamma, *given, call.graphs, gradient)
+    table, C = _TABLES[operation.table], given.C
+    if operation.executor == "triton":
+        if operation.graphs is not None:
+            found, kept = _triton().forward_graphs(
+                table, operation.reducer, operation.gamma, *given, operation.graphs, gradient
+            )
             return found, list(kept) if gradient else []
-        found, states = _triton().forward(table, call.reducer, call.gamma, *given, gradient)
+        found, states = _triton().forward(table, operation.reducer, operation.gamma, *given, gradient)
         return found, [part for part in states if part is not None] if gradient else []
-    values, *derivatives = executors.choose(table, call.executor or None, graph=call.graphs is not None).run_batch(
+    values, *computed = executors.choose(
+        table, operation.executor or None, graph=operation.graphs is not None
+    ).run_batch(
         table,
-        find_reducer(call.reducer, call.gamma),
+        find_reducer(operation.reducer, operation.gamma),
         checked(given),
-        graphs=None if call.graphs is None else call.graphs.of_item(len(C)),
+        graphs=None if operation.graphs is None else operation.graphs.of_item(len(C)),
         gradient=gradient,
         threads=min(len(C), torch.get_num_threads()),
     )
-    saved = derivatives[: 3 if given.charges is None else 4] if gradient else []
+    saved = computed[: 3 if given.charges is None else 4] if gradient else []
     return torch.from_numpy(values).to(computes_in(C)), [torch.from_numpy(np.ascontiguousarray(d)) for d in saved]
 
 
@@ -179,7 +223,7 @@ def can_look(A: Tensor) -> bool:
     )
 
 
-def checked(given: Given) -> Padded:
+def checked(given: BatchCosts) -> Padded:
     """Return a batch on the CPU as arrays.
 
     Raises for NaN, −∞, charges that are not finite numbers ≥ 0, and lengths that exceed the batch.
@@ -225,13 +269,13 @@ Derivatives = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]
 """Derivatives with respect to C, drop_x, drop_z and charges. None stands for zeros, or if there are no charges."""
 
 
-def pull(grad: Tensor, given: Given, saved: list[Tensor], call: Call) -> Derivatives:
+def derivatives(grad: Tensor, given: BatchCosts, saved: list[Tensor], operation: Operation) -> Derivatives:
     """Compute the derivatives of Σ grad · value."""
-    if call.executor == "triton":
-        how = (_TABLES[call.table], call.reducer, call.gamma, *given)
+    if operation.executor == "triton":
+        how = (_TABLES[operation.table], operation.reducer, operation.gamma, *given)
         found: Derivatives
-        if call.graphs is not None:
-            found = _triton().backward_graphs(*how, call.graphs, tuple(saved), grad)
+        if operation.graphs is not None:
+            found = _triton().backward_graphs(*how, operation.graphs, tuple(saved), grad)
         else:
             found = _triton().backward(*how, _triton().Saved(*saved), grad)
         return found
@@ -251,35 +295,17 @@ ONCE = (
 )
 
 
-class _Forward(torch.autograd.Function):
-    """The operator for eager code: calling the registered operator has several times the overhead."""
-
-    @staticmethod
-    def forward(ctx: Any, *given: Any) -> Tensor:
-        *tensors, ctx.call = given
-        found, saved = solve(as_given(*tensors), ctx.call, True)
-        ctx.save_for_backward(*tensors, *saved)
-        return found
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        if torch.is_grad_enabled():  # create_graph: raise on second differentiation
-            found = _Backward.apply(grad, *ctx.saved_tensors, ctx.call)  # type: ignore[no-untyped-call]
-        else:
-            tensors = ctx.saved_tensors
-            found = pull(grad, as_given(*tensors[:6]), list(tensors[6:]), ctx.call)
-        return *found, None, None, None
+def _forward(tensors: Tensors, operation: Operation) -> tuple[Tensor, Tensors, Operation]:
+    found, saved = solve(as_given(*cast("Any", tensors)), operation, True)
+    return found, (*tensors, *saved), operation
 
 
-class _Backward(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, grad: Tensor, *rest: Any) -> tuple[Tensor | None, ...]:
-        *tensors, call = rest
-        return pull(grad, as_given(*tensors[:6]), tensors[6:], call)
+def _backward(grad: Tensor, kept: Tensors, operation: Operation) -> Derivatives:
+    return derivatives(grad, as_given(*cast("Any", kept[:6])), cast("list[Tensor]", list(kept[6:])), operation)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError(ONCE)
+
+_differentiable = once(_forward, _backward, ONCE)
+"""The operator for eager code."""
 
 
 # The same for torch.compile, registered with a fake implementation so that tracing does not run it.
@@ -302,7 +328,7 @@ def forward(
 ) -> tuple[Tensor, list[Tensor]]:
     """See `solve`."""
     given = as_given(C, drop_x, drop_z, charges, z_lengths, x_lengths)
-    return solve(given, Call(table, reducer, gamma, executor, GRAPHS.get(key), key), gradient)
+    return solve(given, Operation(table, reducer, gamma, executor, GRAPHS.get(key), key), gradient)
 
 
 @forward.register_fake
@@ -335,9 +361,9 @@ def backward(
     executor: str,
     key: str,
 ) -> list[Tensor]:
-    """See `pull`. Here every derivative is a tensor; without charges, there is none with respect to charges."""
+    """See `derivatives`. Here every derivative is a tensor; without charges, there is none with respect to charges."""
     given = as_given(C, drop_x, drop_z, charges, z_lengths, x_lengths)
-    found = pull(grad, given, saved, Call(table, reducer, gamma, executor, GRAPHS.get(key), key))
+    found = derivatives(grad, given, saved, Operation(table, reducer, gamma, executor, GRAPHS.get(key), key))
     return [
         torch.zeros(part.shape, dtype=part.dtype, device=C.device) if by is None else by
         for part, by in zip(given[:4], found, strict=True)
@@ -358,8 +384,8 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, list[Tensor]]
 
 def _back(ctx: Any, grad: Tensor, _: Any) -> tuple[Any, ...]:
     tensors = ctx.saved_tensors
-    call = (ctx.table, ctx.reducer, ctx.gamma, ctx.executor, ctx.key)
-    by_c, by_x, by_z, *by_charges = backward(grad, *tensors[:6], list(tensors[6:]), *call)
+    operation = (ctx.table, ctx.reducer, ctx.gamma, ctx.executor, ctx.key)
+    by_c, by_x, by_z, *by_charges = backward(grad, *tensors[:6], list(tensors[6:]), *operation)
     return (by_c, by_x, by_z, by_charges[0] if by_charges else None, *(None,) * 8)
 
 

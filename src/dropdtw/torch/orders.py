@@ -104,7 +104,7 @@ def path(spec: Spec) -> Path:
     return Path(order.K, graph=graph) if graph.chain is None else Path(order.K, tuple(map(int, graph.chain)))
 
 
-class Plan(NamedTuple):
+class BatchPlan(NamedTuple):
     """How to compute a batch with orders: one entry per item, or a single entry if all items are alike.
 
     graphed : whether the item uses a graph.   rows : otherwise, its rows of Z in sequence; None: all, unchanged.
@@ -122,7 +122,7 @@ class Plan(NamedTuple):
     graphs: BatchGraphs | None = None
 
 
-def plan(paths: Sequence[Path], which: tuple[int, ...] | None, executor: str, compiling: bool) -> Plan:
+def plan(paths: Sequence[Path], which: tuple[int, ...] | None, executor: str, compiling: bool) -> BatchPlan:
     """Make a plan from paths: item b has the path which[b]; with None, all items have the first.
 
     compiling : whether torch.compile is tracing, so that the graphs need a name.
@@ -134,7 +134,7 @@ def plan(paths: Sequence[Path], which: tuple[int, ...] | None, executor: str, co
         number = {graph: n for n, graph in enumerate(distinct)}
         indices = tuple(number[path.graph] for path in each if path.graph is not None)
         graphs = BatchGraphs(distinct, indices if len(distinct) > 1 else None)
-    return Plan(
+    return BatchPlan(
         tuple(path.graph is not None for path in each),
         tuple(path.rows for path in each),
         tuple(path.K for path in each),
@@ -144,39 +144,34 @@ def plan(paths: Sequence[Path], which: tuple[int, ...] | None, executor: str, co
     )
 
 
-Solve = Callable[[ops.Given, ops.Call], Tensor]
+Solve = Callable[[ops.BatchCosts, ops.Operation], Tensor]
 
 
-def value(given: ops.Given, call: ops.Call, plan: Plan, solve: Solve) -> Tensor:
+def value(given: ops.BatchCosts, operation: ops.Operation, plan: BatchPlan, solve: Solve) -> Tensor:
     """Compute the values (B,) of a batch; `solve` computes a batch of lists or a batch of graphs."""
     if all(plan.graphed):
-        return solve(given, _on_graphs(call, plan))
+        return solve(given, _on_graphs(operation, plan))
     if not any(plan.graphed):
-        return solve(_gathered(given, plan.rows, plan.steps), call)
+        return solve(_gathered(given, plan.rows, plan.steps), operation)
     device = given.C.device
     lists = [b for b, graphed in enumerate(plan.graphed) if not graphed]
     graphs = [b for b, graphed in enumerate(plan.graphed) if graphed]
-    some = _items(given, torch.tensor(lists, device=device))
+    some = given.of_items(torch.tensor(lists, device=device))
     some = _gathered(some, tuple(plan.rows[b] for b in lists), tuple(plan.steps[b] for b in lists))
-    others = _items(given, torch.tensor(graphs, device=device))
-    values = torch.cat([solve(some, call), solve(others, _on_graphs(call, plan))])
+    others = given.of_items(torch.tensor(graphs, device=device))
+    values = torch.cat([solve(some, operation), solve(others, _on_graphs(operation, plan))])
     place = {b: n for n, b in enumerate(lists + graphs)}
     return values[torch.tensor([place[b] for b in range(len(place))], device=device)]
 
 
-def _on_graphs(call: ops.Call, plan: Plan) -> ops.Call:
+def _on_graphs(operation: ops.Operation, plan: BatchPlan) -> ops.Operation:
     graphs = None if torch.compiler.is_compiling() else plan.graphs
-    return ops.Call(call.table, call.reducer, call.gamma, plan.executor, graphs, plan.key)
+    return ops.Operation(operation.table, operation.reducer, operation.gamma, plan.executor, graphs, plan.key)
 
 
-def _items(given: ops.Given, items: Tensor) -> ops.Given:
-    """Select some items of a batch."""
-    lengths = None if given.lengths is None else (given.lengths[0][items], given.lengths[1][items])
-    charges = None if given.charges is None else given.charges[items]
-    return ops.Given(given.C[items], given.drop_x[items], given.drop_z[items], charges, lengths)
-
-
-def _gathered(given: ops.Given, rows: tuple[tuple[int, ...] | None, ...], steps: tuple[int | None, ...]) -> ops.Given:
+def _gathered(
+    given: ops.BatchCosts, rows: tuple[tuple[int, ...] | None, ...], steps: tuple[int | None, ...]
+) -> ops.BatchCosts:
     """Gather the rows of a batch in their orders, one for all items or one per item.
 
     If lengths cannot be read, an item whose length differs from its order's gets length 0, which makes its value NaN.

@@ -42,7 +42,7 @@ class Drop(NamedTuple):
         return self.kind in ("given", "own", "anchored")
 
 
-class Plan(NamedTuple):
+class LossPlan(NamedTuple):
     """The settings of the operator.
 
     normalize, reduction : as in the losses.
@@ -52,12 +52,12 @@ class Plan(NamedTuple):
     gamma: float
     drop_x: Drop
     drop_z: Drop
-    call: ops.Call
+    operation: ops.Operation
     normalize: str | None
     reduction: str
 
 
-class Inputs(NamedTuple):
+class LossInputs(NamedTuple):
     """The tensors of a batch. own_x (B, N) and own_z (B, K) are outputs of networks. Lengths: both or neither."""
 
     Z: Tensor
@@ -87,7 +87,7 @@ def kernels() -> Any:
 class Shared:
     """Intermediate results that several losses of one batch share, computed lazily."""
 
-    def __init__(self, given: Inputs) -> None:
+    def __init__(self, given: LossInputs) -> None:
         self.given = given
 
     @cached_property
@@ -111,7 +111,7 @@ class Shared:
         return found
 
 
-def _level(A: Tensor, p: float, given: Inputs, first: Tensor | None = None, logit: bool = False) -> Tensor:
+def _level(A: Tensor, p: float, given: LossInputs, first: Tensor | None = None, logit: bool = False) -> Tensor:
     """Compute the percentile of each item (B,), by kernels or, if it is too large for their counters, by sorting."""
     lengths = given.z_lengths, given.x_lengths
     if countable(A):
@@ -123,7 +123,7 @@ def _level(A: Tensor, p: float, given: Inputs, first: Tensor | None = None, logi
     return costs.percentile_logit(A.masked_fill(~costs.is_first(first)[..., None], -torch.inf), p, *lengths)[:, 0]
 
 
-def _match(given: Inputs, plan: Plan, shared: Shared) -> tuple[Tensor, Tensor | None, list[Tensor]]:
+def _match(given: LossInputs, plan: LossPlan, shared: Shared) -> tuple[Tensor, Tensor | None, list[Tensor]]:
     """Compute match costs, the drop costs of x if a logit defines them, and what else the backward pass needs."""
     k = kernels()
     Z, X = given.Z, given.X
@@ -146,7 +146,7 @@ def _match(given: Inputs, plan: Plan, shared: Shared) -> tuple[Tensor, Tensor | 
     return C, drop, [first, after, S, total, *([] if level is None else [level])]
 
 
-def _drops(drop: Drop, C: Tensor, given: Inputs) -> Tensor | None:
+def _drops(drop: Drop, C: Tensor, given: LossInputs) -> Tensor | None:
     """Compute the drop costs of one side as they are stored, see `_as_rows`; None if they are given."""
     if drop.kind == "given":
         return None
@@ -167,7 +167,9 @@ def _as_rows(drop: Drop, kept: Tensor | None, own: Tensor | None, B: int, length
     return kept.as_strided((B, length), (1 if drop.kind == "percentile" else 0, 0))
 
 
-def forward(given: Inputs, plan: Plan, wanted: int, shared: Shared | None = None) -> tuple[Tensor, list[Tensor]]:
+def forward(
+    given: LossInputs, plan: LossPlan, wanted: int, shared: Shared | None = None
+) -> tuple[Tensor, list[Tensor]]:
     """Compute the values (B,) or their reduction, and the derivatives.
 
     The derivatives are with respect to Z and X (for the softmax cost, the similarities Z Xᵀ instead), then with respect
@@ -179,8 +181,8 @@ def forward(given: Inputs, plan: Plan, wanted: int, shared: Shared | None = None
     drop_z = _drops(plan.drop_z, C, given)
     B, K, N = C.shape
     x, z = _as_rows(plan.drop_x, drop_x, given.own_x, B, N), _as_rows(plan.drop_z, drop_z, given.own_z, B, K)
-    align, call = kernels().align, plan.call
-    how = (ops.table(call.table), call.reducer, call.gamma, C, x, z, given.charges, given.lengths)
+    align, operation = kernels().align, plan.operation
+    how = (ops.table(operation.table), operation.reducer, operation.gamma, C, x, z, given.charges, given.lengths)
     value, states = align.forward(*how, wanted != 0, plan.normalize)
     if plan.reduction != "none":
         value = value.mean() if plan.reduction == "mean" else value.sum()
@@ -210,7 +212,7 @@ def _cosine_back(by_c: Tensor, kept: list[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def _softmax_back(
-    by_c: Tensor, by_drop: Tensor | None, C: Tensor, given: Inputs, plan: Plan, kept: list[Tensor]
+    by_c: Tensor, by_drop: Tensor | None, C: Tensor, given: LossInputs, plan: LossPlan, kept: list[Tensor]
 ) -> tuple[Tensor, Tensor | None]:
     """Compute the derivatives with respect to the similarities S and, if it is a logit, own_x."""
     first, after, *more = kept
@@ -223,7 +225,7 @@ def _softmax_back(
     return found
 
 
-def _squares_back(by_c: Tensor, given: Inputs, z_too: bool) -> tuple[Tensor | None, Tensor]:
+def _squares_back(by_c: Tensor, given: LossInputs, z_too: bool) -> tuple[Tensor | None, Tensor]:
     """Compute the derivatives of squared distances with respect to Z and X."""
     squares, lengths = kernels().squares, (given.z_lengths, given.x_lengths)
     found: tuple[Tensor | None, Tensor] = squares.costs_back(by_c, given.Z, given.X, *lengths, z_too)
@@ -241,7 +243,7 @@ def scaled(grad: Tensor, parts: Sequence[Tensor]) -> list[Tensor]:
     return [part * grad.reshape(-1, *(1,) * (part.ndim - 1)) for part in parts]
 
 
-def pulled(Z: Tensor, X: Tensor, found: Sequence[Tensor], plan: Plan, wanted: int) -> Gradients:
+def derivatives(Z: Tensor, X: Tensor, found: Sequence[Tensor], plan: LossPlan, wanted: int) -> Gradients:
     """Compute all derivatives from the results of `forward`; None for those not requested. Z and X are zero-padded."""
     rest = iter(found)
     if plan.match == "softmax":

@@ -6,6 +6,7 @@ forward mode are not supported.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +21,9 @@ FORWARD = (
 )
 
 
-def value(given: ops.Given, call: ops.Call) -> Tensor:
-    """Compute the values (B,) of a batch under torch.func transforms."""
-    z_lengths, x_lengths = given.lengths or (None, None)
-    found: Tensor = _Value.apply(*given[:4], z_lengths, x_lengths, call)[0]  # type: ignore[no-untyped-call]
+def value(tensors: Sequence[Tensor | None], operation: ops.Operation) -> Tensor:
+    """Compute the values (B,) of a batch under torch.func transforms; `tensors` are those of `ops.as_given`."""
+    found: Tensor = _Value.apply(*tensors, operation)[0]  # type: ignore[no-untyped-call]
     return found
 
 
@@ -32,20 +32,20 @@ class _Value(torch.autograd.Function):
 
     @staticmethod
     def forward(*given: Any) -> tuple[Tensor, ...]:
-        *tensors, call = given
-        found, saved = ops.solve(ops.as_given(*tensors), call, True)
+        *tensors, operation = given
+        found, saved = ops.solve(ops.as_given(*tensors), operation, True)
         return found, *saved
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        *tensors, ctx.call = inputs
+        *tensors, ctx.operation = inputs
         ctx.mark_non_differentiable(*output[1:])
         ctx.save_for_backward(*tensors, *output[1:])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Any, ...]:
         tensors = ctx.saved_tensors
-        found = iter(_Pull.apply(grad, *tensors, ctx.call))  # type: ignore[no-untyped-call]
+        found = iter(_Pull.apply(grad, *tensors, ctx.operation))  # type: ignore[no-untyped-call]
         return (*(None if part is None else next(found) for part in tensors[:4]), None, None, None)
 
     @staticmethod
@@ -54,10 +54,10 @@ class _Value(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, dims: tuple[int | None, ...], *given: Any) -> tuple[Any, Any]:
-        *tensors, call = given
+        *tensors, operation = given
         V = info.batch_size
         folded = [_folded(a, dim, V) for a, dim in zip(tensors, dims, strict=False)]
-        found = _Value.apply(*folded, _repeated(call, V))  # type: ignore[no-untyped-call]
+        found = _Value.apply(*folded, _repeated(operation, V))  # type: ignore[no-untyped-call]
         # Saved tensors keep the layout of the larger batch, which the backward pass uses as well.
         return (_unfolded(found[0], V), *found[1:]), (0, *(None,) * (len(found) - 1))
 
@@ -67,9 +67,9 @@ class _Pull(torch.autograd.Function):
 
     @staticmethod
     def forward(grad: Tensor, *rest: Any) -> tuple[Tensor, ...]:
-        *tensors, call = rest
+        *tensors, operation = rest
         given = ops.as_given(*tensors[:6])
-        found = ops.pull(grad, given, list(tensors[6:]), call)
+        found = ops.derivatives(grad, given, list(tensors[6:]), operation)
         return tuple(
             torch.zeros_like(part) if by is None else by
             for part, by in zip(given[:4], found, strict=True)
@@ -90,15 +90,15 @@ class _Pull(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, dims: tuple[int | None, ...], *given: Any) -> tuple[Any, Any]:
-        *tensors, call = given
+        *tensors, operation = given
         V = info.batch_size
         if all(dim is None for dim in dims[1:7]):  # only `grad` is batched; the saved tensors belong to one batch
             grads = tensors[0].movedim(dims[0], 0).unbind()
-            parts = [_Pull.apply(grad, *tensors[1:], call) for grad in grads]  # type: ignore[no-untyped-call]
+            parts = [_Pull.apply(grad, *tensors[1:], operation) for grad in grads]  # type: ignore[no-untyped-call]
             found = [torch.stack(part) for part in zip(*parts, strict=True)]
             return tuple(found), (0,) * len(found)
         folded = [_folded(a, dim, V) for a, dim in zip(tensors[:7], dims, strict=False)]
-        found = _Pull.apply(*folded, *tensors[7:], _repeated(call, V))  # type: ignore[no-untyped-call]
+        found = _Pull.apply(*folded, *tensors[7:], _repeated(operation, V))  # type: ignore[no-untyped-call]
         return tuple(_unfolded(a, V) for a in found), (0,) * len(found)
 
 
@@ -114,8 +114,8 @@ def _unfolded(A: Tensor, V: int) -> Tensor:
     return A.reshape(V, len(A) // V, *A.shape[1:])
 
 
-def _repeated(call: ops.Call, V: int) -> ops.Call:
-    """Return the call for V merged batches, each with its own graphs."""
-    if call.graphs is None or call.graphs.which is None:
-        return call
-    return call._replace(graphs=replace(call.graphs, which=call.graphs.which * V))
+def _repeated(operation: ops.Operation, V: int) -> ops.Operation:
+    """Return the operation for V merged batches, each with its own graphs."""
+    if operation.graphs is None or operation.graphs.which is None:
+        return operation
+    return operation._replace(graphs=replace(operation.graphs, which=operation.graphs.which * V))

@@ -6,34 +6,23 @@ An anti-diagonal (i + j = t) is a (B, K + 1) tensor with one entry per cell, so 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from dropdtw.tables.table import CHARGES, MOVES
-from dropdtw.torch.ops import Call, Given, can_look, checked, pays
+from dropdtw.torch.ops import BatchCosts, Operation, can_look, checked, pays
 from dropdtw.torch.ops import table as find_table
 
 
-def value(
-    C: Tensor,
-    drop_x: Tensor,
-    drop_z: Tensor,
-    charges: Tensor | None,
-    lengths: tuple[Tensor, Tensor] | None,
-    call: Call,
-) -> Tensor:
-    """Compute the values (B,) of a batch C (B, K, N), drop_x (B, N), drop_z (B, K), with lengths (B,) if padded.
-
-    charges : (B, 3), as `Charges`, or None if there are none.
+def value(given: BatchCosts, operation: Operation) -> Tensor:
+    """Compute the values (B,) of a batch.
 
     Invalid input raises an error if it can be read; otherwise the value of its item is NaN.
     """
-    table, reducer, gamma = find_table(call.table), call.reducer, call.gamma
+    table, reducer, gamma = find_table(operation.table), operation.reducer, operation.gamma
+    (C, drop_x, drop_z, charges, _), (z_lengths, x_lengths), spoilt = prepared(given, operation.table)
+    charge = by_name(charges)
     B, K, N = C.shape
-    p = prepared(C, drop_x, drop_z, charges, lengths, call.table)
-    C, drop_x, drop_z, charge, z_lengths, x_lengths = p.C, p.drop_x, p.drop_z, p.charge, p.z_lengths, p.x_lengths
     inf = drop_x.new_full((), torch.inf)
     i = torch.arange(K + 1, device=C.device)
     nowhere = inf.expand(B, K + 1)
@@ -70,32 +59,20 @@ def value(
         for state in table.final:
             found = torch.where(is_end, here[state], 0.0).sum(dim=1)
             ends[state] = torch.where(is_end.any(dim=1), found, ends[state])
-    return torch.where(p.spoilt, torch.nan, minimum(torch.stack(list(ends.values())), reducer, gamma))
+    return torch.where(spoilt, torch.nan, minimum(torch.stack(list(ends.values())), reducer, gamma))
 
 
-class Prepared(NamedTuple):
-    """A batch with ∞ in its padding, its charges (B, 1) by name, and which items are invalid."""
+def prepared(given: BatchCosts, name: str) -> tuple[BatchCosts, tuple[Tensor, Tensor], Tensor]:
+    """Check a batch for the table of that name, and set its padding to ∞; see `value`.
 
-    C: Tensor
-    drop_x: Tensor
-    drop_z: Tensor
-    charge: dict[str, Tensor]
-    z_lengths: Tensor
-    x_lengths: Tensor
-    spoilt: Tensor
-
-
-def prepared(
-    C: Tensor, drop_x: Tensor, drop_z: Tensor, charges: Tensor | None, lengths: tuple[Tensor, Tensor] | None, name: str
-) -> Prepared:
-    """Check and lay out a batch for the table of that name; see `value`.
-
-    Drop costs that no edge of the table pays become ∞, because on a GPU they may be memory that nobody filled.
+    Also returns the lengths, and which items are invalid. Drop costs that no edge of the table pays become ∞, because
+    on a GPU they may be memory that nobody filled.
     """
-    if can_look(C):
-        checked(Given(C, drop_x, drop_z, charges, lengths))
+    if can_look(given.C):
+        checked(given)
+    C, drop_x, drop_z, charges, lengths = given
     B, K, N = C.shape
-    z_lengths, x_lengths = lengths or (torch.full((B,), n, device=C.device) for n in (K, N))
+    z_lengths, x_lengths = lengths or [torch.full((B,), n, device=C.device) for n in (K, N)]
     inf = drop_x.new_full((), torch.inf)
     there_z = torch.arange(K, device=C.device) < z_lengths[:, None]
     there_x = torch.arange(N, device=C.device) < x_lengths[:, None]
@@ -105,11 +82,14 @@ def prepared(
     spoilt = (z_lengths < 1) | (z_lengths > K) | (x_lengths < 1) | (x_lengths > N)
     for part in (C.flatten(1), drop_x, drop_z):
         spoilt = spoilt | (part.isnan() | part.isneginf()).any(dim=1)
-    charge = {}
     if charges is not None:
         spoilt = spoilt | ~((charges >= 0) & (charges < torch.inf)).all(dim=1)
-        charge = {name: charges[:, k, None] for k, name in enumerate(CHARGES)}
-    return Prepared(C, drop_x, drop_z, charge, z_lengths, x_lengths, spoilt)
+    return BatchCosts(C, drop_x, drop_z, charges, lengths), (z_lengths, x_lengths), spoilt
+
+
+def by_name(charges: Tensor | None) -> dict[str, Tensor]:
+    """Return the charges (B, 1) by name."""
+    return {} if charges is None else {name: charges[:, k, None] for k, name in enumerate(CHARGES)}
 
 
 def minimum(v: Tensor, reducer: str, gamma: float) -> Tensor:
