@@ -27,8 +27,8 @@ def strip(labels: np.ndarray) -> str:
 
 def main() -> None:
     Z, X, truth = recording(np.random.default_rng(7))
-    found = dropdtw.align(Z, X, drop_x="percentile:15", many_to_one=False, contiguous=True)
-    warped = dropdtw.align(Z, X, method="dtw")
+    found = dropdtw.align(Z, X, drop_x="percentile:15", match="cosine", method="steps")
+    warped = dropdtw.align(Z, X, match="cosine", method="dtw")
     print(f"{len(STEPS)} steps ({', '.join(STEPS)}) in {len(X)} frames, one letter per frame, · for no step:\n")
     for name, labels in (("truth", truth), ("Drop-DTW", found.labels), ("DTW", warped.labels)):
         score = f"accuracy {metrics.frame_accuracy(labels, truth):4.0%}, IoU {metrics.iou(labels, truth):4.0%}"

@@ -168,3 +168,52 @@ def test_verbs_name_the_option_that_they_cannot_use(verb, given, option):
     (name,) = option
     with pytest.raises(OptionError, match=f"^{name} is .*, which {verb} cannot use; use replace"):
         getattr(Aligner(**option), verb)(*given)
+
+
+# --- What warns ---------------------------------------------------------------------------------------------------
+
+
+def test_a_suggestion_is_kept_and_reported_if_it_is_doubtful(recwarn):
+    rng = np.random.default_rng(0)
+    steps = rng.normal(size=(3, 16))
+    frames = np.concatenate([rng.normal(size=(9, 16)), np.repeat(steps, 5, axis=0) + rng.normal(size=(15, 16)) / 2])
+    clear = dropdtw.align(steps, frames, "suggest")
+    assert clear.suggestion == dropdtw.suggest_drop(steps, frames)
+    assert not recwarn.list
+    assert dropdtw.align(steps, frames, 0.4).suggestion is None
+    with pytest.warns(UserWarning, match=r"suggested with a confidence of \d+% only: good matches cost about"):
+        doubtful = dropdtw.align(rng.normal(size=(3, 2)), rng.normal(size=(30, 2)), "suggest")
+    assert doubtful.suggestion.confidence < 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"drop_x": -0.3}, "drop_x is -0.3, so that dropping pays"),
+        ({"drop_z": "percentile:0.3"}, "drop_z is 'percentile:0.3'.* for 30% give 'percentile:30'"),
+    ],
+)
+def test_drop_costs_that_are_rarely_meant_warn(options, said):
+    with pytest.warns(UserWarning, match=said):
+        Aligner(**options)
+
+
+def test_local_alignment_of_distances_warns_that_it_is_empty():
+    aligner = Aligner(1, 1, method="smith_waterman", match="euclidean")
+    for call in (aligner.align, aligner.distance):
+        with pytest.warns(UserWarning, match="every match cost is ≥ 0, so under 'smith_waterman' no alignment"):
+            call(Z, X)
+    assert len(aligner.solve(C - 1).pairs) > 0  # does not warn
+
+
+def test_alignments_say_which_match_cost_was_used():
+    assert dropdtw.align(Z, X).match == "euclidean"
+    assert dropdtw.align(Z, X, match="sqeuclidean").match == "sqeuclidean"
+    assert dropdtw.align(Z, X, method="wdtw").match == "sqeuclidean"
+    assert dropdtw.solve(C).match is None
+    a = dropdtw.align(Z, X)
+    assert dropdtw.Alignment.from_dict(a.to_dict()).match == "euclidean"
+
+
+def test_averages_take_auto_as_squared_distances():
+    assert dropdtw.barycenter([Z, X], match="auto").cost == dropdtw.barycenter([Z, X], match="sqeuclidean").cost

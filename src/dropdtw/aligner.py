@@ -12,6 +12,7 @@ from typing import Any
 import numpy.typing as npt
 
 from dropdtw import executors
+from dropdtw.drops import Suggest
 from dropdtw.executors import quick
 from dropdtw.files.progress import Progress
 from dropdtw.problem.errors import OptionError
@@ -19,6 +20,7 @@ from dropdtw.problem.inputs import Array
 from dropdtw.problem.options import OPTIONS, Options
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
+from dropdtw.problem.warn import warn
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
 from dropdtw.search.averages import Barycenter, Init, barycenter
@@ -27,7 +29,7 @@ from dropdtw.search.index import Index
 from dropdtw.search.nearest import Nearest, nearest
 from dropdtw.search.online import Online
 from dropdtw.search.pairwise import all_pairs
-from dropdtw.search.suggest import Suggestion, suggest_drop
+from dropdtw.search.suggest import TRUSTED, Suggestion, suggest_drop, suggestion
 
 _MINIMUM = ("reducer", "gamma", "normalize")
 
@@ -59,6 +61,8 @@ class Aligner(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.spec  # raise errors now
+        for name in ("drop_x", "drop_z"):
+            _warn_of_drop(name, getattr(self, name))
 
     @cached_property
     def spec(self) -> Spec:
@@ -67,6 +71,8 @@ class Aligner(Options):
 
     @cached_property
     def _door(self) -> Any:
+        if self.method == "smith_waterman":  # the general path warns if it finds nothing
+            return None
         return quick.door(self.spec)
 
     @cached_property
@@ -83,11 +89,34 @@ class Aligner(Options):
             found = quick.trace(door, self.spec, Z, X)
             if found is not None:
                 return Alignment.quickly(*found)
-        return Alignment.of(Problem.of_sequences(self._by(executor), Z, X))
+        return self._solved(Problem.of_sequences(self._by(executor), Z, X))
 
     def solve(self, C: npt.ArrayLike, *, executor: str | None = None) -> Alignment:
         """`dropdtw.solve`."""
-        return Alignment.of(Problem.of_costs(self._by(executor), C))
+        return self._solved(Problem.of_costs(self._by(executor), C))
+
+    def _solved(self, problem: Problem) -> Alignment:
+        """The best alignment of a problem, with its suggested drop cost; warns if that is not to be trusted."""
+        found = Alignment.of(problem)
+        if found.cost == 0 and self.method == "smith_waterman":
+            self._warn_of_costs(problem)
+        if not isinstance(self.spec.drop_x, Suggest) and not isinstance(self.spec.drop_z, Suggest):
+            return found
+        given = problem.given
+        advice = suggestion(given.match, given.band, self.drop_z is not None, self.spec.matching)
+        if advice.confidence < TRUSTED:
+            warn(
+                f"the drop cost {advice.constant:.4g} is suggested with a confidence of {advice.confidence:.0%} only: "
+                f"{advice.why}; check the alignment, or give a drop cost"
+            )
+        return replace(found, suggestion=advice)
+
+    def _warn_of_costs(self, problem: Problem) -> None:
+        if problem.given.match.least >= 0 or 0 <= problem.C.min() < inf:
+            warn(
+                "every match cost is ≥ 0, so under 'smith_waterman' no alignment is better than an empty one; "
+                "subtract from the match costs what a match may cost, or use 'drop_dtw'"
+            )
 
     def distance(
         self, Z: npt.ArrayLike, X: npt.ArrayLike, *, max_cost: float | None = None, executor: str | None = None
@@ -99,12 +128,18 @@ class Aligner(Options):
             if found is not None:
                 return found
         spec = self._by(executor).limited(max_cost)
-        return executors.value(Problem.of_sequences(spec, Z, X), spec)
+        return self._value(Problem.of_sequences(spec, Z, X), spec)
 
     def cost(self, C: npt.ArrayLike, *, max_cost: float | None = None, executor: str | None = None) -> float:
         """`dropdtw.cost`."""
         spec = self._by(executor).limited(max_cost)
-        return executors.value(Problem.of_costs(spec, C), spec)
+        return self._value(Problem.of_costs(spec, C), spec)
+
+    def _value(self, problem: Problem, spec: Spec) -> float:
+        found = executors.value(problem, spec)
+        if found == 0 and self.method == "smith_waterman":
+            self._warn_of_costs(problem)
+        return found
 
     def pairwise(
         self,
@@ -175,7 +210,7 @@ class Aligner(Options):
         progress: Progress = None,
         executor: str | None = None,
     ) -> Barycenter:
-        """`dropdtw.barycenter`. `match="auto"` is "sqeuclidean" here, so that the mean is the cheapest average.
+        """`dropdtw.barycenter`.
 
         Raises ValueError if the aligner has an option that `barycenter` does not take.
         """
@@ -218,6 +253,14 @@ class Aligner(Options):
         known = signature(verb).parameters
         self._refuse(verb.__name__, *(name for name in OPTIONS if name not in known and name not in unused))
         return {name: value for name, value in self.changed.items() if name in known and name not in unused}
+
+
+def _warn_of_drop(name: str, drop: Any) -> None:
+    """Warn of drop costs that are legal, but rarely meant."""
+    if isinstance(drop, (int, float)) and -inf < drop < 0:
+        warn(f"{name} is {drop!r}, so that dropping pays; give a number ≥ 0, unless match costs can be negative, too")
+    if isinstance(drop, str) and drop.startswith("percentile:") and 0 < (p := float(drop.partition(":")[2])) < 1:
+        warn(f"{name} is {drop!r}, less than one percent of the match costs; for {p:.0%} give 'percentile:{100 * p:g}'")
 
 
 @lru_cache(maxsize=512, typed=True)

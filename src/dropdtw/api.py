@@ -133,8 +133,8 @@ def align(
         logit is the similarity that 30 % of all pairs reach; see `dropdtw.drops.LogitPercentile`.
     match : the match cost, a name of `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean", "cityblock",
         "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "softmax:0.1" sets the temperature
-        of the softmax. "auto" is Euclidean for numbers, (K,) or (K, 1), and cosine for vectors, unless the method has a
-        match cost of its own ("ddtw", "wdtw", "erp", "edr").
+        of the softmax. "auto" is Euclidean for up to 15 features and cosine for more, unless the method has a
+        match cost of its own ("ddtw", "wdtw", "erp", "edr"). `Alignment.match` says which one was used.
     missing : what to do with elements with NaN (or masked values). None raises an error. "drop" leaves them out: they
         match nothing and cost nothing, as if they had been deleted, but all indices still refer to your sequences (see
         `Alignment.missing_x`).

@@ -33,7 +33,8 @@ __all__ = [
 MatchCost = str | Callable[[Array, Array], npt.ArrayLike]
 """What `match=` takes: how different two elements are.
 
-- "auto": Euclidean for numbers, cosine for vectors.
+- "auto": Euclidean for up to 15 features, cosine for more. Cosine ignores the length of a vector, which suits
+  embeddings, but not measurements.
 - The name of a function of this module: "cosine", "softmax", "euclidean", "sqeuclidean", "cityblock", "chebyshev" or
   "correlation".
 - "softmax:0.1", or any γ > 0: the softmax cost with that temperature.
@@ -400,6 +401,9 @@ class Match:
             warn("the cosine of one-dimensional elements compares only their signs; match='euclidean' compares values")
 
 
+FEW: Final = 15
+"""The most features for which "auto" is Euclidean. Longer vectors are usually embeddings, whose direction matters."""
+
 _NAMED: Final = {
     "cosine": Match("cosine", _cosine),
     "euclidean": Match("euclidean", _euclidean, in_kernels=True),
@@ -413,13 +417,13 @@ _NAMED: Final = {
 def resolve(match: MatchCost, features: int) -> Match:
     """Resolve a name, "auto", "softmax:γ" or a callable to a `Match`. The results of a callable are validated.
 
-    features : d of the sequences; "auto" is Euclidean for numbers (d = 1) and cosine for vectors.
+    features : d of the sequences; "auto" is Euclidean for up to `FEW` features and cosine for more.
 
-    >>> resolve("auto", 1).name, resolve("auto", 8).name
+    >>> resolve("auto", 15).name, resolve("auto", 16).name
     ('euclidean', 'cosine')
     """
     if match == "auto":
-        return _NAMED["cosine" if features > 1 else "euclidean"]
+        return _NAMED["euclidean" if features <= FEW else "cosine"]
     if isinstance(match, str) and match in _NAMED:
         return _NAMED[match]
     softmax = _softmax(match)

@@ -133,7 +133,8 @@ def test_another_opening_cost_is_another_run(folder, monkeypatch, capsys):
 @pytest.mark.parametrize("task", ["retrieve", "pairwise"])
 def test_corpora_compare_by_charged_costs(folder, task):
     of = ("query.npy", "c") if task == "retrieve" else ("c", "c")
-    flags = ("--drop-x", "0.3", "--drop-z", "0.3", "--open-x", "suggest", "--open-z", "0.2", "--warp", "0.1")
+    flags = ("--match", "cosine", "--drop-x", "0.3", "--drop-z", "0.3", "--open-x", "suggest", "--open-z", "0.2")
+    flags += ("--warp", "0.1")
     done = run("corpus", task, *of, "--out", "out", *flags)
     settings = json.loads((folder / "out/manifest.json").read_text())["settings"]
     assert (settings["open_z"], settings["warp"]) == (0.2, 0.1)

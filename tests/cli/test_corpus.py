@@ -63,7 +63,8 @@ def test_retrieve_suggests_a_drop_cost_once_for_all(folder):
 def test_suggestions_go_where_they_were_asked_for(folder):
     for k, (asked, given) in enumerate([(("suggest", "none"), None), (("suggest", "0.4"), 0.4)]):
         out = f"out{k}"
-        run("corpus", "retrieve", "query.npy", "c", "--out", out, "--drop-x", asked[0], "--drop-z", asked[1])
+        flags = ("--match", "cosine", "--drop-x", asked[0], "--drop-z", asked[1])
+        run("corpus", "retrieve", "query.npy", "c", "--out", out, *flags)
         settings = json.loads((folder / out / "manifest.json").read_text())["settings"]
         assert settings["drop_z"] == given
         assert 0 < settings["drop_x"] < 1
@@ -71,7 +72,9 @@ def test_suggestions_go_where_they_were_asked_for(folder):
 
 def test_pairs_of_two_corpora(folder):
     corpus(folder / "left", 3)
-    done = run("corpus", "pairwise", "left", "c", "--out", "out", "--drop-x", "0.4", "--drop-z", "suggest")
+    done = run(
+        "corpus", "pairwise", "left", "c", "--out", "out", "--drop-x", "0.4", "--drop-z", "suggest", "--match", "cosine"
+    )
     assert done.stdout == "60 results in out/parts (12 of 12 shards computed by this command)\n"
     assert "suggested, from 6 of 21 sequences" in done.stderr
     price = json.loads((folder / "out/manifest.json").read_text())["settings"]["drop_z"]

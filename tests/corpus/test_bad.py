@@ -116,7 +116,7 @@ def test_a_pair_that_fails_does_not_keep_others_from_their_values(monkeypatch):
 
     monkeypatch.setattr(compute, "all_pairs", picky)
     Zs, Xs = [np.full((2, 2), v) for v in (1.0, 7.0)], [np.ones((n, 2)) for n in (2, 3, 4)]
-    values, reasons = compute.values(Spec.of(drop_x=0.1), "cpu", Zs, Xs, 1)
+    values, reasons = compute.values(Spec.of(drop_x=0.1, match="cosine"), "cpu", Zs, Xs, 1)
     assert reasons == {(1, 1): "three and seven"}
     assert np.isnan(values[1, 1])
     np.testing.assert_allclose(np.delete(values.ravel(), 4), 0, atol=1e-6)

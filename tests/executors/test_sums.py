@@ -166,7 +166,9 @@ def test_long_values_in_strips_under_a_limit(monkeypatch):
     spec = Spec.of(0.4, match="cosine")
     costs = Comparison(spec, 12).costs(Z, X)
     full = cpu.run(spec.table, hard_min, costs).value
-    assert full == approx(dropdtw.distance(Z.astype(np.float64), X.astype(np.float64), in_double(0.4)), rel=1e-6)
+    assert full == approx(
+        dropdtw.distance(Z.astype(np.float64), X.astype(np.float64), in_double(0.4), match="cosine"), rel=1e-6
+    )
     assert cpu.within(spec.table, costs, full) == (full, 0)
     value, spared = cpu.within(spec.table, costs, full / 4)
     assert (value, spared > 0.5) == (np.inf, True)

@@ -73,11 +73,12 @@ def test_the_rule_is_found_again_in_the_problem():
 # --- match="auto" -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("d", [None, 1, 2])
-def test_auto_is_euclidean_for_numbers_and_cosine_for_vectors(d):
+@pytest.mark.parametrize("d", [None, 1, 2, 15, 16])
+def test_auto_is_euclidean_for_up_to_15_features_and_cosine_for_more(d):
     rng = np.random.default_rng(0)
     Z, X = (rng.normal(size=n if d is None else (n, d)) for n in (4, 9))
-    name = "cosine" if d == 2 else "euclidean"
+    name = "cosine" if d == 16 else "euclidean"
+    assert dropdtw.align(Z, X).match == dropdtw.align(Z.tolist(), X.tolist()).match == name
     np.testing.assert_array_equal(dropdtw.align(Z, X).problem.C, getattr(dropdtw.costs, name)(Z, X))
     how = {"drop_x": 0.4, "drop_z": 0.4}
     assert dropdtw.distance(Z, X, **how) == dropdtw.distance(Z, X, **how, match=name)

@@ -174,7 +174,9 @@ def test_a_rule_reads_the_whole_signal(executor):
     rng = np.random.default_rng(5)
     Z, X = rng.normal(size=(4, 3)), rng.normal(size=(80, 3))
     price = dropdtw.drops.percentile_drop(dropdtw.costs.cosine(Z, X), 20)
-    by_rule, by_number = (dropdtw.find(Z, X, k=3, drop_x=d, executor=executor) for d in ("percentile:20", price))
+    by_rule, by_number = (
+        dropdtw.find(Z, X, k=3, drop_x=d, match="cosine", executor=executor) for d in ("percentile:20", price)
+    )
     assert plain(by_rule) == plain(by_number)
     assert by_rule[0].alignment.cost == approx(by_rule[0].cost)
 

@@ -249,7 +249,11 @@ def test_where_no_bound_is_known_everything_is_aligned():
     own = dropdtw.Recurrence(
         states=("m",), start="m", final=("m",), edges=dropdtw.edges("m", to="m", moves="diag left top", cost="match")
     )
-    for how in ({"match": "softmax", "drop_x": 0.3}, {"match": lambda Z, X: Z @ X.T, "drop_x": 0.3}, {"method": own}):
+    for how in (
+        {"match": "softmax", "drop_x": 0.3},
+        {"match": lambda Z, X: Z @ X.T, "drop_x": 0.3},
+        {"method": own, "match": "cosine"},
+    ):
         found = check(corpus[0], corpus, 4, **how)
         assert found.pruned == 0
     huge = [X * 1e200 for X in corpus]
@@ -274,7 +278,7 @@ def test_more_than_there_are_and_threads_and_lists(monkeypatch):
 def test_forbidden_sequences_come_last():
     """A window of 0 allows no DTW path for some shapes; these cost +∞ and keep the order of the corpus."""
     corpus = [np.eye(2)[[0, 0, 0, 1]], np.eye(2)[[0, 0, 1, 1]], np.eye(2), np.eye(2)[[1, 0]]]
-    found = check(np.eye(2), corpus, 4, window=0)
+    found = check(np.eye(2), corpus, 4, match="cosine", window=0)
     assert found.costs.tolist() == [0, 2, np.inf, np.inf]
     assert found.indices.tolist() == [2, 3, 0, 1]
 

@@ -89,6 +89,7 @@ READ = (
         "repeating": case(lambda: changed(pairs=[[0, 0], [0, 0]]), "its pairs cross, or repeat", WRITTEN),
         "labels": case(lambda: changed(labels=[1, 1, 0, 0]), "labels contradict pairs", WRITTEN),
         "cost": case(lambda: changed(cost="nan"), "its cost is nan", WRITTEN),
+        "match": case(lambda: changed(match=3), "its match is 3, which is no name", WRITTEN),
         "weights": case(lambda: changed(weights=[0.0] * 4), "its weights are not all finite and > 0", WRITTEN),
         "charged": case(
             lambda: changed(charged={"warp": -1}), "charged has numbers that are not finite and ≥ 0", WRITTEN

@@ -143,7 +143,7 @@ DROPS = {
     ),
     "logit in cosine": case(
         lambda: align(Z, X, "logit:30"),
-        "drop_x is 'logit:30', a logit in the softmax cost, but match is 'cosine'",
+        "drop_x is 'logit:30', a logit in the softmax cost, but match is 'euclidean'",
         "use 'softmax'",
     ),
 }

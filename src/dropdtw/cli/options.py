@@ -64,7 +64,7 @@ Match = Annotated[
     str,
     typer.Option(
         "--match",
-        help="How to compare two elements: auto (euclidean for plain numbers, cosine for vectors), cosine, softmax, "
+        help="How to compare two elements: auto (euclidean for up to 15 features, cosine for more), cosine, softmax, "
         "softmax:0.1, euclidean, sqeuclidean, cityblock, chebyshev or correlation.",
     ),
 ]

@@ -74,8 +74,8 @@ def value(door: _cpp.Door, Z: Any, X: Any, limit: float) -> float | None:
 
 def trace(
     door: _cpp.Door, spec: Spec, Z: Any, X: Any
-) -> tuple[Trace, Array, tuple[int, int], str, Callable[[], Problem]] | None:
-    """Return an optimal alignment, its labels, shape and method, and a function that builds its problem.
+) -> tuple[Trace, Array, tuple[int, int], Spec, Callable[[], Problem]] | None:
+    """Return an optimal alignment, its labels, shape and request, and a function that builds its problem.
 
     None if the general path must run.
     """
@@ -93,4 +93,4 @@ def trace(
         return None
     pairs = out[2 * N + K : 2 * N + K + 2 * length].reshape(length, 2)
     traced = Trace(found, pairs, out[N : 2 * N], out[2 * N : 2 * N + K], None, Charges(*charged))
-    return traced, out[:N], (K, N), spec.method.name, partial(Problem.of_sequences, spec, Z.copy(), X.copy())
+    return traced, out[:N], (K, N), spec, partial(Problem.of_sequences, spec, Z.copy(), X.copy())

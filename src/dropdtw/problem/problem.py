@@ -86,6 +86,7 @@ class Problem:
     edit : computes `costs` from `given`.
     order, graph : the order of the steps, and its graph; None for a plain list.
     masked : whether a mask limits the matches.
+    match : the name of the match cost; None if the caller gave match costs.
     kept : which of the caller's elements are present, if others are missing; None if all are.
     """
 
@@ -98,6 +99,7 @@ class Problem:
     graph: Graph | None = None
     order: Order | None = None
     masked: bool = False
+    match: str | None = None
     kept: Kept | None = None
 
     @property
@@ -130,18 +132,20 @@ class Problem:
         rule = spec.drop_x
         spec.check_fit(len(Z), len(X))
         if spec.method.gap is not None:
-            return cls._of(spec, between(Z, X, match), *_gaps(spec.method.gap, Z, X, match))
+            return cls._of(spec, between(Z, X, match), *_gaps(spec.method.gap, Z, X, match), match.name)
         if not isinstance(rule, LogitPercentile):
-            return cls._of(spec, between(Z, X, match), rule, spec.drop_z)
+            return cls._of(spec, between(Z, X, match), rule, spec.drop_z, match.name)
         if match.softmax is None:
             raise ValueError(
                 f"drop_x is {rule.said!r}, a logit in the softmax cost, but match is {match.name!r}; use 'softmax'"
             )
         C, d_x = match.softmax.with_drop_logits(Z, X, rule.logits, rule.epsilon)
-        return cls._of(spec, Matrix(C), PerElement(d_x), spec.drop_z)
+        return cls._of(spec, Matrix(C), PerElement(d_x), spec.drop_z, match.name)
 
     @classmethod
-    def _of(cls, spec: Spec, match: MatchCosts, drop_x: Rule | None, drop_z: Rule | None) -> Problem:
+    def _of(
+        cls, spec: Spec, match: MatchCosts, drop_x: Rule | None, drop_z: Rule | None, name: str | None = None
+    ) -> Problem:
         K, N = match.shape
         spec.check_fit(K, N)
         match, limits = _allowed(spec, match)
@@ -152,7 +156,7 @@ class Problem:
         graph = spec.graph(K)
         order = None if graph is None else spec.order
         masked = spec.mask is not None
-        return cls(spec.method.name, spec.table, edit(given), given, edit, spec.executor, graph, order, masked)
+        return cls(spec.method.name, spec.table, edit(given), given, edit, spec.executor, graph, order, masked, name)
 
 
 def _allowed(spec: Spec, match: MatchCosts) -> tuple[MatchCosts, tuple[Array, Array] | None]:

@@ -21,8 +21,10 @@ from dropdtw.results.warp import warp
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from dropdtw.problem.spec import Spec
     from dropdtw.results.explain import Explanation
     from dropdtw.results.posterior import Posterior
+    from dropdtw.search.suggest import Suggestion
 
 
 class Segment(NamedTuple):
@@ -64,6 +66,8 @@ class Alignment:
     walked : with an `order`, the arrays of the properties `walk` and `visit`; otherwise None.
     kept : which elements are present, if others are missing (`missing="drop"`); None if all are. All indices refer to
         the caller's Z and X. A missing x has label −1; `missing_x` and `missing_z` distinguish missing from dropped.
+    match : the name of the match cost that was used; None if match costs were given.
+    suggestion : the drop cost that "suggest" chose, and how far to trust it; None if it was not asked.
 
     Arrays are read-only.
 
@@ -87,6 +91,8 @@ class Alignment:
     charged: Charges = field(default=NO_CHARGES, repr=False)
     walked: tuple[Array, Array] | None = field(default=None, repr=False)
     kept: Kept | None = field(default=None, repr=False)
+    match: str | None = field(default=None, repr=False)
+    suggestion: Suggestion | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         arrays = (self.pairs, self.labels, self.paid_x, self.paid_z, self.weights, *(self.walked or ()))
@@ -126,12 +132,13 @@ class Alignment:
             found.weights,
             Charges(*map(float, found.charges)),
             found.walked,
+            match=problem.match,
         )
         return here if problem.kept is None else here.spread(problem.kept)
 
     @classmethod
     def quickly(
-        cls, found: Trace, labels: Array, shape: tuple[int, int], method: str, problem: Callable[[], Problem]
+        cls, found: Trace, labels: Array, shape: tuple[int, int], spec: Spec, problem: Callable[[], Problem]
     ) -> Alignment:
         """The alignment of a small problem, from `executors.quick`. `problem` builds the `Problem` on first use."""
         return cls(
@@ -139,11 +146,12 @@ class Alignment:
             found.pairs,
             shape,
             labels,
-            method,
+            spec.method.name,
             found.drop_x,
             found.drop_z,
             problem,
             charged=found.charges,
+            match="euclidean" if spec.match == "auto" else str(spec.match),
         )
 
     @classmethod

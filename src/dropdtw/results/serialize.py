@@ -37,6 +37,8 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
         "paid_x": a.paid_x.tolist(),
         "paid_z": a.paid_z.tolist(),
     }
+    if a.match is not None:
+        data["match"] = a.match
     if a.weights is not None:
         data["weights"] = a.weights.tolist()
     if any(a.charged):
@@ -100,7 +102,11 @@ def _read(data: Mapping[str, Any]) -> Alignment:
     if weights is not None and not ((weights > 0) & (weights < np.inf)).all():
         raise ValueError("its weights are not all finite and > 0")
     charged = _charges(data.get("charged", {}), "charged")
-    found = Alignment(cost, pairs, shape, labels, method, paid_x, paid_z, problem, weights, charged, walked, kept)
+    if not isinstance(match := data.get("match"), str | None):
+        raise ValueError(f"its match is {match!r}, which is no name")
+    found = Alignment(
+        cost, pairs, shape, labels, method, paid_x, paid_z, problem, weights, charged, walked, kept, match
+    )
     if kept is not None:
         _check_missing(found)
     if problem is not None:

@@ -82,7 +82,7 @@ def barycenter(
     *,
     init: Init = "mean",
     length: int | None = None,
-    match: Literal["sqeuclidean", "cosine"] = "sqeuclidean",
+    match: Literal["auto", "sqeuclidean", "cosine"] = "auto",
     method: str | Recurrence = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
@@ -112,7 +112,7 @@ def barycenter(
     init : the initial average. "mean" is the mean of all series, stretched to the same length. "medoid" is the series
         that is cheapest to align with all others. Or pass a series (K, d) of your own.
     length : K, for "mean" only. None uses the median of the lengths.
-    match : "sqeuclidean", or "cosine" for vectors whose direction alone matters.
+    match : "sqeuclidean", which "auto" means here, or "cosine" for vectors whose direction alone matters.
     missing : as in `dropdtw.align`.
     method : "drop_dtw", "drop_dtw_paper", "dtw", "otam", "subsequence", "free_begin", "free_end", "needleman_wunsch", a
         step pattern such as "symmetric2", or your own `dropdtw.Recurrence`. With other methods, the mean of the matched
@@ -139,8 +139,9 @@ def barycenter(
     [3, 3, 3]
     """
     spec = Spec.of(
-        drop_x, match=match, method=method, one_to_many=one_to_many, many_to_one=many_to_one, contiguous=contiguous,
-        open_x=open_x, warp=warp, window=window, missing=missing, executor=executor,
+        drop_x, match="sqeuclidean" if match == "auto" else match, method=method, one_to_many=one_to_many,
+        many_to_one=many_to_one, contiguous=contiguous, open_x=open_x, warp=warp, window=window, missing=missing,
+        executor=executor,
     )  # fmt: skip
     check_averaged(spec)
     if isinstance(max_iter, bool) or not isinstance(max_iter, (int, np.integer)) or max_iter < 0:

@@ -125,7 +125,7 @@ def nearest(
     >>> import numpy as np, dropdtw
     >>> rng = np.random.default_rng(0)
     >>> corpus = [rng.normal(size=(20, 8)) for _ in range(200)]
-    >>> found = dropdtw.nearest(corpus[7] + 0.1, corpus, k=1, drop_x=0.3, drop_z=0.3)
+    >>> found = dropdtw.nearest(corpus[7] + 0.1, corpus, k=1, drop_x=0.3, drop_z=0.3, match="cosine")
     >>> found.indices, found.pruned > 0.5
     (array([7]), True)
     """

@@ -10,13 +10,17 @@ import numpy.typing as npt
 
 from dropdtw import costs as match_costs
 from dropdtw.costs import MatchCost
-from dropdtw.drops import gap, sampled
+from dropdtw.drops import Band, gap, sampled
 from dropdtw.problem.band import band
 from dropdtw.problem.inputs import Array, as_match_costs, as_pair
 from dropdtw.problem.match import MatchCosts, Matrix
 from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
+from dropdtw.tables.methods import Matching
+
+TRUSTED: Final = 0.5
+"""A confidence below this is reported."""
 
 ONE_GROUP: Final = 2 / np.pi
 """Splitting a normal distribution in the middle explains this share of its variance. A share this low means no gap."""
@@ -95,8 +99,13 @@ def suggest_drop(
             1,  1,  2,  2,  2,  2,  2])
     """
     costs = _match_costs(Z, X, match)
-    K, N = costs.shape
-    C = sampled(costs, None if window is None else band(K, N, window))
+    limits = None if window is None else band(*costs.shape, window)
+    return suggestion(costs, limits, drop_z, Matching(one_to_many, many_to_one, contiguous))
+
+
+def suggestion(costs: MatchCosts, limits: Band, drop_z: bool, matching: Matching) -> Suggestion:
+    """See `suggest_drop`. limits : the x that each z_i may match, as in `dropdtw.problem.problem.Costs`."""
+    C = sampled(costs, limits)
     found = gap(C)
     constant, values = found.threshold, found.values
     if found.explained is None:
@@ -106,9 +115,8 @@ def suggest_drop(
     below, above = float(values[values <= constant].mean()), float(values[values > constant].mean())
     percentile = round(100 * float((C[np.isfinite(C)] <= constant).mean()), 2)
     clear = float(np.clip((found.explained - ONE_GROUP) / (1 - ONE_GROUP), 0, 1))
-    matching = {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
     prices = np.linspace((below + constant) / 2, (above + constant) / 2, 5)
-    steady = _steadiness(C, prices.tolist(), drop_z, matching)
+    steady = _steadiness(C, prices.tolist(), drop_z, matching._asdict())
     verdict = "are clearly separated" if clear > 0.5 else "are weakly separated" if clear > 0.2 else "overlap widely"
     why = (
         f"good matches cost about {below:.3g} and chance ones about {above:.3g}; the two groups {verdict}; "

@@ -31,7 +31,7 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
     ----------
     n_neighbors : the number of training series that vote.
     weights : "uniform", or "distance" for votes of 1/cost (costs of 0 or less outvote all others).
-    match, missing : as in `dropdtw.align`. The default `match` is "euclidean", because most series are one-dimensional.
+    match, missing : as in `dropdtw.align`.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold : as in
         `dropdtw.solve`.
     layout : the order of axes, "ntd" or "nct"; required for arrays with three axes, see `dropdtw.sklearn.as_series`.
@@ -57,7 +57,7 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
         weights: Literal["uniform", "distance"] = "uniform",
         drop_x: DropCost = None,
         drop_z: DropCost = None,
-        match: MatchCost = "euclidean",
+        match: MatchCost = "auto",
         method: MethodLike = "drop_dtw",
         one_to_many: bool = True,
         many_to_one: bool = True,

@@ -59,7 +59,7 @@ class AlignmentKMedoids(Clusterer):
         max_iter: int = 300,
         drop_x: DropCost = None,
         drop_z: DropCost = None,
-        match: MatchCost = "euclidean",
+        match: MatchCost = "auto",
         method: MethodLike = "drop_dtw",
         one_to_many: bool = True,
         many_to_one: bool = True,

@@ -55,7 +55,7 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         prototypes: Panel | None = None,
         drop_x: DropCost = None,
         drop_z: DropCost = None,
-        match: MatchCost = "euclidean",
+        match: MatchCost = "auto",
         method: MethodLike = "drop_dtw",
         one_to_many: bool = True,
         many_to_one: bool = True,
