@@ -140,7 +140,7 @@ def test_corpora_compare_by_charged_costs(folder, task):
     assert (settings["open_z"], settings["warp"]) == (0.2, 0.1)
     assert settings["open_x"] > 0
     assert f"opening cost {settings['open_x']:.4g} suggested for x, from 8 of 8 sequences" in done.stderr
-    how = {name: settings[name] for name in ("drop_x", "drop_z", "open_x", "open_z", "warp")}
+    how = {name: settings[name] for name in ("match", "drop_x", "drop_z", "open_x", "open_z", "warp")}
     if task == "retrieve":
         dropdtw.corpus.retrieve([("query.npy", record(5))], "c", "same", **how)
     else:

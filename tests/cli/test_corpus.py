@@ -79,7 +79,7 @@ def test_pairs_of_two_corpora(folder):
     assert "suggested, from 6 of 21 sequences" in done.stderr
     price = json.loads((folder / "out/manifest.json").read_text())["settings"]["drop_z"]
     assert 0 < price < 1
-    dropdtw.corpus.pairwise("left", "c", "same", drop_x=0.4, drop_z=price)
+    dropdtw.corpus.pairwise("left", "c", "same", drop_x=0.4, drop_z=price, match="cosine")
     assert content(folder / "out") == content(folder / "same")
 
 

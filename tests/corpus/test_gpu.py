@@ -95,9 +95,9 @@ def test_on_a_gpu_all_tasks_run(tmp_path, monkeypatch):
 
     real, seen = gpu._batches, []
 
-    def on_cpu(Zs, Xs, which, device):
+    def on_cpu(Zs, Xs, which, spec, device):
         assert device == "cuda"
-        for some, pairs in real(Zs, Xs, which, "cpu"):
+        for some, pairs in real(Zs, Xs, which, spec, "cpu"):
             seen.append(len(some))
             yield some, pairs
 

@@ -90,4 +90,4 @@ def pretend_gpu(monkeypatch):
 
     real = gpu._batches
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr(gpu, "_batches", lambda Zs, Xs, which, device: real(Zs, Xs, which, "cpu"))
+    monkeypatch.setattr(gpu, "_batches", lambda Zs, Xs, which, spec, device: real(Zs, Xs, which, spec, "cpu"))

@@ -66,7 +66,7 @@ def with_little_memory():
 
 
 def on_a_picky_executor():
-    with mock.patch.dict(EXECUTORS, {"picky": SimpleNamespace(supports=lambda table: False)}):
+    with mock.patch.dict(EXECUTORS, {"picky": SimpleNamespace(supports=lambda table, **how: False)}):
         solve(C, 1, executor="picky")
 
 

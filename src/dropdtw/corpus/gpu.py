@@ -30,9 +30,9 @@ CELLS: Final = 1 << 27
 def values(Zs: Sequence[Array], Xs: Sequence[Array], spec: Spec, device: str) -> Array:
     """(n, m): the values of all pairs, +∞ where there is no alignment."""
     every = np.indices((len(Zs), len(Xs))).reshape(2, -1)
-    out = np.empty(every.shape[1])
+    out = np.full(every.shape[1], np.inf)
     with torch.no_grad():
-        for some, p in _batches(Zs, Xs, every, device):
+        for some, p in _batches(Zs, Xs, every, spec, device):
             out[some] = _value(_costs(p, spec), p, spec).double().cpu().numpy()
     return out.reshape(len(Zs), len(Xs))
 
@@ -46,7 +46,7 @@ def align(Zs: Sequence[Array], Xs: Sequence[Array], spec: Spec, device: str) -> 
     steps = list({id(Z): Z for Z in Zs}.values())  # often the same for all
     place = {id(Z): k for k, Z in enumerate(steps)}
     which = np.array([[place[id(Z)] for Z in Zs], range(len(Xs))], np.int64)
-    for some, p in _batches(steps, Xs, which, device):
+    for some, p in _batches(steps, Xs, which, spec, device):
         C = _costs(p, spec).requires_grad_()
         value = _value(C, p, spec)
         (M,) = torch.autograd.grad(value.sum(), C)
@@ -57,8 +57,10 @@ def align(Zs: Sequence[Array], Xs: Sequence[Array], spec: Spec, device: str) -> 
     return out
 
 
-def _batches(Zs: Sequence[Array], Xs: Sequence[Array], which: Array, device: str) -> Iterator[tuple[Array, Pairs]]:
-    """The pairs (Zs[which[0]], Xs[which[1]]) in batches of similar length.
+def _batches(
+    Zs: Sequence[Array], Xs: Sequence[Array], which: Array, spec: Spec, device: str
+) -> Iterator[tuple[Array, Pairs]]:
+    """The pairs (Zs[which[0]], Xs[which[1]]) in batches of similar length, without those that cannot be aligned.
 
     Each sequence is copied to the GPU once. The longest pairs come first, so that a lack of memory shows at once.
     """
@@ -69,6 +71,7 @@ def _batches(Zs: Sequence[Array], Xs: Sequence[Array], which: Array, device: str
     z, x = (pad_sequence([torch.tensor(A.astype(dtype)) for A in each], True).to(device) for each in (Zs, Xs))
     rows, columns = (np.array([len(A) for A in each]) for each in (Zs, Xs))
     order = np.lexsort((-rows[which[0]], -columns[which[1]]))
+    order = order[[spec.fits(int(rows[a]), int(columns[b])) for a, b in which[:, order].T]]
     start, K = 0, z.shape[1]
     while start < len(order):
         longest = int(columns[which[1, order[start]]])
