@@ -196,10 +196,14 @@ def test_a_loss_of_an_aligner_aligns_as_the_aligner_does(aligner):
     assert dt.AlignmentLoss(aligner, reducer="hard").reducer == "hard"
 
 
-@pytest.mark.parametrize("normalize", [None, "x", "z", "both"])
+@pytest.mark.parametrize("normalize", [None, "x", "z", "both", "symmetric2"])
 def test_losses_and_functions_divide_alike(normalize):
     Z, X = batch()
-    loss = dt.DropDTWLoss("percentile:30", match="cosine", normalize=normalize, reduction="none")
+    options = {"match": "cosine", "reduction": "none"}
+    if normalize == "symmetric2":
+        loss = dt.AlignmentLoss(method=normalize, normalize="pattern", **options)
+    else:
+        loss = dt.DropDTWLoss("percentile:30", normalize=normalize, **options)
     values = loss(Z, X, **LENGTHS).tolist()
     parts = items(Z, X)
     assert [loss.aligner.distance(z, x) for z, x in parts] == pytest.approx(values)
@@ -208,6 +212,9 @@ def test_losses_and_functions_divide_alike(normalize):
     assert loss.aligner.pairwise([z for z, _ in parts]) == pytest.approx(
         loss.aligner.pairwise([z for z, _ in parts], [z for z, _ in parts])
     )
+    one_by_z = dt.AlignmentLoss(method="asymmetric", normalize="pattern", **options)
+    z, x = Z[:1, :3], X[:1, :4]
+    assert one_by_z(z, x).item() == pytest.approx(one_by_z.aligner.distance(z[0], x[0]))
     limited = loss.aligner.distance(*parts[0], max_cost=values[0] + 1e-6)
     assert limited == pytest.approx(values[0])
 

@@ -29,7 +29,7 @@ from dropdtw.torch.learned import LearnedDrop
 from dropdtw.torch.masks import Mask, per_frame
 from dropdtw.torch.options import WITHOUT_DROPS, DropCost, LossOptions, MatchCost
 from dropdtw.torch.orders import Orders
-from dropdtw.torch.reduction import Normalize, Reduction, check_normalize, check_reduction, normalized, reduce
+from dropdtw.torch.reduction import Normalize, Reduction, check_reduction, divisor, normalized, reduce
 
 
 class AlignmentLoss(nn.Module):
@@ -53,7 +53,8 @@ class AlignmentLoss(nn.Module):
         drops. A number ≥ 0, or a tensor () or (B,). An `nn.Parameter` is learned with the other parameters.
     warp : extra cost of a match that repeats an element, likewise.
     order : which steps may follow which, if the call does not say so; see `forward`.
-    normalize : "x", "z" or "both" divides the value of an item by N_b, K_b or their sum. The authors use "x".
+    normalize : "x", "z" or "both" divides the value of an item by N_b, K_b or their sum. The authors use "x". "pattern"
+        divides as in `dropdtw.cost`.
     reduction : "mean", "sum" or "none" over the items.
 
     Raises ValueError if an option is invalid.
@@ -118,7 +119,8 @@ class AlignmentLoss(nn.Module):
         for side in ("drop_x", "drop_z"):
             self._check_drop(getattr(self, side), side)
         check_request(self.drop_x, self.drop_z, self.threshold, **self.table(), **self.charges())
-        check_normalize(self.normalize), check_reduction(self.reduction)
+        self.divisor = divisor(self.normalize, self.method)
+        check_reduction(self.reduction)
 
     def table(self) -> dict[str, Any]:
         """Return what `drop_dtw` and `dropdtw.solve` take alike: which table to run, and with which minimum."""
@@ -274,10 +276,10 @@ class AlignmentLoss(nn.Module):
                 return self._reduced(p, order, reduction)
         order = self.order if order is None else order
         if order is None and self.fuses == "values":  # only the general path has kernels for graphs
-            found = fused.values(self, p, self.normalize, reduction)
+            found = fused.values(self, p, self.divisor, reduction)
             if found is not None:
                 return found
-        return reduce(normalized(self.distances(p, order), p, self.normalize), reduction)
+        return reduce(normalized(self.distances(p, order), p, self.divisor), reduction)
 
     def distances(self, p: Pairs, order: Orders = None) -> Tensor:
         """Compute D_{K,N} of each item: (B,)."""

@@ -7,10 +7,11 @@ from typing import Literal, get_args
 
 from torch import Tensor
 
+from dropdtw.tables.methods import MethodLike, look_up
 from dropdtw.torch.batch import Pairs, count
 
 Reduction = Literal["mean", "sum", "none"]
-Normalize = Literal["x", "z", "both"] | None
+Normalize = Literal["x", "z", "both", "pattern"] | None
 
 
 def reduce(values: Tensor, how: Reduction) -> Tensor:
@@ -33,10 +34,15 @@ def check_reduction(reduction: Reduction) -> Reduction:
     return reduction
 
 
-def check_normalize(by: Normalize) -> Normalize:
-    """Raise unless this names a length to divide by."""
+def divisor(by: Normalize, method: MethodLike) -> Normalize:
+    """Return the length that "pattern" stands for; others unchanged. Raises unless `by` names a length."""
+    if by == "pattern" and (norm := look_up(method).norm) is not None:
+        return "both" if norm(1, 2) == 3 else "z"
     if by not in (None, "x", "z", "both"):
-        raise ValueError(f"normalize is {by!r}; choose 'x', 'z' or 'both' (divide by that length), or None")
+        raise ValueError(
+            f"normalize is {by!r}; choose 'x', 'z' or 'both' (divide by that length), 'pattern' with a step pattern, "
+            "or None"
+        )
     return by
 
 
