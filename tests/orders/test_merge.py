@@ -77,8 +77,8 @@ def test_random_graphs_count_each_alignment_once(block):
 def test_a_jump_to_the_next_step_is_the_list():
     for options in ({"many_to_one": False}, {}, {"drop_z": 0.3}):
         C = np.random.default_rng(0).random((2, 4))
-        found = dropdtw.posterior(C, 0.2, order=orders.jumps(2, [(0, 1)]), **options)
-        assert found.cost == dropdtw.posterior(C, 0.2, **options).cost
+        found = dropdtw.posterior(C, drop_x=0.2, order=orders.jumps(2, [(0, 1)]), **options)
+        assert found.cost == dropdtw.posterior(C, drop_x=0.2, **options).cost
 
 
 def test_many_equal_ends_are_merged_at_once():
