@@ -144,6 +144,36 @@ def test_damaged_dictionary_is_refused_in_words(damage):
         Alignment.from_dict(data | damage)
 
 
+NONSENSE = [None, 5, -1, "x", [], {}, [[]], {"a": 1}, True, 1e400, float("nan"), [None], ["x"], [1.5], [[1, 2, 3]]]
+
+
+def places(value, at=()):
+    """The path to every entry of nested dictionaries and lists, with the first entries of lists."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value[:3]) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield (*at, key)
+        yield from places(one, (*at, key))
+
+
+@pytest.mark.parametrize("order", [None, dropdtw.orders.repeat([0, 1])], ids=["list", "repeat"])
+def test_what_is_read_is_what_was_written_or_refused_in_words(order):
+    C = np.random.default_rng(0).random((2, 3))
+    whole = json.loads(json.dumps(solve(C, 0.3, order=order, open_x=0.1).to_dict(costs=True)))
+    for *above, last in places(whole):
+        for nonsense in NONSENSE:
+            data = json.loads(json.dumps(whole))
+            inside = data
+            for key in above:
+                inside = inside[key]
+            inside[last] = nonsense
+            try:
+                found = Alignment.from_dict(data).to_dict(costs=True)
+            except ValueError:
+                continue
+            read, given = (json.loads(json.dumps(d).replace("Infinity", '"inf"')) for d in (found, data))
+            assert read == given, (*above, last, nonsense)
+
+
 # --- HTML and plots ---------------------------------------------------------------------------------------------
 
 

@@ -73,6 +73,15 @@ ANSWERS = {
 }
 
 WRITTEN = "give a dictionary that Alignment.to_dict wrote"
+
+
+def retabled(**more):
+    """Read an alignment whose table was changed."""
+    data = solve(np.zeros((2, 2)), 0.5).to_dict(costs=True)
+    data["problem"]["table"] |= more
+    return dropdtw.Alignment.from_dict(data)
+
+
 READ = (
     {
         "nothing": case(
@@ -88,8 +97,14 @@ READ = (
         "crossing": case(lambda: changed(pairs=[[1, 0], [0, 1]]), "its pairs cross, or repeat", WRITTEN),
         "repeating": case(lambda: changed(pairs=[[0, 0], [0, 0]]), "its pairs cross, or repeat", WRITTEN),
         "labels": case(lambda: changed(labels=[1, 1, 0, 0]), "labels contradict pairs", WRITTEN),
-        "cost": case(lambda: changed(cost="nan"), "its cost is nan", WRITTEN),
         "match": case(lambda: changed(match=3), "its match is 3, which is no name", WRITTEN),
+        "cost": case(lambda: changed(cost=np.nan), "its cost is nan", WRITTEN),
+        "cost as text": case(lambda: changed(cost="nan"), "its cost is 'nan', which is not numbers", WRITTEN),
+        "method": case(lambda: changed(method=5), "its method is 5, which is not a string", WRITTEN),
+        "charged, a number": case(lambda: changed(charged=5), "charged is 5, which is not a dictionary", WRITTEN),
+        "charged, too many": case(lambda: changed(charged={"warp": 99}), "charged has numbers that do not", WRITTEN),
+        "segments": case(lambda: changed(segments=[]), "segments contradict labels", WRITTEN),
+        "edges": case(lambda: retabled(edges=5), "its table has the edges 5", WRITTEN),
         "weights": case(lambda: changed(weights=[0.0] * 4), "its weights are not all finite and > 0", WRITTEN),
         "charged": case(
             lambda: changed(charged={"warp": -1}), "charged has numbers that are not finite and ≥ 0", WRITTEN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,7 +159,7 @@ def _archive(place: str, more: dict[str, Any]) -> Data:
     if "truth" in held:
         more.setdefault("truth", _labels(held["truth"]))
     if "fps" in held:
-        more.setdefault("fps", float(held["fps"]))
+        more.setdefault("fps", _number(held["fps"], f"fps in {place}"))
     if {"Z", "X"} <= set(held):
         return from_sequences(held["Z"], held["X"], lines=_imports((data, 'Z, X = data["Z"], data["X"]')), **more)
     if "C" not in held:
@@ -175,9 +176,16 @@ def _archive(place: str, more: dict[str, Any]) -> Data:
         given_code=code,
         charges=_charges({name: held[name] for name in Charges._fields if name in held}),
         method=str(held["method"]) if "method" in held else None,
-        cost=float(held["cost"]) if "cost" in held else None,
+        cost=_number(held["cost"], f"cost in {place}") if "cost" in held else None,
         **more,
     )
+
+
+def _number(value: Any, name: str) -> float:
+    """A number that was read from a file."""
+    if np.ndim(value) or not isinstance(np.asarray(value).item(), (int, float)):
+        raise ValueError(f"{name} is {reprlib.repr(value)}; give a number")
+    return float(value)
 
 
 def _written(place: str, content: dict[str, Any], more: dict[str, Any]) -> Data:
@@ -185,7 +193,7 @@ def _written(place: str, content: dict[str, Any], more: dict[str, Any]) -> Data:
     if a.problem is None:
         raise ValueError(f"{place} contains no match costs; write it with `dropdtw align Z X --out a.json --costs`")
     if "fps" in content:
-        more.setdefault("fps", float(content["fps"]))
+        more.setdefault("fps", _number(content["fps"], f"fps in {place}"))
     lines = (
         "import json",
         "",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.missing import Kept
 from dropdtw.problem.problem import Costs, Problem
-from dropdtw.results.alignment import Alignment
+from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.results.walked import arcs_cost
 from dropdtw.tables.table import Edge, Recurrence
 
@@ -75,18 +77,18 @@ def from_dict(data: Mapping[str, Any]) -> Alignment:
 
 
 def _read(data: Mapping[str, Any]) -> Alignment:
-    if data["format"] != FORMAT:
+    if _mapping(data, "it")["format"] != FORMAT or isinstance(data["format"], bool):
         raise ValueError(f"its format is {data['format']!r}")
     K, N = (operator.index(n) for n in data["shape"])
     shape = (K, N)
     if min(shape) < 1:
         raise ValueError(f"its shape is {shape}")
-    cost = float(data["cost"])
+    cost = float(_numbers(data["cost"], "its cost is").reshape(()))
     if not np.isfinite(cost):
         raise ValueError(f"its cost is {cost}")
     pairs, labels = _whole(data["pairs"], "its pairs are").reshape(-1, 2), _whole(data["labels"], "its labels are")
     labels = labels.reshape(N)
-    paid_x, paid_z = (np.asarray(data[name], float).reshape(length) for name, length in (("paid_x", N), ("paid_z", K)))
+    paid_x, paid_z = (_numbers(data[n], f"its {n} is").reshape(size) for n, size in (("paid_x", N), ("paid_z", K)))
     walked = _walked(data, pairs, shape)
     kept = _kept(data, shape)
     _check_pairs(pairs, shape, walked)
@@ -96,12 +98,14 @@ def _read(data: Mapping[str, Any]) -> Alignment:
         if not ((paid >= 0) & (paid <= limit) & (paid == np.floor(paid))).all():
             flaw = "is not all 0 or 1" if walked is None or name == "paid_x" else "contradicts walk"
             raise ValueError(f"{name} {flaw}")
-    method = str(data["method"])
+    method = _text(data["method"], "its method")
     problem = _problem(data["problem"], method, shape, kept) if data.get("problem") is not None else None
-    weights = None if data.get("weights") is None else np.asarray(data["weights"], float).reshape(len(pairs))
+    weights = None if data.get("weights") is None else _numbers(data["weights"], "its weights are").reshape(len(pairs))
     if weights is not None and not ((weights > 0) & (weights < np.inf)).all():
         raise ValueError("its weights are not all finite and > 0")
     charged = _charges(data.get("charged", {}), "charged")
+    if any(count != np.floor(count) or count > len(pairs) + paid_x.sum() + paid_z.sum() for count in charged):
+        raise ValueError("charged has numbers that do not count its matches or drops")
     if not isinstance(match := data.get("match"), str | None):
         raise ValueError(f"its match is {match!r}, which is no name")
     found = Alignment(
@@ -109,6 +113,8 @@ def _read(data: Mapping[str, Any]) -> Alignment:
     )
     if kept is not None:
         _check_missing(found)
+    if "segments" in data:
+        _check_segments(data["segments"], found)
     if problem is not None:
         _check_walk(found.compact, problem)
         _check_costs(found.compact, problem.costs)
@@ -117,10 +123,32 @@ def _read(data: Mapping[str, Any]) -> Alignment:
 
 def _charges(data: Mapping[str, Any], name: str) -> Charges:
     """Charges, or how often they are paid. Dictionaries of older versions have none."""
-    found = Charges(**{plus: float(value) for plus, value in data.items()})
+    found = Charges(**{plus: float(_numbers(v, f"{name} has")) for plus, v in _mapping(data, name).items()})
     if not all(0 <= value < np.inf for value in found):
         raise ValueError(f"{name} has numbers that are not finite and ≥ 0")
     return found
+
+
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} is {reprlib.repr(value)}, which is not a dictionary")
+    return value
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is {reprlib.repr(value)}, which is not a string")
+    return value
+
+
+def _numbers(values: Any, what: str) -> Array:
+    """Numbers, in which the string "inf" is +∞."""
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iuf":
+        array = np.asarray(values, object)
+        if not all(v == "inf" or (isinstance(v, Real) and not isinstance(v, bool)) for v in array.flat):
+            raise ValueError(f"{what} {reprlib.repr(values)}, which is not numbers")
+    return array.astype(float)
 
 
 def _whole(values: Any, what: str) -> npt.NDArray[np.int64]:
@@ -201,6 +229,13 @@ def _check_labels(labels: Array, pairs: Array) -> None:
         raise ValueError("labels contradict pairs")
 
 
+def _check_segments(said: Any, found: Alignment) -> None:
+    """Check that segments are those of the labels. They may hold more, such as times."""
+    fields = [tuple(_mapping(s, "a segment").get(name) for name in Segment._fields) for s in said]
+    if fields != [tuple(s) for s in found.segments()]:
+        raise ValueError("segments contradict labels")
+
+
 def _check_costs(a: Alignment, costs: Costs) -> None:
     """Check that the pairs lie in the band, and that pairs and drops add up to the cost, up to rounding."""
     i, j = a.pairs.T
@@ -225,17 +260,20 @@ def _check_costs(a: Alignment, costs: Costs) -> None:
 
 def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int], kept: Kept | None) -> Problem:
     shape = shape if kept is None else (len(kept.z), len(kept.x))
-    table = dict(data["table"])
+    table = dict(_mapping(_mapping(data, "its problem")["table"], "its table"))
+    _text(table["name"], "the name of its table")
     for key in ("edges", "border"):
+        if not (table[key] is None or (table[key] and isinstance(table[key], (list, tuple)))):
+            raise ValueError(f"its table has the {key} {reprlib.repr(table[key])}")
         table[key] = None if table[key] is None else tuple(Edge(*e) for e in table[key])
     for key in ("states", "final"):
         table[key] = tuple(table[key])
     if not isinstance(table["start"], str):
         table["start"] = tuple(table["start"])
     K, N = shape
-    C, match = (as_match_costs(np.asarray(data[key], float).reshape(shape)) for key in ("C", "match"))
-    drop_x = as_drop_costs(np.asarray(data["drop_x"], float), "drop_x", N, "x_j")
-    drop_z = as_drop_costs(np.asarray(data["drop_z"], float), "drop_z", K, "z_i")
+    C, match = (as_match_costs(_numbers(data[key], f"its {key} is").reshape(shape)) for key in ("C", "match"))
+    drop_x = as_drop_costs(_numbers(data["drop_x"], "its drop_x is").reshape(N), "drop_x", N, "x_j")
+    drop_z = as_drop_costs(_numbers(data["drop_z"], "its drop_z is").reshape(K), "drop_z", K, "z_i")
     band = None
     if data["band"] is not None:
         start, stop = (_whole(limit, "its band is").reshape(K) for limit in data["band"])
