@@ -77,3 +77,16 @@ def test_an_underscore_makes_no_drop_cost(folder, monkeypatch, capsys):
     code, _, err = call(monkeypatch, capsys, "align", "z.csv", "x.csv", "--drop-x", "1_000")
     assert code == 2
     assert "--drop-x is '1_000'; give a number" in err
+
+
+@pytest.mark.parametrize("command", ["align", "find"])
+def test_empty_cells_and_times_are_taken_wherever_sequences_are(tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "z.csv").write_text("a,b\n1,2\n3,4\n")
+    (tmp_path / "x.csv").write_text("t,b,a\n0,2,1\n5,,9\n10,4,3\n")
+    code, _, said = call(monkeypatch, capsys, command, "z.csv", "x.csv", "--drop-x", "0.1", "--time", "t")
+    assert (code, "or give --missing drop to ignore them" in said) == (2, True)
+    flags = ("--drop-x", "0.1", "--match", "euclidean", "--missing", "drop", "--time", "t")
+    out = run(command, "z.csv", "x.csv", *flags).stdout
+    assert "15.00 s" in out  # the last element gets the usual length
+    assert {"align": "cost 0,", "find": "1     0"}[command] in out

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import dropdtw
 from dropdtw import solve
 from dropdtw.files import formats
 
@@ -81,3 +82,58 @@ def test_the_last_element_lasts_as_long_as_usual(times, ends):
     assert formats.borders(len(times), times=np.array(times)).tolist() == ends
     assert formats.borders(2, 4.0).tolist() == [0, 0.25, 0.5]
     assert formats.borders(2) is None
+
+
+# --- Missing values, and columns by name ------------------------------------------------------------------------
+
+
+def test_an_empty_cell_is_a_missing_value(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,\n,\n3,4\n")
+    np.testing.assert_array_equal(formats.read(tmp_path / "a.csv", holes=True), [[1, np.nan], [np.nan] * 2, [3, 4]])
+    with pytest.raises(ValueError, match=r"a\.csv has NaN or infinity in element 0; .*, somehow"):
+        formats.read(tmp_path / "a.csv", or_else=", somehow")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("when,a\n2024-05-01,2\n", r"line 2, column 1 \(when\) is '2024-05-01', not a number; pass --time when"),
+        ("a,name\n1,boil\n", r"line 2, column 2 \(name\) is 'boil', not a number; leave out the column"),
+        ("1,2\n1,boil\n", r"line 2, column 2 is 'boil', not a number; leave out the column"),
+        ("a,b\n1,1_000\n", r"line 2, column 2 \(b\) is '1_000', not a number"),
+    ],
+)
+def test_a_column_that_holds_no_numbers_is_named(tmp_path, text, said):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(ValueError, match=said):
+        formats.read(tmp_path / "a.csv")
+
+
+def test_columns_are_matched_by_name(tmp_path):
+    """A file with permuted columns gives what the file with the same order gives; other names are refused."""
+    for name, text in {
+        "z.csv": "ax,ay,az\n1,2,3\n4,5,6\n",
+        "x.csv": "az,t,ax,ay\n3,0,1,2\n6,1,4,5\n",
+        "other.csv": "ax,ay,gz\n1,2,3\n",
+        "plain.csv": "3,1,2\n",
+        "one.csv": "speed\n1\n",
+        "two.csv": "pace\n1\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    Z, X, times = formats.read_pair(tmp_path / "z.csv", tmp_path / "x.csv", time="t")
+    assert (X.tolist(), times.tolist()) == (Z.tolist(), [0, 1])
+    assert formats.read_pair(tmp_path / "z.csv", tmp_path / "plain.csv").X.tolist() == [[3, 1, 2]]
+    assert formats.read_pair(tmp_path / "one.csv", tmp_path / "two.csv").X.tolist() == [[1]]
+    with pytest.raises(ValueError, match=r"z\.csv has the columns ax,ay,az and .*other\.csv has ax,ay,gz; give both"):
+        formats.read_pair(tmp_path / "z.csv", tmp_path / "other.csv")
+
+
+def test_data_frames_are_matched_by_column():
+    pandas = pytest.importorskip("pandas")
+    Z = pandas.DataFrame({"ax": [1.0, 2.0], "ay": [0.0, 5.0], "az": [9.0, 9.0]})
+    X = Z[["az", "ax", "ay"]]
+    assert dropdtw.align(Z, X, 0.1, match="euclidean").cost == 0
+    assert dropdtw.distance(Z, X, match="euclidean") == 0
+    assert dropdtw.suggest_drop(Z, X, match="euclidean") == dropdtw.suggest_drop(Z, Z, match="euclidean")
+    with pytest.raises(ValueError, match="Z has the columns ax,ay,az and X has az,ax,other; give both the same"):
+        dropdtw.align(Z, X.rename(columns={"ay": "other"}), 0.1)

@@ -38,14 +38,8 @@ def align(
     order: options.OrderFile = None,
     header: options.Header = None,
     fps: Annotated[float | None, typer.Option(help="Elements of X per second; adds times in seconds.")] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The column of X, in a .csv, .tsv or .txt, that holds times (seconds, h:mm:ss or dates); adds times "
-            "in seconds. The column itself is not aligned. Z may have it, too.",
-        ),
-    ] = None,
+    time: options.Time = None,
+    missing: options.Missing = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Write to a .json, .csv or .npz file; - for JSON on stdout.")
     ] = None,
@@ -84,7 +78,7 @@ def align(
     if plot:
         pictures.check(plot)
     options.refuse_overwriting({"--out": out, "--plot": plot}, (z, x, drop_x, drop_z, threshold, order))
-    Z, X, times = _read(z, x, header, time)
+    Z, X, times = formats.read_pair(z, x, header=header, time=time, **options.holes(missing))
     steps = None if order is None else options.order_of(order, len(Z))
     how: dict[str, Any] = {
         "one_to_many": one_to_many,
@@ -97,7 +91,7 @@ def align(
     if drop_x is None and drop_z is None and entry and entry.takes_drops:
         dx, dz = "suggest", "suggest" if entry.one_to_one else None
     if "suggest" in (str(dx), str(dz)):
-        found = dropdtw.suggest_drop(Z, X, match=match, drop_z=dz is not None, **how)
+        found = dropdtw.suggest_drop(*map(options.complete, (Z, X)), match=match, drop_z=dz is not None, **how)
         dx, dz = (found.constant if str(d) == "suggest" else d for d in (dx, dz))
         screen.note(
             f"drop cost {found.constant:.4g} suggested ({found.rule}, confidence {found.confidence:.0%}): {found.why}"
@@ -106,7 +100,7 @@ def align(
     how |= {"open_x": options.opening_cost(open_x, "open-x"), "open_z": options.opening_cost(open_z, "open-z")}
     if steps is not None:
         how["order"], dz = steps.order, options.with_optional(dz, steps.optional, len(Z))
-    a = dropdtw.align(Z, X, dx, dz, **how)
+    a = dropdtw.align(Z, X, dx, dz, missing=missing, **how)
     for side in ("x", "z"):
         if how[f"open_{side}"] == "suggest":
             opening = getattr(a.solved().given.charges, f"open_{side}")
@@ -122,17 +116,6 @@ def align(
         meant = entry.match if match == "auto" and entry and entry.match else match
         seconds = formats.borders(len(X), fps, times)
         _show(a, dropdtw.costs.resolve(meant, Z.shape[1]).name, seconds)
-
-
-def _read(z: str, x: str, header: bool | None, time: str | None) -> tuple[Array, Array, Array | None]:
-    """Z, X and the times of X."""
-    from dropdtw.files import formats
-
-    if time is None:
-        return formats.read(z, header=header), formats.read(x, header=header), None
-    X, times = formats.read_timed(x, time, header=header)
-    Z, _ = formats.read_timed(z, time, header=header, needed=False)
-    return Z, X, times
 
 
 def _show(a: Alignment, measure: str, seconds: Array | None) -> None:

@@ -14,6 +14,7 @@ import typer
 from dropdtw.cli import options, pictures, screen
 
 if TYPE_CHECKING:
+    from dropdtw.problem.inputs import Array
     from dropdtw.search.find import Occurrence
 
 SHOWN = 20
@@ -45,10 +46,8 @@ def find(
     open_x: options.OpenX = None,
     open_z: options.OpenZ = None,
     warp: options.Warp = 0.0,
-    missing: Annotated[
-        str | None,
-        typer.Option(metavar="drop", help="drop: ignore elements with NaN, as if deleted. Default: refuse them."),
-    ] = None,
+    time: options.Time = None,
+    missing: options.Missing = None,
     header: options.Header = None,
     fps: Annotated[float | None, typer.Option(help="Elements of SIGNAL per second; adds times in seconds.")] = None,
     out: Annotated[
@@ -70,16 +69,16 @@ def find(
         )
     if fps is not None and not 0 < fps < float("inf"):
         raise ValueError(f"--fps is {fps}; give the number of elements per second, > 0")
+    if fps is not None and time is not None:
+        raise ValueError("--fps and --time both set the times of SIGNAL; give only one of them")
     kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
     if out and kind not in (".json", ".csv"):
         raise ValueError(f"--out is {out!r}; occurrences are written as .json or .csv: change the file extension")
     if plot:
         pictures.check(plot)
     options.refuse_overwriting({"--out": out, "--plot": plot}, (query, signal, drop_x, drop_z))
-    if missing not in (None, "drop"):
-        raise ValueError(f"--missing is {missing!r}; give drop, or omit it to refuse NaN")
-    gaps: dict[str, Any] = {"holes": True} if missing else {"or_else": ", or give --missing drop to ignore them"}
-    Z, X = (formats.read(file, header=header, **gaps) for file in (query, signal))
+    Z, X, times = formats.read_pair(query, signal, header=header, time=time, **options.holes(missing))
+    seconds = None if fps is None and times is None else formats.borders(len(X), fps, times)
     found = dropdtw.find(
         Z,
         X,
@@ -98,7 +97,7 @@ def find(
         missing=missing,
     )
     if out:
-        formats.write(out, _content(found, kind, fps))
+        formats.write(out, _content(found, kind, seconds))
     if plot:
         from dropdtw.plot import occurrences
 
@@ -106,10 +105,10 @@ def find(
     if out != "-":
         measure = dropdtw.costs.resolve(match, Z.shape[1]).name
         print(f"{measure} costs: {len(Z)} z in {len(X)} x, {len(found)} occurrence{'' if len(found) == 1 else 's'}")
-        _show(found, fps)
+        _show(found, seconds)
 
 
-def _show(found: Sequence[Occurrence], fps: float | None) -> None:
+def _show(found: Sequence[Occurrence], seconds: Array | None) -> None:
     if not found:
         return
     columns = [
@@ -120,24 +119,24 @@ def _show(found: Sequence[Occurrence], fps: float | None) -> None:
         ">length",
         ">dropped x",
         ">dropped z",
-        *([">from", ">to"] if fps else []),
+        *([] if seconds is None else [">from", ">to"]),
     ]
     rows = []
     for n, o in enumerate(found[:SHOWN], 1):
         lost = (int(o.alignment.dropped_x.sum()), int(o.alignment.dropped_z.sum()))
         rows.append([str(n), f"{o.cost:.6g}", *map(str, (o.start, o.stop, o.length, *lost))])
-        rows[-1] += [f"{o.start / fps:.2f} s", f"{o.stop / fps:.2f} s"] if fps else []
+        rows[-1] += [] if seconds is None else [f"{seconds[o.start]:.2f} s", f"{seconds[o.stop]:.2f} s"]
     screen.table(columns, rows)
     if len(found) > SHOWN:
         print(f"… and {len(found) - SHOWN} more; --out writes them all")
 
 
-def _content(found: Sequence[Occurrence], kind: str, fps: float | None) -> str:
+def _content(found: Sequence[Occurrence], kind: str, seconds: Array | None) -> str:
     entries: list[dict[str, Any]] = []
     for n, o in enumerate(found, 1):
         entry: dict[str, Any] = {"rank": n, "start": o.start, "stop": o.stop, "cost": o.cost}
-        if fps:
-            entry |= {"from": o.start / fps, "to": o.stop / fps}
+        if seconds is not None:
+            entry |= {"from": float(seconds[o.start]), "to": float(seconds[o.stop])}
         entries.append(entry)
     if kind == ".json":
         for entry, o in zip(entries, found, strict=True):
@@ -145,7 +144,7 @@ def _content(found: Sequence[Occurrence], kind: str, fps: float | None) -> str:
             entry["dropped_z"] = o.alignment.dropped_z.nonzero()[0].tolist()
         return json.dumps({"occurrences": entries}, indent=1, allow_nan=False) + "\n"
     out = memory.StringIO()
-    columns = ["rank", "start", "stop", "cost", *(["from", "to"] if fps else [])]
+    columns = ["rank", "start", "stop", "cost", *([] if seconds is None else ["from", "to"])]
     table = csv.DictWriter(out, columns, lineterminator="\n")
     table.writeheader()
     table.writerows(entries)

@@ -110,6 +110,39 @@ Header = Annotated[
 ]
 
 
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="NAME",
+        help="The column of the second file, a .csv, .tsv or .txt, that holds times (seconds, h:mm:ss or dates); adds "
+        "times in seconds. The column itself is not aligned. The first file may have it, too.",
+    ),
+]
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        "--missing",
+        metavar="drop",
+        help="drop: ignore elements with NaN or an empty cell, as if deleted. Default: refuse them.",
+    ),
+]
+
+
+def holes(missing: str | None) -> dict[str, Any]:
+    """How `formats.read` treats missing values under the option --missing."""
+    if missing not in (None, "drop"):
+        raise ValueError(f"--missing is {missing!r}; give drop, or omit it to refuse NaN")
+    return {"holes": True} if missing else {"or_else": ", or give --missing drop to ignore them"}
+
+
+def complete(A: Array) -> Array:
+    """The elements without missing values."""
+    import numpy as np
+
+    return np.asarray(A[~np.isnan(A).any(axis=1)])
+
+
 def drop_cost(text: str | None, name: str) -> DropCost:
     """Parse the value of `--drop-x` or a similar option. None and "none" give None; "suggest" stays as it is."""
     if text is None or text.lower() == NOTHING:

@@ -120,7 +120,7 @@ def read(
     if second is not None:
         lines = (_loading("Z", first, header), _loading("X", second, header))
         title = f"{Path(first).name} × {Path(second).name}"
-        Z, X = formats.read(first, header=header), formats.read(second, header=header)
+        Z, X, _ = formats.read_pair(first, second, header=header)
         return from_sequences(Z, X, title=title, lines=_imports(lines), **more)
     kind = Path(first).suffix.lower()
     more |= {"title": Path(first).name}

@@ -18,7 +18,7 @@ import numpy as np
 
 from dropdtw.files import arrays, atomic, jsons, tables, texts
 from dropdtw.files.tables import Table, numbers, rectangle
-from dropdtw.problem.inputs import Array, as_sequence
+from dropdtw.problem.inputs import Array, as_sequence, column_order, shortened
 from dropdtw.results.alignment import Alignment
 
 MANY_CELLS: Final = 1 << 24
@@ -57,6 +57,40 @@ def read_timed(
     return found.values, found.times
 
 
+class Pair(NamedTuple):
+    """Two sequences with the same columns, and the times of X (length,), if a column of times was named."""
+
+    Z: Array
+    X: Array
+    times: Array | None
+
+
+def read_pair(
+    z: str | os.PathLike[str],
+    x: str | os.PathLike[str],
+    *,
+    header: bool | None = None,
+    time: str | None = None,
+    holes: bool = False,
+    or_else: str = "",
+) -> Pair:
+    """Read two sequences. If both name their columns, those of X are put into the order of Z's.
+
+    time : the column of times of X, which is not part of the sequence; Z may have it, too.
+    The other arguments are those of `read`.
+
+    Raises the errors of `read_timed`, and ValueError if the two have columns of different names.
+    """
+    first = _load(z, header, time, needed=False, holes=holes, or_else=or_else)
+    second = _load(x, header, time, holes=holes, or_else=or_else)
+    of_z, of_x = (
+        [] if tables.is_numbered(table.names) else [name for name in table.names if name != time]
+        for table in (first, second)
+    )
+    order = column_order(of_z, of_x, os.fspath(z), os.fspath(x))
+    return Pair(first.values, second.values if order is None else second.values[:, order], second.times)
+
+
 def _load(
     place: str | os.PathLike[str],
     header: bool | None,
@@ -88,7 +122,7 @@ def _load(
         raise ValueError(f"{shown} cannot be read as {kind}: {error}") from None
     if header is None and tables.is_numbered(found.names):
         warnings.warn(
-            f"the first line of {shown}, '{tables.brief(found.names)}', is taken for column names that pandas wrote; "
+            f"the first line of {shown}, '{shortened(found.names)}', is taken for column names that pandas wrote; "
             "if it is an element, pass --no-header (header=False)",
             stacklevel=3,
         )

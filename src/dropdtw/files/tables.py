@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dropdtw.problem.inputs import Array
+from dropdtw.problem.inputs import Array, shortened
 
 ENDS: Final = (".csv", ".tsv", ".txt")
 """The file name extensions of tables."""
@@ -53,7 +53,9 @@ def read(text: str, header: bool | None = None, time: str | None = None, needed:
     else:
         names = []
     if time is not None and needed and time not in names:
-        raise ValueError(f"it has no column {time!r}; " + (f"its columns are {brief(names)}" if names else NAMELESS))
+        raise ValueError(
+            f"it has no column {time!r}; " + (f"its columns are {shortened(names)}" if names else NAMELESS)
+        )
     times = None
     if time is not None and time in names:
         column = names.index(time)
@@ -61,7 +63,30 @@ def read(text: str, header: bool | None = None, time: str | None = None, needed:
         rows = [(n, cells[:column] + cells[column + 1 :]) for n, cells in rows]
         if len(names) == 1:
             raise ValueError(f"it has no column besides {time!r}; give a sequence as well as its times")
-    return Table(rectangle([numbers(cells, f"line {n}") for n, cells in rows]), names, times)
+    kept = [name for name in names if name != time]
+    return Table(rectangle([_numbers(cells, n, kept) for n, cells in rows]), names, times)
+
+
+def _numbers(cells: Sequence[str], line: int, names: Sequence[str]) -> list[float]:
+    """Convert the cells of a line to numbers. Empty cells are missing values, NaN, as pandas writes them."""
+    try:
+        return numbers(["nan" if not cell.strip() else cell for cell in cells], f"line {line}")
+    except ValueError:
+        bad = next(k for k, cell in enumerate(cells) if cell.strip() and _fails(number, cell))
+        column, advice = f"column {bad + 1}", "leave out the column"
+        if bad < len(names):
+            column += f" ({names[bad]})"
+            if not _fails(_time, cells[bad].strip(), line):
+                advice = f"pass --time {names[bad]} (time={names[bad]!r}) if it holds times, or leave it out"
+        raise ValueError(f"line {line}, {column} is {cells[bad]!r}, not a number; {advice}") from None
+
+
+def _fails(parse: Callable[..., Any], *values: Any) -> bool:
+    try:
+        parse(*values)
+    except ValueError:
+        return True
+    return False
 
 
 def _cells(text: str) -> list[Row]:
@@ -90,7 +115,7 @@ def _has_names(names: Sequence[str], lines: int) -> bool:
     numbered = is_numbered(names)
     if numbered and lines == 1:
         raise ValueError(
-            f"its only line is {brief(names)}, which can be column names or an element; "
+            f"its only line is {shortened(names)}, which can be column names or an element; "
             "say --header or --no-header (header=True, header=False)"
         )
     return numbered or not any(_is_number(cell) for cell in names)
@@ -99,11 +124,6 @@ def _has_names(names: Sequence[str], lines: int) -> bool:
 def is_numbered(names: Sequence[str]) -> bool:
     """Whether the columns are named 0,1,…,d−1."""
     return len(names) > 1 and list(names) == [str(k) for k in range(len(names))]
-
-
-def brief(names: Sequence[str]) -> str:
-    """A shortened list of names."""
-    return ",".join(names if len(names) < 6 else [*names[:2], "…", names[-1]])
 
 
 def _with_points(rows: list[Row]) -> list[Row]:

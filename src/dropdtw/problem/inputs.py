@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,37 @@ def as_drop_costs(values: npt.ArrayLike, name: str, length: int, element: str) -
 
 def as_pair(Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Array, Array]:
     """Validate two sequences and convert them to their common precision. Raises if their numbers of features differ."""
+    Z, X = same_columns(Z, X)
     return paired(as_sequence(Z, "Z"), as_sequence(X, "X"))
+
+
+def same_columns(Z: Any, X: Any) -> tuple[Any, Any]:
+    """Two sequences, X with the columns of Z if both are data frames. Raises if their columns have other names."""
+    of_z, of_x = ([str(name) for name in getattr(A, "columns", ())] for A in (Z, X))
+    order = column_order(of_z, of_x, "Z", "X")
+    return (Z, X) if order is None else (Z, X.iloc[:, order])
+
+
+def column_order(of_z: Sequence[str], of_x: Sequence[str], z: str, x: str) -> list[int] | None:
+    """Where the columns of Z are among those of X; None if nothing has to move. Raises if their names differ.
+
+    of_z, of_x : their names, none if they have no names. The name of a single column does not matter.
+    z, x : what to call the two in the error.
+    """
+    named = min(len(of_z), len(of_x)) > 1 and len(of_z) == len(of_x)
+    if not named or list(of_z) == list(of_x):
+        return None
+    if sorted(of_z) != sorted(of_x) or len(set(of_z)) < len(of_z):
+        raise ValueError(
+            f"{z} has the columns {shortened(of_z)} and {x} has {shortened(of_x)}; "
+            "give both the same columns, or remove the names"
+        )
+    return [of_x.index(name) for name in of_z]
+
+
+def shortened(names: Sequence[str]) -> str:
+    """A list of names, without those in the middle."""
+    return ",".join(names if len(names) < 6 else [*names[:2], "…", names[-1]])
 
 
 def paired(Za: Array, Xa: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dropdtw.costs import MatchCost, Softmax
 from dropdtw.drops import PerElement, Rule
-from dropdtw.problem.inputs import Array, as_drop_costs, as_sequence, paired
+from dropdtw.problem.inputs import Array, as_drop_costs, as_sequence, paired, same_columns
 from dropdtw.problem.spec import Spec
 
 OR_DROP: Final = ", or give missing='drop' to leave out those with NaN"
@@ -86,6 +86,7 @@ def left_out(spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Spec, Arra
 
     The last of the four is None if nothing is missing.
     """
+    Z, X = same_columns(Z, X)
     (A, z), (B, x) = present(Z, "Z", spec.missing), present(X, "X", spec.missing)
     A, B = paired(A, B)
     kept = Kept.of(A, z, B, x)
