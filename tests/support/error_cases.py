@@ -1,5 +1,7 @@
 """One call for each possible mistake, and what its error must say."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 import dropdtw
@@ -12,6 +14,11 @@ from error_ordered import ORDERED
 from error_orders import ORDER_CASES
 
 NONE_LEFT = {
+    "columns": case(
+        lambda: align(SimpleNamespace(columns=["ax", "ay"]), SimpleNamespace(columns=["ax", "gy"])),
+        "Z has the columns ax,ay and X has ax,gy",
+        "give both the same columns",
+    ),
     "solve": case(lambda: solve([[ANY]]), *FORBIDDEN),
     "posterior": case(lambda: posterior([[ANY, ANY]]), *FORBIDDEN),
     "align": case(lambda: align(Z, X, match=lambda Z, X: np.full((2, 3), ANY)), *FORBIDDEN),
