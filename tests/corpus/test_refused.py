@@ -55,7 +55,7 @@ def test_settings_that_would_fail_on_every_record_are_refused_at_once(tmp_path, 
 
 def test_other_refusals(tmp_path):
     corpus(tmp_path / "c", 3)
-    with pytest.raises(TypeError, match="unknown option drop_y; choose from match"):
+    with pytest.raises(TypeError, match="a corpus has no option drop_y; did you mean drop_[xz]"):
         dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_y=1)
     with pytest.raises(ValueError, match=r"steps has 5 features and .* has 6; both need the same number"):
         dropdtw.corpus.localize(STEPS[:, :5], tmp_path / "c", tmp_path / "out")
@@ -110,3 +110,21 @@ def test_what_cannot_be_written_is_refused(tmp_path, records, options, message):
 def test_a_file_needs_its_ending(tmp_path):
     with pytest.raises(ValueError, match=r"give a file name that ends in \.parquet"):
         dropdtw.corpus.write(tmp_path / "a.csv", [("a", [[1.0]])])
+
+
+def test_an_aligner_stands_for_its_options(tmp_path):
+    dropdtw.corpus.write(
+        tmp_path / "c.parquet", [(str(k), np.random.default_rng(k).normal(size=(6, 2))) for k in range(4)]
+    )
+    aligner = dropdtw.Aligner(0.5, 0.4, match="euclidean", window=3)
+    how = {"drop_x": 0.5, "drop_z": 0.4, "match": "euclidean", "window": 3}
+    for name, options in (("a", {"aligner": aligner}), ("b", how)):
+        dropdtw.corpus.pairwise(tmp_path / "c.parquet", tmp_path / "c.parquet", tmp_path / name, **options)
+    a, b = ((tmp_path / name / "manifest.json").read_text() for name in "ab")
+    assert a == b
+    for wrong, says in (
+        ({"aligner": aligner, "warp": 0.1}, "warp is 0.1, and aligner is given"),
+        ({"aligner": aligner.replace(reducer="soft")}, "reducer is 'soft', which corpora do not take"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            dropdtw.corpus.pairwise(tmp_path / "c.parquet", tmp_path / "c.parquet", tmp_path / "x", **wrong)

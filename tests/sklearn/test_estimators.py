@@ -11,7 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 import dropdtw
-from dropdtw.sklearn import AlignmentKNeighborsClassifier, AlignmentTransformer
+from dropdtw import Aligner
+from dropdtw.sklearn import AlignmentKMeans, AlignmentKNeighborsClassifier, AlignmentTransformer
 from sklearn_cases import LABELS, SHAPES, SPOILED, TEST, TRAIN, TRUTH, answer, both
 
 # --- scikit-learn's own checks ----------------------------------------------------------------------------------
@@ -164,6 +165,28 @@ def test_what_cannot_be_aligned_has_no_vote():
 def test_wrong_parameters_are_named(options, says):
     with pytest.raises(ValueError, match=says):
         AlignmentKNeighborsClassifier(**options).fit(TRAIN, LABELS).predict(TEST)
+
+
+def test_an_aligner_stands_for_its_options():
+    aligner = Aligner(0.5, 0.4, match="euclidean", window=0.5)
+    given, said = (
+        AlignmentKNeighborsClassifier(3, **how)
+        for how in ({"aligner": aligner}, {"drop_x": 0.5, "drop_z": 0.4, "match": "euclidean", "window": 0.5})
+    )
+    np.testing.assert_array_equal(*(each.fit(TRAIN, LABELS).distances(TEST) for each in (given, said)))
+    assert clone(given).aligner == aligner
+    with pytest.raises(ValueError, match=r"drop_z is 0\.3, and aligner is given; put it into the aligner"):
+        AlignmentKNeighborsClassifier(aligner=aligner, drop_z=0.3).fit(TRAIN, LABELS)
+    with pytest.raises(ValueError, match=r"aligner is 3; give a dropdtw\.Aligner"):
+        AlignmentKNeighborsClassifier(aligner=3).fit(TRAIN, LABELS)
+    with pytest.raises(ValueError, match=r"drop_z is 0\.4, but no element of a center is dropped"):
+        AlignmentKMeans(2, aligner=aligner.replace(match="auto", window=None)).fit(TRAIN)
+
+
+def test_aligners_are_searched_over():
+    aligners = [Aligner(0.5), Aligner(0.5, window=0.3)]
+    search = GridSearchCV(AlignmentKNeighborsClassifier(), {"aligner": aligners}, cv=2).fit(TRAIN, LABELS)
+    assert search.best_estimator_.aligner in aligners
 
 
 def test_lists_go_through_cross_validation_and_search():

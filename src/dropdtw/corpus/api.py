@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy.typing as npt
 
+from dropdtw.aligner import Aligner
 from dropdtw.corpus.engines import Engine
 from dropdtw.corpus.records import whole
 from dropdtw.corpus.run import Run, run
@@ -15,6 +16,7 @@ from dropdtw.corpus.shards import Given, open_corpus
 from dropdtw.corpus.tasks import Localize, Pairwise, Retrieve
 from dropdtw.files.progress import Progress
 from dropdtw.problem.charges import Opening
+from dropdtw.problem.errors import OptionError, refuse_unknown
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS
 
@@ -29,6 +31,7 @@ class CorpusOptions(TypedDict, total=False):
     match, method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.align`, with the same
         defaults ("auto", "drop_dtw", True, True, False, None, None). `match` and `method` must be names, because the
         manifest stores them.
+    aligner : a `dropdtw.Aligner` with these options, instead of the options of an alignment here.
     drop_x, drop_z : None, a number, or a rule: "percentile:30", "suggest", which finds a drop cost for each pair, or,
         for drop_x with `match="softmax"`, "logit:30". Default: None.
     open_x, open_z : a number, or "suggest", which finds an opening cost for each pair. Default: 0.
@@ -49,6 +52,7 @@ class CorpusOptions(TypedDict, total=False):
     >>> options: CorpusOptions = {"match": "cosine", "drop_x": "percentile:30", "shard_rows": 5000}
     """
 
+    aligner: Aligner
     match: str
     drop_x: Drop
     drop_z: Drop
@@ -95,10 +99,12 @@ def localize(steps: npt.ArrayLike | None, corpus: Url, out: Url, **options: Unpa
     >>> run.rows, run.errors
     (100, 0)
     """
-    settings: dict[str, Any] = {"many_to_one": False, "contiguous": True} | dict(options)
-    entry = METHODS.get(str(settings.get("method", "drop_dtw")))
-    if entry is not None and entry.takes_drops:
-        settings.setdefault("drop_x", "suggest")
+    settings: dict[str, Any] = dict(options)
+    if "aligner" not in settings:
+        settings = {"many_to_one": False, "contiguous": True} | settings
+        entry = METHODS.get(str(settings.get("method", "drop_dtw")))
+        if entry is not None and entry.takes_drops:
+            settings.setdefault("drop_x", "suggest")
     asked = _request(settings)
     task = Localize(steps, open_corpus(corpus, asked.shard_rows), asked.spec, asked.device)
     return run(task, out, **asked.running)
@@ -172,16 +178,22 @@ class _Request(NamedTuple):
 
 def _request(options: dict[str, Any]) -> _Request:
     """Parse and check the options, so that bad ones fail now and not on every record."""
-    known = CorpusOptions.__annotations__
-    unknown = options.keys() - known.keys()
-    if unknown:
-        raise TypeError(f"unknown option {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
+    refuse_unknown(options, CorpusOptions.__annotations__, "a corpus")
     rows = options.pop("shard_rows", 1000)
     if not whole(rows):
         raise ValueError(f"shard_rows is {rows!r}; give the number of records per shard, 1 or more")
     names = {"engine": "name", "workers": "workers", "num_cpus": "num_cpus", "num_gpus": "num_gpus"}
     engine = Engine(**{inside: options.pop(name) for name, inside in names.items() if name in options})
     running = {"engine": engine} | {name: options.pop(name) for name in ("strict", "progress") if name in options}
-    spec = Spec.of(**options)
+    aligner = options.pop("aligner", None)
+    if aligner is None:
+        aligner = Aligner(**options)
+    elif options:
+        name, value = next(iter(options.items()))
+        raise OptionError(name, value, "put it into the aligner, or leave out aligner", ", and aligner is given")
+    for name in aligner.changed:
+        if name not in CorpusOptions.__annotations__:
+            raise OptionError(name, aligner.changed[name], "leave it out", ", which corpora do not take")
+    spec = aligner.spec
     spec.settings()  # raises if the manifest cannot store it
     return _Request(spec, "cuda" if engine.num_gpus else "cpu", int(rows), running)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Literal, Self
 
@@ -11,16 +12,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from dropdtw.costs import MatchCost
-from dropdtw.drops import DropCost
-from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array
-from dropdtw.sklearn.aligner import Aligner
-from dropdtw.sklearn.panel import Layout, Panel
-from dropdtw.tables.methods import MethodLike
+from dropdtw.sklearn.estimator import AligningBothSides
+from dropdtw.sklearn.panel import Panel
 
 
-class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class AlignmentKNeighborsClassifier(ClassifierMixin, AligningBothSides):  # type: ignore[misc]
     """Classify series by a vote of the training series that are cheapest to align with them. The search is exact.
 
     Training series are Z and series to classify are X: `drop_x` is the cost of dropping an element of the latter,
@@ -34,6 +32,7 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
     match, missing : as in `dropdtw.align`.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold : as in
         `dropdtw.solve`.
+    aligner : a `dropdtw.Aligner`, instead of these options; None uses them.
     layout : the order of axes, "ntd" or "nct"; required for arrays with three axes, see `dropdtw.sklearn.as_series`.
     n_jobs : the number of threads; None for one, −1 for all cores.
 
@@ -50,44 +49,8 @@ class AlignmentKNeighborsClassifier(ClassifierMixin, Aligner):  # type: ignore[m
     ['up', 'down']
     """
 
-    def __init__(
-        self,
-        n_neighbors: int = 1,
-        *,
-        weights: Literal["uniform", "distance"] = "uniform",
-        drop_x: DropCost = None,
-        drop_z: DropCost = None,
-        match: MatchCost = "auto",
-        method: MethodLike = "drop_dtw",
-        one_to_many: bool = True,
-        many_to_one: bool = True,
-        contiguous: bool = False,
-        open_x: Opening = 0.0,
-        open_z: Opening = 0.0,
-        warp: float = 0.0,
-        window: float | None = None,
-        threshold: DropCost = None,
-        missing: str | None = None,
-        layout: Layout = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.drop_x = drop_x
-        self.drop_z = drop_z
-        self.match = match
-        self.method = method
-        self.one_to_many = one_to_many
-        self.many_to_one = many_to_one
-        self.contiguous = contiguous
-        self.open_x = open_x
-        self.open_z = open_z
-        self.warp = warp
-        self.window = window
-        self.threshold = threshold
-        self.missing = missing
-        self.layout = layout
-        self.n_jobs = n_jobs
+    n_neighbors: int = field(default=1, kw_only=False)
+    weights: Literal["uniform", "distance"] = "uniform"
 
     def fit(self, X: Panel, y: npt.ArrayLike) -> Self:
         """Store the training series and their labels.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from math import log
 from numbers import Integral
 from typing import Any
@@ -12,20 +13,20 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from dropdtw.files.progress import Progress
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.spec import Spec
-from dropdtw.sklearn.aligner import Aligner
+from dropdtw.sklearn.estimator import AligningEstimator
 from dropdtw.sklearn.panel import Panel
 
 
-class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Aligner):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, AligningEstimator):  # type: ignore[misc]
     """An estimator that assigns each series (X) to the center (Z) that is cheapest to align with it."""
 
-    n_clusters: int
-    random_state: int | np.random.RandomState | None
-    cluster_centers_: list[Array]
-    labels_: Array
-    inertia_: float
+    n_clusters: int = field(default=8, kw_only=False)
+    progress: Progress = None
+    random_state: int | np.random.RandomState | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -38,7 +39,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
     def _learn_clusters(self, X: Panel) -> list[Array]:
         """The series to be clustered."""
         check_count(self.n_clusters, "n_clusters", "the number of clusters")
-        self._check_told(self._spec())
+        self._check_told(self._aligned_by().spec)
         series = self._learn_series(X)
         if len(series) < self.n_clusters:
             raise ValueError(

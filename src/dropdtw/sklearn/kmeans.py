@@ -9,22 +9,22 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from dropdtw.api import align, pairwise
-from dropdtw.drops import DropCost
-from dropdtw.files.progress import Progress, reporter
+from dropdtw.aligner import Aligner
+from dropdtw.files.progress import reporter
+from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.missing import present
 from dropdtw.problem.spec import Spec
 from dropdtw.search.averages import Pull, check_averaged, check_tolerance, resampled_mean
 from dropdtw.search.pairwise import thread_count
 from dropdtw.sklearn.clusters import Clusterer, Rows, check_count, spread_out
-from dropdtw.sklearn.panel import Layout, Panel, as_series
-from dropdtw.tables.table import Recurrence
+from dropdtw.sklearn.panel import Panel, as_series
 
 FIRST_ROUNDS = 5
 """Number of rounds after which two candidate starts for a center are compared."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AlignmentKMeans(Clusterer):
     """Cluster series by the cost of aligning them with averages, which leave out the junk in the series.
 
@@ -47,7 +47,7 @@ class AlignmentKMeans(Clusterer):
     match : "sqeuclidean", or "cosine" for vectors whose direction alone matters.
     progress : as in `dropdtw.pairwise`.   random_state : as in scikit-learn.
     open_x : a number; the extra cost of each run of drops.   method : one of those of `dropdtw.barycenter`.
-    one_to_many, many_to_one, contiguous, warp, window, missing, layout, n_jobs : as in
+    one_to_many, many_to_one, contiguous, warp, window, missing, aligner, layout, n_jobs : as in
         `AlignmentKNeighborsClassifier`.
 
     Attributes
@@ -66,51 +66,15 @@ class AlignmentKMeans(Clusterer):
     [True, True]
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        init: Literal["k-means++", "random"] | Panel = "k-means++",
-        n_init: int = 3,
-        max_iter: int = 50,
-        tol: float = 1e-4,
-        drop_x: DropCost = None,
-        match: Literal["sqeuclidean", "cosine"] = "sqeuclidean",
-        method: str | Recurrence = "drop_dtw",
-        one_to_many: bool = True,
-        many_to_one: bool = True,
-        contiguous: bool = False,
-        open_x: float = 0.0,
-        warp: float = 0.0,
-        window: float | None = None,
-        missing: str | None = None,
-        layout: Layout = None,
-        n_jobs: int | None = None,
-        progress: Progress = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.drop_x = drop_x
-        self.match = match
-        self.method = method
-        self.one_to_many = one_to_many
-        self.many_to_one = many_to_one
-        self.contiguous = contiguous
-        self.open_x = open_x
-        self.warp = warp
-        self.window = window
-        self.missing = missing
-        self.layout = layout
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    init: Literal["k-means++", "random"] | Panel = "k-means++"
+    n_init: int = 3
+    max_iter: int = 50
+    tol: float = 1e-4
 
     def _check_told(self, spec: Spec) -> None:
         check_averaged(spec)
+        if spec.drop_z is not None:
+            raise OptionError("drop_z", spec.drop_z.said, "leave it out", ", but no element of a center is dropped")
         spec.refuse_rules("so it differs from center to center and costs cannot be compared")
         if spec.drop_x is not None and spec.drop_x.plain() is None:
             raise ValueError(f"drop_x is {spec.drop_x.said!r}; clusters need one number for all steps of all series")
@@ -130,7 +94,7 @@ class AlignmentKMeans(Clusterer):
         Returns the clusterer. Raises ValueError if a parameter or a series is invalid.
         """
         series = self._learn_clusters(X)
-        left = [present(each, f"X[{k}]", self.missing)[0].astype(np.float64) for k, each in enumerate(series)]
+        left = [present(each, f"X[{k}]", self._missing)[0].astype(np.float64) for k, each in enumerate(series)]
         rows = Rows(lambda s: self._between([left[s]], left)[0])
         given = None if isinstance(self.init, str) else self._given_centers(self.init)
         tries = 1 if given is not None else self.n_init
@@ -160,8 +124,8 @@ class AlignmentKMeans(Clusterer):
         return self
 
     def _given_centers(self, init: Any) -> list[Array]:
-        given = as_series(init, self.layout, "init", missing=self.missing)
-        centers = [present(each, f"init[{c}]", self.missing)[0].astype(np.float64) for c, each in enumerate(given)]
+        given = as_series(init, self.layout, "init", missing=self._missing)
+        centers = [present(each, f"init[{c}]", self._missing)[0].astype(np.float64) for c, each in enumerate(given)]
         if len(centers) != self.n_clusters or centers[0].shape[1] != self.n_channels_:
             raise ValueError(
                 f"init has {len(centers)} series with {_features(centers[0].shape[1])}; give {self.n_clusters} series "
@@ -171,10 +135,15 @@ class AlignmentKMeans(Clusterer):
 
     def _between(self, seeds: list[Array], series: list[Array]) -> Array:
         """Costs of series with seeds. Seeds may contain junk as well, so both sides can drop, at the same cost."""
-        return pairwise(seeds, series, progress=False, **self._told(), **self._of_seeds())
+        return self._with_seeds().pairwise(seeds, series, n_jobs=self.n_jobs, progress=False)
 
-    def _of_seeds(self) -> dict[str, Any]:
-        return {"drop_z": self.drop_x, "open_z": self.open_x}
+    def _with_seeds(self) -> Aligner:
+        aligner = self._aligned_by()
+        return aligner.replace(drop_z=aligner.drop_x, open_z=aligner.open_x)
+
+    def _aligned_by(self) -> Aligner:
+        found = super()._aligned_by()
+        return found.replace(match="sqeuclidean") if found.match == "auto" else found
 
     def _first_centers(self, seeds: list[Array], series: list[Array]) -> list[Array]:
         """Initial centers: the mean of each seed's series, or the seed without junk, whichever gives lower inertia."""
@@ -193,12 +162,12 @@ class AlignmentKMeans(Clusterer):
 
     def _trimmed(self, seed: Array, members: list[Array]) -> Array:
         """The seed without the steps that most of its series have no match for."""
-        if self.drop_x is None:
+        aligner = self._with_seeds()
+        if aligner.drop_x is None:
             return seed
-        how = {name: value for name, value in self._told().items() if name != "n_jobs"} | self._of_seeds()
-        lost = np.mean([align(seed, X, **how).dropped_z for X in members], axis=0) > 0.5
+        lost = np.mean([aligner.align(seed, X).dropped_z for X in members], axis=0) > 0.5
         trimmed = seed[~lost]
-        if not len(trimmed) or not all(self._spec().fits(len(trimmed), len(X)) for X in members):
+        if not len(trimmed) or not all(self._aligned_by().spec.fits(len(trimmed), len(X)) for X in members):
             return seed
         return (
             trimmed if np.isfinite(self._distances([trimmed], members)).all() else seed
@@ -206,12 +175,12 @@ class AlignmentKMeans(Clusterer):
 
     def _fitting(self, Z: Array, series: list[Array]) -> Array:
         """Z, shortened to the shortest series if each of its steps needs a step of its own."""
-        spec, lengths = self._spec(), [len(X) for X in series]
+        spec, lengths = self._aligned_by().spec, [len(X) for X in series]
         fits = spec.fits(len(Z), min(lengths)) and spec.fits(len(Z), max(lengths))
         return Z if fits else resampled_mean([Z], np.ones(1), min(lengths))
 
     def _pull(self, Z: Array, members: list[Array]) -> Pull:
-        spec = self._spec()
+        spec = self._aligned_by().spec
         return Pull([spec] * len(members), Z, members, np.ones(len(members)), thread_count(self.n_jobs))
 
     def _run(self, centers: list[Array], series: list[Array], tell: Any) -> _Found:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from dropdtw.api import pairwise
-from dropdtw.costs import MatchCost
-from dropdtw.drops import DropCost
-from dropdtw.files.progress import Progress
-from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.spec import Spec
 from dropdtw.sklearn.clusters import Clusterer, check_count, spread_out
-from dropdtw.sklearn.panel import Layout, Panel
-from dropdtw.tables.methods import MethodLike
+from dropdtw.sklearn.estimator import AligningBothSides
+from dropdtw.sklearn.panel import Panel
 
 
-class AlignmentKMedoids(Clusterer):
+@dataclass(eq=False, repr=False, kw_only=True)
+class AlignmentKMedoids(AligningBothSides, Clusterer):
     """Cluster series around medoids, which are some of the series, by the cost of aligning each with its medoid.
 
     Lowers the inertia, the sum of these costs, until no swap of a medoid for another series lowers it further. Medoids
@@ -34,7 +31,7 @@ class AlignmentKMedoids(Clusterer):
     max_iter : the maximum number of swaps.
     progress : as in `dropdtw.pairwise`.   random_state : as in scikit-learn.
     drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold,
-        missing, layout, n_jobs : as in `AlignmentKNeighborsClassifier`.
+        missing, aligner, layout, n_jobs : as in `AlignmentKNeighborsClassifier`.
 
     Attributes
     ----------
@@ -51,50 +48,8 @@ class AlignmentKMedoids(Clusterer):
     (1, 1)
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_init: int = 10,
-        max_iter: int = 300,
-        drop_x: DropCost = None,
-        drop_z: DropCost = None,
-        match: MatchCost = "auto",
-        method: MethodLike = "drop_dtw",
-        one_to_many: bool = True,
-        many_to_one: bool = True,
-        contiguous: bool = False,
-        open_x: Opening = 0.0,
-        open_z: Opening = 0.0,
-        warp: float = 0.0,
-        window: float | None = None,
-        threshold: DropCost = None,
-        missing: str | None = None,
-        layout: Layout = None,
-        n_jobs: int | None = None,
-        progress: Progress = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.drop_x = drop_x
-        self.drop_z = drop_z
-        self.match = match
-        self.method = method
-        self.one_to_many = one_to_many
-        self.many_to_one = many_to_one
-        self.contiguous = contiguous
-        self.open_x = open_x
-        self.open_z = open_z
-        self.warp = warp
-        self.window = window
-        self.threshold = threshold
-        self.missing = missing
-        self.layout = layout
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    n_init: int = 10
+    max_iter: int = 300
 
     def _check_told(self, spec: Spec) -> None:
         check_count(self.n_init, "n_init", "the number of starts")
@@ -108,7 +63,7 @@ class AlignmentKMedoids(Clusterer):
         Returns the clusterer. Raises ValueError if a parameter or a series is invalid.
         """
         series = self._learn_clusters(X)
-        D = pairwise(series, progress=self.progress, **self._told())
+        D = self._aligned_by().pairwise(series, n_jobs=self.n_jobs, progress=self.progress)
         best: tuple[list[int], list[float]] | None = None
         for random in self._random_states(self.n_init):
             found = exchanged(D, spread_out(D, len(series), self.n_clusters, random), self.max_iter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -10,16 +11,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from dropdtw.costs import MatchCost
-from dropdtw.drops import DropCost
-from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array, owned
-from dropdtw.sklearn.aligner import Aligner
-from dropdtw.sklearn.panel import Layout, Panel, as_series
-from dropdtw.tables.methods import MethodLike
+from dropdtw.sklearn.estimator import AligningBothSides
+from dropdtw.sklearn.panel import Panel, as_series
 
 
-class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Aligner):  # type: ignore[misc]
+@dataclass(eq=False, repr=False, kw_only=True)
+class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AligningBothSides):  # type: ignore[misc]
     """Replace each series by the costs of aligning it with prototypes, as features for any estimator.
 
     Prototypes are Z and series to transform are X: `drop_x` is the cost of dropping an element of the latter.
@@ -32,7 +30,7 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
     prototypes : series of your own; `n_prototypes` and `choose` are then ignored.
     random_state : as in scikit-learn.
     drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold,
-        missing, layout, n_jobs : as in `AlignmentKNeighborsClassifier`.
+        missing, aligner, layout, n_jobs : as in `AlignmentKNeighborsClassifier`.
 
     Attributes
     ----------
@@ -47,48 +45,10 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
            [0.2, 2.5]])
     """
 
-    def __init__(
-        self,
-        n_prototypes: int | None = 10,
-        *,
-        choose: Literal["spread", "random"] = "spread",
-        prototypes: Panel | None = None,
-        drop_x: DropCost = None,
-        drop_z: DropCost = None,
-        match: MatchCost = "auto",
-        method: MethodLike = "drop_dtw",
-        one_to_many: bool = True,
-        many_to_one: bool = True,
-        contiguous: bool = False,
-        open_x: Opening = 0.0,
-        open_z: Opening = 0.0,
-        warp: float = 0.0,
-        window: float | None = None,
-        threshold: DropCost = None,
-        missing: str | None = None,
-        layout: Layout = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_prototypes = n_prototypes
-        self.choose = choose
-        self.prototypes = prototypes
-        self.drop_x = drop_x
-        self.drop_z = drop_z
-        self.match = match
-        self.method = method
-        self.one_to_many = one_to_many
-        self.many_to_one = many_to_one
-        self.contiguous = contiguous
-        self.open_x = open_x
-        self.open_z = open_z
-        self.warp = warp
-        self.window = window
-        self.threshold = threshold
-        self.missing = missing
-        self.layout = layout
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_prototypes: int | None = field(default=10, kw_only=False)
+    choose: Literal["spread", "random"] = "spread"
+    prototypes: Panel | None = None
+    random_state: int | np.random.RandomState | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -123,7 +83,7 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
         return self._distances(self.prototypes_, self._new_series(X)).T
 
     def _own_prototypes(self, prototypes: Panel) -> list[Array]:
-        series = [owned(each) for each in as_series(prototypes, self.layout, "prototypes", missing=self.missing)]
+        series = [owned(each) for each in as_series(prototypes, self.layout, "prototypes", missing=self._missing)]
         if series[0].shape[1] != self.n_channels_:
             raise ValueError(
                 f"prototypes have {series[0].shape[1]} features, but the series of fit have {self.n_channels_}; "
