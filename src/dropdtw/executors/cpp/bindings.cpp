@@ -203,6 +203,7 @@ void batch(const OwnedTable& table, int reducer, double gamma, std::size_t budge
 NB_MODULE(_cpp, module) {
   using namespace dropdtw;
   using nb::arg;
+  nb::set_leak_warnings(false);  // caches in Python keep doors, tables and plans until the process ends
   module.attr("instruction_set") = instruction_set().c_str();
   module.attr("levels") = DROPDTW_LEVELS;  // those with unrolled kernels
   module.attr("unrolled") = kernels<float>().family != nullptr;
