@@ -109,6 +109,7 @@ TIERS = [
     recurrence.needleman_wunsch(charged=True),
     recurrence.smith_waterman(),
     recurrence.symmetric2(),
+    recurrence.asymmetric(),
     recurrence.symmetric_p1(),
     recurrence.asymmetric_p1(),
 ]

@@ -30,8 +30,9 @@ class Solver {
   explicit Solver(Problem<T>& problem) : problem_(problem), K_(problem.K), N_(problem.N), wave_(problem) {}
 
   Status solve() {
-    if (!wave_.prepare() || !weights_.resize(wave_.states())) return Status::no_memory;
+    if (!wave_.prepare()) return Status::no_memory;
     if constexpr (!Tab::unrolled) {
+      if (!weights_.resize(wave_.states())) return Status::no_memory;
       const bool gradients = problem_.want == Want::gradient;
       if (problem_.reducer == Reducer::soft) return gradients ? gradient<Reducer::soft>() : value<Reducer::soft>();
       if (problem_.reducer == Reducer::smooth)
@@ -200,14 +201,12 @@ class Solver {
     double m = inf<double>;
     end_ = -1;
     for (int k = 0; k < table.final_count; ++k)
-      if (double(wave_.corner_[table.final[k]]) < m) m = wave_.corner_[end_ = table.final[k]];
+      if (double(wave_.corner(table.final[k])) < m) m = wave_.corner(end_ = table.final[k]);
     problem_.value = base + m;
-    for (int s = 0; s < wave_.states(); ++s) weights_[s] = 0;
-    if (end_ < 0) return;
-    if constexpr (reducer == Reducer::hard) {
-      weights_[end_] = 1;
-    } else {
-      const auto above = [&](int k) { return double(wave_.corner_[table.final[k]]) - m; };
+    if constexpr (reducer != Reducer::hard) {
+      for (int s = 0; s < wave_.states(); ++s) weights_[s] = 0;
+      if (end_ < 0) return;
+      const auto above = [&](int k) { return double(wave_.corner(table.final[k])) - m; };
       const auto weight = [&](int k) { return table.final_count == 1 ? 1 : __builtin_exp(-above(k) / problem_.gamma); };
       double total = 0, mean = 0;
       for (int k = 0; k < table.final_count; ++k) {
@@ -229,7 +228,7 @@ class Solver {
   std::conditional_t<Tab::unrolled, Wave<Tab, T>, Back<T>> wave_;
   Buffer<T> columns_;       // the states of the column to the left of each block
   Buffer<double> bases_;    // and the bases of its rows
-  Buffer<double> weights_;  // of the states of the last cell: the derivatives of the value
+  Buffer<double> weights_;  // of the states of the last cell: the derivatives of a soft or smooth value
   int end_ = -1;            // the state that the path is in
 };
 

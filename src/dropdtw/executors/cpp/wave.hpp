@@ -59,7 +59,6 @@ struct Wave {
     for (auto& buffer : work_) ok = ok && buffer.resize(std::size_t(states()) * stride_);
     ok = ok && bases_.prepare(K_, N_, stride_) && block_.prepare() && match_.prepare(stride_);
     ok = ok && drop_z_.resize(stride_) && drop_x_.resize(N_ + 1 + 4 * W);
-    ok = ok && corner_.resize(states());
     if (bound_.wanted()) ok = ok && bound_.prepare(stride_);
     if constexpr (!Tab::unrolled) ok = ok && lines_.prepare(*problem_.table, problem_.charges, problem_.gamma, stride_);
     if (!ok) return false;
@@ -72,6 +71,7 @@ struct Wave {
   }
 
   T* state(int buffer, int s) { return work_[buffer].get() + std::size_t(s) * stride_ + W; }
+  T corner(int s) { return state(ended_, s)[K_]; }  // a state of the block's last cell
   // Where anti-diagonal t begins in reversed arrays.
   int along(int t) const { return 2 * W + N_ - (block_.first + t); }
   const T* prices_x(int t) { return drop_x_.get() + along(t); }
@@ -358,7 +358,7 @@ struct Wave {
       last = now;
       now = free;
     }
-    for (int s = 0; s < states(); ++s) corner_[s] = state(last, s)[K_];
+    ended_ = last;
     return Status::done;
   }
 
@@ -423,7 +423,7 @@ struct Wave {
   LowerBound<T> bound_;
   Lines<T> lines_;  // for `Any` alone
   std::int64_t cells_ = 0;
-  Buffer<T> corner_;  // the states of the block's last cell
+  int ended_ = 0;  // the buffer that holds the last anti-diagonal
   Buffer<T> work_[3], drop_x_, drop_z_;
 };
 
