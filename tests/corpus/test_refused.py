@@ -55,7 +55,7 @@ def test_settings_that_would_fail_on_every_record_are_refused_at_once(tmp_path, 
 
 def test_other_refusals(tmp_path):
     corpus(tmp_path / "c", 3)
-    with pytest.raises(TypeError, match="a corpus has no option drop_y; did you mean drop_[xz]"):
+    with pytest.raises(TypeError, match=r"a corpus has no option drop_y; did you mean drop_[xz]"):
         dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_y=1)
     with pytest.raises(ValueError, match=r"steps has 5 features and .* has 6; both need the same number"):
         dropdtw.corpus.localize(STEPS[:, :5], tmp_path / "c", tmp_path / "out")
