@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from numbers import Real
 from typing import Final
 
@@ -431,8 +432,10 @@ def resolve(match: MatchCost, features: int) -> Match:
         return Match("softmax", softmax, by_pair=False, symmetric=False, softmax=softmax)
     if callable(match):
         return Match("custom", _checked(match), by_column=False, by_pair=False, symmetric=False, least=-np.inf)
+    close = get_close_matches(str(match), MATCH_COSTS, 1)
     raise ValueError(
-        f"match is {match!r}; choose one of {', '.join(map(repr, MATCH_COSTS))}, 'softmax:0.1' (any γ > 0), 'auto', "
+        f"match is {match!r}; {f'did you mean {close[0]!r}? Or ' if close else ''}choose one of "
+        f"{', '.join(map(repr, MATCH_COSTS))}, 'softmax:0.1' (any γ > 0), 'auto', "
         "or give a function of Z (K, d) and X (N, d) that returns C (K, N)"
     )
 
@@ -451,7 +454,14 @@ def _softmax(match: MatchCost) -> Softmax | None:
 
 def _checked(match: Callable[[Array, Array], npt.ArrayLike]) -> Callable[[Array, Array], Array]:
     def call(Z: Array, X: Array) -> Array:
-        C = as_match_costs(match(Z, X), "the result of match(Z, X)")
+        try:
+            found = match(Z, X)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"match(Z, X) failed for Z of shape {Z.shape} and X of shape {X.shape}: {error}; give a function of "
+                "all Z (K, d) and all X (N, d) that returns C (K, N)"
+            ) from error
+        C = as_match_costs(found, "the result of match(Z, X)")
         if C.shape != (len(Z), len(X)):
             raise ValueError(
                 f"match(Z, X) returned shape {C.shape} for {len(Z)} elements of Z and {len(X)} of X; "

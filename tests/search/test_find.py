@@ -279,3 +279,11 @@ def test_ctrl_c_is_answered():
     running.send_signal(signals.SIGINT)
     _, said = running.communicate(timeout=60)
     assert "KeyboardInterrupt" in said
+
+
+def test_warp_costs_nothing_where_no_match_repeats_an_element():
+    rng = np.random.default_rng(0)
+    Z, X = rng.random((3, 2)), rng.random((12, 2))
+    one = {"one_to_many": False, "many_to_one": False, "drop_x": 0.3}
+    free, charged = (dropdtw.find(Z, X, 3, warp=warp, **one) for warp in (0.0, 0.25))
+    assert [(o.start, o.stop, o.cost) for o in charged] == [(o.start, o.stop, o.cost) for o in free]

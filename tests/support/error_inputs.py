@@ -158,6 +158,13 @@ MATCH = {
     "softmax gamma < 0": case(lambda: softmax(Z, X, gamma=-1.0), "gamma is -1.0", "give a finite number > 0"),
     "softmax gamma inf": case(lambda: Softmax(np.inf), "gamma is inf", "give a finite number > 0"),
     "ids": case(lambda: softmax(Z, X, ids="abc"), "ids has 3 entries, but Z has 2 elements", "give one id per z_i"),
+    "callable of one": case(lambda: align(Z, X, match=lambda Z: Z), "takes 1 positional", "that returns C (K, N)"),
+    "callable of two elements": case(
+        lambda: align([1, 2], [1, 2, 3], match=lambda z, x: abs(z - x)),
+        "match(Z, X) failed for Z of shape (2, 1) and X of shape (3, 1): operands could not be broadcast",
+        "give a function of all Z (K, d) and all X (N, d)",
+    ),
+    "nearly right": case(lambda: align(Z, X, match="euclidian"), "did you mean 'euclidean'?", "choose one of"),
     "callable, wrong shape": case(
         lambda: align(Z, X, match=lambda Z, X: X @ Z.T),
         "match(Z, X) returned shape (3, 2) for 2 elements of Z and 3 of X",

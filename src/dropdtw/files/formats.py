@@ -106,7 +106,8 @@ def _load(
     told = kind in READERS and name != "-"
     if not told and not _is_stream(path) and not path.is_dir():
         end = f"ends in {kind!r}" if kind else "has no file extension"
-        raise ValueError(f"{name} {end}; sequences are read from {', '.join(READERS)}")
+        advice = "; `dropdtw diff` compares recordings" if texts.is_recording(name) else ""
+        raise ValueError(f"{name} {end}; sequences are read from {', '.join(READERS)}{advice}")
     content, shown = content_of(name, "one sequence")
     if not told:
         kind = _sniff(content)

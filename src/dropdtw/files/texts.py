@@ -9,6 +9,15 @@ MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM
 """Byte order marks, and the encodings that they indicate."""
 
 
+RECORDINGS = (".mp4", ".mkv", ".webm", ".mov", ".avi", ".mp3", ".m4a", ".wav", ".flac", ".ogg", ".opus", ".aac")
+"""Usual extensions of recordings, to recognize one that is given where text or numbers belong."""
+
+
+def is_recording(name: str) -> bool:
+    """Whether a file is a recording, by its extension."""
+    return name.lower().endswith(RECORDINGS)
+
+
 def decoded(content: bytes, shown: str) -> str:
     """Decode a text file: as UTF-8, as UTF-16 if it has a byte order mark, or else as Windows-1252, with a warning.
 
@@ -24,7 +33,10 @@ def decoded(content: bytes, shown: str) -> str:
         return content.decode(encoding)
     except UnicodeDecodeError:
         if b"\0" in content or encoding != "utf-8":
-            raise ValueError(f"{shown} is not a text file; give one that is saved as UTF-8") from None
+            raise ValueError(
+                f"{shown} is not a text file; give one that is saved as UTF-8"
+                + (f" (for a recording: its subtitles, which `whisper {shown}` writes)" if is_recording(shown) else "")
+            ) from None
     warnings.warn(
         f"{shown} is not UTF-8; it is read as Windows-1252. If letters look wrong, save it as UTF-8", stacklevel=2
     )

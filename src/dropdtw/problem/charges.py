@@ -128,7 +128,7 @@ def check(requested: RequestedCharges, entry: Method, table: Recurrence, drops: 
                 f"method {entry.name!r} takes no warp penalty, but warp is {requested.warp!r}; leave it out, "
                 "or use 'drop_dtw' or 'dtw'"
             )
-        if not entry.built_in and not table.pays_charge("warp"):
+        if entry.fixes_moves and not entry.built_in and not table.pays_charge("warp"):  # a table of the caller's
             raise _no_edge(table, "warp", requested.warp)
 
 

@@ -17,7 +17,7 @@ from dropdtw.drops import DropCost
 from dropdtw.executors.protocol import Occurrences
 from dropdtw.files.progress import Progress, reporter
 from dropdtw.problem.charges import Opening
-from dropdtw.problem.inputs import Array, same_precision
+from dropdtw.problem.inputs import Array, same_columns, same_precision
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
 from dropdtw.problem.missing import Kept, of_kept, present
 from dropdtw.problem.problem import Costs, Problem
@@ -127,6 +127,7 @@ def find(
     >>> dropdtw.find([1, 2, 3], signal, k=2, drop_x=0.5)[1].alignment.labels      # the 7 is dropped
     array([ 0, -1,  1,  2])
     """
+    query, signal = same_columns(query, signal)
     spec = Spec.of(
         drop_x, drop_z, match=match, method=_METHOD, one_to_many=one_to_many, many_to_one=many_to_one,
         contiguous=contiguous, open_x=open_x, open_z=open_z, warp=warp, missing=missing, executor=executor,
