@@ -75,7 +75,7 @@ def run(module: str, program: str) -> None:
     except (ValueError, OSError, ImportError) as error:
         if os.environ.get("DROPDTW_TRACEBACK"):
             raise
-        _say(_missing(error) or (str(error) if isinstance(error, OSError) else _for_shell(str(error))))
+        _say(_missing(error) or _message(error))
         sys.exit(2)
     except wrong_use as error:
         _explain(error, program)
@@ -90,6 +90,32 @@ def _missing(error: Exception) -> str | None:
     name = error.name.partition(".")[0]
     extra = EXTRAS.get(name)
     return None if extra is None else f"this command needs {name}: pip install 'dropdtw[{extra}]'"
+
+
+def _message(error: Exception) -> str:
+    """The message of an error, with flags for options."""
+    from dropdtw.problem.errors import OptionError
+
+    if isinstance(error, OptionError):
+        return error.text(_flag)
+    return str(error) if isinstance(error, OSError) else _for_shell(str(error))
+
+
+def _flag(option: str) -> str:
+    """The flag of an option, with its value if one is meant.
+
+    >>> _flag("drop_x"), _flag("many_to_one=False"), _flag("match='cosine'"), _flag("Z")
+    ('--drop-x', '--no-many-to-one', '--match cosine', 'Z')
+    """
+    name, _, value = option.partition("=")
+    if name != name.lower():
+        return option
+    flag = name.replace("_", "-")
+    return (
+        f"--no-{flag}"
+        if value == "False"
+        else f"--{flag} {'' if value == 'True' else value}".strip(" '").replace("'", "")
+    )
 
 
 def _for_shell(text: str) -> str:

@@ -36,6 +36,7 @@ def align(
     window: options.Window = None,
     threshold: options.Threshold = None,
     order: options.OrderFile = None,
+    settings: options.Settings = None,
     header: options.Header = None,
     fps: Annotated[float | None, typer.Option(help="Elements of X per second; adds times in seconds.")] = None,
     time: options.Time = None,
@@ -113,15 +114,13 @@ def align(
     if plot:
         pictures.save(a.plot(), plot)
     if out != "-":
-        meant = entry.match if match == "auto" and entry and entry.match else match
-        seconds = formats.borders(len(X), fps, times)
-        _show(a, dropdtw.costs.resolve(meant, Z.shape[1]).name, seconds)
+        _show(a, formats.borders(len(X), fps, times))
 
 
-def _show(a: Alignment, measure: str, seconds: Array | None) -> None:
+def _show(a: Alignment, seconds: Array | None) -> None:
     K, N = a.shape
     print(
-        f"{a.method}, {measure} costs: {K} z with {N} x, cost {a.cost:.6g}, {len(a.pairs)} pairs, "
+        f"{a.method}, {a.match} costs: {K} z with {N} x, cost {a.cost:.6g}, {len(a.pairs)} pairs, "
         f"{int(a.dropped_z.sum())} z and {int(a.dropped_x.sum())} x dropped{_runs(a)}"
     )
     segments = a.segments()

@@ -48,6 +48,7 @@ def find(
     warp: options.Warp = 0.0,
     time: options.Time = None,
     missing: options.Missing = None,
+    settings: options.Settings = None,
     header: options.Header = None,
     fps: Annotated[float | None, typer.Option(help="Elements of SIGNAL per second; adds times in seconds.")] = None,
     out: Annotated[

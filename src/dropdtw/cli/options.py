@@ -16,6 +16,7 @@ from dropdtw.cli import screen
 from dropdtw.drops import DropCost
 from dropdtw.orders.blocks import Steps
 from dropdtw.problem.charges import Opening
+from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.tables.methods import METHODS
 
@@ -100,6 +101,45 @@ OrderFile = Annotated[
     ),
 ]
 
+
+def _load_settings(ctx: typer.Context, place: str | None) -> str | None:
+    """Make the options of a stored `Aligner` the defaults of this command; flags override them."""
+    if place is None or ctx.resilient_parsing:
+        return place
+    from dropdtw.aligner import Aligner
+    from dropdtw.files import jsons
+
+    aligner = parsed(place, lambda text: Aligner.from_dict(jsons.loads(text)), "settings")
+    taken = {parameter.name for parameter in ctx.command.params}
+    values: dict[str, Any] = {"drop_x": NOTHING, "drop_z": NOTHING}  # here, none means that nothing may be dropped
+    stored = aligner.to_dict()
+    if "method" not in taken and aligner.method == "steps":  # `find` has no other method than Drop-DTW
+        del stored["method"]
+        stored |= aligner.spec.matching._asdict()
+    for name, value in stored.items():
+        if name in ("reducer", "gamma", "normalize"):  # they concern values, not alignments
+            continue
+        if name not in taken:
+            raise OptionError(
+                name, getattr(aligner, name), "leave it out", f" in {place}, which this command does not take"
+            )
+        if isinstance(value, (list, dict)):
+            raise OptionError(name, value, "give a file with its flag", f" in {place}, and this command takes a file")
+        values[name] = value if isinstance(value, bool) else str(value)
+    ctx.default_map = {name: value for name, value in values.items() if name in taken}
+    return place
+
+
+Settings = Annotated[
+    str | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        is_eager=True,
+        callback=_load_settings,
+        help="Options of an alignment as JSON, as Aligner.to_dict writes them; flags override them.",
+    ),
+]
 Header = Annotated[
     bool | None,
     typer.Option(

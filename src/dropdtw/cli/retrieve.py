@@ -50,6 +50,7 @@ def retrieve(
     warp: options.Warp = 0.0,
     window: options.Window = None,
     threshold: options.Threshold = None,
+    settings: options.Settings = None,
     header: options.Header = None,
     mean: Annotated[
         bool, typer.Option("--mean", help="Rank by cost per element, so that long sequences are not penalized.")
