@@ -10,6 +10,8 @@ import pytest
 
 pytest.importorskip("torch")
 import torch
+from torch.nn import Parameter, Softplus
+from torch.nn.utils.parametrize import register_parametrization
 
 import dropdtw
 from dropdtw import orders
@@ -134,6 +136,13 @@ OPTIONS = {
     ),
     "LearnedDrop alone": case(
         lambda: dropdtw.align([0.0], [1.0], dt.LearnedDrop(1)), "a LearnedDrop needs both sequences", "use loss.align"
+    ),
+    "parametrized": case(
+        lambda: register_parametrization(dt.DropDTWLoss(open_x=Parameter(torch.ones(()))), "open_x", Softplus()).align(
+            Z, X, open_x=0.5
+        ),
+        "open_x is 0.5, but the loss parametrizes it",
+        "use loss.aligner.replace(open_x=...)",
     ),
     "drops of an aligner": case(
         lambda: dt.OTAMLoss(dropdtw.Aligner(0.3)), "drop_x is 0.3, which OTAMLoss cannot use", "use DropDTWLoss"

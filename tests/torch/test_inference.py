@@ -135,6 +135,24 @@ def test_options_can_differ_at_inference_and_leave_the_loss_alone():
         loss.align(Z, X, contigous=True)
 
 
+def test_a_parametrized_charge_cannot_be_changed_by_accident():
+    class Exp(torch.nn.Module):
+        def forward(self, x):
+            return x.exp()
+
+        def right_inverse(self, y):
+            return torch.as_tensor(y).log()
+
+    Z, X = batch()
+    loss = dt.DropDTWLoss(0.5, match="cosine", open_x=torch.nn.Parameter(torch.tensor(0.2)))
+    torch.nn.utils.parametrize.register_parametrization(loss, "open_x", Exp())
+    before = loss.open_x.item()
+    assert loss.align(Z, X, many_to_one=False)[0].problem.given.charges.open_x == pytest.approx(before)
+    with pytest.raises(ValueError, match=r"open_x is 0.7, but the loss parametrizes it; use loss\.aligner\.replace"):
+        loss.align(Z, X, open_x=0.7)
+    assert loss.open_x.item() == before
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
 def test_any_float_type_is_aligned(dtype):
     Z, X = (a.to(dtype).requires_grad_() for a in batch())

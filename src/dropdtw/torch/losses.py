@@ -13,11 +13,12 @@ from typing import Any, ClassVar, Self, Unpack
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from dropdtw import drops
 from dropdtw.aligner import Aligner
 from dropdtw.drops import LogitPercentile
-from dropdtw.problem.errors import refuse_unknown
+from dropdtw.problem.errors import OptionError, refuse_unknown
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
 from dropdtw.tables.methods import MethodLike
@@ -159,6 +160,11 @@ class AlignmentLoss(nn.Module):
     def changed(self, **changes: Any) -> Self:
         """A copy with other options, which shares the parameters."""
         refuse_unknown(changes, self.defaults, type(self).__name__)
+        for name, value in changes.items():
+            if is_parametrized(self, name):  # setting it would write into the parameter that the copy shares
+                raise OptionError(
+                    name, value, f"use loss.aligner.replace({name}=...)", ", but the loss parametrizes it"
+                )
         found = type(self).__new__(type(self))
         found.__dict__.update(self.__dict__)
         for name in ("_parameters", "_buffers", "_modules"):
