@@ -65,6 +65,11 @@ def test_texts_without_blocks_are_what_they_were(text):
     assert read_blocks(text)[1:] == (None, ())
 
 
+def test_an_optional_block_among_alternatives_is_one_of_them():
+    found = read_blocks("one of:\n  a\n  optional:\n    b\n    c")
+    assert (found.order, found.optional) == (orders.one_of(0, [1, 2]), (1, 2))
+
+
 def test_optional_steps_stand_where_their_block_stands():
     assert read_blocks("a\noptional:\n  b\n  c\nd") == Steps(("a", "b", "c", "d"), None, (1, 2))
     free = read_blocks("any order:\n  a\n  optional:\n    b\n    in order:\n      c\n      d")

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
+import dropdtw
 from dropdtw.tables.reducers import hard_min, reducer, smooth_min, soft_min
 
 values = st.lists(
@@ -75,3 +76,12 @@ def test_bad_gamma(gamma):
     for name in ("hard", "soft", "smooth"):
         with pytest.raises(ValueError, match=r"gamma is .*; give a finite number ≥ 0"):
             reducer(name, gamma)
+
+
+@pytest.mark.parametrize("gamma", [1e38, 3.5e38, 1e300])
+def test_a_huge_gamma_is_the_mean_in_single_precision_too(gamma, executor):
+    C = np.random.default_rng(0).random((2, 3))
+    single, double = (
+        dropdtw.cost(A, 0.3, reducer="smooth", gamma=gamma, executor=executor) for A in (C.astype(np.float32), C)
+    )
+    assert single == pytest.approx(double, rel=1e-6)

@@ -143,7 +143,10 @@ class _Reader:
         return parts
 
     def part(self, line: Line, around: tuple[Line, ...], optional: bool) -> list[Order]:
-        """The parts that a line stands for: a step, or the block that it opens. An optional block is inlined."""
+        """The parts that a line stands for: a step, or the block that it opens.
+
+        An optional block is inlined, except among alternatives, where it is one of them.
+        """
         word = line.word
         if word is None:
             step = len(self.names) if self.number is None else self.number(line)
@@ -161,7 +164,7 @@ class _Reader:
             )
         parts = self.block(line, (*around, line), optional or word == "optional:")
         if word == "optional:":
-            return parts
+            return [as_order(parts)] if around and around[-1].word == "one of:" else parts
         try:
             if word == "any order:":
                 return [any_order(*parts)]

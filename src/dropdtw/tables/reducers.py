@@ -108,7 +108,8 @@ def _exponentials(v: Array, gamma: float) -> tuple[Array, Array]:
     """The smallest value m of each cell (0 if none is finite), and exp(−(v − m)/γ)."""
     low = v.min(axis=0)
     low = np.where(np.isfinite(low), low, 0)
-    gamma = max(gamma, float(np.finfo(v.dtype).tiny))  # a tiny γ would become 0 in single precision
+    info = np.finfo(v.dtype)  # in single precision, a tiny γ would become 0 and a huge one ∞
+    gamma = min(max(gamma, float(info.tiny)), float(info.max))
     with np.errstate(over="ignore", under="ignore"):  # the quotient may overflow to ∞; its exponential is then 0
         return low, np.exp((low - v) / gamma)
 
