@@ -83,3 +83,21 @@ def test_functions_and_silence_need_no_ticks(capsys):
         pass
     assert told == [(1, 2)]
     assert capsys.readouterr().err == ""
+
+
+def test_a_command_writes_a_line_a_minute_to_a_log(clock, monkeypatch, capsys):
+    """Where there is no terminal, nobody can see a line that changes; a library writes nothing at all."""
+    monkeypatch.setattr(progress._LogLine, "wanted", False)
+    progress.reporter("diff")(50, 100)
+    progress.log_progress()
+    report = progress.reporter("diff")
+    for second in range(0, 201, 5):
+        clock.now = 1000.0 + second
+        report(second, 200)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(",")[0] for line in lines] == [
+        *(f"diff: {n} of 200 ({n // 2} %)" for n in (60, 120, 180)),
+        "diff: 200 of 200 (100 %)",
+    ]
+    assert progress.reporter("diff", False)(1, 2) is None
+    assert capsys.readouterr().err == ""

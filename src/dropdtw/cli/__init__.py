@@ -62,6 +62,9 @@ def run(module: str, program: str) -> None:
     warnings.showwarning = lambda message, *_: _say(str(message))
     # Click's UsageError, wherever this version of typer keeps it.
     wrong_use = cast("type[Exception]", typer.BadParameter.__mro__[1])
+    from dropdtw.files.progress import log_progress
+
+    log_progress()
     try:
         code = app(standalone_mode=False, prog_name=program)
         sys.stdout.flush()

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from dropdtw.files.progress import reporter
 from dropdtw.files.strangers import one_line
 
 LEAST = 12
@@ -68,9 +69,16 @@ def note(text: str) -> None:
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar if this is a terminal. Yields a function that takes the number of newly finished items."""
+    """Show a progress bar on a terminal, else a line a minute. Yields a function for the number of newly done items."""
     if not sys.stderr.isatty():
-        yield lambda more: None
+        report, done = reporter(label), 0
+
+        def advance(more: int) -> None:
+            nonlocal done
+            done += more
+            report(done, total)
+
+        yield advance
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -1,4 +1,4 @@
-"""A progress line on the terminal for work that takes longer than two seconds."""
+"""A progress line on the terminal for work that takes longer than two seconds; in a command's log, a line a minute."""
 
 from __future__ import annotations
 
@@ -31,8 +31,14 @@ def reporter(label: str, progress: Progress = None) -> Report:
     """
     if progress is not None and not isinstance(progress, bool):
         return progress
-    wanted = sys.stderr.isatty() if progress is None else progress
-    return _Line(label) if wanted else lambda done, total: None
+    if progress or (progress is None and sys.stderr.isatty()):
+        return _Line(label)
+    return _LogLine(label) if progress is None and _LogLine.wanted else lambda done, total: None
+
+
+def log_progress() -> None:
+    """From now on, write a line a minute where there is no terminal. For commands, whose output may go to a log."""
+    _LogLine.wanted = True
 
 
 @contextmanager
@@ -73,6 +79,8 @@ class _Line:
     """The line that the terminal shows now. Parts of the work can have lines of their own."""
     width = 0
     """Width of the text on the terminal, which the next text must cover."""
+    first, every, idle = 2.0, 0.2, 0.0
+    """Minimum seconds until the line is shown, between two reports, and between two lines while nothing is reported."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -83,7 +91,7 @@ class _Line:
         with _Line.lock:
             self.done, self.total = done, total
             now = time.monotonic()
-            if now - self.start >= 2 and (now - self.last >= 0.2 or done >= total):
+            if now - self.start >= self.first and (now - self.last >= self.every or done >= total):
                 self._show(now)
 
     def draw(self) -> None:
@@ -91,17 +99,30 @@ class _Line:
         with _Line.lock:
             now, other = time.monotonic(), _Line.shown
             busy = other is not None and other is not self and now - other.last < 2
-            if now - self.start >= 2 and not busy and not 0 < self.total <= self.done:
+            due = now - self.start >= self.first and now - self.last >= self.idle
+            if due and not busy and not 0 < self.total <= self.done:
                 self._show(now)
 
     def _show(self, now: float) -> None:
         _Line.shown = self
         self.last = now
         share = f" {self.done} of {self.total} ({100 * self.done // self.total} %)," if self.total > 1 else ""
-        text = f"{self.label}:{share} {_tail(self.done, self.total, now - self.start)}"
+        self._write(f"{self.label}:{share} {_tail(self.done, self.total, now - self.start)}")
+
+    def _write(self, text: str) -> None:
         over = 0 < self.total <= self.done
         print(f"\r{text.ljust(_Line.width)}", end="\n" if over else "", file=sys.stderr, flush=True)
         _Line.width = 0 if over else len(text)
+
+
+class _LogLine(_Line):
+    """The same in a log: whole lines, once a minute."""
+
+    wanted = False
+    first = every = idle = 60.0
+
+    def _write(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
 
 
 def _tail(done: int, total: int, seconds: float) -> str:
