@@ -112,7 +112,7 @@ peers: .venv-peers/.ready
 # The kernels under the address and undefined-behavior sanitizers: compiled without optimization, then tested.
 sanitize: .venv-sanitize/.ready
 	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0 .venv-sanitize/bin/python -m pytest tests/executors/test_cpu.py tests/executors/test_custom.py tests/executors/test_graphs.py -k "not ctrl_c"
+	ASAN_OPTIONS=detect_leaks=0 .venv-sanitize/bin/python -m pytest tests/executors/test_cpu.py tests/executors/test_custom.py tests/executors/test_levels.py tests/executors/test_graphs.py -k "not ctrl_c"
 
 .venv-sanitize/.ready: constraints.txt $(KERNELS)
 	test -x .venv-sanitize/bin/python || $(PYTHON) -m venv .venv-sanitize
