@@ -107,6 +107,13 @@ def test_functions_declare_options_as_the_aligner_does(function):
             assert (parameter.default, parameter.annotation) == (OPTIONS[name].default, OPTIONS[name].type)
 
 
+@pytest.mark.parametrize("function", ["find", "nearest", "barycenter", "Online", "suggest_drop"])
+def test_searches_have_the_defaults_of_the_aligner(function):
+    for name, parameter in inspect.signature(getattr(dropdtw, function)).parameters.items():
+        if name in OPTIONS and (function, name) != ("suggest_drop", "drop_z"):  # there, whether z may be dropped
+            assert parameter.default == OPTIONS[name].default
+
+
 @pytest.mark.parametrize("function", ["align", "solve", "distance", "cost", "pairwise", "posterior"])
 def test_functions_pass_every_option_on(function, monkeypatch):
     class ArrivedError(Exception):

@@ -70,7 +70,7 @@ def best_intervals(probability: Array, count: int = EVENTS) -> Array:
     """
     p = np.clip(probability, 0.0, 1.0)  # rounding can push sums of probabilities past 1
     inside = np.tile(1 - p, (count, 1))
-    return ~dropdtw.solve(inside, drop_x=p, many_to_one=False, contiguous=True).dropped_x
+    return ~dropdtw.solve(inside, drop_x=p, method="steps").dropped_x
 
 
 @dataclass(frozen=True)

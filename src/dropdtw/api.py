@@ -62,7 +62,7 @@ def solve(
     one_to_many : whether one z may match several x.
     many_to_one : whether one x may match several z.
     contiguous : True forbids dropping an x that lies between two matches of the same z. Step localization usually needs
-        `many_to_one=False, contiguous=True`.
+        both this and `many_to_one=False`: `method="steps"`.
     open_x, open_z : the cost that each run of dropped x, or of dropped z, adds to its drop costs. It favors a few long
         runs over many short ones. A number ≥ 0, or "suggest", which chooses one from C.
     warp : the cost that a match adds if its z or its x is already matched (the penalty of ADTW). A number ≥ 0.

@@ -1,5 +1,6 @@
 """Estimators: scikit-learn's own checks, and the same answers as all pairs one by one."""
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import dropdtw
 from dropdtw import Aligner
+from dropdtw.problem.options import OPTIONS
 from dropdtw.sklearn import AlignmentKMeans, AlignmentKNeighborsClassifier, AlignmentTransformer
 from sklearn_cases import LABELS, SHAPES, SPOILED, TEST, TRAIN, TRUTH, answer, both
 
@@ -181,6 +183,14 @@ def test_an_aligner_stands_for_its_options():
         AlignmentKNeighborsClassifier(aligner=3).fit(TRAIN, LABELS)
     with pytest.raises(ValueError, match=r"drop_z is 0\.4, but no element of a center is dropped"):
         AlignmentKMeans(2, aligner=aligner.replace(match="auto", window=None)).fit(TRAIN)
+
+
+@pytest.mark.parametrize("kind", [AlignmentKNeighborsClassifier, AlignmentTransformer, AlignmentKMeans])
+def test_estimators_declare_options_as_the_aligner_does(kind):
+    declared = {each.name: each for each in dataclasses.fields(kind) if each.name in OPTIONS}
+    assert len(declared) > 8
+    for name, each in declared.items():
+        assert (each.default, each.type) == (OPTIONS[name].default, OPTIONS[name].type)
 
 
 def test_aligners_are_searched_over():

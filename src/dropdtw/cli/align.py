@@ -92,7 +92,9 @@ def align(
     if drop_x is None and drop_z is None and entry and entry.takes_drops:
         dx, dz = "suggest", "suggest" if entry.one_to_one else None
     if "suggest" in (str(dx), str(dz)):
-        found = dropdtw.suggest_drop(*map(options.complete, (Z, X)), match=match, drop_z=dz is not None, **how)
+        found = dropdtw.suggest_drop(
+            *map(options.complete, (Z, X)), match=match, method=method, drop_z=dz is not None, **how
+        )
         dx, dz = (found.constant if str(d) == "suggest" else d for d in (dx, dz))
         screen.note(
             f"drop cost {found.constant:.4g} suggested ({found.rule}, confidence {found.confidence:.0%}): {found.why}"

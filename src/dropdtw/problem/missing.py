@@ -1,7 +1,7 @@
 """Missing elements: those with NaN are deleted before anything is computed, and results use the caller's indices.
 
 The result is exactly that of the sequences without these elements, so percentiles, windows and runs of drops ignore
-them. `left_out` deletes them, and `Kept` maps the indices of the remaining elements back to the caller's.
+them. `without_missing` deletes them, and `Kept` maps the indices of the remaining elements back to the caller's.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Kept(NamedTuple):
         return np.asarray(np.where(indices < 0, -1, np.searchsorted(self.z, indices)))
 
 
-def left_out(spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Spec, Array, Array, Kept | None]:
+def without_missing(spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Spec, Array, Array, Kept | None]:
     """Return the request and both sequences without the missing elements, and which elements are present.
 
     The last of the four is None if nothing is missing.
@@ -90,10 +90,10 @@ def left_out(spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Spec, Arra
     (A, z), (B, x) = present(Z, "Z", spec.missing), present(X, "X", spec.missing)
     A, B = paired(A, B)
     kept = Kept.of(A, z, B, x)
-    return (spec, A, B, None) if kept is None else (of_kept(spec, kept), A, B, kept)
+    return (spec, A, B, None) if kept is None else (restricted(spec, kept), A, B, kept)
 
 
-def of_kept(spec: Spec, kept: Kept) -> Spec:
+def restricted(spec: Spec, kept: Kept) -> Spec:
     """Restrict a request to the kept elements: drop costs per element, ids, the mask and the order."""
     order = spec.order
     if order is not None and len(kept.z) < kept.shape[0]:

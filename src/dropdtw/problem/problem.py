@@ -19,7 +19,7 @@ from dropdtw.problem.band import band, in_both, limits_of
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, refuse_masked
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
-from dropdtw.problem.missing import Kept, left_out
+from dropdtw.problem.missing import Kept, without_missing
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.table import Recurrence
 
@@ -120,7 +120,7 @@ class Problem:
     @classmethod
     def of_sequences(cls, spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> Problem:
         """The problem for two sequences (K, d) and (N, d), without elements with NaN if `missing="drop"`."""
-        spec, A, B, kept = left_out(spec, Z, X)
+        spec, A, B, kept = without_missing(spec, Z, X)
         match = spec.resolved(A.shape[1])
         match.check_features(A.shape[1])
         found = cls.of_checked(spec, A, B, match)

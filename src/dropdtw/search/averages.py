@@ -25,7 +25,7 @@ from dropdtw.executors.protocol import Trace
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array, as_floats
-from dropdtw.problem.missing import Kept, Places, of_kept, present, reads_places
+from dropdtw.problem.missing import Kept, Places, present, reads_places, restricted
 from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
@@ -166,7 +166,7 @@ def barycenter(
     threads = thread_count(n_jobs)
     Z = _start(spec, series, Xs, w, init, length, n_jobs)
     kept = [Kept.of(Z, None, X, there) for X, there in zip(Xs, missing_in, strict=True)]
-    pull = Pull([spec if k is None else of_kept(spec, k) for k in kept], Z, Xs, w, threads)
+    pull = Pull([spec if k is None else restricted(spec, k) for k in kept], Z, Xs, w, threads)
     average, traces, history, converged = pull.settle(Z, int(max_iter), tol, report)
     alignments = [
         Alignment.from_trace(replace(problem, kept=k), trace)

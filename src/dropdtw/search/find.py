@@ -19,7 +19,7 @@ from dropdtw.files.progress import Progress, reporter
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array, same_columns, same_precision
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
-from dropdtw.problem.missing import Kept, of_kept, present
+from dropdtw.problem.missing import Kept, present, restricted
 from dropdtw.problem.problem import Costs, Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
@@ -145,7 +145,7 @@ def find(
             "the query; swap them, or use align"
         )
     kept = Kept.of(Z, z, X, x)
-    spec = spec if kept is None else of_kept(spec, kept)
+    spec = spec if kept is None else restricted(spec, kept)
     Z, X = same_precision(Z, X)
     measure = match_costs.resolve(spec.match, Z.shape[1])
     measure.check_features(Z.shape[1])

@@ -17,7 +17,7 @@ from dropdtw.problem.match import MatchCosts, Matrix
 from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
-from dropdtw.tables.methods import Matching
+from dropdtw.tables.methods import Matching, MethodLike, look_up
 
 TRUSTED: Final = 0.5
 """A confidence below this is reported."""
@@ -60,6 +60,7 @@ def suggest_drop(
     *,
     match: MatchCost = "auto",
     drop_z: bool = False,
+    method: MethodLike = "drop_dtw",
     one_to_many: bool = True,
     many_to_one: bool = True,
     contiguous: bool = False,
@@ -77,7 +78,8 @@ def suggest_drop(
     ----------
     Z, X : (K, d) and (N, d), as in `dropdtw.align`. Without X, pass the match costs C (K, N) of `dropdtw.solve` as Z.
     drop_z : whether you will allow z to be dropped as well, at the same cost.
-    match, one_to_many, many_to_one, contiguous, window : the options that you will align with, as in `dropdtw.align`.
+    match, method, one_to_many, many_to_one, contiguous, window : the options that you will align with, as in
+        `dropdtw.align`. Of the method, only the matches that it allows count.
 
     Returns
     -------
@@ -100,7 +102,7 @@ def suggest_drop(
     """
     costs = _match_costs(Z, X, match)
     limits = None if window is None else band(*costs.shape, window)
-    return suggestion(costs, limits, drop_z, Matching(one_to_many, many_to_one, contiguous))
+    return suggestion(costs, limits, drop_z, look_up(method).allowed(Matching(one_to_many, many_to_one, contiguous)))
 
 
 def suggestion(costs: MatchCosts, limits: Band, drop_z: bool, matching: Matching) -> Suggestion:
