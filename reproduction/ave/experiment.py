@@ -143,7 +143,7 @@ class Ave(experiment.Experiment[Task, Recipe, str]):
             device=self.device, out=out,
         )  # fmt: skip
 
-    def test(self, model: nn.Module) -> Arrays:
+    def test(self, model: nn.Module, training: Training[Recipe, str]) -> Arrays:
         """Score a model on the test events."""
         assert isinstance(model, TwoBranches)
         return {"scores": scores(model, self.data.test, self.data.tolerances)}

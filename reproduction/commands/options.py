@@ -16,6 +16,8 @@ MODULES: Final = ("torch", "lightning_fabric", "matplotlib", "scipy", "PIL")
 
 Seed = Annotated[int, typer.Option(min=0, help="Random seed; the same seed gives the same numbers.")]
 
+Jobs = Annotated[int, typer.Option(min=1, help="Number of trainings at a time, each in its own process.")]
+
 Quick = Annotated[
     bool,
     typer.Option(

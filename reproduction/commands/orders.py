@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from reproduction.commands import options
-from reproduction.commands.options import Quick, Seed
+from reproduction.commands.options import Jobs, Quick, Seed
 from reproduction.commands.steps import EncoderFile, Mnist
-from reproduction.commands.video import Device, Jobs
+from reproduction.commands.video import Device
 from reproduction.common.registry import find
 from reproduction.orders import PARTS
 

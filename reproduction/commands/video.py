@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reproduction.commands import options
-from reproduction.commands.options import Quick, Seed
+from reproduction.commands.options import Jobs, Quick, Seed
+from reproduction.common.registry import find
 
 if TYPE_CHECKING:
     from reproduction.common.experiment import Experiment, Settings
 
-Jobs = Annotated[int, typer.Option(min=1, help="Number of trainings at a time, each in its own process.")]
 Device = Annotated[str, typer.Option(help="Device for training: cpu or cuda.")]
 
 
@@ -36,6 +36,13 @@ def penn(
             "frames)."
         ),
     ] = "mixed",
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="ours: 15 actions, settings tuned on clean pairs; or authors: 13 actions, every fifth frame, "
+            "temperature 0.1 and percentile 30."
+        ),
+    ] = "ours",
     device: Device = "cpu",
     jobs: Jobs = 1,
     out: Annotated[Path, typer.Option(help="Folder for report.html, results.json, pictures and the cache.")] = Path(
@@ -48,6 +55,7 @@ def penn(
     from reproduction.penn.settings import Settings
 
     settings = Settings(seed=seed, seeds=seeds, epochs=epochs, images=images, share_of=share_of)
+    settings = find({"ours": settings, "authors": settings.authors()}, protocol, "--protocol")
     _run(Penn, settings.quick() if quick else settings, data, device, jobs, out)
 
 

@@ -1,7 +1,7 @@
-"""Experiments that tune settings on validation data, train every seed and write a report (Sections 4.3, 4.4).
+"""The shape of every experiment: a `Run` computes an outcome and writes results.json and report.html.
 
-A subclass of `Experiment` supplies the data, the model and the texts. This module supplies the rest: it caches
-trainings, runs them in parallel, tunes settings by short trainings, and writes results.json and report.html.
+An `Experiment` is a run that trains models: it caches trainings, runs them in parallel, and tunes settings by short
+trainings. A subclass supplies the data, the model and the texts.
 """
 
 from __future__ import annotations
@@ -105,10 +105,10 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Experiment(Work, ABC, Generic[Data, Recipe, Condition]):
-    """Runs a training unless it is cached. Gives {"score": …} when tuning, otherwise the result of `test`."""
+class Run(Work, ABC):
+    """An experiment: its data, its texts and its outcome."""
 
-    settings: Settings = field(default_factory=Settings)
+    settings: Any = None
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -116,6 +116,57 @@ class Experiment(Work, ABC, Generic[Data, Recipe, Condition]):
     """First paragraph of the report."""
     data_name: ClassVar[str]
     """The kind of data, such as "videos"."""
+
+    @property
+    @abstractmethod
+    def source(self) -> str:
+        """A description of the data, with the number of items."""
+
+    @abstractmethod
+    def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
+        """Compute everything. say : prints what is known on the way."""
+
+    @classmethod
+    def reproduce(
+        cls,
+        settings: Any,
+        out: Path,
+        *,
+        folder: str | None = None,
+        device: str = "cpu",
+        processes: int = 1,
+        command: str = "",
+        say: Callable[[str], None] = print,
+        progress: Progress = None,
+    ) -> dict[str, object]:
+        """Run the experiment and write its report to `out`; return the content of results.json.
+
+        folder : folder of the data set; None runs a stand-in of moving digits.   processes : parallel trainings.
+        command : command line to show in the report.
+        """
+        out.mkdir(parents=True, exist_ok=True)
+        start = time.monotonic()
+        work = cls(folder, out, device, settings)
+        say(f"{cls.data_name}: {work.source}")
+        found = work.outcome(processes, say, progress)
+        for table in found.tables:
+            say(f"\n{table.text()}")
+        about = {"experiment": cls.name, cls.data_name: work.source, "settings": asdict(settings)}
+        whole = {**about, **found.results}
+        atomic.write_json(out / "results.json", whole)
+        report = Report(cls.title, out)
+        report.introduce(cls.about, command, f"{cls.data_name.capitalize()}: {work.source}.")
+        found.compose(report)
+        say(f"report: {report.write()} ({time.monotonic() - start:.0f} s)")
+        return whole
+
+
+@dataclass(frozen=True)
+class Experiment(Run, Generic[Data, Recipe, Condition]):
+    """Runs a training unless it is cached. Gives {"score": …} when tuning, otherwise the result of `test`."""
+
+    settings: Settings = field(default_factory=Settings)
+
     code: ClassVar[tuple[ModuleType, ...]]
     """Modules that affect a training; a change in them invalidates its cached result."""
     datasets: ClassVar[Mapping[str, Dataset[Any]]]
@@ -127,6 +178,11 @@ class Experiment(Work, ABC, Generic[Data, Recipe, Condition]):
         found: Data = next(d for d in self.datasets.values() if d.fits(self.folder)).load(self.folder, self.settings)
         return found
 
+    @property
+    def source(self) -> str:
+        """A description of the data, with the number of items."""
+        return self.data.source
+
     @abstractmethod
     def label(self, recipe: Recipe, condition: Condition) -> str:
         """Name the folder of a training."""
@@ -136,12 +192,8 @@ class Experiment(Work, ABC, Generic[Data, Recipe, Condition]):
         """Train a model; return it with its validation score."""
 
     @abstractmethod
-    def test(self, model: nn.Module) -> Arrays:
+    def test(self, model: nn.Module, training: Training[Recipe, Condition]) -> Arrays:
         """Score a trained model on the test data."""
-
-    @abstractmethod
-    def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
-        """Tune, train and test everything."""
 
     def __call__(self, one: Training[Recipe, Condition]) -> Arrays:
         """Run a training, or read its scores from the cache."""
@@ -154,7 +206,7 @@ class Experiment(Work, ABC, Generic[Data, Recipe, Condition]):
             if one.choice:
                 return {"score": np.array(self.train(one, max(1, total // 2), None)[1])}
             folder = self.cache.folder / "runs" / f"{self.label(one.recipe, one.condition)}-{one.seed}-{key}"
-            return self.test(self.train(one, total, folder)[0])
+            return self.test(self.train(one, total, folder)[0], one)
 
         return self.cache.arrays("choice" if one.choice else "scores", key, make)
 
@@ -182,37 +234,3 @@ class Experiment(Work, ABC, Generic[Data, Recipe, Condition]):
         seeds = range(self.settings.seed, self.settings.seed + self.settings.seeds)
         trainings = {place: [Training(*what, seed) for seed in seeds] for place, what in chosen.items()}
         return results(self, trainings, processes, progress)
-
-    @classmethod
-    def reproduce(
-        cls,
-        settings: Settings,
-        out: Path,
-        *,
-        folder: str | None = None,
-        device: str = "cpu",
-        processes: int = 1,
-        command: str = "",
-        say: Callable[[str], None] = print,
-        progress: Progress = None,
-    ) -> dict[str, object]:
-        """Run the experiment and write its report to `out`; return the content of results.json.
-
-        folder : folder of the data set; None runs a stand-in of moving digits.   processes : parallel trainings.
-        command : command line to show in the report.
-        """
-        out.mkdir(parents=True, exist_ok=True)
-        start = time.monotonic()
-        work = cls(folder, out, device, settings)
-        say(f"{cls.data_name}: {work.data.source}")
-        found = work.outcome(processes, say, progress)
-        for table in found.tables:
-            say(f"\n{table.text()}")
-        about = {"experiment": cls.name, cls.data_name: work.data.source, "settings": asdict(settings)}
-        whole = {**about, **found.results}
-        atomic.write_json(out / "results.json", whole)
-        report = Report(cls.title, out)
-        report.introduce(cls.about, command, f"{cls.data_name.capitalize()}: {work.data.source}.")
-        found.compose(report)
-        say(f"report: {report.write()} ({time.monotonic() - start:.0f} s)")
-        return whole

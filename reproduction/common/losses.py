@@ -23,6 +23,7 @@ class Loss:
     make : builds its module from the options of an `AlignmentLoss`; None for a loss without alignment.
     drops : whether `make` also takes drop costs, as `DropDTWLoss` does.
     learned : builds a trainable drop cost from the dimension of the embeddings and a percentile.
+    background : whether that drop cost also takes part in L_clust, as one more class.
     inference : the method in `METHODS` whose alignments correspond to this loss.
     """
 
@@ -32,6 +33,7 @@ class Loss:
     inference: str = "drop_dtw"
     variant: str = ""
     learned: Callable[[int, float], LearnedDrop] | None = None
+    background: bool = False
 
     @property
     def label(self) -> str:

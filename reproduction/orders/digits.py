@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,17 +19,18 @@ import numpy as np
 from dropdtw.orders import Order, as_order, before
 from dropdtw.orders.poset import Poset
 from dropdtw.problem.inputs import Array
-from reproduction.common.cache import fingerprint
+from reproduction.common.cache import Arrays, fingerprint
 from reproduction.common.parallel import Work
 from reproduction.common.training import Plan
 from reproduction.data.steps import StepDataset, StepVideo
 from reproduction.orders import random_orders
 from reproduction.orders.random_orders import random_extension, random_pairs
 from reproduction.orders.settings import Settings
-from reproduction.steps import stand_in, tables
+from reproduction.steps import inference, model, stand_in, training
 from reproduction.steps.model import Objective
 from reproduction.steps.splits import Source, Splits
 from reproduction.steps.stand_in import Procedures, Task
+from reproduction.steps.tables import TRIPLE
 
 if TYPE_CHECKING:
     from reproduction.common.pools import Videos
@@ -93,6 +94,10 @@ def relisted(video: StepVideo, true: Sequence[int], order: Order | None) -> Step
     )
 
 
+CODE: Final = (sys.modules[__name__], random_orders, training, model, inference)
+"""Modules that affect a training; a change in them invalidates its cached result."""
+
+
 @dataclass(frozen=True)
 class Digits(Work):
     """Trains a row with a seed, unless cached, and gives its test recall, accuracy and IoU in percent."""
@@ -105,16 +110,16 @@ class Digits(Work):
         row, s = ROWS[name], self.settings
         source = self._source()
         make = partial(shuffled, freedom=s.freedom, order=row.order)
-        found = tables.trained_rows(
-            {name: row.objective},
-            lambda number: stand_in.splits(source, number, make),
-            fingerprint(stand_in.key(source), sys.modules[__name__], random_orders, s.freedom, row.order),
-            [seed],
-            self.out,
-            plan=Plan(epochs=s.digit_epochs, accelerator=self.device),
-            progress=False,
-        )
-        return found[name].scores[0]
+        plan = Plan(epochs=s.digit_epochs, seed=seed, accelerator=self.device)
+        key = fingerprint(*CODE, stand_in.key(source), s.freedom, asdict(row), asdict(plan))
+
+        def trained() -> Arrays:
+            data = stand_in.splits(source, seed, make)
+            model, _ = training.train_model(data.train, data.val, row.objective, plan, progress=False)
+            found = training.evaluate(model, data.test, training.choose_setting(model, data.val))
+            return {"scores": np.array([100 * getattr(found, name) for name in TRIPLE])}
+
+        return tuple(self.cache.arrays("digits", key, trained)["scores"].tolist())
 
     def prepare(self) -> Splits:
         """Train the encoder and encode the clips once, before several processes use them."""

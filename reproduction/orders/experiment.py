@@ -64,7 +64,7 @@ class Orders(experiment.Experiment[Recordings, str, str]):
         )
         return model, math.nan
 
-    def test(self, model: nn.Module) -> Arrays:
+    def test(self, model: nn.Module, training: Training[str, str]) -> Arrays:
         """The accuracy of a map on the frames of the test recordings."""
         assert isinstance(model, LinearMap)
         return {"accuracy": np.array(linear.judged(model, self.data, self.settings))}

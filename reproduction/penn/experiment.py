@@ -31,7 +31,7 @@ from reproduction.penn.videos import Scores, Splits, evaluate, pairs_of, penn_sp
 
 DATASETS: Final[dict[str, Dataset[Splits]]] = {
     "stand-in": Dataset(lambda folder: folder is None, lambda folder, s: stand_in.splits(s.clips, s.seed)),
-    "Penn Action": Dataset(lambda folder: True, lambda folder, s: penn_splits(folder, s.images, s.seed)),
+    "Penn Action": Dataset(lambda folder: True, lambda folder, s: penn_splits(folder, s.images, s.seed, s.left_out)),
 }
 """Data sets by name. The first that fits the folder is used; the last accepts any folder."""
 
@@ -58,7 +58,7 @@ def train(
 
     def validate(module: nn.Module) -> dict[str, float]:
         assert isinstance(module, Aligner)
-        found = evaluate(lambda k: module.embed(clips, k), clips, chosen)
+        found = evaluate(lambda k: module.embed(clips, k), clips, chosen, settings.stride)
         return {"tau": float(np.mean(list(found.tau.values())))}
 
     plan = Plan(epochs=epochs or settings.epochs, lr=settings.lr, seed=seed, accelerator=device)
@@ -105,17 +105,17 @@ class Penn(experiment.Experiment[Splits, Objective, float]):
             device=self.device, out=out,
         )  # fmt: skip
 
-    def test(self, model: nn.Module) -> Arrays:
+    def test(self, model: nn.Module, training: Training[Objective, float]) -> Arrays:
         """Score the test videos; actions are sorted by name."""
         assert isinstance(model, Aligner)
-        found = evaluate(lambda k: model.embed(self.data.test, k), self.data.test, self.pairs)
+        found = evaluate(lambda k: model.embed(self.data.test, k), self.data.test, self.pairs, self.settings.stride)
         return {part: np.array([values[action] for action in sorted(self.pairs) if action in values])
                 for part, values in (("tau", found.tau), ("error", found.error))}  # fmt: skip
 
     def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
         """Tune at every level, train, and compare with raw frames."""
         with working("comparing raw frames", progress):
-            base = raw(self.data.test, self.pairs)
+            base = raw(self.data.test, self.pairs, self.settings.stride)
         chosen = choose(self, processes, progress)
         for name, objectives in chosen.items():
             say(f"{LOSSES[name].title}: {reports.described(self.settings, objectives)}")

@@ -25,12 +25,12 @@ class Splits:
     source: str
 
 
-def penn_splits(folder: str | os.PathLike[str], images: int = 0, seed: int = 0) -> Splits:
+def penn_splits(folder: str | os.PathLike[str], images: int = 0, seed: int = 0, left_out: Sequence[str] = ()) -> Splits:
     """Penn Action with its official split; one fifth of the training videos of each action is held out for validation.
 
-    images : side of square images to use instead of poses; 0 for poses.
+    images : side of square images to use instead of poses; 0 for poses.   left_out : actions that are not used.
     """
-    videos = data.load(folder)
+    videos = [video for video in data.load(folder) if video.action not in left_out]
     if images:
 
         def read(k: int, at: Array) -> Array:
@@ -56,7 +56,7 @@ def penn_splits(folder: str | os.PathLike[str], images: int = 0, seed: int = 0) 
         clips.only(validation),
         clips.only(test),
         {name: actions for name, actions in groups.items() if actions},
-        f"Penn Action, {what}, videos: {counts}",
+        f"Penn Action, {len(here)} actions, {what}, videos: {counts}",
     )
 
 
@@ -100,30 +100,34 @@ class Scores:
         return float(np.mean([self.tau[action] for action in actions]))
 
 
-def evaluate(embed: Callable[[int], Array], clips: Clips, pairs: Mapping[str, Sequence[tuple[int, int]]]) -> Scores:
-    """Score the embeddings (n, d) of the frames `clips.inside` each video, over these pairs of videos."""
+def evaluate(
+    embed: Callable[[int], Array], clips: Clips, pairs: Mapping[str, Sequence[tuple[int, int]]], stride: int = 1
+) -> Scores:
+    """Score the embeddings (n, d) of every `stride`-th frame `clips.inside` each video, over these pairs of videos."""
     known: dict[int, Array] = {}
     for video in sorted({k for some in pairs.values() for pair in some for k in pair}):
-        known[video] = embed(video)
+        known[video] = embed(video)[::stride]
     tau, error = {}, {}
     for action, some in pairs.items():
         tau[action] = float(np.mean([metrics.kendall_tau(known[a], known[b]) for a, b in some]))
         if clips.phases is not None:
-            error[action] = float(np.mean([_phase_error(clips, known, a, b) for a, b in some]))
+            error[action] = float(np.mean([_phase_error(clips, known, a, b, stride) for a, b in some]))
     return Scores(tau, error)
 
 
-def _phase_error(clips: Clips, known: Mapping[int, Array], a: int, b: int) -> float:
+def _phase_error(clips: Clips, known: Mapping[int, Array], a: int, b: int, stride: int) -> float:
     from scipy.spatial.distance import cdist
 
     assert clips.phases is not None
-    x, y = (clips.phases[k][clips.inside(k)] for k in (a, b))
+    x, y = (clips.phases[k][clips.inside(k)[::stride]] for k in (a, b))
     return float(np.abs(x - y[cdist(known[a], known[b]).argmin(axis=1)]).mean())
 
 
-def raw(clips: Clips, pairs: Mapping[str, Sequence[tuple[int, int]]]) -> Scores:
+def raw(clips: Clips, pairs: Mapping[str, Sequence[tuple[int, int]]], stride: int = 1) -> Scores:
     """Score the raw frames without an encoder; τ uses all frames, because no neighbors are needed."""
     whole = replace(clips, phases=None)
-    found = evaluate(lambda k: clips.read(k, np.arange(clips.lengths[k])).reshape(clips.lengths[k], -1), whole, pairs)
-    inside = evaluate(lambda k: clips.read(k, clips.inside(k)).reshape(len(clips.inside(k)), -1), clips, pairs)
+    found = evaluate(
+        lambda k: clips.read(k, np.arange(clips.lengths[k])).reshape(clips.lengths[k], -1), whole, pairs, stride
+    )
+    inside = evaluate(lambda k: clips.read(k, clips.inside(k)).reshape(len(clips.inside(k)), -1), clips, pairs, stride)
     return Scores(found.tau, inside.error)

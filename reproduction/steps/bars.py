@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from dropdtw import plot
+from dropdtw.files.progress import Progress
 from dropdtw.problem.inputs import Array
+from reproduction.common.experiment import Outcome, Run
+from reproduction.common.report import Report
+from reproduction.common.training import Plan
 from reproduction.data.steps import StepVideo
-from reproduction.steps.experiment import softmax_cost
+from reproduction.steps.datasets import DATASETS, STAND_IN, load_splits
+from reproduction.steps.experiment import Settings
 from reproduction.steps.inference import by_method, localize
 from reproduction.steps.losses import LOSSES
-from reproduction.steps.model import StepModel
+from reproduction.steps.model import Objective, StepModel
+from reproduction.steps.splits import Source
+from reproduction.steps.training import choose_setting, softmax_cost, train_model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,15 +32,13 @@ SHOWN: Final = ("drop-percentile", "otam", "smooth")
 """The losses shown in the figures."""
 
 
-def same_method(
-    models: Mapping[str, StepModel], percentiles: Mapping[str, float | None], video: StepVideo
-) -> dict[str, Array]:
+def same_method(models: Mapping[str, StepModel], settings: Mapping[str, float], video: StepVideo) -> dict[str, Array]:
     """Results of each loss with its own inference method in `LOSSES`: DTW for "smooth", OTAM for "otam"."""
     rows = {"truth": video.labels}
     for name, model in models.items():
         own = LOSSES[model.objective.loss].inference
         if own == "drop_dtw":
-            found = localize(*model.costs(video, percentiles[name]))
+            found = localize(*model.costs(video, settings[name]))
         else:
             found = by_method(softmax_cost(model)(video), own, 0.0)
         rows[name] = video.ids_of(found)
@@ -39,12 +46,12 @@ def same_method(
 
 
 def drop_inference(
-    models: Mapping[str, StepModel], percentiles: Mapping[str, float | None], video: StepVideo
+    models: Mapping[str, StepModel], settings: Mapping[str, float], video: StepVideo
 ) -> dict[str, Array]:
     """Results of features trained with each loss, with Drop-DTW as inference."""
     rows = {"truth": video.labels}
     for name, model in models.items():
-        rows[name] = video.ids_of(localize(*model.costs(video, percentiles[name])))
+        rows[name] = video.ids_of(localize(*model.costs(video, settings[name])))
     return rows
 
 
@@ -85,3 +92,49 @@ def telling(videos: Sequence[StepVideo], count: int, seed: int = 0) -> list[Step
     fits = [v for v in videos if 4 <= len(v.steps) <= 6 and 40 <= len(v.frames) <= 90] or list(videos)
     chosen = np.random.default_rng(seed).permutation(len(fits))[:count]
     return [fits[k] for k in chosen]
+
+
+@dataclass(frozen=True)
+class Bars(Run):
+    """Trains a model with each loss in `SHOWN`, and draws what it finds in some test videos of tmnist-steps."""
+
+    settings: Settings = field(default_factory=Settings)
+
+    name = "bars"
+    title = "Step localization"
+    about = "Which frames show which step: the truth, and what methods find."
+    data_name = "data"
+
+    @property
+    def source(self) -> str:
+        """The title of the data."""
+        return DATASETS[STAND_IN].title
+
+    def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
+        """Train and draw."""
+        s = self.settings
+        mnist, encoder = (None if path is None else Path(path) for path in (s.mnist, s.encoder))
+        splits = load_splits(STAND_IN, Source(self.cache.folder, mnist=mnist, encoder=encoder, quick=s.small), s.seed)
+        plan = Plan(epochs=s.epochs, lr=s.lr, seed=s.seed, accelerator=self.device)
+        models: dict[str, StepModel] = {}
+        settings: dict[str, float] = {}
+        for loss in SHOWN:
+            name = LOSSES[loss].title
+            models[name], _ = train_model(splits.train, splits.val, Objective(loss), plan, progress=progress)
+            settings[name] = choose_setting(models[name], splits.val)
+            say(f"trained with {name}")
+        shown = telling(list(splits.test), 3, s.seed)
+        drawn = []
+        for name, title, make in (
+            ("bars-same", "The same method in training and inference", same_method),
+            ("bars-drop", "Drop-DTW as inference, on features trained with each loss", drop_inference),
+        ):
+            rows = [make(models, settings, video) for video in shown]
+            said = f"{title}: the true steps and what was found; colors are steps, blank is background."
+            drawn.append((finding(title, rows), name, draw(title, shown, rows), said))
+
+        def compose(report: Report) -> None:
+            for one in drawn:
+                report.lead(*one)
+
+        return Outcome({"findings": [one[0] for one in drawn]}, [], compose)

@@ -17,6 +17,7 @@ from reproduction.steps.inference import Fold
 from reproduction.steps.splits import Source, Splits
 
 STAND_IN: Final = "tmnist-steps"
+STAND_IN_OWN: Final = "tmnist-steps-own"
 
 NEEDS: Final = {
     "folder": "--folder (the folder of its annotations)",
@@ -48,6 +49,13 @@ class Dataset:
 DATASETS: Final[dict[str, Dataset]] = {
     STAND_IN: Dataset(
         "tmnist-steps, a stand-in", stand_in.splits, folds=stand_in.folds, key=stand_in.key, stand_in=True
+    ),
+    STAND_IN_OWN: Dataset(
+        "tmnist-steps-own, a stand-in with recognizable background",
+        stand_in.own_splits,
+        folds=stand_in.own_folds,
+        key=stand_in.own_key,
+        stand_in=True,
     ),
     "utkinect": Dataset("UTKinect, leave one subject out", utkinect.splits, folds=utkinect.folds, needs=("folder",)),
     "coin": Dataset("COIN", published.splits(coin.load, "test"), needs=tuple(NEEDS)),

@@ -1,96 +1,178 @@
-"""Multi-step localization (paper Section 4.2): train a model from the order of steps alone, and evaluate it."""
+"""Multi-step localization (paper Section 4.2): the tables, from the data to the report."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 
+import numpy as np
 from torch import nn
 
-from dropdtw.costs import Softmax
-from dropdtw.files.progress import Progress
+from dropdtw.files import atomic
+from dropdtw.files.progress import Progress, reporter, ticking
 from dropdtw.problem.inputs import Array
-from reproduction.common.training import Fit, Plan, fit, seeded
-from reproduction.data.steps import StepDataset, StepVideo, balanced_batches, collate
-from reproduction.steps.inference import PERCENTILES, Cost, Fold, Scores, localize, scores
-from reproduction.steps.model import Objective, StepModel, Tensors
-from reproduction.steps.splits import Splits
+from reproduction.common import experiment
+from reproduction.common.cache import Arrays
+from reproduction.common.experiment import Outcome, Training
+from reproduction.common.registry import find
+from reproduction.common.report import Report, Table
+from reproduction.common.training import Plan
+from reproduction.steps import inference, losses, model, tables, training
+from reproduction.steps.datasets import DATASETS, STAND_IN, load_folds, load_splits
+from reproduction.steps.model import Objective, StepModel
+from reproduction.steps.splits import Source, Splits
 
 
-def softmax_cost(model: StepModel) -> Cost:
-    """The match costs of a model's embeddings (Eq. 4) without a drop logit, the same for every method."""
+@dataclass(frozen=True)
+class Settings(experiment.Settings):
+    """The settings of this experiment, in addition to those that all experiments share.
 
-    def cost(video: StepVideo) -> Array:
-        return Softmax(model.gamma_test, tuple(video.step_ids.tolist()))(*model.vectors(video))
+    tables : keys of `tables.TITLES`.   datasets : keys of `DATASETS`, each with its own tables.
+    mnist, encoder : files of the stand-ins.   small : tiny data.
+    """
 
-    return cost
+    seeds: int = 5
+    epochs: int = 10
+    lr: float = 3e-4
+    tables: tuple[str, ...] = tuple(tables.TITLES)
+    datasets: tuple[str, ...] = (STAND_IN,)
+    mnist: str | None = None
+    encoder: str | None = None
+    small: bool = False
 
+    def sizes(self) -> list[object]:
+        """The settings that every training depends on; the data are part of `StepData.source`."""
+        return [self.epochs, self.lr]
 
-def evaluate(model: StepModel, videos: StepDataset, percentile: float | None = None) -> Scores:
-    """Score a model with Drop-DTW as inference; the drop logit is the learned one or this percentile."""
-
-    def found(video: StepVideo) -> tuple[StepVideo, Array, Array]:
-        Z, X = model.vectors(video)
-        return video, video.ids_of(localize(*model.costs(video, percentile), video.order)), Z @ X.T
-
-    return scores(map(found, videos))
-
-
-def choose_percentile(model: StepModel, videos: StepDataset) -> float | None:
-    """The percentile of the drop logit with the best IoU on these videos; None if the logit is fully learned."""
-    if model.drop is not None and model.drop.anchor is None:
-        return None
-    tried = {p: evaluate(model, videos, p).iou for p in PERCENTILES}
-    return max(tried, key=lambda p: tried[p])
-
-
-def make_model(train: StepDataset, objective: Objective, seed: int) -> StepModel:
-    """Create a model that standardizes features by the training set; deterministic for a seed."""
-    with seeded(seed):
-        model = StepModel(train[0].frames.shape[1], train[0].steps.shape[1], objective)
-    model.standardise(train)
-    return model
+    def quick(self) -> Settings:
+        """A version that runs in seconds, as a smoke test."""
+        return replace(self, seeds=2, epochs=2, small=True)
 
 
-def untrained(splits: Splits) -> Fold:
-    """A fold of untrained, standardized features to compare methods on."""
-    model = make_model(splits.train, Objective("none", cluster=False), 0)
-    return Fold(softmax_cost(model), splits.val, splits.test)
+@dataclass(frozen=True)
+class StepData:
+    """The data sets of the settings, loaded for a seed at a time."""
+
+    where: Source
+    names: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        """Titles, with what identifies data made by code."""
+        keys = {name: find(DATASETS, name, "--data").key for name in self.names}
+        return "; ".join(
+            DATASETS[name].title + ("" if key is None else f" ({key(self.where)})") for name, key in keys.items()
+        )
+
+    def splits(self, name: str, seed: int) -> Splits:
+        """The three parts of a data set; the last ones are kept."""
+        return _splits(self.where, name, seed)
 
 
-def train_model(
-    train: StepDataset,
-    validation: StepDataset,
-    objective: Objective,
-    plan: Plan,
-    *,
-    out: Path | None = None,
-    resume: bool = False,
-    tensorboard: bool = False,
-    progress: Progress = None,
-    say: Callable[[str], None] = lambda text: None,
-) -> tuple[StepModel, Fit | None]:
-    """Train from the order of steps alone; keep the epoch with the best validation recall. No loss: no training."""
-    model = make_model(train, objective, plan.seed)
-    if not objective.trains:
-        return model, None
+@lru_cache(maxsize=1)
+def _splits(where: Source, name: str, seed: int) -> Splits:
+    return load_splits(name, where, seed)
 
-    def validate(module: nn.Module) -> dict[str, float]:
-        assert isinstance(module, StepModel)
-        found = evaluate(module, validation)
-        return {"recall": found.recall, "accuracy": found.accuracy, "iou": found.iou}
 
-    done = fit(
-        model,
-        lambda indices: Tensors.of(collate(train.load(indices))),
-        lambda epoch: balanced_batches(train.tasks, seed=plan.seed, epoch=epoch),
-        validate,
-        plan,
-        score="recall",
-        out=out,
-        resume=resume,
-        tensorboard=tensorboard,
-        progress=progress,
-        say=say,
+@dataclass(frozen=True)
+class Steps(experiment.Experiment[StepData, Objective, str]):
+    """The condition of a training is its data set; a test gives {"scores": (3,), "setting": ()}."""
+
+    settings: Settings = field(default_factory=Settings)
+
+    name = "steps"
+    title = "Drop-DTW for step localization"
+    about = (
+        "A small network on the frames learns from the order of steps alone. At test time Drop-DTW says which frames "
+        "show which step, and which show none."
     )
-    return model, done
+    data_name = "data"
+    code = (training, inference, model, losses)
+    datasets = {}  # noqa: RUF012  those of this experiment are in `DATASETS`, and have folds for Table 2
+
+    @cached_property
+    def data(self) -> StepData:
+        """The data to train and test on."""
+        s = self.settings
+        folder, mnist, encoder = (None if path is None else Path(path) for path in (self.folder, s.mnist, s.encoder))
+        return StepData(Source(self.out / "cache", folder, mnist=mnist, encoder=encoder, quick=s.small), s.datasets)
+
+    def label(self, recipe: Objective, condition: str) -> str:
+        """The loss and the data set."""
+        return f"{recipe.loss}-{condition}"
+
+    def train(self, training_: Training[Objective, str], epochs: int, out: Path | None) -> tuple[nn.Module, float]:
+        """Train a model; return it with its best validation recall."""
+        data, s = self.data.splits(training_.condition, training_.seed), self.settings
+        plan = Plan(epochs=epochs, lr=s.lr, seed=training_.seed, accelerator=self.device)
+        made, done = training.train_model(data.train, data.val, training_.recipe, plan, progress=False)
+        return made.to("cpu"), float("nan") if done is None else done.best["recall"]
+
+    def test(self, model: nn.Module, training_: Training[Objective, str]) -> Arrays:
+        """Tune the drop costs of inference on validation videos, and score the test videos in percent."""
+        assert isinstance(model, StepModel)
+        data = self.data.splits(training_.condition, training_.seed)
+        setting = training.choose_setting(model, data.val)
+        found = training.evaluate(model, data.test, setting)
+        return {
+            "scores": np.array([100 * getattr(found, name) for name in tables.TRIPLE]),
+            "setting": np.array(setting),
+        }
+
+    def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
+        """Train the rows of all tables, each objective once, and compare methods of inference for Table 2."""
+        s = self.settings
+        for number in s.tables:
+            find(tables.TITLES, number, "the table")
+        trained = [number for number in s.tables if number in tables.ROWS]
+        wanted = {objective for number in trained for objective in tables.ROWS[number].values()}
+        wanted |= {tables.REFERENCES.get(number, tables.BEST) for number in trained}
+        if trained:
+            for name in s.datasets:
+                self._check(name)
+                self.data.splits(name, s.seed)  # train the encoder and encode the clips once, before several processes
+        places = {(name, objective): (objective, name) for name in s.datasets for objective in wanted}
+        found = {
+            place: np.stack([one["scores"] for one in some])
+            for place, some in self.every_seed(places, processes, progress).items()
+        }
+        made = {
+            f"table-{number}-{name}": self._table(number, name, found, progress)
+            for name in s.datasets
+            for number in s.tables
+        }
+        for name, table in made.items():
+            atomic.write(self.out / f"{name}.txt", table.text() + "\n")
+            atomic.write_json(self.out / f"{name}.json", asdict(table))
+        scores = {
+            f"{number}, {name}": {row: found[name, one].round(3).tolist() for row, one in tables.ROWS[number].items()}
+            for name in s.datasets
+            for number in trained
+        }
+
+        def compose(report: Report) -> None:
+            for table in made.values():
+                report.table(table)
+
+        return Outcome({"scores": scores}, list(made.values()), compose)
+
+    def _check(self, name: str) -> None:
+        """Raise unless tables can be trained on a data set."""
+        entry = find(DATASETS, name, "--data")
+        if entry.key is None:
+            able = ", ".join(other for other, entry in DATASETS.items() if entry.key is not None)
+            raise ValueError(
+                f"this table needs --data {able}; to train on {name}: python -m reproduction steps --data {name}"
+            )
+
+    def _table(self, number: str, name: str, found: dict[tuple[str, Objective], Array], progress: Progress) -> Table:
+        title = DATASETS[name].title
+        if number in tables.ROWS:
+            rows = {row: found[name, objective] for row, objective in tables.ROWS[number].items()}
+            return tables.table(number, rows, title, found[name, tables.REFERENCES.get(number, tables.BEST)])
+        folds = load_folds(name, self.data.where)
+        report = reporter("methods", progress)
+        with ticking(report):
+            return tables.inference_table(inference.compare_methods(folds, DATASETS[name].chosen_by, report), title)

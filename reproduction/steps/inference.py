@@ -23,6 +23,8 @@ from reproduction.data.steps import BACKGROUND, StepDataset, StepVideo
 
 PERCENTILES = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0, 70.0)
 """Candidates for drop costs and thresholds of inference, tuned on validation videos."""
+OFFSETS = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0)
+"""Candidates for what is added to a learned drop logit, in units of the softmax's temperature."""
 
 Cost = Callable[[StepVideo], Array]
 """The match costs (K, N) of a video."""

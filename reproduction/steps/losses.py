@@ -32,11 +32,13 @@ def _anchored(dim: int, percentile: float) -> LearnedDrop:
 LOSSES: Final[dict[str, Loss]] = {
     "drop-percentile": replace(DROP, variant="percentile"),
     "drop-learned": replace(DROP, variant="learned", learned=_learned),
+    "drop-background": replace(DROP, variant="learned, in L_clust", learned=_learned, background=True),
     "drop-anchored": replace(DROP, variant="learned and anchored", learned=_anchored),
     "smooth": SMOOTH,
     "d3tw": D3TW,
     "otam": OTAM,
     "none": NONE,
 }
-""""drop-learned" is the paper's learned drop cost (Eq. 6, as a logit). "drop-anchored" learns which frames to drop,
-while a percentile sets how many. "none" trains with L_clust alone, or not at all."""
+""""drop-learned" is the paper's learned drop cost (Eq. 6, as a logit). With "drop-background" it is also one more class
+of L_clust, as in the authors' experiments. "drop-anchored" learns which frames to drop, while a percentile sets how
+many. "none" trains with L_clust alone, or not at all."""

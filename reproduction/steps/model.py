@@ -1,7 +1,7 @@
 """The step-localization model (paper Section 4.2): a small network on the frames, and its training loss.
 
-Frames are standardized with the statistics of the training set and mapped by x + W₂ ReLU(W₁ x). Step embeddings are
-only rescaled. The losses are combined as in the authors' experiments: 4 · L_clust + 2.5 · D / N.
+Frames and step embeddings are standardized with the statistics of the training set; frames are then mapped by
+x + W₂ ReLU(W₁ x). The losses are combined as in the authors' experiments: 4 · L_clust + 2.5 · D / N.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from dropdtw.costs import Softmax
-from dropdtw.drops import LogitPercentile
+from dropdtw.drops import EPSILON, LogitPercentile
 from dropdtw.orders import Order
 from dropdtw.problem.inputs import Array
 from dropdtw.torch import ClusteringLoss, D3TWLoss, LearnedDrop
@@ -24,6 +24,7 @@ from dropdtw.torch.batch import Pairs, pairs
 from dropdtw.torch.losses import AlignmentLoss
 from reproduction.common.registry import find
 from reproduction.data.steps import Batch, StepVideo
+from reproduction.steps.inference import OFFSETS, PERCENTILES
 from reproduction.steps.losses import LOSSES
 
 
@@ -31,8 +32,14 @@ from reproduction.steps.losses import LOSSES
 class Objective:
     """The training objective.
 
-    loss : a key of `LOSSES`.   cluster : whether L_clust is added.   percentile : percentile of the drop logit.
+    loss : a key of `LOSSES`.   cluster : whether L_clust is added.
+    percentile : percentile of the drop cost.   drops : what it is a percentile of: the similarities, as one more class
+        of the softmax ("logit", the authors'), or the match costs ("percentile", the paper's Eq. 5).
     reducer : the minimum in the recurrence: "smooth", "soft" or "hard"; None: that of the loss's authors.
+    exclusive : whether a frame matches at most one step, and a step one unbroken run of frames (method="steps"); None:
+        only if the loss drops frames.
+    form, negatives : L_clust, see `ClusteringLoss`.
+    text : step embeddings are standardized by the training set, or scaled to length √d ("unit").
     gamma_match, gamma_test : temperatures of the softmax over steps, in training and at inference.
     gamma_pool, gamma_contrast : temperatures of L_clust.
     Temperatures are the authors', for 512 features. For d features they are scaled by d / 512, like dot products.
@@ -41,7 +48,12 @@ class Objective:
     loss: str = "drop-percentile"
     cluster: bool = True
     percentile: float = 30.0
+    drops: Literal["logit", "percentile"] = "logit"
     reducer: str | None = None
+    exclusive: bool | None = None
+    form: Literal["contrastive", "frobenius"] = "contrastive"
+    negatives: Literal["batch", "item"] = "batch"
+    text: Literal["standardized", "unit"] = "standardized"
     gamma_match: float = 10.0
     gamma_test: float = 30.0
     gamma_pool: float = 10.0
@@ -91,32 +103,39 @@ class StepModel(nn.Module):
 
     mean: Tensor
     std: Tensor
+    step_mean: Tensor
+    step_std: Tensor
 
     def __init__(self, frame_dim: int, step_dim: int, objective: Objective) -> None:
         super().__init__()
         self.objective = objective
         self.register_buffer("mean", torch.zeros(frame_dim))
         self.register_buffer("std", torch.ones(frame_dim))
+        self.register_buffer("step_mean", torch.zeros(step_dim))
+        self.register_buffer("step_std", torch.ones(step_dim))
         self.project = nn.Identity() if frame_dim == step_dim else nn.Linear(frame_dim, step_dim)
         self.network = nn.Sequential(nn.Linear(step_dim, step_dim), nn.ReLU(), nn.Linear(step_dim, step_dim))
-        last = self.network[-1]
-        assert isinstance(last, nn.Linear)
-        nn.init.zeros_(last.weight)  # training starts from the unchanged features
-        nn.init.zeros_(last.bias)
-        learned = LOSSES[objective.loss].learned
-        self.drop = None if learned is None else learned(step_dim, objective.percentile)
+        loss = LOSSES[objective.loss]
+        self.drop = None if loss.learned is None else loss.learned(step_dim, objective.percentile)
         scale = step_dim / 512
         self.gamma_test = objective.gamma_test * scale
         self.align = _alignment(objective, self.drop, objective.gamma_match * scale)
-        pool, contrast = objective.gamma_pool * scale, objective.gamma_contrast * scale
-        clustering = ClusteringLoss("contrastive", gamma=pool, gamma_contrast=contrast, reduction="none")
-        self.cluster = clustering if objective.cluster else None
+        self.cluster = _clustering(objective, scale, self.drop if loss.background else None)
 
-    def standardise(self, videos: Iterable[StepVideo]) -> None:
-        """Set the mean and deviation of the features from the training videos."""
-        frames = np.concatenate([video.frames for video in videos])
-        self.mean.copy_(torch.from_numpy(frames.mean(axis=0)))
-        self.std.copy_(torch.from_numpy(np.maximum(frames.std(axis=0), 1e-6)))
+    def standardize(self, videos: Iterable[StepVideo]) -> None:
+        """Set the mean and deviation of frames and steps from the training videos; a step counts in each video."""
+        videos = list(videos)
+        for name, mean, std in (("frames", self.mean, self.std), ("steps", self.step_mean, self.step_std)):
+            rows = np.concatenate([getattr(video, name) for video in videos])
+            mean.copy_(torch.from_numpy(rows.mean(axis=0)))
+            std.copy_(torch.from_numpy(np.maximum(rows.std(axis=0), 1e-6)))
+
+    def embed_steps(self, steps: Tensor) -> Tensor:
+        """Standardize step embeddings (…, d'), or scale them to the same size."""
+        if self.objective.text == "unit":
+            scaled: Tensor = nn.functional.normalize(steps, dim=-1) * math.sqrt(steps.shape[-1])
+            return scaled
+        return (steps - self.step_mean) / self.step_std
 
     def embed(self, frames: Tensor) -> Tensor:
         """Embed frames (…, d)."""
@@ -127,13 +146,21 @@ class StepModel(nn.Module):
     def forward(self, batch: Tensors) -> Tensor:
         """The loss of each video, (B,)."""
         X = self.embed(batch.frames)
-        Z = _scaled(batch.steps)
+        Z = self.embed_steps(batch.steps)
         p = pairs(Z, X, batch.z_lengths, batch.x_lengths, batch.ids)
         aligned = None if self.align is None else self.objective.weight * self.aligned(p, batch.orders)
         if self.cluster is None:
             return X.new_zeros(len(X)) if aligned is None else aligned
-        clustered = self.objective.cluster_weight * self.cluster.values(p)
+        clustered = self.objective.cluster_weight * self.clustered(p)
         return clustered if aligned is None else aligned + clustered
+
+    def clustered(self, p: Pairs) -> Tensor:
+        """L_clust of each video. Its printed form needs products of size 1: standardized features have size d."""
+        assert self.cluster is not None
+        if self.objective.form == "contrastive":
+            return self.cluster.values(p)
+        size = p.given_z.shape[-1] ** -0.5
+        return self.cluster.values(pairs(p.given_z * size, p.given_x * size, p.z_lengths, p.x_lengths, p.names))
 
     def aligned(self, p: Pairs, orders: tuple[Order, ...] | None) -> Tensor:
         """The alignment loss of each video."""
@@ -147,26 +174,51 @@ class StepModel(nn.Module):
     @torch.no_grad()
     def vectors(self, video: StepVideo) -> tuple[Array, Array]:
         """The embeddings of the steps (K, d') and frames (N, d') of a video."""
-        frames = torch.from_numpy(video.frames).to(self.mean.device)
-        return _scaled(torch.from_numpy(video.steps)).numpy(), self.embed(frames).cpu().numpy()
+        frames, steps = (torch.from_numpy(part).to(self.mean.device) for part in (video.frames, video.steps))
+        return self.embed_steps(steps).cpu().numpy(), self.embed(frames).cpu().numpy()
+
+    @property
+    def settings(self) -> tuple[float, ...]:
+        """Candidates for what inference tunes on validation videos: a percentile, or the offset of a learned logit."""
+        return OFFSETS if self.drop is not None and self.drop.anchor is None else PERCENTILES
 
     @torch.no_grad()
-    def costs(self, video: StepVideo, percentile: float | None = None) -> tuple[Array, Array]:
-        """Match costs (K, N) and drop costs (N,) of a video; the drop logit is the learned one or a percentile."""
+    def costs(self, video: StepVideo, setting: float | None = None) -> tuple[Array, Array]:
+        """Match costs (K, N) and drop costs (N,) of a video.
+
+        setting : one of `settings`; None: the percentile of training, or no offset.
+        """
         Z, X = self.vectors(video)
         match = Softmax(self.gamma_test, tuple(video.step_ids.tolist()))
-        rule = LogitPercentile(self.objective.percentile if percentile is None else percentile)
+        percentile = self.objective.percentile if setting is None else setting
         if self.drop is None:
+            if self.objective.drops == "percentile":
+                C = match(Z, X)
+                return C, np.full(C.shape[1], np.percentile(C, percentile))
+            rule = LogitPercentile(percentile)
             return match.with_drop_logits(Z, X, rule.logits, rule.epsilon)
         own = self.drop(*(torch.from_numpy(part)[None].to(self.mean.device) for part in (Z, X)))[0].cpu().numpy()
         if self.drop.anchor is None:
-            return match.with_drop_logits(Z, X, lambda S: own, rule.epsilon)
+            own = own + self.gamma_test * (setting or 0.0)
+            return match.with_drop_logits(Z, X, lambda S: own, EPSILON)
+        rule = LogitPercentile(percentile)
         return match.with_drop_logits(Z, X, lambda S: rule.logits(S) + own - own.mean(), rule.epsilon)
 
 
-def _scaled(steps: Tensor) -> Tensor:
-    """Scale step embeddings to length √d, like standardized frames; the temperatures assume this scale."""
-    return nn.functional.normalize(steps, dim=-1) * math.sqrt(steps.shape[-1])
+def _clustering(objective: Objective, scale: float, background: LearnedDrop | None) -> ClusteringLoss | None:
+    """Build L_clust. scale : d / 512."""
+    if not objective.cluster:
+        return None
+    if objective.form == "frobenius":
+        return ClusteringLoss(gamma=objective.gamma_pool / 512, reduction="none")  # for products divided by d
+    return ClusteringLoss(
+        "contrastive",
+        gamma=objective.gamma_pool * scale,
+        gamma_contrast=objective.gamma_contrast * scale,
+        negatives=objective.negatives,
+        background=background,
+        reduction="none",
+    )
 
 
 def _alignment(objective: Objective, drop: LearnedDrop | None, gamma_match: float) -> nn.Module | None:
@@ -177,4 +229,6 @@ def _alignment(objective: Objective, drop: LearnedDrop | None, gamma_match: floa
     options: dict[str, Any] = {"match": f"softmax:{gamma_match}", "normalize": "x", "reduction": "none"}
     if objective.reducer is not None:
         options["reducer"] = objective.reducer
-    return loss.build({"drop_x": f"logit:{objective.percentile:g}" if drop is None else drop}, **options)
+    if loss.drops if objective.exclusive is None else objective.exclusive:
+        options.update(many_to_one=False, contiguous=loss.drops)
+    return loss.build({"drop_x": f"{objective.drops}:{objective.percentile:g}" if drop is None else drop}, **options)

@@ -2,8 +2,9 @@
 
 A task is an ordered list of three to eight events, each a TMNIST class; in some tasks one event comes twice. A video of
 the task shows its events in order, with background between them: clips of classes that belong to no step of the task,
-and blurred passages. The number of steps, their durations and the amount of background follow COIN's annotations (Tang
-et al. 2019); a frame stands for 3.2 seconds, as in the paper.
+and blurred passages. In `tmnist-steps-own`, the classes of the background belong to no step of any task, so that it can
+be recognized. The number of steps, their durations and the amount of background follow COIN's annotations (Tang et al.
+2019); a frame stands for 3.2 seconds, as in the paper.
 
 Step embeddings lie in the space of the frames but are imperfect, like those of texts: each is the mean code of its
 class, mixed with an unrelated vector. Training can make up for that.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -56,6 +58,8 @@ class Procedures:
     videos : number of videos per task.   classes : number of TMNIST classes, for events and background.
     blurred : share of background passages that are blurred.
     imperfection : share of a step's embedding that is unrelated to it, 0 to 1.
+    own : the share of classes that are background and never an event, so that background is recognizable; 0: the
+        events of other tasks are the background.
     """
 
     tasks: int = 40
@@ -63,6 +67,7 @@ class Procedures:
     classes: int = 80
     imperfection: float = 0.7
     blurred: float = 0.3
+    own: float = 0.0
     seed: int = 0
 
 
@@ -77,6 +82,7 @@ class Task:
 def tasks(how: Procedures, classes: int) -> list[Task]:
     """The tasks of a seed; the same for all splits."""
     rng = np.random.default_rng([how.seed, 0])
+    classes = round(classes * (1 - how.own))
     found = []
     for number in range(how.tasks):
         count = int(rng.choice(list(STEP_COUNTS), p=list(STEP_COUNTS.values())))
@@ -118,7 +124,8 @@ def video(
     name: str, task: Task, pool: Sequence[Videos], steps: Array, how: Procedures, rng: np.random.Generator
 ) -> StepVideo:
     """A video that shows the events of a task, in order."""
-    others = np.setdiff1d(np.arange(len(steps)), task.events)
+    first = round(len(steps) * (1 - how.own)) if how.own else 0
+    others = np.setdiff1d(np.arange(first, len(steps)), task.events)
     frames: list[Array] = []
     segments: list[tuple[int, float, float]] = []
     at = 0
@@ -129,7 +136,7 @@ def video(
         while left > 0:
             length = min(left, int(rng.integers(2, 9)))
             if rng.random() < how.blurred:
-                frames.append(_passage(pool, "blurred", int(rng.integers(len(steps))), length, rng))
+                frames.append(_passage(pool, "blurred", int(rng.integers(first, len(steps))), length, rng))
             else:
                 frames.append(_passage(pool, "part", int(rng.choice(others)), length, rng))
             left, at = left - length, at + length
@@ -169,35 +176,45 @@ Make = Callable[["Sequence[Videos]", Array, Procedures, int], StepDataset]
 """A function with the signature of `data_set`: makes a split from a pool, steps, procedures and the split's number."""
 
 
-def splits(source: Source, seed: int, make: Make = data_set) -> Splits:
-    """The data of a seed; the encoder and the clips are the same for all seeds. make : makes a split from clips."""
+def splits(source: Source, seed: int, make: Make = data_set, own: float = 0.0) -> Splits:
+    """The data of a seed; the encoder and the clips are the same for all seeds.
+
+    make : makes a split from clips.   own : see `Procedures`.
+    """
     from reproduction.common import pools
 
     data = mnist.load(None if source.mnist is None else str(source.mnist))
     cache = Cache(source.cache)
-    how = Procedures(seed=seed)
+    how = Procedures(seed=seed, own=own)
     path = None if source.encoder is None else str(source.encoder)
     if not source.quick:
         return compose(pools.trained_encoder(data, cache, path=path), data, how, 6, cache, make=make)
     encoder = pools.trained_encoder(data, cache, path=path, epochs=4, batch=25, digits=400)
-    how = replace(how, tasks=4, videos=5, classes=6)
+    how = replace(how, tasks=4, videos=5, classes=10)
     return compose(encoder, data, how, 2, cache, make=make, sets=dict.fromkeys(SETS, 1))
 
 
-def key(source: Source) -> str:
+def key(source: Source, own: float = 0.0) -> str:
     """A fingerprint of everything that the data depend on, except the seed."""
     from reproduction.common import pools
 
     weights = "" if source.encoder is None else source.encoder.read_bytes().hex()
     named = None if source.mnist is None else str(source.mnist)
-    return fingerprint(sys.modules[__name__], pools, asdict(Procedures()), source.quick, weights, named)
+    return fingerprint(sys.modules[__name__], pools, asdict(Procedures(own=own)), source.quick, weights, named)
 
 
-def folds(source: Source) -> list[Fold]:
+def folds(source: Source, own: float = 0.0) -> list[Fold]:
     """One fold, with the features before training."""
-    from reproduction.steps.experiment import untrained
+    from reproduction.steps.training import untrained
 
-    return [untrained(splits(source, 0))]
+    return [untrained(splits(source, 0, own=own))]
+
+
+OWN: Final = 0.2
+"""Share of classes that are background in `tmnist-steps-own`: the digits 8 and 9."""
+own_splits = partial(splits, own=OWN)
+own_key = partial(key, own=OWN)
+own_folds = partial(folds, own=OWN)
 
 
 def compose(

@@ -283,24 +283,22 @@ def test_contrastive_form_is_info_nce(negatives):
 
 @pytest.mark.parametrize("negatives", ["item", "batch"])
 def test_the_background_is_one_more_class(negatives):
-    """The loss is that of steps with the background's vector appended, which counts once in a batch."""
+    """Its vector joins the rivals of every step; in a batch, it is the mean over the items."""
     Z, X = batch(scale=3.0)
     drop = dt.LearnedDrop(Z.shape[2], scale=0.5).double()
-    how = {"negatives": negatives, "reduction": "none"}
-    loss = dt.ClusteringLoss("contrastive", background=drop, **how)
-    ids = [[0, 1, 2, -1], [3, 0, -1, -1], [4, 5, 6, 5]]
-    found = loss(Z, X, **LENGTHS, ids=torch.tensor(ids))
-
-    lengths = LENGTHS["z_lengths"]
-    vectors = [0.5 * (m + drop.network(m)) for m in (z[:k].mean(dim=0) for z, k in zip(Z, lengths, strict=True))]
-    if negatives == "batch":
-        vectors = [torch.stack(vectors).mean(dim=0)] * len(vectors)
-    steps = [torch.cat([z[:k], v[None]]) for z, k, v in zip(Z, lengths, vectors, strict=True)]
-    named = [[*row[:k], 99] for row, k in zip(ids, lengths, strict=True)]
-    items = [x[:n] for x, n in zip(X, LENGTHS["x_lengths"], strict=True)]
-    padded = torch.tensor([row + [-1] * (5 - len(row)) for row in named])
-    expected = dt.ClusteringLoss("contrastive", **how)(steps, items, ids=padded)
-    torch.testing.assert_close(found, expected)
+    loss = dt.ClusteringLoss("contrastive", negatives=negatives, background=drop, reduction="none")
+    found = loss(Z, X, **LENGTHS)
+    parts = items(Z, X)
+    means = torch.stack([torch.from_numpy(z).mean(dim=0) for z, _ in parts])
+    vectors = 0.5 * (means + drop.network(means)).detach().numpy()
+    for b, (value, (z, x)) in enumerate(zip(found.tolist(), parts, strict=True)):
+        rivals = list(z) if negatives == "item" else [step for steps, _ in parts for step in steps]
+        rivals.append(vectors[b] if negatives == "item" else vectors.mean(axis=0))
+        terms = []
+        for step in z:
+            x_hat = pooled(step, x, 10.0)
+            terms.append(np.log(sum(np.exp(x_hat @ rival / 30.0) for rival in rivals)) - x_hat @ step / 30.0)
+        assert value == pytest.approx(np.mean(terms))
     (slope,) = torch.autograd.grad(found.sum(), drop.network[0].weight)
     assert slope.abs().max() > 0
 

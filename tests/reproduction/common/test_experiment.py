@@ -44,12 +44,10 @@ class Guess(Experiment[Numbers, float, str]):
     def train(self, training, epochs, out):
         with (self.out / "trained.txt").open("a") as file:
             file.write(f"{training.recipe} {training.condition} {training.seed} {epochs} {out and out.name[:8]}\n")
-        model = torch.nn.Identity()
-        model.seed = training.seed
-        return model, training.recipe
+        return torch.nn.Identity(), training.recipe
 
-    def test(self, model):
-        return {"value": np.array(model.seed)}
+    def test(self, model, training):
+        return {"value": np.array(training.seed)}
 
     def outcome(self, processes, say, progress):
         best = self.best({"a": [1.0, 3.0, 2.0], "b": [9.0]}, lambda place: place * 2, processes, progress)

@@ -17,7 +17,7 @@ from reproduction.orders.digits import ROWS, shuffled  # noqa: E402
 from reproduction.orders.linear import TRAINED, LinearMap  # noqa: E402
 from reproduction.orders.recordings import stand_in  # noqa: E402
 from reproduction.orders.settings import Settings  # noqa: E402
-from reproduction.steps import experiment, inference  # noqa: E402
+from reproduction.steps import inference, training  # noqa: E402
 from reproduction.steps import stand_in as procedures  # noqa: E402
 from reproduction.steps.model import Objective, StepModel, Tensors  # noqa: E402
 from reproduction.steps.splits import Splits  # noqa: E402
@@ -122,9 +122,9 @@ def test_scores_know_the_order_of_a_video():
 def test_training_takes_every_kind_of_order():
     for row in ("list", "graph", "true order (bound)"):
         train, held = made(ROWS[row].order, tasks=2, videos=2), made("graph", split=1, tasks=2, videos=1)
-        model, done = experiment.train_model(train, held, ROWS[row].objective, Plan(epochs=1), progress=False)
+        model, done = training.train_model(train, held, ROWS[row].objective, Plan(epochs=1), progress=False)
         assert np.isfinite([line.get("loss", 0.0) for line in done.history]).all()
-        assert 0 <= experiment.evaluate(model, held, 30.0).recall <= 1
+        assert 0 <= training.evaluate(model, held, 30.0).recall <= 1
 
 
 def test_a_row_is_trained_once(tmp_path, monkeypatch):

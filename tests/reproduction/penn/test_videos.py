@@ -29,6 +29,17 @@ def test_videos_that_are_the_same_have_tau_one_and_no_error():
     )
     assert backwards.tau["a"] == pytest.approx(-1)
     assert videos.raw(clips, pairs).tau == {"a": 1.0}
+    asked = videos.evaluate(lambda k: frames[clips.inside(k)], clips, pairs, stride=5)
+    assert asked.error == {"a": 0.0}
+
+
+def test_a_stride_leaves_frames_out():
+    """Every second frame runs forward, the others backward: only the first are seen with a stride of two."""
+    clips = Clips(("a",) * 2, (28,) * 2, lambda k, at: np.asarray(at))
+    mixed = np.where(np.arange(20) % 2 == 0, np.arange(20), -np.arange(20))[:, None].astype(np.float32)
+    straight = np.arange(20, dtype=np.float32)[:, None]
+    score = [videos.evaluate(lambda k: (mixed, straight)[k], clips, {"a": [(0, 1)]}, s).tau["a"] for s in (1, 2)]
+    assert score[1] == 1 > score[0]
 
 
 def test_a_fifth_of_each_action_is_held_out():

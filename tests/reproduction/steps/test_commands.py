@@ -12,7 +12,7 @@ pytest.importorskip("lightning_fabric", reason="training needs Lightning Fabric:
 
 from reproduction.steps import inference  # noqa: E402
 from reproduction.steps.datasets import DATASETS, STAND_IN  # noqa: E402
-from reproduction.steps.experiment import untrained  # noqa: E402
+from reproduction.steps.training import untrained  # noqa: E402
 from step_cases import DATA  # noqa: E402
 
 
@@ -80,9 +80,12 @@ def test_bars_are_drawn(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("table", "3"), "table 3 is not a table of step localization; choose 1, 2, 4, 5 or 6"),
-        (("table", "1", "--data", "utkinect"), "table 1 needs --data tmnist-steps"),
-        (("table", "2", "--data", "nothing"), "--data is 'nothing'; choose one of tmnist-steps, utkinect, transcripts"),
+        (("table", "3"), "the table is '3'; choose one of 1, 2, 4, 5, 6, recipe, text"),
+        (("table", "1", "--data", "utkinect"), "this table needs --data tmnist-steps, tmnist-steps-own"),
+        (
+            ("table", "2", "--data", "nothing"),
+            "--data is 'nothing'; choose one of tmnist-steps, tmnist-steps-own, utkinect",
+        ),
         (("table", "2", "--data", "utkinect"), "utkinect needs --folder"),
         (("steps", "--data", "nothing"), "--data is 'nothing'; choose one of tmnist-steps"),
         (("steps", "--data", "coin"), "coin needs --folder"),

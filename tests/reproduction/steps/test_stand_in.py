@@ -70,3 +70,14 @@ def test_imperfection_moves_embeddings_away():
     kept = (exact * half).sum(axis=1)
     assert 0.4 < kept.mean() < 0.95
     assert abs((exact * none).sum(axis=1).mean()) < 0.3
+
+
+def test_a_background_of_its_own_is_never_a_step():
+    how = replace(HOW, own=0.3)
+    z = stand_in.step_embeddings(POOL, how)
+    data = stand_in.data_set(POOL, z, how, 0)
+    events = round(CLASSES * 0.7)
+    assert {int(k) for video in data for k in video.step_ids} <= set(range(events))
+    codes = {tuple(row) for videos in POOL for kind in (videos.part, videos.blurred) for clip in kind[events:]
+             for row in clip.tolist()}  # fmt: skip
+    assert all(tuple(frame) in codes for video in data for frame in video.frames[video.labels < 0].tolist())
