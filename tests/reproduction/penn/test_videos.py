@@ -39,7 +39,8 @@ def test_a_stride_leaves_frames_out():
     mixed = np.where(np.arange(20) % 2 == 0, np.arange(20), -np.arange(20))[:, None].astype(np.float32)
     straight = np.arange(20, dtype=np.float32)[:, None]
     score = [videos.evaluate(lambda k: (mixed, straight)[k], clips, {"a": [(0, 1)]}, s).tau["a"] for s in (1, 2)]
-    assert score[1] == 1 > score[0]
+    assert score[1] == pytest.approx(1)
+    assert score[0] < 0.9
 
 
 def test_a_fifth_of_each_action_is_held_out():

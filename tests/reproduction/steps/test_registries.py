@@ -19,7 +19,7 @@ from reproduction.steps.model import Objective  # noqa: E402
 from reproduction.steps.splits import Source  # noqa: E402
 from step_cases import DATA  # noqa: E402
 
-SOFT = Loss("soft-DTW", lambda **options: SoftDTWLoss(match="softmax", **options), inference="dtw")
+SOFT = Loss("soft-DTW", SoftDTWLoss, inference="dtw")
 
 
 @pytest.fixture
