@@ -46,6 +46,31 @@ def test_coin():
     assert background == pytest.approx(statistics(records[:500]).background, abs=0.02)  # clips agree with seconds
 
 
+def test_a_real_video_of_coin_with_its_features():
+    """S3D features and MIL-NCE texts of one video: the costs by hand, and what they were when we compared them."""
+    path = place("coin") / "coin_sample_s3d.npz"
+    if not path.exists():
+        pytest.skip(f"there is no {path.name} in the folder coin")
+    with np.load(path, allow_pickle=False) as data:
+        Z, X = (data[name].astype(np.float64) for name in ("step_features", "frame_features"))
+        ids, starts, stops = (data[name] for name in ("step_ids", "starts_sec", "ends_sec"))
+    _, first, row = np.unique(ids, return_index=True, return_inverse=True)
+    S = Z[first] @ X.T
+    logit = np.sort(S.ravel())[::-1][int(0.3 * S.size) - 1]
+    assert logit == pytest.approx(7.8458434)
+    E = np.exp(np.vstack([S, np.full(S.shape[1], logit)]) / 30)
+    P = -np.log(E / E.sum(axis=0) + 1e-5)
+    assert (P[:-1][row].sum(), P[-1].sum()) == pytest.approx((1481.03764, 233.30130))
+
+    match = dropdtw.costs.Softmax(30.0, tuple(ids.tolist()))
+    a = dropdtw.align(Z, X, match=match, drop_x="logit:30", method="steps")
+    assert a.cost == pytest.approx(dropdtw.solve(P[:-1][row], P[-1], method="steps").cost)
+    assert a.cost == pytest.approx(228.182977)
+    assert np.bincount(a.labels + 1).tolist() == [85, 1, 1, 43, 1, 19, 1]
+    assert metrics.one_frame_per_step(Z @ X.T).tolist() == [39, 40, 54, 80, 93, 100]
+    assert metrics.recall(Z @ X.T, starts, stops, clip_seconds=3.2) == pytest.approx(2 / 6)
+
+
 def test_crosstask():
     records = crosstask.records(place("crosstask"))
     found = statistics(records)
