@@ -100,6 +100,24 @@ def test_invalid_options_raise_when_it_is_made(wrong, said):
         Aligner(**wrong)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"gamma": -1.0}, {"drop_x": "x"}, {"window": -3}, {"method": "otm"}, {"reducer": "max"}, {"warp": -1},
+        {"open_x": 0.5}, {"missing": "keep"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_errors_about_options_have_parts(wrong):
+    with pytest.raises(OptionError) as found:
+        Aligner(**wrong)
+    error, ((name, value),) = found.value, wrong.items()
+    assert (error.name, error.value) == (name, value)
+    assert str(error).startswith(f"{name} is {value!r}")
+    assert error.text(lambda name: f"--{name}").startswith(f"--{name} is {value!r}")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
 @pytest.mark.parametrize("function", ["align", "solve", "distance", "cost", "pairwise", "posterior"])
 def test_functions_declare_options_as_the_aligner_does(function):
     for name, parameter in inspect.signature(getattr(dropdtw, function)).parameters.items():

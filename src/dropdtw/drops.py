@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
+from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array, as_match_costs, detached, owned
 
 if TYPE_CHECKING:
@@ -287,10 +288,12 @@ def _parsed(drop: str, name: str) -> Rule:
         return _NAMED[kind](float(p))
     except (KeyError, ValueError):
         if name == "threshold":
-            raise ValueError(f"threshold is {drop!r}; give a number or a rule such as 'percentile:30'") from None
-        raise ValueError(
-            f"{name} is {drop!r}; give None, a number, one number per element, 'percentile:30' or 'logit:30' "
-            "(0 to 100), 'suggest', or a rule from dropdtw.drops"
+            raise OptionError(name, drop, "give a number or a rule such as 'percentile:30'") from None
+        raise OptionError(
+            name,
+            drop,
+            "give None, a number, one number per element, 'percentile:30' or 'logit:30' (0 to 100), 'suggest'",
+            in_python=", or a rule from dropdtw.drops",
         ) from None
 
 

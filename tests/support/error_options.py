@@ -197,7 +197,7 @@ CHARGED = {
     "NaN": case(lambda: solve(C, 1, open_x=np.nan), "open_x is nan", "a finite number ≥ 0"),
     "bool": case(lambda: align(Z, X, 1, open_x=True), "open_x is True", "a finite number ≥ 0"),
     "vector": case(lambda: solve(C, 1, open_x=[1, 2, 3, 4]), "open_x is [1, 2, 3, 4]", "a finite number ≥ 0"),
-    "array": case(lambda: solve(C, 1, open_x=np.ones(4)), "open_x is array([1., 1., 1., 1.])", "a finite number ≥ 0"),
+    "array": case(lambda: solve(C, 1, open_x=np.ones(4)), "open_x is [1.0, 1.0, 1.0, 1.0]", "a finite number ≥ 0"),
     "too large": case(lambda: solve(C, 1, open_x=10**400), "open_x is too large for a float", "give a smaller number"),
     "too large for single": case(
         lambda: solve(C.astype(np.float32), 1, open_x=1e300),

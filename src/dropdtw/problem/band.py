@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array
 
 WIDEST = 1 << 40
@@ -58,7 +59,9 @@ def window_width(N: Any, window: float) -> Any:
         return min(int(window), WIDEST)
     if isinstance(window, (float, np.floating)) and 0 <= window <= 1:
         return float(window) * N
-    raise ValueError(
-        f"window is {window!r}; give an int ≥ 0 (columns on each side of the diagonal), "
-        "a float in [0, 1] (a fraction of N), or None"
+    raise OptionError(
+        "window",
+        window,
+        "give an int ≥ 0 (columns on each side of the diagonal), a float in [0, 1] (a fraction of N)",
+        in_python=", or None",
     )

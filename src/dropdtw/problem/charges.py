@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dropdtw.drops import Band, chance_gain, sampled
+from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import MatchCosts
 from dropdtw.tables.methods import Method
@@ -94,9 +95,7 @@ def resolve(open_x: Opening = 0.0, open_z: Opening = 0.0, warp: float = 0.0) -> 
         if isinstance(value, str) and value == "suggest" and name != "warp":
             continue
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0 <= value < math.inf:
-            raise ValueError(
-                f"{name} is {value!r}; give a finite number ≥ 0" + (", or 'suggest'" if name != "warp" else "")
-            )
+            raise OptionError(name, value, "give a finite number ≥ 0" + (", or 'suggest'" if name != "warp" else ""))
         try:
             float(value)
         except OverflowError:
@@ -115,11 +114,11 @@ def check(requested: RequestedCharges, entry: Method, table: Recurrence, drops: 
         if not entry.takes_opening:
             raise ValueError(
                 f"method {entry.name!r} takes no opening costs, but {name} is {value!r}; leave it out, "
-                "or use 'drop_dtw', 'needleman_wunsch', 'smith_waterman' or 'greedy'"
+                "or use 'drop_dtw', 'steps', 'needleman_wunsch', 'smith_waterman' or 'greedy'"
             )
         side = name[-1]
         if not given:
-            raise ValueError(f"{name} is {value!r}, but no {side} may be dropped; give drop_{side} as well")
+            raise OptionError(name, value, f"give {{drop_{side}}} as well", f", but no {side} may be dropped")
         if not table.pays_charge(name):
             raise _no_edge(table, name, value)
     if requested.warp != 0:

@@ -16,6 +16,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from dropdtw.problem.errors import OptionError
+
 Array = npt.NDArray[Any]
 
 
@@ -94,13 +96,13 @@ def reducer(name: str, gamma: float = 1.0) -> Reducer:
     """Return the reducer called `name`: "hard", "soft" or "smooth". Raises ValueError if name or gamma is invalid."""
     makers = {"hard": lambda _: hard_min, "soft": soft_min, "smooth": smooth_min}
     if not isinstance(name, str) or name not in makers:
-        raise ValueError(f"reducer is {name!r}; choose one of {', '.join(map(repr, makers))}")
+        raise OptionError("reducer", name, f"choose one of {', '.join(map(repr, makers))}")
     return makers[name](_checked(gamma))
 
 
 def _checked(gamma: float) -> float:
     if not isinstance(gamma, Real) or not 0 <= gamma < math.inf:
-        raise ValueError(f"gamma is {gamma!r}; give a finite number ≥ 0 (0 is the hard minimum)")
+        raise OptionError("gamma", gamma, "give a finite number ≥ 0 (0 is the hard minimum)")
     return float(gamma)
 
 
