@@ -23,18 +23,22 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 import commands
+import dictionaries
 import explorer
 import inputs
 import kills
 import orders
 import problems
+import subtitles
 
 PARTS: dict[str, tuple[Callable[[np.random.Generator], str], float]] = {
-    "problems": (problems.case, 0.35),
+    "problems": (problems.case, 0.3),
     "orders": (orders.case, 0.1),
     "inputs": (inputs.case, 0.15),
     "commands": (commands.case, 0.15),
-    "kills": (kills.case, 0.15),
+    "kills": (kills.case, 0.1),
+    "subtitles": (subtitles.case, 0.05),
+    "dictionaries": (dictionaries.case, 0.05),
     "explorer": (explorer.case, 0.1),
 }
 """The parts, and their share of the time. A case returns a label for what it tried, which the summary counts."""

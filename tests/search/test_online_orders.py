@@ -169,7 +169,7 @@ def test_a_beam_commits_what_was_done_in_another_order():
     truth = np.repeat([-1, 3, -1, 0, 4, -1, 1, 5, -1, 2, -1], 30)
     X = np.where(truth[:, None] < 0, -0.4, Z[truth]) + 0.05 * rng.normal(size=(len(truth), 6))
     order = orders.any_order([0, 1, 2], [3, 4, 5])
-    how = {"drop_x": 0.3, "many_to_one": False, "contiguous": True, "order": order}
+    how = {"drop_x": 0.3, "many_to_one": False, "contiguous": True, "order": order, "match": "cosine"}
     o = Online(Z, beam=3.0, gamma=None, **how)
     undecided = 0
     for x in X:
