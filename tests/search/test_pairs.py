@@ -228,6 +228,7 @@ def test_prices_of_each_element():
         assert_alike(found, one_by_one(ALIKE, ALIKE, **options | more), more, np.float64)
 
 
+@pytest.mark.filterwarnings("ignore:drop_x is .* less than one percent", "ignore:drop_z is .* less than one percent")
 @pytest.mark.parametrize("p", [0, 0.1, 30, 50, 77.7, 99.99, 100])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_percentiles_of_many_costs_are_numpys(p, dtype):
