@@ -231,7 +231,7 @@ def test_prices_of_each_element():
 @pytest.mark.filterwarnings("ignore:drop_x is .* less than one percent", "ignore:drop_z is .* less than one percent")
 @pytest.mark.parametrize("p", [0, 0.1, 30, 50, 77.7, 99.99, 100])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.filterwarnings("ignore:drop_. is .percentile:0.1., less than one percent")
+@pytest.mark.filterwarnings("ignore:drop_. is .percentile.0.1., less than one percent")
 def test_percentiles_of_many_costs_are_numpys(p, dtype):
     """Many, so that most of them are sifted out; ties and outliers among them."""
     rng = np.random.default_rng(int(p * 100))
