@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from dropdtw.costs import Softmax
@@ -56,7 +57,12 @@ def make_model(train: StepDataset, objective: Objective, seed: int) -> StepModel
 def untrained(splits: Splits) -> Fold:
     """A fold of untrained, standardized features to compare methods on."""
     model = make_model(splits.train, Objective("none", cluster=False), 0)
-    return Fold(softmax_cost(model), splits.val, splits.test)
+
+    def similarity(video: StepVideo) -> Array:
+        Z, X = model.vectors(video)
+        return np.asarray(Z @ X.T)
+
+    return Fold(softmax_cost(model), splits.val, splits.test, similarity)
 
 
 def train_model(

@@ -10,7 +10,7 @@ import numpy as np
 from dropdtw.problem.inputs import Array
 from reproduction.data import utkinect
 from reproduction.data.steps import StepDataset, StepVideo, prototypes, replace_steps
-from reproduction.steps.inference import Fold, cosine_cost
+from reproduction.steps.inference import Fold, cosine_cost, cosine_similarity
 from reproduction.steps.splits import Source, Splits
 
 
@@ -29,7 +29,8 @@ def folds(source: Source) -> list[Fold]:
     for subject in subjects:
         parts = utkinect.leave_out(data, [subject])
         space = whitened(list(parts["train"]))
-        found.append(Fold(cosine_cost, *(_mapped(parts[k], space) for k in ("train", "test"))))
+        train, test = (_mapped(parts[k], space) for k in ("train", "test"))
+        found.append(Fold(cosine_cost, train, test, cosine_similarity))
     return found
 
 

@@ -58,8 +58,11 @@ def test_drop_dtw_is_ahead_and_percentiles_come_from_the_validation_videos():
         StepDataset([f"v{k}" for k in part], ["t"] * len(part), lambda i, part=part: noisy(part[i]))
         for part in (range(8), range(8, 20))
     ]
-    table = inference.compare_methods([inference.Fold(cosine_cost, *sets)])
-    assert list(table) == ["all background", *inference.METHODS_COMPARED]
+    table = inference.compare_methods([inference.Fold(cosine_cost, *sets, inference.cosine_similarity)])
+    extra = (inference.AS_PRINTED, *inference.NEGATED)
+    assert list(table) == ["all background", *inference.METHODS_COMPARED, *extra]
+    # On −similarity, OTAM gives each step more than its cheapest frame.
+    assert table["otam, on −similarity"].scores.iou > table["otam"].scores.iou
     best = table.pop("drop_dtw")
     assert best.scores.iou > 0.8
     assert all(best.scores.iou > other.scores.iou for other in table.values())
