@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dropdtw
 from cli_cases import call, run
 from dropdtw.cli.app import app
 
@@ -90,3 +91,44 @@ def test_empty_cells_and_times_are_taken_wherever_sequences_are(tmp_path, monkey
     out = run(command, "z.csv", "x.csv", *flags).stdout
     assert "15.00 s" in out  # the last element gets the usual length
     assert {"align": "cost 0,", "find": "1     0"}[command] in out
+
+
+def test_retrieve_reads_tables_as_find_does(tmp_path, monkeypatch, capsys):
+    """Columns in another order, times and empty cells change no cost, whether bounds prune or not."""
+    monkeypatch.chdir(tmp_path)
+    Path("many").mkdir()
+    Z, X = ROWS[:4, :2], ROWS[1:, :2]
+    np.savetxt("z.csv", Z, delimiter=",", header="a,b", comments="")
+    rows = [f"{5 * k},{b},{a}" for k, (a, b) in enumerate(X.tolist())]
+    Path("many/x.csv").write_text("\n".join(["t,b,a", *rows[:2], "7,,9", *rows[2:]]) + "\n")
+    read = ["retrieve", "z.csv", "many", "--time", "t"]
+    code, _, said = call(monkeypatch, capsys, *read, "--drop-x", "0.1")
+    assert (code, "or give --missing drop to ignore them" in said) == (2, True)
+    for drop_x in (0.1, "percentile:30"):
+        for mean in (False, True):
+            flags = ("--missing", "drop", "--drop-x", str(drop_x), *(["--mean"] if mean else []), "--out", "-")
+            (found,) = json.loads(run(*read, *flags).stdout)["nearest"]
+            cost = dropdtw.align(Z, X, drop_x, match="euclidean").cost
+            assert found["cost"] == pytest.approx(cost / (len(Z) + len(X)) if mean else cost, rel=1e-9)
+            assert found["length"] == len(X)
+    Path("many/y.csv").write_text("t,b,c\n0,1,2\n")
+    code, _, said = call(monkeypatch, capsys, *read, "--drop-x", "0.1", "--missing", "drop")
+    assert (code, "y.csv has b,c; give both the same columns" in said) == (2, True)
+    Path("many/y.csv").write_text("t,b,a\n0,,2\n")
+    code, _, said = call(monkeypatch, capsys, *read, "--drop-x", "0.1", "--missing", "drop")
+    assert (code, "every element of many/y.csv has NaN" in said) == (2, True)
+
+
+def test_drop_costs_of_elements_follow_those_that_are_not_missing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("many").mkdir()
+    holed = ROWS.copy()
+    holed[2, 0] = np.nan
+    prices = np.array([[0.1], [0.2], [9.0], [0.3], [0.4], [0.5]])
+    np.save("z.npy", holed)
+    np.save("prices.npy", prices)
+    np.save("many/x.npy", ROWS[:4])
+    flags = ("--missing", "drop", "--drop-x", "0.1", "--drop-z", "prices.npy", "--out", "-")
+    (found,) = json.loads(run("retrieve", "z.npy", "many", *flags).stdout)["nearest"]
+    kept = [0, 1, 3, 4, 5]
+    assert found["cost"] == pytest.approx(dropdtw.distance(ROWS[kept], ROWS[:4], 0.1, prices[kept, 0]), rel=1e-9)

@@ -69,6 +69,51 @@ def test_code_gives_the_same_alignment(folder, names):
     assert ("dropdtw.align(Z, X" in header["code"]) == ("C" not in names[0])
 
 
+@pytest.fixture
+def tables(folder, pair):
+    """Z and X as tables: X with its columns reversed, times, and an empty cell in its third row."""
+    Z, X, _ = pair
+    names = [f"c{k}" for k in range(Z.shape[1])]
+    np.savetxt(folder / "Z.csv", Z, delimiter=",", header=",".join(names), comments="")
+    rows = [[f"{0.5 * j:g}", *map(repr, row[::-1].tolist())] for j, row in enumerate(X)]
+    rows[2][1] = ""
+    text = [",".join(["t", *names[::-1]]), *map(",".join, rows)]
+    (folder / "X.csv").write_text("\n".join(text) + "\n")
+    return str(folder / "Z.csv"), str(folder / "X.csv")
+
+
+def test_tables_give_their_times_and_lose_missing_elements(tables, folder, pair):
+    _, X, truth = pair
+    places = np.delete(np.arange(len(X)), 2)
+    data = load.read(*tables, time="t", missing="drop", truth=str(folder / "truth.npy"))
+    np.testing.assert_array_equal(data.X, X[places])
+    assert data.times == tuple((0.5 * places).tolist())
+    np.testing.assert_array_equal(data.truth, truth[places])
+    s = Session(data)
+    header, _ = s.align(s.first)
+    scope = runs_to(header["code"], header["cost"])
+    np.testing.assert_array_equal(scope["X"], X[places])
+    assert s.export(s.first)["segments"][0]["start_seconds"] in data.times
+    with pytest.raises(ValueError, match="give --missing drop to ignore them"):
+        load.read(*tables, time="t")
+    with pytest.raises(ValueError, match="fps is -1"):
+        load.read(*tables, fps=-1, time="t", missing="drop")
+
+
+def test_frames_keep_their_times_if_others_are_missing(folder, pair):
+    _, X, _ = pair
+    holed = X.copy()
+    holed[2, 0] = np.nan
+    np.save(folder / "X.npy", holed)
+    files = (str(folder / "Z.npy"), str(folder / "X.npy"))
+    data = load.read(*files, fps=10.0, missing="drop")
+    assert data.fps is None
+    assert data.times[:4] == (0, 0.1, 0.3, 0.4)
+    s = Session(data)
+    header, _ = s.align(s.first)
+    assert len(runs_to(header["code"], header["cost"])["X"]) == len(X) - 1
+
+
 @pytest.mark.parametrize("kind", [".npz", ".json"])
 @pytest.mark.parametrize("vector", [False, True])
 def test_an_alignment_from_a_file_is_taken_up(folder, pair, kind, vector):
@@ -126,6 +171,8 @@ def test_what_cannot_be_explored_is_said(folder):
         "cannot be read as .npy": lambda: load.read(str(folder / "broken.npy")),
         "truth has shape": lambda: load.read(X, Z, truth=str(folder / "truth.npy")),
         "not integers": lambda: load.read(saved(C=np.eye(2), truth=[0.5, 1])),
+        "time is for two sequences": lambda: load.read(Z, time="t"),
+        "missing is for two sequences": lambda: load.read(Z, missing="drop"),
         "fps is 0": lambda: load.read(Z, X, fps=0),
         "16,777,216": lambda: load.from_sequences(np.zeros((5000, 1)), np.zeros((5000, 1))),
         "choose one of drop_dtw": lambda: Session(load.from_costs(np.eye(2), method="own table")),

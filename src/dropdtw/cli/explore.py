@@ -56,6 +56,8 @@ def explore(
         str | None, typer.Option(help="A file with the true z of each x (-1: none), to compare with.")
     ] = None,
     fps: Annotated[float | None, typer.Option(help="Elements of X per second; the axis then shows time.")] = None,
+    time: options.Time = None,
+    missing: options.Missing = None,
     names: Annotated[str | None, typer.Option(help="A file with the names of the elements of Z, one per line.")] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Explore made-up data; needs no files.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to serve on; 0 picks a free one.")] = 0,
@@ -77,7 +79,11 @@ def explore(
 
     if order == "-":
         raise ValueError(NO_STREAM)
-    data = _data(first, second, demo, truth, fps, header)
+    options.holes(missing)  # raises if it is neither drop nor omitted
+    numbers = {"fps": fps, "header": header, "time": time, "missing": missing}
+    if fps is not None and time is not None:
+        raise ValueError("--fps and --time both set the times of X; give only one of them")
+    data = _data(first, second, demo, truth, numbers)
     if names is not None:
         data = replace(data, names=talks.read_names(names, data.shape[0]))
     if order is not None:
@@ -99,10 +105,11 @@ def explore(
     serve(session, port, opened=opened)
 
 
-def _data(
-    first: str | None, second: str | None, demo: bool, truth: str | None, fps: float | None, header: bool | None
-) -> Any:
-    """The data to explore: the demo, steps and a talk, or files of numbers."""
+def _data(first: str | None, second: str | None, demo: bool, truth: str | None, numbers: dict[str, Any]) -> Any:
+    """The data to explore: the demo, steps and a talk, or files of numbers.
+
+    numbers : the options that only files of numbers have.
+    """
     from pathlib import Path
 
     from dropdtw.explore import load, talks
@@ -113,17 +120,17 @@ def _data(
     if not demo and first is None:
         raise ValueError("there is nothing to explore; give Z and X, steps and a talk, or --demo")
     if demo or talk:
-        for name, value in (("--fps", fps), ("--header", header), ("--truth", truth if demo else None)):
+        for name, value in {**numbers, "truth": truth if demo else None}.items():
             if value is not None:
                 owner = "the demo" if demo else "a talk"
-                raise ValueError(f"{name} is for files of numbers; omit it, since {owner} does not need it")
+                raise ValueError(f"--{name} is for files of numbers; omit it, since {owner} does not need it")
     if demo:
         return talks.demo()
     assert first is not None
     if talk:
         assert second is not None
         return talks.read_talk(first, second, **({} if truth is None else {"truth": load.read_truth(truth)}))
-    return load.read(first, second, truth=truth, fps=fps, header=header)
+    return load.read(first, second, truth=truth, **numbers)
 
 
 def _first(session: Any, match: str | None, method: str | None, drop_x: str | None, drop_z: str | None) -> Any:

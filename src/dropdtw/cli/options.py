@@ -159,6 +159,15 @@ Time = Annotated[
         "times in seconds. The column itself is not aligned. The first file may have it, too.",
     ),
 ]
+TimeColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        metavar="NAME",
+        help="The column of the sequences, .csv, .tsv or .txt files, that holds times and is not aligned. The query "
+        "may have it, too.",
+    ),
+]
 Missing = Annotated[
     str | None,
     typer.Option(

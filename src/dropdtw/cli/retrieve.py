@@ -16,8 +16,10 @@ import typer
 
 from dropdtw.cli import options, screen
 from dropdtw.files.strangers import cell
+from dropdtw.problem.missing import present
 
 if TYPE_CHECKING:
+    from dropdtw.files.tables import Table
     from dropdtw.problem.inputs import Array
 
 CHUNK = 1 << 26
@@ -50,6 +52,8 @@ def retrieve(
     warp: options.Warp = 0.0,
     window: options.Window = None,
     threshold: options.Threshold = None,
+    time: options.TimeColumn = None,
+    missing: options.Missing = None,
     settings: options.Settings = None,
     header: options.Header = None,
     mean: Annotated[
@@ -76,8 +80,10 @@ def retrieve(
             f"--out is {out}, which is in the folder to search: the next search would take it for a sequence; "
             "give a file elsewhere"
         )
-    Z = formats.read(query, header=header)
-    reader = Reader(Z.shape[1], skip_broken, header)
+    how_to_read = {"header": header, "time": time, **options.holes(missing)}
+    table = formats.read_table(query, needed=False, **how_to_read)
+    whole, Z = table.values, present(table.values, query, missing)[0]
+    reader = Reader(query, table, skip_broken, missing, how_to_read)
     how: dict[str, Any] = {
         "match": match,
         "one_to_many": one_to_many,
@@ -99,8 +105,8 @@ def retrieve(
     ranking: list[tuple[float, str, int]] = []
     with screen.progress("aligning", len(names)) as advance:
         for chunk in _chunks(names, reader, advance):
-            lengths = [len(X) for _, X in chunk]
-            found = _costs(Z, [X for _, X in chunk], None if mean else top, how)
+            lengths = [len(present(X, name, missing)[0]) for name, X in chunk]
+            found = _costs(whole, [X for _, X in chunk], None if mean else top, how, missing)
             ranking += [(cost / (len(Z) + lengths[k]) if mean else cost, chunk[k][0], lengths[k]) for k, cost in found]
             ranking = sorted(ranking)[:top]
             advance(len(chunk))
@@ -117,15 +123,18 @@ def retrieve(
 
 @dataclass
 class Reader:
-    """Reads the sequences of a corpus.
+    """Reads the sequences of a corpus, with columns in the order of the query's.
 
-    width : the required number of features.   header : as `formats.read` takes it.
+    query, table : the name of the query, and its content.   missing : as in `dropdtw.align`.
+    how : keyword arguments of `formats.read_table`.
     numbered : how many files began with numbered columns; only the first is reported.
     """
 
-    width: int
+    query: str
+    table: Table
     skip_broken: bool
-    header: bool | None
+    missing: str | None
+    how: dict[str, Any]
     numbered: int = 0
 
     def read(self, name: str, *, quiet: bool = False) -> Array | None:
@@ -135,11 +144,12 @@ class Reader:
         try:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
-                X = formats.read(name, header=self.header)
-            if X.shape[1] != self.width:
-                raise ValueError(
-                    f"{name} has {X.shape[1]} features and the query {self.width}; both need the same number"
-                )
+                found = formats.read_table(name, **self.how)
+            width, wanted = found.values.shape[1], self.table.values.shape[1]
+            if width != wanted:
+                raise ValueError(f"{name} has {width} features and the query {wanted}; both need the same number")
+            X = formats.in_order_of(self.table, found, self.query, name, self.how["time"])
+            present(X, name, self.missing)  # raises if nothing is left
         except (ValueError, OSError) as error:
             if not self.skip_broken:
                 raise ValueError(f"{error} (--skip-broken skips such files)") from None
@@ -171,11 +181,14 @@ def _chunks(names: list[str], reader: Reader, advance: Any) -> Iterator[list[tup
         yield chunk
 
 
-def _costs(Z: Array, Xs: list[Array], top: int | None, how: dict[str, Any]) -> list[tuple[int, float]]:
+def _costs(
+    Z: Array, Xs: list[Array], top: int | None, how: dict[str, Any], missing: str | None
+) -> list[tuple[int, float]]:
     """Indices and costs of sequences: of the `top` nearest if lower bounds can prune the others, else of all."""
     import dropdtw
 
     if top is not None and all(d is None or isinstance(d, float) for d in (how["drop_x"], how["drop_z"])):
+        Z, *Xs = (present(A, "a sequence", missing)[0] for A in (Z, *Xs))
         found = dropdtw.nearest(Z, Xs, top, **how, progress=False)
         return list(zip(found.indices.tolist(), found.costs.tolist(), strict=True))
     # There is a single row of pairs, so each thread takes a part of it.
@@ -184,16 +197,18 @@ def _costs(Z: Array, Xs: list[Array], top: int | None, how: dict[str, Any]) -> l
     threads = useful_threads(min(len(Xs), thread_count(-1)), len(Z) * sum(map(len, Xs)) / len(Xs))
     parts = [Xs[k::threads] for k in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
-        rows = list(pool.map(lambda part: dropdtw.pairwise([Z], part, n_jobs=1, progress=False, **how)[0], parts))
+        alone: dict[str, Any] = {"n_jobs": 1, "progress": False, "missing": missing, **how}
+        rows = list(pool.map(lambda part: dropdtw.pairwise([Z], part, **alone)[0], parts))
     return [(k + threads * n, cost) for k, row in enumerate(rows) for n, cost in enumerate(row.tolist())]
 
 
 def _some(names: list[str], reader: Reader) -> list[Array]:
-    """A few readable sequences, spread over the corpus."""
+    """A few readable sequences without their missing elements, spread over the corpus."""
     import numpy as np
 
     some = [names[k] for k in sorted({round(k) for k in np.linspace(0, len(names) - 1, min(8, len(names)))})]
-    return [X for X in (reader.read(name, quiet=True) for name in some) if X is not None]
+    found = ((name, reader.read(name, quiet=True)) for name in some)
+    return [present(X, name, reader.missing)[0] for name, X in found if X is not None]
 
 
 def _content(ranking: list[tuple[float, str, int]], kind: str) -> str:

@@ -17,6 +17,7 @@ from dropdtw.orders.blocks import Steps
 from dropdtw.problem import charges
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair
+from dropdtw.problem.missing import present
 from dropdtw.results.alignment import Alignment
 
 MOST_CELLS: Final = 1 << 24
@@ -39,7 +40,8 @@ class Data:
     truth : (N,) the true z of each x, −1 for none.   fps : elements of X per second.
     steps : the order of Z; None if Z is a plain list.
     names : names of the elements of Z; if empty, they are numbered.
-    said, times : the text of each x and its start in seconds; empty unless X is a talk.
+    said : the text of each x; empty unless X is a talk.
+    times : the start of each x in seconds; empty if unknown or given by fps.
     begin : initial settings that differ from the defaults.
     skip : initial drop cost of a z, as a multiple of the drop cost of an x; None if no z is dropped.
     """
@@ -103,6 +105,8 @@ def read(
     truth: str | None = None,
     fps: float | None = None,
     header: bool | None = None,
+    time: str | None = None,
+    missing: str | None = None,
 ) -> Data:
     """Read the data to explore.
 
@@ -111,17 +115,19 @@ def read(
         `dropdtw align --out a.json --costs`, or a matrix of match costs.
     truth : a file with the true z of each x, −1 for none.
     header : whether text files begin with a line of column names, see `formats.read`.
+    time : the column of the times of X, see `formats.read_pair`.
+    missing : "drop" deletes elements with NaN from Z and X, so that the page counts those that are left.
     """
     if "-" in (first, second):
         raise ValueError(NO_STREAM)
+    if second is None and (time or missing):
+        raise ValueError(f"{'time' if time else 'missing'} is for two sequences; give X, too, or omit it")
     more: dict[str, Any] = {} if fps is None else {"fps": fps}
     if truth is not None:
         more["truth"] = read_truth(truth)
     if second is not None:
-        lines = (_loading("Z", first, header), _loading("X", second, header))
-        title = f"{Path(first).name} × {Path(second).name}"
-        Z, X, _ = formats.read_pair(first, second, header=header)
-        return from_sequences(Z, X, title=title, lines=_imports(lines), **more)
+        more["title"] = f"{Path(first).name} × {Path(second).name}"
+        return _pair(first, second, {"header": header, "time": time}, missing, more)
     kind = Path(first).suffix.lower()
     more |= {"title": Path(first).name}
     if kind == ".npz":
@@ -142,6 +148,27 @@ def read(
     else:
         C = formats.read(first, header=header)
     return from_costs(C, lines=_imports((_loading("C", first, header),)), **more)
+
+
+def _pair(first: str, second: str, how: dict[str, Any], missing: str | None, more: dict[str, Any]) -> Data:
+    """Two sequences, without their missing elements.
+
+    how : keyword arguments of `formats.read_pair`.   more : those of `Data`, of which those of each x are cut as X is.
+    """
+    holes: dict[str, Any] = {"holes": True} if missing else {"or_else": ", or give --missing drop to ignore them"}
+    Z, X, times = formats.read_pair(first, second, **how, **holes)
+    (A, _), (B, kept) = present(Z, first, missing), present(X, second, missing)
+    if kept is not None:
+        fps, truth = more.get("fps"), more.get("truth")
+        if fps is not None and fps > 0:  # otherwise `Data` says what is wrong; the same goes for truth
+            times = np.arange(len(X)) / more.pop("fps")
+        times = None if times is None else times[kept[0]]
+        if truth is not None and len(truth) == len(X):
+            more["truth"] = truth[kept[0]]
+    if times is not None:
+        more["times"] = tuple(times.tolist())
+    lines = _loading_both(first, second, {**how, "holes": bool(missing) or None})
+    return from_sequences(A, B, lines=_imports(lines), **more)
 
 
 def read_truth(place: str) -> Array:
@@ -236,13 +263,28 @@ def _labels(values: Array) -> Array:
 
 
 def _loading(name: str, place: str, header: bool | None) -> str:
+    told = "" if header is None else f", header={header}"
+    return _of_numpy(name, place) or f"{name} = formats.read({os.path.abspath(place)!r}{told})"
+
+
+def _of_numpy(name: str, place: str) -> str | None:
+    """The line that loads an array of NumPy; None for other files."""
     head, mark, member = place.rpartition(".npz:")
     if mark:
         return f"{name} = np.load({os.path.abspath(head + '.npz')!r})[{member!r}]"
-    if place.lower().endswith(".npy"):
-        return f"{name} = np.load({os.path.abspath(place)!r})"
-    told = "" if header is None else f", header={header}"
-    return f"{name} = formats.read({os.path.abspath(place)!r}{told})"
+    return f"{name} = np.load({os.path.abspath(place)!r})" if place.lower().endswith(".npy") else None
+
+
+def _loading_both(first: str, second: str, how: Mapping[str, Any]) -> tuple[str, ...]:
+    """The lines that load Z and X. how : keyword arguments of `formats.read_pair`; None where not given."""
+    lines = (_of_numpy("Z", first), _of_numpy("X", second))
+    if all(lines) and not how["holes"]:
+        return tuple(filter(None, lines))
+    told = "".join(f", {name}={value!r}" for name, value in how.items() if value is not None)
+    return (
+        f"Z, X, _ = formats.read_pair({os.path.abspath(first)!r}, {os.path.abspath(second)!r}{told})",
+        *(("Z, X = (A[~np.isnan(A).any(axis=1)] for A in (Z, X))",) if how["holes"] else ()),
+    )
 
 
 def _imports(lines: tuple[str, ...]) -> tuple[str, ...]:

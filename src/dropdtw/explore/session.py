@@ -273,7 +273,8 @@ class Session:
 
     def export(self, settings: Settings) -> dict[str, Any]:
         """The alignment in the form that `Alignment.from_dict` reads, with its settings."""
-        content = formats.alignment_content(self.alignment(settings), ".json", fps=self.data.fps)
+        times = np.array(self.data.times) if self.data.times else None
+        content = formats.alignment_content(self.alignment(settings), ".json", fps=self.data.fps, times=times)
         return json.loads(content) | {"settings": settings.to_json()}  # type: ignore[no-any-return]
 
     def code(self, settings: Settings) -> str:

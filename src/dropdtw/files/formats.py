@@ -39,7 +39,7 @@ def read(place: str | os.PathLike[str], *, header: bool | None = None, holes: bo
     Raises FileNotFoundError if there is no such file, ImportError for .parquet without pyarrow, and ValueError if the
     file cannot be read.
     """
-    return _load(place, header, holes=holes, or_else=or_else).values
+    return read_table(place, header=header, holes=holes, or_else=or_else).values
 
 
 def read_timed(
@@ -53,7 +53,7 @@ def read_timed(
 
     Raises the errors of `read`, and ValueError if a time is invalid.
     """
-    found = _load(place, header, time, needed)
+    found = read_table(place, header=header, time=time, needed=needed)
     return found.values, found.times
 
 
@@ -81,25 +81,36 @@ def read_pair(
 
     Raises the errors of `read_timed`, and ValueError if the two have columns of different names.
     """
-    first = _load(z, header, time, needed=False, holes=holes, or_else=or_else)
-    second = _load(x, header, time, holes=holes, or_else=or_else)
+    first = read_table(z, header=header, time=time, needed=False, holes=holes, or_else=or_else)
+    second = read_table(x, header=header, time=time, holes=holes, or_else=or_else)
+    return Pair(first.values, in_order_of(first, second, os.fspath(z), os.fspath(x), time), second.times)
+
+
+def in_order_of(first: Table, second: Table, z: str, x: str, time: str | None = None) -> Array:
+    """The values of the second table, its columns in the order of the first one's if both name them.
+
+    z, x : what to call the two in the error.   time : the column of times, which either may have.
+
+    Raises ValueError if the two have columns of different names.
+    """
     of_z, of_x = (
         [] if tables.is_numbered(table.names) else [name for name in table.names if name != time]
         for table in (first, second)
     )
-    order = column_order(of_z, of_x, os.fspath(z), os.fspath(x))
-    return Pair(first.values, second.values if order is None else second.values[:, order], second.times)
+    order = column_order(of_z, of_x, z, x)
+    return second.values if order is None else second.values[:, order]
 
 
-def _load(
+def read_table(
     place: str | os.PathLike[str],
-    header: bool | None,
+    *,
+    header: bool | None = None,
     time: str | None = None,
     needed: bool = True,
-    *,
     holes: bool = False,
     or_else: str = "",
 ) -> Table:
+    """Read a sequence with the names of its columns and its times, if it has them; see `read` and `read_timed`."""
     name, _, member = _split(os.fspath(place))
     path = Path(name)
     kind = path.suffix.lower()

@@ -3,7 +3,7 @@
 
 import { controls, short } from "./controls.js";
 import { cellAt, colors, grayImage, heatImage, layout, paint, paintCursor, paintHistogram } from "./draw.js";
-import { clock } from "./letters.js";
+import { timeRemark } from "./letters.js";
 import { drawOrder, showWalk } from "./order.js";
 import { get, latest, post } from "./wire.js";
 
@@ -204,7 +204,9 @@ const explain = latest(async (cell) => {
     const answer = await post("explain", { settings: state.settings, i: cell.i, j: cell.j });
     if (answer.error) return;
     const { fps, times, said, names } = state.info;
-    const seconds = fps ? ` (${(answer.j / fps).toFixed(2)} s)` : times.length ? ` (${clock(times[answer.j])})` : "";
+    const seconds = fps
+      ? ` (${(answer.j / fps).toFixed(2)} s)`
+      : times.length ? timeRemark(times[answer.j], times.at(-1)) : "";
     $("why-cell-name").textContent = `z_${answer.i}, x_${answer.j}`;
     $("why-x-name").textContent = `x_${answer.j}${seconds}`;
     const name = names[answer.i];

@@ -60,19 +60,29 @@ function along(context, at, { fps, times }) {
 
 /** The positions and labels of the ticks of X, and the name of the axis: times if known, otherwise indices. */
 function marks(N, count, fps, times) {
-  if (times.length) return { places: ticks(N, count).map((j) => [j, clock(times[j])]), name: timeName(times.at(-1)) };
+  const last = times.at(-1) ?? 0;
+  if (times.length) return { places: ticks(N, count).map((j) => [j, timeText(times[j], last)]), name: timeName(last) };
   if (!fps) return { places: ticks(N, count).map((j) => [j + 0.5, String(j)]), name: "x (index)" };
   const length = N / fps, rough = length / Math.max(2, count);
-  const short = length < 120; // plain seconds are easier to read
+  const short = length < SHORT;
   const clocks = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400];
   const step = short ? rounded(rough) : clocks.find((t) => t >= rough) ?? Math.ceil(rough / 86400) * 86400;
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   const places = Array.from({ length: Math.floor(length / step + 1e-9) + 1 }, (_, k) =>
     [k * step * fps, short ? (k * step).toFixed(digits) : clock(k * step)]);
-  return { places, name: short ? "time (seconds)" : timeName(length) };
+  return { places, name: timeName(length) };
 }
 
-const timeName = (seconds) => seconds < 3600 ? "time (minutes:seconds)" : "time (hours:minutes:seconds)";
+const SHORT = 120; // up to here, plain seconds are easier to read
+
+/** A time in a recording that ends at `last`: seconds, or a clock if it is long. */
+const timeText = (seconds, last) => last < SHORT ? String(+seconds.toFixed(2)) : clock(seconds);
+
+/** The same as a remark: with its unit, where a clock needs none. */
+export const timeRemark = (seconds, last) => ` (${timeText(seconds, last)}${last < SHORT ? " s" : ""})`;
+
+const timeName = (length) =>
+  length < SHORT ? "time (seconds)" : length < 3600 ? "time (minutes:seconds)" : "time (hours:minutes:seconds)";
 
 /** Round up to 1, 2 or 5 times a power of ten. */
 function rounded(rough) {
@@ -85,7 +95,7 @@ function ticks(n, count) {
   return Array.from({ length: Math.ceil(n / step) }, (_, k) => k * step);
 }
 
-export function clock(seconds) {
+function clock(seconds) {
   const s = Math.floor(seconds), h = Math.floor(s / 3600), two = (n) => String(n).padStart(2, "0");
   return h ? `${h}:${two(Math.floor(s / 60) % 60)}:${two(s % 60)}` : `${Math.floor(s / 60)}:${two(s % 60)}`;
 }
