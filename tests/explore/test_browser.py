@@ -365,14 +365,15 @@ def test_labels_never_touch(browser, shown, width):
         assert all(left > -0.5 and right < wide + 0.5 for _, left, _, right, _ in found)
 
 
-def test_pointing_at_a_talk_quotes_it_and_names_the_step(browser):
+@pytest.mark.parametrize(("time", "shown"), [(185.0, "3:05"), (0.5, "0.5 s")])
+def test_pointing_at_a_talk_quotes_it_and_names_the_step(browser, time, shown):
     data = load.from_costs(
-        [[0.1, 0.9], [0.8, 0.2]], names=("boil", "pour"), said=("Now it boils.", "Pour!"), times=(0.0, 65.0)
+        [[0.1, 0.9], [0.8, 0.2]], names=("boil", "pour"), said=("Now it boils.", "Pour!"), times=(0.0, time)
     )
     pages = explore_page.serving(Session(data))
     page = Page(browser, next(pages)).open()
     page.find("picture").send_keys(Keys.END)
-    page.until(lambda: page.text("why-x-name") == "x_1 (1:05)")
+    page.until(lambda: page.text("why-x-name") == f"x_1 ({shown})")
     page.until(lambda: page.text("why-x").startswith("“Pour!” "))
     assert page.text("why-z-name") == "z_0: boil"
     pages.close()
