@@ -2,9 +2,9 @@
 
 python -m benchmarks.chapters --data DIR [--folds 5] [--seed 0]
 
-DIR has `yc2_transcripts.json.gz` (see `reproduction.data.transcripts`). Its videos are split into folds. Weights, floor
-and edge (see `dropdtw/text/evidence.py`) are chosen on all folds but one and measured on that one, in turn. The last
-lines choose them on all videos; the library uses these values. Steps are searched for in five settings:
+DIR has `yc2_transcripts.json.gz` (see `reproduction.data.transcripts`). Its videos are split into folds. All constants
+of `dropdtw/text/evidence.py` are chosen on all folds but one and measured on that one, in turn. The last lines choose
+them on all videos; the library uses these values. Steps are searched for in five settings:
 
 own : all steps of a video, in its own transcript.
 foreign : all steps of a video, in the transcript of another dish of the same fold.
@@ -13,7 +13,8 @@ few own, few foreign : one to three consecutive steps.
 
 "key" steps are an annotator's words for single sentences; they are right if the passage contains that sentence.
 "recipe" steps are YouCook2's words for what is seen; they are right if the passage comes within 5 seconds of it.
-"Alignment alone" means without evidence, floor and edge.
+"Order" is the baseline: one sentence per step, in order, without a drop cost. "Alone" is the alignment with drops,
+without evidence, floor and edge. This takes about two minutes on one core.
 """
 
 from __future__ import annotations
@@ -31,15 +32,28 @@ import numpy as np
 from dropdtw import solve
 from dropdtw.drops import Suggest
 from dropdtw.text.embeddings import embed
-from dropdtw.text.evidence import SKIP, Passage, Weights, passages, probability, trimmed
+from dropdtw.text.evidence import (
+    GAMMA,
+    SKIP,
+    UNKNOWN,
+    Evidence,
+    Passage,
+    Weights,
+    passages,
+    probability,
+    trimmed,
+)
 from dropdtw.text.find import match_costs
 from reproduction.data import transcripts
 
 Kind = Literal["key", "recipe"]
 KINDS: tuple[Kind, ...] = ("key", "recipe")
 SETTINGS = ("own", "foreign", "mixed", "few own", "few foreign")
-FOREIGN = 0.1
-"""Maximum fraction of foreign steps found when choosing the floor; with only one to three steps it is higher."""
+LIMITS = {"foreign": 0.1, "mixed": 0.1, "few foreign": 0.2}
+"""The fraction of foreign steps that may be found: what we ask for, which no data can choose."""
+SKIPS = (0.1, 0.15, 0.2, 0.3)
+GAMMAS = (0.04, 0.07, 0.12)
+UNKNOWNS = (0.7, 0.8, 0.9)
 FLOORS = np.arange(0.05, 1, 0.05).round(2)
 EDGES = (0.0, 0.25, 0.5, 0.6, 2 / 3, 0.75, 0.85, 1.0)
 NEAR = 5.0
@@ -66,6 +80,17 @@ class Video:
 
 
 @dataclass(frozen=True)
+class Task:
+    """A list of steps to find in a video, with their match costs C (K, N)."""
+
+    kind: Kind
+    setting: str
+    video: Video
+    steps: list[Step]
+    C: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """The search for one step: where it was found (None: nowhere), and where it is."""
 
@@ -101,12 +126,27 @@ class Search:
         return max(0.0, min(stop, told[1]) - max(start, told[0])) / (max(stop, told[1]) - min(start, told[0]))
 
 
+class Aligned(NamedTuple):
+    """The constants of `dropdtw.text.evidence` that the alignment and its evidence depend on."""
+
+    skip: float
+    gamma: float
+    unknown: float
+
+
+LIBRARY = Aligned(SKIP, GAMMA, UNKNOWN)
+
+
 class Chosen(NamedTuple):
-    """The constants of `dropdtw.text.evidence`."""
+    """The other constants, and the limits' price: the mean share of own steps that they keep in the right place."""
 
     weights: Weights
     floor: float
     edge: float
+    right: float
+
+
+Searches = dict[Aligned, list[Search]]
 
 
 # Searching
@@ -139,13 +179,8 @@ def videos(folder: Path) -> list[Video]:
     return found
 
 
-def searches(
-    fold: Sequence[Video], embed: Embedder, rng: np.random.Generator, opening: float = 0.0
-) -> Iterator[Search]:
-    """Search in every setting for every video of a fold; foreign steps come from the same fold.
-
-    opening : the cost of opening a run of dropped sentences, in units of the drop cost.
-    """
+def tasks(fold: Sequence[Video], embed: Embedder, rng: np.random.Generator) -> Iterator[Task]:
+    """The tasks of every setting for every video of a fold; foreign steps come from the same fold."""
     for kind, video in product(KINDS, fold):
         own = video.steps[kind]
         others = [v for v in fold if v.dish != video.dish and v.steps[kind]]
@@ -163,15 +198,31 @@ def searches(
             "few foreign": some(second, count, rng),
         }
         for setting, steps in wanted.items():
-            if not steps:
-                continue
-            C = match_costs([s.text for s in steps], video.sentences, embed)
-            price = float(np.mean(Suggest()(C)))
-            how = {"many_to_one": False, "contiguous": True, "open_x": opening * price}
-            a = solve(C, price, SKIP * price, **how)  # type: ignore[arg-type]
-            there = {passage.step: passage for passage in passages(C, a)}
-            for i, step in enumerate(steps):
-                yield Search(kind, setting, video.name, step, there.get(i), C[i], video.times)
+            if steps:
+                C = match_costs([s.text for s in steps], video.sentences, embed)
+                yield Task(kind, setting, video, steps, C)
+
+
+def searches(task: Task, how: Aligned = LIBRARY, opening: float = 0.0) -> list[Search]:
+    """Search for the steps of a task.   opening : cost of a run of dropped sentences, in units of the drop cost."""
+    price = float(np.mean(Suggest()(task.C)))
+    a = solve(task.C, price, how.skip * price, many_to_one=False, contiguous=True, open_x=opening * price)
+    return _searches(task, passages(task.C, a, gamma=how.gamma, unknown=how.unknown))
+
+
+def by_order(task: Task) -> list[Search]:
+    """The baseline: every step gets one sentence, in order. Steps share sentences only if there are too few."""
+    K, N = task.C.shape
+    a = solve(task.C, 0.0, one_to_many=False, many_to_one=K > N)
+    return _searches(task, [Passage(*visit, Evidence(np.nan, np.nan, np.nan)) for visit in a.visits])
+
+
+def _searches(task: Task, found: Sequence[Passage]) -> list[Search]:
+    there = {passage.step: passage for passage in found}
+    return [
+        Search(task.kind, task.setting, task.video.name, step, there.get(i), task.C[i], task.video.times)
+        for i, step in enumerate(task.steps)
+    ]
 
 
 def mixed(own: list[Step], foreign: list[Step], rng: np.random.Generator) -> list[Step]:
@@ -194,17 +245,30 @@ def some(steps: list[Step], count: int, rng: np.random.Generator) -> list[Step]:
 
 
 def choose(found: Sequence[Search]) -> Chosen:
-    """Weights by maximum likelihood; the lowest floor that keeps foreign steps out; the edge with the best overlap."""
+    """Weights by maximum likelihood; the lowest floor that keeps the limits; the edge with the best overlap."""
     located = [(s, s.passage.evidence) for s in found if s.passage is not None]
     weights = fit(np.array([e for _, e in located]), np.array([s.right() for s, _ in located]))
+    own: dict[tuple[str, str], list[float]] = defaultdict(list)
     foreign: dict[tuple[str, str], list[float]] = defaultdict(list)
     for s in found:
-        if s.step.told is None and s.setting in ("foreign", "mixed"):
+        if s.step.told is None:
             foreign[s.kind, s.setting].append(sure(s, weights))
-    floor = next(float(f) for f in FLOORS if all(np.mean(np.array(p) >= f) <= FOREIGN for p in foreign.values()))
+        else:
+            own[s.kind, s.setting].append(sure(s, weights) if s.right() else 0.0)
+    floor = next(float(f) for f in FLOORS if all(above(p, f) <= LIMITS[setting] for (_, setting), p in foreign.items()))
     whole = {k: [s for s, _ in located if s.setting == "own" and s.kind == k and s.right()] for k in KINDS}
     edge = max(EDGES, key=lambda e: sum(float(np.mean([s.overlap(e) for s in part])) for part in whole.values()))
-    return Chosen(weights, floor, edge)
+    return Chosen(weights, floor, edge, float(np.mean([above(p, floor) for p in own.values()])))
+
+
+def choose_all(found: Searches) -> tuple[Aligned, Chosen]:
+    """All constants: the ones that keep most own steps in the right place, within the limits."""
+    return max(((how, choose(part)) for how, part in found.items()), key=lambda pair: pair[1].right)
+
+
+def above(probabilities: Sequence[float], floor: float) -> float:
+    """The fraction of probabilities of at least the floor."""
+    return float(np.mean(np.array(probabilities) >= floor))
 
 
 def fit(evidence: np.ndarray, right: np.ndarray, ridge: float = 0.01) -> Weights:
@@ -254,41 +318,39 @@ class Outcome:
         return s.seconds(0.0 if alone else self.edge)[0] == s.step.told[0]
 
 
-def held_out(folds: Sequence[Sequence[Search]]) -> list[Outcome]:
+def held_out(folds: Sequence[Searches]) -> list[Outcome]:
     """Every search, judged with the constants chosen on the other folds."""
     outcomes = []
     for k, fold in enumerate(folds):
-        weights, floor, edge = choose([s for j, part in enumerate(folds) if j != k for s in part])
-        outcomes += [Outcome(s, sure(s, weights), floor, edge) for s in fold]
+        how, chosen = choose_all(merged([part for j, part in enumerate(folds) if j != k]))
+        outcomes += [Outcome(s, sure(s, chosen.weights), chosen.floor, chosen.edge) for s in fold[how]]
     return outcomes
+
+
+def merged(folds: Sequence[Searches]) -> Searches:
+    return {how: [s for part in folds for s in part[how]] for how in folds[0]}
 
 
 def share(values: Sequence[bool]) -> float:
     return float(np.mean(values)) if len(values) else float("nan")
 
 
-def summary(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """The main figures: key steps, whole videos."""
-    own = [o for o in outcomes if (o.search.kind, o.search.setting) == ("key", "own")]
-    foreign = [o for o in outcomes if (o.search.kind, o.search.setting) == ("key", "foreign")]
-    return {
-        "foreign found": share([o.found for o in foreign]),
-        "own right": share([o.right for o in own]),
-        "own right, alignment alone": share([o.search.right() for o in own]),
-    }
-
-
-def report(outcomes: Sequence[Outcome]) -> None:
-    print(f"{'':20}{'':>8}  {'own steps in the right place':^34}  {'foreign steps found':^20}")
-    print(f"{'steps':8}{'setting':12}{'steps':>8}  {'alone':>10}{'now':>8}{'kept':>8}{'':8}  {'alone':>10}{'now':>10}")
+def report(outcomes: Sequence[Outcome], baseline: Sequence[Search]) -> None:
+    """Print the outcomes beside the baseline, then the calibration."""
+    print(f"{'':28}  {'own steps in the right place':^32}  {'foreign steps found':^24}")
+    print(f"{'steps':8}{'setting':12}{'steps':>8}  {'order':>8}{'alone':>8}{'now':>8}{'kept':>8}  ", end="")
+    print(f"{'order':>8}{'alone':>8}{'now':>8}")
     for kind, setting in product(KINDS, SETTINGS):
         part = [o for o in outcomes if (o.search.kind, o.search.setting) == (kind, setting)]
         own, foreign = ([o for o in part if (o.search.step.told is not None) == told] for told in (True, False))
+        plain = [s for s in baseline if (s.kind, s.setting) == (kind, setting)]
+        placed = share([s.right() for s in plain if s.step.told is not None])
+        always = share([s.passage is not None for s in plain if s.step.told is None])
         alone, now = share([o.search.right() for o in own]), share([o.right for o in own])
         before, after = share([o.search.passage is not None for o in foreign]), share([o.found for o in foreign])
-        right = f"{alone:10.1%}{now:8.1%}{now / alone:8.1%}" if own else " " * 26
-        wrong = f"{before:10.1%}{after:10.1%}" if foreign else ""
-        print(f"{kind:8}{setting:12}{len(part):8}  {right:34}  {wrong}".rstrip())
+        right = f"{placed:8.1%}{alone:8.1%}{now:8.1%}{now / alone:8.1%}" if own else ""
+        wrong = f"{always:8.1%}{before:8.1%}{after:8.1%}" if foreign else ""
+        print(f"{kind:8}{setting:12}{len(part):8}  {right:32}  {wrong}".rstrip())
     own = [o for o in outcomes if (o.search.kind, o.search.setting) == ("key", "own")]
     alone, now = share([o.exact(alone=True) for o in own]), share([o.exact(alone=False) for o in own])
     print(f"own key steps whose passage begins with their sentence: {alone:.1%} alone, {now:.1%} now")
@@ -302,15 +364,26 @@ def report(outcomes: Sequence[Outcome]) -> None:
         )
 
 
-def measure(
-    folder: Path, folds: int = 5, seed: int = 0, opening: float = 0.0, embed: Embedder | None = None
-) -> list[list[Search]]:
-    """The searches of every fold."""
-    rng, embed = np.random.default_rng(seed), embed or Embedder()
+def split(folder: Path, folds: int = 5, seed: int = 0) -> list[list[Task]]:
+    """The tasks of every fold."""
+    rng, embed = np.random.default_rng(seed), Embedder()
     there = videos(folder)
     place = rng.permutation(len(there)) % folds
     parts = [[v for v, p in zip(there, place, strict=True) if p == k] for k in range(folds)]
-    return [list(searches(part, embed, rng, opening)) for part in parts]
+    return [list(tasks(part, embed, rng)) for part in parts]
+
+
+def skipping(parts: Sequence[Sequence[Task]]) -> None:
+    """Print what the alignment alone gains and loses if skipping a step costs more."""
+    print("\ncost of skipping a step; own steps in the right place, and foreign steps found, by the alignment alone")
+    for skip, kind in product((*SKIPS, 0.5, 1.0), KINDS):
+        these = [task for part in parts for task in part if task.kind == kind and task.setting in ("own", "mixed")]
+        found = [s for task in these for s in searches(task, LIBRARY._replace(skip=skip))]
+        own, mixed = ([s.right() for s in found if s.setting == name and s.step.told] for name in ("own", "mixed"))
+        foreign = [s.passage is not None for s in found if s.step.told is None]
+        print(
+            f"{skip:4g} {kind:6} own {share(own):.1%}, half own {share(mixed):.1%}, half foreign {share(foreign):.1%}"
+        )
 
 
 def main() -> None:
@@ -319,15 +392,18 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    folds = measure(options.data, options.folds, options.seed)
-    print(
-        f"{len({s.video for part in folds for s in part})} videos, {options.folds} folds, seed {options.seed}, held out"
-    )
-    report(held_out(folds))
-    weights, floor, edge = choose([s for part in folds for s in part])
+    parts = split(options.data, options.folds, options.seed)
+    candidates = [Aligned(*values) for values in product(SKIPS, GAMMAS, UNKNOWNS)]
+    folds = [{how: [s for task in part for s in searches(task, how)] for how in candidates} for part in parts]
+    count = len({task.video.name for part in parts for task in part})
+    print(f"{count} videos, {options.folds} folds, seed {options.seed}, held out")
+    report(held_out(folds), [s for part in parts for task in part for s in by_order(task)])
+    skipping(parts)
+    how, chosen = choose_all(merged(folds))
+    weights = ", ".join(f"{name}={w:.2f}" for name, w in chosen.weights._asdict().items())
     print("\nchosen on all videos:")
-    print(f"WEIGHTS = Weights({', '.join(f'{name}={w:.2f}' for name, w in weights._asdict().items())})")
-    print(f"FLOOR = {floor:g}\nEDGE = {edge:.4g}")
+    print(f"SKIP = {how.skip:g}\nGAMMA = {how.gamma:g}\nUNKNOWN = {how.unknown:g}")
+    print(f"WEIGHTS = Weights({weights})\nFLOOR = {chosen.floor:g}\nEDGE = {chosen.edge:.4g}")
 
 
 if __name__ == "__main__":

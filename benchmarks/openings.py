@@ -233,9 +233,9 @@ def on_tmnist(folder: Path, seed: int, cache: Path) -> list[Row]:
 def on_transcripts(folder: Path, seed: int) -> list[Row]:
     import chapters
 
-    embed = chapters.Embedder()
     openings = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0)
-    found = {o: chapters.measure(folder / "youcook2_text", seed=seed, opening=o, embed=embed) for o in openings}
+    parts = chapters.split(folder / "youcook2_text", seed=seed)
+    found = {o: [[s for task in part for s in chapters.searches(task, opening=o)] for part in parts] for o in openings}
 
     def scores(these: list[Any]) -> dict[str, float]:
         own = [s.right() for s in these if (s.kind, s.setting) == ("key", "own")]

@@ -10,11 +10,13 @@ import numpy as np
 from dropdtw.problem.inputs import Array
 from dropdtw.results.alignment import Alignment
 
-GAMMA: Final = 0.07
-"""Temperature of the posterior over sentences."""
-
+# `python -m benchmarks.chapters --data DIR` (seed 0) chose these on 259 transcripts of cooking videos.
 SKIP: Final = 0.15
 """Cost of dropping a step, as a multiple of a sentence's drop cost."""
+GAMMA: Final = 0.12
+"""Temperature of the posterior over sentences."""
+UNKNOWN: Final = 0.8
+"""Match cost of the best sentence of a step that the talk does not have."""
 
 
 class Evidence(NamedTuple):
@@ -40,17 +42,12 @@ class Weights(NamedTuple):
     others: float
 
 
-# `python -m benchmarks.chapters --data DIR` (seed 0) fitted the next three on 259 transcripts of cooking videos. In
-# cross-validation, 5 % of the steps of a wrong recipe are found (70 % by alignment alone), and 99.7 % of the steps of
-# the right recipe that alignment puts in the right place are kept.
-WEIGHTS: Final = Weights(constant=6.83, cost=-3.74, place=3.71, others=-9.78)
+WEIGHTS: Final = Weights(constant=8.26, cost=-4.82, place=3.22, others=-9.50)
 """Calibrated: of the steps with a probability of 70 %, about 70 % are right."""
 FLOOR: Final = 0.25
 """Minimum probability of a step that counts as found."""
 EDGE: Final = 0.5
 """Minimum similarity of the first and last sentence of a passage, as a share of its best sentence's similarity."""
-UNKNOWN: Final = 0.8
-"""Typical match cost of the best sentence if the talk does not have the step."""
 
 
 class Passage(NamedTuple):
@@ -62,7 +59,9 @@ class Passage(NamedTuple):
     evidence: Evidence
 
 
-def passages(C: Array, a: Alignment, optional: Sequence[int] = ()) -> list[Passage]:
+def passages(
+    C: Array, a: Alignment, optional: Sequence[int] = (), *, gamma: float = GAMMA, unknown: float = UNKNOWN
+) -> list[Passage]:
     """The passages of an alignment, in order of time; a repeated step has several. C : (K, N) match costs.
 
     If a step does not have to occur and does not, it is no evidence against the others. That holds for optional steps,
@@ -74,8 +73,8 @@ def passages(C: Array, a: Alignment, optional: Sequence[int] = ()) -> list[Passa
         runs.setdefault(step, []).append((first, after))
     due = np.array(sorted({int(i) for i in a.walk} - {i for i in optional if i not in runs}), np.int64)
     best = np.array([min(C[i, slice(*run)].min() for run in runs.get(i, [(None,)])) for i in due], np.float64)
-    others = dict(zip(due.tolist(), (best.sum() - best + UNKNOWN) / len(due), strict=True))
-    p = a.posterior(GAMMA).match
+    others = dict(zip(due.tolist(), (best.sum() - best + unknown) / len(due), strict=True))
+    p = a.posterior(gamma).match
     return [
         Passage(
             step,
