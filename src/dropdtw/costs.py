@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from numbers import Real
 from typing import Final
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.problem import compiled
+from dropdtw.problem.errors import choices
 from dropdtw.problem.inputs import Array, as_match_costs, as_pair
 from dropdtw.problem.warn import warn
 
@@ -432,10 +432,8 @@ def resolve(match: MatchCost, features: int) -> Match:
         return Match("softmax", softmax, by_pair=False, symmetric=False, softmax=softmax)
     if callable(match):
         return Match("custom", _checked(match), by_column=False, by_pair=False, symmetric=False, least=-np.inf)
-    close = get_close_matches(str(match), MATCH_COSTS, 1)
     raise ValueError(
-        f"match is {match!r}; {f'did you mean {close[0]!r}? Or ' if close else ''}choose one of "
-        f"{', '.join(map(repr, MATCH_COSTS))}, 'softmax:0.1' (any γ > 0), 'auto', "
+        f"match is {match!r}; {choices(match, MATCH_COSTS)}, 'softmax:0.1' (any γ > 0), 'auto', "
         "or give a function of Z (K, d) and X (N, d) that returns C (K, N)"
     )
 

@@ -161,7 +161,7 @@ def test_what_cannot_be_aligned_has_no_vote():
     ({"n_neighbors": 16}, "n_neighbors is 16, but there are 15"),
     ({"n_neighbors": 1.5}, "n_neighbors is 1.5"),
     ({"weights": "cost"}, "weights is 'cost'; give 'uniform' or 'distance'"),
-    ({"method": "dwt"}, "method is 'dwt'; choose one of"),
+    ({"method": "dwt"}, "method is 'dwt'; did you mean 'dtw'"),
     ({"drop_x": "30"}, "drop_x is '30'"),
 ])  # fmt: skip
 def test_wrong_parameters_are_named(options, says):

@@ -9,6 +9,12 @@ from error_calls import LOCKSTEP, C, X, Z, case, on_a_picky_executor
 
 OPTIONS = (
     {
+        "method nearly right": case(
+            lambda: solve(C, method="drop-dtw"),
+            "method is 'drop-dtw'",
+            "did you mean 'drop_dtw'? Or choose one of 'drop_dtw', ",
+        ),
+        "reducer nearly right": case(lambda: cost(C, reducer="smoth"), "reducer is 'smoth'", "did you mean 'smooth'?"),
         "method": case(lambda: solve(C, method="twed"), "method is 'twed'", "choose one of 'drop_dtw', "),
         "method None": case(lambda: solve(C, method=None), "method is None", "or give a dropdtw.Recurrence"),
         "method, pairwise": case(

@@ -34,6 +34,17 @@ def shown(value: object) -> str:
     return text if len(text) < 200 else text[:197] + "..."
 
 
+def choices(value: object, names: Iterable[str]) -> str:
+    """Advice for a name that is unknown: the closest known one, and all of them.
+
+    >>> choices("fats", ["fast", "slow"])
+    "did you mean 'fast'? Or choose one of 'fast', 'slow'"
+    """
+    names = tuple(names)
+    close = get_close_matches(str(value), names, 1)
+    return (f"did you mean {close[0]!r}? Or " if close else "") + f"choose one of {', '.join(map(repr, names))}"
+
+
 class OptionError(ValueError):
     """An option has a value that does not fit. Python prints the option's name, the command line its flag.
 

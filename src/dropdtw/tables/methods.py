@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from dropdtw.problem.errors import OptionError
+from dropdtw.problem.errors import OptionError, choices
 from dropdtw.tables import paid, recurrence
 from dropdtw.tables.recurrence import End
 from dropdtw.tables.table import Recurrence
@@ -479,6 +479,6 @@ def look_up(method: MethodLike) -> Method:
     raise OptionError(
         "method",
         method,
-        f"choose one of {', '.join(map(repr, METHODS))}",
+        choices(method, METHODS),
         in_python=", or give a dropdtw.Recurrence or a method with parameters, such as dropdtw.free_ends()",
     )

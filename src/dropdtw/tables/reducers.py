@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw.problem.errors import OptionError
+from dropdtw.problem.errors import OptionError, choices
 
 Array = npt.NDArray[Any]
 
@@ -96,7 +96,7 @@ def reducer(name: str, gamma: float = 1.0) -> Reducer:
     """Return the reducer called `name`: "hard", "soft" or "smooth". Raises ValueError if name or gamma is invalid."""
     makers = {"hard": lambda _: hard_min, "soft": soft_min, "smooth": smooth_min}
     if not isinstance(name, str) or name not in makers:
-        raise OptionError("reducer", name, f"choose one of {', '.join(map(repr, makers))}")
+        raise OptionError("reducer", name, choices(name, makers))
     return makers[name](_checked(gamma))
 
 
