@@ -153,7 +153,16 @@ def test_the_keyboard_is_enough(page):
     expected += ["open_x-range", "open_x-number", "suggest-opening", "drop_z-kind", "match", "method"]
     expected += ["one_to_many", "many_to_one", "contiguous", "warp-range", "warp-number", "window-kind"]
     expected += ["posterior", "gamma-range", "gamma-number"]
-    expected += ["reset", "picture", "save-picture", "save-alignment", "copy-code", "code"]
+    expected += [
+        "reset",
+        "save-settings",
+        "open-settings",
+        "picture",
+        "save-picture",
+        "save-alignment",
+        "copy-code",
+        "code",
+    ]
     assert reached[: len(expected)] == expected
     unnamed = page.run(
         """return [...document.querySelectorAll("input, select, textarea, button")].filter((e) =>
@@ -244,6 +253,39 @@ def test_the_scheme_can_be_chosen(page):
         assert page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     finally:
         page.run("localStorage.clear()")
+
+
+def test_settings_are_saved_and_opened_as_an_aligner(page, tmp_path):
+    page.browser.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    page.choose("drop_x-kind", "percentile")
+    page.slide("drop_x-range", 60)
+    page.choose("window-kind", "columns")
+    page.slide("window-range", 30)
+    shown = page.text("cost")
+    page.find("save-settings").click()
+    page.until(lambda: list(tmp_path.glob("*.aligner.json")))
+    (stored,) = tmp_path.glob("*.aligner.json")
+    aligner = dropdtw.Aligner.from_dict(json.loads(stored.read_text()))
+    assert (aligner.drop_x, aligner.window, aligner.match) == ("percentile:60", 30, "cosine")
+    page.click("reset")
+    assert page.text("cost") != shown
+    page.run("document.body.dataset.busy = 'yes'")
+    page.find("settings-file").send_keys(str(stored))
+    page.until(lambda: page.text("opened") == f"opened {stored.name}")
+    page.settle()
+    assert page.text("cost") == shown
+    assert page.find("window-number").get_attribute("value") == "30"
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(aligner.replace(match="softmax:0.5", drop_x=0.3, window=None).to_dict()))
+    page.find("settings-file").send_keys(str(other))
+    page.until(lambda: "match='softmax:0.5'" in page.find("code").get_attribute("value"))
+    assert "drop_x=0.3" in page.find("code").get_attribute("value")
+    other.write_text('{"windw": 3}')
+    page.find("settings-file").send_keys(str(other))
+    page.until(lambda: "did you mean window?" in page.text("opened"))
+    other.write_text("{")
+    page.find("settings-file").send_keys(str(other))
+    page.until(lambda: page.text("opened") == "other.json: not valid JSON")
 
 
 def test_picture_and_alignment_are_saved(page, tmp_path):

@@ -115,7 +115,8 @@ def test_the_command_begins_with_charges(tmp_path, pair, monkeypatch):
 
 
 def test_settings_with_charges_survive_the_wire():
-    chosen = settings.Settings(drop_x=settings.Choice("constant", 1.0), open_x=2.5, warp=0.5)
+    chosen = settings.PageSettings(drop_x=settings.Choice("constant", 1.0), open_x=2.5, warp=0.5)
     assert settings.parse(json.loads(json.dumps(chosen.to_json()))) == chosen
-    assert settings.arguments(chosen, {}) == {"drop_x": 1.0, "open_x": 2.5, "warp": 0.5}
-    assert settings.arguments(settings.Settings(), {}) == {}
+    assert chosen.options({}).changed == {"drop_x": 1.0, "open_x": 2.5, "warp": 0.5}
+    assert settings.PageSettings().options({}).changed == {}
+    assert settings.PageSettings.of(chosen.options({})) == chosen

@@ -66,7 +66,7 @@ def test_code_gives_the_same_alignment(folder, names):
         header, _ = s.align(chosen)
         scope = runs_to(header["code"], header["cost"])
         np.testing.assert_allclose(scope["p"].match, s.posterior(chosen).match, atol=1e-9)
-    assert ("dropdtw.align(Z, X" in header["code"]) == ("C" not in names[0])
+    assert ("aligner.align(Z, X)" in header["code"]) == ("C" not in names[0])
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_settings_to_begin_with(pair):
     with pytest.raises(ValueError, match="match is 'manhattan'"):
         s.opening("manhattan")
     assert Session(load.from_sequences(Z[:, :1], X[:, :1])).first.match == "euclidean"
-    own = settings.Settings(match="softmax:0.5")
+    own = settings.PageSettings(match="softmax:0.5")
     assert "softmax:0.5" in Session(load.from_sequences(Z, X), own).matches
 
 

@@ -30,7 +30,7 @@ def test_the_token_opens_and_nothing_else(client, path):
         assert refused(client.get(path, token=token), 403, "token")
 
 
-@pytest.mark.parametrize("path", ["align", "posterior", "explain", "suggest", "export"])
+@pytest.mark.parametrize("path", ["align", "posterior", "explain", "suggest", "export", "aligner", "open"])
 def test_questions_need_the_token_too(client, path):
     assert refused(client.post(path, {}, token="wrong"), 403, "token")
     assert refused(client.get(path), 405, "Not Allowed")

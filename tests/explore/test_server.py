@@ -92,7 +92,7 @@ def test_forbidden_matches_are_marked_and_infinite_costs_survive():
     assert (found["levels"] == view.FORBIDDEN).sum() == 1
     chosen = {"drop_x": {"kind": "constant", "value": 0.5}}
     assert "forbidden" in client.ask("explain", chosen, i=0, j=2)["cell"]
-    client = Client(Session(load.from_costs(np.full((2, 3), np.inf)), settings.Settings()))
+    client = Client(Session(load.from_costs(np.full((2, 3), np.inf)), settings.PageSettings()))
     assert client.get("info").json()["curves"]["x"] == [[None] * 3]
     assert set(unpack(client.get("matrix").content)["levels"]) == {view.FORBIDDEN}
 
@@ -156,7 +156,8 @@ def test_the_alignment_is_exported(client, pair):
     np.testing.assert_array_equal(a.pairs, b.pairs)
     assert b.cost == pytest.approx(a.cost)
     assert found["segments"][0]["start_seconds"] == found["segments"][0]["start"] / 10
-    assert settings.parse(found["settings"]) == settings.parse(FIRST)
+    aligner = dropdtw.Aligner.from_dict(found["aligner"])
+    assert aligner == dropdtw.Aligner("percentile:30", match="cosine", gamma=0.1)
 
 
 def test_settings_that_fit_nothing_are_answered_in_the_librarys_words(client):
@@ -175,9 +176,9 @@ def test_settings_that_fit_nothing_are_answered_in_the_librarys_words(client):
     assert "match is 'manhattan'" in client.ask("align", FIRST | {"match": "manhattan"}, seq=1)["error"]
     assert "gamma" in client.ask("posterior", FIRST | {"gamma": -1}, seq=1)["error"]
     assert "gamma is null" in client.ask("posterior", FIRST | {"gamma": None}, seq=1)["error"]
-    costs_only = Client(Session(load.from_costs(np.eye(2)), settings.Settings()))
+    costs_only = Client(Session(load.from_costs(np.eye(2)), settings.PageSettings()))
     assert "only match costs were loaded" in costs_only.ask("align", {"match": "cosine"}, seq=1)["error"]
-    nothing = Client(Session(load.from_costs(np.full((2, 2), np.inf)), settings.Settings()))
+    nothing = Client(Session(load.from_costs(np.full((2, 2), np.inf)), settings.PageSettings()))
     assert "every match is forbidden" in nothing.ask("suggest", {})["error"]
 
 

@@ -86,8 +86,8 @@ class Client:
         return self.send("POST", path, content=json.dumps(question).encode(), headers=headers, **options)
 
     def ask(self, path, chosen, **more):
-        """The answer to a request with settings."""
-        answer = self.post(path, {"settings": chosen, **more})
+        """The answer to a request with settings, or with other keys alone if `chosen` is None."""
+        answer = self.post(path, more if chosen is None else {"settings": chosen, **more})
         assert answer.status_code == 200, answer.text
         return unpack(answer.content) if answer.headers["content-type"] == server.BINARY else answer.json()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any
 
 import typer
@@ -51,6 +50,14 @@ def explore(
         typer.Option("--method", help="Initial method. Default: as stored in the .npz or .json, or drop_dtw."),
     ] = None,
     order: options.OrderFile = None,
+    settings: Annotated[
+        str | None,
+        typer.Option(
+            "--settings",
+            metavar="FILE",
+            help="Initial options as JSON, as the page and Aligner.to_dict write them; flags override them.",
+        ),
+    ] = None,
     header: options.Header = None,
     truth: Annotated[
         str | None, typer.Option(help="A file with the true z of each x (-1: none), to compare with.")
@@ -89,8 +96,12 @@ def explore(
     if order is not None:
         data = with_order(data, options.order_of(order, data.shape[0]), order)
     session = Session(data)
-    if match != "auto" or method or drop_x or drop_z:
-        session.first = _first(session, None if match == "auto" else match, method, drop_x, drop_z)
+    begin = None if match == "auto" else match
+    if settings is not None:
+        flags = _said(drop_x, drop_z) | _named(match=begin, method=method)
+        session.first = session.opened(options.stored_aligner(settings).replace(**flags))
+    elif begin or method or drop_x or drop_z:
+        session.first = _first(session, begin, method, drop_x, drop_z)
     if open_x or open_z or warp:
         session.first = _charged(session, open_x, open_z, warp)
 
@@ -137,44 +148,42 @@ def _first(session: Any, match: str | None, method: str | None, drop_x: str | No
     """The initial settings, from the options."""
     from dataclasses import replace
 
+    from dropdtw.explore.settings import Choice
+
     if match and session.data.Z is None:
         raise ValueError(f"--match is {match!r}, but only match costs were given; omit it, or give Z and X")
     begin = session.opening(match, method)
     if drop_x is None and drop_z is None:
         return begin
-    sides = {"drop_x": drop_x or options.NOTHING, "drop_z": drop_z or options.NOTHING}
-    suggested = {side: begin.drop_x for side, text in sides.items() if text == "suggest"}
-    return replace(begin, **{side: _choice(text, side) for side, text in sides.items()} | suggested)
+    asked = {"drop_x": None, "drop_z": None} | _said(drop_x, drop_z)
+    return replace(
+        begin,
+        **{
+            side: begin.drop_x if isinstance(cost, str) and cost == "suggest" else Choice.of(side, cost)
+            for side, cost in asked.items()
+        },
+    )
 
 
 def _charged(session: Any, open_x: str | None, open_z: str | None, warp: float) -> Any:
     """The initial settings with opening costs and warp. Raises if the method has none, since the page hides them."""
     from dataclasses import replace
 
-    from dropdtw.explore.settings import arguments
-    from dropdtw.problem.spec import Spec
-
-    asked = {"open_x": options.opening_cost(open_x, "open-x"), "open_z": options.opening_cost(open_z, "open-z")}
-    steps = session.data.steps
-    said = {} if steps is None else {"order": steps.order}
-    Spec.of(**arguments(session.first, session.data.given) | said | asked | {"warp": warp})
+    given = _named(open_x=open_x, open_z=open_z)
+    asked: dict[str, Any] = {name: options.opening_cost(text, name.replace("_", "-")) for name, text in given.items()}
+    asked |= {"warp": warp} if warp else {}
+    session.aligner(session.first).replace(**asked)
     if "suggest" in asked.values():
         found = session.suggest_opening(session.first)
         asked = {name: found[name] if cost == "suggest" else cost for name, cost in asked.items()}
-    return replace(session.first, **asked, warp=warp)
+    return replace(session.first, **asked)
 
 
-def _choice(text: str, side: str) -> Any:
-    """A drop cost as the page represents it."""
-    from dropdtw.explore.settings import Choice
+def _said(drop_x: str | None, drop_z: str | None) -> dict[str, Any]:
+    """The drop costs that were given as flags."""
+    given = _named(drop_x=drop_x, drop_z=drop_z)
+    return {side: options.drop_cost(text, side.replace("_", "-")) for side, text in given.items()}
 
-    cost = options.drop_cost(text, side.replace("_", "-"))
-    if cost is None or text == "suggest":
-        return Choice()
-    if isinstance(cost, str) and cost.startswith("percentile:"):
-        return Choice("percentile", float(cost.partition(":")[2]))
-    if isinstance(cost, float) and math.isfinite(cost):
-        return Choice("constant", cost)
-    raise ValueError(
-        f"--{side.replace('_', '-')} is {text!r}; the explorer takes a number, percentile:30, suggest or none"
-    )
+
+def _named(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -7,7 +7,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -19,6 +19,9 @@ from dropdtw.problem.charges import Opening
 from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.tables.methods import METHODS
+
+if TYPE_CHECKING:
+    from dropdtw.aligner import Aligner
 
 NOTHING = "none"
 
@@ -106,10 +109,7 @@ def _load_settings(ctx: typer.Context, place: str | None) -> str | None:
     """Make the options of a stored `Aligner` the defaults of this command; flags override them."""
     if place is None or ctx.resilient_parsing:
         return place
-    from dropdtw.aligner import Aligner
-    from dropdtw.files import jsons
-
-    aligner = parsed(place, lambda text: Aligner.from_dict(jsons.loads(text)), "settings")
+    aligner = stored_aligner(place)
     taken = {parameter.name for parameter in ctx.command.params}
     values: dict[str, Any] = {"drop_x": NOTHING, "drop_z": NOTHING}  # here, none means that nothing may be dropped
     stored = aligner.to_dict()
@@ -128,6 +128,14 @@ def _load_settings(ctx: typer.Context, place: str | None) -> str | None:
         values[name] = value if isinstance(value, bool) else str(value)
     ctx.default_map = {name: value for name, value in values.items() if name in taken}
     return place
+
+
+def stored_aligner(place: str) -> Aligner:
+    """Read the file of `--settings`."""
+    from dropdtw.aligner import Aligner
+    from dropdtw.files import jsons
+
+    return parsed(place, lambda text: Aligner.from_dict(jsons.loads(text)), "settings")
 
 
 Settings = Annotated[

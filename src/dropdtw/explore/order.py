@@ -10,11 +10,11 @@ import numpy as np
 
 from dropdtw import drops
 from dropdtw.explore.load import Data
-from dropdtw.explore.settings import Call
 from dropdtw.files.strangers import one_line
 from dropdtw.orders.blocks import Steps
 from dropdtw.orders.drawing import drawing
 from dropdtw.problem.inputs import Array
+from dropdtw.problem.options import Options
 from dropdtw.tables.methods import METHODS
 
 MOST_BOXES: Final = 400
@@ -46,14 +46,14 @@ def drawn(steps: Steps | None) -> dict[str, Any] | None:
     }
 
 
-def added(steps: Steps | None, call: Call, C: Array) -> Call:
-    """The keyword arguments of `dropdtw.solve` that the order adds; dropping an optional step is free."""
+def added(steps: Steps | None, options: Options, C: Array) -> dict[str, Any]:
+    """The options that the order adds; dropping an optional step is free."""
     if steps is None:
         return {}
-    found: Call = {} if steps.order is None else {"order": steps.order}
-    method = METHODS.get(call.get("method", "drop_dtw"))
+    found: dict[str, Any] = {} if steps.order is None else {"order": steps.order}
+    method = METHODS.get(options.method) if isinstance(options.method, str) else None
     if steps.optional and method is not None and method.takes_drops:
-        rule = drops.resolve(call.get("drop_z"), "drop_z")
+        rule = drops.resolve(options.drop_z, "drop_z")
         price = np.broadcast_to(np.inf if rule is None else np.asarray(rule(C), np.float64), (len(C),)).copy()
         price[list(steps.optional)] = 0.0
         found["drop_z"] = price

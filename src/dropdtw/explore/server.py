@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from dropdtw import palette
+from dropdtw.aligner import Aligner
 from dropdtw.explore import settings
 from dropdtw.explore.session import Session
 from dropdtw.problem.inputs import Array
@@ -149,7 +150,7 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
 
         return answer
 
-    def binary(method: Callable[[settings.Settings], Packed]) -> Callable[[dict[str, Any]], Callable[[], Response]]:
+    def binary(method: Callable[[settings.PageSettings], Packed]) -> Callable[[dict[str, Any]], Callable[[], Response]]:
         def work(asked: dict[str, Any]) -> Callable[[], Response]:
             chosen, seq = settings.parse(asked["settings"]), settings.whole("seq", asked["seq"], 1 << 53)
 
@@ -184,12 +185,17 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
         i, j = settings.whole("i", asked["i"], K), settings.whole("j", asked["j"], N)
         return lambda: session.explain(chosen, i, j) | {"i": i, "j": j}
 
-    def about(method: Callable[[settings.Settings], Any]) -> Callable[[dict[str, Any]], Callable[[], Any]]:
+    def about(method: Callable[[settings.PageSettings], Any]) -> Callable[[dict[str, Any]], Callable[[], Any]]:
         def prepare(asked: dict[str, Any]) -> Callable[[], Any]:
             chosen = settings.parse(asked["settings"])
             return lambda: method(chosen)
 
         return prepare
+
+    def opened(asked: dict[str, Any]) -> Callable[[], Any]:
+        if not isinstance(asked["aligner"], dict):
+            raise ValueError("aligner is not an object; send what Aligner.to_dict writes")
+        return lambda: session.opened(Aligner.from_dict(asked["aligner"])).to_json()
 
     asked = ("settings",)
     posts = {
@@ -199,6 +205,8 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
         "suggest": answering(asked, "quick", plain(about(session.suggest))),
         "suggest-opening": answering(asked, "quick", plain(about(session.suggest_opening))),
         "export": answering(asked, "quick", plain(about(session.export))),
+        "aligner": answering(asked, "quick", plain(about(lambda chosen: session.aligner(chosen).to_dict()))),
+        "open": answering(("aligner",), "quick", plain(opened)),
     }
     app = Starlette(
         routes=[

@@ -16,14 +16,15 @@ import dropdtw
 from dropdtw import costs, drops, palette
 from dropdtw.explore import order, view
 from dropdtw.explore.load import Data
-from dropdtw.explore.settings import Choice, Settings, arguments
+from dropdtw.explore.settings import Choice, PageSettings
 from dropdtw.files import formats
+from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array
+from dropdtw.problem.options import Options
 from dropdtw.problem.problem import Problem
-from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
-from dropdtw.tables.methods import METHODS
+from dropdtw.tables.methods import METHODS, Method
 
 DRAWN_COSTS: Final = 1 << 22
 DRAWN_POSTERIOR: Final = 1 << 20
@@ -58,7 +59,7 @@ class Memo:
 class Session:
     """Loaded data and the requests about them."""
 
-    def __init__(self, data: Data, first: Settings | None = None) -> None:
+    def __init__(self, data: Data, first: PageSettings | None = None) -> None:
         self.data = data
         K, N = data.shape
         self._matrices, self._found = Memo(3), Memo(max(1, min(32, REMEMBERED // (K * N))))
@@ -83,21 +84,15 @@ class Session:
         assert X is not None
         return self._matrices(match, lambda: costs.resolve(match, Z.shape[1]).cost(Z, X))
 
-    def opening(self, match: str | None = None, method: str | None = None) -> Settings:
+    def opening(self, match: str | None = None, method: str | None = None) -> PageSettings:
         """The initial settings: those stored with the data if any, otherwise a suggested drop cost."""
         data = self.data
-        if data.Z is not None and match in (None, "auto"):
-            match = costs.resolve("auto", data.Z.shape[1]).name
-        if match is not None and match not in self.matches:
-            costs.resolve(match, 1 if data.Z is None else data.Z.shape[1])  # raises an error that explains the problem
-            self.matches.append(match)
+        match = self._offer(match)
         name = method or data.method or "drop_dtw"
-        known = [known for known, entry in METHODS.items() if not entry.needs_sequences]  # it has only match costs
-        if name not in known:
-            raise ValueError(f"method is {name!r}; choose one of {', '.join(known)}")
+        self._check_method(name)
         entry, C = METHODS[name], self.costs(match)
         flags: dict[str, Any] = {} if entry.one_to_one or entry.fixes_moves else dict(data.begin)
-        settings = Settings(match=match, method=name, gamma=self.usual_gamma(C), **flags)
+        settings = PageSettings(match=match, method=name, gamma=self.usual_gamma(C), **flags)
         if entry.takes_warp:
             settings = replace(settings, warp=data.charges.warp)
         if entry.takes_threshold:
@@ -145,8 +140,7 @@ class Session:
                     "one_to_one": m.one_to_one,
                     "fixes_moves": m.fixes_moves,
                 }
-                for name, m in METHODS.items()
-                if not m.needs_sequences and (drawn is None or m.takes_orders)
+                for name, m in self._methods.items()
             },
             "order": drawn,
             "given": [side for side, values in data.given.items() if _kind(values).kind == "given"],
@@ -178,31 +172,27 @@ class Session:
 
     # --- requests ---------------------------------------------------------------------------------------------
 
-    def alignment(self, settings: Settings) -> Alignment:
+    def alignment(self, settings: PageSettings) -> Alignment:
         """The best alignment; the library's ValueError if there is none."""
         alike = replace(settings, gamma=None)  # an alignment does not depend on gamma
-        return self._found(
-            ("alignment", alike), lambda: dropdtw.solve(self.costs(settings.match), **self._call(settings))
-        )
+        return self._found(("alignment", alike), lambda: self.aligner(alike).solve(self.costs(settings.match)))
 
-    def posterior(self, settings: Settings) -> Posterior:
+    def posterior(self, settings: PageSettings) -> Posterior:
         """The probabilities of all matches and drops."""
         if settings.gamma is None:
             raise ValueError("gamma is null; send a number > 0")
-        gamma = settings.gamma
         return self._found(
-            ("posterior", settings),
-            lambda: dropdtw.posterior(self.costs(settings.match), gamma=gamma, **self._call(settings)),
+            ("posterior", settings), lambda: self.aligner(settings).posterior(self.costs(settings.match))
         )
 
-    def align(self, settings: Settings) -> tuple[dict[str, Any], dict[str, Array]]:
+    def align(self, settings: PageSettings) -> tuple[dict[str, Any], dict[str, Array]]:
         """The alignment in the form that the page draws."""
         a = self.alignment(settings)
         given = a.solved().given
         header = {
             "cost": a.cost,
             "prices": {"drop_x": _price(given.drop_x), "drop_z": _price(given.drop_z)},
-            "threshold": self._threshold(settings),
+            "threshold": self._threshold(self.aligner(settings), settings.match),
             "agreement": None if self.data.truth is None else float((a.labels == self.data.truth).mean()),
             "code": self.code(settings),
         }
@@ -216,7 +206,7 @@ class Session:
             arrays |= {"visits": np.array(a.visits, "<i4").reshape(-1, 3), "walk": np.unique(a.walk).astype("<i4")}
         return header, arrays
 
-    def probabilities(self, settings: Settings) -> tuple[dict[str, Any], dict[str, Array]]:
+    def probabilities(self, settings: PageSettings) -> tuple[dict[str, Any], dict[str, Array]]:
         """The posterior in the form that the page draws: one byte per cell, 255 for probability 1."""
         p = self.posterior(settings)
         match = np.rint(np.clip(view.pooled(p.match, DRAWN_POSTERIOR, np.maximum), 0, 1) * 255).astype(np.uint8)
@@ -227,7 +217,7 @@ class Session:
             "drop_z": np.clip(p.drop_z, 0, 1).astype("<f4"),
         }
 
-    def explain(self, settings: Settings, i: int, j: int) -> dict[str, str]:
+    def explain(self, settings: PageSettings, i: int, j: int) -> dict[str, str]:
         """Explain a cell, its column and its row in words."""
         a = self.alignment(settings)
         p = None if settings.gamma is None else self.posterior(settings)
@@ -254,45 +244,82 @@ class Session:
             about_x += f"; true match: {f'z_{true}' if true >= 0 else 'none'}"
         return {"cell": cell, "x": about_x, "z": about_z}
 
-    def suggest(self, settings: Settings) -> dict[str, Any]:
+    def suggest(self, settings: PageSettings) -> dict[str, Any]:
         """Suggest a drop cost for these settings, with its confidence."""
-        call = {k: v for k, v in self._call(settings).items() if k in SUGGESTING}
+        changed = settings.options(self.data.given).changed
+        call = {name: changed[name] for name in SUGGESTING if name in changed}
         entry = METHODS.get(settings.method)
         z = settings.drop_z.kind != "none" or bool(entry and entry.one_to_one)
         found = dropdtw.suggest_drop(self.costs(settings.match), drop_z=z, **call)
         return _suggestion(found)
 
-    def suggest_opening(self, settings: Settings) -> dict[str, float]:
+    def suggest_opening(self, settings: PageSettings) -> dict[str, float]:
         """Suggest opening costs for these settings, one for each side with drops."""
         free = self._order is not None and self._order["partial"]  # under a partial order, dropped z form no runs
         sides = ["x"] if settings.drop_x.kind != "none" else []
         sides += ["z"] if settings.drop_z.kind != "none" and not free else []
-        asked = self._call(settings) | {f"open_{side}": "suggest" for side in sides}
-        charges = Problem.of_costs(Spec.of(**asked), self.costs(settings.match)).given.charges
+        aligner = self.aligner(settings).replace(**{f"open_{side}": "suggest" for side in sides})
+        charges = Problem.of_costs(aligner.spec, self.costs(settings.match)).given.charges
         return {f"open_{side}": _rounded(getattr(charges, f"open_{side}")) for side in sides}
 
-    def export(self, settings: Settings) -> dict[str, Any]:
-        """The alignment in the form that `Alignment.from_dict` reads, with its settings."""
+    def export(self, settings: PageSettings) -> dict[str, Any]:
+        """The alignment in the form that `Alignment.from_dict` reads, with its `Aligner`."""
         times = np.array(self.data.times) if self.data.times else None
         content = formats.alignment_content(self.alignment(settings), ".json", fps=self.data.fps, times=times)
-        return json.loads(content) | {"settings": settings.to_json()}  # type: ignore[no-any-return]
+        return json.loads(content) | {"aligner": self.aligner(settings).to_dict()}  # type: ignore[no-any-return]
 
-    def code(self, settings: Settings) -> str:
+    def aligner(self, settings: PageSettings) -> dropdtw.Aligner:
+        """The `Aligner` of these settings and of the loaded order; ValueError if there is none."""
+        options = settings.options(self.data.given)
+        extra = order.added(self.data.steps, options, self.costs(settings.match))
+        return dropdtw.Aligner(**options.changed | extra)
+
+    def opened(self, aligner: dropdtw.Aligner) -> PageSettings:
+        """The settings that show an `Aligner`. Raises ValueError if the page cannot show it.
+
+        Drop costs that are neither numbers nor percentiles become numbers, if they are the same for all elements. The
+        posterior is shown if γ is not the default.
+        """
+        steps = self.data.steps
+        if aligner.order is not None and (steps is None or steps.order != aligner.order):
+            raise OptionError("order", aligner.order, "start the explorer with {order}", ", not the order of this page")
+        match = self._offer(aligner.match)
+        self._check_method(aligner.method)
+        given = Problem.of_costs(aligner.spec, self.costs(match)).given
+        numbers: dict[str, Any] = {
+            name: _rounded(getattr(given.charges, name))
+            for name in ("open_x", "open_z")
+            if isinstance(getattr(aligner, name), str)
+        }
+        kept: dict[str, Any] = {}
+        for name, optional in (("drop_x", ()), ("drop_z", () if steps is None else steps.optional)):
+            value = getattr(aligner, name)
+            if value is None or isinstance(value, int | float) or str(value).startswith("percentile:"):
+                continue
+            kept[name] = self._held(name, value, np.delete(getattr(given, name), list(optional)))
+            numbers[name] = None
+        if isinstance(aligner.threshold, str) and aligner.threshold == "suggest":
+            numbers["threshold"] = self._threshold(aligner, match)
+        return replace(PageSettings.of(Options(**aligner.changed | numbers | {"match": "auto"})), **kept, match=match)
+
+    def code(self, settings: PageSettings) -> str:
         """Python code that reproduces the alignment, and the posterior if one is shown."""
-        call = arguments(settings, {side: _Raw(code) for side, code in self.data.given_code.items()})
-        extra = order.added(self.data.steps, self._plain_call(settings), self.costs(settings.match))
-        if "drop_z" in extra:
-            extra["drop_z"] = _Raw(order.code_of(extra["drop_z"]))
-        if "order" in extra:
-            extra["order"] = _Raw("order")
-        call |= extra
-        text = "".join(f", {name}={value!r}" for name, value in call.items())
-        if settings.match is None:
-            lines = [f"a = dropdtw.solve(C{text})"]
-        else:
-            lines = [f"a = dropdtw.align(Z, X, match={settings.match!r}{text})"]
+        aligner = self.aligner(settings)
+        said = {name: repr(value) for name, value in aligner.changed.items()}
+        if "order" in said:
+            said["order"] = "order"
+        for side in ("drop_x", "drop_z"):
+            if getattr(settings, side).kind == "given":
+                said[side] = self.data.given_code[side]
+        if self.data.steps is not None and isinstance(aligner.drop_z, np.ndarray):
+            said["drop_z"] = order.code_of(aligner.drop_z)
+        data, verb = ("C", "solve") if settings.match is None else ("Z, X", "align")
+        lines = [
+            f"aligner = dropdtw.Aligner({', '.join(f'{name}={value}' for name, value in said.items())})",
+            f"a = aligner.{verb}({data})",
+        ]
         if settings.gamma is not None:
-            lines.append(f"p = dropdtw.posterior(a.problem.C, gamma={settings.gamma!r}{text})")
+            lines.append(f"p = aligner.posterior({data})")
         return "\n".join([*self.data.lines, *lines, ""])
 
     # --- helpers ----------------------------------------------------------------------------------------------
@@ -305,22 +332,50 @@ class Session:
     def _order(self) -> dict[str, Any] | None:
         return order.drawn(self.data.steps)
 
-    def _call(self, settings: Settings) -> dict[str, Any]:
-        call = self._plain_call(settings)
-        return call | order.added(self.data.steps, call, self.costs(settings.match))
+    def _offer(self, match: Any) -> str | None:
+        """The name of a match cost, which the page then offers; None if only match costs were loaded."""
+        if self.data.Z is None:
+            return None
+        features = self.data.Z.shape[1]
+        if match in (None, "auto"):
+            match = costs.resolve("auto", features).name
+        costs.resolve(match, features)  # raises an error that explains the problem
+        if not isinstance(match, str):
+            raise OptionError("match", match, "give one by name", ", which the explorer cannot show")
+        if match not in self.matches:
+            self.matches.append(match)
+        return match
 
-    def _plain_call(self, settings: Settings) -> dict[str, Any]:
-        return arguments(settings, self.data.given)
+    @cached_property
+    def _methods(self) -> dict[str, Method]:
+        """The methods that the page offers: those that need only match costs, and take the order if there is one."""
+        ordered = self._order is not None
+        return {k: m for k, m in METHODS.items() if not m.needs_sequences and (m.takes_orders or not ordered)}
 
-    def _threshold(self, settings: Settings) -> float | None:
+    def _check_method(self, name: Any) -> None:
+        """Raise if the page does not offer a method."""
+        if name not in self._methods:
+            raise OptionError("method", name, f"choose one of {', '.join(self._methods)}")
+
+    def _held(self, name: str, value: Any, resolved: Array) -> Choice:
+        """How to show drop costs that are neither a number nor a percentile: as loaded, or as a number."""
+        if name in self.data.given and np.array_equal(value, self.data.given[name]):
+            return _kind(self.data.given[name])
+        if not len(resolved) or (resolved == np.inf).all():
+            return Choice()
+        if (resolved != resolved[0]).any():
+            raise OptionError(name, value, "give one number for all elements", ", which the explorer has no slider for")
+        return Choice.of(name, _rounded(float(resolved[0])) if isinstance(value, str) else float(resolved[0]))
+
+    def _threshold(self, aligner: dropdtw.Aligner, match: str | None) -> float | None:
         """The threshold as a number."""
-        rule = drops.resolve(self._call(settings).get("threshold"), "threshold")
+        rule = drops.resolve(aligner.threshold, "threshold")
         if rule is None:
             return None
-        value = float(rule(self.costs(settings.match)))  # type: ignore[arg-type]
+        value = float(rule(self.costs(match)))  # type: ignore[arg-type]
         return value if np.isfinite(value) else None
 
-    def _about_z(self, a: Alignment, settings: Settings, i: int) -> str:
+    def _about_z(self, a: Alignment, settings: PageSettings, i: int) -> str:
         """Why z_i was matched or dropped; the counterpart of `Alignment.explain`, which covers x."""
         here = a.pairs[a.pairs[:, 0] == i, 1]
         if len(here):
@@ -339,7 +394,7 @@ class Session:
         now = f"dropped for {price:.4g}" + (
             f" and opens a run of drops for {given.charges.open_z:.4g}" if opens else ""
         )
-        other = dropdtw.cost(self.costs(settings.match), **self._call(settings) | {"drop_z": drop_z})
+        other = self.aligner(settings).replace(drop_z=drop_z).cost(self.costs(settings.match))
         if not np.isfinite(other):
             return f"{now}; no alignment matches it"
         return (
@@ -362,13 +417,6 @@ class Session:
 
 SUGGESTING: Final = ("one_to_many", "many_to_one", "contiguous", "window")
 """Options that affect the suggested drop cost."""
-
-
-class _Raw(str):
-    """Code whose repr is the code itself."""
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 def _suggestion(found: dropdtw.Suggestion) -> dict[str, Any]:

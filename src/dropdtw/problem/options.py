@@ -250,6 +250,13 @@ def _encoded(name: str, value: Any) -> Any:
 
 def _decoded(name: str, value: Any) -> Any:
     """Read what `_encoded` wrote."""
+    try:
+        return _read(name, value)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise OptionError(name, value, "give it as Aligner.to_dict writes it") from error
+
+
+def _read(name: str, value: Any) -> Any:
     if name in ("drop_x", "drop_z", "threshold"):
         return _numbers(value)
     if name == "match" and isinstance(value, dict):
@@ -261,6 +268,8 @@ def _decoded(name: str, value: Any) -> Any:
     if name == "method" and isinstance(value, dict):
         import dropdtw
 
+        if len(value) != 1:
+            raise KeyError(name)
         ((maker, arguments),) = value.items()
         makers: dict[str, Callable[..., Method]] = {
             "free_ends": dropdtw.free_ends, "wdtw": dropdtw.wdtw, "erp": dropdtw.erp

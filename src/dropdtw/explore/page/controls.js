@@ -129,7 +129,10 @@ export function controls(info, changed) {
     adapt,
     /** Set all controls. */
     write(settings) {
-      if (info.matches.length) $("match").value = settings.match;
+      if (info.matches.length) {
+        if (![...$("match").options].some((option) => option.value === settings.match)) $("match").add(new Option(settings.match, settings.match));
+        $("match").value = settings.match;
+      }
       $("method").value = settings.method;
       for (const side of SIDES) {
         const { kind, value } = settings[side];

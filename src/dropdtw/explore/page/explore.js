@@ -351,9 +351,38 @@ $("copy-code").addEventListener("click", async () => {
 $("reset").addEventListener("click", () => {
   $("opening").textContent = "";
   if (state.info.suggested) trust(state.info.suggested);
-  restored = state.info.settings;
+  restore(state.info.settings);
+});
+
+/** Show settings that did not come from the controls. */
+function restore(settings) {
+  restored = settings;
   panel.write(restored);
   changed();
+}
+
+// A file of settings is what `Aligner.to_dict` writes, so that Python and the command line read it too.
+$("save-settings").addEventListener("click", async () => {
+  try {
+    const answer = await post("aligner", { settings: panel.read() });
+    if (answer.error) { showError(answer.error); return; }
+    save(new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" }), `${stem()}.aligner.json`);
+  } catch (error) {
+    showError(lost(error));
+  }
+});
+$("open-settings").addEventListener("click", () => $("settings-file").click());
+$("settings-file").addEventListener("change", async () => {
+  const file = $("settings-file").files[0];
+  if (!file) return;
+  $("settings-file").value = ""; // so that the same file can be opened again
+  try {
+    const answer = await post("open", { aligner: JSON.parse(await file.text()) });
+    $("opened").textContent = answer.error ? `${file.name}: ${answer.error}` : `opened ${file.name}`;
+    if (!answer.error) restore(answer);
+  } catch (error) {
+    $("opened").textContent = `${file.name}: ${error instanceof SyntaxError ? "not valid JSON" : lost(error)}`;
+  }
 });
 
 // On a phone the settings cover the bottom of the screen: scroll the picture into view above them.
