@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -116,6 +116,13 @@ def table(
     folder: Folder = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of trainings per row.")] = 5,
     epochs: Epochs = 10,
+    scores: Annotated[
+        Literal["step", "occurrence"],
+        typer.Option(
+            help="How accuracy and IoU are counted. step: a frame shows the step at its center; the occurrences of a "
+            "step count as one. occurrence, as the authors: a step has every frame it touches; each counts by itself."
+        ),
+    ] = "step",
     mnist: Mnist = None,
     encoder: EncoderFile = None,
     quick: Quick = False,
@@ -130,6 +137,7 @@ def table(
         seeds=seeds,
         epochs=epochs,
         datasets=tuple(data or [STAND_IN]),
+        mode=scores,
         mnist=None if mnist is None else str(mnist),
         encoder=None if encoder is None else str(encoder),
     )

@@ -34,7 +34,7 @@ class StepVideo:
     order : which steps may follow which, from `dropdtw.orders`; None: the steps happen in the order of the list.
 
     **A frame belongs to a segment if its center does**: start <= center < stop. If segments overlap, the frame belongs
-    to the one that starts last (ties: the one listed last). `metrics.recall` follows the same rule.
+    to the one that starts last (ties: the one listed last). `metrics.recall` follows the same rule, `touched` another.
 
     Empty videos, empty step lists and more steps than frames are allowed; :func:`check` reports them.
 
@@ -110,9 +110,29 @@ class StepVideo:
     @cached_property
     def rows(self) -> Array:
         """(N,) the row of the step list that each frame shows, -1 for background; `Alignment.labels` predicts it."""
+        return self._painted(self.frame_segments)
+
+    @cached_property
+    def touched(self) -> Array:
+        """(N,) like `rows`, but a segment has every frame that it overlaps, as in the authors' experiments.
+
+        >>> StepVideo("tea", "Make tea", np.zeros((4, 2)), [7, 3], ["boil", "pour"], np.zeros((2, 5)),
+        ...           clip_seconds=2.0, segments=[(0, 0.0, 4.5), (1, 5.5, 7.0)]).touched
+        array([0, 0, 1, 1])
+        """
+        starts, stops = self.times.T
+        return self._painted(
+            [
+                (row, int(np.searchsorted(stops, start, "right")), int(np.searchsorted(starts, stop)))
+                for row, start, stop in self._truth()
+            ]
+        )
+
+    def _painted(self, spans: Sequence[tuple[int, int, int]]) -> Array:
+        """(N,) rows from the segments in frames. The segment that starts last wins; ties: the one listed last."""
         rows = np.full(len(self.frames), BACKGROUND)
-        order = sorted(range(len(self._truth())), key=lambda s: self._truth()[s][1])  # stable: ties as listed
-        for row, start, stop in (self.frame_segments[s] for s in order):
+        for number in sorted(range(len(spans)), key=lambda s: self._truth()[s][1]):  # stable: ties as listed
+            row, start, stop = spans[number]
             rows[start:stop] = row
         return rows
 

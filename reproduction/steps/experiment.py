@@ -30,7 +30,7 @@ class Settings(experiment.Settings):
     """The settings of this experiment, in addition to those that all experiments share.
 
     tables : keys of `tables.TITLES`.   datasets : keys of `DATASETS`, each with its own tables.
-    mnist, encoder : files of the stand-ins.   small : tiny data.
+    mode : how scores are counted.   mnist, encoder : files of the stand-ins.   small : tiny data.
     """
 
     seeds: int = 5
@@ -38,13 +38,14 @@ class Settings(experiment.Settings):
     lr: float = 3e-4
     tables: tuple[str, ...] = tuple(tables.TITLES)
     datasets: tuple[str, ...] = (STAND_IN,)
+    mode: inference.Mode = "step"
     mnist: str | None = None
     encoder: str | None = None
     small: bool = False
 
     def sizes(self) -> list[object]:
         """The settings that every training depends on; the data are part of `StepData.source`."""
-        return [self.epochs, self.lr]
+        return [self.epochs, self.lr, self.mode]
 
     def quick(self) -> Settings:
         """A version that runs in seconds, as a smoke test."""
@@ -114,8 +115,8 @@ class Steps(experiment.Experiment[StepData, Objective, str]):
         """Tune the drop costs of inference on validation videos, and score the test videos in percent."""
         assert isinstance(model, StepModel)
         data = self.data.splits(training_.condition, training_.seed)
-        setting = training.choose_setting(model, data.val)
-        found = training.evaluate(model, data.test, setting)
+        setting = training.choose_setting(model, data.val, self.settings.mode)
+        found = training.evaluate(model, data.test, setting, self.settings.mode)
         return {
             "scores": np.array([100 * getattr(found, name) for name in tables.TRIPLE]),
             "setting": np.array(setting),
@@ -168,11 +169,12 @@ class Steps(experiment.Experiment[StepData, Objective, str]):
             )
 
     def _table(self, number: str, name: str, found: dict[tuple[str, Objective], Array], progress: Progress) -> Table:
-        title = DATASETS[name].title
+        title = DATASETS[name].title + (", scored by occurrence" if self.settings.mode == "occurrence" else "")
         if number in tables.ROWS:
             rows = {row: found[name, objective] for row, objective in tables.ROWS[number].items()}
             return tables.table(number, rows, title, found[name, tables.REFERENCES.get(number, tables.BEST)])
         folds = load_folds(name, self.data.where)
         report = reporter("methods", progress)
         with ticking(report):
-            return tables.inference_table(inference.compare_methods(folds, DATASETS[name].chosen_by, report), title)
+            found_by = inference.compare_methods(folds, DATASETS[name].chosen_by, report, self.settings.mode)
+            return tables.inference_table(found_by, title)

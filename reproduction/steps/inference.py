@@ -2,13 +2,14 @@
 
 The scores cover all videos of a split. Three are the paper's: recall of the assignment of one frame to each step
 (pooled over steps), frame accuracy including background, and IoU (both per video, then averaged). The fourth is F1 of
-the frames that show a step, pooled over videos.
+the frames that show a step, pooled over videos. `Mode` says which frames show which step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -26,6 +27,13 @@ PERCENTILES = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0, 70.0)
 OFFSETS = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0)
 """Candidates for what is added to a learned drop logit, in units of the softmax's temperature."""
 
+Mode = Literal["step", "occurrence"]
+"""How accuracy, IoU and F1 are counted.
+
+"step": a frame shows the step at its center, and the occurrences of a step count as one step. "occurrence", as in the
+authors' experiments: a segment has every frame that it touches, and each occurrence counts by itself.
+"""
+
 Cost = Callable[[StepVideo], Array]
 """The match costs (K, N) of a video."""
 
@@ -40,14 +48,14 @@ class Scores:
     f1: float
 
 
-def scores(found: Iterable[tuple[StepVideo, Array, Array | None]]) -> Scores:
-    """Score tuples (video, predicted step ids (N,), similarities (K, N) for recall, or None).
+def scores(found: Iterable[tuple[StepVideo, Array, Array | None]], mode: Mode = "step") -> Scores:
+    """Score tuples (video, predicted rows of the step list (N,), similarities (K, N) for recall, or None).
 
     If a video has more steps than frames, no assignment of one frame to each step exists: its steps count as missed.
     """
     accuracy, iou, hits, steps, right, named = [], [], 0.0, 0, 0, 0
-    for video, labels, S in found:
-        true = video.labels
+    for video, rows, S in found:
+        labels, true = (video.ids_of(rows), video.labels) if mode == "step" else (rows, video.touched)
         accuracy.append(metrics.frame_accuracy(labels, true))
         iou.append(metrics.iou(labels, true))
         right += int(((labels == true) & (true != BACKGROUND)).sum())
@@ -146,20 +154,20 @@ METHODS_COMPARED = ("dtw", "otam", "lcss", "needleman_wunsch", "smith_waterman",
 
 
 def compare_methods(
-    folds: Sequence[Fold], by: str = "iou", report: Report = lambda done, total: None
+    folds: Sequence[Fold], by: str = "iou", report: Report = lambda done, total: None, mode: Mode = "step"
 ) -> dict[str, Inference]:
     """Compare all methods on the same costs (paper Table 2); "all background" finds nothing.
 
-    by : the score that tunes percentiles on validation videos, "iou" or "f1".
+    by : the score that tunes percentiles on validation videos, "iou" or "f1".   mode : how they are counted.
     """
 
     def run(fold: Fold, videos: StepDataset, name: str, p: float) -> list[tuple[StepVideo, Array, None]]:
         method = NEGATED.get(name, name)
         costs = ((v, -fold.similarity(v) if name in NEGATED else fold.cost(v)) for v in videos)
-        return [(video, video.ids_of(by_method(C, method, p)), None) for video, C in costs]
+        return [(video, by_method(C, method, p), None) for video, C in costs]
 
     nothing = [(video, np.full(len(video.frames), BACKGROUND), None) for fold in folds for video in fold.test]
-    table = {"all background": Inference((), scores(nothing))}
+    table = {"all background": Inference((), scores(nothing, mode))}
     names = (*METHODS_COMPARED, AS_PRINTED, *NEGATED)
     for number, name in enumerate(names):
         entry = METHODS["drop_dtw" if name == AS_PRINTED else NEGATED.get(name, name)]
@@ -168,10 +176,10 @@ def compare_methods(
         for fold in folds:
             p = 0.0
             if entry.takes_drops or entry.takes_threshold:
-                tried = {p: getattr(scores(run(fold, fold.validation, name, p)), by) for p in PERCENTILES}
+                tried = {p: getattr(scores(run(fold, fold.validation, name, p), mode), by) for p in PERCENTILES}
                 p = max(tried, key=lambda p: tried[p])
                 chosen.append(p)
             found += run(fold, fold.test, name, p)
-        table[name] = Inference(tuple(chosen), scores(found))
+        table[name] = Inference(tuple(chosen), scores(found, mode))
         report(number + 1, len(names))
     return table

@@ -16,7 +16,7 @@ from dropdtw.files.progress import Progress, working
 from dropdtw.problem.inputs import Array
 from reproduction.common.training import Fit, Plan, fit, seeded
 from reproduction.data.steps import StepDataset, StepVideo, balanced_batches, collate
-from reproduction.steps.inference import Cost, Fold, Scores, localize, scores
+from reproduction.steps.inference import Cost, Fold, Mode, Scores, localize, scores
 from reproduction.steps.model import Objective, StepModel, Tensors
 from reproduction.steps.splits import Splits
 
@@ -30,19 +30,19 @@ def softmax_cost(model: StepModel) -> Cost:
     return cost
 
 
-def evaluate(model: StepModel, videos: StepDataset, setting: float | None = None) -> Scores:
+def evaluate(model: StepModel, videos: StepDataset, setting: float | None = None, mode: Mode = "step") -> Scores:
     """Score a model with Drop-DTW as inference. setting : of its drop costs, see `StepModel.costs`."""
 
     def found(video: StepVideo) -> tuple[StepVideo, Array, Array]:
         Z, X = model.vectors(video)
-        return video, video.ids_of(localize(*model.costs(video, setting), video.order)), Z @ X.T
+        return video, localize(*model.costs(video, setting), video.order), Z @ X.T
 
-    return scores(map(found, videos))
+    return scores(map(found, videos), mode)
 
 
-def choose_setting(model: StepModel, videos: StepDataset) -> float:
+def choose_setting(model: StepModel, videos: StepDataset, mode: Mode = "step") -> float:
     """The setting of the drop costs with the best IoU on these videos."""
-    tried = {setting: evaluate(model, videos, setting).iou for setting in model.settings}
+    tried = {setting: evaluate(model, videos, setting, mode).iou for setting in model.settings}
     return max(tried, key=lambda setting: tried[setting])
 
 

@@ -77,6 +77,45 @@ def test_drop_dtw_is_ahead_and_percentiles_come_from_the_validation_videos():
     assert tried[best.percentiles[0]] == max(tried.values())
 
 
+def repeated():
+    """Clips of 2 s; step 7 from 1.5 to 4.5 s and again from 10.5 to 11.5 s, step 2 from 5 to 8 s."""
+    v = video([0, 0, 0, 1, 1, 2])
+    return replace(
+        v, step_ids=np.array([7, 2, 7]), clip_seconds=2.0, segments=((0, 1.5, 4.5), (1, 5.0, 8.0), (2, 10.5, 11.5))
+    )
+
+
+def test_by_occurrence_a_segment_has_every_clip_it_touches():
+    v = repeated()  # clips are centered at 1, 3, 5, 7, 9 and 11 s
+    assert v.rows.tolist() == [-1, 0, 1, 1, -1, 2]
+    assert v.touched.tolist() == [0, 0, 1, 1, -1, 2]  # the clip from 4 to 6 s has both steps; the later start wins
+    edges = replace(v, segments=((0, 2.0, 4.0), (1, 4.0, 4.0)))
+    assert edges.touched.tolist() == [-1, 0, -1, -1, -1, -1]  # touching an edge is not enough, nor is no duration
+
+
+def test_by_occurrence_each_one_counts_by_itself():
+    v = repeated()
+    swapped = np.array([2, 2, 1, 1, -1, 0])  # the two occurrences of step 7 are exchanged
+    step, occurrence = (inference.scores([(v, swapped, None)], mode) for mode in ("step", "occurrence"))
+    assert (step.accuracy, step.iou) == (5 / 6, 4 / 5)  # only the clip at 1 s is wrong
+    assert (occurrence.accuracy, occurrence.iou) == (
+        3 / 6,
+        2 / 8,
+    )  # rows 0 and 2 share no clip: 3 + 3 + 2 in the unions
+    assert (step.f1, occurrence.f1) == (2 * 4 / (5 + 4), 2 * 2 / (5 + 5))
+    right = inference.scores([(v, v.touched, None)], "occurrence")
+    assert (right.accuracy, right.iou, right.f1) == (1, 1, 1)
+
+
+def test_methods_are_compared_in_either_mode():
+    data = StepDataset(["v"], ["t"], lambda _: repeated())
+    fold = inference.Fold(cosine_cost, data, data, inference.cosine_similarity)
+    step, occurrence = (
+        inference.compare_methods([fold], mode=mode)["all background"] for mode in ("step", "occurrence")
+    )
+    assert (step.scores.accuracy, occurrence.scores.accuracy) == (2 / 6, 1 / 6)
+
+
 def test_a_step_is_one_run_and_a_frame_has_one_step():
     assert inference.localize(np.array([[0.0, 0.9, 0.0]]), 0.5).tolist() == [0, 0, 0]  # two runs would cost 0.5
     assert inference.localize(np.array([[0.0, 9.0], [0.1, 0.6]]), 9.0).tolist() == [
