@@ -11,7 +11,7 @@ from reproduction.ave.model import Recipe, chance
 from reproduction.ave.tasks import WAYS, Task
 from reproduction.common.losses import DROP, OTAM, SMOOTH
 from reproduction.common.pictures import dots
-from reproduction.common.report import Report, Table, cells, rounded
+from reproduction.common.report import Report, Table, averaged, cells, rounded
 
 PAPER: Final = {
     OTAM.title: (37.5, 32.7),
@@ -38,7 +38,7 @@ def tables(task: Task, found: Mapping[str, Mapping[str, Array]], lines: Mapping[
         if task.papers:
             body += [[name, *(f"{v:.1f}" for v in values)] for name, values in PAPER.items()]
         strange = {"none": "clean training streams", "visual": "foreign passages in the visual streams"}
-        caption = f"{task.kind}: found in %, mean ± standard error of {seeds} models"
+        caption = f"{task.kind}: found in %, {averaged(seeds, 'models')}"
         if not task.papers:
             caption += f"; {strange.get(spliced, 'foreign passages in both streams')}"
         made.append(Table(caption, head, body, quoted=list(range(ours, len(body)))))

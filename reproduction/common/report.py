@@ -124,9 +124,21 @@ def _said(text: str) -> str:
     return escape(text).replace(" %", "&nbsp;%").replace(" ×", "&nbsp;×")
 
 
-def cells(values: Array, digits: int, scale: float = 1) -> list[str]:
-    """Format the mean ± standard error of each column of values (n, columns), times a scale."""
-    return [f"{mean:.{digits}f} ± {error:.{digits}f}" for mean, error in _means(values, scale)]
+def cells(values: Array, digits: int, scale: float = 1, error_digits: int | None = None) -> list[str]:
+    """Format the mean ± standard error of each column of values (n, columns), times a scale; one value has no error."""
+    if len(values) == 1:
+        return [f"{scale * float(value):.{digits}f}" for value in values[0]]
+    last = digits if error_digits is None else error_digits
+    return [f"{mean:.{digits}f} ± {error:.{last}f}" for mean, error in _means(values, scale)]
+
+
+def averaged(count: int, what: str) -> str:
+    """What `cells` wrote, for a caption: over how many `what`, a plural.
+
+    >>> averaged(5, "seeds"), averaged(1, "seeds")
+    ('mean ± standard error of 5 seeds', '1 seed')
+    """
+    return f"mean ± standard error of {count} {what}" if count > 1 else f"{count} {what.removesuffix('s')}"
 
 
 def rounded(values: Array, digits: int, scale: float = 1) -> list[dict[str, float]]:

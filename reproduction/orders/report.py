@@ -13,7 +13,7 @@ from dropdtw.plot.common import pyplot
 from dropdtw.problem.inputs import Array
 from reproduction.common.cache import Arrays
 from reproduction.common.pictures import dots
-from reproduction.common.report import Report, Table, cells, rounded
+from reproduction.common.report import Report, Table, averaged, cells, rounded
 from reproduction.data.steps import StepVideo
 from reproduction.orders.inference import SCORES, Drops
 from reproduction.steps.tables import TRIPLE
@@ -61,19 +61,19 @@ def tables(found: Found) -> list[Table]:
         rows = [[way, _chosen(some), *cells(means(some), 1, 100)] for way, some in ways.items()]
         gained = means(ways["graph"]) - means(ways["list"])
         rows.append(["graph − list", "", *cells(gained, 1, 100)])
-        caption = f"Inference, simulated features, noise {noise:g}: in %, mean ± standard error of {seeds} seeds"
+        caption = f"Inference, simulated features, noise {noise:g}: in %, {averaged(seeds, 'seeds')}"
         made.append(Table(caption, ["", "chosen: percentile, × for a step", *SCORES], rows))
     if found.training:
         seeds = len(next(iter(found.training.values())))
         rows = [[way, *cells(values[:, None], 1, 100)] for way, values in found.training.items()]
         caption = "A linear map trained from orders alone, simulated features: step frames labeled correctly"
-        made.append(Table(f"{caption} in %, mean ± standard error of {seeds} seeds", ["", "accuracy"], rows))
+        made.append(Table(f"{caption} in %, {averaged(seeds, 'seeds')}", ["", "accuracy"], rows))
     if found.digits:
         seeds = len(next(iter(found.digits.values())))
         rows = [[name, *cells(values, 1)] for name, values in found.digits.items()]
         caption = "tmnist-steps, a stand-in, with independent steps shuffled; tested with the graph"
         head = ["", *DIGIT_SCORES]
-        made.append(Table(f"{caption}: in %, mean ± standard error of {seeds} seeds", head, rows))
+        made.append(Table(f"{caption}: in %, {averaged(seeds, 'seeds')}", head, rows))
     return made
 
 

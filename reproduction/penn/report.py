@@ -11,7 +11,7 @@ import numpy as np
 from dropdtw import plot
 from dropdtw.problem.inputs import Array
 from reproduction.common.losses import DROP
-from reproduction.common.report import Report, Table, cells, rounded
+from reproduction.common.report import Report, Table, averaged, cells, rounded
 from reproduction.data.penn import JOINTS, LIMBS
 from reproduction.penn.model import LOSSES, Objective, make_pair
 from reproduction.penn.settings import Settings
@@ -51,7 +51,7 @@ def errors(rows: Sequence[Sequence[Scores]]) -> Array:
 def tables(splits: Splits, settings: Settings, base: Scores, found: Found) -> list[Table]:
     """Tables of τ by level and group, of the phase error if phases are known, and of τ by action."""
     head = ["", *(f"{100 * level:.0f} %" for level in settings.levels)]
-    what = f"mean ± standard error of {settings.seeds} trained encoders, by share of outliers in training"
+    what = f"{averaged(settings.seeds, 'trained encoders')}, by share of outliers in training"
     rows = []
     for group, actions in groups(splits).items():
         rows.append([f"{group}: raw", *[f"{base.over(actions):.3f}"] * len(settings.levels)])

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from dropdtw.problem.inputs import Array
-from reproduction.common.report import Table, cells
+from reproduction.common.report import Table, averaged, cells
 from reproduction.steps import paper
 from reproduction.steps.inference import Inference
 from reproduction.steps.losses import LOSSES
@@ -107,8 +107,8 @@ def table(number: str, ours: Mapping[str, Array], data: str, reference: Array) -
     head = ["", "recall", "accuracy", "IoU", "Δ recall", "Δ accuracy", "Δ IoU"]
     head += [f"paper (quoted), {paper.DATA_SETS[k]}" for k in columns]
     caption = (
-        f"{TITLES[number]}. Ours: {data}, in %, mean ± standard error of {len(reference)} seeds; Δ: paired difference "
-        "to Drop-DTW (30th percentile) + L_clust, ± half of its 95 % confidence interval"
+        f"{TITLES[number]}. Ours: {data}, in %, {averaged(len(reference), 'seeds')}; Δ: paired difference to Drop-DTW "
+        f"(30th percentile) + L_clust{', ± half of its 95 % confidence interval' if len(reference) > 1 else ''}"
     )
     return Table(caption, head, rows, quoted=[k for k, name in enumerate(names) if name not in ours])
 
@@ -116,7 +116,9 @@ def table(number: str, ours: Mapping[str, Array], data: str, reference: Array) -
 def _differences(values: Array, reference: Array) -> list[str]:
     if np.array_equal(values, reference):
         return ["–"] * 3
-    return [f"{mean:+.1f} ± {width:.1f}".replace("-", "−") for mean, width in paired(values, reference)]
+    found = paired(values, reference)
+    shown = [f"{mean:+.1f}" + (f" ± {width:.1f}" if len(values) > 1 else "") for mean, width in found]
+    return [text.replace("-", "−") for text in shown]
 
 
 def inference_table(ours: Mapping[str, Inference], data: str) -> Table:

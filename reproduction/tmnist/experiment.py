@@ -21,7 +21,7 @@ from reproduction.common import encoder as encoders
 from reproduction.common import pools
 from reproduction.common.cache import Cache, fingerprint
 from reproduction.common.pools import Videos
-from reproduction.common.report import Report, Table, rounded
+from reproduction.common.report import Report, Table, averaged, cells, rounded
 from reproduction.data import mnist, tmnist
 from reproduction.tmnist import localization, retrieval
 from reproduction.tmnist.pictures import Pictures, best_rows, title
@@ -148,7 +148,7 @@ def retrieval_table(found: retrieval.Retrieval) -> Table:
     sets = len(next(iter(found.recall.values())))
     rows = [[name, str(found.chosen[name]), *map(_percent, values.T)] for name, values in found.recall.items()]
     head = ["method", "chosen on other sets", *(f"{100 * level:.0f} %" for level in found.levels)]
-    caption = f"Retrieval: Recall@1 in % by share of blurred frames, mean ± standard error of {sets} sets"
+    caption = f"Retrieval: Recall@1 in % by share of blurred frames, {averaged(sets, 'sets')}"
     return Table(caption, head, rows)
 
 
@@ -172,16 +172,15 @@ def localization_table(placed: localization.Localization) -> Table:
     paper = [f"{mean:.1f} ± {error:.2f}" for mean, error in PAPER_LOCALIZATION.values()]
     rows = [["Drop-DTW, longest runs", "d 0.3", *paper]]
     for name in placed.accuracy:
-        cells = [_percent(values, 1, 2) for values in (placed.accuracy[name], placed.iou[name])]
-        rows.append([name, str(placed.chosen.get(name, "–")), *cells])
+        scores = [_percent(values, 1, 2) for values in (placed.accuracy[name], placed.iou[name])]
+        rows.append([name, str(placed.chosen.get(name, "–")), *scores])
     head = ["rule", "chosen on other clips", "accuracy", "IoU"]
-    caption = f"Localization: accuracy and IoU in %, mean ± standard error of {count} sequences"
+    caption = f"Localization: accuracy and IoU in %, {averaged(count, 'sequences')}"
     return Table(caption, head, rows, quoted=[0])
 
 
 def _percent(values: Array, digits: int = 0, error_digits: int = 0) -> str:
-    found = _mean(values)
-    return f"{found['mean']:.{digits}f} ± {found['error']:.{error_digits}f}"
+    return cells(values[:, None], digits, 100, error_digits)[0]
 
 
 def _mean(values: Array) -> dict[str, float]:

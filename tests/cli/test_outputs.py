@@ -38,6 +38,24 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+WRITING = {
+    "align": ["align", "Z.npy", "x.csv", "--drop-x", "1"],
+    "find": ["find", "Z.npy", "x.csv"],
+    "retrieve": ["retrieve", "Z.npy", "corpus", "--drop-x", "1"],
+    "chapters": ["chapters", "steps.json", "talk.srt", "--format", "json"],
+    "diff": ["diff", "talk.srt", "talk.srt", "--format", "json"],
+    "retime": ["retime", "talk.srt", "--from", "talk.srt", "--to", "talk.srt"],
+}
+
+
+@pytest.mark.parametrize("command", WRITING)
+def test_a_command_says_which_file_it_wrote(folder, command):
+    kind = ".srt" if command == "retime" else ".json"
+    assert f"dropdtw: wrote out{kind}\n" in run(*WRITING[command], "--out", f"out{kind}").stderr
+    assert Path(f"out{kind}").read_text()
+    assert "wrote" not in run(*WRITING[command], "--out", "-").stderr
+
+
 ALIGN = ["align", "Z.npy", "x.csv"]
 OVER = {
     "x": [*ALIGN, "--out", "x.csv"],

@@ -112,7 +112,7 @@ def align(
                 f"opening cost {opening:.4g} suggested for {side}: {why} chance matches do not split a run of drops"
             )
     if out:
-        formats.write(out, formats.alignment_content(a, kind, fps=fps, times=times, costs=costs))
+        screen.write(out, formats.alignment_content(a, kind, fps=fps, times=times, costs=costs))
     if plot:
         pictures.save(a.plot(), plot)
     if out != "-":

@@ -100,7 +100,6 @@ def chapters(
     steps with 70 %, about 70 % are right.
     """
     from dropdtw import text
-    from dropdtw.files import formats
     from dropdtw.orders.blocks import read_blocks
     from dropdtw.text.chapters import youtube_chapters
 
@@ -131,7 +130,7 @@ def chapters(
         model=model,
     )
     if kind is not None:
-        formats.write(out or "-", text.write_chapters(found, kind, said, intro=intro))
+        screen.write(out or "-", text.write_chapters(found, kind, said, intro=intro))
     if kind == "youtube":
         for remark in youtube_chapters(found, said, intro)[1]:
             screen.note(remark)

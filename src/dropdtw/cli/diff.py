@@ -53,7 +53,6 @@ def diff(
     A moved passage shows as removed in one place and inserted in another. --format audacity writes labels for B.
     --format ffmpeg writes a filter that cuts out what only B has. --speed adds a column: seconds of A per second of B.
     """
-    from dropdtw.files import formats
     from dropdtw.media.output import Setting, table, write_edits
     from dropdtw.media.sound import has_pictures
 
@@ -66,7 +65,7 @@ def diff(
     edits = compare(a, b, least, speed, fps)
     if form is not None:
         video = form == "ffmpeg" and has_pictures(b)
-        formats.write(out or "-", write_edits(edits, form, Setting((Path(a).name, Path(b).name), video, timed)))
+        screen.write(out or "-", write_edits(edits, form, Setting((Path(a).name, Path(b).name), video, timed)))
     if edits.segments and (form is None or out not in (None, "-")):
         screen.table(*table(edits, timed=timed))
         print(f"{edits.common:.0%} of the shorter file also occurs in the other")

@@ -98,7 +98,7 @@ def find(
         missing=missing,
     )
     if out:
-        formats.write(out, _content(found, kind, seconds))
+        screen.write(out, _content(found, kind, seconds))
     if plot:
         from dropdtw.plot import occurrences
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dropdtw.cli import screen
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -24,9 +26,7 @@ def save(ax: Axes, path: Path) -> None:
     """Write the figure of `ax` atomically."""
     import io as memory
 
-    from dropdtw.files import atomic
-
     figure: Any = ax.figure
     content = memory.BytesIO()
     figure.savefig(content, format=path.suffix.lower().lstrip("."), dpi=150)
-    atomic.write(path, content.getvalue())
+    screen.write(str(path), content.getvalue())

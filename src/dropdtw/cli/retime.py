@@ -44,7 +44,6 @@ def retime(
     Each cue moves with its passage. Cues in passages that the other version lacks are left out. If the two versions
     cannot be matched with confidence, the command explains why and writes nothing.
     """
-    from dropdtw.files import formats
     from dropdtw.media.retime import retime as move
     from dropdtw.text.cues import CueFile
 
@@ -59,7 +58,7 @@ def retime(
             screen.note(doubt)
         screen.note("nothing was written; --force writes the file anyway")
         raise typer.Exit(1)
-    formats.write(out, found.text)
+    screen.write(out, found.text)
 
 
 def _check_end(out: str, file: CueFile) -> None:

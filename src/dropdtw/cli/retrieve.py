@@ -115,7 +115,7 @@ def retrieve(
     if not ranking:
         raise ValueError(f"{corpus} holds no readable sequence; check the messages above")
     if out:
-        formats.write(out, _content(ranking, kind))
+        screen.write(out, _content(ranking, kind))
     if out != "-":
         rows = [[str(n), f"{cost:.6g}", str(length), name] for n, (cost, name, length) in enumerate(ranking, 1)]
         screen.table([">#", ">cost", ">length", "sequence"], rows)

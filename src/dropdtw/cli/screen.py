@@ -67,6 +67,15 @@ def note(text: str) -> None:
     print(f"dropdtw: {one_line(text)}", file=sys.stderr)
 
 
+def write(out: str, content: bytes | str) -> None:
+    """Write the file of `--out` and say so; "-" is standard output."""
+    from dropdtw.files import formats
+
+    formats.write(out, content)
+    if out != "-":
+        note(f"wrote {out}")
+
+
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show a progress bar on a terminal, else a line a minute. Yields a function for the number of newly done items."""

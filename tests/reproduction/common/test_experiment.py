@@ -116,6 +116,7 @@ def test_registries_are_listed_without_pytorch():
 def test_means_and_standard_errors():
     values = np.array([[1.0, 0.5], [3.0, 0.5]])
     assert cells(values, 1) == ["2.0 ± 1.0", "0.5 ± 0.0"]
+    assert cells(values[:1], 1, 100) == ["100.0", "50.0"]  # one value has no error
     assert rounded(values, 2, 100) == [{"mean": 200.0, "error": 100.0}, {"mean": 50.0, "error": 0.0}]
 
 

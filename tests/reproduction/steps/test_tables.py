@@ -43,6 +43,15 @@ def test_differences_are_paired_by_seed():
     assert tables.paired(reference[:1], reference[:1])[0][1] == np.inf
 
 
+def test_one_seed_has_no_errors():
+    ours = {"a loss": np.array([[1.0, 2.0, 3.0]])}
+    table = tables.table("1", ours, "a stand-in", np.array([[2.0, 2.0, 2.0]]))
+    (row,) = (row for row in table.rows if row[0] == "a loss")
+    assert row[1:7] == ["1.0", "2.0", "3.0", "−1.0", "+0.0", "+1.0"]
+    assert "in %, 1 seed; " in table.caption
+    assert "±" not in table.caption
+
+
 @pytest.mark.parametrize("number", ["1", "4", "5", "6"])
 def test_tables_show_ours_beside_the_papers(number):
     ours = {name: np.array([[10.0, 20.0, 30.0], [12.0, 20.0, 30.0]]) for name in tables.ROWS[number]}
