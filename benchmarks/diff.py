@@ -33,7 +33,7 @@ import numpy as np
 from dropdtw import media
 from dropdtw.files.progress import reporter
 from dropdtw.media import compare, confidence, features, matching
-from dropdtw.media.borders import settled
+from dropdtw.media.borders import fitted
 from dropdtw.media.retime import retime
 from dropdtw.media.sound import Sound
 from dropdtw.text.cues import timestamp
@@ -199,7 +199,7 @@ def candidates(
     rows = []
     for run in matching.merged(runs, gap=LEAST * A.rate, shift=A.per):
         if run.length >= LEAST * A.rate:
-            run = settled(A, B, run)
+            run = fitted(A, B, run)
             known = confidence.evidence(A, B, run)
             spans = (run.a / A.rate, run.a_stop / A.rate), (run.b / B.rate, run.b_stop / B.rate)
             right = edits is not None and is_right(edits, other.speed, *spans)

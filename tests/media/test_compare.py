@@ -11,7 +11,7 @@ import pytest
 
 from dropdtw import media
 from dropdtw.media import compare
-from dropdtw.media.borders import refined, settled, steadied
+from dropdtw.media.borders import fitted, refined, with_typical_slope
 from dropdtw.media.confidence import evidence, probability
 from dropdtw.media.features import SHIFTS, frames_of_sound
 from dropdtw.media.matching import Run
@@ -228,15 +228,15 @@ def test_samples_at_our_rate_need_no_pyav(monkeypatch):
 def test_line_is_settled_to_a_fraction_of_a_frame():
     late = 0.053  # seconds; five frames and a bit
     A, B = frames(SOUND), frames(SOUND[round(late * RATE) :])
-    run = settled(A, B, Run(1000, 2000, 1000, 2000))
+    run = fitted(A, B, Run(1000, 2000, 1000, 2000))
     assert run.at(1500) == pytest.approx(1500 - 100 * late, abs=0.3)
 
 
 def test_short_run_takes_the_slope_of_the_long_ones():
     A = frames(SOUND)
-    runs = steadied(A, A, [Run(0, 2500, 0, 2500), Run(2500, 3000, 2510, 2995)])
+    runs = with_typical_slope(A, A, [Run(0, 2500, 0, 2500), Run(2500, 3000, 2510, 2995)])
     assert [run.slope for run in runs] == pytest.approx([1.0, 1.0], abs=1e-6)
-    assert steadied(A, A, []) == []
+    assert with_typical_slope(A, A, []) == []
 
 
 @pytest.mark.parametrize("off", [-90, -30, 0, 30, 90])

@@ -6,7 +6,7 @@ import pytest
 import dropdtw
 from dropdtw.executors import cpu
 from dropdtw.media.features import Frames, frames_of_rows
-from dropdtw.media.matching import ROWS, Run, apart, level, match, merged, nearest_view, stretches
+from dropdtw.media.matching import ROWS, Run, level, match, merged, nearest_view, stretches, without_overlaps
 
 
 def quiet(done, total):
@@ -141,4 +141,4 @@ def test_short_run_does_not_bend_the_line_that_it_joins():
 
 def test_runs_that_overlap_are_cut_in_the_middle_and_others_stay():
     first, second, third = Run(0, 100, 0, 102), Run(98, 200, 100, 200), Run(210, 300, 205, 300)
-    assert apart([first, second, third]) == [Run(0, 99, 0, 101), Run(99, 200, 101, 200), third]
+    assert without_overlaps([first, second, third]) == [Run(0, 99, 0, 101), Run(99, 200, 101, 200), third]

@@ -147,6 +147,6 @@ def _explain(error: BaseException, program: str) -> None:
 
 
 def _say(text: str) -> None:
-    from dropdtw.files.strangers import one_line
+    from dropdtw.files.sanitize import one_line
 
     print(f"dropdtw: {one_line(' '.join(text.split()))}", file=sys.stderr)

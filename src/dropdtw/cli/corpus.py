@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dropdtw.cli import options, screen
-from dropdtw.files.strangers import one_line
+from dropdtw.files.sanitize import one_line
 from dropdtw.tables.methods import Matching
 
 if TYPE_CHECKING:

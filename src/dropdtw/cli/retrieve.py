@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dropdtw.cli import options, screen
-from dropdtw.files.strangers import cell
+from dropdtw.files.sanitize import cell
 from dropdtw.problem.missing import present
 
 if TYPE_CHECKING:

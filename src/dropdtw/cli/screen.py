@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from dropdtw.files.progress import reporter
-from dropdtw.files.strangers import one_line
+from dropdtw.files.sanitize import one_line
 
 LEAST = 12
 """Hide the flexible column below this width, in characters."""

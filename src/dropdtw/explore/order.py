@@ -10,7 +10,7 @@ import numpy as np
 
 from dropdtw import drops
 from dropdtw.explore.load import Data
-from dropdtw.files.strangers import one_line
+from dropdtw.files.sanitize import one_line
 from dropdtw.orders.blocks import Steps
 from dropdtw.orders.drawing import drawing
 from dropdtw.problem.inputs import Array

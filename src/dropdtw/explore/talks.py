@@ -10,7 +10,7 @@ import numpy as np
 
 from dropdtw.explore.load import Data, from_costs, from_sequences
 from dropdtw.files import formats, texts
-from dropdtw.files.strangers import one_line
+from dropdtw.files.sanitize import one_line
 from dropdtw.orders.blocks import read_blocks
 from dropdtw.text.evidence import SKIP
 

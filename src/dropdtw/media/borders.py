@@ -47,7 +47,7 @@ def line_cost(A: Frames, B: Frames, line: Run, a: Array, shift: float = 0.0) -> 
     return np.where(inside, cost, 2.0)
 
 
-def settled(A: Frames, B: Frames, run: Run) -> Run:
+def fitted(A: Frames, B: Frames, run: Run) -> Run:
     """The run on the line that matches best, to a fraction of a fine frame, at its start and at its stop."""
     first, last = BODY
     ends = []
@@ -61,7 +61,7 @@ def settled(A: Frames, B: Frames, run: Run) -> Run:
     return Run(run.a, run.a_stop, run.b + ends[0], run.b_stop + ends[1])
 
 
-def steadied(A: Frames, B: Frames, runs: list[Run]) -> list[Run]:
+def with_typical_slope(A: Frames, B: Frames, runs: list[Run]) -> list[Run]:
     """The refined runs. Those too short to estimate a speed take the typical slope of all runs."""
     if not runs:
         return []
@@ -72,7 +72,7 @@ def steadied(A: Frames, B: Frames, runs: list[Run]) -> list[Run]:
     for run in runs:
         if run.length < STEADY:
             middle, half = (run.b + run.b_stop) / 2, usual * run.length / 2
-            run = settled(A, B, Run(run.a, run.a_stop, middle - half, middle + half))
+            run = fitted(A, B, Run(run.a, run.a_stop, middle - half, middle + half))
         found.append(run)
     return found
 

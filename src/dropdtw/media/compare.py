@@ -8,11 +8,11 @@ from math import isfinite
 import numpy.typing as npt
 
 from dropdtw.files.progress import Progress, Report, reporter, working
-from dropdtw.media.borders import refined, settled, steadied
+from dropdtw.media.borders import fitted, refined, with_typical_slope
 from dropdtw.media.confidence import Evidence, evidence, probability
 from dropdtw.media.edits import NOTHING, OTHER_SPEED, Edits, Segment, Span, check_min, too_short
 from dropdtw.media.features import Frames, center_of, frames_of_rows, frames_of_sound
-from dropdtw.media.matching import Run, apart, level, match, merged, stretches
+from dropdtw.media.matching import Run, level, match, merged, stretches, without_overlaps
 from dropdtw.media.sound import Sound, Source
 from dropdtw.problem.inputs import Array, as_pair
 
@@ -164,14 +164,14 @@ def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening
     runs = [run for run in runs if run.length >= least * A.rate]
     runs = merged(runs, gap=least * A.rate, shift=A.per)  # bridge discarded short stretches
     if fine:
-        runs = [settled(A, B, run) for run in runs]
-        runs = steadied(A, B, runs) if speed else runs
+        runs = [fitted(A, B, run) for run in runs]
+        runs = with_typical_slope(A, B, runs) if speed else runs
     proposed = [(run, evidence(A, B, run)) for run in runs]
     found = [(run, known) for run, known in proposed if probability(known) >= SURE]
     runs = [run for run, _ in found]
     if fine:
         runs = refined(A, B, runs, [known for _, known in found])
-    runs = apart(runs)
+    runs = without_overlaps(runs)
     known = [evidence(A, B, run) for run in runs]
     rows = [_segment(run, probability(e), A.rate, durations, speed) for run, e in zip(runs, known, strict=True)]
     rows = [row for row in rows if row.duration >= least]

@@ -166,7 +166,7 @@ def _joined(first: Run, second: Run, short: float) -> Run:
     return Run(first.a, second.a_stop, first.b, second.b_stop)
 
 
-def apart(runs: list[Run]) -> list[Run]:
+def without_overlaps(runs: list[Run]) -> list[Run]:
     """Cut runs that overlap by a fraction of a frame, as fitted lines may, in the middle of the overlap."""
     found: list[Run] = []
     for run in runs:

@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from dropdtw import palette
-from dropdtw.files.strangers import one_line
+from dropdtw.files.sanitize import one_line
 from dropdtw.media.edits import NAMES, NOTHING, UNCOMPARED, Edits, Span, clock
 
 WIDTH, HEIGHT, LEFT, RIGHT = 1000, 220, 34, 26

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dropdtw.files import jsons
-from dropdtw.files.strangers import one_line
+from dropdtw.files.sanitize import one_line
 from dropdtw.orders.blocks import MARK, Line, Steps, read_blocks
 from dropdtw.orders.order import (
     MOST_NESTED,

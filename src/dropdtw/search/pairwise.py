@@ -29,7 +29,7 @@ from dropdtw.problem.problem import Costs, Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.search import blocks
 from dropdtw.search.blocks import Blocks
-from dropdtw.tables import paid
+from dropdtw.tables import transforms
 from dropdtw.tables.methods import Method
 
 SHAPES = 64
@@ -143,7 +143,7 @@ class Comparison:
     def _terms(self, Zs: list[Array], Xs: list[Array]) -> Terms | None:
         """All costs of pairs other than match costs, if executors support them; otherwise None."""
         spec, method = self.spec, self.spec.method
-        slopes = method.narrow is paid.without_ends and spec.window is None
+        slopes = method.narrow is transforms.without_ends and spec.window is None
         if spec.by_path or method.weigh is not None or (method.needs_sequences and not slopes):
             return None
         drop_x = 0.0 if method.free_x else _price(spec.drop_x, Xs) if method.drop_cost is None else method.drop_cost

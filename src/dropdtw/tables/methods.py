@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dropdtw.problem.errors import OptionError, choices
-from dropdtw.tables import paid, recurrence
+from dropdtw.tables import recurrence, transforms
 from dropdtw.tables.recurrence import End
 from dropdtw.tables.table import Recurrence
 
@@ -130,7 +130,7 @@ class Method:
     @property
     def counts(self) -> bool:
         """Whether its value is minus a number of pairs (LCSS), not a cost."""
-        return self.pair is paid.counts
+        return self.pair is transforms.counts
 
     @property
     def built_in(self) -> bool:
@@ -231,7 +231,7 @@ def _wdtw(g: float) -> Method:
         _dtw,
         takes_drops=False,
         takes_warp=True,
-        weigh=partial(paid.weigh, g=g),
+        weigh=partial(transforms.weigh, g=g),
         match="sqeuclidean",
         made_by=None if g == 0.05 else (wdtw, (g,)),
     )
@@ -385,7 +385,7 @@ _ALL: Final = (
         must_match_z=False,
         free_x=True,
         free_z=True,
-        pair=paid.counts,
+        pair=transforms.counts,
         takes_orders=True,
     ),
     Method(
@@ -394,7 +394,7 @@ _ALL: Final = (
         _drop_dtw,
         takes_opening=True,
         takes_warp=True,
-        narrow=paid.greedy,
+        narrow=transforms.greedy,
         takes_orders=True,
     ),
     Method(
@@ -406,7 +406,7 @@ _ALL: Final = (
         one_to_one=True,
         must_match_x=False,
         must_match_z=False,
-        pair=paid.differs,
+        pair=transforms.differs,
         match="chebyshev",
         drop_cost=1.0,
     ),
@@ -416,10 +416,10 @@ _ALL: Final = (
         "derivative DTW (Keogh & Pazzani 2001): DTW of slopes; first and last elements, which have none, are left out",
         lambda x, z, matching, charged: _drop_dtw(True, True, matching, charged),
         takes_drops=False,
-        narrow=paid.without_ends,
+        narrow=transforms.without_ends,
         match="sqeuclidean",
-        derive=paid.slopes,
-        refuses=paid.too_short,
+        derive=transforms.slopes,
+        refuses=transforms.too_short,
     ),
     wdtw(),
     _pattern("symmetric1", "step pattern symmetric1 of R's dtw and dtw-python: plain DTW", recurrence.dtw),

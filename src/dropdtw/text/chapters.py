@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from dropdtw.files.strangers import cell, one_line
+from dropdtw.files.sanitize import cell, one_line
 from dropdtw.text.cues import timestamp
 from dropdtw.text.find import FoundStep
 from dropdtw.text.page import clock, page, step_numbers

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dropdtw import palette
-from dropdtw.files.strangers import one_line
+from dropdtw.files.sanitize import one_line
 from dropdtw.text.find import FoundStep
 from dropdtw.text.subtitles import Sentence
 

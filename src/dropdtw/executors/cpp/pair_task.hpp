@@ -332,7 +332,7 @@ class PairTask {
     if (pairs_.suggests_z) pair.charges[int(Plus::open_z) - 1] = opening;
   }
 
-  // See `greedy` in tables/paid.py.
+  // See `greedy` in tables/transforms.py.
   void drop_first(int lane, const Costs<T>& costs) {
     constexpr T never = std::numeric_limits<T>::infinity();
     std::vector<T> of_x(costs.N, never), of_z(costs.K, never);

@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from dropdtw.files.strangers import cell, one_line
+from dropdtw.files.sanitize import cell, one_line
 from dropdtw.text import FORMATS, FoundStep, write_chapters
 
 ESCAPES = ["\x1b[31mred", "\x1b]0;title\x07", "\x9b2J", "\x08\x08gone", "a\x00b", "\u202etxt.exe", "\udc9b31m", "\x7f"]
