@@ -12,6 +12,8 @@ from problems import close, outcome, random_costs
 import dropdtw
 from dropdtw import orders
 from dropdtw.executors import EXECUTORS
+from dropdtw.orders.graph import Graph
+from dropdtw.orders.merge import merged
 from order_cases import OPTIONS, Case, build, fits, holds_any, random_poset, random_walks, repeats_any, steps_of
 
 Law = Callable[[np.random.Generator], None]
@@ -75,6 +77,12 @@ def value_of(c: Case, **more: Any) -> float:
     return float(found)
 
 
+def counts_walks_twice(c: Case) -> bool:
+    """Whether soft values count some walks several times, of which the library warns, because it cannot merge them."""
+    graph = outcome(lambda: c.problem().graph) if c.said[0] == "walks" else None
+    return isinstance(graph, Graph) and merged(graph).repeats
+
+
 def oracle_agrees(rng: np.random.Generator) -> None:
     """Hard and soft values and probabilities agree with an enumeration of all alignments."""
     c = random_case(rng)
@@ -83,6 +91,8 @@ def oracle_agrees(rng: np.random.Generator) -> None:
     paid = [d for d in (c.drop_x, c.drop_z) if d is not None]
     hard = value_of(c, executor=executor)
     assert close(hard, answer.hard, c.C, *paid, 1.0), (c, hard, answer.hard)
+    if counts_walks_twice(c):
+        return
     soft = value_of(c, executor=executor, reducer="soft", gamma=gamma)
     assert close(soft, answer.soft(gamma), c.C, *paid, 1.0), (c, soft, answer.soft(gamma))
     if np.isfinite(hard) and np.abs(c.C[np.isfinite(c.C)]).max(initial=0) < 1e3:
