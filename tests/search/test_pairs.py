@@ -13,6 +13,7 @@ import oracle
 from dropdtw import distance, pairwise
 from dropdtw.search import blocks
 from dropdtw.search.pairwise import Comparison
+from random_tables import random_table
 
 pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
 
@@ -338,3 +339,38 @@ def test_an_interrupt_is_answered_long_before_the_end(options, threads):
         signal.signal(signal.SIGINT, before)
     done, total = seen[-1]
     assert done < total / 2
+
+
+READ_AT_RUN_TIME = {
+    "paper": {"method": "drop_dtw_paper"} | BOTH,
+    "paper, one-to-one": {"method": "drop_dtw_paper", "one_to_many": False, "many_to_one": False} | BOTH,
+    "free begin": {"method": "free_begin"},
+    "free ends": {"method": dropdtw.free_ends(x=(True, False), z=(False, True))},
+    "subsequence": {"method": "subsequence", "warp": 0.1},
+    "Smith–Waterman": {"method": "smith_waterman", "drop_x": 0.4, "drop_z": 0.3, "open_x": 0.2, "open_z": 0.1},
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("options", READ_AT_RUN_TIME.values(), ids=READ_AT_RUN_TIME)
+def test_tables_read_at_run_time_cost_in_lanes_what_they_cost_alone(options, dtype):
+    """Lanes compute sixteen rows at a time: lengths just below, at and above multiples of that."""
+    random = np.random.default_rng(3)
+    Zs = [random.normal(size=n).astype(dtype) for n in (1, 15, 16, 17, 31, 32, 33, 50)]
+    Xs = [random.normal(size=n).astype(dtype) for n in (1, 2, 14, 15, 16, 17, 18, 30, 31, 32, 33, 34, 49, 51, 70, 90)]
+    expected = one_by_one(Zs, Xs, match="sqeuclidean", **options)
+    np.testing.assert_array_equal(pairwise(Zs, Xs, match="sqeuclidean", n_jobs=1, **options), expected)
+    limit = float(np.median(expected[np.isfinite(expected)]))
+    found = pairwise(Zs, Xs, match="sqeuclidean", n_jobs=1, max_cost=limit, **options)
+    np.testing.assert_array_equal(found, np.where(expected <= limit, expected, np.inf))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_table_costs_in_lanes_what_it_costs_alone(seed):
+    random = np.random.default_rng(seed)
+    table = random_table(random)
+    Zs, Xs = ([random.normal(size=n) for n in lengths] for lengths in ((1, 15, 16, 34), (1, 2, 15, 16, 17, 33, 40)))
+    asked = {"match": "sqeuclidean", "method": table}
+    if {"drop_x", "drop_z"} & {e.cost for e in table.every_edge}:
+        asked |= {"drop_x": 0.7, "drop_z": -0.2}
+    np.testing.assert_array_equal(pairwise(Zs, Xs, n_jobs=1, **asked), one_by_one(Zs, Xs, **asked))

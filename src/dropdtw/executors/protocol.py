@@ -172,7 +172,7 @@ class Executor(Protocol):
         ...
 
     def in_lanes(self, table: Recurrence) -> bool:
-        """Whether `pairwise` aligns several pairs at a time, one to a vector lane."""
+        """Whether unrolled kernels align several pairs at a time, so fast that lower bounds rarely pay."""
         ...
 
     def run(self, table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:

@@ -9,6 +9,8 @@ template <class Tab, class T>
 Status solve(Problem<T>& problem);
 template <class T>
 Status solve_any(Problem<T>& problem);
+template <class T>
+int solve_any_lanes(const LaneProblem<T>& problem);
 template <class Tab, class T>
 int solve_lanes(const LaneProblem<T>& problem);
 

@@ -1,5 +1,5 @@
 // The list of every family's kernels for one instruction set and one precision. family.cpp compiles the kernels
-// themselves. With DROPDTW_ANY_ONLY, there are none, and the kernel in any.cpp serves every table.
+// themselves. With DROPDTW_ANY_ONLY, there are none, and those in any.cpp serve every table.
 #include "families.hpp"
 #include "feed.hpp"
 #include "vec.hpp"
@@ -20,7 +20,7 @@ const Kernel<T> table[] = {
 
 void get(Kernels<DROPDTW_REAL>& found) {
   using T = DROPDTW_REAL;
-  found = {table<T>, &solve_any<T>, Register<T>::W, &feed_costs<T>, &sift<T>};
+  found = {table<T>, {&solve_any<T>, &solve_any_lanes<T>}, Register<T>::W, &feed_costs<T>, &sift<T>};
 }
 
 }  // namespace dropdtw::DROPDTW_ISA

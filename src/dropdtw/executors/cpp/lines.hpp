@@ -31,11 +31,15 @@ class Lines {
   static constexpr int W = Register<T>::W;
   static constexpr int chunk = 512;  // lanes that pass through all states before the next ones, so that they stay in L1
 
+  enum class Adds { nothing, price, charge, all };
+
   struct Way {
     int move, cost, plus;
+    int own;  // the price that it adds itself; Cost::free if all edges into its state share the price
     bool descends;
     std::ptrdiff_t offset;  // of the state that it comes from
     T weight, charge;
+    Adds adds;  // what it adds to the state that it comes from
     // On the line at hand: where it reads.
     const T *from, *price, *descents;
   };
@@ -43,7 +47,7 @@ class Lines {
   struct State {
     int first, count;  // its ways
     bool shares;       // whether they have the same price
-    bool bare;         // whether nothing else is added on the line at hand
+    bool bare;         // whether nothing else is added
   };
 
  public:
@@ -62,18 +66,20 @@ class Lines {
       const Edge& e = k < count ? table.edges[k] : table.border[k - count];
       const bool down = e.move == Move::diag || e.move == Move::top;
       const T charge = e.plus == Plus::none ? T(0) : T(charges[int(e.plus) - 1]);
-      ways_[k] = {int(e.move), int(e.cost), int(e.plus), down,    std::ptrdiff_t(e.src) * stride,
-                  T(e.weight), charge,      nullptr,     nullptr, nullptr};
+      ways_[k] = {int(e.move), int(e.cost), int(e.plus),   int(e.cost), down,    std::ptrdiff_t(e.src) * stride,
+                  T(e.weight), charge,      Adds::nothing, nullptr,     nullptr, nullptr};
     }
     for (int s = 0, first = 0, on_border = count; s < states_; ++s) {
       state_[s] = {first, table.ends[s] - first, true, false};
       first = table.ends[s];
       border_[s] = {on_border, border ? count + table.border_ends[s] - on_border : 0, false, false};
       on_border += border_[s].count;
-      const Way* const into = &ways_[state_[s].first];
+      Way* const into = &ways_[state_[s].first];
       for (int k = 1; k < state_[s].count; ++k)
         state_[s].shares &= into[k].cost == into[0].cost && into[k].weight == into[0].weight;
+      for (int k = 0; k < state_[s].count && state_[s].shares; ++k) into[k].own = int(Cost::free);
     }
+    descend(nullptr);
     return true;
   }
 
@@ -93,6 +99,8 @@ class Lines {
     if constexpr (reducer == Reducer::hard) {
       constexpr int most = DROPDTW_BYTES == 64 ? 8 : 4;  // vectors at a time: best values and ranks stay in registers
       int i = begin;
+      if constexpr (!codes)
+        for (; i + 2 * most * W <= end; i += 2 * most * W) least_of<2 * most, false>(line, i, nullptr, 0);
       for (; i + most * W <= end; i += most * W) least_of<most, codes>(line, i, chosen + (i - begin), length);
       for (; i < end; i += W) least_of<1, codes>(line, i, chosen + (i - begin), length);
     } else {
@@ -208,16 +216,30 @@ class Lines {
 
   // Sets where each way reads. What it does not pay is read from zeros.
   void read_from(const Line<T>& line) {
-    const T* const zeros = zeros_.get() + W;
+    if (line.descents != descents_) descend(line.descents);
+    const T* const prices[] = {line.prices[0], line.prices[1], line.prices[2], zeros_.get() + W};
+    const int count = state_[states_ - 1].first + state_[states_ - 1].count;
+    for (Way *way = ways_.get(), *const end = way + count; way < end; ++way) {
+      way->from = line.from[way->move] + way->offset;
+      way->price = prices[way->own];
+    }
+  }
+
+  // Sets what each way adds, if it reads these descents (null: none).
+  void descend(const T* descents) {
+    descents_ = descents;
     for (int s = 0; s < states_; ++s) {
       State& state = state_[s];
       state.bare = state.shares;
       for (Way *way = &ways_[state.first], *const end = way + state.count; way < end; ++way) {
-        const bool descends = way->descends && line.descents != nullptr;
-        way->from = line.from[way->move] + way->offset;
-        way->price = state.shares || way->cost == int(Cost::free) ? zeros : line.prices[way->cost];
-        way->descents = descends ? line.descents : zeros;
-        state.bare &= !descends && way->charge == 0;
+        const bool descends = way->descends && descents != nullptr;
+        way->descents = descends ? descents : zeros_.get() + W;
+        const bool pays = way->own != int(Cost::free), charged = way->charge != 0;
+        way->adds = descends || (pays && charged) ? Adds::all
+                    : charged                     ? Adds::charge
+                    : pays                        ? Adds::price
+                                                  : Adds::nothing;
+        state.bare &= way->adds == Adds::nothing;
       }
     }
   }
@@ -258,11 +280,20 @@ class Lines {
       const State state = state_[s];
       const Way* const into = &ways_[state.first];
       for (int k = 0; k < state.count; ++k) {
-        const Way way = into[k];
-        if (state.bare)
-          unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA { take(u, k, load(way.from + i + u * W)); });
+        Way way = into[k];
+        way.from += i;
+        way.price += i;
+        way.descents += i;
+        if (way.adds == Adds::nothing)
+          unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA { take(u, k, load(way.from + u * W)); });
+        else if (way.adds == Adds::price)
+          unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA {
+            take(u, k, load(way.from + u * W) + load(way.price + u * W) * way.weight);
+          });
+        else if (way.adds == Adds::charge)
+          unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA { take(u, k, load(way.from + u * W) + way.charge); });
         else
-          unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA { take(u, k, arriving(way, i + u * W)); });
+          unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA { take(u, k, arriving(way, u * W)); });
       }
       const Price price(line, state, ways_.get(), i);
       T* const out = line.here + s * stride_ + i;
@@ -299,6 +330,7 @@ class Lines {
 
   int states_ = 0;
   std::ptrdiff_t stride_ = 0;
+  const T* descents_ = nullptr;
   Fold<T, Reducer::soft> soft_{1};
   Fold<T, Reducer::smooth> smooth_{1};
   Buffer<Way> ways_;              // those of the border come last

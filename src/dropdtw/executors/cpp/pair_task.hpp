@@ -36,7 +36,7 @@ class PairTask {
     longest_ = lengths_[count - 1];
     limit_ = pairs.limit;
     const auto negative = [](const Price<T>& p) { return p.source != Source::number || p.number < 0; };
-    if (negative(pairs.drop_x) || negative(pairs.drop_z) || pairs.binary)
+    if (negative(pairs.drop_x) || negative(pairs.drop_z) || pairs.binary || !pairs.table->built_in)
       lane_limit_ = std::numeric_limits<T>::infinity();
     else
       lane_limit_ = T(limit_);
@@ -47,13 +47,13 @@ class PairTask {
   // Whether pairs of this request are computed in lanes if their lengths allow it. With a smaller γ, values divided by
   // γ would exceed the exponents of soft lanes.
   static bool in_lanes(const Pairs<T>& pairs, const Kernels<T>& kernels) {
-    if (kernels.family == nullptr || pairs.table->family < 0) return false;
     if (pairs.suggests_x || pairs.suggests_z || pairs.greedy) return false;
     const auto matches = [](const Edge& e) { return e.cost == Cost::match; };
     if (pairs.reducer == Reducer::hard)
-      return !pairs.window || std::all_of(pairs.table->begin(), pairs.table->end(), matches);
-    return pairs.reducer == Reducer::soft && soft_kernels<T>().family != nullptr && !pairs.window &&
-           pairs.gamma >= (sizeof(T) == 4 ? 1e-3 : 1e-6);
+      return !pairs.window ||
+             (kernels.unrolled(*pairs.table) && std::all_of(pairs.table->begin(), pairs.table->end(), matches));
+    return pairs.reducer == Reducer::soft && kernels.unrolled(*pairs.table) && soft_kernels<T>().family != nullptr &&
+           !pairs.window && pairs.gamma >= (sizeof(T) == 4 ? 1e-3 : 1e-6);
   }
 
   // Aligns Z number `a` of the order, which is sequence i, in lanes.
@@ -63,7 +63,8 @@ class PairTask {
     int lane = 0;
     while (lane < count_ && !long_sums<T>(K_, lengths_[lane])) ++lane;
     if (lane > 0) solve_lanes(a, 0, lane);
-    const bool bare = pairs_.window || pairs_.reducer == Reducer::soft;  // lanes have no bases for these
+    // Lanes have no bases for these.
+    const bool bare = pairs_.window || pairs_.reducer == Reducer::soft || !kernels_.unrolled(*pairs_.table);
     for (; lane < count_ && (bare || needs_double<T>(K_, lengths_[lane])); ++lane) alone(a, lane);
     if (lane < count_) solve_lanes(a, lane, count_);
   }
@@ -234,7 +235,8 @@ class PairTask {
     problem.self = alive_.self;
     const int done = pairs_.reducer == Reducer::soft
                          ? soft_kernels<T>().family[pairs_.table->family](problem, pairs_.gamma)
-                         : kernels_.family[pairs_.table->family].solve_lanes(problem);
+                         : kernels_.of(*pairs_.table).solve_lanes(problem);
+    if (done < 0) throw std::bad_alloc();
     const int left = K_ - done;  // rows that were not computed
     if (!alive_()) return;
     for (int lane = from; lane < to; ++lane) take(a, lane, values_[lane], std::int64_t(left) * lengths_[lane]);

@@ -114,14 +114,17 @@ struct Sifted {
 template <class T>
 struct Kernel {
   Status (*solve)(Problem<T>&);
-  int (*solve_lanes)(const LaneProblem<T>&);  // returns how many rows it computed
+  int (*solve_lanes)(const LaneProblem<T>&);  // returns how many rows it computed; −1 if there is no memory
 };
 
 template <class T>
 struct Kernels {
-  const Kernel<T>* family;       // family_count of them; null where no level has unrolled kernels for this processor
-  Status (*solve)(Problem<T>&);  // any table
-  int width;                     // elements in a vector
+  const Kernel<T>* family;  // family_count of them; null where no level has unrolled kernels for this processor
+  Kernel<T> any;            // for any table; its lanes have no bands and no bases
+  int width;                // elements in a vector
+
+  bool unrolled(const Table& table) const { return family != nullptr && table.family >= 0; }
+  const Kernel<T>& of(const Table& table) const { return unrolled(table) ? family[table.family] : any; }
   // Computes rows [row, row + rows) and columns [from, to) of the match costs, into (rows, pitch, W) from column `from`
   // on.
   void (*costs)(const Feed<T>&, int row, int rows, int from, int to, std::ptrdiff_t pitch, T* out);

@@ -106,9 +106,8 @@ class Widened {
 template <class T>
 Status solve(Problem<T>& problem) {
   const Kernels<T> found = kernels<T>();
-  if (problem.reducer == Reducer::hard && found.family != nullptr && problem.table->family >= 0)
-    return found.family[problem.table->family].solve(problem);
-  return found.solve(problem);
+  if (problem.reducer == Reducer::hard) return found.of(*problem.table).solve(problem);
+  return found.any.solve(problem);
 }
 
 // Solves a problem in its own precision, or in double precision if that is not enough.
