@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.problem import compiled
-from dropdtw.problem.errors import choices
+from dropdtw.problem.errors import OptionError, choices
 from dropdtw.problem.inputs import Array, as_match_costs, as_pair
 from dropdtw.problem.warn import warn
 
@@ -394,10 +394,8 @@ class Match:
     def check_features(self, features: int) -> None:
         """Raise or warn if the cost is meaningless for this many features. Call it once per request, not per pair."""
         if self.name == "correlation" and features == 1:
-            raise ValueError(
-                "match is 'correlation', which compares the features of two elements, but these have only one; "
-                "use 'euclidean', or give windows of the series as elements"
-            )
+            why = ", which compares the features of two elements, but these have only one"
+            raise OptionError("match", self.name, "use 'euclidean', or give windows of the series as elements", why)
         if self.name == "cosine" and features == 1:
             warn("the cosine of one-dimensional elements compares only their signs; match='euclidean' compares values")
 
@@ -432,9 +430,11 @@ def resolve(match: MatchCost, features: int) -> Match:
         return Match("softmax", softmax, by_pair=False, symmetric=False, softmax=softmax)
     if callable(match):
         return Match("custom", _checked(match), by_column=False, by_pair=False, symmetric=False, least=-np.inf)
-    raise ValueError(
-        f"match is {match!r}; {choices(match, MATCH_COSTS)}, 'softmax:0.1' (any γ > 0), 'auto', "
-        "or give a function of Z (K, d) and X (N, d) that returns C (K, N)"
+    raise OptionError(
+        "match",
+        match,
+        f"{choices(match, MATCH_COSTS)}, 'softmax:0.1' (any γ > 0), 'auto'",
+        in_python=", or give a function of Z (K, d) and X (N, d) that returns C (K, N)",
     )
 
 

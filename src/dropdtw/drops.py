@@ -220,9 +220,11 @@ class LogitPercentile(Rule):
 
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
         """Always raise ValueError: this rule changes the match costs, so it cannot be computed from them."""
-        raise ValueError(
-            f"drop_{side} is {self.said!r}, which is part of the softmax match cost; "
-            "use it as drop_x of align, distance or pairwise with match='softmax'"
+        raise OptionError(
+            f"drop_{side}",
+            self.said,
+            "use it as {drop_x} of align, distance or pairwise with {match='softmax'}",
+            ", which is part of the softmax match cost",
         )
 
     def logits(self, S: Array) -> Array:

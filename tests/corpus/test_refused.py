@@ -19,7 +19,7 @@ def test_it_says_what_to_install(tmp_path, monkeypatch, missing):
 def test_it_says_what_ray_needs(tmp_path, monkeypatch):
     corpus(tmp_path / "c", 3)
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r"pip install 'dropdtw\[ray\]', or use engine='local'"):
+    with pytest.raises(ImportError, match=r"pip install 'dropdtw\[ray\]', or use the engine 'local'"):
         dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, engine="ray")
 
 

@@ -76,7 +76,9 @@ INPUT = {
     "warp masked": case(lambda: solve(C[:, :3]).warp_x(MASKED), "X has masked values", "remove them"),
     "features differ": case(lambda: align(Z, np.ones((3, 5))), "Z has 2 features and X has 5", "both need the same"),
     "time along the second axis": case(
-        lambda: align(np.ones((4, 9)), np.ones((4, 20))), "Z has 9 features and X has 20", "pass Z.T and X.T"
+        lambda: align(np.ones((4, 9)), np.ones((4, 20))),
+        "Z has 9 features and X has 20",
+        "transpose both (Z.T",
     ),
     "features differ, numbers": case(lambda: align([1, 2], X), "Z has 1 features and X has 2", "as (length, d)"),
     "too large for rules": case(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import warnings
 from importlib import import_module
@@ -23,17 +22,6 @@ EXTRAS: Final = {
     "wordllama": "text",
 }
 """The extra that installs each optional module."""
-
-NAMES: Final = "drop_x|drop_z|open_x|open_z|one_to_many|many_to_one|max_cost|num_gpus"
-WORDS: Final = "engine|fps|match|method|overlap|strict|threshold|warp|window"
-"""Parameters of the library that are options here. Words mean the parameter only in "word=" or as the subject."""
-PARAMETER: Final = re.compile(
-    rf"(?<![\w./'\"-])(?P<name>(?:{NAMES})\b(?![./])|(?:{WORDS})(?==)|^(?:{WORDS})(?= is ))"
-    r"(?:=(?P<value>True|False|'[\w:.]+')?)?"
-)
-"""A parameter of the library in an error message, with its value."""
-PYTHON_ONLY: Final = re.compile(r",? or (?:give )?(?:None\b|an? (?:function|dropdtw\.))[^;]*")
-"""Advice in an error message to pass what a shell cannot."""
 
 
 def main() -> None:
@@ -97,11 +85,9 @@ def _missing(error: Exception) -> str | None:
 
 def _message(error: Exception) -> str:
     """The message of an error, with flags for options."""
-    from dropdtw.problem.errors import OptionError
+    from dropdtw.problem.errors import MismatchError
 
-    if isinstance(error, OptionError):
-        return error.text(_flag)
-    return str(error) if isinstance(error, OSError) else _for_shell(str(error))
+    return error.text(_flag) if isinstance(error, MismatchError) else str(error)
 
 
 def _flag(option: str) -> str:
@@ -119,20 +105,6 @@ def _flag(option: str) -> str:
         if value == "False"
         else f"--{flag} {'' if value == 'True' else value}".strip(" '").replace("'", "")
     )
-
-
-def _for_shell(text: str) -> str:
-    """Adapt a message of the library to the command line: name flags, and omit advice that only Python can follow.
-
-    >>> _for_shell("match is 'a'; pass many_to_one=True or match='cosine', or give a function")
-    "--match is 'a'; pass --many-to-one or --match cosine"
-    """
-
-    def flag(found: re.Match[str]) -> str:
-        name, value = found["name"].replace("_", "-"), (found["value"] or "").strip("'")
-        return f"--no-{name}" if value == "False" else f"--{name}" + (f" {value}" if value not in ("", "True") else "")
-
-    return PARAMETER.sub(flag, PYTHON_ONLY.sub("", text).replace("pass Z.T and X.T", "transpose both"))
 
 
 def _explain(error: BaseException, program: str) -> None:

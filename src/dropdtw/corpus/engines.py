@@ -16,6 +16,7 @@ from typing import Any, Final
 from dropdtw.corpus.folder import RunFolder
 from dropdtw.corpus.records import whole
 from dropdtw.corpus.tasks import Task
+from dropdtw.problem.errors import MismatchError, OptionError
 from dropdtw.search.pairwise import thread_count
 
 ENGINES: Final = ("local", "ray")
@@ -66,13 +67,16 @@ class Engine:
 
     def __post_init__(self) -> None:
         if self.name not in ENGINES:
-            raise ValueError(f"engine is {self.name!r}; choose one of {', '.join(map(repr, ENGINES))}")
+            raise OptionError("engine", self.name, f"choose one of {', '.join(map(repr, ENGINES))}")
         if self.workers is not None and not whole(self.workers):
-            raise ValueError(f"workers is {self.workers!r}; give the number of workers, 1 or more, or None for all")
+            raise OptionError(
+                "workers", self.workers, "give the number of workers, 1 or more", in_python=", or None for all"
+            )
         if not self.num_cpus > 0 or not self.num_gpus >= 0:
-            raise ValueError(
-                f"num_cpus is {self.num_cpus!r} and num_gpus {self.num_gpus!r}; give the CPUs (> 0) and GPUs (>= 0) "
-                "of one worker"
+            raise MismatchError(
+                "{num_cpus} is {cpus!r} and {num_gpus} {gpus!r}; give the CPUs (> 0) and GPUs (>= 0) of one worker",
+                cpus=self.num_cpus,
+                gpus=self.num_gpus,
             )
 
     @contextmanager
@@ -83,7 +87,7 @@ class Engine:
                 import torch
 
                 if not torch.cuda.is_available():
-                    raise ValueError(f"num_gpus is {self.num_gpus:g}, but PyTorch sees no GPU here; leave num_gpus out")
+                    raise OptionError("num_gpus", self.num_gpus, "leave it out", ", but PyTorch sees no GPU here")
             yield
             return
         ray, own = _connected()
@@ -184,7 +188,7 @@ def _connected(cpus: int | None = None) -> tuple[Any, bool]:
         ray = import_module("ray")
         import_module("ray.data")
     except ImportError:
-        raise ImportError("engine='ray' needs Ray: pip install 'dropdtw[ray]', or use engine='local'") from None
+        raise ImportError("the engine 'ray' needs Ray: pip install 'dropdtw[ray]', or use the engine 'local'") from None
     if ray.is_initialized():
         return ray, False
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}

@@ -15,6 +15,7 @@ from dropdtw.corpus.records import Bad
 from dropdtw.corpus.shards import Corpus
 from dropdtw.corpus.tasks import Task
 from dropdtw.files.progress import Progress, Report, reporter
+from dropdtw.problem.errors import MismatchError
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def _do(todo: list[int], work: ShardWork, engine: Engine, report: Report) -> Non
     report(done, count)
     for finished in engine.do(work, todo):
         if finished.bad:
-            raise ValueError(f"{finished.bad} (strict=True stops here; run again without it to continue)")
+            raise MismatchError("{bad} ({strict=True} stops here; run again without it to continue)", bad=finished.bad)
         if finished.broke:
             raise RuntimeError(f"shard {finished.number} failed; run the same call again to retry it. {finished.broke}")
         done += 1
@@ -106,7 +107,8 @@ def _refuse_errors(folder: RunFolder, broken: list[Bad]) -> None:
     """Raise on the first bad file or record that is already known."""
     noted = next(folder.errors(), b"").splitlines()
     if broken or noted:
-        raise ValueError(f"{broken[0] if broken else Bad(**json.loads(noted[0]))} (strict=True stops here)")
+        bad = broken[0] if broken else Bad(**json.loads(noted[0]))
+        raise MismatchError("{bad} ({strict=True} stops here)", bad=bad)
 
 
 def _finish(folder: RunFolder, task: Task, broken: list[Bad], done: int) -> Run:

@@ -14,6 +14,7 @@ import numpy as np
 from dropdtw.executors import graphs, reference
 from dropdtw.executors.protocol import Executor, Result, Step, Trace
 from dropdtw.problem.band import band
+from dropdtw.problem.errors import MismatchError
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs, Problem
 from dropdtw.problem.spec import Spec
@@ -131,9 +132,9 @@ def no_alignment(problem: Problem) -> ValueError:
     """The error for a problem in which every alignment is forbidden."""
     K, N = problem.costs.shape
     if problem.masked:
-        return ValueError(
+        return MismatchError(
             f"no alignment of {K} × {N} fits into this mask; allow more pairs (True), or give drop costs "
-            "(drop_x, drop_z)"
+            "({drop_x}, {drop_z})"
         )
     if problem.costs.band is not None:
 
@@ -146,9 +147,9 @@ def no_alignment(problem: Problem) -> ValueError:
             return ValueError(
                 f"no alignment of {K} × {N} fits into this window; the smallest window that allows one is {least}"
             )
-    return ValueError(
+    return MismatchError(
         "every alignment is forbidden: each one needs a match or a drop that costs +inf; "
-        "allow more matches in C, give drop costs (drop_x, drop_z), or scale down values that overflow"
+        "allow more matches in C, give drop costs ({drop_x}, {drop_z}), or scale down values that overflow"
     )
 
 

@@ -16,6 +16,7 @@ from dropdtw.files import arrays, formats, jsons
 from dropdtw.orders.blocks import Steps
 from dropdtw.problem import charges
 from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair
 from dropdtw.problem.missing import present
 from dropdtw.results.alignment import Alignment
@@ -75,7 +76,7 @@ class Data:
         if self.truth is not None and self.truth.shape != (N,):
             raise ValueError(f"truth has shape {self.truth.shape}; give one label for each of the {N} x, −1 for none")
         if self.fps is not None and not 0 < self.fps < np.inf:
-            raise ValueError(f"fps is {self.fps}; give the number of elements of X per second, > 0")
+            raise OptionError("fps", self.fps, "give the number of elements of X per second, > 0")
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from dropdtw.orders.lattice import Moves, lattice
 from dropdtw.orders.merge import Merged, merged
 from dropdtw.orders.order import Order, shown
 from dropdtw.orders.poset import Poset
+from dropdtw.problem.errors import MismatchError
 from dropdtw.problem.warn import warn
 from dropdtw.tables.table import Recurrence
 
@@ -149,9 +150,9 @@ class _Builder:
     def add_loop(self, order: Order, entry: int) -> list[int]:
         body, cost = order.parts
         if self.moves.drops and body.holds_partial:
-            raise ValueError(
-                "the order repeats steps in any order, and drop_z or the method allows dropping them, so it is "
-                "ambiguous in which round a step is dropped; use method 'drop_dtw' without drop_z, or repeat a list"
+            raise MismatchError(
+                "the order repeats steps in any order, and {drop_z} or the method allows dropping them, so it is "
+                "ambiguous in which round a step is dropped; use method 'drop_dtw' without {drop_z}, or repeat a list"
             )
         begun = len(self.arcs)
         exits = self.add(body, entry)

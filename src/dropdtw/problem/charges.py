@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dropdtw.drops import Band, chance_gain, sampled
-from dropdtw.problem.errors import OptionError
+from dropdtw.problem.errors import MismatchError, OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import MatchCosts
 from dropdtw.tables.methods import Method
@@ -77,9 +77,7 @@ class RequestedCharges(NamedTuple):
             )
         for name, value in found._asdict().items():
             if value > float(np.finfo(costs.dtype).max):
-                raise ValueError(
-                    f"{name} is {value!r}, which {costs.dtype} cannot hold; give the match costs as float64"
-                )
+                raise OptionError(name, value, "give the match costs as float64", f", which {costs.dtype} cannot hold")
         return found
 
 
@@ -99,7 +97,7 @@ def resolve(open_x: Opening = 0.0, open_z: Opening = 0.0, warp: float = 0.0) -> 
         try:
             float(value)
         except OverflowError:
-            raise ValueError(f"{name} is too large for a float; give a smaller number") from None
+            raise MismatchError(f"{{{name}}} is too large for a float; give a smaller number") from None
     return RequestedCharges(open_x, open_z, warp)
 
 
@@ -112,9 +110,11 @@ def check(requested: RequestedCharges, entry: Method, table: Recurrence, drops: 
         if value == 0:
             continue
         if not entry.takes_opening:
-            raise ValueError(
-                f"method {entry.name!r} takes no opening costs, but {name} is {value!r}; leave it out, "
-                "or use 'drop_dtw', 'steps', 'needleman_wunsch', 'smith_waterman' or 'greedy'"
+            raise MismatchError(
+                f"method {{name!r}} takes no opening costs, but {{{name}}} is {{value!r}}; leave it out, "
+                "or use 'drop_dtw', 'steps', 'needleman_wunsch', 'smith_waterman' or 'greedy'",
+                name=entry.name,
+                value=value,
             )
         side = name[-1]
         if not given:
@@ -123,9 +123,11 @@ def check(requested: RequestedCharges, entry: Method, table: Recurrence, drops: 
             raise _no_edge(table, name, value)
     if requested.warp != 0:
         if not entry.takes_warp:
-            raise ValueError(
-                f"method {entry.name!r} takes no warp penalty, but warp is {requested.warp!r}; leave it out, "
-                "or use 'drop_dtw' or 'dtw'"
+            raise MismatchError(
+                "method {name!r} takes no warp penalty, but {warp} is {value!r}; leave it out, "
+                "or use 'drop_dtw' or 'dtw'",
+                name=entry.name,
+                value=requested.warp,
             )
         if entry.fixes_moves and not entry.built_in and not table.pays_charge("warp"):  # a table of the caller's
             raise _no_edge(table, "warp", requested.warp)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,33 @@ def choices(value: object, names: Iterable[str]) -> str:
     return (f"did you mean {close[0]!r}? Or " if close else "") + f"choose one of {', '.join(map(repr, names))}"
 
 
-class OptionError(ValueError):
+class MismatchError(ValueError):
+    """Options, or options and data, do not fit together.
+
+    said : the message. It writes an option as "{drop_x}", and with a value as "{many_to_one=True}".
+    in_python : what else fits, in Python only.   values : what the message shows under other names in braces.
+
+    >>> error = MismatchError("Z has {K} elements; pass {many_to_one=True}", K=3)
+    >>> print(error)
+    Z has 3 elements; pass many_to_one=True
+    """
+
+    def __init__(self, said: str, *, in_python: str = "", **values: Any) -> None:
+        super().__init__(said)
+        self.said, self.in_python, self.values = said, in_python, values
+
+    def __reduce__(self) -> Any:
+        return partial(type(self), in_python=self.in_python, **self.values), self.args
+
+    def text(self, called: Callable[[str], str]) -> str:
+        """The message, with each option under the name that `called` gives it, without advice for Python alone."""
+        return self.said.format_map(_Names(called, self.values))
+
+    def __str__(self) -> str:
+        return self.text(lambda name: name) + self.in_python
+
+
+class OptionError(MismatchError):
     """An option has a value that does not fit. Python prints the option's name, the command line its flag.
 
     name, value : the option and its value.
@@ -64,7 +91,7 @@ class OptionError(ValueError):
     """
 
     def __init__(self, name: str, value: Any, expected: str, hint: str = "", *, in_python: str = "") -> None:
-        super().__init__(name, value, expected, hint)
+        ValueError.__init__(self, name, value, expected, hint)
         self.name, self.value, self.expected, self.hint, self.in_python = name, value, expected, hint, in_python
 
     def __reduce__(self) -> Any:
@@ -76,14 +103,12 @@ class OptionError(ValueError):
         hint, expected = (part.format_map(names) for part in (self.hint, self.expected))
         return f"{called(self.name)} is {shown(self.value)}{hint}; {expected}"
 
-    def __str__(self) -> str:
-        return self.text(lambda name: name) + self.in_python
-
 
 class _Names(dict[str, str]):
     """The name of every option that a message mentions."""
 
-    def __init__(self, called: Callable[[str], str]) -> None:
+    def __init__(self, called: Callable[[str], str], values: Mapping[str, Any] = MappingProxyType({})) -> None:
+        super().__init__(values)
         self.called = called
 
     def __missing__(self, name: str) -> str:

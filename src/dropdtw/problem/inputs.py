@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dropdtw.problem.errors import described
+from dropdtw.problem.errors import MismatchError, described
 
 Array = npt.NDArray[Any]
 
@@ -107,12 +107,16 @@ def as_drop_costs(values: npt.ArrayLike, name: str, length: int, element: str) -
         return array
     array = as_floats(values, name)
     if np.asarray(values).dtype == bool:
-        raise ValueError(f"{name} is {described(values)}; give the drop cost itself, a number, or None for no drops")
+        raise MismatchError(
+            f"{{{name}}} is {{given}}; give the drop cost itself, a number",
+            in_python=", or None for no drops",
+            given=described(values),
+        )
     if array.ndim == 0:
         array = np.full(length, array)
     if array.shape != (length,):
-        raise ValueError(
-            f"{name} has shape {array.shape}, but there are {length} elements {element}; "
+        raise MismatchError(
+            f"{{{name}}} has shape {array.shape}, but there are {length} elements {element}; "
             f"give a number or one drop cost per {element}, shape ({length},)"
         )
     refuse_nan_and_minus_inf(array, name)
@@ -159,7 +163,7 @@ def paired(Za: Array, Xa: Array) -> tuple[Array, Array]:
     if Za.shape[1] != Xa.shape[1]:
         raise ValueError(
             f"Z has {Za.shape[1]} features and X has {Xa.shape[1]}; both need the same number, as (length, d)"
-            + ("; if time runs along the second axis, pass Z.T and X.T" if len(Za) == len(Xa) else "")
+            + ("; if time runs along the second axis, transpose both (Z.T and X.T)" if len(Za) == len(Xa) else "")
         )
     return same_precision(Za, Xa)
 

@@ -17,6 +17,7 @@ from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order
 from dropdtw.problem.band import band, in_both, limits_of
 from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.errors import MismatchError, OptionError
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, refuse_masked
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
 from dropdtw.problem.missing import Kept, without_missing
@@ -136,9 +137,8 @@ class Problem:
         if not isinstance(rule, LogitPercentile):
             return cls._of(spec, between(Z, X, match), rule, spec.drop_z, match.name)
         if match.softmax is None:
-            raise ValueError(
-                f"drop_x is {rule.said!r}, a logit in the softmax cost, but match is {match.name!r}; use 'softmax'"
-            )
+            why = f", a logit in the softmax cost, but match is {match.name!r}"
+            raise OptionError("drop_x", rule.said, "use 'softmax'", why)
         C, d_x = match.softmax.with_drop_logits(Z, X, rule.logits, rule.epsilon)
         return cls._of(spec, Matrix(C), PerElement(d_x), spec.drop_z, match.name)
 
@@ -205,7 +205,7 @@ def _prices(rule: Rule | None, side: str, match: MatchCosts, limits: tuple[Array
     with np.errstate(over="ignore"):
         fitted = found.astype(match.dtype)
     if (np.isinf(fitted) & np.isfinite(found)).any():
-        raise ValueError(f"{name} has values that {match.dtype} cannot hold; give the match costs as float64")
+        raise MismatchError(f"{{{name}}} has values that {match.dtype} cannot hold; give the match costs as float64")
     return fitted
 
 
@@ -218,5 +218,5 @@ def _threshold(rule: Rule | None, match: MatchCosts) -> float:
     except ValueError:  # a ragged list, or a drop logit: let the check below raise
         value = np.empty(2)
     if value.ndim != 0 or value.dtype.kind not in "iuf" or np.isnan(value):
-        raise ValueError(f"threshold is {rule.said!r}; give a number or a rule such as 'percentile:30'")
+        raise OptionError("threshold", rule.said, "give a number or a rule such as 'percentile:30'")
     return float(value)

@@ -17,7 +17,7 @@ from dropdtw.orders.order import Order
 from dropdtw.problem import charges
 from dropdtw.problem.band import window_width
 from dropdtw.problem.charges import RequestedCharges
-from dropdtw.problem.errors import OptionError
+from dropdtw.problem.errors import MismatchError, OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.options import Options
 from dropdtw.tables import reducers
@@ -188,12 +188,11 @@ class Spec:
         for name, rule in self.rules.items():
             if rule is not None and rule.needs_costs:
                 hint = "" if name == "threshold" else " (dropdtw.suggest_drop finds one)"
-                raise ValueError(
-                    f"{name} is {rule.said!r}, which is computed from the match costs, {why}; give a number{hint}"
-                )
+                computed = f", which is computed from the match costs, {why}"
+                raise OptionError(name, rule.said, "give a number", computed, in_python=hint)
         for name, value in self.charges._asdict().items():
             if isinstance(value, str):
-                raise ValueError(f"{name} is {value!r}, which is computed from the match costs, {why}; give a number")
+                raise OptionError(name, value, "give a number", f", which is computed from the match costs, {why}")
 
     def check_costs_suffice(self) -> None:
         """Raise if the method needs the sequences, not only their match costs."""
@@ -220,12 +219,12 @@ class Spec:
                     f"{least:g} (K − 1) ≤ N − 1 ≤ {most:g} (K − 1); use 'symmetric2', or more similar lengths"
                 )
         if self.drop_z is None and entry.must_match_z and K > N and (entry.one_to_one or not matching.many_to_one):
-            raise ValueError(
+            raise MismatchError(
                 f"Z has {K} elements and X has {N}, so the z cannot each have an x of their own; "
                 + _remedy(entry, "many_to_one", "drop_z")
             )
         if self.drop_x is None and entry.must_match_x and N > K and (entry.one_to_one or not matching.one_to_many):
-            raise ValueError(
+            raise MismatchError(
                 f"X has {N} elements and Z has {K}, so the x cannot each have a z of their own; "
                 + _remedy(entry, "one_to_many", "drop_x")
             )
@@ -263,8 +262,8 @@ class Spec:
         """The request as names and numbers, for the manifest of a run. Raises ValueError if that is impossible."""
         for name, known in (("match", isinstance(self.match, str)), ("method", self.method.name in METHODS)):
             if not known:
-                raise ValueError(
-                    f"{name} is {getattr(self, name)!r}, which the manifest of a run cannot record; give a name"
+                raise OptionError(
+                    name, getattr(self, name), "give a name", ", which the manifest of a run cannot record"
                 )
         rules = {name: rule if rule is None else rule.plain() for name, rule in self.rules.items()}
         for name, rule in self.rules.items():
@@ -290,13 +289,15 @@ LENGTHS: Final[dict[str | None, Callable[[int, int], int]]] = {
 def _remedy(entry: Method, option: str, drop: str) -> str:
     """What to do if a sequence has more elements than the other one, and each needs a partner of its own."""
     if entry.one_to_one:
-        return f"give {drop}, or use another method"
-    return f"pass {option}=True, or give {drop}" if entry.takes_drops else f"pass {option}=True"
+        return f"give {{{drop}}}, or use another method"
+    return f"pass {{{option}=True}}" + (f", or give {{{drop}}}" if entry.takes_drops else "")
 
 
 def _largest_wanted(max_cost: float) -> float:
     if not isinstance(max_cost, Real) or isinstance(max_cost, bool) or np.isnan(max_cost):
-        raise ValueError(f"max_cost is {max_cost!r}; give the largest cost of interest, a number, or None for no limit")
+        raise OptionError(
+            "max_cost", max_cost, "give the largest cost of interest, a number", in_python=", or None for no limit"
+        )
     return float(max_cost)
 
 
@@ -304,25 +305,18 @@ def _check_normalize(entry: Method, normalize: str | None, reducer: Reducer) -> 
     if normalize is None:
         return
     if normalize not in ("pattern", "path", *LENGTHS):
-        raise ValueError(
-            f"normalize is {normalize!r}; give 'x', 'z' or 'both' (to divide by lengths), 'pattern', 'path', "
-            "or None to divide by nothing"
-        )
+        known = "give 'x', 'z' or 'both' (to divide by lengths), 'pattern', 'path'"
+        raise OptionError("normalize", normalize, known, in_python=", or None to divide by nothing")
     if normalize == "path" and reducer.name != "hard":
-        raise ValueError(
-            f"normalize is 'path', but reducer is {reducer.name!r}, which combines paths of different lengths; "
-            "use reducer='hard'"
-        )
+        why = f", but reducer is {reducer.name!r}, which combines paths of different lengths"
+        raise OptionError("normalize", normalize, "use {reducer='hard'}", why)
     if normalize == "path" and entry.counts:
-        raise ValueError(
-            f"normalize is 'path', but method {entry.name!r} counts the pairs of its path; "
-            "divide the result yourself, for example by the shorter length"
-        )
+        remedy = "divide the result yourself, for example by the shorter length"
+        raise OptionError("normalize", normalize, remedy, f", but method {entry.name!r} counts the pairs of its path")
     if normalize == "pattern" and entry.norm is None:
         known = ", ".join(repr(method.name) for method in METHODS.values() if method.norm is not None)
-        raise ValueError(
-            f"normalize is 'pattern', but the paths of method {entry.name!r} differ in total weight; use one of {known}"
-        )
+        why = f", but the paths of method {entry.name!r} differ in total weight"
+        raise OptionError("normalize", normalize, f"use one of {known}", why)
 
 
 def _check_order(
@@ -330,9 +324,8 @@ def _check_order(
 ) -> None:
     """Raise if an option cannot be combined with an order that is not a list."""
     if window is not None:
-        raise ValueError(
-            f"window is {window!r}, a band along the diagonal, which an order of steps does not follow; leave it out"
-        )
+        why = ", a band along the diagonal, which an order of steps does not follow"
+        raise OptionError("window", window, "leave it out", why)
     if not (entry.takes_orders or (not entry.built_in and not order.holds_partial)):
         known = ", ".join(repr(method.name) for method in METHODS.values() if method.takes_orders)
         why = "takes no order of steps" if entry.built_in else "does not support partial orders"
@@ -343,20 +336,21 @@ def _check_order(
             "define it without a border, or leave out the order"
         )
     if requested.open_z != 0 and order.holds_partial:
-        raise ValueError(
-            f"open_z is {requested.open_z!r}, but in a partial order there are no runs of dropped z; "
-            "leave it out, or give the steps as a list"
-        )
+        why = ", but in a partial order there are no runs of dropped z"
+        raise OptionError("open_z", requested.open_z, "leave it out, or give the steps as a list", why)
 
 
 def _check_takes(entry: Method, drop_x: Rule | None, drop_z: Rule | None, threshold: Rule | None) -> None:
     """Raise if the method gets drop costs or a threshold that it does not take, or lacks the threshold it needs."""
     if (drop_x or drop_z) is not None and not entry.takes_drops:
-        raise ValueError(f"method {entry.name!r} takes no drop costs; leave out drop_x and drop_z, or use 'drop_dtw'")
+        raise MismatchError(
+            "method {name!r} takes no drop costs; leave out {drop_x} and {drop_z}, or use 'drop_dtw'", name=entry.name
+        )
     if entry.takes_threshold is not (threshold is not None):
-        raise ValueError(
-            f"method {entry.name!r} takes no threshold; leave it out, or use 'lcss' or 'edr'"
+        raise MismatchError(
+            "method {name!r} takes no threshold; leave it out, or use 'lcss' or 'edr'"
             if threshold is not None
-            else f"method {entry.name!r} needs threshold=; give the largest match cost at which a pair counts as "
-            "equal (a number or 'percentile:30')"
+            else "method {name!r} needs {threshold=}; give the largest match cost at which a pair counts as equal "
+            "(a number or 'percentile:30')",
+            name=entry.name,
         )

@@ -17,6 +17,7 @@ from dropdtw.drops import DropCost
 from dropdtw.executors.protocol import Occurrences
 from dropdtw.files.progress import Progress, reporter
 from dropdtw.problem.charges import Opening
+from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array, same_columns, same_precision
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
 from dropdtw.problem.missing import Kept, present, restricted
@@ -164,11 +165,11 @@ def find(
 
 def _checked(k: int | None, max_cost: float | None, overlap: float) -> tuple[int | None, float, float]:
     if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
-        raise ValueError(f"k is {k!r}; give a whole number ≥ 1, or None for all up to max_cost")
+        raise OptionError("k", k, "give a whole number ≥ 1", in_python=", or None for all up to max_cost")
     if max_cost is not None and (isinstance(max_cost, bool) or not isinstance(max_cost, Real) or max_cost != max_cost):
-        raise ValueError(f"max_cost is {max_cost!r}; give a number, or None for no limit")
+        raise OptionError("max_cost", max_cost, "give a number", in_python=", or None for no limit")
     if isinstance(overlap, bool) or not isinstance(overlap, Real) or not 0 <= overlap <= 1:
-        raise ValueError(f"overlap is {overlap!r}; give a fraction from 0 (none) to 1 (any)")
+        raise OptionError("overlap", overlap, "give a fraction from 0 (none) to 1 (any)")
     most = DEFAULT_K if k is None and max_cost is None else k
     return most, np.inf if max_cost is None else float(max_cost), float(overlap)
 
