@@ -206,7 +206,7 @@ def tasks(fold: Sequence[Video], embed: Embedder, rng: np.random.Generator) -> I
 def searches(task: Task, how: Aligned = LIBRARY, opening: float = 0.0) -> list[Search]:
     """Search for the steps of a task.   opening : cost of a run of dropped sentences, in units of the drop cost."""
     price = float(np.mean(Suggest()(task.C)))
-    a = solve(task.C, price, how.skip * price, many_to_one=False, contiguous=True, open_x=opening * price)
+    a = solve(task.C, price, how.skip * price, method="steps", open_x=opening * price)
     return _searches(task, passages(task.C, a, gamma=how.gamma, unknown=how.unknown))
 
 

@@ -157,7 +157,7 @@ def on_utkinect(folder: Path, seed: int) -> list[Row]:
             C = cosine_cost(video)
             price = float(np.percentile(C, setting[0]))
             opening = setting[1] if isinstance(setting[1], str) else setting[1] * abs(price)
-            a = dropdtw.solve(C, price, many_to_one=False, contiguous=True, open_x=opening)
+            a = dropdtw.solve(C, price, method="steps", open_x=opening)
             found.append((video, video.ids_of(a.labels), None))
         return found
 

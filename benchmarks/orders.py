@@ -8,7 +8,7 @@ Prints millions of node-columns per second (nodes without hubs, times frames) on
 and the soft value with its derivatives; and the time of a call of `dropdtw.solve`. Orders are compiled beforehand; that
 time is shown too. Times are CPU times of this process, not wall-clock times, since the machine may be shared.
 
-One-sided, `many_to_one=False, contiguous=True`, float32.
+One-sided, `method="steps"`, float32.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from dropdtw.problem.spec import Spec
 from dropdtw.tables.reducers import hard_min, soft_min
 
 RECIPES = ("cheesepimiento", "coffee", "scrambledeggs", "broccolistirfry")
-OPTIONS = {"many_to_one": False, "contiguous": True}
 DROP = 0.3
 
 
@@ -88,7 +87,7 @@ def measure_cpu(work: Work, rounds: int) -> None:
     """Measure one order, and print its line of the table."""
     C = np.random.default_rng(0).random((work.order.K, work.frames), np.float32)
     start = time.process_time()
-    problem = Problem.of_costs(Spec.of(DROP, order=work.order, **OPTIONS), C)
+    problem = Problem.of_costs(Spec.of(DROP, method="steps", order=work.order), C)
     table, graph, costs = problem.table, problem.graph, problem.costs
     assert graph is not None
     cpu.run_graph(table, graph, hard_min, costs)
@@ -97,7 +96,7 @@ def measure_cpu(work: Work, rounds: int) -> None:
     value = seconds(lambda: cpu.run_graph(table, graph, hard_min, costs), rounds)
     path = seconds(lambda: cpu.trace_graph(table, graph, costs), rounds)
     soft = seconds(lambda: cpu.run_graph(table, graph, soft_min(1.0), costs, gradient=True), rounds)
-    call = seconds(lambda: dropdtw.solve(C, DROP, order=work.order, **OPTIONS), rounds)
+    call = seconds(lambda: dropdtw.solve(C, DROP, method="steps", order=work.order), rounds)
     million = nodes * work.frames / 1e6
     print(
         f"{work.name:30} {nodes:6d} {len(graph.arcs):6d} {work.frames:6d} {compiled:8.3f} s {million / value:9.0f}"

@@ -41,15 +41,14 @@ def alone() -> None:
     """One core, from arrays in memory."""
     K, N, d = VIDEO
     Z, X = sequence(K, d), sequence(N, d)
-    moves = {"many_to_one": False, "contiguous": True}
-    t = seconds(lambda: dropdtw.align(Z, X, "percentile:30", **moves), 300)
+    t = seconds(lambda: dropdtw.align(Z, X, "percentile:30", method="steps"), 300)
     print(f"align of {K} x {N}, d = {d}: {1e6 * t:.0f} us, {1 / t:,.0f} per second")
     C = dropdtw.costs.cosine(Z, X)
-    t = seconds(lambda: dropdtw.solve(C, 0.9, **moves), 300)
+    t = seconds(lambda: dropdtw.solve(C, 0.9, method="steps"), 300)
     print(f"    of which from match costs: {1e6 * t:.0f} us, {K * N / t / 1e6:.0f} M cells/s")
     K, N, d = HOUR
     Z, X = sequence(K, d), sequence(N, d)
-    t = seconds(lambda: dropdtw.align(Z, X, 0.9, **moves), 3)
+    t = seconds(lambda: dropdtw.align(Z, X, 0.9, method="steps"), 3)
     print(f"align of {K} x {N}, d = {d}: {t:.2f} s, {K * N / t / 1e6:.0f} M cells/s")
     K, N, d = PAIR
     Zs, Xs = [sequence(K, d) for _ in range(20)], [sequence(N, d) for _ in range(100)]

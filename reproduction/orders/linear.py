@@ -70,8 +70,7 @@ class LinearMap(nn.Module):
             costs,
             drops,
             reducer="soft",
-            many_to_one=False,
-            contiguous=True,
+            method="steps",
             order=None if listed else orders,
         )
         return values / torch.tensor([C.shape[1] for C in costs], device=values.device)

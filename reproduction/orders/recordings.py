@@ -65,7 +65,7 @@ def nodes(recipe: Recipe) -> int:
     """Number of nodes in the graph for one-sided, exclusive alignments of a recipe."""
     if recipe.order.is_plain:
         return len(recipe.steps) + 1
-    return len(recipe.order.graph(Spec.of(0.0, many_to_one=False, contiguous=True).table).label)
+    return len(recipe.order.graph(Spec.of(0.0, method="steps").table).label)
 
 
 def stand_in(recordings: int, seed: int, recipes: int = 6) -> Recordings:
