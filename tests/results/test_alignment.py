@@ -12,6 +12,7 @@ import dropdtw
 import oracle
 from cases import OF_COSTS, arguments, same, solved
 from dropdtw import Segment, align, solve
+from dropdtw.results.alignment import INTERNAL
 
 every_method = pytest.mark.parametrize("method", OF_COSTS)
 
@@ -352,3 +353,12 @@ def test_the_best_match_of_an_x_with_several_z_is_found_where_skips_are_free():
 def test_charges_are_counted_in_plain_numbers(executor):
     a = dropdtw.solve([[0.1, 0.9, 0.2, 0.9]], drop_x=0.3, open_x=0.05, executor=executor)
     assert repr(a.charged) == "Charges(open_x=2.0, open_z=0.0, warp=1.0)"
+
+
+def test_dir_lists_what_users_use_and_nothing_that_serves_the_library_alone():
+    a = dropdtw.solve([[0.1, 0.9]], drop_x=0.3)
+    shown = {name for name in dir(a) if not name.startswith("_")}
+    everything = {name for name in object.__dir__(a) if not name.startswith("_")}
+    assert everything - shown == {name for name in INTERNAL if not name.startswith("_")}
+    assert {"cost", "pairs", "M", "labels", "dropped_x", "segments", "rescore", "explain", "plot", "to_dict"} <= shown
+    assert not [name for name in shown if not hasattr(a, name)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,13 @@ class Segment(NamedTuple):
     def length(self) -> int:
         """The number of x in the segment."""
         return self.stop - self.start
+
+
+INTERNAL: Final = {
+    *("of", "from_path", "from_trace", "quickly", "solved", "source"),
+    *("spread", "compact", "_of_kept", "kept", "walked", "paid_arcs"),
+}
+"""Attributes of an `Alignment` that `dir` does not list, because they serve the library alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +106,10 @@ class Alignment:
         for array in arrays:
             if array is not None:
                 array.flags.writeable = False
+
+    def __dir__(self) -> list[str]:
+        """What users use; the rest serves the library."""
+        return sorted(set(super().__dir__()) - INTERNAL)
 
     @classmethod
     def of(cls, problem: Problem) -> Alignment:
