@@ -231,7 +231,7 @@ def on_tmnist(folder: Path, seed: int, cache: Path) -> list[Row]:
 
 
 def on_transcripts(folder: Path, seed: int) -> list[Row]:
-    import chapters
+    from benchmarks import chapters
 
     openings = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0)
     parts = chapters.split(folder / "youcook2_text", seed=seed)
