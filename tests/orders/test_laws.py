@@ -8,6 +8,7 @@ import pytest
 
 import dropdtw
 from dropdtw import executors, orders
+from dropdtw.tables import recurrence
 from dropdtw.tables.reducers import hard_min, smooth_min, soft_min
 from order_cases import FLAGS, MIXED, OPTIONS, ORDERS, POSETS, REPEATED, WALKS, build, case, fits, holds_any, steps_of
 
@@ -268,3 +269,10 @@ def test_a_jump_forward_enters_with_a_match_of_a_later_x_even_in_a_list(drop_z, 
     assert found == pytest.approx(wanted)
     if many_to_one or drop_z is not None:
         assert found > dropdtw.cost(C, 0.3, drop_z, many_to_one=many_to_one) + 0.01
+
+
+@pytest.mark.parametrize("options", [{}, {"many_to_one": False}], ids=["shared x", "exclusive"])
+@pytest.mark.parametrize("table", [recurrence.one_sided, recurrence.two_sided])
+def test_an_order_of_one_step_is_a_list(table, options):
+    """Lists run on kernels of their own, which are faster than those for graphs."""
+    assert orders.before(1, []).graph(table(**options)).chain.tolist() == [0]
