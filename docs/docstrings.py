@@ -116,3 +116,8 @@ class Plain(griffe.Extension):
         """Called for every module, class, function and attribute."""
         if obj.docstring:
             obj.docstring.value = to_markdown(obj.docstring.value, obj.path)
+
+    def on_function(self, *, func: griffe.Function, **_: Any) -> None:
+        """Hide the catch-all of misspelled keywords, as `help` does."""
+        if "unknown" in func.parameters:
+            del func.parameters["unknown"]

@@ -242,3 +242,30 @@ def test_alignments_say_which_match_cost_was_used():
 
 def test_averages_take_auto_as_squared_distances():
     assert dropdtw.barycenter([Z, X], match="auto").cost == dropdtw.barycenter([Z, X], match="sqeuclidean").cost
+
+
+TAKEN = {"align": (Z, X), "distance": (Z, X), "find": (Z, X), "nearest": (Z, [X]), "barycenter": ([Z, X],)}
+
+
+@pytest.mark.parametrize("function", [*TAKEN, "solve", "cost", "pairwise", "posterior", "Online"])
+def test_unknown_keywords_get_the_closest_name(function):
+    call, arguments = getattr(dropdtw, function), TAKEN.get(function, (C,))
+    with pytest.raises(UnknownOptionError, match=rf"{function} has no option dropx; did you mean drop_x\?") as found:
+        call(*arguments, dropx=1)
+    assert isinstance(found.value, TypeError)
+    with pytest.raises(TypeError, match=f"{function} has no option quux; the options are .*many_to_one"):
+        call(*arguments, quux=1)
+    assert inspect.Parameter.VAR_KEYWORD not in {p.kind for p in inspect.signature(call).parameters.values()}
+
+
+def test_suggest_drop_explains_unknown_keywords():
+    with pytest.raises(TypeError, match=r"suggest_drop has no option windw; did you mean window\?"):
+        dropdtw.suggest_drop(Z, X, windw=2)
+
+
+def test_results_of_searches_say_which_match_cost_they_used():
+    narrow, wide = [np.ones((4, 2)), np.eye(4, 2)], [np.ones((4, 16)), np.eye(4, 16)]
+    assert dropdtw.nearest(narrow[0], narrow).match == "euclidean"
+    assert dropdtw.nearest(wide[0], wide).match == dropdtw.nearest(wide[0], wide, match="cosine").match == "cosine"
+    assert dropdtw.barycenter(narrow).match == "sqeuclidean"
+    assert dropdtw.barycenter(wide, match="cosine").match == "cosine"

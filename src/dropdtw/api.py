@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Never
 
 import numpy.typing as npt
 
@@ -16,12 +17,14 @@ from dropdtw.drops import DropCost
 from dropdtw.files.progress import Progress
 from dropdtw.orders.order import OrderLike
 from dropdtw.problem.charges import Opening
+from dropdtw.problem.errors import catches_typos, refuse_keywords
 from dropdtw.problem.inputs import Array
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
 from dropdtw.tables.methods import MethodLike
 
 
+@catches_typos
 def solve(
     C: npt.ArrayLike,
     drop_x: DropCost = None,
@@ -39,6 +42,7 @@ def solve(
     threshold: DropCost = None,
     order: OrderLike | None = None,
     executor: str | None = None,
+    **unknown: Never,
 ) -> Alignment:
     r"""Find the best alignment for given match costs.
 
@@ -93,12 +97,15 @@ def solve(
     >>> dropdtw.METHODS["dtw"].summary
     'dynamic time warping: everything is matched'
     """
+    if unknown:
+        refuse_keywords(solve, unknown)
     return aligner_of(
         drop_x, drop_z, "auto", method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window,
         mask, threshold, order,
     ).solve(C, executor=executor)  # fmt: skip
 
 
+@catches_typos
 def align(
     Z: npt.ArrayLike,
     X: npt.ArrayLike,
@@ -119,6 +126,7 @@ def align(
     order: OrderLike | None = None,
     executor: str | None = None,
     missing: str | None = None,
+    **unknown: Never,
 ) -> Alignment:
     """Find the best alignment of two sequences.
 
@@ -155,12 +163,15 @@ def align(
     >>> dropdtw.align(Z, X, drop_x=0.5).labels
     array([ 0,  0, -1,  1,  2, -1,  2])
     """
+    if unknown:
+        refuse_keywords(align, unknown)
     return aligner_of(
         drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask,
         threshold, order, "hard", 1.0, None, missing,
     ).align(Z, X, executor=executor)  # fmt: skip
 
 
+@catches_typos
 def cost(
     C: npt.ArrayLike,
     drop_x: DropCost = None,
@@ -182,6 +193,7 @@ def cost(
     normalize: str | None = None,
     max_cost: float | None = None,
     executor: str | None = None,
+    **unknown: Never,
 ) -> float:
     """Compute the cost of the best alignment for given match costs, without its path.
 
@@ -216,12 +228,15 @@ def cost(
     >>> round(dropdtw.cost(C, drop_x=0.3), 6), round(dropdtw.cost(C, drop_x=0.3, reducer="soft", gamma=0.1), 6)
     (0.6, 0.558984)
     """
+    if unknown:
+        refuse_keywords(cost, unknown)
     return aligner_of(
         drop_x, drop_z, "auto", method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window,
         mask, threshold, order, reducer, gamma, normalize,
     ).cost(C, max_cost=max_cost, executor=executor)  # fmt: skip
 
 
+@catches_typos
 def distance(
     Z: npt.ArrayLike,
     X: npt.ArrayLike,
@@ -246,6 +261,7 @@ def distance(
     max_cost: float | None = None,
     executor: str | None = None,
     missing: str | None = None,
+    **unknown: Never,
 ) -> float:
     """Compute the cost of the best alignment of two sequences, without its path.
 
@@ -273,12 +289,15 @@ def distance(
     >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5, max_cost=0.4)
     inf
     """
+    if unknown:
+        refuse_keywords(distance, unknown)
     return aligner_of(
         drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask,
         threshold, order, reducer, gamma, normalize, missing,
     ).distance(Z, X, max_cost=max_cost, executor=executor)  # fmt: skip
 
 
+@catches_typos
 def posterior(
     C: npt.ArrayLike,
     X: npt.ArrayLike | None = None,
@@ -300,6 +319,7 @@ def posterior(
     gamma: float = 1.0,
     executor: str | None = None,
     missing: str | None = None,
+    **unknown: Never,
 ) -> Posterior:
     """Compute the probability of each match and each drop under P(M) ∝ exp(−cost(M)/γ).
 
@@ -329,12 +349,15 @@ def posterior(
     >>> p.match.round(2), p.drop_x.round(2)
     (array([[0.91, 0.  , 0.76]]), array([0.09, 1.  , 0.24]))
     """
+    if unknown:
+        refuse_keywords(posterior, unknown)
     return aligner_of(
         drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask,
         threshold, order, "hard", gamma, None, missing,
     ).posterior(C, X, executor=executor)  # fmt: skip
 
 
+@catches_typos
 def pairwise(
     Zs: Sequence[npt.ArrayLike],
     Xs: Sequence[npt.ArrayLike] | None = None,
@@ -359,6 +382,7 @@ def pairwise(
     progress: Progress = None,
     executor: str | None = None,
     missing: str | None = None,
+    **unknown: Never,
 ) -> Array:
     """Compute the costs of all pairs of sequences: entry [a, b] is `distance(Zs[a], Xs[b], ...)`.
 
@@ -391,6 +415,8 @@ def pairwise(
            [ 0.,  0., 13.],
            [ 9., 13.,  0.]])
     """
+    if unknown:
+        refuse_keywords(pairwise, unknown)
     return aligner_of(
         drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, None,
         threshold, None, reducer, gamma, normalize, missing,

@@ -443,3 +443,8 @@ def test_every_message_has_a_case():
             if not any((name, line) in met for line in range(node.lineno, node.end_lineno + 1))
         ]
     assert missed == []
+
+
+def test_unknown_keywords_get_the_closest_name():
+    with pytest.raises(TypeError, match=r"drop_dtw has no option dropx; did you mean drop_x\?"):
+        dt.drop_dtw(torch.zeros(1, 2, 3), dropx=1)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
+from inspect import signature
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def described(values: object) -> str:
@@ -145,3 +148,19 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], of: str) -> None:
     for name in given:
         if name not in known:
             raise UnknownOptionError(name, None, known, of)
+
+
+def catches_typos(function: _Function) -> _Function:
+    """Hide the catch-all `**unknown` of a function from its signature; it only serves `refuse_keywords`.
+
+    A wrapper that explains unknown keywords would slow down every call.
+    """
+    said = signature(function)
+    known = [each for each in said.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    function.__signature__ = said.replace(parameters=known)  # type: ignore[attr-defined]
+    return function
+
+
+def refuse_keywords(function: Callable[..., Any], unknown: Iterable[str]) -> None:
+    """Raise for keywords that a function caught in `**unknown`; the error names the closest parameter."""
+    refuse_unknown(unknown, signature(function).parameters, function.__name__)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Final, Literal
+from typing import Final, Literal, Never
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from dropdtw.drops import DropCost
 from dropdtw.executors.protocol import Trace
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Opening
+from dropdtw.problem.errors import catches_typos, refuse_keywords
 from dropdtw.problem.inputs import Array, as_floats
 from dropdtw.problem.missing import Kept, Places, present, reads_places, restricted
 from dropdtw.problem.problem import Problem, between
@@ -54,6 +55,7 @@ class Barycenter:
     alignments : the alignment of each series (X) with the average (Z); `labels` is −1 where an element was dropped.
     converged : whether the last round lowered the cost by at most the fraction `tol`. If not, the search stopped at
         `max_iter`.
+    match : the name of the match cost that was used.
 
     >>> import dropdtw
     >>> dropdtw.barycenter([[0.0, 2.0], [2.0, 4.0]]).average
@@ -65,6 +67,7 @@ class Barycenter:
     costs: Array
     alignments: list[Alignment]
     converged: bool
+    match: str
 
     def __repr__(self) -> str:
         how = "converged" if self.converged else "not converged"
@@ -75,6 +78,7 @@ class Barycenter:
         )
 
 
+@catches_typos
 def barycenter(
     series: Sequence[npt.ArrayLike],
     weights: npt.ArrayLike | None = None,
@@ -96,6 +100,7 @@ def barycenter(
     progress: Progress = None,
     executor: str | None = None,
     missing: str | None = None,
+    **unknown: Never,
 ) -> Barycenter:
     """Average many series and leave out their junk: find the series that is cheapest to align with all of them.
 
@@ -138,6 +143,8 @@ def barycenter(
     >>> [int(a.dropped_x.sum()) for a in b.alignments]
     [3, 3, 3]
     """
+    if unknown:
+        refuse_keywords(barycenter, unknown)
     spec = Spec.of(
         drop_x, match="sqeuclidean" if match == "auto" else match, method=method, one_to_many=one_to_many,
         many_to_one=many_to_one, contiguous=contiguous, open_x=open_x, warp=warp, window=window, missing=missing,
@@ -166,17 +173,17 @@ def barycenter(
     threads = thread_count(n_jobs)
     Z = _start(spec, series, Xs, w, init, length, n_jobs)
     kept = [Kept.of(Z, None, X, there) for X, there in zip(Xs, missing_in, strict=True)]
-    pull = Pull([spec if k is None else restricted(spec, k) for k in kept], Z, Xs, w, threads)
-    average, traces, history, converged = pull.settle(Z, int(max_iter), tol, report)
+    averaging = Averaging([spec if k is None else restricted(spec, k) for k in kept], Z, Xs, w, threads)
+    average, traces, history, converged = averaging.settle(Z, int(max_iter), tol, report)
     alignments = [
         Alignment.from_trace(replace(problem, kept=k), trace)
-        for problem, k, trace in zip(pull.problems(average), kept, traces, strict=True)
+        for problem, k, trace in zip(averaging.problems(average), kept, traces, strict=True)
     ]
-    plain = all(np.ndim(X) == 1 for X in series)
-    return Barycenter(average[:, 0] if plain else average, history[-1], np.array(history), alignments, converged)
+    flat = average[:, 0] if all(np.ndim(X) == 1 for X in series) else average
+    return Barycenter(flat, history[-1], np.array(history), alignments, converged, averaging.match.name)
 
 
-class Pull:
+class Averaging:
     """The series to average, and the steps of the algorithm. Drop costs are computed once, from the first average.
 
     specs : the request for the alignment with each series.   Z : (K, d) the first average.

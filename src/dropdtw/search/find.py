@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Real
+from typing import Never
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from dropdtw.drops import DropCost
 from dropdtw.executors.protocol import Occurrences
 from dropdtw.files.progress import Progress, reporter
 from dropdtw.problem.charges import Opening
-from dropdtw.problem.errors import OptionError
+from dropdtw.problem.errors import OptionError, catches_typos, refuse_keywords
 from dropdtw.problem.inputs import Array, same_columns, same_precision
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
 from dropdtw.problem.missing import Kept, present, restricted
@@ -65,6 +66,7 @@ class Occurrence:
         return Alignment.of(self.problem())
 
 
+@catches_typos
 def find(
     query: npt.ArrayLike,
     signal: npt.ArrayLike,
@@ -84,6 +86,7 @@ def find(
     progress: Progress = None,
     executor: str | None = None,
     missing: str | None = None,
+    **unknown: Never,
 ) -> list[Occurrence]:
     """Find where a query occurs in a longer signal: every place, the best first.
 
@@ -128,6 +131,8 @@ def find(
     >>> dropdtw.find([1, 2, 3], signal, k=2, drop_x=0.5)[1].alignment.labels      # the 7 is dropped
     array([ 0, -1,  1,  2])
     """
+    if unknown:
+        refuse_keywords(find, unknown)
     query, signal = same_columns(query, signal)
     spec = Spec.of(
         drop_x, drop_z, match=match, method=_METHOD, one_to_many=one_to_many, many_to_one=many_to_one,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Never
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from dropdtw.costs import MatchCost, cosine_of, unit_rows
 from dropdtw.drops import DropCost
 from dropdtw.executors.protocol import Values
 from dropdtw.files.progress import Progress, reporter
+from dropdtw.problem.errors import catches_typos, refuse_keywords
 from dropdtw.problem.inputs import Array, as_drop_costs, as_sequence
 from dropdtw.problem.match import MatchCosts, Matrix
 from dropdtw.problem.spec import Spec
@@ -52,6 +54,7 @@ class Nearest:
         by fine bounds, from all frames.
     abandoned : the number of alignments that were abandoned because they were certain to cost more than the k-th best.
     spared : the fraction of the work on aligned sequences, in table cells, that early abandoning saved, 0 to 1.
+    match : the name of the match cost that was used.
 
     >>> import dropdtw
     >>> found = dropdtw.nearest([0.0, 4.0], [[0.0, 1.0], [0.0, 5.0], [4.0, 5.0]], k=2, drop_x=2.0, drop_z=2.0)
@@ -67,6 +70,7 @@ class Nearest:
     by_frames: int
     abandoned: int = 0
     spared: float = 0.0
+    match: str = ""
 
     @property
     def pruned(self) -> float:
@@ -74,6 +78,7 @@ class Nearest:
         return 1 - self.aligned / self.size
 
 
+@catches_typos
 def nearest(
     query: npt.ArrayLike,
     corpus: Index | Sequence[npt.ArrayLike],
@@ -94,6 +99,7 @@ def nearest(
     n_jobs: int | None = -1,
     progress: Progress = None,
     executor: str | None = None,
+    **unknown: Never,
 ) -> Nearest:
     """Find the k sequences of a corpus that are cheapest to align with a query.
 
@@ -129,6 +135,8 @@ def nearest(
     >>> found.indices, found.pruned > 0.5
     (array([7]), True)
     """
+    if unknown:
+        refuse_keywords(nearest, unknown)
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k is {k!r}; give the number of sequences to find, 1 or more")
     spec = Spec.of(
@@ -275,4 +283,5 @@ class _Search:
             self.report(size, size)
         by_frames = size - self.aligned - by_centers
         spared = self.spared / self.columns
-        return Nearest(self.indices, self.costs, self.aligned, size, by_centers, by_frames, self.abandoned, spared)
+        work = (self.aligned, size, by_centers, by_frames, self.abandoned, spared)
+        return Nearest(self.indices, self.costs, *work, match=self.comparison.match.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import NamedTuple
+from typing import NamedTuple, Never
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost, PerElement
 from dropdtw.orders.order import OrderLike
 from dropdtw.problem.charges import Charges
+from dropdtw.problem.errors import catches_typos, refuse_keywords
 from dropdtw.problem.inputs import Array, as_drop_costs, as_floats, as_sequence, same_precision
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs, Problem, between
@@ -102,6 +103,7 @@ class Online:
     ([Segment(label=0, start=0, stop=2)], 4)
     """
 
+    @catches_typos
     def __init__(
         self,
         Z: npt.ArrayLike,
@@ -122,7 +124,10 @@ class Online:
         gamma: float | None = 1.0,
         beam: float | None = None,
         keep_costs: bool = False,
+        **unknown: Never,
     ) -> None:
+        if unknown:
+            refuse_keywords(Online, unknown)
         self.Z = as_sequence(Z, "Z").copy()
         self.beam, self.keep_costs = beam, keep_costs
         self.spec = Spec.of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Never
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from dropdtw import costs as match_costs
 from dropdtw.costs import MatchCost
 from dropdtw.drops import Band, gap, sampled
 from dropdtw.problem.band import band
+from dropdtw.problem.errors import catches_typos, refuse_keywords
 from dropdtw.problem.inputs import Array, as_match_costs, as_pair
 from dropdtw.problem.match import MatchCosts, Matrix
 from dropdtw.problem.problem import Problem, between
@@ -54,6 +55,7 @@ class Suggestion:
         return f"percentile:{self.percentile:g}"
 
 
+@catches_typos
 def suggest_drop(
     Z: npt.ArrayLike,
     X: npt.ArrayLike | None = None,
@@ -65,6 +67,7 @@ def suggest_drop(
     many_to_one: bool = True,
     contiguous: bool = False,
     window: float | None = None,
+    **unknown: Never,
 ) -> Suggestion:
     """Suggest a drop cost for two sequences, or for match costs.
 
@@ -100,6 +103,8 @@ def suggest_drop(
     array([-1, -1, -1, -1, -1, -1, -1, -1, -1,  0,  0,  0,  0,  0,  1,  1,  1,
             1,  1,  2,  2,  2,  2,  2])
     """
+    if unknown:
+        refuse_keywords(suggest_drop, unknown)
     costs = _match_costs(Z, X, match)
     limits = None if window is None else band(*costs.shape, window)
     return suggestion(costs, limits, drop_z, look_up(method).allowed(Matching(one_to_many, many_to_one, contiguous)))

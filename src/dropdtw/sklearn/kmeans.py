@@ -15,7 +15,7 @@ from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.missing import present
 from dropdtw.problem.spec import Spec
-from dropdtw.search.averages import Pull, check_averaged, check_tolerance, resampled_mean
+from dropdtw.search.averages import Averaging, check_averaged, check_tolerance, resampled_mean
 from dropdtw.search.pairwise import thread_count
 from dropdtw.sklearn.clusters import Clusterer, Rows, check_count, spread_out
 from dropdtw.sklearn.panel import Panel, as_series
@@ -156,7 +156,7 @@ class AlignmentKMeans(Clusterer):
                 continue
             trimmed = self._fitting(self._trimmed(seed, members), series)
             starts = (trimmed, resampled_mean(members, np.ones(len(members)), len(trimmed)))
-            settled = [self._pull(Z, members).settle(Z, FIRST_ROUNDS, self.tol) for Z in starts]
+            settled = [self._averaging(Z, members).settle(Z, FIRST_ROUNDS, self.tol) for Z in starts]
             centers.append(min(settled, key=lambda found: found[2][-1])[0])
         return centers
 
@@ -179,9 +179,9 @@ class AlignmentKMeans(Clusterer):
         fits = spec.fits(len(Z), min(lengths)) and spec.fits(len(Z), max(lengths))
         return Z if fits else resampled_mean([Z], np.ones(1), min(lengths))
 
-    def _pull(self, Z: Array, members: list[Array]) -> Pull:
+    def _averaging(self, Z: Array, members: list[Array]) -> Averaging:
         spec = self._aligned_by().spec
-        return Pull([spec] * len(members), Z, members, np.ones(len(members)), thread_count(self.n_jobs))
+        return Averaging([spec] * len(members), Z, members, np.ones(len(members)), thread_count(self.n_jobs))
 
     def _run(self, centers: list[Array], series: list[Array], tell: Any) -> _Found:
         """Lloyd's rounds from some centers."""
@@ -192,8 +192,8 @@ class AlignmentKMeans(Clusterer):
             for c, Z in enumerate(centers):
                 members = [X for X, label in zip(series, labels, strict=True) if label == c]
                 if members:
-                    pull = self._pull(Z, members)
-                    Z = pull.mean(Z, pull.aligned(Z)[1])
+                    averaging = self._averaging(Z, members)
+                    Z = averaging.mean(Z, averaging.aligned(Z)[1])
                 moved.append(Z)
             moved, labels, inertia = self._assigned(moved, series)
             small = not history[-1] - inertia > self.tol * abs(history[-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Never
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from dropdtw.drops import Percentile
 from dropdtw.executors import EXECUTORS
 from dropdtw.orders.order import Order
 from dropdtw.problem.band import window_width
+from dropdtw.problem.errors import catches_typos, refuse_keywords
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS, Method, MethodLike
 from dropdtw.tables.table import CHARGES
@@ -32,6 +33,7 @@ Padding = tuple[Tensor, Tensor] | None
 """Lengths (B,) of Z and of X in a padded batch, or None if nothing is padded."""
 
 
+@catches_typos
 def drop_dtw(
     C: Batch,
     drop_x: Drops = None,
@@ -54,6 +56,7 @@ def drop_dtw(
     order: Orders = None,
     x_mask: Mask = None,
     strict: bool = True,
+    **unknown: Never,
 ) -> Tensor:
     """Compute the values of a batch of alignment problems, differentiable with respect to every cost.
 
@@ -104,6 +107,8 @@ def drop_dtw(
     >>> value, C.grad
     (tensor([0.6000], grad_fn=...), tensor([[[1., 0., 1.]]]))
     """
+    if unknown:
+        refuse_keywords(drop_dtw, unknown)
     C, lengths = _batch(C, z_lengths, x_lengths)
     if x_mask is not None:
         C, drop_x, lengths = _masked(C, drop_x, lengths, x_mask)
