@@ -183,7 +183,7 @@ CALLS = {
             for order in (orders.any_order(*range(5)), [0, orders.one_of(1, 2), 3, 4], orders.repeat([0, 1, 2, 3, 4]))
         ],
     },
-    "frames as they arrive": {"dropdtw": lambda: stream(drop_x=0.3)},
+    "online (streaming) alignment": {"dropdtw": lambda: stream(drop_x=0.3)},
 }
 
 
