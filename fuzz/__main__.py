@@ -30,13 +30,15 @@ import kills
 import orders
 import problems
 import subtitles
+import transforms
 
 PARTS: dict[str, tuple[Callable[[np.random.Generator], str], float]] = {
     "problems": (problems.case, 0.3),
     "orders": (orders.case, 0.1),
+    "transforms": (transforms.case, 0.05),
     "inputs": (inputs.case, 0.15),
     "commands": (commands.case, 0.15),
-    "kills": (kills.case, 0.1),
+    "kills": (kills.case, 0.05),
     "subtitles": (subtitles.case, 0.05),
     "dictionaries": (dictionaries.case, 0.05),
     "explorer": (explorer.case, 0.1),
