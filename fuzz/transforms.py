@@ -91,7 +91,7 @@ def random_call(rng: np.random.Generator, V: int, B: int, K: int, N: int) -> tup
 
 
 def tame(C: np.ndarray) -> np.ndarray:
-    """The costs without ties (derivatives there are a choice) and without huge ones (differences of values lose digits)."""
+    """The costs without ties (derivatives there are a choice) and without huge ones (their differences lose digits)."""
     C = np.where(np.isfinite(C), np.clip(C, -10, 10), C)
     return np.asarray(C + np.linspace(0, 1e-3, C.size).reshape(C.shape) ** 2)
 
