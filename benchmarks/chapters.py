@@ -36,8 +36,8 @@ from dropdtw.text.evidence import (
     GAMMA,
     SKIP,
     UNKNOWN,
-    Evidence,
     Passage,
+    PassageEvidence,
     Weights,
     passages,
     probability,
@@ -214,7 +214,7 @@ def by_order(task: Task) -> list[Search]:
     """The baseline: every step gets one sentence, in order. Steps share sentences only if there are too few."""
     K, N = task.C.shape
     a = solve(task.C, 0.0, one_to_many=False, many_to_one=K > N)
-    return _searches(task, [Passage(*visit, Evidence(np.nan, np.nan, np.nan)) for visit in a.visits])
+    return _searches(task, [Passage(*visit, PassageEvidence(np.nan, np.nan, np.nan)) for visit in a.visits])
 
 
 def _searches(task: Task, found: Sequence[Passage]) -> list[Search]:

@@ -179,7 +179,7 @@ def scan(
 def match_costs(metric: int, z: Array, x: Array, scale: Array | None, threads: int, out: Array) -> None: ...
 def row_lengths(rows: Array, out: Array) -> None: ...
 
-class Door:
+class QuickRequest:
     def __init__(
         self,
         table: Table,

@@ -70,23 +70,23 @@ class Aligner(Options):
         return Spec.asked(self)
 
     @cached_property
-    def _door(self) -> Any:
+    def _quick(self) -> Any:
         if self.method == "smith_waterman":  # the general path warns if it finds nothing
             return None
-        return quick.door(self.spec)
+        return quick.request(self.spec)
 
     @cached_property
-    def _door_of_values(self) -> Any:
+    def _quick_values(self) -> Any:
         plain = self.spec.reducer.name == "hard" and self.normalize is None
-        return self._door if plain else None
+        return self._quick if plain else None
 
     def _by(self, executor: str | None) -> Spec:
         return self.spec if executor is None else replace(self.spec, executor=executor)
 
     def align(self, Z: npt.ArrayLike, X: npt.ArrayLike, *, executor: str | None = None) -> Alignment:
         """`dropdtw.align`."""
-        if executor is None and (door := self._door) is not None:
-            found = quick.trace(door, self.spec, Z, X)
+        if executor is None and (request := self._quick) is not None:
+            found = quick.trace(request, self.spec, Z, X)
             if found is not None:
                 return Alignment.quickly(*found)
         return self._solved(Problem.of_sequences(self._by(executor), Z, X))
@@ -122,9 +122,9 @@ class Aligner(Options):
         self, Z: npt.ArrayLike, X: npt.ArrayLike, *, max_cost: float | None = None, executor: str | None = None
     ) -> float:
         """`dropdtw.distance`."""
-        if executor is None and (door := self._door_of_values) is not None:
+        if executor is None and (request := self._quick_values) is not None:
             limit = inf if max_cost is None else max_cost
-            found = quick.value(door, Z, X, limit) if type(limit) is float and limit == limit else None
+            found = quick.value(request, Z, X, limit) if type(limit) is float and limit == limit else None
             if found is not None:
                 return found
         spec = self._by(executor).limited(max_cost)

@@ -141,7 +141,7 @@ def test_threads_do_not_matter(tmp_path):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 20))
 def test_shards_hold_every_row_once_and_in_order(groups, shard_rows):
-    shards = list(corpora._shards(corpora._File("f", tuple(groups), ""), shard_rows))
+    shards = list(corpora._shards(corpora._CorpusFile("f", tuple(groups), ""), shard_rows))
     assert sum(s.rows for s in shards) == sum(groups)
     row, covered = 0, []
     for s in shards:

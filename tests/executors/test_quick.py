@@ -47,7 +47,7 @@ def general(call, Z, X, **options):
 
 
 def taken(monkeypatch) -> list[bool]:
-    """Record for each call from now on whether it went through a door."""
+    """Record for each call from now on whether it took the fast path."""
     found: list[bool] = []
     for name in ("value", "trace"):
         way = getattr(quick, name)

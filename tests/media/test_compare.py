@@ -14,7 +14,7 @@ from dropdtw.media import compare
 from dropdtw.media.borders import fitted, refined, with_typical_slope
 from dropdtw.media.confidence import evidence, probability
 from dropdtw.media.features import SHIFTS, frames_of_sound
-from dropdtw.media.matching import Run
+from dropdtw.media.matching import Stretch
 from dropdtw.media.sound import Sound
 from dropdtw.media.words import Words, diff_words
 from sound_cases import RATE, close, cut, gusts, write
@@ -228,13 +228,13 @@ def test_samples_at_our_rate_need_no_pyav(monkeypatch):
 def test_line_is_settled_to_a_fraction_of_a_frame():
     late = 0.053  # seconds; five frames and a bit
     A, B = frames(SOUND), frames(SOUND[round(late * RATE) :])
-    run = fitted(A, B, Run(1000, 2000, 1000, 2000))
+    run = fitted(A, B, Stretch(1000, 2000, 1000, 2000))
     assert run.at(1500) == pytest.approx(1500 - 100 * late, abs=0.3)
 
 
 def test_short_run_takes_the_slope_of_the_long_ones():
     A = frames(SOUND)
-    runs = with_typical_slope(A, A, [Run(0, 2500, 0, 2500), Run(2500, 3000, 2510, 2995)])
+    runs = with_typical_slope(A, A, [Stretch(0, 2500, 0, 2500), Stretch(2500, 3000, 2510, 2995)])
     assert [run.slope for run in runs] == pytest.approx([1.0, 1.0], abs=1e-6)
     assert with_typical_slope(A, A, []) == []
 
@@ -242,7 +242,7 @@ def test_short_run_takes_the_slope_of_the_long_ones():
 @pytest.mark.parametrize("off", [-90, -30, 0, 30, 90])
 def test_border_moves_to_where_it_belongs(off):
     A, B = frames(SOUND), frames(cut(SOUND, (0, 12), (15, 40)))
-    runs = [Run(0, 1200 + off, 0, 1200 + off), Run(1500 + off, 4000, 1200 + off, 3700)]
+    runs = [Stretch(0, 1200 + off, 0, 1200 + off), Stretch(1500 + off, 4000, 1200 + off, 3700)]
     left, right = refined(A, B, runs, [evidence(A, B, run) for run in runs])
     assert (left.a_stop, left.b_stop, right.a, right.b) == pytest.approx((1200, 1200, 1500, 1200), abs=2)
 
@@ -250,7 +250,7 @@ def test_border_moves_to_where_it_belongs(off):
 def test_passages_do_not_overlap_where_both_could_go_on():
     phrase = FOREIGN[:RATE]  # twice in A, once in B: both passages match it
     A, B = frames(cut(SOUND, (0, 10), phrase, phrase, (10, 20))), frames(cut(SOUND, (0, 10), phrase, (10, 20)))
-    runs = [Run(0, 1000, 0, 1000), Run(1200, 2200, 1100, 2100)]
+    runs = [Stretch(0, 1000, 0, 1000), Stretch(1200, 2200, 1100, 2100)]
     left, right = refined(A, B, runs, [evidence(A, B, run) for run in runs])
     assert right.b == pytest.approx(left.b_stop, abs=1)
     assert right.a - left.a_stop == pytest.approx(100, abs=1)
@@ -261,27 +261,27 @@ def test_last_border_moves_to_an_end_that_is_near(other, stop):
     spoilt = SOUND.copy()
     spoilt[-round(other * RATE) :] = FOREIGN[: round(other * RATE)]
     A, B = frames(SOUND), frames(spoilt)
-    run = Run(0, 3980, 0, 3980)
+    run = Stretch(0, 3980, 0, 3980)
     (found,) = refined(A, B, [run], [evidence(A, B, run)])
     assert found.a_stop == pytest.approx(stop, abs=3)
 
 
 def test_copy_is_sure_and_chance_is_not():
     A, B = frames(SOUND), frames(FOREIGN)
-    assert probability(evidence(A, A, Run(0, 500, 0, 500))) > 0.99
-    assert probability(evidence(A, B, Run(0, 500, 0, 500))) < 0.01
+    assert probability(evidence(A, A, Stretch(0, 500, 0, 500))) > 0.99
+    assert probability(evidence(A, B, Stretch(0, 500, 0, 500))) < 0.01
 
 
 def test_longer_copy_is_surer():
     A = frames(SOUND)
-    sure = [probability(evidence(A, A, Run(0, 10 * n, 0, 10 * n))) for n in (10, 17, 30, 60)]
+    sure = [probability(evidence(A, A, Stretch(0, 10 * n, 0, 10 * n))) for n in (10, 17, 30, 60)]
     assert sure == sorted(sure)
     assert sure[0] < 0.5 < sure[-1]
 
 
 def test_silence_is_no_evidence():
     A = frames(cut(SOUND, (0, 10), np.zeros(5 * RATE, np.float32), (10, 20)))
-    known = evidence(A, A, Run(1100, 1400, 1100, 1400))
+    known = evidence(A, A, Stretch(1100, 1400, 1100, 1400))
     assert known.heard == 0
     assert probability(known) == 0
 

@@ -6,7 +6,7 @@ import pytest
 import dropdtw
 from dropdtw.executors import cpu
 from dropdtw.media.features import Frames, frames_of_rows
-from dropdtw.media.matching import ROWS, Run, level, match, merged, nearest_view, stretches, without_overlaps
+from dropdtw.media.matching import ROWS, Stretch, level, match, merged, nearest_view, stretches, without_overlaps
 
 
 def quiet(done, total):
@@ -71,7 +71,7 @@ def test_strips_find_what_the_whole_matrix_does(monkeypatch):
     calls = []
     strips = match(A, B, drop=0.2, opening=5.0, speed=False, report=lambda done, total: calls.append((done, total)))
     assert whole.tolist() == strips.tolist()
-    assert stretches(strips, 1, False) == [Run(0, 100, 0, 100), Run(180, 400, 100, 320)]
+    assert stretches(strips, 1, False) == [Stretch(0, 100, 0, 100), Stretch(180, 400, 100, 320)]
     assert len(calls) > 1
     assert calls == sorted(calls)
     assert calls[-1][0] == calls[-1][1] > calls[-2][0] >= 400 * 320
@@ -94,7 +94,7 @@ def test_interrupt_leaves_the_search_at_once(monkeypatch):
 
 def test_runs_are_cut_where_something_is_dropped():
     pairs = np.array([(0, 0), (1, 1), (2, 2), (5, 3), (6, 4), (7, 9)])
-    assert stretches(pairs, 10, False) == [Run(0, 30, 0, 30), Run(50, 70, 30, 50), Run(70, 80, 90, 100)]
+    assert stretches(pairs, 10, False) == [Stretch(0, 30, 0, 30), Stretch(50, 70, 30, 50), Stretch(70, 80, 90, 100)]
     assert stretches(np.zeros((0, 2), int), 10, False) == []
 
 
@@ -125,20 +125,20 @@ def test_run_of_one_repeated_frame_is_none():
 
 
 def test_runs_on_one_line_are_joined_and_others_are_not():
-    first, gap, cut = Run(0, 100, 0, 100), Run(130, 200, 130, 200), Run(200, 300, 260, 360)
-    assert merged([first, gap, cut], gap=50, shift=5) == [Run(0, 200, 0, 200), cut]
+    first, gap, cut = Stretch(0, 100, 0, 100), Stretch(130, 200, 130, 200), Stretch(200, 300, 260, 360)
+    assert merged([first, gap, cut], gap=50, shift=5) == [Stretch(0, 200, 0, 200), cut]
     assert merged([first, gap, cut], gap=20, shift=5) == [first, gap, cut]
-    late = Run(130, 200, 150, 220)
+    late = Stretch(130, 200, 150, 220)
     assert merged([first, late], gap=60, shift=5) == [first, late]
 
 
 def test_short_run_does_not_bend_the_line_that_it_joins():
-    long, behind, before = Run(100, 600, 100, 600), Run(610, 620, 600, 610), Run(80, 90, 90, 100)
-    assert merged([long, behind], gap=50, shift=10) == [Run(100, 620, 100, 620)]
-    assert merged([before, long], gap=50, shift=10) == [Run(80, 600, 80, 600)]
-    assert merged([long, Run(610, 700, 600, 690)], gap=50, shift=10) == [Run(100, 700, 100, 690)]
+    long, behind, before = Stretch(100, 600, 100, 600), Stretch(610, 620, 600, 610), Stretch(80, 90, 90, 100)
+    assert merged([long, behind], gap=50, shift=10) == [Stretch(100, 620, 100, 620)]
+    assert merged([before, long], gap=50, shift=10) == [Stretch(80, 600, 80, 600)]
+    assert merged([long, Stretch(610, 700, 600, 690)], gap=50, shift=10) == [Stretch(100, 700, 100, 690)]
 
 
 def test_runs_that_overlap_are_cut_in_the_middle_and_others_stay():
-    first, second, third = Run(0, 100, 0, 102), Run(98, 200, 100, 200), Run(210, 300, 205, 300)
-    assert without_overlaps([first, second, third]) == [Run(0, 99, 0, 101), Run(99, 200, 101, 200), third]
+    first, second, third = Stretch(0, 100, 0, 102), Stretch(98, 200, 100, 200), Stretch(210, 300, 205, 300)
+    assert without_overlaps([first, second, third]) == [Stretch(0, 99, 0, 101), Stretch(99, 200, 101, 200), third]

@@ -11,7 +11,7 @@ import pytest
 
 from dropdtw import text
 from dropdtw.text import Sentence, read_steps, read_subtitles, sentences
-from dropdtw.text.evidence import EDGE, FLOOR, WEIGHTS, Evidence, probability, trimmed
+from dropdtw.text.evidence import EDGE, FLOOR, WEIGHTS, PassageEvidence, probability, trimmed
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "chapters"
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("wordllama") is None, reason="wordllama is not installed")
@@ -134,7 +134,7 @@ def test_the_more_a_skip_costs_the_less_confidence_is_needed():
 
 
 def test_evidence_speaks_for_a_step():
-    usual = Evidence(cost=0.6, place=0.8, others=0.7)
+    usual = PassageEvidence(cost=0.6, place=0.8, others=0.7)
     better = [usual._replace(cost=0.5), usual._replace(place=0.9), usual._replace(others=0.6)]
     assert all(0 < probability(usual) < probability(e) < 1 for e in better)
 

@@ -104,7 +104,7 @@ def features(data: Corpus | Given) -> int:
     return counted.most_common(1)[0][0]
 
 
-class _End(NamedTuple):
+class _Footer(NamedTuple):
     """The footer of a Parquet file: its bytes, and the parsed metadata."""
 
     footer: bytes
@@ -112,7 +112,7 @@ class _End(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _File:
+class _CorpusFile:
     """A file of the corpus: the number of records in each row group, or why it cannot be read."""
 
     name: str
@@ -156,7 +156,7 @@ def open_corpus(url: str | os.PathLike[str], shard_rows: int) -> Corpus:
     return Corpus(source, storage, tuple(shards), marks, broken, hashlib.sha256(known.encode()).hexdigest()[:16])
 
 
-def _file(storage: Storage, name: str) -> _File:
+def _file(storage: Storage, name: str) -> _CorpusFile:
     pa = arrow()
     try:
         with storage.open(name) as file:
@@ -164,12 +164,12 @@ def _file(storage: Storage, name: str) -> _File:
             mark = _mark(end, storage, name)
             wrong = records.schema_error(end.metadata.schema.to_arrow_schema())
     except (pa.ArrowException, OSError) as error:
-        return _File(name, (), "", records.unreadable(error))
+        return _CorpusFile(name, (), "", records.unreadable(error))
     groups = tuple(end.metadata.row_group(g).num_rows for g in range(end.metadata.num_row_groups))
-    return _File(name, () if wrong else groups, mark, wrong)
+    return _CorpusFile(name, () if wrong else groups, mark, wrong)
 
 
-def _end(file: BinaryIO) -> _End:
+def _end(file: BinaryIO) -> _Footer:
     pa, parquet = arrow(), arrow("pyarrow.parquet")
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - (1 << 16)))
@@ -181,10 +181,10 @@ def _end(file: BinaryIO) -> _End:
         file.seek(size - 8 - length)
         tail = file.read()
     footer = tail[-8 - length :]
-    return _End(footer, parquet.read_metadata(pa.BufferReader(b"PAR1" + footer)))
+    return _Footer(footer, parquet.read_metadata(pa.BufferReader(b"PAR1" + footer)))
 
 
-def _mark(end: _End, storage: Storage, name: str) -> str:
+def _mark(end: _Footer, storage: Storage, name: str) -> str:
     """A fingerprint that changes with the file: a hash of its footer, where `write` stores a hash of the content."""
     known = end.metadata.metadata or {}
     about = b""
@@ -194,7 +194,7 @@ def _mark(end: _End, storage: Storage, name: str) -> str:
     return hashlib.sha256(end.footer + about).hexdigest()[:16]
 
 
-def _shards(file: _File, shard_rows: int) -> Iterator[Shard]:
+def _shards(file: _CorpusFile, shard_rows: int) -> Iterator[Shard]:
     first = row = 0
     for g in range(len(file.groups)):
         rows = sum(file.groups[first : g + 1])

@@ -1,8 +1,8 @@
 """The reference executor for steps that form a graph: any table without borders, any reducer, in plain NumPy.
 
 It works like `reference.py`, but column by column. In each column, blocks of nodes are processed in topological order
-(`orders.graph.Layout`). Edges enter a state as in a list, except that their source is first reduced over the node's
-incoming arcs.
+(`GraphLayout`). Edges enter a state as in a list, except that their source is first reduced over the node's incoming
+arcs.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def sample(
     return [sheet.trace_back(reducer, draw(ends), draw) for _ in range(n)]
 
 
-class Column:
+class GraphColumn:
     """Values column by column, for an X whose end is not known: `reference.Column` for a graph."""
 
     def __init__(
@@ -135,7 +135,7 @@ class Column:
         return match[:, 0], float(drop_x[0])
 
 
-class _Way(NamedTuple):
+class _ArcWay(NamedTuple):
     """An edge into a state, with the number of its source state and the use of the arc it takes (0 for none).
 
     column : the only column in which it exists; None for all.
@@ -165,7 +165,7 @@ class _Sheet:
         self.start, self.final = ([number[s] for s in states] for states in (table.starts, table.final))
         self.ways = [
             [
-                _Way(number[e.src], use_of(e), MOVES[e.move][1], e.cost, e.weight, e.plus, e.move)
+                _ArcWay(number[e.src], use_of(e), MOVES[e.move][1], e.cost, e.weight, e.plus, e.move)
                 for e in table.edges
                 if e.dst == state
             ]
@@ -235,7 +235,7 @@ class _Sheet:
             v += self.price(way, nodes, j)
         return values
 
-    def price(self, way: _Way, nodes: Array, j: int) -> Array | float:
+    def price(self, way: _ArcWay, nodes: Array, j: int) -> Array | float:
         """The cost of an edge into column j, without its charge."""
         if way.cost == "free":
             return 0.0

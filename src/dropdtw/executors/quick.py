@@ -1,7 +1,7 @@
 """A fast path for small calls: two plain arrays of numbers or short vectors go straight to the compiled kernels.
 
-A request is checked once and keeps a *door* (`_cpp.Door`). Later calls only check their two arrays and solve them.
-All other input (lists, other precisions, rules, values that are not finite) takes the general path, which gives the
+A request is checked once and kept as a `_cpp.QuickRequest`. Later calls only check their two arrays and solve them. All
+other input (lists, other precisions, rules, values that are not finite) takes the general path, which gives the
 same result or raises an error that explains the problem.
 """
 
@@ -36,8 +36,8 @@ CELLS = 1 << 16
 """The largest K · N; keep it equal to the limit in `quick.hpp`."""
 
 
-def door(spec: Spec) -> _cpp.Door | None:
-    """Return a door for the hard minimum of a request; None if the fast path does not apply."""
+def request(spec: Spec) -> _cpp.QuickRequest | None:
+    """Return a request for hard minima in the form that the kernels keep; None if the fast path does not apply."""
     general = (spec.window, spec.mask, spec.threshold, spec.order, spec.missing, spec.executor)
     table = compiled(spec.table) if _cpp is not None else None
     metrics = _METRICS.get(spec.match) if isinstance(spec.match, str) else None
@@ -49,7 +49,7 @@ def door(spec: Spec) -> _cpp.Door | None:
     if not simple or table is None or metrics is None or len(small) < len(prices):
         return None
     drop_x, drop_z, *charges = small
-    return _cpp.Door(*table, *metrics, drop_x, drop_z, tuple(charges))
+    return _cpp.QuickRequest(*table, *metrics, drop_x, drop_z, tuple(charges))
 
 
 def _price(rule: Rule | None) -> float | None:
@@ -59,12 +59,12 @@ def _price(rule: Rule | None) -> float | None:
     return rule.plain() if isinstance(rule, Constant) else None
 
 
-def value(door: _cpp.Door, Z: Any, X: Any, limit: float) -> float | None:
+def value(request: _cpp.QuickRequest, Z: Any, X: Any, limit: float) -> float | None:
     """Compute the hard value, +∞ if it exceeds the limit; None if the general path must run."""
     if type(Z) is not np.ndarray or type(X) is not np.ndarray:
         return None
     try:
-        found: float = door.value(Z, X, limit)
+        found: float = request.value(Z, X, limit)
     except TypeError:  # arrays that the kernels do not support
         return None
     if found != found:
@@ -73,7 +73,7 @@ def value(door: _cpp.Door, Z: Any, X: Any, limit: float) -> float | None:
 
 
 def trace(
-    door: _cpp.Door, spec: Spec, Z: Any, X: Any
+    request: _cpp.QuickRequest, spec: Spec, Z: Any, X: Any
 ) -> tuple[Trace, Array, tuple[int, int], Spec, Callable[[], Problem]] | None:
     """Return an optimal alignment, its labels, shape and request, and a function that builds its problem.
 
@@ -86,7 +86,7 @@ def trace(
         return None
     out = np.empty(3 * (K + N) + N, np.int64)
     try:
-        found, length, *charged = door.path(Z, X, out)
+        found, length, *charged = request.path(Z, X, out)
     except TypeError:
         return None
     if not found < np.inf:  # NaN, or no alignment: the general path explains why

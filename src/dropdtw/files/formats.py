@@ -57,7 +57,7 @@ def read_timed(
     return found.values, found.times
 
 
-class Pair(NamedTuple):
+class SequencePair(NamedTuple):
     """Two sequences with the same columns, and the times of X (length,), if a column of times was named."""
 
     Z: Array
@@ -73,7 +73,7 @@ def read_pair(
     time: str | None = None,
     holes: bool = False,
     or_else: str = "",
-) -> Pair:
+) -> SequencePair:
     """Read two sequences. If both name their columns, those of X are put into the order of Z's.
 
     time : the column of times of X, which is not part of the sequence; Z may have it, too.
@@ -83,7 +83,7 @@ def read_pair(
     """
     first = read_table(z, header=header, time=time, needed=False, holes=holes, or_else=or_else)
     second = read_table(x, header=header, time=time, holes=holes, or_else=or_else)
-    return Pair(first.values, in_order_of(first, second, os.fspath(z), os.fspath(x), time), second.times)
+    return SequencePair(first.values, in_order_of(first, second, os.fspath(z), os.fspath(x), time), second.times)
 
 
 def in_order_of(first: Table, second: Table, z: str, x: str, time: str | None = None) -> Array:

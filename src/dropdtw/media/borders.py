@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dropdtw.media.confidence import Evidence
+from dropdtw.media.confidence import StretchEvidence
 from dropdtw.media.features import Frames
-from dropdtw.media.matching import Run
+from dropdtw.media.matching import Stretch
 from dropdtw.problem.inputs import Array
 
 SEARCH = 14
@@ -37,7 +37,7 @@ SNAP = 20
 """A border this close to the end of a recording, in fine frames, moves to that end."""
 
 
-def line_cost(A: Frames, B: Frames, line: Run, a: Array, shift: float = 0.0) -> Array:
+def line_cost(A: Frames, B: Frames, line: Stretch, a: Array, shift: float = 0.0) -> Array:
     """Cost of frames `a` of A against B along a line: 1 − cosine, NaN where both are silent, 2 outside B."""
     k = np.rint(line.at(a + 0.5) + shift - 0.5).astype(np.int64)
     inside = (a >= 0) & (a < len(A.fine)) & (k >= 0) & (k < len(B.fine))
@@ -47,7 +47,7 @@ def line_cost(A: Frames, B: Frames, line: Run, a: Array, shift: float = 0.0) -> 
     return np.where(inside, cost, 2.0)
 
 
-def fitted(A: Frames, B: Frames, run: Run) -> Run:
+def fitted(A: Frames, B: Frames, run: Stretch) -> Stretch:
     """The run on the line that matches best, to a fraction of a fine frame, at its start and at its stop."""
     first, last = BODY
     ends = []
@@ -58,10 +58,10 @@ def fitted(A: Frames, B: Frames, run: Run) -> Run:
         ends.append(_shift(A, B, run, a))
     if run.length < 2 * last:  # too short for a slope of its own
         ends = [sum(ends) / 2] * 2
-    return Run(run.a, run.a_stop, run.b + ends[0], run.b_stop + ends[1])
+    return Stretch(run.a, run.a_stop, run.b + ends[0], run.b_stop + ends[1])
 
 
-def with_typical_slope(A: Frames, B: Frames, runs: list[Run]) -> list[Run]:
+def with_typical_slope(A: Frames, B: Frames, runs: list[Stretch]) -> list[Stretch]:
     """The refined runs. Those too short to estimate a speed take the typical slope of all runs."""
     if not runs:
         return []
@@ -72,12 +72,12 @@ def with_typical_slope(A: Frames, B: Frames, runs: list[Run]) -> list[Run]:
     for run in runs:
         if run.length < STEADY:
             middle, half = (run.b + run.b_stop) / 2, usual * run.length / 2
-            run = fitted(A, B, Run(run.a, run.a_stop, middle - half, middle + half))
+            run = fitted(A, B, Stretch(run.a, run.a_stop, middle - half, middle + half))
         found.append(run)
     return found
 
 
-def _shift(A: Frames, B: Frames, run: Run, a: Array) -> float:
+def _shift(A: Frames, B: Frames, run: Stretch, a: Array) -> float:
     shifts = np.arange(-SEARCH, SEARCH + 1)
     with np.errstate(invalid="ignore"):
         means = np.array([_mean(line_cost(A, B, run, a, float(shift))) for shift in shifts])
@@ -97,7 +97,7 @@ def _mean(cost: Array) -> float:
     return float(heard.mean()) if len(heard) else np.nan
 
 
-def refined(A: Frames, B: Frames, runs: list[Run], evidence: list[Evidence]) -> list[Run]:
+def refined(A: Frames, B: Frames, runs: list[Stretch], evidence: list[StretchEvidence]) -> list[Stretch]:
     """The runs with their borders moved, in order, without overlap."""
     found = list(runs)
     for k in range(len(found) + 1):
@@ -112,22 +112,22 @@ def refined(A: Frames, B: Frames, runs: list[Run], evidence: list[Evidence]) -> 
     return found
 
 
-def _gain(A: Frames, B: Frames, run: Run, a: Array, known: Evidence) -> Array:
+def _gain(A: Frames, B: Frames, run: Stretch, a: Array, known: StretchEvidence) -> Array:
     """The evidence of each frame against the run: positive where it does not match, negative where it does."""
     price = known.cost + PRICE * (known.chance - known.cost)
     cost = line_cost(A, B, run, a)
     return np.where(np.isnan(cost), 0.0, (cost - price) / max(known.chance - price, 1e-3))
 
 
-def _ending(run: Run, u: float) -> Run:
+def _ending(run: Stretch, u: float) -> Stretch:
     return replace(run, a_stop=float(u), b_stop=float(run.at(u)))
 
 
-def _starting(run: Run, v: float) -> Run:
+def _starting(run: Stretch, v: float) -> Stretch:
     return replace(run, a=float(v), b=float(run.at(v)))
 
 
-def _first(A: Frames, B: Frames, run: Run, known: Evidence) -> Run:
+def _first(A: Frames, B: Frames, run: Stretch, known: StretchEvidence) -> Stretch:
     """The start of the first run: where it begins to match, or where a recording begins."""
     earliest = max(0.0, run.a - run.b / run.slope)
     reach = min(REACH, int(run.length / 2))
@@ -137,7 +137,7 @@ def _first(A: Frames, B: Frames, run: Run, known: Evidence) -> Run:
     return _starting(run, earliest if v - earliest < SNAP else v)
 
 
-def _last(A: Frames, B: Frames, run: Run, known: Evidence) -> Run:
+def _last(A: Frames, B: Frames, run: Stretch, known: StretchEvidence) -> Stretch:
     """The stop of the last run: where it stops matching, or where a recording ends."""
     ends = (A.seconds * A.rate, B.seconds * B.rate)
     latest = min(ends[0], run.a_stop + (ends[1] - run.b_stop) / run.slope)
@@ -148,7 +148,9 @@ def _last(A: Frames, B: Frames, run: Run, known: Evidence) -> Run:
     return _ending(run, latest if latest - u < SNAP else u)
 
 
-def _between(A: Frames, B: Frames, left: Run, right: Run, known: tuple[Evidence, Evidence]) -> tuple[Run, Run]:
+def _between(
+    A: Frames, B: Frames, left: Stretch, right: Stretch, known: tuple[StretchEvidence, StretchEvidence]
+) -> tuple[Stretch, Stretch]:
     """The border between two runs: u, where the left one stops, and v, where the right one starts, in frames of A."""
     reach = (min(REACH, int(left.length / 2)), min(REACH, int(right.length / 2)))
     far = int(max(right.a - left.a_stop, 0))

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from dropdtw.files.progress import Progress, Report, reporter, working
 from dropdtw.media.borders import fitted, refined, with_typical_slope
-from dropdtw.media.confidence import Evidence, evidence, probability
+from dropdtw.media.confidence import StretchEvidence, evidence, probability
 from dropdtw.media.edits import NOTHING, OTHER_SPEED, Edits, Segment, Span, check_min, too_short
 from dropdtw.media.features import Frames, center_of, frames_of_rows, frames_of_sound
-from dropdtw.media.matching import Run, level, match, merged, stretches, without_overlaps
+from dropdtw.media.matching import Stretch, level, match, merged, stretches, without_overlaps
 from dropdtw.media.sound import Sound, Source
 from dropdtw.problem.inputs import Array, as_pair
 
@@ -184,14 +184,14 @@ def _edits(A: Frames, B: Frames, least: float, speed: bool, drop: float, opening
     return edits
 
 
-def _undecided(A: Frames, B: Frames, proposed: list[tuple[Run, Evidence]]) -> bool:
+def _undecided(A: Frames, B: Frames, proposed: list[tuple[Stretch, StretchEvidence]]) -> bool:
     """Whether not even a perfect match could have been found.
 
     proposed : the runs that the search found, with their evidence.
     """
     shorter = min(len(A.fine), len(B.fine))
     heard = min(float((~frames.quiet).sum()) / frames.rate for frames in (A, B))
-    return probability(Evidence(0.0, 1.0, heard)) < SURE or any(
+    return probability(StretchEvidence(0.0, 1.0, heard)) < SURE or any(
         2 * run.length >= shorter and probability(known._replace(cost=0.0)) < SURE for run, known in proposed
     )
 
@@ -220,12 +220,12 @@ def _matched(
     return search(min(drop, tight), 1)
 
 
-def _segment(run: Run, sure: float, rate: float, durations: tuple[float, float], speed: bool) -> Segment:
+def _segment(run: Stretch, sure: float, rate: float, durations: tuple[float, float], speed: bool) -> Segment:
     a, b = ((start / rate, min(stop / rate, end)) for start, stop, end in _ends(run, durations))
     return Segment("same", a, b, sure, 1 / run.slope if speed else None)
 
 
-def _ends(run: Run, durations: tuple[float, float]) -> list[tuple[float, float, float]]:
+def _ends(run: Stretch, durations: tuple[float, float]) -> list[tuple[float, float, float]]:
     return [(max(run.a, 0.0), run.a_stop, durations[0]), (max(run.b, 0.0), run.b_stop, durations[1])]
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dropdtw.media.features import Frames
-from dropdtw.media.matching import Run
+from dropdtw.media.matching import Stretch
 from dropdtw.problem.inputs import Array
 
 PLACES = 40
@@ -29,7 +29,7 @@ WEIGHTS = (-9.7, 5.5)
 """Logistic weights of what `features` returns."""
 
 
-class Evidence(NamedTuple):
+class StretchEvidence(NamedTuple):
     """The cost of a stretch on fine frames, its cost elsewhere, and its length.
 
     cost : mean of 1 − cosine along the stretch, without common silence.
@@ -42,7 +42,7 @@ class Evidence(NamedTuple):
     heard: float
 
 
-def evidence(A: Frames, B: Frames, run: Run) -> Evidence:
+def evidence(A: Frames, B: Frames, run: Stretch) -> StretchEvidence:
     """Compare a stretch of A with its place in B and with others, spread evenly over B."""
     step = max(1, int(run.length) // FRAMES)
     a = np.arange(int(run.a), max(int(run.a_stop), int(run.a) + 1), step)
@@ -50,25 +50,25 @@ def evidence(A: Frames, B: Frames, run: Run) -> Evidence:
     k = np.rint(run.at(a + 0.5) - 0.5).astype(np.int64).clip(0, len(B.fine) - 1)
     heard = ~(A.quiet[a] & B.quiet[k])
     if not heard.any():
-        return Evidence(1.0, 1.0, 0.0)
+        return StretchEvidence(1.0, 1.0, 0.0)
     a, k = a[heard], k[heard]
     cost = _mean_cost(A, B, a, k)
     away = min(AWAY * B.rate, len(B.fine) / 3)
     others = np.linspace(away, len(B.fine) - away, PLACES).astype(np.int64)
     chance = np.mean([_mean_cost(A, B, a, (k + shift) % len(B.fine)) for shift in others])
-    return Evidence(cost, float(chance), len(a) * step / A.rate)
+    return StretchEvidence(cost, float(chance), len(a) * step / A.rate)
 
 
 def _mean_cost(A: Frames, B: Frames, a: Array, k: Array) -> float:
     return float(1 - np.einsum("nd,nd->n", A.fine[a], B.fine[k]).mean())
 
 
-def features(known: Evidence) -> Array:
+def features(known: StretchEvidence) -> Array:
     """Inputs of the logistic model: a constant, and the seconds by which a stretch is better than chance."""
     return np.array([1.0, min((known.chance - known.cost) * known.heard, 20.0)])
 
 
-def probability(known: Evidence) -> float:
+def probability(known: StretchEvidence) -> float:
     """The probability, 0 to 1, that the stretch is the same sound in both."""
     if known.heard == 0:
         return 0.0

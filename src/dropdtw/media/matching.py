@@ -25,7 +25,7 @@ ROWS = 512
 
 
 @dataclass(frozen=True)
-class Run:
+class Stretch:
     """A stretch that matches along a straight line, from (a, b) to (a_stop, b_stop) in fine frames."""
 
     a: float
@@ -114,7 +114,7 @@ def nearest_view(Z: Array, X: Array) -> Array:
     return found
 
 
-def stretches(pairs: Array, per: int, speed: bool) -> list[Run]:
+def stretches(pairs: Array, per: int, speed: bool) -> list[Stretch]:
     """Matched pairs of frames (L, 2) as runs. With `speed`, each run is a line, and long runs that bend are split."""
     if not len(pairs):
         return []
@@ -122,12 +122,12 @@ def stretches(pairs: Array, per: int, speed: bool) -> list[Run]:
     return [run for part in parts for run in (_straight(part, per) if speed else [_run(part, per)])]
 
 
-def _run(part: Array, per: int) -> Run:
+def _run(part: Array, per: int) -> Stretch:
     (a, b), (a_stop, b_stop) = part[0], part[-1] + 1
-    return Run(float(per * a), float(per * a_stop), float(per * b), float(per * b_stop))
+    return Stretch(float(per * a), float(per * a_stop), float(per * b), float(per * b_stop))
 
 
-def _straight(part: Array, per: int) -> list[Run]:
+def _straight(part: Array, per: int) -> list[Stretch]:
     """A stretch as one line, or as two halves where it bends."""
     i, j = part.T.astype(float)
     if i[-1] == i[0] or j[-1] == j[0]:
@@ -140,12 +140,12 @@ def _straight(part: Array, per: int) -> list[Run]:
     begin, end = i[0], i[-1] + 1
     # frame i stands for [i, i + 1): its middle lies on the line
     first, last = (at + 0.5 + slope * (t - 0.5 - i.mean()) for t in (begin, end))
-    return [Run(per * begin, per * end, per * max(first, 0.0), per * last)]
+    return [Stretch(per * begin, per * end, per * max(first, 0.0), per * last)]
 
 
-def merged(runs: list[Run], *, gap: float, shift: float) -> list[Run]:
+def merged(runs: list[Stretch], *, gap: float, shift: float) -> list[Stretch]:
     """Join runs that lie on one line, within `shift`, and less than `gap` fine frames apart."""
-    found: list[Run] = []
+    found: list[Stretch] = []
     for run in runs:
         if found:
             last = found[-1]
@@ -157,18 +157,18 @@ def merged(runs: list[Run], *, gap: float, shift: float) -> list[Run]:
     return found
 
 
-def _joined(first: Run, second: Run, short: float) -> Run:
+def _joined(first: Stretch, second: Stretch, short: float) -> Stretch:
     """One run of two. The line of a run shorter than `short` is too rough to bend that of the longer one."""
     if second.length < min(short, first.length):
-        return Run(first.a, second.a_stop, first.b, float(first.at(second.a_stop)))
+        return Stretch(first.a, second.a_stop, first.b, float(first.at(second.a_stop)))
     if first.length < min(short, second.length):
-        return Run(first.a, second.a_stop, float(second.at(first.a)), second.b_stop)
-    return Run(first.a, second.a_stop, first.b, second.b_stop)
+        return Stretch(first.a, second.a_stop, float(second.at(first.a)), second.b_stop)
+    return Stretch(first.a, second.a_stop, first.b, second.b_stop)
 
 
-def without_overlaps(runs: list[Run]) -> list[Run]:
+def without_overlaps(runs: list[Stretch]) -> list[Stretch]:
     """Cut runs that overlap by a fraction of a frame, as fitted lines may, in the middle of the overlap."""
-    found: list[Run] = []
+    found: list[Stretch] = []
     for run in runs:
         if found:
             last = found[-1]

@@ -24,7 +24,7 @@ def compiled(order: Order, table: Recurrence) -> Graph:
 
 @lru_cache(maxsize=64)
 def _compiled(order: Order, moves: Moves) -> Graph:
-    builder = _Builder(moves)
+    builder = _GraphBuilder(moves)
     found = Merged(builder.graph(builder.add(order, builder.node(-1, 0))), False)
     if builder.chosen:
         found = merged(found.graph)
@@ -61,7 +61,7 @@ def _agree(a: Order, b: Order) -> bool:
     return True
 
 
-class _Builder:
+class _GraphBuilder:
     """Collects nodes and arcs."""
 
     def __init__(self, moves: Moves) -> None:

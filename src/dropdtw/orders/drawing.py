@@ -35,7 +35,7 @@ class Node(NamedTuple):
     row: float
 
 
-class Edge(NamedTuple):
+class Arrow(NamedTuple):
     """An arrow between two nodes, given by their numbers.
 
     kind : "before"; "either", one of several alternatives; "repeat", back to the beginning of a repeated part; "jump".
@@ -58,7 +58,7 @@ class Drawing(NamedTuple):
     """
 
     nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[Arrow, ...]
 
     @property
     def size(self) -> tuple[int, float]:
@@ -93,7 +93,7 @@ class _Sketch:
 
     def __init__(self) -> None:
         self.steps: list[int] = []
-        self.edges: list[Edge] = []
+        self.edges: list[Arrow] = []
 
     def node(self, step: int) -> int:
         self.steps.append(step)
@@ -108,7 +108,7 @@ class _Sketch:
             self.join(dot, firsts)
             return
         self.edges += [
-            Edge(a.node, b.node, EITHER if EITHER in (a.kind, b.kind) else BEFORE) for a in lasts for b in firsts
+            Arrow(a.node, b.node, EITHER if EITHER in (a.kind, b.kind) else BEFORE) for a in lasts for b in firsts
         ]
 
     def one(self, ends: list[_End], last: bool) -> int:
@@ -129,8 +129,8 @@ class _Sketch:
         if order.kind == "jumps":
             steps, listed = order.parts
             at = {step: self.node(step) for step in steps}
-            self.edges += [Edge(at[a], at[b]) for a, b in pairwise(steps)]
-            self.edges += [Edge(at[a], at[b], JUMP, cost) for a, b, cost in listed]
+            self.edges += [Arrow(at[a], at[b]) for a, b in pairwise(steps)]
+            self.edges += [Arrow(at[a], at[b], JUMP, cost) for a, b, cost in listed]
             return [_End(at[steps[0]])], [_End(at[steps[-1]])]
         if order.kind == "walks":
             return self.add_walks(order)
@@ -138,7 +138,7 @@ class _Sketch:
             body, cost = order.parts
             firsts, lasts = self.add(body)
             first, last = self.one(firsts, last=False), self.one(lasts, last=True)
-            self.edges.append(Edge(last, first, REPEAT, cost))
+            self.edges.append(Arrow(last, first, REPEAT, cost))
             return [_End(first)], [_End(last)]
         ends = [self.add(part) for part in order.parts]
         if order.kind == "list":
@@ -159,7 +159,7 @@ class _Sketch:
             implied = 0
             for v in followers:
                 implied |= poset.above[v]
-            self.edges += [Edge(at[steps[u]], at[steps[v]]) for v in followers if not implied >> v & 1]
+            self.edges += [Arrow(at[steps[u]], at[steps[v]]) for v in followers if not implied >> v & 1]
         firsts = [_End(at[step]) for step in steps if not poset.below[number[step]]]
         return firsts, [_End(at[step]) for step in steps if not poset.above[number[step]]]
 
@@ -168,13 +168,13 @@ class _Sketch:
         at = [self.node(-1), *(self.node(label) for label in labels)]
         out, into = Counter(a for a, *_ in arcs), Counter(b for _, b, _ in arcs)
         for a, b, cost in arcs:
-            self.edges.append(Edge(at[a], at[b], EITHER if max(out[a], into[b]) > 1 else BEFORE, cost))
-        self.edges += [Edge(at[a], at[b], JUMP, cost) for a, b, cost in jumps]
+            self.edges.append(Arrow(at[a], at[b], EITHER if max(out[a], into[b]) > 1 else BEFORE, cost))
+        self.edges += [Arrow(at[a], at[b], JUMP, cost) for a, b, cost in jumps]
         several = len(finals) > 1 or out[finals[0]] > 0
         return [_End(at[0])], [_End(at[n], EITHER if several else BEFORE) for n in finals]
 
 
-def _placed(steps: Sequence[int], edges: Sequence[Edge]) -> Drawing:
+def _placed(steps: Sequence[int], edges: Sequence[Arrow]) -> Drawing:
     """Place nodes: the layer is the longest path from the start; rows keep neighbors close to each other."""
     ahead = [edge for edge in edges if edge.kind in (BEFORE, EITHER)]
     layer = _layers(len(steps), ahead)
@@ -182,7 +182,7 @@ def _placed(steps: Sequence[int], edges: Sequence[Edge]) -> Drawing:
     for v, at in enumerate(layer):
         columns[at].append(v)
     long = sum(layer[edge.target] - layer[edge.source] - 1 for edge in ahead)
-    bent: dict[Edge, list[int]] = {}
+    bent: dict[Arrow, list[int]] = {}
     links: list[tuple[int, int]] = []
     count = len(steps)
     for edge in ahead:
@@ -206,7 +206,7 @@ def _placed(steps: Sequence[int], edges: Sequence[Edge]) -> Drawing:
     )
 
 
-def _layers(n: int, edges: Sequence[Edge]) -> list[int]:
+def _layers(n: int, edges: Sequence[Arrow]) -> list[int]:
     waits, out = [0] * n, [[] for _ in range(n)]  # type: tuple[list[int], list[list[int]]]
     for edge in edges:
         waits[edge.target] += 1

@@ -222,15 +222,15 @@ class Graph:
                     ways[use] = ways.get(use, 0) + 1
         return found
 
-    def on(self, table: Recurrence) -> Layout:
+    def on(self, table: Recurrence) -> GraphLayout:
         """The layout of the graph for a table, cached."""
-        found: Layout | None = self._layouts.get(table)
+        found: GraphLayout | None = self._layouts.get(table)
         if found is None:
-            found = self._layouts[table] = Layout(self, table)
+            found = self._layouts[table] = GraphLayout(self, table)
         return found
 
     @cached_property
-    def _layouts(self) -> dict[Recurrence, Layout]:
+    def _layouts(self) -> dict[Recurrence, GraphLayout]:
         return {}
 
 
@@ -255,7 +255,7 @@ class Block(NamedTuple):
     gathers: dict[int, Gather]
 
 
-class Layout:
+class GraphLayout:
     """A graph prepared for a table: blocks of nodes in topological order."""
 
     def __init__(self, graph: Graph, table: Recurrence) -> None:

@@ -70,10 +70,10 @@ class Lattice(NamedTuple):
 
 def lattice(poset: Poset, moves: Moves, limit: int = MOST_NODES) -> Lattice:
     """The graph of a partial order for tables with these moves."""
-    return _Builder(poset, moves, limit).build()
+    return _LatticeBuilder(poset, moves, limit).build()
 
 
-class _Builder:
+class _LatticeBuilder:
     def __init__(self, poset: Poset, moves: Moves, limit: int) -> None:
         self.poset, self.moves = poset, moves
         self.limit = min(limit, MOST_BITS // poset.n)

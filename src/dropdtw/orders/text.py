@@ -71,7 +71,7 @@ def parse_steps(said: Any, steps: Sequence[str] | int | None = None) -> Steps:
     >>> orders.parse_steps({"steps": ["boil", "warm", "pour"], "before": [["boil", "pour"], ["warm", "pour"]]})
     Steps(names=('boil', 'warm', 'pour'), order=before(3, [(0, 2), (1, 2)]), optional=())
     """
-    known = _Names(steps)
+    known = _StepNames(steps)
     if isinstance(said, str):
         if said.lstrip("\ufeff \t\r\n")[:1] not in ("{", "[") or MARK.match(said.lstrip("\ufeff")):
             return _named(said, known)
@@ -83,7 +83,7 @@ def parse_steps(said: Any, steps: Sequence[str] | int | None = None) -> Steps:
         order = said
     elif isinstance(said, Mapping) and "edges" in said:
         names, order = _task_graph(said, known)
-        known = known if known.names else _Names(names)
+        known = known if known.names else _StepNames(names)
     else:
         if isinstance(said, Mapping) and "before" in said and known.count is None:
             known = _named_inside(said) or known
@@ -92,7 +92,7 @@ def parse_steps(said: Any, steps: Sequence[str] | int | None = None) -> Steps:
     return Steps(known.names, order)
 
 
-class _Names:
+class _StepNames:
     """The steps that an order may refer to.
 
     names : empty if they are not known.   count : the number of steps; None if it is not known.
@@ -151,7 +151,7 @@ class _Names:
             )
 
 
-def _order(said: Any, known: _Names, depth: int) -> Order:
+def _order(said: Any, known: _StepNames, depth: int) -> Order:
     """The order that a part of a dictionary describes."""
     if depth > MOST_NESTED:
         raise ValueError(TOO_DEEP)
@@ -168,7 +168,7 @@ def _order(said: Any, known: _Names, depth: int) -> Order:
     raise ValueError(f"the order contains a dictionary with {_keys(said)}; give one of {FORMS}")
 
 
-def _parts(said: Any, known: _Names, depth: int) -> list[Order]:
+def _parts(said: Any, known: _StepNames, depth: int) -> list[Order]:
     return [_order(part, known, depth + 1) for part in _list(said, "a list of parts")]
 
 
@@ -188,7 +188,7 @@ def _pairs(said: Any, step: Callable[[Any], int], what: str) -> list[tuple[Any, 
     return found
 
 
-def _before(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
+def _before(said: Mapping[str, Any], known: _StepNames, depth: int) -> Order:
     given = said.get("steps")
     pairs = _pairs(said["before"], known.step, "pair")
     if given is None:
@@ -203,25 +203,25 @@ def _before(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
     return before(given, pairs)
 
 
-def _named_inside(said: Mapping[str, Any]) -> _Names | None:
+def _named_inside(said: Mapping[str, Any]) -> _StepNames | None:
     """The names of the steps, if the dictionary itself gives them."""
     given = said.get("steps")
     if isinstance(given, list | tuple) and given and all(isinstance(name, str) for name in given):
-        names = _Names(given)
+        names = _StepNames(given)
         for name in given:
             names.step(name)  # raises if a name occurs twice
         return names
     return None
 
 
-def _jumps(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
+def _jumps(said: Mapping[str, Any], known: _StepNames, depth: int) -> Order:
     if "jumps" not in said:
         return as_order(_parts(said["list"], known, depth))
     steps = [known.step(step) for step in _list(said["list"], "a list of steps")]
     return jumps(steps, _pairs(said["jumps"], known.step, "jump"))
 
 
-def _walks(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
+def _walks(said: Mapping[str, Any], known: _StepNames, depth: int) -> Order:
     parts = _list(said["walks"], "a list of labels, arcs, finals and jumps")
     if len(parts) != 4:
         raise ValueError(f'"walks" has {len(parts)} parts; give labels, arcs, final nodes and jumps, each a list')
@@ -230,11 +230,11 @@ def _walks(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
     return walks([known.step(label) for label in labels], arcs, finals, leaps)
 
 
-def _repeat(said: Mapping[str, Any], known: _Names, depth: int) -> Order:
+def _repeat(said: Mapping[str, Any], known: _StepNames, depth: int) -> Order:
     return repeat(_order(said["repeat"], known, depth + 1), said.get("cost", 0.0))
 
 
-MAKERS: Final[dict[tuple[str, ...], Callable[[Mapping[str, Any], _Names, int], Order]]] = {
+MAKERS: Final[dict[tuple[str, ...], Callable[[Mapping[str, Any], _StepNames, int], Order]]] = {
     ("step",): lambda said, known, depth: Order("step", (known.step(said["step"]),)),
     ("any",): lambda said, known, depth: any_order(*_parts(said["any"], known, depth)),
     ("one",): lambda said, known, depth: one_of(*_parts(said["one"], known, depth)),
@@ -246,7 +246,7 @@ MAKERS: Final[dict[tuple[str, ...], Callable[[Mapping[str, Any], _Names, int], O
 """Functions that read a dictionary with these keys. The first key is required, the second optional."""
 
 
-def _task_graph(said: Mapping[str, Any], known: _Names) -> tuple[tuple[str, ...], Order]:
+def _task_graph(said: Mapping[str, Any], known: _StepNames) -> tuple[tuple[str, ...], Order]:
     """Read a task graph of CaptainCook4D. Steps are matched to the known names, or, if some are unknown, by id."""
     nodes = said.get("steps")
     if set(said) != {"steps", "edges"} or not isinstance(nodes, Mapping):
@@ -288,7 +288,7 @@ def _task_graph(said: Mapping[str, Any], known: _Names) -> tuple[tuple[str, ...]
     return names, before(len(names), pairs)
 
 
-def _named(text: str, known: _Names) -> Steps:
+def _named(text: str, known: _StepNames) -> Steps:
     """Read the steps of a text, using the known names."""
     if not known.names:
         found = read_blocks(text)

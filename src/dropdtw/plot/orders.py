@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
-from dropdtw.orders.drawing import BEFORE, EITHER, JUMP, REPEAT, Drawing, Edge, Node, drawing
+from dropdtw.orders.drawing import BEFORE, EITHER, JUMP, REPEAT, Arrow, Drawing, Node, drawing
 from dropdtw.orders.order import OrderLike, as_order
 from dropdtw.plot.common import SERIES, new_axes, pyplot
 
@@ -120,13 +120,13 @@ class _Picture:
         """The center of a node."""
         return self.center[node.layer], -node.row * self.apart
 
-    def level_arcs(self) -> dict[Edge, int]:
+    def level_arcs(self) -> dict[Arrow, int]:
         """The level of each arrow that repeats or jumps, above those it spans; negative levels run below the boxes."""
         nodes = self.drawn.nodes
-        found: dict[Edge, int] = {}
+        found: dict[Arrow, int] = {}
         leading = [edge for edge in self.drawn.edges if edge.kind in (REPEAT, JUMP)]
 
-        def span(edge: Edge) -> tuple[int, int]:
+        def span(edge: Arrow) -> tuple[int, int]:
             a, b = nodes[edge.source].layer, nodes[edge.target].layer
             return min(a, b), max(a, b)
 
@@ -141,7 +141,7 @@ class _Picture:
             found[edge] = sign * (1 + max(taken, default=0))
         return found
 
-    def height(self, edge: Edge) -> float:
+    def height(self, edge: Arrow) -> float:
         """The height of such an arrow, clear of all boxes between its ends."""
         nodes, level = self.drawn.nodes, self.levels[edge]
         low, high = sorted((nodes[edge.source].layer, nodes[edge.target].layer))
@@ -177,7 +177,7 @@ class _Picture:
             )
         self.legend(ax, scale, ink)
 
-    def arrow(self, ax: Axes, edge: Edge, scale: float, ink: str) -> None:
+    def arrow(self, ax: Axes, edge: Arrow, scale: float, ink: str) -> None:
         """Draw an arrow with its cost."""
         from matplotlib.patches import FancyArrowPatch
 
@@ -199,7 +199,7 @@ class _Picture:
             ax.text(*middle, said, ha="center", va="center", fontsize=0.85 * POINTS * scale, color=color, bbox=ground,
                     zorder=6)  # fmt: skip
 
-    def onward(self, edge: Edge) -> tuple[Any, Point]:
+    def onward(self, edge: Arrow) -> tuple[Any, Point]:
         """The path of an arrow to a later layer, horizontal at its ends and where it passes boxes; and its midpoint."""
         from matplotlib.path import Path
 
@@ -234,7 +234,7 @@ class _Picture:
         first = stops[0] if stops else end
         return Path(points, codes), ((start[0] + first[0]) / 2, (start[1] + first[1]) / 2)
 
-    def around(self, edge: Edge) -> tuple[Any, Point]:
+    def around(self, edge: Arrow) -> tuple[Any, Point]:
         """The path of an arrow that runs above or below the boxes, with rounded corners; and its midpoint."""
         from matplotlib.path import Path
 

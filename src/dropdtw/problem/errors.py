@@ -69,7 +69,7 @@ class MismatchError(ValueError):
 
     def text(self, called: Callable[[str], str]) -> str:
         """The message, with each option under the name that `called` gives it, without advice for Python alone."""
-        return self.said.format_map(_Names(called, self.values))
+        return self.said.format_map(_OptionNames(called, self.values))
 
     def __str__(self) -> str:
         return self.text(lambda name: name) + self.in_python
@@ -102,12 +102,12 @@ class OptionError(MismatchError):
 
     def text(self, called: Callable[[str], str]) -> str:
         """The message, with each option under the name that `called` gives it, without advice for Python alone."""
-        names = _Names(called)
+        names = _OptionNames(called)
         hint, expected = (part.format_map(names) for part in (self.hint, self.expected))
         return f"{called(self.name)} is {shown(self.value)}{hint}; {expected}"
 
 
-class _Names(dict[str, str]):
+class _OptionNames(dict[str, str]):
     """The name of every option that a message mentions."""
 
     def __init__(self, called: Callable[[str], str], values: Mapping[str, Any] = MappingProxyType({})) -> None:

@@ -1,7 +1,7 @@
 """A common interface to the columns of a table over a list of steps or over a graph. Used by `Stream`.
 
-A *place* is a row of a list (row 0 is before the first z) or a node of a graph. `Rows` and `Nodes` know the z of each
-place, where alignments begin and end, and the best predecessor of each place.
+A *place* is a row of a list (row 0 is before the first z) or a node of a graph. `ListColumns` and `Nodes` know the
+z of each place, where alignments begin and end, and the best predecessor of each place.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Choices(NamedTuple):
     arcs: Array
 
 
-def columns(problem: Problem, reducer: Reducer) -> Rows | Nodes:
+def columns(problem: Problem, reducer: Reducer) -> ListColumns | Nodes:
     """The columns of a problem's table, before the first x."""
     graph = problem.graph
-    return Rows(problem, reducer) if graph is None or graph.chain is not None else Nodes(problem, reducer, graph)
+    return ListColumns(problem, reducer) if graph is None or graph.chain is not None else Nodes(problem, reducer, graph)
 
 
 def _ways(table: Recurrence) -> list[list[Way]]:
@@ -60,7 +60,7 @@ def _moved(move: str) -> tuple[bool, int]:
     return bool(di), dj
 
 
-class Rows:
+class ListColumns:
     """The columns of a list: the predecessors of row i are in rows i and i − 1.
 
     label : (places,) the z of each place, −1 before the first z.
@@ -116,11 +116,11 @@ class Rows:
 
 
 class Nodes:
-    """The columns of a graph: the predecessors of a node are itself and the sources of its arcs. See `Rows`."""
+    """The columns of a graph: the predecessors of a node are itself and the sources of its arcs. See `ListColumns`."""
 
     def __init__(self, problem: Problem, reducer: Reducer, graph: Graph) -> None:
         table = problem.table
-        self.column = graphs.Column(table, graph, reducer, problem.costs.drop_z, problem.costs.charges)
+        self.column = graphs.GraphColumn(table, graph, reducer, problem.costs.drop_z, problem.costs.charges)
         self.label, self.hub = graph.label, graph.hub
         self.start, self.finals = graph.start, graph.finals
         # Hubs only repeat the values of their sources. A node that can only continue its match is not an end, unless it

@@ -26,7 +26,7 @@ from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs, Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment, Segment
-from dropdtw.search.columns import Nodes, Rows, columns
+from dropdtw.search.columns import ListColumns, Nodes, columns
 from dropdtw.search.stream import Stream
 from dropdtw.tables.methods import MethodLike
 from dropdtw.tables.reducers import soft_min
@@ -176,7 +176,7 @@ class Online:
         self._costs: list[Array] = []
         self._prices: list[float] = []
         self._stream: Stream | None = None
-        self._soft: Rows | Nodes | None = None
+        self._soft: ListColumns | Nodes | None = None
 
     def push(self, x: npt.ArrayLike, *, drop_x: float | None = None) -> StreamState:
         """Take the next frame and return the state of the stream.

@@ -19,7 +19,7 @@ from dropdtw.tables.table import MOVES, Recurrence
 
 
 @dataclass
-class Path:
+class OpenPath:
     """A path from the start: its pairs (i, j), the label of each x, and the drops it pays.
 
     walk : the z that it has visited.   visit : the entry of `walk` that each pair belongs to.
@@ -113,7 +113,7 @@ class Stream:
         self.widths = [0]  # the number of live cells in each of these columns at the last check
         self.first = 0  # the column of past[0]
         self.looked = 0  # the number of undecided columns at the last check
-        self.path = Path(np.zeros(len(problem.costs.drop_z), np.int64))
+        self.path = OpenPath(np.zeros(len(problem.costs.drop_z), np.int64))
         self.read = 0  # the number of pairs of the path that are in the next two
         self.open: dict[int, Segment] = {}
         self.closed: list[Segment] = []
@@ -144,7 +144,7 @@ class Stream:
         label = min(matches, key=lambda step: (step.price, step.i)).i if matches else -1
         return cost, int(self.column.label[place]), label
 
-    def best_end(self) -> tuple[float, Path] | None:
+    def best_end(self) -> tuple[float, OpenPath] | None:
         """The cheapest alignment with all of Z: its cost and its path; None if there is none."""
         ends = self.column.values[self.final]
         s, at = np.unravel_index(np.argmin(ends), ends.shape)

@@ -99,7 +99,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
             )
 
 
-class Rows(dict[int, Array]):
+class CostRows(dict[int, Array]):
     """Costs of all series with one of them as Z, cached."""
 
     def __init__(self, row: Callable[[int], Array]) -> None:
@@ -112,7 +112,7 @@ class Rows(dict[int, Array]):
 
 
 def spread_out(
-    rows: Rows | Array, n: int, k: int, random: np.random.RandomState, *, uniform: bool = False
+    rows: CostRows | Array, n: int, k: int, random: np.random.RandomState, *, uniform: bool = False
 ) -> list[int]:
     """Choose k of n series that are far apart (k-means++).
 

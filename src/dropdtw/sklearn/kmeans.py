@@ -17,7 +17,7 @@ from dropdtw.problem.missing import present
 from dropdtw.problem.spec import Spec
 from dropdtw.search.averages import Averaging, check_averaged, check_tolerance, resampled_mean
 from dropdtw.search.pairwise import thread_count
-from dropdtw.sklearn.clusters import Clusterer, Rows, check_count, spread_out
+from dropdtw.sklearn.clusters import Clusterer, CostRows, check_count, spread_out
 from dropdtw.sklearn.panel import Panel, as_series
 
 FIRST_ROUNDS = 5
@@ -95,7 +95,7 @@ class AlignmentKMeans(Clusterer):
         """
         series = self._learn_clusters(X)
         left = [present(each, f"X[{k}]", self._missing)[0].astype(np.float64) for k, each in enumerate(series)]
-        rows = Rows(lambda s: self._between([left[s]], left)[0])
+        rows = CostRows(lambda s: self._between([left[s]], left)[0])
         given = None if isinstance(self.init, str) else self._given_centers(self.init)
         tries = 1 if given is not None else self.n_init
         report = reporter("AlignmentKMeans", self.progress)

@@ -19,7 +19,7 @@ UNKNOWN: Final = 0.8
 """Match cost of the best sentence of a step that the talk does not have."""
 
 
-class Evidence(NamedTuple):
+class PassageEvidence(NamedTuple):
     """Evidence that a passage talks about its step.
 
     cost : the match cost of its best sentence.
@@ -56,7 +56,7 @@ class Passage(NamedTuple):
     step: int
     first: int
     after: int
-    evidence: Evidence
+    evidence: PassageEvidence
 
 
 def passages(
@@ -80,7 +80,7 @@ def passages(
             step,
             first,
             after,
-            Evidence(
+            PassageEvidence(
                 float(C[step, first:after].min()), min(1.0, float(p[step, first:after].max())), float(others[step])
             ),
         )
@@ -88,7 +88,7 @@ def passages(
     ]
 
 
-def probability(evidence: Evidence, weights: Weights = WEIGHTS) -> float:
+def probability(evidence: PassageEvidence, weights: Weights = WEIGHTS) -> float:
     """The probability, 0 to 1, that a passage talks about its step."""
     odds = weights.constant + float(np.dot(weights[1:], evidence))
     return float(1 / (1 + np.exp(-odds)))

@@ -1,8 +1,8 @@
 """The recurrences over graphs of steps in ordinary PyTorch operations: slow, short, differentiable any number of times.
 
 This is `wavefront.py` for steps that form a graph. A pass loops over columns and, in each column, over blocks of nodes
-(`orders.graph.Layout`). One `index_select` per use gathers the states that arrive over arcs; they are reduced before
-the recurrence continues.
+(`orders.graph.GraphLayout`). One `index_select` per use gathers the states that arrive over arcs; they are reduced
+before the recurrence continues.
 """
 
 from __future__ import annotations

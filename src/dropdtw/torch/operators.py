@@ -34,7 +34,7 @@ def once(forward: Forward, backward: Backward, refusal: str) -> Callable[..., An
         def backward(ctx: Any, *grads: Any) -> Any:
             raise RuntimeError(refusal)
 
-    class Values(torch.autograd.Function):
+    class Operator(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *given: Any) -> Tensor:
             found, kept, ctx.settings = forward(given[:-1], given[-1])
@@ -49,4 +49,4 @@ def once(forward: Forward, backward: Backward, refusal: str) -> Callable[..., An
                 found = backward(grad, ctx.saved_tensors, ctx.settings)
             return (*found, *(None,) * (len(ctx.needs_input_grad) - len(found)))
 
-    return Values.apply
+    return Operator.apply

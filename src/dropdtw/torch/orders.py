@@ -85,7 +85,7 @@ class BatchGraphs:
         return key
 
 
-class Path(NamedTuple):
+class ReducedOrder(NamedTuple):
     """What an order reduces to: a `graph`, or the `rows` of Z in sequence; neither for the plain list of K."""
 
     K: int | None
@@ -93,15 +93,19 @@ class Path(NamedTuple):
     graph: Graph | None = None
 
 
-def path(spec: Spec) -> Path:
+def path(spec: Spec) -> ReducedOrder:
     """Return the path of a request's order."""
     order = spec.order
     if order is None or order.is_plain:
-        return Path(None if order is None else order.K)
+        return ReducedOrder(None if order is None else order.K)
     graph = spec.graph(order.K)
     if graph is None:  # it compiles to the plain list
-        return Path(order.K)
-    return Path(order.K, graph=graph) if graph.chain is None else Path(order.K, tuple(map(int, graph.chain)))
+        return ReducedOrder(order.K)
+    return (
+        ReducedOrder(order.K, graph=graph)
+        if graph.chain is None
+        else ReducedOrder(order.K, tuple(map(int, graph.chain)))
+    )
 
 
 class BatchPlan(NamedTuple):
@@ -122,7 +126,7 @@ class BatchPlan(NamedTuple):
     graphs: BatchGraphs | None = None
 
 
-def plan(paths: Sequence[Path], which: tuple[int, ...] | None, executor: str, compiling: bool) -> BatchPlan:
+def plan(paths: Sequence[ReducedOrder], which: tuple[int, ...] | None, executor: str, compiling: bool) -> BatchPlan:
     """Make a plan from paths: item b has the path which[b]; with None, all items have the first.
 
     compiling : whether torch.compile is tracing, so that the graphs need a name.
@@ -220,7 +224,7 @@ def check_items(
             raise error if len(lengths) == 1 else ValueError(f"item {b}: {error}") from None
 
 
-def on_cuda(paths: Sequence[Path], table: Recurrence) -> str:
+def on_cuda(paths: Sequence[ReducedOrder], table: Recurrence) -> str:
     """Choose the executor for these graphs on CUDA."""
     from dropdtw.executors.triton.arcs import LANES, SLOTS, fits
 

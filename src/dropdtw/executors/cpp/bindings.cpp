@@ -233,13 +233,13 @@ NB_MODULE(_cpp, module) {
   define_scan(module);
   define_costs(module);
   define_pairs(module);
-  nb::class_<Door>(module, "Door")
+  nb::class_<QuickRequest>(module, "QuickRequest")
       .def(
           "__init__",
-          [](Door* door, const OwnedTable& table, bool transposed, int numbers, int vectors, double drop_x,
+          [](QuickRequest* request, const OwnedTable& table, bool transposed, int numbers, int vectors, double drop_x,
              double drop_z, Charges charges) {
-            new (door) Door{&*table, transposed, Metric(numbers), Metric(vectors), drop_x, drop_z, {}};
-            std::copy(charges.begin(), charges.end(), door->charges);
+            new (request) QuickRequest{&*table, transposed, Metric(numbers), Metric(vectors), drop_x, drop_z, {}};
+            std::copy(charges.begin(), charges.end(), request->charges);
           },
           nb::keep_alive<1, 2>())
       .def("value", &quick_value<double>, arg("Z").noconvert(), arg("X").noconvert(), arg("limit"))

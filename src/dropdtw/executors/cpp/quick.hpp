@@ -16,7 +16,7 @@ inline constexpr std::size_t quick_cells = std::size_t(1) << 16;  // about 50 µ
 inline constexpr std::size_t quick_features = 8;                  // the maximum that kernels take
 
 // The request without its sequences. Metric::none for `numbers` or `vectors`: use the general code path.
-struct Door {
+struct QuickRequest {
   const Table* table;
   bool transposed;  // whether the table has Z and X swapped
   Metric numbers, vectors;
@@ -34,7 +34,7 @@ struct Arrived {
   std::size_t K, N, d;
   Metric metric = Metric::none;
 
-  Arrived(const Door& door, const Plain<T>& Z, const Plain<T>& X) {
+  Arrived(const QuickRequest& request, const Plain<T>& Z, const Plain<T>& X) {
     const std::size_t dims = Z.ndim();
     if (dims < 1 || dims > 2 || X.ndim() != dims) return;
     z = Z.data();
@@ -44,7 +44,7 @@ struct Arrived {
     d = dims == 1 ? 1 : Z.shape(1);
     const bool fits = d > 0 && d <= quick_features && (dims == 1 || X.shape(1) == d);
     if (!fits || K == 0 || N == 0 || K * N > quick_cells) return;
-    if (moderate()) metric = d == 1 ? door.numbers : door.vectors;
+    if (moderate()) metric = d == 1 ? request.numbers : request.vectors;
   }
 
   // Whether all values are finite, and their squares neither overflow nor underflow.
@@ -84,13 +84,13 @@ struct Prepared {
   std::vector<T> prices;
   Problem<T> problem;
 
-  Prepared(const Door& door, const Arrived<T>& a, Want want)
-      : prices(a.K + a.N), problem{door.table, int(a.K), int(a.N), Reducer::hard, 0, want, std::size_t(1) << 30} {
-    double drop_x = door.drop_x, drop_z = door.drop_z;
+  Prepared(const QuickRequest& request, const Arrived<T>& a, Want want)
+      : prices(a.K + a.N), problem{request.table, int(a.K), int(a.N), Reducer::hard, 0, want, std::size_t(1) << 30} {
+    double drop_x = request.drop_x, drop_z = request.drop_z;
     problem.z = a.z;
     problem.x = a.x;
-    std::copy(door.charges, door.charges + charge_count, problem.charges);
-    if (door.transposed) {
+    std::copy(request.charges, request.charges + charge_count, problem.charges);
+    if (request.transposed) {
       std::swap(problem.K, problem.N);
       std::swap(problem.z, problem.x);
       std::swap(drop_x, drop_z);
@@ -113,10 +113,10 @@ struct Prepared {
 
 // The hard value. Any number above `limit` if the value exceeds it; NaN if the general code path has to be taken.
 template <class T>
-double quick_value(const Door& door, Plain<T> Z, Plain<T> X, double limit) {
-  const Arrived<T> arrived(door, Z, X);
+double quick_value(const QuickRequest& request, Plain<T> Z, Plain<T> X, double limit) {
+  const Arrived<T> arrived(request, Z, X);
   if (arrived.metric == Metric::none) return std::numeric_limits<double>::quiet_NaN();
-  Prepared<T> prepared(door, arrived, Want::value);
+  Prepared<T> prepared(request, arrived, Want::value);
   prepared.problem.limit = limit;
   prepared.solve();
   return prepared.problem.value;
@@ -126,8 +126,8 @@ double quick_value(const Door& door, Plain<T> Z, Plain<T> X, double limit) {
 // one on ties), how often each x and each z pays for being dropped, and the pairs (L, 2). Also returns how often each
 // charge is paid. The value is NaN if the general code path has to be taken.
 template <class T>
-nb::tuple quick_path(const Door& door, Plain<T> Z, Plain<T> X, Out<std::int64_t> out) {
-  const Arrived<T> a(door, Z, X);
+nb::tuple quick_path(const QuickRequest& request, Plain<T> Z, Plain<T> X, Out<std::int64_t> out) {
+  const Arrived<T> a(request, Z, X);
   const auto give = [](double value, int length, const double* charged) {
     return nb::make_tuple(value, length, charged[0], charged[1], charged[2]);
   };
@@ -135,7 +135,7 @@ nb::tuple quick_path(const Door& door, Plain<T> Z, Plain<T> X, Out<std::int64_t>
   if (a.metric == Metric::none) return give(std::numeric_limits<double>::quiet_NaN(), 0, charged);
   const std::size_t steps = a.K + a.N;
   require(out.size() >= 3 * steps + a.N, "nowhere to put the path");
-  Prepared<T> prepared(door, a, Want::trace);
+  Prepared<T> prepared(request, a, Want::trace);
   std::vector<std::int32_t> path(2 * steps);
   std::vector<std::uint8_t> paid(steps);
   Problem<T>& problem = prepared.problem;
@@ -154,7 +154,7 @@ nb::tuple quick_path(const Door& door, Plain<T> Z, Plain<T> X, Out<std::int64_t>
     std::int64_t i = problem.path_i[step], j = problem.path_j[step];
     Cost cost = Cost(paid[step] & 3);
     int plus = paid[step] >> 2;
-    if (door.transposed) {
+    if (request.transposed) {
       std::swap(i, j);
       cost = cost == Cost::drop_x ? Cost::drop_z : cost == Cost::drop_z ? Cost::drop_x : cost;
       plus = plus == 1 || plus == 2 ? 3 - plus : plus;

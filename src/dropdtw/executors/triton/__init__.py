@@ -27,7 +27,7 @@ from dropdtw.executors.triton.graphs import backward_graphs as backward_graphs
 from dropdtw.executors.triton.graphs import forward_graphs as forward_graphs
 from dropdtw.executors.triton.graphs import graph_room as graph_room
 from dropdtw.executors.triton.launch import as_bits, on, rate_bits, run, wide
-from dropdtw.executors.triton.layout import DROP_X, DROP_Z, Layout, layout
+from dropdtw.executors.triton.layout import DROP_X, DROP_Z, TableLayout, layout
 from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows
 from dropdtw.tables.table import CHARGES, Recurrence
 
@@ -171,12 +171,12 @@ def backward(
     return by_c, by_x, by_z, None if by_row is None else _summed(found, by_row)
 
 
-def _paid(found: Layout, charges: Tensor | None) -> Tensor | None:
+def _paid(found: TableLayout, charges: Tensor | None) -> Tensor | None:
     """Return the charges (B, 3) in the form that kernels read; None if the table has none."""
     return charges.contiguous() if charges is not None and found.kinds else None
 
 
-def _summed(found: Layout, by_row: Tensor) -> Tensor:
+def _summed(found: TableLayout, by_row: Tensor) -> Tensor:
     """Sum the derivatives of each row (B, kinds, rows + 1) to the derivatives with respect to charges (B, 3)."""
     B, _, length = by_row.shape
     summed = torch.empty(B, len(CHARGES), dtype=by_row.dtype, device=by_row.device)
@@ -213,7 +213,7 @@ def _launch(
 
 def _turned(
     table: Recurrence, C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: tuple[Tensor, Tensor] | None
-) -> tuple[Layout, Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
+) -> tuple[TableLayout, Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
     """Return the same problem with the shorter sequence along the lanes; its charges are unchanged."""
     if C.shape[1] <= C.shape[2]:
         return _layouts(table)[0], C, drop_x, drop_z, lengths
@@ -226,7 +226,7 @@ def _length(normalize: str | None, C: Tensor) -> int:
     return found if C.shape[1] <= C.shape[2] else (0, 2, 1, 3)[found]
 
 
-def _layouts(table: Recurrence) -> tuple[Layout, Layout, Recurrence]:
+def _layouts(table: Recurrence) -> tuple[TableLayout, TableLayout, Recurrence]:
     """Return the layouts of a table and of its transpose, cached by identity: hashing the contents would be slower."""
     found = _LAYOUTS.get(id(table))
     if found is None:
@@ -234,7 +234,7 @@ def _layouts(table: Recurrence) -> tuple[Layout, Layout, Recurrence]:
     return found
 
 
-_LAYOUTS: dict[int, tuple[Layout, Layout, Recurrence]] = {}
+_LAYOUTS: dict[int, tuple[TableLayout, TableLayout, Recurrence]] = {}
 
 
 def _slots(N: int, gradient: bool) -> int:

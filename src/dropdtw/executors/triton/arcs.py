@@ -17,7 +17,7 @@ import torch
 import triton
 from torch import Tensor
 
-from dropdtw.executors.triton.layout import DIAG, LEFT, MATCH, Layout, layout
+from dropdtw.executors.triton.layout import DIAG, LEFT, MATCH, TableLayout, layout
 from dropdtw.executors.triton.layout import SAME as STAYS
 from dropdtw.orders.graph import AGAIN, DROP, NEW, OTHER, PASS, SAME, Graph
 from dropdtw.tables.table import Recurrence
@@ -116,7 +116,7 @@ def _shape(
     )
 
 
-def _use(found: Layout, e: int) -> int:
+def _use(found: TableLayout, e: int) -> int:
     """Return `orders.graph.use_of` of an edge."""
     move, match = found.move[e], found.cost[e] == MATCH.value
     if move == STAYS.value or (move == LEFT.value and not match):

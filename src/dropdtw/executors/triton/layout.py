@@ -21,7 +21,7 @@ TURNED_NUMBER = {None: -1, "open_x": CHARGE_NUMBER["open_z"], "open_z": CHARGE_N
 
 
 @dataclass(frozen=True, eq=False)  # one per table, compared by identity: comparing contents is slow
-class Layout:
+class TableLayout:
     """A table in the form that kernels read, with numbers in place of names.
 
     src, dst, move, cost, weight, plus, where : of each edge, by destination and then in tie order. `plus` is the place
@@ -81,7 +81,7 @@ class Layout:
 
 
 @cache
-def layout(table: Recurrence, turned: bool = False) -> Layout:
+def layout(table: Recurrence, turned: bool = False) -> TableLayout:
     """Convert a table to the form that kernels read.
 
     turned : whether it is the transpose of the problem's table; charges keep the problem's order.
@@ -114,14 +114,14 @@ def layout(table: Recurrence, turned: bool = False) -> Layout:
     states = range(len(table.states))
     paid = [{(COST_NUMBER[e.cost], e.weight) for e, _ in listed if number[e.dst] == s} for s in states]
     shared = [next(iter(p)) if len(p) == 1 else (-1, 1.0) for p in paid]
-    ways = [_Way(k, src[k], dst[k], listed[k][0].move) for k in on_row_0 if src[k] in live]
+    ways = [_RowEdge(k, src[k], dst[k], listed[k][0].move) for k in on_row_0 if src[k] in live]
     ways, opens, row_left = _row_0(ways, starts, left_by("diag")) if kinds else (ways, {}, {})
     first = {way for s, n in opens.items() for way in [[way for way in ways if way.dst == s][n]]}
     diag = left_by("diag") | {row_left.get(way.src, way.src) for way in ways if way.move == "left" and way not in first}
     top = left_by("top")
     up = diag | top
     keep = up | left_by("left")
-    return Layout(
+    return TableLayout(
         src=src,
         dst=dst,
         move=tuple(MOVE_NUMBER[e.move] for e, _ in listed),
@@ -146,7 +146,7 @@ def layout(table: Recurrence, turned: bool = False) -> Layout:
     )
 
 
-class _Way(NamedTuple):
+class _RowEdge(NamedTuple):
     """An edge of row 0, with its number."""
 
     edge: int
@@ -155,7 +155,9 @@ class _Way(NamedTuple):
     move: str
 
 
-def _row_0(ways: list[_Way], starts: set[int], kept: set[int]) -> tuple[list[_Way], dict[int, int], dict[int, int]]:
+def _row_0(
+    ways: list[_RowEdge], starts: set[int], kept: set[int]
+) -> tuple[list[_RowEdge], dict[int, int], dict[int, int]]:
     """Simplify row 0 to need few minima and few stored values; return its ways, `opens` and `row_left`.
 
     A state that no way enters is ∞ from column 1 on. What remains are states with one way, or one way at a time.

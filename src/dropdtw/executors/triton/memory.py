@@ -89,7 +89,7 @@ def row_below(
     grad_top, t, N, Nb, more, w,
     TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr, VOLATILE: tl.constexpr,
 ):  # fmt: skip
-    """Load what the strip below sends to the last lane in a block, for each step: see `Layout.sent`.
+    """Load what the strip below sends to the last lane in a block, for each step: see `TableLayout.sent`.
 
     VOLATILE : it may not be written yet. Otherwise the compiler may move the load to where the value is used.
     """
