@@ -1,10 +1,13 @@
 """Drop costs: the meaning of every accepted form of `drop_x` and `drop_z`, element by element."""
 
+from itertools import groupby, product
+
 import numpy as np
 import pytest
 
 import dropdtw
-from dropdtw.drops import Constant, LogitPercentile, Percentile, PerElement, percentile_drop, resolve
+from dropdtw import costs
+from dropdtw.drops import Background, Constant, LogitPercentile, Percentile, PerElement, percentile_drop, resolve
 
 C = np.random.default_rng(0).uniform(0, 1, (3, 5))
 NEEDS = {
@@ -191,3 +194,52 @@ def test_a_larger_logit_percentile_drops_less():
     paid = [dropdtw.align(Z, X, f"logit:{p}", match="softmax").problem.costs.drop_x for p in (5, 20, 60)]
     assert (paid[0] < paid[1]).all()
     assert (paid[1] < paid[2]).all()
+
+
+P = np.array([[0.1, 0.7, 0.2], [0.6, 0.3, 0.1], [0.5, 0.1, 0.4], [0.1, 0.1, 0.8]])  # frames × classes
+
+
+def test_background_costs_minus_log_of_its_probability():
+    rule = Background(P[:, 0], scale=2.0, offset=0.5)
+    np.testing.assert_allclose(rule(np.zeros((1, 4))), 0.5 - 2 * np.log(P[:, 0]))
+    shifted = Background.of_scores(np.log(P) + 7.0, 0, scale=2.0, offset=0.5)  # a softmax does not see a shift
+    np.testing.assert_allclose(shifted(np.zeros((1, 4))), rule(np.zeros((1, 4))))
+
+
+def test_the_cost_with_background_is_that_of_the_likeliest_labels():
+    """By enumeration: runs of the classes 1, 2 in order, with class 0 anywhere around them."""
+    best = min(
+        -sum(np.log(P[j, row]) for j, row in enumerate(rows))
+        for rows in product(range(3), repeat=len(P))
+        if [row for row, _ in groupby(row for row in rows if row)] == [1, 2]
+        and all(len([1 for row, _ in groupby(rows) if row == k]) == 1 for k in (1, 2))
+    )
+    C = costs.of_scores(np.log(P), [1, 2])
+    a = dropdtw.solve(C, Background(P[:, 0]), method="steps")
+    assert a.cost == pytest.approx(best)
+    assert a.labels.tolist() == [0, -1, -1, 1]
+    assert dropdtw.Aligner(Background(P[:, 0]), method="steps") == dropdtw.Aligner(-np.log(P[:, 0]), method="steps")
+
+
+def test_what_is_surely_no_background_may_not_be_dropped():
+    a = dropdtw.solve([[5.0, 5.0, 5.0]], Background([0.0, 1.0, 1.0]))
+    assert a.dropped_x.tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Background([0.5, 1.5]), "between 0.5 and 1.5; give numbers from 0 to 1"),
+        (lambda: Background([np.nan]), "give numbers from 0 to 1"),
+        (lambda: Background([0.5], scale=0.0), "scale is 0.0; give a finite number > 0"),
+        (lambda: Background([0.5], offset=np.inf), "offset is inf; give a finite number"),
+        (lambda: Background.of_scores(P, 3), r"classes is \[3\]; give a list of columns of the scores, 0 to 2"),
+        (lambda: costs.of_scores([[np.nan, 1.0]], [0]), r"scores has shape \(1, 2\); give \(N, classes\) without NaN"),
+        (lambda: costs.of_scores([[-np.inf, -np.inf]], [0]), "a class for each row that is not −∞"),
+        (lambda: costs.of_scores(P, [0.5]), "give a list of columns"),
+        (lambda: dropdtw.solve([[1.0, 2.0]], Background([0.5])), r"drop_x has shape \(1,\), but there are 2 elements"),
+    ],
+)
+def test_background_checks_what_it_gets(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

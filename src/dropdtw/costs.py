@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dropdtw.problem import compiled
 from dropdtw.problem.errors import OptionError, choices
-from dropdtw.problem.inputs import Array, as_match_costs, as_pair
+from dropdtw.problem.inputs import Array, as_floats, as_match_costs, as_pair
 from dropdtw.problem.warn import warn
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "correlation",
     "cosine",
     "euclidean",
+    "of_scores",
     "softmax",
     "sqeuclidean",
 ]
@@ -99,6 +100,33 @@ def softmax(Z: npt.ArrayLike, X: npt.ArrayLike, *, gamma: float = 1.0, ids: Sequ
     array([[0.6931, 0.6931, 0.6931]])
     """
     return Softmax(gamma, None if ids is None else tuple(ids))(Z, X)
+
+
+def of_scores(scores: npt.ArrayLike, classes: Sequence[int]) -> Array:
+    """Match costs of a list of classes by the scores of a classifier: −log softmax of each x_j at each class.
+
+    scores : (N, number of classes), logits or logarithms of probabilities.   classes : the K classes, as columns; a
+        class may occur more than once.
+
+    Returns C (K, N). Raises ValueError if the scores are not such a matrix, or if a class is not one of its columns.
+
+    The drop rule that fits is `drops.Background`.
+
+    >>> import numpy as np
+    >>> from dropdtw import costs
+    >>> costs.of_scores(np.log([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]), [2, 0]).round(2)
+    array([[1.39, 0.22],
+           [0.69, 2.3 ]])
+    """
+    S = as_floats(scores, "scores")
+    if S.ndim != 2 or 0 in S.shape or not (np.isfinite(S).any(axis=1) & (np.inf > S).all(axis=1)).all():
+        raise ValueError(
+            f"scores has shape {S.shape}; give (N, classes) without NaN or +∞, and a class for each row that is not −∞"
+        )
+    columns = np.asarray(classes)
+    if columns.ndim != 1 or columns.dtype.kind not in "iu" or not ((columns >= 0) & (columns < S.shape[1])).all():
+        raise ValueError(f"classes is {classes!r}; give a list of columns of the scores, 0 to {S.shape[1] - 1}")
+    return np.asarray((_log_sum_exp(S.T) - S.T)[columns])
 
 
 def euclidean(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:

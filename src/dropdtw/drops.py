@@ -5,8 +5,9 @@
 - None: no element may be dropped;
 - a number, or one number per element (+∞ forbids dropping that element);
 - a rule: a string ("percentile:30" or "suggest"; for `drop_x` with `match="softmax"` also "logit:30"), an object of
-  this module, or any function of the match costs C that returns a number or one number per *column* of C. A function
-  for `drop_z` receives Cᵀ, so columns are always the elements to be dropped.
+  this module, such as `Background` for the output of a classifier, or any function of the match costs C that returns a
+  number or one number per *column* of C. A function for `drop_z` receives Cᵀ, so columns are always the elements to be
+  dropped.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,16 @@ from dropdtw.problem.inputs import Array, as_match_costs, detached, owned
 if TYPE_CHECKING:
     from dropdtw.problem.match import MatchCosts
 
-__all__ = ["Constant", "DropCost", "LogitPercentile", "PerElement", "Percentile", "Suggest", "percentile_drop"]
+__all__ = [
+    "Background",
+    "Constant",
+    "DropCost",
+    "LogitPercentile",
+    "PerElement",
+    "Percentile",
+    "Suggest",
+    "percentile_drop",
+]
 
 DropCost = None | str | npt.ArrayLike | Callable[[Array], npt.ArrayLike]
 """What `drop_x=` and `drop_z=` take: the cost of dropping an element.
@@ -134,12 +144,67 @@ class PerElement(Rule):
 
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
         """The values."""
-        return self.values
+        return detached(self.values)  # type: ignore[no-any-return]
 
     @property
     def said(self) -> object:
         """The values."""
         return self.values
+
+
+class Background(PerElement):
+    """−log of the probability that an element is background: d_j = offset − scale · log p_j.
+
+    The rule for a classifier that knows background as a class, beside match costs −log p (`costs.of_scores`): a frame
+    is dropped where background is likelier than the step that it would match.
+
+    probability : p, (N,) for `drop_x` or (K,) for `drop_z`, 0 to 1. Where it is 0, the element may not be dropped.
+        A PyTorch tensor, such as (B, N) for a batch, passes gradients.
+    scale : 1 for match costs −log p; otherwise what one nat is worth in the unit of the match costs, for example 0.1
+        beside cosine costs.
+    offset : what a drop costs where p = 1. Above 0, it drops less.
+
+    Raises ValueError if a probability is not a number from 0 to 1, or if scale or offset is invalid.
+
+    >>> import numpy as np, dropdtw
+    >>> from dropdtw import costs, drops
+    >>> p = np.array([[0.1, 0.7, 0.2], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8]])        # frames × (background, boil, pour)
+    >>> C = costs.of_scores(np.log(p), [1, 2])
+    >>> dropdtw.solve(C, drops.Background(p[:, 0]), method="steps").labels
+    array([ 0, -1,  1])
+    """
+
+    def __init__(self, probability: npt.ArrayLike, scale: float = 1.0, offset: float = 0.0) -> None:
+        p: Any = probability if hasattr(probability, "detach") else np.asarray(probability, np.float64)
+        seen = np.asarray(detached(p))
+        if not ((seen >= 0) & (seen <= 1)).all():
+            raise ValueError(
+                f"the probabilities of background lie between {seen.min():g} and {seen.max():g}; give numbers from 0 "
+                "to 1, or use Background.of_scores for logits"
+            )
+        with np.errstate(divide="ignore"):
+            self._set(p.log() if hasattr(p, "detach") else np.log(p), scale, offset)
+
+    @classmethod
+    def of_scores(cls, scores: npt.ArrayLike, column: int = 0, scale: float = 1.0, offset: float = 0.0) -> Self:
+        """The rule for the scores (N, classes) of a classifier: logits, or logarithms of probabilities.
+
+        column : the class that is background.
+        """
+        from dropdtw.costs import of_scores
+
+        rule = cls.__new__(cls)
+        given: Any = scores
+        log = given.log_softmax(-1)[..., column] if hasattr(given, "detach") else -of_scores(scores, [column])[0]
+        rule._set(log, scale, offset)
+        return rule
+
+    def _set(self, log: Any, scale: float, offset: float) -> None:
+        if not isinstance(scale, Real) or not 0 < scale < np.inf:
+            raise ValueError(f"scale is {scale!r}; give a finite number > 0")
+        if not isinstance(offset, Real) or not np.isfinite(offset):
+            raise ValueError(f"offset is {offset!r}; give a finite number")
+        object.__setattr__(self, "values", offset - scale * log)
 
 
 @dataclass(frozen=True)

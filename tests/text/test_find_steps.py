@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dropdtw import text
+from dropdtw import drops, text
 from dropdtw.text import Sentence, read_steps, read_subtitles, sentences
 from dropdtw.text.evidence import EDGE, FLOOR, WEIGHTS, PassageEvidence, probability, trimmed
 
@@ -68,6 +68,16 @@ def test_drop_costs_can_be_given():
     assert sum(f.stop - f.start for f in more if f.found) > sum(
         f.stop - f.start for f in text.find_steps(wanted, said, times)
     )
+
+
+def test_a_classifier_can_say_which_sentences_are_off_topic():
+    wanted, said, times = talk("telescope-steps.txt", "telescope.vtt")
+    found = [f.sentences for f in text.find_steps(wanted, said, times, drop_x=0.6, skip=1.0) if f.found]
+    first = found[0][0]
+    off_topic = np.full(len(said), np.exp(-6.0))  # 0.1 · 6: the same drop cost
+    off_topic[first] = 1.0
+    told = text.find_steps(wanted, said, times, drop_x=drops.Background(off_topic, scale=0.1), skip=1.0)
+    assert first not in {j for f in told if f.found for j in range(*f.sentences)}
 
 
 def test_smallest_talks():

@@ -10,6 +10,7 @@ import torch
 
 import dropdtw
 import oracle
+from dropdtw import drops
 from dropdtw import torch as dt
 from dropdtw.costs import Softmax
 from dropdtw.drops import LogitPercentile
@@ -367,3 +368,23 @@ def test_every_loss_refuses_nan_and_infinity_but_not_in_the_padding(name, value)
     X[1, 6, 2] = value
     with pytest.raises(ValueError, match=r"X\[1\] has NaN or infinity in element 6; remove such elements or fill"):
         loss(Z, X, **LENGTHS)
+
+
+def test_background_of_a_classifier_passes_gradients():
+    S = torch.randn(2, 6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    C = -S.log_softmax(-1)[:, :, 1:].mT
+    rule = drops.Background.of_scores(S)
+    found = dt.drop_dtw(C, rule, reducer="soft")
+    torch.testing.assert_close(found, dt.drop_dtw(C, -S.log_softmax(-1)[..., 0], reducer="soft"))
+    torch.testing.assert_close(found, dt.drop_dtw(C, drops.Background(S.softmax(-1)[..., 0]), reducer="soft"))
+    (grad,) = torch.autograd.grad(found.sum(), S)
+    torch.testing.assert_close(grad.sum(-1), torch.zeros(2, 6, dtype=torch.float64))  # a softmax sees no shift
+    assert grad[..., 0].abs().min() > 0
+    for b in range(2):  # the rule of one problem, from a tensor that requires a gradient
+        alone = dropdtw.cost(C[b].detach(), drops.Background.of_scores(S[b]), reducer="soft")
+        assert found[b].item() == pytest.approx(float(alone))
+    loss = dt.DropDTWLoss(
+        drops.Background(S.softmax(-1)[..., 0]), match=lambda Z, X: C, reducer="soft", reduction="none"
+    )
+    Z, X = torch.zeros(2, 3, 1, dtype=torch.float64), torch.zeros(2, 6, 1, dtype=torch.float64)
+    torch.testing.assert_close(loss(Z, X), found)

@@ -18,7 +18,7 @@ from dropdtw.drops import DropCost, PerElement
 from dropdtw.orders.order import Order, OrderLike, as_order
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.errors import OptionError, refuse_unknown
-from dropdtw.problem.inputs import as_mask
+from dropdtw.problem.inputs import as_mask, detached
 from dropdtw.tables.methods import Method, MethodLike
 
 # --- Values in one form, so that equal options compare equal ----------------------------------------------------------
@@ -41,8 +41,8 @@ def _drop(value: Any, name: str) -> Any:
     if type(value) in (int, float):
         return value
     rule = drops.resolve(value, name)
-    if isinstance(rule, PerElement) and isinstance(rule.values, (np.ndarray, list, tuple)):
-        return _array(rule.values)
+    if isinstance(rule, PerElement) and isinstance(numbers := detached(rule.values), (np.ndarray, list, tuple)):
+        return _array(numbers)
     said = None if rule is None else rule.plain()
     return value if said is None else said
 

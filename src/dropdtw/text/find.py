@@ -81,6 +81,7 @@ def find_steps(
     optional : the indices of steps that may be skipped for free.
     drop_x : cost of dropping a sentence, see `dropdtw.drops`; lower drops more. With "suggest", sentences at the ends
         of a passage that are hardly about the step are dropped as well.
+        `drops.Background(p, scale=0.1)` takes a classifier's probability that each sentence is off-topic.
     open_x : extra cost of each run of dropped sentences: a number ≥ 0, or "suggest"; higher gives fewer, longer gaps
         between passages.
     skip : the cost of skipping a step, as a multiple of a sentence's drop cost. Lower values report more steps as not

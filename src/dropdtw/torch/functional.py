@@ -28,7 +28,7 @@ from dropdtw.torch.orders import BatchPlan, Orders
 
 Batch = Tensor | Sequence[Tensor]
 Lengths = Tensor | Sequence[int] | None
-Drops = None | float | str | Tensor | Sequence[Tensor]
+Drops = None | float | str | Tensor | Sequence[Tensor] | drops.PerElement
 Padding = tuple[Tensor, Tensor] | None
 """Lengths (B,) of Z and of X in a padded batch, or None if nothing is padded."""
 
@@ -65,7 +65,7 @@ def drop_dtw(
     C : (B, K, N) match costs, or a list of B matrices (K_b, N_b). +∞ forbids a match.
     drop_x, drop_z : cost of dropping x_j or z_i. None forbids drops on that side. Otherwise a number; a tensor that
         broadcasts to (B, N) or (B, K); a list of B vectors; or "percentile:30" (any p from 0 to 100), which reads each
-        item's own match costs and passes no gradient back to them.
+        item's own match costs and passes no gradient back to them; or `drops.Background(p)` with a tensor p.
     z_lengths, x_lengths : (B,) lengths of a padded batch. Padding does not affect the value and gets gradient 0.
     x_mask : (B, N) bool, or a list of B vectors: False where x_j is missing. A missing x_j is treated as if it had been
         deleted: it matches nothing, costs nothing and gets gradient 0, whatever value it holds.
@@ -334,6 +334,7 @@ def _drops(drop: Drops, name: str, table: str | None, C: Tensor, lengths: Paddin
     B, K, N = C.shape
     length = N if name == "drop_x" else K
     dtype = ops.computes_in(C)
+    drop = values_of(drop)
     if drop is None:
         # No edge pays this cost and no method reads it, so no kernel has to fill it in.
         if C.is_cuda and table is not None and not ops.pays(table, name):
@@ -366,6 +367,11 @@ def _drops(drop: Drops, name: str, table: str | None, C: Tensor, lengths: Paddin
         raise ValueError(
             f"{name} has shape {tuple(found.shape)}; give a number or a tensor that broadcasts to {(B, length)}"
         ) from None
+
+
+def values_of(drop: Any) -> Any:
+    """Return the numbers of a rule that is nothing else, such as `drops.Background`, as a tensor."""
+    return torch.as_tensor(drop.values) if isinstance(drop, drops.PerElement) else drop
 
 
 DOUBLE = "give the match costs as float64"

@@ -25,7 +25,7 @@ from dropdtw.tables.methods import MethodLike
 from dropdtw.torch import costs, fused, inference, options
 from dropdtw.torch.batch import Ids, Pairs, pairs, refuse_overflow
 from dropdtw.torch.charges import Charge
-from dropdtw.torch.functional import Batch, Drops, Lengths, check_request, drop_dtw
+from dropdtw.torch.functional import Batch, Drops, Lengths, check_request, drop_dtw, values_of
 from dropdtw.torch.learned import LearnedDrop
 from dropdtw.torch.masks import Mask, per_frame
 from dropdtw.torch.options import WITHOUT_DROPS, DropCost, LossOptions, MatchCost
@@ -41,9 +41,10 @@ class AlignmentLoss(nn.Module):
     (reducer, gamma, normalize) are those of the loss, and may be given as well.
 
     drop_x, drop_z : drop costs. None forbids drops on that side. Otherwise a number; a tensor that broadcasts to (B, N)
-        or (B, K), which may be learnable; "percentile:30" of each item's own match costs (Eq. 5), which passes no
-        gradient; or a `LearnedDrop` (Eq. 6). With the softmax cost, drop_x can also be "logit:30" or a
-        `LearnedDrop(output="logit")`: a drop logit, one more class of the softmax (the authors' recipe).
+        or (B, K), which may be learnable, or `drops.Background(p)` with such a tensor; "percentile:30" of each item's
+        own match costs (Eq. 5), which passes no gradient; or a `LearnedDrop` (Eq. 6). With the softmax cost, drop_x can
+        also be "logit:30" or a `LearnedDrop(output="logit")`: a drop logit, one more class of the softmax (the authors'
+        recipe).
     match : "softmax" (Eq. 4), "cosine" (Eq. 3), "sqeuclidean", "cityblock", "chebyshev", "correlation", or a
         function of Z (B, K, d) and X (B, N, d), zero-padded, that returns C (B, K, N). If it is a module, its
         parameters are trained too. "softmax:10" has the temperature 10, which *divides* z·x; the authors train with
@@ -115,7 +116,7 @@ class AlignmentLoss(nn.Module):
         for name, value in chosen.items():
             for registered in (self._parameters, self._modules):
                 registered.pop(name, None)
-            setattr(self, name, value)
+            setattr(self, name, values_of(value))
         self.temperature = costs.temperature(self.match)
         for side in ("drop_x", "drop_z"):
             self._check_drop(getattr(self, side), side)

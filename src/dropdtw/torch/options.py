@@ -9,6 +9,7 @@ from typing import Any, Final, TypedDict
 from torch import Tensor, nn
 
 from dropdtw.aligner import Aligner
+from dropdtw.drops import PerElement
 from dropdtw.problem.errors import OptionError, refuse_unknown
 from dropdtw.problem.options import OPTIONS
 from dropdtw.tables.methods import MethodLike
@@ -20,9 +21,9 @@ from dropdtw.torch.reduction import Normalize, Reduction
 MatchCost = str | Callable[[Tensor, Tensor], Tensor]
 """What `match=` of a loss takes: a name, or a function of Z (B, K, d) and X (B, N, d) that returns C (B, K, N)."""
 
-DropCost = None | float | str | Tensor | LearnedDrop
+DropCost = None | float | str | Tensor | LearnedDrop | PerElement
 """What `drop_x=` and `drop_z=` of a loss take: None (drops are forbidden), a number, a tensor, "percentile:30",
-"logit:30" or a `LearnedDrop`."""
+"logit:30", a `LearnedDrop` or a `drops.Background`."""
 
 
 class LossOptions(TypedDict, total=False):
