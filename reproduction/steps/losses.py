@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _learned(dim: int, percentile: float) -> LearnedDrop:
     from dropdtw.torch import LearnedDrop
 
-    return LearnedDrop(dim, output="logit", scale=1 / math.sqrt(dim))  # as if the steps were unit vectors
+    return LearnedDrop(dim, depth=2, output="logit", scale=0.5 / math.sqrt(dim))  # a larger one drops ever more
 
 
 def _anchored(dim: int, percentile: float) -> LearnedDrop:
@@ -39,6 +39,6 @@ LOSSES: Final[dict[str, Loss]] = {
     "otam": OTAM,
     "none": NONE,
 }
-""""drop-learned" is the paper's learned drop cost (Eq. 6, as a logit). With "drop-background" it is also one more class
-of L_clust, as in the authors' experiments. "drop-anchored" learns which frames to drop, while a percentile sets how
-many. "none" trains with L_clust alone, or not at all."""
+""""drop-learned" is the paper's learned drop cost (Eq. 6, as a logit), with one hidden layer in f. With
+"drop-background" it is also one more class of L_clust, as in the authors' experiments. "drop-anchored" learns which
+frames to drop, while a percentile sets how many. "none" trains with L_clust alone, or not at all."""

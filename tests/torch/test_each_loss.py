@@ -283,7 +283,7 @@ def test_contrastive_form_is_info_nce(negatives):
 
 @pytest.mark.parametrize("negatives", ["item", "batch"])
 def test_the_background_is_one_more_class(negatives):
-    """Its vector joins the rivals of every step; in a batch, it is the mean over the items."""
+    """Its vector pools frames and joins the rivals of every step; in a batch, it is the mean over the items."""
     Z, X = batch(scale=3.0)
     drop = dt.LearnedDrop(Z.shape[2], scale=0.5).double()
     loss = dt.ClusteringLoss("contrastive", negatives=negatives, background=drop, reduction="none")
@@ -293,9 +293,10 @@ def test_the_background_is_one_more_class(negatives):
     vectors = 0.5 * (means + drop.network(means)).detach().numpy()
     for b, (value, (z, x)) in enumerate(zip(found.tolist(), parts, strict=True)):
         rivals = list(z) if negatives == "item" else [step for steps, _ in parts for step in steps]
-        rivals.append(vectors[b] if negatives == "item" else vectors.mean(axis=0))
+        background = vectors[b] if negatives == "item" else vectors.mean(axis=0)
+        rivals.append(background)
         terms = []
-        for step in z:
+        for step in [*z, background]:
             x_hat = pooled(step, x, 10.0)
             terms.append(np.log(sum(np.exp(x_hat @ rival / 30.0) for rival in rivals)) - x_hat @ step / 30.0)
         assert value == pytest.approx(np.mean(terms))

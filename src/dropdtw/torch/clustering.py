@@ -34,9 +34,9 @@ class ClusteringLoss(nn.Module):
     negatives : "item" contrasts a step with the other steps of its item, so that items are independent of each other.
         "batch" contrasts it with all steps of the batch; `ids` then identify steps across items.
     background : for "contrastive", the `LearnedDrop(output="logit")` of the alignment loss. Its vector is one more
-        class, from which the pooled frames of steps must differ. Otherwise only the alignment loss trains the drop
-        costs, and that loss falls as drops get cheaper. With negatives="batch", the class is the mean over the items,
-        the same for all.
+        class: it pools frames as a step does, and these must fit it and no step. Otherwise only the alignment loss
+        trains the drop costs, and that loss falls as drops get cheaper. With negatives="batch", the class is the mean
+        over the items, the same for all.
     reduction : "mean", "sum" or "none" over items.
 
     Call it as `loss(Z, X, ...)`, see `forward`. Raises ValueError if an option is invalid.
@@ -137,11 +137,11 @@ def contrastive(p: Pairs, gamma: float, gamma_contrast: float, *, across: bool, 
     """The mean of −log softmax_k(x̂_i · z_k / γ_contrast)_i over the unique z of each item: (B,).
 
     across : whether k runs over the unique z of the whole batch rather than of the item.
-    extra : (B, d), one more class k for each item; `across` uses its mean over the items.
+    extra : (B, d), one more class i and k for each item; `across` uses its mean over the items.
     """
     B, K, d = p.Z.shape
     one = is_first(p.first_of_kind())
-    classes, counted = p.Z, one
+    pooling, classes, counted = p.Z, p.Z, one
     own = torch.arange(K, device=classes.device).expand(B, K)
     if across:  # concatenate the steps of all items
         classes, own = classes.reshape(1, B * K, d), torch.arange(B * K, device=classes.device).reshape(B, K)
@@ -151,9 +151,12 @@ def contrastive(p: Pairs, gamma: float, gamma_contrast: float, *, across: bool, 
         counted = is_first(first)
     if extra is not None:
         extra = extra.mean(dim=0, keepdim=True) if across else extra
+        own = torch.cat([own, own.new_full((B, 1), classes.shape[1])], dim=1)
         classes = torch.cat([classes, extra[:, None]], dim=1)
         counted = torch.cat([counted, counted.new_ones(len(counted), 1)], dim=1)
-    S = attention_pool(p.Z, p.X, gamma, p.x_lengths) @ classes.mT / gamma_contrast
+        pooling = torch.cat([pooling, extra[:, None].expand(B, 1, d)], dim=1)
+        one = torch.cat([one, one.new_ones(B, 1)], dim=1)
+    S = attention_pool(pooling, p.X, gamma, p.x_lengths) @ classes.mT / gamma_contrast
     total = S.masked_fill(~counted[:, None], -torch.inf).logsumexp(dim=-1)
     apart = total - S.gather(2, own[..., None]).squeeze(2)
     return torch.where(one, apart, 0.0).sum(dim=1) / one.sum(dim=1)
