@@ -12,7 +12,7 @@ from typing import Final
 
 from reproduction.common.registry import find
 from reproduction.data import coin, crosstask, youcook2
-from reproduction.steps import published, stand_in, transcripts, utkinect
+from reproduction.steps import published, scores, stand_in, transcripts, utkinect
 from reproduction.steps.inference import Fold
 from reproduction.steps.splits import Source, Splits
 
@@ -32,14 +32,15 @@ class Dataset:
     """A data set to train models on or to compare methods on.
 
     title : for captions.   splits : loads train, val and test for a seed; None if there is nothing to train on.
-    folds : loads the folds to compare methods on; None if there are none.   chosen_by : score that tunes percentiles
-    there.   needs : keys of `NEEDS`.   key : fingerprint of what the splits depend on besides the seed, to find cached
-    rows; None if no tables are trained on it.   stand_in : whether it replaces data that are not public.
+    folds : loads the folds to compare methods on, as a list, or several lists by name; None if there are none.
+    chosen_by : score that tunes percentiles there.   needs : keys of `NEEDS`.
+    key : fingerprint of what the splits depend on besides the seed, to find cached rows; None if no tables are trained
+    on it.   stand_in : whether it replaces data that are not public.
     """
 
     title: str
     splits: Callable[[Source, int], Splits] | None = None
-    folds: Callable[[Source], list[Fold]] | None = None
+    folds: Callable[[Source], list[Fold] | dict[str, list[Fold]]] | None = None
     chosen_by: str = "iou"
     needs: tuple[str, ...] = ()
     key: Callable[[Source], str] | None = None
@@ -64,6 +65,7 @@ DATASETS: Final[dict[str, Dataset]] = {
     "transcripts": Dataset(
         "key steps in YouCook2 transcripts", folds=transcripts.folds, chosen_by="f1", needs=("folder",)
     ),
+    "scores": Dataset("frame scores of real video", folds=scores.folds, needs=("folder",)),
 }
 
 
@@ -72,7 +74,7 @@ def trainable() -> dict[str, Callable[[Source, int], Splits]]:
     return {name: entry.splits for name, entry in DATASETS.items() if entry.splits is not None}
 
 
-def comparable() -> dict[str, Callable[[Source], list[Fold]]]:
+def comparable() -> dict[str, Callable[[Source], list[Fold] | dict[str, list[Fold]]]]:
     """Loaders of the data sets to compare methods on."""
     return {name: entry.folds for name, entry in DATASETS.items() if entry.folds is not None}
 
@@ -84,11 +86,12 @@ def load_splits(name: str, source: Source, seed: int) -> Splits:
     return load(source, seed)
 
 
-def load_folds(name: str, source: Source) -> list[Fold]:
-    """Load the folds to compare methods on."""
+def load_folds(name: str, source: Source) -> dict[str, list[Fold]]:
+    """Load the folds to compare methods on, by title: one list for most data sets."""
     load = find(comparable(), name, "--data")
     _check(name, source)
-    return load(source)
+    found = load(source)
+    return found if isinstance(found, dict) else {DATASETS[name].title: found}
 
 
 def _check(name: str, source: Source) -> None:

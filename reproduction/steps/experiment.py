@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -140,9 +140,10 @@ class Steps(experiment.Experiment[StepData, Objective, str]):
             for place, some in self.every_seed(places, processes, progress).items()
         }
         made = {
-            f"table-{number}-{name}": self._table(number, name, found, progress)
+            f"table-{number}-{part}": table
             for name in s.datasets
             for number in s.tables
+            for part, table in self._tables(number, name, found, progress)
         }
         for name, table in made.items():
             atomic.write(self.out / f"{name}.txt", table.text() + "\n")
@@ -168,13 +169,22 @@ class Steps(experiment.Experiment[StepData, Objective, str]):
                 f"this table needs --data {able}; to train on {name}: python -m reproduction steps --data {name}"
             )
 
-    def _table(self, number: str, name: str, found: dict[tuple[str, Objective], Array], progress: Progress) -> Table:
-        title = DATASETS[name].title + (", scored by occurrence" if self.settings.mode == "occurrence" else "")
+    def _tables(
+        self, number: str, name: str, found: dict[tuple[str, Objective], Array], progress: Progress
+    ) -> Iterator[tuple[str, Table]]:
+        """The tables of a number on a data set, each with the name of its files."""
+        mode = self.settings.mode
+        counted = ", scored by occurrence" if mode == "occurrence" else ""
         if number in tables.ROWS:
             rows = {row: found[name, objective] for row, objective in tables.ROWS[number].items()}
-            return tables.table(number, rows, title, found[name, tables.REFERENCES.get(number, tables.BEST)])
-        folds = load_folds(name, self.data.where)
-        report = reporter("methods", progress)
-        with ticking(report):
-            found_by = inference.compare_methods(folds, DATASETS[name].chosen_by, report, self.settings.mode)
-            return tables.inference_table(found_by, title)
+            reference = found[name, tables.REFERENCES.get(number, tables.BEST)]
+            yield name, tables.table(number, rows, DATASETS[name].title + counted, reference)
+            return
+        for title, folds in load_folds(name, self.data.where).items():
+            report = reporter("methods", progress)
+            with ticking(report):
+                compared = inference.compare_methods(folds, DATASETS[name].chosen_by, report, mode)
+            if title == DATASETS[name].title:
+                yield name, tables.inference_table(compared, title + counted)
+            else:
+                yield f"{name}-{title.replace('/', '-')}", tables.scores_table(compared, title + counted)

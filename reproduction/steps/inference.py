@@ -123,27 +123,40 @@ def cosine_similarity(video: StepVideo) -> Array:
 
 @dataclass(frozen=True)
 class Fold:
-    """The data of a comparison: match costs, validation videos to tune the percentile on, and test videos.
+    """The data of a comparison: match costs, validation videos to tune on, and test videos.
 
     similarity : the similarities that the costs come from.
+    background : drop costs (N,) from a classifier that knows background as a class, or None.
     """
 
     cost: Cost
     validation: StepDataset
     test: StepDataset
     similarity: Cost
+    background: Cost | None = None
 
 
 @dataclass(frozen=True)
 class Inference:
-    """The result of a method on fixed features: the percentile chosen in each fold, and scores over all folds."""
+    """The result of a method on fixed features, over all folds.
 
-    percentiles: tuple[float, ...]
+    chosen : what was chosen in each fold: the percentile, the offset of a background rule, or the name of a rule.
+    videos : (V, 4) accuracy, IoU, F1@50 of segments and edit score of each test video, 0 to 1.
+    """
+
+    chosen: tuple[float | str, ...]
     scores: Scores
+    videos: Array
 
 
 AS_PRINTED = "drop_dtw, Algorithm 1 as printed"
 """Drop-DTW whose steps may share frames and be interrupted; the row "drop_dtw" is `method="steps"`."""
+
+BY_BACKGROUND = "drop_dtw, −log p(background)"
+"""Drop-DTW with the drop costs of a classifier plus an offset."""
+
+BEST_RULE = "drop_dtw, the better rule"
+"""In each fold, "drop_dtw" or `BY_BACKGROUND`, whichever has the better validation score."""
 
 NEGATED = {"dtw, on −similarity": "dtw", "otam, on −similarity": "otam"}
 """Rows of methods without drops on −similarity, as in the authors' experiments: costs that are never negative let OTAM
@@ -152,34 +165,82 @@ match one frame per step."""
 METHODS_COMPARED = ("dtw", "otam", "lcss", "needleman_wunsch", "smith_waterman", "greedy", "drop_dtw")
 """The methods that differ in hard inference; `subsequence` equals `otam`, `drop_dtw_paper` equals `drop_dtw`."""
 
+Found = list[tuple[StepVideo, Array, None]]
+
 
 def compare_methods(
     folds: Sequence[Fold], by: str = "iou", report: Report = lambda done, total: None, mode: Mode = "step"
 ) -> dict[str, Inference]:
     """Compare all methods on the same costs (paper Table 2); "all background" finds nothing.
 
-    by : the score that tunes percentiles on validation videos, "iou" or "f1".   mode : how they are counted.
+    by : the score that is best on validation videos, "iou" or "f1".   mode : how scores are counted.
     """
 
-    def run(fold: Fold, videos: StepDataset, name: str, p: float) -> list[tuple[StepVideo, Array, None]]:
-        method = NEGATED.get(name, name)
-        costs = ((v, -fold.similarity(v) if name in NEGATED else fold.cost(v)) for v in videos)
-        return [(video, by_method(C, method, p), None) for video, C in costs]
+    def run(fold: Fold, videos: StepDataset, name: str, setting: float) -> Found:
+        return [(video, _rows(fold, video, name, setting), None) for video in videos]
 
-    nothing = [(video, np.full(len(video.frames), BACKGROUND), None) for fold in folds for video in fold.test]
-    table = {"all background": Inference((), scores(nothing, mode))}
-    names = (*METHODS_COMPARED, AS_PRINTED, *NEGATED)
+    def score(found: Found) -> float:
+        return float(getattr(scores(found, mode), by))
+
+    def result(chosen: Sequence[float | str], found: Sequence[Found]) -> Inference:
+        every = [one for some in found for one in some]
+        return Inference(tuple(chosen), scores(every, mode), _by_video(every, mode))
+
+    nothing: list[Found] = [[(v, np.full(len(v.frames), BACKGROUND), None) for v in fold.test] for fold in folds]
+    table = {"all background": result((), nothing)}
+    known = all(fold.background is not None for fold in folds)
+    names = (*METHODS_COMPARED, *((BY_BACKGROUND,) if known else ()), AS_PRINTED, *NEGATED)
+    rules: dict[str, tuple[list[float], list[Found]]] = {}
     for number, name in enumerate(names):
-        entry = METHODS["drop_dtw" if name == AS_PRINTED else NEGATED.get(name, name)]
-        chosen: list[float] = []
-        found: list[tuple[StepVideo, Array, None]] = []
+        settings = _settings(name)
+        chosen, valid, found = [], [], []
         for fold in folds:
-            p = 0.0
-            if entry.takes_drops or entry.takes_threshold:
-                tried = {p: getattr(scores(run(fold, fold.validation, name, p), mode), by) for p in PERCENTILES}
-                p = max(tried, key=lambda p: tried[p])
-                chosen.append(p)
-            found += run(fold, fold.test, name, p)
-        table[name] = Inference(tuple(chosen), scores(found, mode))
+            tried = {s: score(run(fold, fold.validation, name, s)) for s in settings} if len(settings) > 1 else {}
+            best = max(tried, key=lambda s: tried[s], default=settings[0])
+            chosen += [best] if tried else []
+            valid.append(tried.get(best, 0.0))
+            found.append(run(fold, fold.test, name, best))
+        table[name] = result(chosen, found)
+        rules[name] = valid, found
         report(number + 1, len(names))
+    if known:
+        pair = ("drop_dtw", BY_BACKGROUND)
+        better = [max(pair, key=lambda name: rules[name][0][k]) for k in range(len(folds))]
+        said = ["percentile" if name == "drop_dtw" else "background" for name in better]
+        table[BEST_RULE] = result(said, [rules[name][1][k] for k, name in enumerate(better)])
     return table
+
+
+def _settings(name: str) -> tuple[float, ...]:
+    """What is tried on validation videos: one value if there is nothing to choose."""
+    if name == BY_BACKGROUND:
+        return OFFSETS
+    entry = METHODS["drop_dtw" if name == AS_PRINTED else NEGATED.get(name, name)]
+    return PERCENTILES if entry.takes_drops or entry.takes_threshold else (0.0,)
+
+
+def _rows(fold: Fold, video: StepVideo, name: str, setting: float) -> Array:
+    """The row of each frame by a method of the table. setting : one of `_settings`."""
+    if name == BY_BACKGROUND:
+        assert fold.background is not None
+        return localize(fold.cost(video), fold.background(video) + setting)
+    if name in NEGATED:
+        return by_method(-fold.similarity(video), NEGATED[name], setting)
+    return by_method(fold.cost(video), name, setting)
+
+
+def _by_video(found: Found, mode: Mode) -> Array:
+    """Accuracy, IoU, F1@50 of segments and edit score of each video, (V, 4). The last two always count by step."""
+    values = []
+    for video, rows, _ in found:
+        labels, true = (video.ids_of(rows), video.labels) if mode == "step" else (rows, video.touched)
+        classes = (video.ids_of(rows), video.labels)
+        values.append(
+            [
+                metrics.frame_accuracy(labels, true),
+                metrics.iou(labels, true),
+                metrics.segment_f1(*classes),
+                metrics.edit_score(*classes),
+            ]
+        )
+    return np.array(values)

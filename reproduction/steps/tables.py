@@ -122,16 +122,29 @@ def _differences(values: Array, reference: Array) -> list[str]:
 
 
 def inference_table(ours: Mapping[str, Inference], data: str) -> Table:
-    """Table 2: accuracy, IoU and F1 of each method, and the paper's accuracy / IoU."""
+    """Table 2: accuracy, IoU and F1 of each method, and the paper's accuracy / IoU; see `scores_table`."""
     printed = PAPER["2"]
     rows = []
     for name, found in ours.items():
-        chosen = sorted(set(found.percentiles))
         mine = [f"{100 * value:.1f}" for value in (found.scores.accuracy, found.scores.iou, found.scores.f1)]
         theirs = [_paper(printed[name][k]) if name in printed else "–" for k in range(3)]
-        rows.append([name, ", ".join(f"{p:g}" for p in chosen) or "–", *mine, *theirs])
-    head = ["", "percentile", "accuracy", "IoU", "F1", *(f"paper (quoted), {name}" for name in paper.DATA_SETS)]
+        rows.append([name, _chosen(found), *mine, *theirs])
+    head = ["", "chosen", "accuracy", "IoU", "F1", *(f"paper (quoted), {name}" for name in paper.DATA_SETS)]
     return Table(f"{TITLES['2']}. Ours: {data}, in %", head, rows)
+
+
+def scores_table(ours: Mapping[str, Inference], data: str) -> Table:
+    """Table 2 on the scores of classifiers: means over videos with their standard errors."""
+    rows = [[name, _chosen(found), *cells(100 * found.videos, 1)] for name, found in ours.items()]
+    count = len(next(iter(ours.values())).videos)
+    caption = f"{TITLES['2']}. {data}, {count} videos, in %, ± standard error over videos"
+    return Table(caption, ["", "chosen", "accuracy", "IoU", "F1@50", "edit"], rows)
+
+
+def _chosen(found: Inference) -> str:
+    """What was chosen in the folds, each once."""
+    shown = [one if isinstance(one, str) else f"{one:g}" for one in dict.fromkeys(sorted(found.chosen, key=str))]
+    return ", ".join(sorted(shown, key=lambda text: (len(text), text))) or "–"
 
 
 def _paper(cells: Sequence[float | None]) -> str:

@@ -67,14 +67,14 @@ def test_drop_dtw_is_ahead_and_percentiles_come_from_the_validation_videos():
     assert best.scores.iou > 0.8
     assert all(best.scores.iou > other.scores.iou for other in table.values())
     assert table["all background"].scores.iou == 0
-    assert table["dtw"].percentiles == ()
+    assert table["dtw"].chosen == ()
     tried = {
         p: np.mean(
             [metrics.iou(v.ids_of(inference.by_method(cosine_cost(v), "drop_dtw", p)), v.labels) for v in sets[0]]
         )
         for p in inference.PERCENTILES
     }
-    assert tried[best.percentiles[0]] == max(tried.values())
+    assert tried[best.chosen[0]] == max(tried.values())
 
 
 def repeated():

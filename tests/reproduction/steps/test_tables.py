@@ -75,7 +75,7 @@ def test_tables_show_ours_beside_the_papers(number):
 
 
 def test_the_inference_table_has_every_method():
-    one = inference.Inference((5.0, 10.0), inference.Scores(0, 0.5, 0.25, 0.4))
+    one = inference.Inference((5.0, 10.0), inference.Scores(0, 0.5, 0.25, 0.4), np.zeros((2, 4)))
     table = tables.inference_table(
         {"all background": one, **dict.fromkeys(inference.METHODS_COMPARED, one)}, "a stand-in"
     )
