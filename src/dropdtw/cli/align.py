@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dropdtw.cli import options, pictures, screen
+from dropdtw.cli.flags import Flags, of_alignment, suggests
 
 if TYPE_CHECKING:
     from dropdtw.problem.inputs import Array
@@ -17,26 +18,16 @@ SHOWN = 20
 """Maximum number of segments listed on screen."""
 
 
+@of_alignment(drop_z=options.AlignDropZ)
 def align(
     z: Annotated[
         str,
         typer.Argument(metavar="Z", help="The query or the steps: .npy, .npz, .csv, .parquet, .jsonl …; - for stdin."),
     ],
     x: Annotated[str, typer.Argument(metavar="X", help="The signal or the frames, in which junk is dropped.")],
-    drop_x: options.DropX = None,
-    drop_z: options.AlignDropZ = None,
-    match: options.Match = "auto",
-    method: options.Method = "drop_dtw",
-    one_to_many: options.OneToMany = True,
-    many_to_one: options.ManyToOne = True,
-    contiguous: options.Contiguous = False,
-    open_x: options.OpenX = None,
-    open_z: options.OpenZ = None,
-    warp: options.Warp = 0.0,
-    window: options.Window = None,
-    threshold: options.Threshold = None,
+    *,
+    flags: Flags,
     order: options.OrderFile = None,
-    settings: options.Settings = None,
     header: options.Header = None,
     fps: Annotated[float | None, typer.Option(help="Elements of X per second; adds times in seconds.")] = None,
     time: options.Time = None,
@@ -60,7 +51,7 @@ def align(
     """
     import dropdtw
     from dropdtw.files import formats
-    from dropdtw.tables.methods import METHODS
+    from dropdtw.tables.methods import METHODS, Matching
 
     if [z, x, order].count("-") > 1:
         names = "Z and X are both" if z == x else "--order and Z or X are both"
@@ -78,32 +69,23 @@ def align(
         raise ValueError(f"--out is {out!r}, but a .csv file has no place for --costs; give a .json or .npz file")
     if plot:
         pictures.check(plot)
-    options.refuse_overwriting({"--out": out, "--plot": plot}, (z, x, drop_x, drop_z, threshold, order))
+    options.refuse_overwriting({"--out": out, "--plot": plot}, (z, x, *flags.files, order))
     Z, X, times = formats.read_pair(z, x, header=header, time=time, **options.holes(missing))
     steps = None if order is None else options.order_of(order, len(Z))
-    how: dict[str, Any] = {
-        "one_to_many": one_to_many,
-        "many_to_one": many_to_one,
-        "contiguous": contiguous,
-        "window": options.window_width(window),
-    }
-    dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
-    entry = METHODS.get(method)  # unknown methods are refused below
-    if drop_x is None and drop_z is None and entry and entry.takes_drops:
-        dx, dz = "suggest", "suggest" if entry.one_to_one else None
-    if "suggest" in (str(dx), str(dz)):
-        found = dropdtw.suggest_drop(
-            *map(options.complete, (Z, X)), match=match, method=method, drop_z=dz is not None, **how
-        )
-        dx, dz = (found.constant if str(d) == "suggest" else d for d in (dx, dz))
+    how = flags.parsed()
+    if flags.drop_nothing:
+        how |= {"drop_x": "suggest", "drop_z": "suggest" if METHODS[how["method"]].one_to_one else None}
+    drops = [name for name in ("drop_x", "drop_z") if suggests(how[name])]
+    if drops:
+        alike = {name: how[name] for name in ("match", "method", "window", *Matching._fields)}
+        found = dropdtw.suggest_drop(*map(options.complete, (Z, X)), drop_z=how["drop_z"] is not None, **alike)
+        how |= dict.fromkeys(drops, found.constant)
         screen.note(
             f"drop cost {found.constant:.4g} suggested ({found.rule}, confidence {found.confidence:.0%}): {found.why}"
         )
-    how |= {"match": match, "method": method, "threshold": options.drop_cost(threshold, "threshold"), "warp": warp}
-    how |= {"open_x": options.opening_cost(open_x, "open-x"), "open_z": options.opening_cost(open_z, "open-z")}
     if steps is not None:
-        how["order"], dz = steps.order, options.with_optional(dz, steps.optional, len(Z))
-    a = dropdtw.align(Z, X, dx, dz, missing=missing, **how)
+        how |= {"order": steps.order, "drop_z": options.with_optional(how["drop_z"], steps.optional, len(Z))}
+    a = dropdtw.align(Z, X, missing=missing, **how)
     for side in ("x", "z"):
         if how[f"open_{side}"] == "suggest":
             opening = getattr(a.solved().given.charges, f"open_{side}")

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dropdtw.cli import options, screen
+from dropdtw.cli.flags import Flags, of_alignment
 from dropdtw.files.sanitize import one_line
-from dropdtw.tables.methods import Matching
 
 if TYPE_CHECKING:
     from dropdtw.corpus import Run
-    from dropdtw.corpus.shards import Corpus
     from dropdtw.problem.inputs import Array
 
 FEW = 3
@@ -54,25 +53,15 @@ Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad re
 
 
 @app.command(epilog="Example: dropdtw corpus localize steps.npy s3://bucket/talks --engine ray --out found")
+@of_alignment(drop_x=LocalizeDropX, many_to_one=False, contiguous=True)
 def localize(
     steps: Annotated[
         str, typer.Argument(metavar="STEPS", help="A file of step features, (K, d); or 'own': each record's own steps.")
     ],
     corpus: Place,
     out: Out,
-    drop_x: LocalizeDropX = None,
-    drop_z: options.DropZ = None,
-    match: options.Match = "auto",
-    method: options.Method = "drop_dtw",
-    one_to_many: options.OneToMany = True,
-    many_to_one: options.ManyToOne = False,
-    contiguous: options.Contiguous = True,
-    open_x: options.OpenX = None,
-    open_z: options.OpenZ = None,
-    warp: options.Warp = 0.0,
-    window: options.Window = None,
-    threshold: options.Threshold = None,
-    settings: options.Settings = None,
+    *,
+    flags: Flags,
     header: options.Header = None,
     engine: Engine = "local",
     workers: Workers = None,
@@ -90,17 +79,15 @@ def localize(
 
     place = _folder(out)
     Z = None if steps == "own" else formats.read(steps, header=header)
-    how: dict[str, Any] = {"match": match, "method": method, "window": options.window_width(window)}
-    how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
-    how |= {"drop_z": options.drop_cost(drop_z, "drop-z"), "threshold": options.drop_cost(threshold, "threshold")}
-    how |= _charges(open_x, open_z, warp)
-    if drop_x is not None:  # otherwise the library suggests it, if the method has drops
-        how["drop_x"] = options.drop_cost(drop_x, "drop-x")
+    how = flags.parsed()
+    if flags.given["drop_x"] is None:  # the library suggests it, if the method has drops
+        del how["drop_x"]
     running = _running(engine, workers, num_gpus, shard_rows, strict)
     _show(dropdtw.corpus.localize(Z, corpus, place, **how, **running), f"{place}/parts")
 
 
 @app.command(epilog="Example: dropdtw corpus retrieve query.npy talks/ --out near --top 10 --drop-x 0.3 --drop-z 0.3")
+@of_alignment(drop_x=DropX, drop_z=options.PairDropZ)
 def retrieve(
     query: Annotated[
         str,
@@ -111,19 +98,8 @@ def retrieve(
     corpus: Place,
     out: Out,
     top: Annotated[int, typer.Option(min=1, help="Number of records to find per query.")] = 10,
-    drop_x: DropX = None,
-    drop_z: options.PairDropZ = None,
-    match: options.Match = "auto",
-    method: options.Method = "drop_dtw",
-    one_to_many: options.OneToMany = True,
-    many_to_one: options.ManyToOne = True,
-    contiguous: options.Contiguous = False,
-    open_x: options.OpenX = None,
-    open_z: options.OpenZ = None,
-    warp: options.Warp = 0.0,
-    window: options.Window = None,
-    threshold: options.Threshold = None,
-    settings: options.Settings = None,
+    *,
+    flags: Flags,
     header: options.Header = None,
     engine: Engine = "local",
     workers: Workers = None,
@@ -141,10 +117,7 @@ def retrieve(
 
     place = _folder(out)
     asked, first = _queries(query, header)
-    how: dict[str, Any] = {"match": match, "window": options.window_width(window)}
-    how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
-    how |= {"method": method, "threshold": options.drop_cost(threshold, "threshold")}
-    how |= _prices(drop_x, drop_z, _charges(open_x, open_z, warp), first, corpus, how)
+    how = flags.priced(lambda: _sample(first(), corpus))
     running = _running(engine, workers, num_gpus, shard_rows, strict)
     run = dropdtw.corpus.retrieve(asked, corpus, place, top, **how, **running)
     rows = Storage(place).table("nearest.parquet").slice(0, FEW * top).to_pylist()
@@ -154,23 +127,13 @@ def retrieve(
 
 
 @app.command(epilog="Example: dropdtw corpus pairwise left/ right/ --out pairs --drop-x 0.3 --drop-z 0.3")
+@of_alignment(drop_x=DropX, drop_z=options.PairDropZ)
 def pairwise(
     left: Annotated[str, typer.Argument(metavar="LEFT", help="A corpus; its records are the Z.")],
     right: Annotated[str, typer.Argument(metavar="RIGHT", help="A corpus; its records are the X.")],
     out: Out,
-    drop_x: DropX = None,
-    drop_z: options.PairDropZ = None,
-    match: options.Match = "auto",
-    method: options.Method = "drop_dtw",
-    one_to_many: options.OneToMany = True,
-    many_to_one: options.ManyToOne = True,
-    contiguous: options.Contiguous = False,
-    open_x: options.OpenX = None,
-    open_z: options.OpenZ = None,
-    warp: options.Warp = 0.0,
-    window: options.Window = None,
-    threshold: options.Threshold = None,
-    settings: options.Settings = None,
+    *,
+    flags: Flags,
     engine: Engine = "local",
     workers: Workers = None,
     num_gpus: NumGpus = 0,
@@ -185,10 +148,7 @@ def pairwise(
     import dropdtw.corpus
 
     place = _folder(out)
-    how: dict[str, Any] = {"match": match, "window": options.window_width(window)}
-    how |= {"one_to_many": one_to_many, "many_to_one": many_to_one, "contiguous": contiguous}
-    how |= {"method": method, "threshold": options.drop_cost(threshold, "threshold")}
-    how |= _prices(drop_x, drop_z, _charges(open_x, open_z, warp), lambda: _first(left), right, how)
+    how = flags.priced(lambda: _sample(_first(left), right))
     running = _running(engine, workers, num_gpus, shard_rows, strict)
     _show(dropdtw.corpus.pairwise(left, right, place, **how, **running), f"{place}/parts")
 
@@ -204,49 +164,19 @@ def _folder(out: str) -> str:
     return out
 
 
-def _charges(open_x: str | None, open_z: str | None, warp: float) -> dict[str, Any]:
-    """Opening costs and the warp penalty, as `dropdtw.corpus` takes them."""
-    openings = {"open_x": options.opening_cost(open_x, "open-x"), "open_z": options.opening_cost(open_z, "open-z")}
-    return {**openings, "warp": warp}
-
-
-def _prices(
-    drop_x: str | None,
-    drop_z: str | None,
-    charges: dict[str, Any],
-    query: Callable[[], Array],
-    corpus: str,
-    how: dict[str, Any],
-) -> dict[str, Any]:
-    """The costs of pairs. A suggested cost is one number for all pairs, from one query and a few records."""
+def _sample(Z: Array, corpus: str) -> tuple[Array, list[Array], int]:
+    """A query, a few usable sequences, spread over the corpus, and how many there are."""
+    from dropdtw.corpus.records import Record
     from dropdtw.corpus.shards import open_corpus
 
-    dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
-    if options.takes_a_suggestion(drop_x, drop_z, how["method"]):
-        dx = dz = drop_x = drop_z = "suggest"
-    if "suggest" in (drop_x, drop_z, *charges.values()):
-        Z, data = query(), open_corpus(corpus, 1000)
-        some = _some(data, Z.shape[1])
-        if "suggest" in (drop_x, drop_z):
-            matched = {name: how[name] for name in ("match", "window", *Matching._fields)}
-            constant = options.suggested(Z, some, data.rows, matched)
-            dx, dz = (constant if text == "suggest" else d for text, d in ((drop_x, dx), (drop_z, dz)))
-        told = how | charges | {"drop_x": dx, "drop_z": dz}
-        charges = charges | options.suggested_openings(Z, some, data.rows, told)
-    return {"drop_x": dx, "drop_z": dz, **charges}
-
-
-def _some(data: Corpus, width: int) -> list[Array]:
-    """A few usable sequences, spread over the corpus."""
-    from dropdtw.corpus.records import Record
-
+    data = open_corpus(corpus, 1000)
     shards = sorted({round(k * (len(data.shards) - 1) / (FROM - 1)) for k in range(FROM)})
     each = -(-FROM // len(shards))
     fitting = (
-        [r.X for r in islice(data.read(number), 10 * each) if isinstance(r, Record) and r.X.shape[1] == width][:each]
-        for number in shards
+        [r.X for r in islice(data.read(n), 10 * each) if isinstance(r, Record) and r.X.shape[1] == Z.shape[1]][:each]
+        for n in shards
     )
-    return [X for some in fitting for X in some][:FROM]
+    return Z, [X for some in fitting for X in some][:FROM], data.rows
 
 
 def _queries(query: str, header: bool | None) -> tuple[Any, Callable[[], Array]]:

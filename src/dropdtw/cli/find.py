@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dropdtw.cli import options, pictures, screen
+from dropdtw.cli.flags import Flags, of_alignment
 
 if TYPE_CHECKING:
     from dropdtw.problem.inputs import Array
@@ -21,6 +22,7 @@ SHOWN = 20
 """Maximum number of occurrences listed on screen."""
 
 
+@of_alignment(drop_x=options.NoDropX, without=("method", "window", "threshold"))
 def find(
     query: Annotated[
         str,
@@ -37,18 +39,10 @@ def find(
         float,
         typer.Option(metavar="FRACTION", help="Allowed overlap of two occurrences: a fraction of the shorter, 0 to 1."),
     ] = 0.0,
-    drop_x: options.NoDropX = None,
-    drop_z: options.DropZ = None,
-    match: options.Match = "auto",
-    one_to_many: options.OneToMany = True,
-    many_to_one: options.ManyToOne = True,
-    contiguous: options.Contiguous = False,
-    open_x: options.OpenX = None,
-    open_z: options.OpenZ = None,
-    warp: options.Warp = 0.0,
+    *,
+    flags: Flags,
     time: options.Time = None,
     missing: options.Missing = None,
-    settings: options.Settings = None,
     header: options.Header = None,
     fps: Annotated[float | None, typer.Option(help="Elements of SIGNAL per second; adds times in seconds.")] = None,
     out: Annotated[
@@ -77,26 +71,11 @@ def find(
         raise ValueError(f"--out is {out!r}; occurrences are written as .json or .csv: change the file extension")
     if plot:
         pictures.check(plot)
-    options.refuse_overwriting({"--out": out, "--plot": plot}, (query, signal, drop_x, drop_z))
+    options.refuse_overwriting({"--out": out, "--plot": plot}, (query, signal, *flags.files))
     Z, X, times = formats.read_pair(query, signal, header=header, time=time, **options.holes(missing))
     seconds = None if fps is None and times is None else formats.borders(len(X), fps, times)
-    found = dropdtw.find(
-        Z,
-        X,
-        k,
-        max_cost,
-        overlap,
-        drop_x=options.drop_cost(drop_x, "drop-x"),
-        drop_z=options.drop_cost(drop_z, "drop-z"),
-        match=match,
-        one_to_many=one_to_many,
-        many_to_one=many_to_one,
-        contiguous=contiguous,
-        open_x=options.opening_cost(open_x, "open-x"),
-        open_z=options.opening_cost(open_z, "open-z"),
-        warp=warp,
-        missing=missing,
-    )
+    how = flags.parsed()
+    found = dropdtw.find(Z, X, k, max_cost, overlap, missing=missing, **how)
     if out:
         screen.write(out, _content(found, kind, seconds))
     if plot:
@@ -104,7 +83,7 @@ def find(
 
         pictures.save(occurrences(X, found), plot)
     if out != "-":
-        measure = dropdtw.costs.resolve(match, Z.shape[1]).name
+        measure = dropdtw.costs.resolve(how["match"], Z.shape[1]).name
         print(f"{measure} costs: {len(Z)} z in {len(X)} x, {len(found)} occurrence{'' if len(found) == 1 else 's'}")
         _show(found, seconds)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from dropdtw import drops
-from dropdtw.cli import screen
 from dropdtw.drops import DropCost
 from dropdtw.orders.blocks import Steps
 from dropdtw.problem.charges import Opening
@@ -303,50 +302,7 @@ def _regular(name: str, stream: Any) -> os.stat_result | None:
     return found if stat.S_ISREG(found.st_mode) else None
 
 
-def takes_a_suggestion(drop_x: str | None, drop_z: str | None, method: str) -> bool:
-    """Whether the method has drop costs and the user gave none."""
-    return drop_x is None and drop_z is None and method in METHODS and METHODS[method].takes_drops
-
-
-def suggested(Z: Array, some: Sequence[Array], total: int, how: Mapping[str, Any]) -> float:
-    """Suggest one drop cost for both sides, from a query and a sample of a corpus, and print a note about it."""
-    import numpy as np
-
-    import dropdtw
-
-    if not some:
-        raise ValueError("there is no readable sequence to suggest a drop cost from; give --drop-x and --drop-z")
-    found = [dropdtw.suggest_drop(Z, X, drop_z=True, **how) for X in some]
-    constant = float(np.median([s.constant for s in found]))
-    sure = float(np.mean([s.confidence for s in found]))
-    screen.note(f"drop cost {constant:.4g} suggested, from {len(found)} of {total} sequences (confidence {sure:.0%})")
-    return constant
-
-
-def suggested_openings(Z: Array, some: Sequence[Array], total: int, how: Mapping[str, Any]) -> dict[str, float]:
-    """Replace opening costs of "suggest" by numbers, from a query and a sample of a corpus, and print a note about it.
-
-    how : keyword arguments of `dropdtw.align`, with the drop costs.
-    """
-    import numpy as np
-
-    from dropdtw.problem.problem import Problem
-    from dropdtw.problem.spec import Spec
-
-    wanted = [name for name in ("open_x", "open_z") if how[name] == "suggest"]
-    spec = Spec.of(**how)
-    if not wanted:
-        return {}
-    found = [Problem.of_sequences(spec, Z, X).given.charges for X in some if spec.fits(len(Z), len(X))]
-    if not found:
-        raise ValueError(f"there is no sequence to suggest {wanted[0]} from; give a number")
-    openings = {name: float(np.median([getattr(charges, name) for charges in found])) for name in wanted}
-    for name, cost in openings.items():
-        screen.note(f"opening cost {cost:.4g} suggested for {name[-1]}, from {len(found)} of {total} sequences")
-    return openings
-
-
-def window_width(text: str | None) -> float | None:
+def window_width(text: str | None, name: str = "window") -> float | None:
     """Parse the value of `--window`: an integer counts columns, a number with a decimal point is a fraction of X."""
     if text is None:
         return None
@@ -357,5 +313,5 @@ def window_width(text: str | None) -> float | None:
     except ValueError:
         fraction = -1.0
     if not 0 <= fraction <= 1:
-        raise ValueError(f"--window is {text!r}; give a number of columns (20) or a fraction of X (0.1)")
+        raise ValueError(f"--{name} is {text!r}; give a number of columns (20) or a fraction of X (0.1)")
     return fraction

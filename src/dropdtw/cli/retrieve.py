@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dropdtw.cli import options, screen
+from dropdtw.cli.flags import Flags, of_alignment
 from dropdtw.files.sanitize import cell
 from dropdtw.problem.missing import present
 
@@ -26,6 +27,7 @@ CHUNK = 1 << 26
 """Bytes of sequences that are read before they are aligned."""
 
 
+@of_alignment(drop_z=options.PairDropZ)
 def retrieve(
     query: Annotated[
         str,
@@ -40,21 +42,10 @@ def retrieve(
         ),
     ],
     top: Annotated[int, typer.Option(min=1, help="Number of sequences to show.")] = 10,
-    drop_x: options.DropX = None,
-    drop_z: options.PairDropZ = None,
-    match: options.Match = "auto",
-    method: options.Method = "drop_dtw",
-    one_to_many: options.OneToMany = True,
-    many_to_one: options.ManyToOne = True,
-    contiguous: options.Contiguous = False,
-    open_x: options.OpenX = None,
-    open_z: options.OpenZ = None,
-    warp: options.Warp = 0.0,
-    window: options.Window = None,
-    threshold: options.Threshold = None,
+    *,
+    flags: Flags,
     time: options.TimeColumn = None,
     missing: options.Missing = None,
-    settings: options.Settings = None,
     header: options.Header = None,
     mean: Annotated[
         bool, typer.Option("--mean", help="Rank by cost per element, so that long sequences are not penalized.")
@@ -74,7 +65,7 @@ def retrieve(
     if out and kind not in (".json", ".csv"):
         raise ValueError(f"--out is {out!r}; rankings are written as .json or .csv: change the file extension")
     names = formats.sequences(corpus)
-    options.refuse_overwriting({"--out": out}, (query, *names, drop_x, drop_z, threshold))
+    options.refuse_overwriting({"--out": out}, (query, *names, *flags.files))
     if out and out != "-" and Path(corpus).resolve() in Path(out).resolve().parents:
         raise ValueError(
             f"--out is {out}, which is in the folder to search: the next search would take it for a sequence; "
@@ -84,24 +75,7 @@ def retrieve(
     table = formats.read_table(query, needed=False, **how_to_read)
     whole, Z = table.values, present(table.values, query, missing)[0]
     reader = Reader(query, table, skip_broken, missing, how_to_read)
-    how: dict[str, Any] = {
-        "match": match,
-        "one_to_many": one_to_many,
-        "many_to_one": many_to_one,
-        "contiguous": contiguous,
-        "window": options.window_width(window),
-    }
-    dx, dz = options.drop_cost(drop_x, "drop-x"), options.drop_cost(drop_z, "drop-z")
-    if options.takes_a_suggestion(drop_x, drop_z, method):
-        dx = dz = "suggest"
-    if "suggest" in (str(dx), str(dz)):
-        constant = options.suggested(Z, _some(names, reader), len(names), how)
-        dx, dz = (constant if str(d) == "suggest" else d for d in (dx, dz))
-    how |= {"method": method, "threshold": options.drop_cost(threshold, "threshold"), "drop_x": dx, "drop_z": dz}
-    how |= {"open_x": options.opening_cost(open_x, "open-x"), "open_z": options.opening_cost(open_z, "open-z")}
-    how["warp"] = warp
-    if "suggest" in (how["open_x"], how["open_z"]):
-        how |= options.suggested_openings(Z, _some(names, reader), len(names), how)
+    how = flags.priced(lambda: (Z, _some(names, reader), len(names)))
     ranking: list[tuple[float, str, int]] = []
     with screen.progress("aligning", len(names)) as advance:
         for chunk in _chunks(names, reader, advance):
