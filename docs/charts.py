@@ -181,7 +181,16 @@ def openings() -> Any:
 
 
 SCORES = ("recall", "accuracy", "IoU")
+VIDEOS = ("GTEA (21 videos)", "50Salads eval (50)", "50Salads mid (50)", "JIGSAWS (39)")
 CHARTS: dict[str, Callable[[], Any]] = {
+    "real-video": lambda: panels(
+        "reproduction.md",
+        "Real video: Table 2",
+        VIDEOS,
+        part=1,
+        keep=lambda name: "DTW" in name and "OTAM" not in name,
+        titles=[f"{name.split(' (')[0]}: IoU, %" for name in VIDEOS],
+    ),
     "retrieval": retrieval,
     "localization": lambda: panels(
         "reproduction.md", "Localization", SCORES[1:], keep=lambda name: "nothing" not in name
