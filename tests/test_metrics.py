@@ -91,7 +91,7 @@ def test_recall_counts_a_center_at_the_start_and_not_at_the_stop():
 
 def test_recall_in_clips_of_the_paper():
     # 3.2 s clips: centers 1.6, 8.0, 11.2.  [0, 1.5) misses the first, [7, 9) and [11, 12) contain the others.
-    assert recall(DIAGONAL, [0, 7, 11], [1.5, 9, 12], clip_seconds=3.2) == pytest.approx(2 / 3)
+    assert recall(DIAGONAL, [0, 7, 11], [1.5, 9, 12], fps=1 / 3.2) == pytest.approx(2 / 3)
 
 
 def test_recall_asks_for_order_before_similarity():
@@ -112,7 +112,7 @@ def test_recall_is_perfect_where_the_intervals_hold_the_frames(S):
 def test_recall_does_not_depend_on_the_unit_of_time(S, data, unit):
     starts = data.draw(arrays(np.float64, len(S), elements=st.integers(0, 8)))
     stops = starts + data.draw(arrays(np.float64, len(S), elements=st.integers(0, 8)))
-    assert recall(S, starts * unit, stops * unit, clip_seconds=unit) == recall(S, starts, stops)
+    assert recall(S, starts * unit, stops * unit, fps=1 / unit) == recall(S, starts, stops)
 
 
 def test_pooled_recall_weighs_steps_not_videos():
@@ -121,7 +121,7 @@ def test_pooled_recall_weighs_steps_not_videos():
     assert pooled_recall([one, three]) == 0.5
     assert pooled_recall(iter([one, three])) == 0.5
     # with half-second clips the centers are 0.25, and 0.25, 1.25, 1.75
-    assert pooled_recall([one, (DIAGONAL, [0, 1, 1], [1, 2, 2])], clip_seconds=0.5) == 1
+    assert pooled_recall([one, (DIAGONAL, [0, 1, 1], [1, 2, 2])], fps=2) == 1
     assert pooled_recall([three]) == recall(*three)
 
 
@@ -301,9 +301,9 @@ ERRORS = {
     "starts short": (lambda: recall(S, [0], [1, 1]), r"S has 2 steps, starts has 1 and stops has 2"),
     "stops long": (lambda: recall(S, [0, 0], [1, 1, 1]), r"starts has 2 and stops has 3 values; give one"),
     "backwards": (lambda: recall(S, [0, 3], [1, 2]), r"step 1 starts at 3\.0 and stops at 2\.0"),
-    "clip 0": (lambda: recall(S, [0, 0], [1, 1], clip_seconds=0), r"clip_seconds is 0; give .* > 0"),
-    "clip inf": (lambda: pooled_recall([], clip_seconds=np.inf), r"clip_seconds is inf; give .* finite"),
-    "clip NaN": (lambda: pooled_recall([], clip_seconds=np.nan), r"clip_seconds is nan; give"),
+    "clip 0": (lambda: recall(S, [0, 0], [1, 1], fps=0), r"fps is 0; give .* > 0"),
+    "clip inf": (lambda: pooled_recall([], fps=np.inf), r"fps is inf; give .* finite"),
+    "clip NaN": (lambda: pooled_recall([], fps=np.nan), r"fps is nan; give"),
     "no recall": (lambda: pooled_recall([]), r"videos is empty; give at least one \(S, starts, stops\)"),
     "no frames": (lambda: frame_accuracy([], []), r"true has 0 labels, of which 0 count .*; leave"),
     "no steps": (

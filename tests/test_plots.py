@@ -80,9 +80,9 @@ def test_costs_stay_visible_below_what_is_dropped(axes, plot):
 
 def test_time_axes_have_a_name(plot):
     assert plot.step_bars({"truth": [0, 1]}).get_xlabel() == "x"
-    assert plot.step_bars({"truth": [0, 1]}, seconds=0.5).get_xlabel() == "seconds"
+    assert plot.step_bars({"truth": [0, 1]}, fps=2).get_xlabel() == "seconds"
     assert plot.step_bars({"truth": [0, 1]}, xlabel="mine").get_xlabel() == "mine"
-    ax = plot.occurrences([1, 2], [], seconds=0.5)
+    ax = plot.occurrences([1, 2], [], fps=2)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("seconds", "value")
 
 
@@ -124,9 +124,11 @@ def test_links_join_what_matches(axes, plot):
 def test_occurrences_are_blue_bands_and_orange_where_x_are_dropped(axes, plot):
     signal = [9, 1, 2, 3, 9, 9, 1, 7, 2, 3, 9]
     places = dropdtw.find([1, 2, 3], signal, 2, drop_x=0.5)
-    assert plot.occurrences(signal, places, seconds=0.5, ax=axes) is axes
+    assert plot.occurrences(signal, places, fps=2, ax=axes) is axes
     bands = [(band.get_x(), band.get_x() + band.get_width()) for band in axes.patches]
-    assert bands == [(0.5, 2.0), (3.0, 5.0), (3.5, 4.0)]
+    assert bands == [(1, 4), (6, 10), (7, 8)]
+    ticks = dict(zip(axes.get_xticks(), (t.get_text() for t in axes.get_xticklabels()), strict=True))
+    assert (ticks[0], ticks[4], ticks[10]) == ("0", "2", "5")
     assert [text.get_text() for text in axes.texts] == ["1", "2"]
     assert len(axes.lines) == 1
 

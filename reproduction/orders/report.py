@@ -164,7 +164,7 @@ def bars(shown: Pictured) -> Figure:
     seconds = shown.video.clip_seconds or 1.0
     title = f"{shown.video.task}: {shown.video.name} (simulated features)"
     ax = pyplot().subplots(figsize=(5.8, 0.9 + 0.5 * len(shown.rows)))[1]
-    return _figure(plot.step_bars(shown.rows, names=names, seconds=seconds, xlabel="seconds", title=title, ax=ax))
+    return _figure(plot.step_bars(shown.rows, names=names, fps=1 / seconds, title=title, ax=ax))
 
 
 def curves(inferred: Inferred) -> Figure:

@@ -70,7 +70,7 @@ def draw(title: str, videos: Sequence[StepVideo], rows: Sequence[Mapping[str, Ar
     for ax, video, labels in zip(axes[:, 0], videos, rows, strict=True):
         texts = {int(step): text for step, text in zip(video.step_ids, video.step_texts, strict=True)}
         seconds = video.clip_seconds or 1.0
-        plot.step_bars(labels, names=texts, seconds=seconds, xlabel="", title=video.name, ax=ax)
+        plot.step_bars(labels, names=texts, fps=1 / seconds, xlabel="", title=video.name, ax=ax)
     axes[-1, 0].set_xlabel("seconds")
     figure.suptitle(title, fontsize="medium")
     return figure

@@ -15,6 +15,7 @@ from dropdtw import executors
 from dropdtw.drops import Suggest
 from dropdtw.executors import quick
 from dropdtw.files.progress import Progress
+from dropdtw.problem.clock import Fps, Times
 from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.options import OPTIONS, Options
@@ -83,17 +84,27 @@ class Aligner(Options):
     def _by(self, executor: str | None) -> Spec:
         return self.spec if executor is None else replace(self.spec, executor=executor)
 
-    def align(self, Z: npt.ArrayLike, X: npt.ArrayLike, *, executor: str | None = None) -> Alignment:
+    def align(
+        self,
+        Z: npt.ArrayLike,
+        X: npt.ArrayLike,
+        *,
+        times: Times = None,
+        fps: Fps = None,
+        executor: str | None = None,
+    ) -> Alignment:
         """`dropdtw.align`."""
-        if executor is None and (request := self._quick) is not None:
+        if executor is None and times is None and fps is None and (request := self._quick) is not None:
             found = quick.trace(request, self.spec, Z, X)
             if found is not None:
                 return Alignment.quickly(*found)
-        return self._solved(Problem.of_sequences(self._by(executor), Z, X))
+        return self._solved(Problem.of_sequences(self._by(executor), Z, X, times, fps))
 
-    def solve(self, C: npt.ArrayLike, *, executor: str | None = None) -> Alignment:
+    def solve(
+        self, C: npt.ArrayLike, *, times: Times = None, fps: Fps = None, executor: str | None = None
+    ) -> Alignment:
         """`dropdtw.solve`."""
-        return self._solved(Problem.of_costs(self._by(executor), C))
+        return self._solved(Problem.of_costs(self._by(executor), C, times, fps))
 
     def _solved(self, problem: Problem) -> Alignment:
         """The best alignment of a problem, with its suggested drop cost; warns if that is not to be trusted."""
@@ -171,6 +182,8 @@ class Aligner(Options):
         max_cost: float | None = None,
         overlap: float = 0.0,
         *,
+        times: Times = None,
+        fps: Fps = None,
         progress: Progress = None,
         executor: str | None = None,
     ) -> list[Occurrence]:
@@ -181,7 +194,9 @@ class Aligner(Options):
         if self.method != "steps":
             self._refuse("find", "method")
         options = self._for(find, "method", *_MINIMUM) | self.spec.matching._asdict()
-        return find(query, signal, k, max_cost, overlap, progress=progress, executor=executor, **options)
+        return find(
+            query, signal, k, max_cost, overlap, times=times, fps=fps, progress=progress, executor=executor, **options
+        )
 
     def nearest(
         self,
@@ -229,12 +244,18 @@ class Aligner(Options):
         )
 
     def online(
-        self, Z: npt.ArrayLike, *, probabilities: bool = True, beam: float | None = None, keep_costs: bool = False
+        self,
+        Z: npt.ArrayLike,
+        *,
+        probabilities: bool = True,
+        beam: float | None = None,
+        keep_costs: bool = False,
+        fps: float | None = None,
     ) -> Online:
         """`dropdtw.Online`; the temperature of its probabilities is γ of the aligner."""
         options = self._for(Online, *_MINIMUM)
         gamma = self.gamma if probabilities else None
-        return Online(Z, gamma=gamma, beam=beam, keep_costs=keep_costs, **options)
+        return Online(Z, gamma=gamma, beam=beam, keep_costs=keep_costs, fps=fps, **options)
 
     def suggest(self, Z: npt.ArrayLike, X: npt.ArrayLike | None = None) -> Suggestion:
         """`dropdtw.suggest_drop`: a drop cost for these sequences, or for match costs."""

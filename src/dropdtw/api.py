@@ -17,6 +17,7 @@ from dropdtw.drops import DropCost
 from dropdtw.files.progress import Progress
 from dropdtw.orders.order import OrderLike
 from dropdtw.problem.charges import Opening
+from dropdtw.problem.clock import Fps, Times
 from dropdtw.problem.errors import catches_typos, refuse_keywords
 from dropdtw.problem.inputs import Array
 from dropdtw.results.alignment import Alignment
@@ -41,6 +42,8 @@ def solve(
     mask: npt.ArrayLike | None = None,
     threshold: DropCost = None,
     order: OrderLike | None = None,
+    times: Times = None,
+    fps: Fps = None,
     executor: str | None = None,
     **unknown: Never,
 ) -> Alignment:
@@ -78,6 +81,7 @@ def solve(
         rule that gives one number, such as "percentile:30".
     order : which steps (z_i) may follow which, built with `dropdtw.orders`: a partial order, alternatives, repeats or
         jumps. None keeps the order of Z.
+    times, fps : when each x begins, or how many x there are per second; see `dropdtw.align`.
     executor : "cpp" (compiled) or "reference". None picks the fastest one available.
 
     Returns
@@ -102,7 +106,7 @@ def solve(
     return aligner_of(
         drop_x, drop_z, "auto", method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window,
         mask, threshold, order,
-    ).solve(C, executor=executor)  # fmt: skip
+    ).solve(C, times=times, fps=fps, executor=executor)  # fmt: skip
 
 
 @catches_typos
@@ -124,6 +128,8 @@ def align(
     mask: npt.ArrayLike | None = None,
     threshold: DropCost = None,
     order: OrderLike | None = None,
+    times: Times = None,
+    fps: Fps = None,
     executor: str | None = None,
     missing: str | None = None,
     **unknown: Never,
@@ -146,6 +152,12 @@ def align(
     missing : what to do with elements with NaN (or masked values). None raises an error. "drop" leaves them out: they
         match nothing and cost nothing, as if they had been deleted, but all indices still refer to your sequences (see
         `Alignment.missing_x`).
+    times : when each x begins: (N,) seconds, dates or durations, as numbers, NumPy arrays, datetimes, or an index or a
+        column of pandas or polars; or the name of a column of X, which is then no feature. (N, 2) gives ends, too;
+        otherwise an x ends where the next one begins, and the last one lasts as long as the median. A tuple (z, x)
+        gives the times of both. Without it, time indexes of pandas and the only column of dates or durations of a data
+        frame are used. Segments then have `start_time` and `stop_time`, in your type of time.
+    fps : instead of times, how many x there are per second; a tuple (z, x) for both.
     method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order, executor : as in
         `dropdtw.solve`.
 
@@ -168,7 +180,7 @@ def align(
     return aligner_of(
         drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask,
         threshold, order, "hard", 1.0, None, missing,
-    ).align(Z, X, executor=executor)  # fmt: skip
+    ).align(Z, X, times=times, fps=fps, executor=executor)  # fmt: skip
 
 
 @catches_typos

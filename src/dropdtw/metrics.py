@@ -72,18 +72,18 @@ def recall(
     starts: ArrayLike,
     stops: ArrayLike,
     *,
-    clip_seconds: float = 1.0,
+    fps: float = 1.0,
     order: OrderLike | None = None,
 ) -> float:
     """Fraction of the steps of one video whose chosen frame lies inside the step's true interval.
 
-    recall = 1/K Σ_i [starts_i <= (j_i + 1/2) · clip_seconds < stops_i],   j = one_frame_per_step(S)
+    recall = 1/K Σ_i [starts_i <= (j_i + 1/2) / fps < stops_i],   j = one_frame_per_step(S)
 
     S : (K, N) similarities.   starts, stops : (K,) seconds, one interval per row of S (±inf: open-ended).
-    clip_seconds : the length of one frame's clip.   order : of the steps, see `one_frame_per_step`.
+    fps : frames per second.   order : of the steps, see `one_frame_per_step`.
 
-    Frame j covers the clip [j, j + 1) · clip_seconds, and its time is the center of that clip. An interval between two
-    neighboring centers therefore cannot be hit. With clip_seconds=1, you can pass half-open intervals of frame
+    Frame j covers the clip [j, j + 1) / fps, and its time is the center of that clip. An interval between two
+    neighboring centers therefore cannot be hit. With fps=1, you can pass half-open intervals of frame
     indices as they are. Source: paper §4.2, metric Recall (Zhukov et al. 2019). For many videos use `pooled_recall`.
 
     Returns a float from 0 to 1. Raises ValueError if S or an interval is invalid, or if their numbers differ.
@@ -92,14 +92,14 @@ def recall(
     >>> metrics.recall([[9, 0, 0, 0], [0, 0, 9, 0]], starts=[0, 3], stops=[2, 4])  # frame 0 hits, frame 2 is too early
     0.5
     """
-    _check_seconds(clip_seconds)
-    return float(_hits(S, starts, stops, clip_seconds, order).mean())
+    _check_rate(fps)
+    return float(_hits(S, starts, stops, fps, order).mean())
 
 
-def pooled_recall(videos: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]], *, clip_seconds: float = 1.0) -> float:
+def pooled_recall(videos: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]], *, fps: float = 1.0) -> float:
     """Recall over several videos: steps found in all of them / steps in all of them (paper §4.2).
 
-    videos : (S, starts, stops) for each video, as `recall` takes them.   clip_seconds : as in `recall`.
+    videos : (S, starts, stops) for each video, as `recall` takes them.   fps : as in `recall`.
 
     The weight of a video is its number of steps.
 
@@ -110,8 +110,8 @@ def pooled_recall(videos: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]], *, c
     >>> metrics.pooled_recall([hit, missed])  # 1 of 1 + 2 steps; the mean over videos would be 1/2
     0.3333333333333333
     """
-    _check_seconds(clip_seconds)
-    hits = [_hits(*video, clip_seconds) for video in videos]
+    _check_rate(fps)
+    hits = [_hits(*video, fps) for video in videos]
     if not hits:
         raise ValueError("videos is empty; give at least one (S, starts, stops)")
     return float(np.concatenate(hits).mean())
@@ -341,16 +341,16 @@ def standard_error(values: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(v.std(axis=0, ddof=1) / np.sqrt(len(v)) if len(v) > 1 else np.zeros(v.shape[1:]))
 
 
-def _check_seconds(clip_seconds: float) -> None:
-    if not 0 < clip_seconds < np.inf:
-        raise ValueError(f"clip_seconds is {clip_seconds}; give the length of one clip, a finite number > 0")
+def _check_rate(fps: float) -> None:
+    if not 0 < fps < np.inf:
+        raise ValueError(f"fps is {fps}; give the number of frames per second, a finite number > 0")
 
 
 def _hits(
-    S: ArrayLike, starts: ArrayLike, stops: ArrayLike, clip_seconds: float, order: OrderLike | None = None
+    S: ArrayLike, starts: ArrayLike, stops: ArrayLike, fps: float, order: OrderLike | None = None
 ) -> NDArray[np.bool_]:
     """For each step (K,), whether the center of its chosen frame lies inside its interval."""
-    times = (one_frame_per_step(S, order) + 0.5) * clip_seconds
+    times = (one_frame_per_step(S, order) + 0.5) / fps
     a, b = (_floats(v, name, "K", finite=False) for v, name in ((starts, "starts"), (stops, "stops")))
     if not len(times) == len(a) == len(b):
         raise ValueError(

@@ -131,7 +131,7 @@ def test_align_takes_times_from_a_column(folder):
         ["10.00", "s", "12.50", "s"],
         ["20.00", "s", "25.00", "s"],
     ]
-    assert [s["start_seconds"] for s in json.loads(Path("a.json").read_text())["segments"]] == [10, 20]
+    assert [s["start_time"] for s in json.loads(Path("a.json").read_text())["segments"]] == [10, 20]
     Path("z.csv").write_text("value,Zeit\n1,0\n5,1\n")
     assert run("align", "z.csv", "x.csv", "--time", "Zeit", "--drop-x", "1").stdout == done.stdout
 

@@ -37,7 +37,21 @@ def test_a_table_lists_the_best_first(call, files):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "euclidean costs: 3 z in 11 x, 2 occurrences"
-    assert lines[1].split() == ["#", "cost", "start", "stop", "length", "dropped", "x", "dropped", "z", "from", "to"]
+    assert lines[1].split() == [
+        "#",
+        "cost",
+        "start",
+        "stop",
+        "length",
+        "dropped",
+        "x",
+        "dropped",
+        "z",
+        "start",
+        "time",
+        "stop",
+        "time",
+    ]
     assert lines[2].split() == ["1", "0", "1", "4", "3", "0", "0", "0.50", "s", "2.00", "s"]
     assert lines[3].split() == ["2", "0.5", "6", "10", "4", "1", "0", "3.00", "s", "5.00", "s"]
 

@@ -155,7 +155,7 @@ def test_the_alignment_is_exported(client, pair):
     b = dropdtw.Alignment.from_dict(found)
     np.testing.assert_array_equal(a.pairs, b.pairs)
     assert b.cost == pytest.approx(a.cost)
-    assert found["segments"][0]["start_seconds"] == found["segments"][0]["start"] / 10
+    assert found["segments"][0]["start_time"] == found["segments"][0]["start"] / 10
     aligner = dropdtw.Aligner.from_dict(found["aligner"])
     assert aligner == dropdtw.Aligner("percentile:30", match="cosine", gamma=0.1)
 

@@ -3,12 +3,14 @@
 import io as memory
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import dropdtw
 from dropdtw.files import formats
+from dropdtw.problem.clock import clocks_of
 
 VALUES = np.array([[1.0, 2.5], [-3.0, 4.0], [0.0, 1e-3]])
 
@@ -174,35 +176,38 @@ def found():
 
 @pytest.mark.parametrize("costs", [True, False])
 def test_json_reads_back(found, costs):
-    data = json.loads(formats.alignment_content(found, ".json", fps=2, costs=costs))
+    found = replace(found, clocks=clocks_of(found.shape, fps=2))
+    data = json.loads(formats.alignment_content(found, ".json", costs=costs))
     again = dropdtw.Alignment.from_dict(data)
     np.testing.assert_array_equal(again.pairs, found.pairs)
     assert (again.problem is not None) == costs
-    assert data["fps"] == 2
     first = data["segments"][0]
-    assert (first["start_seconds"], first["stop_seconds"]) == (0.0, 1.0)
+    assert (first["start_time"], first["stop_time"]) == (0.0, 1.0)
+    assert again.segments()[0].stop_time == 1.0
 
 
 def test_csv_has_every_match_and_every_drop_in_order(found):
-    text = formats.alignment_content(found, ".csv", fps=4)
+    text = formats.alignment_content(replace(found, clocks=clocks_of(found.shape, fps=(1, 4))), ".csv")
     assert text.splitlines() == [
-        "what,z,x,seconds",
-        "match,0,0,0",
-        "match,0,1,0.25",
-        "drop_x,,2,0.5",
-        "drop_z,1,,",
-        "match,2,3,0.75",
-        "drop_x,,4,1",
-        "match,2,5,1.25",
+        "what,z,x,start_time,stop_time,start_time_z,stop_time_z",
+        "match,0,0,0,0.25,0,1",
+        "match,0,1,0.25,0.5,0,1",
+        "drop_x,,2,0.5,0.75,,",
+        "drop_z,1,,,,1,2",
+        "match,2,3,0.75,1,2,3",
+        "drop_x,,4,1,1.25,,",
+        "match,2,5,1.25,1.5,2,3",
     ]
     assert formats.alignment_content(found, ".csv").splitlines()[:2] == ["what,z,x", "match,0,0"]
 
 
 def test_npz_holds_all_of_it_without_pickles(found):
-    with np.load(memory.BytesIO(formats.alignment_content(found, ".npz", fps=4)), allow_pickle=False) as data:
+    found = replace(found, clocks=clocks_of(found.shape, fps=4))
+    with np.load(memory.BytesIO(formats.alignment_content(found, ".npz")), allow_pickle=False) as data:
         np.testing.assert_array_equal(data["pairs"], found.pairs)
         np.testing.assert_array_equal(data["dropped_z"], found.dropped_z)
-        assert (str(data["method"]), float(data["cost"]), float(data["fps"])) == ("drop_dtw", found.cost, 4)
+        assert (str(data["method"]), float(data["cost"])) == ("drop_dtw", found.cost)
+        assert data["times_x"].tolist() == [[j / 4, (j + 1) / 4] for j in range(found.shape[1])]
         again = dropdtw.solve(data["C"], data["drop_x"], data["drop_z"])
         np.testing.assert_array_equal(again.pairs, found.pairs)
         assert data["segments"].tolist() == [list(s) for s in found.segments()]

@@ -1,18 +1,16 @@
 """Tables with a column of times, and in the encodings and numbers of other countries."""
 
-import json
-
 import numpy as np
 import pytest
 
 import dropdtw
-from dropdtw import solve
 from dropdtw.files import formats
 
 
 def read(folder, text, time="t", encoding="utf-8", **options):
     (folder / "a.csv").write_bytes(text.encode(encoding))
-    return formats.read_timed(folder / "a.csv", time, **options)
+    found = formats.read_table(folder / "a.csv", time=time, **options)
+    return found.values, found.times
 
 
 @pytest.mark.parametrize(
@@ -28,7 +26,7 @@ def test_times_are_no_numbers_to_align(tmp_path, cells, seconds):
     text = "".join(f"{k},{cell},{k + 5}\n" for k, cell in enumerate(cells))
     values, times = read(tmp_path, f"a,t,b\n{text}")
     assert values.tolist() == [[0, 5], [1, 6], [2, 7]]
-    assert times.tolist() == seconds
+    assert times.seconds[:, 0].tolist() == seconds
 
 
 def test_semicolons_decimal_commas_and_latin_letters(tmp_path):
@@ -36,7 +34,7 @@ def test_semicolons_decimal_commas_and_latin_letters(tmp_path):
     with pytest.warns(UserWarning, match=r"a\.csv is not UTF-8; it is read as Windows-1252"):
         values, times = read(tmp_path, text, "Zeit", "cp1252")
     assert values.tolist() == [[1.5], [2.5]]
-    assert times.tolist() == [0.25, 60.5]
+    assert times.seconds[:, 0].tolist() == [0.25, 60.5]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +46,8 @@ def test_semicolons_decimal_commas_and_latin_letters(tmp_path):
         ("a,t\n1,inf\n", "line 2 has the time 'inf'"),
         ("a,t\n1,\n", "line 2 has the time ''"),
         ("a,t\n1\n", "line 2 has the time ''"),
-        ("a,t\n1,5\n2,4\n", "line 3 has the time 4, which is earlier than the line before; sort the rows"),
+        ("a,t\n1,5\n2,4\n", "line 3 has the time 4, which does not follow that of the line before; sort the rows"),
+        ("a,t\n1,5\n2,5\n", "line 3 has the time 5, which does not follow"),
         ("a,t\n1,5\n2,2024-05-01\n", "some of its times are dates and others are not"),
         ("a,t\n1,2024-05-01\n2,2024-05-02T00:00Z\n", "some of its dates have a time zone and others have none"),
         ("t\n1\n", "it has no column besides 't'"),
@@ -63,25 +62,9 @@ def test_a_column_that_is_not_needed_may_be_missing(tmp_path):
     values, times = read(tmp_path, "a,b\n1,2\n", needed=False)
     assert (values.tolist(), times) == ([[1, 2]], None)
     np.save(tmp_path / "a.npy", [[1.0, 2.0]])
-    assert formats.read_timed(tmp_path / "a.npy", "t", needed=False)[1] is None
+    assert formats.read_table(tmp_path / "a.npy", time="t", needed=False).times is None
     with pytest.raises(ValueError, match=r"a\.npy has no named columns, so none is called 't'"):
-        formats.read_timed(tmp_path / "a.npy", "t")
-
-
-def test_times_are_written_beside_the_indices():
-    a = solve([[0.0, 9.0, 9.0], [9.0, 0.0, 9.0]], drop_x=1.0)
-    times = np.array([0.0, 2.0, 5.0])
-    (first, second) = json.loads(formats.alignment_content(a, ".json", times=times))["segments"]
-    assert (first["start_seconds"], first["stop_seconds"], second["stop_seconds"]) == (0, 2, 5)
-    lines = formats.alignment_content(a, ".csv", times=times).splitlines()
-    assert lines == ["what,z,x,seconds", "match,0,0,0", "match,1,1,2", "drop_x,,2,5"]
-
-
-@pytest.mark.parametrize(("times", "ends"), [([4.0], [4.0, 4.0]), ([0.0, 1.0, 3.0, 4.0], [0, 1, 3, 4, 5])])
-def test_the_last_element_lasts_as_long_as_usual(times, ends):
-    assert formats.borders(len(times), times=np.array(times)).tolist() == ends
-    assert formats.borders(2, 4.0).tolist() == [0, 0.25, 0.5]
-    assert formats.borders(2) is None
+        formats.read_table(tmp_path / "a.npy", time="t")
 
 
 # --- Missing values, and columns by name ------------------------------------------------------------------------
@@ -121,7 +104,7 @@ def test_columns_are_matched_by_name(tmp_path):
     }.items():
         (tmp_path / name).write_text(text)
     Z, X, times = formats.read_pair(tmp_path / "z.csv", tmp_path / "x.csv", time="t")
-    assert (X.tolist(), times.tolist()) == (Z.tolist(), [0, 1])
+    assert (X.tolist(), times.x.begin.tolist()) == (Z.tolist(), [0, 1])
     assert formats.read_pair(tmp_path / "z.csv", tmp_path / "plain.csv").X.tolist() == [[3, 1, 2]]
     assert formats.read_pair(tmp_path / "one.csv", tmp_path / "two.csv").X.tolist() == [[1]]
     with pytest.raises(ValueError, match=r"z\.csv has the columns ax,ay,az and .*other\.csv has ax,ay,gz; give both"):

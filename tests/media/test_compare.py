@@ -179,7 +179,7 @@ def test_nothing_shorter_than_a_row_is_compared():
     for found in (
         media.diff((SOUND[: 3 * RATE], RATE), (SOUND, RATE), min=5),
         diff_words(Words.of_text("one two three"), Words.of_text("one two three four five six"), min=5),
-        media.diff_features(np.eye(3, 4), np.eye(9, 4), rate=1, min=5),
+        media.diff_features(np.eye(3, 4), np.eye(9, 4), fps=1, min=5),
     ):
         assert found.segments == ()
         assert found.notes == ("A is 3 long and min is 5, so nothing was compared; give a smaller min (--min)",)
@@ -361,10 +361,10 @@ def test_low_drop_cost_matches_less():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"rate": 0.0}, "rate is 0.0; give a number above 0"),
-        ({"rate": 1.0, "drop": -1.0}, "drop is -1.0; give a number above 0"),
-        ({"rate": 1.0, "opening": -1.0}, "opening is -1.0; give a number of seconds ≥ 0"),
-        ({"rate": 1.0, "min": 0.0}, "min is 0.0; give a number above 0"),
+        ({"fps": 0.0}, "fps is 0.0; give a number above 0"),
+        ({"fps": 1.0, "drop": -1.0}, "drop is -1.0; give a number above 0"),
+        ({"fps": 1.0, "opening": -1.0}, "opening is -1.0; give a number of seconds ≥ 0"),
+        ({"fps": 1.0, "min": 0.0}, "min is 0.0; give a number above 0"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, says):

@@ -363,14 +363,15 @@ def test_curves_show_means_and_errors(axes):
 def test_bars_show_steps_and_leave_background_blank(axes):
     from dropdtw import plot
 
-    plot.step_bars({"truth": [-1, 4, 4, 7], "found": [4, 4, -1, -1]}, names={4: "cut"}, seconds=2.0, ax=axes)
+    plot.step_bars({"truth": [-1, 4, 4, 7], "found": [4, 4, -1, -1]}, names={4: "cut"}, fps=0.5, ax=axes)
     spans = {
         (c.get_label(), tuple(map(tuple, c.get_paths()[0].get_extents().intervalx.reshape(1, 2))))
         for c in axes.collections
     }
-    assert ("cut", ((2.0, 6.0),)) in spans
-    assert ("step 7", ((6.0, 8.0),)) in spans
+    assert ("cut", ((1.0, 3.0),)) in spans
+    assert ("step 7", ((3.0, 4.0),)) in spans
     assert len(axes.collections) == 3
     assert [t.get_text() for t in axes.get_yticklabels()] == ["truth", "found"]
-    assert axes.get_xlim() == (0, 8)
+    assert axes.get_xlim() == (0, 4)
+    assert [t.get_text() for t in axes.get_xticklabels()][-1] == "8"
     assert [t.get_text() for t in axes.get_legend().get_texts()] == ["cut", "step 7"]

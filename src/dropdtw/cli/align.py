@@ -11,7 +11,6 @@ from dropdtw.cli import options, pictures, screen
 from dropdtw.cli.flags import Flags, of_alignment, suggests
 
 if TYPE_CHECKING:
-    from dropdtw.problem.inputs import Array
     from dropdtw.results.alignment import Alignment
 
 SHOWN = 20
@@ -29,7 +28,7 @@ def align(
     flags: Flags,
     order: options.OrderFile = None,
     header: options.Header = None,
-    fps: Annotated[float | None, typer.Option(help="Elements of X per second; adds times in seconds.")] = None,
+    fps: options.Fps = None,
     time: options.Time = None,
     missing: options.Missing = None,
     out: Annotated[
@@ -56,10 +55,7 @@ def align(
     if [z, x, order].count("-") > 1:
         names = "Z and X are both" if z == x else "--order and Z or X are both"
         raise ValueError(f"{names} '-', but standard input can be read only once; give one of them as a file")
-    if fps is not None and not 0 < fps < float("inf"):
-        raise ValueError(f"--fps is {fps}; give the number of elements per second, > 0")
-    if fps is not None and time is not None:
-        raise ValueError("--fps and --time both set the times of X; give only one of them")
+    options.check_clock(fps, time)
     kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
     if out and kind not in formats.WRITERS:
         raise ValueError(
@@ -85,7 +81,7 @@ def align(
         )
     if steps is not None:
         how |= {"order": steps.order, "drop_z": options.with_optional(how["drop_z"], steps.optional, len(Z))}
-    a = dropdtw.align(Z, X, missing=missing, **how)
+    a = dropdtw.align(Z, X, times=times, fps=fps, missing=missing, **how)
     for side in ("x", "z"):
         if how[f"open_{side}"] == "suggest":
             opening = getattr(a.solved().given.charges, f"open_{side}")
@@ -94,14 +90,14 @@ def align(
                 f"opening cost {opening:.4g} suggested for {side}: {why} chance matches do not split a run of drops"
             )
     if out:
-        screen.write(out, formats.alignment_content(a, kind, fps=fps, times=times, costs=costs))
+        screen.write(out, formats.alignment_content(a, kind, costs=costs))
     if plot:
         pictures.save(a.plot(), plot)
     if out != "-":
-        _show(a, formats.borders(len(X), fps, times))
+        _show(a)
 
 
-def _show(a: Alignment, seconds: Array | None) -> None:
+def _show(a: Alignment) -> None:
     K, N = a.shape
     print(
         f"{a.method}, {a.match} costs: {K} z with {N} x, cost {a.cost:.6g}, {len(a.pairs)} pairs, "
@@ -110,13 +106,8 @@ def _show(a: Alignment, seconds: Array | None) -> None:
     segments = a.segments()
     if a.walked is not None:  # the steps have an order: list them as they were done
         segments.sort(key=lambda s: (s.start, s.stop))
-    columns = [">z", ">start", ">stop", ">length", *([] if seconds is None else [">from", ">to"])]
-    rows = [
-        [str(s.label), str(s.start), str(s.stop), str(s.length)]
-        + ([] if seconds is None else [f"{seconds[s.start]:.2f} s", f"{seconds[s.stop]:.2f} s"])
-        for s in segments[:SHOWN]
-    ]
-    screen.table(columns, rows)
+    rows = [[*map(str, (s.label, s.start, s.stop, s.length)), *screen.times(s)] for s in segments[:SHOWN]]
+    screen.table([">z", ">start", ">stop", ">length", *screen.time_columns(segments)], rows)
     if len(segments) > SHOWN:
         print(f"… and {len(segments) - SHOWN} more; --out writes them all")
 

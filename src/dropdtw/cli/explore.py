@@ -62,7 +62,7 @@ def explore(
     truth: Annotated[
         str | None, typer.Option(help="A file with the true z of each x (-1: none), to compare with.")
     ] = None,
-    fps: Annotated[float | None, typer.Option(help="Elements of X per second; the axis then shows time.")] = None,
+    fps: options.Fps = None,
     time: options.Time = None,
     missing: options.Missing = None,
     names: Annotated[str | None, typer.Option(help="A file with the names of the elements of Z, one per line.")] = None,
@@ -88,8 +88,7 @@ def explore(
         raise ValueError(NO_STREAM)
     options.holes(missing)  # raises if it is neither drop nor omitted
     numbers = {"fps": fps, "header": header, "time": time, "missing": missing}
-    if fps is not None and time is not None:
-        raise ValueError("--fps and --time both set the times of X; give only one of them")
+    options.check_clock(fps, time)
     data = _data(first, second, demo, truth, numbers)
     if names is not None:
         data = replace(data, names=talks.read_names(names, data.shape[0]))

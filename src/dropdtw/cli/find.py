@@ -15,7 +15,6 @@ from dropdtw.cli import options, pictures, screen
 from dropdtw.cli.flags import Flags, of_alignment
 
 if TYPE_CHECKING:
-    from dropdtw.problem.inputs import Array
     from dropdtw.search.find import Occurrence
 
 SHOWN = 20
@@ -44,7 +43,7 @@ def find(
     time: options.Time = None,
     missing: options.Missing = None,
     header: options.Header = None,
-    fps: Annotated[float | None, typer.Option(help="Elements of SIGNAL per second; adds times in seconds.")] = None,
+    fps: options.Fps = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Write to a .json or .csv file; - for JSON on stdout.")
     ] = None,
@@ -62,10 +61,7 @@ def find(
         raise ValueError(
             "QUERY and SIGNAL are both '-', but standard input can be read only once; give one of them as a file"
         )
-    if fps is not None and not 0 < fps < float("inf"):
-        raise ValueError(f"--fps is {fps}; give the number of elements per second, > 0")
-    if fps is not None and time is not None:
-        raise ValueError("--fps and --time both set the times of SIGNAL; give only one of them")
+    options.check_clock(fps, time)
     kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
     if out and kind not in (".json", ".csv"):
         raise ValueError(f"--out is {out!r}; occurrences are written as .json or .csv: change the file extension")
@@ -73,11 +69,10 @@ def find(
         pictures.check(plot)
     options.refuse_overwriting({"--out": out, "--plot": plot}, (query, signal, *flags.files))
     Z, X, times = formats.read_pair(query, signal, header=header, time=time, **options.holes(missing))
-    seconds = None if fps is None and times is None else formats.borders(len(X), fps, times)
     how = flags.parsed()
-    found = dropdtw.find(Z, X, k, max_cost, overlap, missing=missing, **how)
+    found = dropdtw.find(Z, X, k, max_cost, overlap, times=times, fps=fps, missing=missing, **how)
     if out:
-        screen.write(out, _content(found, kind, seconds))
+        screen.write(out, _content(found, kind))
     if plot:
         from dropdtw.plot import occurrences
 
@@ -85,10 +80,10 @@ def find(
     if out != "-":
         measure = dropdtw.costs.resolve(how["match"], Z.shape[1]).name
         print(f"{measure} costs: {len(Z)} z in {len(X)} x, {len(found)} occurrence{'' if len(found) == 1 else 's'}")
-        _show(found, seconds)
+        _show(found)
 
 
-def _show(found: Sequence[Occurrence], seconds: Array | None) -> None:
+def _show(found: Sequence[Occurrence]) -> None:
     if not found:
         return
     columns = [
@@ -99,24 +94,26 @@ def _show(found: Sequence[Occurrence], seconds: Array | None) -> None:
         ">length",
         ">dropped x",
         ">dropped z",
-        *([] if seconds is None else [">from", ">to"]),
+        *screen.time_columns(found),
     ]
     rows = []
     for n, o in enumerate(found[:SHOWN], 1):
         lost = (int(o.alignment.dropped_x.sum()), int(o.alignment.dropped_z.sum()))
         rows.append([str(n), f"{o.cost:.6g}", *map(str, (o.start, o.stop, o.length, *lost))])
-        rows[-1] += [] if seconds is None else [f"{seconds[o.start]:.2f} s", f"{seconds[o.stop]:.2f} s"]
+        rows[-1] += screen.times(o)
     screen.table(columns, rows)
     if len(found) > SHOWN:
         print(f"… and {len(found) - SHOWN} more; --out writes them all")
 
 
-def _content(found: Sequence[Occurrence], kind: str, seconds: Array | None) -> str:
+def _content(found: Sequence[Occurrence], kind: str) -> str:
+    from dropdtw.problem.clock import plain
+
     entries: list[dict[str, Any]] = []
     for n, o in enumerate(found, 1):
         entry: dict[str, Any] = {"rank": n, "start": o.start, "stop": o.stop, "cost": o.cost}
-        if seconds is not None:
-            entry |= {"from": float(seconds[o.start]), "to": float(seconds[o.stop])}
+        if o.clock is not None:
+            entry |= {"start_time": plain(o.start_time), "stop_time": plain(o.stop_time)}
         entries.append(entry)
     if kind == ".json":
         for entry, o in zip(entries, found, strict=True):
@@ -124,7 +121,7 @@ def _content(found: Sequence[Occurrence], kind: str, seconds: Array | None) -> s
             entry["dropped_z"] = o.alignment.dropped_z.nonzero()[0].tolist()
         return json.dumps({"occurrences": entries}, indent=1, allow_nan=False) + "\n"
     out = memory.StringIO()
-    columns = ["rank", "start", "stop", "cost", *([] if seconds is None else ["from", "to"])]
+    columns = list(entries[0]) if entries else ["rank", "start", "stop", "cost"]
     table = csv.DictWriter(out, columns, lineterminator="\n")
     table.writeheader()
     table.writerows(entries)

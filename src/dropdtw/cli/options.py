@@ -157,13 +157,14 @@ Header = Annotated[
 ]
 
 
+Fps = Annotated[float | None, typer.Option("--fps", help="Elements of the second sequence per second; adds times.")]
 Time = Annotated[
     str | None,
     typer.Option(
         "--time",
         metavar="NAME",
         help="The column of the second file, a .csv, .tsv or .txt, that holds times (seconds, h:mm:ss or dates); adds "
-        "times in seconds. The column itself is not aligned. The first file may have it, too.",
+        "times to the output. The column itself is not aligned. The first file may have it, too.",
     ),
 ]
 TimeColumn = Annotated[
@@ -183,6 +184,14 @@ Missing = Annotated[
         help="drop: ignore elements with NaN or an empty cell, as if deleted. Default: refuse them.",
     ),
 ]
+
+
+def check_clock(fps: float | None, time: str | None) -> None:
+    """Raise if the times of the second sequence are given twice, or at an impossible rate."""
+    if fps is not None and time is not None:
+        raise ValueError("--fps and --time both set the times of the second sequence; give only one of them")
+    if fps is not None and not 0 < fps < float("inf"):
+        raise ValueError(f"--fps is {fps}; give the number of elements per second, > 0")
 
 
 def holes(missing: str | None) -> dict[str, Any]:

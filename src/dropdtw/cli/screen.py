@@ -5,9 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from dropdtw.files.progress import reporter
 from dropdtw.files.sanitize import one_line
+
+if TYPE_CHECKING:
+    from dropdtw.results.alignment import Segment
+    from dropdtw.search.find import Occurrence
 
 LEAST = 12
 """Hide the flexible column below this width, in characters."""
@@ -60,6 +65,18 @@ def plain_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
         ).rstrip()
         for row in cells
     ]
+
+
+def time_columns(found: Sequence[Segment | Occurrence]) -> list[str]:
+    """The columns of `times`, if the rows of a table have times."""
+    return [">start time", ">stop time"] if any(each.clock is not None for each in found) else []
+
+
+def times(each: Segment | Occurrence) -> list[str]:
+    """When a segment or an occurrence begins and ends; nothing without times."""
+    from dropdtw.problem.clock import spoken
+
+    return [] if each.clock is None else [spoken(each.start_time), spoken(each.stop_time)]
 
 
 def note(text: str) -> None:

@@ -16,6 +16,7 @@ from dropdtw.files import arrays, formats, jsons
 from dropdtw.orders.blocks import Steps
 from dropdtw.problem import charges
 from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.clock import Clock
 from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, as_pair
 from dropdtw.problem.missing import present
@@ -157,19 +158,25 @@ def _pair(first: str, second: str, how: dict[str, Any], missing: str | None, mor
     how : keyword arguments of `formats.read_pair`.   more : those of `Data`, of which those of each x are cut as X is.
     """
     holes: dict[str, Any] = {"holes": True} if missing else {"or_else": ", or give --missing drop to ignore them"}
-    Z, X, times = formats.read_pair(first, second, **how, **holes)
+    Z, X, clocks = formats.read_pair(first, second, **how, **holes)
+    clock = None if clocks is None else clocks.x
     (A, _), (B, kept) = present(Z, first, missing), present(X, second, missing)
     if kept is not None:
         fps, truth = more.get("fps"), more.get("truth")
         if fps is not None and fps > 0:  # otherwise `Data` says what is wrong; the same goes for truth
-            times = np.arange(len(X)) / more.pop("fps")
-        times = None if times is None else times[kept[0]]
+            clock = Clock.at_rate(more.pop("fps"), len(X))
+        clock = None if clock is None else clock[kept[0]]
         if truth is not None and len(truth) == len(X):
             more["truth"] = truth[kept[0]]
-    if times is not None:
-        more["times"] = tuple(times.tolist())
+    if clock is not None:
+        more["times"] = _starts(clock.seconds)
     lines = _loading_both(first, second, {**how, "holes": bool(missing) or None})
     return from_sequences(A, B, lines=_imports(lines), **more)
+
+
+def _starts(seconds: Array) -> tuple[float, ...]:
+    """When each x begins. seconds : (N, 2) with their ends."""
+    return tuple(seconds[:, 0].tolist())
 
 
 def read_truth(place: str) -> Array:
@@ -186,7 +193,9 @@ def _archive(place: str, more: dict[str, Any]) -> Data:
     data = f"data = np.load({os.path.abspath(place)!r})"
     if "truth" in held:
         more.setdefault("truth", _labels(held["truth"]))
-    if "fps" in held:
+    if "times_x" in held and "fps" not in more:
+        more.setdefault("times", _starts(Clock.of(held["times_x"], "x", f"times_x in {place}").seconds))
+    elif "fps" in held:
         more.setdefault("fps", _number(held["fps"], f"fps in {place}"))
     if {"Z", "X"} <= set(held):
         return from_sequences(held["Z"], held["X"], lines=_imports((data, 'Z, X = data["Z"], data["X"]')), **more)
@@ -220,8 +229,8 @@ def _written(place: str, content: dict[str, Any], more: dict[str, Any]) -> Data:
     a = Alignment.from_dict(content)
     if a.problem is None:
         raise ValueError(f"{place} contains no match costs; write it with `dropdtw align Z X --out a.json --costs`")
-    if "fps" in content:
-        more.setdefault("fps", _number(content["fps"], f"fps in {place}"))
+    if a.clock_x is not None and "fps" not in more:
+        more["times"] = _starts(a.clock_x.seconds)
     lines = (
         "import json",
         "",

@@ -18,6 +18,7 @@ from dropdtw.explore import order, view
 from dropdtw.explore.load import Data
 from dropdtw.explore.settings import Choice, PageSettings
 from dropdtw.files import formats
+from dropdtw.problem.clock import clocks_of
 from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.options import Options
@@ -264,8 +265,9 @@ class Session:
 
     def export(self, settings: PageSettings) -> dict[str, Any]:
         """The alignment in the form that `Alignment.from_dict` reads, with its `Aligner`."""
-        times = np.array(self.data.times) if self.data.times else None
-        content = formats.alignment_content(self.alignment(settings), ".json", fps=self.data.fps, times=times)
+        a, data = self.alignment(settings), self.data
+        clocks = clocks_of(a.shape, data.times or None, data.fps)
+        content = formats.alignment_content(replace(a, clocks=clocks), ".json")
         return json.loads(content) | {"aligner": self.aligner(settings).to_dict()}  # type: ignore[no-any-return]
 
     def aligner(self, settings: PageSettings) -> dropdtw.Aligner:

@@ -18,6 +18,7 @@ import numpy as np
 
 from dropdtw.files import arrays, atomic, jsons, tables, texts
 from dropdtw.files.tables import Table, numbers, rectangle
+from dropdtw.problem.clock import Clocks, plain
 from dropdtw.problem.inputs import Array, as_sequence, column_order, shortened
 from dropdtw.results.alignment import Alignment
 
@@ -42,27 +43,12 @@ def read(place: str | os.PathLike[str], *, header: bool | None = None, holes: bo
     return read_table(place, header=header, holes=holes, or_else=or_else).values
 
 
-def read_timed(
-    place: str | os.PathLike[str], time: str, *, header: bool | None = None, needed: bool = True
-) -> tuple[Array, Array | None]:
-    """Read a sequence (length, d) without its column of times, and the times (length,) in seconds.
-
-    place, header : as in `read`. Only .csv, .tsv and .txt have named columns.
-    time : the name of the column; it holds seconds, h:mm:ss, or ISO 8601 dates.
-    needed : whether a missing column is an error; if not, the times are None.
-
-    Raises the errors of `read`, and ValueError if a time is invalid.
-    """
-    found = read_table(place, header=header, time=time, needed=needed)
-    return found.values, found.times
-
-
 class SequencePair(NamedTuple):
-    """Two sequences with the same columns, and the times of X (length,), if a column of times was named."""
+    """Two sequences with the same columns, and their clocks, if they have a column of times."""
 
     Z: Array
     X: Array
-    times: Array | None
+    times: Clocks | None
 
 
 def read_pair(
@@ -79,11 +65,12 @@ def read_pair(
     time : the column of times of X, which is not part of the sequence; Z may have it, too.
     The other arguments are those of `read`.
 
-    Raises the errors of `read_timed`, and ValueError if the two have columns of different names.
+    Raises the errors of `read_table`, and ValueError if the two have columns of different names.
     """
     first = read_table(z, header=header, time=time, needed=False, holes=holes, or_else=or_else)
     second = read_table(x, header=header, time=time, holes=holes, or_else=or_else)
-    return SequencePair(first.values, in_order_of(first, second, os.fspath(z), os.fspath(x), time), second.times)
+    X = in_order_of(first, second, os.fspath(z), os.fspath(x), time)
+    return SequencePair(first.values, X, None if time is None else Clocks(first.times, second.times))
 
 
 def in_order_of(first: Table, second: Table, z: str, x: str, time: str | None = None) -> Array:
@@ -110,7 +97,14 @@ def read_table(
     holes: bool = False,
     or_else: str = "",
 ) -> Table:
-    """Read a sequence with the names of its columns and its times, if it has them; see `read` and `read_timed`."""
+    """Read a sequence with the names of its columns, and its times, if it has them.
+
+    place, header : as in `read`. Only .csv, .tsv and .txt have named columns.
+    time : the name of a column, which is not part of the sequence; it holds seconds, h:mm:ss, or ISO 8601 dates.
+    needed : whether a missing column is an error; if not, there are no times.
+
+    Raises the errors of `read`, and ValueError if a time is invalid.
+    """
     name, _, member = _split(os.fspath(place))
     path = Path(name)
     kind = path.suffix.lower()
@@ -198,34 +192,17 @@ def write(place: str | os.PathLike[str], content: bytes | str) -> None:
         out.flush()
 
 
-def alignment_content(
-    a: Alignment, kind: str, *, fps: float | None = None, times: Array | None = None, costs: bool | None = None
-) -> bytes | str:
+def alignment_content(a: Alignment, kind: str, *, costs: bool | None = None) -> bytes | str:
     """Convert an alignment to the content of a file.
 
     kind : ".json" (`Alignment.from_dict` reads it), ".csv" (a row for each match and each drop), or ".npz".
-    fps : elements of X per second; times are then written next to the indices.
-    times : (N,) the times of the elements of X in seconds, instead of `fps`.
     costs : whether to include match and drop costs (.json and .npz). None includes them in .npz, up to `MANY_CELLS`.
 
     Raises ValueError if the kind is unknown.
     """
     if kind not in WRITERS:
         raise ValueError(f"alignments are written as {', '.join(WRITERS)}, not {kind!r}; change the file extension")
-    return WRITERS[kind](a, fps, borders(a.shape[1], fps, times), costs)
-
-
-def borders(n: int, fps: float | None = None, times: Array | None = None) -> Array | None:
-    """(n + 1,) the seconds at which each of n elements begins, and at which the last one ends; None without times.
-
-    times : (n,); the last element gets the median duration.
-
-    >>> borders(3, times=np.array([0.0, 2.0, 4.5]))
-    array([0.  , 2.  , 4.5 , 6.75])
-    """
-    if times is not None:
-        return np.append(times, times[-1] + (np.median(np.diff(times)) if n > 1 else 0.0))
-    return None if fps is None else np.arange(n + 1) / fps
+    return WRITERS[kind](a, costs)
 
 
 def _split(name: str) -> tuple[str, str, str]:
@@ -342,17 +319,11 @@ READERS: Final[dict[str, Callable[[_File], Table]]] = {
 """Functions that read a sequence, by file name extension."""
 
 
-def _as_json(a: Alignment, fps: float | None, seconds: Array | None, costs: bool | None) -> str:
-    data = a.to_dict(costs=bool(costs))
-    if fps is not None:
-        data["fps"] = fps
-    if seconds is not None:
-        for segment in data["segments"]:
-            segment |= {f"{end}_seconds": float(seconds[segment[end]]) for end in ("start", "stop")}
-    return json.dumps(data, allow_nan=False) + "\n"
+def _as_json(a: Alignment, costs: bool | None) -> str:
+    return json.dumps(a.to_dict(costs=bool(costs)), allow_nan=False) + "\n"
 
 
-def _as_csv(a: Alignment, fps: float | None, seconds: Array | None, costs: bool | None) -> str:
+def _as_csv(a: Alignment, costs: bool | None) -> str:
     """One row per match and per drop, sorted by X, then by Z."""
     rows: list[tuple[float, float, str, int | str, int | str]] = [(j, i, "match", i, j) for i, j in a.pairs.tolist()]
     rows += [(j, math.inf, "drop_x", "", j) for j in np.flatnonzero(a.dropped_x).tolist()]
@@ -363,14 +334,20 @@ def _as_csv(a: Alignment, fps: float | None, seconds: Array | None, costs: bool 
     rows += [(ahead[i] - 0.5, i, "drop_z", i, "") for i in np.flatnonzero(a.dropped_z).tolist()]
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
-    table.writerow(["what", "z", "x", *([] if seconds is None else ["seconds"])])
+    clocks = [(side, clock) for side, clock in zip("xz", (a.clocks or (None, None))[::-1], strict=True) if clock]
+    table.writerow(
+        ["what", "z", "x", *(f"{end}_time{'_z' * (side == 'z')}" for side, _ in clocks for end in ("start", "stop"))]
+    )
     for *_, what, i, j in sorted(rows, key=lambda row: row[:2]):
-        when = [] if seconds is None else ["" if j == "" else f"{seconds[int(j)]:.9g}"]
-        table.writerow([what, i, j, *when])
+        times: list[Any] = []
+        for side, clock in clocks:
+            at = j if side == "x" else i
+            times += ["", ""] if at == "" else map(plain, clock.span(int(at), int(at) + 1))
+        table.writerow([what, i, j, *(f"{time:.9g}" if isinstance(time, float) else time for time in times)])
     return out.getvalue()
 
 
-def _as_npz(a: Alignment, fps: float | None, seconds: Array | None, costs: bool | None) -> bytes:
+def _as_npz(a: Alignment, costs: bool | None) -> bytes:
     held: dict[str, Any] = {
         "cost": a.cost,
         "pairs": a.pairs,
@@ -381,10 +358,9 @@ def _as_npz(a: Alignment, fps: float | None, seconds: Array | None, costs: bool 
         "shape": np.array(a.shape),
         "method": a.method,
     }
-    if fps is not None:
-        held["fps"] = fps
-    elif seconds is not None:
-        held["times"] = seconds[:-1]
+    for side, clock in a.clocks._asdict().items() if a.clocks else ():
+        if clock is not None:
+            held[f"times_{side}"] = np.stack([clock.begin, clock.end], axis=1)
     if a.shape[0] * a.shape[1] <= MANY_CELLS if costs is None else costs:
         given = a.solved().given
         held |= {"C": given.matrix, "drop_x": given.drop_x, "drop_z": given.drop_z}
@@ -395,7 +371,7 @@ def _as_npz(a: Alignment, fps: float | None, seconds: Array | None, costs: bool 
     return out.getvalue()
 
 
-WRITERS: Final[dict[str, Callable[[Alignment, float | None, Array | None, bool | None], bytes | str]]] = {
+WRITERS: Final[dict[str, Callable[[Alignment, bool | None], bytes | str]]] = {
     ".json": _as_json,
     ".csv": _as_csv,
     ".npz": _as_npz,

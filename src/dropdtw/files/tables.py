@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from dropdtw.problem.clock import Clock
 from dropdtw.problem.inputs import Array, shortened
 
 ENDS: Final = (".csv", ".tsv", ".txt")
@@ -27,19 +28,18 @@ Row = tuple[int, list[str]]
 
 
 class Table(NamedTuple):
-    """The contents of a table: rows of numbers (n, d), the names of all columns if it has names, and times (n,)."""
+    """The contents of a table: rows of numbers (n, d), the names of all columns if it has names, and their times."""
 
     values: Array
     names: Sequence[str] = ()
-    times: Array | None = None
+    times: Clock | None = None
 
 
 def read(text: str, header: bool | None = None, time: str | None = None, needed: bool = True) -> Table:
     """Read a table. Columns are separated by tabs, semicolons, commas or spaces.
 
     header : whether it begins with a line of names; None decides by the first line, see `dropdtw.files.formats.read`.
-    time : the name of a column of times, which is not part of the sequence: seconds, h:mm:ss, or ISO 8601 dates, which
-        are counted from the first one.
+    time : the name of a column of times, which is not part of the sequence: seconds, h:mm:ss, or ISO 8601 dates.
     needed : whether a missing column of times is an error.
 
     Raises ValueError if a cell is not a number, or if rows differ in length.
@@ -133,22 +133,21 @@ def _with_points(rows: list[Row]) -> list[Row]:
     return [(n, [c.replace(",", ".") if DECIMAL_COMMA.fullmatch(c) else c for c in cells]) for n, cells in rows]
 
 
-def _times(cells: Sequence[tuple[int, str]]) -> Array:
-    """Convert cells to seconds, which must ascend."""
+def _times(cells: Sequence[tuple[int, str]]) -> Clock:
+    """Convert cells to times, which must increase."""
     found = [_time(cell.strip(), n) for n, cell in cells]
     dates = [t for t in found if isinstance(t, datetime)]
     if dates and len(dates) < len(found):
         raise ValueError("some of its times are dates and others are not; write all of them alike")
-    try:
-        seconds = [(t - dates[0]).total_seconds() if isinstance(t, datetime) else t for t in found]
-    except TypeError:
-        raise ValueError("some of its dates have a time zone and others have none; write all of them alike") from None
-    times = np.array(seconds, np.float64)
-    falls = np.flatnonzero(np.diff(times) < 0)
-    if len(falls):
-        n, cell = cells[int(falls[0]) + 1]
-        raise ValueError(f"line {n} has the time {cell}, which is earlier than the line before; sort the rows by time")
-    return times
+    if len({t.tzinfo is None for t in dates}) > 1:
+        raise ValueError("some of its dates have a time zone and others have none; write all of them alike")
+    for (n, cell), before, now in zip(cells[1:], found, found[1:], strict=False):
+        if not now > before:  # type: ignore[operator]
+            raise ValueError(
+                f"line {n} has the time {cell}, which does not follow that of the line before; "
+                "sort the rows by time and remove duplicates"
+            )
+    return Clock.of(found, "x")
 
 
 def _time(cell: str, line: int) -> float | datetime:

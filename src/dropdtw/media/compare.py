@@ -93,7 +93,7 @@ def diff(
 def diff_features(
     A: npt.ArrayLike,
     B: npt.ArrayLike,
-    rate: float,
+    fps: float,
     *,
     min: float = 1.0,
     speed: bool = False,
@@ -111,14 +111,14 @@ def diff_features(
     Parameters
     ----------
     A, B : (n, d) and (m, d) with d ≥ 2, one row for each frame; frames of zeros count as silence.
-    rate : frames per second; 1 counts frames instead of seconds.
+    fps : frames per second; 1 counts frames instead of seconds.
     min, speed, progress : as in `diff`.
     drop : the cost of dropping a frame. A match saves two drops, so two frames match if 1 − cosine < 2 · drop.
     opening : the extra cost of each run of drops, in seconds: 2.5 is the cost of dropping 2.5 seconds.
 
     Returns
     -------
-    The `Edits`, with times in seconds (in frames if `rate` is 1).
+    The `Edits`, with times in seconds (in frames if `fps` is 1).
 
     Raises
     ------
@@ -128,13 +128,13 @@ def diff_features(
     >>> from dropdtw import media
     >>> A = np.random.default_rng(0).normal(size=(300, 16))
     >>> B = np.delete(A, range(100, 150), axis=0)
-    >>> print(media.diff_features(A, B, rate=10))
+    >>> print(media.diff_features(A, B, fps=10))
     same    0:00.000–0:10.000  0:00.000–0:10.000  100 %
     only A  0:10.000–0:15.000                     100 %
     same    0:15.000–0:30.000  0:10.000–0:25.000  100 %
     """
     check_min(min)
-    for name, value in (("rate", rate), ("drop", drop)):
+    for name, value in (("fps", fps), ("drop", drop)):
         if not (isfinite(value) and value > 0):
             raise ValueError(f"{name} is {value!r}; give a number above 0")
     if not (isfinite(opening) and opening >= 0):
@@ -143,7 +143,7 @@ def diff_features(
     if Z.shape[1] == 1:
         raise ValueError("A and B have one feature per row, which cannot tell passages apart; give at least two")
     center = center_of(Z, X)
-    frames = frames_of_rows(Z, rate, center), frames_of_rows(X, rate, center)
+    frames = frames_of_rows(Z, fps, center), frames_of_rows(X, fps, center)
     return _edits(*frames, min, speed, drop, opening, progress)
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from dropdtw.palette import DROPPED, SERIES, TRUTH, UNREACHED, WRONG
 from dropdtw.palette import MATCHED as MATCH
@@ -11,8 +14,10 @@ from dropdtw.palette import MATCHED as MATCH
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from dropdtw.problem.clock import Clock
+
 __all__ = ["DROPPED", "HATCHED", "MATCH", "SERIES", "TRUTH", "UNREACHED", "WRONG", "hatched", "new_axes", "patch"]
-__all__ += ["pyplot", "titled"]
+__all__ += ["pyplot", "time_axis", "titled"]
 
 HATCHED: Final = "//"
 """Hatch pattern of dropped elements; the costs under it stay visible."""
@@ -58,3 +63,29 @@ def titled(ax: Axes, title: str, entries: Mapping[str, Any], *, room: bool = Fal
         list(entries.values()), list(entries), loc="lower left", bbox_to_anchor=(0, 1), ncols=len(entries),
         frameon=False, fontsize="small", borderaxespad=0.3, borderpad=0.1, columnspacing=1.2, handlelength=1.6,
     )  # fmt: skip
+
+
+def time_axis(axis: Any, clock: Clock, first: float = 0.0) -> str:
+    """Label an axis of elements with their times, at round times; return a name for the axis.
+
+    first : where the first element begins on the axis; each element is 1 wide.
+    """
+    pyplot()
+    from matplotlib.ticker import MaxNLocator
+
+    dates: Any = import_module("matplotlib.dates")  # has no types
+    dated = clock.begin.dtype.kind == "M"
+    edges = (
+        dates.date2num([*clock.begin, clock.end[-1]]) if dated else np.append(clock.seconds[:, 0], clock.seconds[-1, 1])
+    )
+    if dated:
+        locator = dates.AutoDateLocator(tz=clock.zone, maxticks=7)
+        ticks = dates.date2num(locator.tick_values(*dates.num2date(edges[[0, -1]], tz=clock.zone)))
+        texts = dates.ConciseDateFormatter(locator, tz=clock.zone).format_ticks(ticks)
+    else:
+        ticks = np.asarray(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(*edges[[0, -1]])).round(9)
+        texts = [f"{tick:g}" for tick in ticks]
+    shown = [(tick, text) for tick, text in zip(ticks, texts, strict=True) if edges[0] <= tick <= edges[-1]]
+    places = np.interp([tick for tick, _ in shown], edges, np.arange(len(edges)) + first)
+    axis.set_ticks(places, [text for _, text in shown])
+    return "time" if dated else "seconds"

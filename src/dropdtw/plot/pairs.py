@@ -19,6 +19,7 @@ from dropdtw.plot.common import (
     new_axes,
     patch,
     pyplot,
+    time_axis,
     titled,
 )
 from dropdtw.plot.series import CURVES, strip
@@ -53,6 +54,8 @@ def alignment(
 
     Matches are blue dots. Dropped elements are hatched in orange, and missing elements are crossed out. Cells that a
     window, a mask or a cost of +∞ forbids are blank.
+
+    If the sequences have times, the axes show them.
 
     With an order, each visit to a step is a bar over its duration, numbered in order of time. Steps on branches that
     were not taken are hatched in gray.
@@ -98,6 +101,10 @@ def alignment(
             ax.axvline(edge - 0.5, color=TRUTH, linestyle="--", linewidth=1.2)
     ax.set(xlim=(-0.5, N - 0.5), ylim=(K - 0.5, -0.5), xlabel=xlabel, ylabel=ylabel)
     ax.locator_params(integer=True)
+    for clock, axis, label in zip(a.clocks or (), (ax.yaxis, ax.xaxis), (ylabel, xlabel), strict=bool(a.clocks)):
+        if clock is not None:
+            name = time_axis(axis, clock, -0.5)
+            axis.set_label_text(f"{label} ({name})" if label else label)
     passed = int((~a.reached_z & ~a.missing_z).sum())
     lost = f"{int(a.dropped_x.sum())} of {N} x and {int(a.dropped_z.sum()) - passed} of {K} z dropped"
     lost += f", {passed} not taken" if passed else ""
@@ -266,7 +273,9 @@ def linked(
     for i, j in a.pairs[few].tolist():
         ax.plot([at[0][i], at[1][j]], [ends[0][0][i], ends[1][1][j]], color=MATCH, linewidth=0.7, alpha=0.45, zorder=1)
     ax.set_yticks([2.1, 0.5], list(ylabels))
-    ax.set(xlim=(-0.5, N - 0.5), ylim=(-0.12, 2.72), xlabel=xlabel)
+    name = None if a.clock_x is None else time_axis(ax.xaxis, a.clock_x, -0.5)
+    label = xlabel if name is None else f"{xlabel} ({name})"
+    ax.set(xlim=(-0.5, N - 0.5), ylim=(-0.12, 2.72), xlabel=label)
     titled(ax, title, _linked_entries(a, above.shape[1]))
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.metrics import standard_error
-from dropdtw.plot.common import DROPPED, MATCH, SERIES, hatched, new_axes, patch, titled
+from dropdtw.plot.common import DROPPED, MATCH, SERIES, hatched, new_axes, patch, time_axis, titled
+from dropdtw.problem.clock import Clock, Fps, Times, clocks_of
 from dropdtw.problem.inputs import Array, runs
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def step_bars(
     rows: Mapping[str, npt.ArrayLike],
     *,
     names: Mapping[int, str] | None = None,
-    seconds: float = 1.0,
+    times: Times = None,
+    fps: Fps = None,
     xlabel: str | None = None,
     title: str = "",
     ax: Axes | None = None,
@@ -92,8 +94,9 @@ def step_bars(
     """Draw the step that each frame shows, one bar per row: steps are colored, the background is blank.
 
     rows : labels (N,) by row name, −1 for background; for example the ground truth and the results of methods.
-    names : names of the steps for the legend; by default their numbers.   seconds : duration of a frame.
-    xlabel : by default "x" if `seconds` is 1, otherwise "seconds".   title : title above the plot.
+    names : names of the steps for the legend; by default their numbers.
+    times, fps : of the frames, as in `dropdtw.align`.
+    xlabel : by default "x", or with times "seconds" or "time".   title : title above the plot.
     ax : axes to draw on; by default those of a new figure.
 
     Returns the axes. Raises ImportError without matplotlib, and ValueError if there are no rows or if their lengths
@@ -117,14 +120,16 @@ def step_bars(
     known = set()
     for y, labels in enumerate(all_labels):
         for step in steps:
-            spans = [(start * seconds, (stop - start) * seconds) for start, stop in runs(labels == step)]
+            spans = [(start, stop - start) for start, stop in runs(labels == step)]
             if spans:
                 called = f"step {step}" if names is None else names.get(step, f"step {step}")
                 label = None if step in known else called
                 known.add(step)
                 ax.broken_barh(spans, (y - 0.36, 0.72), edgecolor="white", linewidth=0.5, label=label, **looks[step])
     ax.set_yticks(range(len(rows)), list(rows))
-    ax.set(xlim=(0, len(all_labels[0]) * seconds), ylim=(len(rows) - 0.5, -0.5), xlabel=_along(xlabel, seconds))
+    clocks = clocks_of((0, len(all_labels[0])), times, fps)
+    ax.set(xlim=(0, len(all_labels[0])), ylim=(len(rows) - 0.5, -0.5))
+    _label(ax, xlabel, clocks and clocks.x)
     ax.set_title(title, fontsize="medium")
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
@@ -138,7 +143,8 @@ def occurrences(
     signal: npt.ArrayLike,
     found: Sequence[Occurrence],
     *,
-    seconds: float = 1.0,
+    times: Times = None,
+    fps: Fps = None,
     xlabel: str | None = None,
     title: str = "",
     ax: Axes | None = None,
@@ -146,8 +152,9 @@ def occurrences(
     """Draw a signal with the occurrences that `dropdtw.find` found: blue bands with their rank, dropped x in orange.
 
     signal : (N,) or (N, d), the signal that was searched; more than four features are drawn as an image.
-    found : what `dropdtw.find` returned.   seconds : time between elements.
-    xlabel : by default "x" if `seconds` is 1, otherwise "seconds".   title : title above the plot.
+    found : what `dropdtw.find` returned.
+    times, fps : of the signal, as in `dropdtw.align`; by default those of the occurrences.
+    xlabel : by default "x", or with times "seconds" or "time".   title : title above the plot.
     ax : axes to draw on; by default those of a new figure.
 
     Returns the axes. Raises ImportError without matplotlib, and ValueError if the signal has another shape or is too
@@ -171,24 +178,24 @@ def occurrences(
     if values.shape[1] <= CURVES:
         for curve in values.T:
             at, line = _envelope(curve)
-            ax.plot(at * seconds, line, color=SERIES[2], linewidth=0.8, zorder=2)
+            ax.plot(at, line, color=SERIES[2], linewidth=0.8, zorder=2)
         ax.set_ylabel("value")
     else:
         few = values[:: max(1, len(values) // PIXELS)]
-        ax.imshow(few.T, cmap="gray_r", aspect="auto", extent=(0, len(values) * seconds, low, high), zorder=0)
+        ax.imshow(few.T, cmap="gray_r", aspect="auto", extent=(0, len(values), low, high), zorder=0)
         ax.set_yticks([])
         ax.set_ylabel("features")
     room = (high - low) or 1.0
     for rank, o in enumerate(found, 1):
-        ax.axvspan(o.start * seconds, o.stop * seconds, color=MATCH, alpha=0.22, linewidth=0, zorder=1)
+        ax.axvspan(o.start, o.stop, color=MATCH, alpha=0.22, linewidth=0, zorder=1)
         for start, stop in runs(o.alignment.dropped_x):
-            begin, end = ((o.start + at) * seconds for at in (start, stop))
-            ax.axvspan(begin, end, zorder=1, **hatched(DROPPED, 0.3))
+            ax.axvspan(o.start + start, o.start + stop, zorder=1, **hatched(DROPPED, 0.3))
         if rank <= NUMBERED:
-            middle = (o.start + o.stop) / 2 * seconds
+            middle = (o.start + o.stop) / 2
             ax.text(middle, high + 0.1 * room, str(rank), ha="center", va="bottom", fontsize="small", color=MATCH)
-    ax.set(xlim=(0, len(values) * seconds), ylim=(low - 0.08 * room, high + 0.3 * room))
-    ax.set_xlabel(_along(xlabel, seconds))
+    ax.set(xlim=(0, len(values)), ylim=(low - 0.08 * room, high + 0.3 * room))
+    given = clocks_of((0, len(values)), times, fps)
+    _label(ax, xlabel, given.x if given else next((o.clock for o in found), None))
     entries = {"occurrence": patch(facecolor=(MATCH, 0.22), linewidth=0)} if found else {}
     if any(o.alignment.dropped_x.any() for o in found):
         entries["dropped"] = patch(**hatched(DROPPED, 0.3))
@@ -254,11 +261,10 @@ def curves(
     return ax
 
 
-def _along(xlabel: str | None, seconds: float) -> str:
-    """The label of the time axis."""
-    if xlabel is not None:
-        return xlabel
-    return "x" if seconds == 1 else "seconds"
+def _label(ax: Axes, xlabel: str | None, clock: Clock | None) -> None:
+    """Label the axis of frames, with their times if they have any."""
+    name = "x" if clock is None else time_axis(ax.xaxis, clock)
+    ax.set_xlabel(name if xlabel is None else xlabel)
 
 
 def _rectangle(corner: tuple[float, float], wide: float, tall: float) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dropdtw.problem.clock import without_times
 from dropdtw.problem.errors import MismatchError, described
 
 Array = npt.NDArray[Any]
@@ -54,9 +55,12 @@ def detached(values: Any) -> Any:
 def as_sequence(values: npt.ArrayLike, name: str, *, holes: bool = False, or_else: str = "") -> Array:
     """Validate a sequence (length, d). A one-dimensional array is a sequence of numbers, d = 1.
 
+    Columns of a data frame that hold dates or durations are left out.
+
     holes : whether NaN is allowed; masked values then become NaN.
     or_else : further advice for the error message.
     """
+    values = without_times(values)
     if not holes:
         refuse_masked(values, name, or_else)
     array = as_floats(values, name, np.nan if holes else None)
@@ -131,9 +135,10 @@ def as_pair(Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Array, Array]:
 
 def same_columns(Z: Any, X: Any) -> tuple[Any, Any]:
     """Two sequences, X with the columns of Z if both are data frames. Raises if their columns have other names."""
+    Z, X = without_times(Z), without_times(X)
     of_z, of_x = ([str(name) for name in getattr(A, "columns", ())] for A in (Z, X))
     order = column_order(of_z, of_x, "Z", "X")
-    return (Z, X) if order is None else (Z, X.iloc[:, order])
+    return (Z, X) if order is None else (Z, X[[X.columns[k] for k in order]])
 
 
 def column_order(of_z: Sequence[str], of_x: Sequence[str], z: str, x: str) -> list[int] | None:

@@ -17,6 +17,7 @@ from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order
 from dropdtw.problem.band import band, in_both, limits_of
 from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.clock import Clocks, Fps, Times, clocks_of, timed
 from dropdtw.problem.errors import MismatchError, OptionError
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, refuse_masked
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
@@ -89,6 +90,7 @@ class Problem:
     masked : whether a mask limits the matches.
     match : the name of the match cost; None if the caller gave match costs.
     kept : which of the caller's elements are present, if others are missing; None if all are.
+    clocks : the times of the caller's elements; None without times.
     """
 
     method: str
@@ -102,6 +104,7 @@ class Problem:
     masked: bool = False
     match: str | None = None
     kept: Kept | None = None
+    clocks: Clocks | None = None
 
     @property
     def C(self) -> Array:
@@ -112,20 +115,28 @@ class Problem:
         """A copy of the problem with other `costs`."""
         return replace(self, costs=costs)
 
-    @classmethod
-    def of_costs(cls, spec: Spec, C: npt.ArrayLike) -> Problem:
-        """The problem for a matrix of match costs (K, N)."""
-        spec.check_costs_suffice()
-        return cls._of(spec, Matrix(as_match_costs(C)), spec.drop_x, spec.drop_z)
+    def clocked(self, clocks: Clocks | None) -> Problem:
+        """The problem of sequences that have times."""
+        return self if clocks is None else replace(self, clocks=clocks)
 
     @classmethod
-    def of_sequences(cls, spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> Problem:
+    def of_costs(cls, spec: Spec, C: npt.ArrayLike, times: Times = None, fps: Fps = None) -> Problem:
+        """The problem for a matrix of match costs (K, N)."""
+        spec.check_costs_suffice()
+        match = Matrix(as_match_costs(C))
+        return cls._of(spec, match, spec.drop_x, spec.drop_z).clocked(clocks_of(match.shape, times, fps))
+
+    @classmethod
+    def of_sequences(
+        cls, spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike, times: Times = None, fps: Fps = None
+    ) -> Problem:
         """The problem for two sequences (K, d) and (N, d), without elements with NaN if `missing="drop"`."""
+        Z, X, clocks = timed(Z, X, times, fps)
         spec, A, B, kept = without_missing(spec, Z, X)
         match = spec.resolved(A.shape[1])
         match.check_features(A.shape[1])
         found = cls.of_checked(spec, A, B, match)
-        return found if kept is None else replace(found, kept=kept)
+        return (found if kept is None else replace(found, kept=kept)).clocked(clocks)
 
     @classmethod
     def of_checked(cls, spec: Spec, Z: Array, X: Array, match: Match) -> Problem:

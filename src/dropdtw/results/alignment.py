@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dropdtw import executors
 from dropdtw.executors.protocol import Step, Trace
 from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.clock import Clock, Clocks
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.missing import Kept
 from dropdtw.problem.problem import Problem
@@ -27,29 +28,59 @@ if TYPE_CHECKING:
     from dropdtw.search.suggest import Suggestion
 
 
-class Segment(NamedTuple):
-    """An unbroken stretch of X that matches one z: x[start:stop] belongs to z[label].
-
-    label : the index of the z.   start, stop : the half-open interval of x.
-
-    >>> import dropdtw
-    >>> dropdtw.Segment(label=0, start=2, stop=5).length
-    3
-    """
-
+class _Span(NamedTuple):
     label: int
     start: int
     stop: int
+
+
+class Segment(_Span):
+    """An unbroken stretch of X that matches one z: x[start:stop] belongs to z[label].
+
+    label : the index of the z.   start, stop : the half-open interval of x.   clock : the times of X, if it has any.
+
+    Segments are tuples (label, start, stop): they compare and unpack without their times.
+
+    >>> import dropdtw
+    >>> segment = dropdtw.align([0, 1], [0, 0, 1, 1], fps=10).segments()[1]
+    >>> segment
+    Segment(label=1, start=2, stop=4, start_time=0.2, stop_time=0.4)
+    >>> segment.length, tuple(segment)
+    (2, (1, 2, 4))
+    """
+
+    clock: Clock | None
+
+    def __new__(cls, label: int, start: int, stop: int, clock: Clock | None = None) -> Self:  # noqa: D102
+        found = super().__new__(cls, label, start, stop)
+        found.clock = clock
+        return found
 
     @property
     def length(self) -> int:
         """The number of x in the segment."""
         return self.stop - self.start
 
+    @property
+    def start_time(self) -> Any:
+        """When its first x begins, in the type of the caller's times; None without times."""
+        return None if self.clock is None else self.clock.span(self.start, self.stop)[0]
+
+    @property
+    def stop_time(self) -> Any:
+        """When its last x ends; None without times."""
+        return None if self.clock is None else self.clock.span(self.start, self.stop)[1]
+
+    def __repr__(self) -> str:
+        if self.clock is None:
+            return super().__repr__()
+        times = f"start_time={self.start_time!r}, stop_time={self.stop_time!r}"
+        return f"{super().__repr__()[:-1]}, {times})"
+
 
 INTERNAL: Final = {
     *("of", "from_path", "from_trace", "quickly", "solved", "source"),
-    *("spread", "compact", "_of_kept", "kept", "walked", "paid_arcs"),
+    *("spread", "compact", "_of_caller", "_ends", "clocks", "clock_x", "kept", "walked", "paid_arcs"),
 }
 """Attributes of an `Alignment` that `dir` does not list, because they serve the library alone."""
 
@@ -75,6 +106,7 @@ class Alignment:
         the caller's Z and X. A missing x has label −1; `missing_x` and `missing_z` distinguish missing from dropped.
     match : the name of the match cost that was used; None if match costs were given.
     suggestion : the drop cost that "suggest" chose, and how far to trust it; None if it was not asked.
+    clocks : the times of Z and X; None without times (see `times_x`).
 
     Arrays are read-only.
 
@@ -100,6 +132,7 @@ class Alignment:
     kept: Kept | None = field(default=None, repr=False)
     match: str | None = field(default=None, repr=False)
     suggestion: Suggestion | None = field(default=None, repr=False)
+    clocks: Clocks | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         arrays = (self.pairs, self.labels, self.paid_x, self.paid_z, self.weights, *(self.walked or ()))
@@ -144,6 +177,7 @@ class Alignment:
             Charges(*map(float, found.charges)),
             found.walked,
             match=problem.match,
+            clocks=problem.clocks,
         )
         return here if problem.kept is None else here.spread(problem.kept)
 
@@ -216,7 +250,44 @@ class Alignment:
             paid_z=self.paid_z[kept.z],
             walked=None if self.walked is None else (kept.to_z(self.walk), self.visit),
             kept=None,
+            clocks=None,
         )
+
+    @property
+    def times_x(self) -> Any:
+        """(N,) when each x begins, in the type of the caller's times; None without times.
+
+        >>> import dropdtw
+        >>> a = dropdtw.align([0, 1], [0, 5, 1], drop_x=1, fps=10)
+        >>> a.times_x, a.start_time, a.stop_time
+        (array([0. , 0.1, 0.2]), 0.0, 0.3)
+        """
+        return None if (clock := self.clock_x) is None else clock.times
+
+    @property
+    def times_z(self) -> Any:
+        """(K,) when each z begins, in the type of the caller's times; None without times."""
+        return None if self.clocks is None or self.clocks.z is None else self.clocks.z.times
+
+    @property
+    def clock_x(self) -> Clock | None:
+        """When each x begins and ends; None without times."""
+        return None if self.clocks is None else self.clocks.x
+
+    @property
+    def start_time(self) -> Any:
+        """When the first matched x begins; None without times, or without matches."""
+        return self._ends[0]
+
+    @property
+    def stop_time(self) -> Any:
+        """When the last matched x ends; None without times, or without matches."""
+        return self._ends[1]
+
+    @property
+    def _ends(self) -> tuple[Any, Any]:
+        j = self.pairs[:, 1]
+        return (None, None) if self.clock_x is None or not len(j) else self.clock_x.span(int(j.min()), int(j.max()) + 1)
 
     @cached_property
     def M(self) -> Array:
@@ -269,7 +340,9 @@ class Alignment:
         [Segment(label=0, start=0, stop=2), Segment(label=1, start=3, stop=4)]
         """
         found = segments_of_pairs(self.compact.pairs)
-        return found if self.kept is None else [self._of_kept(segment) for segment in found]
+        if self.kept is None and self.clocks is None:
+            return found
+        return [self._of_caller(segment) for segment in found]
 
     @property
     def walk(self) -> Array:
@@ -312,7 +385,7 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         at, first, count = np.unique(self.visit, return_index=True, return_counts=True)  # visits never decrease
         j = self.pairs[:, 1]
         spans = zip(self.walk[at], j[first], j[first + count - 1] + 1, strict=True)
-        return [Segment(*map(int, span)) for span in spans]
+        return [Segment(int(z), int(start), int(stop), self.clock_x) for z, start, stop in spans]
 
     def rescore(self) -> float:
         """Recompute the cost from its parts.
@@ -481,10 +554,12 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
 
         return html.to_html(self)
 
-    def _of_kept(self, segment: Segment) -> Segment:
-        """Convert a segment from indices among the kept elements to indices in the caller's sequences."""
-        assert self.kept is not None
-        return Segment(int(self.kept.z[segment.label]), *self.kept.interval(segment.start, segment.stop))
+    def _of_caller(self, segment: Segment) -> Segment:
+        """Give a segment its times, and the indices of the caller's sequences instead of those of the kept elements."""
+        if self.kept is None:
+            return Segment(*segment, clock=self.clock_x)
+        start, stop = self.kept.interval(segment.start, segment.stop)
+        return Segment(int(self.kept.z[segment.label]), start, stop, self.clock_x)
 
     def solved(self) -> Problem:
         """The problem that this alignment solves. Raises ValueError if the costs were not kept (see `rescore`)."""
@@ -507,7 +582,8 @@ def segments_of_pairs(pairs: Array) -> list[Segment]:
     i, j = i[new], j[new]
     first = np.flatnonzero(np.r_[True, (np.diff(i) != 0) | (np.diff(j) != 1)])
     last = np.r_[first[1:], len(i)] - 1
-    return [Segment(*map(int, span)) for span in zip(i[first], j[first], j[last] + 1, strict=True)]
+    spans = zip(i[first].tolist(), j[first].tolist(), (j[last] + 1).tolist(), strict=True)
+    return [Segment(*span) for span in spans]
 
 
 def weighted_sum(counts: Array, prices: Array) -> float:

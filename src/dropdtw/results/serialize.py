@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dropdtw import orders
 from dropdtw.problem.charges import Charges
+from dropdtw.problem.clock import Clock, Clocks, plain
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.missing import Kept
@@ -39,6 +40,10 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
         "paid_x": a.paid_x.tolist(),
         "paid_z": a.paid_z.tolist(),
     }
+    if a.clocks is not None:
+        data["times"] = {side: clock.to_dict() for side, clock in a.clocks._asdict().items() if clock is not None}
+        for each, segment in zip(data["segments"], a.segments(), strict=True):
+            each |= {"start_time": plain(segment.start_time), "stop_time": plain(segment.stop_time)}
     if a.match is not None:
         data["match"] = a.match
     if a.weights is not None:
@@ -109,8 +114,9 @@ def _read(data: Mapping[str, Any]) -> Alignment:
     if not isinstance(match := data.get("match"), str | None):
         raise ValueError(f"its match is {match!r}, which is no name")
     found = Alignment(
-        cost, pairs, shape, labels, method, paid_x, paid_z, problem, weights, charged, walked, kept, match
-    )
+        cost, pairs, shape, labels, method, paid_x, paid_z, problem, weights, charged, walked, kept, match,
+        clocks=_clocks(data, shape),
+    )  # fmt: skip
     if kept is not None:
         _check_missing(found)
     if "segments" in data:
@@ -119,6 +125,18 @@ def _read(data: Mapping[str, Any]) -> Alignment:
         _check_walk(found.compact, problem)
         _check_costs(found.compact, problem.costs)
     return found
+
+
+def _clocks(data: Mapping[str, Any], shape: tuple[int, int]) -> Clocks | None:
+    """The times of Z and X; None without times."""
+    if data.get("times") is None:
+        return None
+    held = _mapping(data["times"], "its times")
+    found = (
+        Clock.from_dict(_mapping(held[side], f"its times of {side}"), side, n) if held.get(side) is not None else None
+        for side, n in zip("zx", shape, strict=True)
+    )
+    return Clocks(*found)
 
 
 def _charges(data: Mapping[str, Any], name: str) -> Charges:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Real
-from typing import Never
+from typing import Any, Never
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from dropdtw.drops import DropCost
 from dropdtw.executors.protocol import Occurrences
 from dropdtw.files.progress import Progress, reporter
 from dropdtw.problem.charges import Opening
+from dropdtw.problem.clock import Clock, Clocks, Fps, Times, timed
 from dropdtw.problem.errors import OptionError, catches_typos, refuse_keywords
 from dropdtw.problem.inputs import Array, same_columns, same_precision
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
@@ -43,6 +44,7 @@ class Occurrence:
     start, stop : the half-open interval. Its first and last elements are matched.
     cost : the cost of aligning the query with the stretch.
     problem : a function that builds the problem of this alignment.
+    clock : the times of the signal, if it has any.
 
     >>> import dropdtw
     >>> found = dropdtw.find([1, 2], [9, 1, 7, 2, 9], k=1, drop_x=0.5)[0]
@@ -54,6 +56,23 @@ class Occurrence:
     stop: int
     cost: float
     problem: Callable[[], Problem] = field(repr=False, compare=False)
+    clock: Clock | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def start_time(self) -> Any:
+        """When it begins, in the type of the caller's times; None without times.
+
+        >>> import dropdtw
+        >>> found = dropdtw.find([1, 2], [9, 1, 7, 2, 9], k=1, drop_x=0.5, fps=10)[0]
+        >>> found.start_time, found.stop_time
+        (0.1, 0.4)
+        """
+        return None if self.clock is None else self.clock.span(self.start, self.stop)[0]
+
+    @property
+    def stop_time(self) -> Any:
+        """When it ends; None without times."""
+        return None if self.clock is None else self.clock.span(self.start, self.stop)[1]
 
     @property
     def length(self) -> int:
@@ -83,6 +102,8 @@ def find(
     open_x: Opening = 0.0,
     open_z: Opening = 0.0,
     warp: float = 0.0,
+    times: Times = None,
+    fps: Fps = None,
     progress: Progress = None,
     executor: str | None = None,
     missing: str | None = None,
@@ -112,13 +133,13 @@ def find(
     missing : "drop" leaves out elements with NaN (or masked values), as if they had been deleted. `start`, `stop` and
         alignments keep your indices; overlap is measured without the missing elements. With None, such elements raise
         an error.
-    match : as in `dropdtw.align`.
+    match, times, fps : as in `dropdtw.align`, the query in place of Z and the signal in place of X.
     one_to_many, many_to_one, contiguous, open_x, open_z, warp, executor : as in `dropdtw.solve`.
 
     Returns
     -------
-    A list of `dropdtw.Occurrence`, each with `start`, `stop`, `cost` and `alignment`. The cheapest comes first. The
-    list may be empty.
+    A list of `dropdtw.Occurrence`, each with `start`, `stop`, `cost` and `alignment`, and with `start_time` and
+    `stop_time` if the signal has times. The cheapest comes first. The list may be empty.
 
     Raises
     ------
@@ -133,6 +154,7 @@ def find(
     """
     if unknown:
         refuse_keywords(find, unknown)
+    query, signal, clocks = timed(query, signal, times, fps)
     query, signal = same_columns(query, signal)
     spec = Spec.of(
         drop_x, drop_z, match=match, method=_METHOD, one_to_many=one_to_many, many_to_one=many_to_one,
@@ -163,8 +185,9 @@ def find(
     for a, b in _best(ends, most, limit, share):
         start, stop = (a, b) if kept is None else kept.interval(a, b)
         there = None if kept is None else Kept(kept.z, kept.x[a:b] - start, (kept.shape[0], stop - start))
-        source = partial(_problem, inside, _stretch(problem.costs, a, b), executor, there)
-        found.append(Occurrence(start, stop, float(ends.cost[b - 1]), source))
+        when = None if clocks is None else clocks.of_x(slice(start, stop))
+        source = partial(_problem, inside, _stretch(problem.costs, a, b), executor, there, when)
+        found.append(Occurrence(start, stop, float(ends.cost[b - 1]), source, None if clocks is None else clocks.x))
     return found
 
 
@@ -205,8 +228,10 @@ def _stretch(costs: Costs, start: int, stop: int) -> Costs:
     return Costs(inside, costs.drop_x[start:stop].copy(), costs.drop_z, None, costs.charges)
 
 
-def _problem(table: Recurrence, costs: Costs, executor: str | None, kept: Kept | None) -> Problem:
-    return Problem(_METHOD.name, table, costs, costs, _as_given, executor, kept=kept)
+def _problem(
+    table: Recurrence, costs: Costs, executor: str | None, kept: Kept | None, clocks: Clocks | None
+) -> Problem:
+    return Problem(_METHOD.name, table, costs, costs, _as_given, executor, kept=kept, clocks=clocks)
 
 
 def _as_given(costs: Costs) -> Costs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import NamedTuple, Never
+from typing import Any, NamedTuple, Never
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,8 @@ from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost, PerElement
 from dropdtw.orders.order import OrderLike
 from dropdtw.problem.charges import Charges
-from dropdtw.problem.errors import catches_typos, refuse_keywords
+from dropdtw.problem.clock import Clock, Clocks, timed
+from dropdtw.problem.errors import OptionError, catches_typos, refuse_keywords
 from dropdtw.problem.inputs import Array, as_drop_costs, as_floats, as_sequence, same_precision
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.problem import Costs, Problem, between
@@ -73,6 +74,7 @@ class Online:
         than the cheapest one so far plus `beam`. Then segments are committed much earlier (see `committed`), but a
         discarded alignment cannot win later.
     keep_costs : whether to keep all match costs, so that the alignment can be explained, rescored and drawn.
+    fps : frames per second, so that segments have times. If frames arrive irregularly, give `push` the time of each.
     order : as in `dropdtw.solve`. With an order, each frame that is not decided yet takes a few bytes for each node of
         the order's graph and each state of the table.
     match : as in `dropdtw.align`.
@@ -124,11 +126,16 @@ class Online:
         gamma: float | None = 1.0,
         beam: float | None = None,
         keep_costs: bool = False,
+        fps: float | None = None,
         **unknown: Never,
     ) -> None:
         if unknown:
             refuse_keywords(Online, unknown)
+        Z, _, clocks = timed(Z, ())
         self.Z = as_sequence(Z, "Z").copy()
+        self._clock_z = None if clocks is None else clocks.z
+        self._times: list[Any] = []
+        self.fps = fps
         self.beam, self.keep_costs = beam, keep_costs
         self.spec = Spec.of(
             drop_x, drop_z, match=match, method=method, one_to_many=one_to_many, many_to_one=many_to_one,
@@ -170,6 +177,7 @@ class Online:
             )
         self.gamma = gamma
         self.frames = 0
+        _ = self._clocks()  # raise errors now
         self._match = match_costs.resolve(self.spec.match, self.Z.shape[1])
         self._match.check_features(self.Z.shape[1])
         self._problem = self._prepared(self.Z.dtype)  # validates all arguments now, not at the first frame
@@ -178,14 +186,16 @@ class Online:
         self._stream: Stream | None = None
         self._soft: ListColumns | Nodes | None = None
 
-    def push(self, x: npt.ArrayLike, *, drop_x: float | None = None) -> StreamState:
+    def push(self, x: npt.ArrayLike, *, drop_x: float | None = None, time: Any = None) -> StreamState:
         """Take the next frame and return the state of the stream.
 
         x : (d,), or a number.   drop_x : the cost of dropping this x; None for the cost given to `Online`.
+        time : when this x begins, in seconds or as a date; either all frames have a time, or none.
 
-        Returns a `StreamState`. Raises ValueError if x or drop_x is invalid.
+        Returns a `StreamState`. Raises ValueError if x, drop_x or time is invalid, or if time does not increase.
         """
         C = self._column(x)
+        self._check_time(time)
         if drop_x is not None and self.spec.drop_x is None:
             raise ValueError(
                 "drop_x was given for a frame, but not to Online, so no x may be dropped; give it to Online too"
@@ -205,6 +215,8 @@ class Online:
         if self.keep_costs:
             self._costs.append(C)
             self._prices.append(float(price[0]))
+        if time is not None:
+            self._times.append(time)
         self.frames += 1
         cost, step, label = self._stream.best_prefix()
         match, dropped = self._probabilities(column, lost)
@@ -218,7 +230,10 @@ class Online:
         win, because all of Z may follow and match better. With `beam`, it holds what all alignments within the beam
         agree on.
         """
-        return [] if self._stream is None else self._stream.committed()
+        if self._stream is None:
+            return []
+        found, clocks = self._stream.committed(), self._clocks()
+        return found if clocks is None else [Segment(*segment, clock=clocks.x) for segment in found]
 
     @property
     def decided(self) -> int:
@@ -259,7 +274,24 @@ class Online:
             None if self.spec.table.weights <= {1.0} else np.array(path.weights),
             Charges(*(float(path.charged[plus]) for plus in Charges._fields)),
             None if self._problem.graph is None else (np.array(path.walk, np.int64), np.array(path.visit, np.int64)),
+            clocks=self._clocks(),
         )
+
+    def _check_time(self, time: Any) -> None:
+        """Raise unless the time of the next frame follows that of the previous one."""
+        if time is not None and self.fps is not None:
+            raise OptionError("time", time, "leave it out", f", but fps={self.fps!r} already sets the times of frames")
+        if self.frames and (time is None) is not (not self._times):
+            raise OptionError("time", time, "give every frame a time, or none", f" for frame {self.frames}")
+        if time is not None:
+            Clock.of([*self._times[-1:], time], "frame", "time")
+
+    def _clocks(self) -> Clocks | None:
+        """The times of Z and of all frames so far."""
+        x = None if self.fps is None else Clock.at_rate(self.fps, self.frames)
+        if self._times:
+            x = Clock.of(self._times, "x", "time")
+        return None if x is None and self._clock_z is None else Clocks(self._clock_z, x)
 
     def _probabilities(self, column: Array, lost: float) -> tuple[Array, float]:
         """The probability of each match and of the drop of the newest x, over all alignments with a prefix of Z."""

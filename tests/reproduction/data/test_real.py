@@ -68,7 +68,7 @@ def test_a_real_video_of_coin_with_its_features():
     assert a.cost == pytest.approx(228.182977)
     assert np.bincount(a.labels + 1).tolist() == [85, 1, 1, 43, 1, 19, 1]
     assert metrics.one_frame_per_step(Z @ X.T).tolist() == [39, 40, 54, 80, 93, 100]
-    assert metrics.recall(Z @ X.T, starts, stops, clip_seconds=3.2) == pytest.approx(2 / 6)
+    assert metrics.recall(Z @ X.T, starts, stops, fps=1 / 3.2) == pytest.approx(2 / 6)
 
 
 def test_crosstask():

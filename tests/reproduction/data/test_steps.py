@@ -50,7 +50,7 @@ def test_the_rule_is_that_of_recall():
         S = rng.normal(size=(2, 6))
         chosen = metrics.one_frame_per_step(S)
         hits = np.mean([v.rows[j] == row for row, j in enumerate(chosen)])
-        assert metrics.recall(S, edges[[0, 2]], edges[[1, 3]], clip_seconds=3.2) == hits
+        assert metrics.recall(S, edges[[0, 2]], edges[[1, 3]], fps=1 / 3.2) == hits
 
 
 def test_frames_may_have_times_of_their_own():
