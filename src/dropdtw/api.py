@@ -138,8 +138,9 @@ def align(
 
     Parameters
     ----------
-    Z : (K, d), the query or the steps; (K,) is a sequence of numbers.
-    X : (N, d) or (N,), the signal or the frames.
+    Z : (K, d), the query or the steps; (K,) is a sequence of numbers. A string or a list of words or other hashable
+        objects is a sequence of symbols.
+    X : (N, d) or (N,), the signal or the frames; symbols if Z holds symbols.
     drop_x, drop_z : the cost of dropping an element of X or Z; a lower cost drops more. None: nothing may be dropped.
         Otherwise a number, one number per element, "suggest" (chosen from the data), "percentile:30" (of the match
         costs), or a rule of `dropdtw.drops`.
@@ -148,7 +149,10 @@ def align(
     match : the match cost, a name of `dropdtw.costs` ("cosine", "softmax", "euclidean", "sqeuclidean", "cityblock",
         "chebyshev", "correlation"), or a function of Z and X that returns C (K, N). "softmax:0.1" sets the temperature
         of the softmax. "auto" is Euclidean for up to 15 features and cosine for more, unless the method has a
-        match cost of its own ("ddtw", "wdtw", "erp", "edr"). `Alignment.match` says which one was used.
+        match cost of its own ("ddtw", "wdtw", "erp", "edr"). `Alignment.match` says which one was used. For symbols:
+        "equal" (0 if they are equal, otherwise 1; what "auto" means), costs as a dictionary of pairs or a data frame
+        (see `dropdtw.costs.Lookup`), the name of a score matrix of Biopython such as "BLOSUM62" (costs are its scores,
+        negated), or a function of one symbol of Z and one of X.
     missing : what to do with elements with NaN (or masked values). None raises an error. "drop" leaves them out: they
         match nothing and cost nothing, as if they had been deleted, but all indices still refer to your sequences (see
         `Alignment.missing_x`).
@@ -174,6 +178,12 @@ def align(
     >>> X = [0.1, 0.0, 7.0, 1.1, 2.0, -5.0, 2.1]
     >>> dropdtw.align(Z, X, drop_x=0.5).labels
     array([ 0,  0, -1,  1,  2, -1,  2])
+    >>> print(dropdtw.align("GATTACA", "GATCA", 1, 1, method="needleman_wunsch").text())
+    GATTACA
+    || | ||
+    GA-T-CA
+    <BLANKLINE>
+    identity 5/7 (71%), cost 2
     """
     if unknown:
         refuse_keywords(align, unknown)

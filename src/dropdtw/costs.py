@@ -6,10 +6,11 @@ such a function too, with a temperature γ and ids that say which z are the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,22 +18,25 @@ import numpy.typing as npt
 from dropdtw.problem import compiled
 from dropdtw.problem.errors import OptionError, choices
 from dropdtw.problem.inputs import Array, as_floats, as_match_costs, as_pair
+from dropdtw.problem.symbols import SCORES, Coded, Lookup, score_matrix
 from dropdtw.problem.warn import warn
 
 __all__ = [
+    "Lookup",
     "MatchCost",
     "Softmax",
     "chebyshev",
     "cityblock",
     "correlation",
     "cosine",
+    "equal",
     "euclidean",
     "of_scores",
     "softmax",
     "sqeuclidean",
 ]
 
-MatchCost = str | Callable[[Array, Array], npt.ArrayLike]
+MatchCost = str | Callable[..., npt.ArrayLike] | Mapping[tuple[Any, Any], float] | Lookup
 """What `match=` takes: how different two elements are.
 
 - "auto": Euclidean for up to 15 features, cosine for more. Cosine ignores the length of a vector, which suits
@@ -41,6 +45,13 @@ MatchCost = str | Callable[[Array, Array], npt.ArrayLike]
   "correlation".
 - "softmax:0.1", or any γ > 0: the softmax cost with that temperature.
 - Any function of Z (K, d) and X (N, d) that returns the match costs C (K, N).
+
+If the sequences hold symbols (the letters of a string, words, any hashable objects):
+
+- "auto" or "equal": 0 for equal symbols, 1 for others.
+- A dictionary of pairs, {("A", "G"): 0.5, ...}, or a data frame; see `Lookup`.
+- The name of a score matrix of Biopython, such as "BLOSUM62"; costs are its scores, negated.
+- A function of one symbol of Z and one of X that returns their cost. It is called once per pair of distinct symbols.
 """
 
 
@@ -216,6 +227,28 @@ def _sqeuclidean(A: Array, B: Array) -> Array:
     return C
 
 
+def equal(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
+    """0 where z_i and x_j are equal in every feature, 1 elsewhere. `dropdtw.align` takes symbols, too.
+
+    Z, X : (K, d) and (N, d), or (K,) and (N,) for numbers.
+
+    Returns C (K, N). Raises ValueError if a sequence has NaN or infinity, or if the numbers of features d differ.
+
+    >>> from dropdtw import costs
+    >>> costs.equal([1, 2], [2, 1, 1])
+    array([[1., 0., 0.],
+           [0., 1., 1.]])
+    """
+    return _equal(*as_pair(Z, X))
+
+
+def _equal(A: Array, B: Array) -> Array:
+    apart = A[:, :1] != B[:, 0]
+    for a, b in zip(A.T[1:], B.T[1:], strict=True):
+        apart |= a[:, None] != b
+    return np.asarray(apart, A.dtype)
+
+
 def cityblock(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     """City-block distance: Σ_k |z_ik − x_jk|. A single outlying feature weighs less than in `sqeuclidean`.
 
@@ -375,6 +408,7 @@ MATCH_COSTS: Final[dict[str, Callable[[Array, Array], Array]]] = {
     "cityblock": cityblock,
     "chebyshev": chebyshev,
     "correlation": correlation,
+    "equal": equal,
 }
 """The match costs by name."""
 
@@ -392,6 +426,7 @@ class Match:
     least : a lower bound on every cost.
     softmax : for a softmax cost, the `Softmax` object, which can take a drop logit; otherwise None.
     prepare : if given, this cost is the cosine cost of `prepare(Z)` and `prepare(X)`.
+    each : if given, it computes the costs (n,) of n pairs of elements, (n, d) and (n, d).
     """
 
     name: str
@@ -403,6 +438,7 @@ class Match:
     least: float = 0.0
     softmax: Softmax | None = None
     prepare: Callable[[Array], Array] | None = None
+    each: Callable[[Array, Array], Array] | None = None
 
     def of(self, derive: Callable[[Array], Array]) -> Match:
         """The same cost of derived sequences, `derive(Z)` and `derive(X)`, whose elements may depend on neighbors."""
@@ -438,11 +474,12 @@ _NAMED: Final = {
     "cityblock": Match("cityblock", _cityblock),
     "chebyshev": Match("chebyshev", _chebyshev),
     "correlation": Match("correlation", _correlation, prepare=_centered),
+    "equal": Match("equal", _equal, each=lambda A, B: (A != B).any(axis=1).astype(A.dtype)),
 }
 
 
 def resolve(match: MatchCost, features: int) -> Match:
-    """Resolve a name, "auto", "softmax:γ" or a callable to a `Match`. The results of a callable are validated.
+    """Resolve a name, "auto", "softmax:γ", costs of symbols or a callable. The results of a callable are validated.
 
     features : d of the sequences; "auto" is Euclidean for up to `FEW` features and cosine for more.
 
@@ -453,6 +490,11 @@ def resolve(match: MatchCost, features: int) -> Match:
         return _NAMED["euclidean" if features <= FEW else "cosine"]
     if isinstance(match, str) and match in _NAMED:
         return _NAMED[match]
+    if isinstance(match, Coded):
+        return Match(match.name, match, symmetric=match.symmetric, least=match.least, each=match.each)
+    if isinstance(match, Lookup) or (isinstance(match, str) and SCORES.fullmatch(match)):
+        lookup = match if isinstance(match, Lookup) else score_matrix(match)
+        return Match(lookup.name, partial(_only_symbols, lookup))
     softmax = _softmax(match)
     if softmax is not None:
         return Match("softmax", softmax, by_pair=False, symmetric=False, softmax=softmax)
@@ -464,6 +506,10 @@ def resolve(match: MatchCost, features: int) -> Match:
         f"{choices(match, MATCH_COSTS)}, 'softmax:0.1' (any γ > 0), 'auto'",
         in_python=", or give a function of Z (K, d) and X (N, d) that returns C (K, N)",
     )
+
+
+def _only_symbols(lookup: Lookup, Z: Array, X: Array) -> Array:
+    raise OptionError("match", lookup, "use align, distance, pairwise, find or nearest", ", which compares symbols")
 
 
 def _softmax(match: MatchCost) -> Softmax | None:

@@ -15,9 +15,9 @@ from error_cases import CASES
 MODULES = [
     *("api", "costs", "drops", "tables.ends", "tables.methods", "problem.band", "problem.inputs"),
     *("plot.common", "plot.orders", "plot.pairs", "plot.series"),
-    *("problem.charges", "problem.match", "problem.missing", "problem.problem", "problem.spec"),
+    *("problem.charges", "problem.match", "problem.missing", "problem.problem", "problem.spec", "problem.symbols"),
     *("executors", "results.alignment", "results.explain", "results.html", "results.posterior"),
-    *("results.serialize", "results.warp", "search.find", "search.pairwise", "files.progress"),
+    *("results.serialize", "results.text", "results.warp", "search.find", "search.pairwise", "files.progress"),
     *("orders.order", "orders.poset", "orders.lattice", "orders.graph", "orders.compile", "orders.user_graph"),
 ]
 """Modules whose messages are tested here. Those of other modules are tested next to the modules."""

@@ -12,6 +12,7 @@ from error_inputs import DROPS, INPUT, MATCH
 from error_options import CHARGED, FIT, OPTIONS, WIDE
 from error_ordered import ORDERED
 from error_orders import ORDER_CASES
+from error_symbols import SYMBOLS
 
 NONE_LEFT = {
     "columns": case(
@@ -171,6 +172,7 @@ CASES = {
         "orders": ORDER_CASES,
         "ends": ENDS,
         "find": FIND,
+        "symbols": SYMBOLS,
     }.items()
     for name, row in table.items()
 }

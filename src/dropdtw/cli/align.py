@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +32,12 @@ def align(
     fps: options.Fps = None,
     time: options.Time = None,
     missing: options.Missing = None,
+    text: Annotated[
+        bool, typer.Option("--text", help="Z and X are texts: align their words, and print one text above the other.")
+    ] = False,
+    letters: Annotated[
+        bool, typer.Option("--letters", help="Align the letters of two texts, without white space, instead of words.")
+    ] = False,
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Write to a .json, .csv or .npz file; - for JSON on stdout.")
     ] = None,
@@ -47,9 +54,13 @@ def align(
 
     Without --drop-x and --drop-z, a drop cost is suggested from the match costs, if the method has drop costs. To drop
     nothing, give --drop-x none.
+
+    With --text or --letters, every dropped or replaced word or letter costs 1 (edit distance), unless you give a drop
+    cost, a match cost or a method.
     """
     import dropdtw
     from dropdtw.files import formats
+    from dropdtw.results.text import NARROWEST
     from dropdtw.tables.methods import METHODS, Matching
 
     if [z, x, order].count("-") > 1:
@@ -66,15 +77,25 @@ def align(
     if plot:
         pictures.check(plot)
     options.refuse_overwriting({"--out": out, "--plot": plot}, (z, x, *flags.files, order))
-    Z, X, times = formats.read_pair(z, x, header=header, time=time, **options.holes(missing))
-    steps = None if order is None else options.order_of(order, len(Z))
     how = flags.parsed()
-    if flags.drop_nothing:
+    Z: Any
+    X: Any
+    if symbols := text or letters:
+        if given := [name for name, value in {"header": header, "fps": fps, "time": time}.items() if value is not None]:
+            raise ValueError(f"--{given[0]} is for sequences of numbers; leave it out, or leave out --text")
+        (Z, X), times = [formats.read_symbols(place, letters=letters) for place in (z, x)], None
+    else:
+        Z, X, times = formats.read_pair(z, x, header=header, time=time, **options.holes(missing))
+    steps = None if order is None else options.order_of(order, len(Z))
+    if symbols and flags.drop_nothing and (how["match"], how["method"]) == ("auto", "drop_dtw"):
+        how |= {"method": "needleman_wunsch", "drop_x": 1.0, "drop_z": 1.0}
+    elif flags.drop_nothing:
         how |= {"drop_x": "suggest", "drop_z": "suggest" if METHODS[how["method"]].one_to_one else None}
     drops = [name for name in ("drop_x", "drop_z") if suggests(how[name])]
     if drops:
         alike = {name: how[name] for name in ("match", "method", "window", *Matching._fields)}
-        found = dropdtw.suggest_drop(*map(options.complete, (Z, X)), drop_z=how["drop_z"] is not None, **alike)
+        pair = (Z, X) if symbols else map(options.complete, (Z, X))
+        found = dropdtw.suggest_drop(*pair, drop_z=how["drop_z"] is not None, **alike)
         how |= dict.fromkeys(drops, found.constant)
         screen.note(
             f"drop cost {found.constant:.4g} suggested ({found.rule}, confidence {found.confidence:.0%}): {found.why}"
@@ -93,7 +114,9 @@ def align(
         screen.write(out, formats.alignment_content(a, kind, costs=costs))
     if plot:
         pictures.save(a.plot(), plot)
-    if out != "-":
+    if out != "-" and symbols:
+        print(a.text(width=max(NARROWEST, get_terminal_size().columns)))
+    elif out != "-":
         _show(a)
 
 

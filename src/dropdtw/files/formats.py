@@ -73,6 +73,24 @@ def read_pair(
     return SequencePair(first.values, X, None if time is None else Clocks(first.times, second.times))
 
 
+def read_symbols(place: str, *, letters: bool = False) -> list[str]:
+    """Read the words of a text, separated by white space; or its letters, without white space.
+
+    A line that begins with ">" names a sequence (FASTA) and is left out.
+
+    Raises FileNotFoundError, and ValueError if the file is no text, is empty, or holds several named sequences.
+    """
+    content, shown = content_of(place, "a text")
+    lines = texts.decoded(content, shown).splitlines()
+    kept = [line for line in lines if not line.startswith(">")]
+    if len(lines) - len(kept) > 1:
+        raise ValueError(f"{shown} holds {len(lines) - len(kept)} sequences; give a file with one")
+    words = " ".join(kept).split()
+    if not words:
+        raise ValueError(f"{shown} holds no words; give a text")
+    return list("".join(words)) if letters else words
+
+
 def in_order_of(first: Table, second: Table, z: str, x: str, time: str | None = None) -> Array:
     """The values of the second table, its columns in the order of the first one's if both name them.
 

@@ -146,6 +146,8 @@ class Pair(MatchCosts):
         if self.metric is not None:
             squares = ((self.Z[i] - self.X[j]) ** 2).sum(axis=1)
             return np.asarray(squares if self.metric == "sqeuclidean" else np.sqrt(squares))
+        if self.match.each is not None:
+            return self.match.each(self.Z[i], self.X[j])
         out = np.empty(len(i), self.dtype)
         for start, stop in self._parts():
             here = np.flatnonzero((start <= j) & (j < stop))

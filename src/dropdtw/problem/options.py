@@ -19,6 +19,7 @@ from dropdtw.orders.order import Order, OrderLike, as_order
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.errors import OptionError, refuse_unknown
 from dropdtw.problem.inputs import as_mask, detached
+from dropdtw.problem.symbols import Lookup, as_lookup
 from dropdtw.tables.methods import Method, MethodLike
 
 # --- Values in one form, so that equal options compare equal ----------------------------------------------------------
@@ -69,6 +70,10 @@ def _mask(value: Any, name: str) -> Any:
     return found
 
 
+def _match(value: Any, name: str) -> Any:
+    return as_lookup(value)
+
+
 def _order(value: Any, name: str) -> Any:
     return None if value is None else as_order(value)
 
@@ -102,7 +107,7 @@ class Options(_Named):
     )
     drop_z: DropCost = field(default=None, metadata=about("cost of dropping an element of Z", "--drop-z", _drop))
     _: KW_ONLY
-    match: MatchCost = field(default="auto", metadata=about("how to compare two elements", "--match"))
+    match: MatchCost = field(default="auto", metadata=about("how to compare two elements", "--match", _match))
     method: MethodLike = field(default="drop_dtw", metadata=about("alignment method", "--method", _method))
     one_to_many: bool = field(
         default=True, metadata=about("allow one element of Z to match several of X", "--one-to-many")
@@ -217,7 +222,7 @@ def _key(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         whole = value.astype(bool if value.dtype == bool else np.float64) + (0 if value.dtype == bool else 0.0)
         return ("array", whole.shape, whole.tobytes())
-    known = value is None or isinstance(value, (bool, int, float, str, drops.Rule, Order)) or callable(value)
+    known = value is None or isinstance(value, (bool, int, float, str, drops.Rule, Order, Lookup)) or callable(value)
     if not known and not isinstance(value, MethodLike):
         return _ById(value)
     try:
@@ -242,6 +247,8 @@ def _encoded(name: str, value: Any) -> Any:
         return f"softmax:{value.gamma!r}"
     if isinstance(value, Softmax) and all(isinstance(each, (int, str)) for each in value.ids or ()):
         return {"softmax": value.gamma, "ids": list(value.ids or ())}
+    if isinstance(value, Lookup) and all(isinstance(each, (int, float, str)) for pair in value.costs for each in pair):
+        return {"lookup": _spelled(value.to_lists())}
     if isinstance(value, Method) and value.made_by is not None:
         maker, arguments = value.made_by
         return {maker.__name__: list(arguments)}
@@ -260,6 +267,8 @@ def _read(name: str, value: Any) -> Any:
     if name in ("drop_x", "drop_z", "threshold"):
         return _numbers(value)
     if name == "match" and isinstance(value, dict):
+        if "lookup" in value:
+            return Lookup.from_lists(value["lookup"])
         return Softmax(value["softmax"], tuple(value["ids"]))
     if name == "order" and value is not None:
         from dropdtw.orders.text import parse

@@ -23,6 +23,7 @@ from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, refuse_
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
 from dropdtw.problem.missing import Kept, without_missing
 from dropdtw.problem.spec import Spec
+from dropdtw.problem.symbols import Symbols
 from dropdtw.tables.table import Recurrence
 
 
@@ -91,6 +92,7 @@ class Problem:
     match : the name of the match cost; None if the caller gave match costs.
     kept : which of the caller's elements are present, if others are missing; None if all are.
     clocks : the times of the caller's elements; None without times.
+    symbols : the elements of Z and X if they are symbols, missing ones included; otherwise None.
     """
 
     method: str
@@ -105,6 +107,7 @@ class Problem:
     match: str | None = None
     kept: Kept | None = None
     clocks: Clocks | None = None
+    symbols: tuple[Symbols, Symbols] | None = None
 
     @property
     def C(self) -> Array:
@@ -132,11 +135,18 @@ class Problem:
     ) -> Problem:
         """The problem for two sequences (K, d) and (N, d), without elements with NaN if `missing="drop"`."""
         Z, X, clocks = timed(Z, X, times, fps)
+        spec, coded = spec.encoded([Z], [X], lambda side, k: "ZX"[side])
+        symbols = None
+        if coded is not None:
+            (Z,), (X,) = coded.left.codes, coded.right.codes
+            symbols = coded.left.symbols[0], coded.right.symbols[0]
         spec, A, B, kept = without_missing(spec, Z, X)
         match = spec.resolved(A.shape[1])
         match.check_features(A.shape[1])
         found = cls.of_checked(spec, A, B, match)
-        return (found if kept is None else replace(found, kept=kept)).clocked(clocks)
+        if kept is not None or symbols is not None:
+            found = replace(found, kept=kept, symbols=symbols)
+        return found.clocked(clocks)
 
     @classmethod
     def of_checked(cls, spec: Spec, Z: Array, X: Array, match: Match) -> Problem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Final
@@ -20,6 +20,7 @@ from dropdtw.problem.charges import RequestedCharges
 from dropdtw.problem.errors import MismatchError, OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.options import Options
+from dropdtw.problem.symbols import Encoded, Side, encode
 from dropdtw.tables import reducers
 from dropdtw.tables.methods import METHODS, Matching, Method, look_up
 from dropdtw.tables.reducers import Reducer
@@ -156,6 +157,15 @@ class Spec:
         """The match cost for sequences with this number of features."""
         found = costs.resolve(self.match, features)
         return found if self.method.derive is None else found.of(self.method.derive)
+
+    def encoded(
+        self, left: Sequence[Any], right: Sequence[Any] | Side | None, called: Callable[[int, int], str]
+    ) -> tuple[Spec, Encoded | None]:
+        """The request for the codes of symbols, and the codes; None if the sequences hold vectors. See `encode`."""
+        entry = self.method
+        why = f"method {entry.name!r} computes with elements"
+        found = encode(self.match, left, right, called, None if entry.derive is None and entry.gap is None else why)
+        return (self, None) if found is None else (replace(self, match=found.match), found)
 
     def limit(self, K: int, N: int) -> float:
         """`max_cost` as a limit on the sum of costs, before it is normalized."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
@@ -17,6 +17,7 @@ from dropdtw.problem.clock import Clock, Clocks
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.missing import Kept
 from dropdtw.problem.problem import Problem
+from dropdtw.problem.symbols import Symbols
 from dropdtw.results.warp import warp
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class Alignment:
     match : the name of the match cost that was used; None if match costs were given.
     suggestion : the drop cost that "suggest" chose, and how far to trust it; None if it was not asked.
     clocks : the times of Z and X; None without times (see `times_x`).
+    symbols : the elements of Z and of X, if they are symbols (see `text`); otherwise None.
 
     Arrays are read-only.
 
@@ -133,6 +135,7 @@ class Alignment:
     match: str | None = field(default=None, repr=False)
     suggestion: Suggestion | None = field(default=None, repr=False)
     clocks: Clocks | None = field(default=None, repr=False)
+    symbols: tuple[Symbols, Symbols] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         arrays = (self.pairs, self.labels, self.paid_x, self.paid_z, self.weights, *(self.walked or ()))
@@ -178,6 +181,7 @@ class Alignment:
             found.walked,
             match=problem.match,
             clocks=problem.clocks,
+            symbols=problem.symbols,
         )
         return here if problem.kept is None else here.spread(problem.kept)
 
@@ -486,6 +490,29 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         array([1.5, 7. ])
         """
         return warp(X, "X", self.pairs[:, ::-1], self.shape[::-1], fill)
+
+    def text(self, Z: Sequence[Hashable] | None = None, X: Sequence[Hashable] | None = None, *, width: int = 80) -> str:
+        """Show the alignment as text, Z above X: "|" marks equal elements, "." others, "-" a dropped one, "~" a repeat.
+
+        The last line counts the columns whose elements are equal. Elements that a method skips for free at the ends are
+        left out.
+
+        Z, X : what to print for each element; None for the symbols that were aligned.
+        width : the maximum length of a line; longer alignments are wrapped.
+
+        Returns the text. Raises ValueError if an argument is invalid, or missing because no symbols were aligned.
+
+        >>> import dropdtw
+        >>> print(dropdtw.align("GATTACA", "GATCA", 1, 1, method="needleman_wunsch").text())
+        GATTACA
+        || | ||
+        GA-T-CA
+        <BLANKLINE>
+        identity 5/7 (71%), cost 2
+        """
+        from dropdtw.results.text import to_text
+
+        return to_text(self, Z, X, width)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the alignment on its match costs.

@@ -25,6 +25,7 @@ from dropdtw.problem.match import MatchCosts, Matrix, Pair
 from dropdtw.problem.missing import Kept, present, restricted
 from dropdtw.problem.problem import Costs, Problem
 from dropdtw.problem.spec import Spec
+from dropdtw.problem.symbols import Symbols
 from dropdtw.results.alignment import Alignment
 from dropdtw.tables import recurrence
 from dropdtw.tables.methods import Matching, Method
@@ -155,12 +156,15 @@ def find(
     if unknown:
         refuse_keywords(find, unknown)
     query, signal, clocks = timed(query, signal, times, fps)
-    query, signal = same_columns(query, signal)
     spec = Spec.of(
         drop_x, drop_z, match=match, method=_METHOD, one_to_many=one_to_many, many_to_one=many_to_one,
         contiguous=contiguous, open_x=open_x, open_z=open_z, warp=warp, missing=missing, executor=executor,
     )  # fmt: skip
     most, limit, share = _checked(k, max_cost, overlap)
+    spec, coded = spec.encoded([query], [signal], lambda side, k: ("query", "signal")[side])
+    if coded is not None:
+        (query,), (signal,) = coded.left.codes, coded.right.codes
+    query, signal = same_columns(query, signal)
     (Z, z), (X, x) = present(query, "query", missing), present(signal, "signal", missing)
     if Z.shape[1] != X.shape[1]:
         raise ValueError(
@@ -186,7 +190,8 @@ def find(
         start, stop = (a, b) if kept is None else kept.interval(a, b)
         there = None if kept is None else Kept(kept.z, kept.x[a:b] - start, (kept.shape[0], stop - start))
         when = None if clocks is None else clocks.of_x(slice(start, stop))
-        source = partial(_problem, inside, _stretch(problem.costs, a, b), executor, there, when)
+        said = None if coded is None else (coded.left.symbols[0], coded.right.symbols[0][start:stop])
+        source = partial(_problem, inside, _stretch(problem.costs, a, b), executor, there, when, said)
         found.append(Occurrence(start, stop, float(ends.cost[b - 1]), source, None if clocks is None else clocks.x))
     return found
 
@@ -229,9 +234,14 @@ def _stretch(costs: Costs, start: int, stop: int) -> Costs:
 
 
 def _problem(
-    table: Recurrence, costs: Costs, executor: str | None, kept: Kept | None, clocks: Clocks | None
+    table: Recurrence,
+    costs: Costs,
+    executor: str | None,
+    kept: Kept | None,
+    clocks: Clocks | None,
+    symbols: tuple[Symbols, Symbols] | None,
 ) -> Problem:
-    return Problem(_METHOD.name, table, costs, costs, _as_given, executor, kept=kept, clocks=clocks)
+    return Problem(_METHOD.name, table, costs, costs, _as_given, executor, kept=kept, clocks=clocks, symbols=symbols)
 
 
 def _as_given(costs: Costs) -> Costs:

@@ -6,7 +6,7 @@ centers of short runs of frames, by (2), a finer one from all frames.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from dropdtw.costs import Match, row_lengths, unit_rows
 from dropdtw.problem.inputs import Array, owned
+from dropdtw.problem.symbols import Side, symbolic
 from dropdtw.search import bounds
 from dropdtw.search.bounds import Prices
 from dropdtw.search.pairwise import as_sequences
@@ -55,8 +56,8 @@ class _Level:
 class Index:
     """A set of sequences, prepared once for many calls of `dropdtw.nearest`.
 
-    sequences : a list of arrays, (length, d) or (length,). They are copied, except read-only memory maps and other
-        arrays that nobody can write to.
+    sequences : a list of arrays, (length, d) or (length,), or of strings or lists of symbols. Arrays are copied,
+        except read-only memory maps and others that nobody can write to.
     run : how many consecutive frames are summarized by their mean. Coarse lower bounds use these means. Short runs give
         tighter bounds but take longer. If frames hardly change over time, long runs are better.
 
@@ -74,17 +75,23 @@ class Index:
     def __init__(self, sequences: Sequence[npt.ArrayLike], *, run: int = 4) -> None:
         if not isinstance(run, (int, np.integer)) or run < 1:
             raise ValueError(f"run is {run!r}; give the number of frames to summarize by their mean, 1 or more")
-        self._prepare([owned(X) for X in as_sequences(sequences, "corpus")], run)
+        self._prepare(sequences, run, owned)
 
     @classmethod
     def borrowing(cls, sequences: Sequence[npt.ArrayLike]) -> Index:
         """An index for a single search, which does not copy the caller's arrays."""
         index = cls.__new__(cls)
-        index._prepare(as_sequences(sequences, "corpus"))
+        index._prepare(sequences)
         return index
 
-    def _prepare(self, sequences: list[Array], run: int = 4) -> None:
-        self.sequences = sequences
+    def _prepare(
+        self, sequences: Sequence[npt.ArrayLike], run: int = 4, kept: Callable[[Array], Array] = lambda X: X
+    ) -> None:
+        self.symbols: Side | None = None
+        if isinstance(sequences, Sequence) and not isinstance(sequences, str) and any(map(symbolic, sequences)):
+            self.symbols = Side.of(sequences, "corpus[{}]".format, {})
+            sequences = self.symbols.codes
+        self.sequences = [kept(X) for X in as_sequences(sequences, "corpus")]
         self.run = int(run)
         self.features = self.sequences[0].shape[1]
         for k, X in enumerate(self.sequences):

@@ -152,6 +152,11 @@ def search(
     spec: Spec, query: npt.ArrayLike, index: Index, k: int, n_jobs: int | None = -1, progress: Progress = None
 ) -> Nearest:
     """See `nearest`."""
+    corpus = index.sequences if index.symbols is None else index.symbols
+    spec, coded = spec.encoded([query], corpus, lambda side, k: f"corpus[{k}]" if side else "query")
+    if coded is not None:
+        (query,) = coded.left.codes
+        index = index if index.symbols is not None else Index.borrowing(coded.right.codes)
     Z = as_sequence(query, "query")
     if Z.shape[1] != index.features:
         raise ValueError(

@@ -22,6 +22,7 @@ from dropdtw.drops import Constant, Percentile, PerElement, Rule, Suggest
 from dropdtw.executors.protocol import Price, Terms, Values
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Charges
+from dropdtw.problem.errors import described
 from dropdtw.problem.inputs import Array, as_sequence, same_precision
 from dropdtw.problem.match import MatchCosts
 from dropdtw.problem.missing import present, reads_places
@@ -179,6 +180,7 @@ def all_pairs(
     progress: Progress,
 ) -> Array:
     """See `dropdtw.pairwise`."""
+    spec, Zs, Xs = _without_symbols(spec, Zs, Xs)
     left, right, some_missing = _present(spec, Zs, Xs)
     threads = thread_count(n_jobs)
     features = left[0].shape[1]
@@ -204,6 +206,20 @@ def all_pairs(
     if spec.normalize is not None and not spec.by_path:
         values = np.asarray(values / np.array([[spec.norm(len(Z), len(X)) for X in right] for Z in left]))
     return values if spec.max_cost == np.inf else np.where(values <= spec.max_cost, values, np.inf)
+
+
+def _without_symbols(
+    spec: Spec, Zs: Sequence[npt.ArrayLike], Xs: Sequence[npt.ArrayLike] | None
+) -> tuple[Spec, Sequence[npt.ArrayLike], Sequence[npt.ArrayLike] | None]:
+    """The request and its sequences, with codes in place of symbols."""
+    sides = [Zs] if Xs is None else [Zs, Xs]
+    if not all(isinstance(side, Iterable) and not isinstance(side, str) for side in sides):
+        return spec, Zs, Xs  # refused later
+    left, right = list(Zs), None if Xs is None else list(Xs)
+    spec, coded = spec.encoded(left, right, lambda side, k: f"{('Zs', 'Xs')[side]}[{k}]")
+    if coded is None:
+        return spec, left, right
+    return spec, coded.left.codes, None if Xs is None else coded.right.codes
 
 
 def _present(
@@ -342,8 +358,8 @@ def as_sequences(
     values: Sequence[npt.ArrayLike], name: str, checked: Callable[[npt.ArrayLike, str], Array] = as_sequence
 ) -> list[Array]:
     """Check a list of sequences."""
-    if not isinstance(values, Iterable):
-        raise ValueError(f"{name} is {values!r}; give a list of sequences")
+    if not isinstance(values, Iterable) or isinstance(values, str):
+        raise ValueError(f"{name} is {described(values)}; give a list of sequences")
     found = [checked(v, f"{name}[{k}]") for k, v in enumerate(values)]
     if not found:
         raise ValueError(f"{name} is empty; give at least one sequence")

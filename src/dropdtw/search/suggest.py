@@ -136,8 +136,9 @@ def suggestion(costs: MatchCosts, limits: Band, drop_z: bool, matching: Matching
 def _match_costs(Z: npt.ArrayLike, X: npt.ArrayLike | None, match: MatchCost) -> MatchCosts:
     if X is None:
         return Matrix(as_match_costs(Z))
-    A, B = as_pair(Z, X)
-    found = match_costs.resolve(match, A.shape[1])
+    spec, coded = Spec.of(match=match).encoded([Z], [X], lambda side, k: "ZX"[side])
+    A, B = as_pair(Z, X) if coded is None else (coded.left.codes[0], coded.right.codes[0])
+    found = match_costs.resolve(spec.match, A.shape[1])
     found.check_features(A.shape[1])
     return between(A, B, found)
 

@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 
 from dropdtw.problem.inputs import Array, as_sequence, refuse_masked
 from dropdtw.problem.missing import OR_DROP, present
+from dropdtw.problem.symbols import Symbols, listing, symbolic
 
 Layout = Literal["ntd", "nct"] | None
 Panel = npt.ArrayLike | Sequence[npt.ArrayLike]
@@ -19,8 +20,9 @@ Panel = npt.ArrayLike | Sequence[npt.ArrayLike]
 def as_series(X: Panel, layout: Layout = None, name: str = "X", *, missing: str | None = None) -> list[Array]:
     """Convert a collection in any usual shape to a list of series (t, d).
 
-    X : (n, t), one series of numbers per row; a list of n series (t,) or (t, d), whose lengths may differ; or an array
-        with three axes, which requires `layout`.
+    X : (n, t), one series of numbers per row; a list of n series (t,) or (t, d), whose lengths may differ; a list of n
+        strings or lists of symbols, which become arrays of objects (t, 1); or an array with three axes, which requires
+        `layout`.
     layout : "ntd" if time comes before features, as in tslearn and everywhere in this library: (n, t, d), or a list of
         (t, d). In an array with three axes, trailing steps that are all NaN are tslearn's padding and are cut off.
         "nct" if channels come before time, as in aeon and sktime: (n, c, t), or a list of (c, t). None: lists are read
@@ -39,6 +41,8 @@ def as_series(X: Panel, layout: Layout = None, name: str = "X", *, missing: str 
     """
     if layout not in (None, "ntd", "nct"):
         raise ValueError(f"layout is {layout!r}; give 'ntd' (time, then features), 'nct' (channels, then time) or None")
+    if holds_symbols(X):
+        return [_symbols(listing(each, f"{name}[{k}]")) for k, each in enumerate(X)]  # type: ignore[arg-type]
     if not is_collection(X):
         refuse_masked(X, name)
         rows = [row[:, None] for row in as_table(X, missing)]
@@ -74,12 +78,27 @@ def is_collection(X: Panel) -> bool:
     """Whether X is a list of series or has three axes, rather than a table with one series per row."""
     if hasattr(X, "toarray") or hasattr(X, "columns"):  # a sparse matrix; a data frame
         return False
+    if holds_symbols(X):
+        return True
     if isinstance(X, np.ndarray):
         return X.ndim > 2 or (X.dtype == object and X.ndim == 1 and X.size > 0 and np.ndim(X[0]) > 0)
     if not isinstance(X, (list, tuple)) or not X:
         return False
     shapes = {np.shape(each) for each in X} if all(_is_regular(each) for each in X) else {()}
     return shapes != {()} and (len(shapes) > 1 or len(next(iter(shapes))) != 1)
+
+
+def holds_symbols(X: Panel) -> bool:
+    """Whether X is a list of strings, or of other sequences of symbols."""
+    return isinstance(X, (list, tuple)) and any(map(symbolic, X))
+
+
+def _symbols(symbols: Symbols) -> Array:
+    """Symbols as an array of objects, (t, 1)."""
+    found = np.empty((len(symbols), 1), object)
+    for k, symbol in enumerate(symbols):
+        found[k, 0] = symbol
+    return found
 
 
 def as_table(X: Any, missing: str | None = None) -> Array:
