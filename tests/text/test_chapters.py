@@ -150,7 +150,7 @@ def test_youtube_begins_at_zero():
 
 def test_html_escapes_and_shows_every_step():
     page = write_chapters(FOUND, "html")
-    assert "Mix = &quot;stir&quot; &lt;slowly&gt;" in page
+    assert "Mix = &#34;stir&#34; &lt;slowly&gt;" in page
     assert "<slowly>" not in page
     assert page.count('<a href="#step-') == 2
     assert page.count('class="unsure"') == 2  # the bar and the row of the third step

@@ -191,7 +191,7 @@ def _counts(found: list[FoundStep]) -> tuple[int, int]:
 
 
 def _show(found: list[FoundStep], said: list[Sentence], wanted: Steps) -> None:
-    from dropdtw.text.page import absence, clock, quote, step_numbers
+    from dropdtw.text.labels import absence, clock, quote, step_numbers
 
     rows = []
     for number, f in zip(step_numbers(found), found, strict=True):

@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 from dropdtw.files.sanitize import cell, one_line
 from dropdtw.text.cues import timestamp
 from dropdtw.text.find import FoundStep
-from dropdtw.text.page import clock, page, step_numbers
+from dropdtw.text.labels import clock, step_numbers
+from dropdtw.text.page import page
 from dropdtw.text.subtitles import Sentence
 
 SHORT: Final = 1.0
