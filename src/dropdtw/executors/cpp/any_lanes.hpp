@@ -14,7 +14,9 @@ namespace dropdtw::DROPDTW_ISA {
 template <class T>
 class AnyLanes {
   static constexpr int W = Register<T>::W;
-  static constexpr int R = 16;  // rows of a strip, and columns whose match costs are computed together
+  static constexpr int R = 16;      // rows of a strip
+  static constexpr int G = 4;       // rows whose match costs are computed together
+  static constexpr int ahead = 13;  // anti-diagonals whose match costs are computed together, in 16 columns of G rows
   static constexpr int stride = (R + 1) * W;
 
  public:
@@ -58,30 +60,28 @@ class AnyLanes {
   T* above(int j) { return problem_.rows + std::size_t(j) * S_ * W; }  // the states of the row above, in column j
   // The drop costs of x are reversed, so that anti-diagonals read them forward.
   T* prices_x(int j) { return drop_x_.get() + std::size_t(problem_.N + R - 1 - j) * W; }
-  T* matches(int t) { return match_ + std::size_t(unsigned(t) % (2 * R)) * R * W; }
+  T* matches(int t) { return match_ + (t - known_ + G - 1) * R * W; }
 
   // Computes the rows [first, first + rows), and stores the states of the last one.
   void strip(int first, int rows) {
     const Table& table = *problem_.table;
     for (auto& cells : cells_) fill(cells.get(), std::size_t(S_) * (R + 1));
-    fill(match_, 2 * R * R);
     fill(drop_z_, R);
     for (int r = first == 0; r < rows; ++r)
       store(drop_z_ + r * W, load(problem_.drop_z + std::size_t(first + r - 1) * W));
     T *now = cells_[0].get(), *last = cells_[1].get(), *before = cells_[2].get();
     copy(above(0), W, last, stride);
     for (int t = 0; t < problem_.N + rows; ++t) {
-      if (t % R == 0) bring_costs(first, rows, t);
+      if (t % ahead == 0) bring_costs(first, rows, t);
       const Line<T> line{
           {before, last + W, last, now + W}, {matches(t), prices_x(t), drop_z_, nullptr}, nullptr, now + W};
       const int begin = larger(t - problem_.N, 0) / 8 * 8, end = (smaller(rows, t + 1) + 7) / 8 * 8;
       lines_.template enter<Reducer::hard, false>(line, begin * W, end * W, nullptr, 0);
       const bool origin = first == 0 && t == 0;
-      if (table.border_ends != nullptr && !origin)
-        for (int lane = 0; lane < W; ++lane) {
-          if (first == 0) lines_.template enter_border<Reducer::hard>(line, lane, nullptr, 0);
-          if (t < rows) lines_.template enter_border<Reducer::hard>(line, t * W + lane, nullptr, 0);
-        }
+      if (table.border_ends != nullptr && !origin) {
+        if (first == 0) lines_.enter_border(line, 0);
+        if (t < rows) lines_.enter_border(line, t * W);
+      }
       for (int s = 0; origin && s < S_; ++s) store(line.here + s * stride, all<T>(table.start[s] ? T(0) : inf<T>));
       if (t < problem_.N) copy(above(t + 1), W, now, stride);
       if (t >= rows - 1) copy(now + rows * W, stride, above(t - (rows - 1)), W);
@@ -97,13 +97,17 @@ class AnyLanes {
     for (int s = 0; s < S_; ++s) store(to + s * to_state, load(from + s * from_state));
   }
 
-  // Computes the match costs of the columns [from, from + R), and lays them out by anti-diagonals.
-  void bring_costs(int first, int rows, int from) {
-    const int top = first == 0, begin = larger(from, 1), end = smaller(from + R, problem_.N + 1);
-    if (begin >= end || top == rows) return;
-    feed_costs<T>(problem_.feed, first + top - 1, rows - top, begin - 1, end - 1, R, costs_);
-    for (int r = top; r < rows; ++r)
-      for (int j = begin; j < end; ++j) store(matches(j + r) + r * W, load(costs_ + ((r - top) * R + j - begin) * W));
+  // Computes the match costs of the anti-diagonals [t, t + ahead): those of G rows at a time, in all columns that any
+  // of these rows has there. The costs that this adds are those of G − 1 anti-diagonals more, on either side.
+  void bring_costs(int first, int rows, int t) {
+    known_ = t;
+    if (t == 0) fill(match_, lines_of_match * R);  // row 0 and column 0 match nothing
+    for (int r = first == 0; r < rows; r += G) {
+      const int many = smaller(G, rows - r);
+      const int from = larger(t - r - (many - 1), 1), to = smaller(t + ahead - r, problem_.N + 1);
+      if (from < to)
+        feed_costs<T>(problem_.feed, first + r - 1, many, from - 1, to - 1, {R + 1, R}, matches(from + r) + r * W);
+    }
   }
 
   // As in lanes.hpp, for the row that was computed last.
@@ -129,7 +133,9 @@ class AnyLanes {
   Lines<T> lines_;
   Buffer<T> cells_[3], drop_x_;
   std::int64_t steps_ = 0;  // cells since the last tick, per lane
-  alignas(64) T drop_z_[R * W], costs_[R * R * W], match_[2 * R * R * W];
+  static constexpr int lines_of_match = ahead + 2 * (G - 1);
+  int known_ = 0;  // the anti-diagonal at match_ + (G − 1) R W
+  alignas(64) T drop_z_[R * W], match_[lines_of_match * R * W];
 };
 
 }  // namespace dropdtw::DROPDTW_ISA

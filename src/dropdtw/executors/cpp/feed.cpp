@@ -11,7 +11,7 @@ class Feeder {
   static constexpr int columns_at_once = DROPDTW_BYTES == 64 ? 4 : 2;  // with 4 rows, their sums fit in registers
 
  public:
-  static void costs(const Feed<T>& feed, int row, int rows, int from, int to, std::ptrdiff_t pitch, T* out) {
+  static void costs(const Feed<T>& feed, int row, int rows, int from, int to, Pitch pitch, T* out) {
     if (feed.d == 1 && feed.metric == Metric::euclidean)
       numbers<Metric::euclidean>(feed, row, rows, from, to, pitch, out);
     else if (feed.d == 1 && feed.metric == Metric::sqeuclidean)
@@ -23,9 +23,9 @@ class Feeder {
     else
       strip<Metric::sqeuclidean>(feed, row, rows, from, to, pitch, out);
     for (int r = 0; r < rows; ++r) {
-      T* const line = out + r * pitch * W;
-      if (feed.binary) count(feed, to - from, line);
-      if (feed.start != nullptr) forbid(feed, row + r, from, to, line);
+      T* const line = out + r * pitch.row * W;
+      if (feed.binary) count(feed, to - from, pitch.column, line);
+      if (feed.start != nullptr) forbid(feed, row + r, from, to, pitch.column, line);
     }
   }
 
@@ -40,25 +40,24 @@ class Feeder {
   }
 
   template <Metric metric>
-  DROPDTW_FLAT static void strip(const Feed<T>& feed, int row, int rows, int from, int to, std::ptrdiff_t pitch,
-                                 T* out) {
+  DROPDTW_FLAT static void strip(const Feed<T>& feed, int row, int rows, int from, int to, Pitch pitch, T* out) {
     const Feed<T> copy = feed;  // local: the compiler must assume that any store changes a referenced object
     int r = 0;
-    for (; r + 4 <= rows; r += 4) line<metric, 4>(copy, row + r, from, to, pitch, out + r * pitch * W);
-    for (; r + 2 <= rows; r += 2) line<metric, 2>(copy, row + r, from, to, pitch, out + r * pitch * W);
-    for (; r < rows; ++r) line<metric, 1>(copy, row + r, from, to, pitch, out + r * pitch * W);
+    for (; r + 4 <= rows; r += 4) line<metric, 4>(copy, row + r, from, to, pitch, out + r * pitch.row * W);
+    for (; r + 2 <= rows; r += 2) line<metric, 2>(copy, row + r, from, to, pitch, out + r * pitch.row * W);
+    for (; r < rows; ++r) line<metric, 1>(copy, row + r, from, to, pitch, out + r * pitch.row * W);
   }
 
   template <Metric metric, int rows>
-  static DROPDTW_INLINE void line(const Feed<T>& feed, int row, int from, int to, std::ptrdiff_t pitch, T* out) {
+  static DROPDTW_INLINE void line(const Feed<T>& feed, int row, int from, int to, Pitch pitch, T* out) {
     int j = from;
-    for (; j + columns_at_once <= to; j += columns_at_once, out += columns_at_once * W)
+    for (; j + columns_at_once <= to; j += columns_at_once, out += columns_at_once * pitch.column * W)
       tile<metric, rows, columns_at_once>(feed, row, j, pitch, out);
-    for (; j < to; ++j, out += W) tile<metric, rows, 1>(feed, row, j, pitch, out);
+    for (; j < to; ++j, out += pitch.column * W) tile<metric, rows, 1>(feed, row, j, pitch, out);
   }
 
   template <Metric metric, int rows, int columns>
-  static DROPDTW_INLINE void tile(const Feed<T>& feed, int row, int column, std::ptrdiff_t pitch, T* out) {
+  static DROPDTW_INLINE void tile(const Feed<T>& feed, int row, int column, Pitch pitch, T* out) {
     const int d = feed.d;
     const T* const z = feed.z + std::size_t(row) * d;
     const T* const x = feed.x + std::size_t(column) * d * W;
@@ -90,27 +89,26 @@ class Feeder {
           cost = cost > T(0) ? cost : Vec<T>{};
           cost = cost < T(2) ? cost : all<T>(2);
         }
-        store(out + (r * pitch + c) * W, cost);
+        store(out + (r * pitch.row + c * pitch.column) * W, cost);
       });
     });
   }
 
   template <Metric metric>
-  DROPDTW_FLAT static void numbers(const Feed<T>& feed, int row, int rows, int from, int to, std::ptrdiff_t pitch,
-                                   T* out) {
-    for (int r = 0; r < rows; r += 4, out += 4 * pitch * W)
+  DROPDTW_FLAT static void numbers(const Feed<T>& feed, int row, int rows, int from, int to, Pitch pitch, T* out) {
+    for (int r = 0; r < rows; r += 4, out += 4 * pitch.row * W)
       some_numbers<metric>(feed.z + row + r, feed.x, smaller(4, rows - r), from, to, pitch, out);
   }
 
   // Up to four rows of numbers. √(v²) is |v|, unless the square is so small that it loses digits.
   template <Metric metric>
-  static DROPDTW_INLINE void some_numbers(const T* z, const T* x, int rows, int from, int to, std::ptrdiff_t pitch,
-                                          T* out) {
+  static DROPDTW_INLINE void some_numbers(const T* z, const T* x, int rows, int from, int to, Pitch pitch, T* out) {
     constexpr T small = sizeof(T) == 4 ? T(0x1p-50) : T(0x1p-500);
     const Vec<T> row[4] = {all<T>(z[0]), all<T>(z[smaller(1, rows - 1)]), all<T>(z[smaller(2, rows - 1)]),
                            all<T>(z[rows - 1])};
-    T* const line[4] = {out, out + smaller(1, rows - 1) * pitch * W, out + smaller(2, rows - 1) * pitch * W,
-                        out + (rows - 1) * pitch * W};
+    const std::ptrdiff_t step = pitch.column * W, below = pitch.row * W;
+    T* const line[4] = {out, out + smaller(1, rows - 1) * below, out + smaller(2, rows - 1) * below,
+                        out + (rows - 1) * below};
     Vec<T> least_size = all<T>(inf<T>);
     x += std::size_t(from) * W;
     for (int j = 0; j < to - from; ++j) {
@@ -118,11 +116,11 @@ class Feeder {
       each<4>([&](auto r) {
         const Vec<T> gap = row[r] - v;
         if constexpr (metric == Metric::sqeuclidean) {
-          store(line[r] + j * W, gap * gap);
+          store(line[r] + j * step, gap * gap);
         } else {
           const Vec<T> size = gap < T(0) ? -gap : gap;
           least_size = least<T>(size, least_size);
-          store(line[r] + j * W, size);
+          store(line[r] + j * step, size);
         }
       });
     }
@@ -130,24 +128,24 @@ class Feeder {
       if (everywhere<T>(least_size >= small)) return;
       for (int r = 0; r < rows; ++r)
         for (int j = 0; j < to - from; ++j) {
-          const Vec<T> gap = load(line[r] + j * W);
-          store(line[r] + j * W, root_of<T>(rounded<T>(gap * gap)));
+          const Vec<T> gap = load(line[r] + j * step);
+          store(line[r] + j * step, root_of<T>(rounded<T>(gap * gap)));
         }
     }
   }
 
-  DROPDTW_FLAT static void count(const Feed<T>& feed, int columns, T* line) {
+  DROPDTW_FLAT static void count(const Feed<T>& feed, int columns, std::ptrdiff_t step, T* line) {
     const Vec<T> threshold = load(feed.thresholds), low = all<T>(feed.low), high = all<T>(feed.high);
-    for (int j = 0; j < columns; ++j) store(line + j * W, load(line + j * W) <= threshold ? low : high);
+    for (int j = 0; j < columns; ++j, line += step * W) store(line, load(line) <= threshold ? low : high);
   }
 
   // Sets costs to ∞ outside the columns that each lane may match.
-  DROPDTW_FLAT static void forbid(const Feed<T>& feed, int row, int from, int to, T* line) {
+  DROPDTW_FLAT static void forbid(const Feed<T>& feed, int row, int from, int to, std::ptrdiff_t step, T* line) {
     const Vec<T> start = load(feed.start + std::size_t(row) * W), stop = load(feed.stop + std::size_t(row) * W);
     const auto mask = [&](int a, int b) {
       for (int j = a; j < b; ++j) {
         const Vec<T> at = all<T>(T(j));
-        T* const p = line + std::ptrdiff_t(j - from) * W;
+        T* const p = line + (j - from) * step * W;
         store(p, (at >= start) & (at < stop) ? load(p) : all<T>(inf<T>));
       }
     };
@@ -158,47 +156,11 @@ class Feeder {
   }
 };
 
-// See Kernels::sift.
 template <class T>
-DROPDTW_FLAT Sifted sift(const T* from, int rows, int n, std::ptrdiff_t pitch, T low, T high, T* kept) {
-  [[maybe_unused]] constexpr int W = Register<T>::W;
-  Sifted found{0, 0};
-  for (int r = 0; r < rows; ++r) {
-    const T* const line = from + r * pitch;
-    int j = 0;
-#if defined(__AVX512F__)
-    for (; j + W <= n; j += W) {
-      unsigned less, within;
-      if constexpr (sizeof(T) == 4) {
-        const __m512 v = _mm512_loadu_ps(line + j);
-        less = _mm512_cmp_ps_mask(v, _mm512_set1_ps(low), _CMP_LT_OQ);
-        within = _mm512_cmp_ps_mask(v, _mm512_set1_ps(high), _CMP_LE_OQ) & ~less;
-        _mm512_storeu_ps(kept + found.kept, _mm512_maskz_compress_ps(__mmask16(within), v));
-      } else {
-        const __m512d v = _mm512_loadu_pd(line + j);
-        less = _mm512_cmp_pd_mask(v, _mm512_set1_pd(low), _CMP_LT_OQ);
-        within = _mm512_cmp_pd_mask(v, _mm512_set1_pd(high), _CMP_LE_OQ) & ~less;
-        _mm512_storeu_pd(kept + found.kept, _mm512_maskz_compress_pd(__mmask8(within), v));
-      }
-      found.below += __builtin_popcount(less);
-      found.kept += __builtin_popcount(within);
-    }
-#endif
-    for (; j < n; ++j) {
-      kept[found.kept] = line[j];
-      found.below += line[j] < low;
-      found.kept += (line[j] >= low) & (line[j] <= high);
-    }
-  }
-  return found;
-}
-
-template <class T>
-void feed_costs(const Feed<T>& feed, int row, int rows, int from, int to, std::ptrdiff_t pitch, T* out) {
+void feed_costs(const Feed<T>& feed, int row, int rows, int from, int to, Pitch pitch, T* out) {
   Feeder<T>::costs(feed, row, rows, from, to, pitch, out);
 }
 
-template void feed_costs(const Feed<DROPDTW_REAL>&, int, int, int, int, std::ptrdiff_t, DROPDTW_REAL*);
-template Sifted sift(const DROPDTW_REAL*, int, int, std::ptrdiff_t, DROPDTW_REAL, DROPDTW_REAL, DROPDTW_REAL*);
+template void feed_costs(const Feed<DROPDTW_REAL>&, int, int, int, int, Pitch, DROPDTW_REAL*);
 
 }  // namespace dropdtw::DROPDTW_ISA

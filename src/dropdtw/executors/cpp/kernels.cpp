@@ -2,6 +2,7 @@
 // themselves. With DROPDTW_ANY_ONLY, there are none, and those in any.cpp serve every table.
 #include "families.hpp"
 #include "feed.hpp"
+#include "select.hpp"
 #include "vec.hpp"
 
 namespace dropdtw::DROPDTW_ISA {
@@ -20,7 +21,7 @@ const Kernel<T> table[] = {
 
 void get(Kernels<DROPDTW_REAL>& found) {
   using T = DROPDTW_REAL;
-  found = {table<T>, {&solve_any<T>, &solve_any_lanes<T>}, Register<T>::W, &feed_costs<T>, &sift<T>};
+  found = {table<T>, {&solve_any<T>, &solve_any_lanes<T>}, Register<T>::W, &feed_costs<T>, &select<T>};
 }
 
 }  // namespace dropdtw::DROPDTW_ISA

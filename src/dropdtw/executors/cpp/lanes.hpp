@@ -239,7 +239,7 @@ class LaneSolver {
     } else {
       for (int j = from; j < to; j += lane_tile) {  // so few at a time that their costs stay in the L1 cache
         const int end = smaller(j + lane_tile, to);
-        feed_costs<T>(problem_.feed, i - 1, rows_at_once, j, end, lane_tile, match_);
+        feed_costs<T>(problem_.feed, i - 1, rows_at_once, j, end, {lane_tile}, match_);
         some_cells<rows_at_once, false, based>(j, end, strip, left, diag);
       }
     }

@@ -95,8 +95,8 @@ class Lines {
   // are `length` bytes after those of the state before.
   template <Reducer reducer, bool codes>
   DROPDTW_FLAT void enter(const Line<T>& line, int begin, int end, std::uint8_t* chosen, std::size_t length) {
-    read_from(line);
     if constexpr (reducer == Reducer::hard) {
+      if (line.descents != descents_) descend(line.descents);
       constexpr int most = DROPDTW_BYTES == 64 ? 8 : 4;  // vectors at a time: best values and ranks stay in registers
       int i = begin;
       if constexpr (!codes)
@@ -104,6 +104,7 @@ class Lines {
       for (; i + most * W <= end; i += most * W) least_of<most, codes>(line, i, chosen + (i - begin), length);
       for (; i < end; i += W) least_of<1, codes>(line, i, chosen + (i - begin), length);
     } else {
+      read_from(line);
       for (int i = begin; i < end; i += chunk)
         for (int s = 0; s < states_; ++s) {
           const State state = state_[s];
@@ -173,6 +174,19 @@ class Lines {
         }
     }
   }
+  // The hard minimum for W cells of the border.
+  DROPDTW_FLAT void enter_border(const Line<T>& line, int i) {
+    for (int s = 0; s < states_; ++s) {
+      Vec<T> best = all<T>(inf<T>);
+      const int count = border_[s].count;
+      for (const Way *way = &ways_[border_[s].first], *const end = way + count; way < end; ++way) {
+        Vec<T> v = load(line.from[way->move] + way->offset + i) + way->charge;
+        if (way->cost != int(Cost::free)) v += load(line.prices[way->cost] + i) * way->weight;
+        best = least<T>(v, best);
+      }
+      store(line.here + s * stride_ + i, best);
+    }
+  }
   template <Reducer reducer>
   void leave_border(const Line<T>& line, const Flows<T>& to, int i) {
     for (int s = states_ - 1; s >= 0; --s) {
@@ -214,7 +228,7 @@ class Lines {
       return smooth_;
   }
 
-  // Sets where each way reads. What it does not pay is read from zeros.
+  // Sets where each way reads, for soft and smooth minima. What it does not pay is read from zeros.
   void read_from(const Line<T>& line) {
     if (line.descents != descents_) descend(line.descents);
     const T* const prices[] = {line.prices[0], line.prices[1], line.prices[2], zeros_.get() + W};
@@ -261,6 +275,7 @@ class Lines {
 
   template <int vectors, bool codes>
   DROPDTW_INLINE void least_of(const Line<T>& line, int i, std::uint8_t* chosen, std::size_t length) const {
+    const T* const prices[] = {line.prices[0], line.prices[1], line.prices[2], zeros_.get() + W};
     for (int s = 0; s < states_; ++s) {
       Vec<T> best[vectors];
       Mask<T> rank[vectors];
@@ -281,8 +296,8 @@ class Lines {
       const Way* const into = &ways_[state.first];
       for (int k = 0; k < state.count; ++k) {
         Way way = into[k];
-        way.from += i;
-        way.price += i;
+        way.from = line.from[way.move] + way.offset + i;
+        way.price = prices[way.own] + i;
         way.descents += i;
         if (way.adds == Adds::nothing)
           unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA { take(u, k, load(way.from + u * W)); });

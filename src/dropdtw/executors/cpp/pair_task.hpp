@@ -131,7 +131,7 @@ class PairTask {
     Packed& packed = packed_[lane];
     if (packed.x.empty()) pack(packed, columns, [&](int e, int w) { return std::pair(lane, e * W_ + w); });
     block_.resize(std::size_t(K_) * columns * W_);
-    kernels_.costs(feed(packed), 0, K_, 0, columns, columns, block_.data());
+    kernels_.costs(feed(packed), 0, K_, 0, columns, {columns}, block_.data());
     return {block_.data(), K_, N, std::ptrdiff_t(columns) * W_};
   }
 

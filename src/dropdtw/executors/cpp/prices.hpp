@@ -35,94 +35,23 @@ struct Costs {
 template <class T>
 class Percentile {
  public:
-  explicit Percentile(const Kernels<T>& kernels) : sift_(kernels.sift), room_(kernels.width) {}
+  explicit Percentile(const Kernels<T>& kernels) : select_(kernels.select), width_(kernels.width) {}
 
   // The percentile p, interpolated and rounded as in NumPy.
   double of(const Costs<T>& costs, double p) {
-    const double rank = (double(costs.K) * costs.N - 1) * (p / 100), lower = std::floor(rank), share = rank - lower;
-    T a, b;
-    neighbors(costs, std::int64_t(lower), a, b);
-    const T step = b - a, part = step * T(share), rest = step * T(1 - share);
-    return share < 0.5 ? T(a + part) : T(b - rest);
+    const std::size_t n = std::size_t(costs.K) * costs.N;
+    const double rank = double(n - 1) * (p / 100), lower = std::floor(rank), share = rank - lower;
+    if (work_.size() < 2 * (n + width_)) work_.resize(2 * (n + width_));
+    T found[2];
+    select_(costs.data, costs.K, costs.N, costs.pitch, std::int64_t(lower), work_.data(), found);
+    const T step = found[1] - found[0], part = step * T(share), rest = step * T(1 - share);
+    return share < 0.5 ? T(found[0] + part) : T(found[1] - rest);
   }
 
  private:
-  static constexpr std::int64_t few = 64;  // this many are not narrowed any further
-
-  // Finds the numbers of this rank and of the next. Repeatedly, a sample gives bounds that are likely to contain them,
-  // and only the numbers within these bounds are kept.
-  void neighbors(const Costs<T>& costs, std::int64_t rank, T& a, T& b) {
-    const std::int64_t n = std::int64_t(costs.K) * costs.N;
-    for (auto& kept : kept_) kept.resize(n + room_);
-    std::int64_t left = narrow(costs, rank);
-    int now = 0;
-    while (left > few) {
-      const Costs<T> rest{kept_[now].data(), 1, int(left), 0};
-      const std::int64_t kept = narrow(rest, rank, 1 - now);
-      if (kept == left) break;  // all equal, or nearly
-      left = kept;
-      now = 1 - now;
-    }
-    T* const first = kept_[now].data();
-    std::nth_element(first, first + rank, first + left);
-    a = first[rank];
-    b = rank + 1 < left ? *std::min_element(first + rank + 1, first + left) : a;
-  }
-
-  // Keeps the numbers that may have this rank or the next, and makes the rank relative to them.
-  std::int64_t narrow(const Costs<T>& costs, std::int64_t& rank, int into = 0) {
-    const std::int64_t n = std::int64_t(costs.K) * costs.N;
-    T low, high;
-    for (double aside = 1.8; bracket(costs, n, rank, aside, low, high); aside *= 4) {
-      const Sifted found = sift_(costs.data, costs.K, costs.N, costs.pitch, low, high, kept_[into].data());
-      if (found.below <= rank && std::min(rank + 1, n - 1) < found.below + found.kept) {
-        rank -= found.below;
-        return found.kept;
-      }
-    }
-    const T most = std::numeric_limits<T>::max();
-    return sift_(costs.data, costs.K, costs.N, costs.pitch, -most, most, kept_[into].data()).kept;
-  }
-
-  // Bounds that contain this rank and the next, unless the sample is unlucky. False if a sample would not help.
-  bool bracket(const Costs<T>& costs, std::int64_t n, std::int64_t rank, double aside, T& low, T& high) {
-    const std::int64_t size = std::min<std::int64_t>(128, std::int64_t(std::sqrt(double(n))));
-    if (n <= few || aside > 1000) return false;
-    sample_.resize(size);
-    const double stride = double(n) / double(size);
-    for (std::int64_t k = 0; k < size; ++k) {
-      const auto at = std::int64_t((double(k) + scatter(k)) * stride);
-      sample_[k] = costs.row(int(at / costs.N))[at % costs.N];
-    }
-    const double share = (double(rank) + 0.5) / double(n), middle = share * double(size);
-    const double reach = aside * std::sqrt(double(size) * share * (1 - share)) + 1;
-    const double from = std::floor(middle - reach), to = std::ceil(middle + reach);
-    const T most = std::numeric_limits<T>::max();
-    low = -most;
-    high = most;
-    auto begin = sample_.begin();
-    if (from >= 0) {
-      begin += std::int64_t(from);
-      std::nth_element(sample_.begin(), begin, sample_.end());
-      low = *begin;
-    }
-    if (to < double(size)) {
-      const auto end = sample_.begin() + std::int64_t(to);
-      std::nth_element(begin, end, sample_.end());
-      high = *end;
-    }
-    return true;
-  }
-
-  // A deterministic number in [0, 1) for each k, so that samples do not follow the columns.
-  static double scatter(std::int64_t k) {
-    const double v = double(k) * 0.6180339887498949;
-    return v - std::floor(v);
-  }
-
-  Sifted (*sift_)(const T*, int, int, std::ptrdiff_t, T, T, T*);
-  const int room_;
-  std::vector<T> kept_[2], sample_;
+  decltype(Kernels<T>::select) select_;
+  const int width_;
+  std::vector<T> work_;
 };
 
 // Otsu's threshold of sorted numbers.

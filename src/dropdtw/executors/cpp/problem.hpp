@@ -89,6 +89,11 @@ struct Feed {
   const std::int32_t *from, *to, *inner_from, *inner_to;
 };
 
+// How far apart rows and columns of match costs are, in vectors.
+struct Pitch {
+  std::ptrdiff_t row, column = 1;
+};
+
 // One Z against up to W sequences X, values only.
 template <class T>
 struct LaneProblem {
@@ -106,11 +111,6 @@ struct LaneProblem {
   void* self;
 };
 
-// The result of filtering numbers: how many are kept, and how many are below the range.
-struct Sifted {
-  std::int64_t kept, below;
-};
-
 template <class T>
 struct Kernel {
   Status (*solve)(Problem<T>&);
@@ -125,11 +125,11 @@ struct Kernels {
 
   bool unrolled(const Table& table) const { return family != nullptr && table.family >= 0; }
   const Kernel<T>& of(const Table& table) const { return unrolled(table) ? family[table.family] : any; }
-  // Computes rows [row, row + rows) and columns [from, to) of the match costs, into (rows, pitch, W) from column `from`
-  // on.
-  void (*costs)(const Feed<T>&, int row, int rows, int from, int to, std::ptrdiff_t pitch, T* out);
-  // Copies the numbers in [low, high] out of `rows` rows of n, `pitch` apart. May write up to W more behind them.
-  Sifted (*sift)(const T* from, int rows, int n, std::ptrdiff_t pitch, T low, T high, T* kept);
+  // Computes rows [row, row + rows) and columns [from, to) of the match costs; `out` is where the first one goes.
+  void (*costs)(const Feed<T>&, int row, int rows, int from, int to, Pitch pitch, T* out);
+  // Finds the numbers of this rank and of the next (of the last: itself) among `rows` rows of n, `pitch` apart. They
+  // are finite. `work` has room for 2 (rows · n + W).
+  void (*select)(const T* from, int rows, int n, std::ptrdiff_t pitch, std::int64_t rank, T* work, T* found);
 };
 
 }  // namespace dropdtw

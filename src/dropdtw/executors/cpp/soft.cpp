@@ -177,7 +177,7 @@ class SoftLanes {
     const T scale = scale_;
     for (int from = 0; from < problem_.N; from += lane_tile) {
       const int to = smaller(from + lane_tile, problem_.N);
-      feed_costs<T>(problem_.feed, i - 1, rows_at_once, from, to, lane_tile, match_);
+      feed_costs<T>(problem_.feed, i - 1, rows_at_once, from, to, {lane_tile}, match_);
       T* here = state_at(from);
       const T *cost = match_, *drop_x = problem_.drop_x + std::size_t(from) * W;
       for (int j = from; j < to; ++j, cost += W, drop_x += W) {
