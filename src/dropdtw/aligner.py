@@ -162,8 +162,8 @@ class Aligner(Options):
         progress: Progress = None,
         executor: str | None = None,
     ) -> Array:
-        """`dropdtw.pairwise`. Raises ValueError if the aligner has a mask or an order, which cannot fit every pair."""
-        self._refuse("pairwise", "mask", "order")
+        """`dropdtw.pairwise`. Raises ValueError if the aligner has a mask, an order or ids, which cannot fit all."""
+        self._refuse("pairwise", "mask", "order", "ids")
         return all_pairs(self._by(executor).limited(max_cost), Zs, Xs, n_jobs, progress)
 
     def posterior(self, C: npt.ArrayLike, X: npt.ArrayLike | None = None, *, executor: str | None = None) -> Posterior:

@@ -42,6 +42,7 @@ def solve(
     mask: npt.ArrayLike | None = None,
     threshold: DropCost = None,
     order: OrderLike | None = None,
+    ids: npt.ArrayLike | None = None,
     times: Times = None,
     fps: Fps = None,
     executor: str | None = None,
@@ -81,6 +82,8 @@ def solve(
         rule that gives one number, such as "percentile:30".
     order : which steps (z_i) may follow which, built with `dropdtw.orders`: a partial order, alternatives, repeats or
         jumps. None keeps the order of Z.
+    ids : only for "ctc", which has to know which z are the same: K numbers or names, equal for the same z. None: z
+        with equal rows of C are the same.
     times, fps : when each x begins, or how many x there are per second; see `dropdtw.align`.
     executor : "cpp" (compiled) or "reference". None picks the fastest one available.
 
@@ -105,7 +108,7 @@ def solve(
         refuse_keywords(solve, unknown)
     return aligner_of(
         drop_x, drop_z, "auto", method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window,
-        mask, threshold, order,
+        mask, threshold, order, ids,
     ).solve(C, times=times, fps=fps, executor=executor)  # fmt: skip
 
 
@@ -128,6 +131,7 @@ def align(
     mask: npt.ArrayLike | None = None,
     threshold: DropCost = None,
     order: OrderLike | None = None,
+    ids: npt.ArrayLike | None = None,
     times: Times = None,
     fps: Fps = None,
     executor: str | None = None,
@@ -162,8 +166,8 @@ def align(
         gives the times of both. Without it, time indexes of pandas and the only column of dates or durations of a data
         frame are used. Segments then have `start_time` and `stop_time`, in your type of time.
     fps : instead of times, how many x there are per second; a tuple (z, x) for both.
-    method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order, executor : as in
-        `dropdtw.solve`.
+    method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order, ids,
+        executor : as in `dropdtw.solve`.
 
     Returns
     -------
@@ -189,7 +193,7 @@ def align(
         refuse_keywords(align, unknown)
     return aligner_of(
         drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask,
-        threshold, order, "hard", 1.0, None, missing,
+        threshold, order, ids, "hard", 1.0, None, missing,
     ).align(Z, X, times=times, fps=fps, executor=executor)  # fmt: skip
 
 
@@ -210,6 +214,7 @@ def cost(
     mask: npt.ArrayLike | None = None,
     threshold: DropCost = None,
     order: OrderLike | None = None,
+    ids: npt.ArrayLike | None = None,
     reducer: str = "hard",
     gamma: float = 1.0,
     normalize: str | None = None,
@@ -234,7 +239,7 @@ def cost(
         certain to be larger. Values up to the limit are exact. With `normalize`, the limit applies to the normalized
         value. With soft minima, an `order` or `normalize="path"`, it saves no work.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        executor : as in `dropdtw.solve`.
+        ids, executor : as in `dropdtw.solve`.
 
     Returns
     -------
@@ -254,7 +259,7 @@ def cost(
         refuse_keywords(cost, unknown)
     return aligner_of(
         drop_x, drop_z, "auto", method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window,
-        mask, threshold, order, reducer, gamma, normalize,
+        mask, threshold, order, ids, reducer, gamma, normalize,
     ).cost(C, max_cost=max_cost, executor=executor)  # fmt: skip
 
 
@@ -277,6 +282,7 @@ def distance(
     mask: npt.ArrayLike | None = None,
     threshold: DropCost = None,
     order: OrderLike | None = None,
+    ids: npt.ArrayLike | None = None,
     reducer: str = "hard",
     gamma: float = 1.0,
     normalize: str | None = None,
@@ -295,7 +301,7 @@ def distance(
     match, missing : as in `dropdtw.align`.
     reducer, gamma, normalize, max_cost : as in `dropdtw.cost`.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        executor : as in `dropdtw.solve`.
+        ids, executor : as in `dropdtw.solve`.
 
     Returns
     -------
@@ -315,7 +321,7 @@ def distance(
         refuse_keywords(distance, unknown)
     return aligner_of(
         drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask,
-        threshold, order, reducer, gamma, normalize, missing,
+        threshold, order, ids, reducer, gamma, normalize, missing,
     ).distance(Z, X, max_cost=max_cost, executor=executor)  # fmt: skip
 
 
@@ -338,6 +344,7 @@ def posterior(
     mask: npt.ArrayLike | None = None,
     threshold: DropCost = None,
     order: OrderLike | None = None,
+    ids: npt.ArrayLike | None = None,
     gamma: float = 1.0,
     executor: str | None = None,
     missing: str | None = None,
@@ -356,7 +363,7 @@ def posterior(
         over all of them.
     match, missing : as in `dropdtw.align`, with sequences only.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        executor : as in `dropdtw.solve`.
+        ids, executor : as in `dropdtw.solve`.
 
     Returns
     -------
@@ -375,7 +382,7 @@ def posterior(
         refuse_keywords(posterior, unknown)
     return aligner_of(
         drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask,
-        threshold, order, "hard", gamma, None, missing,
+        threshold, order, ids, "hard", gamma, None, missing,
     ).posterior(C, X, executor=executor)  # fmt: skip
 
 
@@ -441,5 +448,5 @@ def pairwise(
         refuse_keywords(pairwise, unknown)
     return aligner_of(
         drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, None,
-        threshold, None, reducer, gamma, normalize, missing,
+        threshold, None, None, reducer, gamma, normalize, missing,
     ).pairwise(Zs, Xs, max_cost=max_cost, n_jobs=n_jobs, progress=progress, executor=executor)  # fmt: skip

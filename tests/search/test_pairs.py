@@ -34,7 +34,9 @@ def options_of(method):
 
 
 BOTH = {"drop_x": 0.7, "drop_z": 0.8}
-REQUESTS = {name: options_of(name) for name, entry in dropdtw.METHODS.items() if entry.slopes is None} | {
+REQUESTS = {
+    name: options_of(name) for name, entry in dropdtw.METHODS.items() if entry.slopes is None and not entry.takes_ids
+} | {
     "x": {"drop_x": 0.7},
     "z": {"drop_z": 0.7},
     "one to one": BOTH | {"one_to_many": False, "many_to_one": False},

@@ -73,7 +73,9 @@ def variants(method: str) -> list[dict[str, Any]]:
     moves = [(True, True)] if entry.one_to_one or entry.fixes_moves else list(product((True, False), repeat=2))
     if entry.moves is not None:
         moves = [(o, m) for o, m in moves if m == entry.moves.many_to_one]
-    contiguous = (True,) if method == "steps" else (False, True) if method.startswith(("drop", "greedy")) else (False,)
+    contiguous = (
+        (True,) if method in ("steps", "ctc") else (False, True) if method.startswith(("drop", "greedy")) else (False,)
+    )
     plain = [
         {
             "sides": s,

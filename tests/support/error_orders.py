@@ -35,6 +35,11 @@ def repeated(n):
     return found
 
 
+def few_copies():
+    with mock.patch("dropdtw.orders.apart.MOST_NODES", 8):
+        solve(C3, 1.0, 0.5, method="ctc", ids=[1, 2, 1])
+
+
 def with_few_nodes(order):
     """Compile an order that no other test uses, because graphs are cached."""
     with mock.patch("dropdtw.orders.compile.MOST_NODES", 20):
@@ -133,6 +138,34 @@ COMBINED = {
         "`before` is not defined for steps that repeat",
         "estimate it from sample()",
     ),
+    "before, ctc": case(
+        lambda: posterior(C3, drop_x=1.0, method="ctc", ids=[1, 2, 3]).before,
+        "'ctc' does not support `before`",
+        "sample()",
+    ),
+    "ctc, repeats": case(
+        lambda: solve(C3, 1.0, method="ctc", order=orders.repeat([0, 1, 2])),
+        "'ctc' supports no repeats and jumps",
+        "use 'steps', or write the repetitions out",
+    ),
+    "ctc, drop_z": case(
+        lambda: solve(C3, 1.0, 0.5, method="ctc", order=FREE),
+        "drop_z is 0.5, which method 'ctc' combines with a list only",
+        "leave order out",
+    ),
+    "ctc, nodes": case(lambda: few_copies(), "z with equal names need more than 8 nodes", "align it in parts"),
+    "ids, length": case(
+        lambda: solve(C3, 1.0, method="ctc", ids=[1]), "ids is [1], but Z has 3 elements", "give one per element of Z"
+    ),
+    "ids, missing": case(
+        lambda: dropdtw.align([0, np.nan], [0, 1], 1.0, method="ctc", ids=[1], missing="drop"),
+        "ids is [1], but Z has 2 elements",
+        "give one per element of Z",
+    ),
+    "ids, kind": case(
+        lambda: solve(C3, 1.0, method="ctc", ids=3), "ids is 3", "give one number or string per element of Z"
+    ),
+    "ids, method": case(lambda: solve(C3, 1.0, ids=[1, 2, 3]), "which 'drop_dtw' does not take", "use 'ctc'"),
     "before, free": case(
         lambda: posterior(np.zeros((3, 2)), method=SKIPPING).before, "'skipping' skips z for free", "sample()"
     ),

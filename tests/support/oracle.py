@@ -1,13 +1,14 @@
 """Brute-force oracle: enumerates every alignment, without dynamic programming or library code."""
 
 import functools
+import itertools
 import math
 
 import numpy as np
 
 Drop = np.ndarray | float | None
 Alignment = tuple[np.ndarray, float]
-METHODS = ["drop_dtw", "steps", "dtw", "subsequence", "otam", "free_begin", "free_end", "free_ends"]
+METHODS = ["drop_dtw", "steps", "ctc", "dtw", "subsequence", "otam", "free_begin", "free_end", "free_ends"]
 METHODS += ["needleman_wunsch", "lcss", "smith_waterman", "greedy", "edr", "wdtw"]
 PATTERNS = {
     # Sequences of steps (rows, columns, weight of the cell that is reached), as in dtw-python.
@@ -130,6 +131,7 @@ def alignments(
     open_z: float = 0.0,
     warp: float = 0.0,
     ends: tuple[tuple[float, float], tuple[float, float]] = ((0, 0), (0, 0)),
+    ids: list | None = None,
 ) -> list[Alignment]:
     """Every feasible alignment of the method, with its cost.
 
@@ -137,10 +139,12 @@ def alignments(
     """
     if method not in [*METHODS, *PATTERNS]:
         raise ValueError(f"unknown method {method!r}")
-    if method == "steps":
+    ctc = method == "ctc"
+    if method in ("steps", "ctc"):
         method, many_to_one, contiguous = "drop_dtw", False, True
     C = np.asarray(C, float)
     K, N = C.shape
+    names = [tuple(row) for row in C] if ids is None else ids
     if band is not None:
         C = np.where(band, C, np.inf)
     if method in PATTERNS:
@@ -194,7 +198,15 @@ def alignments(
     if warp:
         cost = cost + warp * _repeats(K, N)
     keep &= cost < np.inf
+    if ctc:
+        keep &= np.array([_has_gaps(M, names) for M in A])
     return [(M, float(c)) for M, c in zip(A[keep], cost[keep], strict=True)]
+
+
+def _has_gaps(M: np.ndarray, names: list) -> bool:
+    """Whether each matched z leaves an x out after the matched z before it, if both have the same name."""
+    runs = [(names[i], np.flatnonzero(row)) for i, row in enumerate(M) if row.any()]
+    return all(a != b or then[0] > first[-1] + 1 for (a, first), (b, then) in itertools.pairwise(runs))
 
 
 def hard(C: np.ndarray, d_x: Drop = None, d_z: Drop = None, **options) -> float:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn.functional import ctc_loss as peer_loss
 
-from dropdtw.torch import CTCLoss, ctc_loss, forced_align, monotonic_align, speech
+from dropdtw.torch import CTCLoss, ctc, ctc_loss, forced_align, monotonic_align, speech
 
 TARGETS = ([1], [1, 2], [1, 1], [2, 1, 2], [1, 2, 2], [1, 1, 1], [])
 
@@ -248,3 +248,39 @@ def test_errors_of_the_loss_say_what_to_do(change: dict[str, object], message: s
     }
     with pytest.raises(ValueError, match=message):
         ctc_loss(**(given | change))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, about log 0, inside the interpreter
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize(("reduction", "zero"), [("none", False), ("sum", True), ("mean", True)])
+@pytest.mark.parametrize("logits", [True, False])
+def test_the_cuda_kernels_of_the_loss_and_of_paths_agree_with_the_cpu(logits, reduction, zero, padded):
+    pytest.importorskip("dropdtw.executors.triton.emissions", reason="Triton is not installed")
+    device = "cpu" if os.environ.get("TRITON_INTERPRET") == "1" else "cuda"
+    given, targets, frames, tokens = batch(0)
+    targets[4] = -1  # padding may hold anything
+    targets[0], frames[0] = 1, 12  # does not fit
+    frames[3] = 0
+    if not padded:
+        given, targets = given[:, 1:3], targets[1:3]
+        frames, tokens = torch.tensor([23, 23]), torch.tensor([7, 7])
+    both = [(given if logits else given.log_softmax(-1)).detach().requires_grad_() for _ in range(2)]
+    weight = torch.linspace(0.5, 2, len(frames), dtype=torch.float64) if reduction == "none" else torch.ones(())
+    finite = (
+        torch.ones_like(frames, dtype=torch.bool) if zero or not padded else tokens.new_tensor([0, 1, 1, 0, 1, 1]) > 0
+    )
+    slow = ctc_loss(both[0], targets.clamp(min=1), frames, tokens, 0, reduction, zero, logits=logits)
+    request = ctc.Request(0, reduction, zero, logits)
+    lengths = (tokens.to(device), frames.to(device)) if padded else None
+    fast = ctc.loss(both[1].to(device).transpose(0, 1), targets.to(device), lengths, request).cpu()
+    torch.testing.assert_close(fast, slow, rtol=1e-12, atol=1e-12)
+    for value in (slow, fast):
+        (value * weight)[finite if reduction == "none" else ...].sum().backward()
+    torch.testing.assert_close(*(z.grad for z in both), rtol=1e-12, atol=1e-12)
+    fits = [1, 2, 4, 5] if padded else [0, 1]
+    log_probs = given.log_softmax(-1).transpose(0, 1)[fits]
+    texts, lengths = targets[fits], (tokens[fits].to(device), frames[fits].to(device)) if padded else None
+    wanted = forced_align(log_probs, texts.clamp(min=1), frames[fits], tokens[fits])
+    found = ctc.paths(log_probs.to(device), texts.to(device), lengths, 0)
+    assert torch.equal(found[0].cpu(), wanted[0])
+    torch.testing.assert_close(found[1].cpu(), wanted[1], rtol=1e-12, atol=1e-12)

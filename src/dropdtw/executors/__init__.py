@@ -79,7 +79,7 @@ def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result
 def value(problem: Problem, spec: Spec) -> float:
     """Compute the value of a request: normalized, and +∞ above `max_cost`."""
     if spec.by_path:
-        return spec.capped(per_step(trace(problem), problem.costs))
+        return spec.capped(per_step(trace(problem), problem))
     shape = problem.costs.shape
     return spec.capped(_within(problem, spec.reducer, spec.limit(*shape)) / spec.norm(*shape))
 
@@ -94,8 +94,9 @@ def _within(problem: Problem, reducer: Reducer, limit: float) -> float:
     return run(problem, reducer).value
 
 
-def per_step(found: Trace, costs: Costs) -> float:
+def per_step(found: Trace, problem: Problem | Costs) -> float:
     """Divide a hard value by the number of matches and drops on its path. Drops that cost nothing do not count."""
+    costs = problem if isinstance(problem, Costs) else problem.costs if problem.ids is None else problem.given
     drops = found.drop_x[costs.drop_x != 0].sum() + found.drop_z[costs.drop_z != 0].sum()
     return found.value / max(len(found.pairs) + int(drops), 1)
 
@@ -104,14 +105,30 @@ def trace(problem: Problem) -> Trace:
     """Find a best alignment. Its value is +∞ if every alignment is forbidden."""
     table, graph, costs = problem.table, problem.graph, problem.costs
     if graph is None:
-        return choose(table, problem.executor).trace(table, costs)
+        return without_gates(problem, choose(table, problem.executor).trace(table, costs))
     rows = graph.chain
     if rows is None:
-        return choose(table, problem.executor, graph=True).trace_graph(table, graph, costs)
+        return without_gates(problem, choose(table, problem.executor, graph=True).trace_graph(table, graph, costs))
     found = choose(table, problem.executor).trace(table, costs.of_rows(rows))
     visit, j = found.pairs.T
     drop_z = np.bincount(rows, found.drop_z, costs.shape[0])
-    return found._replace(pairs=np.stack([rows[visit], j], axis=1), drop_z=drop_z, walked=(rows.copy(), visit.copy()))
+    walked = (rows.copy(), visit.copy())
+    return without_gates(
+        problem, found._replace(pairs=np.stack([rows[visit], j], axis=1), drop_z=drop_z, walked=walked)
+    )
+
+
+def without_gates(problem: Problem, found: Trace) -> Trace:
+    """The trace of a method that takes ids: what its table books as drops of z are entries into z (`recurrence.ctc`).
+
+    Dropped z are those of a list that the path leaves out. It goes past them on arcs of their own.
+    """
+    if problem.ids is None:
+        return found
+    if problem.order is not None:
+        return found._replace(drop_z=np.zeros_like(found.drop_z))
+    unmatched = np.bincount(found.pairs[:, 0], minlength=len(problem.ids)) == 0
+    return found._replace(drop_z=unmatched.astype(found.drop_z.dtype), walked=None)
 
 
 def sample(problem: Problem, reducer: Reducer, n: int, rng: np.random.Generator) -> list[list[Step]]:

@@ -84,6 +84,13 @@ class Order:
         )
 
     @cached_property
+    def returns(self) -> bool:
+        """Whether it has repeats or jumps, so that a step may follow a later one."""
+        if self.kind == "walks":
+            return bool(self.parts[3])
+        return self.kind in ("repeat", "jumps") or any(part.returns for part in self.parts if isinstance(part, Order))
+
+    @cached_property
     def is_plain(self) -> bool:
         """Whether it is the default order: all steps one after the other."""
         listed = self.parts if self.kind == "list" else (self,)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dropdtw.costs import MatchCost, Softmax
 from dropdtw.drops import PerElement, Rule
+from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array, as_drop_costs, as_sequence, paired, same_columns
 from dropdtw.problem.spec import Spec
 
@@ -95,6 +96,8 @@ def without_missing(spec: Spec, Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Spe
 
 def restricted(spec: Spec, kept: Kept) -> Spec:
     """Restrict a request to the kept elements: drop costs per element, ids, the mask and the order."""
+    if spec.ids is not None and len(spec.ids) != kept.shape[0]:
+        raise OptionError("ids", list(spec.ids), "give one per element of Z", f", but Z has {kept.shape[0]} elements")
     order = spec.order
     if order is not None and len(kept.z) < kept.shape[0]:
         order.check_steps(kept.shape[0])
@@ -112,6 +115,7 @@ def restricted(spec: Spec, kept: Kept) -> Spec:
         match=_names_of_kept(spec.match, kept),
         order=order,
         mask=_mask_of_kept(spec.mask, kept),
+        ids=None if spec.ids is None else tuple(spec.ids[i] for i in kept.z),
     )
 
 
@@ -136,7 +140,7 @@ def present(values: npt.ArrayLike, name: str, missing: str | None) -> tuple[Arra
 def reads_places(spec: Spec) -> bool:
     """Whether a request has arguments per element: drop costs, or ids."""
     each = isinstance(spec.drop_x, PerElement) or isinstance(spec.drop_z, PerElement)
-    return each or (isinstance(spec.match, Softmax) and spec.match.ids is not None)
+    return each or spec.ids is not None or (isinstance(spec.match, Softmax) and spec.match.ids is not None)
 
 
 def _rule_of_kept(rule: Rule | None, name: str, kept: Array, length: int, element: str) -> Rule | None:

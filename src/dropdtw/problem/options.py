@@ -74,6 +74,18 @@ def _match(value: Any, name: str) -> Any:
     return as_lookup(value)
 
 
+def _ids(value: Any, name: str) -> Any:
+    """A tuple of plain values that can be hashed."""
+    if value is None:
+        return None
+    try:
+        listed = np.asarray(value).tolist() if isinstance(value, np.ndarray) else list(value)
+        hash(tuple(listed))
+    except TypeError:
+        raise OptionError(name, value, "give one number or string per element of Z") from None
+    return tuple(each.item() if isinstance(each, np.generic) else each for each in listed)
+
+
 def _order(value: Any, name: str) -> Any:
     return None if value is None else as_order(value)
 
@@ -136,6 +148,9 @@ class Options(_Named):
         default=None, metadata=about("highest cost at which two elements count as equal", "--threshold", _drop)
     )
     order: OrderLike | None = field(default=None, metadata=about("which steps may follow which", "--order", _order))
+    ids: npt.ArrayLike | None = field(
+        default=None, metadata=about("one name per element of Z: equal names are the same element", None, _ids)
+    )
     reducer: str = field(default="hard", metadata=about("the minimum over alignments: hard, soft or smooth", None))
     gamma: float = field(
         default=1.0, metadata=about("temperature of a soft or smooth minimum, and of probabilities", None, _number)
@@ -222,7 +237,9 @@ def _key(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         whole = value.astype(bool if value.dtype == bool else np.float64) + (0 if value.dtype == bool else 0.0)
         return ("array", whole.shape, whole.tobytes())
-    known = value is None or isinstance(value, (bool, int, float, str, drops.Rule, Order, Lookup)) or callable(value)
+    known = (
+        value is None or isinstance(value, (bool, int, float, str, tuple, drops.Rule, Order, Lookup)) or callable(value)
+    )
     if not known and not isinstance(value, MethodLike):
         return _ById(value)
     try:
@@ -243,6 +260,8 @@ def _encoded(name: str, value: Any) -> Any:
         return _spelled(value)
     if isinstance(value, Order):
         return value.to_dict()
+    if name == "ids" and all(isinstance(each, (int, float, str)) for each in value):
+        return list(value)
     if isinstance(value, Softmax) and value.ids is None:
         return f"softmax:{value.gamma!r}"
     if isinstance(value, Softmax) and all(isinstance(each, (int, str)) for each in value.ids or ()):

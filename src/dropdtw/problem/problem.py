@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dropdtw.costs import Match
 from dropdtw.drops import LogitPercentile, PerElement, Rule
+from dropdtw.orders.apart import apart, chain
 from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order
 from dropdtw.problem.band import band, in_both, limits_of
@@ -90,6 +91,8 @@ class Problem:
     order, graph : the order of the steps, and its graph; None for a plain list.
     masked : whether a mask limits the matches.
     match : the name of the match cost; None if the caller gave match costs.
+    ids : (K,), equal for the same z, if the method has to know; otherwise None. If its z may be dropped, then `graph`
+        has arcs past them, although there is no order.
     kept : which of the caller's elements are present, if others are missing; None if all are.
     clocks : the times of the caller's elements; None without times.
     symbols : the elements of Z and X if they are symbols, missing ones included; otherwise None.
@@ -108,6 +111,7 @@ class Problem:
     kept: Kept | None = None
     clocks: Clocks | None = None
     symbols: tuple[Symbols, Symbols] | None = None
+    ids: tuple[int, ...] | None = None
 
     @property
     def C(self) -> Array:
@@ -171,13 +175,47 @@ class Problem:
         spec.check_fit(K, N)
         match, limits = _allowed(spec, match)
         d_x, d_z = _prices(drop_x, "x", match, limits), _prices(drop_z, "z", match, limits)
-        edit: Callable[[Costs], Costs] = partial(spec.method.edit, threshold=_threshold(spec.threshold, match))
+        edit: Callable[..., Costs] = partial(spec.method.edit, threshold=_threshold(spec.threshold, match))
         charges = spec.charges.price(match, d_x, d_z, limits) if spec.charges.any else NO_CHARGES
         given = Costs(match, d_x, d_z, limits, charges)
         graph = spec.graph(K)
         order = None if graph is None else spec.order
+        ids = None
+        if spec.method.takes_ids:
+            ids = _ids(spec.ids, match)
+            graph = without_repeats(graph, ids, None if spec.drop_z is None else d_z)
+            edit = partial(edit, ids=np.array(ids)) if graph is None else in_graph
         masked = spec.mask is not None
-        return cls(spec.method.name, spec.table, edit(given), given, edit, spec.executor, graph, order, masked, name)
+        return cls(
+            spec.method.name, spec.table, edit(given), given, edit, spec.executor, graph, order, masked, name, ids=ids
+        )
+
+
+def without_repeats(graph: Graph | None, ids: tuple[int, ...], skips: Array | None) -> Graph | None:
+    """The graph in which equal z in a row need a dropped x between them; None if a list will do.
+
+    graph : of the order, None for a list.   skips : what it costs to drop each z of a list, None if that is forbidden.
+    """
+    if graph is None and skips is None:
+        return None
+    return apart(chain([1] * len(ids), None if skips is None else skips.tolist())[0] if graph is None else graph, ids)
+
+
+def in_graph(costs: Costs) -> Costs:
+    """The costs for a graph of `without_repeats`: its arcs alone say which z may follow which."""
+    return Costs(Matrix(costs.banded()), costs.drop_x, np.zeros_like(costs.drop_z))
+
+
+def _ids(ids: tuple[Any, ...] | None, match: MatchCosts) -> tuple[int, ...]:
+    """For each z, the first that is the same."""
+    K = match.shape[0]
+    if ids is not None and len(ids) != K:
+        raise OptionError("ids", list(ids), "give one per element of Z", f", but Z has {K} elements")
+    names = (match.matrix + 0.0) if ids is None else ids
+    first: dict[Any, int] = {}
+    return tuple(
+        first.setdefault(name.tobytes() if isinstance(name, np.ndarray) else name, i) for i, name in enumerate(names)
+    )
 
 
 def _allowed(spec: Spec, match: MatchCosts) -> tuple[MatchCosts, tuple[Array, Array] | None]:

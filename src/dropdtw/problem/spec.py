@@ -41,6 +41,7 @@ class Spec:
     executor : the name of the executor; None for the fastest one.
     normalize : "x", "z" or "both" (lengths), "pattern", "path", or None to divide by nothing.
     order : which steps may follow which; None keeps the order of Z.
+    ids : one value per z, equal for the same z; None: z with equal match costs are the same.
     mask : (K, N) bool, True where matches are allowed; None if they are allowed everywhere.
     missing : "drop" ignores elements with NaN; None rejects them.
     max_cost : the largest cost of interest; +∞ for no limit.
@@ -63,6 +64,7 @@ class Spec:
     executor: str | None
     normalize: str | None = None
     order: Order | None = None
+    ids: tuple[Any, ...] | None = None
     mask: Array | None = field(default=None, compare=False)
     missing: str | None = None
     max_cost: float = np.inf
@@ -107,9 +109,15 @@ class Spec:
             raise OptionError(
                 "missing", o.missing, "give 'drop' to leave out elements with NaN, or None to reject them"
             )
+        ids: Any = o.ids
+        if ids is not None and not entry.takes_ids:
+            raise OptionError("ids", list(ids), "leave it out, or use 'ctc'", f", which {entry.name!r} does not take")
         order: Any = o.order
         if order is not None and not order.is_plain:
             _check_order(order, entry, table, requested, o.window)
+            if entry.takes_ids and z_rule is not None:
+                why = f", which method {entry.name!r} combines with a list only"
+                raise OptionError("drop_z", z_rule.said, "leave {order} out", why)
         return cls(
             method=entry,
             table=table,
@@ -124,6 +132,7 @@ class Spec:
             executor=executor,
             normalize=o.normalize,
             order=order,
+            ids=ids,
             mask=None if o.mask is None else np.asarray(o.mask),
             missing=o.missing,
         )
@@ -139,6 +148,8 @@ class Spec:
         self.order.check_steps(K)
         if self.order.is_plain:
             return None
+        if self.method.takes_ids:  # `apart.graph_of_ids` adds the uses of the method's own table
+            return self.order.graph(METHODS["steps"].table(True, False, self.matching, False))
         found = self.order.graph(self.table)
         return None if found.chain is not None and found.chain.tolist() == list(range(K)) else found
 
@@ -187,9 +198,10 @@ class Spec:
     def needs_costs(self) -> bool:
         """Whether drop costs, charges or the threshold may differ between pairs of sequences of the same shape.
 
-        They do if a rule depends on the match costs, or if the method computes drop costs from the sequences (ERP).
+        They do if a rule depends on the match costs, or if the method computes drop costs from the sequences (ERP)
+        or looks for equal z (CTC).
         """
-        if self.method.gap is not None:
+        if self.method.gap is not None or self.method.takes_ids:
             return True
         return self.charges.needs_costs or any(rule is not None and rule.needs_costs for rule in self.rules.values())
 
@@ -340,6 +352,10 @@ def _check_order(
         known = ", ".join(repr(method.name) for method in METHODS.values() if method.takes_orders)
         why = "takes no order of steps" if entry.built_in else "does not support partial orders"
         raise ValueError(f"method {entry.name!r} {why}; use one of {known}")
+    if entry.takes_ids and order.returns:
+        raise ValueError(
+            f"method {entry.name!r} supports no repeats and jumps; use 'steps', or write the repetitions out"
+        )
     if table.border is not None:
         raise ValueError(
             f"recurrence {table.name!r} has a border, which cannot be combined with an order of steps; "

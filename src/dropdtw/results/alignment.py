@@ -207,7 +207,8 @@ class Alignment:
     def from_path(cls, problem: Problem, path: list[Step]) -> Alignment:
         """The alignment for a path, which is given as a list of edges."""
         if problem.graph is not None:
-            found = cls.from_trace(problem, Trace.of_steps(np.nan, path, problem.costs.shape, problem.table))
+            traced = Trace.of_steps(np.nan, path, problem.costs.shape, problem.table)
+            found = cls.from_trace(problem, executors.without_gates(problem, traced))
             return replace(found, cost=found.rescore())
         K, N = problem.costs.shape
         matches = [edge for edge in path if edge.cost == "match"]
@@ -216,7 +217,8 @@ class Alignment:
         paid_z = np.bincount([edge.i for edge in path if edge.cost == "drop_z"], minlength=K)
         weights = None if problem.table.weights <= {1.0} else np.array([edge.weight for edge in matches])
         charged = Charges(*(float(sum(edge.plus == plus for edge in path)) for plus in Charges._fields))
-        found = cls.from_trace(problem, Trace(np.nan, pairs, paid_x, paid_z, weights, charged))
+        traced = Trace(np.nan, pairs, paid_x, paid_z, weights, charged)
+        found = cls.from_trace(problem, executors.without_gates(problem, traced))
         return replace(found, cost=found.rescore())
 
     @cached_property
@@ -425,7 +427,10 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         if graph is None or not graph.cost.any():
             return 0.0
         here = self.compact
-        found = arcs_cost(graph, here.walk, here.visit, here.pairs)
+        walk, visit = here.walk, here.visit
+        if here.walked is None:  # the path goes past dropped z, see `Problem.ids`
+            walk, visit = np.unique(visit, return_inverse=True)
+        found = arcs_cost(graph, walk, visit, here.pairs)
         return np.inf if found is None else found
 
     def explain(self, j: int) -> Explanation:

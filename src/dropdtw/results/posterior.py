@@ -148,6 +148,9 @@ def _empty_columns(problem: Problem, reducer: Reducer, found: Result) -> Array:
 
 
 def _empty_rows(problem: Problem, reducer: Reducer, found: Result) -> Array:
+    if problem.ids is not None:  # z are dropped only by going past them, see `Problem.ids`
+        listed = problem.order is None and problem.graph is not None
+        return np.clip(1 - _entered(problem, found), 0, 1) if listed else np.zeros_like(found.drop_z)
     if not _passes_z_for_free(problem):
         return found.drop_z
     if not problem.table.matches_by("left"):
@@ -163,13 +166,20 @@ def _visits(problem: Problem, found: Result) -> Array:
     """The total probability of the arcs into the nodes of each z, except those that continue the same z."""
     K = problem.costs.shape[0]
     graph = problem.graph
-    if graph is None:
+    if graph is None or problem.order is None:
         return np.ones(K)
     if graph.chain is not None:
         return np.bincount(graph.chain, minlength=K).astype(float)
+    return _entered(problem, found)
+
+
+def _entered(problem: Problem, found: Result) -> Array:
+    """How often the nodes of each z are entered."""
+    graph = problem.graph
+    assert graph is not None
     label = graph.label[graph.target]
     begins = (label >= 0) & (graph.use & AGAIN == 0)
-    return np.bincount(label[begins], found.arcs[begins], K)
+    return np.bincount(label[begins], found.arcs[begins], problem.costs.shape[0])
 
 
 def _before(problem: Problem, reducer: Reducer) -> Array:
@@ -183,6 +193,8 @@ def _before(problem: Problem, reducer: Reducer) -> Array:
             "with many_to_one=True, several z may have the same first x, so `before` is not defined; "
             "pass many_to_one=False, or estimate it from sample()"
         )
+    if problem.ids is not None:
+        raise ValueError(f"method {problem.method!r} does not support `before`; estimate it from sample()")
     if _passes_z_for_free(problem):
         raise ValueError(
             f"method {problem.method!r} skips z for free, so `before` cannot be computed exactly; "

@@ -18,9 +18,10 @@ from dropdtw.problem.clock import Clock, Clocks, plain
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.missing import Kept
-from dropdtw.problem.problem import Costs, Problem
+from dropdtw.problem.problem import Costs, Problem, without_repeats
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.results.walked import arcs_cost
+from dropdtw.tables.methods import METHODS, Matching
 from dropdtw.tables.table import Edge, Recurrence
 
 FORMAT = 1
@@ -67,6 +68,10 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
         }
         if p.order is not None:
             data["problem"]["order"] = p.order.to_dict()
+        if p.ids is not None:
+            data["problem"]["ids"] = list(p.ids)
+            if p.order is None and p.graph is not None:
+                data["problem"]["skips"] = _lists(p.given.drop_z)
     return data
 
 
@@ -231,9 +236,10 @@ def _unmatched(walked: tuple[Array, Array], K: int) -> npt.NDArray[np.int64]:
 
 def _check_walk(a: Alignment, problem: Problem) -> None:
     """Check that the order allows the walk."""
-    if (a.walked is None) is not (problem.graph is None):
-        raise ValueError("it has a walk without an order" if problem.graph is None else "its order has no walk")
-    if problem.graph is not None and arcs_cost(problem.graph, a.walk, a.visit, a.pairs) is None:
+    if (a.walked is None) is not (problem.order is None):
+        raise ValueError("it has a walk without an order" if problem.order is None else "its order has no walk")
+    graph = None if problem.order is None else problem.graph
+    if graph is not None and arcs_cost(graph, a.walk, a.visit, a.pairs) is None:
         raise ValueError("its order allows no such walk")
 
 
@@ -303,15 +309,28 @@ def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int], kept:
     charges = _charges(data.get("charges", {}), "charges")
     costs = Costs(Matrix(match), drop_x, drop_z, band, charges)
     found = Problem(method, Recurrence(**table), costs, costs.with_match(C), lambda given: costs, kept=kept)
-    return found if data.get("order") is None else _ordered(found, data["order"])
+    found = found if data.get("order") is None else _ordered(found, data["order"], data.get("ids") is not None)
+    return found if data.get("ids") is None else _without_repeats(found, data)
 
 
-def _ordered(problem: Problem, data: Mapping[str, Any]) -> Problem:
+def _without_repeats(problem: Problem, data: Mapping[str, Any]) -> Problem:
+    """The problem of a method that takes ids."""
+    K = len(problem.costs.drop_z)
+    ids = tuple(_whole(data["ids"], "its ids are").reshape(K).tolist())
+    if data.get("skips") is None:
+        return replace(problem, ids=ids, graph=without_repeats(problem.graph, ids, None))
+    skips = as_drop_costs(_numbers(data["skips"], "its skips are").reshape(K), "skips", K, "z_i")
+    given = replace(problem.given, drop_z=skips)
+    return replace(problem, ids=ids, given=given, graph=without_repeats(None, ids, skips))
+
+
+def _ordered(problem: Problem, data: Mapping[str, Any], entered: bool) -> Problem:
     """The problem with the order of its steps."""
     if problem.table.border is not None or problem.costs.band is not None:
         raise ValueError("its steps have an order, but its table has a border or its costs have a band")
     order = orders.parse(data, len(problem.costs.drop_z))
-    return problem if order.is_plain else replace(problem, order=order, graph=order.graph(problem.table))
+    table = METHODS["steps"].table(True, False, Matching(), False) if entered else problem.table
+    return problem if order.is_plain else replace(problem, order=order, graph=order.graph(table))
 
 
 def _lists(array: npt.NDArray[Any]) -> list[Any]:

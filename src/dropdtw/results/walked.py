@@ -27,6 +27,7 @@ def arcs_cost(graph: Graph, walk: Array, visit: Array, pairs: Array) -> float | 
                 stay[v] = min(cost, stay.get(v, np.inf))
             here = stay
         last = xs[-1] if xs else last
+    here = _through_hubs(graph, here)
     return min((here[v] for v in graph.finals if v in here), default=None)
 
 

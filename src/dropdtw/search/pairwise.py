@@ -55,7 +55,10 @@ class Comparison:
 
     def value(self, Z: Array, X: Array) -> float:
         """Compute the value of one pair of sequences that are already checked."""
-        spec, pair = self.spec, self.costs(Z, X)
+        spec = self.spec
+        if spec.method.takes_ids:  # its problem may be a graph
+            return executors.value(Problem.of_checked(spec, *same_precision(Z, X), self.match), spec)
+        pair = self.costs(Z, X)
         if spec.by_path:
             return executors.per_step(self._executor.trace(spec.table, pair), pair)
         if spec.reducer.name == "hard" and (limit := spec.limit(len(Z), len(X))) < np.inf:

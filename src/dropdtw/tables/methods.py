@@ -47,8 +47,10 @@ class Method:
     free_x, free_z : whether dropping an x (a z) costs nothing, whatever the drop costs.
     pair : computes the cost of a pair from (array module, match cost, threshold); the module is NumPy or PyTorch. The
         cost must not fall as the match cost rises. None: the match cost itself.
-    narrow : forbids some alignments before the table runs. If the method is `bounded`, it must not lower
-        the cost of those that it still allows, because lower bounds rely on that. None: forbids nothing.
+    takes_ids : whether it has to know which z are the same (`ids`).
+    narrow : forbids some alignments before the table runs, given the costs, and the ids if it takes them. If the
+        method is `bounded`, it must not lower the cost of those that it still allows, because lower bounds rely on
+        that. None: forbids nothing.
     slopes : the range of (N − 1)/(K − 1) for which a path exists. None: any.
     norm : what normalize="pattern" divides by, given K and N. None if its paths differ in total weight.
     takes_orders : whether it works with orders of steps other than a list.
@@ -69,6 +71,7 @@ class Method:
     takes_threshold: bool = False
     takes_opening: bool = False
     takes_warp: bool = False
+    takes_ids: bool = False
     fixes_moves: bool = False
     one_to_one: bool = False
     must_match_x: bool = True
@@ -77,7 +80,7 @@ class Method:
     free_x: bool = False
     free_z: bool = False
     pair: Callable[[Any, Any, Any], Any] | None = None
-    narrow: Callable[[Any], Any] | None = None
+    narrow: Callable[..., Any] | None = None
     slopes: tuple[float, float] | None = None
     norm: Callable[[int, int], int] | None = None
     takes_orders: bool = False
@@ -124,8 +127,8 @@ class Method:
 
     @property
     def streams(self) -> bool:
-        """Whether the costs of an x can be computed as soon as it arrives. True for the same methods as `bounded`."""
-        return not self.needs_sequences and self.weigh is None
+        """Whether the costs of an x can be computed as soon as it arrives."""
+        return not self.needs_sequences and self.weigh is None and not self.takes_ids
 
     @property
     def counts(self) -> bool:
@@ -147,7 +150,7 @@ class Method:
         """The call that makes it, or `Method(name)`."""
         return self.name if self.made_by is not None else f"Method({self.name!r})"
 
-    def edit(self, costs: Any, threshold: Any) -> Any:
+    def edit(self, costs: Any, threshold: Any, ids: Any = None) -> Any:
         """Turn the given costs into those that the table pays: arrays or tensors; `costs.xp` is their module."""
         if self.pair is not None:
             costs = costs.with_match(self.pair(costs.xp, costs.matrix, threshold))
@@ -160,7 +163,9 @@ class Method:
             costs = costs.with_drops(drop_x=x, drop_z=z)
         if self.weigh is not None:
             costs = self.weigh(costs)
-        return costs if self.narrow is None else self.narrow(costs)
+        if self.narrow is None:
+            return costs
+        return self.narrow(costs, ids) if self.takes_ids else self.narrow(costs)
 
 
 MethodLike = str | Recurrence | Method
@@ -193,6 +198,10 @@ def _dtw(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
 
 def _subsequence(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
     return recurrence.subsequence(**matching.repeats, charged=charged)
+
+
+def _ctc(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
+    return recurrence.ctc(one_to_many=matching.one_to_many)
 
 
 def _needleman_wunsch(x: bool, z: bool, matching: Matching, charged: bool) -> Recurrence:
@@ -335,6 +344,17 @@ _ALL: Final = (
         takes_warp=True,
         takes_orders=True,
         symmetric=False,
+        moves=Matching(many_to_one=False, contiguous=True),
+    ),
+    Method(
+        "ctc",
+        "connectionist temporal classification (Graves et al. 2006): 'steps' in which the same z may not follow itself "
+        "without a dropped x between them",
+        _ctc,
+        takes_ids=True,
+        takes_orders=True,
+        symmetric=False,
+        narrow=transforms.gates,
         moves=Matching(many_to_one=False, contiguous=True),
     ),
     Method(

@@ -302,7 +302,7 @@ def smith_waterman(*, charged: bool = False) -> Recurrence:
 
 
 @cache
-def ctc() -> Recurrence:
+def ctc(*, one_to_many: bool = True) -> Recurrence:
     """Connectionist temporal classification (Graves et al. 2006): tokens are Z, frames are X, blank frames are dropped.
 
     Each frame matches at most one token and each token one unbroken run of frames, as with `method="steps"`. Besides,
@@ -313,7 +313,7 @@ def ctc() -> Recurrence:
         name="ctc",
         states=("match", "gate", "drop"),
         edges=edges("drop", to="match", moves="diag", cost="match")
-        + edges("match gate", to="match", moves="left", cost="match")
+        + edges("match gate" if one_to_many else "gate", to="match", moves="left", cost="match")
         + edges("match", to="gate", moves="top", cost="drop_z")
         + edges("match drop", to="drop", moves="left", cost="drop_x"),
         start="drop",

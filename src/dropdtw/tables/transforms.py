@@ -25,6 +25,24 @@ def greedy(costs: Any) -> Any:
     )
 
 
+def gates(costs: Any, ids: Any = None) -> Any:
+    """CTC: what z_i pays to follow z_{i−1} at once, as its drop cost: +∞ if both are the same, 0 otherwise.
+
+    ids : (K,) or (B, K), equal for the same z. None: z with equal match costs are the same.
+    """
+    xp, C = costs.xp, costs.matrix
+    if ids is not None:
+        equal = ids[..., 1:] == ids[..., :-1]
+    else:
+        differ = C[..., 1:, :] != C[..., :-1, :]
+        if costs.lengths is not None:
+            differ = differ & (_count(xp, C[:, :1], -1) <= costs.lengths[1][:, None, None])
+        equal = ~differ.any(-1)
+    free = xp.zeros_like(costs.drop_z)
+    later = xp.where(equal, xp.full_like(free[..., 1:], np.inf), free[..., 1:])
+    return costs.with_drops(drop_z=xp.concatenate([free[..., :1], later], -1))
+
+
 def weigh(costs: Any, g: float) -> Any:
     """WDTW: the match costs times 1 / (1 + exp(−g (|i − j| − n/2))), where n is the longer length."""
     xp, C = costs.xp, costs.matrix

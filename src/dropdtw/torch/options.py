@@ -46,7 +46,11 @@ class LossOptions(TypedDict, total=False):
     reduction: Reduction
 
 
-REFUSED: Final = {"mask": "use a match function that returns ∞", "missing": "pass x_mask= to the loss"}
+REFUSED: Final = {
+    "mask": "use a match function that returns ∞",
+    "missing": "pass x_mask= to the loss",
+    "ids": "pass ids= to the loss",
+}
 """Options of an `Aligner` that losses do not have, and what to do instead."""
 
 OWN: Final = ("match", "reducer", "gamma", "normalize")

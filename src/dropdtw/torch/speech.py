@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from dropdtw.tables import recurrence
-from dropdtw.torch import kernels
+from dropdtw.torch import ctc, kernels
 from dropdtw.torch.functional import drop_dtw
 from dropdtw.torch.ops import can_look
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction
@@ -23,12 +23,21 @@ Counts = Tensor | Sequence[int] | int
 
 
 class _Text(NamedTuple):
-    """Padded tokens (B, S) with S ≥ 1, the number of tokens and of frames of each item, and whether some may be 0."""
+    """Padded tokens (B, S) with S ≥ 1, the number of tokens and of frames of each item, and whether some may be 0.
+
+    whole : whether nothing is padded, as far as that can be seen.
+    """
 
     tokens: Tensor
     z_lengths: Tensor
     x_lengths: Tensor
     holds_empty: bool
+    whole: bool
+
+    @property
+    def padding(self) -> tuple[Tensor, Tensor] | None:
+        """Both lengths; None if nothing is padded."""
+        return None if self.whole else (self.z_lengths, self.x_lengths)
 
 
 def ctc_loss(
@@ -86,6 +95,10 @@ def ctc_loss(
         )
     scores = log_probs.transpose(0, 1)
     text = _text(scores, targets, input_lengths, target_lengths, blank)
+    if garbage is None and ctc.runs_on(scores):
+        request = ctc.Request(blank, reduction, zero_infinity, logits)
+        found = ctc.loss(scores, text.tokens, text.padding, request)
+        return found[0] if single and reduction == "none" else found
     C, blanks = _Emissions.apply(scores, text.tokens, blank, logits)  # type: ignore[no-untyped-call]
     if garbage is not None:
         blanks = -torch.logaddexp(-blanks, blanks.new_tensor(-check_number(garbage, "garbage", "≥ 0")))
@@ -184,6 +197,9 @@ def forced_align(
     T, S = log_probs.shape[1], targets.shape[1]
     frames = T if input_lengths is None else input_lengths
     text = _text(log_probs, targets, frames, S if target_lengths is None else target_lengths, blank)
+    if ctc.runs_on(log_probs):
+        paths, scores, _ = ctc.paths(log_probs, text.tokens, text.padding, blank)
+        return paths.to(targets.dtype), scores
     C, blanks = _Emissions.apply(log_probs, text.tokens, blank, False)  # type: ignore[no-untyped-call]
     values, M = _matches(C, blanks, text)
     fits = values.isfinite()
@@ -245,8 +261,8 @@ def monotonic_align(
         inside = mask != 0
         z_lengths, x_lengths = inside.any(2).sum(1), inside.any(1).sum(1)
     lengths = (
-        _lengths(K if z_lengths is None else z_lengths, "z_lengths", B, K, value.device)[0],
-        _lengths(N if x_lengths is None else x_lengths, "x_lengths", B, N, value.device)[0],
+        _lengths(K if z_lengths is None else z_lengths, "z_lengths", B, K)[0].to(value.device),
+        _lengths(N if x_lengths is None else x_lengths, "x_lengths", B, N)[0].to(value.device),
     )
     with torch.enable_grad():
         C = (-value.detach()).requires_grad_()
@@ -266,7 +282,7 @@ class _Emissions(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, tokens: Tensor, blank: int, logits: bool) -> tuple[Tensor, Tensor]:
         """Gather the scores of the tokens."""
-        C, blanks, total = _emissions(scores).forward(scores, tokens, blank, logits)
+        C, blanks, total = _emissions(scores).forward(scores, tokens, blank, logits)[:3]
         ctx.save_for_backward(scores, tokens, total)
         ctx.blank, ctx.logits = blank, logits
         return C, blanks
@@ -316,7 +332,7 @@ def _emissions(scores: Tensor) -> Any:
 
 def _values(C: Tensor, blanks: Tensor, text: _Text, reducer: str) -> Tensor:
     """The values (B,) of the table of CTC; without any token, all frames are blank."""
-    tokens, z_lengths, x_lengths, holds_empty = text
+    tokens, z_lengths, x_lengths, holds_empty, _ = text
     equal = tokens[:, 1:] == tokens[:, :-1]
     repeated = pad(torch.zeros_like(equal, dtype=C.dtype).masked_fill(equal, torch.inf), (1, 0))
     values = drop_dtw(
@@ -347,14 +363,26 @@ def _matches(C: Tensor, blanks: Tensor, text: _Text) -> tuple[Tensor, Tensor]:
 def _text(scores: Tensor, targets: Tensor, frames: Counts, tokens: Counts, blank: int) -> _Text:
     """Validate the arguments for scores (B, T, V), as far as possible without a device synchronization."""
     B, T, V = scores.shape
-    x_lengths, least = _lengths(frames, "input_lengths", B, T, scores.device)
-    padded, z_lengths, fewest = _padded(targets, tokens, B, scores.device)
+    x_lengths, least = _lengths(frames, "input_lengths", B, T)
+    padded, z_lengths, fewest = _padded(targets, tokens, B, scores)
     _check_tokens(padded, z_lengths, blank, V)
-    return _Text(padded, z_lengths, x_lengths, min(least, fewest) == 0)
+    whole = least == T and fewest == padded.shape[1]
+    both = _on_device((z_lengths, x_lengths), scores.device, whole and ctc.runs_on(scores))
+    return _Text(padded, *both, min(least, fewest) == 0, whole)
 
 
-def _lengths(lengths: Counts, name: str, B: int, most: int, device: torch.device) -> tuple[Tensor, int]:
-    """Lengths (B,) on the device, and the smallest, or 0 if they are on a GPU. A number counts for all items."""
+def _on_device(lengths: tuple[Tensor, Tensor], device: torch.device, unused: bool) -> tuple[Tensor, Tensor]:
+    """Move lengths to the device, in one copy if possible, or leave them where they are if nothing uses them."""
+    if unused or all(each.device == device for each in lengths):
+        return lengths
+    if any(each.is_cuda for each in lengths):
+        return lengths[0].to(device, non_blocking=True), lengths[1].to(device, non_blocking=True)
+    both = torch.stack(lengths).to(device, non_blocking=True)
+    return both[0], both[1]
+
+
+def _lengths(lengths: Counts, name: str, B: int, most: int) -> tuple[Tensor, int]:
+    """Lengths (B,), and the smallest, or 0 if they are on a GPU. A number counts for all items."""
     found = torch.as_tensor(lengths)
     if found.ndim == 0:
         found = found.expand(B)
@@ -367,11 +395,15 @@ def _lengths(lengths: Counts, name: str, B: int, most: int, device: torch.device
         least, largest = map(int, found.aminmax())
         if least < 0 or largest > most:
             raise ValueError(f"{name} is {found.tolist()}; give numbers from 0 to {most}, the length of the batch")
-    return found.to(device, torch.int64, non_blocking=True), least
+    return found.to(torch.int64), least
 
 
-def _padded(targets: Tensor, lengths: Counts, B: int, device: torch.device) -> tuple[Tensor, Tensor, int]:
-    """Targets as one padded tensor (B, S) with S ≥ 1, their lengths, and the smallest one, as in `_lengths`."""
+def _padded(targets: Tensor, lengths: Counts, B: int, scores: Tensor) -> tuple[Tensor, Tensor, int]:
+    """Targets as one padded tensor (B, S) with S ≥ 1, their lengths, and the smallest one, as in `_lengths`.
+
+    The padding is 0, unless kernels ignore it.
+    """
+    device = scores.device
     if targets.is_floating_point() or targets.is_complex() or targets.ndim not in (1, 2):
         raise ValueError(
             f"targets has shape {tuple(targets.shape)} and dtype {targets.dtype}; give whole numbers, (B, S) or one "
@@ -379,7 +411,7 @@ def _padded(targets: Tensor, lengths: Counts, B: int, device: torch.device) -> t
         )
     targets = targets.to(device, torch.int64)
     if targets.ndim == 1:
-        known, least = _lengths(lengths, "target_lengths", B, len(targets), device)
+        known, least = _lengths(lengths, "target_lengths", B, len(targets))
         if can_look(known) and int(known.sum()) != len(targets):
             raise ValueError(
                 f"target_lengths sum to {int(known.sum())}, but targets has {len(targets)} tokens; give the length of "
@@ -387,16 +419,19 @@ def _padded(targets: Tensor, lengths: Counts, B: int, device: torch.device) -> t
             )
         # The longest target decides the shape, so lengths on the device are read here.
         width = max(1, int(known.max()) if B else 1)
+        known = known.to(device)
         places = (known.cumsum(0) - known)[:, None] + torch.arange(width, device=device)
         inside = torch.arange(width, device=device) < known[:, None]
         filled = targets if len(targets) else targets.new_zeros(1)
         return filled[places.clamp(max=len(filled) - 1)].where(inside, 0), known, least
     if len(targets) != B:
         raise ValueError(f"targets has {len(targets)} rows, but log_probs has {B} items; give one row per item")
-    found, least = _lengths(lengths, "target_lengths", B, targets.shape[1], device)
+    found, least = _lengths(lengths, "target_lengths", B, targets.shape[1])
     if not targets.shape[1]:
         targets = targets.new_zeros(B, 1)
-    inside = torch.arange(targets.shape[1], device=device) < found[:, None]
+    if least == targets.shape[1] or ctc.runs_on(scores):
+        return targets, found, least
+    inside = torch.arange(targets.shape[1], device=device) < found.to(device)[:, None]
     return targets.where(inside, 0), found, least
 
 

@@ -136,12 +136,14 @@ def backward(
     saved: Saved,
     grad: Tensor | float,
     normalize: str | None = None,
+    *,
+    padding: bool = True,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
     """Compute the derivatives of Σ grad · value with respect to C, drop_x, drop_z and charges; None for unused costs.
 
-    grad : (B,), or one number for all items.
+    grad : (B,), or one number for all items.   padding : whether padding gets gradient 0; otherwise it is not written.
     """
-    make = torch.empty if lengths is None else torch.zeros  # padding gets gradient 0
+    make = torch.zeros if padding and lengths is not None else torch.empty
     dtype, device = saved.states.dtype, C.device
     by_c = make(C.shape, dtype=C.dtype, device=device)
     paid = _layouts(table)[0].cost

@@ -1,0 +1,95 @@
+"""The CTC loss and the best CTC paths on CUDA: a few kernel launches, and nothing read back."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from dropdtw.tables import recurrence
+from dropdtw.torch import kernels
+from dropdtw.torch.reduction import Reduction
+
+Padding = tuple[Tensor, Tensor] | None
+"""Numbers of tokens and of frames (B,), on the device; None if nothing is padded."""
+
+ONCE = "ctc_loss can be differentiated only once on CUDA: its backward pass has no derivative"
+
+
+class Request(NamedTuple):
+    """The settings of a loss, as in `speech.ctc_loss`."""
+
+    blank: int
+    reduction: Reduction
+    zero_infinity: bool
+    logits: bool
+
+
+def runs_on(scores: Tensor) -> bool:
+    """Whether the kernels can process these scores (B, T, V)."""
+    return kernels.run_on(scores) and scores.stride(2) == 1 and not torch.compiler.is_compiling()
+
+
+def loss(scores: Tensor, tokens: Tensor, lengths: Padding, request: Request) -> Tensor:
+    """The loss of scores (B, T, V) and tokens (B, S), reduced."""
+    if torch.is_grad_enabled() and scores.requires_grad:
+        return _Loss.apply(scores, tokens, lengths, request)  # type: ignore[no-any-return,no-untyped-call]
+    return _forward(scores, tokens, lengths, request, False)[0]
+
+
+@torch.no_grad()
+def paths(scores: Tensor, tokens: Tensor, lengths: Padding, blank: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The tokens (B, T) of the best paths, their scores (B, T), and the costs (B,)."""
+    from dropdtw.executors.triton import emissions
+
+    emitted = emissions.forward(scores, tokens, blank, False, lengths)
+    values, M, _ = _aligned(emitted, "hard", True)
+    return *emissions.paths(M, scores, tokens, values, lengths, blank), values
+
+
+class _Loss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, tokens: Tensor, lengths: Padding, request: Request) -> Tensor:
+        found, kept = _forward(scores, tokens, lengths, request, True)
+        ctx.save_for_backward(scores, tokens, *kept, *(lengths or ()))
+        ctx.request = request
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            raise RuntimeError(ONCE)
+        from dropdtw.executors.triton import emissions
+
+        scores, tokens, total, by_c, by_blank, weights, *lengths = ctx.saved_tensors
+        request: Request = ctx.request
+        found = emissions.backward(
+            scores, tokens, total, by_c, by_blank, request.blank, request.logits, tuple(lengths) or None, weights, grad
+        )
+        return found.to(scores.dtype), None, None, None
+
+
+def _forward(
+    scores: Tensor, tokens: Tensor, lengths: Padding, request: Request, gradient: bool
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The loss, and what its derivatives need."""
+    from dropdtw.executors.triton import emissions
+
+    emitted = emissions.forward(scores, tokens, request.blank, request.logits, lengths)
+    values, by_c, by_blank = _aligned(emitted, "soft", gradient)
+    found, weights = emissions.reduced(values, emitted, lengths, request.zero_infinity, request.reduction)
+    return found, (emitted.total, by_c, by_blank, weights) if gradient else ()
+
+
+def _aligned(emitted: Any, reducer: str, gradient: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The values (B,) of the table of CTC and their derivatives by tokens (B, S, T) and blanks (B, T)."""
+    from dropdtw.executors import triton
+
+    how = (recurrence.ctc(), reducer, 1.0, emitted.C, emitted.blanks, emitted.gates, None, emitted.lengths)
+    values, saved = triton.forward(*how, gradient)
+    if not gradient:
+        return values, values, values
+    by_c, by_blank, *_ = triton.backward(*how, saved, 1.0, padding=False)
+    assert by_blank is not None
+    return values, by_c, by_blank
