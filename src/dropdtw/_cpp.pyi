@@ -37,6 +37,7 @@ def solve(
     z: Array | None,
     x: Array | None,
     metric: int,
+    table_of_costs: Array | None,
     drop_x: Array,
     drop_z: Array,
     charges: tuple[float, float, float],

@@ -426,6 +426,7 @@ class Match:
     least : a lower bound on every cost.
     softmax : for a softmax cost, the `Softmax` object, which can take a drop logit; otherwise None.
     prepare : if given, this cost is the cosine cost of `prepare(Z)` and `prepare(X)`.
+    table : for codes of symbols, the cost of each pair of codes; otherwise None.
     each : if given, it computes the costs (n,) of n pairs of elements, (n, d) and (n, d).
     """
 
@@ -438,6 +439,7 @@ class Match:
     least: float = 0.0
     softmax: Softmax | None = None
     prepare: Callable[[Array], Array] | None = None
+    table: Array | None = None
     each: Callable[[Array, Array], Array] | None = None
 
     def of(self, derive: Callable[[Array], Array]) -> Match:
@@ -491,7 +493,9 @@ def resolve(match: MatchCost, features: int) -> Match:
     if isinstance(match, str) and match in _NAMED:
         return _NAMED[match]
     if isinstance(match, Coded):
-        return Match(match.name, match, symmetric=match.symmetric, least=match.least, each=match.each)
+        return Match(
+            match.name, match, symmetric=match.symmetric, least=match.least, table=match.table, each=match.each
+        )
     if isinstance(match, Lookup) or (isinstance(match, str) and SCORES.fullmatch(match)):
         lookup = match if isinstance(match, Lookup) else score_matrix(match)
         return Match(lookup.name, partial(_only_symbols, lookup))

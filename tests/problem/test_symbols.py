@@ -202,3 +202,27 @@ def test_the_caller_cannot_change_a_result():
     Z[0] = X[2] = "z"
     assert a.symbols == (("a", "b", "c"), ("a", "b", "d"))
     assert a.rescore() == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 700), (700, 3), (150, 333), (513, 258)], ids=str)
+@pytest.mark.parametrize("match", ["equal", "dictionary"])
+@pytest.mark.parametrize("side", ["both", "x", "none"])
+def test_kernels_compare_codes(shape, match, side):
+    given, cost = MATCHES[match]
+    Z, X = (RNG.choice(list(LETTERS), n) for n in shape)
+    C = by_hand(Z, X, cost)
+    prices = {"both": {"drop_x": 0.3, "drop_z": 0.4}, "x": {"drop_x": 0.3}, "none": {}}[side]
+    for options in ({}, {"window": 0.4}, {"contiguous": True}, {"open_x": 0.5} if side == "both" else {}):
+        options = prices | options
+        expected, found = dropdtw.solve(C, **options), dropdtw.align(Z, X, match=given, **options)
+        assert found.cost == expected.cost == dropdtw.distance(Z, X, match=given, **options)
+        assert np.array_equal(found.pairs, expected.pairs)
+        for reducer in ("soft", "smooth"):
+            how = {"reducer": reducer, "gamma": 0.2, **options}
+            assert dropdtw.distance(Z, X, match=given, **how) == dropdtw.cost(C, **how)
+    by_code = dropdtw.distance(ord_of(Z), ord_of(X), match="equal", **prices)
+    assert by_code == dropdtw.cost(by_hand(Z, X, unequal).astype(np.float32), **prices)
+
+
+def ord_of(letters):
+    return np.array([ord(letter) for letter in letters], np.float32)

@@ -35,6 +35,7 @@ _COST = {cost: number for number, cost in enumerate(COSTS)}
 _MOVE = {move: number for number, move in enumerate(MOVES)}
 
 _METRIC: dict[str | None, int] = {"sqeuclidean": 1, "euclidean": 2, "cosine": 3}
+_EQUAL, _LOOKUP = 4, 5
 
 _EXCHANGED = [1, 0, 2]
 """The order of charges with Z and X swapped."""
@@ -432,13 +433,20 @@ def _solve(
 
 def _match_arguments(costs: Costs, transposed: bool, want: int) -> dict[str, Any]:
     """Choose how a kernel gets match costs: it computes them, requests strips of a large matrix, or gets all of it."""
-    how: dict[str, Any] = {"match": None, "strips": None, "strip_width": 0, "z": None, "x": None, "metric": 0}
+    how: dict[str, Any] = dict.fromkeys(("match", "strips", "z", "x", "table_of_costs"))
+    how |= {"strip_width": 0, "metric": 0}
     match = costs.match
     if match.sequences is not None:
         Z, X = match.sequences
         if match.metric is not None and Z.shape[1] <= WIDEST:
             z, x = (X, Z) if transposed else (Z, X)
             return how | {"z": plain(z, z.dtype), "x": plain(x, x.dtype), "metric": _METRIC[match.metric]}
+        if match.compares_codes:
+            z, x = (plain(A, A.dtype) for A in ((X, Z) if transposed else (Z, X)))
+            if match.table is None:
+                return how | {"z": z, "x": x, "metric": _EQUAL}
+            table = plain(match.table.T if transposed else match.table, Z.dtype)
+            return how | {"z": z, "x": x, "metric": _LOOKUP, "table_of_costs": table}
         large = len(Z) * len(X) * match.dtype.itemsize > (STRIPS_FROM // 8 if want == _VALUE else STRIPS_FROM)
         if large and (match.by_pair or not transposed):
             height, length = (len(X), len(Z)) if transposed else (len(Z), len(X))

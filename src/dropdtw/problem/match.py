@@ -22,6 +22,10 @@ STRIP = 1 << 22
 """Number of match costs per strip when C is not materialized."""
 
 
+SMALL = 1 << 21
+"""Maximum size of a table of costs in bytes that kernels read: it stays in a core's cache."""
+
+
 class MatchCosts(ABC):
     """C (K, N), +∞ where a match is forbidden.
 
@@ -29,8 +33,12 @@ class MatchCosts(ABC):
     metric : "sqeuclidean" or "euclidean" if kernels can compute C from the sequences; otherwise None.
     by_pair : whether C[i, j] depends only on z_i and x_j, so that rows can be computed separately.
     least : a lower bound on every cost.
+    compares_codes : whether the sequences are codes of symbols that kernels can compare: by `table`, (codes of z, codes
+        of x), or, if that is None, 0 for equal and 1 for others.
     """
 
+    compares_codes: bool = False
+    table: Array | None = None
     sequences: tuple[Array, Array] | None = None
     metric: str | None = None
     by_pair: bool = False
@@ -122,6 +130,10 @@ class Pair(MatchCosts):
         self.metric = match.kernel_metric(Z, X)
         self.by_pair, self.least = match.by_pair, match.least
         self.sequences = (Z, X)
+        self.table = match.table
+        self.compares_codes = Z.shape[1] == 1 and (
+            match.name == "equal" or (match.table is not None and match.table.nbytes <= SMALL)
+        )
         self._C: Array | None = None
         self._owned = False
 

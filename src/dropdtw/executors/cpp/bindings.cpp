@@ -60,8 +60,9 @@ struct Host {
 template <class T>
 nb::tuple solve_one(const OwnedTable& table, int reducer, double gamma, int want, std::size_t budget, int K, int N,
                     std::optional<Matrix<T>> match, std::optional<nb::object> strips, int strip_width,
-                    std::optional<Rows<T>> z, std::optional<Rows<T>> x, int metric, Vector<T> drop_x, Vector<T> drop_z,
-                    Charges charges, double limit, double least, Columns band_start, Columns band_stop,
+                    std::optional<Rows<T>> z, std::optional<Rows<T>> x, int metric,
+                    std::optional<Rows<T>> table_of_costs, Vector<T> drop_x, Vector<T> drop_z, Charges charges,
+                    double limit, double least, Columns band_start, Columns band_stop,
                     std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x, std::optional<Out<T>> grad_z,
                     std::optional<Out<std::int32_t>> path_i, std::optional<Out<std::int32_t>> path_j,
                     std::optional<Out<std::uint8_t>> path_cost, std::optional<Out<double>> path_weight) {
@@ -85,6 +86,17 @@ nb::tuple solve_one(const OwnedTable& table, int reducer, double gamma, int want
     problem.z = z->data();
     problem.x = x->data();
     problem.d = int(z->shape(1));
+    if (problem.metric >= Metric::equal) require(problem.d == 1, "a symbol has one code");
+    if (problem.metric == Metric::lookup) {
+      const auto all_below = [](const Rows<T>& codes, std::size_t n) {
+        return std::all_of(codes.data(), codes.data() + codes.size(), [n](T code) { return code >= 0 && code < T(n); });
+      };
+      require(table_of_costs && all_below(*z, table_of_costs->shape(0)) && all_below(*x, table_of_costs->shape(1)) &&
+                  table_of_costs->size() < (std::size_t(1) << 30),
+              "the table does not fit the codes");
+      problem.table_of_costs = table_of_costs->data();
+      problem.codes_x = int(table_of_costs->shape(1));
+    }
   }
   problem.drop_x = drop_x.data();
   problem.drop_z = drop_z.data();
@@ -208,14 +220,14 @@ NB_MODULE(_cpp, module) {
   module.attr("levels") = DROPDTW_LEVELS;  // those with unrolled kernels
   module.attr("unrolled") = kernels<float>().family != nullptr;
   const auto define_solve = [&](auto function) {
-    module.def("solve", function, arg("table"), arg("reducer"), arg("gamma"), arg("want"), arg("budget"), arg("K"),
-               arg("N"), arg("match").noconvert().none(), arg("strips").none(), arg("strip_width"),
-               arg("z").noconvert().none(), arg("x").noconvert().none(), arg("metric"), arg("drop_x").noconvert(),
-               arg("drop_z").noconvert(), arg("charges"), arg("limit"), arg("least"),
-               arg("band_start").noconvert().none(), arg("band_stop").noconvert().none(),
-               arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(),
-               arg("path_i").noconvert().none(), arg("path_j").noconvert().none(), arg("path_cost").noconvert().none(),
-               arg("path_weight").noconvert().none());
+    module.def(
+        "solve", function, arg("table"), arg("reducer"), arg("gamma"), arg("want"), arg("budget"), arg("K"), arg("N"),
+        arg("match").noconvert().none(), arg("strips").none(), arg("strip_width"), arg("z").noconvert().none(),
+        arg("x").noconvert().none(), arg("metric"), arg("table_of_costs").noconvert().none(), arg("drop_x").noconvert(),
+        arg("drop_z").noconvert(), arg("charges"), arg("limit"), arg("least"), arg("band_start").noconvert().none(),
+        arg("band_stop").noconvert().none(), arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(),
+        arg("grad_z").noconvert().none(), arg("path_i").noconvert().none(), arg("path_j").noconvert().none(),
+        arg("path_cost").noconvert().none(), arg("path_weight").noconvert().none());
   };
   define_solve(&solve_one<float>);
   define_solve(&solve_one<double>);

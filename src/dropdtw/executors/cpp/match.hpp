@@ -29,6 +29,7 @@ class MatchCosts {
       for (std::size_t k = 0; k < n; ++k) x_[f * n + k] = 0;
       for (int j = 1; j <= N_; ++j) x_[f * n + 2 * W + N_ - j] = problem_.x[std::size_t(j - 1) * problem_.d + f];
     }
+    if (of_symbols()) return true;
     z_[W] = x_[2 * W + N_] = inf<T>;  // row 0 and column 0 match nothing
     return true;
   }
@@ -44,7 +45,7 @@ class MatchCosts {
   }
 
   // Whether elements are numbers. Their costs need no layout: in lane i of anti-diagonal t, between(z()[i] − x(t)[i]).
-  bool of_numbers() const { return of_sequences() && problem_.d == 1; }
+  bool of_numbers() const { return of_sequences() && problem_.d == 1 && !of_symbols(); }
   // The first feature of z and x by lane; null where the costs come as a matrix.
   const T* z() { return of_sequences() ? z_.get() + W : nullptr; }
   const T* x(int t) { return of_sequences() ? x_.get() + 2 * W + N_ - (block_.first + t) : nullptr; }
@@ -64,6 +65,7 @@ class MatchCosts {
 
  private:
   bool of_sequences() const { return problem_.metric != Metric::none; }
+  bool of_symbols() const { return problem_.metric >= Metric::equal; }
 
   const T* match_row(int i, std::ptrdiff_t& column) const {  // column j of cells is at [(j − 1) · column]
     if (problem_.strip != nullptr) {
@@ -120,7 +122,12 @@ class MatchCosts {
     const T *const from_x = x(t), *const from_z = z();
     T* const out = costs_.get() + W + std::size_t(t % 2) * stride_;
     const bool numbers = of_numbers();
-    for (int i = block_.begin(t); i < block_.end(t); i += W) {
+    if (of_symbols()) {
+      compare(from_z, from_x, block_.begin(t), block_.end(t), out);
+      out[0] = inf<T>;  // row 0 and column 0 match nothing
+      if (block_.first + t <= K_) out[block_.first + t] = inf<T>;
+    }
+    for (int i = of_symbols() ? block_.end(t) : block_.begin(t); i < block_.end(t); i += W) {
       if (numbers) {
         store(out + i, between(load(from_z + i) - load(from_x + i), euclidean()));
         continue;
@@ -144,6 +151,20 @@ class MatchCosts {
     for (int i = block_.low[t]; i <= block_.high[t] && outside(i); ++i) out[i] = inf<T>;
     for (int i = block_.high[t]; i >= block_.low[t] && outside(i); --i) out[i] = inf<T>;
     return out;
+  }
+
+  // The costs of the codes of symbols in lanes [begin, end).
+  DROPDTW_FLAT void compare(const T* z, const T* x, int begin, int end, T* out) const {
+    const T* const table = problem_.table_of_costs;
+    const T codes_x = T(problem_.codes_x);
+    for (int i = begin; i < end; i += W) {
+      if (problem_.metric == Metric::equal) {
+        store(out + i, load(z + i) == load(x + i) ? Vec<T>{} : Vec<T>{} + T(1));
+        continue;
+      }
+      const Vec<T> at = load(z + i) * codes_x + load(x + i);
+      for (int lane = 0; lane < W; ++lane) out[i + lane] = table[std::int32_t(at[lane])];
+    }
   }
 
   Problem<T>& problem_;

@@ -9,7 +9,8 @@ namespace dropdtw {
 
 enum class Reducer { hard, soft, smooth };
 enum class Want { value, trace, gradient };
-enum class Metric { none, sqeuclidean, euclidean, cosine };
+// The last two compare codes of symbols: equal (0) or not (1), and the entry of a table of costs.
+enum class Metric { none, sqeuclidean, euclidean, cosine, equal, lookup };
 enum class Status { done, stopped, no_memory, abandoned };
 
 // Whether paths are so long that their sums need bases (base.hpp).
@@ -35,6 +36,8 @@ struct Problem {
   Metric metric = Metric::none;
   const T *z = nullptr, *x = nullptr;
   int d = 0;
+  const T* table_of_costs = nullptr;  // for lookup: (codes of z, codes of x)
+  int codes_x = 0;
 
   const T *drop_x = nullptr, *drop_z = nullptr;
   double charges[charge_count] = {};

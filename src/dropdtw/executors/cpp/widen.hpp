@@ -40,6 +40,11 @@ class Widened {
     twin.z = z.data();
     twin.x = x.data();
     twin.d = p.d;
+    const std::size_t entries =
+        p.table_of_costs == nullptr ? 0 : (*std::max_element(z.begin(), z.end()) + 1) * p.codes_x;
+    const auto table_of_costs = doubles(p.table_of_costs, entries);
+    twin.table_of_costs = table_of_costs.data();
+    twin.codes_x = p.codes_x;
     if (p.metric == Metric::none) {
       twin.strip = fetch;
       twin.strip_width = p.strip != nullptr ? p.strip_width : std::min(p.N, std::max(least_width, cells / p.K));
