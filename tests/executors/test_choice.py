@@ -11,7 +11,7 @@ import pytest
 
 from cases import paid
 from dropdtw.executors import choose, emit
-from dropdtw.executors.protocol import Padded
+from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.charges import Charges
 from dropdtw.tables import recurrence
 from dropdtw.tables.reducers import reducer
@@ -45,8 +45,9 @@ def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
     charged = (recurrence.two_sided(charged=True), recurrence.one_sided(charged=True).transpose())
     for table in (*plain, *charged, recurrence.symmetric2()):
         charges = rng.random((4, 3)) if table in charged else np.zeros((4, 3))
-        batch = Padded(rng.random((4, 17, 40)), rng.random((4, 40)), rng.random((4, 17)), *sizes.T, charges)
-        for part, *limits in ((batch.match, 0, 1), (batch.drop_x, 1), (batch.drop_z, 0)):
+        costs = rng.random((4, 17, 40)), rng.random((4, 40)), rng.random((4, 17))
+        batch = BatchCosts(*costs, charges, tuple(sizes.T))
+        for part, *limits in ((batch.C, 0, 1), (batch.drop_x, 1), (batch.drop_z, 0)):
             for b in range(4):  # values beyond the lengths must not matter
                 inside = tuple(slice(sizes[b, k]) for k in limits)
                 kept = part[b][inside].copy()
@@ -56,13 +57,13 @@ def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
             choose(table, executor).run(
                 table,
                 fold,
-                paid(batch.match[b, :k, :n], batch.drop_x[b, :n], batch.drop_z[b, :k], None, Charges(*charges[b])),
+                paid(batch.C[b, :k, :n], batch.drop_x[b, :n], batch.drop_z[b, :k], None, Charges(*charges[b])),
                 gradient=True,
             )
             for b, (k, n) in enumerate(sizes)
         ]
         for threads, order in ((1, [0, 1, 2, 3]), (3, [3, 1, 0, 2])):
-            shuffled = Padded(*(part[order] for part in batch))
+            shuffled = batch.of_items(order)
             run_batch = choose(table, executor).run_batch
             value, *parts = run_batch(table, fold, shuffled, gradient=True, threads=threads)
             np.testing.assert_array_equal(value, run_batch(table, fold, shuffled, threads=threads)[0])

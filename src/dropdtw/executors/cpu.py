@@ -20,10 +20,11 @@ from dropdtw.costs import row_lengths, unit_rows
 from dropdtw.drops import Percentile, Suggest
 from dropdtw.executors.cpu_graphs import PLUS, REDUCER, plain, reads, run_graph, run_graphs, strided, trace_graph
 from dropdtw.executors.emit import UNROLLED, locate
-from dropdtw.executors.protocol import Occurrences, Padded, Price, Result, Terms, Trace, Values, Within
+from dropdtw.executors.protocol import Occurrences, Price, Result, Terms, Trace, Values, Within
 from dropdtw.executors.reference import Column
 from dropdtw.orders.graph import Graph
 from dropdtw.problem.band import window_width
+from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs
@@ -237,7 +238,7 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
 def run_batch(
     table: Recurrence,
     reducer: Reducer,
-    padded: Padded,
+    batch: BatchCosts,
     *,
     graphs: Sequence[Graph] | None = None,
     gradient: bool = False,
@@ -245,9 +246,9 @@ def run_batch(
 ) -> tuple[Array, Array, Array, Array, Array]:
     """See `Executor.run_batch`."""
     if graphs is not None:
-        return run_graphs(table, graphs, reducer, padded, gradient=gradient, threads=threads)
+        return run_graphs(table, graphs, reducer, batch, gradient=gradient, threads=threads)
     kernel, transposed = _compiled(table)
-    match, d_x, d_z, z_lengths, x_lengths, charges = padded
+    (match, d_x, d_z, charges, *_), (z_lengths, x_lengths) = batch, batch.sizes
     if transposed:
         match, d_x, d_z, z_lengths, x_lengths = match.transpose(0, 2, 1), d_z, d_x, x_lengths, z_lengths
         charges = None if charges is None else charges[:, _EXCHANGED]

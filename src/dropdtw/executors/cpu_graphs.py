@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 import dropdtw._cpp as _cpp
-from dropdtw.executors.protocol import Padded, Result, Trace
+from dropdtw.executors.protocol import Result, Trace
 from dropdtw.orders.graph import PASS, Graph, use_of
+from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs
@@ -116,10 +117,16 @@ def trace_graph(table: Recurrence, graph: Graph, costs: Costs) -> Trace:
 
 
 def run_graphs(
-    table: Recurrence, graphs: Sequence[Graph], reducer: Reducer, padded: Padded, *, gradient: bool, threads: int
+    table: Recurrence,
+    graphs: Sequence[Graph],
+    reducer: Reducer,
+    batch: BatchCosts,
+    *,
+    gradient: bool,
+    threads: int,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """See `Executor.run_batch`."""
-    match, d_x, d_z, z_lengths, x_lengths, charges = padded
+    (match, d_x, d_z, charges, *_), (z_lengths, x_lengths) = batch, batch.sizes
     dtype = match.dtype
     value = np.empty(len(match))
     by_match, by_x, by_z = (np.zeros(part.shape if gradient else 0, dtype) for part in (match, d_x, d_z))

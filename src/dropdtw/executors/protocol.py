@@ -9,6 +9,7 @@ import numpy as np
 
 from dropdtw.drops import Percentile, Suggest
 from dropdtw.orders.graph import Graph
+from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Costs
@@ -149,21 +150,6 @@ class Terms(NamedTuple):
     greedy: bool = False
 
 
-class Padded(NamedTuple):
-    """A batch of problems, padded to (B, K, N), (B, N) and (B, K).
-
-    z_lengths, x_lengths : (B,) how many rows and columns of each item are not padding.
-    charges : (B, 3), as in `Charges`; None if the table has no charges.
-    """
-
-    match: Array
-    drop_x: Array
-    drop_z: Array
-    z_lengths: Array
-    x_lengths: Array
-    charges: Array | None = None
-
-
 class Executor(Protocol):
     """The functions of an executor. `reference` and `cpu` are modules that have them."""
 
@@ -208,7 +194,7 @@ class Executor(Protocol):
         self,
         table: Recurrence,
         reducer: Reducer,
-        padded: Padded,
+        batch: BatchCosts,
         *,
         graphs: Sequence[Graph] | None = None,
         gradient: bool = False,

@@ -16,8 +16,9 @@ import numpy as np
 
 from dropdtw.executors.graphs import run as run_graph
 from dropdtw.executors.graphs import trace as trace_graph
-from dropdtw.executors.protocol import Occurrences, Padded, Result, Step, Trace, Within
+from dropdtw.executors.protocol import Occurrences, Result, Step, Trace, Within
 from dropdtw.orders.graph import Graph
+from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import Matrix
@@ -123,17 +124,17 @@ def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], No
 def run_batch(
     table: Recurrence,
     reducer: Reducer,
-    padded: Padded,
+    batch: BatchCosts,
     *,
     graphs: Sequence[Graph] | None = None,
     gradient: bool = False,
     threads: int = 1,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """See `Executor.run_batch`. Items are computed one after the other."""
-    value = np.empty(len(padded.match))
-    charges = np.zeros((len(value), len(NO_CHARGES))) if padded.charges is None else padded.charges
-    parts = [np.zeros_like(part) if gradient else np.empty(0, part.dtype) for part in (*padded[:3], charges)]
-    items = zip(*padded[:5], charges, strict=True)
+    value = np.empty(len(batch.C))
+    charges = np.zeros((len(value), len(NO_CHARGES))) if batch.charges is None else batch.charges
+    parts = [np.zeros_like(part) if gradient else np.empty(0, part.dtype) for part in (*batch[:3], charges)]
+    items = zip(*batch[:3], *batch.sizes, charges, strict=True)
     for b, (match, d_x, d_z, k, n, charged) in enumerate(items):
         costs = Costs(Matrix(match[:k, :n]), d_x[:n], d_z[:k], None, Charges(*map(float, charged)))
         if graphs is None:

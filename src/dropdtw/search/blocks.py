@@ -6,16 +6,14 @@ NumPy computes the match costs of one Z with many X, and one compiled call align
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from types import ModuleType
-from typing import Any, ClassVar
 
 import numpy as np
 
 from dropdtw.costs import Match, row_lengths
 from dropdtw.drops import Constant, PerElement, Rule
-from dropdtw.executors.protocol import Executor, Padded
+from dropdtw.executors.protocol import Executor
 from dropdtw.problem.band import band
+from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.spec import Spec
 
@@ -24,32 +22,6 @@ CELLS = 1 << 16
 
 LARGEST = 1 << 13
 """Maximum number of match costs of a pair. For larger pairs, Python's overhead hardly matters."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Costs:
-    """The costs of a block, (B, K, N), (B, N) and (B, K), as `Method.edit` takes them: +∞ in padding, outside windows.
-
-    lengths : of the Z and of the X, (B,) each; None if nothing is padded.
-    """
-
-    matrix: Array
-    drop_x: Array
-    drop_z: Array
-    lengths: tuple[Array, Array] | None
-    xp: ClassVar[ModuleType] = np
-
-    def with_match(self, C: Array) -> _Costs:
-        """A copy with other match costs."""
-        return replace(self, matrix=C)
-
-    def with_drops(self, **drops: Any) -> _Costs:
-        """A copy with other drop_x or drop_z."""
-        return replace(self, **drops)
-
-    def banded(self) -> Array:
-        """The match costs."""
-        return self.matrix
 
 
 def serve(spec: Spec, match: Match, left: list[Array], right: list[Array]) -> bool:
@@ -108,13 +80,11 @@ class Blocks:
             drop_x[:], drop_z[:] = _price(spec.drop_x), _price(spec.drop_z)
         else:
             drop_x[:], drop_z[:] = _spread(self.gaps[:, part], lengths)[:, 0], self.match.cost(Z, self.gap)[:, 0]
-        z_lengths = np.full(B, K)
-        given = _Costs(C, drop_x, drop_z, None if lengths[0] == N else (z_lengths, lengths))
-        paid = spec.method.edit(given, _price(spec.threshold))
         charges = np.tile(np.array(spec.charges, C.dtype), (B, 1)) if spec.charges.any else None
-        padded = Padded(paid.matrix, paid.drop_x, paid.drop_z, z_lengths, lengths, charges)
-        found, *by = self.executor.run_batch(spec.table, spec.reducer, padded, gradient=spec.by_path)
-        return found / _steps(by, padded) if spec.by_path else found
+        given = BatchCosts(C, drop_x, drop_z, charges, None if lengths[0] == N else (np.full(B, K), lengths))
+        paid = spec.method.edit(given, _price(spec.threshold))
+        found, *by = self.executor.run_batch(spec.table, spec.reducer, paid, gradient=spec.by_path)
+        return found / _steps(by, paid) if spec.by_path else found
 
 
 def _spread(C: Array, lengths: Array) -> Array:
@@ -136,10 +106,10 @@ def _within_windows(C: Array, lengths: Array, window: float) -> Array:
     return np.where(allowed, C, C.dtype.type(np.inf))
 
 
-def _steps(by: list[Array], padded: Padded) -> Array:
+def _steps(by: list[Array], batch: BatchCosts) -> Array:
     """Count the matches and drops of each path from the derivatives, as in `executors.per_step`."""
     by_match, by_x, by_z = by[:3]
-    drops = np.where(padded.drop_x != 0, by_x, 0).sum(axis=1) + np.where(padded.drop_z != 0, by_z, 0).sum(axis=1)
+    drops = np.where(batch.drop_x != 0, by_x, 0).sum(axis=1) + np.where(batch.drop_z != 0, by_z, 0).sum(axis=1)
     return np.asarray(np.maximum(np.count_nonzero(by_match, axis=(1, 2)) + drops.astype(np.int64), 1))
 
 

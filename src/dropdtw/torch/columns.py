@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from dropdtw.orders.graph import PASS, Graph, use_of
+from dropdtw.problem.batch import BatchCosts
 from dropdtw.tables.table import MOVES, Recurrence
-from dropdtw.torch.ops import GRAPHS, BatchCosts, Operation
+from dropdtw.torch.ops import GRAPHS, Operation
 from dropdtw.torch.ops import table as find_table
 from dropdtw.torch.wavefront import by_name, minimum, prepared
 
@@ -94,7 +95,14 @@ def _sweep(batch: BatchCosts, x_lengths: Tensor, graph: Graph, table: Recurrence
 
 
 def _paid(
-    batch: BatchCosts, C: Tensor, drop_z: Tensor, label: Tensor, j: int, cost: str, weight: float, plus: str | None
+    batch: BatchCosts,
+    C: Tensor,
+    drop_z: Tensor,
+    label: Tensor,
+    j: int,
+    cost: str,
+    weight: float,
+    plus: str | None,
 ) -> Tensor:
     """Compute the cost that an edge pays on arrival in column j, for each node of a block."""
     inf = C.new_full((), torch.inf)

@@ -16,6 +16,7 @@ from dropdtw.drops import Percentile
 from dropdtw.executors import EXECUTORS
 from dropdtw.orders.order import Order
 from dropdtw.problem.band import window_width
+from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.errors import catches_typos, refuse_keywords
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS, Method, MethodLike
@@ -133,12 +134,13 @@ def drop_dtw(
     # A tensor always selects a table with charges: checking whether it is 0 would force a device synchronization.
     if charges.given(open_x, open_z, warp) or ops.pays_charges(operation.table):
         charged = charges.stack((open_x, open_z, warp), len(C), ops.computes_in(C), C.device)
-    given = ops.BatchCosts(  # rules read all of C, even the part outside the window
+    given = BatchCosts(  # rules read all of C, even the part outside the window
         C if window is None else _banded(C, window, lengths),
         _drops(drop_x, "drop_x", unedited, C, lengths),
         _drops(drop_z, "drop_z", unedited, C, lengths),
         charged,
         lengths,
+        torch,
     )
     if edits:  # looked up by name: torch.compile can trace that, but not the spec's own method
         entry = method if isinstance(method, Method) else METHODS[str(method)]
@@ -147,7 +149,7 @@ def drop_dtw(
     return _value(given, operation) if plan is None else orders.value(given, operation, plan, _value)
 
 
-def _value(given: ops.BatchCosts, operation: ops.Operation) -> Tensor:
+def _value(given: BatchCosts, operation: ops.Operation) -> Tensor:
     """Return the values of a batch of lists or of graphs."""
     if operation.executor != "wavefront":
         return ops.value(given, operation)

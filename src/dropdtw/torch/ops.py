@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from functools import cache
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor
 
 from dropdtw import executors
-from dropdtw.executors.protocol import Padded
+from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.inputs import Array, refuse_nan_and_minus_inf
 from dropdtw.tables.reducers import reducer as find_reducer
 from dropdtw.tables.table import CHARGES, Recurrence
@@ -104,47 +103,6 @@ class Operation(NamedTuple):
 Padding = tuple[Tensor, Tensor] | None
 
 
-class BatchCosts(NamedTuple):
-    """The costs of a batch: C (B, K, N), drop_x (B, N), drop_z (B, K), charges (B, 3) or None, lengths or None.
-
-    The batched `dropdtw.problem.problem.Costs`, as far as `Method.edit` needs it.
-    """
-
-    C: Tensor
-    drop_x: Tensor
-    drop_z: Tensor
-    charges: Tensor | None = None
-    lengths: Padding = None
-
-    @property
-    def xp(self) -> ModuleType:
-        """The module that computes with these costs."""
-        return torch
-
-    @property
-    def matrix(self) -> Tensor:
-        """The match costs."""
-        return self.C
-
-    def with_match(self, C: Tensor) -> BatchCosts:
-        """Return a copy with other match costs."""
-        return self._replace(C=C)
-
-    def with_drops(self, **drops: Any) -> BatchCosts:
-        """Return a copy with other drop_x or drop_z."""
-        return self._replace(**drops)
-
-    def banded(self) -> Tensor:
-        """Return the match costs with +∞ in the padding, where no match is possible."""
-        return self.C if self.lengths is None else self.C.where(within(self.C, *self.lengths), torch.inf)
-
-    def of_items(self, items: Tensor) -> BatchCosts:
-        """Select some items of the batch."""
-        lengths = None if self.lengths is None else (self.lengths[0][items], self.lengths[1][items])
-        charges = None if self.charges is None else self.charges[items]
-        return BatchCosts(self.C[items], self.drop_x[items], self.drop_z[items], charges, lengths)
-
-
 def within(C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Tensor:
     """Return a mask, broadcastable to C (B, K, N), of the entries that are not padding."""
     mask = torch.ones(1, 1, 1, dtype=torch.bool, device=C.device)
@@ -157,14 +115,13 @@ def within(C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Ten
 
 def value(given: BatchCosts, operation: Operation) -> Tensor:
     """Compute the values (B,) of a batch."""
-    C, drop_x, drop_z, charges, lengths = given
+    tensors = (*given[:4], *(given.lengths or (None, None)))
     wanted = torch.is_grad_enabled() and (
-        C.requires_grad
-        or drop_x.requires_grad
-        or drop_z.requires_grad
-        or (charges is not None and charges.requires_grad)
+        given.C.requires_grad
+        or given.drop_x.requires_grad
+        or given.drop_z.requires_grad
+        or (given.charges is not None and given.charges.requires_grad)
     )
-    tensors = (C, drop_x, drop_z, charges, *(lengths or (None, None)))
     if torch.compiler.is_compiling():
         found, _ = forward(*tensors, *operation[:4], operation.key, wanted)
     elif torch._C._are_functorch_transforms_active():
@@ -188,7 +145,7 @@ def as_given(
 ) -> BatchCosts:
     """Bundle the tensors of an operator as `BatchCosts`, with lengths as a pair: both or neither."""
     lengths = None if z_lengths is None or x_lengths is None else (z_lengths, x_lengths)
-    return BatchCosts(C, drop_x, drop_z, charges, lengths)
+    return BatchCosts(C, drop_x, drop_z, charges, lengths, torch)
 
 
 def solve(given: BatchCosts, operation: Operation, gradient: bool) -> tuple[Tensor, list[Tensor]]:
@@ -197,10 +154,10 @@ def solve(given: BatchCosts, operation: Operation, gradient: bool) -> tuple[Tens
     if operation.executor == "triton":
         if operation.graphs is not None:
             found, kept = _triton().forward_graphs(
-                table, operation.reducer, operation.gamma, *given, operation.graphs, gradient
+                table, operation.reducer, operation.gamma, *given[:5], operation.graphs, gradient
             )
             return found, list(kept) if gradient else []
-        found, states = _triton().forward(table, operation.reducer, operation.gamma, *given, gradient)
+        found, states = _triton().forward(table, operation.reducer, operation.gamma, *given[:5], gradient)
         return found, [part for part in states if part is not None] if gradient else []
     values, *computed = executors.choose(
         table, operation.executor or None, graph=operation.graphs is not None
@@ -223,39 +180,33 @@ def can_look(A: Tensor) -> bool:
     )
 
 
-def checked(given: BatchCosts) -> Padded:
+def checked(given: BatchCosts) -> BatchCosts:
     """Return a batch on the CPU as arrays.
 
     Raises for NaN, −∞, charges that are not finite numbers ≥ 0, and lengths that exceed the batch.
     """
     dtype = computes_in(given.C)
-    match, d_x, d_z = (a.detach().to(dtype).numpy() for a in given[:3])
-    padded = Padded(match, d_x, d_z, *_lengths(given.C, given.lengths))
-    _check(padded)
-    if given.charges is None:
-        return padded
-    charges = given.charges.detach().to(dtype).numpy()
-    _check_charges(charges)
-    return padded._replace(charges=charges)
-
-
-def _lengths(C: Tensor, lengths: Padding) -> tuple[Array, Array]:
-    B, K, N = C.shape
-    if lengths is None:
-        return np.full(B, K), np.full(B, N)
-    for name, some, full, parts in (("z_lengths", lengths[0], K, "rows"), ("x_lengths", lengths[1], N, "columns")):
-        if some.min() < 1 or some.max() > full:
-            raise ValueError(f"{name} is {some.tolist()}, but C has {full} {parts}; give lengths from 1 to {full}")
-    return lengths[0].numpy(), lengths[1].numpy()
-
-
-def _check(padded: Padded) -> None:
-    """Raise for NaN and −∞ outside the padding."""
-    for name, part in zip(("C", "drop_x", "drop_z"), padded[:3], strict=True):
+    C, drop_x, drop_z, charges = (None if part is None else part.detach().to(dtype).numpy() for part in given[:4])
+    found = BatchCosts(C, drop_x, drop_z, charges, _lengths(given))
+    for name, part in zip(("C", "drop_x", "drop_z"), found, strict=False):
         if not part.min() > -np.inf:
-            for b, (k, n) in enumerate(zip(padded.z_lengths, padded.x_lengths, strict=True)):
+            for b, (k, n) in enumerate(zip(*found.sizes, strict=True)):
                 within = {"C": (slice(k), slice(n)), "drop_x": (slice(n),), "drop_z": (slice(k),)}[name]
                 refuse_nan_and_minus_inf(part[b][within], f"{name}[{b}]")
+    if charges is not None:
+        _check_charges(charges)
+    return found
+
+
+def _lengths(given: BatchCosts) -> tuple[Array, Array] | None:
+    if given.lengths is None:
+        return None
+    _, K, N = given.C.shape
+    (z, x), full = given.lengths, ((K, "rows"), (N, "columns"))
+    for name, some, (most, parts) in zip(("z_lengths", "x_lengths"), (z, x), full, strict=True):
+        if some.min() < 1 or some.max() > most:
+            raise ValueError(f"{name} is {some.tolist()}, but C has {most} {parts}; give lengths from 1 to {most}")
+    return z.numpy(), x.numpy()
 
 
 def _check_charges(charges: Array) -> None:
@@ -272,7 +223,7 @@ Derivatives = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]
 def derivatives(grad: Tensor, given: BatchCosts, saved: list[Tensor], operation: Operation) -> Derivatives:
     """Compute the derivatives of Σ grad · value."""
     if operation.executor == "triton":
-        how = (_TABLES[operation.table], operation.reducer, operation.gamma, *given)
+        how = (_TABLES[operation.table], operation.reducer, operation.gamma, *given[:5])
         found: Derivatives
         if operation.graphs is not None:
             found = _triton().backward_graphs(*how, operation.graphs, tuple(saved), grad)

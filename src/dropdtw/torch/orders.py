@@ -20,6 +20,7 @@ from torch import Tensor
 
 from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order, OrderLike, as_order
+from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.table import Recurrence
 from dropdtw.torch import ops
@@ -148,10 +149,10 @@ def plan(paths: Sequence[ReducedOrder], which: tuple[int, ...] | None, executor:
     )
 
 
-Solve = Callable[[ops.BatchCosts, ops.Operation], Tensor]
+Solve = Callable[[BatchCosts, ops.Operation], Tensor]
 
 
-def value(given: ops.BatchCosts, operation: ops.Operation, plan: BatchPlan, solve: Solve) -> Tensor:
+def value(given: BatchCosts, operation: ops.Operation, plan: BatchPlan, solve: Solve) -> Tensor:
     """Compute the values (B,) of a batch; `solve` computes a batch of lists or a batch of graphs."""
     if all(plan.graphed):
         return solve(given, _on_graphs(operation, plan))
@@ -173,9 +174,7 @@ def _on_graphs(operation: ops.Operation, plan: BatchPlan) -> ops.Operation:
     return ops.Operation(operation.table, operation.reducer, operation.gamma, plan.executor, graphs, plan.key)
 
 
-def _gathered(
-    given: ops.BatchCosts, rows: tuple[tuple[int, ...] | None, ...], steps: tuple[int | None, ...]
-) -> ops.BatchCosts:
+def _gathered(given: BatchCosts, rows: tuple[tuple[int, ...] | None, ...], steps: tuple[int | None, ...]) -> BatchCosts:
     """Gather the rows of a batch in their orders, one for all items or one per item.
 
     If lengths cannot be read, an item whose length differs from its order's gets length 0, which makes its value NaN.

@@ -9,8 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from dropdtw.problem.batch import BatchCosts
 from dropdtw.tables.table import CHARGES, MOVES
-from dropdtw.torch.ops import BatchCosts, Operation, can_look, checked, pays
+from dropdtw.torch.ops import Operation, can_look, checked, pays
 from dropdtw.torch.ops import table as find_table
 
 
@@ -20,7 +21,7 @@ def value(given: BatchCosts, operation: Operation) -> Tensor:
     Invalid input raises an error if it can be read; otherwise the value of its item is NaN.
     """
     table, reducer, gamma = find_table(operation.table), operation.reducer, operation.gamma
-    (C, drop_x, drop_z, charges, _), (z_lengths, x_lengths), spoilt = prepared(given, operation.table)
+    (C, drop_x, drop_z, charges, *_), (z_lengths, x_lengths), spoilt = prepared(given, operation.table)
     charge = by_name(charges)
     B, K, N = C.shape
     inf = drop_x.new_full((), torch.inf)
@@ -70,7 +71,7 @@ def prepared(given: BatchCosts, name: str) -> tuple[BatchCosts, tuple[Tensor, Te
     """
     if can_look(given.C):
         checked(given)
-    C, drop_x, drop_z, charges, lengths = given
+    C, drop_x, drop_z, charges, lengths, _ = given
     B, K, N = C.shape
     z_lengths, x_lengths = lengths or [torch.full((B,), n, device=C.device) for n in (K, N)]
     inf = drop_x.new_full((), torch.inf)
@@ -84,7 +85,7 @@ def prepared(given: BatchCosts, name: str) -> tuple[BatchCosts, tuple[Tensor, Te
         spoilt = spoilt | (part.isnan() | part.isneginf()).any(dim=1)
     if charges is not None:
         spoilt = spoilt | ~((charges >= 0) & (charges < torch.inf)).all(dim=1)
-    return BatchCosts(C, drop_x, drop_z, charges, lengths), (z_lengths, x_lengths), spoilt
+    return given._replace(C=C, drop_x=drop_x, drop_z=drop_z), (z_lengths, x_lengths), spoilt
 
 
 def by_name(charges: Tensor | None) -> dict[str, Tensor]:
