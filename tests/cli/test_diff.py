@@ -111,7 +111,7 @@ def test_unrelated_texts_are_said_to_be_so(folder):
         (["retime", "a.srt", "--from", "a.npy", "--to", "b.npy"], "--from is a.npy, which has no times"),
         (["retime", "a.srt", "--to", "b.txt"], "--to is b.txt, which has no times"),
         (["diff", "a.srt", "b.srt", "--min", "0"], "min is 0.0; give a number above 0"),
-        (["diff", "a.srt", "b.srt", "-f", "ffmpeg"], "--format ffmpeg cuts recordings, but B is a text"),
+        (["diff", "a.srt", "b.srt", "-f", "ffmpeg"], "--format ffmpeg is for recordings, but B is a text"),
         (["diff", "a.txt", "b.txt", "-f", "audacity"], "--format audacity needs times in seconds"),
     ],
 )
@@ -167,6 +167,27 @@ def test_the_filter_comes_with_a_command_that_a_shell_can_run(recordings):
     subprocess.run(command.replace("ffmpeg", "ffmpeg -v error", 1), shell=True, check=True)
     rows = json.loads(run("diff", "a.ogg", "shorter.mp3", "-f", "json").stdout)["segments"]
     assert [row["kind"] for row in rows if row["kind"] != "same"] == ["only_a", "only_a"]
+
+
+def test_a_timeline_goes_to_editors(recordings):
+    run("diff", "a.ogg", "the b.ogg", "--out", "edit.otio")
+    tracks = json.loads(Path("edit.otio").read_text())["tracks"]["children"]
+    clips = [[item["name"] for item in track["children"] if item["OTIO_SCHEMA"] == "Clip.1"] for track in tracks]
+    assert clips[0] == [f"a.ogg: {kind}" for kind in ("same", "only A", "same", "same", "only A", "same")]
+    assert clips[1] == [f"the b.ogg: {kind}" for kind in ("same", "same", "only B", "same", "same")]
+    url = tracks[1]["children"][0]["media_reference"]["target_url"]
+    assert url == (recordings / "the b.ogg").as_uri()
+
+
+def test_the_recording_with_extras_is_cut_and_the_command_says_which(recordings):
+    write(recordings / "short.wav", gusts(1, 20))
+    write(recordings / "long.wav", np.concatenate([gusts(1, 20), gusts(2, 10)]))
+    done = run("diff", "long.wav", "short.wav", "--out", "cut.edl")
+    assert "A is cut to what B has, because only A has extras" in done.stderr
+    assert "00:00:00:00 00:00:20:00 00:00:00:00 00:00:20:00" in Path("cut.edl").read_text()
+    assert "ffmpeg -i long.wav" in run("diff", "long.wav", "short.wav", "-f", "ffmpeg").stderr
+    assert "B is cut to what A has" in run("diff", "short.wav", "long.wav", "-f", "edl").stderr
+    assert "B has nothing that A lacks" in run("diff", "short.wav", "short.wav", "-f", "edl").stderr
 
 
 def test_subtitles_move_by_the_sound_of_both_versions(recordings):

@@ -4,11 +4,13 @@ import csv
 import io
 import json
 import xml.etree.ElementTree as ET
+from fractions import Fraction
 
 import pytest
 
 from dropdtw.media.edits import Edits, Segment
 from dropdtw.media.output import FORMATS, Setting, table, write_edits
+from dropdtw.media.timeline import Recording
 
 EDITS = Edits.of_same(
     [((0, 10), (5, 15), 0.99), ((20, 60), (45, 85), 0.75)], (60, 90), notes=["the end is <quiet>"]
@@ -38,7 +40,7 @@ def test_audacity_labels_lie_on_the_times_of_b():
 
 @pytest.mark.parametrize("video", [False, True])
 def test_the_filter_keeps_of_b_what_both_have(video):
-    text = write_edits(EDITS, "ffmpeg", Setting(video=video))
+    text = write_edits(EDITS, "ffmpeg", Setting((Recording("A"), Recording("B", rate=Fraction(25) if video else None))))
     cut = "[0:a]atrim=start=5.000:end=15.000,asetpts=PTS-STARTPTS[a0];"
     assert cut in text
     assert "[0:a]atrim=start=45.000:end=85.000,asetpts=PTS-STARTPTS[a1];" in text
@@ -53,17 +55,21 @@ def test_the_filter_runs_to_the_end_where_b_has_no_extras_there():
 
 def test_where_nothing_would_be_left_there_is_no_filter():
     nothing = Edits.of_same([], (60, 50))
-    with pytest.raises(ValueError, match="the filter would cut out everything; nothing was written"):
+    with pytest.raises(
+        ValueError, match="B shares nothing with A, so everything would be cut out; nothing was written"
+    ):
         write_edits(nothing, "ffmpeg")
 
 
 def test_an_unknown_format_is_refused():
-    with pytest.raises(ValueError, match="the format is 'xls'; choose one of json, csv, audacity, ffmpeg, html"):
+    with pytest.raises(
+        ValueError, match="the format is 'xls'; choose one of json, csv, audacity, ffmpeg, edl, otio, fcpxml, html"
+    ):
         write_edits(EDITS, "xls")
 
 
 def test_the_page_shows_each_row_and_escapes_what_others_wrote():
-    text = write_edits(EDITS, "html", Setting(names=("<b>a</b>.mp3", "b\u202e.mp3")))
+    text = write_edits(EDITS, "html", Setting((Recording("<b>a</b>.mp3"), Recording("b\u202e.mp3"))))
     svg = ET.fromstring(text[text.index("<svg") : text.index("</svg>") + 6])
     kinds = [part.get("class") for part in svg if part.tag in ("rect", "polygon")]
     assert (kinds.count("ribbon"), kinds.count("same"), kinds.count("only")) == (2, 4, 4)
@@ -116,7 +122,7 @@ def test_what_was_not_compared_is_nowhere_called_different():
     assert "<h1>Nothing was compared.</h1>" in text
     assert "B is silent" in text
     assert write_edits(nothing, "csv").count("\n") == 1
-    with pytest.raises(ValueError, match="nothing was compared, so there is no filter"):
+    with pytest.raises(ValueError, match="nothing was compared, so there is nothing to cut"):
         write_edits(nothing, "ffmpeg")
 
 

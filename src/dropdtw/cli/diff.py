@@ -12,6 +12,7 @@ from dropdtw.cli import options, screen
 
 if TYPE_CHECKING:
     from dropdtw.media import Edits
+    from dropdtw.media.timeline import Recording
     from dropdtw.media.words import Words
 
 TEXTS = (".srt", ".vtt", ".sbv", ".txt")
@@ -43,18 +44,21 @@ def diff(
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", "-f", help="json, csv, audacity, ffmpeg or html. Default: from the name of --out, else a table."
+            "--format",
+            "-f",
+            help="json, csv, audacity, ffmpeg, edl, otio, fcpxml or html. Default: from the name of --out, or a table.",
         ),
     ] = None,
     out: Annotated[str | None, typer.Option("--out", "-o", help="Write the edit list to this file.")] = None,
 ) -> None:
     """Show what two recordings share and what only one of them has.
 
-    A moved passage shows as removed in one place and inserted in another. --format audacity writes labels for B.
-    --format ffmpeg writes a filter that cuts out what only B has. --speed adds a column: seconds of A per second of B.
+    A moved passage shows as removed in one place and inserted in another. --speed adds a column: seconds of A per
+    second of B. --format audacity writes labels for B. otio and fcpxml write a timeline for video editors, with what
+    both share side by side. ffmpeg (a filter) and edl cut B to what both share, or A if only A has extras.
     """
-    from dropdtw.media.output import Setting, table, write_edits
-    from dropdtw.media.sound import has_pictures
+    from dropdtw.media.output import CUTTING, TIMELINES, Setting, table, write_edits
+    from dropdtw.media.timeline import to_cut
 
     options.refuse_overwriting({"--out": out}, (a, b))
     kind = _one_kind(a, b)
@@ -63,15 +67,26 @@ def diff(
     if fps is not None and kind != "a sequence":
         raise ValueError(f"--fps is only for sequences of features, but A is {kind}; omit it")
     edits = compare(a, b, least, speed, fps)
+    setting = Setting((_recording(a, form in TIMELINES), _recording(b, form in TIMELINES)), timed)
     if form is not None:
-        video = form == "ffmpeg" and has_pictures(b)
-        screen.write(out or "-", write_edits(edits, form, Setting((Path(a).name, Path(b).name), video, timed)))
+        screen.write(out or "-", write_edits(edits, form, setting))
     if edits.segments and (form is None or out not in (None, "-")):
         screen.table(*table(edits, timed=timed))
         print(f"{edits.common:.0%} of the shorter file also occurs in the other")
+    if form in CUTTING:
+        side = to_cut(edits)
+        other = "AB"[1 - side]
+        why = (
+            f"has nothing that {other} lacks"
+            if not (edits.only_a, edits.only_b)[side]
+            else f"is cut to what {other} has"
+        )
+        screen.note(f"{'AB'[side]} {why}" + (", because only A has extras" if side == 0 else ""))
     if form == "ffmpeg":
+        video = setting.recordings[side].rate is not None
         maps = "-map '[v]' -map '[a]' shorter.mp4" if video else "-map '[a]' shorter.mp3"
-        screen.note(f'to cut: ffmpeg -i {quote(b)} -filter_complex "$(cat {quote(out or "FILE")})" {maps}')
+        place = quote((a, b)[side])
+        screen.note(f'to cut: ffmpeg -i {place} -filter_complex "$(cat {quote(out or "FILE")})" {maps}')
     for text in edits.notes:
         screen.note(text)
 
@@ -86,7 +101,7 @@ def _one_kind(a: str, b: str) -> str:
 
 def _chosen(form: str | None, out: str | None, kind: str, timed: bool) -> str | None:
     """The format to write, from --format or the extension of --out; None for only a table."""
-    from dropdtw.media.output import ENDS, FORMATS
+    from dropdtw.media.output import ENDS, FORMATS, TIMELINES
 
     if form is None and out is not None:
         form = ENDS.get(Path(out).suffix.lower())
@@ -97,11 +112,20 @@ def _chosen(form: str | None, out: str | None, kind: str, timed: bool) -> str | 
             )
     if form is not None and form not in FORMATS:
         raise ValueError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}")
-    if form == "ffmpeg" and kind != "a recording":
-        raise ValueError(f"--format ffmpeg cuts recordings, but B is {kind}; choose another format")
+    if form in TIMELINES and kind != "a recording":
+        raise ValueError(f"--format {form} is for recordings, but B is {kind}; choose another format")
     if form == "audacity" and not timed:
         raise ValueError("--format audacity needs times in seconds, which A and B do not have; choose another format")
     return form
+
+
+def _recording(place: str, timeline: bool) -> Recording:
+    """A file as a timeline refers to it; only a timeline needs to know more than its name."""
+    from dropdtw.media.sound import frame_rate
+    from dropdtw.media.timeline import Recording
+
+    path = Path(place)
+    return Recording(path.name, path.resolve().as_uri(), frame_rate(path)) if timeline else Recording(path.name)
 
 
 def has_times(place: str, fps: float | None = None) -> bool:

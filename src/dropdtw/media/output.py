@@ -1,4 +1,4 @@
-"""Write edit lists as JSON, CSV, Audacity labels, an ffmpeg filter or a web page, or as a table for a terminal."""
+"""Write edit lists in `FORMATS`: for programs, editors and browsers, or as a table for a terminal."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import io
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from dropdtw.media.edits import NAMES, UNCOMPARED, Edits, clock, span
+from dropdtw.media import timeline
+from dropdtw.media.edits import NAMES, Edits, clock, span
 from dropdtw.media.page import page
+from dropdtw.media.timeline import Recording
 
 
 class Setting(NamedTuple):
     """Details that only some formats need.
 
-    names : the names of the two recordings.
-    video : whether B has a video track.
+    recordings : A and B, as a timeline refers to them.
     timed : whether positions are seconds.
     """
 
-    names: tuple[str, str] = ("A", "B")
-    video: bool = False
+    recordings: tuple[Recording, Recording] = (Recording("A"), Recording("B"))
     timed: bool = True
 
 
 def write_edits(edits: Edits, kind: str, setting: Setting | None = None) -> str:
     """An edit list as the content of a file.
 
-    kind : the format, one of `FORMATS`: "json", "csv", "audacity", "ffmpeg" or "html".
+    kind : the format, one of `FORMATS`: "json", "csv", "audacity", "ffmpeg", "edl", "otio", "fcpxml" or "html".
     setting : details that only some formats need; None for the defaults.
 
-    Returns the content as a string. Raises ValueError if `kind` is unknown, or if an ffmpeg filter would cut out
+    Returns the content as a string. Raises ValueError if `kind` is unknown, or if "ffmpeg" or "edl" would cut out
     everything.
     """
     if kind not in FORMATS:
@@ -65,29 +65,26 @@ def _audacity(edits: Edits, setting: Setting) -> str:
 
 
 def _ffmpeg(edits: Edits, setting: Setting) -> str:
-    """A filter that cuts out what only B has: `ffmpeg -i B -filter_complex "$(cat FILE)" -map '[a]' out.mp3`."""
-    if not edits.segments:
-        raise ValueError(f"{UNCOMPARED}, so there is no filter; nothing was written")
-    cuts = [s.b for s in edits.only_b if s.b is not None]
-    starts, stops = [0.0, *(stop for _, stop in cuts)], [*(start for start, _ in cuts), edits.durations[1]]
-    kept = [(start, stop) for start, stop in zip(starts, stops, strict=True) if stop - start > 1e-3]
-    if not kept:
-        raise ValueError("B shares nothing with A, so the filter would cut out everything; nothing was written")
+    """A filter that keeps what both have: `ffmpeg -i B -filter_complex "$(cat FILE)" -map '[a]' out.mp3`."""
+    side = timeline.to_cut(edits)
+    video = setting.recordings[side].rate is not None
     parts, labels = [], []
-    for n, (start, stop) in enumerate(kept):
-        until = "" if stop >= edits.durations[1] else f":end={stop:.3f}"
-        if setting.video:
+    spans = timeline.kept(edits, side)
+    for n, (start, stop) in enumerate(spans):
+        until = "" if stop >= edits.durations[side] else f":end={stop:.3f}"
+        if video:
             parts.append(f"[0:v]trim=start={start:.3f}{until},setpts=PTS-STARTPTS[v{n}]")
             labels.append(f"[v{n}]")
         parts.append(f"[0:a]atrim=start={start:.3f}{until},asetpts=PTS-STARTPTS[a{n}]")
         labels.append(f"[a{n}]")
-    ends = "[v][a]" if setting.video else "[a]"
-    parts.append(f"{''.join(labels)}concat=n={len(kept)}:v={int(setting.video)}:a=1{ends}")
+    ends = "[v][a]" if video else "[a]"
+    parts.append(f"{''.join(labels)}concat=n={len(spans)}:v={int(video)}:a=1{ends}")
     return ";\n".join(parts) + "\n"
 
 
 def _html(edits: Edits, setting: Setting) -> str:
-    return page(edits, setting.names, timed=setting.timed)
+    a, b = setting.recordings
+    return page(edits, (a.name, b.name), timed=setting.timed)
 
 
 FORMATS: Final[dict[str, Callable[[Edits, Setting], str]]] = {
@@ -95,12 +92,21 @@ FORMATS: Final[dict[str, Callable[[Edits, Setting], str]]] = {
     "csv": _csv,
     "audacity": _audacity,
     "ffmpeg": _ffmpeg,
+    "edl": lambda edits, setting: timeline.edl(edits, setting.recordings),
+    "otio": lambda edits, setting: timeline.otio(edits, setting.recordings),
+    "fcpxml": lambda edits, setting: timeline.fcpxml(edits, setting.recordings),
     "html": _html,
 }
 """The formats of edit lists, by name."""
 
-ENDS: Final = {".json": "json", ".csv": "csv", ".html": "html", ".htm": "html"}
+ENDS: Final = {f".{kind}": kind for kind in ("json", "csv", "html", "edl", "otio", "fcpxml")} | {".htm": "html"}
 """The formats by file extension."""
+
+CUTTING: Final = ("ffmpeg", "edl")
+"""The formats that cut one of the recordings to what both share; `timeline.to_cut` says which."""
+
+TIMELINES: Final = (*CUTTING, "otio", "fcpxml")
+"""The formats that refer to recordings."""
 
 TABLE: Final = ("", ">from A", ">to A", ">from B", ">to B", ">lasts", ">confidence")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from fractions import Fraction
 from numbers import Integral
 from pathlib import Path
 from types import ModuleType
@@ -187,10 +188,13 @@ def _wav_seconds(path: Path) -> float | None:
     return None
 
 
-def has_pictures(path: str | os.PathLike[str]) -> bool:
-    """Whether a file has a video track other than cover art."""
+def frame_rate(path: str | os.PathLike[str]) -> Fraction | None:
+    """The frames per second of a file's video track; None if it has none other than cover art."""
     with load_av().open(f"file:{os.fspath(path)}") as container:
-        return any(not int(stream.disposition) & 0x400 for stream in container.streams.video)
+        for stream in container.streams.video:
+            if not int(stream.disposition) & 0x400:
+                return Fraction(stream.average_rate or stream.guessed_rate or 25)
+    return None
 
 
 def load_av() -> ModuleType:
