@@ -78,7 +78,7 @@ def rows() -> list[Row]:
     for name, method in METHODS.items():
         if name in ("drop_dtw", "drop_dtw_paper"):  # with a hard minimum both are equal
             continue
-        if method.fixes_moves or method.match is not None:
+        if method.fixes_moves or method.match is not None or method.takes_ids:
             continue
         if method.takes_threshold:
             settings = tuple(Setting(threshold=t) for t in CONSTANTS)

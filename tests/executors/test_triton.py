@@ -88,7 +88,7 @@ def check(given, atol=1e-12, charges=None, **how):
 @pytest.mark.parametrize("reducer", ["hard", "soft", "smooth"])
 def test_every_method_and_reducer(method, reducer):
     entry = dropdtw.METHODS[method]
-    given = random(1, 2, 4, 8, "signed")[: 3 if entry.takes_drops else 1]
+    given = random(1, 2, 4, 8, "signed")[: (2 if entry.takes_ids else 3) if entry.takes_drops else 1]
     how = {"threshold": 0.3} if entry.takes_threshold else {}
     check(given, method=method, reducer=reducer, gamma=GAMMA, z_lengths=[4, 3], x_lengths=[8, 5], **how)
 

@@ -4,8 +4,8 @@ import numpy as np
 
 import dropdtw
 from dropdtw import align, cost, distance, pairwise, posterior, solve
-from dropdtw.costs import Softmax, softmax
-from dropdtw.drops import LogitPercentile, Percentile
+from dropdtw.costs import Softmax, of_scores, softmax
+from dropdtw.drops import Background, LogitPercentile, Percentile
 from error_calls import FORBIDDEN, MASKED, C, X, Z, case, with_holes, with_little_memory
 
 INPUT = {
@@ -95,6 +95,15 @@ INPUT = {
 }
 
 DROPS = {
+    "no probability": case(
+        lambda: Background([0.5, 1.2]), "background lie between 0.5 and 1.2", "from 0 to 1, or use Background.of_scores"
+    ),
+    "no scale": case(lambda: Background([0.5], scale=0), "scale is 0", "give a finite number > 0"),
+    "no offset": case(lambda: Background([0.5], offset=np.inf), "offset is inf", "give a finite number"),
+    "scores as a vector": case(
+        lambda: of_scores([0.5, 0.5], [0]), "scores has shape (2,)", "give (N, classes) without"
+    ),
+    "no such class": case(lambda: of_scores([[0.5, 0.5]], [2]), "classes is [2]", "columns of the scores, 0 to 1"),
     "too short": case(
         lambda: solve(C, [1, 2]), "drop_x has shape (2,), but there are 4 elements x_j", "one drop cost per x_j"
     ),

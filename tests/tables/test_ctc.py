@@ -50,6 +50,22 @@ def check(C, given, every, executor):
         assert np.minimum(p.visit, 1) == approx(share @ M.any(axis=2), abs=1e-12)  # a repeated z counts twice
 
 
+@pytest.mark.parametrize("match", ["euclidean", "cosine"])
+@pytest.mark.parametrize("drop_z", [None, 0.9, "percentile:60"])
+def test_many_pairs_with_equal_z_are_each_pair_alone(match, drop_z):
+    rng = np.random.default_rng(1)
+    Zs = [rng.normal(size=(4, 2))[[0, 1, 1, 3]] for _ in range(3)]
+    Xs = [rng.normal(size=(n, 2)) for n in (5, 7, 6, 9)]
+    given = {"drop_x": 0.8, "drop_z": drop_z, "match": match, "method": "ctc"}
+    alone = np.array([[dropdtw.align(Z, X, **given).cost for X in Xs] for Z in Zs])
+    steps = np.array([[dropdtw.distance(Z, X, **given | {"method": "steps"}) for X in Xs] for Z in Zs])
+    assert (alone > steps + 1e-9).any()  # equal z matter here
+    assert dropdtw.pairwise(Zs, Xs, **given) == approx(alone, rel=1e-12)
+    if drop_z != "percentile:60":  # `nearest` takes no rules
+        near = dropdtw.nearest(Zs[0], Xs, k=2, **given)
+        assert near.costs == approx(np.sort(alone[0])[:2], rel=1e-12)
+
+
 @pytest.mark.parametrize("drops_z", [False, True])
 @pytest.mark.parametrize("ids", NAMES)
 def test_ids_say_which_z_are_the_same(ids, drops_z, executor):

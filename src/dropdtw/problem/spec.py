@@ -153,6 +153,11 @@ class Spec:
         found = self.order.graph(self.table)
         return None if found.chain is not None and found.chain.tolist() == list(range(K)) else found
 
+    @property
+    def on_graph(self) -> bool:
+        """Whether a list is computed as a graph: z may be dropped, and equal z may not follow each other at once."""
+        return self.method.takes_ids and self.drop_z is not None
+
     def norm(self, K: int, N: int) -> int:
         """The divisor for values of this shape; 1 if there is none, or if it depends on the path (`by_path`)."""
         if self.normalize in LENGTHS:

@@ -27,15 +27,16 @@ LARGEST = 1 << 13
 def serve(spec: Spec, match: Match, left: list[Array], right: list[Array]) -> bool:
     """Whether blocks apply to a request.
 
-    They do not apply if Python must process each pair itself, for a rule or a function of the caller's; to large pairs;
-    if the weights of pairs depend on the length of X; or if drops are allowed under a window, because kernels that know
-    the window add up the drops outside it in a different order.
+    They do not apply if Python must process each pair itself, for a rule or a function of the caller's, or to find
+    equal z; to large pairs; if the weights of pairs depend on the length of X; or if drops are allowed under a window,
+    because kernels that know the window add up the drops outside it in a different order.
     """
     rules: list[tuple[Rule | None, list[Array]]]
     rules = [(spec.drop_x, right), (spec.drop_z, left), (spec.threshold, [])]
     known = all(_is_known(rule, sequences) for rule, sequences in rules) and not spec.charges.needs_costs
     drops = any(edge.cost != "match" for edge in spec.table.every_edge)
-    if not match.by_pair or not known or spec.method.derive is not None or (drops and spec.window is not None):
+    own = spec.method.derive is not None or spec.method.takes_ids
+    if not match.by_pair or not known or own or (drops and spec.window is not None):
         return False
     small = max(map(len, left)) * max(map(len, right)) <= LARGEST
     few_weights = spec.method.weigh is None or len({len(X) for X in right}) == 1

@@ -56,7 +56,7 @@ class Comparison:
     def value(self, Z: Array, X: Array) -> float:
         """Compute the value of one pair of sequences that are already checked."""
         spec = self.spec
-        if spec.method.takes_ids:  # its problem may be a graph
+        if spec.on_graph:
             return executors.value(Problem.of_checked(spec, *same_precision(Z, X), self.match), spec)
         pair = self.costs(Z, X)
         if spec.by_path:
@@ -171,7 +171,10 @@ class Comparison:
         """
         values, spared = np.empty(len(Xs)), np.empty(len(Xs))
         for b, X in enumerate(Xs):
-            values[b], spared[b] = self._executor.within(self.spec.table, self.costs(Z, X, known(b)), limit)
+            if self.spec.on_graph:
+                values[b], spared[b] = self.value(Z, X), 0.0
+            else:
+                values[b], spared[b] = self._executor.within(self.spec.table, self.costs(Z, X, known(b)), limit)
         return Values(values, int((spared > 0).sum()), float(np.average(spared, weights=[len(X) for X in Xs])))
 
 

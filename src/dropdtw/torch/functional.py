@@ -177,7 +177,18 @@ def check_request(drop_x: object, drop_z: object, threshold: object, **options: 
         options[name] = charges.for_spec(charges.described(options[name], name))
     given = {"drop_x": drop_x, "drop_z": drop_z, "threshold": threshold}
     options |= {name: None if value is None else 0.0 for name, value in given.items()}
-    Spec.of(**options).check_costs_suffice()
+    _check_lists(Spec.of(**options))
+
+
+def _check_lists(spec: Spec) -> None:
+    """Raise if the method needs more than a table and the costs of each item."""
+    spec.check_costs_suffice()
+    ordered = spec.order is not None and not spec.order.is_plain
+    if spec.on_graph or (spec.method.takes_ids and ordered):
+        raise ValueError(
+            f"method {spec.method.name!r} takes {'order' if ordered else 'drop_z'} for one pair of sequences only, not "
+            "for a batch; use 'steps', or align one pair at a time with dropdtw.solve"
+        )
 
 
 def _spec(*options: Any) -> tuple[Spec, ops.Operation, bool, bool]:
@@ -227,7 +238,7 @@ def _cached_spec(
         window=window,
         order=order,
     )
-    spec.check_costs_suffice()
+    _check_lists(spec)
     operation = ops.Operation(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma)
     limits = spec.method.refuses is not None or not (spec.fits(1, 9) and spec.fits(9, 1))
     return spec, operation, spec.method.edits, limits
