@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 
 from dropdtw.tables import recurrence
 from dropdtw.torch import kernels
+from dropdtw.torch.operators import Tensors, operator
 from dropdtw.torch.reduction import Reduction
 
 Padding = tuple[Tensor, Tensor] | None
@@ -34,8 +36,8 @@ def runs_on(scores: Tensor) -> bool:
 def loss(scores: Tensor, tokens: Tensor, lengths: Padding, request: Request) -> Tensor:
     """The loss of scores (B, T, V) and tokens (B, S), reduced."""
     if torch.is_grad_enabled() and scores.requires_grad:
-        return _Loss.apply(scores, tokens, lengths, request)  # type: ignore[no-any-return,no-untyped-call]
-    return _forward(scores, tokens, lengths, request, False)[0]
+        return _differentiable(scores, (tokens, lengths, request))  # type: ignore[no-any-return]
+    return _value(scores, tokens, lengths, request, False)[0]
 
 
 @torch.no_grad()
@@ -48,29 +50,7 @@ def paths(scores: Tensor, tokens: Tensor, lengths: Padding, blank: int) -> tuple
     return *emissions.paths(M, scores, tokens, values, lengths, blank), values
 
 
-class _Loss(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, tokens: Tensor, lengths: Padding, request: Request) -> Tensor:
-        found, kept = _forward(scores, tokens, lengths, request, True)
-        ctx.save_for_backward(scores, tokens, *kept, *(lengths or ()))
-        ctx.request = request
-        return found
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            raise RuntimeError(ONCE)
-        from dropdtw.executors.triton import emissions
-
-        scores, tokens, total, by_c, by_blank, weights, *lengths = ctx.saved_tensors
-        request: Request = ctx.request
-        found = emissions.backward(
-            scores, tokens, total, by_c, by_blank, request.blank, request.logits, tuple(lengths) or None, weights, grad
-        )
-        return found.to(scores.dtype), None, None, None
-
-
-def _forward(
+def _value(
     scores: Tensor, tokens: Tensor, lengths: Padding, request: Request, gradient: bool
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The loss, and what its derivatives need."""
@@ -93,3 +73,25 @@ def _aligned(emitted: Any, reducer: str, gradient: bool) -> tuple[Tensor, Tensor
     by_c, by_blank, *_ = triton.backward(*how, saved, 1.0, padding=False)
     assert by_blank is not None
     return values, by_c, by_blank
+
+
+def _forward(tensors: Tensors, settings: tuple[Tensor, Padding, Request]) -> tuple[Tensor, Tensors, Any]:
+    tokens, lengths, request = settings
+    (scores,) = cast("tuple[Tensor]", tensors)
+    found, kept = _value(scores, tokens, lengths, request, True)
+    return found, (scores, tokens, *kept, *(lengths or ())), request
+
+
+def _backward(grad: Tensor, kept: Tensors, request: Request) -> Tensors:
+    from dropdtw.executors.triton import emissions
+
+    scores, tokens, total, by_c, by_blank, weights, *lengths = cast("Sequence[Tensor]", kept)
+    padding = cast("Padding", tuple(lengths) or None)
+    found = emissions.backward(
+        scores, tokens, total, by_c, by_blank, request.blank, request.logits, padding, weights, grad
+    )
+    return (found.to(scores.dtype),)
+
+
+_differentiable = operator(_forward, _backward, ONCE)
+"""The operator for eager code."""

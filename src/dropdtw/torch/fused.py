@@ -21,7 +21,7 @@ from dropdtw.torch import charges, ops, stages
 from dropdtw.torch.batch import Pairs
 from dropdtw.torch.functional import check_fit
 from dropdtw.torch.learned import LearnedDrop
-from dropdtw.torch.operators import Tensors, once
+from dropdtw.torch.operators import Tensors, operator
 from dropdtw.torch.stages import Drop, Gradients, LossInputs, LossPlan, Shared
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _backward(grad: Tensor, kept: Tensors, settings: tuple[LossPlan, int]) -> Gr
     return stages.derivatives(Z, X, stages.scaled(grad, found), *settings)
 
 
-_differentiable = once(_forward, _backward, ops.ONCE)
+_differentiable = operator(_forward, _backward, ops.ONCE)
 """The operator for eager code."""
 
 

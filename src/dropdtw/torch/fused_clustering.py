@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dropdtw.torch import fused, stages
 from dropdtw.torch.batch import Pairs
-from dropdtw.torch.operators import Tensors, once
+from dropdtw.torch.operators import Tensors, operator
 from dropdtw.torch.stages import LossInputs, Shared
 
 
@@ -71,7 +71,7 @@ def _backward(grad: Tensor, kept: Tensors, z_too: bool) -> Tensors:
     return _pull(grad, *cast("tuple[Tensor, Tensor, Tensor]", kept), z_too)
 
 
-_differentiable = once(_forward, _backward, ONCE)
+_differentiable = operator(_forward, _backward, ONCE)
 """The operator for eager code."""
 
 

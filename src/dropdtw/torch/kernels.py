@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from dropdtw.torch import ops
+from dropdtw.torch.operators import Tensors, operator
 
 
 def run_on(A: Tensor) -> bool:
@@ -84,21 +85,16 @@ def first_rows(Z: Tensor) -> Tensor:
     return rows.first_rows(Z, None, None)[0].long()
 
 
+def _without_padding(tensors: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors, None]:
+    from dropdtw.executors.triton import rows
+
+    found: Tensor = rows.real_part(cast("Tensor", tensors[0]), lengths)
+    return found, (lengths,), None
+
+
 def real_part(A: Tensor, lengths: Tensor) -> Tensor:
     """Return A (B, L, d) with its padding set to 0; the padding gets gradient 0."""
-    found: Tensor = _RealPart.apply(A, lengths)  # type: ignore[no-untyped-call]
-    return found
+    return _real_part(A, lengths)  # type: ignore[no-any-return]
 
 
-class _RealPart(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, A: Tensor, lengths: Tensor) -> Tensor:
-        from dropdtw.executors.triton import rows
-
-        ctx.save_for_backward(lengths)
-        found: Tensor = rows.real_part(A, lengths)
-        return found
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return real_part(grad, *ctx.saved_tensors), None
+_real_part = operator(_without_padding, lambda grad, kept, _: (real_part(grad, cast("Tensor", kept[0])),))

@@ -20,7 +20,7 @@ from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.inputs import Array, refuse_nan_and_minus_inf
 from dropdtw.tables.reducers import reducer as find_reducer
 from dropdtw.tables.table import CHARGES, Recurrence
-from dropdtw.torch.operators import Tensors, once
+from dropdtw.torch.operators import Tensors, operator
 
 if TYPE_CHECKING:
     from dropdtw.torch.orders import BatchGraphs
@@ -255,7 +255,7 @@ def _backward(grad: Tensor, kept: Tensors, operation: Operation) -> Derivatives:
     return derivatives(grad, as_given(*cast("Any", kept[:6])), cast("list[Tensor]", list(kept[6:])), operation)
 
 
-_differentiable = once(_forward, _backward, ONCE)
+_differentiable = operator(_forward, _backward, ONCE)
 """The operator for eager code."""
 
 

@@ -7,7 +7,7 @@ A transcript's tokens are Z, the frames of a recording are X. A frame matches a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from torch.nn.functional import pad
 from dropdtw.tables import recurrence
 from dropdtw.torch import ctc, kernels
 from dropdtw.torch.functional import drop_dtw
+from dropdtw.torch.operators import Tensors, operator
 from dropdtw.torch.ops import can_look
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction
 
@@ -99,7 +100,7 @@ def ctc_loss(
         request = ctc.Request(blank, reduction, zero_infinity, logits)
         found = ctc.loss(scores, text.tokens, text.padding, request)
         return found[0] if single and reduction == "none" else found
-    C, blanks = _Emissions.apply(scores, text.tokens, blank, logits)  # type: ignore[no-untyped-call]
+    C, blanks = _emissions(scores, (text.tokens, blank, logits))
     if garbage is not None:
         blanks = -torch.logaddexp(-blanks, blanks.new_tensor(-check_number(garbage, "garbage", "≥ 0")))
     values = _values(C, blanks, text, "soft")
@@ -200,7 +201,7 @@ def forced_align(
     if ctc.runs_on(log_probs):
         paths, scores, _ = ctc.paths(log_probs, text.tokens, text.padding, blank)
         return paths.to(targets.dtype), scores
-    C, blanks = _Emissions.apply(log_probs, text.tokens, blank, False)  # type: ignore[no-untyped-call]
+    C, blanks = _emissions(log_probs, (text.tokens, blank, False))
     values, M = _matches(C, blanks, text)
     fits = values.isfinite()
     if can_look(fits) and not fits.all():
@@ -273,28 +274,6 @@ def monotonic_align(
     return M
 
 
-class _Emissions(torch.autograd.Function):
-    """The costs of tokens (B, S, T) and of blanks (B, T), from scores (B, T, V).
-
-    logits : whether to subtract the logarithm of the sum over V. The softmax exists only in the gradient.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, tokens: Tensor, blank: int, logits: bool) -> tuple[Tensor, Tensor]:
-        """Gather the scores of the tokens."""
-        C, blanks, total = _emissions(scores).forward(scores, tokens, blank, logits)[:3]
-        ctx.save_for_backward(scores, tokens, total)
-        ctx.blank, ctx.logits = blank, logits
-        return C, blanks
-
-    @staticmethod
-    def backward(ctx: Any, by_c: Tensor, by_blank: Tensor) -> tuple[Tensor | None, ...]:
-        """Scatter the derivatives to the tokens; with logits, add the softmax times their sum."""
-        scores, tokens, total = ctx.saved_tensors
-        found = _emissions(scores).backward(scores, tokens, total, by_c, by_blank, ctx.blank, ctx.logits)
-        return found.to(scores.dtype), None, None, None
-
-
 class _InTorch:
     """`executors.triton.emissions` in plain operations."""
 
@@ -321,13 +300,31 @@ class _InTorch:
         return found
 
 
-def _emissions(scores: Tensor) -> Any:
+def _kernels(scores: Tensor) -> Any:
     """What computes emissions and their derivatives: CUDA kernels where they can run."""
     if not kernels.run_on(scores) or scores.stride(2) != 1:
         return _InTorch
     from dropdtw.executors.triton import emissions
 
     return emissions
+
+
+def _gathered(tensors: Tensors, settings: tuple[Tensor, int, bool]) -> tuple[tuple[Tensor, Tensor], Tensors, Any]:
+    (scores,), (tokens, blank, logits) = cast("tuple[Tensor]", tensors), settings
+    C, blanks, total = _kernels(scores).forward(scores, tokens, blank, logits)[:3]
+    return (C, blanks), (scores, tokens, total), (blank, logits)
+
+
+def _scattered(grads: tuple[Tensor, Tensor], kept: Tensors, settings: tuple[int, bool]) -> Tensors:
+    scores, tokens, total = cast("tuple[Tensor, Tensor, Tensor]", kept)
+    return (_kernels(scores).backward(scores, tokens, total, *grads, *settings).to(scores.dtype),)
+
+
+_emissions = operator(_gathered, _scattered)
+"""The costs of tokens (B, S, T) and of blanks (B, T), from scores (B, T, V), and (tokens, blank, logits).
+
+logits : whether to subtract the logarithm of the sum over V. The softmax exists only in the gradient.
+"""
 
 
 def _values(C: Tensor, blanks: Tensor, text: _Text, reducer: str) -> Tensor:

@@ -27,7 +27,13 @@ def value(tensors: Sequence[Tensor | None], operation: ops.Operation) -> Tensor:
     return found
 
 
-class _Value(torch.autograd.Function):
+class _NoForwardMode(torch.autograd.Function):
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        raise RuntimeError(FORWARD)
+
+
+class _Value(_NoForwardMode):
     """The values, and the tensors that the backward pass needs."""
 
     @staticmethod
@@ -49,10 +55,6 @@ class _Value(torch.autograd.Function):
         return (*(None if part is None else next(found) for part in tensors[:4]), None, None, None)
 
     @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        raise RuntimeError(FORWARD)
-
-    @staticmethod
     def vmap(info: Any, dims: tuple[int | None, ...], *given: Any) -> tuple[Any, Any]:
         *tensors, operation = given
         V = info.batch_size
@@ -62,7 +64,7 @@ class _Value(torch.autograd.Function):
         return (_unfolded(found[0], V), *found[1:]), (0, *(None,) * (len(found) - 1))
 
 
-class _Pull(torch.autograd.Function):
+class _Pull(_NoForwardMode):
     """The derivatives of Σ grad · value with respect to C, drop_x, drop_z and, if there are any, charges."""
 
     @staticmethod
@@ -83,10 +85,6 @@ class _Pull(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError(ops.ONCE)
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        raise RuntimeError(FORWARD)
 
     @staticmethod
     def vmap(info: Any, dims: tuple[int | None, ...], *given: Any) -> tuple[Any, Any]:
