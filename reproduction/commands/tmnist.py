@@ -33,10 +33,10 @@ def tmnist(
 ) -> None:
     """Run retrieval and localization on moving digits (Section 4.1), and compare with the paper's numbers."""
     options.check_installed()
-    from reproduction.tmnist.experiment import Settings, reproduce
+    from reproduction.tmnist.experiment import Settings, Tmnist
 
     settings = Settings(seed=seed, sets=seeds, sequences=sequences, epochs=epochs)
-    reproduce(
+    Tmnist.reproduce(
         settings.quick() if quick else settings,
         out,
         folder=None if mnist is None else str(mnist),

@@ -138,15 +138,16 @@ class Run(Work, ABC):
         command: str = "",
         say: Callable[[str], None] = print,
         progress: Progress = None,
+        **more: Any,
     ) -> dict[str, object]:
         """Run the experiment and write its report to `out`; return the content of results.json.
 
         folder : folder of the data set; None runs a stand-in of moving digits.   processes : parallel trainings.
-        command : command line to show in the report.
+        command : command line to show in the report.   more : fields of the subclass, which the results do not record.
         """
         out.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
-        work = cls(folder, out, device, settings)
+        work = cls(folder, out, device, settings, **more)
         say(f"{cls.data_name}: {work.source}")
         found = work.outcome(processes, say, progress)
         for table in found.tables:

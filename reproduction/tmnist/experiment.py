@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 
-from dropdtw.files import atomic
 from dropdtw.files.progress import Progress
 from dropdtw.problem.inputs import Array
 from reproduction.common import encoder as encoders
 from reproduction.common import pools
 from reproduction.common.cache import Cache, fingerprint
+from reproduction.common.experiment import Outcome, Run
 from reproduction.common.pools import Videos
 from reproduction.common.report import Report, Table, averaged, cells, rounded
 from reproduction.data import mnist, tmnist
@@ -60,65 +60,71 @@ class Settings:
         return replace(self, sets=2, sequences=10, epochs=4, classes=8, digits=400, batch=25, levels=levels)
 
 
-def reproduce(
-    settings: Settings,
-    out: Path,
-    *,
-    folder: str | None = None,
-    encoder: str | None = None,
-    device: str = "cpu",
-    command: str = "",
-    say: Callable[[str], None] = print,
-    progress: Progress = None,
-) -> dict[str, object]:
-    """Run the experiments and write their report to `out`; return the content of results.json.
+@dataclass(frozen=True)
+class Tmnist(Run):
+    """Trains the encoder, encodes the videos, and runs retrieval and localization.
 
-    folder : folder of the MNIST files.   encoder : a file of weights, instead of training.
-    command : command line to show in the report.
+    encoder : a file of weights, instead of training.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    cache = Cache(out / "cache")
-    data = mnist.load(folder)
-    say(f"digits: {data.source}")
 
-    start = time.monotonic()
-    network = pools.trained_encoder(
-        data,
-        cache,
-        epochs=settings.epochs,
-        batch=settings.batch,
-        seed=settings.seed,
-        digits=settings.digits,
-        path=encoder,
-        device=device,
-        progress=progress,
+    settings: Settings = field(default_factory=Settings)
+    encoder: str | None = None
+
+    name = "tmnist"
+    title = "Drop-DTW on TMNIST"
+    about = (
+        "The videos show MNIST digits that move along eight trajectories. Retrieval: for a part of a trajectory with "
+        "blurred frames, find the whole one. Localization: find the passages of one class in a sequence of several."
     )
-    accuracy = encoders.accuracy(network, data.test_images, data.test_labels)
-    say(f"encoder: accuracy {100 * accuracy:.2f} % on test digits (paper: {PAPER_ENCODER} %), {_since(start)}")
+    data_name = "digits"
 
-    start = time.monotonic()
-    # Spread over digits and trajectories, so that a few classes are not all of one digit.
-    classes = [tmnist.CLASSES[k] for k in np.linspace(0, len(tmnist.CLASSES) - 1, settings.classes).round().astype(int)]
-    seeds = [1000 * settings.seed + k for k in range(settings.sets + VALIDATION)]
-    made = pools.encode(network, data, seeds, classes, cache, progress)
-    mean = np.mean([videos.mean for videos in made[:VALIDATION]], axis=0)
-    validation, test = ([v.centered(mean) for v in part] for part in (made[:VALIDATION], made[VALIDATION:]))
-    say(f"videos: {len(made)} pairs of sets of {len(classes)} classes ({VALIDATION} for validation), {_since(start)}")
+    @cached_property
+    def data(self) -> mnist.Mnist:
+        """The digits."""
+        return mnist.load(self.folder)
 
-    start = time.monotonic()
-    found = _retrieval(test, validation, settings, cache, progress)
-    say(f"\n{retrieval_table(found).text()}\n{ratio_sentence(found)} ({_since(start)})\n")
+    @property
+    def source(self) -> str:
+        """A description of the digits, with their number."""
+        return self.data.source
 
-    start = time.monotonic()
-    placed = localization.run(test, validation, count=settings.sequences, seed=settings.seed, progress=progress)
-    say(f"{localization_table(placed).text()}\n({_since(start)})\n")
+    def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
+        """Train, encode, retrieve and localize."""
+        s, data = self.settings, self.data
+        start = time.monotonic()
+        network = pools.trained_encoder(
+            data,
+            self.cache,
+            epochs=s.epochs,
+            batch=s.batch,
+            seed=s.seed,
+            digits=s.digits,
+            path=self.encoder,
+            device=self.device,
+            progress=progress,
+        )
+        accuracy = encoders.accuracy(network, data.test_images, data.test_labels)
+        say(f"encoder: accuracy {100 * accuracy:.2f} % on test digits (paper: {PAPER_ENCODER} %), {_since(start)}")
 
-    results = _results(settings, data, accuracy, found, placed)
-    atomic.write_json(out / "results.json", results)
-    report = Report("Drop-DTW on TMNIST", out)
-    _compose(report, command, data, accuracy, found, placed, Pictures(data, classes, seeds[VALIDATION:], test))
-    say(f"report: {report.write()}")
-    return results
+        start = time.monotonic()
+        # Spread over digits and trajectories, so that a few classes are not all of one digit.
+        classes = [tmnist.CLASSES[k] for k in np.linspace(0, len(tmnist.CLASSES) - 1, s.classes).round().astype(int)]
+        seeds = [1000 * s.seed + k for k in range(s.sets + VALIDATION)]
+        made = pools.encode(network, data, seeds, classes, self.cache, progress)
+        mean = np.mean([videos.mean for videos in made[:VALIDATION]], axis=0)
+        validation, test = ([v.centered(mean) for v in part] for part in (made[:VALIDATION], made[VALIDATION:]))
+        sets = f"{len(made)} pairs of sets of {len(classes)} classes ({VALIDATION} for validation)"
+        say(f"videos: {sets}, {_since(start)}")
+
+        start = time.monotonic()
+        found = _retrieval(test, validation, s, self.cache, progress)
+        say(f"retrieval: {_since(start)}")
+        start = time.monotonic()
+        placed = localization.run(test, validation, count=s.sequences, seed=s.seed, progress=progress)
+        say(f"localization: {_since(start)}\n{ratio_sentence(found)}")
+        pictures = Pictures(data, classes, seeds[VALIDATION:], test)
+        compose = partial(_compose, accuracy=accuracy, found=found, placed=placed, pictures=pictures)
+        return Outcome(_results(accuracy, found, placed), [retrieval_table(found), localization_table(placed)], compose)
 
 
 def _retrieval(
@@ -188,18 +194,9 @@ def _mean(values: Array) -> dict[str, float]:
     return rounded(values[:, None], 3, 100)[0]
 
 
-def _results(
-    settings: Settings,
-    data: mnist.Mnist,
-    accuracy: float,
-    found: retrieval.Retrieval,
-    placed: localization.Localization,
-) -> dict[str, object]:
+def _results(accuracy: float, found: retrieval.Retrieval, placed: localization.Localization) -> dict[str, object]:
     """The results for results.json, in percent, without anything that differs from run to run."""
     return {
-        "experiment": "tmnist",
-        "settings": asdict(settings),
-        "digits": len(data.train_images) + len(data.test_images),
         "paper": {
             "encoder_accuracy": PAPER_ENCODER,
             "localization": {k: {"mean": mean, "error": error} for k, (mean, error) in PAPER_LOCALIZATION.items()},
@@ -252,24 +249,13 @@ def localization_finding(placed: localization.Localization) -> str:
 
 
 def _compose(
-    report: Report,
-    command: str,
-    data: mnist.Mnist,
-    accuracy: float,
-    found: retrieval.Retrieval,
-    placed: localization.Localization,
-    pictures: Pictures,
+    report: Report, accuracy: float, found: retrieval.Retrieval, placed: localization.Localization, pictures: Pictures
 ) -> None:
     """Fill the report: the findings first, then each experiment in full."""
-    named = f"{100 * accuracy:.2f} % of the test digits classified correctly (quoted from the paper: {PAPER_ENCODER} %)"
-    report.introduce(
-        "The videos show MNIST digits that move along eight trajectories. Retrieval: for a part of a trajectory with "
-        "blurred frames, find the whole one. Localization: find the passages of one class in a sequence of several.",
-        command,
-        f"Digits: {data.source}. Encoder: {named}.",
-    )
     pictures.lead_retrieval(report, found, retrieval_finding(found))
     pictures.lead_localization(report, placed, localization_finding(placed))
+    named = f"{100 * accuracy:.2f} % of the test digits classified correctly (quoted from the paper: {PAPER_ENCODER} %)"
+    report.text(f"Encoder: {named}.")
     report.heading("Samples")
     pictures.samples(report)
     report.heading("Retrieval (Section 4.1.1, Figs. 2 and 3)")

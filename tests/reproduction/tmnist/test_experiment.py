@@ -175,7 +175,9 @@ def quick(tmp_path_factory):
     out = tmp_path_factory.mktemp("tmnist")
     said = []
     settings = experiment.Settings(seed=3).quick()
-    results = experiment.reproduce(settings, out, say=said.append, command="python -m reproduction tmnist --quick")
+    results = experiment.Tmnist.reproduce(
+        settings, out, say=said.append, command="python -m reproduction tmnist --quick"
+    )
     return out, results, said
 
 
@@ -214,7 +216,7 @@ def test_a_quick_run_gives_sane_numbers(quick):
 
 @pytest.mark.exhaustive
 def test_the_same_seed_gives_the_same_numbers(quick, tmp_path):
-    assert experiment.reproduce(experiment.Settings(seed=3).quick(), tmp_path, say=lambda text: None) == quick[1]
+    assert experiment.Tmnist.reproduce(experiment.Settings(seed=3).quick(), tmp_path, say=lambda text: None) == quick[1]
 
 
 def test_the_cache_saves_the_work(quick, monkeypatch):
@@ -222,9 +224,9 @@ def test_the_cache_saves_the_work(quick, monkeypatch):
     settings = experiment.Settings(seed=3).quick()
     for place, name in ((encoders, "train"), (encoders.Encoder, "codes"), (retrieval, "run")):
         monkeypatch.setattr(place, name, lambda *a, **k: pytest.fail("this is in the cache"))
-    assert experiment.reproduce(settings, out, say=lambda text: None) == results
+    assert experiment.Tmnist.reproduce(settings, out, say=lambda text: None) == results
     weights = next((out / "cache").glob("encoder-*.npz"))
-    assert experiment.reproduce(settings, out, say=lambda text: None, encoder=str(weights)) == results
+    assert experiment.Tmnist.reproduce(settings, out, say=lambda text: None, encoder=str(weights)) == results
 
 
 def test_the_report_opens_in_a_browser_without_errors(quick, browser):
