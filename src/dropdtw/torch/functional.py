@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Never
+from typing import Any, NamedTuple, Never
 
 import torch
 from torch import Tensor
@@ -110,9 +110,61 @@ def drop_dtw(
     """
     if unknown:
         refuse_keywords(drop_dtw, unknown)
+    return request(
+        C, drop_x, drop_z, z_lengths=z_lengths, x_lengths=x_lengths, method=method, one_to_many=one_to_many,
+        many_to_one=many_to_one, contiguous=contiguous, window=window, threshold=threshold, reducer=reducer,
+        gamma=gamma, executor=executor, open_x=open_x, open_z=open_z, warp=warp, order=order, x_mask=x_mask,
+        strict=strict,
+    ).values()  # fmt: skip
+
+
+class Request(NamedTuple):
+    """A batch that is ready to be solved.
+
+    plan : how items with orders are computed; None without orders.
+    places : (B, N) the position of each x in the caller's batch; None without a mask.
+    """
+
+    given: BatchCosts
+    operation: ops.Operation
+    plan: BatchPlan | None
+    places: Tensor | None
+
+    def values(self) -> Tensor:
+        """The values (B,), differentiable with respect to the costs."""
+        if self.plan is None:
+            return _value(self.given, self.operation)
+        return orders.value(self.given, self.operation, self.plan, _value)
+
+
+def request(
+    C: Batch,
+    drop_x: Drops = None,
+    drop_z: Drops = None,
+    *,
+    z_lengths: Lengths = None,
+    x_lengths: Lengths = None,
+    method: MethodLike = "drop_dtw",
+    one_to_many: bool = True,
+    many_to_one: bool = True,
+    contiguous: bool = False,
+    window: float | None = None,
+    threshold: float | str | None = None,
+    reducer: str = "smooth",
+    gamma: float = 1.0,
+    executor: str | None = None,
+    open_x: Charge = 0.0,
+    open_z: Charge = 0.0,
+    warp: Charge = 0.0,
+    order: Orders = None,
+    x_mask: Mask = None,
+    strict: bool = True,
+) -> Request:
+    """Validate the arguments of `drop_dtw`, and turn rules and options into costs and a table."""
     C, lengths = _batch(C, z_lengths, x_lengths)
+    places = None
     if x_mask is not None:
-        C, drop_x, lengths = _masked(C, drop_x, lengths, x_mask)
+        C, drop_x, lengths, places = _masked(C, drop_x, lengths, x_mask)
     options = (
         method, drop_x is not None, drop_z is not None, threshold is not None, one_to_many, many_to_one, contiguous,
         reducer, _constant(gamma), _constant(charges.described(open_x, "open_x")),
@@ -146,7 +198,7 @@ def drop_dtw(
         entry = method if isinstance(method, Method) else METHODS[str(method)]
         given = entry.edit(given, None if threshold is None else threshold_of(threshold, C, lengths))
     operation = ops.Operation(operation.table, operation.reducer, operation.gamma, chosen)
-    return _value(given, operation) if plan is None else orders.value(given, operation, plan, _value)
+    return Request(given, operation, plan, places)
 
 
 def _value(given: BatchCosts, operation: ops.Operation) -> Tensor:
@@ -327,14 +379,14 @@ def _batch(C: Batch, z_lengths: Lengths, x_lengths: Lengths) -> tuple[Tensor, Pa
     return C, (both[0], both[1])
 
 
-def _masked(C: Tensor, drop_x: Drops, lengths: Padding, x_mask: Any) -> tuple[Tensor, Drops, Padding]:
-    """Turn the masked x of a batch into padding."""
+def _masked(C: Tensor, drop_x: Drops, lengths: Padding, x_mask: Any) -> tuple[Tensor, Drops, Padding, Tensor]:
+    """Turn the masked x of a batch into padding. Also returns where each x comes from."""
     B, K, N = C.shape
     found = front(x_mask, B, N, None if lengths is None else lengths[1], C.device)
     if not (drop_x is None or isinstance(drop_x, (int, float, str))):  # each x takes its drop cost along
         drop_x = _drops(drop_x, "drop_x", None, C, lengths).gather(1, found.places)
     z_lengths = torch.full((B,), K, device=C.device) if lengths is None else lengths[0]
-    return found.columns(C), drop_x, (z_lengths, found.lengths)
+    return found.columns(C), drop_x, (z_lengths, found.lengths), found.places
 
 
 def drop_costs(drop: Drops, name: str, C: Tensor, lengths: Padding) -> Tensor:
