@@ -20,14 +20,26 @@ from torch.nn.functional import ctc_loss as torch_ctc_loss
 
 from dropdtw.torch import ctc_loss, forced_align, monotonic_align
 
+Shapes = dict[tuple[int, ...], float]
+"""Shapes, and how many times faster than its peer each function is meant to be."""
+
 # batch × frames × tokens × vocabulary; batch × frames × tokens; batch × tokens × frames
-LOSSES = [(32, 500, 60, 500), (32, 1000, 100, 1000), (64, 1500, 200, 5000), (16, 3000, 400, 500), (128, 400, 50, 32)]
-ALIGNED = [(32, 1000, 100), (8, 3000, 400)]
-SEARCHED = [(16, 512, 2048), (16, 2048, 8192), (32, 128, 512)]
-ON_CPU = {
-    "LOSSES": [(8, 500, 60, 500), (8, 1000, 100, 1000), (32, 400, 50, 32)],
-    "SEARCHED": [(4, 200, 1000), (16, 128, 512)],
+LOSSES: Shapes = {
+    (32, 500, 60, 500): 2.5,
+    (32, 1000, 100, 1000): 4,
+    (64, 1500, 200, 5000): 3,
+    (16, 3000, 400, 500): 4.5,
+    (128, 400, 50, 32): 2,
 }
+ALIGNED: Shapes = {(32, 1000, 100): 150, (8, 3000, 400): 120}
+SEARCHED: Shapes = {(16, 512, 2048): 8, (16, 2048, 8192): 18, (32, 128, 512): 1.2}
+ON_CPU: dict[str, Shapes] = {
+    "LOSSES": {(8, 500, 60, 500): 4, (8, 1000, 100, 1000): 4, (32, 400, 50, 32): 4},
+    "ALIGNED": dict.fromkeys(ALIGNED, 2),
+    "SEARCHED": {(4, 200, 1000): 3, (16, 128, 512): 3},
+}
+SUPER = {(16, 512, 2048): 4.84, (16, 2048, 8192): 85.4, (32, 128, 512): 0.34}
+"""Milliseconds of super-monotonic-align on one H200, from its repository: it is in no package index."""
 
 
 def milliseconds(*works: Callable[[], object], repeats: int = 11) -> list[float]:
@@ -53,15 +65,19 @@ def gradient(loss: Callable[[Tensor], Tensor], logits: Tensor) -> Tensor:
     return found
 
 
-def losses(device: str, shapes: list[tuple[int, int, int, int]], repeats: int) -> None:
+def verdict(ratio: float, bar: float) -> str:
+    return f"{ratio:.1f} × | {bar:g} ×{'' if ratio >= bar else ' missed'}"
+
+
+def losses(device: str, shapes: Shapes, repeats: int) -> None:
     print("Errors are those of the gradient at the logits, against PyTorch's in float64.")
-    print("| batch × frames × tokens × vocabulary | PyTorch | `ctc_loss` | ratio | its error | our error |")
-    print("|---|--:|--:|--:|--:|--:|")
-    for shape in shapes:
-        print(f"| {' × '.join(map(str, shape))} | {one_loss(device, *shape, repeats)} |", flush=True)
+    print("| batch × frames × tokens × vocabulary | PyTorch | `ctc_loss` | ratio | bar | its error | our error |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
+    for shape, bar in shapes.items():
+        print(f"| {' × '.join(map(str, shape))} | {one_loss(device, *shape, repeats, bar)} |", flush=True)
 
 
-def one_loss(device: str, B: int, T: int, S: int, V: int, repeats: int) -> str:
+def one_loss(device: str, B: int, T: int, S: int, V: int, repeats: int, bar: float) -> str:
     torch.manual_seed(0)
     logits = torch.randn(T, B, V, device=device, requires_grad=True)
     targets = torch.randint(1, V, (B, S), device=device)
@@ -78,18 +94,18 @@ def one_loss(device: str, B: int, T: int, S: int, V: int, repeats: int) -> str:
     wanted = gradient(peer, few)
     errors = [float((gradient(loss, logits)[:, :2] - wanted).norm() / wanted.norm()) for loss in (peer, ours)]
     first, second = milliseconds(lambda: gradient(peer, logits), lambda: gradient(ours, logits), repeats=repeats)
-    return f"{first:.2f} ms | {second:.2f} ms | {first / second:.1f} × | {errors[0]:.1e} | {errors[1]:.1e}"
+    return f"{first:.2f} ms | {second:.2f} ms | {verdict(first / second, bar)} | {errors[0]:.1e} | {errors[1]:.1e}"
 
 
-def alignments(device: str, repeats: int) -> None:
+def alignments(device: str, shapes: Shapes, repeats: int) -> None:
     try:
         from torchaudio.functional import forced_align as peer
     except (ImportError, OSError) as error:
         print(f"torchaudio cannot be used here ({error}): its forced_align is not compared with")
         peer = None
-    print("| batch × frames × tokens | torchaudio, one by one | `forced_align` | ratio | frames that agree |")
-    print("|---|--:|--:|--:|--:|")
-    for B, T, S in ALIGNED:
+    print("| batch × frames × tokens | torchaudio, one by one | `forced_align` | ratio | bar | frames that agree |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for (B, T, S), bar in shapes.items():
         torch.manual_seed(0)
         log_probs = torch.randn(B, T, 64, device=device).log_softmax(-1)
         targets = torch.randint(1, 64, (B, S), device=device)
@@ -103,32 +119,37 @@ def alignments(device: str, repeats: int) -> None:
         works = [whole] if peer is None else [each, whole]
         *first, second = milliseconds(*works, repeats=repeats)
         same = "" if peer is None else f"{float((torch.stack(each()) == whole()).float().mean()):.4%}"
-        ratio = (
-            f"{first[0]:.1f} ms | {second:.2f} ms | {first[0] / second:.0f} ×" if first else f"– | {second:.2f} ms | –"
-        )
-        print(f"| {B} × {T} × {S} | {ratio} | {same} |", flush=True)
+        print(f"| {B} × {T} × {S} | {beside(first, second, bar)} | {same} |", flush=True)
 
 
-def searches(shapes: list[tuple[int, int, int]], device: str, repeats: int) -> None:
+def beside(first: list[float], second: float, bar: float) -> str:
+    """The cells of a row: the peer's time, if there is one, ours, and the ratio."""
+    if not first:
+        return f"– | {second:.2f} ms | – | {bar:g} ×"
+    return f"{first[0]:.2f} ms | {second:.2f} ms | {verdict(first[0] / second, bar)}"
+
+
+def searches(device: str, shapes: Shapes, repeats: int) -> None:
     try:
         from monotonic_alignment_search import maximum_path as peer
     except ImportError:
         peer = None
-    name = "monotonic-alignment-search" if peer else "(not installed)"
-    print(f"| batch × tokens × frames | {name} | `monotonic_align` | ratio |")
-    print("|---|--:|--:|--:|")
-    for B, K, N in shapes:
+    on_gpu = device != "cpu"
+    name = "super-monotonic-align" if on_gpu else "monotonic-alignment-search" if peer else "(not installed)"
+    print(f"| batch × tokens × frames | {name} | `monotonic_align` | ratio | bar |")
+    print("|---|--:|--:|--:|--:|")
+    for shape, bar in shapes.items():
         torch.manual_seed(0)
-        value = torch.randn(B, K, N, device=device)
+        value = torch.randn(shape, device=device)
         mask = torch.ones_like(value)
         works: list[Callable[[], object]] = [lambda: monotonic_align(value, mask)]  # noqa: B023
-        if peer is not None:
+        if peer is not None and not on_gpu:
             works.insert(0, lambda: peer(value, mask))  # noqa: B023
+            assert torch.equal(peer(value, mask), monotonic_align(value, mask))
         *first, second = milliseconds(*works, repeats=repeats)
-        ratio = (
-            f"{first[0]:.2f} ms | {second:.2f} ms | {first[0] / second:.1f} ×" if first else f"– | {second:.2f} ms | –"
-        )
-        print(f"| {B} × {K} × {N} | {ratio} |", flush=True)
+        if on_gpu and shape in SUPER:
+            first = [SUPER[shape]]
+        print(f"| {' × '.join(map(str, shape))} | {beside(first, second, bar)} |", flush=True)
 
 
 def main() -> None:
@@ -136,13 +157,11 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--repeats", type=int, default=11)
     said = parser.parse_args()
-    small = ON_CPU if said.device == "cpu" else {}
+    small = ON_CPU if said.device == "cpu" else {"LOSSES": LOSSES, "ALIGNED": ALIGNED, "SEARCHED": SEARCHED}
     print(f"torch {torch.__version__}, {said.device}, {torch.get_num_threads()} threads\n")
-    losses(said.device, small.get("LOSSES", LOSSES), said.repeats)
-    print()
-    alignments(said.device, said.repeats)
-    print()
-    searches(small.get("SEARCHED", SEARCHED), said.device, said.repeats)
+    for table, name in ((losses, "LOSSES"), (alignments, "ALIGNED"), (searches, "SEARCHED")):
+        table(said.device, small[name], said.repeats)
+        print()
 
 
 if __name__ == "__main__":

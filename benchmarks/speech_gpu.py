@@ -1,9 +1,9 @@
-"""On a GPU: check the speech functions against float64 and PyTorch, time them, and try other sizes of their kernels.
+"""On a GPU: check the speech functions against float64, PyTorch and torchaudio, and time them.
 
-python benchmarks/speech_gpu.py            # about three minutes
+python benchmarks/speech_gpu.py            # one or two minutes
+python benchmarks/speech_gpu.py --profile  # also the time of each kernel, and other sizes of the emission kernels
 
-It prints whether each check holds, how long each kernel takes, the best sizes of the emission kernels for each shape,
-and the tables of `benchmarks/speech.py`.
+It prints whether each check holds, and the tables of `benchmarks/speech.py` with their bars.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from dropdtw.executors.triton import emissions
 from dropdtw.executors.triton.emissions import Sizes
-from dropdtw.torch import ctc_loss, forced_align, monotonic_align
+from dropdtw.torch import align, ctc_loss, forced_align, monotonic_align, posterior
 
 FORWARD = [
     Sizes(*given) for given in ((8, 32, 512, 4), (4, 32, 1024, 4), (2, 64, 2048, 4), (1, 64, 4096, 8), (4, 32, 512, 2))
@@ -66,6 +66,18 @@ def checks() -> None:
     z, x = torch.tensor([70, 30, 64, 33, 1]), torch.tensor([200, 190, 64, 199, 100])
     one, two = (monotonic_align(value.to(d), z_lengths=z, x_lengths=x).cpu() for d in ("cuda", "cpu"))
     check("monotonic_align, as on the CPU", torch.equal(one, two))
+    C = torch.rand(6, 40, 300, dtype=torch.float64, device="cuda")
+    how = {"drop_x": 0.2, "z_lengths": [40, 3, 20, 33, 1, 40], "x_lengths": [300, 290, 64, 199, 100, 300]}
+    for more in ({}, {"method": "steps"}, {"method": "ctc"}, {"drop_z": 0.3}, {"order": [*range(1, 40), 0]}):
+        told = {**how, **more} if "order" not in more else {"drop_x": 0.2, **more}
+        one, two = align(C, **told), align(C.cpu(), **told)
+        same = torch.equal(one.labels.cpu(), two.labels) and torch.allclose(one.values.cpu(), two.values)
+        check(f"align, as on the CPU: {list(more) or 'plain'}", same)
+        if "order" not in more:
+            p, q = posterior(C, gamma=0.1, **told), posterior(C.cpu(), gamma=0.1, **told)
+            check("posterior, as on the CPU", all(torch.allclose(a.cpu(), b) for a, b in zip(p, q, strict=True)))
+    check("align stays on the device", align(C, **how).labels.is_cuda)
+    host("align of 6 × 40 × 300", lambda: align(C, **how).labels)
 
 
 def works(shape: tuple[int, int, int, int]):
@@ -120,11 +132,8 @@ def variants(shape: tuple[int, int, int, int]) -> None:
         print(f"{shape} {which}: " + ", ".join(f"{tuple(size)} {ms:.3f}" for ms, size in sorted(taken)), flush=True)
 
 
-def main() -> None:
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}")
-    begun = time.perf_counter()
-    checks()
+def profiles() -> None:
+    """The time of each kernel, and of other sizes."""
     for shape in speech.LOSSES:
         kernels(f"ctc_loss {shape}", works(shape))
         host(f"ctc_loss {shape}", works(shape), 20)
@@ -133,16 +142,27 @@ def main() -> None:
         targets = torch.randint(1, 64, (B, S), device="cuda")
         kernels(f"forced_align {(B, T, S)}", lambda: forced_align(p, targets))  # noqa: B023
         host(f"forced_align {(B, T, S)}", lambda: forced_align(p, targets), 20)  # noqa: B023
-    for B, K, N in speech.SEARCHED:
-        value = torch.randn(B, K, N, device="cuda")
+    for shape in speech.SEARCHED:
+        value = torch.randn(shape, device="cuda")
         mask = torch.ones_like(value)
-        kernels(f"monotonic_align {(B, K, N)}", lambda: monotonic_align(value, mask))  # noqa: B023
-    for shape in speech.LOSSES[1:4]:
+        kernels(f"monotonic_align {shape}", lambda: monotonic_align(value, mask))  # noqa: B023
+    for shape in list(speech.LOSSES)[1:4]:
         variants(shape)
-    print(f"\n{time.perf_counter() - begun:.0f} s so far\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--profile", action="store_true")
+    said = parser.parse_args()
+    print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}")
+    begun = time.perf_counter()
     speech.losses("cuda", speech.LOSSES, 11)
-    speech.alignments("cuda", 5)
-    speech.searches(speech.SEARCHED, "cuda", 11)
+    speech.alignments("cuda", speech.ALIGNED, 5)
+    speech.searches("cuda", speech.SEARCHED, 11)
+    print(f"\n{time.perf_counter() - begun:.0f} s so far\n", flush=True)
+    checks()
+    if said.profile:
+        profiles()
     print(f"\n{time.perf_counter() - begun:.0f} s in all")
 
 

@@ -41,8 +41,8 @@ def test_time_and_memory(work, monkeypatch, capsys):
 
 def test_speech(monkeypatch, capsys):
     benchmark = load("speech", monkeypatch)
-    monkeypatch.setattr(benchmark, "ON_CPU", {"LOSSES": [(2, 9, 3, 5)], "SEARCHED": [(2, 3, 7)]})
-    monkeypatch.setattr(benchmark, "ALIGNED", [(2, 9, 3)])
+    shapes = {"LOSSES": {(2, 9, 3, 5): 0}, "ALIGNED": {(2, 9, 3): 0}, "SEARCHED": {(2, 3, 7): 0}}
+    monkeypatch.setattr(benchmark, "ON_CPU", shapes)
     monkeypatch.setattr(sys, "argv", ["speech.py", "--repeats", "1"])
     benchmark.main()
     out = capsys.readouterr().out

@@ -202,6 +202,9 @@ def test_monotonic_search_maximizes_the_sum(skip: float | None) -> None:
     path = monotonic_align(value, z_lengths=z, x_lengths=x, skip=skip)
     mask = (torch.arange(K)[:, None] < z[:, None, None]) & (torch.arange(N) < x[:, None, None])
     assert torch.equal(path, monotonic_align(value, mask.to(value.dtype), skip=skip))
+    counts = monotonic_align(value, z_lengths=z, x_lengths=x, skip=skip, durations=True)
+    assert torch.equal(counts, path.sum(2).long())
+    assert counts.dtype == torch.int64
     for b in range(B):
         k, n = int(z[b]), int(x[b])
         best = -torch.inf

@@ -9,6 +9,7 @@
 - `LearnedDrop` computes drop costs with a small network.
 - `ctc_loss`, `CTCLoss`, `forced_align` and `monotonic_align` serve speech, with the arguments of PyTorch's and
   torchaudio's functions.
+- `align` and `posterior` find the best alignments of a batch and their probabilities, on its device.
 - `drop_dtw` takes match costs and returns the values of alignments. `cosine`, `softmax` and the other functions compute
   match and drop costs.
 """
@@ -18,6 +19,7 @@ try:
 except ImportError:
     raise ImportError("dropdtw.torch needs PyTorch: pip install 'dropdtw[torch]'") from None
 
+from dropdtw.torch.alignments import BatchAlignment, BatchPosterior, align, posterior
 from dropdtw.torch.clustering import ClusteringLoss
 from dropdtw.torch.costs import (
     chebyshev,
@@ -45,6 +47,8 @@ from dropdtw.torch.speech import CTCLoss, ctc_loss, forced_align, monotonic_alig
 
 __all__ = [
     "AlignmentLoss",
+    "BatchAlignment",
+    "BatchPosterior",
     "CTCLoss",
     "ClusteringLoss",
     "D3TWLoss",
@@ -55,6 +59,7 @@ __all__ = [
     "SmoothDTWLoss",
     "SoftDTWDivergence",
     "SoftDTWLoss",
+    "align",
     "chebyshev",
     "cityblock",
     "correlation",
@@ -65,6 +70,7 @@ __all__ = [
     "monotonic_align",
     "percentile_drop",
     "percentile_logit",
+    "posterior",
     "softmax",
     "softmax_with_drop",
     "sqeuclidean",

@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 
 from dropdtw.tables import recurrence
 from dropdtw.torch import ctc, kernels
+from dropdtw.torch.alignments import align
 from dropdtw.torch.functional import drop_dtw
 from dropdtw.torch.operators import Tensors, operator
 from dropdtw.torch.ops import can_look
@@ -227,6 +228,7 @@ def monotonic_align(
     z_lengths: Counts | None = None,
     x_lengths: Counts | None = None,
     skip: float | Tensor | None = None,
+    durations: bool = False,
 ) -> Tensor:
     """Find the best monotonic alignment of tokens and frames: each frame gets one token, each token some frames.
 
@@ -237,17 +239,18 @@ def monotonic_align(
     value : (B, K, N), how well token i fits frame j, such as a log-likelihood; the sum over the alignment is maximized.
     mask : (B, K, N), nonzero in the upper left part that is not padding. Or give z_lengths and x_lengths, (B,).
     skip : the cost of a token without frames, a number or a tensor that broadcasts to (B, K); None forbids it.
+    durations : whether to return the number of frames of each token instead, (B, K) whole numbers.
 
     Returns
     -------
-    (B, K, N), 1 where token i has frame j and 0 elsewhere, of the dtype of `value`. Summed over the frames, it gives
-    the durations of the tokens. An item without an alignment has zeros.
+    (B, K, N), 1 where token i has frame j and 0 elsewhere, of the dtype of `value`; or durations. An item without an
+    alignment has zeros.
 
     >>> import torch
     >>> from dropdtw.torch import monotonic_align
-    >>> path = monotonic_align(torch.tensor([[[5.0, 1.0, 0.0, 0.0], [0.0, 2.0, 3.0, 4.0]]]))
-    >>> path.sum(-1)                                                        # the durations of both tokens
-    tensor([[1., 3.]])
+    >>> monotonic_align(torch.tensor([[[5.0, 1.0, 0.0, 0.0], [0.0, 2.0, 3.0, 4.0]]]))
+    tensor([[[1., 0., 0., 0.],
+             [0., 1., 1., 1.]]])
     """
     if value.ndim != 3 or not value.is_floating_point():
         raise ValueError(
@@ -265,13 +268,8 @@ def monotonic_align(
         _lengths(K if z_lengths is None else z_lengths, "z_lengths", B, K)[0].to(value.device),
         _lengths(N if x_lengths is None else x_lengths, "x_lengths", B, N)[0].to(value.device),
     )
-    with torch.enable_grad():
-        C = (-value.detach()).requires_grad_()
-        found = drop_dtw(
-            C, None, skip, many_to_one=False, reducer="hard", z_lengths=lengths[0], x_lengths=lengths[1], strict=False
-        )
-        (M,) = torch.autograd.grad(found.sum(), C)
-    return M
+    found = align(-value, drop_z=skip, many_to_one=False, z_lengths=lengths[0], x_lengths=lengths[1], strict=False)
+    return found.durations if durations else found.matched
 
 
 class _InTorch:
