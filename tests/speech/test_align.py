@@ -23,46 +23,65 @@ def probabilities(T, V=3, seed=0):
     return logits - np.log(np.exp(logits).sum(1, keepdims=True))
 
 
-def alignments(log_probs, words, skip=None, garbage=None):
-    """(cost, kept words, label of each frame) of every alignment, from every path of tokens and blanks."""
+def alignments(log_probs, words, skip=None, garbage=None, within_words=True):
+    """(cost, kept words, row of each frame) of every alignment, from every path of tokens, blanks and garbage."""
     T, V = log_probs.shape
     scores = log_probs.copy()
-    if garbage is not None:
+    gaps = garbage is not None and not within_words
+    if gaps:
+        scores = np.concatenate([scores, np.full((T, 1), -garbage)], axis=1)
+    elif garbage is not None:
         scores[:, 0] = np.logaddexp(scores[:, 0], -garbage)
     merged = {}
-    for path in product(range(V), repeat=T):
+    for path in product(range(V + gaps), repeat=T):
         merged.setdefault(tuple(k for k, _ in groupby(path) if k), []).append(path)
     W = len(words)
     every = [kept for n in range(W + 1) for kept in combinations(range(W), n)] if skip is not None else [range(W)]
     skips = np.broadcast_to(0.0 if skip is None else skip, (W,))
     first = np.cumsum([0, *map(len, words)])
     for kept in every:
-        tokens = [(first[w] + n, t) for w in kept for n, t in enumerate(words[w])]
         paid = sum(skips[w] for w in range(W) if w not in kept)
-        for path in merged.get(tuple(t for _, t in tokens), ()):
-            labels, at = [], -1
-            for j, t in enumerate(path):
-                at += t != 0 and (j == 0 or path[j - 1] != t)
-                labels.append(tokens[at][0] if t else -1)
-            yield paid - scores[range(T), path].sum(), tuple(kept), labels
+        for filled in product((False, True), repeat=len(kept) + 1) if gaps else [(False,) * (W + 1)]:
+            tokens = [(first[-1], V)] if filled[0] else []
+            for w, after in zip(kept, filled[1:], strict=False):
+                tokens += [(first[w] + n, t) for n, t in enumerate(words[w])] + [(first[-1], V)] * after
+            for path in merged.get(tuple(t for _, t in tokens), ()):
+                labels, at = [], -1
+                for j, t in enumerate(path):
+                    at += t != 0 and (j == 0 or path[j - 1] != t)
+                    labels.append(tokens[at][0] if t else -1)
+                yield paid - scores[range(T), path].sum(), tuple(kept), labels
 
 
 @pytest.mark.parametrize("words", TEXTS)
 @pytest.mark.parametrize(
-    "options", [{}, {"skip": [0.7, 0.75, 0.8]}, {"skip": [0.1, 2.0, 0.4], "garbage": 1.0}, {"garbage": 0.5}]
+    "options",
+    [
+        {},
+        {"skip": [0.7, 0.75, 0.8]},
+        {"skip": [0.1, 2.0, 0.4], "garbage": 1.0},
+        {"garbage": 0.5},
+        {"garbage": 0.8, "within_words": False},
+        {"skip": [0.9, 1.1, 0.4], "garbage": 0.7, "within_words": False},
+    ],
 )
 def test_the_best_alignment_and_all_probabilities_are_those_of_the_enumeration(words, options):
     if isinstance(options.get("skip"), list):
         options = options | {"skip": options["skip"][: len(words)]}
+    gaps = not options.get("within_words", True)
     scores = probabilities(7, seed=len(words))
     every = list(alignments(scores, words, **options))
     weights = np.exp([-cost for cost, _, _ in every])
     weights /= weights.sum()
     cost, kept, labels = min(every, key=lambda found: found[0])
+    outside = sum(map(len, words))
     found = speech.align(scores, words, **options)
     assert found.cost == pytest.approx(cost)
     assert tuple(word.index for word in found.words) == kept
-    assert found.labels.tolist() == labels
+    assert found.labels.tolist() == [-1 if label == outside else label for label in labels]
+    if gaps:
+        inside = {j for start, stop in found.extra for j in range(start, stop)}
+        assert inside == {j for j, label in enumerate(labels) if label == outside}
     assert found.skipped == tuple(w for w in range(len(words)) if w not in kept)
     spoken = [sum(p for p, (_, k, _) in zip(weights, every, strict=True) if w in k) for w in range(len(words))]
     assert found.spoken == pytest.approx(spoken)
@@ -129,6 +148,7 @@ def test_a_text_in_which_no_word_is_spoken_is_skipped_as_a_whole():
         ({"skip": -1.0}, "skip is -1.0; give a finite number ≥ 0, in nats"),
         ({"skip": [1.0, 2.0, 3.0]}, r"skip has shape \(3,\); give one number, or one for each of the 2 words"),
         ({"garbage": np.inf}, "garbage is inf"),
+        ({"within_words": False}, "within_words is False, but there is no garbage"),
     ],
 )
 def test_errors_say_what_to_do(change, message):

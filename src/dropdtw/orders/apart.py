@@ -15,30 +15,40 @@ from typing import Any
 from dropdtw.orders.graph import DROP, MOST_NODES, NEW, PASS, Arc, Graph, graph_of
 
 
-def chain(groups: Sequence[int], skips: Sequence[float] | None) -> tuple[Graph, list[int]]:
+def chain(groups: Sequence[int], skips: Sequence[float] | None, *, gaps: bool = False) -> tuple[Graph, list[int]]:
     """Build the graph of groups of z that follow each other, and list the node of each group's first z.
 
     groups : the number of z of each group.   skips : what it costs to skip each group, as a whole; None: no skips.
         +∞ forbids it.
+    gaps : whether the z after the last group, row sum(groups), may stand in each gap: before the first, between, and
+        after the last of the groups that are not skipped, at most once in each.
     """
     label, hub, arcs = [-1], [False], list[Arc]()
-    after, first = 0, []
+    between = sum(groups)
+
+    def node(row: int, *sources: tuple[int, float]) -> int:
+        """A node of its own, or, for row −1, a hub."""
+        label.append(row)
+        hub.append(row < 0)
+        use = PASS if row < 0 else NEW
+        arcs.extend(Arc(source, len(label) - 1, use, cost) for source, cost in sources if cost < inf)
+        return len(label) - 1
+
+    # What a group may follow: the groups before it, and the gap between them and it.
+    ends = [0, node(between, (0, 0.0))] if gaps else [0]
+    row, first = 0, []
     for number, size in enumerate(groups):
-        before = after
+        before = ends
         first.append(len(label))
-        for _ in range(size):
-            arcs.append(Arc(after, len(label), NEW))
-            after = len(label)
-            label.append(len(label) - sum(hub) - 1)
-            hub.append(False)
+        last = node(row, *((end, 0.0) for end in before))
+        for n in range(1, size):
+            last = node(row + n, (last, 0.0))
+        row += size
+        ends = [last, node(between, (last, 0.0))] if gaps else [last]
         if skips is not None:
-            arcs.append(Arc(after, len(label), PASS))
-            if skips[number] < inf:
-                arcs.append(Arc(before, len(label), PASS, float(skips[number])))
-            after = len(label)
-            label.append(-1)
-            hub.append(True)
-    return graph_of(label, arcs, [after], hub=hub), first
+            cost = float(skips[number])
+            ends = [node(-1, (end, 0.0), (past, cost)) for end, past in zip(ends, before, strict=True)]
+    return graph_of(label, arcs, ends, hub=hub), first
 
 
 def apart(graph: Graph, ids: Sequence[Any]) -> Graph:
@@ -63,23 +73,36 @@ def apart(graph: Graph, ids: Sequence[Any]) -> Graph:
         found = (ends(arc.source) if graph.hub[arc.source] else {own[arc.source]} for arc in into[hub])
         return frozenset().union(*found) & (follows | {None})
 
-    def without(node: int, name: Any) -> int | None:
-        """The node itself, or what it collects apart from nodes with this id; None if nothing is left."""
+    def known(node: int, name: Any) -> tuple[int | None] | None:
+        """The node itself, or its copy apart from nodes with this id, as a tuple; None if that is to be made."""
         if not graph.hub[node]:
-            return None if own[node] == name and label[node] >= 0 else node
+            return (None if own[node] == name and label[node] >= 0 else node,)
         if name not in ends(node):
-            return node
-        if (node, name) not in copies:
-            ways = [(without(arc.source, name), arc) for arc in into[node]]
-            kept = [(source, arc) for source, arc in ways if source is not None]
-            copies[node, name] = None
-            if kept:
-                if len(label) >= MOST_NODES:
-                    raise ValueError(f"z with equal names need more than {MOST_NODES} nodes; align it in parts")
-                copies[node, name] = len(label)
-                arcs.extend(arc._replace(source=source, target=len(label)) for source, arc in kept)
-                label.append(-1)
-        return copies[node, name]
+            return (node,)
+        return (copies[node, name],) if (node, name) in copies else None
+
+    def without(node: int, name: Any) -> int | None:
+        """What a node collects apart from nodes with this id; None if nothing is left."""
+        waiting = [node]  # not by recursion: a long text has a long chain of hubs
+        while waiting:
+            hub = waiting[-1]
+            before = [arc.source for arc in into[hub] if known(arc.source, name) is None]
+            if known(hub, name) is None and not before:
+                ways = [(known(arc.source, name), arc) for arc in into[hub]]
+                kept = [(way[0], arc) for way, arc in ways if way is not None and way[0] is not None]
+                copies[hub, name] = len(label) if kept else None
+                if kept:
+                    if len(label) >= MOST_NODES:
+                        raise ValueError(f"z with equal names need more than {MOST_NODES} nodes; align it in parts")
+                    arcs.extend(arc._replace(source=source, target=len(label)) for source, arc in kept)
+                    label.append(-1)
+            if known(hub, name) is None:
+                waiting += before
+            else:
+                waiting.pop()
+        found = known(node, name)
+        assert found is not None
+        return found[0]
 
     for arc in graph.arcs:
         if not arc.use & NEW:

@@ -2,11 +2,13 @@
 
 - `align` finds each token and each word. The text need not cover the recording: words may be left unspoken, and speech
   may be missing from the text.
-- `SpeechAlignment` is its result, a list of `Word`s, each with its `Token`s.
+- `SpeechAlignment` is its result, with a list of `Word`s, each with its `Token`s.
+- `write_alignment` writes it in one of the `FORMATS`: SubRip, WebVTT, Praat TextGrid, CTM or JSON.
 
 In training, use `dropdtw.torch.CTCLoss`; for batches on a GPU, `dropdtw.torch.forced_align`.
 """
 
 from dropdtw.speech.align import SpeechAlignment, Token, Word, align
+from dropdtw.speech.write import FORMATS, write_alignment
 
-__all__ = ["SpeechAlignment", "Token", "Word", "align"]
+__all__ = ["FORMATS", "SpeechAlignment", "Token", "Word", "align", "write_alignment"]

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw import executors
+from dropdtw.orders.apart import apart, chain
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
-from dropdtw.speech.words import graph_of_words
 from dropdtw.tables import recurrence
 from dropdtw.tables.reducers import hard_min, soft_min
 
@@ -82,6 +82,7 @@ def align(
     blank: int = 0,
     skip: Skip = None,
     garbage: float | None = None,
+    within_words: bool = True,
 ) -> SpeechAlignment:
     """Align a text with the frames that a CTC model has scored.
 
@@ -97,6 +98,8 @@ def align(
         Words are skipped as a whole.
     garbage : what a frame of speech that is not in the text costs, in nats, a number ≥ 0. None: all speech is in the
         text.
+    within_words : whether such speech may also interrupt words. If not, there is at most one stretch of it between two
+        spoken words, before the first, and after the last.
 
     Returns
     -------
@@ -120,9 +123,17 @@ def align(
     skips = None if skip is None else _skips(skip, len(text))
     tokens = [token for word in text for token in word]
     blanks = -scores[:, blank]
-    dropped = blanks if garbage is None else -np.logaddexp(-blanks, -_cost(garbage, "garbage"))
     C = np.ascontiguousarray(-scores[:, tokens].T)
-    graph, first = graph_of_words(text, skips)
+    dropped, gaps = blanks, not within_words
+    if gaps and garbage is None:
+        raise ValueError("within_words is False, but there is no garbage; give garbage, a cost per frame")
+    loud = blanks > (np.inf if garbage is None else garbage)
+    if gaps:
+        C = np.concatenate([C, np.full((1, T), _cost(garbage, "garbage"))])
+    elif garbage is not None:
+        dropped = -np.logaddexp(-blanks, -_cost(garbage, "garbage"))
+    chained, first = chain([len(word) for word in text], skips, gaps=gaps)
+    graph = apart(chained, [*tokens, "garbage"])
     spec = Spec.of(dropped, 0.0, method=recurrence.ctc())
     problem = replace(Problem.of_costs(spec, C), graph=graph)
     best = executors.run(problem, hard_min, gradient=True)
@@ -132,14 +143,15 @@ def align(
             "between them), or have probability 0; give more frames, or let words be skipped with skip="
         )
     every = executors.run(problem, soft_min(1.0), gradient=True)
-    labels = np.where(best.match.any(axis=0), best.match.argmax(axis=0), -1)
+    rows = np.where(best.match.any(axis=0), best.match.argmax(axis=0), -1)
+    labels = np.where(rows < len(tokens), rows, -1)
     found = tuple(_found(text, labels, scores, every.match))
     into = np.bincount(graph.target, every.arcs, len(graph))
     return SpeechAlignment(
         cost=best.value,
         words=found,
         skipped=tuple(sorted(set(range(len(text))) - {word.index for word in found})),
-        extra=() if garbage is None else tuple(_extra(found, labels, blanks > garbage)),
+        extra=tuple(_extra(found, labels, rows == len(tokens) if gaps else loud)),
         spoken=np.clip(into[first], 0.0, 1.0),
         labels=labels,
     )
@@ -215,7 +227,7 @@ def _skips(skip: float | Sequence[float], W: int) -> list[float]:
     return [_cost(float(cost), "skip") for cost in listed]
 
 
-def _cost(value: float, name: str) -> float:
+def _cost(value: float | None, name: str) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < np.inf:
         raise ValueError(f"{name} is {value!r}; give a finite number ≥ 0, in nats")
     return float(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import json
 from collections.abc import Callable, Sequence
@@ -11,7 +10,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dropdtw.files.sanitize import cell, one_line
-from dropdtw.text.cues import timestamp
+from dropdtw.text.cues import written
 from dropdtw.text.find import FoundStep
 from dropdtw.text.labels import clock, step_numbers
 from dropdtw.text.page import page
@@ -158,18 +157,13 @@ def _srt(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> st
     numbers = step_numbers([f for f, *_ in placed])
     if any("." in number for number in numbers):  # SubRip numbers are integers
         numbers = [str(n) for n in range(1, len(placed) + 1)]
-    return "".join(
-        f"{n}\n{timestamp(start, ',')} --> {timestamp(stop, ',')}\n{f.step}\n\n"
-        for n, (f, start, stop) in zip(numbers, placed, strict=True)
-    )
+    return written([(start, stop, f.step) for f, start, stop in placed], "srt", numbers)
 
 
 def _vtt(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
     placed = _placed(found)
-    return "WEBVTT\n\n" + "".join(
-        f"{n}\n{timestamp(start, '.')} --> {timestamp(stop, '.')}\n{html.escape(f.step, quote=False)}\n\n"
-        for n, (f, start, stop) in zip(step_numbers([f for f, *_ in placed]), placed, strict=True)
-    )
+    numbers = step_numbers([f for f, *_ in placed])
+    return written([(start, stop, f.step) for f, start, stop in placed], "vtt", numbers)
 
 
 def _ffmetadata(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:

@@ -5,6 +5,7 @@ Reading and moving subtitles use the same cues, so each cue that is read can be 
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -177,6 +178,27 @@ def timestamp(when: float, point: str) -> str:
     """
     whole, milli = divmod(round(1000 * when), 1000)
     return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{point}{milli:03}"
+
+
+def written(cues: Sequence[tuple[float, float, str]], kind: str, names: Sequence[str] | None = None) -> str:
+    """The content of a new file with cues (start, stop, text).
+
+    kind : "srt" or "vtt".   names : a name for each cue, in SubRip a whole number; None: 1, 2, …
+
+    >>> print(written([(1.5, 2.0, "Hello")], "vtt").strip())
+    WEBVTT
+    <BLANKLINE>
+    1
+    00:00:01.500 --> 00:00:02.000
+    Hello
+    """
+    names = names or [str(n) for n in range(1, len(cues) + 1)]
+    point = "." if kind == "vtt" else ","
+    return ("WEBVTT\n\n" if kind == "vtt" else "") + "".join(
+        f"{name}\n{timestamp(start, point)} --> {timestamp(stop, point)}\n"
+        f"{html.escape(text, quote=False) if kind == 'vtt' else text}\n\n"
+        for name, (start, stop, text) in zip(names, cues, strict=True)
+    )
 
 
 def in_order(start: float, stop: float, whose: str) -> tuple[float, float]:

@@ -171,7 +171,7 @@ def request(
         _constant(charges.described(open_z, "open_z")), _constant(charges.described(warp, "warp")),
     )  # fmt: skip
     spec, operation, edits, limits_lengths = _spec(*options)
-    chosen = _executor(C, executor)
+    chosen = executor_of(C, executor)
     plan = None
     if order is not None:
         B, K, N = map(int, C.shape)
@@ -503,7 +503,7 @@ def _banded(C: Tensor, window: float, lengths: Padding) -> Tensor:
     return torch.where((j * (K - 1) - i * (N - 1)).abs() <= reach, C, torch.inf)
 
 
-def _executor(C: Tensor, name: str | None) -> str:
+def executor_of(C: Tensor, name: str | None = None) -> str:
     """Return the name of the executor; "" stands for the fastest one on the CPU."""
     known = (*EXECUTORS, "triton", "wavefront")
     if name is not None and name not in known:

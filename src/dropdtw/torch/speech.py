@@ -7,7 +7,7 @@ A transcript's tokens are Z, the frames of a recording are X. A frame matches a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,9 @@ from dropdtw.torch.alignments import align
 from dropdtw.torch.functional import drop_dtw
 from dropdtw.torch.operators import Tensors, operator
 from dropdtw.torch.ops import can_look
+from dropdtw.torch.orders import Orders
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction
+from dropdtw.torch.texts import Freedom, Words
 
 Counts = Tensor | Sequence[int] | int
 
@@ -53,6 +55,10 @@ def ctc_loss(
     *,
     logits: bool = False,
     garbage: float | None = None,
+    within_words: bool = True,
+    skip: float | None = None,
+    words: Words = None,
+    order: Orders = None,
 ) -> Tensor:
     """Compute the CTC loss, −log of the probability of all alignments of the targets with the frames.
 
@@ -69,8 +75,15 @@ def ctc_loss(
     zero_infinity : whether an item whose targets do not fit into its frames counts 0 instead of +∞. Either way, its
         gradient is 0.
     logits : whether `log_probs` are scores before log softmax. This saves the log softmax and one copy in memory.
-    garbage : the cost of a frame of speech that the targets leave out, anywhere. None allows only blanks. The loss is
-        then that of a model whose blank has probability p(blank) + exp(−garbage).
+    garbage : the cost of a frame of speech that the targets leave out. None allows only blanks. The loss is then that
+        of a model whose blank has probability p(blank) + exp(−garbage).
+    within_words : whether garbage may also interrupt words. If not, it is one more token of that cost, which the text
+        may have once in each gap: before the first word, between words, and after the last.
+    skip : the cost of leaving a word out, as a whole. None allows none. The loss is then −log of the sum, over all
+        subsets of words, of p(those words) · exp(−skip · number of words left out).
+    words : for each item, the numbers of tokens of its words. None: each token is a word.
+    order : the order of the tokens, or one per item, see `dropdtw.orders`. None keeps the order of the targets. It
+        cannot be combined with `skip` or `within_words=False`.
 
     Returns
     -------
@@ -96,26 +109,36 @@ def ctc_loss(
             "(T, B, V), or (T, V) for one item"
         )
     scores = log_probs.transpose(0, 1)
+    gap = None
+    if garbage is not None:
+        check_number(garbage, "garbage", "≥ 0")
+        garbage, gap = (garbage, None) if within_words else (None, garbage)
+    elif not within_words:
+        raise ValueError("within_words is False, but there is no garbage; give garbage, a cost per frame")
+    open_text = Freedom.of(skip, words, gap, order)
     text = _text(scores, targets, input_lengths, target_lengths, blank)
-    if garbage is None and ctc.runs_on(scores):
+    if garbage is None and open_text is None and ctc.runs_on(scores):
         request = ctc.Request(blank, reduction, zero_infinity, logits)
         found = ctc.loss(scores, text.tokens, text.padding, request)
         return found[0] if single and reduction == "none" else found
     C, blanks = _emissions(scores, (text.tokens, blank, logits))
     if garbage is not None:
-        blanks = -torch.logaddexp(-blanks, blanks.new_tensor(-check_number(garbage, "garbage", "≥ 0")))
-    values = _values(C, blanks, text, "soft")
+        blanks = -torch.logaddexp(-blanks, blanks.new_tensor(-garbage))
+    if open_text is None:
+        values = _values(C, blanks, text, "soft")
+    else:
+        values = open_text.values(C, blanks, text.tokens, text.z_lengths, text.x_lengths)
     if zero_infinity:
         values = values.where(values.isfinite(), 0.0)
     if reduction == "mean":
-        return (values / text.z_lengths.clamp(min=1)).mean()
+        return (values / text.z_lengths.to(values.device).clamp(min=1)).mean()
     return values.sum() if reduction == "sum" else values[0] if single else values
 
 
 class CTCLoss(nn.Module):
     """`ctc_loss` as a module, with the arguments of `torch.nn.CTCLoss`.
 
-    blank, reduction, zero_infinity, logits, garbage : as in `ctc_loss`.
+    blank, reduction, zero_infinity, logits, garbage, within_words, skip : as in `ctc_loss`.
 
     >>> import torch
     >>> from dropdtw.torch import CTCLoss
@@ -132,30 +155,36 @@ class CTCLoss(nn.Module):
         *,
         logits: bool = False,
         garbage: float | None = None,
+        within_words: bool = True,
+        skip: float | None = None,
     ) -> None:
         super().__init__()
         self.blank, self.reduction, self.zero_infinity = blank, check_reduction(reduction), zero_infinity
-        self.logits = logits
-        self.garbage = None if garbage is None else check_number(garbage, "garbage", "≥ 0")
-
-    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Counts, target_lengths: Counts) -> Tensor:
-        """Compute the loss; `ctc_loss` explains the arguments."""
-        return ctc_loss(
-            log_probs,
-            targets,
-            input_lengths,
-            target_lengths,
-            self.blank,
-            self.reduction,
-            self.zero_infinity,
-            logits=self.logits,
-            garbage=self.garbage,
+        self.logits, self.within_words = logits, within_words
+        self.garbage, self.skip = (
+            None if value is None else check_number(value, name, "≥ 0")
+            for name, value in (("garbage", garbage), ("skip", skip))
         )
+
+    def forward(
+        self,
+        log_probs: Tensor,
+        targets: Tensor,
+        input_lengths: Counts,
+        target_lengths: Counts,
+        *,
+        words: Words = None,
+        order: Orders = None,
+    ) -> Tensor:
+        """Compute the loss; `ctc_loss` explains the arguments."""
+        options = {name: getattr(self, name) for name in self.OPTIONS}
+        return ctc_loss(log_probs, targets, input_lengths, target_lengths, **options, words=words, order=order)
+
+    OPTIONS: ClassVar = ("blank", "reduction", "zero_infinity", "logits", "garbage", "within_words", "skip")
 
     def extra_repr(self) -> str:
         """The options, for `repr`."""
-        names = ("blank", "reduction", "zero_infinity", "logits", "garbage")
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self.OPTIONS)
 
 
 @torch.no_grad()
