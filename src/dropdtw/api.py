@@ -232,7 +232,7 @@ def cost(
     gamma : γ of "soft" and "smooth", a number ≥ 0; 0 gives the hard minimum.
     normalize : divides the value, so that values of different lengths can be compared: "x", "z" and "both" by the
         lengths N, K and K + N, as the losses of `dropdtw.torch` do. "pattern" divides by K + N for
-        the step patterns "symmetric2" and "symmetricP1", and by K for "asymmetric" and "asymmetricP1". "path" divides
+        the symmetric step patterns without drop costs, and by K for "asymmetric" and "asymmetricP1". "path" divides
         by the number of matches and paid drops on the best path. This path is chosen before the division, so another
         one may have a smaller quotient.
     max_cost : the largest value of interest. Any larger value becomes +∞, and its computation stops as soon as it is

@@ -25,9 +25,10 @@ KINDS = st.sampled_from(["positive", "signed", "tied", "holes"])
 
 
 def problem(variant, C, d_x, d_z, executor=None):
-    """A variant with these costs, or None if no alignment fits the shape."""
+    """A variant with these costs; None if no alignment fits the shape, or if it needs a graph, which has no limit."""
     try:
-        return Problem.of_costs(spec_of(variant, d_x, d_z, executor=executor), C)
+        found = Problem.of_costs(spec_of(variant, d_x, d_z, executor=executor), C)
+        return found if found.graph is None else None
     except ValueError as error:
         if "cannot each have" in str(error) or "no path of method" in str(error):
             return None
@@ -119,6 +120,8 @@ def test_what_costs_far_more_is_given_up_at_once(variant):
     C, d = 0.5 + rng.random((40, 40)), np.ones(40)
     C[rng.random(C.shape) < 0.1] = 0.1
     p = problem(variant, C, d, d)
+    if p is None:
+        return
     full = value_of(p)
     if variant["method"] in ("smith_waterman", "lcss"):  # the lower bound of the rest is 0, or −1 per element
         assert within(p)(-41.0) == (np.inf, pytest.approx(1, abs=0.1))

@@ -10,14 +10,16 @@ from pytest import approx
 
 import dropdtw
 
-PATTERNS = ["symmetric1", "symmetric2", "asymmetric", "symmetricP1", "asymmetricP1"]
+PATTERNS = ["symmetric1", "symmetric2", "asymmetric", "symmetricP05", "symmetricP1", "symmetricP2", "asymmetricP1"]
+SLOPES = {"asymmetric": (0, 2), "symmetricP05": (1 / 3, 3), "symmetricP2": (2 / 3, 1.5)}
+SLOPES |= dict.fromkeys(("symmetricP1", "asymmetricP1"), (0.5, 2))
 LENGTHS = [(1, 1), (2, 2), (2, 3), (5, 8), (8, 5), (13, 13), (21, 30), (40, 25), (64, 65), (120, 200)]
 every_pattern = pytest.mark.parametrize("pattern", PATTERNS)
 
 
 def fits(pattern, K, N):
     """Whether a path goes from corner to corner: Sakoe and Chiba's slopes."""
-    least, most = {"asymmetric": (0, 2), "symmetricP1": (0.5, 2), "asymmetricP1": (0.5, 2)}.get(pattern, (0, np.inf))
+    least, most = SLOPES.get(pattern, (0, np.inf))
     return (K == 1 and N == 1) or (K > 1 and least * (K - 1) <= N - 1 <= most * (K - 1)) or most == np.inf
 
 

@@ -248,6 +248,11 @@ CHARGED = {
         "method 'lcss' counts the pairs",
         "divide the result yourself",
     ),
+    "normalize, a pattern with drops": case(
+        lambda: cost(C, 1, method="symmetricP1", normalize="pattern"),
+        "normalize is 'pattern', but with drops, the paths of a step pattern differ in total weight",
+        "leave drop_x and drop_z out",
+    ),
     "no norm": case(
         lambda: distance(Z, X, normalize="pattern"),
         "the paths of method 'drop_dtw' differ in total weight",

@@ -15,7 +15,10 @@ PATTERNS = {
     "symmetric1": [[(1, 1, 1)], [(0, 1, 1)], [(1, 0, 1)]],
     "symmetric2": [[(1, 1, 2)], [(0, 1, 1)], [(1, 0, 1)]],
     "asymmetric": [[(1, 0, 1)], [(1, 1, 1)], [(1, 2, 1)]],
+    "symmetricP05": [[(1, 1, 2), *[(0, 1, 1)] * n] for n in (2, 1, 0)]
+    + [[(1, 1, 2), *[(1, 0, 1)] * n] for n in (1, 2)],
     "symmetricP1": [[(1, 1, 2), (0, 1, 1)], [(1, 1, 2)], [(1, 1, 2), (1, 0, 1)]],
+    "symmetricP2": [[(1, 1, 2), (1, 1, 2), (0, 1, 1)], [(1, 1, 2)], [(1, 1, 2), (1, 1, 2), (1, 0, 1)]],
     "asymmetricP1": [[(1, 1, 0.5), (0, 1, 0.5)], [(1, 1, 1)], [(1, 1, 1), (1, 0, 1)]],
 }
 
@@ -99,15 +102,28 @@ def _walks(pattern: str, K: int, N: int) -> tuple[tuple[tuple[int, int, float], 
     return tuple(found)
 
 
-def _pattern_alignments(pattern: str, C: np.ndarray) -> list[Alignment]:
+def _pattern_alignments(pattern: str, C: np.ndarray, dx: np.ndarray, dz: np.ndarray, open_x: float, open_z: float):
+    """Every choice of elements to drop, and every path of the pattern through what is left."""
     found = []
-    for walk in _walks(pattern, *C.shape):
-        M = np.zeros(C.shape, bool)
-        for i, j, _ in walk:
-            M[i, j] = True
-        cost = sum(weight * C[i, j] for i, j, weight in walk)
-        if cost < np.inf:
-            found.append((M, float(cost)))
+    K, N = C.shape
+    for z, x in itertools.product(*(itertools.product((True, False), repeat=n) for n in (K, N))):
+        left = np.flatnonzero(z), np.flatnonzero(x)
+        dropped = ~np.array(x), ~np.array(z)
+        paid = dx[dropped[0]].sum() + dz[dropped[1]].sum()
+        paid += sum(
+            price * len(list(filter(lambda run: run[0], itertools.groupby(lost))))
+            for price, lost in zip((open_x, open_z), dropped, strict=True)
+        )
+        if any(z) != any(x) or not paid < np.inf:
+            continue
+        for walk in _walks(pattern, len(left[0]), len(left[1])) if any(x) else [()]:
+            M = np.zeros(C.shape, bool)
+            cells = [(left[0][i], left[1][j], weight) for i, j, weight in walk]
+            for i, j, _ in cells:
+                M[i, j] = True
+            cost = paid + sum(weight * C[i, j] for i, j, weight in cells)
+            if cost < np.inf:
+                found.append((M, float(cost)))
     return found
 
 
@@ -147,12 +163,12 @@ def alignments(
     names = [tuple(row) for row in C] if ids is None else ids
     if band is not None:
         C = np.where(band, C, np.inf)
-    if method in PATTERNS:
-        return _pattern_alignments(method, C)
     dx = np.broadcast_to(np.asarray(np.inf if d_x is None else d_x, float), (N,))
     dz = np.broadcast_to(np.asarray(np.inf if d_z is None else d_z, float), (K,))
     if not all((a > -np.inf).all() for a in (C, dx, dz)):
         raise ValueError("costs must be finite or +inf")
+    if method in PATTERNS:
+        return _pattern_alignments(method, C, dx, dz, open_x, open_z)
 
     A = _stack(K, N)
     rows, cols = A.any(axis=2), A.any(axis=1)  # which z (n, K) and which x (n, N) are matched

@@ -28,7 +28,7 @@ def runs(used):
 def assert_pays(a, options):
     """The law: the cost minus matches and drops equals the charges for runs and repeats."""
     p = a.problem.costs
-    matched = p.matrix[a.M].sum()
+    matched = (p.matrix[tuple(a.pairs.T)] * (1 if a.weights is None else a.weights)).sum()
     dropped = p.drop_x[a.paid_x > 0].sum() + p.drop_z[a.paid_z > 0].sum()
     repeats = (np.diff(a.pairs, axis=0) == 0).any(axis=1).sum() if len(a.pairs) else 0
     local = options["method"] == "smith_waterman"

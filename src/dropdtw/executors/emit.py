@@ -1,8 +1,8 @@
 """Generate a C++ header of constexpr edges from the tables of `recurrence.py`, and look up the kernel of a table.
 
 Tables that differ only in which matches they allow form a *family*. It lists the edges of all its members, in an order
-that agrees with the tie order of each. A member is a bit mask over these edges. The build runs this file as a program;
-`family.cpp` then unrolls the edges of some families with templates. All other tables are read at run time.
+that agrees with the tie order of each. A member is a bit mask over those that not all have. The build runs this file as
+a program; `family.cpp` then unrolls the edges of some families with templates. All other tables are read at run time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Family(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A table as a member of a family: the family's number, its edges as a bit mask, whether Z and X are exchanged."""
+    """A table as a member of a family: its number, the optional edges as a bit mask, whether Z and X are exchanged."""
 
     family: int
     mask: int
@@ -73,7 +73,7 @@ def families(recurrence: Any) -> list[Family]:
         "smith_waterman": [recurrence.smith_waterman()],
         "symmetric2": [recurrence.symmetric2()],
         "asymmetric": [recurrence.asymmetric()],
-        "symmetric_p1": [recurrence.symmetric_p1()],
+        "symmetricP1": [recurrence.symmetric_p1()],
         "asymmetric_p1": [recurrence.asymmetric_p1()],
         "algorithm_2": [recurrence.algorithm_2(**r) for r in runs],
         "subsequence_charged": [recurrence.subsequence(**m, charged=True) for m in moves],
@@ -85,6 +85,10 @@ def families(recurrence: Any) -> list[Family]:
         "ctc": [recurrence.ctc()],
         "occurrence": [recurrence.occurrence(**r, anchored=a) for r, a in product(runs, (False, True))],
     }
+    sides = [(x, z, c) for x, z, c in product((True, False), repeat=3) if x or z]
+    for pattern in (recurrence.symmetric2, recurrence.symmetric_p05, recurrence.symmetric_p1, recurrence.symmetric_p2):
+        for table in [pattern(x=x, z=z, charged=c) for x, z, c in sides] + [pattern()]:
+            members.setdefault(table.name, [table])
     return [_family(name, tables) for name, tables in members.items()]
 
 
@@ -122,7 +126,7 @@ def locate(table: Recurrence) -> Member | None:
                 order = [family.edges.index(e) for e in wanted.edges]
                 needed = {k for k, optional in enumerate(family.optional) if not optional}
                 if order == sorted(order) and needed <= set(order):
-                    return Member(number, sum(1 << k for k in order), transposed)
+                    return Member(number, sum(1 << k for k in order if family.optional[k]), transposed)
     return None
 
 

@@ -112,7 +112,7 @@ def check(requested: RequestedCharges, entry: Method, table: Recurrence, drops: 
         if not entry.takes_opening:
             raise MismatchError(
                 f"method {{name!r}} takes no opening costs, but {{{name}}} is {{value!r}}; leave it out, "
-                "or use 'drop_dtw', 'steps', 'needleman_wunsch', 'smith_waterman' or 'greedy'",
+                "or use 'drop_dtw', 'steps', 'needleman_wunsch', 'smith_waterman', 'greedy' or 'symmetricP1'",
                 name=entry.name,
                 value=value,
             )

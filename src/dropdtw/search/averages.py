@@ -40,7 +40,7 @@ CENTERS: Final[dict[str, Callable[[Array], Array]]] = {"sqeuclidean": lambda X: 
 
 AVERAGED: Final = (
     *("drop_dtw", "drop_dtw_paper", "dtw", "otam", "subsequence", "free_begin", "free_end", "needleman_wunsch"),
-    *("symmetric1", "symmetric2", "asymmetric", "symmetricP1", "asymmetricP1"),
+    *("symmetric1", "symmetric2", "asymmetric", "symmetricP05", "symmetricP1", "symmetricP2", "asymmetricP1"),
 )
 """Methods that use the match costs unchanged, and match every element of the average."""
 

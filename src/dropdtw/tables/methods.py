@@ -290,17 +290,24 @@ def _finite(value: Any, name: str) -> float:
 def _pattern(
     name: str,
     summary: str,
-    table: Callable[[], Recurrence],
+    table: Callable[..., Recurrence],
     norm: Callable[[int, int], int] | None = None,
     slopes: tuple[float, float] | None = None,
+    drops: bool = False,
     **more: bool,
 ) -> Method:
-    """A step pattern: its table alone says what may be matched and skipped. It takes no drop costs and no options."""
+    """A step pattern: its table alone says what may be matched. It takes no options.
+
+    drops : whether it takes drop costs. What is left after dropping is aligned by the pattern.
+    """
     return Method(
         name,
         summary,
-        lambda x, z, matching, charged: table(),
-        takes_drops=False,
+        (lambda x, z, matching, charged: table(x=x, z=z, charged=charged and (x or z)))
+        if drops
+        else (lambda x, z, matching, charged: table()),
+        takes_drops=drops,
+        takes_opening=drops,
         fixes_moves=True,
         slopes=slopes,
         norm=norm,
@@ -443,11 +450,24 @@ _ALL: Final = (
     ),
     wdtw(),
     _pattern("symmetric1", "step pattern symmetric1 of R's dtw and dtw-python: plain DTW", recurrence.dtw),
-    _pattern(
-        "symmetric2",
-        "step pattern symmetric2: DTW in which a diagonal step counts twice",
-        recurrence.symmetric2,
-        norm=lambda K, N: K + N,
+    *(
+        _pattern(name, f"step pattern {name}: {what}; drops apart", table, lambda K, N: K + N, slopes, drops=True)
+        for name, what, table, slopes in (
+            (
+                "symmetric2",
+                "DTW in which a diagonal step counts twice (P0)",
+                recurrence.symmetric2,
+                None,
+            ),
+            ("symmetricP05", "symmetric2 with slopes from 1/3 to 3", recurrence.symmetric_p05, (1 / 3, 3)),
+            ("symmetricP1", "symmetric2 with slopes from 1/2 to 2", recurrence.symmetric_p1, (0.5, 2)),
+            (
+                "symmetricP2",
+                "symmetric2 with slopes from 2/3 to 3/2",
+                recurrence.symmetric_p2,
+                (2 / 3, 1.5),
+            ),
+        )
     ),
     _pattern(
         "asymmetric",
@@ -457,13 +477,6 @@ _ALL: Final = (
         slopes=(0, 2),
         symmetric=False,
         must_match_x=False,
-    ),
-    _pattern(
-        "symmetricP1",
-        "step pattern symmetricP1: symmetric2 with slopes from 1/2 to 2",
-        recurrence.symmetric_p1,
-        norm=lambda K, N: K + N,
-        slopes=(0.5, 2),
     ),
     _pattern(
         "asymmetricP1",

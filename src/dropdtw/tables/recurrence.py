@@ -328,18 +328,96 @@ def ctc(*, one_to_many: bool = True) -> Recurrence:
 # is a separate state, `start`.
 
 
-@cache
-def symmetric2() -> Recurrence:
-    """DTW in which a diagonal step counts twice: every path has total weight K + N − 1."""
+Step = tuple[str, float]
+"""A move of a step pattern, with the weight of the pair that it leads to."""
+
+
+def _pattern(
+    name: str, *steps: tuple[Step, ...], x: bool = False, z: bool = False, charged: bool = False
+) -> Recurrence:
+    """The table of a step pattern, in which elements can be dropped between any two matches.
+
+    It aligns what is left after dropping, as the pattern does without drops. A state is called after the moves of a
+    step that is not complete yet; `match` follows a complete one. Each has copies in which an x, a z or both were
+    dropped since its match. As in `two_sided`, the x are dropped first.
+
+    steps : what may lead from one complete step to the next: moves, each with the weight of its pair.
+    x, z : whether elements of X, and of Z, may be dropped.
+    """
+    parts = list(dict.fromkeys(step[:n] for step in steps for n in range(1, len(step))))
+    called = {part: "_".join(f"{move}{weight:g}" for move, weight in part) for part in parts} | {(): "match"}
+    moves = {(): {step[0][0] for step in steps}} | {
+        part: {step[len(part)][0] for step in steps if step[: len(part)] == part and len(step) > len(part)}
+        for part in parts
+    }
+
+    def before(state: str, move: str) -> str:
+        """The state and its copies from which a move may leave: an element that matches again is not dropped."""
+        copies = [state] + [f"{state}_drop_x"] * (x and move != "top") + [f"{state}_drop_z"] * (z and move != "left")
+        return " ".join(copies + [f"{state}_drop_both"] * (x and z and move == "diag"))
+
+    found = edges(before("start", "diag"), to="match", moves="diag", cost="match")
+    for part, to in [*((step, "match") for step in steps), *((part, called[part]) for part in parts)]:
+        move, weight = part[-1]
+        found += edges(before(called[part[:-1]], move), to=to, moves=move, cost="match", weight=weight)
+    states = ["start", "match", *(called[part] for part in parts)]
+    final = ["match"]
+    for state, leave in (("start", {"diag"}), *((called[part], moves[part]) for part in ((), *parts))):
+        kept = [copy for move in sorted(leave) for copy in before(state, move).split()]
+        kept += before(state, "diag").split() if state == "match" else []
+        for copy, first, more, side in (
+            (f"{state}_drop_x", state, f"{state}_drop_x", "x"),
+            (f"{state}_drop_z", state, f"{state}_drop_z", "z"),
+            (f"{state}_drop_both", f"{state}_drop_x", f"{state}_drop_both", "z"),
+        ):
+            if copy in kept:
+                found += _drops(first, more, to=copy, side=side, charged=charged)
+                states.append(copy)
+                final += [copy] if state == "match" else []
     return Recurrence(
-        name="symmetric2",
-        states=("start", "match"),
-        edges=edges("start", to="match", moves="diag", cost="match")
-        + edges("match", to="match", moves="diag", cost="match", weight=2.0)
-        + edges("match", to="match", moves="left top", cost="match"),
+        name=_named("_".join([name, *["drop_x"] * x, *["drop_z"] * z]), charged),
+        states=tuple(states),
+        edges=found,
         start="start",
-        final=("match",),
+        final=(*final, *["start_drop_both"] * (x and z)),
     )
+
+
+_DIAG: Step = ("diag", 2.0)
+_X: Step = ("left", 1.0)
+_Z: Step = ("top", 1.0)
+
+
+@cache
+def symmetric2(*, x: bool = False, z: bool = False, charged: bool = False) -> Recurrence:
+    """DTW in which a diagonal step counts twice: every path has total weight K + N − 1. Also called P0."""
+    return _pattern("symmetric2", (_DIAG,), (_X,), (_Z,), x=x, z=z, charged=charged)
+
+
+@cache
+def symmetric_p05(*, x: bool = False, z: bool = False, charged: bool = False) -> Recurrence:
+    """`symmetric2` with slopes limited to ⅓ … 3: after each diagonal move, up to two along X, or two along Z."""
+    steps = (_DIAG, _X, _X), (_DIAG, _X), (_DIAG,), (_DIAG, _Z), (_DIAG, _Z, _Z)
+    return _pattern("symmetricP05", *steps, x=x, z=z, charged=charged)
+
+
+@cache
+def symmetric_p1(*, x: bool = False, z: bool = False, charged: bool = False) -> Recurrence:
+    """`symmetric2` with slopes limited to ½ … 2: after each diagonal move, at most one along X or Z."""
+    return _pattern("symmetricP1", (_DIAG, _X), (_DIAG,), (_DIAG, _Z), x=x, z=z, charged=charged)
+
+
+@cache
+def symmetric_p2(*, x: bool = False, z: bool = False, charged: bool = False) -> Recurrence:
+    """`symmetric2` with slopes limited to ⅔ … 3/2: after two diagonal moves, at most one along X or Z."""
+    return _pattern("symmetricP2", (_DIAG, _DIAG, _X), (_DIAG,), (_DIAG, _DIAG, _Z), x=x, z=z, charged=charged)
+
+
+@cache
+def asymmetric_p1() -> Recurrence:
+    """Each z counts once, with slopes limited to ½ … 2: two x that match one z count half each."""
+    steps = (("diag", 0.5), ("left", 0.5)), (("diag", 1.0),), (("diag", 1.0), ("top", 1.0))
+    return _pattern("asymmetricP1", *steps)
 
 
 @cache
@@ -358,37 +436,3 @@ def asymmetric() -> Recurrence:
         start="start",
         final=("match",),
     )
-
-
-def _slope_limited(
-    name: str, diag: float, diag_then_x: tuple[float, float], diag_then_z: tuple[float, float]
-) -> Recurrence:
-    """A pattern in which every step along X or along Z follows a diagonal one, which limits slopes to ½ … 2.
-
-    diag : the weight of a diagonal step on its own.
-    diag_then_x, diag_then_z : two weights, of a diagonal step and of the step along X (or Z) that follows it.
-    """
-    return Recurrence(
-        name=name,
-        states=("start", "match", "before_x", "before_z"),
-        edges=edges("start", to="match", moves="diag", cost="match")
-        + edges("before_x", to="match", moves="left", cost="match", weight=diag_then_x[1])
-        + edges("match", to="match", moves="diag", cost="match", weight=diag)
-        + edges("before_z", to="match", moves="top", cost="match", weight=diag_then_z[1])
-        + edges("match", to="before_x", moves="diag", cost="match", weight=diag_then_x[0])
-        + edges("match", to="before_z", moves="diag", cost="match", weight=diag_then_z[0]),
-        start="start",
-        final=("match",),
-    )
-
-
-@cache
-def symmetric_p1() -> Recurrence:
-    """`symmetric2` with slopes limited to ½ … 2."""
-    return _slope_limited("symmetricP1", 2.0, (2.0, 1.0), (2.0, 1.0))
-
-
-@cache
-def asymmetric_p1() -> Recurrence:
-    """Each z counts once, with slopes limited to ½ … 2: two x that match one z count half each."""
-    return _slope_limited("asymmetricP1", 1.0, (0.5, 0.5), (1.0, 1.0))
