@@ -148,6 +148,18 @@ BAD = {
     "huge cost": ({"repeat": 0, "cost": 10**400}, None, "the cost of repeat is 1000000"),
     "inside": ({"any": [0, {"one": [1, 2]}]}, None, "any_order contains one_of(1, 2)"),
     "walks": ({"walks": [[0], []]}, None, '"walks" has 2 parts; give labels, arcs, final nodes and jumps'),
+    "limits": ({"lasting": 0, "between": [1]}, None, '"between" is [1]; give [at_least, at_most]'),
+    "no limits": ({"lasting": 0}, None, "the order has None in place of two limits"),
+    "seconds": (
+        {"lasting": 0, "between": [{"seconds": "x"}, None]},
+        None,
+        "the time of at_least is 'x'; give a finite",
+    ),
+    "endless": (
+        {"lasting": 0, "between": [{"seconds": 1e300}, None]},
+        None,
+        "at_least is {'seconds': 1e+300}; give a num",
+    ),
     "final": ({"walks": [[0], [[0, 1]], [5], []]}, None, "5 is not a final node"),
     "graph": ({"steps": [1], "edges": []}, None, "a dictionary with \"edges\" has 'steps', 'edges'; give"),
     "large graph": ({"steps": {str(n): "x" for n in range(20000)}, "edges": []}, None, "the order has 20000 steps"),

@@ -11,11 +11,13 @@ import order_oracle
 from dropdtw import executors
 from dropdtw.tables.reducers import soft_min
 from order_cases import (
+    LASTING,
     MIXED,
     OPTIONS,
     ORDERS,
     POSETS,
     WALKS,
+    Case,
     build,
     case,
     cases_of,
@@ -266,3 +268,22 @@ def test_oracle_can_tell():
     said = ("jumps", 2, [(1, 0, 0.5)])
     c, costlier = case(said, {"sides": (False, False)}), case(("jumps", 2, [(1, 0, 0.75)]), {"sides": (False, False)})
     assert c.answer.soft(1.0) < costlier.answer.soft(1.0) - 1e-3
+
+
+@pytest.mark.parametrize("name", LASTING)
+@pytest.mark.parametrize("sides", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("kind", ["signed", "holes"])
+def test_durations_limit_the_x_of_each_step(name, sides, kind, executor):
+    for N, charged in ((3, False), (4, True), (5, False)):
+        c = case(LASTING[name], {"sides": sides}, N, seed=N, kind=kind)
+        options: dict = {"many_to_one": False, "contiguous": True}
+        if charged and sides[0]:
+            options |= {"open_x": 0.3}
+        if charged and sides[1] and not holds_any(c.said):
+            options |= {"open_z": 0.2}
+        c = Case(c.said, c.C, c.drop_x, c.drop_z, options)
+        check_values(c, executor)
+        if len(c.answer.which):
+            check_alignment(c, executor)
+            check_probabilities(c, executor)
+            check_arcs(c, executor)

@@ -1,5 +1,6 @@
 """One call for each possible mistake in the order of steps."""
 
+from datetime import timedelta
 from unittest import mock
 
 import numpy as np
@@ -9,6 +10,7 @@ from dropdtw import orders, posterior, solve
 from error_calls import case
 
 C3 = np.zeros((3, 4))
+BETWEEN = {"at_least": timedelta(seconds=1.2), "at_most": timedelta(seconds=1.8)}
 FREE = orders.any_order(0, 1, 2)
 SKIPPING = dropdtw.Recurrence(
     states=("m",),
@@ -90,6 +92,37 @@ BUILT = {
     "order, jump of": case(lambda: orders.jumps(3, [(0, 3)]), "the jump (0, 3) names a step", "the steps 0 to 2"),
     "order, jump cost": case(lambda: orders.jumps(3, [(2, 0, -1)]), "the jump (2, 0) is -1", "give a finite number"),
     "order, jump twice": case(lambda: orders.jumps(3, [(2, 0), (2, 0)]), "a jump is listed twice", "the cheaper one"),
+    "order, no duration": case(
+        lambda: orders.lasting(0, at_least=0), "at_least is 0", "give a number of elements, 1 or more, or a time"
+    ),
+    "order, contrary limits": case(
+        lambda: orders.lasting(0, at_least=3, at_most=2), "a step would last 3 to 2", "at_most must not be less"
+    ),
+    "order, two durations": case(
+        lambda: solve(C3, 1, order=[orders.lasting(0, at_least=2), 1, orders.lasting([0, 2], at_most=3)]),
+        "step 0 lasts at least 2 in one place and 1 to 3 in another",
+        "give it one duration",
+    ),
+    "order, no clock": case(
+        lambda: solve(C3, 1, method="steps", order=orders.lasting([0, 1, 2], at_least=timedelta(seconds=2))),
+        "a step lasts 2 s, but the x have no uniform clock",
+        "resample X, and fill in missing elements",
+    ),
+    "order, limits between elements": case(
+        lambda: solve(C3, 1, method="steps", order=orders.lasting([0, 1, 2], **BETWEEN), fps=1),
+        "at least 2 and at most 1 elements of 1 s",
+        "allow a wider range",
+    ),
+    "order, duration of another method": case(
+        lambda: solve(C3, 1, order=orders.lasting([0, 1, 2], at_least=2)),
+        "this method does not give each step one unbroken run of x",
+        "use method 'steps' or 'ctc'",
+    ),
+    "order, long durations": case(
+        lambda: solve(C3, 1, method="steps", order=orders.lasting([0, 1, 2], at_least=1 << 17)),
+        "durations need more than 262144 nodes",
+        "give shorter ones, or resample X",
+    ),
     "order, networkx": case(lambda: orders.from_networkx([(0, 1)]), "not a directed graph", "give a networkx.DiGraph"),
 }
 

@@ -97,7 +97,24 @@ def _built(text: str) -> orders.Order:
         return orders.walks(*parts)
     if kind == "repeat":
         return orders.repeat(build(parts[0]), parts[1])
+    if kind == "lasting":
+        return orders.lasting(build(parts[0]), at_least=parts[1], at_most=parts[2])
     return {"any": orders.any_order, "one": orders.one_of}[kind](*map(build, parts))
+
+
+LASTING: dict[str, Any] = {
+    "all at least 2": ("lasting", [0, 1], 2, None),
+    "one at least 2": [0, ("lasting", 1, 2, None), 2],
+    "at most 1": [("lasting", 0, 1, 1), 1],
+    "2 to 3, then 1 to 2": [("lasting", 0, 2, 3), ("lasting", 1, 1, 2)],
+    "exactly 2, in any order": ("any", ("lasting", 0, 2, 2), [1, ("lasting", 2, 1, 2)]),
+    "partial order": ("lasting", ("before", 3, [(0, 2), (1, 2)]), 1, 2),
+    "alternatives": ("one", ("lasting", 0, 3, None), [("lasting", 1, 1, 1), 2]),
+    "repeats": ("repeat", [("lasting", 0, 2, None), 1], 0.3),
+    "a step twice": [("lasting", 0, 1, 2), 1, 0],
+    "jumps": ("lasting", ("jumps", 2, [(1, 0, 0.5)]), 1, 2),
+    "walks": ("lasting", ("walks", [0, 1, 0], [(0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.1), (1, 3, 0.0)], [3, 2], []), 2, 2),
+}
 
 
 def holds_any(said: Any) -> bool:

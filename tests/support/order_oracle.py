@@ -4,6 +4,7 @@ An order is given as plain tuples: a step is a number, a list means "in this ord
 
     ("any", part, …)   ("before", steps, pairs)   ("one", part, …)   ("repeat", part, cost)
     ("jumps", steps, [(a, b, cost), …])           ("walks", labels, arcs, finals, jumps)
+    ("lasting", part, at_least, at_most), at_most None for no limit
 
 It is expanded into *courses*, one for each choice of alternatives and each number of repetitions. A course consists of
 visits, each to a step, and a partial order of them. An alignment is a course with the x of each visit, such that the
@@ -61,7 +62,9 @@ def courses(order: Any, most: int) -> Iterator[Course]:
     if isinstance(order, list):
         order = ("list", *order)
     kind, *parts = order
-    if kind in ("list", "any"):
+    if kind == "lasting":
+        yield from courses(parts[0], most)
+    elif kind in ("list", "any"):
         yield from _together(parts, most, kind == "any")
     elif kind == "one":
         for part in parts:
@@ -154,6 +157,25 @@ def fillings(course: Course, N: int) -> set[tuple[int, ...]]:
     return found
 
 
+def durations(order: Any) -> dict[int, tuple[int, float]]:
+    """How many x each step matches, at least and at most, unless it is dropped."""
+    if isinstance(order, list):
+        order = ("list", *order)
+    if isinstance(order, int) or order[0] not in ("list", "any", "one", "repeat", "lasting"):
+        return {}
+    parts = [part for part in order[1:] if isinstance(part, (list, tuple))]
+    found = {step: limits for part in parts for step, limits in durations(part).items()}
+    if order[0] == "lasting":
+        steps = {step for way in courses(order[1], 3) for step in way.steps}
+        found = dict.fromkeys(steps, (order[2], math.inf if order[3] is None else order[3])) | found
+    return found
+
+
+def _lasts(way: Course, rows: tuple[int, ...], limits: dict[int, tuple[int, float]]) -> bool:
+    wanted = (limits.get(step, (1, math.inf)) for step in way.steps)
+    return all(not row or least <= row.bit_count() <= most for row, (least, most) in zip(rows, wanted, strict=True))
+
+
 class Listed(NamedTuple):
     """Every alignment of an order with N x, for any options: n of them.
 
@@ -186,10 +208,11 @@ def _runs(missing: list[bool]) -> int:
 
 @functools.lru_cache(maxsize=256)
 def _listed(said: str, K: int, N: int) -> Listed:
+    limits = durations(eval(said))
     ways = list(courses(eval(said), N))  # lists cannot be hashed, but their text can
     once: dict[Any, tuple[int, tuple[int, ...]]] = {}  # walks through the same steps are one, at the lowest cost
     for c, way in sorted(enumerate(ways), key=lambda each: each[1].cost):
-        for filling in sorted(fillings(way, N)):
+        for filling in sorted(filter(lambda rows, way=way: _lasts(way, rows, limits), fillings(way, N))):
             once.setdefault((way.steps, filling), (c, filling))
     rows = sorted(once.values())
     n = len(rows)

@@ -1,4 +1,4 @@
-"""Orders of steps: partial orders, alternatives, repeats and jumps, for the `order` parameter of `align` and others.
+"""Orders of steps, for `order=` of `align` and others: partial orders, alternatives, repeats, jumps and durations.
 
 A step is a row of Z, given by its number. A list means "in this order". `before` and `any_order` build partial orders.
 Lists, `one_of` and `repeat` may contain any order. `any_order` may contain only steps, lists of steps and partial
@@ -18,6 +18,7 @@ from dropdtw.orders.order import (
     before,
     from_networkx,
     jumps,
+    lasting,
     one_of,
     repeat,
     walks,
@@ -32,6 +33,7 @@ __all__ = [
     "before",
     "from_networkx",
     "jumps",
+    "lasting",
     "one_of",
     "parse",
     "parse_steps",

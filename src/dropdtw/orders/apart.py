@@ -12,7 +12,7 @@ from functools import cache
 from math import inf
 from typing import Any
 
-from dropdtw.orders.graph import DROP, MOST_NODES, NEW, PASS, Arc, Graph, graph_of
+from dropdtw.orders.graph import AGAIN, DROP, MOST_NODES, NEW, PASS, Arc, Graph, graph_of
 
 
 def chain(groups: Sequence[int], skips: Sequence[float] | None, *, gaps: bool = False) -> tuple[Graph, list[int]]:
@@ -104,20 +104,30 @@ def apart(graph: Graph, ids: Sequence[Any]) -> Graph:
         assert found is not None
         return found[0]
 
+    gates: dict[int, int] = {}
     for arc in graph.arcs:
         if not arc.use & NEW:
             arcs.append(arc)
             continue
-        source = without(arc.source, own[arc.target])
-        arcs.append(arc._replace(use=NEW | DROP if source == arc.source else NEW))
-        if source is not None and source != arc.source:
-            arcs.append(arc._replace(source=source, use=DROP))
-    more = len(label) - len(graph)
+        source, gate = without(arc.source, own[arc.target]), arc.target
+        if not graph.again[gate]:  # it may not match twice (`durations`), so it has its gate beside it
+            if gate not in gates:
+                gates[gate] = len(label)
+                label.append(label[gate])
+                arcs.append(Arc(gates[gate], gate, AGAIN))
+            gate = gates[gate]
+        if source == arc.source and gate == arc.target:
+            arcs.append(arc._replace(use=NEW | DROP))
+            continue
+        arcs.append(arc._replace(use=NEW))
+        if source is not None:
+            arcs.append(arc._replace(source=source, target=gate, use=DROP))
+    more = range(len(graph), len(label))
     return graph_of(
         label,
         arcs,
         graph.finals,
         start=graph.start,
-        hub=[*graph.hub.tolist(), *[True] * more],
-        again=[*graph.again.tolist(), *[False] * more],
+        hub=[*graph.hub.tolist(), *(label[v] < 0 for v in more)],
+        again=[*graph.again.tolist(), *(False for _ in more)],
     )

@@ -6,6 +6,7 @@ from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 
+from dropdtw.orders import durations
 from dropdtw.orders.graph import MOST_NODES, NEW, PASS, STEP, Arc, Graph, graph_of
 from dropdtw.orders.lattice import Moves, lattice
 from dropdtw.orders.merge import Merged, merged
@@ -19,6 +20,8 @@ from dropdtw.tables.table import Recurrence
 def compiled(order: Order, table: Recurrence) -> Graph:
     """The graph of an order for a table."""
     moves = Moves(any(e.cost == "drop_z" for e in table.edges), table.matches_by("top"), table.matches_by("left"))
+    if order.durations:
+        durations.check(table)
     return _compiled(order, moves)
 
 
@@ -34,7 +37,10 @@ def _compiled(order: Order, moves: Moves) -> Graph:
             "them: soft minima and posteriors count such alignments several times; make its alternatives differ",
             UserWarning,
         )
-    return found.graph
+    if not order.durations:
+        return found.graph
+    limits = {step: durations.counted(*each, None) for step, each in order.durations.items()}
+    return durations.lasting(found.graph, limits, moves.drops)
 
 
 def _overlap(order: Order, moves: Moves) -> bool:
@@ -118,6 +124,8 @@ class _GraphBuilder:
             return exits
         if order.kind in ("any", "before"):
             return self.add_partial(order, entry)
+        if order.kind == "lasting":
+            return self.add(order.parts[0], entry)
         self.chosen = True
         if order.kind == "one":
             return [end for part in order.parts for end in self.add(part, entry)]

@@ -134,6 +134,8 @@ class _Sketch:
             return [_End(at[steps[0]])], [_End(at[steps[-1]])]
         if order.kind == "walks":
             return self.add_walks(order)
+        if order.kind == "lasting":
+            return self.add(order.parts[0])
         if order.kind == "repeat":
             body, cost = order.parts
             firsts, lasts = self.add(body)

@@ -10,10 +10,15 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from itertools import islice
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Union
+
+import numpy as np
+
+from dropdtw.orders.durations import Duration, counted
 
 if TYPE_CHECKING:
     from dropdtw.orders.graph import Graph
@@ -66,13 +71,15 @@ class Order:
     @property
     def _inner(self) -> tuple[Order, ...]:
         """The orders that it contains."""
-        return self.parts[:1] if self.kind == "repeat" else self.parts
+        return self.parts[:1] if self.kind in ("repeat", "lasting") else self.parts
 
     @cached_property
     def is_partial(self) -> bool:
         """Whether it is a partial order: it has no alternatives and no repeats."""
         if self.kind in ("step", "before"):
             return True
+        if self.kind == "lasting":
+            return self._inner[0].is_partial
         listed = [step for part in self._inner for step in part._steps()] if self.kind in ("list", "any") else []
         return bool(listed) and len(set(listed)) == len(listed) and all(part.is_partial for part in self._inner)
 
@@ -95,6 +102,34 @@ class Order:
         """Whether it is the default order: all steps one after the other."""
         listed = self.parts if self.kind == "list" else (self,)
         return all(part.kind == "step" and part.parts[0] == n for n, part in enumerate(listed))
+
+    @cached_property
+    def durations(self) -> dict[int, tuple[Duration, Duration | None]]:
+        """How long each step lasts, at least and at most, if that is limited. Raises ValueError on a contradiction."""
+        found: dict[int, tuple[Duration, Duration | None]] = {}
+        for part in self.parts if self.kind in ("list", "any", "one", "repeat", "lasting") else ():
+            for step, limits in part.durations.items() if isinstance(part, Order) else ():
+                if found.setdefault(step, limits) != limits:
+                    raise ValueError(
+                        f"step {step} lasts {_span_of(*found[step])} in one place and {_span_of(*limits)} in another; "
+                        "give it one duration"
+                    )
+        if self.kind == "lasting":
+            found = dict.fromkeys(self.steps, self.parts[1:]) | found
+        return found
+
+    def in_elements(self, period: float | None) -> Order:
+        """The same order with times as numbers of elements, which last `period` seconds each.
+
+        Raises ValueError if that is not known (None).
+        """
+        if not any(isinstance(limit, timedelta) for limits in self.durations.values() for limit in limits):
+            return self
+        if self.kind == "lasting":
+            part, least, most = self.parts
+            return Order("lasting", (part.in_elements(period), *counted(least, most, period)))
+        inner = (part.in_elements(period) if isinstance(part, Order) else part for part in self.parts)
+        return Order(self.kind, tuple(inner))
 
     def check_steps(self, K: int) -> None:
         """Raise ValueError unless the order refers to exactly the steps 0 … K − 1."""
@@ -139,7 +174,7 @@ class Order:
 
     def _ends(self, side: int) -> list[int]:
         """The steps of a partial order that have no step before them (side 0), or none after them (side 1)."""
-        if self.kind == "list":
+        if self.kind in ("list", "lasting"):
             return self._inner[-side]._ends(side)
         if self.kind == "any":
             return [step for part in self._inner for step in part._ends(side)]
@@ -164,6 +199,11 @@ class Order:
             return {"walks": [list(part) for part in self.parts]}
         if self.kind == "repeat":
             return {"repeat": self.parts[0].to_dict(), "cost": self.parts[1]}
+        if self.kind == "lasting":
+            limits = [
+                {"seconds": each.total_seconds()} if isinstance(each, timedelta) else each for each in self.parts[1:]
+            ]
+            return {"lasting": self.parts[0].to_dict(), "between": limits}
         return {self.kind: [part.to_dict() for part in self.parts]}
 
     def __repr__(self) -> str:
@@ -180,6 +220,11 @@ class Order:
         if self.kind == "repeat":
             body, cost = self.parts
             return f"repeat({body!r})" if cost == 0 else f"repeat({body!r}, {cost!r})"
+        if self.kind == "lasting":
+            inner, least, most = self.parts
+            given = {} if least == 1 else {"at_least": least}
+            given |= {} if most is None else {"at_most": most}
+            return f"lasting({inner!r}, {', '.join(f'{name}={limit!r}' for name, limit in given.items())})"
         return f"{self.kind}{'_order' if self.kind == 'any' else '_of'}({', '.join(map(repr, self.parts))})"
 
 
@@ -298,6 +343,64 @@ def repeat(part: OrderLike, cost: float = 0.0) -> Order:
     repeat([0, 1], 0.5)
     """
     return _bounded(Order("repeat", (as_order(part, "the part of repeat"), as_cost(cost, "cost of repeat"))))
+
+
+def lasting(part: OrderLike, *, at_least: Duration = 1, at_most: Duration | None = None) -> Order:
+    """Build an order that limits how long steps last: how many x in a row a step matches.
+
+    A step that is dropped matches none, and pays its drop once. Needs `method="steps"` or "ctc", in which each step
+    takes one unbroken run of x.
+
+    part : a step, a list or an order. The limits hold for each of its steps that has none of its own yet.
+    at_least, at_most : numbers of x, ≥ 1, or times (timedelta of Python, NumPy or pandas). Times need x that all last
+        equally long, according to `times=` or `fps=`. None: no limit.
+
+    The graph of the order has as many copies of each step as it may last: `at_most`, or, without it, `at_least`. Time
+    and memory grow with the sum of these, which may be up to 2¹⁸.
+
+    Returns an `Order`. Raises ValueError if the part or a limit is invalid.
+
+    >>> import dropdtw
+    >>> C = [[0, 9, 9, 0, 0, 9], [9, 9, 9, 9, 9, 0]]
+    >>> dropdtw.solve(C, drop_x=1, method="steps").labels
+    array([ 0, -1, -1, -1, -1,  1])
+    >>> dropdtw.solve(C, drop_x=1, method="steps", order=[dropdtw.orders.lasting(0, at_least=2), 1]).labels
+    array([-1, -1, -1,  0,  0,  1])
+    """
+    inner, least = as_order(part, "the part of lasting"), _as_duration(at_least, "at_least")
+    most = None if at_most is None else _as_duration(at_most, "at_most")
+    if most is not None and type(least) is type(most) and most < least:  # type: ignore[operator]
+        raise ValueError(f"a step would last {_span_of(least, most)}; at_most must not be less than at_least")
+    if (least, most) == (1, None):
+        return inner
+    found = _bounded(Order("lasting", (inner, least, most)))
+    _ = found.durations  # raises on a contradiction
+    return found
+
+
+def _as_duration(value: Any, name: str) -> Duration:
+    """Turn the caller's duration into a number of elements or a timedelta, or raise. JSON has {"seconds": number}."""
+    if is_whole(value) and not isinstance(value, np.timedelta64) and 1 <= operator.index(value) <= MOST_PAIRS:
+        return operator.index(value)
+    seconds = 0.0
+    if isinstance(value, Mapping) and set(value) == {"seconds"}:
+        seconds = as_cost(value["seconds"], f"time of {name}")
+    elif isinstance(value, timedelta):
+        seconds = value.total_seconds()
+    elif isinstance(value, np.timedelta64) and np.datetime_data(value)[0] not in ("Y", "M", "generic"):
+        seconds = float(value / np.timedelta64(1, "s"))
+    if 1e-6 <= seconds < 1e9:
+        return timedelta(seconds=seconds)
+    raise ValueError(
+        f"{name} is {shown(value)}; give a number of elements, 1 or more, or a time such as timedelta(seconds=2)"
+    )
+
+
+def _span_of(least: Duration, most: Duration | None) -> str:
+    said = [
+        f"{limit.total_seconds():g} s" if isinstance(limit, timedelta) else str(limit) for limit in (least, most or 0)
+    ]
+    return f"at least {said[0]}" if most is None else f"{said[0]} to {said[1]}"
 
 
 def jumps(steps: int | Sequence[int], arcs: Iterable[tuple[int, int] | tuple[int, int, float]]) -> Order:

@@ -19,6 +19,7 @@ from dropdtw.orders.order import (
     before,
     is_whole,
     jumps,
+    lasting,
     one_of,
     repeat,
     walks,
@@ -37,8 +38,8 @@ def parse(said: Any, steps: Sequence[str] | int | None = None) -> Order:
     said : one of these, or the same as JSON text:
         - a list of parts that follow each other: `[0, {"any": [1, 2]}]`;
         - a dictionary as `Order.to_dict` writes it: `{"list": […]}`, `{"any": […]}`, `{"one": […]}`,
-          `{"repeat": …, "cost": 0.5}`, `{"list": […], "jumps": […]}`, `{"walks": […]}`. Parts may also be plain steps
-          and lists;
+          `{"repeat": …, "cost": 0.5}`, `{"lasting": …, "between": [3, 5]}` (elements, null, or `{"seconds": 2}`),
+          `{"list": […], "jumps": […]}`, `{"walks": […]}`. Parts may also be plain steps and lists;
         - `{"before": [[0, 2]]}`, with an optional entry `"steps"`: the number of steps, or a list of them;
         - a task graph of CaptainCook4D, `{"steps": {"0": "START", "1": …}, "edges": [[0, 1], …]}`. Its steps are
           numbered by ascending id, without START and END;
@@ -234,6 +235,14 @@ def _repeat(said: Mapping[str, Any], known: _StepNames, depth: int) -> Order:
     return repeat(_order(said["repeat"], known, depth + 1), said.get("cost", 0.0))
 
 
+def _lasting(said: Mapping[str, Any], known: _StepNames, depth: int) -> Order:
+    limits = _list(said.get("between"), "two limits")
+    if len(limits) != 2:
+        raise ValueError(f'"between" is {_brief(limits)}; give [at_least, at_most], with null for no limit')
+    least = 1 if limits[0] is None else limits[0]
+    return lasting(_order(said["lasting"], known, depth + 1), at_least=least, at_most=limits[1])
+
+
 MAKERS: Final[dict[tuple[str, ...], Callable[[Mapping[str, Any], _StepNames, int], Order]]] = {
     ("step",): lambda said, known, depth: Order("step", (known.step(said["step"]),)),
     ("any",): lambda said, known, depth: any_order(*_parts(said["any"], known, depth)),
@@ -242,6 +251,7 @@ MAKERS: Final[dict[tuple[str, ...], Callable[[Mapping[str, Any], _StepNames, int
     ("before", "steps"): _before,
     ("repeat", "cost"): _repeat,
     ("walks",): _walks,
+    ("lasting", "between"): _lasting,
 }
 """Functions that read a dictionary with these keys. The first key is required, the second optional."""
 

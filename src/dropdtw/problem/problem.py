@@ -131,7 +131,8 @@ class Problem:
         """The problem for a matrix of match costs (K, N)."""
         spec.check_costs_suffice()
         match = Matrix(as_match_costs(C))
-        return cls._of(spec, match, spec.drop_x, spec.drop_z).clocked(clocks_of(match.shape, times, fps))
+        clocks = clocks_of(match.shape, times, fps)
+        return cls._of(spec.timed(clocks), match, spec.drop_x, spec.drop_z).clocked(clocks)
 
     @classmethod
     def of_sequences(
@@ -147,7 +148,7 @@ class Problem:
         spec, A, B, kept = without_missing(spec, Z, X)
         match = spec.resolved(A.shape[1])
         match.check_features(A.shape[1])
-        found = cls.of_checked(spec, A, B, match)
+        found = cls.of_checked(spec.timed(clocks, kept), A, B, match)
         if kept is not None or symbols is not None:
             found = replace(found, kept=kept, symbols=symbols)
         return found.clocked(clocks)

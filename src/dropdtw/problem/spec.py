@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from dropdtw.orders.order import Order
 from dropdtw.problem import charges
 from dropdtw.problem.band import window_width
 from dropdtw.problem.charges import RequestedCharges
+from dropdtw.problem.clock import Clocks
 from dropdtw.problem.errors import MismatchError, OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.options import Options
@@ -25,6 +26,9 @@ from dropdtw.tables import reducers
 from dropdtw.tables.methods import METHODS, Matching, Method, look_up
 from dropdtw.tables.reducers import Reducer
 from dropdtw.tables.table import Recurrence
+
+if TYPE_CHECKING:
+    from dropdtw.problem.missing import Kept
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ class Spec:
         table = entry.table(*sides, matching, charged or requested.any)
         charges.check(requested, entry, table, sides)
         minimum = reducers.reducer(o.reducer, o.gamma)
-        _check_normalize(entry, o.normalize, minimum)
+        _check_normalize(entry, o.normalize, minimum, any(sides))
         if o.missing is not None and o.missing != "drop":
             raise OptionError(
                 "missing", o.missing, "give 'drop' to leave out elements with NaN, or None to reject them"
@@ -140,6 +144,14 @@ class Spec:
     def limited(self, max_cost: float | None) -> Spec:
         """The request with a largest cost of interest; None for no limit."""
         return self if max_cost is None else replace(self, max_cost=_largest_wanted(max_cost))
+
+    def timed(self, clocks: Clocks | None, kept: Kept | None = None) -> Spec:
+        """The request with durations of steps as numbers of elements. Raises if the clock of X cannot count them."""
+        if self.order is None or not self.order.durations:
+            return self
+        whole = kept is None or len(kept.x) == kept.shape[1]
+        clock = None if clocks is None else clocks.x
+        return replace(self, order=self.order.in_elements(None if clock is None or not whole else clock.uniform))
 
     def graph(self, K: int) -> Graph | None:
         """The order of K steps as a graph; None for a plain list."""
@@ -238,12 +250,13 @@ class Spec:
             if not self.order.is_partial:  # the walk decides how many z there are, so K says nothing about what fits
                 return
         entry, matching = self.method, self.matching
-        if entry.slopes is not None:
+        if entry.slopes is not None and self.drop_x is None and self.drop_z is None:
             least, most = entry.slopes
             if not least * (K - 1) <= N - 1 <= most * (K - 1):
                 raise ValueError(
                     f"no path of method {entry.name!r} leads through {K} × {N} elements (K × N): it needs "
                     f"{least:g} (K − 1) ≤ N − 1 ≤ {most:g} (K − 1); use 'symmetric2', or more similar lengths"
+                    + (", or drop costs" if entry.takes_drops else "")
                 )
         if self.drop_z is None and entry.must_match_z and K > N and (entry.one_to_one or not matching.many_to_one):
             raise MismatchError(
@@ -328,7 +341,7 @@ def _largest_wanted(max_cost: float) -> float:
     return float(max_cost)
 
 
-def _check_normalize(entry: Method, normalize: str | None, reducer: Reducer) -> None:
+def _check_normalize(entry: Method, normalize: str | None, reducer: Reducer, drops: bool) -> None:
     if normalize is None:
         return
     if normalize not in ("pattern", "path", *LENGTHS):
@@ -344,6 +357,9 @@ def _check_normalize(entry: Method, normalize: str | None, reducer: Reducer) -> 
         known = ", ".join(repr(method.name) for method in METHODS.values() if method.norm is not None)
         why = f", but the paths of method {entry.name!r} differ in total weight"
         raise OptionError("normalize", normalize, f"use one of {known}", why)
+    if normalize == "pattern" and drops:
+        why = ", but with drops, the paths of a step pattern differ in total weight"
+        raise OptionError("normalize", normalize, "leave {drop_x} and {drop_z} out, or use 'both'", why)
 
 
 def _check_order(
