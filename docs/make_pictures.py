@@ -29,6 +29,7 @@ PAGES = (
     "windows.md",
     "diff.md",
     "sklearn.md",
+    "speech.md",
 )
 TABLES = (
     *("dtw", "one_sided", "two_sided", "algorithm_2", "subsequence", "needleman_wunsch", "smith_waterman"),

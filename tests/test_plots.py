@@ -315,3 +315,24 @@ def test_posteriors_of_orders_are_drawn(axes, plot):
     p = dropdtw.posterior(np.eye(3), drop_x=1.0, order=orders.any_order(0, 1, 2))
     plot.posterior(p, ax=axes)
     np.testing.assert_array_equal(axes.images[0].get_array(), p.match)
+
+
+def test_words_are_framed_where_they_are_spoken_and_hatched_where_not(axes, plot):
+    from dropdtw import speech
+
+    path = [1, 0, 4, 4, 0, 2]
+    log_probs = np.log(np.full((6, 5), 0.02) + 0.9 * np.eye(5)[path])
+    text = [[1], [3], [2]]
+    told = speech.align(log_probs, text, skip=2.0, garbage=1.0)
+    assert (told.skipped, told.extra) == ((1,), ((2, 4),))
+    plot.words(told, log_probs, text, ["so", "not", "yes"], fps=2, ax=axes)
+    framed = [p for p in axes.patches if not p.get_fill()]
+    assert [(p.get_xy(), p.get_width()) for p in framed] == [((0, 0), 0.5), ((2.5, 2), 0.5)]
+    hatched = [
+        p.get_window_extent().transformed(axes.transData.inverted()).bounds for p in axes.patches if p.get_hatch()
+    ]
+    assert hatched[0] == pytest.approx((1.0, 3.0, 1.0, -3.0))  # the time that is not in the text
+    assert hatched[1] == pytest.approx((0.0, 2.0, 3.0, -1.0))  # the word that is not spoken
+    assert [t.get_text() for t in axes.get_yticklabels()] == ["so", "not", "yes"]
+    assert legend(axes) == ["spoken", "not spoken, or not in the text"]
+    assert axes.images[0].get_array().shape == (3, 6)

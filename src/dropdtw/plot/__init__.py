@@ -11,6 +11,7 @@ from dropdtw.plot.common import DROPPED, MATCH, SERIES, TRUTH
 from dropdtw.plot.orders import order
 from dropdtw.plot.pairs import alignment, compare, linked, posterior, with_frames
 from dropdtw.plot.series import curves, occurrences, step_bars, strip
+from dropdtw.plot.speech import words
 
 __all__ = ["DROPPED", "MATCH", "SERIES", "TRUTH", "alignment", "compare", "curves", "linked", "occurrences"]
-__all__ += ["order", "posterior", "step_bars", "strip", "with_frames"]
+__all__ += ["order", "posterior", "step_bars", "strip", "with_frames", "words"]
