@@ -88,6 +88,11 @@ class Tensors:
         frames, steps, ids, x, z = (torch.from_numpy(np.ascontiguousarray(a)) for a in arrays)
         return cls(frames, steps, ids, x, z, batch.orders)
 
+    @property
+    def real(self) -> Tensor:
+        """(B, N): which frames are not padding."""
+        return torch.arange(self.frames.shape[1], device=self.frames.device) < self.x_lengths[:, None]
+
     def to(self, device: Any) -> Tensors:
         """Copy to another device."""
         parts = (self.frames, self.steps, self.ids, self.x_lengths, self.z_lengths)
@@ -114,7 +119,7 @@ class StepModel(nn.Module):
         self.register_buffer("step_mean", torch.zeros(step_dim))
         self.register_buffer("step_std", torch.ones(step_dim))
         self.project = nn.Identity() if frame_dim == step_dim else nn.Linear(frame_dim, step_dim)
-        self.network = nn.Sequential(nn.Linear(step_dim, step_dim), nn.ReLU(), nn.Linear(step_dim, step_dim))
+        self.network: nn.Module = nn.Sequential(nn.Linear(step_dim, step_dim), nn.ReLU(), nn.Linear(step_dim, step_dim))
         loss = LOSSES[objective.loss]
         self.drop = None if loss.learned is None else loss.learned(step_dim, objective.percentile)
         scale = step_dim / 512
@@ -143,9 +148,15 @@ class StepModel(nn.Module):
         mapped: Tensor = x + self.network(x)
         return mapped
 
+    def embed_batch(self, batch: Tensors) -> Tensor:
+        """Embed the frames of a batch, (B, N, d'), with zeros for the padding, which is half of it."""
+        X = batch.frames.new_zeros(*batch.frames.shape[:2], batch.steps.shape[2])
+        X[batch.real] = self.embed(batch.frames[batch.real])
+        return X
+
     def forward(self, batch: Tensors) -> Tensor:
         """The loss of each video, (B,)."""
-        X = self.embed(batch.frames)
+        X = self.embed_batch(batch)
         Z = self.embed_steps(batch.steps)
         p = pairs(Z, X, batch.z_lengths, batch.x_lengths, batch.ids)
         aligned = None if self.align is None else self.objective.weight * self.aligned(p, batch.orders)
