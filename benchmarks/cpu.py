@@ -91,8 +91,8 @@ def subsequence() -> dict[str, Job]:
 
 def soft_gradient() -> dict[str, Job]:
     from dropdtw.executors import cpu
+    from dropdtw.problem.costs import Costs
     from dropdtw.problem.match import Matrix
-    from dropdtw.problem.problem import Costs
     from dropdtw.tables import recurrence
     from dropdtw.tables.reducers import soft_min
 

@@ -15,8 +15,8 @@ import numpy as np
 
 import dropdtw
 from dropdtw.executors import cpu
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.match import Matrix
-from dropdtw.problem.problem import Costs
 from dropdtw.tables import recurrence
 from dropdtw.tables.reducers import smooth_min
 

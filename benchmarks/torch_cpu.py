@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from dropdtw import executors
-from dropdtw.problem.batch import BatchCosts
+from dropdtw.problem.costs import Costs
 from dropdtw.tables.recurrence import one_sided
 from dropdtw.tables.reducers import smooth_min
 from dropdtw.torch import drop_dtw
@@ -42,7 +42,7 @@ def main() -> None:
         C = torch.rand(B, K, N, requires_grad=True)
         drop = (torch.rand(B, N) * 0.3).requires_grad_()
         never = np.full((B, K), np.inf, np.float32)
-        batch = BatchCosts(C.detach().numpy(), drop.detach().numpy(), never)
+        batch = Costs(C.detach().numpy(), drop.detach().numpy(), never, None)
         for threads in (1, 2):
             torch.set_num_threads(threads)
             bare, full = milliseconds(

@@ -13,10 +13,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -57,14 +57,40 @@ EPSILON: Final = 1e-5
 """The default ε of `LogitPercentile`."""
 
 
+class Lowered(NamedTuple):
+    """A rule in the form that every executor takes, compiled or not, on a CPU or a GPU.
+
+    kind : "number"; "each" (one number per element); "percentile", "logit" or "suggest", which the match costs decide;
+        or "own", which only `Rule.price` can compute.
+    number : the number, or the percentile.   values : one number per element.
+    """
+
+    kind: str
+    number: float = np.inf
+    values: Array | None = None
+
+    @property
+    def known(self) -> float | Array:
+        """The drop cost of every element, whatever the match costs: one number, or one per element."""
+        return self.number if self.values is None else self.values
+
+    def fits(self, sequences: Sequence[Sized]) -> bool:
+        """Whether kernels can compute it for all of these sequences; one number per element fits one length only."""
+        if self.values is not None:
+            return {len(each) for each in sequences} == {np.size(self.values)}
+        return self.kind in ("number", "percentile", "suggest")
+
+
 class Rule(ABC):
     """A way to compute drop costs. `resolve` turns every accepted value of `drop_x` and `drop_z` into one of these.
 
+    kind : as in `Lowered`. It counts only in the class that states it: a subclass may compute something else.
     needs_costs : whether it depends on the match costs; if not, the drop costs are known before any match cost
         is computed.
     symmetric : whether the drop cost stays the same if Z and X are exchanged.
     """
 
+    kind: ClassVar[str] = "own"
     needs_costs: ClassVar[bool] = True
     symmetric: ClassVar[bool] = False
 
@@ -73,7 +99,7 @@ class Rule(ABC):
         """The drop cost for these match costs: a number, or one per element.
 
         side : "x" or "z", the elements to be dropped.
-        band : the x that each z_i may match, as in `dropdtw.problem.problem.Costs`.
+        band : the x that each z_i may match, as in `dropdtw.problem.costs.Costs`.
         """
 
     def plain(self) -> float | str | None:
@@ -105,6 +131,7 @@ class Constant(Rule):
 
     value: float
 
+    kind: ClassVar[str] = "number"
     needs_costs: ClassVar[bool] = False
     symmetric: ClassVar[bool] = True
 
@@ -140,6 +167,7 @@ class PerElement(Rule):
 
     values: npt.ArrayLike
 
+    kind: ClassVar[str] = "each"
     needs_costs: ClassVar[bool] = False
 
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> npt.ArrayLike:
@@ -173,6 +201,8 @@ class Background(PerElement):
     >>> dropdtw.solve(C, drops.Background(p[:, 0]), method="steps").labels
     array([ 0, -1,  1])
     """
+
+    kind: ClassVar[str] = "each"
 
     def __init__(self, probability: npt.ArrayLike, scale: float = 1.0, offset: float = 0.0) -> None:
         p: Any = probability if hasattr(probability, "detach") else np.asarray(probability, np.float64)
@@ -222,6 +252,7 @@ class Percentile(Rule):
 
     p: float
 
+    kind: ClassVar[str] = "percentile"
     symmetric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -248,6 +279,8 @@ class Suggest(Rule):
     >>> drops.Suggest()([[0.1, 0.9, 0.8], [0.9, 0.2, 0.9]])         # best matches 0.1, 0.2 and 0.8; all others 0.9
     0.5
     """
+
+    kind: ClassVar[str] = "suggest"
 
     def price(self, costs: MatchCosts, side: str, band: Band = None) -> float:
         """The same number for x and z, from a sample of the pairs inside the band (`sampled`)."""
@@ -279,6 +312,8 @@ class LogitPercentile(Rule):
 
     p: float
     epsilon: float = EPSILON
+
+    kind: ClassVar[str] = "logit"
 
     def __post_init__(self) -> None:
         _check_percentile(self.p)
@@ -345,6 +380,21 @@ def resolve(drop: DropCost, name: str) -> Rule | None:
     if isinstance(drop, np.ndarray):
         return PerElement(owned(drop))
     return PerElement(list(drop) if isinstance(drop, list) else drop)
+
+
+def lowered(rule: Rule | None) -> Lowered:
+    """A rule as executors take it; without one, a drop costs +∞.
+
+    >>> lowered(resolve("percentile:30", "drop_x")), lowered(None).number
+    (Lowered(kind='percentile', number=30.0, values=None), inf)
+    """
+    if rule is None:
+        return Lowered("number")
+    kind = vars(type(rule)).get("kind", "own")
+    if isinstance(rule, PerElement) and kind == "each":
+        return Lowered(kind, values=np.asarray(detached(rule.values)))
+    number = rule.plain() if kind == "number" else getattr(rule, "p", np.inf)
+    return Lowered("own") if number is None else Lowered(kind, float(number))
 
 
 def _parsed(drop: str, name: str) -> Rule:

@@ -11,8 +11,8 @@ import pytest
 
 from cases import paid
 from dropdtw.executors import choose, emit
-from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.charges import Charges
+from dropdtw.problem.costs import Costs
 from dropdtw.tables import recurrence
 from dropdtw.tables.reducers import reducer
 
@@ -46,8 +46,8 @@ def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
     for table in (*plain, *charged, recurrence.symmetric2()):
         charges = rng.random((4, 3)) if table in charged else np.zeros((4, 3))
         costs = rng.random((4, 17, 40)), rng.random((4, 40)), rng.random((4, 17))
-        batch = BatchCosts(*costs, charges, tuple(sizes.T))
-        for part, *limits in ((batch.C, 0, 1), (batch.drop_x, 1), (batch.drop_z, 0)):
+        batch = Costs(*costs, charges, tuple(sizes.T))
+        for part, *limits in ((batch.match, 0, 1), (batch.drop_x, 1), (batch.drop_z, 0)):
             for b in range(4):  # values beyond the lengths must not matter
                 inside = tuple(slice(sizes[b, k]) for k in limits)
                 kept = part[b][inside].copy()
@@ -57,7 +57,7 @@ def test_a_batch_of_any_sizes_is_its_members_one_by_one(executor, kind):
             choose(table, executor).run(
                 table,
                 fold,
-                paid(batch.C[b, :k, :n], batch.drop_x[b, :n], batch.drop_z[b, :k], None, Charges(*charges[b])),
+                paid(batch.match[b, :k, :n], batch.drop_x[b, :n], batch.drop_z[b, :k], None, Charges(*charges[b])),
                 gradient=True,
             )
             for b, (k, n) in enumerate(sizes)

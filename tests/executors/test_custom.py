@@ -10,8 +10,8 @@ from dropdtw import Recurrence, edges
 from dropdtw.executors import choose, reference
 from dropdtw.orders.graph import Arc, graph_of
 from dropdtw.problem.band import band
-from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.charges import Charges
+from dropdtw.problem.costs import Costs
 from dropdtw.tables.reducers import hard_min, reducer
 from random_tables import random_table
 
@@ -70,11 +70,11 @@ def test_a_batch_of_any_table_is_its_members_one_by_one(fold):
     sizes = np.array(SIZES)
     K, N = sizes.max(axis=0)
     costs = rng.random((5, K, N)), rng.random((5, N)), rng.random((5, K))
-    batch = BatchCosts(*costs, rng.random((5, 3)), tuple(sizes.T))
+    batch = Costs(*costs, rng.random((5, 3)), tuple(sizes.T))
     value, match, *_ = cpu.run_batch(table, fold, batch, gradient=True, threads=2)
     for b, (k, n) in enumerate(SIZES):
         charges = Charges(*batch.charges[b])
-        alone = paid(batch.C[b, :k, :n], batch.drop_x[b, :n], batch.drop_z[b, :k], None, charges)
+        alone = paid(batch.match[b, :k, :n], batch.drop_x[b, :n], batch.drop_z[b, :k], None, charges)
         expected = reference.run(table, fold, alone, gradient=True)
         assert value[b] == approx(expected.value, abs=1e-9)
         if np.isfinite(expected.value):

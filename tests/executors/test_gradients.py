@@ -1,7 +1,5 @@
 """Derivatives against finite differences in float64, for every method and reducer."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from pytest import approx
@@ -42,7 +40,7 @@ def test_gradient_is_the_slope(variant, kind, executor):
             for sign in (1, -1):
                 moved = given.copy()
                 moved[index] += sign * h
-                there = replace(p.costs, **{part: Matrix(moved) if part == "match" else moved})
+                there = p.costs._replace(**{part: Matrix(moved) if part == "match" else moved})
                 ends.append(choose(p.table, executor).run(p.table, fold, there).value)
             assert slope[index] == approx((ends[0] - ends[1]) / (2 * h), abs=2e-7)
     for charge, slope in found.charges._asdict().items():
@@ -52,7 +50,7 @@ def test_gradient_is_the_slope(variant, kind, executor):
         ends = []
         for sign in (1, -1):
             moved = p.costs.charges._replace(**{charge: getattr(p.costs.charges, charge) + sign * h})
-            ends.append(choose(p.table, executor).run(p.table, fold, replace(p.costs, charges=moved)).value)
+            ends.append(choose(p.table, executor).run(p.table, fold, p.costs._replace(charges=moved)).value)
         assert slope == approx((ends[0] - ends[1]) / (2 * h), abs=2e-7)
 
 

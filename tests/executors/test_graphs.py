@@ -15,8 +15,8 @@ from dropdtw import METHODS, Recurrence, edges, orders
 from dropdtw.executors import EXECUTORS, reference
 from dropdtw.orders.graph import AGAIN, DROP, NEW, PASS, SAME, STEP, Arc, graph_of
 from dropdtw.orders.order import as_order
-from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.charges import Charges
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.tables import recurrence
@@ -317,7 +317,7 @@ def test_items_of_a_batch_are_computed_exactly_as_alone(fold, dtype):
     z_lengths = np.array([graph.K for graph in graphs])
     match, drop_x, drop_z = (rng.random(shape).astype(dtype) for shape in ((B, K, N), (B, N), (B, K)))
     charges = rng.random((B, 3)).astype(dtype)
-    padded = BatchCosts(match, drop_x, drop_z, charges, (z_lengths, x_lengths))
+    padded = Costs(match, drop_x, drop_z, charges, (z_lengths, x_lengths))
     alone = [
         cpu.run_graph(
             table,
@@ -409,7 +409,7 @@ def test_ctrl_c_is_answered(work):
     graph = orders.any_order(*range(12)).graph(table)
     rng = np.random.default_rng(0)
     long = random_costs(rng, 150_000, K=12, dtype=np.float32)
-    padded = BatchCosts(rng.random((64, 12, 3000)), rng.random((64, 3000)), rng.random((64, 12)))
+    padded = Costs(rng.random((64, 12, 3000)), rng.random((64, 3000)), rng.random((64, 12)), None)
     jobs = {
         "value": lambda: cpu.run_graph(table, graph, soft_min(0.1), long),
         "path": lambda: cpu.trace_graph(table, graph, long),

@@ -165,8 +165,7 @@ def test_a_graph_that_is_too_large_runs_in_plain_operations_and_says_so(monkeypa
 def test_graphs_without_hubs_have_the_same_values(reducer):
     """Direct arcs replace a hub if that changes nothing; otherwise the hub stays."""
     from dropdtw.executors import graphs as reference
-    from dropdtw.problem.charges import NO_CHARGES
-    from dropdtw.problem.problem import Costs, Matrix
+    from dropdtw.problem.costs import Costs, Matrix
     from dropdtw.tables.reducers import reducer as find_reducer
 
     C, d_x, d_z = (part.numpy() for part in problem(6, 1, "xz", N=6))
@@ -177,7 +176,7 @@ def test_graphs_without_hubs_have_the_same_values(reducer):
             table = Spec.of(0.0, order=order, **how).table
             graph = order.graph(table)
             direct = graph.without_hubs()
-            costs = Costs(Matrix(C[0]), d_x[0], d_z[0], None, NO_CHARGES)
+            costs = Costs(Matrix(C[0]), d_x[0], d_z[0])
             one, other = (reference.run(table, g, fold, costs, gradient=True) for g in (graph, direct))
             assert other.value == pytest.approx(one.value, abs=1e-12)
             assert other.match == pytest.approx(one.match, abs=1e-12)

@@ -12,8 +12,8 @@ import numpy as np
 import dropdtw
 import oracle
 from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.match import Matrix
-from dropdtw.problem.problem import Costs
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.table import CHARGES
 
@@ -53,7 +53,7 @@ def paid(
     C: np.ndarray, drop_x: np.ndarray, drop_z: np.ndarray, band: Any = None, charges: Charges = NO_CHARGES
 ) -> Costs:
     """Costs for an executor, from a matrix."""
-    return Costs(Matrix(C), drop_x, drop_z, band, charges)
+    return Costs(Matrix(C), drop_x, drop_z, charges, band=band)
 
 
 def costs(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch", reason="the losses need PyTorch: pip instal
 pytest.importorskip("triton", reason="the CUDA kernels need Triton, which is for Linux")
 
 from dropdtw.executors import triton as kernels  # noqa: E402
-from dropdtw.problem.batch import BatchCosts  # noqa: E402
+from dropdtw.problem.costs import Costs  # noqa: E402
 from dropdtw.torch import (  # noqa: E402
     DropDTWLoss,
     LearnedDrop,
@@ -26,7 +26,7 @@ class Compiled:
     def forward(table, reducer, gamma, *given):
         *tensors, gradient, normalize = given
         how = ops.Operation(ops.register(table), reducer, gamma)
-        found, saved = ops.solve(BatchCosts(*tensors, torch), how, gradient)
+        found, saved = ops.solve(Costs(*tensors, torch), how, gradient)
         return found / Compiled.length(tensors, normalize), saved
 
     @staticmethod
@@ -34,7 +34,7 @@ class Compiled:
         *tensors, saved, grad, normalize = given
         call = ops.Operation(ops.register(table), reducer, gamma)
         grad = grad / Compiled.length(tensors, normalize).to(tensors[0].dtype)
-        return ops.derivatives(grad.expand(len(tensors[0])), BatchCosts(*tensors, torch), list(saved), call)
+        return ops.derivatives(grad.expand(len(tensors[0])), Costs(*tensors, torch), list(saved), call)
 
     @staticmethod
     def length(tensors, normalize):

@@ -6,7 +6,6 @@ The reference executor is always available and runs every table.
 from __future__ import annotations
 
 import bisect
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -14,9 +13,10 @@ import numpy as np
 from dropdtw.executors import graphs, reference
 from dropdtw.executors.protocol import Executor, Result, Step, Trace
 from dropdtw.problem.band import band
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.errors import MismatchError
 from dropdtw.problem.inputs import Array
-from dropdtw.problem.problem import Costs, Problem
+from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.problem.warn import warn
 from dropdtw.tables.reducers import Reducer, hard_min
@@ -156,7 +156,7 @@ def no_alignment(problem: Problem) -> ValueError:
     if problem.costs.band is not None:
 
         def feasible(width: int) -> bool:
-            costs = problem.edit(replace(problem.given, band=band(K, N, width)))
+            costs = problem.edit(problem.given._replace(band=band(K, N, width)))
             return bool(np.isfinite(run(problem.paying(costs), hard_min).value))
 
         if feasible(N):

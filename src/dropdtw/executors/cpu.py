@@ -11,23 +11,22 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 import dropdtw._cpp as _cpp
 from dropdtw.costs import row_lengths, unit_rows
-from dropdtw.drops import Percentile, Suggest
+from dropdtw.drops import Lowered
 from dropdtw.executors.cpu_graphs import PLUS, REDUCER, plain, reads, run_graph, run_graphs, strided, trace_graph
 from dropdtw.executors.emit import UNROLLED, locate
-from dropdtw.executors.protocol import Occurrences, Price, Result, Terms, Trace, Values, Within
+from dropdtw.executors.protocol import Occurrences, Result, Terms, Trace, Values, Within
 from dropdtw.executors.reference import Column
 from dropdtw.orders.graph import Graph
 from dropdtw.problem.band import window_width
-from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array
-from dropdtw.problem.problem import Costs
 from dropdtw.tables.reducers import Reducer, hard_min
 from dropdtw.tables.table import COSTS, MOVES, Edge, Recurrence
 
@@ -238,7 +237,7 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
 def run_batch(
     table: Recurrence,
     reducer: Reducer,
-    batch: BatchCosts,
+    batch: Costs,
     *,
     graphs: Sequence[Graph] | None = None,
     gradient: bool = False,
@@ -308,7 +307,7 @@ def pairwise(
     kernel, transposed = _compiled(table)
     dtype = np.result_type(*Zs, *Xs)
     rules = (terms.drop_x, terms.drop_z, terms.threshold)
-    read = terms.binary or terms.greedy or any(terms.suggests) or any(map(_is_rule, rules))
+    read = terms.binary or terms.greedy or any(terms.suggests) or any(rule.kind in _PRICES[2:] for rule in rules)
     stores_costs = metric == "cosine" or Zs[0].shape[1] > WIDEST or read
     if stores_costs and max(map(len, Zs)) * max(map(len, Xs)) * dtype.itemsize > MOST_STORED:
         return None
@@ -351,17 +350,13 @@ def pairwise(
     return Values(out.T.copy() if transposed else out, abandoned, spared / (len(zs) * len(xs)))
 
 
-def _is_rule(price: Price) -> bool:
-    return isinstance(price, (Percentile, Suggest))
+_PRICES: Final = ("number", "each", "percentile", "suggest")
+"""The kinds of drop costs that kernels compute, in the order of their codes."""
 
 
-def _price(price: Price, dtype: Any) -> tuple[int, float, Array | None]:
+def _price(price: Lowered, dtype: Any) -> tuple[int, float, Array | None]:
     """Return a price in the form that kernels take: its kind, a number, and one number per element."""
-    if isinstance(price, Percentile):
-        return 2, float(price.p), None
-    if isinstance(price, Suggest):
-        return 3, 0.0, None
-    return (1, 0.0, plain(price, dtype)) if isinstance(price, np.ndarray) else (0, price, None)
+    return _PRICES.index(price.kind), price.number, None if price.values is None else plain(price.values, dtype)
 
 
 def _joined(sequences: list[Array], dtype: Any) -> tuple[Array, Array]:

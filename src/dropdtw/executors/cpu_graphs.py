@@ -15,10 +15,9 @@ import numpy as np
 import dropdtw._cpp as _cpp
 from dropdtw.executors.protocol import Result, Trace
 from dropdtw.orders.graph import PASS, Graph, use_of
-from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array
-from dropdtw.problem.problem import Costs
 from dropdtw.tables.reducers import Reducer
 from dropdtw.tables.table import CHARGES, COSTS, MOVES, Recurrence
 
@@ -120,7 +119,7 @@ def run_graphs(
     table: Recurrence,
     graphs: Sequence[Graph],
     reducer: Reducer,
-    batch: BatchCosts,
+    batch: Costs,
     *,
     gradient: bool,
     threads: int,

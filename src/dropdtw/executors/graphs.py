@@ -16,9 +16,9 @@ import numpy as np
 from dropdtw.executors.protocol import Result, Step, Trace
 from dropdtw.orders.graph import AGAIN, NEW, OTHER, PASS, Block, Graph, use_of
 from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import Matrix
-from dropdtw.problem.problem import Costs
 from dropdtw.tables.reducers import Reducer, hard_min
 from dropdtw.tables.table import MOVES, Recurrence
 
@@ -84,7 +84,7 @@ class GraphColumn:
     ) -> None:
         never = np.full((len(drop_z), 1), np.inf, drop_z.dtype)
         self.reducer = reducer
-        self.sheet = _Sheet(table, graph, Costs(Matrix(never), never[0], drop_z, None, charges))
+        self.sheet = _Sheet(table, graph, Costs(Matrix(never), never[0], drop_z, charges))
         self.sheet.enter(reducer, 0)
         self.current = 0  # there is no x yet, so the current column is column 0
 

@@ -7,12 +7,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from dropdtw.drops import Percentile, Suggest
+from dropdtw.drops import Lowered
 from dropdtw.orders.graph import Graph
-from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array
-from dropdtw.problem.problem import Costs
 from dropdtw.tables.reducers import Reducer
 from dropdtw.tables.table import Recurrence
 
@@ -122,15 +121,10 @@ class Occurrences(NamedTuple):
     begin: Array
 
 
-Price = float | Array | Percentile | Suggest
-"""A drop cost or a threshold: one number for all elements, an array with one per element, or a rule that computes it
-from the match costs of each pair of sequences. A drop cost of +∞ forbids dropping."""
-
-
 class Terms(NamedTuple):
     """The costs of pairs of sequences, apart from their match costs.
 
-    drop_x, drop_z : the drop costs. An array has one per element; all sequences then have this length.
+    drop_x, drop_z : the drop costs; +∞ forbids dropping. With one per element, all sequences have this length.
     charges : the opening costs and the warp penalty.
     window : as in `Spec`.
     binary : what matches cost under a method with a threshold: (cost below the threshold, cost above it, whether the
@@ -140,12 +134,12 @@ class Terms(NamedTuple):
     greedy : whether drops are decided first, as in method "greedy".
     """
 
-    drop_x: Price
-    drop_z: Price
+    drop_x: Lowered
+    drop_z: Lowered
     charges: Charges = NO_CHARGES
     window: float | None = None
     binary: tuple[float, float, bool] | None = None
-    threshold: Price = np.inf
+    threshold: Lowered = Lowered("number")
     suggests: tuple[bool, bool] = (False, False)
     greedy: bool = False
 
@@ -194,7 +188,7 @@ class Executor(Protocol):
         self,
         table: Recurrence,
         reducer: Reducer,
-        batch: BatchCosts,
+        batch: Costs,
         *,
         graphs: Sequence[Graph] | None = None,
         gradient: bool = False,

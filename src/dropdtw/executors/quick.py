@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dropdtw.drops import Constant, Rule
+from dropdtw.drops import lowered
 from dropdtw.executors.protocol import Trace
 from dropdtw.problem.charges import Charges
 from dropdtw.problem.inputs import Array
@@ -41,7 +41,9 @@ def request(spec: Spec) -> _cpp.QuickRequest | None:
     general = (spec.window, spec.mask, spec.threshold, spec.order, spec.missing, spec.executor)
     table = compiled(spec.table) if _cpp is not None else None
     metrics = _METRICS.get(spec.match) if isinstance(spec.match, str) else None
-    prices = [*map(_price, (spec.drop_x, spec.drop_z)), *(None if isinstance(c, str) else c for c in spec.charges)]
+    drops = [lowered(rule) for rule in (spec.drop_x, spec.drop_z)]
+    prices = [d.number if d.kind == "number" else None for d in drops]
+    prices += [None if isinstance(c, str) else c for c in spec.charges]
     small = [p for p in prices if p is not None and (p == np.inf or abs(p) < LARGEST)]
     anything_fits = spec.method.slopes is None and spec.fits(1, 2) and spec.fits(2, 1)
     alike = spec.table.weights <= {1.0} and not spec.method.edits
@@ -50,13 +52,6 @@ def request(spec: Spec) -> _cpp.QuickRequest | None:
         return None
     drop_x, drop_z, *charges = small
     return _cpp.QuickRequest(*table, *metrics, drop_x, drop_z, tuple(charges))
-
-
-def _price(rule: Rule | None) -> float | None:
-    """Return the single drop cost of a side, or +∞ if drops are forbidden; None if it is not a single number."""
-    if rule is None:
-        return np.inf
-    return rule.plain() if isinstance(rule, Constant) else None
 
 
 def value(request: _cpp.QuickRequest, Z: Any, X: Any, limit: float) -> float | None:

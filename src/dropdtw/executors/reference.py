@@ -18,11 +18,10 @@ from dropdtw.executors.graphs import run as run_graph
 from dropdtw.executors.graphs import trace as trace_graph
 from dropdtw.executors.protocol import Occurrences, Result, Step, Trace, Within
 from dropdtw.orders.graph import Graph
-from dropdtw.problem.batch import BatchCosts
 from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import Matrix
-from dropdtw.problem.problem import Costs
 from dropdtw.tables.reducers import Reducer, hard_min
 from dropdtw.tables.table import MOVES, Recurrence
 
@@ -124,19 +123,19 @@ def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], No
 def run_batch(
     table: Recurrence,
     reducer: Reducer,
-    batch: BatchCosts,
+    batch: Costs,
     *,
     graphs: Sequence[Graph] | None = None,
     gradient: bool = False,
     threads: int = 1,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """See `Executor.run_batch`. Items are computed one after the other."""
-    value = np.empty(len(batch.C))
+    value = np.empty(len(batch.match))
     charges = np.zeros((len(value), len(NO_CHARGES))) if batch.charges is None else batch.charges
     parts = [np.zeros_like(part) if gradient else np.empty(0, part.dtype) for part in (*batch[:3], charges)]
     items = zip(*batch[:3], *batch.sizes, charges, strict=True)
     for b, (match, d_x, d_z, k, n, charged) in enumerate(items):
-        costs = Costs(Matrix(match[:k, :n]), d_x[:n], d_z[:k], None, Charges(*map(float, charged)))
+        costs = Costs(Matrix(match[:k, :n]), d_x[:n], d_z[:k], Charges(*map(float, charged)))
         if graphs is None:
             found = run(table, reducer, costs, gradient=gradient)
         else:
@@ -175,7 +174,7 @@ class Column:
         K = len(drop_z)
         never = np.full((K, 1), np.inf, drop_z.dtype)
         self.reducer = reducer
-        self.grid = _Grid(table, Costs(Matrix(never), never[0], drop_z, None, charges))
+        self.grid = _Grid(table, Costs(Matrix(never), never[0], drop_z, charges))
         self.rows = np.arange(K + 1)
         # Groups of independent cells: the whole column if no edge has the move `top`, otherwise row by row.
         down = any(way.di and not way.dj for ways in self.grid.ways for way in ways)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +16,9 @@ from dropdtw.orders.apart import apart, chain
 from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order
 from dropdtw.problem.band import band, in_both, limits_of
-from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.charges import NO_CHARGES
 from dropdtw.problem.clock import Clocks, Fps, Times, clocks_of, timed
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.errors import MismatchError, OptionError
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, refuse_masked
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
@@ -26,59 +26,6 @@ from dropdtw.problem.missing import Kept, without_missing
 from dropdtw.problem.spec import Spec
 from dropdtw.problem.symbols import Symbols
 from dropdtw.tables.table import Recurrence
-
-
-@dataclass(frozen=True, eq=False)
-class Costs:
-    """The costs of one alignment: match costs (K, N), drop costs (N,) and (K,), and the matches that are allowed.
-
-    band : None, or (start, stop), two (K,) integer arrays: z_i may match x_j only for start[i] ≤ j < stop[i].
-    charges : the extra costs of some edges.
-    lengths : always None. `Method.edit` reads it, and also takes padded batches, in which it holds the true lengths.
-    """
-
-    match: MatchCosts
-    drop_x: Array
-    drop_z: Array
-    band: tuple[Array, Array] | None = None
-    charges: Charges = NO_CHARGES
-    xp: ClassVar[ModuleType] = np
-    lengths: ClassVar[None] = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(K, N)."""
-        return len(self.drop_z), len(self.drop_x)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the match costs."""
-        return self.match.dtype
-
-    @property
-    def matrix(self) -> Array:
-        """The match costs as a matrix."""
-        return self.match.matrix
-
-    def with_match(self, C: Array) -> Costs:
-        """The same costs with other match costs."""
-        return Costs(Matrix(C), self.drop_x, self.drop_z, self.band, self.charges)
-
-    def with_drops(self, **drops: Any) -> Costs:
-        """The same costs with other drop_x or drop_z."""
-        return replace(self, **drops)
-
-    def of_rows(self, rows: Array) -> Costs:
-        """The costs of some z, in this order, without a band."""
-        return Costs(Matrix(self.matrix[rows]), self.drop_x, self.drop_z[rows], None, self.charges)
-
-    def banded(self) -> Array:
-        """The match costs with +∞ outside the band."""
-        if self.band is None:
-            return self.matrix
-        j = np.arange(self.shape[1])
-        start, stop = (limit[:, None] for limit in self.band)
-        return np.where((start <= j) & (j < stop), self.matrix, np.inf).astype(self.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +63,8 @@ class Problem:
     @property
     def C(self) -> Array:
         """The given match costs as a matrix."""
-        return self.given.matrix
+        C: Array = self.given.matrix
+        return C
 
     def paying(self, costs: Costs) -> Problem:
         """A copy of the problem with other `costs`."""
@@ -178,7 +126,7 @@ class Problem:
         d_x, d_z = _prices(drop_x, "x", match, limits), _prices(drop_z, "z", match, limits)
         edit: Callable[..., Costs] = partial(spec.method.edit, threshold=_threshold(spec.threshold, match))
         charges = spec.charges.price(match, d_x, d_z, limits) if spec.charges.any else NO_CHARGES
-        given = Costs(match, d_x, d_z, limits, charges)
+        given = Costs(match, d_x, d_z, charges, band=limits)
         graph = spec.graph(K)
         order = None if graph is None else spec.order
         ids = None

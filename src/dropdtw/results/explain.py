@@ -10,7 +10,8 @@ import numpy as np
 from dropdtw import executors
 from dropdtw.executors import graphs, reference
 from dropdtw.executors.protocol import Trace
-from dropdtw.problem.problem import Costs, Problem
+from dropdtw.problem.costs import Costs
+from dropdtw.problem.problem import Problem
 
 if TYPE_CHECKING:
     from dropdtw.results.alignment import Alignment
@@ -107,7 +108,7 @@ def _matched(problem: Problem, costs: Costs, j: int) -> Trace:
     if not problem.table.skips_for_free:
         drop_x = costs.drop_x.astype(np.float64)
         drop_x[j] = np.inf
-        return executors.trace(problem.paying(replace(costs, drop_x=drop_x)))
+        return executors.trace(problem.paying(costs._replace(drop_x=drop_x)))
     # A free skip has no drop cost that could be raised to +∞.
     if problem.graph is not None:
         return graphs.trace(problem.table, problem.graph, costs, matching=j)

@@ -8,7 +8,7 @@ backward pass computes them exactly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -208,7 +208,7 @@ def _before(problem: Problem, reducer: Reducer) -> Array:
         if np.isfinite(problem.costs.drop_z[u]):
             drop_z = problem.costs.drop_z.copy()
             drop_z[u] = np.inf
-            found = executors.run(problem.paying(replace(problem.costs, drop_z=drop_z)), reducer, gradient=True)
+            found = executors.run(problem.paying(problem.costs._replace(drop_z=drop_z)), reducer, gradient=True)
         if np.isfinite(found.value):
             out[u] = np.exp((unrestricted.value - found.value) / reducer.gamma) * matched_after(found, u)
     return out

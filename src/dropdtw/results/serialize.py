@@ -15,10 +15,11 @@ import numpy.typing as npt
 from dropdtw import orders
 from dropdtw.problem.charges import Charges
 from dropdtw.problem.clock import Clock, Clocks, plain
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.missing import Kept
-from dropdtw.problem.problem import Costs, Problem, without_repeats
+from dropdtw.problem.problem import Problem, without_repeats
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.results.walked import arcs_cost
 from dropdtw.tables.methods import METHODS, Matching
@@ -307,7 +308,7 @@ def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int], kept:
             raise ValueError("its band moves back from one row to the next")
         band = (start, stop)
     charges = _charges(data.get("charges", {}), "charges")
-    costs = Costs(Matrix(match), drop_x, drop_z, band, charges)
+    costs = Costs(Matrix(match), drop_x, drop_z, charges, band=band)
     found = Problem(method, Recurrence(**table), costs, costs.with_match(C), lambda given: costs, kept=kept)
     found = found if data.get("order") is None else _ordered(found, data["order"], data.get("ids") is not None)
     return found if data.get("ids") is None else _without_repeats(found, data)
@@ -320,7 +321,7 @@ def _without_repeats(problem: Problem, data: Mapping[str, Any]) -> Problem:
     if data.get("skips") is None:
         return replace(problem, ids=ids, graph=without_repeats(problem.graph, ids, None))
     skips = as_drop_costs(_numbers(data["skips"], "its skips are").reshape(K), "skips", K, "z_i")
-    given = replace(problem.given, drop_z=skips)
+    given = problem.given._replace(drop_z=skips)
     return replace(problem, ids=ids, given=given, graph=without_repeats(None, ids, skips))
 
 

@@ -203,7 +203,7 @@ class Averaging:
         """The problem of each series with an average of the same length as the first."""
         found = []
         for problem, X in zip(self._priced, self.series, strict=True):
-            costs = replace(problem.costs, match=between(Z, X, self.match))
+            costs = problem.costs._replace(match=between(Z, X, self.match))
             found.append(replace(problem, costs=costs, given=costs))
         return found
 

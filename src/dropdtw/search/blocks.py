@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from dropdtw.costs import Match, row_lengths
-from dropdtw.drops import Constant, PerElement, Rule
+from dropdtw.drops import Rule, lowered
 from dropdtw.executors.protocol import Executor
 from dropdtw.problem.band import band
-from dropdtw.problem.batch import BatchCosts
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.spec import Spec
 
@@ -33,10 +33,10 @@ def serve(spec: Spec, match: Match, left: list[Array], right: list[Array]) -> bo
     """
     rules: list[tuple[Rule | None, list[Array]]]
     rules = [(spec.drop_x, right), (spec.drop_z, left), (spec.threshold, [])]
-    known = all(_is_known(rule, sequences) for rule, sequences in rules) and not spec.charges.needs_costs
+    known = all(rule is None or (not rule.needs_costs and lowered(rule).fits(some)) for rule, some in rules)
     drops = any(edge.cost != "match" for edge in spec.table.every_edge)
     own = spec.method.derive is not None or spec.method.takes_ids
-    if not match.by_pair or not known or own or (drops and spec.window is not None):
+    if not match.by_pair or not known or spec.charges.needs_costs or own or (drops and spec.window is not None):
         return False
     small = max(map(len, left)) * max(map(len, right)) <= LARGEST
     few_weights = spec.method.weigh is None or len({len(X) for X in right}) == 1
@@ -78,12 +78,12 @@ class Blocks:
             C = _within_windows(C, lengths, spec.window)
         drop_x, drop_z = np.empty((B, N), C.dtype), np.empty((B, K), C.dtype)
         if self.gap is None or self.gaps is None:
-            drop_x[:], drop_z[:] = _price(spec.drop_x), _price(spec.drop_z)
+            drop_x[:], drop_z[:] = lowered(spec.drop_x).known, lowered(spec.drop_z).known
         else:
             drop_x[:], drop_z[:] = _spread(self.gaps[:, part], lengths)[:, 0], self.match.cost(Z, self.gap)[:, 0]
         charges = np.tile(np.array(spec.charges, C.dtype), (B, 1)) if spec.charges.any else None
-        given = BatchCosts(C, drop_x, drop_z, charges, None if lengths[0] == N else (np.full(B, K), lengths))
-        paid = spec.method.edit(given, _price(spec.threshold))
+        given = Costs(C, drop_x, drop_z, charges, None if lengths[0] == N else (np.full(B, K), lengths))
+        paid = spec.method.edit(given, lowered(spec.threshold).known)
         found, *by = self.executor.run_batch(spec.table, spec.reducer, paid, gradient=spec.by_path)
         return found / _steps(by, paid) if spec.by_path else found
 
@@ -107,23 +107,11 @@ def _within_windows(C: Array, lengths: Array, window: float) -> Array:
     return np.where(allowed, C, C.dtype.type(np.inf))
 
 
-def _steps(by: list[Array], batch: BatchCosts) -> Array:
+def _steps(by: list[Array], batch: Costs) -> Array:
     """Count the matches and drops of each path from the derivatives, as in `executors.per_step`."""
     by_match, by_x, by_z = by[:3]
     drops = np.where(batch.drop_x != 0, by_x, 0).sum(axis=1) + np.where(batch.drop_z != 0, by_z, 0).sum(axis=1)
     return np.asarray(np.maximum(np.count_nonzero(by_match, axis=(1, 2)) + drops.astype(np.int64), 1))
-
-
-def _is_known(rule: Rule | None, sequences: list[Array]) -> bool:
-    """Whether a price is the same in every pair, whatever the match costs."""
-    each = isinstance(rule, PerElement) and {len(s) for s in sequences} == {np.size(rule.values)}
-    return rule is None or isinstance(rule, Constant) or each
-
-
-def _price(rule: Rule | None) -> float | Array:
-    if isinstance(rule, PerElement):
-        return np.asarray(rule.values)
-    return rule.value if isinstance(rule, Constant) else np.inf
 
 
 def _rounds_alike(match: Match, sequences: list[Array]) -> bool:

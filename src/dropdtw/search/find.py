@@ -19,11 +19,12 @@ from dropdtw.executors.protocol import Occurrences
 from dropdtw.files.progress import Progress, reporter
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.clock import Clock, Clocks, Fps, Times, timed
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.errors import OptionError, catches_typos, refuse_keywords
 from dropdtw.problem.inputs import Array, same_columns, same_precision
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
 from dropdtw.problem.missing import Kept, present, restricted
-from dropdtw.problem.problem import Costs, Problem
+from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.problem.symbols import Symbols
 from dropdtw.results.alignment import Alignment
@@ -230,7 +231,7 @@ def _stretch(costs: Costs, start: int, stop: int) -> Costs:
         inside = Pair(match.Z, match.X[start:stop].copy(), match.match)
     else:
         inside = Matrix(match.columns(start, stop).copy())
-    return Costs(inside, costs.drop_x[start:stop].copy(), costs.drop_z, None, costs.charges)
+    return Costs(inside, costs.drop_x[start:stop].copy(), costs.drop_z, costs.charges)
 
 
 def _problem(

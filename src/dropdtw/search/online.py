@@ -24,7 +24,7 @@ from dropdtw.problem.clock import Clock, Clocks, timed
 from dropdtw.problem.errors import OptionError, catches_typos, refuse_keywords
 from dropdtw.problem.inputs import Array, as_drop_costs, as_floats, as_sequence, same_precision
 from dropdtw.problem.match import Matrix
-from dropdtw.problem.problem import Costs, Problem, between
+from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.search.columns import ListColumns, Nodes, columns
@@ -209,7 +209,7 @@ class Online:
         given = self._problem.given
         C = C.astype(given.dtype, copy=False)
         price = given.drop_x[:1] if price is None else price.astype(given.dtype)
-        paid = self._problem.edit(Costs(Matrix(C), price, given.drop_z, None, given.charges))
+        paid = self._problem.edit(given._replace(match=Matrix(C), drop_x=price))
         column, lost = paid.matrix[:, 0], float(paid.drop_x[0])
         self._stream.push(column, lost, self.beam)
         if self.keep_costs:

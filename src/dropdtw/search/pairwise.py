@@ -18,15 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw import costs, executors
-from dropdtw.drops import Constant, Percentile, PerElement, Rule, Suggest
-from dropdtw.executors.protocol import Price, Terms, Values
+from dropdtw.drops import Lowered, lowered
+from dropdtw.executors.protocol import Terms, Values
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Charges
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.errors import described
 from dropdtw.problem.inputs import Array, as_sequence, same_precision
 from dropdtw.problem.match import MatchCosts
 from dropdtw.problem.missing import present, reads_places
-from dropdtw.problem.problem import Costs, Problem, between
+from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.search import blocks
 from dropdtw.search.blocks import Blocks
@@ -71,7 +72,7 @@ class Comparison:
         if (like := self.prepared.get(shape)) is not None:
             given = like.given
             match = match or between(Z, X, self.match)
-            return like.edit(Costs(match, given.drop_x, given.drop_z, given.band, given.charges))
+            return like.edit(given._replace(match=match))
         found = Problem.of_checked(self.spec, *same_precision(Z, X), self.match)
         if Z.dtype == X.dtype and not self.spec.needs_costs:
             if len(self.prepared) >= SHAPES:
@@ -150,15 +151,19 @@ class Comparison:
         slopes = method.narrow is transforms.without_ends and spec.window is None
         if spec.by_path or method.weigh is not None or (method.needs_sequences and not slopes):
             return None
-        drop_x = 0.0 if method.free_x else _price(spec.drop_x, Xs) if method.drop_cost is None else method.drop_cost
-        drop_z = 0.0 if method.free_z else _price(spec.drop_z, Zs) if method.drop_cost is None else method.drop_cost
-        threshold = _price(spec.threshold, [])
+        drop_x, drop_z, threshold = map(lowered, (spec.drop_x, spec.drop_z, spec.threshold))
+        if method.drop_cost is not None:
+            drop_x = drop_z = Lowered("number", method.drop_cost)
+        drop_x, drop_z = (
+            Lowered("number", 0.0) if free else drop
+            for drop, free in ((drop_x, method.free_x), (drop_z, method.free_z))
+        )
         pair_supported = method.pair is None or method.takes_threshold
         greedy = method.name == "greedy" and method.built_in
         narrow_supported = method.narrow is None or greedy or slopes
         if not (pair_supported and narrow_supported) or spec.graph(len(Zs[0])) is not None:
             return None
-        if drop_x is None or drop_z is None or threshold is None:
+        if not (drop_x.fits(Xs) and drop_z.fits(Zs) and threshold.fits([])):
             return None
         suggests = (spec.charges.open_x == "suggest", spec.charges.open_z == "suggest")
         charges = Charges(*(0.0 if isinstance(value, str) else float(value) for value in spec.charges))
@@ -319,19 +324,6 @@ def _in_threads(rows: list[Row], shape: tuple[int, int], once: bool, threads: in
             stop.set()  # on Ctrl-C, running threads stop after their current pair or block
             pool.shutdown(cancel_futures=True)
     return out
-
-
-def _price(rule: Rule | None, sequences: list[Array]) -> Price | None:
-    """Convert a rule to the form that executors take for all pairs of these sequences; None if it is not supported."""
-    if rule is None:
-        return np.inf
-    if type(rule) in (Percentile, Suggest):
-        return rule  # type: ignore[return-value]
-    if isinstance(rule, Constant):
-        return rule.plain()
-    if isinstance(rule, PerElement) and {len(s) for s in sequences} == {np.size(rule.values)}:
-        return np.asarray(rule.values)
-    return None
 
 
 def _binary(method: Method) -> tuple[float, float, bool] | None:

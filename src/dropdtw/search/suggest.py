@@ -111,7 +111,7 @@ def suggest_drop(
 
 
 def suggestion(costs: MatchCosts, limits: Band, drop_z: bool, matching: Matching) -> Suggestion:
-    """See `suggest_drop`. limits : the x that each z_i may match, as in `dropdtw.problem.problem.Costs`."""
+    """See `suggest_drop`. limits : the x that each z_i may match, as in `dropdtw.problem.costs.Costs`."""
     C = sampled(costs, limits)
     found = gap(C)
     constant, values = found.threshold, found.values

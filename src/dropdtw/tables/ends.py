@@ -128,9 +128,9 @@ def _narrow(x: Ends, z: Ends, costs: Any) -> Any:
     """Forbid skipping elements that are too far from the ends."""
     z_lengths, x_lengths = costs.lengths or (None, None)
     if x.limited:
-        costs = costs.with_drops(drop_x=_allowed(costs.xp, costs.drop_x, x, x_lengths))
+        costs = costs._replace(drop_x=_allowed(costs.xp, costs.drop_x, x, x_lengths))
     if z.limited:
-        costs = costs.with_drops(drop_z=_allowed(costs.xp, costs.drop_z, z, z_lengths))
+        costs = costs._replace(drop_z=_allowed(costs.xp, costs.drop_z, z, z_lengths))
     return costs
 
 

@@ -155,12 +155,12 @@ class Method:
         if self.pair is not None:
             costs = costs.with_match(self.pair(costs.xp, costs.matrix, threshold))
         if self.free_x:
-            costs = costs.with_drops(drop_x=costs.xp.zeros_like(costs.drop_x))
+            costs = costs._replace(drop_x=costs.xp.zeros_like(costs.drop_x))
         if self.free_z:
-            costs = costs.with_drops(drop_z=costs.xp.zeros_like(costs.drop_z))
+            costs = costs._replace(drop_z=costs.xp.zeros_like(costs.drop_z))
         if self.drop_cost is not None:
             x, z = (costs.xp.full_like(drop, self.drop_cost) for drop in (costs.drop_x, costs.drop_z))
-            costs = costs.with_drops(drop_x=x, drop_z=z)
+            costs = costs._replace(drop_x=x, drop_z=z)
         if self.weigh is not None:
             costs = self.weigh(costs)
         if self.narrow is None:

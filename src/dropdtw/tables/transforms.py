@@ -19,7 +19,7 @@ def greedy(costs: Any) -> Any:
     never = xp.full_like(match, np.inf)
     lost_x = xp.amin(match, axis=-2) > costs.drop_x
     lost_z = xp.amin(match, axis=-1) > costs.drop_z
-    return costs.with_match(xp.where(lost_x[..., None, :] | lost_z[..., :, None], never, costs.matrix)).with_drops(
+    return costs.with_match(xp.where(lost_x[..., None, :] | lost_z[..., :, None], never, costs.matrix))._replace(
         drop_x=xp.where(lost_x, costs.drop_x, never[..., 0, :]),
         drop_z=xp.where(lost_z, costs.drop_z, never[..., :, 0]),
     )
@@ -40,7 +40,7 @@ def gates(costs: Any, ids: Any = None) -> Any:
         equal = ~differ.any(-1)
     free = xp.zeros_like(costs.drop_z)
     later = xp.where(equal, xp.full_like(free[..., 1:], np.inf), free[..., 1:])
-    return costs.with_drops(drop_z=xp.concatenate([free[..., :1], later], -1))
+    return costs._replace(drop_z=xp.concatenate([free[..., :1], later], -1))
 
 
 def weigh(costs: Any, g: float) -> Any:
@@ -86,7 +86,7 @@ def without_ends(costs: Any) -> Any:
     C[[0, -1]] = C[:, [0, -1]] = np.inf
     x, z = np.full_like(costs.drop_x, np.inf), np.full_like(costs.drop_z, np.inf)
     x[[0, -1]] = z[[0, -1]] = 0
-    return costs.with_match(C).with_drops(drop_x=x, drop_z=z)
+    return costs.with_match(C)._replace(drop_x=x, drop_z=z)
 
 
 def too_short(K: int, N: int) -> str | None:

@@ -123,7 +123,7 @@ def found(asked: Request) -> BatchAlignment:
     """Solve a request with the hard minimum."""
     with torch.no_grad():
         values, matched, *_ = _derivatives(asked)
-        return BatchAlignment(values, _spread(matched, asked), _spread(asked.given.C, asked))
+        return BatchAlignment(values, _spread(matched, asked), _spread(asked.given.match, asked))
 
 
 def posterior(
@@ -169,7 +169,7 @@ def posterior(
             f"method is {options['method']!r}, which weighs its matches; use dropdtw.posterior, one problem at a time"
         )
     given = asked.given
-    parts = _Posterior.apply(given.C, given.drop_x, given.drop_z, given.charges, asked)  # type: ignore[no-untyped-call]
+    parts = _Posterior.apply(given.match, given.drop_x, given.drop_z, given.charges, asked)  # type: ignore[no-untyped-call]
     values, match, of_x, of_z = parts
     if (
         ops.table(asked.operation.table).name == recurrence.ctc().name
@@ -236,7 +236,7 @@ def _derivatives(asked: Request, *, again: bool = False) -> tuple[Tensor, ...]:
     return (values, *zeros) if again else (values.detach(), *zeros)
 
 
-NAMES = ("C", "drop_x", "drop_z", "charges")
+NAMES = ("match", "drop_x", "drop_z", "charges")
 
 
 class _Posterior(torch.autograd.Function):

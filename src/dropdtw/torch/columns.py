@@ -12,43 +12,46 @@ import torch
 from torch import Tensor
 
 from dropdtw.orders.graph import PASS, Graph, use_of
-from dropdtw.problem.batch import BatchCosts
+from dropdtw.problem.costs import Costs
 from dropdtw.tables.table import MOVES, Recurrence
 from dropdtw.torch.ops import GRAPHS, Operation
 from dropdtw.torch.ops import table as find_table
 from dropdtw.torch.wavefront import by_name, minimum, prepared
 
 
-def value(given: BatchCosts, operation: Operation) -> Tensor:
+def value(given: Costs, operation: Operation) -> Tensor:
     """Compute the values (B,) of a batch like `wavefront.value`, with `operation.graphs` as the graphs of its items."""
     graphs = GRAPHS[operation.key] if operation.graphs is None else operation.graphs
     batch, lengths, spoilt = prepared(given, operation.table)
     table, which = find_table(operation.table), graphs.which
-    found = torch.empty(len(spoilt), dtype=batch.C.dtype, device=batch.C.device)
+    device = batch.match.device
+    found: Tensor = torch.empty(len(spoilt), dtype=batch.match.dtype, device=device)
     for n, graph in enumerate(graphs.distinct):
-        items = torch.tensor([b for b in range(len(spoilt)) if which is None or which[b] == n], device=batch.C.device)
+        items = torch.tensor(
+            [b for b in range(len(spoilt)) if which is None or which[b] == n], device=batch.match.device
+        )
         swept = _sweep(batch.of_items(items), lengths[1][items], graph, table, operation)
         wrong = spoilt[items] | (lengths[0][items] != graph.K)
         found = found.index_copy(0, items, torch.where(wrong, torch.nan, swept))
     return found
 
 
-def _sweep(batch: BatchCosts, x_lengths: Tensor, graph: Graph, table: Recurrence, operation: Operation) -> Tensor:
+def _sweep(batch: Costs, x_lengths: Tensor, graph: Graph, table: Recurrence, operation: Operation) -> Tensor:
     """Compute the values of items that share a graph.
 
     A column is one (b, 1 + V) tensor per state: first a dummy node at ∞, then the nodes block by block.
     """
-    layout, device = graph.on(table), batch.C.device
-    b, K, N = batch.C.shape
+    layout, device = graph.on(table), batch.match.device
+    b, K, N = batch.match.shape
     place = np.zeros(len(graph) + 1, np.int64)  # the last entry is the dummy node
     place[np.concatenate([block.nodes for block in layout.blocks])] = np.arange(1, len(graph) + 1)
 
     def tensor(numbers: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(numbers)).to(device)
 
-    inf = batch.C.new_full((), torch.inf)
+    inf = batch.match.new_full((), torch.inf)
     nowhere = inf.expand(b, 1)
-    C = torch.cat([batch.C, inf.expand(b, 1, N)], dim=1)  # label −1 is the last row
+    C = torch.cat([batch.match, inf.expand(b, 1, N)], dim=1)  # label −1 is the last row
     drop_z = torch.cat([batch.drop_z, nowhere], dim=1)
     blocks = []
     for block in layout.blocks:
@@ -95,7 +98,7 @@ def _sweep(batch: BatchCosts, x_lengths: Tensor, graph: Graph, table: Recurrence
 
 
 def _paid(
-    batch: BatchCosts,
+    batch: Costs,
     C: Tensor,
     drop_z: Tensor,
     label: Tensor,

@@ -12,11 +12,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from dropdtw import drops
-from dropdtw.drops import Percentile
 from dropdtw.executors import EXECUTORS
 from dropdtw.orders.order import Order
 from dropdtw.problem.band import window_width
-from dropdtw.problem.batch import BatchCosts
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.errors import catches_typos, refuse_keywords
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS, Method, MethodLike
@@ -125,7 +124,7 @@ class Request(NamedTuple):
     places : (B, N) the position of each x in the caller's batch; None without a mask.
     """
 
-    given: BatchCosts
+    given: Costs
     operation: ops.Operation
     plan: BatchPlan | None
     places: Tensor | None
@@ -186,7 +185,7 @@ def request(
     # A tensor always selects a table with charges: checking whether it is 0 would force a device synchronization.
     if charges.given(open_x, open_z, warp) or ops.pays_charges(operation.table):
         charged = charges.stack((open_x, open_z, warp), len(C), ops.computes_in(C), C.device)
-    given = BatchCosts(  # rules read all of C, even the part outside the window
+    given = Costs(  # rules read all of C, even the part outside the window
         C if window is None else _banded(C, window, lengths),
         _drops(drop_x, "drop_x", unedited, C, lengths),
         _drops(drop_z, "drop_z", unedited, C, lengths),
@@ -201,7 +200,7 @@ def request(
     return Request(given, operation, plan, places)
 
 
-def _value(given: BatchCosts, operation: ops.Operation) -> Tensor:
+def _value(given: Costs, operation: ops.Operation) -> Tensor:
     """Return the values of a batch of lists or of graphs."""
     if operation.executor != "wavefront":
         return ops.value(given, operation)
@@ -467,11 +466,12 @@ def _vectors(vectors: Sequence[Tensor], name: str, length: int, lengths: Padding
 
 def _rule(drop: str, name: str, C: Tensor, lengths: Padding) -> Tensor:
     rule = drops.resolve(drop, name)
-    if isinstance(rule, Percentile):
+    kind, p, _ = drops.lowered(rule)
+    if kind == "percentile":
         C = C.detach().to(ops.computes_in(C))
         found = kernels.percentile if kernels.run_on(C) and kernels.countable(C) else percentile_drop
-        return found(C, rule.p, *(lengths or (None, None)))
-    if isinstance(rule, drops.LogitPercentile):
+        return found(C, p, *(lengths or (None, None)))
+    if kind == "logit":
         raise ValueError(
             f"{name} is {drop!r}, which is part of the softmax match cost; "
             "use dropdtw.torch.softmax_with_drop, or DropDTWLoss, which calls it"

@@ -183,10 +183,8 @@ def _cached_plan(
 def _drop(drop: DropKind, name: str, wide: bool) -> Drop | None:
     kind, digits = drop
     if kind == "rule":
-        rule = drops.resolve(digits, name)
-        if isinstance(rule, drops.Percentile):
-            return Drop("percentile", float(rule.p))
-        return Drop("logit", float(rule.p)) if isinstance(rule, drops.LogitPercentile) else None
+        rule = drops.lowered(drops.resolve(digits, name))
+        return Drop(rule.kind, rule.number) if rule.kind in ("percentile", "logit") else None
     dtype, value = torch.float64 if wide else torch.float32, float.fromhex(digits)
     if kind == "tensor" or (kind == "number" and not abs(value) <= torch.finfo(dtype).max):
         return None

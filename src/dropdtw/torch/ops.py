@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from dropdtw import executors
-from dropdtw.problem.batch import BatchCosts
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array, refuse_nan_and_minus_inf
 from dropdtw.tables.reducers import reducer as find_reducer
 from dropdtw.tables.table import CHARGES, Recurrence
@@ -113,11 +113,11 @@ def within(C: Tensor, z_lengths: Tensor | None, x_lengths: Tensor | None) -> Ten
     return mask
 
 
-def value(given: BatchCosts, operation: Operation) -> Tensor:
+def value(given: Costs, operation: Operation) -> Tensor:
     """Compute the values (B,) of a batch."""
     tensors = (*given[:4], *(given.lengths or (None, None)))
     wanted = torch.is_grad_enabled() and (
-        given.C.requires_grad
+        given.match.requires_grad
         or given.drop_x.requires_grad
         or given.drop_z.requires_grad
         or (given.charges is not None and given.charges.requires_grad)
@@ -142,15 +142,15 @@ def as_given(
     charges: Tensor | None,
     z_lengths: Tensor | None,
     x_lengths: Tensor | None,
-) -> BatchCosts:
-    """Bundle the tensors of an operator as `BatchCosts`, with lengths as a pair: both or neither."""
+) -> Costs:
+    """Bundle the tensors of an operator as `Costs`, with lengths as a pair: both or neither."""
     lengths = None if z_lengths is None or x_lengths is None else (z_lengths, x_lengths)
-    return BatchCosts(C, drop_x, drop_z, charges, lengths, torch)
+    return Costs(C, drop_x, drop_z, charges, lengths, torch)
 
 
-def solve(given: BatchCosts, operation: Operation, gradient: bool) -> tuple[Tensor, list[Tensor]]:
+def solve(given: Costs, operation: Operation, gradient: bool) -> tuple[Tensor, list[Tensor]]:
     """Compute the values and the tensors that the backward pass needs (none without `gradient`)."""
-    table, C = _TABLES[operation.table], given.C
+    table, C = _TABLES[operation.table], given.match
     if operation.executor == "triton":
         if operation.graphs is not None:
             found, kept = _triton().forward_graphs(
@@ -180,14 +180,14 @@ def can_look(A: Tensor) -> bool:
     )
 
 
-def checked(given: BatchCosts) -> BatchCosts:
+def checked(given: Costs) -> Costs:
     """Return a batch on the CPU as arrays.
 
     Raises for NaN, −∞, charges that are not finite numbers ≥ 0, and lengths that exceed the batch.
     """
-    dtype = computes_in(given.C)
+    dtype = computes_in(given.match)
     C, drop_x, drop_z, charges = (None if part is None else part.detach().to(dtype).numpy() for part in given[:4])
-    found = BatchCosts(C, drop_x, drop_z, charges, _lengths(given))
+    found = Costs(C, drop_x, drop_z, charges, _lengths(given))
     for name, part in zip(("C", "drop_x", "drop_z"), found, strict=False):
         if not part.min() > -np.inf:
             for b, (k, n) in enumerate(zip(*found.sizes, strict=True)):
@@ -198,10 +198,10 @@ def checked(given: BatchCosts) -> BatchCosts:
     return found
 
 
-def _lengths(given: BatchCosts) -> tuple[Array, Array] | None:
+def _lengths(given: Costs) -> tuple[Array, Array] | None:
     if given.lengths is None:
         return None
-    _, K, N = given.C.shape
+    _, K, N = given.match.shape
     (z, x), full = given.lengths, ((K, "rows"), (N, "columns"))
     for name, some, (most, parts) in zip(("z_lengths", "x_lengths"), (z, x), full, strict=True):
         if some.min() < 1 or some.max() > most:
@@ -220,7 +220,7 @@ Derivatives = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]
 """Derivatives with respect to C, drop_x, drop_z and charges. None stands for zeros, or if there are no charges."""
 
 
-def derivatives(grad: Tensor, given: BatchCosts, saved: list[Tensor], operation: Operation) -> Derivatives:
+def derivatives(grad: Tensor, given: Costs, saved: list[Tensor], operation: Operation) -> Derivatives:
     """Compute the derivatives of Σ grad · value."""
     if operation.executor == "triton":
         how = (_TABLES[operation.table], operation.reducer, operation.gamma, *given[:5])
@@ -233,7 +233,7 @@ def derivatives(grad: Tensor, given: BatchCosts, saved: list[Tensor], operation:
     by_c, by_x, by_z, *by_charges = saved
     by_charges = [by * grad[:, None] for by in by_charges]
     return (
-        (by_c * grad[:, None, None]).to(given.C.dtype),
+        (by_c * grad[:, None, None]).to(given.match.dtype),
         by_x * grad[:, None],
         by_z * grad[:, None],
         by_charges[0] if by_charges else None,

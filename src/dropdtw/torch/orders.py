@@ -20,7 +20,7 @@ from torch import Tensor
 
 from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order, OrderLike, as_order
-from dropdtw.problem.batch import BatchCosts
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.table import Recurrence
 from dropdtw.torch import ops
@@ -149,16 +149,16 @@ def plan(paths: Sequence[ReducedOrder], which: tuple[int, ...] | None, executor:
     )
 
 
-Solve = Callable[[BatchCosts, ops.Operation], Tensor]
+Solve = Callable[[Costs, ops.Operation], Tensor]
 
 
-def value(given: BatchCosts, operation: ops.Operation, plan: BatchPlan, solve: Solve) -> Tensor:
+def value(given: Costs, operation: ops.Operation, plan: BatchPlan, solve: Solve) -> Tensor:
     """Compute the values (B,) of a batch; `solve` computes a batch of lists or a batch of graphs."""
     if all(plan.graphed):
         return solve(given, _on_graphs(operation, plan))
     if not any(plan.graphed):
         return solve(_gathered(given, plan.rows, plan.steps), operation)
-    device = given.C.device
+    device = given.match.device
     lists = [b for b, graphed in enumerate(plan.graphed) if not graphed]
     graphs = [b for b, graphed in enumerate(plan.graphed) if graphed]
     some = given.of_items(torch.tensor(lists, device=device))
@@ -174,12 +174,12 @@ def _on_graphs(operation: ops.Operation, plan: BatchPlan) -> ops.Operation:
     return ops.Operation(operation.table, operation.reducer, operation.gamma, plan.executor, graphs, plan.key)
 
 
-def _gathered(given: BatchCosts, rows: tuple[tuple[int, ...] | None, ...], steps: tuple[int | None, ...]) -> BatchCosts:
+def _gathered(given: Costs, rows: tuple[tuple[int, ...] | None, ...], steps: tuple[int | None, ...]) -> Costs:
     """Gather the rows of a batch in their orders, one for all items or one per item.
 
     If lengths cannot be read, an item whose length differs from its order's gets length 0, which makes its value NaN.
     """
-    C, drop_z, lengths = given.C, given.drop_z, given.lengths
+    C, drop_z, lengths = given.match, given.drop_z, given.lengths
     B, K, N = C.shape
     device = C.device
     if lengths is not None and any(n is not None for n in steps):
@@ -197,11 +197,11 @@ def _gathered(given: BatchCosts, rows: tuple[tuple[int, ...] | None, ...], steps
         item = torch.arange(B, device=device)[:, None]
         C, drop_z = C[item, at], drop_z[item, at]
     if lengths is None and len({len(row) for row in listed}) == 1:
-        return given._replace(C=C, drop_z=drop_z)
+        return given._replace(match=C, drop_z=drop_z)
     z_lengths, x_lengths = lengths or (torch.full((B,), K, device=device), torch.full((B,), N, device=device))
     count = torch.tensor([0 if row is None else len(row) for row in rows], device=device)
     z_lengths = torch.where((count > 0) & (z_lengths > 0), count, z_lengths)
-    return given._replace(C=C, drop_z=drop_z, lengths=(z_lengths, x_lengths))
+    return given._replace(match=C, drop_z=drop_z, lengths=(z_lengths, x_lengths))
 
 
 def check_items(

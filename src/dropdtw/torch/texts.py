@@ -17,7 +17,7 @@ from torch.nn.functional import pad
 from dropdtw.orders.apart import apart, chain
 from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order
-from dropdtw.problem.batch import BatchCosts
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.spec import Spec
 from dropdtw.tables import recurrence
 from dropdtw.torch import functional, ops, orders
@@ -73,7 +73,7 @@ class Freedom:
             executor = orders.on_cuda(paths, table)
         lengths = (torch.tensor([graph.K for graph in graphs], device=C.device), x_lengths.clamp(min=1))
         plan = orders.plan(paths, tuple(map(distinct.index, graphs)), executor, False)
-        given = BatchCosts(C, blanks, C.new_zeros(1, 1).expand(C.shape[:2]), None, lengths, torch)
+        given = Costs(C, blanks, C.new_zeros(1, 1).expand(C.shape[:2]), None, lengths, torch)
         operation = ops.Operation(ops.register(table), "soft", 1.0, executor)
         values = functional.Request(given, operation, plan, None).values()
         # Texts without tokens, and recordings without frames.

@@ -9,13 +9,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dropdtw.problem.batch import BatchCosts
+from dropdtw.problem.costs import Costs
 from dropdtw.tables.table import CHARGES, MOVES
 from dropdtw.torch.ops import Operation, can_look, checked, pays
 from dropdtw.torch.ops import table as find_table
 
 
-def value(given: BatchCosts, operation: Operation) -> Tensor:
+def value(given: Costs, operation: Operation) -> Tensor:
     """Compute the values (B,) of a batch.
 
     Invalid input raises an error if it can be read; otherwise the value of its item is NaN.
@@ -63,15 +63,15 @@ def value(given: BatchCosts, operation: Operation) -> Tensor:
     return torch.where(spoilt, torch.nan, minimum(torch.stack(list(ends.values())), reducer, gamma))
 
 
-def prepared(given: BatchCosts, name: str) -> tuple[BatchCosts, tuple[Tensor, Tensor], Tensor]:
+def prepared(given: Costs, name: str) -> tuple[Costs, tuple[Tensor, Tensor], Tensor]:
     """Check a batch for the table of that name, and set its padding to ∞; see `value`.
 
     Also returns the lengths, and which items are invalid. Drop costs that no edge of the table pays become ∞, because
     on a GPU they may be memory that nobody filled.
     """
-    if can_look(given.C):
+    if can_look(given.match):
         checked(given)
-    C, drop_x, drop_z, charges, lengths, _ = given
+    C, drop_x, drop_z, charges, lengths, *_ = given
     B, K, N = C.shape
     z_lengths, x_lengths = lengths or [torch.full((B,), n, device=C.device) for n in (K, N)]
     inf = drop_x.new_full((), torch.inf)
@@ -85,7 +85,7 @@ def prepared(given: BatchCosts, name: str) -> tuple[BatchCosts, tuple[Tensor, Te
         spoilt = spoilt | (part.isnan() | part.isneginf()).any(dim=1)
     if charges is not None:
         spoilt = spoilt | ~((charges >= 0) & (charges < torch.inf)).all(dim=1)
-    return given._replace(C=C, drop_x=drop_x, drop_z=drop_z), (z_lengths, x_lengths), spoilt
+    return given._replace(match=C, drop_x=drop_x, drop_z=drop_z), (z_lengths, x_lengths), spoilt
 
 
 def by_name(charges: Tensor | None) -> dict[str, Tensor]:
