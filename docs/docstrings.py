@@ -4,6 +4,8 @@
 "as in `solve`" and `dropdtw.drops` become links to where the reference explains these.
 """
 
+import inspect
+import pydoc
 import re
 from pathlib import Path
 from typing import Any
@@ -118,6 +120,14 @@ class Plain(griffe.Extension):
             obj.docstring.value = to_markdown(obj.docstring.value, obj.path)
 
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
-        """Hide the catch-all of misspelled keywords, as `help` does."""
-        if "unknown" in func.parameters:
-            del func.parameters["unknown"]
+        """Show the options of a function one by one, as `help` does."""
+        said = getattr(pydoc.locate(func.path), "__signature__", None)
+        if said is not None:
+            func.parameters = griffe.Parameters(*(_parameter(func, each) for each in said.parameters.values()))
+
+
+def _parameter(func: griffe.Function, each: inspect.Parameter) -> griffe.Parameter:
+    if each.name in func.parameters:
+        return func.parameters[each.name]
+    kind = griffe.ParameterKind.keyword_only
+    return griffe.Parameter(each.name, annotation=each.annotation, kind=kind, default=repr(each.default))

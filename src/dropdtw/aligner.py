@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from inspect import signature
@@ -16,7 +16,7 @@ from dropdtw.drops import Suggest
 from dropdtw.executors import quick
 from dropdtw.files.progress import Progress
 from dropdtw.problem.clock import Fps, Times
-from dropdtw.problem.errors import OptionError
+from dropdtw.problem.errors import OptionError, refuse_keywords
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.options import OPTIONS, Options
 from dropdtw.problem.problem import Problem
@@ -284,14 +284,20 @@ def _warn_of_drop(name: str, drop: Any) -> None:
         warn(f"{name} is {drop!r}, less than one percent of the match costs; for {p:.0%} give 'percentile:{100 * p:g}'")
 
 
-@lru_cache(maxsize=512, typed=True)
-def _cached(*values: Any) -> Aligner:
-    return Aligner(**dict(zip(OPTIONS, values, strict=False)))
+def _made(verb: Callable[..., Any], *drops: Any, **options: Any) -> Aligner:
+    refuse_keywords(verb, options)
+    return Aligner(*drops, **options)
 
 
-def aligner_of(*values: Any) -> Aligner:
-    """The aligner with these options, in the order of their declaration, cached if they can be hashed."""
+_cached = lru_cache(maxsize=512, typed=True)(_made)
+
+
+def aligner_of(verb: Callable[..., Any], drop_x: Any, drop_z: Any, options: Mapping[str, Any]) -> Aligner:
+    """The aligner with the options that a function was given, cached if they can be hashed.
+
+    verb : the function. Raises TypeError if it does not take an option.
+    """
     try:
-        return _cached(*values)
+        return _cached(verb, drop_x, drop_z, **options)
     except TypeError:  # not hashable, such as one drop cost per element
-        return Aligner(**dict(zip(OPTIONS, values, strict=False)))
+        return _made(verb, drop_x, drop_z, **options)

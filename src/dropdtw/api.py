@@ -7,46 +7,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Never
+from typing import Unpack
 
 import numpy.typing as npt
 
 from dropdtw.aligner import aligner_of
-from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
 from dropdtw.files.progress import Progress
-from dropdtw.orders.order import OrderLike
-from dropdtw.problem.charges import Opening
 from dropdtw.problem.clock import Fps, Times
-from dropdtw.problem.errors import catches_typos, refuse_keywords
 from dropdtw.problem.inputs import Array
+from dropdtw.problem.options import CostOptions, DistanceOptions, PairOptions, PathOptions, SequenceOptions, takes
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
-from dropdtw.tables.methods import MethodLike
 
 
-@catches_typos
+@takes(PathOptions)
 def solve(
     C: npt.ArrayLike,
     drop_x: DropCost = None,
     drop_z: DropCost = None,
     *,
-    method: MethodLike = "drop_dtw",
-    one_to_many: bool = True,
-    many_to_one: bool = True,
-    contiguous: bool = False,
-    open_x: Opening = 0.0,
-    open_z: Opening = 0.0,
-    warp: float = 0.0,
-    window: float | None = None,
-    mask: npt.ArrayLike | None = None,
-    threshold: DropCost = None,
-    order: OrderLike | None = None,
-    ids: npt.ArrayLike | None = None,
     times: Times = None,
     fps: Fps = None,
     executor: str | None = None,
-    **unknown: Never,
+    **options: Unpack[PathOptions],
 ) -> Alignment:
     r"""Find the best alignment for given match costs.
 
@@ -104,39 +88,20 @@ def solve(
     >>> dropdtw.METHODS["dtw"].summary
     'dynamic time warping: everything is matched'
     """
-    if unknown:
-        refuse_keywords(solve, unknown)
-    return aligner_of(
-        drop_x, drop_z, "auto", method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window,
-        mask, threshold, order, ids,
-    ).solve(C, times=times, fps=fps, executor=executor)  # fmt: skip
+    return aligner_of(solve, drop_x, drop_z, options).solve(C, times=times, fps=fps, executor=executor)
 
 
-@catches_typos
+@takes(SequenceOptions)
 def align(
     Z: npt.ArrayLike,
     X: npt.ArrayLike,
     drop_x: DropCost = None,
     drop_z: DropCost = None,
     *,
-    match: MatchCost = "auto",
-    method: MethodLike = "drop_dtw",
-    one_to_many: bool = True,
-    many_to_one: bool = True,
-    contiguous: bool = False,
-    open_x: Opening = 0.0,
-    open_z: Opening = 0.0,
-    warp: float = 0.0,
-    window: float | None = None,
-    mask: npt.ArrayLike | None = None,
-    threshold: DropCost = None,
-    order: OrderLike | None = None,
-    ids: npt.ArrayLike | None = None,
     times: Times = None,
     fps: Fps = None,
     executor: str | None = None,
-    missing: str | None = None,
-    **unknown: Never,
+    **options: Unpack[SequenceOptions],
 ) -> Alignment:
     """Find the best alignment of two sequences.
 
@@ -189,38 +154,18 @@ def align(
     <BLANKLINE>
     identity 5/7 (71%), cost 2
     """
-    if unknown:
-        refuse_keywords(align, unknown)
-    return aligner_of(
-        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask,
-        threshold, order, ids, "hard", 1.0, None, missing,
-    ).align(Z, X, times=times, fps=fps, executor=executor)  # fmt: skip
+    return aligner_of(align, drop_x, drop_z, options).align(Z, X, times=times, fps=fps, executor=executor)
 
 
-@catches_typos
+@takes(CostOptions)
 def cost(
     C: npt.ArrayLike,
     drop_x: DropCost = None,
     drop_z: DropCost = None,
     *,
-    method: MethodLike = "drop_dtw",
-    one_to_many: bool = True,
-    many_to_one: bool = True,
-    contiguous: bool = False,
-    open_x: Opening = 0.0,
-    open_z: Opening = 0.0,
-    warp: float = 0.0,
-    window: float | None = None,
-    mask: npt.ArrayLike | None = None,
-    threshold: DropCost = None,
-    order: OrderLike | None = None,
-    ids: npt.ArrayLike | None = None,
-    reducer: str = "hard",
-    gamma: float = 1.0,
-    normalize: str | None = None,
     max_cost: float | None = None,
     executor: str | None = None,
-    **unknown: Never,
+    **options: Unpack[CostOptions],
 ) -> float:
     """Compute the cost of the best alignment for given match costs, without its path.
 
@@ -255,41 +200,19 @@ def cost(
     >>> round(dropdtw.cost(C, drop_x=0.3), 6), round(dropdtw.cost(C, drop_x=0.3, reducer="soft", gamma=0.1), 6)
     (0.6, 0.558984)
     """
-    if unknown:
-        refuse_keywords(cost, unknown)
-    return aligner_of(
-        drop_x, drop_z, "auto", method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window,
-        mask, threshold, order, ids, reducer, gamma, normalize,
-    ).cost(C, max_cost=max_cost, executor=executor)  # fmt: skip
+    return aligner_of(cost, drop_x, drop_z, options).cost(C, max_cost=max_cost, executor=executor)
 
 
-@catches_typos
+@takes(DistanceOptions)
 def distance(
     Z: npt.ArrayLike,
     X: npt.ArrayLike,
     drop_x: DropCost = None,
     drop_z: DropCost = None,
     *,
-    match: MatchCost = "auto",
-    method: MethodLike = "drop_dtw",
-    one_to_many: bool = True,
-    many_to_one: bool = True,
-    contiguous: bool = False,
-    open_x: Opening = 0.0,
-    open_z: Opening = 0.0,
-    warp: float = 0.0,
-    window: float | None = None,
-    mask: npt.ArrayLike | None = None,
-    threshold: DropCost = None,
-    order: OrderLike | None = None,
-    ids: npt.ArrayLike | None = None,
-    reducer: str = "hard",
-    gamma: float = 1.0,
-    normalize: str | None = None,
     max_cost: float | None = None,
     executor: str | None = None,
-    missing: str | None = None,
-    **unknown: Never,
+    **options: Unpack[DistanceOptions],
 ) -> float:
     """Compute the cost of the best alignment of two sequences, without its path.
 
@@ -317,38 +240,19 @@ def distance(
     >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5, max_cost=0.4)
     inf
     """
-    if unknown:
-        refuse_keywords(distance, unknown)
-    return aligner_of(
-        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask,
-        threshold, order, ids, reducer, gamma, normalize, missing,
-    ).distance(Z, X, max_cost=max_cost, executor=executor)  # fmt: skip
+    return aligner_of(distance, drop_x, drop_z, options).distance(Z, X, max_cost=max_cost, executor=executor)
 
 
-@catches_typos
+@takes(SequenceOptions)
 def posterior(
     C: npt.ArrayLike,
     X: npt.ArrayLike | None = None,
     *,
     drop_x: DropCost = None,
     drop_z: DropCost = None,
-    match: MatchCost = "auto",
-    method: MethodLike = "drop_dtw",
-    one_to_many: bool = True,
-    many_to_one: bool = True,
-    contiguous: bool = False,
-    open_x: Opening = 0.0,
-    open_z: Opening = 0.0,
-    warp: float = 0.0,
-    window: float | None = None,
-    mask: npt.ArrayLike | None = None,
-    threshold: DropCost = None,
-    order: OrderLike | None = None,
-    ids: npt.ArrayLike | None = None,
     gamma: float = 1.0,
     executor: str | None = None,
-    missing: str | None = None,
-    **unknown: Never,
+    **options: Unpack[SequenceOptions],
 ) -> Posterior:
     """Compute the probability of each match and each drop under P(M) ∝ exp(−cost(M)/γ).
 
@@ -378,40 +282,21 @@ def posterior(
     >>> p.match.round(2), p.drop_x.round(2)
     (array([[0.91, 0.  , 0.76]]), array([0.09, 1.  , 0.24]))
     """
-    if unknown:
-        refuse_keywords(posterior, unknown)
-    return aligner_of(
-        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask,
-        threshold, order, ids, "hard", gamma, None, missing,
-    ).posterior(C, X, executor=executor)  # fmt: skip
+    return aligner_of(posterior, drop_x, drop_z, options | {"gamma": gamma}).posterior(C, X, executor=executor)
 
 
-@catches_typos
+@takes(PairOptions)
 def pairwise(
     Zs: Sequence[npt.ArrayLike],
     Xs: Sequence[npt.ArrayLike] | None = None,
     drop_x: DropCost = None,
     drop_z: DropCost = None,
     *,
-    match: MatchCost = "auto",
-    method: MethodLike = "drop_dtw",
-    one_to_many: bool = True,
-    many_to_one: bool = True,
-    contiguous: bool = False,
-    open_x: Opening = 0.0,
-    open_z: Opening = 0.0,
-    warp: float = 0.0,
-    window: float | None = None,
-    threshold: DropCost = None,
-    reducer: str = "hard",
-    gamma: float = 1.0,
-    normalize: str | None = None,
     max_cost: float | None = None,
     n_jobs: int | None = -1,
     progress: Progress = None,
     executor: str | None = None,
-    missing: str | None = None,
-    **unknown: Never,
+    **options: Unpack[PairOptions],
 ) -> Array:
     """Compute the costs of all pairs of sequences: entry [a, b] is `distance(Zs[a], Xs[b], ...)`.
 
@@ -444,9 +329,6 @@ def pairwise(
            [ 0.,  0., 13.],
            [ 9., 13.,  0.]])
     """
-    if unknown:
-        refuse_keywords(pairwise, unknown)
-    return aligner_of(
-        drop_x, drop_z, match, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, None,
-        threshold, None, None, reducer, gamma, normalize, missing,
-    ).pairwise(Zs, Xs, max_cost=max_cost, n_jobs=n_jobs, progress=progress, executor=executor)  # fmt: skip
+    return aligner_of(pairwise, drop_x, drop_z, options).pairwise(
+        Zs, Xs, max_cost=max_cost, n_jobs=n_jobs, progress=progress, executor=executor
+    )

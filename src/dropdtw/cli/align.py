@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dropdtw.cli import options, pictures, screen
-from dropdtw.cli.flags import Flags, of_alignment, suggests
+from dropdtw.cli.flags import FILE, Flags, of_alignment, suggests
 
 if TYPE_CHECKING:
     from dropdtw.results.alignment import Alignment
@@ -18,7 +18,10 @@ SHOWN = 20
 """Maximum number of segments listed on screen."""
 
 
-@of_alignment(drop_z=options.AlignDropZ)
+@of_alignment(
+    drop_x=f"{FILE}Default: suggest; none if --drop-z is given.",
+    drop_z="Default: none; for needleman_wunsch and smith_waterman, suggest unless --drop-x is given.",
+)
 def align(
     z: Annotated[
         str,

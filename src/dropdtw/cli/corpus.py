@@ -36,8 +36,7 @@ Out = Annotated[
     str,
     typer.Option("--out", "-o", metavar="DIR", help="Folder for the results. To resume a run, repeat its command."),
 ]
-LocalizeDropX = Annotated[str | None, options.drop_x("suggest, for each record", file=False)]
-DropX = Annotated[str | None, options.drop_x("suggest; none if --drop-z is given", file=False)]
+EITHER = {f"drop_{side}": f"Default: suggest; none if --drop-{other} is given." for side, other in ("xz", "zx")}
 Engine = Annotated[
     str,
     typer.Option(
@@ -53,7 +52,7 @@ Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad re
 
 
 @app.command(epilog="Example: dropdtw corpus localize steps.npy s3://bucket/talks --engine ray --out found")
-@of_alignment(drop_x=LocalizeDropX, many_to_one=False, contiguous=True)
+@of_alignment(drop_x="Default: suggest, for each record.", drop_z="Default: none.", many_to_one=False, contiguous=True)
 def localize(
     steps: Annotated[
         str, typer.Argument(metavar="STEPS", help="A file of step features, (K, d); or 'own': each record's own steps.")
@@ -87,7 +86,7 @@ def localize(
 
 
 @app.command(epilog="Example: dropdtw corpus retrieve query.npy talks/ --out near --top 10 --drop-x 0.3 --drop-z 0.3")
-@of_alignment(drop_x=DropX, drop_z=options.PairDropZ)
+@of_alignment(**EITHER)
 def retrieve(
     query: Annotated[
         str,
@@ -127,7 +126,7 @@ def retrieve(
 
 
 @app.command(epilog="Example: dropdtw corpus pairwise left/ right/ --out pairs --drop-x 0.3 --drop-z 0.3")
-@of_alignment(drop_x=DropX, drop_z=options.PairDropZ)
+@of_alignment(**EITHER)
 def pairwise(
     left: Annotated[str, typer.Argument(metavar="LEFT", help="A corpus; its records are the Z.")],
     right: Annotated[str, typer.Argument(metavar="RIGHT", help="A corpus; its records are the X.")],

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from dropdtw.cli import options, screen
+from dropdtw.cli.flags import Flags, of_alignment
 
 
+@of_alignment(("open_x", "open_z", "warp", "match"))
 def explore(
     first: Annotated[
         str | None,
@@ -41,10 +43,8 @@ def explore(
             "alignment. Without one: suggest for talks, the demo, needleman_wunsch and smith_waterman, else none.",
         ),
     ] = None,
-    open_x: options.OpenX = None,
-    open_z: options.OpenZ = None,
-    warp: options.Warp = 0.0,
-    match: options.Match = "auto",
+    *,
+    flags: Flags,
     method: Annotated[
         str | None,
         typer.Option("--method", help="Initial method. Default: as stored in the .npz or .json, or drop_dtw."),
@@ -95,14 +95,15 @@ def explore(
     if order is not None:
         data = with_order(data, options.order_of(order, data.shape[0]), order)
     session = Session(data)
-    begin = None if match == "auto" else match
+    charges = flags.parsed()
+    begin = None if (match := charges.pop("match")) == "auto" else match
     if settings is not None:
-        flags = _said(drop_x, drop_z) | _named(match=begin, method=method)
-        session.first = session.opened(options.stored_aligner(settings).replace(**flags))
+        said = _said(drop_x, drop_z) | _named(match=begin, method=method)
+        session.first = session.opened(options.stored_aligner(settings).replace(**said))
     elif begin or method or drop_x or drop_z:
         session.first = _first(session, begin, method, drop_x, drop_z)
-    if open_x or open_z or warp:
-        session.first = _charged(session, open_x, open_z, warp)
+    if any(charges.values()):
+        session.first = _charged(session, charges)
 
     def opened(address: str) -> None:
         print(address, flush=True)
@@ -164,13 +165,11 @@ def _first(session: Any, match: str | None, method: str | None, drop_x: str | No
     )
 
 
-def _charged(session: Any, open_x: str | None, open_z: str | None, warp: float) -> Any:
+def _charged(session: Any, asked: dict[str, Any]) -> Any:
     """The initial settings with opening costs and warp. Raises if the method has none, since the page hides them."""
     from dataclasses import replace
 
-    given = _named(open_x=open_x, open_z=open_z)
-    asked: dict[str, Any] = {name: options.opening_cost(text, name.replace("_", "-")) for name, text in given.items()}
-    asked |= {"warp": warp} if warp else {}
+    asked = {name: cost for name, cost in asked.items() if cost}
     session.aligner(session.first).replace(**asked)
     if "suggest" in asked.values():
         found = session.suggest_opening(session.first)

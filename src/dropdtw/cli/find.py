@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dropdtw.cli import options, pictures, screen
-from dropdtw.cli.flags import Flags, of_alignment
+from dropdtw.cli.flags import FILE, Flags, of_alignment
 
 if TYPE_CHECKING:
     from dropdtw.search.find import Occurrence
@@ -21,7 +21,7 @@ SHOWN = 20
 """Maximum number of occurrences listed on screen."""
 
 
-@of_alignment(drop_x=options.NoDropX, without=("method", "window", "threshold"))
+@of_alignment(drop_x=f"{FILE}Default: none.", drop_z="Default: none.", without=("method", "window", "threshold"))
 def find(
     query: Annotated[
         str,

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from inspect import Parameter, signature
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+import typer
 
 from dropdtw.cli import options, screen
 from dropdtw.problem.inputs import Array
+from dropdtw.problem.options import OPTIONS
 from dropdtw.tables.methods import METHODS, Matching
 
 Command = Callable[..., None]
-
-SHARED: Final[dict[str, tuple[Any, Any]]] = {
-    "drop_x": (options.DropX, None),
-    "drop_z": (options.DropZ, None),
-    "match": (options.Match, "auto"),
-    "method": (options.Method, "drop_dtw"),
-    "one_to_many": (options.OneToMany, True),
-    "many_to_one": (options.ManyToOne, True),
-    "contiguous": (options.Contiguous, False),
-    "open_x": (options.OpenX, None),
-    "open_z": (options.OpenZ, None),
-    "warp": (options.Warp, 0.0),
-    "window": (options.Window, None),
-    "threshold": (options.Threshold, None),
-    "settings": (options.Settings, None),
-}
-"""The flags of an alignment: how Typer reads each, and its default."""
 
 PARSERS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "drop_x": options.drop_cost,
@@ -38,6 +25,26 @@ PARSERS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "window": options.window_width,
     "threshold": options.drop_cost,
 }
+
+
+def _flag(name: str) -> tuple[Any, Any]:
+    """How Typer reads an option, and its default. What can be more than a number arrives as text, for `PARSERS`."""
+    option = OPTIONS[name]
+    kind = (str | None) if name in PARSERS else type(option.default)
+    names = () if kind is bool else (f"--{name.replace('_', '-')}",)
+    declared = typer.Option(*names, metavar=option.metadata["metavar"], help=option.metadata["doc"])
+    return Annotated[kind, declared], None if name in PARSERS else option.default
+
+
+SHARED: Final[dict[str, tuple[Any, Any]]] = {
+    name: _flag(name)
+    for name, option in OPTIONS.items()
+    if option.metadata["metavar"] is not None or isinstance(option.default, bool)
+} | {"settings": (options.Settings, None)}
+"""The flags of an alignment: how Typer reads each, and its default."""
+
+FILE: Final = "Or a file with one number per element. "
+"""What the help of --drop-x says if the command reads such files."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +94,23 @@ def suggests(value: object) -> bool:
     return isinstance(value, str) and value == "suggest"
 
 
-def of_alignment(*, without: Sequence[str] = (), **changes: Any) -> Callable[[Command], Command]:
+def of_alignment(
+    only: Sequence[str] = tuple(SHARED), *, without: Sequence[str] = (), **defaults: bool | str
+) -> Callable[[Command], Command]:
     """Give a command the flags of an alignment in place of its parameter `flags`, which receives them as `Flags`.
 
-    without : flags that the command does not take.   changes : other defaults, or annotations for Typer.
+    only, without : flags that the command takes, or does not take.
+    defaults : other defaults, or sentences for the help that say what the default of a cost is.
     """
-    taken = {name: each for name, each in SHARED.items() if name not in without}
-    for name, change in changes.items():
-        annotation, default = taken[name]
-        taken[name] = (annotation, change) if isinstance(change, bool) else (change, default)
+    taken = {name: SHARED[name] for name in only if name not in without}
+    for name, default in defaults.items():
+        annotation, _ = taken[name]
+        if isinstance(default, bool):
+            taken[name] = (annotation, default)
+        else:
+            declared = copy(annotation.__metadata__[0])
+            declared.help = f"{declared.help} {default}"
+            taken[name] = (Annotated[annotation.__origin__, declared], None)
     made = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in taken.items()

@@ -17,7 +17,6 @@ from dropdtw.orders.blocks import Steps
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array
-from dropdtw.tables.methods import METHODS
 
 if TYPE_CHECKING:
     from dropdtw.aligner import Aligner
@@ -26,72 +25,6 @@ NOTHING = "none"
 
 T = TypeVar("T")
 
-
-def drop_x(default: str, *, file: bool = True) -> Any:
-    """The option --drop-x. file : whether it accepts a file with one number per element."""
-    return typer.Option(
-        "--drop-x",
-        metavar="COST",
-        help="Cost of dropping an element of X; lower drops more. A number, percentile:30 (of the match costs), "
-        f"logit:30 (with --match softmax), {'a file with one number per element, ' if file else ''}suggest (choose it "
-        f"from the data), or none (drop nothing). Default: {default}.",
-    )
-
-
-def drop_z(default: str) -> Any:
-    """The option --drop-z."""
-    said = f"The same for elements of Z, without logit. Default: {default}."
-    return typer.Option("--drop-z", metavar="COST", help=said)
-
-
-_FOR_ALIGN = "none; for needleman_wunsch and smith_waterman, suggest unless --drop-x is given"
-DropX = Annotated[str | None, drop_x("suggest; none if --drop-z is given")]
-NoDropX = Annotated[str | None, drop_x("none")]
-DropZ = Annotated[str | None, drop_z("none")]
-AlignDropZ = Annotated[str | None, drop_z(_FOR_ALIGN)]
-PairDropZ = Annotated[str | None, drop_z("suggest; none if --drop-x is given")]
-OpenX = Annotated[
-    str | None,
-    typer.Option(
-        "--open-x",
-        metavar="COST",
-        help="Extra cost of each run of dropped elements of X, which favors fewer, longer runs: a number, or suggest "
-        "(choose it from the data). Default: 0.",
-    ),
-]
-OpenZ = Annotated[str | None, typer.Option("--open-z", metavar="COST", help="The same for elements of Z.")]
-Warp = Annotated[
-    float, typer.Option("--warp", metavar="COST", help="Extra cost of each match that repeats an element, 0 or more.")
-]
-Match = Annotated[
-    str,
-    typer.Option(
-        "--match",
-        help="How to compare two elements: auto (euclidean for up to 15 features, cosine for more), cosine, softmax, "
-        "softmax:0.1, euclidean, sqeuclidean, cityblock, chebyshev or correlation.",
-    ),
-]
-Method = Annotated[str, typer.Option("--method", help=f"Alignment method: {', '.join(METHODS)}.")]
-OneToMany = Annotated[bool, typer.Option(help="Allow one element of Z to match several of X.")]
-ManyToOne = Annotated[bool, typer.Option(help="Allow one element of X to match several of Z.")]
-Contiguous = Annotated[bool, typer.Option(help="Drop no element of X between two that match the same element of Z.")]
-Window = Annotated[
-    str | None,
-    typer.Option(
-        "--window",
-        metavar="W",
-        help="Forbid matches farther from the diagonal than this: a number of columns (20) or a fraction of X (0.1).",
-    ),
-]
-Threshold = Annotated[
-    str | None,
-    typer.Option(
-        "--threshold",
-        metavar="COST",
-        help="For lcss and edr: the highest cost at which two elements count as equal. A number, percentile:30 or "
-        "suggest.",
-    ),
-]
 
 OrderFile = Annotated[
     str | None,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dropdtw.cli import options, screen
-from dropdtw.cli.flags import Flags, of_alignment
+from dropdtw.cli.flags import FILE, Flags, of_alignment
 from dropdtw.files.sanitize import cell
 from dropdtw.problem.missing import present
 
@@ -27,7 +27,9 @@ CHUNK = 1 << 26
 """Bytes of sequences that are read before they are aligned."""
 
 
-@of_alignment(drop_z=options.PairDropZ)
+@of_alignment(
+    drop_x=f"{FILE}Default: suggest; none if --drop-z is given.", drop_z="Default: suggest; none if --drop-x is given."
+)
 def retrieve(
     query: Annotated[
         str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy.typing as npt
 
@@ -15,8 +15,8 @@ from dropdtw.corpus.run import Run, run
 from dropdtw.corpus.shards import Given, open_corpus
 from dropdtw.corpus.tasks import Localize, Pairwise, Retrieve
 from dropdtw.files.progress import Progress
-from dropdtw.problem.charges import Opening
 from dropdtw.problem.errors import OptionError, refuse_unknown
+from dropdtw.problem.options import MethodOptions
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS
 
@@ -25,7 +25,7 @@ Drop = float | str | None
 Url = str | os.PathLike[str]
 
 
-class CorpusOptions(TypedDict, total=False):
+class CorpusOptions(MethodOptions, total=False):
     """The options that all tasks share, as keyword arguments.
 
     match, method, one_to_many, many_to_one, contiguous, window, threshold : as in `dropdtw.align`, with the same
@@ -56,15 +56,6 @@ class CorpusOptions(TypedDict, total=False):
     match: str
     drop_x: Drop
     drop_z: Drop
-    method: str
-    one_to_many: bool
-    many_to_one: bool
-    contiguous: bool
-    open_x: Opening
-    open_z: Opening
-    warp: float
-    window: float | None
-    threshold: Drop
     engine: str
     workers: int | None
     num_cpus: float

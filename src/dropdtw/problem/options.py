@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, Field, dataclass, field, fields
 from functools import cached_property
+from inspect import Parameter, signature
 from numbers import Integral, Real
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,9 @@ from dropdtw.problem.charges import Opening
 from dropdtw.problem.errors import OptionError, refuse_unknown
 from dropdtw.problem.inputs import as_mask, detached
 from dropdtw.problem.symbols import Lookup, as_lookup
-from dropdtw.tables.methods import Method, MethodLike
+from dropdtw.tables.methods import METHODS, Method, MethodLike
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # --- Values in one form, so that equal options compare equal ----------------------------------------------------------
 
@@ -94,16 +97,27 @@ def _method(value: Any, name: str) -> Any:
     return value.name if isinstance(value, Method) and value.built_in and value.made_by is None else value
 
 
-def about(doc: str, flag: str | None, clean: Callable[[Any, str], Any] = _as_given) -> dict[str, Any]:
-    """Describe an option: what it means, its flag on the command line, and how to bring it into one form."""
-    return {"doc": doc, "flag": flag, "clean": clean}
+def about(
+    doc: str,
+    *,
+    clean: Callable[[Any, str], Any] = _as_given,
+    metavar: str | None = None,
+    instead: str | None = None,
+) -> dict[str, Any]:
+    """Describe an option.
+
+    doc : what it means.   clean : brings its value into one form.
+    metavar : its value in the help of the command line; None if it has no flag, unless it is true or false.
+    instead : what to do instead in a loss, if losses do not have it.
+    """
+    return {"doc": doc, "clean": clean, "metavar": metavar, "instead": instead}
 
 
 class _Named:
     """Refuses unknown keywords with the closest known one."""
 
     def __new__(cls, *values: Any, **options: Any) -> Self:
-        refuse_unknown(options, names(), cls.__name__)
+        refuse_unknown(options, OPTIONS, cls.__name__)
         return super().__new__(cls)
 
 
@@ -115,50 +129,90 @@ class Options(_Named):
     """
 
     drop_x: DropCost = field(
-        default=None, metadata=about("cost of dropping an element of X; lower drops more", "--drop-x", _drop)
+        default=None,
+        metadata=about(
+            "Cost of dropping an element of X; lower drops more. A number, percentile:30 (of the match costs), "
+            "logit:30 (with match softmax), suggest (choose it from the data), or none (drop nothing).",
+            clean=_drop,
+            metavar="COST",
+        ),
     )
-    drop_z: DropCost = field(default=None, metadata=about("cost of dropping an element of Z", "--drop-z", _drop))
+    drop_z: DropCost = field(
+        default=None, metadata=about("The same for elements of Z, without logit.", clean=_drop, metavar="COST")
+    )
     _: KW_ONLY
-    match: MatchCost = field(default="auto", metadata=about("how to compare two elements", "--match", _match))
-    method: MethodLike = field(default="drop_dtw", metadata=about("alignment method", "--method", _method))
-    one_to_many: bool = field(
-        default=True, metadata=about("allow one element of Z to match several of X", "--one-to-many")
+    match: MatchCost = field(
+        default="auto",
+        metadata=about(
+            "How to compare two elements: auto (euclidean for up to 15 features, cosine for more), cosine, softmax, "
+            "softmax:0.1, euclidean, sqeuclidean, cityblock, chebyshev or correlation.",
+            clean=_match,
+            metavar="NAME",
+        ),
     )
-    many_to_one: bool = field(
-        default=True, metadata=about("allow one element of X to match several of Z", "--many-to-one")
+    method: MethodLike = field(
+        default="drop_dtw", metadata=about(f"Alignment method: {', '.join(METHODS)}.", clean=_method, metavar="NAME")
     )
+    one_to_many: bool = field(default=True, metadata=about("Allow one element of Z to match several of X."))
+    many_to_one: bool = field(default=True, metadata=about("Allow one element of X to match several of Z."))
     contiguous: bool = field(
-        default=False,
-        metadata=about("drop no element of X between two that match the same element of Z", "--contiguous"),
+        default=False, metadata=about("Drop no element of X between two that match the same element of Z.")
     )
     open_x: Opening = field(
-        default=0.0, metadata=about("extra cost of each run of dropped elements of X", "--open-x", _number)
+        default=0.0,
+        metadata=about(
+            "Extra cost of each run of dropped elements of X, which favors fewer, longer runs: a number, or suggest "
+            "(choose it from the data). Default: 0.",
+            clean=_number,
+            metavar="COST",
+        ),
     )
-    open_z: Opening = field(
-        default=0.0, metadata=about("extra cost of each run of dropped elements of Z", "--open-z", _number)
-    )
+    open_z: Opening = field(default=0.0, metadata=about("The same for elements of Z.", clean=_number, metavar="COST"))
     warp: float = field(
-        default=0.0, metadata=about("extra cost of each match that repeats an element", "--warp", _number)
+        default=0.0,
+        metadata=about("Extra cost of each match that repeats an element, 0 or more.", clean=_number, metavar="COST"),
     )
     window: float | None = field(
-        default=None, metadata=about("forbid matches farther from the diagonal than this", "--window", _number)
+        default=None,
+        metadata=about(
+            "Forbid matches farther from the diagonal than this: a number of columns (20) or a fraction of X (0.1).",
+            clean=_number,
+            metavar="W",
+        ),
     )
-    mask: npt.ArrayLike | None = field(default=None, metadata=about("(K, N) bool: which pairs may match", None, _mask))
+    mask: npt.ArrayLike | None = field(
+        default=None,
+        metadata=about(
+            "(K, N) bool: which pairs may match.", clean=_mask, instead="use a match function that returns ∞"
+        ),
+    )
     threshold: DropCost = field(
-        default=None, metadata=about("highest cost at which two elements count as equal", "--threshold", _drop)
+        default=None,
+        metadata=about(
+            "For lcss and edr: the highest cost at which two elements count as equal. A number, percentile:30 or "
+            "suggest.",
+            clean=_drop,
+            metavar="COST",
+        ),
     )
-    order: OrderLike | None = field(default=None, metadata=about("which steps may follow which", "--order", _order))
+    order: OrderLike | None = field(default=None, metadata=about("Which steps may follow which.", clean=_order))
     ids: npt.ArrayLike | None = field(
-        default=None, metadata=about("one name per element of Z: equal names are the same element", None, _ids)
+        default=None,
+        metadata=about(
+            "One name per element of Z: equal names are the same element.", clean=_ids, instead="pass ids= to the loss"
+        ),
     )
-    reducer: str = field(default="hard", metadata=about("the minimum over alignments: hard, soft or smooth", None))
+    reducer: str = field(default="hard", metadata=about("The minimum over alignments: hard, soft or smooth."))
     gamma: float = field(
-        default=1.0, metadata=about("temperature of a soft or smooth minimum, and of probabilities", None, _number)
+        default=1.0, metadata=about("Temperature of a soft or smooth minimum, and of probabilities.", clean=_number)
     )
     normalize: str | None = field(
-        default=None, metadata=about("what values are divided by: x, z, both, pattern or path", None)
+        default=None, metadata=about("What values are divided by: x, z, both, pattern or path.")
     )
-    missing: str | None = field(default=None, metadata=about("what to do with elements that have NaN: drop", None))
+    missing: str | None = field(
+        default=None,
+        metadata=about("What to do with elements that have NaN: drop.", instead="pass x_mask= to the loss"),
+    )
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -200,7 +254,7 @@ class Options(_Named):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote. Raises ValueError if an option is unknown or invalid."""
-        refuse_unknown(data, names(), cls.__name__)
+        refuse_unknown(data, OPTIONS, cls.__name__)
         return cls(**{name: _decoded(name, value) for name, value in data.items()})
 
 
@@ -209,12 +263,95 @@ def _made(kind: type[Options], changed: dict[str, Any]) -> Options:
 
 
 OPTIONS: Final[dict[str, Field[Any]]] = {each.name: each for each in fields(Options)}
-"""The declaration of every option, by its name: `type`, `default`, and `metadata` with "doc" and "flag"."""
+"""The declaration of every option, by its name: `type`, `default`, and `metadata` as in `about`."""
 
 
-def names() -> tuple[str, ...]:
-    """The names of all options."""
-    return tuple(OPTIONS)
+# --- The same as keyword arguments, for type checkers: what several functions take, from the fewest to all ------------
+
+
+class MoveOptions(TypedDict, total=False):
+    """Which elements may match several others."""
+
+    one_to_many: bool
+    many_to_one: bool
+    contiguous: bool
+    warp: float
+
+
+class OpeningOptions(MoveOptions, total=False):
+    """With the costs of a run of drops."""
+
+    open_x: Opening
+    open_z: Opening
+
+
+class MethodOptions(OpeningOptions, total=False):
+    """With all that says how two sequences of any length are aligned, apart from drop costs and match cost."""
+
+    method: MethodLike
+    window: float | None
+    threshold: DropCost
+
+
+class PathOptions(MethodOptions, total=False):
+    """With what belongs to one pair of sequences."""
+
+    mask: npt.ArrayLike | None
+    order: OrderLike | None
+    ids: npt.ArrayLike | None
+
+
+class ElementOptions(TypedDict, total=False):
+    """How elements are compared."""
+
+    match: MatchCost
+    missing: str | None
+
+
+class ValueOptions(TypedDict, total=False):
+    """Which number is computed."""
+
+    reducer: str
+    gamma: float
+    normalize: str | None
+
+
+class SequenceOptions(PathOptions, ElementOptions, total=False):
+    """All that says how two sequences are aligned, apart from drop costs."""
+
+
+class CostOptions(PathOptions, ValueOptions, total=False):
+    """The options of `dropdtw.cost`."""
+
+
+class PairOptions(MethodOptions, ElementOptions, ValueOptions, total=False):
+    """The options of `dropdtw.pairwise`."""
+
+
+class DistanceOptions(PathOptions, ElementOptions, ValueOptions, total=False):
+    """The options of `dropdtw.distance`."""
+
+
+def takes(options: type[Any]) -> Callable[[_Function], _Function]:
+    """Give a function that takes `**options: Unpack[...]` a signature with each of these options and its default."""
+    found = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
+        for name, each in OPTIONS.items()
+        if name in options.__annotations__
+    ]
+    places = {name: place for place, name in enumerate(OPTIONS)}
+
+    def place(one: Parameter) -> tuple[int, int]:
+        """Options come in the order of their declaration, before other keywords."""
+        return one.kind, places.get(one.name, len(places)) if one.kind is Parameter.KEYWORD_ONLY else 0
+
+    def decorate(function: _Function) -> _Function:
+        said = signature(function)
+        own = [each for each in said.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+        function.__signature__ = said.replace(parameters=sorted(own + found, key=place))  # type: ignore[attr-defined]
+        return function
+
+    return decorate
 
 
 class _ById:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Final, Literal, Never
+from typing import Final, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,10 @@ from dropdtw.drops import DropCost
 from dropdtw.executors.protocol import Trace
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Opening
-from dropdtw.problem.errors import catches_typos, refuse_keywords
+from dropdtw.problem.errors import refuse_keywords
 from dropdtw.problem.inputs import Array, as_floats
 from dropdtw.problem.missing import Kept, Places, present, reads_places, restricted
+from dropdtw.problem.options import MoveOptions, takes
 from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
@@ -78,7 +79,7 @@ class Barycenter:
         )
 
 
-@catches_typos
+@takes(MoveOptions)
 def barycenter(
     series: Sequence[npt.ArrayLike],
     weights: npt.ArrayLike | None = None,
@@ -88,11 +89,7 @@ def barycenter(
     length: int | None = None,
     match: Literal["auto", "sqeuclidean", "cosine"] = "auto",
     method: str | Recurrence = "drop_dtw",
-    one_to_many: bool = True,
-    many_to_one: bool = True,
-    contiguous: bool = False,
     open_x: Opening = 0.0,
-    warp: float = 0.0,
     window: float | None = None,
     max_iter: int = 50,
     tol: float = 1e-6,
@@ -100,7 +97,7 @@ def barycenter(
     progress: Progress = None,
     executor: str | None = None,
     missing: str | None = None,
-    **unknown: Never,
+    **options: Unpack[MoveOptions],
 ) -> Barycenter:
     """Average many series and leave out their junk: find the series that is cheapest to align with all of them.
 
@@ -143,13 +140,17 @@ def barycenter(
     >>> [int(a.dropped_x.sum()) for a in b.alignments]
     [3, 3, 3]
     """
-    if unknown:
-        refuse_keywords(barycenter, unknown)
+    refuse_keywords(barycenter, options)
     spec = Spec.of(
-        drop_x, match="sqeuclidean" if match == "auto" else match, method=method, one_to_many=one_to_many,
-        many_to_one=many_to_one, contiguous=contiguous, open_x=open_x, warp=warp, window=window, missing=missing,
+        drop_x,
+        match="sqeuclidean" if match == "auto" else match,
+        method=method,
+        open_x=open_x,
+        window=window,
+        missing=missing,
         executor=executor,
-    )  # fmt: skip
+        **options,
+    )
     check_averaged(spec)
     if isinstance(max_iter, bool) or not isinstance(max_iter, (int, np.integer)) or max_iter < 0:
         raise ValueError(f"max_iter is {max_iter!r}; give the maximum number of rounds, 0 or more")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Real
-from typing import Any, Never
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +17,13 @@ from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
 from dropdtw.executors.protocol import Occurrences
 from dropdtw.files.progress import Progress, reporter
-from dropdtw.problem.charges import Opening
 from dropdtw.problem.clock import Clock, Clocks, Fps, Times, timed
 from dropdtw.problem.costs import Costs
-from dropdtw.problem.errors import OptionError, catches_typos, refuse_keywords
+from dropdtw.problem.errors import OptionError, refuse_keywords
 from dropdtw.problem.inputs import Array, same_columns, same_precision
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
 from dropdtw.problem.missing import Kept, present, restricted
+from dropdtw.problem.options import OpeningOptions, takes
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.problem.symbols import Symbols
@@ -87,7 +87,7 @@ class Occurrence:
         return Alignment.of(self.problem())
 
 
-@catches_typos
+@takes(OpeningOptions)
 def find(
     query: npt.ArrayLike,
     signal: npt.ArrayLike,
@@ -98,18 +98,12 @@ def find(
     drop_x: DropCost = None,
     drop_z: DropCost = None,
     match: MatchCost = "auto",
-    one_to_many: bool = True,
-    many_to_one: bool = True,
-    contiguous: bool = False,
-    open_x: Opening = 0.0,
-    open_z: Opening = 0.0,
-    warp: float = 0.0,
     times: Times = None,
     fps: Fps = None,
     progress: Progress = None,
     executor: str | None = None,
     missing: str | None = None,
-    **unknown: Never,
+    **options: Unpack[OpeningOptions],
 ) -> list[Occurrence]:
     """Find where a query occurs in a longer signal: every place, the best first.
 
@@ -154,13 +148,9 @@ def find(
     >>> dropdtw.find([1, 2, 3], signal, k=2, drop_x=0.5)[1].alignment.labels      # the 7 is dropped
     array([ 0, -1,  1,  2])
     """
-    if unknown:
-        refuse_keywords(find, unknown)
+    refuse_keywords(find, options)
     query, signal, clocks = timed(query, signal, times, fps)
-    spec = Spec.of(
-        drop_x, drop_z, match=match, method=_METHOD, one_to_many=one_to_many, many_to_one=many_to_one,
-        contiguous=contiguous, open_x=open_x, open_z=open_z, warp=warp, missing=missing, executor=executor,
-    )  # fmt: skip
+    spec = Spec.of(drop_x, drop_z, match=match, method=_METHOD, missing=missing, executor=executor, **options)
     most, limit, share = _checked(k, max_cost, overlap)
     spec, coded = spec.encoded([query], [signal], lambda side, k: ("query", "signal")[side])
     if coded is not None:

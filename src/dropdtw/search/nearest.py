@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Never
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,14 @@ from dropdtw.costs import MatchCost, cosine_of, unit_rows
 from dropdtw.drops import DropCost
 from dropdtw.executors.protocol import Values
 from dropdtw.files.progress import Progress, reporter
-from dropdtw.problem.errors import catches_typos, refuse_keywords
+from dropdtw.problem.errors import refuse_keywords
 from dropdtw.problem.inputs import Array, as_drop_costs, as_sequence
 from dropdtw.problem.match import MatchCosts, Matrix
+from dropdtw.problem.options import MethodOptions, takes
 from dropdtw.problem.spec import Spec
 from dropdtw.search import bounds
 from dropdtw.search.index import BLOCK, Index, bound_for
 from dropdtw.search.pairwise import Comparison, thread_count, useful_threads
-from dropdtw.tables.methods import MethodLike
 
 TRIAL = 256
 """Number of sequences for a trial. If bounds from frames prune next to nothing there, no more of them are computed."""
@@ -78,7 +78,7 @@ class Nearest:
         return 1 - self.aligned / self.size
 
 
-@catches_typos
+@takes(MethodOptions)
 def nearest(
     query: npt.ArrayLike,
     corpus: Index | Sequence[npt.ArrayLike],
@@ -87,19 +87,10 @@ def nearest(
     drop_z: DropCost = None,
     *,
     match: MatchCost = "auto",
-    method: MethodLike = "drop_dtw",
-    one_to_many: bool = True,
-    many_to_one: bool = True,
-    contiguous: bool = False,
-    open_x: float = 0.0,
-    open_z: float = 0.0,
-    warp: float = 0.0,
-    window: float | None = None,
-    threshold: DropCost = None,
     n_jobs: int | None = -1,
     progress: Progress = None,
     executor: str | None = None,
-    **unknown: Never,
+    **options: Unpack[MethodOptions],
 ) -> Nearest:
     """Find the k sequences of a corpus that are cheapest to align with a query.
 
@@ -135,15 +126,10 @@ def nearest(
     >>> found.indices, found.pruned > 0.5
     (array([7]), True)
     """
-    if unknown:
-        refuse_keywords(nearest, unknown)
+    refuse_keywords(nearest, options)
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k is {k!r}; give the number of sequences to find, 1 or more")
-    spec = Spec.of(
-        drop_x, drop_z, match=match, method=method, one_to_many=one_to_many, many_to_one=many_to_one,
-        contiguous=contiguous, open_x=open_x, open_z=open_z, warp=warp, window=window, threshold=threshold,
-        executor=executor,
-    )  # fmt: skip
+    spec = Spec.of(drop_x, drop_z, match=match, executor=executor, **options)
     index = corpus if isinstance(corpus, Index) else Index.borrowing(corpus)
     return search(spec, query, index, int(k), n_jobs, progress)
 

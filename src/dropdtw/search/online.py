@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import Any, NamedTuple, Never
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -21,15 +21,15 @@ from dropdtw.drops import DropCost, PerElement
 from dropdtw.orders.order import OrderLike
 from dropdtw.problem.charges import Charges
 from dropdtw.problem.clock import Clock, Clocks, timed
-from dropdtw.problem.errors import OptionError, catches_typos, refuse_keywords
+from dropdtw.problem.errors import OptionError, refuse_keywords
 from dropdtw.problem.inputs import Array, as_drop_costs, as_floats, as_sequence, same_precision
 from dropdtw.problem.match import Matrix
+from dropdtw.problem.options import MethodOptions, takes
 from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.search.columns import ListColumns, Nodes, columns
 from dropdtw.search.stream import Stream
-from dropdtw.tables.methods import MethodLike
 from dropdtw.tables.reducers import soft_min
 
 
@@ -105,7 +105,7 @@ class Online:
     ([Segment(label=0, start=0, stop=2)], 4)
     """
 
-    @catches_typos
+    @takes(MethodOptions)
     def __init__(
         self,
         Z: npt.ArrayLike,
@@ -113,34 +113,22 @@ class Online:
         drop_z: DropCost = None,
         *,
         match: MatchCost = "auto",
-        method: MethodLike = "drop_dtw",
-        one_to_many: bool = True,
-        many_to_one: bool = True,
-        contiguous: bool = False,
-        open_x: float = 0.0,
-        open_z: float = 0.0,
-        warp: float = 0.0,
-        window: float | None = None,
-        threshold: DropCost = None,
         order: OrderLike | None = None,
         gamma: float | None = 1.0,
         beam: float | None = None,
         keep_costs: bool = False,
         fps: float | None = None,
-        **unknown: Never,
+        **options: Unpack[MethodOptions],
     ) -> None:
-        if unknown:
-            refuse_keywords(Online, unknown)
+        refuse_keywords(Online, options)
+        window = options.pop("window", None)
         Z, _, clocks = timed(Z, ())
         self.Z = as_sequence(Z, "Z").copy()
         self._clock_z = None if clocks is None else clocks.z
         self._times: list[Any] = []
         self.fps = fps
         self.beam, self.keep_costs = beam, keep_costs
-        self.spec = Spec.of(
-            drop_x, drop_z, match=match, method=method, one_to_many=one_to_many, many_to_one=many_to_one,
-            contiguous=contiguous, open_x=open_x, open_z=open_z, warp=warp, threshold=threshold, order=order,
-        )  # fmt: skip
+        self.spec = Spec.of(drop_x, drop_z, match=match, order=order, **options)
         self.spec.refuse_rules("and a stream does not know all of them until it ends")
         if np.ndim(
             drop_x := 0.0 if self.spec.drop_x is None else self.spec.drop_x.price(Matrix(np.empty((0, 0))), "x")

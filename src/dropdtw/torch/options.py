@@ -46,11 +46,7 @@ class LossOptions(TypedDict, total=False):
     reduction: Reduction
 
 
-REFUSED: Final = {
-    "mask": "use a match function that returns ∞",
-    "missing": "pass x_mask= to the loss",
-    "ids": "pass ids= to the loss",
-}
+REFUSED: Final = {name: each.metadata["instead"] for name, each in OPTIONS.items() if each.metadata["instead"]}
 """Options of an `Aligner` that losses do not have, and what to do instead."""
 
 OWN: Final = ("match", "reducer", "gamma", "normalize")
