@@ -129,5 +129,6 @@ class Plain(griffe.Extension):
 def _parameter(func: griffe.Function, each: inspect.Parameter) -> griffe.Parameter:
     if each.name in func.parameters:
         return func.parameters[each.name]
+    annotation = None if each.annotation is each.empty else str(each.annotation)
     kind = griffe.ParameterKind.keyword_only
-    return griffe.Parameter(each.name, annotation=each.annotation, kind=kind, default=repr(each.default))
+    return griffe.Parameter(each.name, annotation=annotation, kind=kind, default=repr(each.default))

@@ -18,7 +18,7 @@ from dropdtw.files.progress import Progress
 from dropdtw.problem.clock import Fps, Times
 from dropdtw.problem.errors import OptionError, refuse_keywords
 from dropdtw.problem.inputs import Array
-from dropdtw.problem.options import OPTIONS, Options
+from dropdtw.problem.options import OPTIONS, Options, PairOptions
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.problem.warn import warn
@@ -163,7 +163,9 @@ class Aligner(Options):
         executor: str | None = None,
     ) -> Array:
         """`dropdtw.pairwise`. Raises ValueError if the aligner has a mask, an order or ids, which cannot fit all."""
-        self._refuse("pairwise", "mask", "order", "ids")
+        self._refuse(
+            "pairwise", *(name for name in OPTIONS if name not in ("drop_x", "drop_z", *PairOptions.__annotations__))
+        )
         return all_pairs(self._by(executor).limited(max_cost), Zs, Xs, n_jobs, progress)
 
     def posterior(self, C: npt.ArrayLike, X: npt.ArrayLike | None = None, *, executor: str | None = None) -> Posterior:

@@ -10,6 +10,7 @@ import typer
 
 from dropdtw.cli import options, pictures, screen
 from dropdtw.cli.flags import FILE, Flags, of_alignment, suggests
+from dropdtw.problem.options import SequenceOptions
 
 if TYPE_CHECKING:
     from dropdtw.results.alignment import Alignment
@@ -19,6 +20,7 @@ SHOWN = 20
 
 
 @of_alignment(
+    SequenceOptions,
     drop_x=f"{FILE}Default: suggest; none if --drop-z is given.",
     drop_z="Default: none; for needleman_wunsch and smith_waterman, suggest unless --drop-x is given.",
 )

@@ -12,6 +12,7 @@ import typer
 from dropdtw.cli import options, screen
 from dropdtw.cli.flags import Flags, of_alignment
 from dropdtw.files.sanitize import one_line
+from dropdtw.problem.options import MethodOptions
 
 if TYPE_CHECKING:
     from dropdtw.corpus import Run
@@ -52,7 +53,13 @@ Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad re
 
 
 @app.command(epilog="Example: dropdtw corpus localize steps.npy s3://bucket/talks --engine ray --out found")
-@of_alignment(drop_x="Default: suggest, for each record.", drop_z="Default: none.", many_to_one=False, contiguous=True)
+@of_alignment(
+    MethodOptions,
+    drop_x="Default: suggest, for each record.",
+    drop_z="Default: none.",
+    many_to_one=False,
+    contiguous=True,
+)
 def localize(
     steps: Annotated[
         str, typer.Argument(metavar="STEPS", help="A file of step features, (K, d); or 'own': each record's own steps.")
@@ -86,7 +93,7 @@ def localize(
 
 
 @app.command(epilog="Example: dropdtw corpus retrieve query.npy talks/ --out near --top 10 --drop-x 0.3 --drop-z 0.3")
-@of_alignment(**EITHER)
+@of_alignment(MethodOptions, **EITHER)
 def retrieve(
     query: Annotated[
         str,
@@ -126,7 +133,7 @@ def retrieve(
 
 
 @app.command(epilog="Example: dropdtw corpus pairwise left/ right/ --out pairs --drop-x 0.3 --drop-z 0.3")
-@of_alignment(**EITHER)
+@of_alignment(MethodOptions, **EITHER)
 def pairwise(
     left: Annotated[str, typer.Argument(metavar="LEFT", help="A corpus; its records are the Z.")],
     right: Annotated[str, typer.Argument(metavar="RIGHT", help="A corpus; its records are the X.")],

@@ -13,6 +13,7 @@ import typer
 
 from dropdtw.cli import options, pictures, screen
 from dropdtw.cli.flags import FILE, Flags, of_alignment
+from dropdtw.problem.options import OpeningOptions
 
 if TYPE_CHECKING:
     from dropdtw.search.find import Occurrence
@@ -21,7 +22,7 @@ SHOWN = 20
 """Maximum number of occurrences listed on screen."""
 
 
-@of_alignment(drop_x=f"{FILE}Default: none.", drop_z="Default: none.", without=("method", "window", "threshold"))
+@of_alignment(OpeningOptions, drop_x=f"{FILE}Default: none.", drop_z="Default: none.")
 def find(
     query: Annotated[
         str,

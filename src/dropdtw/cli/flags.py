@@ -43,6 +43,9 @@ SHARED: Final[dict[str, tuple[Any, Any]]] = {
 } | {"settings": (options.Settings, None)}
 """The flags of an alignment: how Typer reads each, and its default."""
 
+ALWAYS: Final = ("drop_x", "drop_z", "match", "settings")
+"""The flags of every command that aligns."""
+
 FILE: Final = "Or a file with one number per element. "
 """What the help of --drop-x says if the command reads such files."""
 
@@ -94,15 +97,14 @@ def suggests(value: object) -> bool:
     return isinstance(value, str) and value == "suggest"
 
 
-def of_alignment(
-    only: Sequence[str] = tuple(SHARED), *, without: Sequence[str] = (), **defaults: bool | str
-) -> Callable[[Command], Command]:
+def of_alignment(options: type[Any] | Sequence[str], **defaults: bool | str) -> Callable[[Command], Command]:
     """Give a command the flags of an alignment in place of its parameter `flags`, which receives them as `Flags`.
 
-    only, without : flags that the command takes, or does not take.
+    options : the type of the options that the command takes besides drop costs and match cost; or the names of all.
     defaults : other defaults, or sentences for the help that say what the default of a cost is.
     """
-    taken = {name: SHARED[name] for name in only if name not in without}
+    names = options if not isinstance(options, type) else (*ALWAYS, *options.__annotations__)
+    taken = {name: each for name, each in SHARED.items() if name in names}
     for name, default in defaults.items():
         annotation, _ = taken[name]
         if isinstance(default, bool):

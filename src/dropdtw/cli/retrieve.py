@@ -18,6 +18,7 @@ from dropdtw.cli import options, screen
 from dropdtw.cli.flags import FILE, Flags, of_alignment
 from dropdtw.files.sanitize import cell
 from dropdtw.problem.missing import present
+from dropdtw.problem.options import MethodOptions
 
 if TYPE_CHECKING:
     from dropdtw.files.tables import Table
@@ -28,7 +29,9 @@ CHUNK = 1 << 26
 
 
 @of_alignment(
-    drop_x=f"{FILE}Default: suggest; none if --drop-z is given.", drop_z="Default: suggest; none if --drop-x is given."
+    MethodOptions,
+    drop_x=f"{FILE}Default: suggest; none if --drop-z is given.",
+    drop_z="Default: suggest; none if --drop-x is given.",
 )
 def retrieve(
     query: Annotated[
