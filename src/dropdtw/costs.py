@@ -261,11 +261,7 @@ def cityblock(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     array([[2.],
            [5.]])
     """
-    return _cityblock(*as_pair(Z, X))
-
-
-def _cityblock(A: Array, B: Array) -> Array:
-    return _by_feature(A, B, np.add)
+    return _by_feature(*as_pair(Z, X), np.add)
 
 
 def chebyshev(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
@@ -280,11 +276,7 @@ def chebyshev(Z: npt.ArrayLike, X: npt.ArrayLike) -> Array:
     array([[1.],
            [3.]])
     """
-    return _chebyshev(*as_pair(Z, X))
-
-
-def _chebyshev(A: Array, B: Array) -> Array:
-    return _by_feature(A, B, np.maximum)
+    return _by_feature(*as_pair(Z, X), np.maximum)
 
 
 def _by_feature(A: Array, B: Array, combine: np.ufunc) -> Array:
@@ -473,8 +465,8 @@ _NAMED: Final = {
     "cosine": Match("cosine", _cosine),
     "euclidean": Match("euclidean", _euclidean, in_kernels=True),
     "sqeuclidean": Match("sqeuclidean", _sqeuclidean, in_kernels=True),
-    "cityblock": Match("cityblock", _cityblock),
-    "chebyshev": Match("chebyshev", _chebyshev),
+    "cityblock": Match("cityblock", partial(_by_feature, combine=np.add)),
+    "chebyshev": Match("chebyshev", partial(_by_feature, combine=np.maximum)),
     "correlation": Match("correlation", _correlation, prepare=_centered),
     "equal": Match("equal", _equal, each=lambda A, B: (A != B).any(axis=1).astype(A.dtype)),
 }

@@ -151,6 +151,18 @@ class _ArcWay(NamedTuple):
     column: int | None = None
 
 
+def through(x: int, ways: list[list[Any]], final: list[int]) -> tuple[list[list[Any]], list[int]]:
+    """The edges into each state, and the final states, of a table whose alignments all match this x.
+
+    Every state has a duplicate, in which x has already been matched. Only matches of x lead from the originals to the
+    duplicates, and only duplicates are final.
+    """
+    S = len(ways)
+    across = [[way._replace(column=x + 1) for way in into if way.cost == "match"] for into in ways]
+    after = [[way._replace(src=way.src + S) for way in into] for into in ways]
+    return ways + [one + other for one, other in zip(across, after, strict=True)], [s + S for s in final]
+
+
 class _Sheet:
     """A table applied to a graph and its costs: D (states, N + 1, V + 1). The last node is a dummy that stays at ∞.
 
@@ -172,12 +184,7 @@ class _Sheet:
             for state in table.states
         ]
         if matching is not None:
-            # As in `reference`: duplicate every state, for after x has been matched.
-            S = len(self.ways)
-            across = [[w._replace(column=matching + 1) for w in into if w.cost == "match"] for into in self.ways]
-            after = [[w._replace(src=w.src + S) for w in into] for into in self.ways]
-            self.ways += [one + other for one, other in zip(across, after, strict=True)]
-            self.final = [s + S for s in self.final]
+            self.ways, self.final = through(matching, self.ways, self.final)
         self.charges = costs.charges._asdict()
         self.D = np.full((len(self.ways), N + 1, len(graph) + 1), np.inf, costs.dtype)
         # Nodes without a z (label −1) and column 0, which has no x, both get the index −1. It selects the last entry,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dropdtw.executors.graphs import run as run_graph
+from dropdtw.executors.graphs import through
 from dropdtw.executors.graphs import trace as trace_graph
 from dropdtw.executors.protocol import Occurrences, Result, Step, Trace, Within
 from dropdtw.orders.graph import Graph
@@ -252,13 +253,7 @@ class _Grid:
             for state in table.states
         ]
         if matching is not None:
-            # Duplicate every state: in a duplicate, x has already been matched. Only matches of x lead from the
-            # originals to the duplicates, and only duplicates are final.
-            S = len(self.ways)
-            across = [[w._replace(column=matching + 1) for w in into if w.cost == "match"] for into in self.ways]
-            after = [[w._replace(src=w.src + S) for w in into] for into in self.ways]
-            self.ways += [one + other for one, other in zip(across, after, strict=True)]
-            self.final = [s + S for s in self.final]
+            self.ways, self.final = through(matching, self.ways, self.final)
         self.weights = table.weights
         self.charges = costs.charges._asdict()
         # Row and column −1 wrap around to the last ones, which are padding and stay at ∞.

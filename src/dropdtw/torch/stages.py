@@ -36,11 +36,6 @@ class Drop(NamedTuple):
         """Whether it competes in the softmax."""
         return self.kind in ("logit", "own", "anchored")
 
-    @property
-    def is_tensor(self) -> bool:
-        """Whether a tensor is given."""
-        return self.kind in ("given", "own", "anchored")
-
 
 class LossPlan(NamedTuple):
     """The settings of the operator.
