@@ -181,6 +181,8 @@ def batches_are_their_items(rng: np.random.Generator) -> None:
     except ImportError:
         return
     C, request = random_problem(rng, 16)
+    if request.get("method") == "ctc" and "drop_z" in request:  # refused for a batch
+        return
     if not all(isinstance(v, (int, float, bool, str)) and v != "suggest" for v in request.values()):
         return
     alone = outcome(dropdtw.cost, C, reducer="soft", gamma=0.5, **request)

@@ -257,6 +257,8 @@ def test_where_no_bound_is_known_everything_is_aligned():
         found = check(corpus[0], corpus, 4, **how)
         assert found.pruned == 0
     huge = [X * 1e200 for X in corpus]
+    large = [(X * 1e30).astype(np.float32) for X in corpus]  # their squares overflow in single precision
+    assert check(large[0].astype(float), large, 4, match="euclidean").pruned == 0
     assert check(huge[0], huge, 4, match="euclidean").pruned == 0
 
 

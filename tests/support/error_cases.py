@@ -112,6 +112,7 @@ READ = (
         "charged, a number": case(lambda: changed(charged=5), "charged is 5, which is not a dictionary", WRITTEN),
         "charged, too many": case(lambda: changed(charged={"warp": 99}), "charged has numbers that do not", WRITTEN),
         "segments": case(lambda: changed(segments=[]), "segments contradict labels", WRITTEN),
+        "segments by name": case(lambda: changed(segments={}), "its segments are {}, which is no list", WRITTEN),
         "edges": case(lambda: retabled(edges=5), "its table has the edges 5", WRITTEN),
         "weights": case(lambda: changed(weights=[0.0] * 4), "its weights are not all finite and > 0", WRITTEN),
         "charged": case(

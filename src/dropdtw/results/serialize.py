@@ -256,6 +256,8 @@ def _check_labels(labels: Array, pairs: Array) -> None:
 
 def _check_segments(said: Any, found: Alignment) -> None:
     """Check that segments are those of the labels. They may hold more, such as times."""
+    if not isinstance(said, (list, tuple)):
+        raise ValueError(f"its segments are {reprlib.repr(said)}, which is no list")
     fields = [tuple(_mapping(s, "a segment").get(name) for name in Segment._fields) for s in said]
     if fields != [tuple(s) for s in found.segments()]:
         raise ValueError("segments contradict labels")

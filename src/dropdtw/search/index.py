@@ -227,7 +227,11 @@ class Bound:
 
 def bound_for(Z: Array, index: Index, match: Match, p: Prices) -> Bound | None:
     """The bound for a request; None if this match cost has no bound."""
-    if match.name == "cosine" or index.kernel_metric(Z, match) is not None:  # otherwise squares overflow or underflow
+    with np.errstate(over="ignore"):
+        alike = Z.astype(index.dtype, copy=False)  # frames are squared in the precision of the index
+    if (
+        match.name == "cosine" or index.kernel_metric(alike, match) is not None
+    ):  # otherwise squares overflow or underflow
         return Bound(Z, index, match.name, p)
     return None
 
