@@ -27,6 +27,7 @@ PAGES = (
     "gallery.md",
     "orders.md",
     "windows.md",
+    "sensors.md",
     "diff.md",
     "sklearn.md",
     "speech.md",

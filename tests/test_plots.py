@@ -78,6 +78,15 @@ def test_costs_stay_visible_below_what_is_dropped(axes, plot):
     assert all(patch.get_facecolor()[3] < 0.3 for patch in dropped)
 
 
+@pytest.mark.parametrize(("step", "texts"), [("s", ["00:00", "10", "20"]), ("m", ["00:00", "00:10", "00:20"])])
+def test_dates_have_round_ticks(plot, step, texts):
+    times = np.datetime64("2024-05-01T00:00") + np.arange(25).astype(f"m8[{step}]")
+    a = dropdtw.align(np.zeros(3), np.zeros(25), times=times)
+    for ax in (plot.alignment(a), plot.linked(np.zeros(3), np.zeros(25), a)):
+        shown = [tick.get_text() for tick in ax.get_xticklabels()]
+        assert [text for text in shown if text in texts] == texts
+
+
 def test_time_axes_have_a_name(plot):
     assert plot.step_bars({"truth": [0, 1]}).get_xlabel() == "x"
     assert plot.step_bars({"truth": [0, 1]}, fps=2).get_xlabel() == "seconds"

@@ -85,8 +85,8 @@ def test_gamma_is_1_unless_said(function):
 @pytest.mark.parametrize("function", ["solve", "align", "cost", "distance", "posterior", "pairwise"])
 def test_options_are_the_same_everywhere(function):
     ours, solves = (inspect.signature(getattr(dropdtw, f)).parameters for f in (function, "solve"))
-    missing = {"order", "mask", "ids"} if function == "pairwise" else set()  # a single one cannot fit every pair
-    missing |= {"times", "fps"} if function != "solve" and function != "align" else set()  # their results have no times
+    # a single one cannot fit every pair
+    missing = {"order", "mask", "ids", "per", "times", "fps"} if function == "pairwise" else set()
     assert missing.isdisjoint(ours)
     for name, parameter in solves.items():
         if name != "C" and name not in missing:

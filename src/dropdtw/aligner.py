@@ -130,21 +130,36 @@ class Aligner(Options):
             )
 
     def distance(
-        self, Z: npt.ArrayLike, X: npt.ArrayLike, *, max_cost: float | None = None, executor: str | None = None
+        self,
+        Z: npt.ArrayLike,
+        X: npt.ArrayLike,
+        *,
+        max_cost: float | None = None,
+        times: Times = None,
+        fps: Fps = None,
+        executor: str | None = None,
     ) -> float:
         """`dropdtw.distance`."""
-        if executor is None and (request := self._quick_values) is not None:
+        if executor is None and times is None and fps is None and (request := self._quick_values) is not None:
             limit = inf if max_cost is None else max_cost
             found = quick.value(request, Z, X, limit) if type(limit) is float and limit == limit else None
             if found is not None:
                 return found
         spec = self._by(executor).limited(max_cost)
-        return self._value(Problem.of_sequences(spec, Z, X), spec)
+        return self._value(Problem.of_sequences(spec, Z, X, times, fps), spec)
 
-    def cost(self, C: npt.ArrayLike, *, max_cost: float | None = None, executor: str | None = None) -> float:
+    def cost(
+        self,
+        C: npt.ArrayLike,
+        *,
+        max_cost: float | None = None,
+        times: Times = None,
+        fps: Fps = None,
+        executor: str | None = None,
+    ) -> float:
         """`dropdtw.cost`."""
         spec = self._by(executor).limited(max_cost)
-        return self._value(Problem.of_costs(spec, C), spec)
+        return self._value(Problem.of_costs(spec, C, times, fps), spec)
 
     def _value(self, problem: Problem, spec: Spec) -> float:
         found = executors.value(problem, spec)
@@ -162,19 +177,28 @@ class Aligner(Options):
         progress: Progress = None,
         executor: str | None = None,
     ) -> Array:
-        """`dropdtw.pairwise`. Raises ValueError if the aligner has a mask, an order or ids, which cannot fit all."""
+        """`dropdtw.pairwise`. Raises ValueError if the aligner has an option that cannot fit all pairs."""
         self._refuse(
             "pairwise", *(name for name in OPTIONS if name not in ("drop_x", "drop_z", *PairOptions.__annotations__))
         )
         return all_pairs(self._by(executor).limited(max_cost), Zs, Xs, n_jobs, progress)
 
-    def posterior(self, C: npt.ArrayLike, X: npt.ArrayLike | None = None, *, executor: str | None = None) -> Posterior:
+    def posterior(
+        self,
+        C: npt.ArrayLike,
+        X: npt.ArrayLike | None = None,
+        *,
+        times: Times = None,
+        fps: Fps = None,
+        executor: str | None = None,
+    ) -> Posterior:
         """`dropdtw.posterior` of match costs C, or of sequences Z and X, at the temperature γ of the aligner."""
         if X is not None and not isinstance(X, Sized):
             raise TypeError(f"the second argument of posterior is {X!r}; give X, or drop costs by keyword, as drop_x=")
         spec = self._by(executor)
-        problem = Problem.of_costs(spec, C) if X is None else Problem.of_sequences(spec, C, X)
-        return Posterior.of(problem, self.gamma)
+        if X is None:
+            return Posterior.of(Problem.of_costs(spec, C, times, fps), self.gamma)
+        return Posterior.of(Problem.of_sequences(spec, C, X, times, fps), self.gamma)
 
     def find(
         self,

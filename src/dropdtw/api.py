@@ -68,6 +68,9 @@ def solve(
         jumps. None keeps the order of Z.
     ids : only for "ctc", which has to know which z are the same: K numbers or names, equal for the same z. None: z
         with equal rows of C are the same.
+    per : "second" multiplies the match costs and the drop cost of each x by its duration in seconds, according to
+        `times` or `fps`, so that recordings with irregular samples, or at different rates, cost the same. drop_z and
+        opening costs are not multiplied. Rules such as "percentile:30" read the costs before. None: each x counts once.
     times, fps : when each x begins, or how many x there are per second; see `dropdtw.align`.
     executor : "cpp" (compiled) or "reference". None picks the fastest one available.
 
@@ -131,7 +134,7 @@ def align(
         gives the times of both. Without it, time indexes of pandas and the only column of dates or durations of a data
         frame are used. Segments then have `start_time` and `stop_time`, in your type of time.
     fps : instead of times, how many x there are per second; a tuple (z, x) for both.
-    method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order, ids,
+    method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order, ids, per,
         executor : as in `dropdtw.solve`.
 
     Returns
@@ -164,6 +167,8 @@ def cost(
     drop_z: DropCost = None,
     *,
     max_cost: float | None = None,
+    times: Times = None,
+    fps: Fps = None,
     executor: str | None = None,
     **options: Unpack[CostOptions],
 ) -> float:
@@ -184,7 +189,7 @@ def cost(
         certain to be larger. Values up to the limit are exact. With `normalize`, the limit applies to the normalized
         value. With soft minima, an `order` or `normalize="path"`, it saves no work.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        ids, executor : as in `dropdtw.solve`.
+        ids, per, times, fps, executor : as in `dropdtw.solve`.
 
     Returns
     -------
@@ -200,7 +205,7 @@ def cost(
     >>> round(dropdtw.cost(C, drop_x=0.3), 6), round(dropdtw.cost(C, drop_x=0.3, reducer="soft", gamma=0.1), 6)
     (0.6, 0.558984)
     """
-    return aligner_of(cost, drop_x, drop_z, options).cost(C, max_cost=max_cost, executor=executor)
+    return aligner_of(cost, drop_x, drop_z, options).cost(C, max_cost=max_cost, times=times, fps=fps, executor=executor)
 
 
 @takes(DistanceOptions)
@@ -211,6 +216,8 @@ def distance(
     drop_z: DropCost = None,
     *,
     max_cost: float | None = None,
+    times: Times = None,
+    fps: Fps = None,
     executor: str | None = None,
     **options: Unpack[DistanceOptions],
 ) -> float:
@@ -224,7 +231,7 @@ def distance(
     match, missing : as in `dropdtw.align`.
     reducer, gamma, normalize, max_cost : as in `dropdtw.cost`.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        ids, executor : as in `dropdtw.solve`.
+        ids, per, times, fps, executor : as in `dropdtw.solve`.
 
     Returns
     -------
@@ -240,7 +247,8 @@ def distance(
     >>> dropdtw.distance([0, 1, 2], [0, 1, 9, 2], drop_x=0.5, max_cost=0.4)
     inf
     """
-    return aligner_of(distance, drop_x, drop_z, options).distance(Z, X, max_cost=max_cost, executor=executor)
+    aligner = aligner_of(distance, drop_x, drop_z, options)
+    return aligner.distance(Z, X, max_cost=max_cost, times=times, fps=fps, executor=executor)
 
 
 @takes(SequenceOptions)
@@ -251,6 +259,8 @@ def posterior(
     drop_x: DropCost = None,
     drop_z: DropCost = None,
     gamma: float = 1.0,
+    times: Times = None,
+    fps: Fps = None,
     executor: str | None = None,
     **options: Unpack[SequenceOptions],
 ) -> Posterior:
@@ -267,7 +277,7 @@ def posterior(
         over all of them.
     match, missing : as in `dropdtw.align`, with sequences only.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        ids, executor : as in `dropdtw.solve`.
+        ids, per, times, fps, executor : as in `dropdtw.solve`.
 
     Returns
     -------
@@ -282,7 +292,9 @@ def posterior(
     >>> p.match.round(2), p.drop_x.round(2)
     (array([[0.91, 0.  , 0.76]]), array([0.09, 1.  , 0.24]))
     """
-    return aligner_of(posterior, drop_x, drop_z, options | {"gamma": gamma}).posterior(C, X, executor=executor)
+    return aligner_of(posterior, drop_x, drop_z, options | {"gamma": gamma}).posterior(
+        C, X, times=times, fps=fps, executor=executor
+    )
 
 
 @takes(PairOptions)

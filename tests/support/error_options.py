@@ -248,6 +248,10 @@ CHARGED = {
         "method 'lcss' counts the pairs",
         "divide the result yourself",
     ),
+    "per what": case(lambda: cost(C, 1, per="minute"), "per is 'minute'", "give 'second' to count costs by the"),
+    "per second without times": case(
+        lambda: cost(C, 1, per="second"), "but nothing says how long each x lasts", "give times= or fps="
+    ),
     "normalize, a pattern with drops": case(
         lambda: cost(C, 1, method="symmetricP1", normalize="pattern"),
         "normalize is 'pattern', but with drops, the paths of a step pattern differ in total weight",

@@ -80,7 +80,7 @@ def time_axis(axis: Any, clock: Clock, first: float = 0.0) -> str:
     )
     if dated:
         locator = dates.AutoDateLocator(tz=clock.zone, maxticks=7)
-        ticks = dates.date2num(locator.tick_values(*dates.num2date(edges[[0, -1]], tz=clock.zone)))
+        ticks = np.asarray(locator.tick_values(*dates.num2date(edges[[0, -1]], tz=clock.zone)))
         texts = dates.ConciseDateFormatter(locator, tz=clock.zone).format_ticks(ticks)
     else:
         ticks = np.asarray(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(*edges[[0, -1]])).round(9)

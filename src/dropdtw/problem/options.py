@@ -213,6 +213,13 @@ class Options(_Named):
         default=None,
         metadata=about("What to do with elements that have NaN: drop.", instead="pass x_mask= to the loss"),
     )
+    per: str | None = field(
+        default=None,
+        metadata=about(
+            "What the costs of x are counted by: second.",
+            instead="multiply C and the drop costs by the durations of the x",
+        ),
+    )
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -299,6 +306,7 @@ class PathOptions(MethodOptions, total=False):
     mask: npt.ArrayLike | None
     order: OrderLike | None
     ids: npt.ArrayLike | None
+    per: str | None
 
 
 class ElementOptions(TypedDict, total=False):

@@ -70,9 +70,15 @@ class Problem:
         """A copy of the problem with other `costs`."""
         return replace(self, costs=costs)
 
-    def clocked(self, clocks: Clocks | None) -> Problem:
-        """The problem of sequences that have times."""
-        return self if clocks is None else replace(self, clocks=clocks)
+    def clocked(self, spec: Spec, clocks: Clocks | None) -> Problem:
+        """The problem of sequences that have times, with its costs by the second if the request says so."""
+        if clocks is None:
+            return self
+        if spec.per is None or clocks.x is None:
+            return replace(self, clocks=clocks)
+        lasting = clocks.x.durations if self.kept is None else clocks.x.durations[self.kept.x]
+        edit = partial(by_duration, self.edit, lasting.astype(self.given.dtype))
+        return replace(self, clocks=clocks, edit=edit, costs=edit(self.given))
 
     @classmethod
     def of_costs(cls, spec: Spec, C: npt.ArrayLike, times: Times = None, fps: Fps = None) -> Problem:
@@ -80,7 +86,7 @@ class Problem:
         spec.check_costs_suffice()
         match = Matrix(as_match_costs(C))
         clocks = clocks_of(match.shape, times, fps)
-        return cls._of(spec.timed(clocks), match, spec.drop_x, spec.drop_z).clocked(clocks)
+        return cls._of(spec.timed(clocks), match, spec.drop_x, spec.drop_z).clocked(spec, clocks)
 
     @classmethod
     def of_sequences(
@@ -99,7 +105,7 @@ class Problem:
         found = cls.of_checked(spec.timed(clocks, kept), A, B, match)
         if kept is not None or symbols is not None:
             found = replace(found, kept=kept, symbols=symbols)
-        return found.clocked(clocks)
+        return found.clocked(spec, clocks)
 
     @classmethod
     def of_checked(cls, spec: Spec, Z: Array, X: Array, match: Match) -> Problem:
@@ -138,6 +144,15 @@ class Problem:
         return cls(
             spec.method.name, spec.table, edit(given), given, edit, spec.executor, graph, order, masked, name, ids=ids
         )
+
+
+def by_duration(edit: Callable[[Costs], Costs], lasting: Array, given: Costs) -> Costs:
+    """The costs that `edit` makes, times the duration of each x, (N,). A forbidden match stays forbidden."""
+    costs = edit(given)
+    C, d_x = (
+        np.multiply(each, lasting, out=each.copy(), where=np.isfinite(each)) for each in (costs.matrix, costs.drop_x)
+    )
+    return costs.with_match(C)._replace(drop_x=d_x)
 
 
 def without_repeats(graph: Graph | None, ids: tuple[int, ...], skips: Array | None) -> Graph | None:

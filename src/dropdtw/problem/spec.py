@@ -48,6 +48,7 @@ class Spec:
     ids : one value per z, equal for the same z; None: z with equal match costs are the same.
     mask : (K, N) bool, True where matches are allowed; None if they are allowed everywhere.
     missing : "drop" ignores elements with NaN; None rejects them.
+    per : "second" multiplies the costs of each x by its duration; None does not.
     max_cost : the largest cost of interest; +∞ for no limit.
 
     >>> spec = Spec.of(drop_x=0.3)
@@ -71,6 +72,7 @@ class Spec:
     ids: tuple[Any, ...] | None = None
     mask: Array | None = field(default=None, compare=False)
     missing: str | None = None
+    per: str | None = None
     max_cost: float = np.inf
 
     @classmethod
@@ -113,6 +115,8 @@ class Spec:
             raise OptionError(
                 "missing", o.missing, "give 'drop' to leave out elements with NaN, or None to reject them"
             )
+        if o.per is not None and o.per != "second":
+            raise OptionError("per", o.per, "give 'second' to count costs by the duration of each x, or None")
         ids: Any = o.ids
         if ids is not None and not entry.takes_ids:
             raise OptionError("ids", list(ids), "leave it out, or use 'ctc'", f", which {entry.name!r} does not take")
@@ -139,6 +143,7 @@ class Spec:
             ids=ids,
             mask=None if o.mask is None else np.asarray(o.mask),
             missing=o.missing,
+            per=o.per,
         )
 
     def limited(self, max_cost: float | None) -> Spec:
@@ -146,7 +151,12 @@ class Spec:
         return self if max_cost is None else replace(self, max_cost=_largest_wanted(max_cost))
 
     def timed(self, clocks: Clocks | None, kept: Kept | None = None) -> Spec:
-        """The request with durations of steps as numbers of elements. Raises if the clock of X cannot count them."""
+        """The request with durations of steps as numbers of elements.
+
+        Raises if X has no clock that can count them, or none at all although costs are counted by the second.
+        """
+        if self.per is not None and (clocks is None or clocks.x is None):
+            raise OptionError("per", self.per, "give times= or fps=", ", but nothing says how long each x lasts")
         if self.order is None or not self.order.durations:
             return self
         whole = kept is None or len(kept.x) == kept.shape[1]
