@@ -353,25 +353,28 @@ READ_AT_RUN_TIME = {
 }
 
 
+@pytest.mark.parametrize("match", ["sqeuclidean", "euclidean"])  # squares are computed with the cells
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("options", READ_AT_RUN_TIME.values(), ids=READ_AT_RUN_TIME)
-def test_tables_read_at_run_time_cost_in_lanes_what_they_cost_alone(options, dtype):
-    """Lanes compute sixteen rows at a time: lengths just below, at and above multiples of that."""
+def test_tables_read_at_run_time_cost_in_lanes_what_they_cost_alone(options, dtype, match):
+    """Lanes compute sixteen rows at a time, or eight: lengths just below, at and above multiples of that."""
     random = np.random.default_rng(3)
-    Zs = [random.normal(size=n).astype(dtype) for n in (1, 15, 16, 17, 31, 32, 33, 50)]
-    Xs = [random.normal(size=n).astype(dtype) for n in (1, 2, 14, 15, 16, 17, 18, 30, 31, 32, 33, 34, 49, 51, 70, 90)]
-    expected = one_by_one(Zs, Xs, match="sqeuclidean", **options)
-    np.testing.assert_array_equal(pairwise(Zs, Xs, match="sqeuclidean", n_jobs=1, **options), expected)
+    Zs = [random.normal(size=n).astype(dtype) for n in (1, 6, 7, 8, 9, 15, 16, 17, 23, 24, 31, 32, 33, 50)]
+    Xs = [random.normal(size=n).astype(dtype) for n in (1, 2, 7, 8, 9, 14, 15, 16, 17, 18, 30, 31, 32, 33, 49, 51, 90)]
+    expected = one_by_one(Zs, Xs, match=match, **options)
+    np.testing.assert_array_equal(pairwise(Zs, Xs, match=match, n_jobs=1, **options), expected)
     limit = float(np.median(expected[np.isfinite(expected)]))
-    found = pairwise(Zs, Xs, match="sqeuclidean", n_jobs=1, max_cost=limit, **options)
+    found = pairwise(Zs, Xs, match=match, n_jobs=1, max_cost=limit, **options)
     np.testing.assert_array_equal(found, np.where(expected <= limit, expected, np.inf))
 
 
+@pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("seed", range(8))
-def test_any_table_costs_in_lanes_what_it_costs_alone(seed):
+def test_any_table_costs_in_lanes_what_it_costs_alone(seed, d):
     random = np.random.default_rng(seed)
     table = random_table(random)
-    Zs, Xs = ([random.normal(size=n) for n in lengths] for lengths in ((1, 15, 16, 34), (1, 2, 15, 16, 17, 33, 40)))
+    lengths = (1, 7, 8, 15, 16, 34), (1, 2, 8, 9, 15, 16, 17, 33, 40)
+    Zs, Xs = ([random.normal(size=(n, d)) for n in some] for some in lengths)
     asked = {"match": "sqeuclidean", "method": table}
     if {"drop_x", "drop_z"} & {e.cost for e in table.every_edge}:
         asked |= {"drop_x": 0.7, "drop_z": -0.2}

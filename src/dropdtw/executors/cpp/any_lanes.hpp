@@ -20,7 +20,11 @@ class AnyLanes {
   static constexpr int stride = (R + 1) * W;
 
  public:
-  explicit AnyLanes(const LaneProblem<T>& problem) : problem_(problem), S_(problem.table->states) {}
+  explicit AnyLanes(const LaneProblem<T>& problem)
+      : problem_(problem),
+        S_(problem.table->states),
+        squares_(problem.feed.d == 1 && problem.feed.metric == Metric::sqeuclidean && !problem.feed.binary &&
+                 shares_match(*problem.table)) {}
 
   // Returns how many rows it computed, as in lanes.hpp; −1 if there is no memory.
   int solve() {
@@ -44,12 +48,30 @@ class AnyLanes {
  private:
   bool prepare() {
     const std::size_t columns = problem_.N + 2 * R;
-    bool ok = lines_.prepare(*problem_.table, problem_.charges, 1, stride) && drop_x_.resize(columns * W);
+    bool ok = drop_x_.resize(columns * W) && x_.resize(squares_ ? columns * W : 0) && aside_.resize(S_ * W);
+    for (auto& lines : lines_) ok = ok && lines.prepare(*problem_.table, problem_.charges, 1, stride);
     for (auto& cells : cells_) ok = ok && cells.resize(std::size_t(S_) * stride);
     if (!ok) return false;
+    for (int k = 0; k < 3; ++k) {
+      const T *const before = cells_[(k + 1) % 3].get(), *const last = cells_[(k + 2) % 3].get();
+      T* const now = cells_[k].get() + W;
+      line_[k] = {{before, last + W, last, now}, {match_, nullptr, drop_z_, nullptr}, nullptr, now};
+      if (squares_) line_[k].z = z_;
+      lines_[k].connect(line_[k]);
+    }
     fill(problem_.rows, std::size_t(problem_.N + 1) * S_);
-    fill(drop_x_.get(), columns);
-    for (int j = 1; j <= problem_.N; ++j) store(prices_x(j), load(problem_.drop_x + std::size_t(j - 1) * W));
+    fill(aside_.get(), S_);
+    reverse(problem_.drop_x, drop_x_, inf<T>);
+    if (squares_) reverse(problem_.feed.x, x_, -inf<T>);  // in row 0, z is ∞: nothing matches there, or in column 0
+    return true;
+  }
+
+  // Whether match costs are only paid by all edges into a state, with the same weight.
+  static bool shares_match(const Table& table) {
+    for (const Edge& e : table)
+      for (const Edge& other : table)
+        if (e.cost == Cost::match && e.dst == other.dst && (other.cost != e.cost || other.weight != e.weight))
+          return false;
     return true;
   }
 
@@ -58,8 +80,14 @@ class AnyLanes {
   }
 
   T* above(int j) { return problem_.rows + std::size_t(j) * S_ * W; }  // the states of the row above, in column j
-  // The drop costs of x are reversed, so that anti-diagonals read them forward.
-  T* prices_x(int j) { return drop_x_.get() + std::size_t(problem_.N + R - 1 - j) * W; }
+
+  // What belongs to x is reversed, so that anti-diagonals read it forward.
+  T* at(Buffer<T>& reversed, int j) { return reversed.get() + std::size_t(problem_.N + R - 1 - j) * W; }
+  void reverse(const T* from, Buffer<T>& to, T elsewhere) {
+    for (int k = 0; k < problem_.N + 2 * R; ++k) store(&to[std::size_t(k) * W], all<T>(elsewhere));
+    for (int j = 1; j <= problem_.N; ++j) store(at(to, j), load(from + std::size_t(j - 1) * W));
+  }
+
   T* matches(int t) { return match_ + (t - known_ + G - 1) * R * W; }
 
   // Computes the rows [first, first + rows), and stores the states of the last one.
@@ -69,32 +97,46 @@ class AnyLanes {
     fill(drop_z_, R);
     for (int r = first == 0; r < rows; ++r)
       store(drop_z_ + r * W, load(problem_.drop_z + std::size_t(first + r - 1) * W));
-    T *now = cells_[0].get(), *last = cells_[1].get(), *before = cells_[2].get();
-    copy(above(0), W, last, stride);
-    for (int t = 0; t < problem_.N + rows; ++t) {
-      if (t % ahead == 0) bring_costs(first, rows, t);
-      const Line<T> line{
-          {before, last + W, last, now + W}, {matches(t), prices_x(t), drop_z_, nullptr}, nullptr, now + W};
-      const int begin = larger(t - problem_.N, 0) / 8 * 8, end = (smaller(rows, t + 1) + 7) / 8 * 8;
-      lines_.template enter<Reducer::hard, false>(line, begin * W, end * W, nullptr, 0);
+    for (int r = 0; squares_ && r < R; ++r)
+      store(z_ + r * W, all<T>(first + r > 0 && r < rows ? problem_.feed.z[first + r - 1] : inf<T>));
+    const int N = problem_.N, S = S_;
+    for (int s = 0; s < S; ++s) store(cells_[2].get() + s * stride, load(above(0) + s * W));
+    for (int t = 0, k = 0; t < N + rows; ++t, k = k == 2 ? 0 : k + 1) {
+      Line<T>& line = line_[k];
+      const Lines<T>& lines = lines_[k];
+      line.prices[1] = at(drop_x_, t);
+      if (squares_) {
+        line.x = at(x_, t);
+      } else {
+        if (t % ahead == 0) bring_costs(first, rows, t);
+        line.prices[0] = matches(t);
+      }
+      // At first, only the upper half is inside the grid, and in the end only the lower half.
+      if (t < R / 2 || rows <= R / 2)
+        cells<R / 2>(lines, line, 0);
+      else if (t >= N + R / 2)
+        cells<R / 2>(lines, line, R / 2);
+      else
+        cells<R>(lines, line, 0);
       const bool origin = first == 0 && t == 0;
       if (table.border_ends != nullptr && !origin) {
-        if (first == 0) lines_.enter_border(line, 0);
-        if (t < rows) lines_.enter_border(line, t * W);
+        if (first == 0) lines.enter_border(line, 0);
+        if (t < rows) lines.enter_border(line, t * W);
       }
-      for (int s = 0; origin && s < S_; ++s) store(line.here + s * stride, all<T>(table.start[s] ? T(0) : inf<T>));
-      if (t < problem_.N) copy(above(t + 1), W, now, stride);
-      if (t >= rows - 1) copy(now + rows * W, stride, above(t - (rows - 1)), W);
-      T* const free = before;
-      before = last;
-      last = now;
-      now = free;
+      for (int s = 0; origin && s < S; ++s) store(line.here + s * stride, all<T>(table.start[s] ? T(0) : inf<T>));
+      // Brings the cell that the next anti-diagonal reads from above the strip, and keeps the last row.
+      T *here = line.here - W, *const aside = aside_.get(), *kept = t >= rows - 1 ? above(t - (rows - 1)) : aside;
+      const T* next = t < N ? above(t + 1) : aside;
+      for (int s = 0; s < S; ++s, here += stride, next += W, kept += W) {
+        store(here, load(next));
+        store(kept, load(here + rows * W));
+      }
     }
   }
 
-  // Copies the states of one cell.
-  void copy(const T* from, std::ptrdiff_t from_state, T* to, std::ptrdiff_t to_state) const {
-    for (int s = 0; s < S_; ++s) store(to + s * to_state, load(from + s * from_state));
+  template <int vectors>
+  DROPDTW_FLAT static void cells(const Lines<T>& lines, const Line<T>& line, int from) {
+    lines.template least_of<vectors, false, true>(line, from * W, nullptr, 0);
   }
 
   // Computes the match costs of the anti-diagonals [t, t + ahead): those of G rows at a time, in all columns that any
@@ -130,12 +172,15 @@ class AnyLanes {
 
   const LaneProblem<T>& problem_;
   const int S_;
-  Lines<T> lines_;
-  Buffer<T> cells_[3], drop_x_;
+  const bool squares_;  // whether match costs are squared differences of numbers, computed with the cells
+  // Three buffers take turns: anti-diagonal t is in number t % 3, and computed from the other two.
+  Buffer<T> cells_[3], drop_x_, x_, aside_;
+  Line<T> line_[3];
+  Lines<T> lines_[3];
   std::int64_t steps_ = 0;  // cells since the last tick, per lane
   static constexpr int lines_of_match = ahead + 2 * (G - 1);
   int known_ = 0;  // the anti-diagonal at match_ + (G − 1) R W
-  alignas(64) T drop_z_[R * W], match_[lines_of_match * R * W];
+  alignas(64) T z_[R * W], drop_z_[R * W], match_[lines_of_match * R * W];
 };
 
 }  // namespace dropdtw::DROPDTW_ISA

@@ -15,6 +15,7 @@ struct Line {
   const T* prices[4];  // null for Cost::free
   const T* descents;   // null without bases (base.hpp)
   T* here;
+  const T *z = nullptr, *x = nullptr;  // if set, match costs that states share are the squares of z − x
 };
 
 // Where derivatives go, in the same order.
@@ -48,6 +49,8 @@ class Lines {
     int first, count;  // its ways
     bool shares;       // whether they have the same price
     bool bare;         // whether nothing else is added
+    int price;         // the shared price; Cost::free if there is none
+    T weight;
   };
 
  public:
@@ -70,14 +73,17 @@ class Lines {
                   T(e.weight), charge,      Adds::nothing, nullptr,     nullptr, nullptr};
     }
     for (int s = 0, first = 0, on_border = count; s < states_; ++s) {
-      state_[s] = {first, table.ends[s] - first, true, false};
+      state_[s] = {first, table.ends[s] - first, true, false, int(Cost::free), 1};
       first = table.ends[s];
-      border_[s] = {on_border, border ? count + table.border_ends[s] - on_border : 0, false, false};
+      border_[s] = {on_border, border ? count + table.border_ends[s] - on_border : 0, false, false, int(Cost::free), 1};
       on_border += border_[s].count;
       Way* const into = &ways_[state_[s].first];
       for (int k = 1; k < state_[s].count; ++k)
         state_[s].shares &= into[k].cost == into[0].cost && into[k].weight == into[0].weight;
-      for (int k = 0; k < state_[s].count && state_[s].shares; ++k) into[k].own = int(Cost::free);
+      if (state_[s].count == 0 || !state_[s].shares) continue;
+      state_[s].price = into->cost;
+      state_[s].weight = into->weight;
+      for (int k = 0; k < state_[s].count; ++k) into[k].own = int(Cost::free);
     }
     descend(nullptr);
     return true;
@@ -91,12 +97,90 @@ class Lines {
     return false;
   }
 
+  // Sets where each edge reads the states that it comes from, and what it pays. What it does not pay is read from
+  // zeros.
+  void connect(const Line<T>& line) {
+    if (line.descents != descents_) descend(line.descents);
+    const T* const prices[] = {line.prices[0], line.prices[1], line.prices[2], zeros_.get() + W};
+    const int count = state_[states_ - 1].first + state_[states_ - 1].count;
+    for (Way *way = ways_.get(), *const end = way + count; way < end; ++way) {
+      way->from = line.from[way->move] + way->offset;
+      way->price = prices[way->own];
+    }
+  }
+
+  // The hard minima of some vectors, from lane i on, after `connect`. Prices may have moved since.
+  template <int vectors, bool codes, bool squares = false>
+  DROPDTW_INLINE void least_of(const Line<T>& line, int i, std::uint8_t* chosen, std::size_t length) const {
+    const Way* way = ways_.get();
+    T* out = line.here + i;
+    for (const State *state = state_.get(), *const last = state + states_; state < last; ++state, out += stride_) {
+      Vec<T> best[vectors];
+      Mask<T> rank[vectors];
+      unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA {
+        best[u] = all<T>(inf<T>);
+        rank[u] = Mask<T>{};
+      });
+      const auto take = [&](auto u, int k, Vec<T> v) DROPDTW_INLINE_LAMBDA {
+        if constexpr (codes) {
+          const Mask<T> better = v < best[u];
+          rank[u] = better ? (Mask<T>{} + k) : rank[u];
+          best[u] = better ? v : best[u];
+        } else {
+          best[u] = least<T>(best[u], v);
+        }
+      };
+      const Way* const end = way + state->count;
+      int k = 0;
+      if (!codes && way < end && way->adds == Adds::nothing) {
+        const T* const from = way->from + i;
+        unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA { best[u] = load(from + u * W); });
+        ++way;
+      }
+      for (; way < end; ++way, ++k) {
+        const T* const from = way->from + i;
+        if (way->adds == Adds::nothing) {
+          unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA { take(u, k, load(from + u * W)); });
+        } else if (way->adds == Adds::charge) {
+          const T charge = way->charge;
+          unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA { take(u, k, load(from + u * W) + charge); });
+        } else if (way->adds == Adds::price) {
+          const T* const price = line.prices[way->own] + i;
+          const T weight = way->weight;
+          unrolled<vectors>(
+              [&](auto u) DROPDTW_INLINE_LAMBDA { take(u, k, load(from + u * W) + load(price + u * W) * weight); });
+        } else {
+          Way here = *way;
+          if (here.own != int(Cost::free)) here.price = line.prices[here.own];
+          unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA { take(u, k, arriving(here, i + u * W)); });
+        }
+      }
+      if (squares && line.z != nullptr && state->price == int(Cost::match)) {
+        const T *const z = line.z + i, *const x = line.x + i, weight = state->weight;
+        unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA {
+          const Vec<T> gap = load(z + u * W) - load(x + u * W);
+          store(out + u * W, best[u] + rounded<T>(gap * gap) * weight);
+        });
+        continue;
+      }
+      const Price price(line, *state, i);
+      unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA {
+        store(out + u * W, price.paid(best[u], u * W));
+        if constexpr (codes) {
+          const auto narrow = __builtin_convertvector(rank[u], typename Register<T>::Byte);
+          std::memcpy(chosen + u * W, &narrow, sizeof narrow);
+        }
+      });
+      if constexpr (codes) chosen += length;
+    }
+  }
+
   // Computes all states of the lanes [begin, end). With `codes`, stores the ranks of the best edges: those of a state
   // are `length` bytes after those of the state before.
   template <Reducer reducer, bool codes>
   DROPDTW_FLAT void enter(const Line<T>& line, int begin, int end, std::uint8_t* chosen, std::size_t length) {
+    connect(line);
     if constexpr (reducer == Reducer::hard) {
-      if (line.descents != descents_) descend(line.descents);
       constexpr int most = DROPDTW_BYTES == 64 ? 8 : 4;  // vectors at a time: best values and ranks stay in registers
       int i = begin;
       if constexpr (!codes)
@@ -104,11 +188,10 @@ class Lines {
       for (; i + most * W <= end; i += most * W) least_of<most, codes>(line, i, chosen + (i - begin), length);
       for (; i < end; i += W) least_of<1, codes>(line, i, chosen + (i - begin), length);
     } else {
-      read_from(line);
       for (int i = begin; i < end; i += chunk)
         for (int s = 0; s < states_; ++s) {
           const State state = state_[s];
-          const Price price(line, state, ways_.get(), i);
+          const Price price(line, state, i);
           T* const out = line.here + s * stride_ + i;
           const auto keep = [&](int k, Vec<T> v) DROPDTW_INLINE_LAMBDA { store(out + k, price.paid(v, k)); };
           const int n = smaller(chunk, end - i);
@@ -128,7 +211,7 @@ class Lines {
   // Distributes the derivatives with respect to the states of the lanes [begin, end) over what they were computed from.
   template <Reducer reducer>
   DROPDTW_FLAT void leave(const Line<T>& line, const Flows<T>& to, int begin, int end) {
-    read_from(line);
+    connect(line);
     for (int i = begin; i < end; i += chunk)
       for (int s = states_ - 1; s >= 0; --s) {
         const State state = state_[s];
@@ -175,7 +258,7 @@ class Lines {
     }
   }
   // The hard minimum for W cells of the border.
-  DROPDTW_FLAT void enter_border(const Line<T>& line, int i) {
+  DROPDTW_FLAT void enter_border(const Line<T>& line, int i) const {
     for (int s = 0; s < states_; ++s) {
       Vec<T> best = all<T>(inf<T>);
       const int count = border_[s].count;
@@ -211,12 +294,8 @@ class Lines {
   struct Price {
     const T* at;
     T weight;
-    Price(const Line<T>& line, const State& state, const Way* ways, int i) : at(nullptr), weight(1) {
-      const Way& way = ways[state.first];
-      if (state.count == 0 || !state.shares || way.cost == int(Cost::free)) return;
-      at = line.prices[way.cost] + i;
-      weight = way.weight;
-    }
+    DROPDTW_INLINE Price(const Line<T>& line, const State& state, int i)
+        : at(state.price == int(Cost::free) ? nullptr : line.prices[state.price] + i), weight(state.weight) {}
     DROPDTW_INLINE Vec<T> paid(Vec<T> v, int k) const { return at == nullptr ? v : v + load(at + k) * weight; }
   };
 
@@ -226,17 +305,6 @@ class Lines {
       return soft_;
     else
       return smooth_;
-  }
-
-  // Sets where each way reads, for soft and smooth minima. What it does not pay is read from zeros.
-  void read_from(const Line<T>& line) {
-    if (line.descents != descents_) descend(line.descents);
-    const T* const prices[] = {line.prices[0], line.prices[1], line.prices[2], zeros_.get() + W};
-    const int count = state_[states_ - 1].first + state_[states_ - 1].count;
-    for (Way *way = ways_.get(), *const end = way + count; way < end; ++way) {
-      way->from = line.from[way->move] + way->offset;
-      way->price = prices[way->own];
-    }
   }
 
   // Sets what each way adds, if it reads these descents (null: none).
@@ -271,55 +339,6 @@ class Lines {
       f([=](int e, int k) DROPDTW_INLINE_LAMBDA { return load(into[e].from + i + k); });
     else
       f([=](int e, int k) DROPDTW_INLINE_LAMBDA { return arriving(into[e], i + k); });
-  }
-
-  template <int vectors, bool codes>
-  DROPDTW_INLINE void least_of(const Line<T>& line, int i, std::uint8_t* chosen, std::size_t length) const {
-    const T* const prices[] = {line.prices[0], line.prices[1], line.prices[2], zeros_.get() + W};
-    for (int s = 0; s < states_; ++s) {
-      Vec<T> best[vectors];
-      Mask<T> rank[vectors];
-      unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA {
-        best[u] = all<T>(inf<T>);
-        rank[u] = Mask<T>{};
-      });
-      const auto take = [&](auto u, int k, Vec<T> v) DROPDTW_INLINE_LAMBDA {
-        if constexpr (codes) {
-          const Mask<T> better = v < best[u];
-          rank[u] = better ? (Mask<T>{} + k) : rank[u];
-          best[u] = better ? v : best[u];
-        } else {
-          best[u] = least<T>(v, best[u]);
-        }
-      };
-      const State state = state_[s];
-      const Way* const into = &ways_[state.first];
-      for (int k = 0; k < state.count; ++k) {
-        Way way = into[k];
-        way.from = line.from[way.move] + way.offset + i;
-        way.price = prices[way.own] + i;
-        way.descents += i;
-        if (way.adds == Adds::nothing)
-          unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA { take(u, k, load(way.from + u * W)); });
-        else if (way.adds == Adds::price)
-          unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA {
-            take(u, k, load(way.from + u * W) + load(way.price + u * W) * way.weight);
-          });
-        else if (way.adds == Adds::charge)
-          unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA { take(u, k, load(way.from + u * W) + way.charge); });
-        else
-          unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA { take(u, k, arriving(way, u * W)); });
-      }
-      const Price price(line, state, ways_.get(), i);
-      T* const out = line.here + s * stride_ + i;
-      unrolled<vectors>([&](auto u) DROPDTW_INLINE_LAMBDA {
-        store(out + u * W, price.paid(best[u], u * W));
-        if constexpr (codes) {
-          const auto narrow = __builtin_convertvector(rank[u], typename Register<T>::Byte);
-          std::memcpy(chosen + s * length + u * W, &narrow, sizeof narrow);
-        }
-      });
-    }
   }
 
   // Puts what arrives at a cell of the border into the first lane of each row; returns how many edges lead there.
