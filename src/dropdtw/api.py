@@ -68,6 +68,8 @@ def solve(
         jumps. None keeps the order of Z.
     ids : only for "ctc", which has to know which z are the same: K numbers or names, equal for the same z. None: z
         with equal rows of C are the same.
+    anchors : pairs (i, j) that are certain: z_i matches x_j, and neither is dropped. They cut the problem into pieces,
+        so it is solved faster. Rules such as "percentile:30" read all of C. Not with an order, or step patterns.
     per : "second" multiplies the match costs and the drop cost of each x by its duration in seconds, according to
         `times` or `fps`, so that recordings with irregular samples, or at different rates, cost the same. drop_z and
         opening costs are not multiplied. Rules such as "percentile:30" read the costs before. None: each x counts once.
@@ -134,8 +136,8 @@ def align(
         gives the times of both. Without it, time indexes of pandas and the only column of dates or durations of a data
         frame are used. Segments then have `start_time` and `stop_time`, in your type of time.
     fps : instead of times, how many x there are per second; a tuple (z, x) for both.
-    method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order, ids, per,
-        executor : as in `dropdtw.solve`.
+    method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order, ids, anchors,
+        per, executor : as in `dropdtw.solve`.
 
     Returns
     -------
@@ -189,7 +191,7 @@ def cost(
         certain to be larger. Values up to the limit are exact. With `normalize`, the limit applies to the normalized
         value. With soft minima, an `order` or `normalize="path"`, it saves no work.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        ids, per, times, fps, executor : as in `dropdtw.solve`.
+        ids, anchors, per, times, fps, executor : as in `dropdtw.solve`.
 
     Returns
     -------
@@ -231,7 +233,7 @@ def distance(
     match, missing : as in `dropdtw.align`.
     reducer, gamma, normalize, max_cost : as in `dropdtw.cost`.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        ids, per, times, fps, executor : as in `dropdtw.solve`.
+        ids, anchors, per, times, fps, executor : as in `dropdtw.solve`.
 
     Returns
     -------
@@ -277,7 +279,7 @@ def posterior(
         over all of them.
     match, missing : as in `dropdtw.align`, with sequences only.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
-        ids, per, times, fps, executor : as in `dropdtw.solve`.
+        ids, anchors, per, times, fps, executor : as in `dropdtw.solve`.
 
     Returns
     -------

@@ -252,6 +252,35 @@ CHARGED = {
     "per second without times": case(
         lambda: cost(C, 1, per="second"), "but nothing says how long each x lasts", "give times= or fps="
     ),
+    "anchors, no pairs": case(lambda: cost(C, 1, anchors=[1]), "anchors is [1]", "give a list of pairs (i, j)"),
+    "anchors, crossing": case(
+        lambda: cost(C, 1, anchors=[(0, 1), (1, 0)]), "but (0, 1) and (1, 0) cross", "remove one of them"
+    ),
+    "anchors, outside": case(lambda: cost(C, 1, anchors=[(0, 99)]), "anchors is (0, 99), but there are", "from 0"),
+    "anchors, forbidden": case(
+        lambda: cost(np.full((2, 2), np.inf), 1, anchors=[(0, 1)]), "but z_0 may not match x_1", "allow this match"
+    ),
+    "anchors, missing": case(
+        lambda: align([0.0, np.nan], [0.0, 1.0], 1, missing="drop", anchors=[(1, 1)]),
+        "but z_1 or x_1 is missing",
+        "remove it",
+    ),
+    "anchors, impossible": case(
+        lambda: cost(np.zeros((2, 2)), 1, method="steps", anchors=[(1, 0)]),
+        "no alignment leads from an end to (1, 0)",
+        "move or remove an anchor",
+    ),
+    "anchors, an order": case(
+        lambda: cost(C, order=dropdtw.orders.any_order(*range(len(C))), anchors=[(0, 0)]),
+        "the steps have an order that is no list",
+        "leave order out",
+    ),
+    "anchors, ctc": case(
+        lambda: cost(C, 1, 1, method="ctc", anchors=[(0, 0)]), "which 'ctc' takes without drop_z", "leave drop_z out"
+    ),
+    "anchors, a pattern": case(
+        lambda: cost(C, method="symmetric2", anchors=[(0, 0)]), "which 'symmetric2' does not take", "use 'drop_dtw'"
+    ),
     "normalize, a pattern with drops": case(
         lambda: cost(C, 1, method="symmetricP1", normalize="pattern"),
         "normalize is 'pattern', but with drops, the paths of a step pattern differ in total weight",

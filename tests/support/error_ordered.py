@@ -29,6 +29,12 @@ def unordered():
     return dropdtw.Alignment.from_dict(data)
 
 
+def anchored():
+    data = solve(C, 0.5, anchors=[(0, 0)]).to_dict(costs=True)
+    data["problem"]["anchors"] = [[len(C), 0]]
+    return dropdtw.Alignment.from_dict(data)
+
+
 def banded():
     data = solve(C, 0.5, window=3).to_dict(costs=True)
     data["problem"]["order"] = EITHER.to_dict()
@@ -52,5 +58,6 @@ ORDERED = {
     "paid": case(lambda: changed(paid_z=[1, 0]), "paid_z contradicts walk", WRITTEN),
     "no order": case(unordered, "it has a walk without an order", WRITTEN),
     "another order": case(lambda: changed([1, 0], {"one": [[0, 1], [0]]}), "its order allows no such walk", WRITTEN),
+    "anchors": case(anchored, "its anchors do not lie in its shape", WRITTEN),
     "a band": case(banded, "its steps have an order, but its table has a border or its costs have a band", WRITTEN),
 }

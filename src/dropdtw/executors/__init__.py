@@ -6,15 +6,16 @@ The reference executor is always available and runs every table.
 from __future__ import annotations
 
 import bisect
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from dropdtw.executors import graphs, reference
+from dropdtw.executors import graphs, pieces, reference
 from dropdtw.executors.protocol import Executor, Result, Step, Trace
 from dropdtw.problem.band import band
 from dropdtw.problem.costs import Costs
-from dropdtw.problem.errors import MismatchError
+from dropdtw.problem.errors import MismatchError, OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
@@ -61,6 +62,8 @@ def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result
 
     The value is +∞ if every alignment is forbidden.
     """
+    if problem.anchors:
+        return pieces.run(problem, lambda part: run(part, reducer, gradient=gradient), gradient)
     table, graph, costs = problem.table, problem.graph, problem.costs
     if graph is None:
         return choose(table, problem.executor).run(table, reducer, costs, gradient=gradient)
@@ -89,6 +92,11 @@ def _within(problem: Problem, reducer: Reducer, limit: float) -> float:
 
     For a hard minimum over a list of steps, the computation stops as soon as the value is certain to exceed the limit.
     """
+    if problem.anchors:
+        found = run(problem, reducer).value
+        if found == np.inf:
+            raise no_alignment(problem)
+        return found
     if limit < np.inf and reducer.name == "hard" and problem.graph is None:
         return choose(problem.table, problem.executor).within(problem.table, problem.costs, limit).value
     return run(problem, reducer).value
@@ -103,6 +111,8 @@ def per_step(found: Trace, problem: Problem | Costs) -> float:
 
 def trace(problem: Problem) -> Trace:
     """Find a best alignment. Its value is +∞ if every alignment is forbidden."""
+    if problem.anchors:
+        return pieces.trace(problem, trace)
     table, graph, costs = problem.table, problem.graph, problem.costs
     if graph is None:
         return without_gates(problem, choose(table, problem.executor).trace(table, costs))
@@ -133,6 +143,8 @@ def without_gates(problem: Problem, found: Trace) -> Trace:
 
 def sample(problem: Problem, reducer: Reducer, n: int, rng: np.random.Generator) -> list[list[Step]]:
     """Draw n alignments, each as a list of steps; see `reference.sample`."""
+    if problem.anchors:
+        return pieces.sample(problem, n, lambda part: sample(part, reducer, n, rng))
     if problem.graph is None:
         return reference.sample(problem.table, reducer, problem.costs, n, rng)
     return graphs.sample(problem.table, problem.graph, reducer, problem.costs, n, rng)
@@ -148,6 +160,13 @@ def marginals(problem: Problem, reducer: Reducer) -> Array:
 def no_alignment(problem: Problem) -> ValueError:
     """The error for a problem in which every alignment is forbidden."""
     K, N = problem.costs.shape
+    if problem.anchors and np.isfinite(run(replace(problem, anchors=()), hard_min).value):
+        return OptionError(
+            "anchors",
+            list(problem.anchors),
+            "move or remove an anchor, or give drop costs",
+            f", but {pieces.gap(problem, lambda part: bool(np.isfinite(run(part, hard_min).value)))}",
+        )
     if problem.masked:
         return MismatchError(
             f"no alignment of {K} × {N} fits into this mask; allow more pairs (True), or give drop costs "

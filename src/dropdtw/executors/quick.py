@@ -38,7 +38,7 @@ CELLS = 1 << 16
 
 def request(spec: Spec) -> _cpp.QuickRequest | None:
     """Return a request for hard minima in the form that the kernels keep; None if the fast path does not apply."""
-    general = (spec.window, spec.mask, spec.threshold, spec.order, spec.missing, spec.executor, spec.per)
+    general = (spec.window, spec.mask, spec.threshold, spec.order, spec.missing, spec.executor, spec.per, spec.anchors)
     table = compiled(spec.table) if _cpp is not None else None
     metrics = _METRICS.get(spec.match) if isinstance(spec.match, str) else None
     drops = [lowered(rule) for rule in (spec.drop_x, spec.drop_z)]

@@ -63,6 +63,10 @@ class MatchCosts(ABC):
     def part(self, rows: slice, columns: slice) -> Array:
         """C[rows, columns]."""
 
+    def block(self, rows: slice, columns: slice) -> MatchCosts:
+        """C[rows, columns], as lazily as C itself."""
+        return Matrix(self.part(rows, columns))
+
     @abstractmethod
     def every(self, stride: int) -> Array:
         """C[:, ::stride]."""
@@ -178,6 +182,12 @@ class Pair(MatchCosts):
         if self.by_pair:
             return self._of(self.Z[rows], self.X[columns])
         return self._of(self.Z, self.X[columns])[rows]
+
+    def block(self, rows: slice, columns: slice) -> MatchCosts:
+        """C[rows, columns], as lazily as C itself."""
+        if self._C is None and self.by_pair:
+            return Pair(self.Z[rows], self.X[columns], self.match)
+        return super().block(rows, columns)
 
     def every(self, stride: int) -> Array:
         """C[:, ::stride]."""

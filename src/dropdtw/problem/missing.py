@@ -98,6 +98,13 @@ def restricted(spec: Spec, kept: Kept) -> Spec:
     """Restrict a request to the kept elements: drop costs per element, ids, the mask and the order."""
     if spec.ids is not None and len(spec.ids) != kept.shape[0]:
         raise OptionError("ids", list(spec.ids), "give one per element of Z", f", but Z has {kept.shape[0]} elements")
+    anchors = None
+    if spec.anchors is not None:
+        for i, j in spec.anchors:
+            if i < kept.shape[0] and j < kept.shape[1] and not (i in kept.z and j in kept.x):
+                raise OptionError("anchors", (i, j), "remove it", f", but z_{i} or x_{j} is missing")
+        i, j = np.array(spec.anchors).T
+        anchors = tuple(zip(np.searchsorted(kept.z, i).tolist(), np.searchsorted(kept.x, j).tolist(), strict=True))
     order = spec.order
     if order is not None and len(kept.z) < kept.shape[0]:
         order.check_steps(kept.shape[0])
@@ -115,6 +122,7 @@ def restricted(spec: Spec, kept: Kept) -> Spec:
         match=_names_of_kept(spec.match, kept),
         order=order,
         mask=_mask_of_kept(spec.mask, kept),
+        anchors=anchors,
         ids=None if spec.ids is None else tuple(spec.ids[i] for i in kept.z),
     )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, Field, dataclass, field, fields
 from functools import cached_property
 from inspect import Parameter, signature
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, Final, Self, TypedDict, TypeVar
 
@@ -87,6 +89,22 @@ def _ids(value: Any, name: str) -> Any:
     except TypeError:
         raise OptionError(name, value, "give one number or string per element of Z") from None
     return tuple(each.item() if isinstance(each, np.generic) else each for each in listed)
+
+
+def _anchors(value: Any, name: str) -> Any:
+    """Pairs (i, j) in order, each once."""
+    if value is None:
+        return None
+    try:
+        listed = sorted({(operator.index(i), operator.index(j)) for i, j in value})
+        if any(isinstance(each, bool) for pair in value for each in pair) or (listed and min(map(min, listed)) < 0):
+            raise TypeError
+    except (TypeError, ValueError):
+        raise OptionError(name, value, "give a list of pairs (i, j) of indices ≥ 0: z_i matches x_j") from None
+    for a, b in pairwise(listed):
+        if b[1] < a[1]:
+            raise OptionError(name, value, "remove one of them", f", but {a} and {b} cross")
+    return tuple(listed) or None
 
 
 def _order(value: Any, name: str) -> Any:
@@ -213,6 +231,14 @@ class Options(_Named):
         default=None,
         metadata=about("What to do with elements that have NaN: drop.", instead="pass x_mask= to the loss"),
     )
+    anchors: Sequence[tuple[int, int]] | None = field(
+        default=None,
+        metadata=about(
+            "Pairs (i, j): this z matches this x, and neither is dropped.",
+            clean=_anchors,
+            instead="use a match function that returns ∞ for what crosses them",
+        ),
+    )
     per: str | None = field(
         default=None,
         metadata=about(
@@ -306,6 +332,7 @@ class PathOptions(MethodOptions, total=False):
     mask: npt.ArrayLike | None
     order: OrderLike | None
     ids: npt.ArrayLike | None
+    anchors: Sequence[tuple[int, int]] | None
     per: str | None
 
 
@@ -405,6 +432,8 @@ def _encoded(name: str, value: Any) -> Any:
         return _spelled(value)
     if isinstance(value, Order):
         return value.to_dict()
+    if name == "anchors":
+        return [list(pair) for pair in value]
     if name == "ids" and all(isinstance(each, (int, float, str)) for each in value):
         return list(value)
     if isinstance(value, Softmax) and value.ids is None:

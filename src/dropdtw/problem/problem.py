@@ -42,6 +42,7 @@ class Problem:
         has arcs past them, although there is no order.
     kept : which of the caller's elements are present, if others are missing; None if all are.
     clocks : the times of the caller's elements; None without times.
+    anchors : pairs (i, j) that are matched, in order, with the indices of the elements that are present.
     symbols : the elements of Z and X if they are symbols, missing ones included; otherwise None.
     """
 
@@ -59,6 +60,7 @@ class Problem:
     clocks: Clocks | None = None
     symbols: tuple[Symbols, Symbols] | None = None
     ids: tuple[int, ...] | None = None
+    anchors: tuple[tuple[int, int], ...] = ()
 
     @property
     def C(self) -> Array:
@@ -141,9 +143,12 @@ class Problem:
             graph = without_repeats(graph, ids, None if spec.drop_z is None else d_z)
             edit = partial(edit, ids=np.array(ids)) if graph is None else in_graph
         masked = spec.mask is not None
+        costs = edit(given)
+        _check_anchors(spec.anchors, costs)
         return cls(
-            spec.method.name, spec.table, edit(given), given, edit, spec.executor, graph, order, masked, name, ids=ids
-        )
+            spec.method.name, spec.table, costs, given, edit, spec.executor, graph, order, masked, name, ids=ids,
+            anchors=spec.anchors or (),
+        )  # fmt: skip
 
 
 def by_duration(edit: Callable[[Costs], Costs], lasting: Array, given: Costs) -> Costs:
@@ -168,6 +173,18 @@ def without_repeats(graph: Graph | None, ids: tuple[int, ...], skips: Array | No
 def in_graph(costs: Costs) -> Costs:
     """The costs for a graph of `without_repeats`: its arcs alone say which z may follow which."""
     return Costs(Matrix(costs.banded()), costs.drop_x, np.zeros_like(costs.drop_z))
+
+
+def _check_anchors(anchors: tuple[tuple[int, int], ...] | None, costs: Costs) -> None:
+    """Raise unless each anchor is a match that is allowed."""
+    for i, j in anchors or ():
+        if i >= costs.shape[0] or j >= costs.shape[1]:
+            why = f", but there are {costs.shape[0]} z and {costs.shape[1]} x"
+            raise OptionError("anchors", (i, j), "give indices of elements, counted from 0", why)
+        outside = costs.band is not None and not costs.band[0][i] <= j < costs.band[1][i]
+        if outside or not np.isfinite(costs.match.at(np.array([i]), np.array([j]))).all():
+            why = f", but z_{i} may not match x_{j}"
+            raise OptionError("anchors", (i, j), "allow this match, or remove the anchor", why)
 
 
 def _ids(ids: tuple[Any, ...] | None, match: MatchCosts) -> tuple[int, ...]:

@@ -48,6 +48,7 @@ class Spec:
     ids : one value per z, equal for the same z; None: z with equal match costs are the same.
     mask : (K, N) bool, True where matches are allowed; None if they are allowed everywhere.
     missing : "drop" ignores elements with NaN; None rejects them.
+    anchors : pairs (i, j) that are matched, in order; None for none.
     per : "second" multiplies the costs of each x by its duration; None does not.
     max_cost : the largest cost of interest; +∞ for no limit.
 
@@ -72,6 +73,7 @@ class Spec:
     ids: tuple[Any, ...] | None = None
     mask: Array | None = field(default=None, compare=False)
     missing: str | None = None
+    anchors: tuple[tuple[int, int], ...] | None = None
     per: str | None = None
     max_cost: float = np.inf
 
@@ -117,6 +119,9 @@ class Spec:
             )
         if o.per is not None and o.per != "second":
             raise OptionError("per", o.per, "give 'second' to count costs by the duration of each x, or None")
+        anchors: Any = o.anchors
+        if anchors is not None:
+            _check_anchors(list(anchors), entry, table, order=o.order, drops_z=z_rule is not None)
         ids: Any = o.ids
         if ids is not None and not entry.takes_ids:
             raise OptionError("ids", list(ids), "leave it out, or use 'ctc'", f", which {entry.name!r} does not take")
@@ -143,6 +148,7 @@ class Spec:
             ids=ids,
             mask=None if o.mask is None else np.asarray(o.mask),
             missing=o.missing,
+            anchors=anchors,
             per=o.per,
         )
 
@@ -395,6 +401,18 @@ def _check_order(
     if requested.open_z != 0 and order.holds_partial:
         why = ", but in a partial order there are no runs of dropped z"
         raise OptionError("open_z", requested.open_z, "leave it out, or give the steps as a list", why)
+
+
+def _check_anchors(anchors: Any, entry: Method, table: Recurrence, *, order: Any, drops_z: bool) -> None:
+    """Raise unless a match cuts a path of the table into two that do not depend on each other."""
+    if order is not None and not order.is_plain:
+        raise OptionError("anchors", anchors, "leave {order} out", ", but the steps have an order that is no list")
+    if entry.takes_ids and drops_z:
+        raise OptionError("anchors", anchors, "leave {drop_z} out", f", which {entry.name!r} takes without {{drop_z}}")
+    own_steps = not entry.built_in or table.weights != {1.0} or table.border is not None or table.skips_for_free
+    if own_steps:
+        known = "use 'drop_dtw', 'steps', 'ctc', 'dtw', 'subsequence' or 'needleman_wunsch'"
+        raise OptionError("anchors", anchors, known, f", which {entry.name!r} does not take")
 
 
 def _check_takes(entry: Method, drop_x: Rule | None, drop_z: Rule | None, threshold: Rule | None) -> None:

@@ -19,6 +19,7 @@ from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.missing import Kept
+from dropdtw.problem.options import Options
 from dropdtw.problem.problem import Problem, without_repeats
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.results.walked import arcs_cost
@@ -67,6 +68,8 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
             "band": None if p.costs.band is None else [limit.tolist() for limit in p.costs.band],
             "charges": p.costs.charges._asdict(),
         }
+        if p.anchors:
+            data["problem"]["anchors"] = [list(pair) for pair in p.anchors]
         if p.order is not None:
             data["problem"]["order"] = p.order.to_dict()
         if p.ids is not None:
@@ -312,6 +315,11 @@ def _problem(data: Mapping[str, Any], method: str, shape: tuple[int, int], kept:
     charges = _charges(data.get("charges", {}), "charges")
     costs = Costs(Matrix(match), drop_x, drop_z, charges, band=band)
     found = Problem(method, Recurrence(**table), costs, costs.with_match(C), lambda given: costs, kept=kept)
+    if data.get("anchors") is not None:
+        anchors = Options(anchors=data["anchors"]).anchors or ()
+        if any(i >= K or j >= N for i, j in anchors):
+            raise ValueError("its anchors do not lie in its shape")
+        found = replace(found, anchors=tuple(anchors))
     found = found if data.get("order") is None else _ordered(found, data["order"], data.get("ids") is not None)
     return found if data.get("ids") is None else _without_repeats(found, data)
 
