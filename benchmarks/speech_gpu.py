@@ -125,10 +125,11 @@ def variants(shape: tuple[int, int, int, int]) -> None:
     for which, listed in (("forward", FORWARD), ("backward", BACKWARD)):
         taken = []
         for size in listed:
-            kept = emissions.SIZES[which]
-            emissions.SIZES[which] = size
+            used = emissions.LARGE if shape[3] >= emissions.MANY else emissions.SIZES
+            kept = used[which]
+            used[which] = size
             taken.append((speech.milliseconds(work, repeats=5)[0], size))
-            emissions.SIZES[which] = kept
+            used[which] = kept
         print(f"{shape} {which}: " + ", ".join(f"{tuple(size)} {ms:.3f}" for ms, size in sorted(taken)), flush=True)
 
 

@@ -6,6 +6,7 @@ minimum is the probability of each match.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from inspect import Parameter, signature
 from typing import Any, NamedTuple, Unpack
@@ -226,14 +227,22 @@ def _derivatives(asked: Request, *, again: bool = False) -> tuple[Tensor, ...]:
     again : whether the result can be differentiated, with respect to the tensors of the request.
     """
     parts = [part for part in asked.given[:4] if part is not None]
+    if asked.plan is None and asked.operation.executor != "wavefront":
+        values, solved = ops.solved(asked.given, asked.operation)
+        each = [one for one, part in zip(solved, asked.given[:4], strict=True) if part is not None]
+        return values, *_filled(parts, each)
     with torch.enable_grad():
         leaves = parts if again else [part.detach().requires_grad_() for part in parts]
         given = asked.given._replace(**dict(zip(NAMES, leaves, strict=False)))
         values = asked._replace(given=given).values()
         total = values.where(values.isfinite(), 0.0).sum()
         by = torch.autograd.grad(total, leaves, create_graph=again, allow_unused=True)
-    zeros = (torch.zeros_like(part) if each is None else each for part, each in zip(parts, by, strict=True))
-    return (values, *zeros) if again else (values.detach(), *zeros)
+    return values if again else values.detach(), *_filled(parts, by)
+
+
+def _filled(parts: Sequence[Tensor], by: Sequence[Tensor | None]) -> list[Tensor]:
+    """Derivatives, with zeros where there are none."""
+    return [torch.zeros_like(part) if each is None else each for part, each in zip(parts, by, strict=True)]
 
 
 NAMES = ("match", "drop_x", "drop_z", "charges")

@@ -240,6 +240,18 @@ def derivatives(grad: Tensor, given: Costs, saved: list[Tensor], operation: Oper
     )
 
 
+def solved(given: Costs, operation: Operation) -> tuple[Tensor, Derivatives]:
+    """Compute the values and the derivatives of their sum, without autograd."""
+    values, saved = solve(given, operation, True)
+    if operation.executor == "triton" and operation.graphs is None:
+        how = (_TABLES[operation.table], operation.reducer, operation.gamma, *given[:5])
+        return values, _triton().backward(*how, _triton().Saved(*saved), 1.0)
+    if operation.executor == "triton":
+        return values, derivatives(torch.ones_like(values), given, saved, operation)
+    by_c, by_x, by_z, *by_charges = saved
+    return values, (by_c.to(given.match.dtype), by_x, by_z, by_charges[0] if by_charges else None)
+
+
 ONCE = (
     "drop_dtw can be differentiated only once: its backward pass has no derivative. "
     "For second derivatives use executor='wavefront', which uses ordinary PyTorch operations and is slow"

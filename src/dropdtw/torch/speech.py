@@ -281,7 +281,7 @@ def monotonic_align(
     tensor([[[1., 0., 0., 0.],
              [0., 1., 1., 1.]]])
     """
-    if value.ndim != 3 or not value.is_floating_point():
+    if value.ndim != 3 or 0 in value.shape or not value.is_floating_point():
         raise ValueError(
             f"value has shape {tuple(value.shape)} and dtype {value.dtype}; give floating-point numbers (B, K, N)"
         )
@@ -291,8 +291,7 @@ def monotonic_align(
             raise ValueError(
                 f"mask has shape {tuple(mask.shape)}; give one of shape {tuple(value.shape)}, or give lengths instead"
             )
-        inside = mask != 0
-        z_lengths, x_lengths = inside.any(2).sum(1), inside.any(1).sum(1)
+        z_lengths, x_lengths = (mask[:, :, 0] != 0).sum(1), (mask[:, 0] != 0).sum(1)
     lengths = (
         _lengths(K if z_lengths is None else z_lengths, "z_lengths", B, K)[0].to(value.device),
         _lengths(N if x_lengths is None else x_lengths, "x_lengths", B, N)[0].to(value.device),
@@ -302,27 +301,24 @@ def monotonic_align(
 
 
 class _InTorch:
-    """`executors.triton.emissions` in plain operations."""
+    """`executors.triton.emissions` in plain operations. It keeps log-probabilities instead of the scores."""
 
     @staticmethod
     def forward(scores: Tensor, tokens: Tensor, blank: int, logits: bool) -> tuple[Tensor, Tensor, Tensor]:
         wide = scores if scores.dtype == torch.float64 else scores.float()
-        total = wide.logsumexp(-1) if logits else wide.new_zeros(wide.shape[:2])
+        if logits:  # along the dimensions in memory: log_softmax copies what is not contiguous
+            order = wide if wide.is_contiguous() else wide.transpose(0, 1)
+            wide = order.log_softmax(-1) if order is wide else order.log_softmax(-1).transpose(0, 1)
         gathered = wide.gather(2, tokens[:, None].expand(-1, scores.shape[1], -1))
-        C = (total[..., None] - gathered).transpose(1, 2).contiguous()
-        return C, total - wide[..., blank], total
+        return -gathered.transpose(1, 2).contiguous(), -wide[..., blank], wide
 
     @staticmethod
     def backward(
-        scores: Tensor, tokens: Tensor, total: Tensor, by_c: Tensor, by_blank: Tensor, blank: int, logits: bool
+        log_probs: Tensor, tokens: Tensor, _: Tensor, by_c: Tensor, by_blank: Tensor, blank: int, logits: bool
     ) -> Tensor:
-        if logits:
-            wide = scores if scores.dtype == torch.float64 else scores.float()
-            share = by_c.sum(1) + by_blank
-            found = (wide - total[..., None]).exp_().mul_(share[..., None])
-        else:
-            found = by_c.new_zeros(scores.shape)
-        found.scatter_add_(2, tokens[:, None].expand(-1, scores.shape[1], -1), -by_c.transpose(1, 2))
+        share = (by_c.sum(1) + by_blank)[..., None]
+        found = log_probs.exp().mul_(share) if logits else by_c.new_zeros(log_probs.shape)
+        found.scatter_add_(2, tokens[:, None].expand(-1, log_probs.shape[1], -1), -by_c.transpose(1, 2))
         found[..., blank] -= by_blank
         return found
 
@@ -338,13 +334,14 @@ def _kernels(scores: Tensor) -> Any:
 
 def _gathered(tensors: Tensors, settings: tuple[Tensor, int, bool]) -> tuple[tuple[Tensor, Tensor], Tensors, Any]:
     (scores,), (tokens, blank, logits) = cast("tuple[Tensor]", tensors), settings
-    C, blanks, total = _kernels(scores).forward(scores, tokens, blank, logits)[:3]
-    return (C, blanks), (scores, tokens, total), (blank, logits)
+    by = _kernels(scores)
+    C, blanks, total = by.forward(scores, tokens, blank, logits)[:3]
+    return (C, blanks), (total if by is _InTorch else scores, tokens, total), (by, scores.dtype, blank, logits)
 
 
-def _scattered(grads: tuple[Tensor, Tensor], kept: Tensors, settings: tuple[int, bool]) -> Tensors:
-    scores, tokens, total = cast("tuple[Tensor, Tensor, Tensor]", kept)
-    return (_kernels(scores).backward(scores, tokens, total, *grads, *settings).to(scores.dtype),)
+def _scattered(grads: tuple[Tensor, Tensor], kept: Tensors, settings: tuple[Any, torch.dtype, int, bool]) -> Tensors:
+    by, dtype, blank, logits = settings
+    return (by.backward(*kept, *grads, blank, logits).to(dtype),)
 
 
 _emissions = operator(_gathered, _scattered)

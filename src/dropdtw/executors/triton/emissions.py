@@ -26,7 +26,11 @@ class Sizes(NamedTuple):
 
 
 SIZES = {"forward": Sizes(), "backward": Sizes()}
-"""The sizes of both passes. `benchmarks/speech_gpu.py` tries others."""
+LARGE = {"forward": Sizes(2, 64, 2048), "backward": Sizes(1, 128, 1024)}
+"""The sizes of both passes, and those for large vocabularies. `benchmarks/speech_gpu.py` tries others."""
+
+MANY = 2048
+"""From this size on, a vocabulary is large."""
 
 ITEMS = 128
 """Items, or frames, that small kernels take at a time."""
@@ -245,7 +249,7 @@ def forward(scores: Tensor, tokens: Tensor, blank: int, logits: bool, lengths: P
     C, blanks, gates = (torch.empty(shape, dtype=dtype, device=scores.device) for shape in ((B, S, T), (B, T), (B, S)))
     total = torch.empty_like(blanks) if logits else blanks
     clamped = None if lengths is None else torch.empty((2, B), dtype=torch.int64, device=scores.device)
-    size = SIZES["forward"]
+    size = (LARGE if V >= MANY else SIZES)["forward"]
     launch(
         emissions_forward,
         (B, triton.cdiv(T, size.frames)),
@@ -273,7 +277,7 @@ def backward(
     B, T, V = scores.shape
     found = torch.empty_strided(scores.shape, _dense(scores), dtype=by_c.dtype, device=scores.device)
     step = 0 if grad is None or grad.ndim == 0 else grad.stride(0)
-    size = SIZES["backward"]
+    size = (LARGE if V >= MANY else SIZES)["backward"]
     tensors = (
         scores,
         tokens,
