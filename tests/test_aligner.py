@@ -11,7 +11,7 @@ import pytest
 import dropdtw
 from dropdtw import Aligner, costs, drops, orders
 from dropdtw.problem.errors import OptionError, UnknownOptionError
-from dropdtw.problem.options import OPTIONS
+from dropdtw.problem.options import OPTIONS, DistanceOptions
 
 Z = np.array([0.0, 1.0, 2.0, 3.0])
 X = np.array([0.1, 1.0, 7.0, 1.1, 2.0, 2.9])
@@ -123,6 +123,12 @@ def test_functions_declare_options_as_the_aligner_does(function):
     for name, parameter in inspect.signature(getattr(dropdtw, function)).parameters.items():
         if name in OPTIONS:
             assert (parameter.default, parameter.annotation) == (OPTIONS[name].default, OPTIONS[name].type)
+
+
+def test_types_for_keywords_are_those_of_the_declaration():
+    typed = {name: getattr(hint, "__forward_arg__", hint) for name, hint in DistanceOptions.__annotations__.items()}
+    declared = {name: each.type for name, each in OPTIONS.items() if name not in ("drop_x", "drop_z")}
+    assert typed == declared
 
 
 @pytest.mark.parametrize("function", ["find", "nearest", "barycenter", "Online", "suggest_drop"])

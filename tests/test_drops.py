@@ -7,7 +7,16 @@ import pytest
 
 import dropdtw
 from dropdtw import costs
-from dropdtw.drops import Background, Constant, LogitPercentile, Percentile, PerElement, percentile_drop, resolve
+from dropdtw.drops import (
+    Background,
+    Constant,
+    LogitPercentile,
+    Percentile,
+    PerElement,
+    lowered,
+    percentile_drop,
+    resolve,
+)
 
 C = np.random.default_rng(0).uniform(0, 1, (3, 5))
 NEEDS = {
@@ -243,3 +252,40 @@ def test_what_is_surely_no_background_may_not_be_dropped():
 def test_background_checks_what_it_gets(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("drop", "kind"),
+    [
+        (None, "number"),
+        (0.5, "number"),
+        ([0.5, 0.25], "each"),
+        (Background([0.5, 0.1]), "each"),
+        ("percentile:30", "percentile"),
+        ("suggest", "suggest"),
+        ("logit:30", "logit"),
+        (lambda C: 1.0, "own"),
+    ],
+)
+def test_rules_are_lowered_to_what_executors_compute(drop, kind):
+    found = lowered(resolve(drop, "drop_x"))
+    assert found.kind == kind
+    if kind in ("number", "each"):
+        wanted = np.inf if drop is None else resolve(drop, "drop_x")([[1.0, 2.0]])
+        np.testing.assert_array_equal(found.known, wanted)
+
+
+class Doubled(Percentile):
+    """Twice the percentile: what kernels compute for its parent is not its price."""
+
+    def price(self, costs, side, band=None):
+        return 2 * super().price(costs, side, band)
+
+
+def test_a_rule_derived_from_another_is_computed_by_its_own_price():
+    rng = np.random.default_rng(0)
+    Zs, Xs = ([rng.normal(size=5) for _ in range(3)] for _ in range(2))
+    assert lowered(Doubled(30)).kind == "own"
+    found = dropdtw.pairwise(Zs, Xs, Doubled(5), progress=False)
+    np.testing.assert_allclose(found, [[dropdtw.distance(Z, X, Doubled(5)) for X in Xs] for Z in Zs])
+    assert not np.allclose(found, dropdtw.pairwise(Zs, Xs, Percentile(5), progress=False))

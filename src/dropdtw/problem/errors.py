@@ -150,17 +150,10 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], of: str) -> None:
             raise UnknownOptionError(name, None, known, of)
 
 
-def catches_typos(function: _Function) -> _Function:
-    """Hide the catch-all `**unknown` of a function from its signature; it only serves `refuse_keywords`.
+def refuse_keywords(function: Callable[..., Any], unknown: Mapping[str, Any]) -> None:
+    """Raise for keywords that a function caught but does not take; the error names the closest parameter.
 
-    A wrapper that explains unknown keywords would slow down every call.
+    Functions call this themselves, because a wrapper would slow down every call.
     """
-    said = signature(function)
-    known = [each for each in said.parameters.values() if each.kind is not each.VAR_KEYWORD]
-    function.__signature__ = said.replace(parameters=known)  # type: ignore[attr-defined]
-    return function
-
-
-def refuse_keywords(function: Callable[..., Any], unknown: Iterable[str]) -> None:
-    """Raise for keywords that a function caught in `**unknown`; the error names the closest parameter."""
-    refuse_unknown(unknown, signature(function).parameters, function.__name__)
+    if unknown:
+        refuse_unknown(unknown, signature(function).parameters, function.__name__)

@@ -367,12 +367,15 @@ class DistanceOptions(PathOptions, ElementOptions, ValueOptions, total=False):
     """The options of `dropdtw.distance`."""
 
 
-def takes(options: type[Any]) -> Callable[[_Function], _Function]:
-    """Give a function that takes `**options: Unpack[...]` a signature with each of these options and its default."""
+def takes(options: type[Any] = dict) -> Callable[[_Function], _Function]:
+    """Give a function that takes `**options: Unpack[...]` a signature with each of these options and its default.
+
+    Without options, hide a catch-all that only serves `refuse_keywords`.
+    """
     found = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
         for name, each in OPTIONS.items()
-        if name in options.__annotations__
+        if name in getattr(options, "__annotations__", ())
     ]
     places = {name: place for place, name in enumerate(OPTIONS)}
 

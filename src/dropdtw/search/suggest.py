@@ -12,9 +12,10 @@ from dropdtw import costs as match_costs
 from dropdtw.costs import MatchCost
 from dropdtw.drops import Band, gap, sampled
 from dropdtw.problem.band import band
-from dropdtw.problem.errors import catches_typos, refuse_keywords
+from dropdtw.problem.errors import refuse_keywords
 from dropdtw.problem.inputs import Array, as_match_costs, as_pair
 from dropdtw.problem.match import MatchCosts, Matrix
+from dropdtw.problem.options import takes
 from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
 from dropdtw.results.alignment import Alignment
@@ -55,7 +56,7 @@ class Suggestion:
         return f"percentile:{self.percentile:g}"
 
 
-@catches_typos
+@takes()
 def suggest_drop(
     Z: npt.ArrayLike,
     X: npt.ArrayLike | None = None,
@@ -103,8 +104,7 @@ def suggest_drop(
     array([-1, -1, -1, -1, -1, -1, -1, -1, -1,  0,  0,  0,  0,  0,  1,  1,  1,
             1,  1,  2,  2,  2,  2,  2])
     """
-    if unknown:
-        refuse_keywords(suggest_drop, unknown)
+    refuse_keywords(suggest_drop, unknown)
     costs = _match_costs(Z, X, match)
     limits = None if window is None else band(*costs.shape, window)
     return suggestion(costs, limits, drop_z, look_up(method).allowed(Matching(one_to_many, many_to_one, contiguous)))

@@ -6,32 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import log
 from numbers import Integral
-from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from dropdtw.files.progress import Progress
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.spec import Spec
-from dropdtw.sklearn.estimator import AligningEstimator
+from dropdtw.sklearn.estimator import AligningEstimator, CostFeatures
 from dropdtw.sklearn.panel import Panel
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, AligningEstimator):  # type: ignore[misc]
+class Clusterer(CostFeatures, ClusterMixin, AligningEstimator):  # type: ignore[misc]
     """An estimator that assigns each series (X) to the center (Z) that is cheapest to align with it."""
 
     n_clusters: int = field(default=8, kw_only=False)
     progress: Progress = None
     random_state: int | np.random.RandomState | None = None
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64"]  # costs are float64 for series of any dtype
-        return tags
+    _own = "cluster_centers_"
 
     def _check_told(self, spec: Spec) -> None:
         """Raise on parameters that this clusterer does not support."""
@@ -58,16 +53,6 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         D = self._distances(self.cluster_centers_, series)
         self._refuse_lost(D)
         self.labels_, self.inertia_ = D.argmin(axis=0), float(D.min(axis=0).sum())
-
-    def transform(self, X: Panel) -> Array:
-        """Compute the cost of aligning each series with each center.
-
-        X : n series, in one of the shapes of `as_series`.
-
-        Returns (n, k). Raises ValueError if a series is invalid.
-        """
-        check_is_fitted(self)
-        return self._distances(self.cluster_centers_, self._new_series(X)).T
 
     def predict(self, X: Panel) -> Array:
         """Assign each series to its cheapest center, the first in case of ties.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dropdtw.aligner import Aligner
 from dropdtw.costs import MatchCost
@@ -86,6 +86,29 @@ class AligningEstimator(BaseEstimator):  # type: ignore[misc]
     def _missing(self) -> str | None:
         """What to do with missing elements."""
         return self.missing if self.aligner is None else self.aligner.missing
+
+
+class CostFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
+    """An estimator whose features of a series are the costs of aligning it with some series of its own."""
+
+    _own: str
+    """The attribute that holds these series."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]  # costs are float64 for series of any dtype
+        return tags
+
+    def transform(self, X: Panel) -> Array:
+        """Compute the cost of aligning each series with each center or prototype.
+
+        X : n series, in one of the shapes of `as_series`.
+
+        Returns (n, k). Raises ValueError if a series is invalid.
+        """
+        check_is_fitted(self)
+        costs: Array = self._distances(getattr(self, self._own), self._new_series(X)).T
+        return costs
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

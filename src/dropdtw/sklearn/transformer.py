@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from dropdtw.problem.inputs import Array, owned
-from dropdtw.sklearn.estimator import AligningBothSides
+from dropdtw.sklearn.estimator import AligningBothSides, CostFeatures
 from dropdtw.sklearn.panel import Panel, as_series
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AligningBothSides):  # type: ignore[misc]
+class AlignmentTransformer(CostFeatures, AligningBothSides):
     """Replace each series by the costs of aligning it with prototypes, as features for any estimator.
 
     Prototypes are Z and series to transform are X: `drop_x` is the cost of dropping an element of the latter.
@@ -50,10 +48,7 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
     prototypes: Panel | None = None
     random_state: int | np.random.RandomState | None = None
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64"]  # costs are float64 for series of any dtype
-        return tags
+    _own = "prototypes_"
 
     def fit(self, X: Panel, y: object = None) -> Self:
         """Choose the prototypes among the series of X.
@@ -71,16 +66,6 @@ class AlignmentTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Al
             self.prototypes_ = [series[k] for k in self.prototype_indices_]
         self._n_features_out = len(self.prototypes_)
         return self
-
-    def transform(self, X: Panel) -> Array:
-        """Compute the cost of aligning each series with each prototype.
-
-        X : n series, in one of the shapes of `as_series`.
-
-        Returns (n, k). Raises ValueError if a series is invalid.
-        """
-        check_is_fitted(self)
-        return self._distances(self.prototypes_, self._new_series(X)).T
 
     def _own_prototypes(self, prototypes: Panel) -> list[Array]:
         series = [owned(each) for each in as_series(prototypes, self.layout, "prototypes", missing=self._missing)]

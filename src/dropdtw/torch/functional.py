@@ -16,7 +16,8 @@ from dropdtw.executors import EXECUTORS
 from dropdtw.orders.order import Order
 from dropdtw.problem.band import window_width
 from dropdtw.problem.costs import Costs
-from dropdtw.problem.errors import catches_typos, refuse_keywords
+from dropdtw.problem.errors import refuse_keywords
+from dropdtw.problem.options import takes
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.methods import METHODS, Method, MethodLike
 from dropdtw.tables.table import CHARGES
@@ -33,7 +34,7 @@ Padding = tuple[Tensor, Tensor] | None
 """Lengths (B,) of Z and of X in a padded batch, or None if nothing is padded."""
 
 
-@catches_typos
+@takes()
 def drop_dtw(
     C: Batch,
     drop_x: Drops = None,
@@ -107,8 +108,7 @@ def drop_dtw(
     >>> value, C.grad
     (tensor([0.6000], grad_fn=...), tensor([[[1., 0., 1.]]]))
     """
-    if unknown:
-        refuse_keywords(drop_dtw, unknown)
+    refuse_keywords(drop_dtw, unknown)
     return request(
         C, drop_x, drop_z, z_lengths=z_lengths, x_lengths=x_lengths, method=method, one_to_many=one_to_many,
         many_to_one=many_to_one, contiguous=contiguous, window=window, threshold=threshold, reducer=reducer,
