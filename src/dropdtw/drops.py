@@ -397,6 +397,11 @@ def lowered(rule: Rule | None) -> Lowered:
     return Lowered("own") if number is None else Lowered(kind, float(number))
 
 
+def spelled(rule: Rule | None) -> float | str | None:
+    """A rule as a number or a string that `resolve` accepts; None if there is none, such as for a class of your own."""
+    return None if rule is None or lowered(rule).kind == "own" else rule.plain()
+
+
 def _parsed(drop: str, name: str) -> Rule:
     if drop == "suggest":
         return Suggest()

@@ -49,7 +49,7 @@ def _drop(value: Any, name: str) -> Any:
     rule = drops.resolve(value, name)
     if isinstance(rule, PerElement) and isinstance(numbers := detached(rule.values), (np.ndarray, list, tuple)):
         return _array(numbers)
-    said = None if rule is None else rule.plain()
+    said = drops.spelled(rule)
     return value if said is None else said
 
 

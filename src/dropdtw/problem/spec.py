@@ -321,7 +321,7 @@ class Spec:
                 raise OptionError(
                     name, getattr(self, name), "give a name", ", which the manifest of a run cannot record"
                 )
-        rules = {name: rule if rule is None else rule.plain() for name, rule in self.rules.items()}
+        rules = {name: drops.spelled(rule) for name, rule in self.rules.items()}
         for name, rule in self.rules.items():
             if rule is not None and rules[name] is None:
                 each = isinstance(rule, PerElement)

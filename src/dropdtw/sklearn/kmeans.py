@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from dropdtw.aligner import Aligner
+from dropdtw.drops import spelled
 from dropdtw.files.progress import reporter
 from dropdtw.problem.errors import OptionError
 from dropdtw.problem.inputs import Array
@@ -76,7 +77,7 @@ class AlignmentKMeans(Clusterer):
         if spec.drop_z is not None:
             raise OptionError("drop_z", spec.drop_z.said, "leave it out", ", but no element of a center is dropped")
         spec.refuse_rules("so it differs from center to center and costs cannot be compared")
-        if spec.drop_x is not None and spec.drop_x.plain() is None:
+        if spec.drop_x is not None and spelled(spec.drop_x) is None:
             raise ValueError(f"drop_x is {spec.drop_x.said!r}; clusters need one number for all steps of all series")
         check_count(self.max_iter, "max_iter", "the maximum number of rounds")
         check_count(self.n_init, "n_init", "the number of starts")
