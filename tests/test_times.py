@@ -236,3 +236,35 @@ def test_times_as_text():
     assert Clock.of([3.0], "x").durations.tolist() == [0]
     assert Clock.at_rate(10, 5).uniform == pytest.approx(0.1)
     assert Clock.of(SECONDS, "x").uniform is None
+
+
+def test_estimators_and_corpora_leave_times_out(tmp_path):
+    pytest.importorskip("sklearn")
+    from dropdtw.sklearn import as_series
+
+    there = frame("pandas", moments(NOON))
+    by_index = there.set_index("t")
+    for given in (there, by_index):
+        (series,) = as_series([given])
+        assert series.tolist() == [[x] for x in X]
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("fsspec")
+    from dropdtw import corpus
+
+    assert corpus.write(f"{tmp_path}/a.parquet", [("a", there), ("b", by_index)]) == 2
+    run = corpus.localize(Z, f"{tmp_path}/a.parquet", f"{tmp_path}/found", drop_x=0.5)
+    assert (run.rows, run.errors) == (2, 0)
+
+
+def test_files_may_have_columns_of_times_with_different_names(tmp_path):
+    from dropdtw.files import formats
+
+    (tmp_path / "z.csv").write_text("uptime,b,a\n3.5,1,2\n4.5,3,4\n")
+    (tmp_path / "x.csv").write_text("a,time,b\n2,2024-05-01T12:00:00,1\n4,2024-05-01T12:00:01,3\n")
+    files = tmp_path / "z.csv", tmp_path / "x.csv"
+    Z, found, clocks = formats.read_pair(*files, time="uptime,time")
+    assert Z.tolist() == found.tolist() == [[1, 2], [3, 4]]
+    assert clocks.z.times.tolist() == [3.5, 4.5]
+    assert clocks.x.span(0, 1) == (NOON, NOON + timedelta(seconds=1))
+    with pytest.raises(ValueError, match=r"z.csv.* has no column 'up'"):
+        formats.read_pair(*files, time="up,time")

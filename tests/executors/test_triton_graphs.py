@@ -237,3 +237,13 @@ def test_kernels_compile_for_a_gpu_that_is_not_there(tmp_path, cases):
     done = subprocess.run(run, capture_output=True, text=True, env=env, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("built") == 2 * cases + 1
+
+
+@pytest.mark.parametrize("sides", ["x", "xz"])
+@pytest.mark.parametrize("reducer", ["hard", "soft"])
+def test_steps_last_as_long_as_they_must(sides, reducer):
+    order = orders.lasting([0, 1, 2], at_least=2, at_most=3)
+    given = problem(5, 2, sides, K=3, N=8)
+    how = {"order": order, "reducer": reducer, "gamma": GAMMA, **EXCLUSIVE}
+    for mine, wanted in zip(everything(given, "triton", **how), everything(given, "cpp", **how), strict=True):
+        torch.testing.assert_close(mine, wanted)

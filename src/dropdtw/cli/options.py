@@ -97,7 +97,8 @@ Time = Annotated[
         "--time",
         metavar="NAME",
         help="The column of the second file, a .csv, .tsv or .txt, that holds times (seconds, h:mm:ss or dates); adds "
-        "times to the output. The column itself is not aligned. The first file may have it, too.",
+        "times to the output. The column itself is not aligned. The first file may have it, too; if its times have "
+        "another name, give both: UPTIME,TIME.",
     ),
 ]
 TimeColumn = Annotated[

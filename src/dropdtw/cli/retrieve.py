@@ -127,7 +127,7 @@ class Reader:
             width, wanted = found.values.shape[1], self.table.values.shape[1]
             if width != wanted:
                 raise ValueError(f"{name} has {width} features and the query {wanted}; both need the same number")
-            X = formats.in_order_of(self.table, found, self.query, name, self.how["time"])
+            X = formats.in_order_of(self.table, found, self.query, name, (self.how["time"],) * 2)
             present(X, name, self.missing)  # raises if nothing is left
         except (ValueError, OSError) as error:
             if not self.skip_broken:

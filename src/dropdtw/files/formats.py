@@ -62,14 +62,17 @@ def read_pair(
 ) -> SequencePair:
     """Read two sequences. If both name their columns, those of X are put into the order of Z's.
 
-    time : the column of times of X, which is not part of the sequence; Z may have it, too.
+    time : the column of times of X, which is not part of the sequence; Z may have it, too. "uptime,time" names those of
+        Z and of X.
     The other arguments are those of `read`.
 
     Raises the errors of `read_table`, and ValueError if the two have columns of different names.
     """
-    first = read_table(z, header=header, time=time, needed=False, holes=holes, or_else=or_else)
-    second = read_table(x, header=header, time=time, holes=holes, or_else=or_else)
-    X = in_order_of(first, second, os.fspath(z), os.fspath(x), time)
+    of_z, both, of_x = (None, "", None) if time is None else time.rpartition(",")
+    of_z = of_z if both else of_x
+    first = read_table(z, header=header, time=of_z, needed=bool(both), holes=holes, or_else=or_else)
+    second = read_table(x, header=header, time=of_x, holes=holes, or_else=or_else)
+    X = in_order_of(first, second, os.fspath(z), os.fspath(x), (of_z, of_x))
     return SequencePair(first.values, X, None if time is None else Clocks(first.times, second.times))
 
 
@@ -91,16 +94,16 @@ def read_symbols(place: str, *, letters: bool = False) -> list[str]:
     return list("".join(words)) if letters else words
 
 
-def in_order_of(first: Table, second: Table, z: str, x: str, time: str | None = None) -> Array:
+def in_order_of(first: Table, second: Table, z: str, x: str, times: tuple[str | None, str | None]) -> Array:
     """The values of the second table, its columns in the order of the first one's if both name them.
 
-    z, x : what to call the two in the error.   time : the column of times, which either may have.
+    z, x : what to call the two in the error.   times : the columns of times that the two may have.
 
     Raises ValueError if the two have columns of different names.
     """
     of_z, of_x = (
         [] if tables.is_numbered(table.names) else [name for name in table.names if name != time]
-        for table in (first, second)
+        for table, time in zip((first, second), times, strict=True)
     )
     order = column_order(of_z, of_x, z, x)
     return second.values if order is None else second.values[:, order]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array
 
+from dropdtw.problem.clock import without_times
 from dropdtw.problem.inputs import Array, as_sequence, refuse_masked
 from dropdtw.problem.missing import OR_DROP, present
 from dropdtw.problem.symbols import Symbols, listing, symbolic
@@ -64,7 +65,7 @@ def as_series(X: Panel, layout: Layout = None, name: str = "X", *, missing: str 
         )
     for k, each in enumerate(X):  # type: ignore[arg-type]
         refuse_masked(each, f"{name}[{k}]")
-    given = [np.asarray(each) for each in X]  # type: ignore[union-attr]
+    given = [np.asarray(without_times(each)) for each in X]  # type: ignore[union-attr]
     if layout == "nct":
         given = [each.T if each.ndim == 2 else each for each in given]
     series = [_checked(each, f"{name}[{k}]", missing) for k, each in enumerate(given)]
