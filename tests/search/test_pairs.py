@@ -368,6 +368,18 @@ def test_tables_read_at_run_time_cost_in_lanes_what_they_cost_alone(options, dty
     np.testing.assert_array_equal(found, np.where(expected <= limit, expected, np.inf))
 
 
+@pytest.mark.parametrize("match", ["sqeuclidean", "cosine"])
+@pytest.mark.parametrize("options", [{"drop_x": "percentile:30"}, {"drop_z": "percentile:60", "drop_x": 0.3}])
+def test_percentiles_of_one_list_are_those_of_each_pair(options, match):
+    """Pairs of one list have the same percentile in both orders, so it is found once."""
+    random = np.random.default_rng(5)
+    Zs = [random.normal(size=(n, 3)) for n in LENGTHS] + [np.ones((4, 3)), np.ones((5, 3))]  # a percentile may be 0
+    options = {"match": match} | options
+    expected = pairwise(Zs, list(Zs), n_jobs=1, **options)
+    for n_jobs in (1, 2):
+        np.testing.assert_array_equal(pairwise(Zs, n_jobs=n_jobs, **options), expected)
+
+
 @pytest.mark.parametrize("d", [1, 2])
 @pytest.mark.parametrize("seed", range(8))
 def test_any_table_costs_in_lanes_what_it_costs_alone(seed, d):

@@ -59,6 +59,13 @@ struct Pairs {
   bool once;     // xs and zs are the same list, and each pair is computed once
   double* out;   // (n, m)
 
+  // Whether the pairs of one list need one percentile each, which is then the same in both orders.
+  bool shares_percentiles() const {
+    const bool x = drop_x.source == Source::percentile, z = drop_z.source == Source::percentile;
+    return !once && zs.data == xs.data && zs.scale == xs.scale && !binary && (x || z) &&
+           (x && z ? drop_x == drop_z : !(x ? drop_z : drop_x).is_rule());
+  }
+
   bool reads_costs() const {
     return drop_x.is_rule() || drop_z.is_rule() || (binary && binary->threshold.is_rule()) || suggests_x || suggests_z;
   }

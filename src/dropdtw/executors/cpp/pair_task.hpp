@@ -22,7 +22,7 @@ template <class T>
 class PairTask {
  public:
   PairTask(const Pairs<T>& pairs, const Kernels<T>& kernels, const Alive& alive, const std::vector<int>& order_x,
-           int first, int count)
+           int first, int count, Kept<T>* kept)
       : pairs_(pairs),
         kernels_(kernels),
         alive_(alive),
@@ -31,6 +31,7 @@ class PairTask {
         count_(count),
         chosen_(order_x.begin() + first, order_x.begin() + first + count),
         lengths_(W_, 0),
+        kept_(kept),
         percentile_(kernels) {
     for (int lane = 0; lane < count; ++lane) lengths_[lane] = pairs.xs.length(chosen_[lane]);
     longest_ = lengths_[count - 1];
@@ -149,7 +150,8 @@ class PairTask {
   T price(const Price<T>& p, int lane, const Costs<T>* costs, bool banded = true) {
     if (p.source == Source::number) return T(p.number);
     if (p.source == Source::each) return std::numeric_limits<T>::infinity();
-    if (p.source == Source::percentile) return T(percentile_.of(*costs, p.number));
+    if (p.source == Source::percentile)
+      return known_percentile_ != T(0) ? known_percentile_ : T(percentile_.of(*costs, p.number));
     return T(look(*costs, banded ? band(lane) : nullptr, [](const auto& looked) { return suggested(looked); }));
   }
 
@@ -173,6 +175,22 @@ class PairTask {
     found.threshold = pairs_.binary ? price(pairs_.binary->threshold, lane, costs, false) : T(0);
     if (pairs_.binary && !pairs_.binary->inclusive)
       found.threshold = std::nextafter(found.threshold, -std::numeric_limits<T>::infinity());
+    return found;
+  }
+
+  // Prices in lanes, where percentiles may be kept.
+  Prices lane_prices(int lane) {
+    std::atomic<T>* const kept = kept_ == nullptr ? nullptr : &kept_->of(i_, chosen_[lane]);
+    known_percentile_ = kept == nullptr ? T(0) : kept->load(std::memory_order_relaxed);
+    const bool known = known_percentile_ != T(0);
+    Costs<T> read{};
+    if (pairs_.reads_costs() && !known) read = costs(lane);
+    const Prices found = prices(lane, &read);
+    known_percentile_ = 0;
+    if (kept != nullptr && !known) {
+      const T percentile = pairs_.drop_x.is_rule() ? found.drop_x : found.drop_z;
+      kept->store(percentile, std::memory_order_relaxed);
+    }
     return found;
   }
 
@@ -202,9 +220,7 @@ class PairTask {
     for (int lane = from; lane < to; ++lane) {
       if (pairs_.once && a > first_ + lane) continue;
       if (!alive_()) return;
-      Costs<T> known{};
-      if (pairs_.reads_costs()) known = costs(lane);
-      const Prices found = prices(lane, &known);
+      const Prices found = lane_prices(lane);
       of_x[lane] = found.drop_x;
       of_z[lane] = found.drop_z;
       thresholds_[lane] = found.threshold;
@@ -365,7 +381,9 @@ class PairTask {
   const T* z_ = nullptr;
   double limit_;
   T lane_limit_;
+  Kept<T>* const kept_;
   Percentile<T> percentile_;
+  T known_percentile_ = 0;  // that of the pair at hand; 0: not known
   std::vector<std::optional<Band>> bands_;
   Packed in_lanes_;
   std::vector<Packed> packed_;  // each X by itself

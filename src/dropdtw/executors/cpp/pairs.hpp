@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <vector>
 
 #include "pair_task.hpp"
@@ -24,7 +25,7 @@ GivenUp solve_pairs(const Pairs<T>& pairs, int threads, nb::object progress) {
   struct Part {
     int first, from, to;
   };
-  constexpr int chunk = 32;
+  constexpr int chunk = 32, most_kept = 1 << 13;  // sequences whose percentiles are kept, in at most 256 MiB
   std::vector<Part> parts;
   for (int first = 0; first < m; first += group) {
     const int rows = pairs.once ? std::min(n, first + group) : n;
@@ -32,10 +33,13 @@ GivenUp solve_pairs(const Pairs<T>& pairs, int threads, nb::object progress) {
   }
   std::reverse(parts.begin(), parts.end());  // largest first, so that threads finish together
   std::atomic<std::int64_t> abandoned{0}, spared{0};
+  std::optional<Kept<T>> kept;
+  if (in_lanes && pairs.shares_percentiles() && n <= most_kept) kept.emplace(n);
   const std::int64_t total = pairs.once ? std::int64_t(n) * (n + 1) / 2 : std::int64_t(n) * m;
   parallel(std::int64_t(parts.size()), threads, progress, total, [&](std::int64_t number, const Alive& alive) {
     const Part part = parts[number];
-    PairTask<T> task(pairs, kernels, alive, order_x, part.first, std::min(group, m - part.first));
+    PairTask<T> task(pairs, kernels, alive, order_x, part.first, std::min(group, m - part.first),
+                     kept ? &*kept : nullptr);
     for (int a = part.from; a < part.to && alive(); ++a)
       in_lanes ? task.lanes(a, order_z[a]) : task.one_by_one(a, order_z[a]);
     abandoned += task.abandoned;

@@ -1,6 +1,7 @@
 // Prices that are derived from the match costs of a pair, as in drops.py.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -52,6 +53,21 @@ class Percentile {
   decltype(Kernels<T>::select) select_;
   const int width_;
   std::vector<T> work_;
+};
+
+// Percentiles of pairs that do not depend on their order. Several threads may find and keep the same one.
+template <class T>
+class Kept {
+ public:
+  explicit Kept(std::size_t sequences) : found_(sequences * (sequences + 1) / 2) {}
+  // Where the percentile of a pair is; 0: it is not known.
+  std::atomic<T>& of(std::size_t i, std::size_t j) {
+    const std::size_t more = std::max(i, j);
+    return found_[more * (more + 1) / 2 + std::min(i, j)];
+  }
+
+ private:
+  std::vector<std::atomic<T>> found_;
 };
 
 // Otsu's threshold of sorted numbers.
