@@ -77,9 +77,14 @@ def test_registry_says_which_costs_a_method_takes():
     assert {name for name, entry in dropdtw.METHODS.items() if entry.takes_threshold} == {"lcss", "edr"}
 
 
-@pytest.mark.parametrize("function", ["cost", "distance", "posterior", "pairwise"])
+@pytest.mark.parametrize("function", ["cost", "distance", "pairwise"])
 def test_gamma_is_1_unless_said(function):
-    assert inspect.signature(getattr(dropdtw, function)).parameters["gamma"].default == 1
+    C, Z = [[0.1, 0.9], [0.8, 0.2]], [[0.1, 0.9], [0.8, 0.2]]
+    first = {"cost": (C,), "distance": (Z, Z), "pairwise": ([Z],)}[function]
+    for reducer in ("soft", "smooth"):
+        values = [getattr(dropdtw, function)(*first, reducer=reducer, **gamma) for gamma in ({}, {"gamma": 1.0})]
+        assert np.array_equal(*values)
+        assert not np.array_equal(values[0], getattr(dropdtw, function)(*first, reducer=reducer, gamma=0.5))
 
 
 @pytest.mark.parametrize("function", ["solve", "align", "cost", "distance", "posterior", "pairwise"])

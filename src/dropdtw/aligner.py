@@ -280,8 +280,8 @@ class Aligner(Options):
     ) -> Online:
         """`dropdtw.Online`; the temperature of its probabilities is γ of the aligner."""
         options = self._for(Online, *_MINIMUM)
-        gamma = self.gamma if probabilities else None
-        return Online(Z, gamma=gamma, beam=beam, keep_costs=keep_costs, fps=fps, **options)
+        gamma = 1.0 if self.gamma is None else self.gamma
+        return Online(Z, gamma=gamma if probabilities else None, beam=beam, keep_costs=keep_costs, fps=fps, **options)
 
     def suggest(self, Z: npt.ArrayLike, X: npt.ArrayLike | None = None) -> Suggestion:
         """`dropdtw.suggest_drop`: a drop cost for these sequences, or for match costs."""

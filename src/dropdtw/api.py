@@ -181,7 +181,7 @@ def cost(
     C : (K, N), the cost of matching z_i with x_j.
     reducer : "hard" for the minimum, "soft" for −γ log Σ exp(−cost/γ) over all alignments, "smooth" for the paper's
         smoothMin (Eq. 7).
-    gamma : γ of "soft" and "smooth", a number ≥ 0; 0 gives the hard minimum.
+    gamma : γ of "soft" and "smooth", a number ≥ 0; 0 gives the hard minimum. None: 1.
     normalize : divides the value, so that values of different lengths can be compared: "x", "z" and "both" by the
         lengths N, K and K + N, as the losses of `dropdtw.torch` do. "pattern" divides by K + N for
         the symmetric step patterns without drop costs, and by K for "asymmetric" and "asymmetricP1". "path" divides
@@ -260,7 +260,7 @@ def posterior(
     *,
     drop_x: DropCost = None,
     drop_z: DropCost = None,
-    gamma: float = 1.0,
+    gamma: float | None = None,
     times: Times = None,
     fps: Fps = None,
     executor: str | None = None,
@@ -276,7 +276,8 @@ def posterior(
     C : (K, N), the cost of matching z_i with x_j; or, with X, the sequence Z.
     X : (N, d) or (N,), the sequence that Z is aligned with. None: C holds match costs.
     gamma : the temperature γ, > 0. A small γ concentrates the probability on the best alignments; a large γ spreads it
-        over all of them.
+        over all of them. None: two thirds of the standard deviation of the match costs, or 1 if the costs are −log of
+        probabilities (`match="softmax"`, `method="ctc"`). `Posterior.gamma` says which one was used.
     match, missing : as in `dropdtw.align`, with sequences only.
     drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, mask, threshold, order,
         ids, anchors, per, times, fps, executor : as in `dropdtw.solve`.

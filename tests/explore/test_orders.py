@@ -93,8 +93,8 @@ def test_the_code_gives_what_is_shown(client, more):
 
 def test_steps_are_explained(client):
     said = [client.ask("explain", FIRST, i=i, j=9)["z"] for i in range(6)]
-    assert said[3].startswith("not on the walk: another alternative was taken")
-    assert said[5].startswith("dropped for 0; matching it instead would change the total")
+    assert said[3].startswith("not on the walk; matching it to")
+    assert said[5].startswith("dropped for 0; matching it to x_33 instead would change the total")
     assert all("matched to x_" in said[i] for i in (0, 1, 2, 4))
 
 

@@ -362,3 +362,66 @@ def test_dir_lists_what_users_use_and_nothing_that_serves_the_library_alone():
     assert everything - shown == {name for name in INTERNAL if not name.startswith("_")}
     assert {"cost", "pairs", "M", "labels", "dropped_x", "segments", "rescore", "explain", "plot", "to_dict"} <= shown
     assert not [name for name in shown if not hasattr(a, name)]
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("variant", EXPLAINED, ids=cases.name)
+def test_a_z_is_explained_by_the_best_alignment_that_treats_it_otherwise(variant):
+    for case in cases.cases(variant, seed=2)[::5]:
+        listed = oracle.alignments(**case.oracle())
+        if not listed:
+            continue
+        a = solve(**case.library())
+        for i in range(case.C.shape[0]):
+            e, here = a.explain(z=i), a.M[i]
+            others = [(c, M[i]) for M, c in listed if (not M[i][here].any() if here.any() else M[i].any())]
+            assert (e.side, e.j, e.cost, e.matched) == ("z", i, a.cost, tuple(np.flatnonzero(here)))
+            assert e == a.explain(z=i - case.C.shape[0])
+            assert e.margin >= -1e-12
+            best = min((c for c, _ in others), default=np.inf)
+            assert e.alternative_cost == pytest.approx(best)
+            alternatives = {tuple(np.flatnonzero(row)) for c, row in others if c <= best + 1e-9}
+            assert e.alternative in (alternatives or {None})
+
+
+@every_method
+@pytest.mark.parametrize("seed", range(3))
+def test_price_is_what_a_z_pays(method, seed):
+    a = solved(method, seed=seed)
+    costs = a.problem.costs
+    for i in range(a.shape[0]):
+        weights = 1 if a.weights is None else a.weights[a.pairs[:, 0] == i]
+        matched = (weights * costs.matrix[i, a.M[i]]).sum()
+        paid = matched if a.M[i].any() else a.paid_z[i] and costs.drop_z[i]
+        assert a.explain(z=i).price == pytest.approx(paid)
+
+
+@pytest.mark.parametrize(
+    ("C", "drop_z", "z", "text"),
+    [
+        (
+            [[0, 0, 0, 9, 9], [9, 9, 9, 1, 9]],
+            4,
+            0,
+            "z_0 is matched to x_0 to x_2 for 0; dropping it instead would change the total from 10 to 41 (margin 31)",
+        ),
+        (
+            [[0, 3], [5, 5]],
+            1,
+            1,
+            "z_1 is dropped for 1; matching it to x_1 instead would change the total from 4 to 5 (margin 1)",
+        ),
+        ([[0, 1]], None, 0, "z_0 is matched to x_0 and x_1 for 1; there is no alignment that treats it differently"),
+    ],
+)
+def test_explanation_of_a_z_in_words(C, drop_z, z, text):
+    assert str(solve(C, None, drop_z).explain(z=z)) == text
+
+
+def test_a_z_that_the_walk_does_not_take_is_explained():
+    C = [[0, 9, 9], [9, 0, 9], [9, 4, 9], [9, 9, 0]]
+    a = solve(C, order=[0, dropdtw.orders.one_of(1, 2), 3], method="steps")
+    assert str(a.explain(z=2)) == (
+        "z_2 is not on the walk; matching it to x_1 instead would change the total from 0 to 4 (margin 4)"
+    )
+    assert a.explain(z=1).alternative == ()

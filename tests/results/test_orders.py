@@ -299,7 +299,7 @@ def test_samples_follow_the_distribution(pairs, options):
     weight = np.exp(-np.array([cost for _, cost in every]))
     weight /= weight.sum()
     draws = 1000
-    p = dropdtw.posterior(C3, drop_x=X3, drop_z=Z3, order=orders.before(3, pairs), **options)
+    p = dropdtw.posterior(C3, drop_x=X3, drop_z=Z3, order=orders.before(3, pairs), gamma=1, **options)
     seen = Counter(a.M.tobytes() for a in p.sample(draws, seed=0))
     assert set(seen) <= {M.tobytes() for M, _ in every}
     # Pearson's statistic over alignments that occur often enough; the others are pooled.
@@ -325,7 +325,7 @@ def test_before_is_the_probability_of_that_order(pairs, contiguous, d_z):
         there = first < 99
         both += w * (there[:, None] & there[None])
         before += w * (there[:, None] & there[None] & (first[:, None] < first[None]))
-    found = dropdtw.posterior(C3, drop_x=X3, drop_z=d_z, order=orders.before(3, pairs), **options).before
+    found = dropdtw.posterior(C3, drop_x=X3, drop_z=d_z, order=orders.before(3, pairs), gamma=1, **options).before
     assert found == approx(before)
     np.fill_diagonal(both, 0)
     assert found + found.T == approx(both)  # no x matches several z, so no two z share their first x

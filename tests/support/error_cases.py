@@ -43,6 +43,16 @@ ANSWERS = {
     "explain before": case(
         lambda: solve(C).explain(-5), "j is -5, but X has 4", "give 0 to 3, or −4 to", error=IndexError
     ),
+    "explain a z beyond": case(
+        lambda: solve(C).explain(z=2), "z is 2, but Z has 2", "give 0 to 1, or −2 to −1", error=IndexError
+    ),
+    "explain both": case(
+        lambda: solve(C).explain(1, z=1),
+        "explain takes one element",
+        "give j, the index of an x, or z=",
+        error=TypeError,
+    ),
+    "level": case(lambda: posterior(C).intervals(90), "level is 90", "give a probability between 0 and 1, such as 0.9"),
     "sample": case(lambda: posterior(C).sample(-1), "n is -1", "give the number of alignments to draw, 0 or more"),
     "warp Z": case(
         lambda: solve(C).warp_z(np.ones((3, 2))), "Z has shape (3, 2), but 2 elements", "give Z as it was aligned"

@@ -46,7 +46,7 @@ def test_own_table_with_free_skips_has_exact_posterior_and_explanation():
         final=("match",),
     )  # DTW with a free prefix of X
     C = np.array([[3.0, 0.1, 0.5], [4.0, 2.0, 0.2]])
-    p = dropdtw.posterior(C, method=own)
+    p = dropdtw.posterior(C, method=own, gamma=1)
     subsets = [dropdtw.cost(C[:, k:], method="dtw", reducer="soft") for k in range(3)]
     weight = np.exp(-np.array(subsets))
     weight /= weight.sum()

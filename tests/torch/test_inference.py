@@ -207,7 +207,7 @@ def test_a_loss_of_an_aligner_aligns_as_the_aligner_does(aligner):
         assert a.cost == pytest.approx(b.cost)
         assert a.labels.tolist() == b.labels.tolist()
     again = loss.aligner
-    assert again.replace(reducer=aligner.reducer, match=aligner.match) == aligner
+    assert again.replace(reducer=aligner.reducer, match=aligner.match, gamma=aligner.gamma) == aligner
     assert dt.AlignmentLoss(again).aligner == again
     assert loss.match == ("softmax" if aligner.match == "auto" else aligner.match)
     assert loss.reducer == ("smooth" if aligner.reducer == "hard" else aligner.reducer)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dropdtw.executors.protocol import Result, Step, Trace
+from dropdtw.executors.protocol import Element, Result, Step, Trace
 from dropdtw.orders.graph import AGAIN, NEW, OTHER, PASS, Block, Graph, use_of
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.costs import Costs
@@ -46,10 +46,10 @@ def run(
     return Result(value, *sheet.push_back(reducer, G, range(len(sheet.D[0]) - 1, -1, -1), weighted))
 
 
-def trace(table: Recurrence, graph: Graph, costs: Costs, *, matching: int | None = None) -> Trace:
+def trace(table: Recurrence, graph: Graph, costs: Costs, *, matching: Element | None = None) -> Trace:
     """Find a best alignment and its walk, the steps that it visits.
 
-    matching : an x that it must match; None for no such constraint.
+    matching : an element that it must match; None for no such constraint.
     """
     sheet = _Sheet(table, graph, costs, matching)
     sheet.fill(hard_min)
@@ -138,7 +138,7 @@ class GraphColumn:
 class _ArcWay(NamedTuple):
     """An edge into a state, with the number of its source state and the use of the arc it takes (0 for none).
 
-    column : the only column in which it exists; None for all.
+    only : the only z or x in which it exists, counted from 1; None for all.
     """
 
     src: int
@@ -148,17 +148,17 @@ class _ArcWay(NamedTuple):
     weight: float
     plus: str | None
     move: str
-    column: int | None = None
+    only: Element | None = None
 
 
-def through(x: int, ways: list[list[Any]], final: list[int]) -> tuple[list[list[Any]], list[int]]:
-    """The edges into each state, and the final states, of a table whose alignments all match this x.
+def through(element: Element, ways: list[list[Any]], final: list[int]) -> tuple[list[list[Any]], list[int]]:
+    """The edges into each state, and the final states, of a table whose alignments all match this element.
 
-    Every state has a duplicate, in which x has already been matched. Only matches of x lead from the originals to the
-    duplicates, and only duplicates are final.
+    Every state has a duplicate, in which the element has already been matched. Only its matches lead from the originals
+    to the duplicates, and only duplicates are final.
     """
-    S = len(ways)
-    across = [[way._replace(column=x + 1) for way in into if way.cost == "match"] for into in ways]
+    S, there = len(ways), Element(element.axis, element.place + 1)
+    across = [[way._replace(only=there) for way in into if way.cost == "match"] for into in ways]
     after = [[way._replace(src=way.src + S) for way in into] for into in ways]
     return ways + [one + other for one, other in zip(across, after, strict=True)], [s + S for s in final]
 
@@ -166,10 +166,10 @@ def through(x: int, ways: list[list[Any]], final: list[int]) -> tuple[list[list[
 class _Sheet:
     """A table applied to a graph and its costs: D (states, N + 1, V + 1). The last node is a dummy that stays at ∞.
 
-    matching : an x that every alignment must match; None for no such constraint.
+    matching : an element that every alignment must match; None for no such constraint.
     """
 
-    def __init__(self, table: Recurrence, graph: Graph, costs: Costs, matching: int | None = None) -> None:
+    def __init__(self, table: Recurrence, graph: Graph, costs: Costs, matching: Element | None = None) -> None:
         N = costs.shape[1]
         number = {state: s for s, state in enumerate(table.states)}
         self.graph, self.layout = graph, graph.on(table)
@@ -231,7 +231,7 @@ class _Sheet:
         nodes = block.nodes[at]
         values = np.full((max(1, len(self.ways[s])), len(at)), np.inf, self.D.dtype)
         for v, way in zip(values, self.ways[s], strict=False):
-            if way.column not in (None, j):
+            if way.only is not None and way.only.axis == 1 and way.only.place != j:
                 continue
             if way.use:
                 v[:] = reducer.value(self.sources(block, at, way.use, way.src, j))
@@ -240,6 +240,8 @@ class _Sheet:
             if way.plus is not None:
                 v += self.charges[way.plus]
             v += self.price(way, nodes, j)
+            if way.only is not None and way.only.axis == 0:
+                v[self.graph.label[nodes] + 1 != way.only.place] = np.inf
         return values
 
     def price(self, way: _ArcWay, nodes: Array, j: int) -> Array | float:

@@ -74,6 +74,13 @@ class Trace(NamedTuple):
         )
 
 
+class Element(NamedTuple):
+    """An element. axis : its side, 0 for Z, 1 for X.   place : its index."""
+
+    axis: int
+    place: int
+
+
 class Step(NamedTuple):
     """An edge that a path takes.
 

@@ -17,7 +17,7 @@ import numpy as np
 from dropdtw.executors.graphs import run as run_graph
 from dropdtw.executors.graphs import through
 from dropdtw.executors.graphs import trace as trace_graph
-from dropdtw.executors.protocol import Occurrences, Result, Step, Trace, Within
+from dropdtw.executors.protocol import Element, Occurrences, Result, Step, Trace, Within
 from dropdtw.orders.graph import Graph
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.costs import Costs
@@ -75,9 +75,9 @@ def trace(table: Recurrence, costs: Costs) -> Trace:
     return _trace(_Grid(table, costs))
 
 
-def trace_matching(table: Recurrence, costs: Costs, j: int) -> Trace:
-    """Find a best alignment among those that match x_j."""
-    return _trace(_Grid(table, costs, matching=j))
+def trace_matching(table: Recurrence, costs: Costs, element: Element) -> Trace:
+    """Find a best alignment among those that match an element."""
+    return _trace(_Grid(table, costs, matching=element))
 
 
 def _trace(grid: _Grid) -> Trace:
@@ -218,7 +218,7 @@ class _Way(NamedTuple):
     """An edge into a state, with the number of its source state.
 
     border : True if it exists only on the border, False if only off it, None if everywhere.
-    column : the only column in which it exists; None for all.
+    only : the only row or column in which it exists; None for all.
     """
 
     src: int
@@ -228,16 +228,16 @@ class _Way(NamedTuple):
     weight: float
     plus: str | None
     border: bool | None
-    column: int | None = None
+    only: Element | None = None
 
 
 class _Grid:
     """A table applied to one problem: the value D of every state in every cell, and the costs of the edges.
 
-    matching : an x that every alignment must match; None for no such constraint.
+    matching : an element that every alignment must match; None for no such constraint.
     """
 
-    def __init__(self, table: Recurrence, costs: Costs, matching: int | None = None) -> None:
+    def __init__(self, table: Recurrence, costs: Costs, matching: Element | None = None) -> None:
         K, N = self.shape = costs.shape
         number = {state: s for s, state in enumerate(table.states)}
         self.start = [number[state] for state in table.starts]
@@ -280,8 +280,8 @@ class _Grid:
             v += self.price(way, i, j)
             if way.border is not None:
                 v[((i == 0) | (j == 0)) != way.border] = np.inf
-            if way.column is not None:
-                v[j != way.column] = np.inf
+            if way.only is not None:
+                v[(i, j)[way.only.axis] != way.only.place] = np.inf
         return values
 
     def price(self, way: _Way, i: Array, j: Array) -> Array | float:

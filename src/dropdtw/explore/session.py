@@ -24,7 +24,7 @@ from dropdtw.problem.inputs import Array
 from dropdtw.problem.options import Options
 from dropdtw.problem.problem import Problem
 from dropdtw.results.alignment import Alignment
-from dropdtw.results.posterior import Posterior
+from dropdtw.results.posterior import Posterior, usual_gamma
 from dropdtw.tables.methods import METHODS, Method
 
 DRAWN_COSTS: Final = 1 << 22
@@ -93,7 +93,7 @@ class Session:
         self._check_method(name)
         entry, C = METHODS[name], self.costs(match)
         flags: dict[str, Any] = {} if entry.one_to_one or entry.fixes_moves else dict(data.begin)
-        settings = PageSettings(match=match, method=name, gamma=self.usual_gamma(C), **flags)
+        settings = PageSettings(match=match, method=name, gamma=_rounded(usual_gamma(C), 2), **flags)
         if entry.takes_warp:
             settings = replace(settings, warp=data.charges.warp)
         if entry.takes_threshold:
@@ -116,13 +116,6 @@ class Session:
         if data.skip is not None:
             other = Choice("constant", _rounded(data.skip * found.constant))
         return replace(settings, drop_x=drop, drop_z=other)
-
-    @staticmethod
-    def usual_gamma(C: Array) -> float:
-        """A temperature that makes close decisions visible: 1/20 of the spread of C (5th to 95th percentile)."""
-        finite = C[np.isfinite(C)]
-        spread = float(np.subtract(*np.percentile(finite, [95, 5]))) if finite.size else 0.0
-        return _rounded(spread / 20, 2) if 0 < spread < np.inf else 1.0
 
     def info(self) -> dict[str, Any]:
         """Everything the page needs before the first alignment."""
@@ -166,7 +159,7 @@ class Session:
             "columns": levels.shape[1],
             "low": low,
             "high": high,
-            "gamma": self.usual_gamma(C),
+            "gamma": _rounded(usual_gamma(C), 2),
             "histogram": view.histogram(C),
         }
         return header, {"levels": levels}
@@ -236,7 +229,7 @@ class Session:
         if p is not None:
             cell += f"; posterior {_share(p.match[i, j])}"
         about_x = str(a.explain(j)).removeprefix(f"x_{j} is ")
-        about_z = self._about_z(a, settings, i)
+        about_z = str(a.explain(z=i)).removeprefix(f"z_{i} is ")
         if p is not None:
             about_x += f"; dropped with probability {_share(p.drop_x[j])}"
             about_z += f"; dropped with probability {_share(p.drop_z[i])}"
@@ -376,33 +369,6 @@ class Session:
             return None
         value = float(rule(self.costs(match)))  # type: ignore[arg-type]
         return value if np.isfinite(value) else None
-
-    def _about_z(self, a: Alignment, settings: PageSettings, i: int) -> str:
-        """Why z_i was matched or dropped; the counterpart of `Alignment.explain`, which covers x."""
-        here = a.pairs[a.pairs[:, 0] == i, 1]
-        if len(here):
-            more = f" … x_{here[-1]} ({len(here)} elements)" if len(here) > 1 else ""
-            price = float(a.solved().costs.match.at(np.full(len(here), i), here).sum())
-            return f"matched to x_{here[0]}{more}; total match cost {price:.4g}"
-        if i not in a.walk:
-            return "not on the walk: another alternative was taken"
-        if not a.paid_z[i]:
-            return f"skipped, which costs nothing with {a.method}"
-        given = a.solved().given
-        drop_z = given.drop_z.copy()
-        price, drop_z[i] = float(drop_z[i]), np.inf
-        before = int(np.flatnonzero(a.walk == i)[0]) - 1
-        opens = given.charges.open_z and (before < 0 or not a.dropped_z[a.walk[before]])
-        now = f"dropped for {price:.4g}" + (
-            f" and opens a run of drops for {given.charges.open_z:.4g}" if opens else ""
-        )
-        other = self.aligner(settings).replace(drop_z=drop_z).cost(self.costs(settings.match))
-        if not np.isfinite(other):
-            return f"{now}; no alignment matches it"
-        return (
-            f"{now}; matching it instead would change the total from {a.cost:.4g} to {other:.4g} "
-            f"(margin {other - a.cost:.4g})"
-        )
 
     def _note(self) -> str | None:
         """A note if the initial settings do not reproduce the loaded alignment."""

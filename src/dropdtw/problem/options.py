@@ -221,8 +221,8 @@ class Options(_Named):
         ),
     )
     reducer: str = field(default="hard", metadata=about("The minimum over alignments: hard, soft or smooth."))
-    gamma: float = field(
-        default=1.0, metadata=about("Temperature of a soft or smooth minimum, and of probabilities.", clean=_number)
+    gamma: float | None = field(
+        default=None, metadata=about("Temperature of a soft or smooth minimum, and of probabilities.", clean=_number)
     )
     normalize: str | None = field(
         default=None, metadata=about("What values are divided by: x, z, both, pattern or path.")
@@ -347,7 +347,7 @@ class ValueOptions(TypedDict, total=False):
     """Which number is computed."""
 
     reducer: str
-    gamma: float
+    gamma: float | None
     normalize: str | None
 
 

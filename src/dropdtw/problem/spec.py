@@ -111,7 +111,7 @@ class Spec:
         sides = (x_rule is not None, z_rule is not None)
         table = entry.table(*sides, matching, charged or requested.any)
         charges.check(requested, entry, table, sides)
-        minimum = reducers.reducer(o.reducer, o.gamma)
+        minimum = reducers.reducer(o.reducer, 1.0 if o.gamma is None else o.gamma)
         _check_normalize(entry, o.normalize, minimum, any(sides))
         if o.missing is not None and o.missing != "drop":
             raise OptionError(

@@ -433,29 +433,35 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         found = arcs_cost(graph, walk, visit, here.pairs)
         return np.inf if found is None else found
 
-    def explain(self, j: int) -> Explanation:
-        """Explain why x_j is matched or dropped: find the best alternative, and how much more it costs.
+    def explain(self, j: int | None = None, *, z: int | None = None) -> Explanation:
+        """Explain why x_j, or a z, is matched or dropped: find the best alternative, and how much more it costs.
 
-        For a dropped x, the alternative is the best alignment that matches it. For a matched x, it is the best
-        alignment that drops it or matches it only to other z.
+        For a dropped element, the alternative is the best alignment that matches it. For a matched one, it is the best
+        alignment that drops it or matches it only to others.
 
-        j : an index of X; negative indices count from the end.
+        j : an index of X.   z : an index of Z, instead of j. Negative indices count from the end.
 
-        Returns an `Explanation`, which prints as a sentence. Raises IndexError if X has no element j, and ValueError if
-        the costs were not kept (see `rescore`).
+        Returns an `Explanation`, which prints as a sentence. Raises IndexError if there is no such element, TypeError
+        unless exactly one of j and z is given, and ValueError if the costs were not kept (see `rescore`).
 
         >>> import dropdtw
         >>> print(dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).explain(1))
         x_1 is dropped for 0.3; matching it to z_0 instead would change the total from 0.6 to 1.2 (margin 0.6)
+        >>> print(dropdtw.solve([[0.1, 0.2, 0.9], [0.9, 0.9, 0.1]], drop_z=0.5).explain(z=1))
+        z_1 is matched to x_2 for 0.1; dropping it instead would change the total from 0.4 to 1.7 (margin 1.3)
         """
         from dropdtw.results.explain import explain
 
-        return explain(self, self.solved(), j)
+        if j is not None and z is None:
+            return explain(self, self.solved(), j, "x")
+        if z is not None and j is None:
+            return explain(self, self.solved(), z, "z")
+        raise TypeError("explain takes one element; give j, the index of an x, or z=, the index of a z")
 
-    def posterior(self, gamma: float = 1.0) -> Posterior:
+    def posterior(self, gamma: float | None = None) -> Posterior:
         """Compute the probability of each match and each drop of this problem, as in `dropdtw.posterior`.
 
-        gamma : the temperature γ, > 0.
+        gamma : the temperature γ, > 0; None chooses one on the scale of the costs, as in `dropdtw.posterior`.
 
         Returns a `dropdtw.Posterior`. Raises ValueError if gamma is invalid, or if the costs were not kept (see
         `rescore`).

@@ -7,23 +7,80 @@ backward pass computes them exactly.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from dropdtw import executors
 from dropdtw.executors.protocol import Result
 from dropdtw.orders.graph import AGAIN, DROP, NEW, OTHER, Graph
+from dropdtw.problem.clock import Clock
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
 from dropdtw.results.alignment import Alignment, weighted_sum
 from dropdtw.tables.reducers import Reducer, soft_min
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-@dataclass(frozen=True, eq=False)
+SHARE: Final = 2 / 3
+"""The default γ in standard deviations of the match costs; `benchmarks/calibration.py` shows how well it fits."""
+
+
+def usual_gamma(C: Array) -> float:
+    """The default γ for match costs: 2/3 of their standard deviation; 1 if all of them are equal.
+
+    >>> round(usual_gamma(np.array([[0.0, 3.0], [3.0, 0.0]])), 6)
+    1.0
+    """
+    finite = C[np.isfinite(C)]
+    with np.errstate(over="ignore"):
+        spread = float(finite.std(dtype=np.float64)) if finite.size and finite.min() < finite.max() else 0.0
+    return SHARE * spread if 0 < spread < np.inf else 1.0
+
+
+class _Span(NamedTuple):
+    label: int
+    probability: float
+    start: tuple[int, int] | None
+    stop: tuple[int, int] | None
+
+
+class Interval(_Span):
+    """Where a z begins and ends in X, as credible intervals. Returned by `Posterior.intervals`.
+
+    label : the index of the z.   probability : the probability that it is matched at all.
+    start : (a, b): its first x lies between x_a and x_b, both included; None if it cannot be matched.
+    stop : (a, b): the index after its last x lies between a and b, both included.
+    clock : the times of X, if it has any.
+    """
+
+    clock: Clock | None = None
+
+    @property
+    def start_time(self) -> tuple[Any, Any] | None:
+        """The times between which it begins; None without times."""
+        return self._times(self.start, 0, 0)
+
+    @property
+    def stop_time(self) -> tuple[Any, Any] | None:
+        """The times between which it ends; None without times."""
+        return self._times(self.stop, 1, 1)
+
+    def _times(self, places: tuple[int, int] | None, end: int, before: int) -> tuple[Any, Any] | None:
+        if self.clock is None or places is None:
+            return None
+        first, last = (self.clock.span(place - before, place - before + 1)[end] for place in places)
+        return first, last
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
     """The Gibbs distribution over the alignments of one problem. Returned by `dropdtw.posterior`.
 
@@ -54,8 +111,11 @@ class Posterior:
     visit: Array = field(repr=False)
 
     @classmethod
-    def of(cls, problem: Problem, gamma: float) -> Posterior:
-        """The posterior of a problem at temperature `gamma`."""
+    def of(cls, problem: Problem, gamma: float | None) -> Posterior:
+        """The posterior of a problem at temperature `gamma`; None for the default, see `dropdtw.posterior`."""
+        if gamma is None:
+            logs = problem.method == "ctc" or problem.match == "softmax"  # −log of probabilities
+            gamma = 1.0 if logs else usual_gamma(problem.costs.matrix)
         reducer = soft_min(gamma)
         if reducer.gamma == 0:
             raise ValueError("gamma is 0, where one alignment has all the probability; use dropdtw.solve to find it")
@@ -119,6 +179,84 @@ class Posterior:
         found = _before(self.problem, soft_min(self.gamma))
         return found if self.problem.kept is None else self.problem.kept.spread(found, 0, "z", "z")
 
+    def intervals(self, level: float = 0.9) -> list[Interval]:
+        """Compute credible intervals of the start and the stop of each z.
+
+        Among the alignments that match a z, its start lies in the interval with a probability of at least `level`, and
+        at most half of the rest lies on either side. The same holds for its stop. These are exact sums over all
+        alignments; each takes about 2 log₂ N runs of the table.
+
+        level : the probability, between 0 and 1.
+
+        Returns a list with an `Interval` for each z. Raises ValueError if `level` is invalid.
+
+        >>> import dropdtw
+        >>> C = [[0.1, 0.1, 0.9, 0.9, 0.9], [0.9, 0.9, 0.5, 0.1, 0.1]]
+        >>> for found in dropdtw.posterior(C, drop_x=0.4, method="steps").intervals():
+        ...     print(found.label, found.start, found.stop)
+        0 (0, 1) (1, 2)
+        1 (2, 4) (4, 5)
+        """
+        if not isinstance(level, Real) or not 0 < level < 1:
+            raise ValueError(f"level is {level!r}; give a probability between 0 and 1, such as 0.9")
+        kept, clocks = self.problem.kept, self.problem.clocks
+        clock = None if clocks is None else clocks.x
+        found = []
+        for i in range(self.match.shape[0]) if kept is None else kept.z.tolist():
+            compact = i if kept is None else int(np.searchsorted(kept.z, i))
+            interval = Interval(i, *self._spans(compact, (1 - level) / 2))
+            interval.clock = clock
+            found.append(interval)
+        return found
+
+    def _spans(self, i: int, outside: float) -> tuple[float, tuple[int, int] | None, tuple[int, int] | None]:
+        """The probability that z_i (of those present) is matched, and the intervals of its start and stop."""
+        kept = self.problem.kept
+        problem = self.problem.paying(_doubled(self.problem.costs))
+        reducer = soft_min(self.gamma)
+        whole = executors.run(problem, reducer)
+        N = problem.costs.shape[1]
+
+        def matched(start: int, stop: int) -> float:
+            """The probability that z_i matches one of x[start:stop]."""
+            return 1 - _without(problem, reducer, whole, (i, slice(start, stop)))
+
+        total = matched(0, N)
+        if total <= 0:
+            return 0.0, None, None
+
+        def quantiles(reached: Callable[[int], float]) -> tuple[int, int]:
+            """The interval that leaves out at most `outside` on either side; `reached` is a distribution function."""
+            low = bisect_left(range(N), True, key=lambda j: reached(j) > outside)
+            return low, bisect_left(range(N), True, lo=low, key=lambda j: reached(j) >= 1 - outside - 1e-9)
+
+        a, b = quantiles(lambda j: matched(0, j + 1) / total)  # the start is ≤ j if z_i matches one of x[:j + 1]
+        c, d = quantiles(lambda j: 1 - matched(j, N) / total)  # the stop is ≤ j if it matches none of x[j:]
+        if kept is not None:
+            a, b, c, d = kept.x[a], kept.x[b], kept.x[c - 1] + 1, kept.x[d - 1] + 1
+        return total, (int(a), int(b)), (int(c), int(d))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the probabilities, as `dropdtw.plot.posterior` does.
+
+        ax : the axes to draw on; None creates new ones.
+
+        Returns the axes. Raises ImportError if matplotlib is not installed (`pip install 'dropdtw[plot]'`).
+
+        >>> import dropdtw
+        >>> ax = dropdtw.posterior([[0.1, 0.9, 0.2]], drop_x=0.3).plot()
+        """
+        from dropdtw import plot
+
+        return plot.posterior(self, ax=ax)
+
+    def __repr__(self) -> str:
+        K, N = self.match.shape
+        return (
+            f"<Posterior by {self.problem.method} of {K} z with {N} x: γ {self.gamma:.4g}, "
+            f"entropy {self.entropy:.4g} nats, expected cost {self.expected_cost:.6g}>"
+        )
+
     def sample(self, n: int = 1, *, seed: int | np.random.Generator | None = None) -> list[Alignment]:
         """Draw n independent alignments. The same seed gives the same alignments.
 
@@ -136,6 +274,12 @@ class Posterior:
         rng = np.random.default_rng(seed)
         paths = executors.sample(self.problem, soft_min(self.gamma), n, rng)
         return [Alignment.from_path(self.problem, path) for path in paths]
+
+
+def _doubled(costs: Costs) -> Costs:
+    """The costs in double precision."""
+    prices = {name: getattr(costs, name).astype(np.float64) for name in ("drop_x", "drop_z")}
+    return costs.with_match(costs.matrix.astype(np.float64))._replace(**prices)
 
 
 def _empty_columns(problem: Problem, reducer: Reducer, found: Result) -> Array:

@@ -59,6 +59,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     **{name: option.default for name, option in OPTIONS.items() if name not in REFUSED},
     "match": "softmax",
     "reducer": "smooth",
+    "gamma": 1.0,
     "reduction": "mean",
 }
 """The options of every loss, and their defaults."""
