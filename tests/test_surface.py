@@ -15,7 +15,7 @@ from cases import OF_COSTS
 PUBLIC = {
     *("align", "solve", "distance", "cost", "pairwise", "posterior", "suggest_drop"),
     *("Aligner", "Alignment", "Segment", "Posterior", "Suggestion"),
-    *("nearest", "Nearest", "Index", "Online", "StreamState", "find", "Occurrence"),
+    *("nearest", "Nearest", "Index", "Online", "StreamState", "find", "Occurrence", "Occurrences"),
     *("barycenter", "Barycenter"),
     *("METHODS", "free_ends", "erp", "wdtw", "Recurrence", "Edge", "edges"),
     *("costs", "drops", "orders", "windows"),

@@ -44,7 +44,7 @@ from dropdtw.api import align, cost, distance, pairwise, posterior, solve
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.results.posterior import Posterior
 from dropdtw.search.averages import Barycenter, barycenter
-from dropdtw.search.find import Occurrence, find
+from dropdtw.search.find import Occurrence, Occurrences, find
 from dropdtw.search.index import Index
 from dropdtw.search.nearest import Nearest, nearest
 from dropdtw.search.online import Online, StreamState
@@ -80,6 +80,7 @@ __all__ = [
     "Index",
     "Nearest",
     "Occurrence",
+    "Occurrences",
     "Online",
     "Posterior",
     "Recurrence",

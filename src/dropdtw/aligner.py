@@ -25,7 +25,7 @@ from dropdtw.problem.warn import warn
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
 from dropdtw.search.averages import Barycenter, Init, barycenter
-from dropdtw.search.find import Occurrence, find
+from dropdtw.search.find import Occurrences, find
 from dropdtw.search.index import Index
 from dropdtw.search.nearest import Nearest, nearest
 from dropdtw.search.online import Online
@@ -212,7 +212,7 @@ class Aligner(Options):
         fps: Fps = None,
         progress: Progress = None,
         executor: str | None = None,
-    ) -> list[Occurrence]:
+    ) -> Occurrences:
         """`dropdtw.find`, with the method "drop_dtw" or "steps".
 
         Raises ValueError if the aligner has an option that `find` does not take.

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io as memory
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -73,7 +70,7 @@ def find(
     how = flags.parsed()
     found = dropdtw.find(Z, X, k, max_cost, overlap, times=times, fps=fps, missing=missing, **how)
     if out:
-        screen.write(out, _content(found, kind))
+        screen.write(out, found.to_json() if kind == ".json" else found.to_csv())
     if plot:
         from dropdtw.plot import occurrences
 
@@ -105,25 +102,3 @@ def _show(found: Sequence[Occurrence]) -> None:
     screen.table(columns, rows)
     if len(found) > SHOWN:
         print(f"… and {len(found) - SHOWN} more; --out writes them all")
-
-
-def _content(found: Sequence[Occurrence], kind: str) -> str:
-    from dropdtw.problem.clock import plain
-
-    entries: list[dict[str, Any]] = []
-    for n, o in enumerate(found, 1):
-        entry: dict[str, Any] = {"rank": n, "start": o.start, "stop": o.stop, "cost": o.cost}
-        if o.clock is not None:
-            entry |= {"start_time": plain(o.start_time), "stop_time": plain(o.stop_time)}
-        entries.append(entry)
-    if kind == ".json":
-        for entry, o in zip(entries, found, strict=True):
-            entry["dropped_x"] = [o.start + j for j in o.alignment.dropped_x.nonzero()[0].tolist()]
-            entry["dropped_z"] = o.alignment.dropped_z.nonzero()[0].tolist()
-        return json.dumps({"occurrences": entries}, indent=1, allow_nan=False) + "\n"
-    out = memory.StringIO()
-    columns = list(entries[0]) if entries else ["rank", "start", "stop", "cost"]
-    table = csv.DictWriter(out, columns, lineterminator="\n")
-    table.writeheader()
-    table.writerows(entries)
-    return out.getvalue()

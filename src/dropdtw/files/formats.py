@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import math
 import os
 import sys
 import warnings
@@ -18,7 +16,7 @@ import numpy as np
 
 from dropdtw.files import arrays, atomic, jsons, tables, texts
 from dropdtw.files.tables import Table, numbers, rectangle
-from dropdtw.problem.clock import Clocks, plain
+from dropdtw.problem.clock import Clocks
 from dropdtw.problem.inputs import Array, as_sequence, column_order, shortened
 from dropdtw.results.alignment import Alignment
 
@@ -341,31 +339,11 @@ READERS: Final[dict[str, Callable[[_File], Table]]] = {
 
 
 def _as_json(a: Alignment, costs: bool | None) -> str:
-    return json.dumps(a.to_dict(costs=bool(costs)), allow_nan=False) + "\n"
+    return a.to_json(costs=bool(costs))
 
 
 def _as_csv(a: Alignment, costs: bool | None) -> str:
-    """One row per match and per drop, sorted by X, then by Z."""
-    rows: list[tuple[float, float, str, int | str, int | str]] = [(j, i, "match", i, j) for i, j in a.pairs.tolist()]
-    rows += [(j, math.inf, "drop_x", "", j) for j in np.flatnonzero(a.dropped_x).tolist()]
-    # A dropped z has no x of its own, so it is listed before the first x that a later z matches.
-    ahead = np.full(a.shape[0] + 1, a.shape[1])
-    np.minimum.at(ahead, a.pairs[:, 0], a.pairs[:, 1])
-    ahead = np.minimum.accumulate(ahead[::-1])[::-1]
-    rows += [(ahead[i] - 0.5, i, "drop_z", i, "") for i in np.flatnonzero(a.dropped_z).tolist()]
-    out = io.StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    clocks = [(side, clock) for side, clock in zip("xz", (a.clocks or (None, None))[::-1], strict=True) if clock]
-    table.writerow(
-        ["what", "z", "x", *(f"{end}_time{'_z' * (side == 'z')}" for side, _ in clocks for end in ("start", "stop"))]
-    )
-    for *_, what, i, j in sorted(rows, key=lambda row: row[:2]):
-        times: list[Any] = []
-        for side, clock in clocks:
-            at = j if side == "x" else i
-            times += ["", ""] if at == "" else map(plain, clock.span(int(at), int(at) + 1))
-        table.writerow([what, i, j, *(f"{time:.9g}" if isinstance(time, float) else time for time in times)])
-    return out.getvalue()
+    return a.to_csv()
 
 
 def _as_npz(a: Alignment, costs: bool | None) -> bytes:

@@ -18,6 +18,7 @@ from dropdtw.problem.inputs import Array
 from dropdtw.problem.missing import Kept
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.symbols import Symbols
+from dropdtw.results.export import Exported, times_of
 from dropdtw.results.warp import warp
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ INTERNAL: Final = {
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment:
+class Alignment(Exported):
     """Which z_i and x_j match, and which are dropped. Returned by `dropdtw.align` and `dropdtw.solve`.
 
     cost : the total cost.
@@ -572,6 +573,39 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         from dropdtw.results import serialize
 
         return serialize.from_dict(data)
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """The alignment as a table, a row for each match and each drop, sorted by X, then by Z.
+
+        Its columns are `what` ("match", "drop_x" or "drop_z"), the indices `z` and `x` (None for the other side of a
+        drop), and times if there are any. With symbols, `z_symbol` and `x_symbol` follow.
+
+        >>> import dropdtw
+        >>> print(dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).to_csv(), end="")
+        what,z,x
+        match,0,0
+        drop_x,,1
+        match,0,2
+        """
+        rows: list[tuple[float, float, str, int | None, int | None]]
+        rows = [(j, i, "match", i, j) for i, j in self.pairs.tolist()]
+        rows += [(j, np.inf, "drop_x", None, j) for j in np.flatnonzero(self.dropped_x).tolist()]
+        # A dropped z has no x of its own, so it is listed before the first x that a later z matches.
+        ahead = np.full(self.shape[0] + 1, self.shape[1])
+        np.minimum.at(ahead, self.pairs[:, 0], self.pairs[:, 1])
+        ahead = np.minimum.accumulate(ahead[::-1])[::-1]
+        rows += [(ahead[i] - 0.5, i, "drop_z", i, None) for i in np.flatnonzero(self.dropped_z).tolist()]
+        *_, what, of_z, of_x = map(list, zip(*sorted(rows, key=lambda row: row[:2]), strict=True))
+        found = {"what": what, "z": of_z, "x": of_x}
+        for side, places, clock in zip("xz", (of_x, of_z), (self.clocks or (None, None))[::-1], strict=True):
+            found |= times_of(clock, [None if k is None else (k, k + 1) for k in places], "_z" * (side == "z"))
+        if self.symbols is not None:
+            for side, places, symbols in zip("zx", (of_z, of_x), self.symbols, strict=True):
+                found[f"{side}_symbol"] = [None if k is None else symbols[k] for k in places]
+        return found
+
+    def _has_costs(self) -> bool:
+        return self.problem is not None
 
     def __repr__(self) -> str:
         K, N = self.shape

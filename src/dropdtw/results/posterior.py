@@ -8,7 +8,7 @@ backward pass computes them exactly.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
@@ -24,6 +24,7 @@ from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
 from dropdtw.results.alignment import Alignment, weighted_sum
+from dropdtw.results.export import Exported, times_of
 from dropdtw.tables.reducers import Reducer, soft_min
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Interval(_Span):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior:
+class Posterior(Exported):
     """The Gibbs distribution over the alignments of one problem. Returned by `dropdtw.posterior`.
 
     match : (K, N), the probability that z_i matches x_j.
@@ -235,6 +236,41 @@ class Posterior:
         if kept is not None:
             a, b, c, d = kept.x[a], kept.x[b], kept.x[c - 1] + 1, kept.x[d - 1] + 1
         return total, (int(a), int(b)), (int(c), int(d))
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """The probabilities as a table with a row for each x: `x`, its times if there are any, `drop`, `z_0`, `z_1`, ….
+
+        >>> import dropdtw
+        >>> print(dropdtw.posterior([[0.0, 0.0]], drop_x=0.0, gamma=1).to_csv(), end="")
+        x,drop,z_0
+        0,0.3333333333333333,0.6666666666666666
+        1,0.3333333333333333,0.6666666666666666
+        """
+        places = list(range(self.match.shape[1]))
+        clocks = self.problem.clocks
+        times = times_of(None if clocks is None else clocks.x, [(j, j + 1) for j in places])
+        return {"x": places, **times, "drop": self.drop_x.tolist()} | {
+            f"z_{i}": row.tolist() for i, row in enumerate(self.match)
+        }
+
+    def to_dict(self, *, costs: bool = False) -> dict[str, Any]:
+        """Convert the posterior to a dictionary that JSON can hold.
+
+        costs : whether to include a best alignment with its costs, which `from_dict` needs.
+        """
+        data = {name: getattr(self, name) for name in ("gamma", "log_partition", "expected_cost")}
+        data |= {name: getattr(self, name).tolist() for name in ("match", "drop_x", "drop_z", "visit")}
+        return data | ({"alignment": Alignment.of(self.problem).to_dict(costs=True)} if costs else {})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Posterior:
+        """Read what `to_dict(costs=True)` wrote: the probabilities are computed again from its costs and γ.
+
+        Raises ValueError if the dictionary is damaged, or has no costs.
+        """
+        if not isinstance(data, Mapping) or not isinstance(data.get("alignment"), Mapping) or "gamma" not in data:
+            raise ValueError("this is not a posterior with its costs; give what Posterior.to_dict(costs=True) wrote")
+        return Alignment.from_dict(data["alignment"]).posterior(data["gamma"])
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the probabilities, as `dropdtw.plot.posterior` does.

@@ -21,6 +21,7 @@ from dropdtw.problem.match import Matrix
 from dropdtw.problem.missing import Kept
 from dropdtw.problem.options import Options
 from dropdtw.problem.problem import Problem, without_repeats
+from dropdtw.problem.symbols import Symbols
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.results.walked import arcs_cost
 from dropdtw.tables.methods import METHODS, Matching
@@ -49,6 +50,8 @@ def to_dict(a: Alignment, costs: bool) -> dict[str, Any]:
             each |= {"start_time": plain(segment.start_time), "stop_time": plain(segment.stop_time)}
     if a.match is not None:
         data["match"] = a.match
+    if a.symbols is not None and all(map(_plain_symbol, (*a.symbols[0], *a.symbols[1]))):
+        data["symbols"] = {side: list(symbols) for side, symbols in zip("zx", a.symbols, strict=True)}
     if a.weights is not None:
         data["weights"] = a.weights.tolist()
     if any(a.charged):
@@ -122,9 +125,12 @@ def _read(data: Mapping[str, Any]) -> Alignment:
         raise ValueError("charged has numbers that do not count its matches or drops")
     if not isinstance(match := data.get("match"), str | None):
         raise ValueError(f"its match is {match!r}, which is no name")
+    clocks, symbols = _clocks(data, shape), _symbols(data, shape)
+    if problem is not None:
+        problem = replace(problem, match=match, clocks=clocks, symbols=symbols)
     found = Alignment(
         cost, pairs, shape, labels, method, paid_x, paid_z, problem, weights, charged, walked, kept, match,
-        clocks=_clocks(data, shape),
+        clocks=clocks, symbols=symbols,
     )  # fmt: skip
     if kept is not None:
         _check_missing(found)
@@ -134,6 +140,22 @@ def _read(data: Mapping[str, Any]) -> Alignment:
         _check_walk(found.compact, problem)
         _check_costs(found.compact, problem.costs)
     return found
+
+
+def _plain_symbol(symbol: object) -> bool:
+    """Whether JSON can hold a symbol."""
+    return symbol is None or isinstance(symbol, (str, int))
+
+
+def _symbols(data: Mapping[str, Any], shape: tuple[int, int]) -> tuple[Symbols, Symbols] | None:
+    """The elements of Z and X, if they are symbols."""
+    if data.get("symbols") is None:
+        return None
+    held = _mapping(data["symbols"], "its symbols")
+    of_z, of_x = (tuple(held[side]) for side in "zx")
+    if (len(of_z), len(of_x)) != shape or not all(map(_plain_symbol, of_z + of_x)):
+        raise ValueError(f"its symbols are not {shape[0]} and {shape[1]} strings or whole numbers")
+    return of_z, of_x
 
 
 def _clocks(data: Mapping[str, Any], shape: tuple[int, int]) -> Clocks | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Real
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +16,9 @@ from dropdtw import costs as match_costs
 from dropdtw import executors
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
-from dropdtw.executors.protocol import Occurrences
+from dropdtw.executors.protocol import Occurrences as Ends
 from dropdtw.files.progress import Progress, reporter
-from dropdtw.problem.clock import Clock, Clocks, Fps, Times, timed
+from dropdtw.problem.clock import Clock, Clocks, Fps, Times, plain, timed
 from dropdtw.problem.costs import Costs
 from dropdtw.problem.errors import OptionError, refuse_keywords
 from dropdtw.problem.inputs import Array, same_columns, same_precision
@@ -28,6 +29,7 @@ from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.problem.symbols import Symbols
 from dropdtw.results.alignment import Alignment
+from dropdtw.results.export import Exported, times_of
 from dropdtw.tables import recurrence
 from dropdtw.tables.methods import Matching, Method
 from dropdtw.tables.table import Recurrence
@@ -87,6 +89,59 @@ class Occurrence:
         return Alignment.of(self.problem())
 
 
+class Occurrences(list[Occurrence], Exported):
+    """What `dropdtw.find` found: a list, the cheapest occurrence first, that can become a table or a file.
+
+    >>> import dropdtw
+    >>> print(dropdtw.find([1, 2], [9, 1, 7, 2, 9], k=1, drop_x=0.5).to_csv(), end="")
+    rank,start,stop,cost
+    1,1,4,0.5
+    """
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """The table, a row for each: `rank` (from 1), `start`, `stop`, `cost`, and times if there are any."""
+        found: dict[str, list[Any]] = {"rank": list(range(1, len(self) + 1))}
+        found |= {name: [getattr(o, name) for o in self] for name in ("start", "stop", "cost")}
+        return found | times_of(self[0].clock if self else None, [(o.start, o.stop) for o in self])
+
+    def to_dict(self, *, costs: bool = False) -> dict[str, Any]:
+        """Convert the occurrences to a dictionary that JSON can hold, with the elements that each one drops.
+
+        costs : whether to include their alignments with costs, which `from_dict` needs.
+        """
+        columns = self.to_columns()
+        entries = []
+        for k, o in enumerate(self):
+            a = o.alignment
+            entry = {name: plain(values[k]) if "_time" in name else values[k] for name, values in columns.items()}
+            entry["dropped_x"] = (o.start + a.dropped_x.nonzero()[0]).tolist()
+            entry["dropped_z"] = a.dropped_z.nonzero()[0].tolist()
+            entries.append(entry | ({"alignment": a.to_dict(costs=True)} if costs else {}))
+        clock = self[0].clock if costs and self else None
+        return {"occurrences": entries} | ({} if clock is None else {"length": len(clock), "times": clock.to_dict()})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict(costs=True)` wrote. Raises ValueError if it is damaged, or has no costs."""
+        try:
+            times = data.get("times")
+            clock = None if times is None else Clock.from_dict(times, "x", int(data["length"]))
+            return cls(_read(entry, clock) for entry in data["occurrences"])
+        except (TypeError, AttributeError, KeyError) as error:
+            raise ValueError(
+                f"these are not occurrences with costs ({error!r}); give what Occurrences.to_dict(costs=True) wrote"
+            ) from None
+
+
+def _read(entry: Mapping[str, Any], clock: Clock | None) -> Occurrence:
+    start, stop, cost = operator.index(entry["start"]), operator.index(entry["stop"]), float(entry["cost"])
+    a = Alignment.from_dict(entry["alignment"])
+    a.solved()
+    if start < 0 or a.shape[1] != stop - start or a.cost != cost or (clock is not None and stop > len(clock)):
+        raise ValueError(f"the occurrence [{start}, {stop}) contradicts its alignment, {a!r}; write it again")
+    return Occurrence(start, stop, cost, a.solved, clock)
+
+
 @takes(OpeningOptions)
 def find(
     query: npt.ArrayLike,
@@ -104,7 +159,7 @@ def find(
     executor: str | None = None,
     missing: str | None = None,
     **options: Unpack[OpeningOptions],
-) -> list[Occurrence]:
+) -> Occurrences:
     """Find where a query occurs in a longer signal: every place, the best first.
 
     An occurrence is a stretch of the signal that begins and ends with a match. Inside it, elements of the signal can be
@@ -134,8 +189,8 @@ def find(
 
     Returns
     -------
-    A list of `dropdtw.Occurrence`, each with `start`, `stop`, `cost` and `alignment`, and with `start_time` and
-    `stop_time` if the signal has times. The cheapest comes first. The list may be empty.
+    `dropdtw.Occurrences`, a list of `dropdtw.Occurrence`, each with `start`, `stop`, `cost` and `alignment`, and with
+    `start_time` and `stop_time` if the signal has times. The cheapest comes first. The list may be empty.
 
     Raises
     ------
@@ -176,7 +231,7 @@ def find(
     report = reporter("dropdtw.find", progress)
     ends = executors.choose(problem.table, executor).occurrences(problem.table, problem.costs, report)
     inside = recurrence.occurrence(**spec.matching._asdict(), anchored=True)
-    found = []
+    found = Occurrences()
     for a, b in _best(ends, most, limit, share):
         start, stop = (a, b) if kept is None else kept.interval(a, b)
         there = None if kept is None else Kept(kept.z, kept.x[a:b] - start, (kept.shape[0], stop - start))
@@ -239,7 +294,7 @@ def _as_given(costs: Costs) -> Costs:
     return costs
 
 
-def _best(ends: Occurrences, k: int | None, max_cost: float, overlap: float) -> Iterator[tuple[int, int]]:
+def _best(ends: Ends, k: int | None, max_cost: float, overlap: float) -> Iterator[tuple[int, int]]:
     """The intervals [start, stop) of the best candidates, without those that overlap better ones too much."""
     cost, begin = ends
     alive = (cost <= max_cost) & (cost < np.inf)
