@@ -7,14 +7,19 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 import dropdtw
 from dropdtw import Aligner
 from dropdtw.problem.options import OPTIONS
-from dropdtw.sklearn import AlignmentKMeans, AlignmentKNeighborsClassifier, AlignmentTransformer
+from dropdtw.sklearn import (
+    AlignmentKMeans,
+    AlignmentKNeighborsClassifier,
+    AlignmentKNeighborsRegressor,
+    AlignmentTransformer,
+)
 from sklearn_cases import LABELS, SHAPES, SPOILED, TEST, TRAIN, TRUTH, answer, both
 
 # --- scikit-learn's own checks ----------------------------------------------------------------------------------
@@ -25,6 +30,7 @@ SERIES_DIFFER_IN_LENGTH = (
 )
 EXPECTED = {
     AlignmentKNeighborsClassifier: ("check_n_features_in_after_fitting", "check_classifiers_train"),
+    AlignmentKNeighborsRegressor: ("check_n_features_in_after_fitting",),
     AlignmentTransformer: ("check_n_features_in_after_fitting", "check_transformer_general"),
 }
 
@@ -37,7 +43,7 @@ def failed(estimator, **options):
 
 
 @pytest.mark.filterwarnings("ignore")  # checks try inputs that scikit-learn itself warns of
-@both
+@pytest.mark.parametrize("estimator", EXPECTED)
 def test_checks_of_scikit_learn_fail_only_over_lengths(estimator):
     found = failed(estimator(), expected_failed_checks=dict.fromkeys(EXPECTED[estimator], SERIES_DIFFER_IN_LENGTH))
     assert {name for name, each in found.items() if each["status"] == "failed"} == set()
@@ -110,6 +116,28 @@ def test_votes_are_those_of_scikit_learn_with_these_distances(options, k):
     costs, nearest = knn.kneighbors(TEST)
     np.testing.assert_array_equal(costs, np.sort(D, axis=1)[:, :k])
     np.testing.assert_array_equal(np.take_along_axis(D, nearest, 1), costs)
+
+
+@every_way
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+def test_predicted_numbers_are_those_of_scikit_learn_with_these_distances(options, weights):
+    values = np.random.default_rng(1).normal(size=len(TRAIN))
+    knn = AlignmentKNeighborsRegressor(3, weights=weights, **options).fit(TRAIN, values)
+    D = AlignmentKNeighborsClassifier(**options).fit(TRAIN, LABELS).distances(TEST)
+    if options.get("method") == "lcss":
+        return  # counts, whose many ties scikit-learn breaks otherwise, and refuses below 0
+    peer = KNeighborsRegressor(3, weights=weights, metric="precomputed").fit(np.zeros((len(TRAIN),) * 2), values)
+    np.testing.assert_allclose(knn.predict(TEST), peer.predict(D))
+
+
+def test_a_regressor_refuses_what_is_no_number():
+    knn = AlignmentKNeighborsRegressor()
+    with pytest.raises(ValueError, match="y is an array of dtype <U1; give one number per series"):
+        knn.fit(TRAIN, ["a"] * len(TRAIN))
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        knn.fit(TRAIN, [np.nan] * len(TRAIN))
+    with pytest.raises(ValueError, match="weights is 'x'"):
+        AlignmentKNeighborsRegressor(weights="x").fit(TRAIN, np.arange(len(TRAIN)))
 
 
 def test_weights_by_distance():

@@ -347,7 +347,7 @@ def posterior(
         name(places, [f"{t:g}" if t < n - 0.5 else "drop" for t in places])
     colors = {"match": MATCH} | ({"drop": DROPPED} if p.drop_x.any() or p.drop_z.any() else {})
     entries = {name: patch(facecolor=color, linewidth=0) for name, color in colors.items()}
-    titled(ax, f"posterior, γ = {p.gamma:g}" if title is None else title, entries)
+    titled(ax, f"posterior, γ = {p.gamma:.3g}" if title is None else title, entries)
     return ax
 
 

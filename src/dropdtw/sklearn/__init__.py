@@ -1,4 +1,4 @@
-"""Alignment for scikit-learn: a nearest-neighbor classifier, distances to prototypes as features, and clustering.
+"""Alignment for scikit-learn: nearest neighbors, distances to prototypes as features, and clustering.
 
 `import dropdtw` does not import this package. It needs `pip install 'dropdtw[sklearn]'`.
 
@@ -19,9 +19,9 @@ try:
 except ImportError:
     raise ImportError("dropdtw.sklearn needs scikit-learn: pip install 'dropdtw[sklearn]'") from None
 
-from dropdtw.sklearn.classifier import AlignmentKNeighborsClassifier
 from dropdtw.sklearn.kmeans import AlignmentKMeans
 from dropdtw.sklearn.kmedoids import AlignmentKMedoids
+from dropdtw.sklearn.neighbors import AlignmentKNeighborsClassifier, AlignmentKNeighborsRegressor
 from dropdtw.sklearn.panel import as_series
 from dropdtw.sklearn.tables import columns
 from dropdtw.sklearn.transformer import AlignmentTransformer
@@ -30,6 +30,7 @@ __all__ = [
     "AlignmentKMeans",
     "AlignmentKMedoids",
     "AlignmentKNeighborsClassifier",
+    "AlignmentKNeighborsRegressor",
     "AlignmentTransformer",
     "as_series",
     "columns",
