@@ -52,6 +52,26 @@ ANSWERS = {
         "give j, the index of an x, or z=",
         error=TypeError,
     ),
+    "a posterior without costs": case(
+        lambda: dropdtw.Posterior.from_dict({}), "not a posterior with its costs", "give what Posterior.to_dict"
+    ),
+    "too few symbols": case(
+        lambda: dropdtw.Alignment.from_dict(align("ab", "ab").to_dict() | {"symbols": {"z": ["a"], "x": ["a", "b"]}}),
+        "its symbols are not 2 and 2 strings",
+        "give a dictionary that Alignment.to_dict wrote",
+    ),
+    "occurrences without costs": case(
+        lambda: dropdtw.Occurrences.from_dict({"occurrences": [{"start": 0}]}),
+        "these are not occurrences with costs",
+        "give what Occurrences.to_dict",
+    ),
+    "an occurrence that is not its alignment's": case(
+        lambda: dropdtw.Occurrences.from_dict(
+            {"occurrences": [{"start": 0, "stop": 9, "cost": 0, "alignment": solve([[0.0]]).to_dict(costs=True)}]}
+        ),
+        "the occurrence [0, 9) contradicts its alignment",
+        "write it again",
+    ),
     "level": case(lambda: posterior(C).intervals(90), "level is 90", "give a probability between 0 and 1, such as 0.9"),
     "sample": case(lambda: posterior(C).sample(-1), "n is -1", "give the number of alignments to draw, 0 or more"),
     "warp Z": case(
