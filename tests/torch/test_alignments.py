@@ -255,3 +255,10 @@ def test_errors_say_what_to_do(f, how, message):
 
 def test_the_registered_methods_are_covered():
     assert {v["method"] for v in VARIANTS} == set(OF_COSTS)
+
+
+def test_probabilities_refuse_a_second_derivative():
+    C = random()[0].requires_grad_()
+    (first,) = torch.autograd.grad(posterior(C, drop_x=0.5).match.square().sum(), C, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiated only once"):
+        first.sum().backward()

@@ -22,6 +22,7 @@ from dropdtw.torch.batch import Ids, Pairs, pairs
 from dropdtw.torch.functional import Batch, Drops, Lengths, Request, drop_dtw, request
 from dropdtw.torch.losses import AlignmentLoss
 from dropdtw.torch.masks import Mask
+from dropdtw.torch.operators import Tensors, operator
 from dropdtw.torch.options import LossOptions
 
 
@@ -170,8 +171,7 @@ def posterior(
             f"method is {options['method']!r}, which weighs its matches; use dropdtw.posterior, one problem at a time"
         )
     given = asked.given
-    parts = _Posterior.apply(given.match, given.drop_x, given.drop_z, given.charges, asked)  # type: ignore[no-untyped-call]
-    values, match, of_x, of_z = parts
+    values, match, of_x, of_z = _differentiable(given.match, given.drop_x, given.drop_z, given.charges, asked)
     if (
         ops.table(asked.operation.table).name == recurrence.ctc().name
     ):  # its table books as drops of z that one z follows another at once
@@ -248,34 +248,29 @@ def _filled(parts: Sequence[Tensor], by: Sequence[Tensor | None]) -> list[Tensor
 NAMES = ("match", "drop_x", "drop_z", "charges")
 
 
-class _Posterior(torch.autograd.Function):
-    """The derivatives by the kernels; their own derivatives by plain operations."""
+def _forward(tensors: Tensors, asked: Request) -> tuple[tuple[Tensor, ...], Tensors, Request]:
+    return _derivatives(asked)[:4], tensors, asked
 
-    @staticmethod
-    def forward(
-        ctx: Any, C: Tensor, drop_x: Tensor, drop_z: Tensor, charges: Tensor | None, asked: Request
-    ) -> tuple[Tensor, ...]:
-        ctx.save_for_backward(C, drop_x, drop_z, charges)
-        ctx.asked = asked
-        return _derivatives(asked)[:4]
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        tensors = ctx.saved_tensors
-        asked: Request = ctx.asked
-        leaves = {n: t.detach().requires_grad_() for n, t in zip(NAMES, tensors, strict=True) if t is not None}
-        plain = asked._replace(
-            given=asked.given._replace(**leaves),
-            operation=asked.operation._replace(executor="wavefront"),
-            plan=None if asked.plan is None else asked.plan._replace(executor="wavefront"),
-        )
-        with torch.enable_grad():
-            found = _derivatives(plain, again=True)[:4]
-            parts = zip(found, grads, strict=True)
-            total = torch.stack([torch.where(g != 0, part * g, 0.0).sum() for part, g in parts]).sum()
-            by = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
-        each = dict(zip(leaves, by, strict=True))
-        return (*(each.get(name) for name in NAMES), None)
+def _backward(grads: tuple[Tensor, ...], tensors: Tensors, asked: Request) -> Tensors:
+    named = zip(NAMES, tensors, strict=True)
+    leaves: dict[str, Any] = {name: each.detach().requires_grad_() for name, each in named if each is not None}
+    plain = asked._replace(
+        given=asked.given._replace(**leaves),
+        operation=asked.operation._replace(executor="wavefront"),
+        plan=None if asked.plan is None else asked.plan._replace(executor="wavefront"),
+    )
+    with torch.enable_grad():
+        found = _derivatives(plain, again=True)[:4]
+        parts = zip(found, grads, strict=True)
+        total = torch.stack([torch.where(g != 0, part * g, 0.0).sum() for part, g in parts]).sum()
+        by = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)
+    each = dict(zip(leaves, by, strict=True))
+    return tuple(each.get(name) for name in NAMES)
+
+
+_differentiable = operator(_forward, _backward, "the probabilities of a batch can be differentiated only once")
+"""The values and probabilities by the kernels; their derivatives by plain operations."""
 
 
 def _spread(A: Tensor, asked: Request) -> Tensor:
