@@ -84,6 +84,25 @@ def test_scores_are_those_of_parasail_and_biopython(method, price, dtype, execut
 
 
 @every_method
+@pytest.mark.parametrize("name", ["BLOSUM62", "PAM250"])
+def test_strings_and_the_name_of_a_matrix_give_the_scores_of_biopython(method, name):
+    aligner = biopython(method, (11, 1), (11, 1), substitution_matrices.load(name))
+    for z, x in pairs_of_proteins(seed=3):
+        how = {"match": name, **ours(method, (11, 1), (11, 1))}
+        assert -dropdtw.distance(z, x, **how) == aligner.score(z, x)
+        assert dropdtw.align(z, x, **how).cost == dropdtw.distance(z, x, **how)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (40, 30), (300, 500)], ids=str)
+def test_letters_have_the_edit_scores_of_parasail(shape):
+    rng = np.random.default_rng(4)
+    z, x = ("".join(rng.choice(list("ACGT"), length)) for length in shape)
+    score = parasail.nw(z, x, 1, 1, parasail.matrix_create("ACGT", 0, -1)).score
+    a = dropdtw.align(z, x, 1, 1, method="needleman_wunsch")
+    assert a.cost == a.rescore() == -score
+
+
+@every_method
 def test_each_sequence_may_have_prices_of_its_own(method, executor):
     """Only Biopython's gaps may cost differently on the two sides, and by fractions."""
     rng = np.random.default_rng(1)
