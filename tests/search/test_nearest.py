@@ -350,3 +350,20 @@ def test_one_search_copies_no_corpus_and_an_index_only_what_can_change(tmp_path)
     with mock.patch("dropdtw.search.nearest.search", lambda spec, query, index, *rest: made.append(index)):
         dropdtw.nearest(theirs, [theirs], 1)
     assert np.shares_memory(made[0].sequences[0], theirs)
+
+
+@pytest.mark.parametrize("normalize", ["x", "z", "both", "path"])
+def test_normalized_costs_rank_as_pairwise_does(normalize):
+    rng = np.random.default_rng(6)
+    corpus, query = [rng.normal(size=(n, 3)) for n in rng.integers(3, 30, 40)], rng.normal(size=(8, 3))
+    how = {"drop_x": 0.7, "drop_z": 0.9, "normalize": normalize}
+    expected = dropdtw.pairwise([query], corpus, **how)[0]
+    for known in (corpus, dropdtw.Index(corpus)):
+        found = dropdtw.nearest(query, known, 5, **how)
+        assert found.indices.tolist() == np.argsort(expected, kind="stable")[:5].tolist()
+        assert np.array_equal(found.costs, np.sort(expected)[:5])
+        assert (found.aligned, found.pruned) == (40, 0)
+    assert dropdtw.Aligner(**how).nearest(query, corpus, 5).indices.tolist() == found.indices.tolist()
+    if normalize in ("x", "both"):
+        plain = dropdtw.nearest(query, corpus, 5, drop_x=0.7, drop_z=0.9)
+        assert plain.indices.tolist() != found.indices.tolist()

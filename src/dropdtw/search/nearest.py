@@ -27,7 +27,7 @@ from dropdtw.problem.options import MethodOptions, takes
 from dropdtw.problem.spec import Spec
 from dropdtw.search import bounds
 from dropdtw.search.index import BLOCK, Index, bound_for
-from dropdtw.search.pairwise import Comparison, thread_count, useful_threads
+from dropdtw.search.pairwise import Comparison, all_pairs, thread_count, useful_threads
 
 TRIAL = 256
 """Number of sequences for a trial. If bounds from frames prune next to nothing there, no more of them are computed."""
@@ -87,6 +87,7 @@ def nearest(
     drop_z: DropCost = None,
     *,
     match: MatchCost = "auto",
+    normalize: str | None = None,
     n_jobs: int | None = -1,
     progress: Progress = None,
     executor: str | None = None,
@@ -107,6 +108,8 @@ def nearest(
         them takes all match costs of a sequence, so a bound would save nothing. Use `dropdtw.pairwise` for them.
     match : as in `dropdtw.align`. Lower bounds exist for "cosine", "euclidean" and "sqeuclidean". With other match
         costs, and with the methods "ddtw", "erp" and "wdtw", every sequence is aligned.
+    normalize : divides costs, as in `dropdtw.cost`, so that long sequences compete with short ones. Then every
+        sequence is aligned.
     open_x, open_z, threshold : as in `dropdtw.solve`, but numbers only.
     method, one_to_many, many_to_one, contiguous, warp, window, executor : as in `dropdtw.solve`.
     n_jobs, progress : as in `dropdtw.pairwise`.
@@ -129,7 +132,7 @@ def nearest(
     refuse_keywords(nearest, options)
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k is {k!r}; give the number of sequences to find, 1 or more")
-    spec = Spec.of(drop_x, drop_z, match=match, executor=executor, **options)
+    spec = Spec.of(drop_x, drop_z, match=match, normalize=normalize, executor=executor, **options)
     index = corpus if isinstance(corpus, Index) else Index.borrowing(corpus)
     return search(spec, query, index, int(k), n_jobs, progress)
 
@@ -155,6 +158,11 @@ def search(
         for rule, side, length, element in ((spec.drop_x, "x", int(N), "x_j"), (spec.drop_z, "z", len(Z), "z_i")):
             if rule is not None:
                 as_drop_costs(rule.price(no_costs, side), f"drop_{side}", length, element)
+    if spec.normalize is not None:
+        values = all_pairs(spec, [Z], index.sequences, n_jobs, progress)[0]
+        best = np.argsort(values, kind="stable")[:k]
+        name = spec.resolved(index.features).name
+        return Nearest(best, values[best], len(index), len(index), 0, 0, match=name)
     found = _Search(Z, index, min(k, len(index)), Comparison(spec, index.features), thread_count(n_jobs), progress)
     bound = bound_for(Z, index, found.comparison.match, p) if spec.method.bounded and found.bounds_pay else None
     if bound is None:
