@@ -173,7 +173,7 @@ class Posterior(Exported):
         >>> import dropdtw
         >>> C = [[0.0, 0.5], [1.0, 0.0]]
         >>> either = dropdtw.orders.any_order(0, 1)
-        >>> dropdtw.posterior(C, many_to_one=False, order=either).before.round(2)
+        >>> dropdtw.posterior(C, many_to_one=False, order=either, gamma=1).before.round(2)
         array([[0.  , 0.82],
                [0.18, 0.  ]])
         """
@@ -195,7 +195,7 @@ class Posterior(Exported):
         >>> C = [[0.1, 0.1, 0.9, 0.9, 0.9], [0.9, 0.9, 0.5, 0.1, 0.1]]
         >>> for found in dropdtw.posterior(C, drop_x=0.4, method="steps").intervals():
         ...     print(found.label, found.start, found.stop)
-        0 (0, 1) (1, 2)
+        0 (0, 1) (1, 3)
         1 (2, 4) (4, 5)
         """
         if not isinstance(level, Real) or not 0 < level < 1:
