@@ -235,7 +235,7 @@ def test_derivatives_are_finite_differences(name, reducer, executor):
         def moved(t, problem=problem, costs=costs, direction=direction, by_arcs=by_arcs):
             match, drop_x, drop_z = direction
             other = costs.with_match(costs.matrix + t * match)
-            other = replace(other, drop_x=costs.drop_x + t * drop_x, drop_z=costs.drop_z + t * drop_z)
+            other = other._replace(drop_x=costs.drop_x + t * drop_x, drop_z=costs.drop_z + t * drop_z)
             graph = problem.graph
             arcs = tuple(arc._replace(cost=arc.cost + t * d) for arc, d in zip(graph.arcs, by_arcs, strict=True))
             graph = graph if graph.chain is not None else replace(graph, arcs=arcs)
