@@ -191,6 +191,12 @@ CHARTS: dict[str, Callable[[], Any]] = {
         keep=lambda name: "DTW" in name and "OTAM" not in name,
         titles=[f"{name.split(' (')[0]}: IoU, %" for name in VIDEOS],
     ),
+    "music": lambda: panels(
+        "reproduction.md",
+        "Music: score against performance",
+        ("matches", "insertions", "deletions"),
+        ours=lambda name: name.startswith("time"),
+    ),
     "retrieval": retrieval,
     "localization": lambda: panels(
         "reproduction.md", "Localization", SCORES[1:], keep=lambda name: "nothing" not in name

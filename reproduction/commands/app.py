@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from reproduction.commands import orders, steps, tmnist, video
+from reproduction.commands import music, orders, steps, tmnist, video
 
 app = typer.Typer(
     name="python -m reproduction",
@@ -24,3 +24,4 @@ app.command(epilog="Example: python -m reproduction bars --out runs/steps")(step
 app.command(epilog="Example: python -m reproduction penn --data DIR --out runs/penn")(video.penn)
 app.command(epilog="Example: python -m reproduction ave --data DIR --jobs 8 --out runs/ave")(video.ave)
 app.command(epilog="Example: python -m reproduction orders --data DIR --out runs/orders")(orders.orders)
+app.command(epilog="Example: python -m reproduction music --folder DIR --out runs/music")(music.music)

@@ -1,0 +1,56 @@
+"""Precision, recall and F1 of matches, insertions and deletions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dropdtw.problem.inputs import Array
+from reproduction.data.match import Performance
+
+KINDS: Final = ("matches", "insertions", "deletions")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The numbers of found and right, found and wrong, and missed, for each of KINDS: values (3, 3)."""
+
+    values: Array
+
+    @classmethod
+    def of(cls, performance: Performance, rows: Array) -> Counts:
+        """Compare pairs (score note, played note) with the truth."""
+        found, truth = ({(int(i), int(j)) for i, j in some} for some in (rows, performance.pairs))
+        score, played = range(len(performance.pitch)), range(len(performance.key))
+        sets = [(found, truth)] + [
+            tuple(set(notes) - {pair[side] for pair in some} for some in (found, truth))
+            for side, notes in ((1, played), (0, score))
+        ]
+        return cls(np.array([[len(a & b), len(a - b), len(b - a)] for a, b in sets]))
+
+    @classmethod
+    def sum(cls, counts: Iterable[Counts]) -> Counts:
+        """The counts of several performances together."""
+        return cls(sum((one.values for one in counts), start=np.zeros((3, 3), np.int64)))
+
+    def f1(self) -> list[float]:
+        """F1 of each of KINDS; 1 where there is nothing to find and nothing was found."""
+        return [scores[2] for scores in self._scores()]
+
+    def scores(self) -> dict[str, dict[str, float]]:
+        """Precision, recall and F1 by kind, for results.json."""
+        names = ("precision", "recall", "F1")
+        return {kind: dict(zip(names, some, strict=True)) for kind, some in zip(KINDS, self._scores(), strict=True)}
+
+    def cells(self) -> list[str]:
+        """Precision / recall / F1 in % by kind, for a table."""
+        return [" / ".join(f"{100 * value:.2f}" for value in some) for some in self._scores()]
+
+    def _scores(self) -> list[tuple[float, float, float]]:
+        return [
+            tuple(float(a / b) if b else 1.0 for a, b in ((tp, tp + fp), (tp, tp + fn), (2 * tp, 2 * tp + fp + fn)))  # type: ignore[misc]
+            for tp, fp, fn in self.values.tolist()
+        ]
