@@ -82,7 +82,7 @@ def pairwise(
     out: Array,
 ) -> tuple[int, int]: ...
 def batch(
-    table: Table,
+    solver: Table | list[Plan],
     reducer: int,
     gamma: float,
     budget: int,
@@ -144,24 +144,6 @@ def graph_trace(
     dropped_x: Array,
     dropped_z: Array,
 ) -> tuple[float, int, tuple[int, int, int], Array]: ...
-def graph_batch(
-    plans: list[Plan],
-    reducer: int,
-    gamma: float,
-    budget: int,
-    match: Array,
-    drop_x: Array,
-    drop_z: Array,
-    z_lengths: Array,
-    x_lengths: Array,
-    threads: int,
-    value: Array,
-    grad_match: Array | None,
-    grad_x: Array | None,
-    grad_z: Array | None,
-    charges: Array | None,
-    grad_charges: Array,
-) -> None: ...
 def scan(
     table: Table,
     match: Array | None,

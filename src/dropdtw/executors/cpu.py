@@ -18,7 +18,8 @@ import numpy as np
 import dropdtw._cpp as _cpp
 from dropdtw.costs import row_lengths, unit_rows
 from dropdtw.drops import Lowered
-from dropdtw.executors.cpu_graphs import PLUS, REDUCER, plain, reads, run_graph, run_graphs, strided, trace_graph
+from dropdtw.executors import cpu_graphs
+from dropdtw.executors.cpu_graphs import PLUS, REDUCER, plain, plans, reads, run_graph, strided, trace_graph
 from dropdtw.executors.emit import UNROLLED, locate
 from dropdtw.executors.protocol import Occurrences, Result, Terms, Trace, Values, Within
 from dropdtw.executors.reference import Column
@@ -244,9 +245,7 @@ def run_batch(
     threads: int = 1,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """See `Executor.run_batch`."""
-    if graphs is not None:
-        return run_graphs(table, graphs, reducer, batch, gradient=gradient, threads=threads)
-    kernel, transposed = _compiled(table)
+    solver, transposed = _compiled(table) if graphs is None else (plans(table, graphs), False)
     (match, d_x, d_z, charges, *_), (z_lengths, x_lengths) = batch, batch.sizes
     if transposed:
         match, d_x, d_z, z_lengths, x_lengths = match.transpose(0, 2, 1), d_z, d_x, x_lengths, z_lengths
@@ -258,10 +257,10 @@ def run_batch(
     by_match, by_x, by_z = (np.zeros(shape, dtype) for shape in shapes) if gradient else (None, None, None)
     by_charges = np.zeros((B, len(NO_CHARGES)), dtype)
     _cpp.batch(
-        table=kernel,
+        solver=solver,
         reducer=REDUCER[reducer.name],
         gamma=reducer.gamma,
-        budget=BUDGET,
+        budget=BUDGET if graphs is None else cpu_graphs.BUDGET,
         match=strided(match),
         drop_x=plain(d_x, dtype),
         drop_z=plain(d_z, dtype),

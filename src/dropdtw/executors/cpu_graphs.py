@@ -15,7 +15,7 @@ import numpy as np
 import dropdtw._cpp as _cpp
 from dropdtw.executors.protocol import Result, Trace
 from dropdtw.orders.graph import PASS, Graph, use_of
-from dropdtw.problem.charges import NO_CHARGES, Charges
+from dropdtw.problem.charges import Charges
 from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array
 from dropdtw.tables.reducers import Reducer
@@ -115,40 +115,9 @@ def trace_graph(table: Recurrence, graph: Graph, costs: Costs) -> Trace:
     return Trace(value, pairs, drop_x, drop_z, weights, Charges(*map(float, charges)), (walk, visit))
 
 
-def run_graphs(
-    table: Recurrence,
-    graphs: Sequence[Graph],
-    reducer: Reducer,
-    batch: Costs,
-    *,
-    gradient: bool,
-    threads: int,
-) -> tuple[Array, Array, Array, Array, Array]:
-    """See `Executor.run_batch`."""
-    (match, d_x, d_z, charges, *_), (z_lengths, x_lengths) = batch, batch.sizes
-    dtype = match.dtype
-    value = np.empty(len(match))
-    by_match, by_x, by_z = (np.zeros(part.shape if gradient else 0, dtype) for part in (match, d_x, d_z))
-    by_charges = np.zeros((len(match), len(NO_CHARGES)), dtype)
-    _cpp.graph_batch(
-        [_plan(graph, table).kernel for graph in graphs],
-        REDUCER[reducer.name],
-        reducer.gamma,
-        BUDGET,
-        strided(match),
-        plain(d_x, dtype),
-        plain(d_z, dtype),
-        plain(z_lengths),
-        plain(x_lengths),
-        threads,
-        value,
-        by_match if gradient else None,
-        by_x if gradient else None,
-        by_z if gradient else None,
-        None if charges is None else plain(charges, dtype),
-        by_charges,
-    )
-    return value, by_match, by_x, by_z, by_charges if gradient else by_x
+def plans(table: Recurrence, graphs: Sequence[Graph]) -> list[_cpp.Plan]:
+    """The kernels' input for each graph of a batch."""
+    return [_plan(graph, table).kernel for graph in graphs]
 
 
 def _arguments(costs: Costs) -> tuple[Array, Array, Array, Charges]:

@@ -142,9 +142,10 @@ nb::tuple solve_one(const OwnedTable& table, int reducer, double gamma, int want
 }
 
 // Computes the values of a padded batch, and the derivatives if the caller passes arrays for them. Item b uses the
-// first z_lengths[b] rows and x_lengths[b] columns of its match costs.
+// first z_lengths[b] rows and x_lengths[b] columns of its match costs. `solver` is a table, or a list of one plan for
+// each item.
 template <class T>
-void batch(const OwnedTable& table, int reducer, double gamma, std::size_t budget, Batch<T> match, Rows<T> drop_x,
+void batch(nb::object solver, int reducer, double gamma, std::size_t budget, Batch<T> match, Rows<T> drop_x,
            Rows<T> drop_z, Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int threads,
            Out<double> value, std::optional<OutBatch<T>> grad_match, std::optional<OutMatrix<T>> grad_x,
            std::optional<OutMatrix<T>> grad_z, std::optional<Rows<T>> charges,
@@ -152,7 +153,11 @@ void batch(const OwnedTable& table, int reducer, double gamma, std::size_t budge
   const std::size_t B = match.shape(0), K = match.shape(1), N = match.shape(2);
   const auto fits = [&](const auto& a, std::size_t n) { return a.shape(0) == B && a.shape(1) == n; };
   require(reducer >= 0 && reducer <= 2 && threads > 0, "no such reducer, or no threads");
-  require(fits(drop_x, N) && fits(drop_z, K) && z_lengths.size() == B && x_lengths.size() == B && value.size() == B,
+  const bool graphs = nb::isinstance<nb::list>(solver);
+  const Table* const table = graphs ? nullptr : &*nb::cast<const OwnedTable&>(solver);
+  const std::vector<const Plan*> plans = graphs ? plans_of(nb::cast<nb::list>(solver)) : std::vector<const Plan*>();
+  require(fits(drop_x, N) && fits(drop_z, K) && z_lengths.size() == B && x_lengths.size() == B && value.size() == B &&
+              (!graphs || plans.size() == B),
           "the parts of the batch do not fit");
   require(!grad_match || (grad_x && grad_z && fits(*grad_match, K) && grad_match->shape(2) == N && fits(*grad_x, N) &&
                           fits(*grad_z, K)),
@@ -160,10 +165,11 @@ void batch(const OwnedTable& table, int reducer, double gamma, std::size_t budge
   require((!charges || fits(*charges, charge_count)) && (!grad_charges || fits(*grad_charges, charge_count)),
           "charges do not fit the batch");
   for (std::size_t b = 0; b < B; ++b)
-    require(z_lengths(b) > 0 && std::size_t(z_lengths(b)) <= K && x_lengths(b) > 0 && std::size_t(x_lengths(b)) <= N,
+    require(z_lengths(b) >= (graphs ? plans[b]->rows : 1) && std::size_t(z_lengths(b)) <= K && x_lengths(b) > 0 &&
+                std::size_t(x_lengths(b)) <= N,
             "lengths do not fit the batch");
   parallel(std::int64_t(B), threads, nb::none(), std::int64_t(B), [&](std::int64_t b, const Alive& alive) {
-    Problem<T> problem{&*table, int(z_lengths(b)), int(x_lengths(b)), Reducer(reducer), gamma, Want::value, budget};
+    Problem<T> problem{table, int(z_lengths(b)), int(x_lengths(b)), Reducer(reducer), gamma, Want::value, budget};
     problem.match = match.data() + b * match.stride(0);
     problem.row = match.stride(1);
     problem.column = match.stride(2);
@@ -180,7 +186,7 @@ void batch(const OwnedTable& table, int reducer, double gamma, std::size_t budge
       problem.grad_row = N;
       problem.grad_x = grad_x->data() + b * N;
       problem.grad_z = grad_z->data() + b * K;
-      problem.want = problem.reducer == Reducer::hard ? Want::trace : Want::gradient;
+      problem.want = problem.reducer == Reducer::hard && !graphs ? Want::trace : Want::gradient;
       if (problem.want == Want::trace) {
         const std::size_t steps = std::size_t(problem.K) + problem.N;
         path.resize(2 * steps);
@@ -192,7 +198,7 @@ void batch(const OwnedTable& table, int reducer, double gamma, std::size_t budge
         problem.path_cost = paid.data();
       }
     }
-    const Status status = solve_exactly(problem);
+    const Status status = graphs ? solve_on_graph(*plans[b], problem, alive) : solve_exactly(problem);
     if (status == Status::no_memory) throw std::bad_alloc();
     if (status == Status::stopped) return std::int64_t(0);
     value.data()[b] = problem.value;
@@ -232,7 +238,7 @@ NB_MODULE(_cpp, module) {
   define_solve(&solve_one<float>);
   define_solve(&solve_one<double>);
   const auto define_batch = [&](auto function) {
-    module.def("batch", function, arg("table"), arg("reducer"), arg("gamma"), arg("budget"), arg("match").noconvert(),
+    module.def("batch", function, arg("solver"), arg("reducer"), arg("gamma"), arg("budget"), arg("match").noconvert(),
                arg("drop_x").noconvert(), arg("drop_z").noconvert(), arg("z_lengths").noconvert(),
                arg("x_lengths").noconvert(), arg("threads"), arg("value").noconvert(),
                arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(),

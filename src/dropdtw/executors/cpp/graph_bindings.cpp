@@ -1,4 +1,4 @@
-// The part of the Python module for graphs: plans, single problems and batches.
+// The part of the Python module for graphs: plans and problems.
 #include "graph_bindings.hpp"
 
 #include <nanobind/stl/array.h>
@@ -201,58 +201,31 @@ nb::tuple trace(const GraphPlan& plan, std::size_t budget, Matrix<T> match, Vect
                         nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>(begin, {size}, owner));
 }
 
-// Computes the values of a padded batch, and the derivatives if the caller passes arrays for them; see `batch` in
-// bindings.cpp.
-template <class T>
-void batch(nb::list plans, int reducer, double gamma, std::size_t budget, Batch<T> match, Rows<T> drop_x,
-           Rows<T> drop_z, Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int threads,
-           Out<double> value, std::optional<OutBatch<T>> grad_match, std::optional<OutMatrix<T>> grad_x,
-           std::optional<OutMatrix<T>> grad_z, std::optional<Rows<T>> charges, OutMatrix<T> grad_charges) {
-  const std::size_t B = match.shape(0), K = match.shape(1), N = match.shape(2);
-  const auto fits = [&](const auto& a, std::size_t n) { return a.shape(0) == B && a.shape(1) == n; };
-  require(reducer >= 0 && reducer <= 2 && threads > 0, "no such reducer, or no threads");
-  require(nb::len(plans) == B && fits(drop_x, N) && fits(drop_z, K) && z_lengths.size() == B && x_lengths.size() == B &&
-              value.size() == B,
-          "the parts of the batch do not fit");
-  require(!grad_match || (grad_x && grad_z && fits(*grad_match, K) && grad_match->shape(2) == N && fits(*grad_x, N) &&
-                          fits(*grad_z, K)),
-          "nowhere to put the derivatives");
-  require((!charges || fits(*charges, charge_count)) && fits(grad_charges, charge_count),
-          "charges do not fit the batch");
-  std::vector<const Plan*> of;
-  for (std::size_t b = 0; b < B; ++b) {
-    of.push_back(&nb::cast<const GraphPlan&>(plans[b]).plan());
-    require(z_lengths(b) >= of[b]->rows && std::size_t(z_lengths(b)) <= K && x_lengths(b) > 0 &&
-                std::size_t(x_lengths(b)) <= N,
-            "lengths do not fit the batch");
-  }
-  parallel(std::int64_t(B), threads, nb::none(), std::int64_t(B), [&](std::int64_t b, const Alive& alive) {
-    GraphProblem<T> problem{of[b],
-                            int(x_lengths(b)),
-                            Reducer(reducer),
-                            gamma,
-                            grad_match ? Want::gradient : Want::value,
-                            budget,
-                            match.data() + b * match.stride(0),
-                            match.stride(1),
-                            match.stride(2),
-                            drop_x.data() + b * N,
-                            drop_z.data() + b * K};
-    if (charges) std::copy_n(charges->data() + b * charge_count, charge_count, problem.charges);
-    if (grad_match) {
-      problem.grad_match = grad_match->data() + b * K * N;
-      problem.grad_row = std::ptrdiff_t(N);
-      problem.grad_x = grad_x->data() + b * N;
-      problem.grad_z = grad_z->data() + b * K;
-    }
-    if (solve_graph(problem, alive, nullptr) == Status::stopped) return std::int64_t(0);
-    value.data()[b] = problem.value;
-    for (int c = 0; c < charge_count; ++c) grad_charges.data()[b * charge_count + c] = T(problem.grad_charges[c]);
-    return std::int64_t(1);
-  });
+}  // namespace
+
+std::vector<const Plan*> plans_of(const nb::list& listed) {
+  std::vector<const Plan*> plans;
+  for (const nb::handle each : listed) plans.push_back(&nb::cast<const GraphPlan&>(each).plan());
+  return plans;
 }
 
-}  // namespace
+template <class T>
+Status solve_on_graph(const Plan& plan, Problem<T>& problem, const Alive& alive) {
+  GraphProblem<T> twin{&plan,         problem.N,   problem.reducer, problem.gamma,  problem.want,  problem.budget,
+                       problem.match, problem.row, problem.column,  problem.drop_x, problem.drop_z};
+  std::copy_n(problem.charges, charge_count, twin.charges);
+  twin.grad_match = problem.grad_match;
+  twin.grad_row = problem.grad_row;
+  twin.grad_x = problem.grad_x;
+  twin.grad_z = problem.grad_z;
+  const Status status = solve_graph(twin, alive, nullptr);
+  problem.value = twin.value;
+  std::copy_n(twin.grad_charges, charge_count, problem.grad_charges);
+  return status;
+}
+
+template Status solve_on_graph(const Plan&, Problem<float>&, const Alive&);
+template Status solve_on_graph(const Plan&, Problem<double>&, const Alive&);
 
 void define_graphs(nb::module_& module) {
   using nb::arg;
@@ -275,15 +248,6 @@ void define_graphs(nb::module_& module) {
   };
   define_trace(&trace<float>);
   define_trace(&trace<double>);
-  const auto define_batch = [&](auto function) {
-    module.def("graph_batch", function, arg("plans"), arg("reducer"), arg("gamma"), arg("budget"),
-               arg("match").noconvert(), arg("drop_x").noconvert(), arg("drop_z").noconvert(),
-               arg("z_lengths").noconvert(), arg("x_lengths").noconvert(), arg("threads"), arg("value").noconvert(),
-               arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(), arg("grad_z").noconvert().none(),
-               arg("charges").noconvert().none(), arg("grad_charges").noconvert());
-  };
-  define_batch(&batch<float>);
-  define_batch(&batch<double>);
 }
 
 }  // namespace dropdtw
