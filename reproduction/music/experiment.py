@@ -5,7 +5,8 @@ Constants are chosen on the performances of one piece and tested on all others, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import product
@@ -58,17 +59,17 @@ class Music(Run):
 
     def outcome(self, processes: int, say: Callable[[str], None], progress: Progress) -> Outcome:
         """Run the baselines, choose on each piece, and test on the others."""
-        pieces: dict[str, list[tuple[Notes, Array]]] = {}
+        pieces: dict[str, list[tuple[Notes, Array, float]]] = {}
         baselines: dict[str, list[Counts]] = {}
         for p in self.performances:
             notes = Notes.sort(p)
-            first = by_pitch(notes)
-            pieces.setdefault(p.piece, []).append((notes, first))
-            found = {"any order in a chord, by pitch": first}
+            first, seconds = timed(by_pitch, notes)
+            pieces.setdefault(p.piece, []).append((notes, first, seconds))
+            found = {"any order in a chord, by pitch": (first, seconds)}
             if self.settings.plain:
-                found["a list of notes, by pitch"] = as_list(notes)
-            for name, pairs in found.items():
-                baselines.setdefault(name, []).append(Counts.of(p, notes.rows(pairs)))
+                found["a list of notes, by pitch"] = timed(as_list, notes)
+            for name, (pairs, taken) in found.items():
+                baselines.setdefault(name, []).append(Counts.of(p, notes.rows(pairs), taken))
         say(f"choosing from {len(GRID)} settings")
         counts = [{piece: total(some, constants) for piece, some in pieces.items()} for constants in GRID]
         return self._compose(baselines, counts, list(pieces))
@@ -86,7 +87,7 @@ class Music(Run):
             turns[piece] = (GRID[k], Counts.sum(some for other, some in counts[k].items() if other != piece))
             rows.append([f"chosen on {piece}, tested on the others", shown(GRID[k]), *turns[piece][1].cells()])
         rows.append(["the first setting, all pieces", shown(GRID[0]), *Counts.sum(counts[0].values()).cells()])
-        head = ["", "chosen", *(f"{kind}: precision / recall / F1" for kind in KINDS)]
+        head = ["", "chosen", *(f"{kind}: precision / recall / F1" for kind in KINDS), "seconds per 1,000 notes"]
         table = Table("Pooled over performances, in %", head, rows)
         results: dict[str, object] = {
             "baselines": {name: Counts.sum(some).scores() for name, some in baselines.items()},
@@ -102,9 +103,20 @@ class Music(Run):
         return Outcome(results, [table], compose)
 
 
-def total(some: Sequence[tuple[Notes, Array]], constants: Constants) -> Counts:
-    """The counts of several performances. some : notes, with their pairs of `by_pitch`."""
-    return Counts.sum(Counts.of(notes.of, notes.rows(matched(notes, constants, first))) for notes, first in some)
+def total(some: Iterable[tuple[Notes, Array, float]], constants: Constants) -> Counts:
+    """The counts of several performances. some : notes, with their pairs of `by_pitch` and the seconds these took."""
+    found = []
+    for notes, first, before in some:
+        pairs, seconds = timed(matched, notes, constants, first)
+        found.append(Counts.of(notes.of, notes.rows(pairs), before + seconds))
+    return Counts.sum(found)
+
+
+def timed(method: Callable[..., Array], *given: object) -> tuple[Array, float]:
+    """What a method finds, and the seconds that it takes."""
+    start = time.perf_counter()
+    found = method(*given)
+    return found, time.perf_counter() - start
 
 
 def shown(constants: Constants) -> str:
