@@ -195,7 +195,7 @@ def test_positions_are_those_of_the_caller_whatever_a_mask_leaves_out():
     for b in range(3):
         own = there[b].numpy()
         how = {"drop_x": d_x[b].numpy()[own], "drop_z": d_z[b].numpy()}
-        a, q = (f(C[b].numpy()[:, own], **how) for f in (dropdtw.solve, dropdtw.posterior))
+        a, q = dropdtw.solve(C[b].numpy()[:, own], **how), dropdtw.posterior(C[b].numpy()[:, own], gamma=1.0, **how)
         assert found.labels[b, own].tolist() == a.labels.tolist()
         assert (found.labels[b, ~own] == -1).all()
         assert p.match[b][:, own].numpy() == pytest.approx(q.match)
@@ -224,6 +224,10 @@ def test_the_cuda_kernels_find_the_same(how):
         torch.testing.assert_close(a.cpu(), b)
 
 
+def test_an_alignment_prints_its_sizes():
+    assert repr(align(random()[0], drop_x=0.3)) == "<BatchAlignment of 3 × 4 z with 7 x, on cpu>"
+
+
 def test_no_gradient_is_tracked_by_align():
     C = random()[0].requires_grad_()
     found = align(C, drop_x=0.3)
@@ -240,11 +244,13 @@ def test_the_signatures_list_the_options_of_drop_dtw():
 @pytest.mark.parametrize(
     ("f", "how", "message"),
     [
-        (align, {"droop_x": 0.3}, "droop_x"),
+        (align, {"dropx": 0.3}, "align has no option dropx; did you mean drop_x?"),
+        (posterior, {"gama": 0.3}, "posterior has no option gama; did you mean gamma?"),
         (align, {"reducer": "soft"}, "reducer"),
         (align, {"match": "cosine"}, "match"),
         (align, {"ids": [[0, 1, 2]]}, "ids belong to sequences"),
         (posterior, {"gamma": 0}, "gamma is 0; give a number > 0"),
+        (posterior, {"gamma": None}, "gamma is None; give a number > 0"),
         (align, {"method": "ctc", "drop_z": 0.1, "drop_x": 0.2}, "method 'ctc' takes drop_z"),
     ],
 )

@@ -38,6 +38,10 @@ class BatchAlignment:
     def __init__(self, values: Tensor, matched: Tensor, C: Tensor) -> None:
         self.values, self.matched, self._C = values, matched, C
 
+    def __repr__(self) -> str:
+        B, K, N = self.matched.shape
+        return f"<BatchAlignment of {B} × {K} z with {N} x, on {self.matched.device}>"
+
     @cached_property
     def M(self) -> Tensor:
         """(B, K, N) bool: whether z_i matches x_j."""
@@ -115,7 +119,7 @@ def align(
     (tensor([0.6000, 0.5000]), tensor([[ 0, -1,  0],
             [-1,  0,  0]]))
     """
-    _refuse(options, "align", "reducer", "gamma", *() if X is not None else ("match",))
+    _refuse(options, align, X)
     told = {"strict": strict, "executor": executor, "reducer": "hard"}
     asked = _asked(C, X, drop_x, drop_z, z_lengths, x_lengths, ids, x_mask, {**options, **told})
     return found(asked)
@@ -147,7 +151,8 @@ def posterior(
     Parameters
     ----------
     C, X, drop_x, drop_z, z_lengths, x_lengths, ids, x_mask, strict, executor, options : as in `align`. Besides, gamma,
-        1 by default, is the temperature γ > 0: an alignment has probability exp(−cost/γ), up to a factor.
+        1 by default, is the temperature γ > 0: an alignment has probability exp(−cost/γ), up to a factor. Unlike
+        `dropdtw.posterior`, this function does not choose γ from the costs.
 
     Returns a `BatchPosterior`. Its derivatives come from plain PyTorch operations and are slower than the
     probabilities. Raises ValueError if an argument is invalid, or if the method weighs its matches.
@@ -158,9 +163,9 @@ def posterior(
     >>> p.match, p.drop_x
     (tensor([[[0.9099, 0.0026, 0.7552]]]), tensor([[0.0901, 0.9974, 0.2448]]))
     """
-    _refuse(options, "posterior", "reducer", *() if X is not None else ("match",))
-    gamma = options.get("gamma", 1.0)
-    if not gamma > 0:
+    _refuse(options, posterior, X)
+    gamma: Any = options.get("gamma", 1.0)
+    if gamma is None or not gamma > 0:
         raise ValueError(
             f"gamma is {gamma!r}; give a number > 0, or use dropdtw.torch.align to find the best alignment"
         )
@@ -179,12 +184,10 @@ def posterior(
     return BatchPosterior(values, _spread(match, asked), _spread(of_x, asked), of_z)
 
 
-def _refuse(options: Any, name: str, *unknown: str) -> None:
-    refuse_unknown(options, [name for name in OPTIONS if name not in unknown], name)
-
-
-OPTIONS = [name for name in LossOptions.__annotations__ if name not in ("normalize", "reduction")]
-"""The options that `**options` may hold."""
+def _refuse(options: Any, function: Any, X: Batch | None) -> None:
+    """Raise for options that the function does not take; match costs take no `match`."""
+    known = [name for name in signature(function).parameters if X is not None or name not in ("match", "ids")]
+    refuse_unknown(options, known, function.__name__)
 
 
 def _asked(
