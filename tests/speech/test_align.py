@@ -142,6 +142,8 @@ def test_a_text_in_which_no_word_is_spoken_is_skipped_as_a_whole():
         ({"words": []}, "the text has no words"),
         ({"words": [[1], []]}, "the text has no words, or an empty one"),
         ({"words": [[1], [0]]}, r"words\[1\] has the token 0; give tokens from 0 to 2 other than the blank, 0"),
+        ({"words": ["the", "fox"]}, r"words\[0\] is 'the'; give its tokens as numbers, columns of log_probs"),
+        ({"words": [[1], [1.5]]}, r"words\[1\] is \[1.5\]; give its tokens as numbers"),
         ({"words": [[3]]}, r"words\[0\] has the token 3"),
         ({"words": [[1, 1, 1, 1]]}, "the 4 tokens of the text do not fit into 5 frames"),
         ({"blank": 3}, "blank is 3"),

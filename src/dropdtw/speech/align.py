@@ -208,7 +208,11 @@ def _scores(log_probs: npt.ArrayLike) -> Array:
 def _words(words: Sequence[int | Sequence[int]], blank: int, V: int) -> list[list[int]]:
     if not 0 <= blank < V:
         raise ValueError(f"blank is {blank}; give the number of a token, from 0 to {V - 1}")
-    text = [[int(t) for t in np.atleast_1d(np.asarray(word, dtype=np.int64))] for word in words]
+    listed = [np.atleast_1d(np.asarray(word)) for word in words]
+    for index, tokens in enumerate(listed):
+        if tokens.size and tokens.dtype.kind not in "iu":
+            raise ValueError(f"words[{index}] is {words[index]!r}; give its tokens as numbers, columns of log_probs")
+    text = [[int(t) for t in tokens] for tokens in listed]
     if not text or not all(text):
         raise ValueError("the text has no words, or an empty one; give a list of words, each a list of tokens")
     for index, word in enumerate(text):
