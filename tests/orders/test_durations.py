@@ -89,6 +89,20 @@ def test_losses_train_with_durations():
         assert slope.numpy() == approx(p.match)
 
 
+def test_a_stream_counts_times_at_its_rate():
+    X = np.random.default_rng(6).random((30, 2))
+    limits = orders.lasting([0, 1], at_least=timedelta(seconds=0.9), at_most=timedelta(seconds=1.9))
+    given = {"drop_x": 0.3, "method": "steps", "match": "euclidean", "order": limits, "fps": 4}
+    stream = dropdtw.Online(np.eye(2), **given)
+    for x in X:
+        stream.push(x)
+    found = dropdtw.align(np.eye(2), X, **given)
+    assert stream.finish().labels.tolist() == found.labels.tolist()
+    assert 4 <= (found.labels == 0).sum() <= 7
+    with pytest.raises(ValueError, match="no uniform clock"):
+        dropdtw.Online(np.eye(2), **{**given, "fps": None})
+
+
 def test_times_count_as_elements_of_the_clock():
     C = np.random.default_rng(5).random((2, 30))
     seconds = [orders.lasting(0, at_least=timedelta(seconds=0.9), at_most=np.timedelta64(1900, "ms")), 1]

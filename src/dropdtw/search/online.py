@@ -74,7 +74,8 @@ class Online:
         than the cheapest one so far plus `beam`. Then segments are committed much earlier (see `committed`), but a
         discarded alignment cannot win later.
     keep_costs : whether to keep all match costs, so that the alignment can be explained, rescored and drawn.
-    fps : frames per second, so that segments have times. If frames arrive irregularly, give `push` the time of each.
+    fps : frames per second, so that segments have times, and an order may say how many seconds steps last. If frames
+        arrive irregularly, give `push` the time of each.
     order : as in `dropdtw.solve`. With an order, each frame that is not decided yet takes a few bytes for each node of
         the order's graph and each state of the table.
     match : as in `dropdtw.align`.
@@ -128,7 +129,8 @@ class Online:
         self._times: list[Any] = []
         self.fps = fps
         self.beam, self.keep_costs = beam, keep_costs
-        self.spec = Spec.of(drop_x, drop_z, match=match, order=order, **options)
+        clocks = None if fps is None else Clocks(None, Clock.at_rate(fps, 1))
+        self.spec = Spec.of(drop_x, drop_z, match=match, order=order, **options).timed(clocks)
         self.spec.refuse_rules("and a stream does not know all of them until it ends")
         if np.ndim(
             drop_x := 0.0 if self.spec.drop_x is None else self.spec.drop_x.price(Matrix(np.empty((0, 0))), "x")
