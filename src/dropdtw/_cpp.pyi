@@ -7,6 +7,7 @@ from dropdtw.problem.inputs import Array
 
 instruction_set: str
 levels: str
+tables: str
 unrolled: bool
 
 class Table:

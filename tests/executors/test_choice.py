@@ -132,3 +132,21 @@ def test_tables_need_nothing_installed(tmp_path):
     assert subprocess.run([*alone, "-c", "import numpy"], capture_output=True, check=False, timeout=60).returncode
     subprocess.run([*alone, emit.__file__, str(written)], check=True, timeout=60)
     assert written.read_text() == emit.header(recurrence)
+
+
+def test_kernels_that_were_compiled_from_other_tables_are_refused(monkeypatch):
+    cpu = pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
+    cpu.check_built.cache_clear()
+    cpu.check_built()
+    cpu.check_built.cache_clear()
+    monkeypatch.setattr(cpu._cpp, "tables", "of another version")
+    with pytest.raises(RuntimeError, match="their tables differ; reinstall dropdtw"):
+        cpu.check_built()
+
+
+def test_the_key_of_the_tables_tells_unrolled_ones_apart(monkeypatch):
+    before = emit.key(recurrence)
+    assert emit.key(recurrence) == before
+    other = recurrence.two_sided(contiguous=True)
+    monkeypatch.setattr(recurrence, "dtw", lambda **options: other)
+    assert emit.key(recurrence) != before

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from dropdtw.costs import row_lengths, unit_rows
 from dropdtw.drops import Lowered
 from dropdtw.executors import cpu_graphs
 from dropdtw.executors.cpu_graphs import PLUS, REDUCER, plain, plans, reads, run_graph, strided, trace_graph
-from dropdtw.executors.emit import UNROLLED, locate
+from dropdtw.executors.emit import UNROLLED, key, locate
 from dropdtw.executors.protocol import Occurrences, Result, Terms, Trace, Values, Within
 from dropdtw.executors.reference import Column
 from dropdtw.orders.graph import Graph
@@ -28,6 +28,7 @@ from dropdtw.problem.band import window_width
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array
+from dropdtw.tables import recurrence
 from dropdtw.tables.reducers import Reducer, hard_min
 from dropdtw.tables.table import COSTS, MOVES, Edge, Recurrence
 
@@ -103,6 +104,7 @@ def compiled(table: Recurrence) -> Compiled | None:
     """
     if set(table.at_origin.values()) != {1}:
         return None
+    check_built()
     found = locate(table)
     transposed = found is not None and found.transposed
     if transposed:
@@ -130,6 +132,16 @@ def compiled(table: Recurrence) -> Compiled | None:
         final=np.array([number[s] for s in table.final], np.int32),
     )
     return Compiled(kernel, transposed)
+
+
+@cache
+def check_built() -> None:
+    """Raise RuntimeError if the kernels were compiled from other tables: they would compute something else."""
+    if getattr(_cpp, "tables", None) != key(recurrence):
+        raise RuntimeError(
+            "the compiled kernels are older or newer than this code, and their tables differ; reinstall dropdtw "
+            "(in a checkout: make setup)"
+        )
 
 
 def _compiled(table: Recurrence) -> Compiled:

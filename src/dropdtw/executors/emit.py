@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 from functools import cache
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from types import ModuleType
@@ -145,6 +146,11 @@ def divided(found: list[Family], count: int) -> list[list[int]]:
     return parts
 
 
+def key(recurrence: Any) -> str:
+    """A digest of the unrolled families. Kernels with another one were compiled from other tables."""
+    return sha256(_structs(families(recurrence)).encode()).hexdigest()[:16]
+
+
 def header(recurrence: Any, count: int = 1) -> str:
     """The text of the generated header. The build compiles `family.cpp` `count` times, each time for one part."""
     found = families(recurrence)
@@ -153,7 +159,8 @@ def header(recurrence: Any, count: int = 1) -> str:
         "#pragma once",
         '#include "edge.hpp"',
         "namespace dropdtw {",
-        *(_struct(family) for k, family in enumerate(found) if k < UNROLLED or family.name == SCANNED),
+        _structs(found),
+        f'inline constexpr char tables_key[] = "{key(recurrence)}";',
         f"inline constexpr double bound_shares[] = {{{', '.join(map(str, SHARES))}}};",
         f"inline constexpr int family_count = {UNROLLED};",
         "#define DROPDTW_FAMILIES(X) " + " ".join(f"X({k}, {f.name})" for k, f in enumerate(found[:UNROLLED])),
@@ -164,6 +171,11 @@ def header(recurrence: Any, count: int = 1) -> str:
         "}  // namespace dropdtw",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _structs(found: list[Family]) -> str:
+    unrolled = (family for k, family in enumerate(found) if k < UNROLLED or family.name == SCANNED)
+    return "\n".join(map(_struct, unrolled))
 
 
 def _struct(family: Family) -> str:

@@ -17,6 +17,7 @@
 #include "quick.hpp"
 #include "scan_bindings.hpp"
 #include "table_bindings.hpp"
+#include "tables.hpp"
 #include "widen.hpp"
 
 namespace dropdtw {
@@ -224,6 +225,7 @@ NB_MODULE(_cpp, module) {
   nb::set_leak_warnings(false);  // caches in Python keep doors, tables and plans until the process ends
   module.attr("instruction_set") = instruction_set().c_str();
   module.attr("levels") = DROPDTW_LEVELS;  // those with unrolled kernels
+  module.attr("tables") = tables_key;
   module.attr("unrolled") = kernels<float>().family != nullptr;
   const auto define_solve = [&](auto function) {
     module.def(
