@@ -268,3 +268,12 @@ def test_files_may_have_columns_of_times_with_different_names(tmp_path):
     assert clocks.x.span(0, 1) == (NOON, NOON + timedelta(seconds=1))
     with pytest.raises(ValueError, match=r"z.csv.* has no column 'up'"):
         formats.read_pair(*files, time="up,time")
+
+
+def test_ticks_that_a_gap_brings_together_are_left_out():
+    pytest.importorskip("matplotlib")
+    from dropdtw import plot
+
+    times = np.r_[np.arange(0, 18.0), np.arange(61.0, 80)]  # the last x before the gap lasts 43 s, and is 1 wide
+    ax = plot.alignment(dropdtw.solve(np.ones((3, 37)), 0.5, times=times))
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["0", "20", "80"]  # 40 and 60 lie beside 20

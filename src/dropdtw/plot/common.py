@@ -65,6 +65,10 @@ def titled(ax: Axes, title: str, entries: Mapping[str, Any], *, room: bool = Fal
     )  # fmt: skip
 
 
+LEAST_APART = 0.06
+"""The least distance of two ticks on an axis of times, as a share of the axis."""
+
+
 def time_axis(axis: Any, clock: Clock, first: float = 0.0) -> str:
     """Label an axis of elements with their times, at round times; return a name for the axis.
 
@@ -85,7 +89,11 @@ def time_axis(axis: Any, clock: Clock, first: float = 0.0) -> str:
     else:
         ticks = np.asarray(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(*edges[[0, -1]])).round(9)
         texts = [f"{tick:g}" for tick in ticks]
-    shown = [(tick, text) for tick, text in zip(ticks, texts, strict=True) if edges[0] <= tick <= edges[-1]]
-    places = np.interp([tick for tick, _ in shown], edges, np.arange(len(edges)) + first)
-    axis.set_ticks(places, [text for _, text in shown])
+    places = np.interp(ticks, edges, np.arange(len(edges)) + first)
+    shown: list[tuple[float, str]] = []
+    for tick, place, text in zip(ticks, places, texts, strict=True):
+        apart = not shown or place - shown[-1][0] >= LEAST_APART * len(edges)  # a gap brings times together
+        if edges[0] <= tick <= edges[-1] and apart:
+            shown.append((place, text))
+    axis.set_ticks([place for place, _ in shown], [text for _, text in shown])
     return "time" if dated else "seconds"
