@@ -361,7 +361,7 @@ def lasting(part: OrderLike, *, at_least: Duration = 1, at_most: Duration | None
     Returns an `Order`. Raises ValueError if the part or a limit is invalid.
 
     >>> import dropdtw
-    >>> C = [[0, 9, 9, 0, 0, 9], [9, 9, 9, 9, 9, 0]]
+    >>> C = [[0, 9, 9, 0.8, 0.8, 9], [9, 9, 9, 9, 9, 0]]
     >>> dropdtw.solve(C, drop_x=1, method="steps").labels
     array([ 0, -1, -1, -1, -1,  1])
     >>> dropdtw.solve(C, drop_x=1, method="steps", order=[dropdtw.orders.lasting(0, at_least=2), 1]).labels
