@@ -93,6 +93,7 @@ def test_every_method_and_reducer(method, reducer):
     check(given, method=method, reducer=reducer, gamma=GAMMA, z_lengths=[4, 3], x_lengths=[8, 5], **how)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (2, 31), (33, 7), (7, 65), (9, 10), (17, 18)])
 def test_awkward_sizes(shape):
     """Some cases have more rows than a block has steps, so lanes end in different blocks."""

@@ -255,6 +255,7 @@ def test_errors_of_the_loss_say_what_to_do(change: dict[str, object], message: s
         ctc_loss(**(given | change))
 
 
+@pytest.mark.sweep
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, about log 0, inside the interpreter
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize(("reduction", "zero"), [("none", False), ("sum", True), ("mean", True)])
