@@ -1,4 +1,4 @@
-"""The README's table of features: every ✓ is a call that works with the pinned version of that library."""
+"""The table of features in docs/migrating.md: every ✓ is a call that works with the pinned version of that library."""
 
 import re
 from importlib import import_module
@@ -25,7 +25,7 @@ import dropdtw.sklearn
 import dropdtw.torch
 from dropdtw import orders, windows
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "migrating.md").read_text(encoding="utf-8")
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
 RNG = np.random.default_rng(0)
@@ -188,8 +188,8 @@ CALLS = {
 
 
 def table():
-    """The marks of the README: for each feature, which libraries have it."""
-    lines = re.search(r"## Comparison with other libraries\n\n(.+?)\n\n", README, flags=re.S)[1].splitlines()
+    """The marks of the table: for each feature, which libraries have it."""
+    lines = re.search(r"## Comparison with other libraries\n\n(.+?)\n\n", PAGE, flags=re.S)[1].splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     libraries = cells[0][1:]
     assert all(mark in "✓–" for row in cells[2:] for mark in row[1:])
