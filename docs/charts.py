@@ -10,6 +10,8 @@ from textwrap import fill
 from typing import Any, NamedTuple
 
 DOCS = Path(__file__).resolve().parent
+PAGES = ("beyond.md", "reproduction.md")
+"""Whose tables are drawn."""
 OURS, OTHERS, PAPER = "#0072b2", "#7f7f7f", "#000000"
 """Drop-DTW (or what it is used with), everything else, and what is quoted."""
 

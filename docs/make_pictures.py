@@ -1,6 +1,7 @@
-"""Draws the pictures of the documentation into docs/pictures, while the site is built or as a program.
+"""Draws the pictures of the documentation into docs/pictures, as a program or, where they are out of date, with the site.
 
-Most pictures are drawn by the code of the pages: it is run from the top, and where a page shows a picture, what has
+They are committed, because pages are read on GitHub, too. Each ends with a digest of what it was drawn from. Most
+pictures are drawn by the code of the pages: it is run from the top, and where a page shows a picture, what has
 been drawn since the last one is saved under its name. `table-*.svg` are drawn from `dropdtw.tables.recurrence`, and
 `chart-*.svg` from the tables of numbers in the pages (`charts.py`).
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import hashlib
 import importlib.util
 import io
 import os
@@ -27,7 +29,9 @@ PAGES = (
     "gallery.md",
     "orders.md",
     "windows.md",
+    "training.md",
     "sensors.md",
+    "symbols.md",
     "diff.md",
     "sklearn.md",
     "speech.md",
@@ -37,23 +41,39 @@ TABLES = (
     *("one_sided_charged", "two_sided_charged", "symmetric2", "symmetric_p1", "asymmetric"),
 )
 SHOWN = re.compile(r"!\[[^\]]*\]\(pictures/([\w-]+\.svg)\)")
-STYLE = {"svg.hashsalt": "dropdtw", "font.size": 9, "savefig.facecolor": "white"}
+STYLE = {"svg.hashsalt": "dropdtw", "svg.fonttype": "none", "font.size": 9, "savefig.facecolor": "white"}
 
 
 def on_pre_build(config: Any) -> None:
     """Draw what is missing or out of date before MkDocs reads the folder."""
-    sources = [*DOCS.glob("*.md"), *DOCS.glob("*.py"), *(DOCS.parent / "src" / "dropdtw").glob("*.py")]
-    sources += (DOCS.parent / "src" / "dropdtw" / "plot").glob("*.py")
-    made = [PICTURES / name for name in wanted()]
-    if not all(p.exists() for p in made) or min(map(_age, made)) < max(map(_age, sources)):
+    if stale():
         main()
 
 
-def wanted() -> list[str]:
-    """The names of all pictures."""
-    pages = [name for page in PAGES for name in SHOWN.findall((DOCS / page).read_text(encoding="utf-8"))]
-    drawn = [f"table-{name}.svg" for name in TABLES] + [f"chart-{name}.svg" for name in _beside("charts").CHARTS]
-    return pages + drawn
+def wanted() -> dict[str, str]:
+    """The names of all pictures, each with a digest of what it is drawn from."""
+    digests = {}
+    for page in PAGES:
+        parts = SHOWN.split((DOCS / page).read_text(encoding="utf-8"))
+        for k, name in enumerate(parts[1::2]):
+            code = (example.source for text in parts[: 2 * k + 1 : 2] for example in _examples(text, page))
+            digests[name] = _digest(*code)
+    from dropdtw.tables import recurrence
+
+    automaton = (DOCS / "automaton.py").read_text(encoding="utf-8")
+    for name in TABLES:
+        digests[f"table-{name}.svg"] = _digest(automaton, repr(_table(recurrence, name)))
+    charts = _beside("charts")
+    pages = [(DOCS / page).read_text(encoding="utf-8") for page in charts.PAGES]
+    cells = "\n".join(line for page in pages for line in page.splitlines() if line.startswith("|"))
+    for name in charts.CHARTS:
+        digests[f"chart-{name}.svg"] = _digest((DOCS / "charts.py").read_text(encoding="utf-8"), cells)
+    return digests
+
+
+def stale() -> list[str]:
+    """The pictures that are missing, or drawn from something else than what is there now."""
+    return [name for name, digest in wanted().items() if _drawn_from(PICTURES / name) != digest]
 
 
 def main() -> None:
@@ -62,6 +82,7 @@ def main() -> None:
 
     matplotlib.use("Agg")
     PICTURES.mkdir(exist_ok=True)
+    digests = wanted()
     with matplotlib.rc_context(STYLE):
         for page in PAGES:
             draw_page(page)
@@ -69,6 +90,12 @@ def main() -> None:
             draw_table(name)
         for name in _beside("charts").CHARTS:
             draw_chart(name)
+    for name, digest in digests.items():
+        with (PICTURES / name).open("a", encoding="utf-8") as file:
+            file.write(f"<!-- drawn from {digest} -->\n")
+    for path in PICTURES.glob("*.svg"):
+        if path.name not in digests:
+            path.unlink()
 
 
 def draw_page(page: str) -> None:
@@ -81,7 +108,7 @@ def draw_page(page: str) -> None:
     os.chdir(DOCS.parent)  # pages name files from there
     try:
         for text, name in zip(parts[::2], [*parts[1::2], None], strict=True):
-            for example in doctest.DocTestParser().get_examples(text, page):
+            for example in _examples(text, page):
                 with contextlib.redirect_stdout(io.StringIO()):
                     exec(compile(example.source, f"<{page}>", "exec"), known)
             if name is not None:
@@ -99,8 +126,7 @@ def draw_table(name: str) -> None:
 
     automaton = _beside("automaton")
     figure, ax = plt.subplots(layout="constrained")
-    plain = name.removesuffix("_charged")
-    automaton.draw(getattr(recurrence, plain)(**({} if plain == name else {"charged": True})), ax)
+    automaton.draw(_table(recurrence, name), ax)
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     figure.set_size_inches(0.85 * (right - left), 0.85 * (top - bottom))
     _save(figure, f"table-{name}.svg")
@@ -132,8 +158,22 @@ def _save(figure: Any, name: str) -> None:
     half.replace(PICTURES / name)
 
 
-def _age(path: Path) -> float:
-    return path.stat().st_mtime
+def _table(recurrence: Any, name: str) -> Any:
+    plain = name.removesuffix("_charged")
+    return getattr(recurrence, plain)(**({} if plain == name else {"charged": True}))
+
+
+def _examples(text: str, page: str) -> list[doctest.Example]:
+    return doctest.DocTestParser().get_examples(text, page)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _drawn_from(path: Path) -> str | None:
+    found = re.search(r"<!-- drawn from (\w+) -->\s*$", path.read_text(encoding="utf-8")) if path.exists() else None
+    return found and found[1]
 
 
 if __name__ == "__main__":

@@ -157,6 +157,24 @@ def test_python_of_a_page_is_run(page):
         assert block.lstrip().startswith(">>> "), block
 
 
+SHOWN = [
+    pytest.param(command, output, id=f"{page.name}-{command}")
+    for page in [ROOT / "README.md", *PAGES]
+    for block in re.findall(r"```console\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    for command, output in re.findall(r"^\$ dropdtw (.+)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize(("command", "output"), SHOWN)
+def test_a_command_prints_what_the_page_shows(command, output):
+    pytest.importorskip("wordllama", reason="needs the extra text")
+    done = subprocess.run(
+        [sys.executable, "-m", "dropdtw", *command.split()], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    printed = [line.rstrip() for line in (done.stdout + done.stderr).splitlines()]
+    assert printed == output.splitlines()
+
+
 @every_page
 def test_a_page_has_one_title(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -191,6 +209,11 @@ def test_charts_are_drawn_from_the_tables():
     assert charts.table("beyond.md", "Inference")[2]["noise"] == "1.5"  # said two rows above
     with pytest.raises(ValueError, match="no table"):
         charts.table("beyond.md", "No such heading")
+
+
+def test_pictures_are_up_to_date():
+    """They are committed; each says what it was drawn from."""
+    assert beside("make_pictures").stale() == [], "run `python docs/make_pictures.py`"
 
 
 def test_the_picture_of_the_readme_is_up_to_date():
@@ -289,6 +312,31 @@ def test_a_copy_button_copies_code_alone(browser, site):
     assert copied.endswith("\na")
     assert ">>>" not in copied
     assert "Alignment by" not in copied
+
+
+@pytest.mark.parametrize("page", ["index", "api/align"])
+def test_search_works_in_pages_opened_as_files(browser, site, page):
+    """Each task has its page among the first results."""
+    screen(browser, 1400)
+    browser.get((site / f"{page}.html").as_uri())
+    for words, first in {"sensor logs": "sensors.html", "train": "training.html", "chapters": "recordings.html"}.items():
+        found = browser.execute_async_script(
+            """const [words, done] = arguments, field = document.querySelector(".md-search__input");
+            if (!document.getElementById("__search").checked) document.getElementById("__search").click();
+            field.focus();
+            field.value = words;
+            field.dispatchEvent(new KeyboardEvent("keyup", {bubbles: true}));
+            let last = "";
+            (function look() {
+              const found = [...document.querySelectorAll(".md-search-result__link")].map((a) => a.getAttribute("href"));
+              const now = found.join();
+              if (now && now === last) return done(found);
+              last = now;
+              setTimeout(look, 300);
+            })();""",
+            words,
+        )
+        assert any(first in link for link in found[:12]), (words, found[:12])
 
 
 @pytest.mark.parametrize("page", ["index", "start", "sklearn", "reproduction", "cli", "api/align"])
