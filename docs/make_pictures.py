@@ -1,4 +1,4 @@
-"""Draws the pictures of the documentation into docs/pictures, as a program or, where they are out of date, with the site.
+"""Draws the pictures of the documentation into docs/pictures: as a program, or with the site if they are out of date.
 
 They are committed, because pages are read on GitHub, too. Each ends with a digest of what it was drawn from. Most
 pictures are drawn by the code of the pages: it is run from the top, and where a page shows a picture, what has

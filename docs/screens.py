@@ -34,7 +34,8 @@ def main() -> None:
         page = Path(folder) / "chapters.html"
         talk = [str(EXAMPLES / "chapters" / name) for name in ("steps.txt", "talk.srt")]
         subprocess.run([*DROPDTW, "chapters", *talk, "--out", str(page)], check=True, capture_output=True)
-        with subprocess.Popen([*DROPDTW, "explore", "--demo", "--no-browser"], stdout=subprocess.PIPE, text=True) as served:
+        demo = [*DROPDTW, "explore", "--demo", "--no-browser"]
+        with subprocess.Popen(demo, stdout=subprocess.PIPE, text=True) as served:
             assert served.stdout is not None
             try:
                 address = served.stdout.readline().strip()

@@ -319,7 +319,8 @@ def test_search_works_in_pages_opened_as_files(browser, site, page):
     """Each task has its page among the first results."""
     screen(browser, 1400)
     browser.get((site / f"{page}.html").as_uri())
-    for words, first in {"sensor logs": "sensors.html", "train": "training.html", "chapters": "recordings.html"}.items():
+    tasks = {"sensor logs": "sensors.html", "train": "training.html", "chapters": "recordings.html"}
+    for words, first in tasks.items():
         found = browser.execute_async_script(
             """const [words, done] = arguments, field = document.querySelector(".md-search__input");
             if (!document.getElementById("__search").checked) document.getElementById("__search").click();
@@ -328,7 +329,8 @@ def test_search_works_in_pages_opened_as_files(browser, site, page):
             field.dispatchEvent(new KeyboardEvent("keyup", {bubbles: true}));
             let last = "";
             (function look() {
-              const found = [...document.querySelectorAll(".md-search-result__link")].map((a) => a.getAttribute("href"));
+              const links = document.querySelectorAll(".md-search-result__link");
+              const found = [...links].map((a) => a.getAttribute("href"));
               const now = found.join();
               if (now && now === last) return done(found);
               last = now;
