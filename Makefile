@@ -19,6 +19,7 @@ setup: .venv/.ready
 	@echo "installing into .venv and compiling the kernels: under a minute on two cores, and as long as downloads take"
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt 'pip>=25.1' scikit-build-core nanobind $(BUILD_TOOLS)
 	$(BIN)/pip install $(PIP_FLAGS) -c constraints.txt $(BUILD_FLAGS) --group dev -e '.[all]'
+	@! $(BIN)/python -c 'import dropdtw._cpp' 2>/dev/null || $(BIN)/python -m nanobind.stubgen -q -m dropdtw._cpp -o src/dropdtw/_cpp.pyi
 	@touch $@
 
 BUILD_TOOLS = $(foreach tool,cmake ninja,$(if $(shell command -v $(tool) 2>/dev/null),,$(tool)))

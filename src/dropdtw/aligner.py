@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from inspect import signature
+from inspect import Parameter, signature
 from math import inf
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy.typing as npt
 
@@ -24,15 +24,48 @@ from dropdtw.problem.spec import Spec
 from dropdtw.problem.warn import warn
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
-from dropdtw.search.averages import Barycenter, Init, barycenter
-from dropdtw.search.find import Occurrences, find
-from dropdtw.search.index import Index
-from dropdtw.search.nearest import Nearest, nearest
+from dropdtw.search.averages import barycenter
+from dropdtw.search.find import find
+from dropdtw.search.nearest import nearest
 from dropdtw.search.online import Online
 from dropdtw.search.pairwise import all_pairs
 from dropdtw.search.suggest import TRUSTED, Suggestion, suggest_drop, suggestion
 
 _MINIMUM = ("reducer", "gamma", "normalize")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _verb(
+    function: Callable[P, T], *unused: str, given: Callable[[Aligner], dict[str, Any]] | None = None
+) -> Callable[Concatenate[Aligner, P], T]:
+    """A function as a method of `Aligner`, which gives it its options and takes its other arguments.
+
+    It raises ValueError if the aligner has an option that the function does not take.
+
+    unused : options of the aligner that it ignores.   given : other options that it needs.
+    """
+    said = signature(function)
+    named = [each for each in said.parameters.values() if each.name not in OPTIONS]
+    made = said.replace(parameters=[Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *named])
+
+    def method(self: Aligner, /, *values: P.args, **keywords: P.kwargs) -> T:
+        told = made.bind(self, *values, **keywords).arguments
+        del told["self"]
+        options = self._for(function, *unused) | ({} if given is None else given(self))
+        return function(**told, **options)  # type: ignore[call-arg]
+
+    method.__name__, method.__doc__ = function.__name__, f"`dropdtw.{function.__name__}` with the aligner's options."
+    method.__signature__ = made  # type: ignore[attr-defined]
+    return method
+
+
+def _stretch(aligner: Aligner) -> dict[str, Any]:
+    """What `find` gets in place of a method: which matches are allowed inside an occurrence."""
+    if aligner.method != "steps":
+        aligner._refuse("find", "method")
+    return aligner.spec.matching._asdict()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -200,74 +233,14 @@ class Aligner(Options):
             return Posterior.of(Problem.of_costs(spec, C, times, fps), self.gamma)
         return Posterior.of(Problem.of_sequences(spec, C, X, times, fps), self.gamma)
 
-    def find(
-        self,
-        query: npt.ArrayLike,
-        signal: npt.ArrayLike,
-        k: int | None = None,
-        max_cost: float | None = None,
-        overlap: float = 0.0,
-        *,
-        times: Times = None,
-        fps: Fps = None,
-        progress: Progress = None,
-        executor: str | None = None,
-    ) -> Occurrences:
-        """`dropdtw.find`, with the method "drop_dtw" or "steps".
+    find = _verb(find, "method", *_MINIMUM, given=_stretch)
+    """`dropdtw.find`, with the method "drop_dtw" or "steps"."""
 
-        Raises ValueError if the aligner has an option that `find` does not take.
-        """
-        if self.method != "steps":
-            self._refuse("find", "method")
-        options = self._for(find, "method", *_MINIMUM) | self.spec.matching._asdict()
-        return find(
-            query, signal, k, max_cost, overlap, times=times, fps=fps, progress=progress, executor=executor, **options
-        )
+    nearest = _verb(nearest)
+    """`dropdtw.nearest`."""
 
-    def nearest(
-        self,
-        query: npt.ArrayLike,
-        corpus: Index | Sequence[npt.ArrayLike],
-        k: int = 10,
-        *,
-        n_jobs: int | None = -1,
-        progress: Progress = None,
-        executor: str | None = None,
-    ) -> Nearest:
-        """`dropdtw.nearest`. Raises ValueError if the aligner has an option that `nearest` does not take."""
-        options = self._for(nearest)
-        return nearest(query, corpus, k, n_jobs=n_jobs, progress=progress, executor=executor, **options)
-
-    def barycenter(
-        self,
-        series: Sequence[npt.ArrayLike],
-        weights: npt.ArrayLike | None = None,
-        *,
-        init: Init = "mean",
-        length: int | None = None,
-        max_iter: int = 50,
-        tol: float = 1e-6,
-        n_jobs: int | None = -1,
-        progress: Progress = None,
-        executor: str | None = None,
-    ) -> Barycenter:
-        """`dropdtw.barycenter`.
-
-        Raises ValueError if the aligner has an option that `barycenter` does not take.
-        """
-        options = self._for(barycenter)
-        return barycenter(
-            series,
-            weights,
-            init=init,
-            length=length,
-            max_iter=max_iter,
-            tol=tol,
-            n_jobs=n_jobs,
-            progress=progress,
-            executor=executor,
-            **options,
-        )
+    barycenter = _verb(barycenter)
+    """`dropdtw.barycenter`."""
 
     def online(
         self,

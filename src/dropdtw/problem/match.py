@@ -56,20 +56,16 @@ class MatchCosts(ABC):
         """C[i, j] for pairs."""
 
     @abstractmethod
-    def columns(self, start: int, stop: int) -> Array:
-        """C[:, start:stop]."""
-
-    @abstractmethod
     def part(self, rows: slice, columns: slice) -> Array:
         """C[rows, columns]."""
+
+    def columns(self, start: int, stop: int) -> Array:
+        """C[:, start:stop]."""
+        return self.part(slice(None), slice(start, stop))
 
     def block(self, rows: slice, columns: slice) -> MatchCosts:
         """C[rows, columns], as lazily as C itself."""
         return Matrix(self.part(rows, columns))
-
-    @abstractmethod
-    def every(self, stride: int) -> Array:
-        """C[:, ::stride]."""
 
     @abstractmethod
     def percentile(self, p: float) -> float:
@@ -99,17 +95,9 @@ class Matrix(MatchCosts):
         """C[i, j] for pairs."""
         return np.asarray(self.C[i, j])
 
-    def columns(self, start: int, stop: int) -> Array:
-        """C[:, start:stop]."""
-        return self.C[:, start:stop]
-
     def part(self, rows: slice, columns: slice) -> Array:
         """C[rows, columns]."""
         return self.C[rows, columns]
-
-    def every(self, stride: int) -> Array:
-        """C[:, ::stride]."""
-        return self.C[:, ::stride]
 
     def percentile(self, p: float) -> float:
         """The p-th percentile of the finite costs."""
@@ -171,10 +159,6 @@ class Pair(MatchCosts):
                 out[here] = self.columns(start, stop)[i[here], j[here] - start]
         return out
 
-    def columns(self, start: int, stop: int) -> Array:
-        """C[:, start:stop]."""
-        return self._of(self.Z, self.X[start:stop]) if self._C is None else self._C[:, start:stop]
-
     def part(self, rows: slice, columns: slice) -> Array:
         """C[rows, columns]; only these are computed if `by_pair`, otherwise the columns as a whole."""
         if self._C is not None:
@@ -188,12 +172,6 @@ class Pair(MatchCosts):
         if self._C is None and self.by_pair:
             return Pair(self.Z[rows], self.X[columns], self.match)
         return super().block(rows, columns)
-
-    def every(self, stride: int) -> Array:
-        """C[:, ::stride]."""
-        if stride == 1 or self._C is not None:
-            return self.matrix[:, ::stride]
-        return self._of(self.Z, self.X[::stride])
 
     def percentile(self, p: float) -> float:
         """The p-th percentile of the finite costs; a large C is computed in strips."""

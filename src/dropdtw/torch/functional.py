@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, Never
+from inspect import signature
+from typing import Any, NamedTuple, Never, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -34,31 +35,34 @@ Padding = tuple[Tensor, Tensor] | None
 """Lengths (B,) of Z and of X in a padded batch, or None if nothing is padded."""
 
 
-@takes()
-def drop_dtw(
-    C: Batch,
-    drop_x: Drops = None,
-    drop_z: Drops = None,
-    *,
-    z_lengths: Lengths = None,
-    x_lengths: Lengths = None,
-    method: MethodLike = "drop_dtw",
-    one_to_many: bool = True,
-    many_to_one: bool = True,
-    contiguous: bool = False,
-    window: float | None = None,
-    threshold: float | str | None = None,
-    reducer: str = "smooth",
-    gamma: float = 1.0,
-    executor: str | None = None,
-    open_x: Charge = 0.0,
-    open_z: Charge = 0.0,
-    warp: Charge = 0.0,
-    order: Orders = None,
-    x_mask: Mask = None,
-    strict: bool = True,
-    **unknown: Never,
-) -> Tensor:
+class TableOptions(TypedDict, total=False):
+    """Which table to run, and with which minimum; `dropdtw.solve` and `drop_dtw` explain these options."""
+
+    method: MethodLike
+    one_to_many: bool
+    many_to_one: bool
+    contiguous: bool
+    open_x: Charge
+    open_z: Charge
+    warp: Charge
+    window: float | None
+    threshold: float | str | None
+    order: Orders
+    reducer: str
+    gamma: float
+
+
+class BatchOptions(TableOptions, total=False):
+    """With how a batch is laid out and computed."""
+
+    z_lengths: Lengths
+    x_lengths: Lengths
+    x_mask: Mask
+    strict: bool
+    executor: str | None
+
+
+def drop_dtw(C: Batch, drop_x: Drops = None, drop_z: Drops = None, **options: Unpack[BatchOptions]) -> Tensor:
     """Compute the values of a batch of alignment problems, differentiable with respect to every cost.
 
     Parameters
@@ -108,13 +112,7 @@ def drop_dtw(
     >>> value, C.grad
     (tensor([0.6000], grad_fn=...), tensor([[[1., 0., 1.]]]))
     """
-    refuse_keywords(drop_dtw, unknown)
-    return request(
-        C, drop_x, drop_z, z_lengths=z_lengths, x_lengths=x_lengths, method=method, one_to_many=one_to_many,
-        many_to_one=many_to_one, contiguous=contiguous, window=window, threshold=threshold, reducer=reducer,
-        gamma=gamma, executor=executor, open_x=open_x, open_z=open_z, warp=warp, order=order, x_mask=x_mask,
-        strict=strict,
-    ).values()  # fmt: skip
+    return request(C, drop_x, drop_z, **options).values()
 
 
 class Request(NamedTuple):
@@ -136,6 +134,7 @@ class Request(NamedTuple):
         return orders.value(self.given, self.operation, self.plan, _value)
 
 
+@takes()
 def request(
     C: Batch,
     drop_x: Drops = None,
@@ -158,18 +157,23 @@ def request(
     order: Orders = None,
     x_mask: Mask = None,
     strict: bool = True,
+    **unknown: Never,
 ) -> Request:
     """Validate the arguments of `drop_dtw`, and turn rules and options into costs and a table."""
+    refuse_keywords(drop_dtw, unknown)
     C, lengths = _batch(C, z_lengths, x_lengths)
     places = None
     if x_mask is not None:
         C, drop_x, lengths, places = _masked(C, drop_x, lengths, x_mask)
     options = (
-        method, drop_x is not None, drop_z is not None, threshold is not None, one_to_many, many_to_one, contiguous,
-        reducer, _constant(gamma), _constant(charges.described(open_x, "open_x")),
-        _constant(charges.described(open_z, "open_z")), _constant(charges.described(warp, "warp")),
+        ("drop_x", None if drop_x is None else 0.0), ("drop_z", None if drop_z is None else 0.0),
+        ("threshold", None if threshold is None else 0.0), ("one_to_many", one_to_many), ("many_to_one", many_to_one),
+        ("contiguous", contiguous), ("reducer", reducer), ("gamma", _constant(gamma)),
+        ("open_x", _constant(charges.described(open_x, "open_x"))),
+        ("open_z", _constant(charges.described(open_z, "open_z"))),
+        ("warp", _constant(charges.described(warp, "warp"))),
     )  # fmt: skip
-    spec, operation, edits, limits_lengths = _spec(*options)
+    spec, operation, edits, limits_lengths = _spec(method, options)
     chosen = executor_of(C, executor)
     plan = None
     if order is not None:
@@ -177,7 +181,7 @@ def request(
         is_list = isinstance(order, (list, tuple))
         entries: Any = order if is_list else (order,)
         compiling = torch.compiler.is_compiling()
-        plan = _plan(B, K, N, _known(lengths), strict, options, window, chosen, compiling, is_list, *entries)
+        plan = _plan(B, K, N, _known(lengths), strict, method, options, window, chosen, compiling, is_list, *entries)
     elif strict and limits_lengths and not torch.compiler.is_compiling():
         check_fit(spec, C.shape[1], C.shape[2], lengths)
     unedited = None if edits else operation.table
@@ -200,6 +204,9 @@ def request(
     return Request(given, operation, plan, places)
 
 
+drop_dtw.__signature__ = signature(request).replace(return_annotation=Tensor)  # type: ignore[attr-defined]
+
+
 def _value(given: Costs, operation: ops.Operation) -> Tensor:
     """Return the values of a batch of lists or of graphs."""
     if operation.executor != "wavefront":
@@ -208,8 +215,7 @@ def _value(given: Costs, operation: ops.Operation) -> Tensor:
     return columns.value(given, operation) if on_graphs else wavefront.value(given, operation)
 
 
-_Digits = tuple[str]
-"""A number as text."""
+_Options = tuple[tuple[str, Any], ...]
 
 
 def _constant(value: Any) -> Any:
@@ -254,41 +260,16 @@ _spec._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 @lru_cache(maxsize=1024)
 def _cached_spec(
-    method: MethodLike,
-    x: bool,
-    z: bool,
-    threshold: bool,
-    one_to_many: bool,
-    many_to_one: bool,
-    contiguous: bool,
-    reducer: str,
-    gamma: _Digits,
-    open_x: _Digits | str,
-    open_z: _Digits | str,
-    warp: _Digits | str,
-    window: float | None = None,
-    order: Order | None = None,
+    method: MethodLike, options: _Options, window: float | None = None, order: Order | None = None
 ) -> tuple[Spec, ops.Operation, bool, bool]:
     """Return the request, the operator's settings, whether the method edits costs, and whether it limits the lengths.
 
-    The request records only whether drop costs and thresholds exist: here they are tensors, or rules that read tensors.
+    options : names and values; numbers may be text. Drop costs and thresholds are 0 if they exist: here they are
+        tensors, or rules that read tensors.
     """
-    spec = Spec.of(
-        0.0 if x else None,
-        0.0 if z else None,
-        method=method,
-        one_to_many=one_to_many,
-        many_to_one=many_to_one,
-        contiguous=contiguous,
-        threshold=0.0 if threshold else None,
-        reducer=reducer,
-        gamma=_number(gamma),
-        open_x=charges.for_spec(_number(open_x)),
-        open_z=charges.for_spec(_number(open_z)),
-        warp=charges.for_spec(_number(warp)),
-        window=window,
-        order=order,
-    )
+    named = {name: _number(value) for name, value in options}
+    named |= {name: charges.for_spec(named[name]) for name in CHARGES}
+    spec = Spec.of(method=method, window=window, order=order, **named)
     _check_lists(spec)
     operation = ops.Operation(ops.register(spec.table), spec.reducer.name, spec.reducer.gamma)
     limits = spec.method.refuses is not None or not (spec.fits(1, 9) and spec.fits(9, 1))
@@ -314,7 +295,8 @@ def _plan(
     N: int,
     lengths: Sequence[tuple[int, int]] | None,
     strict: bool,
-    options: tuple[Any, ...],
+    method: MethodLike,
+    options: _Options,
     window: float | None,
     executor: str,
     compiling: bool,
@@ -331,7 +313,7 @@ def _plan(
     number = {one: n for n, one in enumerate(dict.fromkeys(objects.values()))}
     index = {name: number[one] for name, one in objects.items()}
     which = tuple(index[id(one)] for one in found) if len(number) > 1 else None
-    specs = [_spec(*options, window, one)[0] for one in number]
+    specs = [_spec(method, options, window, one)[0] for one in number]
     for spec in specs:
         if spec.order is not None and spec.order.K > K:
             spec.order.check_steps(K)

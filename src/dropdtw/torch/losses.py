@@ -9,7 +9,7 @@ gradient. `loss.align` takes the same arguments and returns the alignments.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -21,16 +21,14 @@ from dropdtw.drops import LogitPercentile
 from dropdtw.problem.errors import OptionError, refuse_unknown
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
-from dropdtw.tables.methods import MethodLike
 from dropdtw.torch import costs, fused, inference, options
 from dropdtw.torch.batch import Ids, Pairs, pairs, refuse_overflow
-from dropdtw.torch.charges import Charge
 from dropdtw.torch.functional import Batch, Drops, Lengths, check_request, drop_dtw, values_of
 from dropdtw.torch.learned import LearnedDrop
 from dropdtw.torch.masks import Mask, per_frame
-from dropdtw.torch.options import WITHOUT_DROPS, DropCost, LossOptions, MatchCost
+from dropdtw.torch.options import WITHOUT_DROPS, DropCost, LossOptions
 from dropdtw.torch.orders import Orders
-from dropdtw.torch.reduction import Normalize, Reduction, check_reduction, divisor, normalized, reduce
+from dropdtw.torch.reduction import Reduction, check_reduction, divisor, normalized, reduce
 
 
 class AlignmentLoss(nn.Module):
@@ -68,23 +66,9 @@ class AlignmentLoss(nn.Module):
     tensor(0.2500)
     """
 
-    drop_x: DropCost
-    drop_z: DropCost
-    match: MatchCost
-    method: MethodLike
-    one_to_many: bool
-    many_to_one: bool
-    contiguous: bool
-    open_x: Charge
-    open_z: Charge
-    warp: Charge
-    window: float | None
-    threshold: float | str | None
-    order: Orders
-    reducer: str
-    gamma: float
-    normalize: Normalize
-    reduction: Reduction
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # the options
 
     defaults: ClassVar[dict[str, Any]] = options.DEFAULTS
     """The options and their defaults."""

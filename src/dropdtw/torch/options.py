@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature, signature
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 from torch import Tensor, nn
 
@@ -12,10 +12,9 @@ from dropdtw.aligner import Aligner
 from dropdtw.drops import PerElement
 from dropdtw.problem.errors import OptionError, refuse_unknown
 from dropdtw.problem.options import OPTIONS
-from dropdtw.tables.methods import MethodLike
-from dropdtw.torch.charges import Charge
+from dropdtw.torch.functional import TableOptions
 from dropdtw.torch.learned import LearnedDrop
-from dropdtw.torch.orders import Orders, each_its_own
+from dropdtw.torch.orders import each_its_own
 from dropdtw.torch.reduction import Normalize, Reduction
 
 MatchCost = str | Callable[[Tensor, Tensor], Tensor]
@@ -26,22 +25,10 @@ DropCost = None | float | str | Tensor | LearnedDrop | PerElement
 "logit:30", a `LearnedDrop` or a `drops.Background`."""
 
 
-class LossOptions(TypedDict, total=False):
+class LossOptions(TableOptions, total=False):
     """Options of alignment losses, apart from drop costs; `AlignmentLoss` explains them."""
 
     match: MatchCost
-    method: MethodLike
-    one_to_many: bool
-    many_to_one: bool
-    contiguous: bool
-    open_x: Charge
-    open_z: Charge
-    warp: Charge
-    window: float | None
-    threshold: float | str | None
-    order: Orders
-    reducer: str
-    gamma: float
     normalize: Normalize
     reduction: Reduction
 
