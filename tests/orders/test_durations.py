@@ -8,6 +8,7 @@ from pytest import approx
 
 import dropdtw
 from dropdtw import orders
+from dropdtw.orders import durations
 from order_cases import LASTING, build
 
 every_order = pytest.mark.parametrize("name", LASTING)
@@ -39,6 +40,30 @@ def test_ctc_has_durations(ids, least, most, executor):
         p = dropdtw.posterior(**given, gamma=0.5)
         share = np.exp(-costs / 0.5) / np.exp(-costs / 0.5).sum()
         assert p.match == approx(np.einsum("n,nij->ij", share, np.array([M for M, _ in fits])))
+
+
+@pytest.mark.parametrize("drops", [{"drop_x": 0.3}, {"drop_x": 0.3, "drop_z": 0.9, "open_x": 0.2, "warp": 0.05}])
+@pytest.mark.parametrize(("least", "most"), [(4, None), (1, 3), (2, 5), (3, 3)])
+def test_counting_states_equal_copies_of_steps(monkeypatch, drops, least, most):
+    """Lists whose steps last equally long run on a table that counts. The graph with copies gives the same results."""
+    C = np.random.default_rng(least).random((4, 40))
+    given = {"C": C, "method": "steps", "order": orders.lasting([2, 0, 3, 1], at_least=least, at_most=most)} | drops
+    results = []
+    for states in (0, durations.MOST_STATES):
+        monkeypatch.setattr(durations, "MOST_STATES", states)
+        p = dropdtw.posterior(**given, gamma=0.2)
+        results.append((dropdtw.solve(**given), dropdtw.cost(**given, reducer="soft", gamma=0.2), p))
+        with pytest.raises(ValueError, match="every alignment is forbidden"):
+            dropdtw.solve(**given | {"C": np.full((4, 40), np.inf), "drop_z": None})
+    (a, soft, p), (b, soft_counted, q) = results
+    assert a.cost == approx(b.cost)
+    assert a.rescore() == approx(b.rescore()) == approx(a.cost)
+    assert a.pairs.tolist() == b.pairs.tolist()
+    assert a.walk.tolist() == b.walk.tolist() == [2, 0, 3, 1]
+    assert a.visit.tolist() == b.visit.tolist()
+    assert soft == approx(soft_counted)
+    for name in ("match", "drop_x", "drop_z", "visit", "before", "expected_cost"):
+        assert getattr(p, name) == approx(getattr(q, name)), name
 
 
 def test_wider_limits_never_cost_more():

@@ -288,4 +288,5 @@ def test_durations_limit_the_x_of_each_step(name, sides, kind, executor):
         if len(c.answer.which):
             check_alignment(c, executor)
             check_probabilities(c, executor)
-            check_arcs(c, executor)
+            if c.problem().graph.equal is None:  # otherwise the table counts, and there are no arcs to take
+                check_arcs(c, executor)

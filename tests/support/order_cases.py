@@ -106,6 +106,9 @@ def _built(text: str) -> orders.Order:
 
 LASTING: dict[str, Any] = {
     "all at least 2": ("lasting", [0, 1], 2, None),
+    "all 2 to 3": ("lasting", [0, 1], 2, 3),
+    "all exactly 2, in another order": ("lasting", [1, 0], 2, 2),
+    "all at most 2, a step twice": ("lasting", [0, 1, 0], 1, 2),
     "one at least 2": [0, ("lasting", 1, 2, None), 2],
     "at most 1": [("lasting", 0, 1, 1), 1],
     "2 to 3, then 1 to 2": [("lasting", 0, 2, 3), ("lasting", 1, 1, 2)],

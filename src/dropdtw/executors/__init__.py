@@ -13,6 +13,7 @@ import numpy as np
 
 from dropdtw.executors import graphs, pieces, reference
 from dropdtw.executors.protocol import Executor, Result, Step, Trace
+from dropdtw.orders import durations
 from dropdtw.problem.band import band
 from dropdtw.problem.costs import Costs
 from dropdtw.problem.errors import MismatchError, OptionError
@@ -67,16 +68,18 @@ def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result
     table, graph, costs = problem.table, problem.graph, problem.costs
     if graph is None:
         return choose(table, problem.executor).run(table, reducer, costs, gradient=gradient)
-    rows = graph.chain
-    if rows is None:
+    listed = durations.as_list(graph, table)
+    if listed is None:
         return choose(table, problem.executor, graph=True).run_graph(table, graph, reducer, costs, gradient=gradient)
+    table, rows = listed
     found = choose(table, problem.executor).run(table, reducer, costs.of_rows(rows), gradient=gradient)
     if not gradient:
         return found
     match, drop_z = np.zeros_like(costs.matrix), np.zeros_like(costs.drop_z)
     np.add.at(match, rows, found.match)
     np.add.at(drop_z, rows, found.drop_z)
-    return found._replace(match=match, drop_z=drop_z, arcs=np.ones(len(rows), costs.dtype))
+    arcs = np.ones(0 if graph.chain is None else len(rows), costs.dtype)
+    return found._replace(match=match, drop_z=drop_z, arcs=arcs)
 
 
 def value(problem: Problem, spec: Spec) -> float:
@@ -116,9 +119,10 @@ def trace(problem: Problem) -> Trace:
     table, graph, costs = problem.table, problem.graph, problem.costs
     if graph is None:
         return without_gates(problem, choose(table, problem.executor).trace(table, costs))
-    rows = graph.chain
-    if rows is None:
+    listed = durations.as_list(graph, table)
+    if listed is None:
         return without_gates(problem, choose(table, problem.executor, graph=True).trace_graph(table, graph, costs))
+    table, rows = listed
     found = choose(table, problem.executor).trace(table, costs.of_rows(rows))
     visit, j = found.pairs.T
     drop_z = np.bincount(rows, found.drop_z, costs.shape[0])

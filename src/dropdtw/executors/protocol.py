@@ -21,7 +21,8 @@ class Result(NamedTuple):
 
     Derivatives are empty unless requested.
 
-    arcs : (A,) the derivatives with respect to the costs of a graph's arcs; empty if the steps have no `order`.
+    arcs : (A,) the derivatives with respect to the costs of a graph's arcs; empty if the steps have no `order`,
+        or if the order only says how long they all last.
     """
 
     value: float

@@ -4,6 +4,9 @@ A step that lasts 3 to 5 elements becomes a chain of five copies, each with one 
 the fourth or the fifth. A step that lasts at least 3 has three copies, and stays in the last one. So a graph grows by
 the longest count of each step, and every executor and loss works as before. A dropped step has a node of its own,
 beside the copies, so it pays once.
+
+A list of steps that all last equally long needs no copies of its steps. There, the states of the table count the x
+(`recurrence.lasting`), which is much faster: see `as_list`.
 """
 
 from __future__ import annotations
@@ -12,11 +15,15 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from math import ceil, floor
 
-from dropdtw.orders.graph import AGAIN, DROP, MOST_NODES, PASS, Arc, Graph, graph_of
+from dropdtw.orders.graph import AGAIN, DROP, MOST_NODES, PASS, Arc, Graph, Ints, graph_of
+from dropdtw.tables import recurrence
 from dropdtw.tables.table import Recurrence
 
 Duration = int | timedelta
 """How long a step lasts: a number of elements, or a time."""
+
+MOST_STATES = 200
+"""Maximum number of x that the states of a table count."""
 
 
 def check(table: Recurrence) -> None:
@@ -27,6 +34,18 @@ def check(table: Recurrence) -> None:
             "the order says how long steps last, and this method does not give each step one unbroken run of x; "
             "use method 'steps' or 'ctc' with one_to_many=True"
         )
+
+
+def as_list(graph: Graph, table: Recurrence) -> tuple[Recurrence, Ints] | None:
+    """The table and the rows of Z that compute a graph as a list, if it is one whose steps all last equally long."""
+    if graph.chain is not None:
+        return table, graph.chain
+    if graph.equal is None:
+        return None
+    rows, least, most = graph.equal
+    matched = {e.dst for e in table.edges if e.cost == "match"}
+    own_state = len(matched) == 1 and all(e.cost == "match" for e in table.edges if e.dst in matched)
+    return (recurrence.lasting(table, least, most), rows) if own_state and (most or least) <= MOST_STATES else None
 
 
 def counted(least: Duration, most: Duration | None, period: float | None) -> tuple[int, int | None]:
@@ -60,6 +79,8 @@ def lasting(graph: Graph, durations: Mapping[int, tuple[int, int | None]], drops
 
     Raises ValueError if the graph would be too large.
     """
+    limits = {durations.get(row, (1, None)) for row in graph.label[1:].tolist()}
+    equal = None if graph.chain is None or len(limits) > 1 else (graph.chain, *limits.pop())
     label, hub, again = graph.label.tolist(), graph.hub.tolist(), graph.again.tolist()
     past = None if graph.past is None else list(graph.past)
     arcs: list[Arc] = []
@@ -108,4 +129,5 @@ def lasting(graph: Graph, durations: Mapping[int, tuple[int, int | None]], drops
         again=again,
         past=None if past is None else tuple(past),
         partial=graph.partial,
+        equal=equal,
     )

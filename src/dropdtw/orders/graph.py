@@ -72,6 +72,8 @@ class Graph:
     past : for each node, the steps that are done there, including its own, as bits of an integer; None if that depends
         on the walk.
     partial : whether the graph contains a partial order that is not a list.
+    equal : the rows of a list, and how many x each of them matches, at least and at most, if that is all that the graph
+        says; otherwise None.
     """
 
     label: Ints
@@ -82,6 +84,7 @@ class Graph:
     again: npt.NDArray[np.bool_]
     past: tuple[int, ...] | None = None
     partial: bool = False
+    equal: tuple[Ints, int, int | None] | None = None
 
     def __len__(self) -> int:
         return len(self.label)
@@ -129,6 +132,11 @@ class Graph:
         )
         simple = self.start == 0 and self.finals == (V - 1,) and not self.hub.any() and bool(self.again.all())
         return self.label[1:] if plain and simple and len(self.arcs) == V - 1 and V > 1 else None
+
+    @property
+    def rows(self) -> Ints | None:
+        """The rows of Z in order, if the graph is a list, whatever its steps last; otherwise None."""
+        return self.chain if self.equal is None else self.equal[0]
 
     def levels(self, uses: int) -> Ints:
         """(V,) the longest path to each node along arcs that consume no x and have one of these `uses`."""

@@ -133,7 +133,7 @@ class Posterior(Exported):
         )
         kept = problem.kept
         expected_cost = sum(weighted_sum(counts, prices) for counts, prices in paid)
-        if problem.graph is not None:
+        if problem.graph is not None and problem.graph.rows is None:
             expected_cost += weighted_sum(found.arcs, problem.graph.cost)
         if not problem.table.weights <= {1.0}:  # a derivative is the probability of a match times its weight
             found = found._replace(match=executors.marginals(problem, reducer))
@@ -348,8 +348,8 @@ def _visits(problem: Problem, found: Result) -> Array:
     graph = problem.graph
     if graph is None or problem.order is None:
         return np.ones(K)
-    if graph.chain is not None:
-        return np.bincount(graph.chain, minlength=K).astype(float)
+    if graph.rows is not None:
+        return np.bincount(graph.rows, minlength=K).astype(float)
     return _entered(problem, found)
 
 
@@ -396,7 +396,7 @@ def _before(problem: Problem, reducer: Reducer) -> Array:
 
 def _matched_after(graph: Graph | None, K: int) -> Callable[[Result, int], Array]:
     """A function of the derivatives and u that gives, for each v, the probability that v is matched after u."""
-    rows = np.arange(K) if graph is None else graph.chain
+    rows = np.arange(K) if graph is None else graph.rows
     if rows is not None and len(set(rows)) == len(rows):
         position = np.argsort(rows)
         return lambda found, u: np.where(position > position[u], 1 - found.drop_z, 0)

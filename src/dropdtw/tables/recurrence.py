@@ -17,6 +17,7 @@ plain ones have no overhead for adding 0.
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from typing import Literal
 
 from dropdtw.tables.table import Edge, Recurrence, edges
@@ -259,6 +260,40 @@ def occurrence(
         + _drops("prefix z_only", "neither", to="neither", side="z", charged=True),
         start="prefix",
         final=("both", "x_only"),
+    )
+
+
+@cache
+def lasting(table: Recurrence, least: int, most: int | None) -> Recurrence:
+    """Limit how many x each z matches, in a table whose z take unbroken runs of x. Its states count them.
+
+    table : has one state for matches, which only matches enter, by `diag` or from itself by `left`.
+
+    The k-th x of a run enters the copy `state_k`, and a path leaves the run from a copy with k ≥ least. If there are
+    several such copies, each leads to the state itself; if there is one, it is that state.
+    """
+    (again,) = (e for e in table.edges if e.cost == "match" and e.move == "left")
+    state, last = again.dst, most or least
+    copies = [f"{state}_{k}" for k in range(1, last + 1)]
+    gathers = most is not None and most > least
+    if not gathers:
+        copies[-1] = state
+    found: tuple[Edge, ...] = ()
+    for e in table.edges:
+        if e == again:
+            found += tuple(e._replace(src=src, dst=dst) for src, dst in pairwise(copies))
+            found += (e,) if most is None else ()
+        else:
+            found += (e._replace(dst=copies[0]),) if e.dst == state else (e,)
+    if gathers:
+        found += edges(" ".join(copies[least - 1 :]), to=state, moves="same", cost="free")
+    at = table.states.index(state)
+    return Recurrence(
+        name=f"{table.name}_lasting_{least}_{most or ''}",
+        states=(*table.states[:at], *copies, *[state] * gathers, *table.states[at + 1 :]),
+        edges=found,
+        start=table.start,
+        final=table.final,
     )
 
 

@@ -79,6 +79,8 @@ struct Back : Wave<Any, T> {
       if (moves || moved) lower(before, t - 2, bases_.kept(moves ? t : t - 1));
       if (const int i = t - (block_.last - block_.first); i >= 0)
         for (int s = 0; s < states(); ++s) flows(now, s)[i] += flow[std::size_t(s) * (K_ + 1) + i];
+      if (t == 0 && block_.first == 0)  // alignments begin here: what flows here stops, even where one edge arrives
+        for (int s = 0; s < states(); ++s) flows(now, s)[0] = 0;
       const Line<T> these = line(now, last, before, t, reads_match ? match_.of(t) : nullptr);
       T* const into_costs = grad_costs_.get() + W + std::size_t(t % group) * stride_;
       T *const near = flows(last, 0), *const here = flows(now, 0);
