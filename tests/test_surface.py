@@ -1,6 +1,8 @@
 """The public surface: its names, its documentation, its import cost, and that all of it runs."""
 
 import inspect
+import pydoc
+import re
 import subprocess
 import sys
 import tomllib
@@ -59,6 +61,22 @@ def test_public_things_have_docstrings(thing):
 def test_docstrings_of_parts_are_found():
     names = {name for name, _ in documented()}
     assert {"Alignment.M", "Alignment.segments", "Alignment.from_dict", "costs.cosine", "drops.Percentile"} <= names
+
+
+def explained():
+    """What the pages of the reference explain, by page."""
+    for page in sorted((Path(__file__).parents[1] / "docs" / "api").glob("*.md")):
+        names = re.findall(r"^::: ([\w.]+)", page.read_text(encoding="utf-8"), re.MULTILINE)
+        yield from (pytest.param(name, id=f"{page.stem}-{name}") for name in names)
+
+
+@pytest.mark.parametrize("name", list(explained()))
+def test_names_in_the_reference_exist(name):
+    """Sooner than `make docs` says it."""
+    extra = {"torch": "torch", "sklearn": "sklearn", "corpus": "pyarrow"}.get(name.split(".")[1])
+    if extra:
+        pytest.importorskip(extra)
+    assert pydoc.locate(name) is not None
 
 
 @pytest.mark.parametrize("method", dropdtw.METHODS)
