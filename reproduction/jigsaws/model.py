@@ -144,7 +144,7 @@ class GestureModel(nn.Module):
         """Embed frames (B, N, d) as vectors of length √DIM, (B, N, DIM), with zeros for padding."""
         if self.training:
             frames = frames + NOISE * torch.randn_like(frames)
-        wide = self.window((frames * real[..., None]).mT).mT
+        wide: Tensor = self.window((frames * real[..., None]).mT).mT
         if self.training:  # drop channels: one draw per trial and channel
             wide = wide * ((torch.rand(len(wide), 1, WIDTH, device=wide.device) > 0.2) / 0.8)
         X = wide.new_zeros(*real.shape, DIM)
