@@ -161,7 +161,8 @@ def sample(table: Recurrence, reducer: Reducer, costs: Costs, n: int, rng: np.ra
     grid = _Grid(table, costs)
     _forward(grid, reducer)
     ends = reducer.weights(grid.ends())[:, 0]
-    return [_random_path(grid, reducer, grid.final[drawn(ends, rng)], rng) for _ in range(n)]
+    seen: dict[tuple[int, int, int], Array] = {}
+    return [_random_path(grid, reducer, grid.final[drawn(ends, rng)], rng, seen) for _ in range(n)]
 
 
 class Column:
@@ -326,13 +327,19 @@ def _backward(
     return into["match"][1:, 1:], into["drop_x"][1:], into["drop_z"][1:], Charges(**charged)
 
 
-def _random_path(grid: _Grid, reducer: Reducer, s: int, rng: np.random.Generator) -> list[Step]:
-    """A random path from state s in the last cell back to the origin, as steps from start to end."""
+def _random_path(
+    grid: _Grid, reducer: Reducer, s: int, rng: np.random.Generator, seen: dict[tuple[int, int, int], Array]
+) -> list[Step]:
+    """A random path from state s in the last cell back to the origin, as steps from start to end.
+
+    seen : the weights of the edges into the cells that other paths have passed through.
+    """
     i, j = grid.shape
     path = []
     while (i, j) != (0, 0):
-        w = reducer.weights(grid.arriving(s, np.array([i]), np.array([j])))[:, 0]
-        way = grid.ways[s][drawn(w, rng)]
+        if (s, i, j) not in seen:
+            seen[s, i, j] = reducer.weights(grid.arriving(s, np.array([i]), np.array([j])))[:, 0]
+        way = grid.ways[s][drawn(seen[s, i, j], rng)]
         path.append(Step(way.cost, i - 1, j - 1, way.weight, way.plus))
         s, i, j = way.src, i - way.di, j - way.dj
     return path[::-1]
