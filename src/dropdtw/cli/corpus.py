@@ -29,7 +29,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Place = Annotated[
+CorpusPlace = Annotated[
     str,
     typer.Argument(metavar="CORPUS", help="A .parquet file or a folder of them: a path or a URL (s3://bucket/x)."),
 ]
@@ -64,7 +64,7 @@ def localize(
     steps: Annotated[
         str, typer.Argument(metavar="STEPS", help="A file of step features, (K, d); or 'own': each record's own steps.")
     ],
-    corpus: Place,
+    corpus: CorpusPlace,
     out: Out,
     *,
     flags: Flags,
@@ -101,7 +101,7 @@ def retrieve(
             metavar="QUERY", help="The sequence to look for (Z), in a file; or a corpus of queries, in Parquet."
         ),
     ],
-    corpus: Place,
+    corpus: CorpusPlace,
     out: Out,
     top: Annotated[int, typer.Option(min=1, help="Number of records to find per query.")] = 10,
     *,

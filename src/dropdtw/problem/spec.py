@@ -177,7 +177,7 @@ class Spec:
         self.order.check_steps(K)
         if self.order.is_plain:
             return None
-        if self.method.takes_ids:  # `apart.graph_of_ids` adds the uses of the method's own table
+        if self.method.takes_ids:  # `orders.repeats` adds the uses of the method's own table
             return self.order.graph(METHODS["steps"].table(True, False, self.matching, False))
         found = self.order.graph(self.table)
         return None if found.chain is not None and found.chain.tolist() == list(range(K)) else found
