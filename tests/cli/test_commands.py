@@ -198,6 +198,7 @@ WRONG = {
     "format": (["chapters", STEPS, TALK, "--format", "docx"], "--format is 'docx'; choose one of json"),
     "which format": (["chapters", STEPS, TALK, "--out", "a.txt"], "add --format json|csv|srt|vtt|ffmetadata"),
     "model": (["chapters", STEPS, TALK, "--model", "no-such-folder"], "give 'wordllama' or the folder of"),
+    "no recording": (["chapters", STEPS, TALK, "-o", "a.html", "--recording", "b.mp4"], "b.mp4, which is not a file"),
     "skip": (["chapters", STEPS, TALK, "--skip", "-1"], "Invalid value for '--skip'"),
     "no drop_z": (["chapters", STEPS, TALK, "--drop-z", "0.2"], "No such option: --drop-z"),
     "no engine": (["chapters", STEPS, TALK, "--engine", "ray"], "No such option: --engine"),
@@ -275,7 +276,7 @@ def test_chapters_prints_a_table():
     lines = run("chapters", STEPS, TALK).stdout.splitlines()
     assert lines[0].split() == ["#", "step", "start", "stop", "confidence", "begins", "with"]
     assert re.match(r"1  Take the wheel off the bike +0:35 +0:46 +\d+%  First turn the bicycle", lines[1])
-    assert re.match(r"5  Oil the chain +not found$", lines[5])
+    assert re.match(r"5  Oil the chain +not found +closest: \d:\d\d, \d+%$", lines[5])
     assert lines[-1] == "6 of 7 steps found among 40 sentences"
 
 
@@ -283,7 +284,10 @@ def test_chapters_prints_a_table():
 def test_chapters_writes_json_alone_to_a_pipe():
     done = run("chapters", STEPS, "-", "--format", "json", input=Path(TALK).read_text())
     segments = json.loads(done.stdout)["segments"]
+    closest = segments[4].pop("closest")
     assert [set(s) for s in segments] == [{"number", "index", "step", "start", "stop", "confidence"}] * 7
+    assert 0 <= closest["confidence"] < 0.5
+    assert segments[3]["stop"] <= closest["start"] < closest["stop"] <= segments[5]["start"]
     nothing = {"start": None, "stop": None, "confidence": None}
     assert segments[4] == {"number": "5", "index": 4, "step": "Oil the chain"} | nothing
 
@@ -294,6 +298,20 @@ def test_chapters_tells_the_format_by_the_name(folder):
     assert Path("a.vtt").read_text().startswith("WEBVTT\n")
     run("chapters", STEPS, TALK, "--out", "a.txt", "--format", "youtube", "--drop-x", "percentile:10", "--skip", "0.2")
     assert Path("a.txt").read_text().startswith("0:00 Introduction\n")
+
+
+@pytest.mark.usefixtures("wordllama")
+def test_chapters_plays_a_recording_and_titles_its_page(folder):
+    Path("films").mkdir()
+    Path("films/my talk.mp4").touch()
+    run("chapters", STEPS, TALK, "--out", "a.html", "--recording", "films/my talk.mp4")
+    page = Path("a.html").read_text()
+    assert '<video id="media" src="films/my%20talk.mp4"' in page
+    assert "<h1>talk</h1>" in page
+    site = ["--recording", "https://x.org/1", "--title", "Tires"]
+    page = run("chapters", STEPS, TALK, "--format", "html", *site).stdout
+    assert "<h1>Tires</h1>" in page
+    assert 'href="https://x.org/1#t=35"' in page
 
 
 @pytest.mark.usefixtures("wordllama")
