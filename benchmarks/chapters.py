@@ -1,6 +1,6 @@
 """Measure `dropdtw.text.find_steps` on cooking videos by cross-validation, then calibrate it on all of them.
 
-python -m benchmarks.chapters --data DIR [--folds 5] [--seed 0]
+python -m benchmarks.chapters --data DIR [--folds 5] [--seed 0] [--model FOLDER]
 
 DIR has `yc2_transcripts.json.gz` (see `reproduction.data.transcripts`). Its videos are split into folds. All constants
 of `dropdtw/text/evidence.py` are chosen on all folds but one and measured on that one, in turn. The last lines choose
@@ -366,9 +366,9 @@ def report(outcomes: Sequence[Outcome], baseline: Sequence[Search]) -> None:
         )
 
 
-def split(folder: Path, folds: int = 5, seed: int = 0) -> list[list[Task]]:
+def split(folder: Path, folds: int = 5, seed: int = 0, model: str = "wordllama") -> list[list[Task]]:
     """The tasks of every fold."""
-    rng, embed = np.random.default_rng(seed), Embedder()
+    rng, embed = np.random.default_rng(seed), Embedder(model)
     there = videos(folder)
     place = rng.permutation(len(there)) % folds
     parts = [[v for v, p in zip(there, place, strict=True) if p == k] for k in range(folds)]
@@ -407,8 +407,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the folder with yc2_transcripts.json.gz")
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--model", default="wordllama", help="the embeddings to fit the constants to, see `embed`")
     options = parser.parse_args()
-    parts = split(options.data, options.folds, options.seed)
+    parts = split(options.data, options.folds, options.seed, options.model)
     candidates = [Aligned(*values) for values in product(SKIPS, GAMMAS, UNKNOWNS)]
     folds = [{how: [s for task in part for s in searches(task, how)] for how in candidates} for part in parts]
     count = len({task.video.name for part in parts for task in part})

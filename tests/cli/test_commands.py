@@ -12,11 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
 import dropdtw
 from cli_cases import call, run
 from dropdtw import cli
 from dropdtw.cli import options
+from dropdtw.cli.app import app
+from dropdtw.cli.panels import ADVANCED, COMMON
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "chapters"
 STEPS, TALK = str(EXAMPLES / "steps.txt"), str(EXAMPLES / "talk.srt")
@@ -407,6 +410,30 @@ def test_help_lists_the_commands(monkeypatch, capsys):
     code, out, err = call(monkeypatch, capsys)
     assert code == 2
     assert (out + err).count("Usage:") == 1
+
+
+def test_commands_are_in_the_order_in_which_people_need_them():
+    listed = re.findall(r"^│ (\w+) ", run("--help").stdout.partition("Common commands")[2], re.M)
+    assert listed[0] == "chapters"
+    assert set(listed[-2:]) == {"corpus", "info"}
+    assert listed.index("align") < listed.index("retrieve")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_common_options_first(command):
+    found = typer.main.get_command(app).commands[command]
+    if command in GROUPS:
+        found = next(iter(found.commands.values()))
+    options = [p for p in found.get_params(typer.Context(found)) if p.param_type_name == "option"]
+    assert getattr(found, "common", set()) <= {option.name for option in options}
+    panels = [getattr(option, "rich_help_panel", None) for option in options]
+    if set(panels) != {None}:  # a command with few options has one panel
+        assert panels == sorted(panels, key=[COMMON, ADVANCED].index)
+        assert {COMMON, ADVANCED} == set(panels)
+    common = [option.name for option, panel in zip(options, panels, strict=True) if panel != ADVANCED]
+    assert 2 <= len(common) <= 9
+    assert "help" in common
+    assert "contiguous" not in common
 
 
 def test_version(monkeypatch, capsys):
