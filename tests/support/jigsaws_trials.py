@@ -2,7 +2,7 @@
 
 import numpy as np
 
-PLANS = {"Suturing": ("G1", "G2", "G1", "G3"), "Knot_Tying": ("G11", "G12", "G11")}
+PLANS = {"Suturing": ("G1", "G2", "G1", "G3"), "Knot_Tying": ("G11", "G1", "G12", "G11")}
 CHANNELS = ("G1", "G2", "G3", "G11", "G12")
 
 

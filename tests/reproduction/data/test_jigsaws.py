@@ -14,7 +14,7 @@ def test_trials_are_read(tmp_path):
     assert [t.name for t in jigsaws.load(tmp_path / "jigsaws.npz")] == arrays["names"].tolist()
     knot = trials[2]
     assert (knot.task, knot.subject) == ("Knot_Tying", "S02")
-    assert [gesture for gesture, _, _ in knot.segments] == ["G11", "G12", "G11"]
+    assert [gesture for gesture, _, _ in knot.segments] == ["G11", "G1", "G12", "G11"]
     start = arrays["lengths"][:2].sum()
     np.testing.assert_array_equal(knot.kinematics, arrays["kinematics"][start : start + arrays["lengths"][2]])
     assert knot.segments[0][1] == 10
