@@ -11,6 +11,7 @@ import typer
 
 from dropdtw.cli import options, screen
 from dropdtw.cli.flags import Flags, of_alignment
+from dropdtw.cli.panels import panels
 from dropdtw.files.sanitize import one_line
 from dropdtw.problem.options import MethodOptions
 
@@ -28,6 +29,8 @@ app = typer.Typer(
     help="Align corpora in Parquet, of any size, on this machine or with Ray. Needs: pip install 'dropdtw[parquet]'.",
     no_args_is_help=True,
 )
+
+OFTEN = "out drop_x drop_z method engine"
 
 CorpusPlace = Annotated[
     str,
@@ -52,7 +55,9 @@ ShardRows = Annotated[int, typer.Option(min=1, help="Records per shard. After a 
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad record instead of skipping it.")]
 
 
-@app.command(epilog="Example: dropdtw corpus localize steps.npy s3://bucket/talks --engine ray --out found")
+@app.command(
+    cls=panels(OFTEN), epilog="Example: dropdtw corpus localize steps.npy s3://bucket/talks --engine ray --out found"
+)
 @of_alignment(
     MethodOptions,
     drop_x="Default: suggest, for each record.",
@@ -92,7 +97,10 @@ def localize(
     _show(dropdtw.corpus.localize(Z, corpus, place, **how, **running), f"{place}/parts")
 
 
-@app.command(epilog="Example: dropdtw corpus retrieve query.npy talks/ --out near --top 10 --drop-x 0.3 --drop-z 0.3")
+@app.command(
+    cls=panels(f"{OFTEN} top"),
+    epilog="Example: dropdtw corpus retrieve query.npy talks/ --out near --top 10 --drop-x 0.3 --drop-z 0.3",
+)
 @of_alignment(MethodOptions, **EITHER)
 def retrieve(
     query: Annotated[
@@ -132,7 +140,9 @@ def retrieve(
     _show(run, f"{place}/nearest.parquet")
 
 
-@app.command(epilog="Example: dropdtw corpus pairwise left/ right/ --out pairs --drop-x 0.3 --drop-z 0.3")
+@app.command(
+    cls=panels(OFTEN), epilog="Example: dropdtw corpus pairwise left/ right/ --out pairs --drop-x 0.3 --drop-z 0.3"
+)
 @of_alignment(MethodOptions, **EITHER)
 def pairwise(
     left: Annotated[str, typer.Argument(metavar="LEFT", help="A corpus; its records are the Z.")],
