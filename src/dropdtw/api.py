@@ -1,7 +1,8 @@
 """The public functions: they take sequences or match costs and return an alignment, a cost or a distribution.
 
-`align` and `distance` take two sequences, `alignments` and `pairwise` take lists of sequences, `solve` and `cost` take match costs, and
-`posterior` takes either. They share their options, which `solve` explains: each is a method of `Aligner(**options)`.
+`align` and `distance` take two sequences, `alignments` and `pairwise` take lists of sequences, `solve` and `cost` take
+match costs, and `posterior` takes either. They share their options, which `solve` explains: each is a method of
+`Aligner(**options)`.
 """
 
 from __future__ import annotations
