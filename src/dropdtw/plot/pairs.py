@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from dropdtw.plot.common import (
     DROPPED,
-    HATCHED,
     MATCH,
     TRUTH,
     UNREACHED,
@@ -378,8 +377,8 @@ def _signal(
     step = float(at[1] - at[0]) if len(at) > 1 else 2 * float(at[0]) + 1
     spans = [(at[start] - step / 2, (stop - start) * step) for start, stop in runs(dropped)]
     as_image = values.shape[1] > CURVES
-    ax.broken_barh(spans, (floor - 0.05, 1.1), zorder=3 if as_image else 0, facecolor=(DROPPED, 0.16),
-                   edgecolor=DROPPED, hatch=HATCHED if as_image else None, linewidth=0)  # fmt: skip
+    look = hatched(DROPPED) if as_image else {"facecolor": (DROPPED, 0.16), "linewidth": 0}
+    ax.broken_barh(spans, (floor - 0.05, 1.1), zorder=3 if as_image else 0, **look)
     if as_image:
         extent = (at[0] - step / 2, at[-1] + step / 2, floor, floor + 1)
         ax.imshow(values.T, cmap="Greys", aspect="auto", interpolation="nearest", extent=extent, vmin=low, vmax=high)
