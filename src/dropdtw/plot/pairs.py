@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -73,6 +74,7 @@ def alignment(
     >>> ax = plot.alignment(a, truth_x=[(0, 1), (2, 4)])
     """
     ax = ax or new_axes()
+    ticker: Any = import_module("matplotlib.ticker")
     K, N = a.shape
     if a.problem is not None:
         C = a.problem.given.banded()
@@ -99,7 +101,9 @@ def alignment(
         for edge in (start, stop):
             ax.axvline(edge - 0.5, color=TRUTH, linestyle="--", linewidth=1.2)
     ax.set(xlim=(-0.5, N - 0.5), ylim=(K - 0.5, -0.5), xlabel=xlabel, ylabel=ylabel)
-    ax.locator_params(integer=True)
+    for each in (ax.xaxis, ax.yaxis):
+        if isinstance(locator := each.get_major_locator(), ticker.MaxNLocator):  # not that of times, on shared axes
+            locator.set_params(integer=True)
     for clock, axis, label in zip(a.clocks or (), (ax.yaxis, ax.xaxis), (ylabel, xlabel), strict=bool(a.clocks)):
         if clock is not None:
             name = time_axis(axis, clock, -0.5)
