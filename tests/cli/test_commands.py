@@ -188,7 +188,7 @@ WRONG = {
     "two clocks": (["align", "Z.npy", "X.npy", "--fps", "25", "--time", "t"], "--fps and --time both set the times"),
     "no clock": (["align", "Z.npy", "X.npy", "--time", "t"], "X.npy has no named columns, so none is called 't'"),
     "no column": (["chapters", STEPS, "talk.csv"], "talk.csv: there is no column of times among at, text"),
-    "out": (["align", "Z.npy", "X.npy", "--out", "a.xml"], "written as .json, .csv, .npz"),
+    "out": (["align", "Z.npy", "X.npy", "--out", "a.xml"], "written as .json, .csv or .npz"),
     "costs": (["align", "Z.npy", "X.npy", "--out", "a.csv", "--costs"], "a .csv file has no place for --costs; give a"),
     "plot": (["align", "Z.npy", "X.npy", "--plot", "a.doc"], "written as .png, .svg or .pdf"),
     "two pipes": (["align", "-", "-"], "can be read only once"),

@@ -114,10 +114,8 @@ def chapters(
     from dropdtw.orders.blocks import read_blocks
     from dropdtw.text.chapters import youtube_chapters
 
-    kind = _kind(form, out)
-    if [steps, talk, order].count("-") > 1:
-        names = "STEPS and TALK are both" if steps == talk else "--order and STEPS or TALK are both"
-        raise ValueError(f"{names} '-', but standard input can be read only once; give one of them as a file")
+    kind = options.format_of(form, out, {f".{name}": name for name in text.FORMATS}, text.FORMATS)
+    options.refuse_one_stream(STEPS=steps, TALK=talk, _order=order)
     options.refuse_overwriting({"--out": out}, (steps, talk, drop_x, order, recording))
     wanted = options.parsed(steps, read_blocks, "one step per line")
     if any("-->" in name for name in wanted.names):
@@ -198,23 +196,6 @@ def _said(place: str, timed: bool, time: str | None) -> list[Sentence]:
     if not said:
         raise ValueError(f"{place} has no sentences; give one per line")
     return said
-
-
-def _kind(form: str | None, out: str | None) -> str | None:
-    """The format to write; None for only the table."""
-    from dropdtw.text import FORMATS
-
-    if form is None and out is not None:
-        end = Path(out).suffix.lower().lstrip(".")
-        if end not in FORMATS:
-            raise ValueError(
-                f"--out is {out!r}, whose extension is not a known format; use .json, .csv, .srt, .vtt or .html, or "
-                f"add --format {'|'.join(FORMATS)}"
-            )
-        return end
-    if form is not None and form not in FORMATS:
-        raise ValueError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}")
-    return form
 
 
 def _ordered(wanted: Steps, place: str) -> Steps:

@@ -32,7 +32,7 @@ app = typer.Typer(
 
 OFTEN = "out drop_x drop_z method engine"
 
-Place = Annotated[
+CorpusPlace = Annotated[
     str,
     typer.Argument(metavar="CORPUS", help="A .parquet file or a folder of them: a path or a URL (s3://bucket/x)."),
 ]
@@ -69,7 +69,7 @@ def localize(
     steps: Annotated[
         str, typer.Argument(metavar="STEPS", help="A file of step features, (K, d); or 'own': each record's own steps.")
     ],
-    corpus: Place,
+    corpus: CorpusPlace,
     out: Out,
     *,
     flags: Flags,
@@ -109,7 +109,7 @@ def retrieve(
             metavar="QUERY", help="The sequence to look for (Z), in a file; or a corpus of queries, in Parquet."
         ),
     ],
-    corpus: Place,
+    corpus: CorpusPlace,
     out: Out,
     top: Annotated[int, typer.Option(min=1, help="Number of records to find per query.")] = 10,
     *,
