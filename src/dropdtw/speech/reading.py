@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from dropdtw import executors
-from dropdtw.api import posterior
+from dropdtw.api import posterior, solve
 from dropdtw.costs import Match
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.inputs import Array
@@ -51,6 +51,8 @@ ABSENCE: Final = (4.0, -6.0, 0.0, 0.0)
 """The same for the confidence that a sentence is not read."""
 HALF: Final = 0.3
 """How much a word counts as read that matches one unlike it."""
+WITHIN: Final = 8.0
+"""What it may cost to read a sentence in one piece, in nats."""
 LONG: Final = 2.5
 """Multiple of its usual duration that a word lasts at most; more is silence beside it."""
 FEWEST: Final = 3
@@ -170,9 +172,9 @@ def sync(text: str, words: Sequence[SpokenWord], *, progress: Progress = None) -
         )
     sounds = Sounds([part for _, part in parts_z], [part for _, part in parts_x])
     pairs, cost = _aligned(sounds, reporter("aligning words", progress))
+    line_of = np.array([n for n, _ in written])[[k for k, _ in parts_z]]
+    pairs = _gathered(sounds, pairs[_believed(sounds, pairs)], line_of)
     sure = _probabilities(sounds, pairs)
-    kept = _believed(sounds, pairs)
-    pairs, sure = pairs[kept], sure[kept]
     return _reading(lines, written, parts_z, sounds, pairs, sure, _Clock(words, parts_x), cost)
 
 
@@ -307,6 +309,36 @@ def _believed(sounds: Sounds, pairs: Array) -> Array:
     return kept
 
 
+def _gathered(sounds: Sounds, pairs: Array, line_of: Array) -> Array:
+    """The pairs, with each sentence in one piece where that costs little.
+
+    If a sentence is read twice, its beginning in the first reading and its end in the second one match as well as
+    either reading. So a sentence that is interrupted by other words is aligned again, with the words before the end of
+    the interruption, and with those after its beginning.
+    """
+    found, at = [], 0
+    ends = np.flatnonzero(np.diff(line_of[pairs[:, 0]])) + 1 if len(pairs) else []
+    for first, last in pairwise([0, *ends, len(pairs)]):
+        here = pairs[first:last]
+        gaps = np.diff(here[:, 1]) - 1
+        if not len(gaps) or gaps.max() < FEWEST:
+            continue
+        n = int(gaps.argmax())
+        low = int(pairs[first - 1, 1]) + 1 if first else max(0, int(here[0, 1]) - MARGIN)
+        high = int(pairs[last, 1]) if last < len(pairs) else min(len(sounds.x), int(here[-1, 1]) + MARGIN)
+        top, bottom = np.searchsorted(line_of, [line_of[here[0, 0]], line_of[here[0, 0]] + 1]).tolist()
+        tried = []
+        for left, right in ((low, high), (low, int(here[n + 1, 1])), (int(here[n, 1]) + 1, high)):
+            a = solve(sounds.costs(slice(top, bottom), slice(left, right)), **COSTS)
+            rest = high - low - (right - left)
+            tried.append((a.cost + DROP * rest + OPENING * (rest > 0), a.pairs + [top, left]))
+        cost, moved = min(tried[1:], key=lambda each: each[0])
+        if cost <= tried[0][0] + WITHIN and len(moved):
+            found += [pairs[at:first], moved]
+            at = last
+    return np.concatenate([*found, pairs[at:]])
+
+
 class _Clock:
     """When each part of a heard word is spoken, and the usual pace."""
 
@@ -323,6 +355,44 @@ class _Clock:
         self.pace = float(np.median(spoken)) if len(spoken) else PACE
         self.begin = np.maximum(self.starts, self.stops - LONG * self.pace * (sizes + 1))
         self.end = np.minimum(self.stops, self.starts + LONG * self.pace * (sizes + 1))
+
+    def usual(self, sizes: Array) -> float:
+        """How long words with these numbers of letters usually last."""
+        return float(self.pace * sizes.sum())
+
+    def border(
+        self, before: int, behind: int | None, missing: float, needed: float, *, limit: int
+    ) -> tuple[float, float]:
+        """Where the words before a border end, and those behind it begin.
+
+        before, behind : the heard words that are sure to lie on either side; −1 and None: none.
+        missing, needed : how many seconds of words were not heard before and behind the border.
+        limit : the number of words that are missing on both sides together. If many more were heard, they are not
+            these words, and lie between.
+        """
+        ends = float(self.end[before]) if before >= 0 else 0.0
+        heard = len(self.begin) if behind is None else behind
+        begins = float(self.begin[heard]) if heard < len(self.begin) else np.inf
+        between = heard - before - 1
+        if 0 < between <= limit + 1 and behind is not None and before >= 0:
+            best = np.inf
+            for n in range(between + 1):
+                left, right = float(self.end[before + n]), float(self.begin[before + n + 1])
+                apart = abs(left - ends - missing) + abs(begins - needed - right) - (right - left)
+                if apart < best:
+                    best, cut = apart, n
+            stop, start = float(self.end[before + cut]), float(self.begin[before + cut + 1])
+            if cut == 0 and missing:
+                stop = max(stop, min(start, ends + missing))
+            if cut == between and needed:
+                start = min(start, max(stop, begins - needed))
+            return stop, start
+        after = float(self.begin[before + 1]) if before + 1 < len(self.begin) else np.inf
+        room = max(0.0, after - ends)
+        stop = ends + min(missing, room if between or not needed else room * missing / (missing + needed))
+        ahead = float(self.end[heard - 1]) if heard else 0.0
+        start = begins if behind is None else max(min(begins, ahead if between else stop), begins - needed)
+        return stop, start
 
 
 def _reading(
@@ -343,16 +413,16 @@ def _reading(
     firm = np.zeros(len(parts), bool)
     firm[pairs[:, 0]] = sounds.table[sounds.z[pairs[:, 0]], sounds.x[pairs[:, 1]]] < 0
     line_of = np.array([n for n, _ in written])[owner]
-    limits = np.searchsorted(line_of, np.arange(len(lines) + 1))
+    limits = np.searchsorted(line_of, np.arange(len(lines) + 1)).tolist()
+    told = sizes * np.where(firm, 1.0, np.where(partner >= 0, HALF, 0.0))
+    shares = np.add.reduceat(told, limits[:-1]) / np.add.reduceat(sizes, limits[:-1])
+    times = list(_borders(limits, firm, partner, sizes, clock, shares >= READ))
     found: list[ReadSentence] = []
-    for n, (first, last) in enumerate(pairwise(limits.tolist())):
-        weight = sizes[first:last] / sizes[first:last].sum()
-        share = float(weight @ np.where(firm[first:last], 1.0, np.where(partner[first:last] >= 0, HALF, 0.0)))
-        here = np.flatnonzero(partner[first:last] >= 0) + first
+    for n, (first, last) in enumerate(pairwise(limits)):
+        weight, share = sizes[first:last] / sizes[first:last].sum(), float(shares[n])
         features = np.array([1.0, share, 0.0, 0.0])
-        start = stop = None
-        if share >= READ and len(here):
-            start, stop = _span(first, last, here, partner, sizes, clock)
+        start, stop = times[n] or (None, None)
+        if start is not None:
             edges = (likely[first] * firm[first] + likely[last - 1] * firm[last - 1]) / 2
             features = np.array([1.0, share, float(weight @ likely[first:last]), edges])
         score = features @ np.array(CONFIDENCE if start is not None else ABSENCE)
@@ -366,19 +436,40 @@ def _reading(
     return Reading(tuple(found), tuple(_extra(found, partner, line_of, used, clock)), float(clock.stops.max()), cost)
 
 
-def _span(
-    first: int, last: int, here: Array, partner: Array, sizes: Array, clock: _Clock
-) -> tuple[float, float]:
-    """When a sentence begins and ends. Words at its ends that were not heard get their usual time, if there is room."""
-    j, k = int(partner[here[0]]), int(partner[here[-1]])
-    start, stop = float(clock.begin[j]), float(clock.end[k])
-    if before := sizes[first : here[0]].sum() + (here[0] - first):
-        room = float(clock.end[j - 1]) if j else 0.0
-        start = min(start, max(room, start - clock.pace * before))
-    if after := sizes[here[-1] + 1 : last].sum() + (last - here[-1] - 1):
-        room = float(clock.begin[k + 1]) if k + 1 < len(clock.begin) else np.inf
-        stop = max(stop, min(room, stop + clock.pace * after))
-    return round(start, 3), round(stop, 3)
+def _borders(
+    limits: Sequence[int], firm: Array, partner: Array, sizes: Array, clock: _Clock, read: Array
+) -> Iterator[tuple[float, float] | None]:
+    """When each sentence begins and ends, None if it is not read.
+
+    Words at its ends that were not heard, or heard as others, get their usual time. Heard words between two sentences
+    belong to the one whose missing words fit their time.
+    """
+    ends = []
+    for n, (first, last) in enumerate(pairwise(limits)):
+        here = np.flatnonzero(firm[first:last]) + first
+        ends.append((int(here[0]), int(here[-1])) if read[n] and len(here) else None)
+    starts: list[float] = []
+    stops: list[float] = []
+    last_row, last_column = -1, -1
+    for n, end in enumerate(ends):
+        if end is None:
+            starts.append(0.0)
+            stops.append(0.0)
+            continue
+        first, last = limits[n], limits[n + 1]
+        before = clock.usual(sizes[first : end[0]])
+        column = int(partner[end[0]])
+        follows = n > 0 and ends[n - 1] is not None
+        missing = clock.usual(sizes[last_row + 1 : first]) if follows else 0.0
+        stop, start = clock.border(last_column, column, missing, before, limit=end[0] - last_row - 1 if follows else 0)
+        if follows:
+            stops[-1] = stop
+        starts.append(start)
+        last_row, last_column = end[1], int(partner[end[1]])
+        after = clock.usual(sizes[last_row + 1 : last])
+        stops.append(clock.border(last_column, None, after, 0.0, limit=0)[0])
+    for end, start, stop in zip(ends, starts, stops, strict=True):
+        yield None if end is None else (round(start, 3), round(max(start, stop), 3))
 
 
 def _words(
