@@ -35,8 +35,8 @@ OPENING: Final = 3.0
 COSTS: Final = {"drop_x": DROP, "drop_z": DROP, "open_x": OPENING, "open_z": OPENING, "method": "needleman_wunsch"}
 TEMPERATURE: Final = 1.0
 """The γ of the posterior."""
-CHANCE: Final = 0.4
-"""Rate at which chance passages become rarer, per nat of evidence (as in `media.words`)."""
+CHANCE: Final = 0.5
+"""Rate at which chance passages become rarer, per nat of evidence."""
 BELIEVED: Final = 0.5
 """Minimum probability that a passage is no chance match; others are not used."""
 APART: Final = 12
@@ -53,6 +53,8 @@ HALF: Final = 0.3
 """How much a word counts as read that matches one unlike it."""
 WITHIN: Final = 8.0
 """What it may cost to read a sentence in one piece, in nats."""
+PAUSE: Final = 1.0
+"""Longest pause, in seconds, that counts as a sign of the end of a sentence."""
 LONG: Final = 2.5
 """Multiple of its usual duration that a word lasts at most; more is silence beside it."""
 FEWEST: Final = 3
@@ -323,20 +325,32 @@ def _gathered(sounds: Sounds, pairs: Array, line_of: Array) -> Array:
         gaps = np.diff(here[:, 1]) - 1
         if not len(gaps) or gaps.max() < FEWEST:
             continue
-        n = int(gaps.argmax())
         low = int(pairs[first - 1, 1]) + 1 if first else max(0, int(here[0, 1]) - MARGIN)
         high = int(pairs[last, 1]) if last < len(pairs) else min(len(sounds.x), int(here[-1, 1]) + MARGIN)
-        top, bottom = np.searchsorted(line_of, [line_of[here[0, 0]], line_of[here[0, 0]] + 1]).tolist()
-        tried = []
-        for left, right in ((low, high), (low, int(here[n + 1, 1])), (int(here[n, 1]) + 1, high)):
-            a = solve(sounds.costs(slice(top, bottom), slice(left, right)), **COSTS)
-            rest = high - low - (right - left)
-            tried.append((a.cost + DROP * rest + OPENING * (rest > 0), a.pairs + [top, left]))
-        cost, moved = min(tried[1:], key=lambda each: each[0])
-        if cost <= tried[0][0] + WITHIN and len(moved):
+        row = line_of[here[0, 0]]
+        top, bottom = np.searchsorted(line_of, [row, row + 1]).tolist()
+        best, moved = _within(sounds, (top, bottom), (low, high), (low, high))
+        limit = best + WITHIN
+        while len(moved) > 1 and (gaps := np.diff(moved[:, 1]) - 1).max() >= FEWEST:
+            wide = np.flatnonzero(gaps >= FEWEST)
+            parts = [part for n in wide for part in ((low, int(moved[n + 1, 1])), (int(moved[n, 1]) + 1, high))]
+            tried = [_within(sounds, (top, bottom), part, (low, high)) for part in parts]
+            best, moved = min(tried, key=lambda each: each[0])
+            if best > limit:
+                break
+        if best <= limit and len(moved):
             found += [pairs[at:first], moved]
             at = last
     return np.concatenate([*found, pairs[at:]])
+
+
+def _within(sounds: Sounds, rows: tuple[int, int], part: tuple[int, int], all_of: tuple[int, int]) -> tuple[float, Array]:
+    """The best alignment of some rows with a part of some columns: the cost with the rest dropped, and the pairs."""
+    if part[1] <= part[0]:
+        return np.inf, np.empty((0, 2), np.int64)
+    a = solve(sounds.costs(slice(*rows), slice(*part)), **COSTS)
+    rest = all_of[1] - all_of[0] - (part[1] - part[0])
+    return a.cost + DROP * rest + OPENING * (rest > 0), a.pairs + [rows[0], part[0]]
 
 
 class _Clock:
@@ -360,39 +374,48 @@ class _Clock:
         """How long words with these numbers of letters usually last."""
         return float(self.pace * sizes.sum())
 
-    def border(
-        self, before: int, behind: int | None, missing: float, needed: float, *, limit: int
-    ) -> tuple[float, float]:
+    def border(self, before: int, behind: int, missing: Array, needed: Array) -> tuple[float, float]:
         """Where the words before a border end, and those behind it begin.
 
-        before, behind : the heard words that are sure to lie on either side; −1 and None: none.
-        missing, needed : how many seconds of words were not heard before and behind the border.
-        limit : the number of words that are missing on both sides together. If many more were heard, they are not
-            these words, and lie between.
+        before, behind : the heard words that are sure to lie on either side.
+        missing, needed : the letters of the words that were not heard, or heard as others, before and behind it.
         """
-        ends = float(self.end[before]) if before >= 0 else 0.0
-        heard = len(self.begin) if behind is None else behind
-        begins = float(self.begin[heard]) if heard < len(self.begin) else np.inf
-        between = heard - before - 1
-        if 0 < between <= limit + 1 and behind is not None and before >= 0:
-            best = np.inf
-            for n in range(between + 1):
-                left, right = float(self.end[before + n]), float(self.begin[before + n + 1])
-                apart = abs(left - ends - missing) + abs(begins - needed - right) - (right - left)
-                if apart < best:
-                    best, cut = apart, n
-            stop, start = float(self.end[before + cut]), float(self.begin[before + cut + 1])
-            if cut == 0 and missing:
-                stop = max(stop, min(start, ends + missing))
-            if cut == between and needed:
-                start = min(start, max(stop, begins - needed))
-            return stop, start
-        after = float(self.begin[before + 1]) if before + 1 < len(self.begin) else np.inf
-        room = max(0.0, after - ends)
-        stop = ends + min(missing, room if between or not needed else room * missing / (missing + needed))
-        ahead = float(self.end[heard - 1]) if heard else 0.0
-        start = begins if behind is None else max(min(begins, ahead if between else stop), begins - needed)
+        between = behind - before - 1
+        if not between:
+            room = max(0.0, float(self.begin[behind] - self.end[before]))
+            wanted = self.usual(missing), self.usual(needed)
+            share = min(1.0, room / max(sum(wanted), 1e-9))
+            return float(self.end[before]) + share * wanted[0], float(self.begin[behind]) - share * wanted[1]
+        if between > len(missing) + len(needed) + 1:  # they are not these words, and lie between
+            return self.after(before, missing), self.ahead(behind, needed)
+        cuts = np.arange(before, behind)
+        stops, starts = self.end[cuts], self.begin[cuts + 1]
+        apart = abs(stops - self.end[before] - self.usual(missing)) + abs(
+            self.begin[behind] - self.usual(needed) - starts
+        )
+        cut = int(cuts[np.argmin(apart - (starts - stops))])
+        stop, start = float(self.end[cut]), float(self.begin[cut + 1])
+        if cut == before:
+            stop = max(stop, min(start, stop + self.usual(missing)))
+        if cut == behind - 1:
+            start = min(start, max(stop, start - self.usual(needed)))
         return stop, start
+
+    def after(self, before: int, missing: Array) -> float:
+        """When words end that were not heard, or heard as others, after a heard word."""
+        cuts = np.arange(before, min(len(self.end), before + len(missing) + 2))
+        stops, starts = self.end[cuts], np.append(self.begin, np.inf)[cuts + 1]
+        wanted = float(self.end[before]) + self.usual(missing)
+        cut = int(np.argmin(abs(stops - wanted) - np.minimum(starts - stops, PAUSE)))
+        return max(float(stops[0]), min(wanted, float(starts[0]))) if cut == 0 else float(stops[cut])
+
+    def ahead(self, behind: int, needed: Array) -> float:
+        """When words begin that were not heard, or heard as others, before a heard word."""
+        cuts = np.arange(behind, max(-1, behind - len(needed) - 2), -1)
+        starts, stops = self.begin[cuts], np.append(0.0, self.end)[cuts]
+        wanted = float(self.begin[behind]) - self.usual(needed)
+        cut = int(np.argmin(abs(starts - wanted) - np.minimum(starts - stops, PAUSE)))
+        return min(float(starts[0]), max(wanted, float(stops[0]))) if cut == 0 else float(starts[cut])
 
 
 def _reading(
@@ -448,28 +471,22 @@ def _borders(
     for n, (first, last) in enumerate(pairwise(limits)):
         here = np.flatnonzero(firm[first:last]) + first
         ends.append((int(here[0]), int(here[-1])) if read[n] and len(here) else None)
-    starts: list[float] = []
-    stops: list[float] = []
-    last_row, last_column = -1, -1
     for n, end in enumerate(ends):
         if end is None:
-            starts.append(0.0)
-            stops.append(0.0)
+            yield None
             continue
-        first, last = limits[n], limits[n + 1]
-        before = clock.usual(sizes[first : end[0]])
-        column = int(partner[end[0]])
-        follows = n > 0 and ends[n - 1] is not None
-        missing = clock.usual(sizes[last_row + 1 : first]) if follows else 0.0
-        stop, start = clock.border(last_column, column, missing, before, limit=end[0] - last_row - 1 if follows else 0)
-        if follows:
-            stops[-1] = stop
-        starts.append(start)
-        last_row, last_column = end[1], int(partner[end[1]])
-        after = clock.usual(sizes[last_row + 1 : last])
-        stops.append(clock.border(last_column, None, after, 0.0, limit=0)[0])
-    for end, start, stop in zip(ends, starts, stops, strict=True):
-        yield None if end is None else (round(start, 3), round(max(start, stop), 3))
+        needed, missing = sizes[limits[n] : end[0]], sizes[end[1] + 1 : limits[n + 1]]
+        begin, last = int(partner[end[0]]), int(partner[end[1]])
+        previous, following = ends[n - 1] if n else None, ends[n + 1] if n + 1 < len(ends) else None
+        if previous is None:
+            start = clock.ahead(begin, needed)
+        else:
+            start = clock.border(int(partner[previous[1]]), begin, sizes[previous[1] + 1 : limits[n]], needed)[1]
+        if following is None:
+            stop = clock.after(last, missing)
+        else:
+            stop = clock.border(last, int(partner[following[0]]), missing, sizes[limits[n + 1] : following[0]])[0]
+        yield round(start, 3), round(max(start, stop), 3)
 
 
 def _words(
