@@ -41,7 +41,7 @@ BELIEVED: Final = 0.5
 """Minimum probability that a passage is no chance match; others are not used."""
 APART: Final = 12
 """Number of words without evidence, on both sides together, that end a passage."""
-READ: Final = 0.5
+READ: Final = 0.35
 """Minimum share of a sentence, by letters, that must be matched; less is not read."""
 CONFIDENCE: Final = (-2.0, 4.0, 1.0, 1.0)
 """Weights of a logistic regression for the confidence: constant, and those of `_features`."""
@@ -51,7 +51,7 @@ ABSENCE: Final = (4.0, -6.0, 0.0, 0.0)
 """The same for the confidence that a sentence is not read."""
 HALF: Final = 0.3
 """How much a word counts as read that matches one unlike it."""
-WITHIN: Final = 8.0
+WITHIN: Final = 14.0
 """What it may cost to read a sentence in one piece, in nats."""
 PAUSE: Final = 1.0
 """Longest pause, in seconds, that counts as a sign of the end of a sentence."""

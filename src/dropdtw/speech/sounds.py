@@ -17,11 +17,11 @@ from dropdtw.problem.inputs import Array
 from dropdtw.tables import recurrence
 from dropdtw.tables.reducers import hard_min
 
-UNLIKE: Final = 3.0
+UNLIKE: Final = 2.5
 """Cost of a match of two words that have nothing in common, in nats."""
 MISHEARD: Final = 2.5
 """How much less evidence a word is that sounds the same but is spelled otherwise, in nats."""
-DISTANCE: Final = 7.0
+DISTANCE: Final = 6.0
 """How much less evidence a word is for a distance of 1 between the sounds, in nats."""
 FARTHEST: Final = 0.6
 """Distance of two sounds from which words count as unlike."""
