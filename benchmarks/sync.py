@@ -48,6 +48,7 @@ class Script:
 
     @property
     def unread(self) -> set[int]:
+        """The sentences that no utterance reads completely."""
         return set(range(len(self.sentences))) - {n for _, n in self.utterances if n is not None}
 
 

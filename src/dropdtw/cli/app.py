@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dropdtw.cli import align, chapters, corpus, diff, explore, find, info, retime, retrieve
+from dropdtw.cli import align, chapters, corpus, diff, explore, find, info, retime, retrieve, sync
 
 
 def _version(asked: bool) -> None:
@@ -33,6 +33,7 @@ app.command(epilog="Example: dropdtw chapters steps.txt talk.srt --format youtub
 app.command(epilog="Example: dropdtw find query.npy signal.npy -k 5 --drop-x 0.3 --plot found.png")(find.find)
 app.command(epilog="Example: dropdtw diff monday.mp3 tuesday.mp3 --out edits.html")(diff.diff)
 app.command(epilog="Example: dropdtw retime talk.srt --from talk.mp4 --to edited.mp4 --out edited.srt")(retime.retime)
+app.command(epilog="Example: dropdtw sync book.md book.mp3 --words book.json --out book.html")(sync.sync)
 app.command(epilog="Example: dropdtw retrieve query.npy corpus/ --top 10 --drop-x 0.3 --drop-z 0.3")(retrieve.retrieve)
 app.add_typer(corpus.app, name="corpus")
 app.command(epilog="Example: dropdtw explore steps.npy frames.npy")(explore.explore)

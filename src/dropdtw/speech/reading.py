@@ -63,6 +63,8 @@ NEAR, REPEATED = 4, 0.6
 """A repeat is this near in sentences, and has at least this share of words in common."""
 PACE: Final = 0.075
 """Usual duration of a letter in seconds, if the recording does not say."""
+Range = tuple[int, int]
+
 LONGEST: Final = 200_000
 """Maximum number of words of a text or a transcript."""
 
@@ -344,13 +346,13 @@ def _gathered(sounds: Sounds, pairs: Array, line_of: Array) -> Array:
     return np.concatenate([*found, pairs[at:]])
 
 
-def _within(sounds: Sounds, rows: tuple[int, int], part: tuple[int, int], all_of: tuple[int, int]) -> tuple[float, Array]:
+def _within(sounds: Sounds, rows: Range, part: Range, all_of: Range) -> tuple[float, Array]:
     """The best alignment of some rows with a part of some columns: the cost with the rest dropped, and the pairs."""
     if part[1] <= part[0]:
         return np.inf, np.empty((0, 2), np.int64)
     a = solve(sounds.costs(slice(*rows), slice(*part)), **COSTS)
     rest = all_of[1] - all_of[0] - (part[1] - part[0])
-    return a.cost + DROP * rest + OPENING * (rest > 0), a.pairs + [rows[0], part[0]]
+    return a.cost + DROP * rest + OPENING * (rest > 0), a.pairs + np.array([rows[0], part[0]])
 
 
 class _Clock:
@@ -450,9 +452,7 @@ def _reading(
             features = np.array([1.0, share, float(weight @ likely[first:last]), edges])
         score = features @ np.array(CONFIDENCE if start is not None else ABSENCE)
         words = _words(written, owner, first, last, partner, likely, clock, read=start is not None)
-        found.append(
-            ReadSentence(n, *lines[n], start, stop, round(float(1 / (1 + np.exp(-score))), 4), words)
-        )
+        found.append(ReadSentence(n, *lines[n], start, stop, round(float(1 / (1 + np.exp(-score))), 4), words))
     used = np.zeros(len(sounds.x), bool)
     read = np.array([s.read for s in found])
     used[partner[(partner >= 0) & read[line_of]]] = True

@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -37,11 +38,9 @@ BLOCK, BATCH = 1024, 1 << 14
 """Words, and pairs of words, that are compared at a time."""
 
 PART: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+(?:[.,]\d+)*(?:st|nd|rd|th)?\b|\d+(?:[.,]\d+)*|[%&$£€]")
-ONES: Final = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+ONES: Final = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+               "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")  # fmt: skip
+TENS: Final = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 LARGE: Final = ((10**9, "billion"), (10**6, "million"), (1000, "thousand"), (100, "hundred"))
 ORDINALS: Final = {"one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth",
                    "nine": "ninth", "twelve": "twelfth"}  # fmt: skip
@@ -99,7 +98,8 @@ def _number(text: str) -> list[str]:
     if len(whole) == 4 and "," not in text and not rest and "1100" <= whole <= "1999":  # a year
         high, low = divmod(int(whole), 100)
         return [*_cardinal(high), *(["hundred"] if low == 0 else (["oh"] if low < 10 else []) + _cardinal(low))]
-    return _cardinal(int(whole)) + (["point", *(ONES[int(d)] for d in rest if d.isascii() and d.isdigit())] if rest else [])
+    spoken = _cardinal(int(whole))
+    return [*spoken, "point", *(ONES[int(digit)] for digit in rest if digit in "0123456789")] if rest else spoken
 
 
 def _cardinal(n: int) -> list[str]:
@@ -128,9 +128,9 @@ def sound(word: str) -> str:
 class Sounds:
     """The words of a text and of a transcript as codes, and the cost of each pair of codes.
 
-    z, x : the code of each word.   table : the cost of each pair of distinct words, (distinct z, distinct x), in nats:
-    −log of how much more likely the match makes the word that was heard.   told : the evidence of each x if the text has
-    the same word.
+    z, x : the code of each word.
+    table : the cost of each pair of distinct words, (distinct z, distinct x), in nats: −log of how much more likely the
+        match makes the word that was heard.
     """
 
     def __init__(self, text: Sequence[str], heard: Sequence[str]) -> None:
@@ -139,8 +139,7 @@ class Sounds:
         self.kinds_z, self.kinds_x = list(dict.fromkeys(text)), list(dict.fromkeys(heard))
         codes = [{word: k for k, word in enumerate(kinds)} for kinds in (self.kinds_z, self.kinds_x)]
         self.z, self.x = (
-            np.array([code[word] for word in words], np.int32)
-            for code, words in zip(codes, (text, heard), strict=True)
+            np.array([code[word] for word in words], np.int32) for code, words in zip(codes, (text, heard), strict=True)
         )
         evidence = {
             word: min(float(np.log(total / count)), LETTER * (len(word) + 0.5)) for word, count in counts.items()
@@ -154,7 +153,6 @@ class Sounds:
         if same:
             i, j = np.array(same).T
             self.table[i, j] = -in_z[i]
-        self.told = in_x[self.x]
 
     def costs(self, rows: slice, columns: slice) -> Array:
         """The costs of the words in these rows and columns."""
@@ -182,7 +180,7 @@ def _pairs_of_letters(words: Sequence[str], letters: Sequence[str]) -> Array:
     number = {letter: k + 1 for k, letter in enumerate(letters)}
     for row, word in zip(found, words, strict=True):
         codes = [0, *(number[c] for c in word), 0]
-        for a, b in zip(codes, codes[1:], strict=False):
+        for a, b in pairwise(codes):
             row[(a * 31 + b * 7) % HASHED] += 1
     return np.asarray(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9))
 
