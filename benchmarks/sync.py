@@ -23,6 +23,7 @@ import tempfile
 import wave
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -169,10 +170,18 @@ def spoken(text: str, voice: str, speed: int, folder: Path) -> np.ndarray:
     return sound[loud[0] : loud[-1] + 1].astype(np.int16)
 
 
-def by_sync(case: Case) -> Times:
+def read(case: Case) -> speech.Reading:
     found = speech.sync("\n\n".join(case.script.sentences), case.words, progress=False)
     assert len(found.sentences) == len(case.script.sentences)
+    return found
+
+
+def times_of(found: speech.Reading) -> Times:
     return [(s.start, s.stop) if s.start is not None else None for s in found.sentences]
+
+
+def by_sync(case: Case) -> Times:
+    return times_of(read(case))
 
 
 def _plain(case: Case, **options: object) -> Times:
@@ -199,7 +208,7 @@ def by_dtw(case: Case) -> Times:
     return _plain(case, method="dtw")
 
 
-METHODS: dict[str, Callable[[Case], Times]] = {"sync": by_sync, "edit distance": by_edits, "DTW": by_dtw}
+OTHERS: dict[str, Callable[[Case], Times]] = {"edit distance": by_edits, "DTW": by_dtw}
 
 
 def score(cases: Sequence[Case], found: Sequence[Times]) -> tuple[float, float]:
@@ -211,8 +220,25 @@ def score(cases: Sequence[Case], found: Sequence[Times]) -> tuple[float, float]:
             both, said, missing = both + (unread and when is None), said + (when is None), missing + unread
             if not unread:
                 total += 1
-                right += when is not None and any(max(np.abs(np.subtract(when, t))) <= NEAR for t in truth)
+                right += timed(when, truth)
     return right / total, 2 * both / max(said + missing, 1)
+
+
+def timed(when: tuple[float, float] | None, truth: Sequence[tuple[float, float]]) -> bool:
+    return when is not None and any(max(np.abs(np.subtract(when, t))) <= NEAR for t in truth)
+
+
+def calibration(cases: Sequence[Case], readings: Sequence[speech.Reading]) -> Iterator[str]:
+    """For sentences of similar confidence, their number, the mean confidence, and the share that is right."""
+    found = []
+    for case, reading in zip(cases, readings, strict=True):
+        for s, when, truth in zip(reading.sentences, times_of(reading), case.truth, strict=True):
+            found.append((s.confidence, s.index in case.script.unread if when is None else timed(when, truth)))
+    sure, right = np.array(found, float).T
+    for low, high in pairwise((0, 0.7, 0.9, 0.95, 0.98, 1.01)):
+        here = (sure >= low) & (sure < high)
+        if here.any():
+            yield f"{low:4.0%}-{min(high, 1):4.0%}: {here.sum():5}, said {sure[here].mean():6.1%}, right {right[here].mean():6.1%}"
 
 
 def scripts(texts: str, rounds: int, seed: int) -> Iterator[tuple[Script, list[str], np.random.Generator]]:
@@ -251,11 +277,33 @@ def main() -> None:
     parser.add_argument("--cache")
     args = parser.parse_args()
     print(f"{args.texts}: {', '.join(TEXTS[args.texts])}; {args.rounds} rounds, seed {args.seed}")
+    every: list[tuple[Case, speech.Reading]] = []
     for name, cases in cases_of(args):
         print(f"{name} ({sum(len(c.truth) for c in cases)} sentences)")
-        for method, run in METHODS.items():
-            timed, f1 = score(cases, [run(case) for case in cases])
-            print(f"  {method:14} timed {timed:6.1%}  F1 {f1:.3f}")
+        readings = [read(case) for case in cases]
+        every += zip(cases, readings, strict=True)
+        found = {"sync": [times_of(reading) for reading in readings]}
+        found |= {method: [run(case) for case in cases] for method, run in OTHERS.items()}
+        for method, times in found.items():
+            share, f1 = score(cases, times)
+            print(f"  {method:14} timed {share:6.1%}  F1 {f1:.3f}", flush=True)
+    print("confidence")
+    for line in calibration(*zip(*every, strict=True)):
+        print(f"  {line}")
+    print(f"sentences of a text that is not read, but timed: {unrelated(args)}")
+
+
+def unrelated(args: argparse.Namespace) -> str:
+    """How many sentences are timed if another text is read."""
+    wrong = total = 0
+    for k in range(args.rounds):
+        for n, name in enumerate(TEXTS[args.texts]):
+            rng = np.random.default_rng([args.seed, 1, k, n])
+            others = lines(TEXTS[args.texts][1 - n])
+            said = simulated(script(others, others, rng), 0.15, " ".join(others).split(), rng)
+            found = speech.sync("\n\n".join(lines(name)), said.words, progress=False)
+            wrong, total = wrong + len(found.sentences) - len(found.unread), total + len(found.sentences)
+    return f"{wrong} of {total}"
 
 
 if __name__ == "__main__":

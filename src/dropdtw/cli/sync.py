@@ -149,7 +149,7 @@ def _page(text: str, sound: str | None, out: str | None) -> Page:
     """The title of a page, and the place of the recording relative to it."""
     from dropdtw.speech import Page
 
-    folder = Path(out).resolve().parent if out not in (None, "-") else Path.cwd()  # type: ignore[arg-type]
+    folder = Path(out).resolve().parent if out not in (None, "-") else Path.cwd()
     link = None if sound is None else Path(os.path.relpath(Path(sound).resolve(), folder)).as_posix()
     return Page("Read-along" if text == "-" else Path(text).stem.replace("_", " "), link)
 

@@ -18,12 +18,11 @@ from typing import Final
 import numpy as np
 
 from dropdtw import executors
-from dropdtw.api import posterior, solve
+from dropdtw.aligner import Aligner
 from dropdtw.costs import Match
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
-from dropdtw.problem.spec import Spec
 from dropdtw.speech.sounds import Sounds, parts_of
 from dropdtw.speech.transcripts import SpokenWord
 from dropdtw.text.subtitles import Sentence, sentences
@@ -32,9 +31,9 @@ DROP: Final = 0.5
 """Cost of a word that is not read, or that is not in the text, in nats."""
 OPENING: Final = 3.0
 """Extra cost of a run of such words."""
-COSTS: Final = {"drop_x": DROP, "drop_z": DROP, "open_x": OPENING, "open_z": OPENING, "method": "needleman_wunsch"}
 TEMPERATURE: Final = 1.0
 """The γ of the posterior."""
+ALIGNER: Final = Aligner(DROP, DROP, open_x=OPENING, open_z=OPENING, method="needleman_wunsch", gamma=TEMPERATURE)
 CHANCE: Final = 0.5
 """Rate at which chance passages become rarer, per nat of evidence."""
 BELIEVED: Final = 0.5
@@ -43,11 +42,12 @@ APART: Final = 12
 """Number of words without evidence, on both sides together, that end a passage."""
 READ: Final = 0.35
 """Minimum share of a sentence, by letters, that must be matched; less is not read."""
-CONFIDENCE: Final = (-2.0, 4.0, 1.0, 1.0)
-"""Weights of a logistic regression for the confidence: constant, and those of `_features`."""
+CONFIDENCE: Final = (-1.5, 3.5, 2.3, 1.8, 0.5, -1.5)
+"""Weights of a logistic regression for the confidence, a constant and one for each of its features, fitted to simulated
+readings of two texts (`benchmarks/sync.py`)."""
 STEPS, MARGIN = 1200, 200
 """The posterior is computed for stretches of this many steps of the path, with this much context on either side."""
-ABSENCE: Final = (4.0, -6.0, 0.0, 0.0)
+ABSENCE: Final = (2.0, -2.5, -3.4, -2.3, -1.9, 4.8)
 """The same for the confidence that a sentence is not read."""
 HALF: Final = 0.3
 """How much a word counts as read that matches one unlike it."""
@@ -250,7 +250,7 @@ def _aligned(sounds: Sounds, report: Report) -> tuple[Array, float]:
 
     match = Match("sounds", cost, symmetric=False, least=float(sounds.table.min()))
     Z, X = (codes[:, None].astype(np.float32) for codes in (sounds.z, sounds.x))
-    found = executors.trace(Problem.of_checked(Spec.of(match="cosine", **COSTS), Z, X, match))
+    found = executors.trace(Problem.of_checked(ALIGNER.spec, Z, X, match))
     report(wanted, wanted)
     return found.pairs, found.value
 
@@ -268,7 +268,7 @@ def _probabilities(sounds: Sounds, pairs: Array) -> Array:
             _place(step, steps, pairs, sounds) for step in (start - MARGIN, start + STEPS + MARGIN)
         )
         costs = sounds.costs(slice(top, bottom), slice(left, right))
-        p = posterior(costs.astype(np.float64), gamma=TEMPERATURE, **COSTS).match
+        p = ALIGNER.posterior(costs.astype(np.float64)).match
         found[inside] = p[pairs[inside, 0] - top, pairs[inside, 1] - left]
     return found
 
@@ -320,8 +320,9 @@ def _gathered(sounds: Sounds, pairs: Array, line_of: Array) -> Array:
     either reading. So a sentence that is interrupted by other words is aligned again, with the words before the end of
     the interruption, and with those after its beginning.
     """
-    found, at = [], 0
-    ends = np.flatnonzero(np.diff(line_of[pairs[:, 0]])) + 1 if len(pairs) else []
+    found: list[Array] = []
+    at = 0
+    ends: list[int] = (np.flatnonzero(np.diff(line_of[pairs[:, 0]])) + 1).tolist() if len(pairs) else []
     for first, last in pairwise([0, *ends, len(pairs)]):
         here = pairs[first:last]
         gaps = np.diff(here[:, 1]) - 1
@@ -350,7 +351,7 @@ def _within(sounds: Sounds, rows: Range, part: Range, all_of: Range) -> tuple[fl
     """The best alignment of some rows with a part of some columns: the cost with the rest dropped, and the pairs."""
     if part[1] <= part[0]:
         return np.inf, np.empty((0, 2), np.int64)
-    a = solve(sounds.costs(slice(*rows), slice(*part)), **COSTS)
+    a = ALIGNER.solve(sounds.costs(slice(*rows), slice(*part)))
     rest = all_of[1] - all_of[0] - (part[1] - part[0])
     return a.cost + DROP * rest + OPENING * (rest > 0), a.pairs + np.array([rows[0], part[0]])
 
@@ -445,18 +446,27 @@ def _reading(
     found: list[ReadSentence] = []
     for n, (first, last) in enumerate(pairwise(limits)):
         weight, share = sizes[first:last] / sizes[first:last].sum(), float(shares[n])
-        features = np.array([1.0, share, 0.0, 0.0])
         start, stop = times[n] or (None, None)
-        if start is not None:
-            edges = (likely[first] * firm[first] + likely[last - 1] * firm[last - 1]) / 2
-            features = np.array([1.0, share, float(weight @ likely[first:last]), edges])
-        score = features @ np.array(CONFIDENCE if start is not None else ABSENCE)
+        edges = (likely[first] * firm[first] + likely[last - 1] * firm[last - 1]) / 2
+        near = np.mean([shares[k] for k in (n - 1, n + 1) if 0 <= k < len(shares)] or [1.0])
+        features = (share, float(weight @ likely[first:last]), edges, float(near), min(1.0, (last - first) / 10))
         words = _words(written, owner, first, last, partner, likely, clock, read=start is not None)
-        found.append(ReadSentence(n, *lines[n], start, stop, round(float(1 / (1 + np.exp(-score))), 4), words))
+        sure_of = _confidence(features, read=start is not None)
+        found.append(ReadSentence(n, *lines[n], start, stop, sure_of, words))
     used = np.zeros(len(sounds.x), bool)
     read = np.array([s.read for s in found])
     used[partner[(partner >= 0) & read[line_of]]] = True
     return Reading(tuple(found), tuple(_extra(found, partner, line_of, used, clock)), float(clock.stops.max()), cost)
+
+
+def _confidence(features: Sequence[float], *, read: bool) -> float:
+    """The probability that a sentence is read, with these times, or that it is not read.
+
+    features : the share of it that is matched, the mean probability of its matches, the same of its first and last
+        word, the share of its neighbors that is matched, and its length.
+    """
+    constant, *weights = CONFIDENCE if read else ABSENCE
+    return round(float(1 / (1 + np.exp(-constant - np.dot(weights, features)))), 4)
 
 
 def _borders(
