@@ -171,6 +171,7 @@ def spoken(text: str, voice: str, speed: int, folder: Path) -> np.ndarray:
 
 
 def read(case: Case) -> speech.Reading:
+    """What `sync` finds."""
     found = speech.sync("\n\n".join(case.script.sentences), case.words, progress=False)
     assert len(found.sentences) == len(case.script.sentences)
     return found
@@ -238,7 +239,8 @@ def calibration(cases: Sequence[Case], readings: Sequence[speech.Reading]) -> It
     for low, high in pairwise((0, 0.7, 0.9, 0.95, 0.98, 1.01)):
         here = (sure >= low) & (sure < high)
         if here.any():
-            yield f"{low:4.0%}-{min(high, 1):4.0%}: {here.sum():5}, said {sure[here].mean():6.1%}, right {right[here].mean():6.1%}"
+            means = f"said {sure[here].mean():6.1%}, right {right[here].mean():6.1%}"
+            yield f"{low:4.0%}-{min(high, 1):4.0%}: {here.sum():5}, {means}"
 
 
 def scripts(texts: str, rounds: int, seed: int) -> Iterator[tuple[Script, list[str], np.random.Generator]]:

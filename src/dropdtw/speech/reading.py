@@ -42,14 +42,14 @@ APART: Final = 12
 """Number of words without evidence, on both sides together, that end a passage."""
 READ: Final = 0.35
 """Minimum share of a sentence, by letters, that must be matched; less is not read."""
-CONFIDENCE: Final = (-1.5, 3.5, 2.3, 1.8, 0.5, -1.5)
+CONFIDENCE: Final = (-1.8, 4.6, 2.1, 1.6, 0.3, -1.7)
 """Weights of a logistic regression for the confidence, a constant and one for each of its features, fitted to simulated
 readings of two texts (`benchmarks/sync.py`)."""
 STEPS, MARGIN = 1200, 200
 """The posterior is computed for stretches of this many steps of the path, with this much context on either side."""
-ABSENCE: Final = (2.0, -2.5, -3.4, -2.3, -1.9, 4.8)
+ABSENCE: Final = (2.0, -3.6, -3.3, -2.4, -2.0, 4.9)
 """The same for the confidence that a sentence is not read."""
-HALF: Final = 0.3
+HALF: Final = 0.15
 """How much a word counts as read that matches one unlike it."""
 WITHIN: Final = 14.0
 """What it may cost to read a sentence in one piece, in nats."""
@@ -440,8 +440,10 @@ def _reading(
     firm[pairs[:, 0]] = sounds.table[sounds.z[pairs[:, 0]], sounds.x[pairs[:, 1]]] < 0
     line_of = np.array([n for n, _ in written])[owner]
     limits = np.searchsorted(line_of, np.arange(len(lines) + 1)).tolist()
-    told = sizes * np.where(firm, 1.0, np.where(partner >= 0, HALF, 0.0))
-    shares = np.add.reduceat(told, limits[:-1]) / np.add.reduceat(sizes, limits[:-1])
+    whole = sounds.evidence[sounds.z]
+    told = np.where(partner >= 0, HALF * whole, 0.0)
+    told[pairs[:, 0]] = np.maximum(told[pairs[:, 0]], -sounds.table[sounds.z[pairs[:, 0]], sounds.x[pairs[:, 1]]])
+    shares = np.add.reduceat(told, limits[:-1]) / np.add.reduceat(whole, limits[:-1])
     times = list(_borders(limits, firm, partner, sizes, clock, shares >= READ))
     found: list[ReadSentence] = []
     for n, (first, last) in enumerate(pairwise(limits)):

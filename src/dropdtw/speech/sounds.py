@@ -129,6 +129,7 @@ class Sounds:
     """The words of a text and of a transcript as codes, and the cost of each pair of codes.
 
     z, x : the code of each word.
+    evidence : what each distinct z tells if it is heard, in nats.
     table : the cost of each pair of distinct words, (distinct z, distinct x), in nats: −log of how much more likely the
         match makes the word that was heard.
     """
@@ -145,6 +146,7 @@ class Sounds:
             word: min(float(np.log(total / count)), LETTER * (len(word) + 0.5)) for word, count in counts.items()
         }
         in_z, in_x = (np.array([evidence[word] for word in kinds]) for kinds in (self.kinds_z, self.kinds_x))
+        self.evidence = in_z
         self.table = np.full((len(in_z), len(in_x)), UNLIKE, np.float32)
         for i, j, apart in _alike(self.kinds_z, self.kinds_x):
             told = np.minimum(in_z[i], in_x[j]) - MISHEARD - DISTANCE * apart
