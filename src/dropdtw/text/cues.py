@@ -180,10 +180,13 @@ def timestamp(when: float, point: str) -> str:
     return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{point}{milli:03}"
 
 
-def written(cues: Sequence[tuple[float, float, str]], kind: str, names: Sequence[str] | None = None) -> str:
+def written(
+    cues: Sequence[tuple[float, float, str]], kind: str, names: Sequence[str] | None = None, *, marked: bool = False
+) -> str:
     """The content of a new file with cues (start, stop, text).
 
     kind : "srt" or "vtt".   names : a name for each cue, in SubRip a whole number; None: 1, 2, …
+    marked : whether the texts are WebVTT already, with its marks.
 
     >>> print(written([(1.5, 2.0, "Hello")], "vtt").strip())
     WEBVTT
@@ -196,7 +199,7 @@ def written(cues: Sequence[tuple[float, float, str]], kind: str, names: Sequence
     point = "." if kind == "vtt" else ","
     return ("WEBVTT\n\n" if kind == "vtt" else "") + "".join(
         f"{name}\n{timestamp(start, point)} --> {timestamp(stop, point)}\n"
-        f"{html.escape(text, quote=False) if kind == 'vtt' else text}\n\n"
+        f"{html.escape(text, quote=False) if kind == 'vtt' and not marked else text}\n\n"
         for name, (start, stop, text) in zip(names, cues, strict=True)
     )
 
