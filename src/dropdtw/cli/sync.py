@@ -88,7 +88,7 @@ def sync(
     if heard.estimated:
         screen.note("the file has no times of single words; they are estimated within each cue")
     if kind is not None:
-        screen.write(out or "-", speech.write_reading(found, kind, _page(text, sound, out)))
+        screen.write(out or "-", speech.write_reading(found, kind, _page(text, written, sound, out)))
     if kind is None or out not in (None, "-"):
         _show(found)
     read, total = len(found.sentences) - len(found.unread), len(found.sentences)
@@ -145,13 +145,14 @@ def _kind(form: str | None, out: str | None) -> str | None:
     return form
 
 
-def _page(text: str, sound: str | None, out: str | None) -> Page:
-    """The title of a page, and the place of the recording relative to it."""
+def _page(text: str, written: str, sound: str | None, out: str | None) -> Page:
+    """The title of a page, the first heading of the text or the name of its file, and the place of the recording."""
     from dropdtw.speech import Page
 
     folder = Path(out).resolve().parent if out not in (None, "-") else Path.cwd()
     link = None if sound is None else Path(os.path.relpath(Path(sound).resolve(), folder)).as_posix()
-    return Page("Read-along" if text == "-" else Path(text).stem.replace("_", " "), link)
+    heading = next((line.lstrip("#") for line in written.splitlines() if line.startswith("#")), None)
+    return Page((heading or ("Read-along" if text == "-" else Path(text).stem)).strip(" #"), link)
 
 
 def _show(found: Reading) -> None:

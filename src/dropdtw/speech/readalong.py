@@ -6,7 +6,7 @@ import html
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -64,7 +64,7 @@ def _in_order(spans: Iterable[Timed]) -> list[Timed]:
     ordered = sorted(spans)
     return [
         (start, min(stop, following[0]) if following else stop, text)
-        for (start, stop, text), following in zip(ordered, [*ordered[1:], None], strict=True)
+        for (start, stop, text), following in zip_longest(ordered, ordered[1:])
     ]
 
 

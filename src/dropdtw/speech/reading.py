@@ -45,7 +45,7 @@ READ: Final = 0.35
 CONFIDENCE: Final = (-1.8, 4.6, 2.1, 1.6, 0.3, -1.7)
 """Weights of a logistic regression for the confidence, a constant and one for each of its features, fitted to simulated
 readings of two texts (`benchmarks/sync.py`)."""
-STEPS, MARGIN = 1200, 200
+STEPS, MARGIN = 300, 100
 """The posterior is computed for stretches of this many steps of the path, with this much context on either side."""
 ABSENCE: Final = (2.0, -3.6, -3.3, -2.4, -2.0, 4.9)
 """The same for the confidence that a sentence is not read."""
@@ -175,10 +175,10 @@ def sync(text: str, words: Sequence[SpokenWord], *, progress: Progress = None) -
             "split both into parts"
         )
     sounds = Sounds([part for _, part in parts_z], [part for _, part in parts_x])
-    pairs, cost = _aligned(sounds, reporter("aligning words", progress))
+    pairs, cost = aligned(sounds, reporter("aligning words", progress))
     line_of = np.array([n for n, _ in written])[[k for k, _ in parts_z]]
-    pairs = _gathered(sounds, pairs[_believed(sounds, pairs)], line_of)
-    sure = _probabilities(sounds, pairs)
+    pairs = gathered(sounds, pairs[believed(sounds, pairs)], line_of)
+    sure = probabilities(sounds, pairs)
     return _reading(lines, written, parts_z, sounds, pairs, sure, _Clock(words, parts_x), cost)
 
 
@@ -231,7 +231,7 @@ def _written(sentence: str) -> list[str]:
     return found
 
 
-def _aligned(sounds: Sounds, report: Report) -> tuple[Array, float]:
+def aligned(sounds: Sounds, report: Report) -> tuple[Array, float]:
     """The pairs of words (L, 2) that the best alignment matches, and its cost. Memory is linear in the words."""
     K, N = len(sounds.z), len(sounds.x)
     wanted, seen = 3 * K * N // 2, 0
@@ -255,7 +255,7 @@ def _aligned(sounds: Sounds, report: Report) -> tuple[Array, float]:
     return found.pairs, found.value
 
 
-def _probabilities(sounds: Sounds, pairs: Array) -> Array:
+def probabilities(sounds: Sounds, pairs: Array) -> Array:
     """The probability of each matched pair, given the path some hundred words away on both sides."""
     found = np.zeros(len(pairs))
     steps = pairs.sum(axis=1) - np.arange(len(pairs))  # steps of the path before each pair: a match is one step
@@ -285,7 +285,7 @@ def _place(step: int, steps: Array, pairs: Array, sounds: Sounds) -> tuple[int, 
     return i + down, min(len(sounds.x), j + step - here - down)
 
 
-def _believed(sounds: Sounds, pairs: Array) -> Array:
+def believed(sounds: Sounds, pairs: Array) -> Array:
     """Which pairs belong to passages that are no chance matches, (L,).
 
     The strongest passage comes first. It limits where the others can be, and thus the number of places where they could
@@ -313,7 +313,7 @@ def _believed(sounds: Sounds, pairs: Array) -> Array:
     return kept
 
 
-def _gathered(sounds: Sounds, pairs: Array, line_of: Array) -> Array:
+def gathered(sounds: Sounds, pairs: Array, line_of: Array) -> Array:
     """The pairs, with each sentence in one piece where that costs little.
 
     If a sentence is read twice, its beginning in the first reading and its end in the second one match as well as

@@ -30,7 +30,7 @@ LETTER: Final = 1.1
 """Maximum evidence per letter of a word, in nats: short words are frequent, even if a short text has them once."""
 PRIOR: Final = 1000
 """How many other words the frequencies of words assume, so that short texts have rare words, too."""
-RELATED: Final = 0.3
+RELATED: Final = 0.4
 """Minimum cosine of the pairs of letters of two words; pairs of words below it are not compared."""
 HASHED: Final = 512
 """Number of columns that pairs of letters are hashed to."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -174,7 +175,7 @@ def _timed(line: str, start: float, stop: float) -> Iterator[SpokenWord]:
     """The parts of a cue between the times inside it."""
     parts = INNER.split(line)
     times = [start, *(seconds(clock, 0) for clock in parts[1::2]), stop]
-    for text, begin, end in zip(parts[::2], times, times[1:], strict=True):
+    for text, (begin, end) in zip(parts[::2], pairwise(times), strict=True):
         if plain := _plain(text):
             yield SpokenWord(begin, max(begin, end), plain)
 

@@ -87,7 +87,7 @@ class CueFile:
 
     def text_of(self, cue: Cue) -> str:
         """The text of a cue, up to the first blank line, exactly as in the file."""
-        stop = cue.line + 1
+        stop = self._after_space(cue.line + 1)
         while stop < cue.last and self._lines[stop].strip():
             stop += 1
         return "".join(self._lines[cue.line + 1 : stop]).strip()
@@ -119,11 +119,17 @@ class CueFile:
 
     def _after_gap(self, k: int, last: int) -> int:
         """The line after a block of text and the blank lines below it."""
+        k = self._after_space(k)
         while k < last and self._lines[k].strip():
             k += 1
         while k < last and not self._lines[k].strip():
             k += 1
         return k
+
+    def _after_space(self, k: int) -> int:
+        """The line k, or the next one if line k of a WebVTT file is a space: rolling captions begin with an empty row."""
+        spaces = k < len(self._lines) and self._lines[k].isspace() and self._lines[k].strip("\r\n") != ""
+        return k + 1 if self._is_vtt and spaces else k
 
     def _retimed(self, line: str, when: tuple[float, float]) -> str:
         """A timing line with new times. The decimal sign and the settings after the times stay."""
