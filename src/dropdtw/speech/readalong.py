@@ -122,6 +122,7 @@ def _html(found: Reading, page: Page) -> str:
     return rendered(
         __file__,
         title=one_line(page.title),
+        headed=found.sentences[0].text == page.title,
         paragraphs=paragraphs,
         after=after,
         before=after.get(-1, []),

@@ -41,13 +41,13 @@ BELIEVED: Final = 0.5
 APART: Final = 12
 """Number of words without evidence, on both sides together, that end a passage."""
 READ: Final = 0.35
-"""Minimum share of a sentence, by letters, that must be matched; less is not read."""
+"""Minimum share of a sentence, by evidence, that must be matched; less is not read."""
 CONFIDENCE: Final = (-1.8, 4.6, 2.1, 1.6, 0.3, -1.7)
 """Weights of a logistic regression for the confidence, a constant and one for each of its features, fitted to simulated
 readings of two texts (`benchmarks/sync.py`)."""
 STEPS, MARGIN = 300, 100
 """The posterior is computed for stretches of this many steps of the path, with this much context on either side."""
-ABSENCE: Final = (2.0, -3.6, -3.3, -2.4, -2.0, 4.9)
+ABSENCE: Final = (2.0, -5.0, 0.0, 0.0, -2.7, 5.1)
 """The same for the confidence that a sentence is not read."""
 HALF: Final = 0.15
 """How much a word counts as read that matches one unlike it."""
@@ -55,6 +55,8 @@ WITHIN: Final = 14.0
 """What it may cost to read a sentence in one piece, in nats."""
 PAUSE: Final = 1.0
 """Longest pause, in seconds, that counts as a sign of the end of a sentence."""
+BREATH: Final = 0.3
+"""Pause, in seconds, that divides extra speech into phrases."""
 LONG: Final = 2.5
 """Multiple of its usual duration that a word lasts at most; more is silence beside it."""
 FEWEST: Final = 3
@@ -178,8 +180,11 @@ def sync(text: str, words: Sequence[SpokenWord], *, progress: Progress = None) -
     pairs, cost = aligned(sounds, reporter("aligning words", progress))
     line_of = np.array([n for n, _ in written])[[k for k, _ in parts_z]]
     pairs = gathered(sounds, pairs[believed(sounds, pairs)], line_of)
+    limits = np.searchsorted(line_of, np.arange(len(lines) + 1)).tolist()
+    shares = shares_of(sounds, pairs, limits)
+    pairs = settled(sounds, pairs, line_of, shares >= READ)
     sure = probabilities(sounds, pairs)
-    return _reading(lines, written, parts_z, sounds, pairs, sure, _Clock(words, parts_x), cost)
+    return _reading(lines, written, parts_z, sounds, pairs, sure, shares, _Clock(words, parts_x), cost)
 
 
 def sentences_of(text: str) -> Iterator[tuple[int, str]]:
@@ -347,6 +352,39 @@ def gathered(sounds: Sounds, pairs: Array, line_of: Array) -> Array:
     return np.concatenate([*found, pairs[at:]])
 
 
+def shares_of(sounds: Sounds, pairs: Array, limits: Sequence[int]) -> Array:
+    """The share of each sentence, by evidence, that is matched. limits : where the sentences begin, and the end."""
+    whole = sounds.evidence[sounds.z]
+    told = np.zeros(len(whole))
+    cost = sounds.table[sounds.z[pairs[:, 0]], sounds.x[pairs[:, 1]]]
+    told[pairs[:, 0]] = np.maximum(HALF * whole[pairs[:, 0]], -cost)
+    return np.asarray(np.add.reduceat(told, limits[:-1]) / np.add.reduceat(whole, limits[:-1]))
+
+
+def settled(sounds: Sounds, pairs: Array, line_of: Array, read: Array) -> Array:
+    """The pairs of sentences that are read.
+
+    A sentence that is not read may have taken words of the one before or behind it, which gets them back.
+    """
+    there = read[line_of[pairs[:, 0]]]
+    taken, pairs = pairs[~there, 1], pairs[there]
+    found: list[Array] = []
+    ends = (np.flatnonzero(np.diff(line_of[pairs[:, 0]])) + 1).tolist() if len(pairs) else []
+    for first, last in pairwise([0, *ends, len(pairs)]):
+        here = pairs[first:last]
+        found.append(here)
+        if not len(here):
+            continue
+        row = line_of[here[0, 0]]
+        top, bottom = np.searchsorted(line_of, [row, row + 1]).tolist()
+        low = max(int(here[0, 1] - (here[0, 0] - top)), int(pairs[first - 1, 1]) + 1 if first else 0)
+        after = int(pairs[last, 1]) if last < len(pairs) else len(sounds.x)
+        high = min(int(here[-1, 1] + bottom - here[-1, 0]), after)
+        if np.diff(np.searchsorted(taken, [low, high]))[0]:
+            found[-1] = _within(sounds, (top, bottom), (low, high), (low, high))[1]
+    return np.concatenate(found)
+
+
 def _within(sounds: Sounds, rows: Range, part: Range, all_of: Range) -> tuple[float, Array]:
     """The best alignment of some rows with a part of some columns: the cost with the rest dropped, and the pairs."""
     if part[1] <= part[0]:
@@ -376,6 +414,19 @@ class _Clock:
     def usual(self, sizes: Array) -> float:
         """How long words with these numbers of letters usually last."""
         return float(self.pace * sizes.sum())
+
+    def text(self, first: int, last: int) -> str:
+        """The heard words from `first` up to `last`."""
+        owners = dict.fromkeys(self.owner[first:last].tolist())
+        return " ".join(self.words[k].text.strip() for k in owners)
+
+    def phrases(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """The heard words from `first` up to `last`, divided at pauses into phrases of at least `FEWEST` words."""
+        for k in range(first + FEWEST, last - FEWEST + 1):
+            if self.begin[k] - self.end[k - 1] >= BREATH and k - first >= FEWEST:
+                yield first, k
+                first = k
+        yield first, last
 
     def border(self, before: int, behind: int, missing: Array, needed: Array) -> tuple[float, float]:
         """Where the words before a border end, and those behind it begin.
@@ -428,6 +479,7 @@ def _reading(
     sounds: Sounds,
     pairs: Array,
     sure: Array,
+    shares: Array,
     clock: _Clock,
     cost: float,
 ) -> Reading:
@@ -440,10 +492,6 @@ def _reading(
     firm[pairs[:, 0]] = sounds.table[sounds.z[pairs[:, 0]], sounds.x[pairs[:, 1]]] < 0
     line_of = np.array([n for n, _ in written])[owner]
     limits = np.searchsorted(line_of, np.arange(len(lines) + 1)).tolist()
-    whole = sounds.evidence[sounds.z]
-    told = np.where(partner >= 0, HALF * whole, 0.0)
-    told[pairs[:, 0]] = np.maximum(told[pairs[:, 0]], -sounds.table[sounds.z[pairs[:, 0]], sounds.x[pairs[:, 1]]])
-    shares = np.add.reduceat(told, limits[:-1]) / np.add.reduceat(whole, limits[:-1])
     times = list(_borders(limits, firm, partner, sizes, clock, shares >= READ))
     found: list[ReadSentence] = []
     for n, (first, last) in enumerate(pairwise(limits)):
@@ -456,8 +504,7 @@ def _reading(
         sure_of = _confidence(features, read=start is not None)
         found.append(ReadSentence(n, *lines[n], start, stop, sure_of, words))
     used = np.zeros(len(sounds.x), bool)
-    read = np.array([s.read for s in found])
-    used[partner[(partner >= 0) & read[line_of]]] = True
+    used[partner[partner >= 0]] = True
     return Reading(tuple(found), tuple(_extra(found, partner, line_of, used, clock)), float(clock.stops.max()), cost)
 
 
@@ -543,11 +590,16 @@ def _extra(
         missing = int(read[line_of[top:bottom]].sum())
         if behind - before - 1 - missing < 2:
             continue
-        owners = list(dict.fromkeys(clock.owner[before + 1 : behind].tolist()))
-        text = " ".join(clock.words[k].text.strip() for k in owners)
         after = int(line_of[top - 1]) if before >= 0 else -1
-        span = float(clock.begin[before + 1]), float(clock.end[behind - 1])
-        yield ExtraSpeech(round(span[0], 3), round(span[1], 3), text, after, _repeated(text, found, after))
+        parts: list[tuple[int, int, int | None]] = []
+        for first, last in clock.phrases(before + 1, behind):
+            repeats = _repeated(clock.text(first, last), found, after)
+            if parts and parts[-1][2] is repeats is None:
+                first = parts.pop()[0]
+            parts.append((first, last, repeats))
+        for first, last, repeats in parts:
+            span = round(float(clock.begin[first]), 3), round(float(clock.end[last - 1]), 3)
+            yield ExtraSpeech(*span, clock.text(first, last), after, repeats)
 
 
 def _repeated(text: str, found: Sequence[ReadSentence], after: int) -> int | None:

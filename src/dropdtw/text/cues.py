@@ -127,7 +127,7 @@ class CueFile:
         return k
 
     def _after_space(self, k: int) -> int:
-        """The line k, or the next one if line k of a WebVTT file is a space: rolling captions begin with an empty row."""
+        """The line k, or the next one if line k of a WebVTT file is a space, as in rolling captions."""
         spaces = k < len(self._lines) and self._lines[k].isspace() and self._lines[k].strip("\r\n") != ""
         return k + 1 if self._is_vtt and spaces else k
 
