@@ -181,9 +181,8 @@ def test_subviewer_is_read_as_youtube_writes_it():
 
 
 def test_words_become_sentences_at_full_stops_and_pauses():
-    words = [
-        Sentence(0.5 * k, 0.5 * k + 0.4, w) for k, w in enumerate("So now we boil water in Kent. Then wait".split())
-    ]
+    said = ["So", "now", "we", "boil", "water", "in", "Kent.", "Then", "wait"]
+    words = [Sentence(0.5 * k, 0.5 * k + 0.4, word) for k, word in enumerate(said)]
     found = sentences_of_words(words)
     assert [(s.start, s.stop, s.text) for s in found] == [
         (0.0, 3.4, "So now we boil water in Kent."),
