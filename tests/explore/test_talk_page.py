@@ -72,6 +72,8 @@ def test_nothing_is_clipped_and_no_label_covers_another(browser, place, width):
     right = page.run("return document.getElementById('canvas').clientWidth")
     assert all(left >= 0 and end <= right for _, left, _, end, _ in labels)
     assert not any("…" in label for label, *_ in labels)
+    page.run("document.getElementById('drawer').open = true")
+    assert page_checks.spilled(browser) == []
 
 
 def test_the_names_of_curves_stand_above_them(browser, place):
