@@ -40,9 +40,10 @@ def test_the_end_of_the_name_tells_the_format(folder):
 
 def test_the_page_links_to_the_recording(folder):
     pytest.importorskip("jinja2")
-    run("sync", "tea.md", "tea.mp3", "--words", "tea.json", "--out", "pages/tea.html")
+    (folder / "tea.mp3").rename("tea #1.mp3")
+    run("sync", "tea.md", "tea #1.mp3", "--words", "tea.json", "--out", "pages/tea.html")
     page = (folder / "pages" / "tea.html").read_text()
-    assert 'src="../tea.mp3"' in page
+    assert 'src="../tea%20%231.mp3"' in page
     assert "<title>The tea shop</title>" in page
 
 
@@ -78,7 +79,7 @@ def test_a_text_that_is_not_read_is_said_plainly(folder, monkeypatch, capsys):
             "overwrite an input (tea.mp3)",
         ),
         (["tea.md", "tea.json", "--out", "tea.md", "-f", "srt"], "which would overwrite an input (tea.md)"),
-        (["-", "-"], "only one of TEXT, RECORDING and --words can be '-'"),
+        (["-", "-"], "TEXT and RECORDING are both '-'"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(folder, monkeypatch, capsys, arguments, said):

@@ -289,7 +289,7 @@ def test_textgrid_has_tiers_without_gaps(found):
 
 def test_the_page_shows_all_sentences_and_runs_nothing_of_theirs(found):
     pytest.importorskip("jinja2")
-    page = speech.write_reading(found, "html", speech.Page("Fish & <chips>", "my talk #1.mp3"))
+    page = speech.write_reading(found, "html", speech.Page("Fish & <chips>", "my%20talk%20%231.mp3"))
     assert "<title>Fish &amp; &lt;chips&gt;</title>" in page
     assert '<audio id="recording" src="my%20talk%20%231.mp3"' in page
     assert '<span data-at="5.8">&#34;a &lt;</span>' in page

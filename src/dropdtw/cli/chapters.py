@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote as url_quote
 
 import typer
 
@@ -155,7 +153,7 @@ def chapters(
     )
     if kind is not None:
         name = _title(talk) if title is None else title
-        where = "" if recording is None else _address(recording, out)
+        where = "" if recording is None else options.address_of(recording, out, "--recording")
         screen.write(out or "-", text.write_chapters(found, kind, said, intro=intro, title=name, recording=where))
     if kind == "youtube":
         for remark in youtube_chapters(found, said, intro)[1]:
@@ -178,24 +176,6 @@ def _title(talk: str) -> str:
     """
     stem = re.sub(r"\.[a-z]{2}(-\w+)?$", "", Path(talk).stem)  # yt-dlp adds the language
     return "" if talk == "-" else stem.replace("_", " ")
-
-
-def _address(recording: str, out: str | None) -> str:
-    """The address of a recording on a page: relative to the page, or as it is if it is on the web."""
-    from dropdtw.text.page import REMOTE
-
-    if recording.startswith(REMOTE):
-        return recording
-    path = Path(recording)
-    if not path.is_file():
-        raise ValueError(f"--recording is {recording}, which is not a file; give a file, or an address with https://")
-    if out in (None, "-"):
-        return path.resolve().as_uri()
-    assert out is not None
-    try:
-        return url_quote(Path(os.path.relpath(path.resolve(), Path(out).resolve().parent)).as_posix())
-    except ValueError:  # on another drive
-        return path.resolve().as_uri()
 
 
 def _heard(recording: str, whisper: str | None) -> list[Sentence]:

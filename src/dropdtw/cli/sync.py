@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,12 +71,11 @@ def sync(
     from dropdtw import speech
     from dropdtw.files.texts import is_recording
 
-    kind = _kind(form, out)
+    kind = options.format_of(form, out, ENDS, speech.READING_FORMATS)
     sound = recording if is_recording(recording) else None
     if is_recording(text):
         raise ValueError(f"{text} is a recording, not a text; give TEXT first, then RECORDING")
-    if [text, recording, words].count("-") > 1:
-        raise ValueError("only one of TEXT, RECORDING and --words can be '-', because standard input is read only once")
+    options.refuse_one_stream(TEXT=text, RECORDING=recording, _words=words)
     options.refuse_overwriting({"--out": None if out == "-" else out}, (text, recording, words))
     written = options.parsed(text, _plain, "a text")
     heard = _heard(recording, sound, words, model, language)
@@ -129,28 +127,11 @@ def _heard(recording: str, sound: str | None, words: str | None, model: str | No
     )
 
 
-def _kind(form: str | None, out: str | None) -> str | None:
-    """The format to write; None for only the table."""
-    from dropdtw.speech import READING_FORMATS
-
-    if form is not None and form not in READING_FORMATS:
-        raise ValueError(f"--format is {form!r}; choose one of {', '.join(READING_FORMATS)}")
-    if form is None and out is not None:
-        form = ENDS.get(Path(out).suffix.lower())
-        if form is None:
-            raise ValueError(
-                f"--out is {out!r}, whose extension is not a known format; use {', '.join(ENDS)}, or add --format "
-                f"{'|'.join(READING_FORMATS)}"
-            )
-    return form
-
-
 def _page(text: str, written: str, sound: str | None, out: str | None) -> Page:
     """The title of a page, the first heading of the text or the name of its file, and the place of the recording."""
     from dropdtw.speech import Page
 
-    folder = Path(out).resolve().parent if out not in (None, "-") else Path.cwd()
-    link = None if sound is None else Path(os.path.relpath(Path(sound).resolve(), folder)).as_posix()
+    link = None if sound is None else options.address_of(sound, out, "RECORDING")
     heading = next((line.lstrip("#") for line in written.splitlines() if line.startswith("#")), None)
     return Page((heading or ("Read-along" if text == "-" else Path(text).stem)).strip(" #"), link)
 

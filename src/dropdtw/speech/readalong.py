@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from itertools import groupby, zip_longest
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote
 
 from dropdtw.files.sanitize import one_line
 from dropdtw.files.templates import rendered
@@ -24,7 +23,7 @@ VIDEO: Final = (".mp4", ".mkv", ".webm", ".mov", ".avi")
 
 
 class Page(NamedTuple):
-    """What a page shows besides: its title, and the recording, as a path relative to the page, or None."""
+    """What a page shows besides: its title, and the address of the recording, relative to the page, or None."""
 
     title: str = "Read-along"
     recording: str | None = None
@@ -118,7 +117,6 @@ def _html(found: Reading, page: Page) -> str:
     after: dict[int, list[dict[str, Any]]] = {}
     for e in found.extra:
         after.setdefault(e.after, []).append(_said(e))
-    link = None if page.recording is None else quote(page.recording, safe="/:")
     return rendered(
         __file__,
         title=one_line(page.title),
@@ -131,8 +129,8 @@ def _html(found: Reading, page: Page) -> str:
         unread=len(found.unread),
         extra=len(found.extra),
         unsure=sum(s.read and s.confidence < UNSURE for s in found.sentences),
-        link=link,
-        video=link is not None and link.lower().endswith(VIDEO),
+        link=page.recording,
+        video=page.recording is not None and page.recording.lower().endswith(VIDEO),
     )
 
 
