@@ -38,7 +38,7 @@ def chapters(
         typer.Argument(
             metavar="TALK",
             help="Subtitles: .srt, .vtt, .sbv, .json with start, stop and text, or a .csv or .tsv with such columns. "
-            "Or a .txt with one sentence per line, without times. - for stdin.",
+            "Or a .txt with one sentence per line, without times. - for stdin. Or, with --whisper, a recording.",
         ),
     ],
     form: Annotated[
@@ -90,6 +90,14 @@ def chapters(
             help="Video or audio of the talk, which the html page plays; a page on the web is linked.",
         ),
     ] = None,
+    whisper: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="If TALK is a recording: transcribe it with the faster-whisper model in this folder. Nothing is "
+            "downloaded.",
+        ),
+    ] = None,
     model: Annotated[
         str,
         typer.Option(
@@ -109,6 +117,7 @@ def chapters(
     steps with 70 %, about 70 % are right.
     """
     from dropdtw import text
+    from dropdtw.files.texts import is_recording
     from dropdtw.orders.blocks import read_blocks
     from dropdtw.text.chapters import youtube_chapters
 
@@ -123,7 +132,13 @@ def chapters(
     timed = Path(talk).suffix.lower() != ".txt" or time is not None
     if not timed and kind in PLAYERS:
         raise ValueError(f"{talk} has no times, but {kind} needs them; write json, csv or html, or give subtitles")
-    said = _said(talk, timed, time)
+    if is_recording(talk):
+        said = _heard(talk, whisper)
+        recording = recording or talk
+    elif whisper is not None:
+        raise ValueError(f"--whisper transcribes a recording, but TALK is {talk}; omit --whisper, or give a recording")
+    else:
+        said = _said(talk, timed, time)
     price, opening = options.drop_cost(drop_x, "drop-x"), options.opening_cost(open_x, "open-x")
     found = text.find_steps(
         wanted.names,
@@ -161,6 +176,24 @@ def _title(talk: str) -> str:
     """
     stem = re.sub(r"\.[a-z]{2}(-\w+)?$", "", Path(talk).stem)  # yt-dlp adds the language
     return "" if talk == "-" else stem.replace("_", " ")
+
+
+def _heard(recording: str, whisper: str | None) -> list[Sentence]:
+    """The sentences of a recording, from a speech recognizer."""
+    from dropdtw import speech, text
+
+    if not Path(recording).is_file():
+        raise FileNotFoundError(f"there is no file {recording}")
+    if whisper is None:
+        raise ValueError(
+            f"{recording} is a recording; give its subtitles, which the publisher may have (yt-dlp "
+            f"--skip-download --write-subs --write-auto-subs URL), or which whisper {recording} writes; or transcribe "
+            "it here with --whisper FOLDER, a model for faster-whisper (pip install 'dropdtw[speech]')"
+        )
+    words = speech.transcribe(recording, whisper).words
+    if not words:
+        raise ValueError(f"no word was heard in {recording}; give subtitles of the talk")
+    return text.sentences_of_words([text.Sentence(*word) for word in words])
 
 
 def _said(place: str, timed: bool, time: str | None) -> list[Sentence]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -184,7 +185,7 @@ def _check_anchors(anchors: tuple[tuple[int, int], ...] | None, costs: Costs) ->
             why = f", but there are {costs.shape[0]} z and {costs.shape[1]} x"
             raise OptionError("anchors", (i, j), "give indices of elements, counted from 0", why)
         outside = costs.band is not None and not costs.band[0][i] <= j < costs.band[1][i]
-        if outside or not np.isfinite(costs.match.at(np.array([i]), np.array([j]))).all():
+        if outside or not isfinite(costs.match.one(i, j)):
             why = f", but z_{i} may not match x_{j}"
             raise OptionError("anchors", (i, j), "allow this match, or remove the anchor", why)
 
