@@ -118,7 +118,7 @@ def test_errors_about_options_have_parts(wrong):
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-@pytest.mark.parametrize("function", ["align", "solve", "distance", "cost", "pairwise", "posterior"])
+@pytest.mark.parametrize("function", ["align", "alignments", "solve", "distance", "cost", "pairwise", "posterior"])
 def test_functions_declare_options_as_the_aligner_does(function):
     for name, parameter in inspect.signature(getattr(dropdtw, function)).parameters.items():
         if name in OPTIONS:
@@ -139,7 +139,7 @@ def test_searches_have_the_defaults_of_the_aligner(function):
             assert parameter.default == OPTIONS[name].default
 
 
-@pytest.mark.parametrize("function", ["align", "solve", "distance", "cost", "pairwise", "posterior"])
+@pytest.mark.parametrize("function", ["align", "alignments", "solve", "distance", "cost", "pairwise", "posterior"])
 def test_functions_pass_every_option_on(function, monkeypatch):
     class ArrivedError(Exception):
         """Holds the options that arrived."""
@@ -253,7 +253,7 @@ def test_averages_take_auto_as_squared_distances():
 TAKEN = {"align": (Z, X), "distance": (Z, X), "find": (Z, X), "nearest": (Z, [X]), "barycenter": ([Z, X],)}
 
 
-@pytest.mark.parametrize("function", [*TAKEN, "solve", "cost", "pairwise", "posterior", "Online"])
+@pytest.mark.parametrize("function", [*TAKEN, "alignments", "solve", "cost", "pairwise", "posterior", "Online"])
 def test_unknown_keywords_get_the_closest_name(function):
     call, arguments = getattr(dropdtw, function), TAKEN.get(function, (C,))
     with pytest.raises(UnknownOptionError, match=rf"{function} has no option dropx; did you mean drop_x\?") as found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from inspect import Parameter, signature
 from math import inf
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -29,6 +29,7 @@ from dropdtw.search.find import find
 from dropdtw.search.nearest import nearest
 from dropdtw.search.online import Online
 from dropdtw.search.pairwise import all_pairs
+from dropdtw.search.paths import all_alignments
 from dropdtw.search.suggest import TRUSTED, Suggestion, suggest_drop, suggestion
 
 _MINIMUM = ("reducer", "gamma", "normalize")
@@ -211,10 +212,23 @@ class Aligner(Options):
         executor: str | None = None,
     ) -> Array:
         """`dropdtw.pairwise`. Raises ValueError if the aligner has an option that cannot fit all pairs."""
-        self._refuse(
-            "pairwise", *(name for name in OPTIONS if name not in ("drop_x", "drop_z", *PairOptions.__annotations__))
-        )
+        self._refuse_of_one_pair("pairwise")
         return all_pairs(self._by(executor).limited(max_cost), Zs, Xs, n_jobs, progress)
+
+    def alignments(
+        self,
+        Zs: Sequence[npt.ArrayLike],
+        Xs: Sequence[npt.ArrayLike] | None = None,
+        *,
+        fps: Fps = None,
+        n_jobs: int | None = -1,
+        progress: Progress = None,
+        executor: str | None = None,
+    ) -> list[list[Alignment]]:
+        """`dropdtw.alignments`. Raises ValueError if the aligner has an option that cannot fit all pairs."""
+        self._refuse_of_one_pair("alignments")
+        align = partial(self.align, fps=fps, executor=executor)
+        return all_alignments(align, Zs, Xs, n_jobs, progress)
 
     def posterior(
         self,
@@ -260,6 +274,12 @@ class Aligner(Options):
         """`dropdtw.suggest_drop`: a drop cost for these sequences, or for match costs."""
         matching = self.spec.matching._asdict()
         return suggest_drop(Z, X, match=self.spec.match, drop_z=self.drop_z is not None, window=self.window, **matching)
+
+    def _refuse_of_one_pair(self, verb: str) -> None:
+        """Raise if an option is set that belongs to one pair of sequences."""
+        self._refuse(
+            verb, *(name for name in OPTIONS if name not in ("drop_x", "drop_z", *PairOptions.__annotations__))
+        )
 
     def _refuse(self, verb: str, *refused: str) -> None:
         """Raise if an option is set that the verb cannot use."""

@@ -359,7 +359,11 @@ class CostOptions(PathOptions, ValueOptions, total=False):
     """The options of `dropdtw.cost`."""
 
 
-class PairOptions(MethodOptions, ElementOptions, ValueOptions, total=False):
+class PathsOptions(MethodOptions, ElementOptions, total=False):
+    """The options of `dropdtw.alignments`."""
+
+
+class PairOptions(PathsOptions, ValueOptions, total=False):
     """The options of `dropdtw.pairwise`."""
 
 

@@ -30,6 +30,7 @@ from dropdtw.problem.missing import Kept, Places, present, reads_places, restric
 from dropdtw.problem.options import MoveOptions, takes
 from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
+from dropdtw.problem.symbols import symbolic
 from dropdtw.results.alignment import Alignment
 from dropdtw.search.pairwise import all_pairs, as_sequences, thread_count, useful_threads
 from dropdtw.tables.table import Recurrence
@@ -162,6 +163,11 @@ def barycenter(
         missing_in.append(there)
         return X.astype(np.float64)
 
+    if isinstance(series, Sequence) and not isinstance(series, str) and any(map(symbolic, series)):
+        raise ValueError(
+            "series holds symbols, which have no mean; use the series that is cheapest to align with all others, "
+            "series[pairwise(series, ...).sum(axis=1).argmin()], or dropdtw.sklearn.AlignmentKMedoids"
+        )
     Xs = as_sequences(series, "series", checked)
     for s, X in enumerate(Xs):
         if X.shape[1] != Xs[0].shape[1]:

@@ -267,11 +267,11 @@ def _by_rows(c: Comparison, left: list[Array], right: list[Array], once: bool, t
     """Compute the values (n, m) that kernels do not support: in blocks of one Z and many X, or one by one."""
     many, shape = c.in_blocks(left, right), (len(left), len(right))
     if many is not None:
-        return _in_threads(_rows_of_blocks(many, left, once), shape, once, threads, report)
+        return in_threads(_rows_of_blocks(many, left, once), shape, once, threads, report)
     cells = (sum(map(len, left)) / len(left)) * (sum(map(len, right)) / len(right))
     if c.spec.executor == "reference":  # pure NumPy code holds the GIL
         threads = 1
-    return _in_threads(_rows_of_pairs(c, left, right, once), shape, once, useful_threads(threads, cells), report)
+    return in_threads(_rows_of_pairs(c, left, right, once), shape, once, useful_threads(threads, cells), report)
 
 
 Row = tuple[int, Callable[[], Iterator[tuple[Any, Any]]]]
@@ -291,9 +291,11 @@ def _rows_of_pairs(c: Comparison, left: list[Array], right: list[Array], once: b
     return [(a, partial(values, a)) for a in range(len(left))]
 
 
-def _in_threads(rows: list[Row], shape: tuple[int, int], once: bool, threads: int, report: Report) -> Array:
-    """Compute the values (n, m), row by row."""
-    out = np.empty(shape)
+def in_threads(
+    rows: list[Row], shape: tuple[int, int], once: bool, threads: int, report: Report, kind: type = float
+) -> Array:
+    """Compute the values (n, m) of a kind, row by row."""
+    out: Array = np.empty(shape, kind)
     total = shape[0] * (shape[0] + 1) // 2 if once else out.size
     stop = threading.Event()
     done = 0
