@@ -87,7 +87,7 @@ def time_axis(axis: Any, clock: Clock, first: float = 0.0) -> str:
         dates.date2num([*clock.begin, clock.end[-1]]) if dated else np.append(clock.seconds[:, 0], clock.seconds[-1, 1])
     )
     if dated:
-        locator = dates.AutoDateLocator(tz=clock.zone, maxticks=7)
+        locator = dates.AutoDateLocator(tz=clock.zone, minticks=3, maxticks=7)
         ticks = np.asarray(locator.tick_values(*dates.num2date(edges[[0, -1]], tz=clock.zone)))
     else:
         ticks = np.asarray(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(*edges[[0, -1]])).round(9)
