@@ -3,6 +3,7 @@
 import inspect
 import json
 import pickle
+import warnings
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -275,3 +276,24 @@ def test_results_of_searches_say_which_match_cost_they_used():
     assert dropdtw.nearest(wide[0], wide).match == dropdtw.nearest(wide[0], wide, match="cosine").match == "cosine"
     assert dropdtw.barycenter(narrow).match == "sqeuclidean"
     assert dropdtw.barycenter(wide, match="cosine").match == "cosine"
+
+
+def test_a_temperature_of_the_hard_minimum_is_doubted():
+    C, Z = np.eye(2), [0.0, 1.0]
+    for call in (
+        lambda **how: dropdtw.cost(C, **how),
+        lambda **how: dropdtw.distance(Z, Z, **how),
+        lambda **how: dropdtw.pairwise([Z], **how),
+    ):
+        for how in ({"gamma": 0.1}, {"gamma": 2, "reducer": "hard"}):
+            with pytest.warns(UserWarning, match=r"gamma is .*, but the minimum is hard .*; give reducer='soft'"):
+                call(**how)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call(gamma=0.1, reducer="soft")
+            call(gamma=0)
+            call(reducer="hard")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dropdtw.posterior(C, gamma=0.1)
+        dropdtw.Aligner(gamma=0.1).cost(C)  # the temperature of its probabilities

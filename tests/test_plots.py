@@ -1,5 +1,8 @@
 """Plots of signals, posteriors and orders: what is drawn is what was found."""
 
+import io
+import re
+
 import numpy as np
 import pytest
 
@@ -366,3 +369,19 @@ def test_words_are_framed_where_they_are_spoken_and_hatched_where_not(axes, plot
     assert [t.get_text() for t in axes.get_yticklabels()] == ["so", "not", "yes"]
     assert legend(axes) == ["spoken", "not spoken, or not in the text"]
     assert axes.images[0].get_array().shape == (3, 6)
+
+
+def test_alignments_with_times_share_an_axis(axes, plot):
+    found = {name: dropdtw.align([0.0, 1.0], [0.0, 0.5, 1.0], fps=fps) for name, fps in (("slow", 1), ("fast", 2))}
+    axes = plot.compare(found, axes=axes.figure.subplots(2, 1, sharex=True))
+    assert [ax.get_xlabel() for ax in axes][-1].endswith("(seconds)")
+
+
+def test_hatch_lines_are_opaque_in_svg_files(axes):
+    """The renderer gives a pattern with its own face the face's transparency, so the hatch is drawn without a face."""
+    ax = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).plot(axes)
+    file = io.StringIO()
+    ax.figure.savefig(file, format="svg")
+    styles = re.findall(r'style="([^"]*fill: url\(#[^"]*)"', file.getvalue())
+    assert styles
+    assert not any("opacity" in style for style in styles)

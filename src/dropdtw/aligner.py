@@ -21,7 +21,7 @@ from dropdtw.problem.inputs import Array
 from dropdtw.problem.options import OPTIONS, Options, PairOptions
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
-from dropdtw.problem.warn import warn
+from dropdtw.problem.warn import warn, warn_of_hard_gamma
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
 from dropdtw.search.averages import barycenter
@@ -305,7 +305,10 @@ def _warn_of_drop(name: str, drop: Any) -> None:
 
 def _made(verb: Callable[..., Any], *drops: Any, **options: Any) -> Aligner:
     refuse_keywords(verb, options)
-    return Aligner(*drops, **options)
+    made = Aligner(*drops, **options)
+    if "reducer" in signature(verb).parameters:
+        warn_of_hard_gamma(made.reducer, made.gamma)
+    return made
 
 
 _cached = lru_cache(maxsize=512, typed=True)(_made)

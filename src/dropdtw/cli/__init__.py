@@ -99,7 +99,7 @@ def _flag(option: str) -> str:
     name, _, value = option.partition("=")
     if name != name.lower():
         return option
-    flag = name.replace("_", "-")
+    flag = {"times": "time"}.get(name, name.replace("_", "-"))
     return (
         f"--no-{flag}"
         if value == "False"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,7 +56,7 @@ def _load_settings(ctx: typer.Context, place: str | None) -> str | None:
             raise OptionError(
                 name, getattr(aligner, name), "leave it out", f" in {place}, which this command does not take"
             )
-        if isinstance(value, (list, dict)):
+        if isinstance(value, (list, dict)) and name != "anchors":
             raise OptionError(name, value, "give a file with its flag", f" in {place}, and this command takes a file")
         values[name] = value if isinstance(value, bool) else str(value)
     ctx.default_map = {name: value for name, value in values.items() if name in taken}
@@ -258,3 +259,14 @@ def window_width(text: str | None, name: str = "window") -> float | None:
     if not 0 <= fraction <= 1:
         raise ValueError(f"--{name} is {text!r}; give a number of columns (20) or a fraction of X (0.1)")
     return fraction
+
+
+def anchors(text: str | None, name: str = "anchors") -> list[tuple[int, int]] | None:
+    """Parse the value of `--anchors`: pairs such as 3,40 7,95, or the JSON of an `Aligner`."""
+    if text is None:
+        return None
+    numbers = [part for part in re.split(r"[\s,;()\[\]]+", text) if part]
+    if len(numbers) % 2 or not numbers or not all(part.isdecimal() for part in numbers):
+        raise ValueError(f"--{name} is {text!r}; give pairs of indices, counted from 0: z_3 with x_40 is 3,40")
+    places = [int(part) for part in numbers]
+    return list(zip(places[::2], places[1::2], strict=True))

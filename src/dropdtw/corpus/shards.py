@@ -154,9 +154,9 @@ def open_corpus(url: str | os.PathLike[str], shard_rows: int) -> Corpus:
             f"{largest.file} has {largest.rows} records in one row group, which a single worker has to process (for "
             "pairs, in memory); write it with smaller row groups (the default of dropdtw.corpus.write is 256)"
         )
-    kinds = {str(f.times): f for f in files if f.times is not None and not f.broken}
+    kinds = {str(f.times): f for f in reversed(files) if f.times is not None and not f.broken}
     if len(kinds) > 1:
-        said = " and ".join(f"{f.name} ({kind})" for kind, f in list(kinds.items())[:2])
+        said = " and ".join(f"{f.name} ({kind})" for kind, f in list(kinds.items())[:-3:-1])
         raise ValueError(f"the times of {source.url} differ in type: {said}; write all as the same type")
     times = next((f.times for f in kinds.values()), None)
     known = json.dumps([[f.name, f.groups, f.mark, f.broken] for f in files])

@@ -301,7 +301,11 @@ def _row(segment: Segment, clock: Clock | None) -> dict[str, Any]:
     found: dict[str, Any] = dict(zip(FIELDS, segment, strict=True))
     if clock is None:
         return found
-    return found | dict(zip(TIMED, (clock.begin[segment.start], clock.end[segment.stop - 1]), strict=True))
+    times = clock.begin[segment.start], clock.end[segment.stop - 1]
+    return found | {
+        name: float(time) if time.dtype.kind == "f" else int(time.astype(np.int64))  # Arrow knows the unit
+        for name, time in zip(TIMED, times, strict=True)
+    }
 
 
 def _because(record: Record, reason: Exception | str) -> Bad:

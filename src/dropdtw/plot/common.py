@@ -41,7 +41,13 @@ def new_axes(size: tuple[float, float] = (7, 4)) -> Axes:
 
 def hatched(color: str, tint: float = 0.15, pattern: str = HATCHED) -> dict[str, Any]:
     """Options of a see-through patch: a pale tint and thin hatch lines."""
-    return {"facecolor": (color, tint), "edgecolor": color, "hatch": pattern, "linewidth": 0}
+    pyplot()
+    from dropdtw.plot.hatch import FaceThenHatch
+
+    return {
+        "facecolor": (color, tint), "edgecolor": color, "hatch": pattern, "linewidth": 0,
+        "path_effects": [FaceThenHatch()],
+    }  # fmt: skip
 
 
 def patch(**options: Any) -> Any:

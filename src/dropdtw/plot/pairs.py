@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy.typing as npt
 
 from dropdtw.plot.common import (
     DROPPED,
-    HATCHED,
     MATCH,
     TRUTH,
     UNREACHED,
@@ -74,6 +74,7 @@ def alignment(
     >>> ax = plot.alignment(a, truth_x=[(0, 1), (2, 4)])
     """
     ax = ax or new_axes()
+    ticker: Any = import_module("matplotlib.ticker")
     K, N = a.shape
     if a.problem is not None:
         C = a.problem.given.banded()
@@ -100,7 +101,9 @@ def alignment(
         for edge in (start, stop):
             ax.axvline(edge - 0.5, color=TRUTH, linestyle="--", linewidth=1.2)
     ax.set(xlim=(-0.5, N - 0.5), ylim=(K - 0.5, -0.5), xlabel=xlabel, ylabel=ylabel)
-    ax.locator_params(integer=True)
+    for each in (ax.xaxis, ax.yaxis):
+        if isinstance(locator := each.get_major_locator(), ticker.MaxNLocator):  # not that of times, on shared axes
+            locator.set_params(integer=True)
     for clock, axis, label in zip(a.clocks or (), (ax.yaxis, ax.xaxis), (ylabel, xlabel), strict=bool(a.clocks)):
         if clock is not None:
             name = time_axis(axis, clock, -0.5)
@@ -378,8 +381,8 @@ def _signal(
     step = float(at[1] - at[0]) if len(at) > 1 else 2 * float(at[0]) + 1
     spans = [(at[start] - step / 2, (stop - start) * step) for start, stop in runs(dropped)]
     as_image = values.shape[1] > CURVES
-    ax.broken_barh(spans, (floor - 0.05, 1.1), zorder=3 if as_image else 0, facecolor=(DROPPED, 0.16),
-                   edgecolor=DROPPED, hatch=HATCHED if as_image else None, linewidth=0)  # fmt: skip
+    look = hatched(DROPPED) if as_image else {"facecolor": (DROPPED, 0.16), "linewidth": 0}
+    ax.broken_barh(spans, (floor - 0.05, 1.1), zorder=3 if as_image else 0, **look)
     if as_image:
         extent = (at[0] - step / 2, at[-1] + step / 2, floor, floor + 1)
         ax.imshow(values.T, cmap="Greys", aspect="auto", interpolation="nearest", extent=extent, vmin=low, vmax=high)

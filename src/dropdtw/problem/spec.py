@@ -162,7 +162,7 @@ class Spec:
         Raises if X has no clock that can count them, or none at all although costs are counted by the second.
         """
         if self.per is not None and (clocks is None or clocks.x is None):
-            raise OptionError("per", self.per, "give times= or fps=", ", but nothing says how long each x lasts")
+            raise OptionError("per", self.per, "give {times} or {fps}", ", but nothing says how long each x lasts")
         if self.order is None or not self.order.durations:
             return self
         whole = kept is None or len(kept.x) == kept.shape[1]

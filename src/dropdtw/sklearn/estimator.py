@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Self
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -12,7 +12,7 @@ from dropdtw.aligner import Aligner
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
 from dropdtw.problem.charges import Opening
-from dropdtw.problem.errors import OptionError
+from dropdtw.problem.errors import OptionError, refuse_unknown
 from dropdtw.problem.inputs import Array, Columns, owned
 from dropdtw.problem.options import OPTIONS
 from dropdtw.search.pairwise import thread_count
@@ -37,6 +37,12 @@ class AligningEstimator(BaseEstimator):  # type: ignore[misc]
     missing: str | None = None
     layout: Layout = None
     n_jobs: int | None = None
+
+    def __new__(cls, *values: Any, **options: Any) -> Self:
+        """Refuse unknown parameters with the closest known one."""
+        refuse_unknown(options, cls._get_param_names(), cls.__name__)
+        made: Self = super().__new__(cls)
+        return made
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
