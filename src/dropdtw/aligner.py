@@ -158,9 +158,11 @@ class Aligner(Options):
 
     def _warn_of_costs(self, problem: Problem) -> None:
         if problem.given.match.least >= 0 or 0 <= problem.C.min() < inf:
+            advice = "subtract from the match costs what a match may cost, or use 'drop_dtw'"
+            if problem.symbols is not None:
+                advice = "give equal symbols a negative cost, as in match=lambda a, b: -1 if a == b else 1"
             warn(
-                "every match cost is ≥ 0, so under 'smith_waterman' no alignment is better than an empty one; "
-                "subtract from the match costs what a match may cost, or use 'drop_dtw'"
+                "every match cost is ≥ 0, so under 'smith_waterman' no alignment is better than an empty one; " + advice
             )
 
     def distance(

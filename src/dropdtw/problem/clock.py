@@ -276,7 +276,7 @@ def _own(values: Any, side: str) -> Clock | None:
     index = getattr(values, "index", None)
     if getattr(getattr(index, "dtype", None), "kind", "") in ("m", "M") or type(index).__name__ in _SPANS:
         return Clock.of(index, side, f"the index of {side.upper()}")
-    label = index[0] if hasattr(index, "dtype") and len(index) else None
+    label = next(iter(index), None) if index is not None and hasattr(index, "dtype") else None
     if isinstance(label, str) and _DATE.match(label):
         warn(f"the index of {side.upper()} holds strings and is not used as times; parse it with pd.to_datetime")
     columns = time_columns(values)

@@ -320,12 +320,12 @@ class Online:
         K = len(self.Z)
         return Problem.of_costs(self.spec, np.broadcast_to(np.zeros((), dtype), (K, K)))
 
-    def _column(self, x: npt.ArrayLike) -> Array:
+    def _column(self, x: Any) -> Array:
         """The match costs of a frame, (K, 1)."""
         if self._symbols is not None:
             return self._column_of(x)
         name, d = f"frame {self.frames}", self.Z.shape[1]
-        names = getattr(getattr(x, "index", None), "tolist", list)()  # of a row of a data frame
+        names: list[Any] = getattr(getattr(x, "index", None), "tolist", list)()  # of a row of a data frame
         if names and all(isinstance(each, str) for each in names):
             order = self._columns.order(names, name)
             x = x if order is None else x.iloc[order]
