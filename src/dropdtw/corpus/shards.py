@@ -73,7 +73,7 @@ class Corpus:
             yield from records.read(opened, end.metadata, s.file, groups, s.row, steps=steps, times=times)
 
 
-class Given:
+class GivenRecords:
     """Records in memory instead of a corpus, as a single shard."""
 
     shards: tuple[Shard, ...]
@@ -96,7 +96,7 @@ class Given:
         return iter(self.records)
 
 
-def content_of(data: Corpus | Given) -> str:
+def content_of(data: Corpus | GivenRecords) -> str:
     """What the records hold, such as "8 features", judging by the first good ones."""
     every = (record for number in range(len(data.shards)) for record in data.read(number))
     some = islice((r for r in every if isinstance(r, Record)), FIRST)

@@ -19,7 +19,7 @@ from dropdtw.corpus import compute
 from dropdtw.corpus.compute import Found, Reasons
 from dropdtw.corpus.folder import RunFolder
 from dropdtw.corpus.records import Bad, Record, as_values, content, together, whole
-from dropdtw.corpus.shards import Corpus, Given, content_of
+from dropdtw.corpus.shards import Corpus, GivenRecords, content_of
 from dropdtw.corpus.storage import arrow, parquet_bytes
 from dropdtw.problem.clock import Clock
 from dropdtw.problem.errors import OptionError
@@ -48,7 +48,7 @@ class Task(Protocol):
     """The number of shards."""
 
     @property
-    def inputs(self) -> tuple[Corpus | Given, ...]:
+    def inputs(self) -> tuple[Corpus | GivenRecords, ...]:
         """The corpora that the task reads."""
 
     def manifest(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ class Retrieve:
 
     name = "retrieve"
 
-    def __init__(self, queries: Corpus | Given, corpus: Corpus, spec: Spec, device: str, k: int) -> None:
+    def __init__(self, queries: Corpus | GivenRecords, corpus: Corpus, spec: Spec, device: str, k: int) -> None:
         if not whole(k):
             raise ValueError(f"k is {k!r}; give the number of records to find for each query, 1 or more")
         self.queries, self.corpus, self.k = queries, corpus, int(k)
@@ -274,7 +274,7 @@ def _values(task: Pairwise | Retrieve, left: list[Record], right: list[Record], 
     return compute.values(task.spec, task.device, [r.X for r in left], [r.X for r in right], threads)
 
 
-def _good(data: Corpus | Given, number: int, wanted: str) -> tuple[list[Record], list[Bad]]:
+def _good(data: Corpus | GivenRecords, number: int, wanted: str) -> tuple[list[Record], list[Bad]]:
     """The good records of a shard, and the bad ones. wanted : what the others hold."""
     good: list[Record] = []
     bad: list[Bad] = []
@@ -288,7 +288,7 @@ def _good(data: Corpus | Given, number: int, wanted: str) -> tuple[list[Record],
     return good, bad
 
 
-def _check_content(name: str, held: str, data: Corpus | Given, device: str) -> None:
+def _check_content(name: str, held: str, data: Corpus | GivenRecords, device: str) -> None:
     """Refuse what would fail on every record."""
     if (found := content_of(data)) != held:
         raise ValueError(f"{name} has {held} and {data.name} has {found}; both need the same")
@@ -312,7 +312,7 @@ def _because(record: Record, reason: Exception | str) -> Bad:
     return Bad(record.file, record.row, record.id, str(reason))
 
 
-def _described(spec: Spec, device: str, **inputs: Corpus | Given) -> dict[str, Any]:
+def _described(spec: Spec, device: str, **inputs: Corpus | GivenRecords) -> dict[str, Any]:
     """Settings and inputs for the manifest."""
     found = {name: {"rows": data.rows, "fingerprint": data.fingerprint} for name, data in inputs.items()}
     return {"dropdtw": dropdtw.__version__, "settings": spec.settings() | {"device": device}, **found}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ import numpy.typing as npt
 
 from dropdtw.costs import Match
 from dropdtw.drops import LogitPercentile, PerElement, Rule
-from dropdtw.orders.apart import apart, chain
 from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order
+from dropdtw.orders.repeats import chain, forbid_repeats
 from dropdtw.problem.band import band, in_both, limits_of
 from dropdtw.problem.charges import NO_CHARGES
 from dropdtw.problem.clock import Clocks, Fps, Times, clocks_of, timed
@@ -169,7 +170,9 @@ def without_repeats(graph: Graph | None, ids: tuple[int, ...], skips: Array | No
     """
     if graph is None and skips is None:
         return None
-    return apart(chain([1] * len(ids), None if skips is None else skips.tolist())[0] if graph is None else graph, ids)
+    return forbid_repeats(
+        chain([1] * len(ids), None if skips is None else skips.tolist())[0] if graph is None else graph, ids
+    )
 
 
 def in_graph(costs: Costs) -> Costs:
@@ -184,7 +187,7 @@ def _check_anchors(anchors: tuple[tuple[int, int], ...] | None, costs: Costs) ->
             why = f", but there are {costs.shape[0]} z and {costs.shape[1]} x"
             raise OptionError("anchors", (i, j), "give indices of elements, counted from 0", why)
         outside = costs.band is not None and not costs.band[0][i] <= j < costs.band[1][i]
-        if outside or not np.isfinite(costs.match.at(np.array([i]), np.array([j]))).all():
+        if outside or not isfinite(costs.match.one(i, j)):
             why = f", but z_{i} may not match x_{j}"
             raise OptionError("anchors", (i, j), "allow this match, or remove the anchor", why)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dropdtw import drops
 from dropdtw.problem.clock import Fps, Times, clocks_of
-from dropdtw.problem.errors import OptionError
+from dropdtw.problem.errors import OptionError, naming_item
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.missing import Kept
 from dropdtw.problem.problem import Problem
@@ -23,6 +23,8 @@ from dropdtw.torch.orders import Orders, of_items
 
 if TYPE_CHECKING:
     from dropdtw.torch.losses import AlignmentLoss
+
+Result = TypeVar("Result")
 
 
 @torch.no_grad()
@@ -63,11 +65,21 @@ def problems(
     for b, (k, n) in enumerate(zip(z_lengths, x_lengths, strict=True)):
         own = {name: _of(value, b) for name, value in numbers.items()}
         d_x, d_z = _of(of_x, b, n), _of(of_z, b, k)
-        spec = Spec.of(d_x, d_z, order=orders[b % len(orders)], **table, **own)
-        clocks = clocks_of((k, whole[b]), None if times is None else times[b], fps)
         there = None if p.x_places is None else Kept(np.arange(k), _array(p.x_places[b, :n]), (k, whole[b]))
-        problem = replace(Problem.of_costs(spec.timed(clocks, there), matrices[b, :k, :n]), kept=there, clocks=clocks)
+        with naming_item(b, B):
+            clocks = clocks_of((k, whole[b]), None if times is None else times[b], fps)
+            spec = Spec.of(d_x, d_z, order=orders[b % len(orders)], **table, **own).timed(clocks, there)
+            problem = replace(Problem.of_costs(spec, matrices[b, :k, :n]), kept=there, clocks=clocks)
         found.append(problem)
+    return found
+
+
+def results(make: Callable[[Problem], Result], problems: Sequence[Problem]) -> list[Result]:
+    """Return the result of each problem. Errors name the item."""
+    found = []
+    for b, problem in enumerate(problems):
+        with naming_item(b, len(problems)):
+            found.append(make(problem))
     return found
 
 

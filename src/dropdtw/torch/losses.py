@@ -20,6 +20,7 @@ from dropdtw.aligner import Aligner
 from dropdtw.drops import LogitPercentile
 from dropdtw.problem.clock import Fps, Times
 from dropdtw.problem.errors import OptionError, refuse_unknown
+from dropdtw.problem.spec import warn_of_drop
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
 from dropdtw.torch import costs, fused, inference, options
@@ -105,6 +106,7 @@ class AlignmentLoss(nn.Module):
         self.temperature = costs.temperature(self.match)
         for side in ("drop_x", "drop_z"):
             self._check_drop(getattr(self, side), side)
+            warn_of_drop(side, getattr(self, side))
         check_request(self.drop_x, self.drop_z, self.threshold, **self.table(), **self.charges())
         self.divisor = divisor(self.normalize, self.method)
         check_reduction(self.reduction)
@@ -237,7 +239,7 @@ class AlignmentLoss(nn.Module):
         array([ 0, -1,  1])
         """
         p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
-        return [Alignment.of(problem) for problem in inference.problems(self, p, order, changes, times, fps)]
+        return inference.results(Alignment.of, inference.problems(self, p, order, changes, times, fps))
 
     def posterior(
         self,
@@ -262,7 +264,8 @@ class AlignmentLoss(nn.Module):
         """
         p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
         gamma = changes.get("gamma", self.gamma)
-        return [Posterior.of(problem, gamma) for problem in inference.problems(self, p, order, changes, times, fps)]
+        problems = inference.problems(self, p, order, changes, times, fps)
+        return inference.results(lambda problem: Posterior.of(problem, gamma), problems)
 
     def values(self, p: Pairs, order: Orders = None) -> Tensor:
         """Compute what `per_item` computes, for pairs that are already checked (`dropdtw.torch.batch.pairs`)."""
