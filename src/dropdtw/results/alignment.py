@@ -14,7 +14,7 @@ from dropdtw import executors
 from dropdtw.executors.protocol import Step, Trace
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.clock import Clock, Clocks
-from dropdtw.problem.inputs import Array
+from dropdtw.problem.inputs import Array, runs
 from dropdtw.problem.missing import Kept
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.symbols import Symbols
@@ -341,6 +341,15 @@ class Alignment(Exported):
         if self.kept is None and self.clocks is None:
             return found
         return [self._of_caller(segment) for segment in found]
+
+    def dropped_runs(self) -> list[Segment]:
+        """List the runs of dropped x, as segments with the label −1; they have times as `segments` have.
+
+        >>> import dropdtw
+        >>> dropdtw.align([1, 2], [1, 9, 9, 2], drop_x=0.5).dropped_runs()
+        [Segment(label=-1, start=1, stop=3)]
+        """
+        return [Segment(-1, *run, clock=self.clock_x) for run in runs(self.dropped_x)]
 
     @property
     def walk(self) -> Array:
