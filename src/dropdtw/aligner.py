@@ -274,16 +274,8 @@ class Aligner(Options):
 
     def suggest(self, Z: npt.ArrayLike, X: npt.ArrayLike | None = None) -> Suggestion:
         """`dropdtw.suggest_drop`: a drop cost for these sequences, or for match costs."""
-        matching = self.spec.matching._asdict()
-        return suggest_drop(
-            Z,
-            X,
-            match=self.spec.match,
-            drop_z=self.drop_z is not None,
-            window=self.window,
-            missing=self.missing,
-            **matching,
-        )
+        how = {"match": self.spec.match, "window": self.window, "missing": self.missing, **self.spec.matching._asdict()}
+        return suggest_drop(Z, X, drop_z=self.drop_z is not None, **how)
 
     def _refuse_of_one_pair(self, verb: str) -> None:
         """Raise if an option is set that belongs to one pair of sequences."""
