@@ -56,6 +56,29 @@ def _reciprocal(a):
 
 
 @triton.jit
+def _exp2(a):
+    """Compute 2^a for a ≤ 0, with an error of two units in the last place and 0 for denormal results."""
+    if a.dtype == tl.float64 or INTERPRETED:
+        return tl.exp2(a)
+    else:
+        asm: tl.constexpr = "ex2.approx.ftz.f32 $0, $1;"
+        return tl.inline_asm_elementwise(asm, "=f,f", [a], dtype=tl.float32, is_pure=True, pack=1)
+
+
+@triton.jit
+def _log2(a):
+    """Compute log₂ a for a ≥ 1, with an error of 2⁻²² up to 2, and of as much relative to the result beyond.
+
+    The exact function is a polynomial of twenty dependent operations. Each step of an alignment waits for it.
+    """
+    if a.dtype == tl.float64 or INTERPRETED:
+        return tl.log2(a)
+    else:
+        asm: tl.constexpr = "lg2.approx.ftz.f32 $0, $1;"
+        return tl.inline_asm_elementwise(asm, "=f,f", [a], dtype=tl.float32, is_pure=True, pack=1)
+
+
+@triton.jit
 def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
     """Compute the minimum of the alternatives v and, with WEIGH, its derivatives; `rate` is log₂(e)/γ."""
     INF: tl.constexpr = float("inf")
@@ -77,14 +100,14 @@ def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
     elif n == 2:
         # One of the two exponents is 0, so one exponential suffices, which shortens the critical path of each step.
         gap = tl.where(low == INF, 0.0, tl.abs(v[0] - v[1]))
-        e = tl.exp2(-gap * rate)
+        e = _exp2(-gap * rate)
         share = _reciprocal(1.0 + e)
         less = e * share
         if REDUCER == SMOOTH:
             gap = tl.where(e > 0, gap, 0.0)  # ∞ · 0 would be NaN
             value = low + gap * less
         else:
-            value = low - tl.log2(1.0 + e) / rate
+            value = low - _log2(1.0 + e) * (1.0 / rate)
         if WEIGH:
             if REDUCER == SMOOTH:
                 slope = gap * less * share * (rate * LN_2)
@@ -98,7 +121,7 @@ def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
         powers = ()
         above = ()
         for k in tl.static_range(n):
-            e = tl.exp2((base - v[k]) * rate)
+            e = _exp2((base - v[k]) * rate)
             total += e
             powers = powers + (e,)
             if REDUCER == SMOOTH:
@@ -110,7 +133,7 @@ def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
             mean = mean * share
             value = base + mean
         else:
-            value = base - tl.log2(total) / rate
+            value = base - _log2(total) * (1.0 / rate)
         value = tl.where(low == INF, INF, value)
         if WEIGH:
             for k in tl.static_range(n):
