@@ -10,7 +10,8 @@ same launch processes it and reads the last row of the strip above from memory a
 
 Steps run in unrolled blocks of U. While one block is computed, the costs of the next are loaded, and its first state is
 stored. The backward pass starts each block from that state, recomputes it with the weights of its edges in registers,
-and propagates derivatives back along them. Nothing else of the grid is ever stored.
+and propagates derivatives back along them. For hard minima, the choices of a block are stored instead if they fit into
+one word per lane; nothing is recomputed then. Nothing else of the grid is ever stored.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dropdtw.executors.triton.graphs import backward_graphs as backward_graphs
 from dropdtw.executors.triton.graphs import forward_graphs as forward_graphs
 from dropdtw.executors.triton.graphs import graph_room as graph_room
 from dropdtw.executors.triton.launch import as_bits, on, rate_bits, run, wide
-from dropdtw.executors.triton.layout import DROP_X, DROP_Z, TableLayout, layout
+from dropdtw.executors.triton.layout import DROP_X, DROP_Z, TableLayout, layout, packs
 from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows
 from dropdtw.tables.table import CHARGES, Recurrence
 
@@ -110,7 +111,7 @@ def forward(
 
     normalize : the length that each value is divided by, see `LENGTHS`.
     """
-    saved = room(table, C, gradient)
+    saved = room(table, C, gradient, reducer)
     value = torch.empty(C.shape[0], dtype=saved.states.dtype, device=C.device)
     by = _length(normalize, C)
     found, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths)
@@ -240,10 +241,10 @@ _LAYOUTS: dict[int, tuple[TableLayout, TableLayout, Recurrence]] = {}
 
 
 def _slots(N: int, gradient: bool) -> int:
-    return N // BLOCK + 1 if gradient else 1
+    return N // BLOCK + 2 if gradient else 1
 
 
-def room(table: Recurrence, C: Tensor, gradient: bool) -> Saved:
+def room(table: Recurrence, C: Tensor, gradient: bool, reducer: str) -> Saved:
     """Allocate memory for what the forward pass stores."""
     B, K, N = map(int, C.shape)
     found, turned, _ = _layouts(table)
@@ -251,7 +252,8 @@ def room(table: Recurrence, C: Tensor, gradient: bool) -> Saved:
         found, K, N = turned, N, K
     strips = schedule(K).strips
     dtype = torch.float64 if wide(C) else torch.float32
-    size = B * (found.planes * _slots(N, gradient) * K + len(found.final)) if gradient else 0
+    planes = 1 if packs(found, reducer == "hard", BLOCK) else found.planes
+    size = B * (planes * _slots(N, gradient) * K + len(found.final)) if gradient else 0
     kept = torch.empty(size, dtype=dtype, device=C.device)
     if strips == 1:
         return Saved(kept)

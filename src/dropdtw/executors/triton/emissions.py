@@ -148,7 +148,7 @@ def emissions_backward(
         token = tl.minimum(tl.maximum(tl.load(tokens + s, mask=s < Sb, other=0), 0), V - 1)
         there = inside[:, None] & (s < Sb)[None, :]
         part = tl.load(by_c + (b * S + s[None, :]) * T + t[:, None], mask=there, other=0.0) * times
-        tl.atomic_add(into[:, None] + token[None, :], -part, mask=there)
+        tl.atomic_add(into[:, None] + token[None, :], -part, mask=there, sem="relaxed")
 
 
 @jit("values blanks z_len x_len found weights", "B T S")
